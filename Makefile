@@ -1,0 +1,47 @@
+# Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
+# missing with apt-get (as root, or with sudo).
+
+.PHONY: run test build lint bench install-build install-run install-test
+
+# What the default comparison needs, and what the tests need beside it.
+BUILD_PACKAGES = gcc libc6-dev
+RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
+TEST_PACKAGES = btrfs-compsize zfs-fuse fio git nilfs-tools f2fs-tools procps
+
+# Compares ext4, xfs, btrfs, btrfs lzo and btrfs zstd:1 on an image in this folder, in a few minutes.
+run: install-run build
+	$(AS_ROOT) ./target/release/pickfs run
+
+build: install-build
+	cargo build --release --locked
+
+# Root tests use loop devices and images in temporary folders; what cannot run here says why.
+test: install-run install-test install-build
+	cargo test --locked -- --nocapture
+
+lint: install-build
+	cargo fmt --check
+	cargo clippy --all-targets --locked -- -D warnings
+
+# Ratios against a plain clock, and limits of time and memory: never part of the tests.
+bench: install-run build
+	cargo bench --locked
+
+AS_ROOT = $(shell test "$$(id -u)" = 0 || echo sudo)
+missing = $(shell for name in $(1); do dpkg-query -W -f '$${Status}' $$name 2>/dev/null | grep -q 'ok installed' || echo $$name; done)
+define install
+$(if $(strip $(call missing,$(1))),$(AS_ROOT) apt-get update -qq && $(AS_ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(call missing,$(1)))
+endef
+
+install-run:
+	@$(call install,$(RUN_PACKAGES))
+
+install-test:
+	@$(call install,$(TEST_PACKAGES))
+
+# Debian 12's own cargo is too old; its security archive has a newer one under another name.
+install-build:
+	@$(call install,$(BUILD_PACKAGES))
+	@cargo --version >/dev/null 2>&1 || { $(AS_ROOT) apt-get update -qq; \
+	  $(AS_ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends cargo-web || \
+	  $(AS_ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends cargo; }

@@ -1,0 +1,262 @@
+//! One cell: needs, stack, provenance, the workload's phases, and everything taken down again.
+
+use super::engine::{Engine, Given, name_of};
+use super::link::Link;
+use super::stage::{Expected, Stage};
+use super::watch::Deadline;
+use super::{CELL_MARK, Interrupted, command, machine, provenance};
+use crate::journal::{Begin, Cell, End, Ledger, Outcome, Record, Undo};
+use crate::need::{self, Need};
+use crate::plan::{Discard, Target};
+use crate::probe::Subject;
+use crate::stack::backing::{self, Backing};
+use crate::stack::fs::{self, Filesystem, Wish};
+use crate::stack::{Action, Place, Step};
+use crate::sys::{block, process};
+use crate::workload::{self, Workload};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A stack that stands.
+pub struct Stack {
+    pub driver: Option<&'static dyn Filesystem>,
+    pub target: Target,
+    pub device: Option<PathBuf>,
+    pub mount_point: PathBuf,
+    /// The folder that the work owns.
+    pub root: PathBuf,
+    pub subject: Subject,
+    pub pool: String,
+    pub seed: u64,
+}
+
+impl Stack {
+    pub fn wish(&self) -> Wish<'_> {
+        let driver = self.driver.expect("only a stack with a file system of its own has wishes");
+        let device = self.device.as_deref().unwrap_or(Path::new(""));
+        let mut wish = Wish::new(driver, &self.target, device, &self.mount_point);
+        wish.seed = self.seed;
+        wish.name = &self.pool;
+        wish
+    }
+
+    /// Returns when all that was written is durable: `syncfs(2)`, and what the driver adds to it.
+    pub fn make_durable(&self, engine: &Engine) -> Result<()> {
+        let root = std::fs::File::open(&self.root).with_context(|| format!("cannot open {}", self.root.display()))?;
+        rustix::fs::syncfs(&root).context("syncfs failed")?;
+        match self.driver.and_then(|driver| driver.commit(&self.wish())) {
+            Some(commit) => engine.output(&commit).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a cell is made of, by plug-in.
+struct Parts {
+    driver: Option<&'static dyn Filesystem>,
+    backing: &'static dyn Backing,
+    workload: &'static dyn Workload,
+}
+
+/// Runs the cell and tells how it ended; `Err` only when there is no end to tell (asked to stop, or no host).
+pub fn run(cell: &Cell, place: &Place, link: &mut Link) -> Result<()> {
+    link.tell(Record::Begin(Begin {
+        cell: cell.id.clone(),
+        round: cell.round,
+        target: cell.target.name.clone(),
+        work: cell.work.name.clone(),
+        at: now(),
+    }));
+    let mut ledger = Ledger { cell: cell.id.clone(), ..Ledger::default() };
+    let outcome = match parts(cell).map(|parts| (missing(&parts), parts)) {
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+        Ok((reasons, _)) if !reasons.is_empty() => Outcome::Skipped(reasons),
+        Ok((_, parts)) => perform(cell, &parts, place, link, &mut ledger)?,
+    };
+    link.tell(Record::Ledger(ledger));
+    link.tell(Record::End(End { cell: cell.id.clone(), outcome, at: now() }));
+    Ok(())
+}
+
+/// RFC 3339.
+pub fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}
+
+fn parts(cell: &Cell) -> Result<Parts> {
+    let unknown = |kind: &str, name: &str| format!("this agent knows no {kind} `{name}`");
+    let driver = match &cell.target.fs {
+        Some(name) => Some(fs::find(name).with_context(|| unknown("file system", name))?),
+        None => None,
+    };
+    let (backing, workload) = (&cell.target.backing.name, &cell.work.workload.name);
+    Ok(Parts {
+        driver,
+        backing: backing::find(backing).with_context(|| unknown("backing", backing))?,
+        workload: workload::find(workload).with_context(|| unknown("workload", workload))?,
+    })
+}
+
+/// Every reason, not the first.
+fn missing(parts: &Parts) -> Vec<String> {
+    let mut needs = parts.driver.map(|driver| driver.needs()).unwrap_or_default();
+    for need in parts.backing.needs().into_iter().chain(parts.workload.needs()) {
+        if !needs.contains(&need) {
+            needs.push(need);
+        }
+    }
+    needs.dedup_by(|a, b| *a == Need::Root && *b == Need::Root);
+    need::missing(&needs).iter().map(ToString::to_string).collect()
+}
+
+/// Build, prove, play, take down. Teardown comes whatever happened before.
+fn perform(cell: &Cell, parts: &Parts, place: &Place, link: &mut Link, ledger: &mut Ledger) -> Result<Outcome> {
+    let mut engine = Engine::new(place, &cell.id);
+    let deadline = Deadline::start(&cell.id, cell.limit_ns);
+    let played = play(cell, parts, &mut engine, link, &deadline, ledger);
+    let timely = deadline.check();
+    drop(deadline);
+    let begun = Instant::now();
+    let leaked = process::kill_marked(&format!("{CELL_MARK}={}", cell.id), &[]).unwrap_or_default();
+    let undone = engine.undo_all(link);
+    ledger.teardown_ns += begun.elapsed().as_nanos() as u64;
+    let played = match (timely, played) {
+        (Err(late), Err(error)) if !error.is::<Interrupted>() => Err(late.context(format!("{error:#}"))),
+        (_, played) => played,
+    };
+    match (played, undone) {
+        (Err(error), _) if error.is::<Interrupted>() => Err(error),
+        (Err(error), Ok(())) => Ok(Outcome::Failed(format!("{error:#}"))),
+        (Err(error), Err(undo)) => Ok(Outcome::Failed(format!("{error:#}; and {undo:#}"))),
+        (Ok(()), Err(undo)) => Ok(Outcome::Failed(format!("{undo:#}"))),
+        (Ok(()), Ok(())) if !leaked.is_empty() => Ok(Outcome::Failed(format!(
+            "the workload left running: {}; killed, as its work was not over",
+            leaked.join(", ")
+        ))),
+        (Ok(()), Ok(())) => Ok(Outcome::Done),
+    }
+}
+
+fn play(
+    cell: &Cell,
+    parts: &Parts,
+    engine: &mut Engine,
+    link: &mut Link,
+    deadline: &Deadline,
+    ledger: &mut Ledger,
+) -> Result<()> {
+    let begun = Instant::now();
+    let stack = build(cell, parts, engine, link)?;
+    ledger.setup_ns += begun.elapsed().as_nanos() as u64;
+    let begun = Instant::now();
+    let found = provenance::of_cell(cell, &stack, engine)?;
+    let mismatches = found.mismatches.clone();
+    link.tell(Record::Provenance(found));
+    ledger.checks_ns += begun.elapsed().as_nanos() as u64;
+    if !mismatches.is_empty() {
+        bail!("the stack is not what the plan asked for: {}", mismatches.join("; "));
+    }
+    let mut stage = Stage {
+        cell: &cell.id,
+        stack: &stack,
+        engine,
+        link,
+        workload: parts.workload,
+        deadline,
+        trim: cell.target.discard == Discard::Trim,
+        ledger,
+        expected: Expected::of_empty(&stack),
+    };
+    parts.workload.run(&mut stage, &cell.work.workload.settings)
+}
+
+/// Backing, discard, scheduler, mkfs, mount: every step with its undo.
+fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Result<Stack> {
+    let memory = engine.place.memory.join("cell");
+    link.check()?;
+    engine.take(folder("make a folder in memory", memory), link)?;
+    let given = engine.take_all(parts.backing.steps(&cell.target.backing.settings, engine.place), link)?;
+    let mut stack = Stack {
+        driver: parts.driver,
+        target: cell.target.clone(),
+        device: None,
+        mount_point: engine.place.mount_point(),
+        root: PathBuf::new(),
+        subject: Subject::default(),
+        pool: name_of(&cell.id),
+        seed: cell.seed,
+    };
+    match (given, parts.driver) {
+        (Given::Device(device), Some(driver)) => {
+            stack.device = Some(device);
+            ready_device(&stack, engine, link)?;
+            make_and_mount(&stack, driver, engine, link)?;
+            stack.root = stack.mount_point.join("work");
+            std::fs::create_dir(&stack.root).context("cannot make a folder on the new file system")?;
+        }
+        (Given::Directory(directory), None) => {
+            stack.mount_point = machine::mount_of(&directory.canonicalize()?)?.mount_point;
+            stack.root = directory;
+        }
+        _ => bail!("backing {} and file system {:?} do not go together", parts.backing.name(), cell.target.fs),
+    }
+    stack.subject = subject(&stack)?;
+    Ok(stack)
+}
+
+pub fn folder(says: &str, path: PathBuf) -> Step {
+    Step::new(says, Action::MakeDirectory(path.clone())).undo(Undo::RemoveTree(path))
+}
+
+/// Discards as declared, and the scheduler. With `none` the drivers keep mkfs and mount from discarding.
+fn ready_device(stack: &Stack, engine: &mut Engine, link: &mut Link) -> Result<()> {
+    let device = stack.device.as_deref().context("no device")?;
+    let number = machine::device_number(device).with_context(|| format!("{} is no block device", device.display()))?;
+    if stack.target.discard != Discard::None {
+        block::discard(device, 0, block::size_of_device(device)?)
+            .context("cannot discard the device; use discard = \"none\"")?;
+    }
+    if let Some(scheduler) = &stack.target.scheduler {
+        let path = machine::queue_file(number, "scheduler").context("the device has no I/O scheduler to set")?;
+        let set = Action::Set { path, value: scheduler.clone() };
+        engine.take(Step::new("set the I/O scheduler", set), link)?;
+    }
+    Ok(())
+}
+
+fn make_and_mount(stack: &Stack, driver: &dyn Filesystem, engine: &mut Engine, link: &mut Link) -> Result<()> {
+    let wish = stack.wish();
+    engine.take_all(driver.before(&wish), link)?;
+    engine.take(folder("make the mount point", stack.mount_point.clone()), link)?;
+    let make = Step::new(format!("make {}", driver.name()), Action::Run(driver.mkfs(&wish)));
+    if driver.mkfs_mounts() {
+        engine.take(make.undo(driver.undo(&wish)), link)?;
+    } else {
+        engine.take(make, link)?;
+        let mount = Step::new(format!("mount {}", driver.name()), Action::Run(driver.mount(&wish)));
+        engine.take(mount.undo(driver.undo(&wish)), link)?;
+    }
+    for words in driver.after_first_mount(&wish) {
+        engine.output(&words)?;
+    }
+    Ok(())
+}
+
+fn subject(stack: &Stack) -> Result<Subject> {
+    let device = match &stack.device {
+        Some(device) => machine::device_number(device),
+        None => machine::disk_of_file(&stack.root),
+    };
+    Ok(Subject {
+        device,
+        below: device.and_then(machine::below),
+        mount_point: stack.root.clone(),
+        filesystem: machine::mount_of(&stack.root.canonicalize()?)?.fs_type,
+    })
+}
+
+/// Versions of the programs that a cell uses, by name.
+pub fn versions(list: Vec<(&'static str, crate::stack::Argv)>, run: &str) -> Vec<(String, String)> {
+    list.into_iter().map(|(name, words)| (format!("version {name}"), command::listing(&words, run))).collect()
+}

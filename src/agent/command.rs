@@ -1,0 +1,70 @@
+//! Runs a program outside the timer and keeps its words for the case that it fails.
+
+use super::RUN_MARK;
+use crate::need::find_program;
+use crate::stack::Argv;
+use anyhow::{Context, Result, bail};
+use std::process::{Command, Stdio};
+
+/// What marks a process as ours: variable and value.
+pub type Mark<'a> = (&'a str, &'a str);
+
+/// A command with our environment: plain words, marked, no inherited stdin.
+pub fn command(argv: &Argv, marks: &[Mark]) -> Result<Command> {
+    let Some((name, arguments)) = argv.split_first() else { bail!("an empty command") };
+    let program = if name.contains('/') { name.into() } else { find_program(name).unwrap_or_else(|| name.into()) };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C").env_remove(super::CELL_MARK);
+    for (name, value) in marks {
+        command.env(name, value);
+    }
+    Ok(command)
+}
+
+/// Its stdout; an error has the program's last words.
+pub fn output(argv: &Argv, marks: &[Mark]) -> Result<String> {
+    let shown = argv.join(" ");
+    let output = command(argv, marks)?.output().with_context(|| format!("cannot run `{shown}`"))?;
+    if !output.status.success() {
+        let words = [output.stderr, output.stdout].concat();
+        bail!("`{shown}` ended with {}: {}", output.status, last_words(&words));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// As [`output`], with stderr as well and whatever the exit code: for version and fact listings.
+pub fn listing(argv: &Argv, run: &str) -> String {
+    let output = command(argv, &[(RUN_MARK, run)]).and_then(|mut c| Ok(c.output()?));
+    match output {
+        Ok(output) => String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).trim().to_string(),
+        Err(error) => format!("unknown: {error}"),
+    }
+}
+
+/// The last three lines that are not empty.
+pub fn last_words(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(3)..].join(" / ");
+    if last.is_empty() { "it said nothing".into() } else { last }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::argv;
+
+    #[test]
+    fn a_failure_gives_the_programs_last_words() {
+        let error = output(&argv(["ls", "/nowhere/at/all"]), &[]).unwrap_err().to_string();
+        assert!(error.contains("/nowhere/at/all") && error.contains("No such file"), "{error}");
+        assert!(output(&argv(["no-such-program"]), &[]).is_err());
+        assert!(output(&Vec::new(), &[]).is_err());
+    }
+
+    #[test]
+    fn last_words_are_three_lines() {
+        assert_eq!(last_words(b"a\nb\n\nc\n d \n"), "b / c / d");
+        assert_eq!(last_words(b"\n"), "it said nothing");
+    }
+}

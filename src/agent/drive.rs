@@ -1,0 +1,118 @@
+//! The raw speed of a backing, once a run, to set results beside: what `hdparm -tT` calls buffered and cached reads,
+//! 4 KiB random reads, and 4 KiB writes each made durable. Half a second each: an orientation, not a verdict.
+
+use crate::sys::{block, file};
+use crate::units::{show_bytes, show_duration};
+use anyhow::{Context, Result};
+use rand_core::{Rng, SeedableRng};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const EACH: Duration = Duration::from_millis(500);
+const CHUNK: usize = 2 << 20;
+const PAGE: usize = 4096;
+
+type Facts = Vec<(String, String)>;
+
+/// Of a device that will be formatted: its first blocks are overwritten.
+pub fn device_speed(device: &Path) -> Result<Facts> {
+    block::flush_buffers(device).ok();
+    let bytes = block::size_of_device(device)?;
+    all(device, bytes, 0)
+}
+
+/// Of a directory on an existing file system: by a file that is removed again.
+pub fn directory_speed(directory: &Path) -> Result<Facts> {
+    const BYTES: u64 = 64 << 20;
+    let path = directory.join("raw-speed");
+    let mut random = generator();
+    let mut content = vec![0; BYTES as usize];
+    random.fill_bytes(&mut content);
+    let measured = std::fs::write(&path, &content).context("cannot write a file for the raw speed").and_then(|()| {
+        File::open(&path)?.sync_all()?;
+        file::drop_file_cache(&path)?;
+        all(&path, BYTES, 0)
+    });
+    std::fs::remove_file(&path).ok();
+    measured
+}
+
+fn all(path: &Path, bytes: u64, from: u64) -> Result<Facts> {
+    let cached = File::open(path)?;
+    let buffered = rate(sequential(&cached, from, bytes)?);
+    let again = rate(repeated(&cached)?);
+    let direct = file::open_direct(path, false);
+    let (reads, mode) = match &direct {
+        Ok(direct) => (random_reads(direct, bytes)?, "direct"),
+        Err(_) => (random_reads(&cached, bytes)?, "through the page cache"),
+    };
+    let writes = durable_writes(&OpenOptions::new().write(true).open(path)?)?;
+    Ok(vec![
+        ("buffered reads".into(), buffered),
+        ("cached reads".into(), again),
+        ("4 KiB random read".into(), format!("{} each, one at a time, {mode}", each(reads))),
+        ("4 KiB write and flush".into(), format!("{} each", each(writes))),
+    ])
+}
+
+/// What was done in what time.
+type Done = (u64, Duration);
+
+fn repeat(mut work: impl FnMut(u64) -> Result<u64>) -> Result<Done> {
+    let begun = Instant::now();
+    let (mut total, mut turn) = (0, 0);
+    while begun.elapsed() < EACH {
+        match work(turn)? {
+            0 => break,
+            done => total += done,
+        }
+        turn += 1;
+    }
+    Ok((total, begun.elapsed()))
+}
+
+fn sequential(file: &File, from: u64, bytes: u64) -> Result<Done> {
+    let mut buffer = vec![0; CHUNK];
+    repeat(|turn| {
+        let at = from + turn * CHUNK as u64;
+        if at + CHUNK as u64 > bytes { Ok(0) } else { Ok(file.read_at(&mut buffer, at)? as u64) }
+    })
+}
+
+fn repeated(file: &File) -> Result<Done> {
+    let mut buffer = vec![0; CHUNK];
+    repeat(|_| Ok(file.read_at(&mut buffer, 0)? as u64))
+}
+
+fn random_reads(file: &File, bytes: u64) -> Result<Done> {
+    let mut random = generator();
+    let mut buffer = file::AlignedBuffer::new(PAGE);
+    let pages = (bytes / PAGE as u64).max(1);
+    repeat(|_| {
+        file.read_exact_at(buffer.as_mut(), random.next_u64() % pages * PAGE as u64).map(|()| 1).map_err(Into::into)
+    })
+}
+
+fn durable_writes(file: &File) -> Result<Done> {
+    let mut page = vec![0; PAGE];
+    generator().fill_bytes(&mut page);
+    repeat(|turn| {
+        file.write_all_at(&page, turn % 256 * PAGE as u64)?;
+        file.sync_data()?;
+        Ok(1)
+    })
+}
+
+fn generator() -> rand_xoshiro::Xoshiro256PlusPlus {
+    rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(4096)
+}
+
+fn rate((bytes, time): Done) -> String {
+    format!("{}/s", show_bytes(bytes as f64 / time.as_secs_f64()))
+}
+
+fn each((count, time): Done) -> String {
+    show_duration(time.as_nanos() as f64 / count.max(1) as f64)
+}

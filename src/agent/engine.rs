@@ -1,0 +1,191 @@
+//! Takes the steps that plug-ins describe, journals each undo before its step, and takes them back.
+
+use super::command::{self, Mark};
+use super::link::Link;
+use super::{RUN_MARK, undo, watch};
+use crate::journal::{Record, StepTaken, Undo, Undone};
+use crate::stack::{Action, Argv, Place, Step};
+use anyhow::{Context, Result, bail};
+use rand_core::{Rng, SeedableRng};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The environment variable that names the cell to every process that belongs to it.
+pub const CELL_MARK: &str = "PICKFS_CELL";
+/// The environment variable of programs that a stack needs while it stands; they are no leak of a workload.
+pub const DAEMON_MARK: &str = "PICKFS_DAEMON";
+
+const DAEMON_PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a step gave to those above it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    Nothing,
+    Device(PathBuf),
+    Directory(PathBuf),
+}
+
+pub struct Engine<'a> {
+    pub place: &'a Place,
+    run: String,
+    /// `run`, or a cell id.
+    scope: String,
+    taken: Vec<StepTaken>,
+    daemons: Vec<std::process::Child>,
+}
+
+impl<'a> Engine<'a> {
+    pub fn new(place: &'a Place, scope: &str) -> Engine<'a> {
+        let run = place.name.trim_start_matches("pickfs-").to_string();
+        Engine { place, run, scope: scope.into(), taken: Vec::new(), daemons: Vec::new() }
+    }
+
+    pub fn marks(&self) -> [Mark<'_>; 2] {
+        [(RUN_MARK, &self.run), (CELL_MARK, &self.scope)]
+    }
+
+    /// Runs a program that is no step: it leaves nothing to undo.
+    pub fn output(&self, argv: &Argv) -> Result<String> {
+        command::output(argv, &self.marks())
+    }
+
+    /// What a program says of itself, whatever its exit code.
+    pub fn listing(&self, argv: &Argv) -> String {
+        command::listing(argv, &self.run)
+    }
+
+    pub fn take_all(&mut self, steps: Vec<Step>, link: &mut Link) -> Result<Given> {
+        let mut given = Given::Nothing;
+        for step in steps {
+            match self.take(step, link)? {
+                Given::Nothing => {}
+                something => given = something,
+            }
+        }
+        Ok(given)
+    }
+
+    /// Journals the undo, then does the step.
+    pub fn take(&mut self, step: Step, link: &mut Link) -> Result<Given> {
+        watch::check_stop()?;
+        link.check()?;
+        let undo = match &step.action {
+            Action::Set { path, .. } => Some(restore(path)?),
+            _ => step.undo.clone(),
+        };
+        if let Some(undo) = undo {
+            let number = self.taken.len() as u32 + 1;
+            let taken = StepTaken { scope: self.scope.clone(), number, says: step.says.clone(), undo };
+            link.ask(Record::Step(taken.clone()))?;
+            self.taken.push(taken);
+        }
+        self.act(&step.action).with_context(|| format!("cannot {}", step.says))
+    }
+
+    fn act(&mut self, action: &Action) -> Result<Given> {
+        match action {
+            Action::Run(argv) => {
+                self.output(argv)?;
+            }
+            Action::RunForDevice(argv) => return Ok(Given::Device(self.output(argv)?.trim().into())),
+            Action::UseDevice(path) => return unused(path).map(|()| Given::Device(path.clone())),
+            Action::UseDirectory(path) => return Ok(Given::Directory(path.clone())),
+            Action::MakeDirectory(path) => make_directory(path)?,
+            Action::MakeImage { path, bytes } => make_image(path, *bytes)?,
+            Action::Set { path, value } => set(path, value)?,
+            Action::Daemon { argv, ready } => self.start_daemon(argv, ready)?,
+        }
+        Ok(Given::Nothing)
+    }
+
+    /// A daemon carries its own mark, not the cell's, and lives until its undo kills it.
+    fn start_daemon(&mut self, argv: &Argv, ready: &Argv) -> Result<()> {
+        let name = name_of(&self.scope);
+        let mut command = command::command(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name)])?;
+        let quiet = || std::process::Stdio::null();
+        let child = command.stdout(quiet()).stderr(quiet()).spawn();
+        self.daemons.push(child.with_context(|| format!("cannot start `{}`", argv.join(" ")))?);
+        let begun = Instant::now();
+        while let Err(error) = self.output(ready) {
+            if begun.elapsed() > DAEMON_PATIENCE {
+                return Err(error.context(format!("`{}` did not become ready", argv.join(" "))));
+            }
+            watch::check_stop()?;
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    /// Takes every step back, last first, whatever fails on the way; all failures together are the error.
+    pub fn undo_all(&mut self, link: &mut Link) -> Result<()> {
+        let mut failures = Vec::new();
+        while let Some(taken) = self.taken.pop() {
+            match undo::one(&taken.undo, &self.run) {
+                Ok(()) => link.tell(Record::Undone(Undone { scope: taken.scope, number: taken.number })),
+                Err(error) => failures.push(format!("{}: {error:#}", taken.says)),
+            }
+            self.reap();
+        }
+        if !failures.is_empty() {
+            bail!("could not undo {}; `pickfs clean` will try again", failures.join("; "));
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self) {
+        self.daemons.retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
+    }
+}
+
+/// What drivers name pools and daemons by: unique on this machine.
+pub fn name_of(scope: &str) -> String {
+    format!("pickfs{scope}")
+}
+
+fn restore(path: &Path) -> Result<Undo> {
+    let found = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    // A choice shows all its values, the chosen one in brackets: "none [mq-deadline] kyber".
+    let value = match (found.find('['), found.find(']')) {
+        (Some(open), Some(close)) if open < close => found[open + 1..close].to_string(),
+        _ => found.trim().to_string(),
+    };
+    Ok(Undo::Restore { path: path.into(), value })
+}
+
+pub fn set(path: &Path, value: &str) -> Result<()> {
+    std::fs::write(path, value).with_context(|| format!("cannot write `{value}` to {}", path.display()))
+}
+
+/// The kernel's own word that nothing has the device, a mount of many devices included: an exclusive open.
+fn unused(device: &Path) -> Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let opened = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device);
+    opened.map(drop).with_context(|| format!("{} is in use; free it first", device.display()))
+}
+
+fn make_directory(path: &Path) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = std::fs::DirBuilder::new();
+    Ok(builder.recursive(true).mode(0o700).create(path)?)
+}
+
+/// Written, not only reserved: reserved blocks are converted at their first write, which would be charged to the
+/// first file system that reaches them. Incompressible, so that a compressing file system below holds it in full.
+fn make_image(path: &Path, bytes: u64) -> Result<()> {
+    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(bytes);
+    let mut file = std::fs::OpenOptions::new().create_new(true).write(true).open(path)?;
+    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes)
+        .or_else(|error| if error == rustix::io::Errno::OPNOTSUPP { Ok(()) } else { Err(error) })
+        .context("no room for the image; give a smaller `size` or another `dir`")?;
+    let mut chunk = vec![0; 4 << 20];
+    let mut left = bytes;
+    while left > 0 {
+        watch::check_stop()?;
+        random.fill_bytes(&mut chunk);
+        let part = left.min(chunk.len() as u64) as usize;
+        file.write_all(&chunk[..part])?;
+        left -= part as u64;
+    }
+    Ok(file.sync_all()?)
+}

@@ -1,0 +1,122 @@
+//! What stands between two phases: settling, and making a cache really cold.
+//!
+//! Settled: nothing dirty, nothing in flight, nothing moving on the device. Cold: unmounted (exported), all clean
+//! caches dropped, the device's buffers flushed, the loop's backing file forgotten, mounted again. Dropping caches
+//! alone is not cold: it keeps what is not reclaimable, and ZFS keeps its own cache elsewhere.
+
+use super::cell::Stack;
+use super::engine::Engine;
+use super::{machine, watch};
+use crate::probe::device;
+use crate::sys::{block, file};
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Longer than this is no settling but a busy machine; the phase is flagged.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long nothing may move: a share of the phase that was, between these. What a phase of seconds left behind is
+/// over in a blink; what a phase of minutes left may come in bursts.
+const LEAST_QUIET: Duration = Duration::from_millis(50);
+const MOST_QUIET: Duration = Duration::from_secs(5);
+const QUIET_SHARE: u32 = 30;
+/// Dirty and writeback pages of the whole machine that count as none.
+const DIRTY_LIMIT: u64 = 1 << 20;
+
+/// What settling found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settled {
+    /// Until the last movement was seen; 0 when nothing moved.
+    pub busy_ns: u64,
+    /// The reason, when patience ran out.
+    pub unsettled: Option<String>,
+}
+
+/// Waits until the machine's writeback and the device are quiet; `after` is how long the phase before took.
+pub fn settle(device: Option<(u32, u32)>, after: Duration) -> Result<Settled> {
+    let quiet = (after / QUIET_SHARE).clamp(LEAST_QUIET, MOST_QUIET);
+    let begun = Instant::now();
+    let mut last = device.and_then(device::counters);
+    let mut moved = begun;
+    loop {
+        std::thread::sleep(Duration::from_millis(10));
+        watch::check_stop()?;
+        let now = device.and_then(device::counters);
+        let dirty = dirty_bytes()?;
+        let in_flight = now.as_ref().map_or(0, |counters| counters.in_flight);
+        if now != last || in_flight > 0 || dirty > DIRTY_LIMIT {
+            moved = Instant::now();
+        }
+        if dirty > DIRTY_LIMIT {
+            rustix::fs::sync();
+        }
+        let busy_ns = moved.duration_since(begun).as_nanos() as u64;
+        if moved.elapsed() >= quiet {
+            return Ok(Settled { busy_ns, unsettled: None });
+        }
+        if begun.elapsed() > PATIENCE {
+            let why = format!("after {PATIENCE:?} still {dirty} bytes dirty and {in_flight} requests in flight");
+            return Ok(Settled { busy_ns, unsettled: Some(why) });
+        }
+        last = now;
+    }
+}
+
+fn dirty_bytes() -> Result<u64> {
+    use procfs::Current;
+    let memory = procfs::Meminfo::current().context("cannot read /proc/meminfo")?;
+    Ok(memory.dirty + memory.writeback)
+}
+
+/// Makes every cache of the stack cold, as far as we may; what then is read proves it.
+pub fn make_cold(stack: &Stack, engine: &Engine, programs: &[&str]) -> Result<()> {
+    stack.make_durable(engine)?;
+    match stack.driver {
+        Some(driver) => {
+            engine.output(&driver.unmount(&stack.wish()))?;
+            drop_caches()?;
+            drop_device_caches(stack)?;
+            engine.output(&driver.mount(&stack.wish()))?;
+        }
+        None if rustix::process::geteuid().is_root() => drop_caches()?,
+        None => drop_file_caches(&stack.root)?,
+    }
+    warm_programs(engine, programs);
+    Ok(())
+}
+
+fn drop_caches() -> Result<()> {
+    std::fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop caches")
+}
+
+fn drop_device_caches(stack: &Stack) -> Result<()> {
+    let Some(device) = &stack.device else { return Ok(()) };
+    block::flush_buffers(device).with_context(|| format!("cannot flush the buffers of {}", device.display()))?;
+    let number = machine::device_number(device);
+    let backing = number.and_then(|n| machine::content(machine::sys_path(n).join("loop/backing_file")));
+    match backing {
+        Some(path) => {
+            file::drop_file_cache(Path::new(&path)).with_context(|| format!("cannot drop the cache of {path}"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What one may do without root: data pages go, names and inodes stay. The proof will say so.
+fn drop_file_caches(root: &Path) -> Result<()> {
+    for entry in walkdir::WalkDir::new(root) {
+        let entry = entry?;
+        if entry.file_type().is_file() {
+            file::drop_file_cache(entry.path())
+                .with_context(|| format!("cannot drop the cache of {}", entry.path().display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Dropping caches drops programs too; without this the first phase would pay for loading `tar` from the system disk.
+fn warm_programs(engine: &Engine, programs: &[&str]) {
+    for program in programs {
+        engine.listing(&crate::stack::argv([program, "--version"]));
+    }
+}

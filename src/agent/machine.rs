@@ -1,0 +1,106 @@
+//! Questions to the kernel about mounts, loop devices and disks, read from /proc and /sys.
+
+use anyhow::{Context, Result};
+use procfs::process::{MountInfo, Process};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// All mounts that this process sees.
+pub fn mounts() -> Result<Vec<MountInfo>> {
+    let mounts = Process::myself().and_then(|me| me.mountinfo()).context("cannot read /proc/self/mountinfo")?;
+    Ok(mounts.0)
+}
+
+/// The mount that this path lies on: of all that cover it the deepest, and of those the latest.
+pub fn mount_of(path: &Path) -> Result<MountInfo> {
+    let covering = mounts()?.into_iter().filter(|mount| path.starts_with(&mount.mount_point));
+    covering
+        .max_by_key(|m| m.mount_point.components().count())
+        .with_context(|| format!("{} is on no mount", path.display()))
+}
+
+pub fn is_mount_point(path: &Path) -> Result<bool> {
+    Ok(mounts()?.iter().any(|mount| mount.mount_point == path))
+}
+
+/// Mount points at or below a path.
+pub fn mounts_below(path: &Path) -> Result<Vec<String>> {
+    let below = mounts()?.into_iter().filter(|mount| mount.mount_point.starts_with(path));
+    Ok(below.map(|mount| mount.mount_point.display().to_string()).collect())
+}
+
+/// Options of the mount and of its superblock, as mountinfo spells them.
+pub fn effective_options(mount: &MountInfo) -> BTreeMap<String, Option<String>> {
+    let both = mount.mount_options.iter().chain(mount.super_options.iter());
+    both.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Loop devices whose backing file is this one, also when it is deleted.
+pub fn loops_of(file: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/sys/block").context("cannot list /sys/block")? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let backing = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).unwrap_or_default();
+        if Path::new(backing.trim_end().trim_end_matches(" (deleted)")) == file {
+            found.push(format!("/dev/{name}"));
+        }
+    }
+    Ok(found)
+}
+
+/// `major:minor` of a block device node.
+pub fn device_number(device: &Path) -> Option<(u32, u32)> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let metadata = device.metadata().ok().filter(|m| m.file_type().is_block_device())?;
+    Some(numbers(metadata.rdev()))
+}
+
+/// `major:minor` of the disk that holds a file, where it lies on one.
+pub fn disk_of_file(path: &Path) -> Option<(u32, u32)> {
+    use std::os::unix::fs::MetadataExt;
+    let own = numbers(path.metadata().ok()?.dev());
+    if sys_path(own).exists() {
+        return Some(own);
+    }
+    // btrfs and zfs give files a device number of their own: ask where the mount comes from.
+    device_number(Path::new(mount_of(path).ok()?.mount_source.as_deref()?))
+}
+
+/// The disk below a loop device.
+pub fn below(device: (u32, u32)) -> Option<(u32, u32)> {
+    let backing = std::fs::read_to_string(sys_path(device).join("loop/backing_file")).ok()?;
+    disk_of_file(Path::new(backing.trim_end()))
+}
+
+/// `/sys/dev/block/MAJOR:MINOR`.
+pub fn sys_path(device: (u32, u32)) -> PathBuf {
+    format!("/sys/dev/block/{}:{}", device.0, device.1).into()
+}
+
+/// A file below the `queue` folder of a device, or of the disk that a partition is on.
+pub fn queue_file(device: (u32, u32), name: &str) -> Option<PathBuf> {
+    let own = sys_path(device);
+    let candidates = [own.join("queue").join(name), own.canonicalize().ok()?.parent()?.join("queue").join(name)];
+    candidates.into_iter().find(|path| path.exists())
+}
+
+fn numbers(device: u64) -> (u32, u32) {
+    (rustix::fs::major(device), rustix::fs::minor(device))
+}
+
+/// Trimmed content of a small file of /proc or /sys.
+pub fn content(path: impl AsRef<Path>) -> Option<String> {
+    Some(std::fs::read_to_string(path).ok()?.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_is_a_mount_and_proc_is_below_it() {
+        assert!(is_mount_point(Path::new("/")).unwrap());
+        assert!(mounts_below(Path::new("/proc")).unwrap().contains(&"/proc".to_string()));
+        assert_eq!(mount_of(Path::new("/proc/self/status")).unwrap().fs_type, "proc");
+    }
+}

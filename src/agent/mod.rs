@@ -1,0 +1,82 @@
+//! The target side: `pickfs agent` reads one request on stdin, does it, and says what happened on stdout.
+//!
+//! It owns needs, stack, provenance, phases, probes and teardown. It must not know how it was reached, what other
+//! cells there are, nor what a number means: no executor, no report, no statistics.
+
+mod cell;
+mod command;
+mod drive;
+mod engine;
+mod hygiene;
+mod link;
+mod machine;
+mod prepare;
+mod provenance;
+mod sampler;
+mod stage;
+mod timed;
+mod undo;
+mod watch;
+
+pub use engine::CELL_MARK;
+
+pub use stage::Stage;
+pub use timed::Timed;
+
+use crate::journal::{Job, Request};
+use crate::stack::Place;
+use anyhow::{Context, Result};
+use link::Link;
+use std::io::BufRead;
+
+/// The environment variable that names the run to every process that belongs to it.
+pub const RUN_MARK: &str = "PICKFS_RUN";
+
+/// Exit code of an agent that was asked to stop and has taken everything down.
+pub const INTERRUPTED: u8 = 130;
+
+/// Stopped on request; carried through `anyhow` and told from a failure by its type.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(out, "stopped on request")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// Runs a program outside any timer, for staging; its output, or an error with its last words.
+pub fn run_program(argv: &crate::stack::Argv) -> Result<String> {
+    command::output(argv, &[])
+}
+
+/// Reads the request and does it. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on stderr.
+pub fn main() -> std::process::ExitCode {
+    match read_request().and_then(serve) {
+        Ok(()) => 0.into(),
+        Err(error) if error.is::<Interrupted>() => INTERRUPTED.into(),
+        Err(error) => {
+            eprintln!("{error:#}");
+            1.into()
+        }
+    }
+}
+
+fn read_request() -> Result<Request> {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).context("cannot read the request")?;
+    serde_json::from_str(&line).context("the request is not one this agent understands; is it the same pickfs?")
+}
+
+fn serve(request: Request) -> Result<()> {
+    watch::obey_signals()?;
+    let place = Place::of_run(&request.run);
+    let mut link = Link::new();
+    match request.job {
+        Job::Prepare(plan) => prepare::prepare(&plan, &place, &mut link),
+        Job::Cell(cell) => cell::run(&cell, &place, &mut link),
+        Job::Undo(steps) => undo::all(&request.run, &steps, &mut link),
+    }
+}

@@ -1,0 +1,140 @@
+//! Once per run: backings made, sources staged in memory, host settings fixed, the drive's raw speed taken. Every
+//! step stays until the host has it undone.
+
+use super::cell::folder;
+use super::engine::{Engine, Given};
+use super::link::Link;
+use super::{drive, provenance};
+use crate::journal::{Ledger, Provenance, Record};
+use crate::need;
+use crate::plan::{Chosen, HostSettings, Plan};
+use crate::stack::{Action, Place, Step, backing};
+use crate::workload;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Scope of the run's own steps.
+pub const SCOPE: &str = "run";
+
+pub fn prepare(plan: &Plan, place: &Place, link: &mut Link) -> Result<()> {
+    let begun = Instant::now();
+    let mut engine = Engine::new(place, SCOPE);
+    let prepared = steps(plan, &mut engine, link);
+    let setup_ns = begun.elapsed().as_nanos() as u64;
+    link.tell(Record::Ledger(Ledger { setup_ns, ..Ledger::default() }));
+    match prepared {
+        Ok(()) => Ok(()),
+        Err(error) => match engine.undo_all(link) {
+            Ok(()) => Err(error),
+            Err(undo) => Err(error.context(format!("{undo:#}"))),
+        },
+    }
+}
+
+fn steps(plan: &Plan, engine: &mut Engine, link: &mut Link) -> Result<()> {
+    engine.take(folder("make a folder in memory", engine.place.memory.clone()), link)?;
+    engine.take(folder("make a folder for mount points", engine.place.mounts.clone()), link)?;
+    fix_writeback(&plan.host, engine, link)?;
+    let mut facts = provenance::of_host();
+    for chosen in unique(plan.targets.iter().map(|target| &target.backing)) {
+        facts.extend(prepare_backing(chosen, engine, link)?);
+    }
+    for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
+        stage_source(chosen, engine)?;
+    }
+    link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
+    Ok(())
+}
+
+fn unique<'a>(all: impl Iterator<Item = &'a Chosen>) -> Vec<&'a Chosen> {
+    let mut seen: Vec<&Chosen> = Vec::new();
+    for chosen in all {
+        if !seen.contains(&chosen) {
+            seen.push(chosen);
+        }
+    }
+    seen
+}
+
+/// A backing whose needs are not met is left alone: its cells will be skipped with the reasons.
+fn prepare_backing(chosen: &Chosen, engine: &mut Engine, link: &mut Link) -> Result<BTreeMap<String, String>> {
+    let backing =
+        backing::find(&chosen.name).with_context(|| format!("this agent knows no backing `{}`", chosen.name))?;
+    if !need::missing(&backing.needs()).is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    engine.take_all(backing.prepare(&chosen.settings, engine.place), link)?;
+    raw_speed(chosen, backing, engine, link)
+}
+
+/// The backing as the cells will see it, measured and taken down again.
+fn raw_speed(
+    chosen: &Chosen,
+    backing: &dyn backing::Backing,
+    engine: &mut Engine,
+    link: &mut Link,
+) -> Result<BTreeMap<String, String>> {
+    let mut probe = Engine::new(engine.place, "raw-speed");
+    let given = probe.take_all(backing.steps(&chosen.settings, engine.place), link);
+    let measured = given.and_then(|given| match given {
+        Given::Device(device) => drive::device_speed(&device),
+        Given::Directory(directory) => drive::directory_speed(&directory),
+        Given::Nothing => bail!("backing {} gave nothing", chosen.name),
+    });
+    let undone = probe.undo_all(link);
+    let speed = measured.with_context(|| format!("cannot take the raw speed of backing {}", chosen.name))?;
+    undone?;
+    let named = speed.into_iter().map(|(name, value)| (format!("raw {} {name}", chosen.name), value));
+    Ok(named.collect())
+}
+
+fn stage_source(chosen: &Chosen, engine: &Engine) -> Result<()> {
+    let workload =
+        workload::find(&chosen.name).with_context(|| format!("this agent knows no workload `{}`", chosen.name))?;
+    if !need::missing(&workload.needs()).is_empty() {
+        return Ok(());
+    }
+    let staged = workload.prepare(&chosen.settings, engine.place);
+    staged.with_context(|| format!("cannot stage the source of {}", chosen.name))
+}
+
+/// Bytes, not shares of whatever memory is free, and the same for all; the kernel's default shares of the memory
+/// there is, unless the plan says otherwise. Without root they stay as they are, and are recorded.
+fn fix_writeback(host: &HostSettings, engine: &mut Engine, link: &mut Link) -> Result<()> {
+    use procfs::Current;
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let memory = procfs::Meminfo::current().context("cannot read /proc/meminfo")?.mem_total;
+    let page = 4096;
+    let share = |part: u64| memory / part / page * page;
+    let values = [
+        ("dirty_background_bytes", "dirty_background_ratio", host.dirty_background_bytes.unwrap_or(share(10))),
+        ("dirty_bytes", "dirty_ratio", host.dirty_bytes.unwrap_or(share(5))),
+    ];
+    for (bytes, ratio, value) in values {
+        save_pair(bytes, ratio, engine, link)?;
+        super::engine::set(&knob(bytes), &value.to_string())?;
+    }
+    for (name, value) in [("dirty_expire_centisecs", "3000"), ("dirty_writeback_centisecs", "500")] {
+        let says = format!("fix vm.{name}");
+        engine.take(Step::new(says, Action::Set { path: knob(name), value: value.into() }), link)?;
+    }
+    Ok(())
+}
+
+/// Of bytes and ratio only the one that is not 0 is in force; writing it back switches the other off.
+fn save_pair(bytes: &str, ratio: &str, engine: &mut Engine, link: &mut Link) -> Result<()> {
+    let in_force =
+        [bytes, ratio].into_iter().find(|name| super::machine::content(knob(name)).is_some_and(|v| v != "0"));
+    let Some(name) = in_force else { return Ok(()) };
+    let value = super::machine::content(knob(name)).unwrap_or_default();
+    let says = format!("save vm.{name}");
+    engine.take(Step::new(says, Action::Set { path: knob(name), value }), link)?;
+    Ok(())
+}
+
+fn knob(name: &str) -> std::path::PathBuf {
+    format!("/proc/sys/vm/{name}").into()
+}

@@ -1,0 +1,209 @@
+//! What is in effect, read back from the kernel and the tools, not copied from the plan.
+
+use super::cell::{Stack, versions};
+use super::engine::Engine;
+use super::machine::{self, content};
+use crate::journal::{Cell, Provenance};
+use crate::stack::fs::Filesystem;
+use anyhow::Result;
+use std::collections::BTreeMap;
+
+type Facts = BTreeMap<String, String>;
+
+/// A cell's facts, and where they contradict the plan.
+pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance> {
+    let mount = machine::mount_of(&stack.root.canonicalize()?)?;
+    let options = machine::effective_options(&mount);
+    let shown: Vec<String> = options.iter().map(|(name, value)| spelled(name, value.as_deref())).collect();
+    let source = mount.mount_source.clone().unwrap_or_default();
+    let mut facts = Facts::from([
+        ("mount".to_string(), format!("{source} {} {}", mount.fs_type, shown.join(","))),
+        ("seed".to_string(), cell.seed.to_string()),
+    ]);
+    facts.extend(of_device(stack));
+    let mut provenance = Provenance { cell: cell.id.clone(), ..Provenance::default() };
+    if let Some(driver) = stack.driver {
+        let wish = stack.wish();
+        facts.insert("mkfs".into(), driver.mkfs(&wish).join(" "));
+        facts.extend(driver.facts(&wish).into_iter().map(|(name, words)| (name.to_string(), engine.listing(&words))));
+        facts.extend(versions(driver.versions(), engine.place.name.trim_start_matches("pickfs-")));
+        provenance.mismatches = match facts.get("zfs get") {
+            Some(properties) => property_mismatches(&wish.mount, properties),
+            None => mismatches(&wish.mount, &options),
+        };
+        provenance.weakened = weakened(driver, &wish.mount, &wish.mkfs, &shown);
+    }
+    provenance.mismatches.extend(scheduler_mismatch(stack, &facts));
+    provenance.facts = facts;
+    Ok(provenance)
+}
+
+/// The queue of the device under the file system.
+fn of_device(stack: &Stack) -> Facts {
+    let Some(number) = stack.subject.device else { return Facts::new() };
+    let mut facts = Facts::from([("device".to_string(), format!("{}:{}", number.0, number.1))]);
+    let names = [
+        "scheduler",
+        "write_cache",
+        "fua",
+        "logical_block_size",
+        "physical_block_size",
+        "rotational",
+        "read_ahead_kb",
+        "discard_max_bytes",
+    ];
+    for name in names {
+        let value = machine::queue_file(number, name).and_then(content);
+        facts.extend(value.map(|value| (format!("queue {name}"), value)));
+    }
+    let sys = machine::sys_path(number);
+    for (name, file) in [
+        ("sectors", "size"),
+        ("loop direct I/O", "loop/dio"),
+        ("loop file", "loop/backing_file"),
+        ("model", "device/model"),
+    ] {
+        facts.extend(content(sys.join(file)).map(|value| (name.to_string(), value)));
+    }
+    facts
+}
+
+/// An option that the kernel shows with another value was not taken as asked. One that it does not show at all is
+/// mostly its default, and no contradiction.
+fn mismatches(asked: &[String], found: &BTreeMap<String, Option<String>>) -> Vec<String> {
+    let contradicts = |option: &&String| {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        match found.get(name) {
+            Some(Some(shown)) if !value.is_empty() => shown != value && !shown.starts_with(&format!("{value}:")),
+            _ => negated(name, found),
+        }
+    };
+    let told = |option: &String| {
+        let name = option.split('=').next().unwrap_or(option);
+        let shown = found.get(name).map_or("nothing of it".to_string(), |value| spelled(name, value.as_deref()));
+        format!("asked for mount option {option}, the kernel shows {shown}")
+    };
+    asked.iter().filter(contradicts).map(told).collect()
+}
+
+/// `noatime` asked and `relatime` or `atime` shown, `nobarrier` asked and `barrier` shown.
+fn negated(name: &str, found: &BTreeMap<String, Option<String>>) -> bool {
+    let opposite = name.strip_prefix("no").map_or(format!("no{name}"), String::from);
+    found.contains_key(&opposite) || (name == "noatime" && found.contains_key("relatime"))
+}
+
+/// The same for a ZFS dataset, whose properties are no mount options; `properties` is what `zfs get all` prints.
+fn property_mismatches(asked: &[String], properties: &str) -> Vec<String> {
+    let shown = |name: &str| {
+        let mut rows = properties.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        rows.find(|row| row.get(1) == Some(&name)).and_then(|row| row.get(2).map(ToString::to_string))
+    };
+    let told = |option: &String| {
+        let (name, value) = if option == "noatime" { ("atime", "off") } else { option.split_once('=')? };
+        let found = shown(name).unwrap_or("nothing".into());
+        (found != value).then(|| format!("asked for property {name}={value}, zfs shows {found}"))
+    };
+    asked.iter().filter_map(told).collect()
+}
+
+/// As asked and as shown: an option that weakens counts wherever it is seen.
+fn weakened(driver: &dyn Filesystem, mount: &[String], mkfs: &[String], shown: &[String]) -> Vec<String> {
+    let mut found: Vec<String> =
+        mount.iter().chain(mkfs).chain(shown).filter(|option| driver.weakens(option)).cloned().collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn scheduler_mismatch(stack: &Stack, facts: &Facts) -> Option<String> {
+    let asked = stack.target.scheduler.as_ref()?;
+    let shown = facts.get("queue scheduler").cloned().unwrap_or_default();
+    let taken = shown == *asked || shown.contains(&format!("[{asked}]"));
+    (!taken).then(|| format!("asked for scheduler {asked}, the kernel shows {shown}"))
+}
+
+fn spelled(name: &str, value: Option<&str>) -> String {
+    match value {
+        Some(value) => format!("{name}={value}"),
+        None => name.to_string(),
+    }
+}
+
+/// What holds for the whole run.
+pub fn of_host() -> Facts {
+    let mut facts = Facts::new();
+    let mut fact = |name: &str, value: Option<String>| {
+        facts.extend(value.filter(|v| !v.is_empty()).map(|v| (name.to_string(), v)));
+    };
+    fact("kernel", content("/proc/sys/kernel/osrelease"));
+    fact("kernel version", content("/proc/sys/kernel/version"));
+    fact("architecture", Some(std::env::consts::ARCH.into()));
+    fact("system", field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_string()));
+    fact("cpu", field("/proc/cpuinfo", "model name").map(|name| name.trim_start_matches([' ', '\t', ':']).to_string()));
+    fact("cpus", std::thread::available_parallelism().ok().map(|n| n.to_string()));
+    fact(
+        "microcode",
+        field("/proc/cpuinfo", "microcode").map(|name| name.trim_start_matches([' ', '\t', ':']).to_string()),
+    );
+    fact("governor", content("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+    fact("turbo off", content("/sys/devices/system/cpu/intel_pstate/no_turbo"));
+    fact("memory", field("/proc/meminfo", "MemTotal:").map(|size| size.trim().to_string()));
+    fact("swap", field("/proc/meminfo", "SwapTotal:").map(|size| size.trim().to_string()));
+    fact("machine", content("/sys/class/dmi/id/product_name"));
+    for knob in [
+        "dirty_bytes",
+        "dirty_background_bytes",
+        "dirty_ratio",
+        "dirty_background_ratio",
+        "dirty_expire_centisecs",
+        "dirty_writeback_centisecs",
+    ] {
+        fact(knob, content(format!("/proc/sys/vm/{knob}")));
+    }
+    facts
+}
+
+fn field(path: &str, begin: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(begin)).map(|rest| rest.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_shown_with_another_value_is_a_mismatch() {
+        let shown =
+            |pairs: &[(&str, Option<&str>)]| pairs.iter().map(|(n, v)| (n.to_string(), v.map(String::from))).collect();
+        let cases: [(&str, &[(&str, Option<&str>)], bool); 8] = [
+            ("compress=zstd:99", &[("compress", Some("zstd:15"))], true),
+            ("compress=zstd:1", &[("compress", Some("zstd:1"))], false),
+            ("compress=zstd", &[("compress", Some("zstd:3"))], false),
+            ("compress=zstd:1", &[("compress", Some("zstd:15"))], true),
+            ("noatime", &[("noatime", None), ("rw", None)], false),
+            ("noatime", &[("relatime", None)], true),
+            ("data=ordered", &[("rw", None)], false),
+            ("nobarrier", &[("barrier", None)], true),
+        ];
+        for (asked, found, wrong) in cases {
+            assert_eq!(!mismatches(&[asked.to_string()], &shown(found)).is_empty(), wrong, "{asked} {found:?}");
+        }
+    }
+
+    #[test]
+    fn properties_of_a_dataset_are_read_back() {
+        let shown = "NAME  PROPERTY  VALUE  SOURCE\npk  compression  lzjb  local\npk  atime  on  default";
+        let wrong = |option: &str| property_mismatches(&[option.to_string()], shown).len();
+        assert_eq!(
+            [wrong("compression=lzjb"), wrong("compression=gzip"), wrong("noatime"), wrong("sync=off")],
+            [0, 1, 1, 1]
+        );
+    }
+
+    #[test]
+    fn the_host_has_a_kernel_and_memory() {
+        let facts = of_host();
+        assert!(facts.contains_key("kernel") && facts.contains_key("memory"), "{facts:?}");
+    }
+}

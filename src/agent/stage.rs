@@ -1,0 +1,339 @@
+//! Where a workload plays: the stage owns the clock, the caches, the sync and the probes, so that no workload can
+//! forget them.
+
+use super::cell::Stack;
+use super::engine::Engine;
+use super::link::Link;
+use super::sampler::{Peaks, Sampler};
+use super::timed::Timed;
+use super::{hygiene, watch};
+use crate::journal::{Flag, Ledger, Record, Sample};
+use crate::need::Need;
+use crate::probe::{self, Kind, Probe, Reading};
+use crate::stack::Place;
+use crate::workload::{Judged, Phase, Reads, Starts, Workload};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The least that one inode takes on any disk format here (reiserfs stat data), for proving cold walks.
+const SMALLEST_INODE: f64 = 44.0;
+/// Shares above which something foreign is flagged.
+const FOREIGN_IO: f64 = 0.01;
+const FOREIGN_CPU: f64 = 0.03;
+const FOREIGN_IO_SLACK: f64 = (1 << 20) as f64;
+
+pub struct Stage<'a, 'b> {
+    pub(super) cell: &'a str,
+    pub(super) stack: &'a Stack,
+    pub(super) engine: &'a Engine<'b>,
+    pub(super) link: &'a mut Link,
+    pub(super) workload: &'static dyn Workload,
+    pub(super) deadline: &'a watch::Deadline,
+    pub(super) trim: bool,
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) expected: Expected,
+}
+
+/// What a cold phase must read at least, known once something was written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Expected {
+    data_bytes: Option<f64>,
+    entries: Option<f64>,
+    /// What the file system held when it was empty.
+    used_empty: Option<f64>,
+}
+
+impl Expected {
+    pub(super) fn of_empty(stack: &Stack) -> Expected {
+        let space = probe::ALL.iter().find(|probe| probe.name() == "space");
+        let readings = space.map(|probe| probe.read(&stack.subject)).unwrap_or_default();
+        let used = readings.iter().find(|reading| reading.metric == "space_used_bytes").map(|reading| reading.value);
+        Expected { used_empty: used, ..Expected::default() }
+    }
+}
+
+/// One phase's clock.
+struct Clocked {
+    returned_ns: u64,
+    durable_ns: u64,
+}
+
+impl Stage<'_, '_> {
+    /// The folder of the file system under test that the work owns.
+    pub fn root(&self) -> PathBuf {
+        self.stack.root.clone()
+    }
+
+    /// A folder in memory that is the cell's own; removed after the cell.
+    pub fn memory(&self) -> PathBuf {
+        self.engine.place.memory.join("cell")
+    }
+
+    pub fn place(&self) -> &Place {
+        self.engine.place
+    }
+
+    /// Runs one of the workload's declared phases: brings the caches into the declared state, settles, reads the
+    /// probes, times the work and then the sync, reads the probes again, and waits out what goes on afterwards.
+    pub fn phase(&mut self, name: &str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<()> {
+        watch::check_stop()?;
+        let phase = self.workload.phases().iter().find(|phase| phase.name == name);
+        let phase = *phase.with_context(|| format!("{} does not declare a phase `{name}`", self.workload.name()))?;
+        self.get_ready(&phase)?;
+        let before = self.accounted(|stage| Ok(stage.read_probes(&phase, false)))?;
+        let marks = self.engine.marks();
+        let mut timed = Timed::new(&marks)?;
+        let sampler = Sampler::start(self.stack.subject.device);
+        let clocked = self.clock(&phase, work, &mut timed);
+        let peaks = sampler.stop();
+        let (cpu_ns, bytes, files) = (timed.cpu_ns, timed.bytes, timed.files);
+        let clocked = clocked?;
+        self.deadline.check()?;
+        let counters = self.accounted(|stage| Ok(stage.read_probes(&phase, false)))?;
+        let mut samples = own_samples(&phase, &clocked, peaks);
+        samples.extend([
+            ("cpu_workload_ns".into(), cpu_ns as f64),
+            ("work_bytes".into(), bytes as f64),
+            ("work_files".into(), files as f64),
+        ]);
+        samples.extend(differences(&before, &counters));
+        self.drain(&phase, &clocked, &mut samples)?;
+        if phase.judged == Judged::Durable {
+            let states = self.accounted(|stage| Ok(stage.read_probes(&phase, true)))?;
+            samples.extend(differences(&BTreeMap::new(), &states));
+            let grown = find(&samples, "space_used_bytes").zip(self.expected.used_empty);
+            samples.extend(grown.map(|(used, empty)| ("space_grown_bytes".to_string(), used - empty)));
+        }
+        self.remember_expected(&samples);
+        self.doubt(&phase, &clocked, &samples);
+        self.tell_samples(&phase, samples);
+        Ok(())
+    }
+
+    /// Untimed work, such as verifying what was written; accounted as a check.
+    pub fn check(&mut self, what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        watch::check_stop()?;
+        let checked = self.accounted(|_| work());
+        self.deadline.check()?;
+        checked.with_context(|| what.to_string())
+    }
+
+    fn get_ready(&mut self, phase: &Phase) -> Result<()> {
+        let begun = Instant::now();
+        if phase.starts == Starts::Cold {
+            let needs = self.workload.needs();
+            let programs = needs.iter().filter_map(|need| match need {
+                Need::Program { name, .. } => Some(*name),
+                _ => None,
+            });
+            hygiene::make_cold(self.stack, self.engine, &programs.collect::<Vec<_>>())?;
+        }
+        if phase.starts == Starts::Fresh && self.trim {
+            self.engine.output(&crate::stack::argv(["fstrim", &self.stack.mount_point.display().to_string()]))?;
+        }
+        let settled = hygiene::settle(self.stack.subject.device, Duration::ZERO)?;
+        self.flag_unsettled(phase, settled.unsettled, "before the phase");
+        self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
+        self.deadline.check()
+    }
+
+    fn clock(
+        &mut self,
+        phase: &Phase,
+        work: impl FnOnce(&mut Timed) -> Result<()>,
+        timed: &mut Timed,
+    ) -> Result<Clocked> {
+        let begun = Instant::now();
+        let worked = work(timed);
+        let returned_ns = begun.elapsed().as_nanos() as u64;
+        // Synced even after a failure: what the kernel says of lost writes is the better cause.
+        let synced = self.stack.make_durable(self.engine);
+        let durable_ns = begun.elapsed().as_nanos() as u64;
+        self.ledger.phases_ns += durable_ns;
+        self.deadline.check().with_context(|| format!("in phase {}", phase.name))?;
+        match (worked, synced) {
+            (Ok(()), Ok(())) => Ok(Clocked { returned_ns, durable_ns }),
+            (Err(error), Ok(())) => Err(error.context(format!("in phase {}", phase.name))),
+            (Ok(()), Err(error)) => Err(error.context(format!("syncing phase {}", phase.name))),
+            (Err(error), Err(sync)) => bail!("in phase {}: {error:#}; and its sync: {sync:#}", phase.name),
+        }
+    }
+
+    /// What the file system still does afterwards belongs to this phase, and is kept out of the next.
+    fn drain(&mut self, phase: &Phase, clocked: &Clocked, samples: &mut Vec<(String, f64)>) -> Result<()> {
+        let begun = Instant::now();
+        let device = self.stack.subject.device;
+        let written = || device.and_then(probe::device::counters).map(|counters| counters.write_bytes);
+        let before = written();
+        let settled = hygiene::settle(device, Duration::from_nanos(clocked.durable_ns))?;
+        samples.push(("after_ns".into(), settled.busy_ns as f64));
+        if let (Some(before), Some(after)) = (before, written()) {
+            samples.push(("after_write_bytes".into(), (after - before) as f64));
+        }
+        self.flag_unsettled(phase, settled.unsettled, "after the phase");
+        self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
+        Ok(())
+    }
+
+    fn read_probes(&self, phase: &Phase, walking: bool) -> BTreeMap<String, Reading> {
+        debug_assert!(!walking || phase.judged == Judged::Durable);
+        let wanted = probe::ALL.iter().filter(|probe| probe.only_after_writing() == walking);
+        let readings = wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject));
+        readings.map(|reading| (reading.metric.clone(), reading)).collect()
+    }
+
+    fn accounted<T>(&mut self, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        let begun = Instant::now();
+        let result = work(self);
+        self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
+        result
+    }
+
+    fn remember_expected(&mut self, samples: &[(String, f64)]) {
+        let value = |name: &str| find(samples, name);
+        let data = value("compression_total_disk_bytes").or_else(|| value("space_allocated_bytes"));
+        self.expected.data_bytes = data.or(self.expected.data_bytes);
+        self.expected.entries = value("space_entries").or(self.expected.entries);
+    }
+
+    /// Flags: the value stays, the doubt is told beside it.
+    fn doubt(&mut self, phase: &Phase, clocked: &Clocked, samples: &[(String, f64)]) {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let doubts = [
+            self.not_cold(phase, samples),
+            foreign_io(samples),
+            foreign_cpu(samples, clocked.durable_ns as f64 * processors),
+        ];
+        for (flag, why) in doubts.into_iter().flatten() {
+            self.flag(phase.name, flag, why);
+        }
+    }
+
+    fn not_cold(&self, phase: &Phase, samples: &[(String, f64)]) -> Option<(&'static str, String)> {
+        if phase.starts != Starts::Cold {
+            return None;
+        }
+        let expected = match phase.reads {
+            Reads::Data => self.expected.data_bytes,
+            Reads::Names => self.expected.entries.map(|entries| entries * SMALLEST_INODE),
+        };
+        let (read, expected) = (find(samples, "device_read_bytes"), expected);
+        match (read, expected) {
+            (Some(read), Some(expected)) if read >= 0.9 * expected => None,
+            (Some(read), Some(expected)) => {
+                Some(("not-cold", format!("the device read {read:.0} bytes, at least {expected:.0} were to be read")))
+            }
+            _ => Some(("not-cold", "there is no device whose reads could prove it".into())),
+        }
+    }
+
+    fn flag_unsettled(&mut self, phase: &Phase, unsettled: Option<String>, when: &str) {
+        if let Some(why) = unsettled {
+            self.flag(phase.name, "not-settled", format!("{when}: {why}"));
+        }
+    }
+
+    pub(super) fn flag(&mut self, phase: &str, flag: &str, why: String) {
+        let flag = Flag { cell: self.cell.into(), phase: phase.into(), flag: flag.into(), why };
+        self.link.tell(Record::Flag(flag));
+    }
+
+    fn tell_samples(&mut self, phase: &Phase, samples: Vec<(String, f64)>) {
+        for (metric, value) in samples {
+            let (cell, phase) = (self.cell.to_string(), phase.name.to_string());
+            self.link.tell(Record::Sample(Sample { cell, phase, metric, value }));
+        }
+    }
+}
+
+fn own_samples(phase: &Phase, clocked: &Clocked, peaks: Option<Peaks>) -> Vec<(String, f64)> {
+    let judged = match phase.judged {
+        Judged::Returned => clocked.returned_ns,
+        Judged::Durable => clocked.durable_ns,
+    };
+    let mut samples = vec![
+        ("time_ns".to_string(), judged as f64),
+        ("returned_ns".to_string(), clocked.returned_ns as f64),
+        ("durable_ns".to_string(), clocked.durable_ns as f64),
+    ];
+    if let Some(peaks) = peaks {
+        samples.push(("peak_read_bytes_per_second".into(), peaks.read));
+        samples.push(("peak_write_bytes_per_second".into(), peaks.write));
+    }
+    samples
+}
+
+/// Counters as after minus before, states as found after.
+fn differences(before: &BTreeMap<String, Reading>, after: &BTreeMap<String, Reading>) -> Vec<(String, f64)> {
+    let difference = |reading: &Reading| match (reading.kind, before.get(&reading.metric)) {
+        (Kind::State, _) => Some(reading.value),
+        // A process that ended takes its past with it: sums over processes can shrink.
+        (Kind::Counter, Some(earlier)) => Some((reading.value - earlier.value).max(0.0)),
+        (Kind::Counter, None) => None,
+    };
+    after.values().filter_map(|reading| Some((reading.metric.clone(), difference(reading)?))).collect()
+}
+
+fn find(samples: &[(String, f64)], name: &str) -> Option<f64> {
+    samples.iter().find(|(metric, _)| metric == name).map(|(_, value)| *value)
+}
+
+/// The disk below moved more than the device above asked for.
+fn foreign_io(samples: &[(String, f64)]) -> Option<(&'static str, String)> {
+    let sum = |level: &str| {
+        Some(find(samples, &format!("{level}_read_bytes"))? + find(samples, &format!("{level}_write_bytes"))?)
+    };
+    let (own, below) = (sum("device")?, sum("below")?);
+    let foreign = below - own;
+    let much = foreign > own * FOREIGN_IO && foreign > FOREIGN_IO_SLACK;
+    much.then(|| {
+        (
+            "foreign-io",
+            format!("the disk below moved {foreign:.0} bytes more than the {own:.0} of the device under test"),
+        )
+    })
+}
+
+fn foreign_cpu(samples: &[(String, f64)], capacity_ns: f64) -> Option<(&'static str, String)> {
+    let foreign = find(samples, "foreign_cpu_ns")?;
+    // Ticks are 10 ms: one tick of somebody else's is no finding.
+    let much = foreign > capacity_ns * FOREIGN_CPU && foreign > 2e7;
+    much.then(|| ("foreign-cpu", format!("other processes used {:.0} ms of CPU", foreign / 1e6)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::{counter, state};
+
+    fn readings(list: &[Reading]) -> BTreeMap<String, Reading> {
+        list.iter().map(|r| (r.metric.clone(), r.clone())).collect()
+    }
+
+    #[test]
+    fn counters_are_differences_and_states_are_found() {
+        let before = readings(&[counter("a_bytes", 10.0), counter("b_ns", 5.0), state("c", 1.0)]);
+        let after = readings(&[counter("a_bytes", 15.0), counter("b_ns", 4.0), state("c", 7.0), counter("new", 3.0)]);
+        let expected = [("a_bytes", 5.0), ("b_ns", 0.0), ("c", 7.0)].map(|(name, value)| (name.to_string(), value));
+        assert_eq!(differences(&before, &after), expected);
+    }
+
+    #[test]
+    fn foreign_activity_is_flagged_by_share() {
+        let io = |below: f64| {
+            [
+                ("device_read_bytes", 0.0),
+                ("device_write_bytes", 1e9),
+                ("below_read_bytes", 0.0),
+                ("below_write_bytes", below),
+            ]
+        };
+        let named = |list: &[(&str, f64)]| list.iter().map(|(n, v)| (n.to_string(), *v)).collect::<Vec<_>>();
+        assert!(foreign_io(&named(&io(1.005e9))).is_none());
+        assert!(foreign_io(&named(&io(1.05e9))).is_some());
+        assert!(foreign_cpu(&named(&[("foreign_cpu_ns", 2.9e7)]), 1e9).is_none());
+        assert!(foreign_cpu(&named(&[("foreign_cpu_ns", 5e7)]), 1e9).is_some());
+    }
+}

@@ -1,0 +1,127 @@
+//! Takes a step back. Every one is idempotent: undoing what never happened, or what is undone already, is no error.
+
+use super::RUN_MARK;
+use super::command::output;
+use super::link::Link;
+use super::machine;
+use crate::journal::{Record, StepTaken, Undo, Undone};
+use crate::stack::argv;
+use crate::sys::process;
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::time::Duration;
+
+/// The whole of a run's (or a cell's) leftovers, for a host whose agent died, or a `clean` whose host died.
+pub fn all(run: &str, steps: &[StepTaken], link: &mut Link) -> Result<()> {
+    process::kill_marked(&format!("{RUN_MARK}={run}"), &[])?;
+    let mut failures = Vec::new();
+    for step in steps.iter().rev() {
+        match one(&step.undo, run) {
+            Ok(()) => link.tell(Record::Undone(Undone { scope: step.scope.clone(), number: step.number })),
+            Err(error) => failures.push(format!("{}: {error:#}", step.says)),
+        }
+    }
+    if failures.is_empty() { Ok(()) } else { bail!("could not undo {}", failures.join("; ")) }
+}
+
+pub fn one(undo: &Undo, run: &str) -> Result<()> {
+    match undo {
+        Undo::Unmount(at) => unmount(at),
+        Undo::DetachLoops(file) => detach_loops(file),
+        Undo::RemoveTree(path) => remove_tree(path, run),
+        Undo::Restore { path, value } => restore(path, value),
+        Undo::KillMarked(mark) => process::kill_marked(mark, &[]).map(drop).context("cannot kill"),
+        Undo::ExportPool(pool) => export_pool(pool),
+    }
+}
+
+/// Patient with processes that are on their way out, lazy at last: a dead FUSE daemon's mount goes no other way.
+fn unmount(at: &Path) -> Result<()> {
+    let plain = argv(["umount", &at.display().to_string()]);
+    let lazy = argv(["umount", "--lazy", &at.display().to_string()]);
+    for attempt in 0.. {
+        if !machine::is_mount_point(at)? {
+            return Ok(());
+        }
+        match output(if attempt < 20 { &plain } else { &lazy }, &[]) {
+            Err(error) if attempt >= 20 && machine::is_mount_point(at)? => return Err(error),
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn detach_loops(file: &Path) -> Result<()> {
+    for attempt in 0..40 {
+        let loops = machine::loops_of(file)?;
+        if loops.is_empty() {
+            return Ok(());
+        }
+        for device in loops {
+            // Failure is seen by what is left the next time round.
+            let _ = output(&argv(["losetup", "--detach", &device]), &[]);
+        }
+        std::thread::sleep(Duration::from_millis(if attempt == 0 { 0 } else { 50 }));
+    }
+    bail!("{} is still attached to {}", file.display(), machine::loops_of(file)?.join(", "))
+}
+
+/// Never follows a mount, never leaves what carries the run's name.
+fn remove_tree(path: &Path, run: &str) -> Result<()> {
+    let ours = format!("pickfs-{run}");
+    if !path.components().any(|part| part.as_os_str() == ours.as_str()) {
+        bail!("refused to remove {}: it does not carry the run's name {ours}", path.display());
+    }
+    if let Some(mounted) = machine::mounts_below(path)?.first() {
+        bail!("refused to remove {}: {mounted} is mounted in it", path.display());
+    }
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        result => result.with_context(|| format!("cannot remove {}", path.display())),
+    }
+}
+
+fn restore(path: &Path, value: &str) -> Result<()> {
+    if !path.exists() {
+        return Ok(());
+    }
+    super::engine::set(path, value)
+}
+
+/// Best effort, as a pool whose daemon was killed is gone already: the device is free all the same.
+fn export_pool(pool: &str) -> Result<()> {
+    let listed = output(&argv(["zpool", "list", "-H", "-o", "name"]), &[]).unwrap_or_default();
+    if listed.lines().any(|name| name == pool) {
+        output(&argv(["zpool", "export", "-f", pool]), &[])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_happened_is_undone_without_an_error() {
+        for undo in [
+            Undo::Unmount("/nowhere/pickfs-r/target".into()),
+            Undo::RemoveTree("/nowhere/pickfs-r".into()),
+            Undo::Restore { path: "/nowhere/setting".into(), value: "1".into() },
+            Undo::KillMarked("PICKFS_DAEMON=of-no-run".into()),
+        ] {
+            one(&undo, "r").unwrap_or_else(|error| panic!("{undo:?}: {error:#}"));
+        }
+    }
+
+    #[test]
+    fn only_trees_of_the_run_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = folder.path().join("pickfs-other/kept");
+        std::fs::create_dir_all(&other).unwrap();
+        assert!(one(&Undo::RemoveTree(other.clone()), "mine").unwrap_err().to_string().contains("refused"));
+        assert!(other.exists());
+        one(&Undo::RemoveTree(folder.path().join("pickfs-other")), "other").unwrap();
+        assert!(!other.exists());
+    }
+}

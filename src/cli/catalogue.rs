@@ -1,0 +1,42 @@
+//! Every plug-in as data, for the plan's check.
+
+use super::machine;
+use crate::plan::{Catalogue, Entry, FilesystemEntry};
+use crate::stack::{backing, fs};
+use crate::{executor, workload};
+
+pub fn catalogue() -> Catalogue {
+    Catalogue {
+        filesystems: fs::ALL.iter().map(|fs| filesystem(*fs)).collect(),
+        backings: backing::ALL.iter().map(|backing| backing_entry(*backing)).collect(),
+        workloads: workload::ALL.iter().map(|workload| workload_entry(*workload)).collect(),
+        executors: executor::ALL.iter().map(|executor| executor.name()).collect(),
+    }
+}
+
+fn filesystem(fs: &dyn fs::Filesystem) -> FilesystemEntry {
+    let variants = fs.variants().iter().map(|variant| variant.name).collect();
+    FilesystemEntry { name: fs.name(), variants, minimum_size: fs.minimum_size() }
+}
+
+fn backing_entry(backing: &dyn backing::Backing) -> Entry {
+    Entry {
+        name: backing.name(),
+        settings: backing.settings(),
+        main_setting: backing.main_setting(),
+        makes_filesystem: backing.makes_filesystem(),
+        objections: machine::backing_objections,
+        bytes: |_, _| None,
+    }
+}
+
+fn workload_entry(workload: &dyn workload::Workload) -> Entry {
+    Entry {
+        name: workload.name(),
+        settings: workload.settings(),
+        main_setting: workload.main_setting(),
+        makes_filesystem: false,
+        objections: machine::workload_objections,
+        bytes: |name, settings| workload::find(name)?.bytes(settings),
+    }
+}

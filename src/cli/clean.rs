@@ -1,0 +1,54 @@
+//! `pickfs clean`: undo what killed runs left behind.
+
+use super::{FAILED, Outcome};
+use crate::run::{self, Active};
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Journals of dead runs; all runs that this user has not ended unless said
+    journals: Vec<PathBuf>,
+}
+
+pub fn main(arguments: &Arguments) -> Outcome {
+    run::stop_requests()?;
+    let mut failed = false;
+    if !arguments.journals.is_empty() {
+        for journal in &arguments.journals {
+            failed |= !clean(journal);
+        }
+        return Ok(if failed { FAILED } else { 0 });
+    }
+    let active = Active::list();
+    if active.is_empty() {
+        println!("nothing to clean: every run has undone what it did");
+    }
+    for (run, journal) in active {
+        failed |= !clean_active(&run, &journal);
+    }
+    Ok(if failed { FAILED } else { 0 })
+}
+
+/// A run that died before its first line has touched nothing.
+fn clean_active(run: &str, journal: &Path) -> bool {
+    let begun = std::fs::metadata(journal).is_ok_and(|found| found.len() > 0);
+    if begun {
+        return clean(journal);
+    }
+    Active::forget(run);
+    println!("{run}: died before it touched anything");
+    true
+}
+
+fn clean(journal: &Path) -> bool {
+    match run::clean(journal) {
+        Ok(steps) => {
+            println!("{}: {steps} steps undone", journal.display());
+            true
+        }
+        Err(error) => {
+            eprintln!("{}: {error:#}", journal.display());
+            false
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `pickfs doctor`: what this machine can run, what is missing and how to get it.
+
+use super::Outcome;
+use crate::need::{self, Need};
+use crate::run::Active;
+use crate::stack::{backing, fs};
+use crate::workload;
+use std::collections::BTreeSet;
+
+pub fn main() -> Outcome {
+    let mut packages = BTreeSet::new();
+    section("file systems", fs::ALL.iter().map(|fs| (fs.name(), fs.needs())), &mut packages);
+    section("backings", backing::ALL.iter().map(|backing| (backing.name(), backing.needs())), &mut packages);
+    section("workloads", workload::ALL.iter().map(|workload| (workload.name(), workload.needs())), &mut packages);
+    machine();
+    leftovers();
+    if !packages.is_empty() {
+        println!(
+            "\nto get what Debian packages bring:\n  apt-get install {}",
+            packages.into_iter().collect::<Vec<_>>().join(" ")
+        );
+    }
+    Ok(0)
+}
+
+fn section<'a>(title: &str, rows: impl Iterator<Item = (&'a str, Vec<Need>)>, packages: &mut BTreeSet<&'static str>) {
+    println!("{title}:");
+    for (name, needs) in rows {
+        let missing = need::missing(&needs);
+        println!("  {} {name}", if missing.is_empty() { "ok     " } else { "missing" });
+        for one in &missing {
+            println!("            {one}");
+        }
+        let unmet = needs.iter().filter(|need| need.check().is_err());
+        packages.extend(
+            unmet.filter_map(|need| if let Need::Program { package, .. } = need { Some(*package) } else { None }),
+        );
+    }
+}
+
+fn machine() {
+    println!("machine:");
+    let exists = |path: &str| std::path::Path::new(path).exists();
+    let fact = |what: &str, good: bool, otherwise: &str| {
+        println!(
+            "  {} {what}{}",
+            if good { "ok     " } else { "note   " },
+            if good { String::new() } else { format!(": {otherwise}") }
+        )
+    };
+    fact(
+        "root",
+        rustix::process::geteuid().is_root(),
+        "only existing directories can be measured (--on DIR), and cold reads are not proved for names",
+    );
+    fact(
+        "pressure figures",
+        std::fs::read_to_string("/proc/pressure/io").is_ok(),
+        "boot with psi=1 to have them; runs go on without",
+    );
+    fact("tmpfs for staging", exists("/dev/shm"), "mount a tmpfs on /dev/shm; sources are staged in it");
+    let governor = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+        .unwrap_or("performance".into());
+    fact("CPU governor", governor.trim() == "performance", "it is not `performance`, so CPU-bound results vary more");
+}
+
+fn leftovers() {
+    let active = Active::list();
+    println!("runs under way or dead: {}", if active.is_empty() { "none" } else { "" });
+    for (run, journal) in active {
+        println!("  {run}  {}  (if it is dead: pickfs clean)", journal.display());
+    }
+}

@@ -1,0 +1,87 @@
+//! `pickfs list`: every plug-in, from the same lists that run them.
+
+use super::Outcome;
+use crate::need::{self, Need};
+use crate::plan::Setting;
+use crate::stack::{backing, fs};
+use crate::{executor, probe, report, workload};
+use clap::ValueEnum;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// What to list
+    #[arg(value_enum)]
+    what: Option<What>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    Fs,
+    Backings,
+    Workloads,
+    Probes,
+    Executors,
+    Formats,
+}
+
+pub fn main(arguments: &Arguments) -> Outcome {
+    let everything = What::value_variants();
+    for what in everything.iter().filter(|what| arguments.what.is_none_or(|only| only == **what)) {
+        if arguments.what.is_none() {
+            println!("{}:", what.to_possible_value().map(|v| v.get_name().to_string()).unwrap_or_default());
+        }
+        list(*what);
+    }
+    Ok(0)
+}
+
+fn list(what: What) {
+    match what {
+        What::Fs => fs::ALL.iter().for_each(|fs| filesystem(*fs)),
+        What::Backings => {
+            for backing in backing::ALL {
+                row(backing.name(), backing.about());
+                settings(backing.settings());
+                wanting(&backing.needs());
+            }
+        }
+        What::Workloads => workload::ALL.iter().for_each(|workload| one_workload(*workload)),
+        What::Probes => probe::ALL.iter().for_each(|probe| row(probe.name(), probe.about())),
+        What::Executors => executor::ALL.iter().for_each(|executor| row(executor.name(), executor.about())),
+        What::Formats => report::ALL.iter().for_each(|format| row(format.name(), format.about())),
+    }
+}
+
+fn filesystem(fs: &dyn fs::Filesystem) {
+    row(fs.name(), fs.about());
+    for variant in fs.variants() {
+        println!("      {:<10} {}", variant.name, variant.about);
+    }
+    wanting(&fs.needs());
+}
+
+fn one_workload(workload: &dyn workload::Workload) {
+    row(workload.name(), workload.about());
+    for phase in workload.phases() {
+        println!("      phase {:<10} {}", phase.name, phase.about);
+    }
+    settings(workload.settings());
+    wanting(&workload.needs());
+}
+
+fn row(name: &str, about: &str) {
+    println!("  {name:<12} {about}");
+}
+
+fn settings(list: &[Setting]) {
+    for setting in list {
+        let default = setting.default.map(|text| format!(" (default {text})")).unwrap_or_default();
+        println!("      {} = ...  {}{default}", setting.name, setting.about);
+    }
+}
+
+fn wanting(needs: &[Need]) {
+    for missing in need::missing(needs) {
+        println!("      missing here: {missing}");
+    }
+}

@@ -1,0 +1,72 @@
+//! The command line, one file a verb. The only room that knows every other: it hands plug-ins to the plan as data,
+//! plans to the run, journals to the report. It must not know how anything is measured or computed.
+
+mod agent;
+mod catalogue;
+mod clean;
+mod confirm;
+mod doctor;
+mod list;
+mod machine;
+mod plan;
+mod report;
+mod run;
+mod wanted;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Exit codes: 0 done, 1 error or failed cells, 2 usage, 5 refused as unsafe (3 and 4 are kept for gates).
+pub const FAILED: u8 = 1;
+pub const USAGE: u8 = 2;
+pub const REFUSED: u8 = 5;
+
+/// Which file system, with which options, for this work on this disk? Measured, with error bars.
+#[derive(Parser)]
+#[command(name = "pickfs", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Measure: a plan file, or targets named on the command line
+    Run(run::Arguments),
+    /// Show what a run would do: cells, order, what is destroyed, how long
+    Plan(plan::Arguments),
+    /// Judge a journal and print the verdict
+    Report(report::Arguments),
+    /// List what pickfs knows: fs, backings, workloads, probes, executors, formats
+    List(list::Arguments),
+    /// Say what this machine can run, what is missing and how to get it
+    Doctor,
+    /// Undo what a killed run left behind
+    Clean(clean::Arguments),
+    /// The target side, started by an executor
+    #[command(hide = true)]
+    Agent,
+}
+
+/// What a verb ends in: an exit code, or an error that is printed with all its causes.
+type Outcome = anyhow::Result<u8>;
+
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.verb {
+        Verb::Run(arguments) => run::main(&arguments),
+        Verb::Plan(arguments) => plan::main(&arguments),
+        Verb::Report(arguments) => report::main(&arguments),
+        Verb::List(arguments) => list::main(&arguments),
+        Verb::Doctor => doctor::main(),
+        Verb::Clean(arguments) => clean::main(&arguments),
+        Verb::Agent => return agent::main(),
+    };
+    match outcome {
+        Ok(code) => code.into(),
+        Err(error) => {
+            anstream::eprintln!("pickfs: {error:#}");
+            FAILED.into()
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `pickfs report`: judge a journal and print it in a format.
+
+use super::Outcome;
+use crate::journal::{Folded, fold_file};
+use crate::report;
+use anyhow::{Context, Result};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Journal to read; the latest in ./pickfs-runs unless said
+    journal: Option<PathBuf>,
+    /// How to print it; see `pickfs list formats`
+    #[arg(long, default_value = "text")]
+    format: String,
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub fn main(arguments: &Arguments) -> Outcome {
+    let journal = match &arguments.journal {
+        Some(journal) => journal.clone(),
+        None => latest(Path::new("pickfs-runs"))?,
+    };
+    let folded = fold_file(&journal)?;
+    match &arguments.output {
+        None => print(&folded, &journal, &arguments.format)?,
+        Some(path) => {
+            let text = written(&folded, &journal, &arguments.format, None)?;
+            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    Ok(0)
+}
+
+/// To standard output; a reader who has seen enough is no error.
+pub fn print(folded: &Folded, journal: &Path, format: &str) -> Result<()> {
+    let text = written(folded, journal, format, terminal_width())?;
+    match anstream::stdout().lock().write_all(&text) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
+}
+
+/// A terminal's columns; `None` where nobody looks at one.
+fn terminal_width() -> Option<usize> {
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+fn written(folded: &Folded, journal: &Path, format: &str, width: Option<usize>) -> Result<Vec<u8>> {
+    let known = || report::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
+    let format = report::find(format).with_context(|| format!("no format `{format}`; there are: {}", known()))?;
+    let mut model = report::model(folded)?;
+    model.journal = journal.display().to_string();
+    let mut out = Vec::new();
+    match width {
+        Some(width) if format.name() == "text" => report::write_wide(&model, width, &mut out)?,
+        _ => format.write(&model, &mut out)?,
+    }
+    Ok(out)
+}
+
+fn latest(folder: &Path) -> Result<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let journals = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "jsonl"));
+    let newest = journals.max_by_key(|path| path.metadata().and_then(|m| m.modified()).ok());
+    newest.with_context(|| format!("no journal in {}; name one, or make one with `pickfs run`", folder.display()))
+}

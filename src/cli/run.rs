@@ -1,0 +1,94 @@
+//! `pickfs run`: measure, then say the verdict.
+
+use super::{FAILED, Outcome, REFUSED, USAGE, confirm, report, wanted};
+use crate::journal::fold_file;
+use crate::plan::Plan;
+use crate::run::{self, Finish, Plain};
+use anyhow::{Context, Result};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    wanted: wanted::Wanted,
+    /// Where to write the journal
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Take up a run that was stopped or killed
+    #[arg(long, value_name = "JOURNAL", conflicts_with_all = ["plan", "fs", "on", "memory", "source", "size", "workload", "rounds", "seed", "journal"])]
+    resume: Option<PathBuf>,
+    /// Agree to erase the device with this serial number (or name, where it has none)
+    #[arg(long, value_name = "SERIAL")]
+    erase: Vec<String>,
+}
+
+pub fn main(arguments: &Arguments) -> Outcome {
+    run::stop_requests()?;
+    let mut progress = Plain::new(std::io::stderr().is_terminal());
+    if let Some(journal) = &arguments.resume {
+        return match agreed_again(journal, &arguments.erase)? {
+            true => told(journal, run::resume(journal, &mut progress)?),
+            false => Ok(REFUSED),
+        };
+    }
+    let plan = match wanted::plan(&arguments.wanted)? {
+        Ok(plan) => plan,
+        Err(code) => return Ok(code),
+    };
+    if !confirm::confirmed(&plan, &arguments.erase)? {
+        return Ok(REFUSED);
+    }
+    let journal = arguments.journal.clone().unwrap_or_else(default_journal);
+    if let Some(complaint) = lies_under_test(&journal, &plan)? {
+        eprintln!("{complaint}");
+        return Ok(USAGE);
+    }
+    told(&journal, run::begin(&plan, &journal, &mut progress)?)
+}
+
+/// A device may have changed hands since the run was begun.
+fn agreed_again(journal: &Path, erase: &[String]) -> Result<bool> {
+    let plan = fold_file(journal)?.run.context("the journal has no run record")?.plan;
+    confirm::confirmed(&plan, erase)
+}
+
+fn told(journal: &Path, finish: Finish) -> Outcome {
+    let folded = fold_file(journal)?;
+    let shown = journal.display();
+    match finish {
+        Finish::Complete => {}
+        Finish::Budget => eprintln!("the budget is used up; `pickfs run --resume {shown}` goes on"),
+        Finish::Stopped => eprintln!("stopped; `pickfs run --resume {shown}` goes on"),
+    }
+    report::print(&folded, journal, "text")?;
+    let failed = folded.cells.iter().any(|cell| matches!(cell.outcome, Some(crate::journal::Outcome::Failed(_))));
+    Ok(if failed || finish == Finish::Stopped { FAILED } else { 0 })
+}
+
+/// `pickfs-runs/2026-01-31-12-00-00.jsonl` in the current directory.
+fn default_journal() -> PathBuf {
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%d-%H-%M-%S");
+    let folder = Path::new("pickfs-runs");
+    let first = folder.join(format!("{now}.jsonl"));
+    let others = (2..).map(|n| folder.join(format!("{now}-{n}.jsonl")));
+    std::iter::once(first).chain(others).find(|path| !path.exists()).unwrap_or_default()
+}
+
+/// A journal never lies in a directory that is measured.
+fn lies_under_test(journal: &Path, plan: &Plan) -> Result<Option<String>> {
+    let journal = std::path::absolute(journal)?;
+    let folder = journal.parent().unwrap_or(&journal);
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    let on_directory = plan.targets.iter().filter(|target| target.backing.name == "directory");
+    let hit = on_directory
+        .filter_map(|target| target.backing.settings.path("path"))
+        .find(|path| folder.starts_with(path.canonicalize().unwrap_or_else(|_| path.clone())));
+    Ok(hit.map(|path| {
+        format!(
+            "the journal {} would lie in {}, which is measured; give --journal FILE elsewhere",
+            journal.display(),
+            path.display()
+        )
+    }))
+}

@@ -1,0 +1,95 @@
+//! Which plan is meant: a file, or the short command line. Shared by `run` and `plan`.
+
+use super::{REFUSED, USAGE, catalogue::catalogue};
+use crate::plan::{self, Complaint, Plan, Short};
+use anyhow::{Context, Result, bail};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Wanted {
+    /// Plan file; without one, the options below make the plan
+    pub plan: Option<PathBuf>,
+    /// File systems to compare, such as ext4,xfs,btrfs:compress=zstd:1 (NAME[:VARIANT] or NAME[:OPTION+OPTION])
+    #[arg(long, value_delimiter = ',', conflicts_with = "plan")]
+    pub fs: Vec<String>,
+    /// Where: as root with --fs, the folder for the image; otherwise the directories to compare as they are
+    #[arg(long, value_name = "DIR", conflicts_with = "plan")]
+    pub on: Vec<PathBuf>,
+    /// Keep the image in memory: the software cost alone
+    #[arg(long, conflicts_with_all = ["plan", "on"])]
+    pub memory: bool,
+    /// Directory to work with; a generated tree unless said
+    #[arg(long, value_name = "DIR", conflicts_with = "plan")]
+    pub source: Option<PathBuf>,
+    /// Size of the image
+    #[arg(long, conflicts_with = "plan")]
+    pub size: Option<String>,
+    /// Workload to run
+    #[arg(long, conflicts_with = "plan")]
+    pub workload: Option<String>,
+    /// Rounds: every target once in each
+    #[arg(long, conflicts_with = "plan")]
+    pub rounds: Option<u32>,
+    /// Everything random comes from it
+    #[arg(long, conflicts_with = "plan")]
+    pub seed: Option<u64>,
+}
+
+/// The checked plan, or the exit code after all complaints were printed.
+pub fn plan(arguments: &Wanted) -> Result<std::result::Result<Plan, u8>> {
+    let catalogue = catalogue();
+    let (text, file, folder) = match &arguments.plan {
+        Some(path) => (read(path)?, path.display().to_string(), folder_of(path)?),
+        None => match plan::short_toml(&short(arguments)?, &catalogue) {
+            Ok(text) => (text, "command line".to_string(), std::env::current_dir()?),
+            Err(complaints) => return Ok(Err(complain("", "command line", &complaints))),
+        },
+    };
+    Ok(plan::from_toml(&text, &file, &folder, &catalogue).map_err(|complaints| complain(&text, &file, &complaints)))
+}
+
+/// The plan file that the short command line stands for.
+pub fn toml(arguments: &Wanted) -> Result<std::result::Result<String, u8>> {
+    let text = plan::short_toml(&short(arguments)?, &catalogue());
+    Ok(text.map_err(|complaints| complain("", "command line", &complaints)))
+}
+
+fn complain(text: &str, file: &str, complaints: &[Complaint]) -> u8 {
+    anstream::eprint!("{}", plan::render(text, file, complaints, std::io::stderr().is_terminal()));
+    if complaints.iter().any(|complaint| complaint.refusal) { REFUSED } else { USAGE }
+}
+
+fn read(path: &Path) -> Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read the plan {}", path.display()))?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        Err(_) => bail!("{} is no text (UTF-8); is it a plan?", path.display()),
+    }
+}
+
+fn folder_of(path: &Path) -> Result<PathBuf> {
+    let absolute = std::path::absolute(path)?;
+    Ok(absolute.parent().map(Path::to_path_buf).unwrap_or_default())
+}
+
+fn short(arguments: &Wanted) -> Result<Short> {
+    Ok(Short {
+        fs: arguments.fs.clone(),
+        on: arguments.on.clone(),
+        source: arguments.source.clone(),
+        size: arguments.size.clone().or_else(|| size_for(arguments)),
+        memory: arguments.memory,
+        rounds: arguments.rounds,
+        seed: arguments.seed,
+        workload: arguments.workload.clone(),
+        root: rustix::process::geteuid().is_root(),
+        folder: std::env::current_dir().context("there is no current directory")?,
+    })
+}
+
+/// Twice the source and half a gibibyte for what the file systems need themselves.
+fn size_for(arguments: &Wanted) -> Option<String> {
+    let bytes = crate::data::apparent_bytes(arguments.source.as_ref()?);
+    Some(format!("{}MiB", bytes / (1 << 19) + 1024))
+}

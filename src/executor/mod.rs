@@ -1,0 +1,31 @@
+//! How an agent is reached, one file an executor: each is little more than a command that reaches `pickfs agent`.
+//!
+//! An executor must not know what a cell measures, and nothing of workloads, file systems or reports: near and far
+//! take the same path, and a crash or a hang costs one cell.
+
+mod local;
+
+use crate::need::Need;
+use anyhow::Result;
+use std::ffi::OsString;
+
+/// Every executor, sorted by name.
+pub const ALL: &[&dyn Executor] = &[&local::Local];
+
+/// Something that reaches an agent.
+pub trait Executor: Sync {
+    fn name(&self) -> &'static str;
+    /// One sentence for `pickfs list executors`.
+    fn about(&self) -> &'static str;
+    /// The program and its arguments; its stdin and stdout are the agent's.
+    fn command(&self) -> Result<Vec<OsString>>;
+
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
+}
+
+/// The executor of that name.
+pub fn find(name: &str) -> Option<&'static dyn Executor> {
+    ALL.iter().copied().find(|executor| executor.name() == name)
+}

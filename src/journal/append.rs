@@ -1,0 +1,116 @@
+//! One run's file: created or taken up again, locked against a second writer, appended line by line.
+
+use super::{Folded, Record, fold_file};
+use anyhow::{Context, Result, bail};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// A new journal; its folder is made, an existing file is never touched.
+    pub fn create(path: &Path) -> Result<Journal> {
+        if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        let file = OpenOptions::new().create_new(true).append(true).open(path);
+        let file = file.with_context(|| format!("cannot create the journal {}", path.display()))?;
+        Journal { file, path: path.to_path_buf() }.locked()
+    }
+
+    /// An existing journal and what it holds; a torn last line is cut off first.
+    pub fn reopen(path: &Path) -> Result<(Journal, Folded)> {
+        let file = OpenOptions::new().read(true).append(true).open(path);
+        let file = file.with_context(|| format!("cannot open the journal {}", path.display()))?;
+        let mut journal = Journal { file, path: path.to_path_buf() }.locked()?;
+        journal.cut_torn_line()?;
+        let folded = fold_file(path)?;
+        if folded.run.is_none() {
+            bail!("{} is not a pickfs journal (it has no `run` record)", path.display());
+        }
+        Ok((journal, folded))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// One line, handed to the kernel whole: a killed process tears no line, and the page cache is not synced, so
+    /// that the journal adds no flush to a disk that is being measured.
+    pub fn append(&mut self, record: &Record) -> Result<()> {
+        let mut line = serde_json::to_vec(record)?;
+        line.push(b'\n');
+        let written = self.file.write_all(&line);
+        written.with_context(|| format!("cannot write the journal {}", self.path.display()))
+    }
+
+    fn locked(self) -> Result<Journal> {
+        use rustix::fs::{FlockOperation, flock};
+        if flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            bail!("{} is in use by another pickfs; wait for it, or stop it first", self.path.display());
+        }
+        Ok(self)
+    }
+
+    fn cut_torn_line(&mut self) -> Result<()> {
+        let length = self.file.seek(SeekFrom::End(0))?;
+        let mut keep = length;
+        let mut chunk = vec![0; 64 << 10];
+        while keep > 0 {
+            let begin = keep.saturating_sub(chunk.len() as u64);
+            let part = &mut chunk[..(keep - begin) as usize];
+            self.file.seek(SeekFrom::Start(begin))?;
+            self.file.read_exact(part)?;
+            if let Some(at) = part.iter().rposition(|&byte| byte == b'\n') {
+                keep = begin + at as u64 + 1;
+                break;
+            }
+            keep = begin;
+        }
+        if keep < length {
+            self.file.set_len(keep)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{Begin, Run};
+
+    fn begin(cell: &str) -> Record {
+        Record::Begin(Begin { cell: cell.into(), round: 1, target: "a".into(), work: "w".into(), at: String::new() })
+    }
+
+    #[test]
+    fn a_torn_last_line_is_cut_and_the_journal_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs/j.jsonl");
+        let mut journal = Journal::create(&path).unwrap();
+        journal.append(&Record::Run(Box::new(Run { id: "r".into(), ..Run::default() }))).unwrap();
+        journal.append(&begin("one")).unwrap();
+        drop(journal);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, [&whole[..], b"{\"begin\":{\"cell\":\"tw"].concat()).unwrap();
+        let (mut journal, folded) = Journal::reopen(&path).unwrap();
+        assert_eq!(folded.cells.len(), 1);
+        journal.append(&begin("three")).unwrap();
+        drop(journal);
+        assert_eq!(fold_file(&path).unwrap().cells.len(), 2);
+    }
+
+    #[test]
+    fn two_writers_are_refused_and_nothing_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j.jsonl");
+        let first = Journal::create(&path).unwrap();
+        assert!(Journal::create(&path).is_err());
+        assert!(Journal::reopen(&path).err().unwrap().to_string().contains("in use by another pickfs"));
+        drop(first);
+    }
+}

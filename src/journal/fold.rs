@@ -1,0 +1,243 @@
+//! Records -> what is known: cells with their samples, and the steps that nobody has taken back.
+
+use super::*;
+use anyhow::{Context, Result};
+use std::collections::{BTreeMap, HashMap};
+use std::io::BufRead;
+use std::path::Path;
+
+/// All that a journal says. Phase and metric names are kept once and counted, so that a million samples fit in
+/// 16 bytes each.
+#[derive(Debug, Default)]
+pub struct Folded {
+    pub run: Option<Run>,
+    pub cells: Vec<FoldedCell>,
+    /// Provenance of the whole run.
+    pub host: BTreeMap<String, String>,
+    /// Time spent on the run as a whole, outside cells.
+    pub ledger: Ledger,
+    /// Doubts about the whole run.
+    pub flags: Vec<Flag>,
+    /// Steps not undone, oldest first.
+    pub leftovers: Vec<StepTaken>,
+    /// Lines that are no records we know: a torn last line, damage, or a newer pickfs.
+    pub unreadable: u64,
+    by_id: HashMap<String, usize>,
+    names: Vec<String>,
+    by_name: HashMap<String, u32>,
+}
+
+#[derive(Debug, Default)]
+pub struct FoldedCell {
+    pub id: String,
+    pub round: u32,
+    pub target: String,
+    pub work: String,
+    /// `None`: begun, never ended.
+    pub outcome: Option<Outcome>,
+    pub provenance: Provenance,
+    pub ledger: Ledger,
+    pub flags: Vec<Flag>,
+    samples: Vec<Series>,
+}
+
+/// One sample, names interned.
+#[derive(Clone, Copy, Debug)]
+pub struct Series {
+    pub phase: u32,
+    pub metric: u32,
+    pub value: f64,
+}
+
+/// Folds a file; see [`fold`].
+pub fn fold_file(path: &Path) -> Result<Folded> {
+    let file = std::fs::File::open(path).with_context(|| format!("cannot open the journal {}", path.display()))?;
+    fold(std::io::BufReader::with_capacity(1 << 20, file))
+}
+
+/// Reads records until the end. Lines that do not parse are counted, not fatal: a torn line is a crash, and a record
+/// kind of a newer pickfs is none of ours.
+pub fn fold(mut lines: impl BufRead) -> Result<Folded> {
+    let mut folded = Folded::default();
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line).context("cannot read the journal")? > 0 {
+        match serde_json::from_slice(&line) {
+            Ok(record) => folded.take(record),
+            Err(_) => folded.unreadable += 1,
+        }
+        line.clear();
+    }
+    folded.refuse_mismatched();
+    Ok(folded)
+}
+
+impl Folded {
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Run(run) => self.run = Some(*run),
+            Record::Step(step) => self.leftovers.push(step),
+            Record::Undone(done) => self.leftovers.retain(|s| (&s.scope, s.number) != (&done.scope, done.number)),
+            Record::Begin(begin) => self.begin(begin),
+            Record::Provenance(found) if of_the_run(&found.cell) => self.host.extend(found.facts),
+            Record::Provenance(found) => {
+                let cell = self.cell(&found.cell.clone());
+                cell.provenance = found;
+            }
+            Record::Sample(sample) => self.sample(sample),
+            Record::Flag(flag) if of_the_run(&flag.cell) => self.flags.push(flag),
+            Record::Flag(flag) => self.cell(&flag.cell.clone()).flags.push(flag),
+            Record::Ledger(ledger) if of_the_run(&ledger.cell) => self.ledger.add(&ledger),
+            Record::Ledger(ledger) => self.cell(&ledger.cell.clone()).ledger.add(&ledger),
+            Record::End(end) => self.cell(&end.cell).outcome = Some(end.outcome),
+        }
+    }
+
+    fn begin(&mut self, begin: Begin) {
+        let cell = self.cell(&begin.cell);
+        *cell = FoldedCell {
+            id: begin.cell,
+            round: begin.round,
+            target: begin.target,
+            work: begin.work,
+            ..Default::default()
+        };
+    }
+
+    fn sample(&mut self, sample: Sample) {
+        let series =
+            Series { phase: self.intern(&sample.phase), metric: self.intern(&sample.metric), value: sample.value };
+        self.cell(&sample.cell).samples.push(series);
+    }
+
+    fn cell(&mut self, id: &str) -> &mut FoldedCell {
+        let at = match self.by_id.get(id) {
+            Some(&at) => at,
+            None => {
+                self.by_id.insert(id.to_string(), self.cells.len());
+                self.cells.push(FoldedCell { id: id.to_string(), ..Default::default() });
+                self.cells.len() - 1
+            }
+        };
+        &mut self.cells[at]
+    }
+
+    fn intern(&mut self, name: &str) -> u32 {
+        if let Some(&known) = self.by_name.get(name) {
+            return known;
+        }
+        self.names.push(name.to_string());
+        self.by_name.insert(name.to_string(), self.names.len() as u32 - 1);
+        self.names.len() as u32 - 1
+    }
+
+    /// A cell whose stack was not what the plan asked for has no samples.
+    fn refuse_mismatched(&mut self) {
+        for cell in self.cells.iter_mut().filter(|c| !c.provenance.mismatches.is_empty()) {
+            cell.samples.clear();
+            let why = format!("not what the plan asked for: {}", cell.provenance.mismatches.join("; "));
+            cell.outcome = Some(Outcome::Failed(why));
+        }
+    }
+
+    pub fn name(&self, interned: u32) -> &str {
+        &self.names[interned as usize]
+    }
+
+    /// The number under which [`Folded::series`] knows a phase or metric; `None` if no sample names it.
+    pub fn interned(&self, name: &str) -> Option<u32> {
+        self.by_name.get(name).copied()
+    }
+
+    /// A cell's samples as they are kept: for readers of whole journals, who must not look names up per sample.
+    pub fn series<'a>(&self, cell: &'a FoldedCell) -> &'a [Series] {
+        &cell.samples
+    }
+
+    pub fn find_cell(&self, id: &str) -> Option<&FoldedCell> {
+        self.by_id.get(id).map(|&at| &self.cells[at])
+    }
+
+    /// The last sample of a metric in a phase; samples of one cell are one observation, however many.
+    pub fn value(&self, cell: &FoldedCell, phase: &str, metric: &str) -> Option<f64> {
+        let (phase, metric) = (*self.by_name.get(phase)?, *self.by_name.get(metric)?);
+        cell.samples.iter().rev().find(|s| s.phase == phase && s.metric == metric).map(|s| s.value)
+    }
+
+    pub fn samples<'a>(&'a self, cell: &'a FoldedCell) -> impl Iterator<Item = (&'a str, &'a str, f64)> {
+        cell.samples.iter().map(|s| (self.name(s.phase), self.name(s.metric), s.value))
+    }
+}
+
+/// What no cell owns: writers leave the cell empty or name the scope of the run's own steps.
+fn of_the_run(cell: &str) -> bool {
+    cell.is_empty() || cell == "run"
+}
+
+impl Ledger {
+    pub fn add(&mut self, other: &Ledger) {
+        self.setup_ns += other.setup_ns;
+        self.settle_ns += other.settle_ns;
+        self.phases_ns += other.phases_ns;
+        self.checks_ns += other.checks_ns;
+        self.teardown_ns += other.teardown_ns;
+    }
+
+    pub fn total_ns(&self) -> u64 {
+        self.setup_ns + self.settle_ns + self.phases_ns + self.checks_ns + self.teardown_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folded(lines: &str) -> Folded {
+        fold(lines.as_bytes()).unwrap()
+    }
+
+    const BEGIN: &str = r#"{"begin":{"cell":"c","round":2,"target":"ext4","work":"tree"}}"#;
+    const SAMPLE: &str = r#"{"sample":{"cell":"c","phase":"write","metric":"time_ns","value":12}}"#;
+    const END: &str = r#"{"end":{"cell":"c","outcome":"done"}}"#;
+
+    #[test]
+    fn a_cell_cut_off_and_begun_again_counts_once() {
+        let again = SAMPLE.replace("12", "15");
+        let folded = folded(&[BEGIN, SAMPLE, BEGIN, &again, END].join("\n"));
+        assert_eq!(folded.cells.len(), 1);
+        assert_eq!(folded.samples(&folded.cells[0]).collect::<Vec<_>>(), [("write", "time_ns", 15.0)]);
+        assert_eq!(folded.cells[0].outcome, Some(Outcome::Done));
+    }
+
+    #[test]
+    fn a_begin_without_an_end_is_not_run() {
+        assert_eq!(folded(&[BEGIN, SAMPLE].join("\n")).cells[0].outcome, None);
+    }
+
+    #[test]
+    fn samples_of_a_stack_that_was_not_the_planned_one_are_refused() {
+        let found = r#"{"provenance":{"cell":"c","mismatches":["asked compress=zstd:99, found zstd:15"]}}"#;
+        let folded = folded(&[BEGIN, found, SAMPLE, END].join("\n"));
+        assert_eq!(folded.value(&folded.cells[0], "write", "time_ns"), None);
+        assert!(matches!(&folded.cells[0].outcome, Some(Outcome::Failed(why)) if why.contains("zstd:99")));
+    }
+
+    #[test]
+    fn steps_not_undone_are_left_over() {
+        let step = |n| format!(r#"{{"step":{{"scope":"run","number":{n},"says":"s","undo":{{"unmount":"/x"}}}}}}"#);
+        let undone = r#"{"undone":{"scope":"run","number":2}}"#;
+        let folded = folded(&[&step(1), &step(2), undone].join("\n"));
+        assert_eq!(folded.leftovers.iter().map(|s| s.number).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn the_run_is_no_cell() {
+        let folded = folded(r#"{"ledger":{"cell":"run","setup_ns":7}}"#);
+        assert_eq!((folded.cells.len(), folded.ledger.setup_ns), (0, 7));
+    }
+
+    #[test]
+    fn torn_lines_and_unknown_records_are_no_errors() {
+        let folded = folded(&[BEGIN, r#"{"weather":{"rain":true}}"#, r#"{"end":{"cell":"c","outc"#].join("\n"));
+        assert_eq!((folded.cells.len(), folded.unreadable), (1, 2));
+    }
+}

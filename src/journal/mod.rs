@@ -1,0 +1,16 @@
+//! What happened: record types, append, fold. Append-only JSON lines, one run one file, also the wire format between
+//! host and agent.
+//!
+//! This room must not know how a cell is run or what a number means. A torn last line is a crash, not an error;
+//! `Begin` forgets what was seen for its cell; the first `End` of an attempt is final; unknown fields are ignored and
+//! none is required.
+
+mod append;
+mod fold;
+mod record;
+mod wire;
+
+pub use append::Journal;
+pub use fold::{Folded, FoldedCell, Series, fold, fold_file};
+pub use record::*;
+pub use wire::*;

@@ -1,0 +1,159 @@
+//! The lines of a journal. Nanoseconds and bytes are integers; a metric's unit is the end of its name.
+
+use crate::plan::Plan;
+use serde::{Deserialize, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Raised when a reader of old journals would misunderstand new ones.
+pub const SCHEMA: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Record {
+    Run(Box<Run>),
+    Step(StepTaken),
+    Undone(Undone),
+    Provenance(Provenance),
+    Begin(Begin),
+    Sample(Sample),
+    Flag(Flag),
+    Ledger(Ledger),
+    End(End),
+}
+
+/// First line of every journal.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Run {
+    pub schema: u32,
+    pub pickfs: String,
+    pub id: String,
+    /// RFC 3339.
+    pub started: String,
+    pub plan: Plan,
+}
+
+/// Written before the step runs, so that whoever survives can take it back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepTaken {
+    /// `run`, or a cell id.
+    pub scope: String,
+    /// Counts up within a scope; undo goes down.
+    pub number: u32,
+    pub says: String,
+    pub undo: Undo,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Undone {
+    pub scope: String,
+    pub number: u32,
+}
+
+/// How to take a step back: data, so that it can be journaled, shown and done by another process. Each is
+/// idempotent: undoing what never happened is no error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undo {
+    /// Unmount whatever is mounted exactly here.
+    Unmount(PathBuf),
+    /// Detach every loop device whose backing file is this one.
+    DetachLoops(PathBuf),
+    /// Remove a tree that we made; refused while anything is mounted in it, or if its path does not carry the run's
+    /// name.
+    RemoveTree(PathBuf),
+    /// Write a saved setting of the kernel back.
+    Restore { path: PathBuf, value: String },
+    /// Kill every process whose environment holds this `NAME=value`.
+    KillMarked(String),
+    /// Export a ZFS pool with the given `zpool`.
+    ExportPool(String),
+}
+
+/// What was in effect, read back from the machine. `cell` is empty for what holds for the whole run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Provenance {
+    pub cell: String,
+    pub facts: BTreeMap<String, String>,
+    /// What the plan asked for and the kernel does not show; samples of such a cell are refused.
+    pub mismatches: Vec<String>,
+    /// Options in effect that promise less durability than the file system's default.
+    pub weakened: Vec<String>,
+}
+
+/// A cell starts: forget what was seen for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Begin {
+    pub cell: String,
+    pub round: u32,
+    pub target: String,
+    pub work: String,
+    /// RFC 3339.
+    #[serde(default)]
+    pub at: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    pub cell: String,
+    pub phase: String,
+    /// The unit is the end of the name, see [`crate::units::Unit::of_metric`].
+    pub metric: String,
+    #[serde(serialize_with = "whole_when_whole")]
+    pub value: f64,
+}
+
+/// A doubt about a cell or a phase of it; the value stays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flag {
+    pub cell: String,
+    /// Empty: the whole cell.
+    #[serde(default)]
+    pub phase: String,
+    /// A short fixed word: `not-cold`, `foreign-io`, `foreign-cpu`, `not-settled` ...
+    pub flag: String,
+    pub why: String,
+}
+
+/// Where the wall time of a cell went, in nanoseconds. `cell` is `run` for preparing and undoing the whole run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ledger {
+    pub cell: String,
+    pub setup_ns: u64,
+    pub settle_ns: u64,
+    pub phases_ns: u64,
+    /// Verification, probes and provenance.
+    pub checks_ns: u64,
+    pub teardown_ns: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    pub cell: String,
+    pub outcome: Outcome,
+    /// RFC 3339.
+    #[serde(default)]
+    pub at: String,
+}
+
+/// "Not run" is the absence of an `End`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Done,
+    /// Every reason, not the first.
+    Skipped(Vec<String>),
+    Failed(String),
+}
+
+/// Integers without a point, so that bytes and nanoseconds are integers in the file too.
+fn whole_when_whole<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        serializer.serialize_i64(*value as i64)
+    } else {
+        serializer.serialize_f64(*value)
+    }
+}

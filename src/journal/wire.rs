@@ -1,0 +1,55 @@
+//! What host and agent say to each other: one request on the agent's stdin, then journal records on its stdout, some
+//! of which wait for an [`Answer`].
+
+use super::{Record, StepTaken};
+use crate::plan::{Plan, Target, Work};
+use serde::{Deserialize, Serialize};
+
+/// The whole of a cell. Its id hashes everything in it but the limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cell {
+    pub id: String,
+    pub round: u32,
+    pub target: Target,
+    pub work: Work,
+    /// The round's seed: the same for every target of the round.
+    pub seed: u64,
+    /// The agent's own deadline, in nanoseconds.
+    pub limit_ns: u64,
+}
+
+/// The one line on an agent's stdin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// The run's id: part of every name that the run leaves on a machine.
+    pub run: String,
+    pub job: Job,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Job {
+    /// Once per run: backings made, sources staged, host settings fixed, the drive's raw speed taken.
+    Prepare(Box<Plan>),
+    Cell(Box<Cell>),
+    /// Take steps back, last first; processes of the run are killed before.
+    Undo(Vec<StepTaken>),
+}
+
+/// What an agent says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Say {
+    /// For the journal; no answer.
+    Tell(Record),
+    /// For the journal, and the agent goes on when it is written.
+    Ask(Record),
+}
+
+/// The host's answer to an `Ask`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    Written,
+}

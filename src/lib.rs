@@ -1,0 +1,22 @@
+//! pickfs: which file system, with which options, for this work on this disk? Measured, with error bars.
+//!
+//! The map; ARCHITECTURE.md has the tour. `plan` is what we mean to measure, `journal` is what happened; every
+//! other room turns the one into the other, or reads the second. The host side (`run`, `executor`) never imports a
+//! workload or a file system; the target side (`agent`, `stack`, `workload`, `probe`) never imports an executor or
+//! a report. `tests/architecture.rs` holds everybody to that.
+
+pub mod agent;
+pub mod cli;
+pub mod data;
+pub mod executor;
+pub mod journal;
+pub mod need;
+pub mod plan;
+pub mod probe;
+pub mod report;
+pub mod run;
+pub mod stack;
+pub mod stats;
+pub mod sys;
+pub mod units;
+pub mod workload;

@@ -1,0 +1,163 @@
+//! What must be there before a thing can run, and what to do when it is not. Plug-ins list their needs as data; the
+//! agent, `pickfs list` and `pickfs doctor` ask the machine.
+
+use std::path::{Path, PathBuf};
+
+/// One thing that must be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    Root,
+    /// A program on the path (or in the sbin folders), and the Debian package that brings it.
+    Program {
+        name: &'static str,
+        package: &'static str,
+    },
+    /// A file system type of the kernel, built in or as a module; `hint` says where one may come from.
+    Kernel {
+        filesystem: &'static str,
+        hint: &'static str,
+    },
+    /// A device node or file.
+    File {
+        path: &'static str,
+        hint: &'static str,
+    },
+    /// No program of that name may run, but those that pickfs itself started (`PICKFS_RUN` in their environment).
+    NoProcess {
+        name: &'static str,
+        hint: &'static str,
+    },
+}
+
+/// Why a need is not met, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    pub what: String,
+    pub remedy: String,
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(out, "{}: {}", self.what, self.remedy)
+    }
+}
+
+impl Need {
+    /// Asks this machine.
+    pub fn check(&self) -> Result<(), Missing> {
+        let (met, what, remedy) = match self {
+            Need::Root => (
+                rustix::process::geteuid().is_root(),
+                "not root".into(),
+                "run it with sudo, or measure a directory with --on DIR".into(),
+            ),
+            Need::Program { name, package } => {
+                (find_program(name).is_some(), format!("no program `{name}`"), format!("apt-get install {package}"))
+            }
+            Need::Kernel { filesystem, hint } => {
+                (kernel_has(filesystem), format!("the kernel has no {filesystem}"), hint.to_string())
+            }
+            Need::File { path, hint } => (Path::new(path).exists(), format!("no {path}"), hint.to_string()),
+            Need::NoProcess { name, hint } => (!runs(name), format!("`{name}` runs already"), hint.to_string()),
+        };
+        if met { Ok(()) } else { Err(Missing { what, remedy }) }
+    }
+}
+
+/// Every need that is not met.
+pub fn missing(needs: &[Need]) -> Vec<Missing> {
+    needs.iter().filter_map(|need| need.check().err()).collect()
+}
+
+/// Looks where `sudo` and root's shells look, as mkfs programs live in sbin.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let folders = path.split(':').chain(["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"]);
+    folders.filter(|f| !f.is_empty()).map(|f| Path::new(f).join(name)).find(|p| executable(p))
+}
+
+fn executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// Registered now, or a module that mount would load.
+fn kernel_has(filesystem: &str) -> bool {
+    let registered = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let known = registered.lines().any(|line| line.split('\t').next_back() == Some(filesystem));
+    known || module_exists(filesystem)
+}
+
+fn module_exists(name: &str) -> bool {
+    let Ok(release) = std::fs::read_to_string("/proc/sys/kernel/osrelease") else { return false };
+    let index = format!("/lib/modules/{}/modules.dep", release.trim());
+    let modules = std::fs::read_to_string(index).unwrap_or_default();
+    let file = format!("/{name}.ko");
+    modules.lines().any(|line| line.split(':').next().is_some_and(|module| module.contains(&file)))
+}
+
+/// Whether a program runs that is not ours. `comm` holds 15 bytes of the name.
+fn runs(name: &str) -> bool {
+    let short = &name[..name.len().min(15)];
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+    processes.filter(|process| comm(process).as_deref() == Some(short)).any(|process| !is_ours(&process))
+}
+
+fn comm(process: &Path) -> Option<String> {
+    Some(std::fs::read_to_string(process.join("comm")).ok()?.trim_end().to_string())
+}
+
+fn is_ours(process: &Path) -> bool {
+    let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+    environment.split(|&byte| byte == 0).any(|variable| variable.starts_with(b"PICKFS_RUN="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_given_with_a_remedy() {
+        let needs = [
+            Need::Program { name: "sh", package: "dash" },
+            Need::Program { name: "mkfs.nowhere", package: "nowhere-tools" },
+            Need::Kernel { filesystem: "nowherefs", hint: "try another world" },
+        ];
+        let said: Vec<String> = missing(&needs).iter().map(Missing::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "no program `mkfs.nowhere`: apt-get install nowhere-tools",
+                "the kernel has no nowherefs: try another world"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_kernel_knows_proc() {
+        assert!(kernel_has("proc"));
+    }
+
+    #[test]
+    fn a_program_of_somebody_else_is_in_the_way_and_our_own_is_not() {
+        let start = |ours: bool| {
+            let mut command = std::process::Command::new("sleep");
+            command.arg("60").env_remove("PICKFS_RUN");
+            if ours { command.env("PICKFS_RUN", "r") } else { &mut command }.spawn().expect("sleep")
+        };
+        for ours in [false, true] {
+            let mut child = start(ours);
+            let process = PathBuf::from(format!("/proc/{}", child.id()));
+            // Between fork and exec it still has our name.
+            while comm(&process).as_deref() != Some("sleep") {
+                std::thread::yield_now();
+            }
+            let seen = (comm(&process), is_ours(&process));
+            let in_the_way = runs("sleep");
+            child.kill().and_then(|()| child.wait()).expect("killed");
+            assert_eq!(seen, (Some("sleep".into()), ours));
+            assert!(ours || in_the_way);
+        }
+        assert!(!runs("no-such-program"));
+    }
+}

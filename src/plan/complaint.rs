@@ -1,0 +1,201 @@
+//! What is wrong with a plan: where, what, and what to do next; gathered, so that one reading shows all of it.
+
+use super::Objection;
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use std::ops::Range;
+
+/// Bytes of the plan's text; `None` for what has no place in it.
+pub(super) type Span = Option<Range<usize>>;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// Bytes of the plan's text that it is about.
+    pub span: Option<Range<usize>>,
+    pub message: String,
+    /// What to do next.
+    pub remedy: String,
+    /// It would be unsafe, not only wrong.
+    pub refusal: bool,
+}
+
+/// All that is wrong so far.
+#[derive(Default)]
+pub(super) struct Complaints(Vec<Complaint>);
+
+impl Complaints {
+    pub fn add(&mut self, span: &Span, message: impl Into<String>, remedy: impl Into<String>) {
+        let (message, remedy) = (message.into(), remedy.into());
+        self.0.push(Complaint { span: span.clone(), message, remedy, refusal: false });
+    }
+
+    /// What the machine has against a setting; `span` is where the setting stands.
+    pub fn object(&mut self, span: &Span, objection: Objection) {
+        let Objection { message, remedy, refusal, .. } = objection;
+        self.0.push(Complaint { span: span.clone(), message, remedy, refusal });
+    }
+
+    /// Adds a complaint where a value was wanted: there is none then.
+    pub fn refuse<T>(&mut self, span: &Span, message: impl Into<String>, remedy: impl Into<String>) -> Option<T> {
+        self.add(span, message, remedy);
+        None
+    }
+
+    /// In the order of the text, each once: a product of targets can meet the same mistake many times.
+    pub fn finish(self) -> Vec<Complaint> {
+        let mut all = self.0;
+        all.sort_by_key(|complaint| complaint.span.as_ref().map_or(usize::MAX, |span| span.start));
+        all.dedup_by(|next, kept| next.span.is_some() && next.span == kept.span && next.remedy == kept.remedy);
+        all
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// All complaints for people, in the compiler's look: place, line, caret, help.
+pub fn render(text: &str, file: &str, complaints: &[Complaint], colour: bool) -> String {
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let file = visible(file);
+    let shown = complaints.iter().map(|complaint| renderer.render(&[group(text, &file, complaint)]) + "\n");
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+fn group<'a>(text: &'a str, file: &'a str, complaint: &'a Complaint) -> Group<'a> {
+    let title = Level::ERROR.primary_title(&complaint.message);
+    let help = Level::HELP.message(&complaint.remedy);
+    match &complaint.span {
+        Some(span) => {
+            let caret = AnnotationKind::Primary.span(first_line(text, span));
+            title.element(Snippet::source(text).path(file).annotation(caret)).element(help)
+        }
+        None if file.is_empty() => title.element(help),
+        None => title.element(Origin::path(file)).element(help),
+    }
+}
+
+/// The span's part on its first line, between whole characters: a caret under a page of text helps nobody.
+fn first_line(text: &str, span: &Range<usize>) -> Range<usize> {
+    let start = boundary(text, span.start);
+    let end = boundary(text, span.end.max(start));
+    let line = text[start..end].find(['\n', '\r']).unwrap_or(end - start);
+    start..start + line
+}
+
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+/// What a user wrote, between backticks, fit for a terminal: control characters escaped, not too long.
+pub(super) fn quoted(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut shown: String = text.chars().take(LONGEST).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("`{}`", visible(&shown))
+}
+
+fn visible(text: &str) -> String {
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escape).collect()
+}
+
+/// "`a`, `b` and `c`".
+pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names: Vec<String> = names.into_iter().map(quoted).collect();
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
+}
+
+/// The candidate that `word` was probably meant to be.
+pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const LONGEST: usize = 100;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let allowed = (word.chars().count() / 3).max(1);
+    let near = candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST);
+    let ranked = near.map(|candidate| (distance(&word.to_lowercase(), &candidate.to_lowercase()), candidate));
+    ranked.filter(|(distance, _)| *distance <= allowed).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
+/// Edits (a character put in, taken out or exchanged) that turn one word into the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let exchanged = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = exchanged.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        let names = ["ext4", "xfs", "btrfs", "bcachefs"];
+        let rows = [("ext5", Some("ext4")), ("XFS", Some("xfs")), ("btrs", Some("btrfs")), ("zfs", Some("xfs"))];
+        for (word, wanted) in rows.into_iter().chain([("", None), ("reiserfs", None), ("bcachfs", Some("bcachefs"))]) {
+            assert_eq!(nearest(word, names), wanted, "{word}");
+        }
+        assert_eq!(nearest(&"x".repeat(5000), names), None);
+        assert_eq!([distance("kitten", "sitting"), distance("", "abc"), distance("abc", "")], [3, 3, 3]);
+    }
+
+    #[test]
+    fn it_looks_like_the_compilers() {
+        let complaint =
+            Complaint { span: Some(14..20), message: "no `ext5`".into(), remedy: "try `ext4`".into(), refusal: false };
+        let shown = render("seed = 1\nfs = \"ext5\"\n", "a.toml", &[complaint.clone(), complaint], false);
+        let one =
+            "error: no `ext5`\n --> a.toml:2:6\n  |\n2 | fs = \"ext5\"\n  |      ^^^^^^\n  |\n  = help: try `ext4`\n";
+        assert_eq!(shown, format!("{one}\n{one}"));
+    }
+
+    #[test]
+    fn a_caret_stays_on_its_first_line() {
+        let complaint = Complaint { span: Some(0..9), message: "m".into(), remedy: "r".into(), refusal: false };
+        let shown = render("abc\r\ndef\nghi", "a.toml", &[complaint], false);
+        assert!(shown.contains("1 | abc\n  | ^^^\n") && !shown.contains("def"), "{shown}");
+    }
+
+    #[test]
+    fn any_span_and_any_text_can_be_shown() {
+        for text in ["", "é", "a\nb", "\u{1b}[31m\r\n\0x", "日本\n\n"] {
+            for (start, end) in (0..9).flat_map(|a| (0..9).map(move |b| (a, b))).chain([(0, usize::MAX)]) {
+                let complaint =
+                    Complaint { span: Some(start..end), message: "m".into(), remedy: "r".into(), refusal: false };
+                let shown = render(text, "f\u{1b}", &[complaint], false);
+                assert!(!shown.contains('\u{1b}') && shown.contains("help: r"), "{shown:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_place_there_is_the_file_alone() {
+        let complaint = Complaint { span: None, message: "m".into(), remedy: "r".into(), refusal: false };
+        assert_eq!(
+            render("", "a.toml", std::slice::from_ref(&complaint), false),
+            "error: m\n --> a.toml\n  = help: r\n"
+        );
+        assert_eq!(render("", "", std::slice::from_ref(&complaint), false), "error: m\n  |\n  = help: r\n");
+        assert!(render("", "", &[complaint], true).contains("\u{1b}["));
+    }
+
+    #[test]
+    fn what_a_user_wrote_cannot_write_to_the_terminal() {
+        assert_eq!(quoted("a\u{1b}b\n"), "`a\\u{1b}b\\n`");
+        assert_eq!(quoted(&"x".repeat(100)).chars().count(), 63);
+        assert_eq!(listed(["a", "b", "c"]), "`a`, `b` and `c`");
+    }
+}

@@ -1,0 +1,99 @@
+//! Plan -> cells: every target x workload x round, each with an id that hashes the whole of it.
+
+use super::{Plan, Target, Work};
+use crate::journal::Cell;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// All cells of a plan, in the order in which they are run: round after round, each round in its own random order.
+pub fn expand(plan: &Plan) -> Vec<Cell> {
+    (1..=plan.stop.rounds).flat_map(|round| order(plan, round)).collect()
+}
+
+/// One round's cells in seeded random order (METHOD §2.1: an independent uniform permutation per round).
+pub fn order(plan: &Plan, round: u32) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
+    for target in &plan.targets {
+        cells.extend(plan.works.iter().map(|work| cell(plan, round, target, work)));
+    }
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(hash(&format!("order {} {round}", plan.seed)));
+    // Fisher-Yates; the modulo's bias at these lengths is under 1e-15.
+    for last in (1..cells.len()).rev() {
+        cells.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
+    }
+    cells
+}
+
+/// The seed that every target of a round shares: layout nuisance differs between rounds, never within one.
+pub fn round_seed(seed: u64, round: u32) -> u64 {
+    hash(&format!("round {seed} {round}"))
+}
+
+fn cell(plan: &Plan, round: u32, target: &Target, work: &Work) -> Cell {
+    let mut cell = Cell {
+        id: String::new(),
+        round,
+        target: target.clone(),
+        work: work.clone(),
+        seed: round_seed(plan.seed, round),
+        limit_ns: plan.stop.cell_ns,
+    };
+    cell.id = cell_id(&cell);
+    cell
+}
+
+/// XXH3-64 of the cell's compact JSON with an empty id and no limit, as 16 hex digits: two parameter sets can never
+/// be pooled. Field order is that of the types, map keys are sorted.
+pub fn cell_id(cell: &Cell) -> String {
+    let bare = Cell { id: String::new(), limit_ns: 0, ..cell.clone() };
+    format!("{:016x}", hash(&serde_json::to_string(&bare).expect("a cell is plain data")))
+}
+
+fn hash(text: &str) -> u64 {
+    xxh3_64(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn plan() -> Plan {
+        let target = |name: &str| Target { name: name.into(), ..Target::default() };
+        let work = Work { name: "tree".into(), ..Work::default() };
+        Plan { seed: 7, targets: ["a", "b", "c", "d"].map(target).into(), works: vec![work], ..Plan::default() }
+    }
+
+    fn names(cells: &[Cell]) -> String {
+        cells.iter().map(|c| c.target.name.as_str()).collect()
+    }
+
+    #[test]
+    fn every_target_is_once_in_every_round_under_its_own_id() {
+        let cells = expand(&plan());
+        assert_eq!(cells.len(), 24);
+        assert_eq!(cells.iter().map(|c| &c.id).collect::<HashSet<_>>().len(), 24);
+        for round in cells.chunks(4) {
+            assert_eq!(round.iter().map(|c| &c.target.name).collect::<HashSet<_>>().len(), 4);
+            assert!(round.iter().all(|c| c.seed == round[0].seed && c.round == round[0].round));
+        }
+    }
+
+    #[test]
+    fn the_order_comes_from_the_seed_alone() {
+        assert_eq!(expand(&plan()), expand(&plan()));
+        let orders: HashSet<String> = (1..=6).map(|round| names(&order(&plan(), round))).collect();
+        assert!(orders.len() > 2, "{orders:?}");
+        assert_ne!(names(&expand(&plan())), names(&expand(&Plan { seed: 8, ..plan() })));
+    }
+
+    #[test]
+    fn an_id_changes_with_every_parameter_but_the_limit() {
+        let cell = &expand(&plan())[0];
+        assert_eq!(cell_id(cell), cell_id(&Cell { limit_ns: 1, ..cell.clone() }));
+        let mut other = cell.clone();
+        other.target.mount.push("noatime".into());
+        assert_ne!(cell_id(cell), cell_id(&other));
+    }
+}

@@ -1,0 +1,86 @@
+//! `[matrix]`: every target with every value, and the names of what comes out.
+
+use super::Target;
+use super::complaint::{Complaints, quoted};
+use super::read::Reader;
+use super::table::{Field, Table};
+use super::target::{Placed, check_option};
+
+/// In this order the values come in a product's name, which is the order in a name that is made from a target.
+const KEYS: [&str; 3] = ["mkfs", "mount", "scheduler"];
+
+/// More targets than anybody could run; a product that large is a slip.
+const MOST_TARGETS: usize = 1000;
+
+/// Every target x every value of each key.
+pub(super) fn products(targets: Vec<Placed>, plan: &Table, reader: &mut Reader) -> Vec<Placed> {
+    let Some(field) = plan.field("matrix") else { return targets };
+    let Some(table) = field.table("[matrix]", &mut reader.complaints) else { return targets };
+    table.only(&KEYS, &mut reader.complaints);
+    let mut targets = targets;
+    for field in KEYS.iter().filter_map(|key| table.field(key)) {
+        let values = values(&field, &mut reader.complaints);
+        check_fit(&field, &targets, &mut reader.complaints);
+        targets = product(targets, &field, &values, &mut reader.complaints);
+    }
+    targets
+}
+
+/// The different values of a key; "" stands for nothing added, so it cannot be a scheduler.
+fn values<'a>(field: &Field<'a>, complaints: &mut Complaints) -> Vec<&'a str> {
+    let mut values = Vec::new();
+    for element in field.elements(complaints).unwrap_or_default() {
+        let nothing = field.key != "scheduler" && element.value.as_str() == Some("");
+        let Some(value) = (if nothing { Some("") } else { element.text(complaints) }) else { continue };
+        if values.contains(&value) {
+            let message = format!("{} has {} twice", field.shown(), quoted(value));
+            complaints.add(&element.span, message, "leave one of the two out");
+        } else if check_option(value, &element, complaints) {
+            values.push(value);
+        }
+    }
+    values
+}
+
+fn check_fit(field: &Field, targets: &[Placed], complaints: &mut Complaints) {
+    let scheduled = |target: &Target| field.key == "scheduler" && target.scheduler.is_some();
+    if let Some(placed) = targets.iter().find(|placed| scheduled(&placed.target)) {
+        let message = format!("the target {} has a `scheduler` of its own", quoted(&placed.target.name));
+        complaints.add(&field.key_span, message, "take it out of the target, or out of [matrix]");
+    }
+    let unmade = |target: &Target| field.key != "scheduler" && target.fs.is_none();
+    if let Some(placed) = targets.iter().find(|placed| unmade(&placed.target)) {
+        let name = quoted(&placed.target.name);
+        let message = format!("{} cannot apply to {name}, where no file system is made", field.shown());
+        let remedy = format!("leave {} out of [matrix], and give it to the targets that can use it", field.shown());
+        complaints.add(&field.key_span, message, remedy);
+    }
+}
+
+fn product(targets: Vec<Placed>, field: &Field, values: &[&str], complaints: &mut Complaints) -> Vec<Placed> {
+    let count = targets.len().saturating_mul(values.len());
+    if count > MOST_TARGETS {
+        let message = format!("this makes {count} targets");
+        complaints.add(&field.key_span, message, format!("use fewer values: {MOST_TARGETS} targets are the limit"));
+        return targets;
+    }
+    if values.is_empty() {
+        return targets;
+    }
+    targets.iter().flat_map(|placed| values.iter().map(|value| with(placed, field.key, value))).collect()
+}
+
+fn with(placed: &Placed, key: &str, value: &str) -> Placed {
+    let mut placed = placed.clone();
+    if value.is_empty() {
+        return placed;
+    }
+    let target = &mut placed.target;
+    target.name = format!("{} {value}", target.name);
+    match key {
+        "mkfs" => target.mkfs.push(value.into()),
+        "mount" => target.mount.push(value.into()),
+        _ => target.scheduler = Some(value.into()),
+    }
+    placed
+}

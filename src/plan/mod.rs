@@ -1,0 +1,174 @@
+//! What we mean to measure: targets, workloads, rounds. Read from TOML or the short command line, with all complaints
+//! at once; expanded into cells.
+//!
+//! This room must not know any plug-in: names of file systems, backings and workloads stay text here, and what is
+//! allowed is handed in as a [`Catalogue`].
+
+mod complaint;
+#[cfg(test)]
+mod example;
+mod expand;
+mod matrix;
+mod read;
+mod setting;
+mod short;
+mod table;
+mod target;
+mod value;
+
+pub use complaint::{Complaint, render};
+pub use expand::{cell_id, expand, order, round_seed};
+pub use read::from_toml;
+pub use setting::{Kind, Setting, Settings};
+pub use short::{Short, short, short_toml};
+
+use serde::{Deserialize, Serialize};
+
+/// The whole of a plan file, checked, defaults filled in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Plan {
+    pub title: String,
+    /// Everything random in a run comes from it.
+    pub seed: u64,
+    /// Name of the target that the others are compared with; the first target unless said.
+    pub reference: String,
+    /// Rank targets with weakened durability among the others.
+    pub rank_weakened: bool,
+    pub executor: String,
+    pub targets: Vec<Target>,
+    pub works: Vec<Work>,
+    pub stop: Stop,
+    pub host: HostSettings,
+}
+
+/// One thing compared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Target {
+    pub name: String,
+    pub backing: Chosen,
+    /// Name of a file system driver; `None` takes a directory as it is.
+    pub fs: Option<String>,
+    /// A named set of options of the driver, such as btrfs `zstd:1`.
+    pub variant: Option<String>,
+    pub mkfs: Vec<String>,
+    pub mount: Vec<String>,
+    /// I/O scheduler of the device under the file system; `None` leaves it alone.
+    pub scheduler: Option<String>,
+    pub discard: Discard,
+    /// The hidden second copy of the reference (A/A'), which gives the noise floor.
+    pub duplicate: bool,
+}
+
+/// A plug-in by name, with its checked settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Chosen {
+    pub name: String,
+    pub settings: Settings,
+}
+
+/// What is told to the drive about unused blocks (METHOD S4); the same for all targets of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Discard {
+    /// Nothing is ever discarded: every target meets the same, used blocks.
+    #[default]
+    None,
+    /// The whole range is discarded before mkfs.
+    Fresh,
+    /// As `fresh`, and `fstrim` before each phase that starts on an empty file system.
+    Trim,
+}
+
+/// One `[[work]]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Work {
+    /// Unique in the plan; the workload's name unless said.
+    pub name: String,
+    pub workload: Chosen,
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stop {
+    pub rounds: u32,
+    /// No further round is begun after this many nanoseconds.
+    pub budget_ns: Option<u64>,
+    /// A cell that takes longer is killed and has failed.
+    pub cell_ns: u64,
+    /// The smallest relative difference in time worth acting on (METHOD §2.5), as a share.
+    pub threshold: f64,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Stop { rounds: 6, budget_ns: None, cell_ns: 600_000_000_000, threshold: 0.03 }
+    }
+}
+
+/// Writeback knobs, fixed for the run and restored after it (METHOD S8); `None` takes the kernel's default share of
+/// memory, written as bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostSettings {
+    pub dirty_bytes: Option<u64>,
+    pub dirty_background_bytes: Option<u64>,
+}
+
+/// What exists, as data: handed in by `cli`, which knows the plug-ins.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue {
+    pub filesystems: Vec<FilesystemEntry>,
+    pub backings: Vec<Entry>,
+    pub workloads: Vec<Entry>,
+    pub executors: Vec<&'static str>,
+}
+
+/// A file system driver, as far as a plan needs to know it.
+#[derive(Clone, Debug)]
+pub struct FilesystemEntry {
+    pub name: &'static str,
+    pub variants: Vec<&'static str>,
+    /// Bytes of the smallest device that its mkfs takes.
+    pub minimum_size: u64,
+}
+
+/// A backing or workload, as far as a plan needs to know it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub name: &'static str,
+    pub settings: &'static [Setting],
+    /// The setting that a bare value stands for: `directory = "/mnt/a"` is `directory = { path = "/mnt/a" }`.
+    pub main_setting: &'static str,
+    /// False for a backing that brings its own file system (an existing directory).
+    pub makes_filesystem: bool,
+    /// What the machine has against these settings, by the entry's name; asked once they are right in themselves.
+    pub objections: fn(&str, &Settings) -> Vec<Objection>,
+    /// Bytes that the work puts on a file system, by the entry's name, where that is known.
+    pub bytes: fn(&str, &Settings) -> Option<u64>,
+}
+
+/// What a machine has against a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Objection {
+    pub setting: &'static str,
+    pub message: String,
+    pub remedy: String,
+    /// It would be unsafe, not only impossible.
+    pub refusal: bool,
+}
+
+impl Objection {
+    pub fn new(setting: &'static str, message: String, remedy: &str) -> Objection {
+        Objection { setting, message, remedy: remedy.into(), refusal: false }
+    }
+
+    pub fn refusal(setting: &'static str, message: String) -> Objection {
+        let remedy = "nothing was touched; name another device, or free this one first".into();
+        Objection { setting, message, remedy, refusal: true }
+    }
+}

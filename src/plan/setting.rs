@@ -1,0 +1,65 @@
+//! Settings that a plug-in declares, so that a plan can be checked before anything is touched, and help and
+//! reference pages come from the same rows.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// One setting of a workload or a backing.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// As a user would type it; `None` means that the plug-in can do without.
+    pub default: Option<&'static str>,
+    pub about: &'static str,
+}
+
+/// What a setting holds, and how it is kept once checked.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A string, kept as it is.
+    Text,
+    /// A path; `~` is resolved and the path made absolute.
+    Path,
+    /// Bytes, from "20GiB".
+    Size,
+    /// A whole number.
+    Count,
+    /// Nanoseconds, from "90s".
+    Duration,
+    Flag,
+    /// A list of strings.
+    Texts,
+    Choice(&'static [&'static str]),
+}
+
+/// Checked settings by name: sizes and durations as integers, paths absolute, defaults filled in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Settings(pub BTreeMap<String, Value>);
+
+impl Settings {
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.as_str()
+    }
+
+    /// Bytes, nanoseconds or a count.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.0.get(name)?.as_u64()
+    }
+
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.text(name).map(PathBuf::from)
+    }
+
+    pub fn flag(&self, name: &str) -> bool {
+        self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        let list = self.0.get(name).and_then(Value::as_array);
+        list.map(|list| list.iter().filter_map(|v| v.as_str().map(String::from)).collect()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,253 @@
+//! A reader over TOML that keeps places: typed getters that write a complaint and give `None`, so that reading goes
+//! on and the user sees all mistakes at once.
+
+use super::complaint::{Complaints, Span, listed, nearest, quoted};
+use super::read::PLAN_KEYS;
+use crate::units::{parse_duration, parse_share, parse_size};
+use std::ops::{Range, RangeInclusive};
+use toml::de::{DeTable, DeValue};
+
+/// A table of the plan, and what to call it in a complaint.
+#[derive(Clone)]
+pub(super) struct Table<'a> {
+    pub label: String,
+    pub span: Span,
+    entries: &'a DeTable<'a>,
+}
+
+/// A key with its value, or an element of a list under the list's key.
+#[derive(Clone)]
+pub(super) struct Field<'a> {
+    pub key: &'a str,
+    pub key_span: Span,
+    pub value: &'a DeValue<'a>,
+    pub span: Span,
+}
+
+impl<'a> Table<'a> {
+    pub fn new(label: &str, span: Span, entries: &'a DeTable<'a>) -> Table<'a> {
+        Table { label: label.into(), span, entries }
+    }
+
+    pub fn field(&self, key: &str) -> Option<Field<'a>> {
+        self.entries.get_key_value(key).map(field)
+    }
+
+    /// In the order of the text.
+    pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
+        let mut fields: Vec<Field> = self.entries.iter().map(field).collect();
+        fields.sort_by_key(|field| field.key_span.as_ref().map(|span| span.start));
+        fields.into_iter()
+    }
+
+    /// Complains of every key that is not `allowed`.
+    pub fn only(&self, allowed: &[&str], complaints: &mut Complaints) {
+        for field in self.fields().filter(|field| !allowed.contains(&field.key)) {
+            let message = format!("{} has no key {}", self.label, quoted(field.key));
+            complaints.add(&field.key_span, message, unknown_key(field.key, allowed));
+        }
+    }
+}
+
+fn field<'a>((key, value): (&'a toml::Spanned<toml::de::DeString<'a>>, &'a toml::Spanned<DeValue<'a>>)) -> Field<'a> {
+    let key_span = Some(key.span());
+    Field { key: key.get_ref(), key_span, value: value.get_ref(), span: Some(value.span()) }
+}
+
+fn unknown_key(key: &str, allowed: &[&str]) -> String {
+    if let Some(near) = nearest(key, allowed.iter().copied()) {
+        return format!("did you mean `{near}`?");
+    }
+    // TOML's trap: a key below a table's head belongs to that table.
+    if PLAN_KEYS.contains(&key) {
+        return format!("`{key}` belongs to the whole plan: move it above the first line that begins with `[`");
+    }
+    format!("leave it out, or use {}", listed(allowed.iter().copied()))
+}
+
+impl<'a> Field<'a> {
+    /// "`key`", for the beginning of a message.
+    pub fn shown(&self) -> String {
+        quoted(self.key)
+    }
+
+    pub fn refuse<T>(&self, what: &str, remedy: impl Into<String>, complaints: &mut Complaints) -> Option<T> {
+        complaints.refuse(&self.span, format!("{} {what}", self.shown()), remedy)
+    }
+
+    fn mistyped<T>(&self, wanted: &str, example: &str, complaints: &mut Complaints) -> Option<T> {
+        let what = format!("must be {wanted}, but it is {}", type_of(self.value));
+        self.refuse(&what, format!("write it like this: {} = {example}", self.key), complaints)
+    }
+
+    /// Text that can stand in a name, a path or an option: not empty, nothing unprintable.
+    pub fn text(&self, complaints: &mut Complaints) -> Option<&'a str> {
+        self.string("text in quotes", "\"...\"", complaints)
+    }
+
+    fn string(&self, wanted: &str, example: &str, complaints: &mut Complaints) -> Option<&'a str> {
+        let Some(text) = self.value.as_str() else { return self.mistyped(wanted, example, complaints) };
+        if text.trim().is_empty() {
+            return self.refuse("is empty", "write something between the quotes, or leave the key out", complaints);
+        }
+        if text.contains(char::is_control) {
+            let what = format!("has a control character in it: {}", quoted(text));
+            return self.refuse(&what, "take the control character out; none is of use here", complaints);
+        }
+        Some(text)
+    }
+
+    pub fn flag(&self, complaints: &mut Complaints) -> Option<bool> {
+        self.value.as_bool().or_else(|| self.mistyped("true or false", "true", complaints))
+    }
+
+    pub fn count(&self, complaints: &mut Complaints) -> Option<u64> {
+        let Some(integer) = self.value.as_integer() else {
+            return self.mistyped("a whole number", "10", complaints);
+        };
+        match u64::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(count) => Some(count),
+            Err(_) if integer.as_str().starts_with('-') => {
+                self.refuse("is negative", "write a whole number of 0 or more", complaints)
+            }
+            Err(_) => self.refuse("is too large", format!("write a number up to {}", u64::MAX), complaints),
+        }
+    }
+
+    pub fn count_in(&self, allowed: RangeInclusive<u64>, complaints: &mut Complaints) -> Option<u64> {
+        let count = self.count(complaints)?;
+        if allowed.contains(&count) {
+            return Some(count);
+        }
+        let remedy = format!("write a whole number from {} to {}", allowed.start(), allowed.end());
+        self.refuse(&format!("is {count}, which is out of range"), remedy, complaints)
+    }
+
+    /// Bytes, from text with a unit or from a bare whole number.
+    pub fn size(&self, complaints: &mut Complaints) -> Option<u64> {
+        if self.value.is_integer() {
+            return self.count_in(1..=i64::MAX as u64, complaints);
+        }
+        self.measured(parse_size, "a size", "\"20GiB\"", complaints)
+    }
+
+    /// Nanoseconds.
+    pub fn duration(&self, complaints: &mut Complaints) -> Option<u64> {
+        self.measured(parse_duration, "a duration in quotes", "\"90s\"", complaints)
+    }
+
+    /// A share between none and all, both excluded.
+    pub fn share(&self, complaints: &mut Complaints) -> Option<f64> {
+        let share = self.measured(parse_share, "a share in quotes", "\"3%\"", complaints)?;
+        if share > 0.0 && share < 1.0 {
+            return Some(share);
+        }
+        self.refuse("is out of range", "write more than 0% and less than 100%", complaints)
+    }
+
+    fn measured<T>(
+        &self,
+        parse: fn(&str) -> Result<T, String>,
+        wanted: &str,
+        example: &str,
+        complaints: &mut Complaints,
+    ) -> Option<T> {
+        let text = self.string(wanted, example, complaints)?;
+        parse(text).ok().or_else(|| {
+            let what = format!("must be {wanted} within reason, but it is {}", quoted(text));
+            self.refuse(&what, format!("write it like this: {} = {example}", self.key), complaints)
+        })
+    }
+
+    /// The elements of a list that is not empty.
+    pub fn elements(&self, complaints: &mut Complaints) -> Option<Vec<Field<'a>>> {
+        let Some(list) = self.value.as_array() else {
+            return self.mistyped("a list", "[\"...\"]", complaints);
+        };
+        if list.is_empty() {
+            return self.refuse(
+                "is an empty list",
+                "put something between the brackets, or leave the key out",
+                complaints,
+            );
+        }
+        let element =
+            |v: &'a toml::Spanned<DeValue<'a>>| Field { value: v.get_ref(), span: Some(v.span()), ..self.clone() };
+        Some(list.iter().map(element).collect())
+    }
+
+    /// The texts of a list, each with its place; those that are wrong are complained of and left out.
+    pub fn texts(&self, complaints: &mut Complaints) -> Option<Vec<(&'a str, Field<'a>)>> {
+        let elements = self.elements(complaints)?;
+        Some(elements.into_iter().filter_map(|field| field.text(complaints).map(|text| (text, field))).collect())
+    }
+
+    pub fn table(&self, label: &str, complaints: &mut Complaints) -> Option<Table<'a>> {
+        match self.value.as_table() {
+            Some(entries) => Some(Table::new(label, self.span.clone(), entries)),
+            None => {
+                let what = format!("must be a table, but it is {}", type_of(self.value));
+                self.refuse(
+                    &what,
+                    format!("write {label} on a line of its own and its keys below, or {} = {{ ... }}", self.key),
+                    complaints,
+                )
+            }
+        }
+    }
+
+    /// The tables of `[[key]]`.
+    pub fn tables(&self, label: &str, complaints: &mut Complaints) -> Vec<Table<'a>> {
+        if self.value.is_table() {
+            let remedy = format!("there can be several, so write {label}, with two brackets on each side");
+            return self.refuse("is a single table", remedy, complaints).unwrap_or_default();
+        }
+        let elements = self.elements(complaints).unwrap_or_default();
+        elements.iter().filter_map(|field| field.table(label, complaints)).collect()
+    }
+}
+
+fn type_of(value: &DeValue) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a point",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or a time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// The row that the field names, or a complaint with the nearest name.
+pub(super) fn choose<'c, T>(
+    field: &Field,
+    (what, list): (&str, &str),
+    rows: &'c [T],
+    name: fn(&T) -> &str,
+    complaints: &mut Complaints,
+) -> Option<&'c T> {
+    let text = field.text(complaints)?;
+    find(text, rows, name).or_else(|| {
+        let remedy = not_found(text, rows.iter().map(name), list);
+        complaints.refuse(&field.span, format!("there is no {what} {}", quoted(text)), remedy)
+    })
+}
+
+pub(super) fn find<'c, T>(text: &str, rows: &'c [T], name: fn(&T) -> &str) -> Option<&'c T> {
+    rows.iter().find(|row| name(row) == text)
+}
+
+/// What to do about a name that does not exist; `list` is the command that shows those that do.
+pub(super) fn not_found<'n>(text: &str, names: impl Iterator<Item = &'n str> + Clone, list: &str) -> String {
+    match nearest(text, names.clone()) {
+        Some(near) => format!("did you mean `{near}`? `{list}` shows them all"),
+        None => format!("use one of {}; `{list}` says what they are", listed(names)),
+    }
+}
+
+/// An empty place just behind the last thing written: where what is missing would go.
+pub(super) fn end_of(text: &str) -> Range<usize> {
+    let end = text.trim_end().len();
+    end..end
+}

@@ -1,0 +1,268 @@
+//! `[backing]` and `[[target]]`: what is compared, and where its bytes live.
+
+use super::complaint::{Complaints, Span, quoted};
+use super::read::Reader;
+use super::table::{Field, Table, choose};
+use super::value::settings;
+use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
+use crate::units::show_bytes;
+
+const KEYS: [&str; 7] = ["name", "fs", "variant", "mkfs", "mount", "scheduler", "backing"];
+
+/// A target and its place in the text, for what is only wrong in company, such as its name.
+#[derive(Clone)]
+pub(super) struct Placed {
+    pub target: Target,
+    pub span: Span,
+}
+
+/// A checked backing with what later checks need to know of it.
+#[derive(Clone)]
+struct Backing<'c> {
+    chosen: Chosen,
+    entry: &'c Entry,
+    /// Where its size is said, else where it is itself.
+    size_span: Span,
+    span: Span,
+}
+
+/// All targets in the order of the plan, without products and without the duplicate.
+pub(super) fn targets(plan: &Table, reader: &mut Reader) -> Vec<Placed> {
+    let end = &plan.span;
+    let field = plan.field("backing");
+    let shared = field.as_ref().and_then(|field| backings(field, reader));
+    if let Some(field) = plan.field("target") {
+        let tables = field.tables("[[target]]", &mut reader.complaints);
+        let shared = shared.and_then(|shared| only_one(shared, &mut reader.complaints));
+        return tables.iter().map(|table| target(table, field_or(&shared, plan), reader)).collect();
+    }
+    match shared {
+        Some(shared) => shared.into_iter().filter_map(|backing| existing(backing, end, reader)).collect(),
+        None if field.is_some() => Vec::new(),
+        None => {
+            let remedy = "say what to compare: add [[target]] with `fs = \"ext4\"` below it, and a [backing]";
+            reader.complaints.add(end, "the plan has no targets", remedy);
+            Vec::new()
+        }
+    }
+}
+
+/// The plan's backing, or that there is none, or that it is wrong: then nobody has to hear of it again.
+enum Shared<'s, 'c> {
+    Is(&'s Backing<'c>),
+    Missing,
+    Wrong,
+}
+
+fn field_or<'s, 'c>(shared: &'s Option<Backing<'c>>, plan: &Table) -> Shared<'s, 'c> {
+    match shared {
+        Some(backing) => Shared::Is(backing),
+        None if plan.field("backing").is_some() => Shared::Wrong,
+        None => Shared::Missing,
+    }
+}
+
+fn only_one<'c>(mut shared: Vec<Backing<'c>>, complaints: &mut Complaints) -> Option<Backing<'c>> {
+    if shared.len() == 1 {
+        return shared.pop();
+    }
+    let span = shared.first().and_then(|backing| backing.span.clone());
+    let remedy = "give one path here, or give each [[target]] its own `backing`";
+    complaints.refuse(&span, "several paths cannot be the backing of each [[target]]", remedy)
+}
+
+/// A directory that is a target as it is.
+fn existing(backing: Backing, end: &Span, reader: &mut Reader) -> Option<Placed> {
+    if backing.entry.makes_filesystem {
+        let message = format!("the plan has no targets, and `{}` needs a file system on it", backing.entry.name);
+        return reader.complaints.refuse(end, message, "add [[target]] with `fs = \"ext4\"` below it");
+    }
+    let mut target = Target { backing: backing.chosen.clone(), ..Target::default() };
+    target.name = made_name(&target, Some(&backing));
+    Some(Placed { target, span: backing.span })
+}
+
+/// The backing, or one for each path of a list.
+fn backings<'c>(field: &Field, reader: &mut Reader<'c>) -> Option<Vec<Backing<'c>>> {
+    let (entry, value) = kind_of_backing(field, reader)?;
+    if value.value.is_array() && !entry.makes_filesystem && !entry.main_setting.is_empty() {
+        return directories(entry, &value, reader);
+    }
+    Some(vec![backing(entry, &value, reader)])
+}
+
+fn own_backing<'c>(field: &Field, reader: &mut Reader<'c>) -> Option<Backing<'c>> {
+    let (entry, value) = kind_of_backing(field, reader)?;
+    Some(backing(entry, &value, reader))
+}
+
+/// The single key of a backing's table, with what stands behind it.
+fn kind_of_backing<'a, 'c>(field: &Field<'a>, reader: &mut Reader<'c>) -> Option<(&'c Entry, Field<'a>)> {
+    let catalogue = reader.catalogue;
+    let example = "name one backing with its settings, such as `image = { dir = \"/mnt\", size = \"20GiB\" }`";
+    let table = field.table("[backing]", &mut reader.complaints)?;
+    let mut fields = table.fields();
+    let Some(value) = fields.next() else { return field.refuse("is empty", example, &mut reader.complaints) };
+    if let Some(second) = fields.next() {
+        let remedy = "keep one here, and give a target that lives elsewhere its own `backing`";
+        reader.complaints.add(&second.key_span, format!("a second backing {}", second.shown()), remedy);
+    }
+    let name = toml::de::DeValue::String(value.key.into());
+    let name = Field { value: &name, span: value.key_span.clone(), ..value.clone() };
+    let listing = ("backing", "pickfs list backings");
+    let entry = choose(&name, listing, &catalogue.backings, |entry| entry.name, &mut reader.complaints)?;
+    Some((entry, value))
+}
+
+fn backing<'c>(entry: &'c Entry, field: &Field, reader: &mut Reader<'c>) -> Backing<'c> {
+    let given: Vec<Field> = match field.value.as_table() {
+        Some(entries) => Table::new("", None, entries).fields().collect(),
+        None => vec![Field { key: entry.main_setting, ..field.clone() }],
+    };
+    let settings = settings(entry, &given, &field.span, reader);
+    if !entry.makes_filesystem && given.iter().all(|field| field.key != entry.main_setting) {
+        let message = format!("`{}` needs {}", entry.name, quoted(entry.main_setting));
+        reader.complaints.add(&field.span, message, format!("write it like this: {} = \"/mnt\"", entry.name));
+    }
+    let size = given.iter().find(|field| field.key == "size").unwrap_or(field);
+    let chosen = Chosen { name: entry.name.into(), settings };
+    Backing { chosen, entry, size_span: size.span.clone(), span: field.span.clone() }
+}
+
+fn directories<'c>(entry: &'c Entry, list: &Field, reader: &mut Reader<'c>) -> Option<Vec<Backing<'c>>> {
+    let elements = list.elements(&mut reader.complaints)?;
+    let before = reader.complaints.len();
+    let all: Vec<Backing> = elements.iter().map(|field| backing(entry, field, reader)).collect();
+    // One wrong path must not turn the others into a complaint about how many there are.
+    (reader.complaints.len() == before).then_some(all)
+}
+
+fn target(table: &Table, shared: Shared, reader: &mut Reader) -> Placed {
+    refuse_discard(table, &mut reader.complaints);
+    table.only(&[&KEYS[..], &["discard"]].concat(), &mut reader.complaints);
+    let own = table.field("backing").map(|field| own_backing(&field, reader));
+    let (backing, missing) = match (&own, shared) {
+        (Some(own), _) => (own.as_ref(), false),
+        (None, Shared::Is(shared)) => (Some(shared), false),
+        (None, Shared::Wrong) => (None, false),
+        (None, Shared::Missing) => (None, true),
+    };
+    if missing {
+        let remedy = "add [backing] to the plan, with a line such as `image = { dir = \"/mnt\", size = \"20GiB\" }`";
+        reader.complaints.add(&table.span, "this target has no backing, and the plan has none for all", remedy);
+    }
+    let driver = filesystem(table, reader);
+    check_fit(table, backing, driver, &mut reader.complaints);
+    let mut target = described(table, driver, reader);
+    target.backing = backing.map(|backing| backing.chosen.clone()).unwrap_or_default();
+    let name = table.field("name").map(|field| field.text(&mut reader.complaints).map(String::from));
+    target.name = name.flatten().unwrap_or_else(|| made_name(&target, backing));
+    Placed { target, span: table.field("name").map_or(table.span.clone(), |field| field.span) }
+}
+
+/// What a target says of itself, as far as it can be read: a name is made of it even if some of it is wrong.
+fn described(table: &Table, driver: Option<&FilesystemEntry>, reader: &mut Reader) -> Target {
+    let complaints = &mut reader.complaints;
+    let as_text = |key: &str| table.field(key).and_then(|field| field.value.as_str().map(String::from));
+    if let Some(field) = table.field("variant") {
+        check_variant(&field, driver, complaints);
+    }
+    let scheduler = table.field("scheduler").and_then(|field| field.text(complaints).map(String::from));
+    let mkfs = table.field("mkfs").map(|field| options(&field, complaints)).unwrap_or_default();
+    let mount = table.field("mount").map(|field| options(&field, complaints)).unwrap_or_default();
+    Target { fs: as_text("fs"), variant: as_text("variant"), mkfs, mount, scheduler, ..Target::default() }
+}
+
+fn refuse_discard(table: &Table, complaints: &mut Complaints) {
+    if let Some(field) = table.field("discard") {
+        let message = "a single target cannot have its own `discard`: a drive that has been told of unused blocks \
+                       is faster for every target that comes after";
+        let remedy = "move `discard` to the top of the plan, where it holds for all targets";
+        complaints.add(&field.key_span, message, remedy);
+    }
+}
+
+fn filesystem<'c>(table: &Table, reader: &mut Reader<'c>) -> Option<&'c FilesystemEntry> {
+    let catalogue = reader.catalogue;
+    let listing = ("file system", "pickfs list fs");
+    choose(&table.field("fs")?, listing, &catalogue.filesystems, |entry| entry.name, &mut reader.complaints)
+}
+
+fn check_variant(field: &Field, driver: Option<&FilesystemEntry>, complaints: &mut Complaints) {
+    let (Some(text), Some(driver)) = (field.text(complaints), driver) else { return };
+    if driver.variants.contains(&text) {
+        return;
+    }
+    let remedy = match driver.variants.as_slice() {
+        [] => format!("leave `variant` out: {} has none; options go into `mount` and `mkfs`", driver.name),
+        variants => format!("use one of {}", super::complaint::listed(variants.iter().copied())),
+    };
+    complaints.add(&field.span, format!("{} has no variant {}", driver.name, quoted(text)), remedy);
+}
+
+/// Options of mount or mkfs, one an element.
+pub(super) fn options(field: &Field, complaints: &mut Complaints) -> Vec<String> {
+    let texts = field.texts(complaints).unwrap_or_default();
+    let right = texts.into_iter().filter(|(text, element)| check_option(text, element, complaints));
+    right.map(|(text, _)| text.to_string()).collect()
+}
+
+pub(super) fn check_option(text: &str, element: &Field, complaints: &mut Complaints) -> bool {
+    if element.key == "mount" && text.contains(',') {
+        let parts: Vec<String> = text.split(',').map(|part| format!("\"{part}\"")).collect();
+        let remedy = format!("write one option an element: {}", parts.join(", "));
+        complaints.add(&element.span, format!("{} is more than one mount option", quoted(text)), remedy);
+        return false;
+    }
+    // mkfs and mount would take it, past everything that guards a disk from being overwritten.
+    if text.contains("/dev/") {
+        let remedy = "take the device out: only [backing] may name one, because there it is checked for being in use";
+        complaints.add(&element.span, format!("the option {} names a device", quoted(text)), remedy);
+        return false;
+    }
+    true
+}
+
+/// A file system and its backing must go together.
+fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&FilesystemEntry>, complaints: &mut Complaints) {
+    let Some(backing) = backing else { return };
+    match table.field("fs") {
+        None if backing.entry.makes_filesystem => {
+            let message = format!("this target has no `fs`, and `{}` needs one on it", backing.entry.name);
+            complaints.add(&table.span, message, "add a line such as `fs = \"ext4\"`; `pickfs list fs` shows them all");
+        }
+        _ if !backing.entry.makes_filesystem => refuse_making(table, backing, complaints),
+        _ => driver.into_iter().for_each(|driver| check_size(backing, driver, complaints)),
+    }
+}
+
+fn refuse_making(table: &Table, backing: &Backing, complaints: &mut Complaints) {
+    for field in ["fs", "variant", "mkfs", "mount"].iter().filter_map(|key| table.field(key)) {
+        let name = backing.entry.name;
+        let message = format!("{} cannot be chosen on `{name}`, which brings its own file system", field.shown());
+        complaints.add(&field.key_span, message, "leave it out, or give the target another `backing`");
+    }
+}
+
+fn check_size(backing: &Backing, driver: &FilesystemEntry, complaints: &mut Complaints) {
+    let Some(size) = backing.chosen.settings.number("size").filter(|size| *size < driver.minimum_size) else { return };
+    let [size, minimum] = [size, driver.minimum_size].map(|bytes| show_bytes(bytes as f64));
+    let message = format!("{} needs at least {minimum}, but the size is {size}", driver.name);
+    complaints.add(
+        &backing.size_span,
+        message,
+        format!("make the size {minimum} or more, or leave {} out", driver.name),
+    );
+}
+
+/// "btrfs zstd:1 noatime": what distinguishes the target; a directory is its own name.
+fn made_name(target: &Target, backing: Option<&Backing>) -> String {
+    let place = || backing.and_then(|backing| main_text(backing.entry, &backing.chosen.settings));
+    let first = target.fs.clone().or_else(place).unwrap_or_else(|| target.backing.name.clone());
+    let options = target.variant.iter().chain(&target.mkfs).chain(&target.mount).chain(&target.scheduler);
+    std::iter::once(&first).chain(options).map(String::as_str).collect::<Vec<_>>().join(" ")
+}
+
+fn main_text(entry: &Entry, settings: &Settings) -> Option<String> {
+    settings.text(entry.main_setting).map(String::from)
+}

@@ -1,0 +1,110 @@
+//! Settings of a plug-in: what was written, checked by the kind that the plug-in declares, and the defaults.
+
+use super::complaint::{Complaints, Span, listed, nearest, quoted};
+use super::read::Reader;
+use super::table::Field;
+use super::{Entry, Kind, Setting, Settings};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use toml::de::{DeString, DeValue};
+
+/// The settings that the fields give, and the defaults of the others, and what the machine has against them. `span` is
+/// where the plug-in is chosen.
+pub(super) fn settings(entry: &Entry, given: &[Field], span: &Span, reader: &mut Reader) -> Settings {
+    let before = reader.complaints.len();
+    let settings = read(entry.settings, given, &format!("`{}`", entry.name), reader);
+    if reader.complaints.len() == before {
+        for objection in (entry.objections)(entry.name, &settings) {
+            let place = given.iter().find(|field| field.key == objection.setting).map_or(span, |field| &field.span);
+            reader.complaints.object(place, objection);
+        }
+    }
+    settings
+}
+
+fn read(declared: &[Setting], given: &[Field], label: &str, reader: &mut Reader) -> Settings {
+    let mut settings = Settings::default();
+    for field in given {
+        let Some(setting) = declared.iter().find(|setting| setting.name == field.key) else {
+            unknown(field, declared, label, reader);
+            continue;
+        };
+        settings.0.extend(checked(field, setting.kind, reader).map(|value| (setting.name.to_string(), value)));
+    }
+    for setting in declared.iter().filter(|setting| given.iter().all(|field| field.key != setting.name)) {
+        settings.0.extend(default(setting, reader).map(|value| (setting.name.to_string(), value)));
+    }
+    settings
+}
+
+fn unknown(field: &Field, declared: &[Setting], label: &str, reader: &mut Reader) {
+    let names = || declared.iter().map(|setting| setting.name);
+    let remedy = match nearest(field.key, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if declared.is_empty() => "leave it out: there is nothing to set".to_string(),
+        None => format!("leave it out, or use {}", listed(names())),
+    };
+    reader.complaints.add(&field.key_span, format!("{label} has no setting {}", quoted(field.key)), remedy);
+}
+
+fn checked(field: &Field, kind: Kind, reader: &mut Reader) -> Option<Value> {
+    let complaints = &mut reader.complaints;
+    match kind {
+        Kind::Text => field.text(complaints).map(Value::from),
+        Kind::Path => path(field, reader.folder, complaints).map(Value::from),
+        Kind::Size => field.size(complaints).map(Value::from),
+        Kind::Count => field.count(complaints).map(Value::from),
+        Kind::Duration => field.duration(complaints).map(Value::from),
+        Kind::Flag => field.flag(complaints).map(Value::from),
+        Kind::Texts => texts(field, complaints).map(Value::from),
+        Kind::Choice(choices) => choice(field, choices, complaints).map(Value::from),
+    }
+}
+
+fn texts(field: &Field, complaints: &mut Complaints) -> Option<Vec<String>> {
+    Some(field.texts(complaints)?.into_iter().map(|(text, _)| text.to_string()).collect())
+}
+
+pub(super) fn choice(field: &Field, choices: &[&'static str], complaints: &mut Complaints) -> Option<&'static str> {
+    let text = field.text(complaints)?;
+    choices.iter().find(|choice| **choice == text).copied().or_else(|| {
+        let remedy = format!("use one of {}", listed(choices.iter().copied()));
+        field.refuse(&format!("cannot be {}", quoted(text)), remedy, complaints)
+    })
+}
+
+/// The path as absolute text: `~` is the home directory, anything relative lies in the plan's folder.
+fn path(field: &Field, folder: &Path, complaints: &mut Complaints) -> Option<String> {
+    let text = field.text(complaints)?;
+    let full = match home(text) {
+        Ok(path) => std::path::absolute(folder.join(path)).ok(),
+        Err(reason) => return field.refuse(&reason, "write the path in full, from `/` on", complaints),
+    };
+    full.and_then(|path| path.into_os_string().into_string().ok()).or_else(|| {
+        let remedy = "write the path in full, from `/` on; only UTF-8 names can be used";
+        field.refuse("cannot be made an absolute path", remedy, complaints)
+    })
+}
+
+fn home(text: &str) -> Result<PathBuf, String> {
+    let Some(rest) = text.strip_prefix('~') else { return Ok(PathBuf::from(text)) };
+    if !rest.is_empty() && !rest.starts_with('/') {
+        return Err(format!("begins with the home directory of another user: {}", quoted(text)));
+    }
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).ok_or("needs HOME, which is not set")?;
+    Ok(Path::new(&home).join(rest.trim_start_matches('/')))
+}
+
+/// A default is text as a user would type it, so it is read by what reads the user's.
+fn default(setting: &Setting, reader: &mut Reader) -> Option<Value> {
+    let text = setting.default?;
+    if matches!(setting.kind, Kind::Texts) && matches!(text, "" | "[]") {
+        return Some(Value::Array(Vec::new()));
+    }
+    let value = match setting.kind {
+        Kind::Count | Kind::Flag | Kind::Texts => DeValue::parse(text).ok().map(|value| value.into_inner()),
+        _ => None,
+    };
+    let value = value.unwrap_or(DeValue::String(DeString::Borrowed(text)));
+    checked(&Field { key: setting.name, key_span: None, value: &value, span: None }, setting.kind, reader)
+}

@@ -1,0 +1,63 @@
+//! Busy CPU of the whole system, kernel threads included: that is where file systems compress, checksum and write
+//! back, which no program's own CPU time shows.
+//!
+//! /proc/stat counts in clock ticks (10 ms) per CPU. On kernels that account by ticks, work that always runs between
+//! two ticks is missed; over a phase of seconds the doubt is a tick per CPU.
+
+use super::{Probe, Reading, Subject, counter};
+
+pub struct Cpu;
+
+impl Probe for Cpu {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn about(&self) -> &'static str {
+        "Busy CPU of the whole system, and CPU that a hypervisor gave to others, from /proc/stat."
+    }
+
+    fn read(&self, _subject: &Subject) -> Vec<Reading> {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let tick_ns = tick_ns();
+        let Some((busy, stolen)) = ticks(&text) else { return Vec::new() };
+        vec![counter("cpu_system_wide_ns", (busy * tick_ns) as f64), counter("cpu_steal_ns", (stolen * tick_ns) as f64)]
+    }
+}
+
+/// Nanoseconds of a clock tick, which is what the kernel shows CPU times in.
+pub fn tick_ns() -> u64 {
+    1_000_000_000 / procfs::ticks_per_second().max(1)
+}
+
+/// Ticks that CPUs were busy, and that were stolen. Time of guests is in `user` and `nice` already (proc_stat(5)).
+fn ticks(stat: &str) -> Option<(u64, u64)> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let fields: Vec<u64> = line.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
+    let [user, nice, system, _idle, _waiting, irq, softirq, steal, ..] = fields[..] else { return None };
+    Some((user + nice + system + irq + softirq, steal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::process::own_usage;
+
+    #[test]
+    fn guests_are_not_counted_twice_and_waiting_is_not_busy() {
+        assert_eq!(ticks("cpu  100 20 3 9999 8888 4 5 60 70 80\ncpu0 1 1 1 1 1 1 1 1 1 1\n"), Some((132, 60)));
+        assert_eq!(ticks("cpu 1 2 3\n"), None);
+        assert_eq!(ticks(""), None);
+    }
+
+    #[test]
+    fn the_system_is_at_least_as_busy_as_we_are() {
+        let used = || own_usage().user_ns + own_usage().system_ns;
+        let (system, own) = (Cpu.read(&Subject::default())[0].value, used());
+        while used() < own + 300_000_000 {
+            std::hint::black_box(own_usage());
+        }
+        let seen = Cpu.read(&Subject::default())[0].value - system;
+        assert!(seen >= 200e6, "{seen} ns of at least 300e6");
+    }
+}

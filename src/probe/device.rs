@@ -1,0 +1,135 @@
+//! What the block device did: the truth below every cache. Also of the disk below a loop device.
+//!
+//! The fields are those of /proc/diskstats, read from /sys/dev/block/MAJOR:MINOR/stat (kernel documentation,
+//! block/stat.rst): sectors are always 512 bytes there, requests are counted after merging and when they end, flushes
+//! only on whole disks. `busy` is sampled by the kernel at clock ticks: a bound, not a utilisation of fast devices.
+
+use super::{Probe, Reading, Subject, counter};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+pub struct Device;
+
+impl Probe for Device {
+    fn name(&self) -> &'static str {
+        "device"
+    }
+
+    fn about(&self) -> &'static str {
+        "Bytes, requests, flushes, discards and busy time of the device and of the disk below it."
+    }
+
+    fn read(&self, subject: &Subject) -> Vec<Reading> {
+        let device = subject.device.and_then(counters).map(|c| device_readings(&c)).unwrap_or_default();
+        let below = subject.below.and_then(counters).map(|c| below_readings(&c)).unwrap_or_default();
+        device.into_iter().chain(below).collect()
+    }
+}
+
+fn device_readings(counters: &Counters) -> Vec<Reading> {
+    vec![
+        counter("device_read_bytes", counters.read_bytes as f64),
+        counter("device_write_bytes", counters.write_bytes as f64),
+        counter("device_read_requests", counters.read_requests as f64),
+        counter("device_write_requests", counters.write_requests as f64),
+        counter("device_flushes", counters.flushes as f64),
+        counter("device_discard_bytes", counters.discard_bytes as f64),
+        counter("device_busy_ns", counters.busy_ns as f64),
+    ]
+}
+
+fn below_readings(counters: &Counters) -> Vec<Reading> {
+    vec![
+        counter("below_read_bytes", counters.read_bytes as f64),
+        counter("below_write_bytes", counters.write_bytes as f64),
+    ]
+}
+
+/// A device's counters since it came up; all but `in_flight` only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub read_requests: u64,
+    pub read_bytes: u64,
+    pub write_requests: u64,
+    pub write_bytes: u64,
+    /// Requests that are on their way now.
+    pub in_flight: u64,
+    pub busy_ns: u64,
+    pub discard_bytes: u64,
+    pub flushes: u64,
+}
+
+impl Counters {
+    /// Kernels before 4.18 have no discards and those before 5.5 no flushes: zero then.
+    fn parse(line: &str) -> Option<Counters> {
+        let mut fields = [0u64; 17];
+        let mut found = 0;
+        for (field, text) in fields.iter_mut().zip(line.split_ascii_whitespace()) {
+            *field = text.parse().ok()?;
+            found += 1;
+        }
+        (found >= 11).then(|| Counters {
+            read_requests: fields[0],
+            read_bytes: fields[2] * 512,
+            write_requests: fields[4],
+            write_bytes: fields[6] * 512,
+            in_flight: fields[8],
+            busy_ns: fields[9] * 1_000_000,
+            discard_bytes: fields[13] * 512,
+            flushes: fields[15],
+        })
+    }
+}
+
+/// A device's counters, held open for reading often: one system call and no allocation each time.
+pub struct Watch(File);
+
+impl Watch {
+    /// None where there is no such device.
+    pub fn new((major, minor): (u32, u32)) -> Option<Watch> {
+        File::open(format!("/sys/dev/block/{major}:{minor}/stat")).ok().map(Watch)
+    }
+
+    /// None once the device is gone.
+    pub fn read(&self) -> Option<Counters> {
+        let mut line = [0; 512];
+        let length = self.0.read_at(&mut line, 0).ok()?;
+        Counters::parse(std::str::from_utf8(&line[..length]).ok()?)
+    }
+}
+
+/// A device's counters, once.
+pub fn counters(device: (u32, u32)) -> Option<Counters> {
+    Watch::new(device)?.read()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_new_and_old_kernels() {
+        let new = "  10  1  24  5  20  2  48  6  3  77  88  7  0  16  9  4  11\n";
+        let counters = Counters {
+            read_requests: 10,
+            read_bytes: 24 * 512,
+            write_requests: 20,
+            write_bytes: 48 * 512,
+            in_flight: 3,
+            busy_ns: 77_000_000,
+            discard_bytes: 16 * 512,
+            flushes: 4,
+        };
+        assert_eq!(Counters::parse(new), Some(counters));
+        let old = "10 1 24 5 20 2 48 6 3 77 88";
+        assert_eq!(Counters::parse(old), Some(Counters { discard_bytes: 0, flushes: 0, ..counters }));
+        assert_eq!(Counters::parse("1 2 3"), None);
+        assert_eq!(Counters::parse("x"), None);
+    }
+
+    #[test]
+    fn no_device_no_readings() {
+        assert_eq!(Device.read(&Subject { device: Some((0, 4095)), ..Subject::default() }), []);
+        assert_eq!(Device.read(&Subject::default()), []);
+    }
+}

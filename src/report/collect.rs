@@ -1,0 +1,186 @@
+//! Folded cells -> series: for each work, target, phase and metric the values by round. One pass over the samples,
+//! so that a million of them cost no more than reading them.
+
+use crate::journal::{Flag, Folded, FoldedCell, Outcome};
+use crate::plan::Plan;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Values by round, ascending, each round once.
+pub type Rounds = Vec<(u32, f64)>;
+
+pub struct Observed<'a> {
+    /// Those of the plan, then any other that a cell names.
+    pub targets: Vec<&'a str>,
+    pub works: Vec<ObservedWork<'a>>,
+}
+
+pub struct ObservedWork<'a> {
+    pub name: &'a str,
+    folded: &'a Folded,
+    /// Interned names, in order of first appearance.
+    phases: Vec<u32>,
+    metrics: Vec<u32>,
+    /// By (target, phase, metric), in finished cells only.
+    values: HashMap<(usize, u32, u32), Rounds>,
+    /// Cells that have begun, by target and round; of two the later.
+    pub cells: Vec<BTreeMap<u32, &'a FoldedCell>>,
+    /// Rounds of which any cell has ended.
+    pub rounds: BTreeSet<u32>,
+}
+
+/// How the values of a cell's phases become one value of the cell.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Combine {
+    /// Over all phases; a round that lacks one of them does not count.
+    Sum,
+    Largest,
+    /// The first phase that has it.
+    First,
+}
+
+pub fn observe<'a>(folded: &'a Folded, plan: &'a Plan) -> Observed<'a> {
+    let mut targets = Names::new(plan.targets.iter().map(|target| target.name.as_str()));
+    let mut works = Names::new(plan.works.iter().map(|work| work.name.as_str()));
+    // A cell without a `Begin` has no target: nothing can be said of it.
+    let begun: Vec<&FoldedCell> = folded.cells.iter().filter(|cell| !cell.target.is_empty()).collect();
+    let places: Vec<_> = begun.iter().map(|cell| (targets.place(&cell.target), works.place(&cell.work))).collect();
+    let count = targets.list.len();
+    let mut observed: Vec<_> = works.list.iter().map(|name| ObservedWork::new(name, folded, count)).collect();
+    for (cell, &(target, work)) in begun.iter().zip(&places) {
+        observed[work].take(target, cell);
+    }
+    observed.iter_mut().for_each(ObservedWork::read_samples);
+    Observed { targets: targets.list, works: observed }
+}
+
+/// Names in order, with their places.
+struct Names<'a> {
+    list: Vec<&'a str>,
+    places: HashMap<&'a str, usize>,
+}
+
+impl<'a> Names<'a> {
+    fn new(names: impl Iterator<Item = &'a str>) -> Names<'a> {
+        let mut made = Names { list: Vec::new(), places: HashMap::new() };
+        names.for_each(|name| {
+            made.place(name);
+        });
+        made
+    }
+
+    fn place(&mut self, name: &'a str) -> usize {
+        *self.places.entry(name).or_insert_with(|| {
+            self.list.push(name);
+            self.list.len() - 1
+        })
+    }
+}
+
+impl<'a> ObservedWork<'a> {
+    fn new(name: &'a str, folded: &'a Folded, targets: usize) -> ObservedWork<'a> {
+        let cells = vec![BTreeMap::new(); targets];
+        let (phases, metrics, values) = Default::default();
+        ObservedWork { name, folded, phases, metrics, values, cells, rounds: BTreeSet::new() }
+    }
+
+    fn take(&mut self, target: usize, cell: &'a FoldedCell) {
+        if cell.outcome.is_some() {
+            self.rounds.insert(cell.round);
+        }
+        self.cells[target].insert(cell.round, cell);
+    }
+
+    fn read_samples(&mut self) {
+        for (target, cells) in self.cells.iter().enumerate() {
+            for (&round, cell) in cells.iter().filter(|(_, cell)| cell.outcome == Some(Outcome::Done)) {
+                for sample in self.folded.series(cell) {
+                    let series = self.values.entry((target, sample.phase, sample.metric)).or_default();
+                    if series.is_empty() {
+                        remember(&mut self.phases, sample.phase);
+                        remember(&mut self.metrics, sample.metric);
+                    }
+                    put_last(series, round, sample.value);
+                }
+            }
+        }
+    }
+
+    /// Phases that were timed, in order of first appearance.
+    pub fn phases(&self) -> Vec<&'a str> {
+        let Some(time) = self.folded.interned("time_ns") else { return Vec::new() };
+        let timed = |phase: &&u32| (0..self.cells.len()).any(|target| self.has(target, **phase, time));
+        self.phases.iter().filter(timed).map(|&phase| self.folded.name(phase)).collect()
+    }
+
+    /// (phase, metric) pairs that any target has.
+    pub fn measured(&self) -> Vec<(&'a str, &'a str)> {
+        let mut pairs = Vec::new();
+        for &metric in &self.metrics {
+            let has = |phase: &&u32| (0..self.cells.len()).any(|target| self.has(target, **phase, metric));
+            let found = self.phases.iter().filter(has);
+            pairs.extend(found.map(|&phase| (self.folded.name(phase), self.folded.name(metric))));
+        }
+        pairs
+    }
+
+    fn has(&self, target: usize, phase: u32, metric: u32) -> bool {
+        self.values.contains_key(&(target, phase, metric))
+    }
+
+    pub fn series(&self, target: usize, phase: &str, metric: &str) -> Rounds {
+        let key = self.folded.interned(phase).zip(self.folded.interned(metric));
+        let found = key.and_then(|(phase, metric)| self.values.get(&(target, phase, metric)));
+        found.cloned().unwrap_or_default()
+    }
+
+    /// The same for every target.
+    pub fn in_phase(&self, phase: &str, metric: &str) -> Vec<Rounds> {
+        (0..self.cells.len()).map(|target| self.series(target, phase, metric)).collect()
+    }
+
+    /// One value a cell for every target, from all of its phases.
+    pub fn over_phases(&self, metric: &str, how: Combine) -> Vec<Rounds> {
+        let Some(metric) = self.folded.interned(metric) else { return vec![Vec::new(); self.cells.len()] };
+        let any = |phase: &u32| (0..self.cells.len()).any(|target| self.has(target, *phase, metric));
+        let phases: Vec<u32> = self.phases.iter().copied().filter(any).collect();
+        (0..self.cells.len()).map(|target| self.combined(target, &phases, metric, how)).collect()
+    }
+
+    fn combined(&self, target: usize, phases: &[u32], metric: u32, how: Combine) -> Rounds {
+        let mut by_round: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
+        for &phase in phases {
+            for &(round, value) in self.values.get(&(target, phase, metric)).into_iter().flatten() {
+                let (so_far, seen) = by_round.entry(round).or_insert((value, 0));
+                *seen += 1;
+                match how {
+                    _ if *seen == 1 => {}
+                    Combine::Sum => *so_far += value,
+                    Combine::Largest => *so_far = so_far.max(value),
+                    Combine::First => {}
+                }
+            }
+        }
+        let whole = |seen: usize| how != Combine::Sum || seen == phases.len();
+        by_round.into_iter().filter(|(_, (_, seen))| whole(*seen)).map(|(round, (value, _))| (round, value)).collect()
+    }
+
+    /// Doubts about a target's finished cells.
+    pub fn flags(&self, target: usize) -> impl Iterator<Item = &'a Flag> {
+        let done = self.cells[target].values().filter(|cell| cell.outcome == Some(Outcome::Done));
+        done.flat_map(|cell| cell.flags.iter())
+    }
+}
+
+fn remember(list: &mut Vec<u32>, name: u32) {
+    if !list.contains(&name) {
+        list.push(name);
+    }
+}
+
+/// Cells come in ascending rounds, and the last sample of a cell counts.
+fn put_last(series: &mut Rounds, round: u32, value: f64) {
+    match series.last_mut() {
+        Some(last) if last.0 == round => last.1 = value,
+        _ => series.push((round, value)),
+    }
+}

@@ -1,0 +1,345 @@
+//! Judged tables: all that a report says, with the words and the printed numbers ready. Indices into
+//! [`Model::targets`] name targets everywhere.
+
+use super::{beside, collect, holes, judge, verdict, words};
+use crate::journal::{Folded, SCHEMA};
+use crate::stats::{Estimate, Finding};
+use crate::units::Unit;
+use anyhow::{Result, bail};
+
+#[derive(Debug, Default)]
+pub struct Model {
+    pub title: String,
+    /// The run's id.
+    pub run: String,
+    /// RFC 3339.
+    pub started: String,
+    /// Version that measured.
+    pub pickfs: String,
+    /// Where the journal is; for the caller to fill in, who knows it.
+    pub journal: String,
+    /// Processor, memory, kernel and drive in one line.
+    pub machine: String,
+    /// All that was found out about the machine.
+    pub host: Vec<Fact>,
+    /// The verdict in words: one sentence for each work, and one over all works before them if there are several.
+    pub headlines: Vec<String>,
+    /// Doubts about the run as a whole, to be shown near the top.
+    pub warnings: Vec<String>,
+    pub targets: Vec<TargetInfo>,
+    pub works: Vec<WorkReport>,
+    pub holes: Vec<Hole>,
+    pub flags: Vec<FlagGroup>,
+    pub ledger: LedgerShares,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fact {
+    pub name: String,
+    pub value: String,
+}
+
+#[derive(Debug, Default)]
+pub struct TargetInfo {
+    pub name: String,
+    /// The second copy of the reference: no row, but the noise floor.
+    pub duplicate: bool,
+    /// Options in effect that promise less durability.
+    pub weakened: Vec<String>,
+    /// "weaker durability: nobarrier", or empty.
+    pub note: String,
+    /// Effective lines that matter most, read back from the kernel; empty if unknown.
+    pub mount: String,
+    pub mkfs: String,
+    pub facts: Vec<Fact>,
+}
+
+#[derive(Debug)]
+pub struct WorkReport {
+    pub name: String,
+    /// What ratios are against: the plan's reference, or another target if that one has no results.
+    pub reference: Option<usize>,
+    /// Rounds of which any cell has ended.
+    pub rounds: usize,
+    /// Targets that take part in the pick.
+    pub ranked: Vec<usize>,
+    pub verdict: Verdict,
+    /// Times: the whole job first, then each phase; a job of one phase has that phase alone.
+    pub phases: Vec<Panel>,
+    /// One line for each phase.
+    pub sentences: Vec<String>,
+    /// What the time is paid with, against the reference: one line for each target that clearly differs in space,
+    /// CPU or writes.
+    pub trade_offs: Vec<String>,
+    /// What was measured beside the time.
+    pub beside: Vec<Table>,
+    pub compression: Vec<Compression>,
+    /// "noise floor ±1.2 % (ext4 against itself)" of the whole job, or why there is none.
+    pub noise: String,
+}
+
+#[derive(Debug)]
+pub struct Verdict {
+    pub kind: VerdictKind,
+    pub headline: String,
+    /// The pick, the ties, or the candidates that are left; fastest first.
+    pub best: Vec<usize>,
+    /// Who is not ranked and why, and other small print.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerdictKind {
+    Pick,
+    Tie,
+    Unresolved,
+    /// The reference differs from itself.
+    Refused,
+    TooFewRounds,
+    /// One target alone: nothing to compare.
+    Single,
+    /// No cell has results.
+    Nothing,
+}
+
+/// Panels that belong side by side: one table, one row of plots.
+#[derive(Debug)]
+pub struct Table {
+    pub title: String,
+    /// Of interest to few; short formats leave it out.
+    pub detail: bool,
+    pub panels: Vec<Panel>,
+}
+
+/// One quantity for every target: a column of a table, or a plot.
+#[derive(Debug)]
+pub struct Panel {
+    /// "whole job", "write", "space used".
+    pub name: String,
+    /// Empty if it is over all phases.
+    pub phase: String,
+    /// The name in the journal.
+    pub metric: String,
+    pub unit: Unit,
+    pub better: Better,
+    /// Relative differences smaller than this are ties.
+    pub threshold: f64,
+    /// "±3 %".
+    pub threshold_shown: String,
+    /// The reference against itself; `None` without a duplicate in the plan.
+    pub noise: Option<Noise>,
+    /// Why nothing is judged here, when nothing is.
+    pub refused: Option<String>,
+    /// Who may be best; `None` where nobody is ranked.
+    pub best: Option<Best>,
+    /// One for each target but the duplicate, in the plan's order.
+    pub rows: Vec<Row>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    Less,
+    More,
+    Neither,
+}
+
+#[derive(Debug)]
+pub struct Noise {
+    pub estimate: Estimate,
+    /// "±1.2 %", or "unknown".
+    pub shown: String,
+}
+
+#[derive(Debug)]
+pub struct Best {
+    /// Nobody of these is shown to be slower than any other target; fastest first.
+    pub members: Vec<usize>,
+    /// All members are the same within the threshold.
+    pub tie: bool,
+    /// False: too few rounds to allow for the number of comparisons.
+    pub corrected: bool,
+    /// Rounds that every ranked target has.
+    pub rounds: usize,
+    /// About so many more would tell the members apart.
+    pub more_rounds: Option<u32>,
+}
+
+#[derive(Debug)]
+pub struct Row {
+    pub target: usize,
+    pub figure: Option<Figure>,
+    /// Against the reference; `None` for the reference itself.
+    pub against: Option<Comparison>,
+    /// Why there is no figure; empty if there is one.
+    pub absent: Absent,
+    /// Some round of it was not proven to start from a cold cache.
+    pub unproven_cache: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Absent {
+    /// "failed".
+    pub word: &'static str,
+    /// "failed: no space left".
+    pub why: String,
+}
+
+#[derive(Debug)]
+pub struct Figure {
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+    /// How many rounds the figure is made of, and how many it lacks.
+    pub rounds: usize,
+    pub missing: usize,
+    /// The median with its unit.
+    pub shown: String,
+    /// "1.19–1.24 s".
+    pub range: String,
+    /// "10", or "8, 2 missing".
+    pub rounds_shown: String,
+}
+
+#[derive(Debug)]
+pub struct Comparison {
+    pub estimate: Estimate,
+    /// `None` where nothing is judged.
+    pub finding: Option<Finding>,
+    /// "0.88 (0.84–0.92)".
+    pub shown: String,
+    /// One character: `=` tie, `~` probably, `?` unresolved; empty when the interval says it.
+    pub mark: &'static str,
+    /// "takes 12 % less time than ext4 (95 % interval 8–16 %)".
+    pub words: String,
+    /// "12 % less time than ext4 (8–16 %)"; both are empty where nothing is judged.
+    pub brief: String,
+}
+
+/// What `compsize` prints, for one target.
+#[derive(Debug)]
+pub struct Compression {
+    pub target: usize,
+    /// "1500 files, 2100 regular extents (2200 references), 310 inline".
+    pub summary: String,
+    /// Total first, then one row for each type.
+    pub rows: Vec<CompressionRow>,
+    /// Rounds differ: the figures are medians of different values.
+    pub differs: bool,
+    pub rounds: usize,
+}
+
+#[derive(Debug)]
+pub struct CompressionRow {
+    pub kind: String,
+    /// Disk usage of what it would be without compression: "45 %".
+    pub percent: String,
+    pub disk: String,
+    pub uncompressed: String,
+    pub referenced: String,
+    pub disk_bytes: f64,
+    pub uncompressed_bytes: f64,
+    pub referenced_bytes: f64,
+}
+
+/// Planned cells without results, of one target and one cause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hole {
+    /// `None`: rounds that no target has.
+    pub target: Option<usize>,
+    pub work: String,
+    pub kind: HoleKind,
+    pub why: String,
+    pub rounds: usize,
+    /// Rounds planned or run, whichever are more.
+    pub of: usize,
+    /// All of it in one line.
+    pub sentence: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HoleKind {
+    Failed,
+    Skipped,
+    /// Begun, and cut off before its end.
+    CutOff,
+    NotRun,
+}
+
+/// Doubts of one kind, in one place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlagGroup {
+    pub flag: String,
+    /// Empty: whole cells.
+    pub phase: String,
+    /// `None`: the whole run.
+    pub target: Option<usize>,
+    pub count: usize,
+    /// One example of why.
+    pub example: String,
+    pub sentence: String,
+}
+
+/// Where the wall time went.
+#[derive(Debug, Default)]
+pub struct LedgerShares {
+    pub total_ns: u64,
+    /// "81 % of 2.4 min was inside phases".
+    pub sentence: String,
+    pub parts: Vec<LedgerPart>,
+}
+
+#[derive(Debug)]
+pub struct LedgerPart {
+    pub name: &'static str,
+    pub ns: u64,
+    pub share: f64,
+    pub shown: String,
+}
+
+/// Judges a folded journal.
+pub fn model(folded: &Folded) -> Result<Model> {
+    let Some(run) = &folded.run else {
+        bail!("this journal has no `run` record, so it does not say what was to be measured");
+    };
+    let observed = collect::observe(folded, &run.plan);
+    let targets = holes::targets(folded, &run.plan, &observed);
+    let holes = holes::holes(&run.plan, &observed, &targets);
+    let mut model = Model {
+        title: words::plain(&run.plan.title),
+        run: words::plain(&run.id),
+        started: words::plain(&run.started),
+        pickfs: words::plain(&run.pickfs),
+        machine: holes::machine(folded),
+        host: holes::facts(&folded.host),
+        flags: holes::flags(folded, &observed, &targets),
+        ledger: holes::ledger(folded),
+        warnings: warnings(folded, run.schema),
+        ..Model::default()
+    };
+    for work in &observed.works {
+        let mut report = judge::work(&run.plan, work, &targets, &holes);
+        beside::fill(&mut report, work, &targets, &holes);
+        model.warnings.extend(judge::drift(&report, work, &targets));
+        model.works.push(report);
+    }
+    model.headlines = verdict::headlines(&model.works, &targets, &run.plan);
+    model.targets = targets;
+    model.holes = holes;
+    Ok(model)
+}
+
+fn warnings(folded: &Folded, schema: u32) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if schema > SCHEMA {
+        warnings.push("the journal is of a newer pickfs; some of it may be missing here".to_string());
+    }
+    if folded.unreadable > 0 {
+        let lines = words::counted(folded.unreadable as usize, "line");
+        warnings.push(format!("{lines} of the journal cannot be read (a crash tears at most the last one)"));
+    }
+    if !folded.leftovers.is_empty() {
+        let steps = words::counted(folded.leftovers.len(), "step");
+        warnings.push(format!("{steps} of the run not taken back; `pickfs clean` does it"));
+    }
+    warnings
+}

@@ -1,0 +1,273 @@
+//! What to pick, in words: one sentence for each work, one line for each phase, and the small print.
+
+use super::collect::Rounds;
+use super::judge::Context;
+use super::model::*;
+use super::words::{capital, counted, listed, more_rounds};
+use crate::plan::Plan;
+
+pub fn noise_floor(panel: &Panel, context: &Context) -> String {
+    let name = context.reference.map_or("", |reference| &context.targets[reference].name);
+    match &panel.noise {
+        Some(noise) if noise.estimate.interval.is_some() => {
+            format!("noise floor {} ({name} against itself)", noise.shown)
+        }
+        Some(_) => "noise floor unknown: too few rounds of the reference's duplicate".to_string(),
+        None => "noise floor unknown: the reference has no duplicate".to_string(),
+    }
+}
+
+pub fn nothing() -> Verdict {
+    made(VerdictKind::Nothing, "Nothing to judge: no cell has finished with a timed phase.".to_string(), Vec::new())
+}
+
+fn made(kind: VerdictKind, headline: String, best: Vec<usize>) -> Verdict {
+    Verdict { kind, headline, best, notes: Vec::new() }
+}
+
+/// The verdict of a work, from the panel of its whole job.
+pub fn verdict(panel: &Panel, context: &Context) -> Verdict {
+    if let Some(why) = &panel.refused {
+        let headline = format!("{}. The machine or the drive is not steady enough.", capital(why));
+        return made(VerdictKind::Refused, headline, Vec::new());
+    }
+    let measured: Vec<&Row> = panel.rows.iter().filter(|row| row.figure.is_some()).collect();
+    match (&panel.best, measured.as_slice()) {
+        (_, []) => nothing(),
+        (_, [row]) => made(VerdictKind::Single, alone(row, panel, context), Vec::new()),
+        (Some(best), _) => judged(best, panel, context),
+        (None, _) if context.ranked.len() < 2 => {
+            let count = if context.ranked.is_empty() { "no target" } else { "only one target" };
+            made(VerdictKind::Nothing, format!("No verdict: {count} can be ranked."), Vec::new())
+        }
+        (None, rows) => made(VerdictKind::TooFewRounds, anecdote(rows, panel, context), Vec::new()),
+    }
+}
+
+fn alone(row: &Row, panel: &Panel, context: &Context) -> String {
+    let Some(figure) = &row.figure else { return String::new() };
+    let (name, part, rounds) = (&context.targets[row.target].name, part(panel), counted(figure.rounds, "round"));
+    let spread = format!("median of {rounds}, {}", figure.range);
+    format!("{name}: {part} takes {} ({spread}). There is no other result to compare with.", figure.shown)
+}
+
+fn anecdote(rows: &[&Row], panel: &Panel, context: &Context) -> String {
+    let ranked: Vec<&Row> = rows.iter().copied().filter(|row| context.ranked.contains(&row.target)).collect();
+    let rounds = ranked.iter().filter_map(|row| row.figure.as_ref()).map(|figure| figure.rounds).min().unwrap_or(0);
+    let so_far = fastest(&ranked).and_then(|row| {
+        let shown = &row.figure.as_ref()?.shown;
+        Some(format!(" So far {} takes {shown}, the least time for {}.", context.targets[row.target].name, part(panel)))
+    });
+    let doubt = if rounds < 3 { "no interval" } else { "too few of them shared by all targets" };
+    format!("No verdict yet (anecdote: {}, {doubt}).{}", counted(rounds, "round"), so_far.unwrap_or_default())
+}
+
+/// "the whole job", or the phase if it is the only one.
+fn part(panel: &Panel) -> String {
+    if panel.phase.is_empty() { "the whole job".to_string() } else { panel.name.clone() }
+}
+
+fn judged(best: &Best, panel: &Panel, context: &Context) -> Verdict {
+    let names = names(&best.members, context);
+    let (kind, mut headline) = match best.members.as_slice() {
+        [at] => (VerdictKind::Pick, format!("Pick {}: {}", names[0], pick(*at, panel, context))),
+        _ if best.tie => (VerdictKind::Tie, tie(&names, best, panel, context)),
+        _ => (VerdictKind::Unresolved, unresolved(&names, best, panel, context)),
+    };
+    if best.rounds < 6 {
+        headline += &format!(" Preliminary: {}.", counted(best.rounds, "round"));
+    }
+    let mut verdict = made(kind, headline, best.members.clone());
+    if !best.corrected && context.ranked.len() > 2 {
+        let (rounds, targets) = (counted(best.rounds, "round"), context.ranked.len());
+        verdict.notes.push(format!("{rounds}: too few to allow for comparing {targets} targets at once"));
+    }
+    verdict
+}
+
+fn names(members: &[usize], context: &Context) -> Vec<String> {
+    members.iter().map(|&at| context.targets[at].name.clone()).collect()
+}
+
+/// Why the one target is picked: it against the reference, or, if it is the reference, the nearest against it.
+fn pick(at: usize, panel: &Panel, context: &Context) -> String {
+    let beaten = others(&[at], panel, context);
+    let part = part(panel);
+    let beats_all = if beaten.len() == 1 { "the other target takes" } else { "every other ranked target takes" };
+    let ranked_reference = context.reference.filter(|reference| context.ranked.contains(reference));
+    if ranked_reference == Some(at) {
+        return match fastest(&beaten).and_then(|row| said(row, context)) {
+            Some(said) if beaten.len() == 1 => format!("for {part}, {said}."),
+            Some(said) => format!("for {part}, {beats_all} longer; the nearest: {said}."),
+            None => format!("for {part}, {beats_all} longer."),
+        };
+    }
+    let row = panel.rows.iter().find(|row| row.target == at);
+    let against = row.and_then(|row| row.against.as_ref()).filter(|_| ranked_reference.is_some());
+    match against.map(|against| &against.words).filter(|words| !words.is_empty()) {
+        Some(words) if beaten.len() == 1 => format!("{part} {words}."),
+        Some(words) => format!("{part} {words}, and {beats_all} longer than {}.", context.targets[at].name),
+        None => format!("for {part}, {beats_all} longer."),
+    }
+}
+
+fn tie(names: &[String], best: &Best, panel: &Panel, context: &Context) -> String {
+    let beaten = others(&best.members, panel, context);
+    let within = &panel.threshold_shown;
+    if beaten.is_empty() && names.len() > 3 {
+        return format!("No single winner: all {} targets tie (within {within}).", names.len());
+    }
+    let rest = the_rest(&beaten, context).map(|rest| format!("; {rest}")).unwrap_or_default();
+    format!("No single winner: {} tie (within {within}){rest}.", listed(names))
+}
+
+fn unresolved(names: &[String], best: &Best, panel: &Panel, context: &Context) -> String {
+    let more = best.more_rounds.map(|n| format!("; about {} would tell", more_rounds(n))).unwrap_or_default();
+    let rest = the_rest(&others(&best.members, panel, context), context);
+    let rest = rest.map(|rest| format!("; {rest}")).unwrap_or_default();
+    format!("Unresolved between {}{more}{rest}.", listed(names))
+}
+
+/// What is said of those that are out of the race.
+fn the_rest(beaten: &[&Row], context: &Context) -> Option<String> {
+    let nearest = fastest(beaten)?;
+    match (beaten.len(), said(nearest, context)) {
+        (1, Some(said)) => Some(said),
+        (1, None) => Some(format!("{} takes longer", context.targets[nearest.target].name)),
+        (_, Some(said)) => Some(format!("every other ranked target takes longer, the nearest: {said}")),
+        (_, None) => Some("every other ranked target takes longer".to_string()),
+    }
+}
+
+fn others<'a>(members: &[usize], panel: &'a Panel, context: &Context) -> Vec<&'a Row> {
+    let ranked = panel.rows.iter().filter(|row| row.figure.is_some() && context.ranked.contains(&row.target));
+    ranked.filter(|row| !members.contains(&row.target)).collect()
+}
+
+fn fastest<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
+    let median = |row: &Row| row.figure.as_ref().map_or(f64::INFINITY, |figure| figure.median);
+    rows.iter().copied().min_by(|a, b| median(a).total_cmp(&median(b)))
+}
+
+fn slowest<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
+    let median = |row: &Row| row.figure.as_ref().map_or(0.0, |figure| figure.median);
+    rows.iter().copied().max_by(|a, b| median(a).total_cmp(&median(b)))
+}
+
+/// "btrfs takes 40 % more time than ext4 (95 % interval 31–50 %)"; nothing for the reference itself.
+fn said(row: &Row, context: &Context) -> Option<String> {
+    let words = &row.against.as_ref()?.words;
+    (!words.is_empty()).then(|| format!("{} {words}", context.targets[row.target].name))
+}
+
+/// One line for a phase: who is fastest, and who is slowest.
+pub fn phase(panel: &Panel, context: &Context) -> String {
+    let name = &panel.name;
+    if let Some(why) = &panel.refused {
+        return format!("{name}: {why}");
+    }
+    let measured: Vec<&Row> = panel.rows.iter().filter(|row| row.figure.is_some()).collect();
+    let Some(best) = &panel.best else {
+        let shown = measured.iter().map(|row| with_time(row, context)).collect::<Vec<_>>();
+        return format!("{name}: {} (not ranked)", listed(&shown));
+    };
+    let rows: Vec<&Row> =
+        best.members.iter().filter_map(|at| measured.iter().copied().find(|r| r.target == *at)).collect();
+    let shown = listed(&rows.iter().map(|row| with_time(row, context)).collect::<Vec<_>>());
+    let more = best.more_rounds.map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
+    let first = match rows.len() {
+        1 => format!("{shown}, fastest{}", brief_of(rows[0]).map(|brief| format!(", {brief}")).unwrap_or_default()),
+        _ if best.tie => format!("{shown} tie within {}", panel.threshold_shown),
+        _ => format!("unresolved between {shown}{more}"),
+    };
+    let beaten = others(&best.members, panel, context);
+    let which = if beaten.len() > 1 { "slowest: " } else { "" };
+    let slowest = slowest(&beaten).map(|row| format!("; {which}{}", brief(row, context)));
+    format!("{name}: {first}{}", slowest.unwrap_or_default())
+}
+
+fn brief(row: &Row, context: &Context) -> String {
+    let name = &context.targets[row.target].name;
+    brief_of(row).map_or(with_time(row, context), |brief| format!("{name}, {brief}"))
+}
+
+fn brief_of(row: &Row) -> Option<&str> {
+    row.against.as_ref().map(|against| against.brief.as_str()).filter(|brief| !brief.is_empty())
+}
+
+fn with_time(row: &Row, context: &Context) -> String {
+    let shown = row.figure.as_ref().map_or("", |figure| &figure.shown);
+    format!("{} {shown}", context.targets[row.target].name)
+}
+
+/// Who is measured and not ranked, and why.
+pub fn not_ranked(plan: &Plan, report: &WorkReport, targets: &[TargetInfo], whole: &[Rounds]) -> Vec<String> {
+    let out = (0..targets.len()).filter(|at| !targets[*at].duplicate && !report.ranked.contains(at));
+    let mut notes: Vec<String> = out.map(|at| left_out(&targets[at], &whole[at], report.rounds)).collect();
+    if let Some(reference) = report.reference.map(|at| &targets[at].name) {
+        let planned = super::words::plain(&plan.reference);
+        if !planned.is_empty() && *reference != planned {
+            notes.push(format!("{planned} has no results; compared with {reference} instead"));
+        }
+    }
+    if plan.rank_weakened && targets.iter().any(|target| !target.weakened.is_empty()) {
+        notes.push("targets with weaker durability are ranked because the plan asks for it".to_string());
+    }
+    notes
+}
+
+fn left_out(target: &TargetInfo, whole: &Rounds, rounds: usize) -> String {
+    let why = match whole.len() {
+        0 => "no round of the whole job finished".to_string(),
+        _ if !target.weakened.is_empty() => target.note.clone(),
+        some => format!("only {some} of {} finished", counted(rounds, "round")),
+    };
+    format!("{} is not ranked: {why}", target.name)
+}
+
+/// What the target costs or saves beside time, in one line.
+pub fn trade_off(target: &TargetInfo, differences: &[String]) -> String {
+    format!("{} needs {}", target.name, listed(differences))
+}
+
+/// The sentences that open the report.
+pub fn headlines(works: &[WorkReport], targets: &[TargetInfo], plan: &Plan) -> Vec<String> {
+    match works {
+        _ if works.iter().all(|work| work.rounds == 0) => {
+            let cells = plan.targets.len() * plan.works.len() * plan.stop.rounds as usize;
+            vec![format!("Nothing has been measured yet: {} planned, none has ended.", counted(cells, "cell"))]
+        }
+        [work] => vec![work.verdict.headline.clone()],
+        _ => {
+            let each = works.iter().map(|work| format!("{}: {}", work.name, work.verdict.headline));
+            [overall(works, targets)].into_iter().chain(each).collect()
+        }
+    }
+}
+
+/// Several works: who is among the best of each, or who wins where.
+fn overall(works: &[WorkReport], targets: &[TargetInfo]) -> String {
+    let everywhere = |at: &usize| works.iter().all(|work| work.verdict.best.contains(at));
+    let common: Vec<String> = (0..targets.len()).filter(everywhere).map(|at| targets[at].name.clone()).collect();
+    let picks = works.iter().all(|work| work.verdict.kind == VerdictKind::Pick);
+    match common.as_slice() {
+        [one] if picks => format!("Pick {one}: it takes the least time for every one of {} works.", works.len()),
+        [_, ..] => format!("Not shown to be beaten at any of {} works: {}.", works.len(), listed(&common)),
+        [] => format!(
+            "It depends on the work: {}.",
+            works.iter().map(|w| best_at(w, targets)).collect::<Vec<_>>().join("; ")
+        ),
+    }
+}
+
+fn best_at(work: &WorkReport, targets: &[TargetInfo]) -> String {
+    let names: Vec<String> = work.verdict.best.iter().map(|&at| targets[at].name.clone()).collect();
+    if names.is_empty() { format!("{}: no verdict", work.name) } else { format!("{}: {}", work.name, listed(&names)) }
+}
+
+/// "55 % less space", "2.1 times the CPU time".
+pub fn amount(estimate: &crate::stats::Estimate, noun: &str) -> String {
+    let (amount, range) = super::words::difference(estimate);
+    let shown = format!("{amount} {noun}");
+    if range == "±0" { shown } else { format!("{shown} ({range})") }
+}

@@ -1,0 +1,212 @@
+//! Sentences, and numbers inside them. A ratio above one is more: "more time", never "slower by"; "12 % less time"
+//! is always against the whole of the reference.
+
+use super::judge::Context;
+use super::model::*;
+use crate::stats::{Estimate, Finding};
+
+/// No name or reason is longer in a report.
+const LONGEST: usize = 300;
+
+/// Ratios closer than this are printed as one: times are whole nanoseconds.
+const SAME: f64 = 1e-6;
+
+/// Text without what could steer a terminal or break a document: control characters and those that turn or hide
+/// text become blanks; very long text is cut.
+pub fn plain(text: &str) -> String {
+    let shown: String = text.chars().take(LONGEST).map(|c| if steers(c) { ' ' } else { c }).collect();
+    let cut = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
+    shown.trim().to_string() + cut
+}
+
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// "1 round", "4 rounds".
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// "ext4, xfs and btrfs".
+pub fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [head @ .., last] => format!("{} and {last}", head.join(", ")),
+    }
+}
+
+/// "12 %", "3.4 %", "3 %" from a share of one.
+pub fn percent(share: f64) -> String {
+    format!("{} %", percent_digits(share, share.abs() < 0.0995))
+}
+
+fn percent_digits(share: f64, one_decimal: bool) -> String {
+    let text = if one_decimal { format!("{:.1}", share * 100.0) } else { format!("{:.0}", share * 100.0) };
+    text.strip_suffix(".0").map(String::from).unwrap_or(text)
+}
+
+/// "8–16 %", "2.0–3.4 %": as many decimals on both sides.
+fn percent_range(from: f64, to: f64, one_decimal: bool) -> String {
+    let decimals = usize::from(one_decimal);
+    let (low, high) = (format!("{:.decimals$}", from * 100.0), format!("{:.decimals$}", to * 100.0));
+    match (low.strip_suffix(".0"), high.strip_suffix(".0")) {
+        (Some(low), Some(high)) => format!("{low}–{high} %"),
+        _ => format!("{low}–{high} %"),
+    }
+}
+
+/// "0.88 (0.84–0.92)".
+pub fn ratio(estimate: &Estimate) -> String {
+    let value = estimate.ratio;
+    let Some((low, high)) = estimate.interval else { return ratio_digits(value, 2) };
+    if high - low < SAME {
+        return format!("{} (±0)", ratio_digits(value, 2));
+    }
+    let decimals = if high - low < 0.02 { 3 } else { 2 };
+    let digits = |value| ratio_digits(value, decimals);
+    format!("{} ({}–{})", digits(value), digits(low), digits(high))
+}
+
+fn ratio_digits(value: f64, decimals: usize) -> String {
+    match value {
+        v if v >= 99.5 => format!("{v:.0}"),
+        v if v >= 9.95 => format!("{v:.1}"),
+        v if v < 0.01 => format!("{v:.4}"),
+        v => format!("{v:.decimals$}"),
+    }
+}
+
+/// "±1.2 %": how far an interval reaches to each side.
+pub fn half_width(estimate: &Estimate) -> String {
+    estimate.half_width().map_or("unknown".to_string(), |width| format!("±{}", percent(width.exp_m1())))
+}
+
+/// A difference in words: amount ("12 % less", "2.1 times the"), and the interval in the same terms ("8–16 %",
+/// "1.9–2.3").
+pub fn difference(estimate: &Estimate) -> (String, String) {
+    let value = estimate.ratio;
+    let (low, high) = estimate.interval.unwrap_or((value, value));
+    if at_least_twice(value) {
+        let decimals = if value < 9.95 { 1 } else { 0 };
+        let range = if high - low < SAME { "±0".to_string() } else { format!("{low:.decimals$}–{high:.decimals$}") };
+        return (format!("{value:.decimals$} times the"), range);
+    }
+    let (amount, from, to, word) = match value >= 1.0 {
+        true => (value - 1.0, low - 1.0, high - 1.0, "more"),
+        false => (1.0 - value, 1.0 - high, 1.0 - low, "less"),
+    };
+    let fine = to.abs() < 0.0995 || (to - from < 0.01 && to - from > SAME);
+    let shown = format!("{} % {word}", percent_digits(amount, fine || amount < 0.0095));
+    let range = match to - from < SAME {
+        true => "±0".to_string(),
+        false => percent_range(from, to, fine),
+    };
+    (shown, range)
+}
+
+/// From here on a percentage is harder to read than a factor.
+fn at_least_twice(ratio: f64) -> bool {
+    ratio >= 1.995
+}
+
+/// "12 % less time than ext4", "2.1 times the time of ext4".
+fn amount_of(estimate: &Estimate, noun: &str, reference: &str) -> String {
+    let (amount, _) = difference(estimate);
+    format!("{amount} {noun} {} {reference}", if at_least_twice(estimate.ratio) { "of" } else { "than" })
+}
+
+pub fn comparison(
+    finding: Option<Finding>,
+    estimate: Estimate,
+    metric: &str,
+    threshold: f64,
+    context: &Context,
+) -> Comparison {
+    let reference = context.reference.map_or("", |reference| &context.targets[reference].name);
+    let noun = noun(metric);
+    let words = finding.as_ref().map(|finding| against(finding, &estimate, noun, reference, threshold));
+    let brief = finding.as_ref().map(|finding| in_brief(finding, &estimate, noun, reference));
+    let (words, brief) = (words.unwrap_or_default(), brief.unwrap_or_default());
+    Comparison { shown: ratio(&estimate), mark: finding.as_ref().map_or("", mark), words, brief, finding, estimate }
+}
+
+fn noun(metric: &str) -> &'static str {
+    match metric {
+        "cpu_system_wide_ns" | "cpu_workload_ns" => "CPU time",
+        name if name.ends_with("_ns") => "time",
+        name if name.starts_with("space") => "space",
+        "device_write_bytes" => "written to the device",
+        "device_read_bytes" => "read from the device",
+        _ => "of it",
+    }
+}
+
+fn mark(finding: &Finding) -> &'static str {
+    match finding {
+        Finding::Higher | Finding::Lower | Finding::TooFewRounds => "",
+        Finding::Tie => "=",
+        Finding::ProbablyHigher | Finding::ProbablyLower => "~",
+        Finding::Unresolved { .. } => "?",
+    }
+}
+
+/// "takes 12 % less time than ext4 (95 % interval 8–16 %)".
+fn against(finding: &Finding, estimate: &Estimate, noun: &str, reference: &str, threshold: f64) -> String {
+    let verb = if noun.ends_with("time") { "takes" } else { "needs" };
+    let (_, range) = difference(estimate);
+    let amount = amount_of(estimate, noun, reference);
+    match finding {
+        Finding::Higher | Finding::Lower => format!("{verb} {amount} (95 % interval {range})"),
+        Finding::Tie => format!("ties with {reference} (within ±{})", percent(threshold)),
+        Finding::ProbablyHigher | Finding::ProbablyLower => {
+            format!("probably {verb} {amount} (95 % interval {range}), which may be negligible")
+        }
+        Finding::Unresolved { rounds } => {
+            let more = rounds.map(|total| total.saturating_sub(estimate.n as u32));
+            let more = more.map(|n| format!("; about {} would tell", more_rounds(n))).unwrap_or_default();
+            format!("is not told apart from {reference}{more}")
+        }
+        Finding::TooFewRounds => {
+            format!("{verb} {amount} (anecdote: {}, no interval)", counted(estimate.n, "round"))
+        }
+    }
+}
+
+/// "12 % less time than ext4 (8–16 %)".
+fn in_brief(finding: &Finding, estimate: &Estimate, noun: &str, reference: &str) -> String {
+    let (_, range) = difference(estimate);
+    let amount = amount_of(estimate, noun, reference);
+    match finding {
+        Finding::Higher | Finding::Lower => format!("{amount} ({range})"),
+        Finding::ProbablyHigher | Finding::ProbablyLower => format!("probably {amount} ({range})"),
+        Finding::Tie => format!("ties with {reference}"),
+        Finding::Unresolved { .. } => format!("not told apart from {reference}"),
+        Finding::TooFewRounds => format!("{amount} (no interval)"),
+    }
+}
+
+/// "1.19–1.24 s": the unit once, if it is the same.
+pub fn range(low: &str, high: &str) -> String {
+    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}–{high}"),
+        _ => format!("{low}–{high}"),
+    }
+}
+
+pub fn more_rounds(count: u32) -> String {
+    format!("{count} more round{}", if count == 1 { "" } else { "s" })
+}
+
+/// Why nothing is judged: the noise is larger than what we want to tell apart.
+pub fn refused(away: f64, reference: &str) -> String {
+    format!("no verdict: {reference} differs from itself by {}", percent(away))
+}
+
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
+}

@@ -1,0 +1,61 @@
+//! Which runs may have left something on this machine: one small file a run, naming its journal, written before the
+//! run touches anything and removed when all is undone. `pickfs clean` starts here.
+
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+pub struct Active {
+    file: PathBuf,
+    keep: bool,
+}
+
+impl Active {
+    pub fn register(run: &str, journal: &Path) -> Result<Active> {
+        let folder = folder();
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let file = folder.join(run);
+        let journal = std::path::absolute(journal)?;
+        std::fs::write(&file, journal.display().to_string())
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(Active { file, keep: false })
+    }
+
+    /// Leaves the entry for `pickfs clean`.
+    pub fn keep(mut self) {
+        self.keep = true;
+    }
+
+    /// Run ids and journals of all runs that are under way, or that died.
+    pub fn list() -> Vec<(String, PathBuf)> {
+        let entries = std::fs::read_dir(folder()).into_iter().flatten().flatten();
+        let read = |entry: std::fs::DirEntry| {
+            let journal = std::fs::read_to_string(entry.path()).ok()?;
+            Some((entry.file_name().to_string_lossy().into_owned(), journal.into()))
+        };
+        let mut all: Vec<_> = entries.filter_map(read).collect();
+        all.sort();
+        all
+    }
+
+    pub fn forget(run: &str) {
+        // Gone already is as good.
+        let _ = std::fs::remove_file(folder().join(run));
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        if !self.keep {
+            let _ = std::fs::remove_file(&self.file);
+        }
+    }
+}
+
+/// `$XDG_STATE_HOME/pickfs/active`, by default under `~/.local/state`.
+fn folder() -> PathBuf {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")));
+    state
+        .unwrap_or_else(|| std::env::temp_dir().join(format!("pickfs-state-{}", rustix::process::geteuid().as_raw())))
+        .join("pickfs/active")
+}

@@ -1,0 +1,141 @@
+//! The host side: order, resume, time limits, the journal.
+//!
+//! It must not know what a workload does or how a file system is made; it sends requests, writes down what comes
+//! back, and sees to it that every step is taken back.
+
+mod active;
+mod progress;
+mod supervise;
+mod turn;
+
+pub use active::Active;
+pub use progress::{Plain, Progress};
+pub use supervise::stop_requests;
+
+use crate::executor::{self, Executor};
+use crate::journal::*;
+use crate::plan::{Plan, expand};
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use supervise::{Ended, Supervisor};
+
+/// How a run came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// Every planned cell has ended.
+    Complete,
+    /// The plan's budget is used up; whole rounds only.
+    Budget,
+    /// Stopped on request; `--resume` takes it up.
+    Stopped,
+}
+
+/// Begins a run: writes the plan into a new journal and goes through its cells.
+pub fn begin(plan: &Plan, journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
+    let id = format!("{:012x}", fresh_id());
+    let active = Active::register(&id, journal)?;
+    let mut journal = Journal::create(journal)?;
+    let run = Run {
+        schema: SCHEMA,
+        pickfs: env!("CARGO_PKG_VERSION").into(),
+        id,
+        started: jiff::Timestamp::now().to_string(),
+        plan: plan.clone(),
+    };
+    journal.append(&Record::Run(Box::new(run.clone())))?;
+    go(run, journal, Folded::default(), active, progress)
+}
+
+/// Takes a run up again: leftovers undone, then the cells that have not ended.
+pub fn resume(journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
+    let (journal, folded) = Journal::reopen(journal)?;
+    let run = folded.run.clone().context("the journal has no run record")?;
+    if run.schema > SCHEMA {
+        bail!("the journal is of schema {}, this pickfs knows {SCHEMA}; take a newer pickfs", run.schema);
+    }
+    let active = Active::register(&run.id, journal.path())?;
+    go(run, journal, folded, active, progress)
+}
+
+/// Undoes what a dead run left; the journal keeps what was measured.
+pub fn clean(journal: &Path) -> Result<usize> {
+    let (journal, folded) = Journal::reopen(journal)?;
+    let run = folded.run.context("the journal has no run record")?;
+    let executor = find_executor(&run.plan)?;
+    let left = folded.leftovers.len();
+    Supervisor::new(&run.id, executor, journal, folded.leftovers).undo()?;
+    Active::forget(&run.id);
+    Ok(left)
+}
+
+fn go(run: Run, journal: Journal, done: Folded, active: Active, progress: &mut dyn Progress) -> Result<Finish> {
+    let cells = expand(&run.plan);
+    let ended = |cell: &Cell| done.find_cell(&cell.id).is_some_and(|seen| seen.outcome.is_some());
+    let left: Vec<Cell> = cells.iter().filter(|cell| !ended(cell)).cloned().collect();
+    let _turn = turn::take(progress);
+    progress.begin(cells.len(), cells.len() - left.len());
+    let had_leftovers = !done.leftovers.is_empty();
+    let mut supervisor = Supervisor::new(&run.id, find_executor(&run.plan)?, journal, done.leftovers);
+    if had_leftovers {
+        supervisor.undo()?;
+    }
+    if left.is_empty() {
+        drop(active);
+        return Ok(Finish::Complete);
+    }
+    let finish = measure(&run, &left, &mut supervisor, progress);
+    progress.end();
+    let undone = supervisor.undo();
+    if undone.is_ok() {
+        drop(active);
+    } else {
+        active.keep();
+    }
+    let finish = finish?;
+    undone?;
+    Ok(finish)
+}
+
+fn measure(run: &Run, cells: &[Cell], supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<Finish> {
+    progress.say("preparing: backings, sources, the drive's raw speed");
+    match supervisor.job(Job::Prepare(Box::new(run.plan.clone())), None)? {
+        Ended::Well => {}
+        Ended::Stopped => return Ok(Finish::Stopped),
+        Ended::Dead(why) => bail!("cannot prepare the run: {why}"),
+    }
+    let begun = Instant::now();
+    for (at, cell) in cells.iter().enumerate() {
+        let new_round = at > 0 && cells[at - 1].round != cell.round;
+        if new_round && run.plan.stop.budget_ns.is_some_and(|budget| begun.elapsed() > Duration::from_nanos(budget)) {
+            return Ok(Finish::Budget);
+        }
+        progress.cell(cell);
+        let Some(outcome) = one_cell(cell, supervisor)? else { return Ok(Finish::Stopped) };
+        progress.cell_ended(cell, &outcome);
+    }
+    Ok(Finish::Complete)
+}
+
+/// `None`: stopped on request, the cell counts as not run.
+fn one_cell(cell: &Cell, supervisor: &mut Supervisor) -> Result<Option<Outcome>> {
+    let limit = Duration::from_nanos(cell.limit_ns);
+    let ended = supervisor.job(Job::Cell(Box::new(cell.clone())), Some(limit))?;
+    match (ended, supervisor.outcome_of(&cell.id)) {
+        (_, Some(outcome)) => Ok(Some(outcome)),
+        (Ended::Stopped, None) => Ok(None),
+        (Ended::Well, None) => supervisor.fail(cell, "the agent ended without a word of how the cell did").map(Some),
+        (Ended::Dead(why), None) => supervisor.fail(cell, &why).map(Some),
+    }
+}
+
+fn find_executor(plan: &Plan) -> Result<&'static dyn Executor> {
+    executor::find(&plan.executor)
+        .with_context(|| format!("no executor `{}`; see pickfs list executors", plan.executor))
+}
+
+/// Unique among runs of this machine: the clock's nanoseconds and the process id, hashed.
+fn fresh_id() -> u64 {
+    let text = format!("{} {}", jiff::Timestamp::now().as_nanosecond(), std::process::id());
+    xxhash_rust::xxh3::xxh3_64(text.as_bytes()) >> 16
+}

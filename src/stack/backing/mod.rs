@@ -1,0 +1,155 @@
+//! Where the bytes live, one file each, in one sorted list.
+//!
+//! A backing says how a block device (or a directory) comes to be, and what must hold before it may. It must not know
+//! which file system goes on it.
+
+mod device;
+mod directory;
+mod image;
+mod memory;
+
+use super::{Action, Place, Step, argv};
+use crate::journal::Undo;
+use crate::need::Need;
+use crate::plan::{Setting, Settings};
+use std::path::{Path, PathBuf};
+
+/// Every backing, sorted by name.
+pub const ALL: &[&dyn Backing] = &[&device::Device, &directory::Directory, &image::Image, &memory::Memory];
+
+/// Something that gives a block device or a directory.
+pub trait Backing: Sync {
+    fn name(&self) -> &'static str;
+    /// One sentence for `pickfs list backings`.
+    fn about(&self) -> &'static str;
+    /// For each cell: the last step gives the device or the directory.
+    fn steps(&self, settings: &Settings, place: &Place) -> Vec<Step>;
+
+    fn settings(&self) -> &'static [Setting] {
+        &[]
+    }
+
+    /// The setting that a bare value stands for in a plan.
+    fn main_setting(&self) -> &'static str;
+
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
+
+    /// Once per run, before any cell.
+    fn prepare(&self, _settings: &Settings, _place: &Place) -> Vec<Step> {
+        Vec::new()
+    }
+
+    /// False where a file system is there already.
+    fn makes_filesystem(&self) -> bool {
+        true
+    }
+}
+
+/// What it takes to make a loop device.
+const LOOP: &[Need] = &[
+    Need::Root,
+    Need::Program { name: "losetup", package: "mount" },
+    Need::File { path: "/dev/loop-control", hint: "`modprobe loop`; in a container, let it have loop devices" },
+];
+
+/// The image in a folder that a backing made.
+fn image_in(folder: &Path) -> PathBuf {
+    folder.join("disk.img")
+}
+
+/// A loop device on an image. Its sector size is left to the kernel.
+fn attach(image: &Path, direct: bool) -> Step {
+    let direct = if direct { "--direct-io=on" } else { "--direct-io=off" };
+    let words = argv(["losetup", "--find", "--show", direct, &image.display().to_string()]);
+    Step::new("attach the image to a loop device", Action::RunForDevice(words)).undo(Undo::DetachLoops(image.into()))
+}
+
+/// The backing of that name.
+pub fn find(name: &str) -> Option<&'static dyn Backing> {
+    ALL.iter().copied().find(|backing| backing.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::sentence;
+    use serde_json::{Value, json};
+
+    fn settings(value: Value) -> Settings {
+        Settings(value.as_object().unwrap().clone().into_iter().collect())
+    }
+
+    fn place() -> Place {
+        Place { name: "pickfs-r".into(), memory: "/dev/shm/pickfs-r".into(), mounts: "/run/pickfs-r".into() }
+    }
+
+    /// What is done once, then what is done for each cell.
+    fn sentences(name: &str, value: Value) -> (Vec<String>, Vec<String>) {
+        let (backing, settings, place) = (find(name).unwrap(), settings(value), place());
+        let said = |steps: Vec<Step>| steps.iter().map(sentence).collect();
+        (said(backing.prepare(&settings, &place)), said(backing.steps(&settings, &place)))
+    }
+
+    #[test]
+    fn the_list_is_sorted_unique_and_described() {
+        assert!(ALL.is_sorted_by(|a, b| a.name() < b.name()));
+        for backing in ALL {
+            assert!(!backing.about().is_empty() && !backing.about().ends_with('.'), "{}", backing.name());
+            assert!(backing.settings().iter().any(|s| s.name == backing.main_setting()), "{}", backing.name());
+            assert!(backing.settings().iter().all(|s| !s.about.is_empty()), "{}", backing.name());
+            assert_eq!(backing.needs().contains(&Need::Root), backing.makes_filesystem(), "{}", backing.name());
+        }
+    }
+
+    #[test]
+    fn an_image_is_written_once_and_attached_for_each_cell() {
+        let (once, each) = sentences("image", json!({"dir": "/mnt/a", "size": 4096, "direct": true}));
+        assert_eq!(
+            once,
+            [
+                "make directory /mnt/a/pickfs-r; back: remove tree /mnt/a/pickfs-r",
+                "make image /mnt/a/pickfs-r/disk.img of 4096",
+            ]
+        );
+        let back = "back: detach loops of /mnt/a/pickfs-r/disk.img";
+        let attach = "device from losetup --find --show --direct-io=on /mnt/a/pickfs-r/disk.img";
+        assert_eq!(each, [format!("{attach}; {back}")]);
+        let (_, cached) = sentences("image", json!({"dir": "/mnt/a", "size": 4096, "direct": false}));
+        assert_eq!(cached, [format!("{}; {back}", attach.replace("=on", "=off"))]);
+    }
+
+    #[test]
+    fn memory_is_a_tmpfs_of_its_own() {
+        let (once, each) = sentences("memory", json!({"size": 1 << 30}));
+        let options = "size=1074790400,mode=700,huge=never";
+        assert_eq!(
+            once,
+            [
+                "make directory /run/pickfs-r/memory; back: remove tree /run/pickfs-r/memory".to_string(),
+                format!(
+                    "run mount -t tmpfs -o {options} pickfs /run/pickfs-r/memory; back: unmount /run/pickfs-r/memory"
+                ),
+                "make image /run/pickfs-r/memory/disk.img of 1073741824".to_string(),
+            ]
+        );
+        let file = "/run/pickfs-r/memory/disk.img";
+        assert_eq!(
+            each,
+            [format!("device from losetup --find --show --direct-io=off {file}; back: detach loops of {file}")]
+        );
+    }
+
+    #[test]
+    fn a_directory_gets_a_folder_that_is_removed() {
+        let made = "make directory /srv/pickfs-r; back: remove tree /srv/pickfs-r";
+        let want = (vec![], vec![made.to_string(), "directory /srv/pickfs-r".to_string()]);
+        assert_eq!(sentences("directory", json!({"path": "/srv"})), want);
+    }
+
+    #[test]
+    fn a_device_is_used_as_it_is() {
+        assert_eq!(sentences("device", json!({"path": "/dev/sdz"})), (vec![], vec!["device /dev/sdz".to_string()]));
+    }
+}

@@ -1,0 +1,40 @@
+//! ext2, made and driven by the same programs as ext4.
+
+use super::ext4::{TOOLS, dumpe2fs, mke2fs, mke2fs_version, weakens_journal};
+use super::{Argv, Filesystem, Wish};
+
+pub struct Ext2;
+
+impl Filesystem for Ext2 {
+    fn name(&self) -> &'static str {
+        "ext2"
+    }
+
+    fn about(&self) -> &'static str {
+        "without a journal: fast to make, slow to check after a crash"
+    }
+
+    fn mkfs(&self, wish: &Wish) -> Argv {
+        mke2fs("ext2", wish)
+    }
+
+    fn tools(&self) -> &'static [(&'static str, &'static str)] {
+        TOOLS
+    }
+
+    fn minimum_size(&self) -> u64 {
+        1 << 20
+    }
+
+    fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
+        dumpe2fs(wish)
+    }
+
+    fn versions(&self) -> Vec<(&'static str, Argv)> {
+        mke2fs_version()
+    }
+
+    fn weakens(&self, option: &str) -> bool {
+        weakens_journal(option)
+    }
+}

@@ -1,0 +1,40 @@
+//! ext3, made and driven by the same programs as ext4.
+
+use super::ext4::{JOURNAL_MINIMUM, TOOLS, dumpe2fs, mke2fs, mke2fs_version, weakens_journal};
+use super::{Argv, Filesystem, Wish};
+
+pub struct Ext3;
+
+impl Filesystem for Ext3 {
+    fn name(&self) -> &'static str {
+        "ext3"
+    }
+
+    fn about(&self) -> &'static str {
+        "ext2 with a journal, by block lists instead of extents"
+    }
+
+    fn mkfs(&self, wish: &Wish) -> Argv {
+        mke2fs("ext3", wish)
+    }
+
+    fn tools(&self) -> &'static [(&'static str, &'static str)] {
+        TOOLS
+    }
+
+    fn minimum_size(&self) -> u64 {
+        JOURNAL_MINIMUM
+    }
+
+    fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
+        dumpe2fs(wish)
+    }
+
+    fn versions(&self) -> Vec<(&'static str, Argv)> {
+        mke2fs_version()
+    }
+
+    fn weakens(&self, option: &str) -> bool {
+        weakens_journal(option)
+    }
+}

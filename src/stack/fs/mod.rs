@@ -1,0 +1,389 @@
+//! File system drivers, one file each, in one sorted list.
+//!
+//! A driver says how its file system is made, mounted, made durable, unmounted and read back. It must not know what
+//! lies below the device it is handed, nor what work is done on top. To add one: copy the nearest file, add its line
+//! to `ALL`; `pickfs list fs`, the plan check and the tests find it there.
+
+mod bcachefs;
+mod btrfs;
+mod ext2;
+mod ext3;
+mod ext4;
+mod f2fs;
+mod jfs;
+mod nilfs2;
+mod reiser4;
+mod reiserfs;
+mod xfs;
+mod zfs;
+mod zfs_fuse;
+
+use super::{Argv, Step, argv};
+use crate::journal::Undo;
+use crate::need::Need;
+use crate::plan::Target;
+use std::path::Path;
+
+/// Every driver, sorted by name.
+pub const ALL: &[&dyn Filesystem] = &[
+    &bcachefs::Bcachefs,
+    &btrfs::Btrfs,
+    &ext2::Ext2,
+    &ext3::Ext3,
+    &ext4::Ext4,
+    &f2fs::F2fs,
+    &jfs::Jfs,
+    &nilfs2::Nilfs2,
+    &reiser4::Reiser4,
+    &reiserfs::Reiserfs,
+    &xfs::Xfs,
+    &zfs::Zfs,
+    &zfs_fuse::ZfsFuse,
+];
+
+/// A named set of options.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub mkfs: &'static [&'static str],
+    pub mount: &'static [&'static str],
+}
+
+/// What a driver is told about the cell.
+#[derive(Clone, Debug)]
+pub struct Wish<'a> {
+    pub device: &'a Path,
+    pub mount_point: &'a Path,
+    /// Options for mkfs: the variant's, then the target's.
+    pub mkfs: Vec<String>,
+    /// Mount options: the variant's, then the target's.
+    pub mount: Vec<String>,
+    /// The chosen variant, for drivers where options do not say it all.
+    pub variant: Option<&'static str>,
+    /// False: neither mkfs nor the mounted file system may discard blocks.
+    pub discard: bool,
+    /// The round's seed, for hash seeds and the like.
+    pub seed: u64,
+    /// Unique on this machine and short: for pools and labels.
+    pub name: &'a str,
+}
+
+impl<'a> Wish<'a> {
+    /// Puts the variant's options before the target's own.
+    pub fn new(driver: &dyn Filesystem, target: &Target, device: &'a Path, mount_point: &'a Path) -> Wish<'a> {
+        let variant = driver.variants().iter().find(|v| Some(v.name) == target.variant.as_deref());
+        let both = |of_variant: Option<&[&str]>, own: &[String]| {
+            let first = of_variant.unwrap_or_default().iter().map(|s| s.to_string());
+            first.chain(own.iter().cloned()).collect::<Vec<_>>()
+        };
+        Wish {
+            device,
+            mount_point,
+            mkfs: both(variant.map(|v| v.mkfs), &target.mkfs),
+            mount: both(variant.map(|v| v.mount), &target.mount),
+            variant: variant.map(|v| v.name),
+            discard: target.discard != crate::plan::Discard::None,
+            seed: 0,
+            name: "pickfs",
+        }
+    }
+
+    pub fn device(&self) -> String {
+        self.device.display().to_string()
+    }
+
+    pub fn mount_point(&self) -> String {
+        self.mount_point.display().to_string()
+    }
+}
+
+/// A file system that pickfs can make.
+pub trait Filesystem: Sync {
+    fn name(&self) -> &'static str;
+    /// One sentence for `pickfs list fs`.
+    fn about(&self) -> &'static str;
+    /// The program that makes it, with all options.
+    fn mkfs(&self, wish: &Wish) -> Argv;
+
+    /// What must be there; by default root, the kernel's file system of that name and [`Filesystem::tools`].
+    fn needs(&self) -> Vec<Need> {
+        let kernel = Need::Kernel { filesystem: self.kernel_type(), hint: self.hint() };
+        [Need::Root, kernel].into_iter().chain(programs(self.tools())).collect()
+    }
+
+    /// Programs and the Debian packages that bring them.
+    fn tools(&self) -> &'static [(&'static str, &'static str)];
+
+    /// What to do when the kernel lacks it.
+    fn hint(&self) -> &'static str {
+        "nearly every kernel has it; load its module, or run on Debian's stock kernel (linux-image-amd64)"
+    }
+
+    /// As `/proc/filesystems` and `mount -t` spell it.
+    fn kernel_type(&self) -> &'static str {
+        self.name()
+    }
+
+    fn variants(&self) -> &'static [Variant] {
+        &[]
+    }
+
+    /// Bytes of the smallest device that mkfs takes.
+    fn minimum_size(&self) -> u64 {
+        16 << 20
+    }
+
+    /// The mount option that stops discards which the mounted file system would do unasked.
+    fn no_discard(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Steps before mkfs, such as starting a daemon.
+    fn before(&self, _wish: &Wish) -> Vec<Step> {
+        Vec::new()
+    }
+
+    /// Brings the made file system to the mount point. Run again after each [`Filesystem::unmount`].
+    fn mount(&self, wish: &Wish) -> Argv {
+        let mut words = argv(["mount", "-t", self.kernel_type()]);
+        let options = mount_options(self.no_discard(), wish);
+        if !options.is_empty() {
+            words.extend(["-o".to_string(), options.join(",")]);
+        }
+        words.extend([wish.device(), wish.mount_point()]);
+        words
+    }
+
+    /// Programs run once after the first mount, such as setting an attribute on the empty root.
+    fn after_first_mount(&self, _wish: &Wish) -> Vec<Argv> {
+        Vec::new()
+    }
+
+    fn unmount(&self, wish: &Wish) -> Argv {
+        argv(["umount".to_string(), wish.mount_point()])
+    }
+
+    /// Takes back whatever mkfs and mount left, when [`Filesystem::unmount`] never ran.
+    fn undo(&self, wish: &Wish) -> Undo {
+        Undo::Unmount(wish.mount_point.into())
+    }
+
+    /// True where mkfs leaves the file system mounted (a ZFS pool).
+    fn mkfs_mounts(&self) -> bool {
+        false
+    }
+
+    /// What must be run beside `syncfs(2)` until data are durable.
+    fn commit(&self, _wish: &Wish) -> Option<Argv> {
+        None
+    }
+
+    /// Programs whose output says what is in effect, with a name for each.
+    fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)>;
+
+    /// Programs that print versions of what was used.
+    fn versions(&self) -> Vec<(&'static str, Argv)> {
+        Vec::new()
+    }
+
+    /// Mount options, as given or as in effect, after which a crash may take more than with the default. What only
+    /// concerns data that nobody synced, such as `lazytime`, does not count: a sync writes it all the same.
+    fn weakens(&self, option: &str) -> bool {
+        matches!(option, "nobarrier" | "barrier=0")
+    }
+}
+
+/// For file systems whose modules Debian leaves out of its cloud kernels.
+const STOCK_KERNEL: &str =
+    "Debian's stock kernel has it, its cloud kernel has not: `apt-get install linux-image-amd64` and boot that";
+
+/// A mkfs line: the driver's words, the wish's options, the device.
+fn make(words: &[&str], wish: &Wish) -> Argv {
+    let own = words.iter().map(|word| word.to_string());
+    own.chain(wish.mkfs.iter().cloned()).chain([wish.device()]).collect()
+}
+
+fn programs(tools: &'static [(&'static str, &'static str)]) -> impl Iterator<Item = Need> {
+    tools.iter().map(|&(name, package)| Need::Program { name, package })
+}
+
+/// The wish's mount options, after a word against discards, unless the wish itself says something about them.
+fn mount_options(no_discard: Option<&str>, wish: &Wish) -> Vec<String> {
+    let said = wish.mount.iter().any(|option| option.starts_with("discard") || option == "nodiscard");
+    let quiet = no_discard.filter(|_| !wish.discard && !said);
+    quiet.into_iter().map(String::from).chain(wish.mount.iter().cloned()).collect()
+}
+
+/// Whether an option such as `commit=60` is over a limit.
+fn number_above(option: &str, prefix: &str, limit: u64) -> bool {
+    option.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok()).is_some_and(|number| number > limit)
+}
+
+/// The driver of that name.
+pub fn find(name: &str) -> Option<&'static dyn Filesystem> {
+    ALL.iter().copied().find(|fs| fs.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Discard;
+    use crate::stack::sentence;
+
+    fn wish<'a>(fs: &dyn Filesystem, variant: Option<&str>, discard: Discard) -> Wish<'a> {
+        let target = Target { variant: variant.map(String::from), discard, ..Target::default() };
+        Wish::new(fs, &target, Path::new("/dev/DEV"), Path::new("/run/pickfs-r/target"))
+    }
+
+    #[test]
+    fn the_list_is_sorted_unique_and_described() {
+        assert!(ALL.is_sorted_by(|a, b| a.name() < b.name()));
+        for fs in ALL {
+            assert!(!fs.about().is_empty() && !fs.about().ends_with('.'), "{}", fs.name());
+            assert!(!fs.tools().is_empty() && !fs.hint().is_empty(), "{}", fs.name());
+            assert!(
+                !fs.facts(&wish(*fs, None, Discard::None)).is_empty() && !fs.versions().is_empty(),
+                "{}",
+                fs.name()
+            );
+            assert!(fs.needs().contains(&Need::Root) && fs.minimum_size() >= 1 << 20, "{}", fs.name());
+            assert!(find(fs.name()).is_some_and(|found| found.about() == fs.about()));
+            let mut variants: Vec<_> = fs.variants().iter().map(|v| v.name).collect();
+            variants.sort();
+            assert!(variants.is_sorted_by(|a, b| a < b), "{}", fs.name());
+        }
+    }
+
+    /// Name, mkfs that leaves the blocks as they are, mkfs that discards them.
+    const MKFS: &[(&str, &str, &str)] = &[
+        ("bcachefs", "bcachefs format --force --quiet /dev/DEV", "bcachefs format --force --quiet /dev/DEV"),
+        ("btrfs", "mkfs.btrfs -f -q -K /dev/DEV", "mkfs.btrfs -f -q /dev/DEV"),
+        ("ext2", "mke2fs -t ext2 -q -F -E nodiscard,LAZY /dev/DEV", "mke2fs -t ext2 -q -F -E discard,LAZY /dev/DEV"),
+        ("ext3", "mke2fs -t ext3 -q -F -E nodiscard,LAZY /dev/DEV", "mke2fs -t ext3 -q -F -E discard,LAZY /dev/DEV"),
+        ("ext4", "mke2fs -t ext4 -q -F -E nodiscard,LAZY /dev/DEV", "mke2fs -t ext4 -q -F -E discard,LAZY /dev/DEV"),
+        ("f2fs", "mkfs.f2fs -f -q -t 0 /dev/DEV", "mkfs.f2fs -f -q -t 1 /dev/DEV"),
+        ("jfs", "mkfs.jfs -q /dev/DEV", "mkfs.jfs -q /dev/DEV"),
+        ("nilfs2", "mkfs.nilfs2 -f -q -K /dev/DEV", "mkfs.nilfs2 -f -q /dev/DEV"),
+        ("reiser4", "mkfs.reiser4 -f -y /dev/DEV", "mkfs.reiser4 -f -y -d /dev/DEV"),
+        ("reiserfs", "mkfs.reiserfs -ff -q /dev/DEV", "mkfs.reiserfs -ff -q /dev/DEV"),
+        ("xfs", "mkfs.xfs -f -q -K /dev/DEV", "mkfs.xfs -f -q /dev/DEV"),
+        ("zfs", POOL, POOL),
+        ("zfs-fuse", POOL, POOL),
+    ];
+    const POOL: &str = "zpool create -f -o cachefile=none -m /run/pickfs-r/target pickfs /dev/DEV";
+    const LAZY: &str = "lazy_itable_init=0,lazy_journal_init=0,hash_seed=00000000-0000-0000-ffff-ffffffffffff";
+
+    #[test]
+    fn mkfs_asks_nothing_and_discards_only_when_told() {
+        for (fs, &(name, kept, discarded)) in ALL.iter().zip(MKFS) {
+            assert_eq!(fs.name(), name);
+            assert_eq!(fs.mkfs(&wish(*fs, None, Discard::None)).join(" "), kept.replace("LAZY", LAZY));
+            assert_eq!(fs.mkfs(&wish(*fs, None, Discard::Fresh)).join(" "), discarded.replace("LAZY", LAZY));
+        }
+        assert_eq!(ALL.len(), MKFS.len());
+    }
+
+    #[test]
+    fn options_of_the_target_come_last_before_the_device() {
+        let target = Target { mkfs: vec!["-L".into(), "x".into()], ..Target::default() };
+        for fs in ALL {
+            let made = fs.mkfs(&Wish::new(*fs, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
+            assert!(made.contains(" -L x ") && made.ends_with("/dev/DEV"), "{made}");
+        }
+    }
+
+    /// Variant, mkfs words, mount options without and with discards, what runs after the first mount.
+    const VARIANTS: &[(&str, &str, &str, &str, &str)] = &[
+        ("none", "", "nodiscard", "", ""),
+        ("lzo", "", "nodiscard,compress=lzo", "compress=lzo", ""),
+        ("zlib", "", "nodiscard,compress=zlib:3", "compress=zlib:3", ""),
+        ("zstd:1", "", "nodiscard,compress=zstd:1", "compress=zstd:1", ""),
+        ("zstd:3", "", "nodiscard,compress=zstd:3", "compress=zstd:3", ""),
+        ("nocow", "", "nodiscard", "", "chattr +C /run/pickfs-r/target"),
+        ("single", "-m single", "nodiscard", "", ""),
+        ("dup", "-m dup", "nodiscard", "", ""),
+    ];
+
+    #[test]
+    fn variants_of_btrfs_give_their_options() {
+        let fs = find("btrfs").unwrap();
+        for (variant, &(name, made, quiet, loud, after)) in fs.variants().iter().zip(VARIANTS) {
+            assert_eq!(variant.name, name);
+            let [kept, trimmed] = [Discard::None, Discard::Trim].map(|discard| wish(fs, Some(name), discard));
+            assert_eq!(kept.mkfs.join(" "), made);
+            assert_eq!(mount_options(fs.no_discard(), &kept).join(","), quiet);
+            assert_eq!(mount_options(fs.no_discard(), &trimmed).join(","), loud);
+            assert_eq!(fs.after_first_mount(&kept).concat().join(" "), after);
+        }
+        assert_eq!(fs.variants().len(), VARIANTS.len());
+    }
+
+    #[test]
+    fn mounts_and_unmounts_are_the_ordinary_programs() {
+        for (name, option, mount, unmount) in [
+            ("ext4", "noatime", "mount -t ext4 -o noatime DEV MP", "umount MP"),
+            ("btrfs", "discard=async", "mount -t btrfs -o discard=async DEV MP", "umount MP"),
+            ("f2fs", "noatime", "mount -t f2fs -o nodiscard,noatime DEV MP", "umount MP"),
+            ("zfs", "noatime", "zpool import -d /dev pickfs", "zpool export pickfs"),
+            ("zfs-fuse", "noatime", "zpool import -d /run/pickfs-r/zfs-fuse-devices pickfs", "zpool export pickfs"),
+        ] {
+            let fs = find(name).unwrap();
+            let wish = Wish { mount: vec![option.into()], ..wish(fs, None, Discard::None) };
+            let short = |words: Argv| words.join(" ").replace("/dev/DEV", "DEV").replace("/run/pickfs-r/target", "MP");
+            assert_eq!((short(fs.mount(&wish)), short(fs.unmount(&wish))), (mount.to_string(), unmount.to_string()));
+        }
+    }
+
+    #[test]
+    fn mount_options_of_a_pool_are_its_properties() {
+        let fs = find("zfs").unwrap();
+        let target = Target { mount: vec!["noatime".into(), "recordsize=8K".into()], ..Target::default() };
+        let made = fs.mkfs(&Wish::new(fs, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
+        assert_eq!(made, "zpool create -f -o cachefile=none -O atime=off -O recordsize=8K -m /m pickfs /dev/DEV");
+    }
+
+    #[test]
+    fn zfs_fuse_brings_its_daemon_and_takes_it_back() {
+        let fs = find("zfs-fuse").unwrap();
+        let wish = wish(fs, None, Discard::None);
+        let steps: Vec<String> = fs.before(&wish).iter().map(sentence).collect();
+        assert_eq!(
+            steps,
+            [
+                "make directory /run/pickfs-r/zfs-fuse-devices; back: remove tree /run/pickfs-r/zfs-fuse-devices",
+                "run ln -sfn /dev/DEV /run/pickfs-r/zfs-fuse-devices/device; back: unmount /run/pickfs-r/target",
+                "start zfs-fuse --no-daemon --no-kstat-mount until zpool list; back: kill PICKFS_DAEMON=pickfs",
+            ]
+        );
+        assert_eq!(fs.commit(&wish).unwrap().join(" "), "zfs set pickfs:commit=1 pickfs");
+        assert_eq!(fs.undo(&wish), Undo::ExportPool("pickfs".into()));
+    }
+
+    #[test]
+    fn weaker_promises_are_known() {
+        for (name, weak, strong) in [
+            ("bcachefs", "journal_flush_disabled journal_flush_delay=5000", "journal_flush_delay=1000 compression=lz4"),
+            ("btrfs", "nobarrier commit=120", "commit=30 notreelog flushoncommit compress=zstd:1 nodatacow async"),
+            ("ext2", "nobarrier", "noatime"),
+            ("ext3", "barrier=0 commit=6", "barrier=1 commit=5 data=journal"),
+            (
+                "ext4",
+                "nobarrier barrier=0 commit=30 data=writeback journal_async_commit",
+                "commit=5 data=ordered lazytime",
+            ),
+            ("f2fs", "nobarrier fsync_mode=nobarrier checkpoint=disable:10%", "fsync_mode=posix fsync_mode=strict"),
+            ("jfs", "nointegrity", "integrity"),
+            ("nilfs2", "nobarrier", "order=relaxed order=strict"),
+            ("reiser4", "no_write_barrier tmgr.atom_max_age=3600", "tmgr.atom_max_age=600"),
+            ("reiserfs", "barrier=none nolog data=writeback commit=60", "barrier=flush notail data=ordered"),
+            ("xfs", "nobarrier", "wsync logbsize=256k"),
+            ("zfs", "sync=disabled", "sync=standard atime=off"),
+            ("zfs-fuse", "sync=disabled", "compression=lzjb"),
+        ] {
+            let fs = find(name).unwrap();
+            assert!(weak.split(' ').all(|option| fs.weakens(option)), "{name}: {weak}");
+            assert!(!strong.split(' ').any(|option| fs.weakens(option)), "{name}: {strong}");
+        }
+    }
+}

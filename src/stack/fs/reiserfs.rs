@@ -1,0 +1,47 @@
+//! ReiserFS (version 3).
+
+use super::{Argv, Filesystem, Wish, argv, make, number_above};
+
+pub struct Reiserfs;
+
+impl Filesystem for Reiserfs {
+    fn name(&self) -> &'static str {
+        "reiserfs"
+    }
+
+    fn about(&self) -> &'static str {
+        "journalling, packs small files and tails into its tree"
+    }
+
+    /// Forced twice, it asks nothing. It knows no discard.
+    fn mkfs(&self, wish: &Wish) -> Argv {
+        make(&["mkfs.reiserfs", "-ff", "-q"], wish)
+    }
+
+    fn tools(&self) -> &'static [(&'static str, &'static str)] {
+        &[("mkfs.reiserfs", "reiserfsprogs"), ("debugreiserfs", "reiserfsprogs")]
+    }
+
+    fn hint(&self) -> &'static str {
+        "removed in Linux 6.13; the stock kernels of Debian bullseye, bookworm and trixie have it (linux-image-amd64)"
+    }
+
+    /// Room for its journal of 8193 blocks.
+    fn minimum_size(&self) -> u64 {
+        33 << 20
+    }
+
+    fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
+        vec![("debugreiserfs", argv(["debugreiserfs", &wish.device()]))]
+    }
+
+    fn versions(&self) -> Vec<(&'static str, Argv)> {
+        vec![("reiserfsprogs", argv(["mkfs.reiserfs", "-V"]))]
+    }
+
+    /// Barriers and ordered data are the default, commits come every 30 s (fs/reiserfs/super.c).
+    fn weakens(&self, option: &str) -> bool {
+        let off = matches!(option, "barrier=none" | "nolog" | "data=writeback");
+        off || number_above(option, "commit=", 30)
+    }
+}

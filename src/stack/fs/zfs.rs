@@ -1,0 +1,101 @@
+//! OpenZFS, and the words that zfs-fuse shares with it.
+//!
+//! A pool of one device. Mount options of a target are properties of its dataset, such as `compression=lz4`; `noatime`
+//! is understood, so that one plan can ask it of every file system.
+
+use super::{Argv, Filesystem, Wish, argv};
+use crate::journal::Undo;
+
+pub struct Zfs;
+
+impl Filesystem for Zfs {
+    fn name(&self) -> &'static str {
+        "zfs"
+    }
+
+    fn about(&self) -> &'static str {
+        "OpenZFS: copy on write, with checksums, snapshots, compression and its own cache"
+    }
+
+    fn mkfs(&self, wish: &Wish) -> Argv {
+        create(wish)
+    }
+
+    /// In Debian's contrib.
+    fn tools(&self) -> &'static [(&'static str, &'static str)] {
+        &[("zpool", "zfsutils-linux"), ("zfs", "zfsutils-linux")]
+    }
+
+    fn hint(&self) -> &'static str {
+        "enable `contrib` in Debian's sources and `apt-get install zfs-dkms`"
+    }
+
+    fn minimum_size(&self) -> u64 {
+        MINIMUM
+    }
+
+    fn mkfs_mounts(&self) -> bool {
+        true
+    }
+
+    /// Looks in the device's own folder: `zpool create` puts a partition table on a whole disk, and then the pool is
+    /// found beside the device, not on it.
+    fn mount(&self, wish: &Wish) -> Argv {
+        let folder = wish.device.parent().unwrap_or(wish.device);
+        argv(["zpool", "import", "-d", &folder.display().to_string(), wish.name])
+    }
+
+    fn unmount(&self, wish: &Wish) -> Argv {
+        export(wish)
+    }
+
+    fn undo(&self, wish: &Wish) -> Undo {
+        Undo::ExportPool(wish.name.into())
+    }
+
+    /// Waits until the open transaction group is on disk; `syncfs(2)` writes the intent log only.
+    fn commit(&self, wish: &Wish) -> Option<Argv> {
+        Some(argv(["zpool", "sync", wish.name]))
+    }
+
+    fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
+        properties(wish)
+    }
+
+    fn versions(&self) -> Vec<(&'static str, Argv)> {
+        vec![("zfs", argv(["zfs", "version"]))]
+    }
+
+    fn weakens(&self, option: &str) -> bool {
+        weakens_dataset(option)
+    }
+}
+
+/// SPA_MINDEVSIZE; measured with zfs-fuse.
+pub(super) const MINIMUM: u64 = 64 << 20;
+
+/// Leaves the pool mounted at the mount point. Without a cache file, no later boot looks for it.
+pub(super) fn create(wish: &Wish) -> Argv {
+    let mut words = argv(["zpool", "create", "-f", "-o", "cachefile=none"]);
+    words.extend(wish.mkfs.iter().cloned());
+    words.extend(wish.mount.iter().flat_map(|option| ["-O".to_string(), property(option)]));
+    words.extend(argv(["-m", &wish.mount_point(), wish.name, &wish.device()]));
+    words
+}
+
+fn property(option: &str) -> String {
+    if option == "noatime" { "atime=off".into() } else { option.into() }
+}
+
+pub(super) fn export(wish: &Wish) -> Argv {
+    argv(["zpool", "export", wish.name])
+}
+
+pub(super) fn properties(wish: &Wish) -> Vec<(&'static str, Argv)> {
+    vec![("zfs get", argv(["zfs", "get", "all", wish.name])), ("zpool get", argv(["zpool", "get", "all", wish.name]))]
+}
+
+/// The intent log switched off: fsync returns before anything is written (zfsprops(7)).
+pub(super) fn weakens_dataset(option: &str) -> bool {
+    option == "sync=disabled"
+}

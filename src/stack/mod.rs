@@ -1,0 +1,125 @@
+//! What a storage stack is made of: backings and file systems, one file each.
+//!
+//! Plug-ins here DESCRIBE steps (argv and undo); they run nothing, open nothing and know neither host nor clock. What
+//! is described can be printed, tested without root, journaled and undone.
+
+pub mod backing;
+pub mod fs;
+pub mod safety;
+
+use crate::journal::Undo;
+use std::path::{Path, PathBuf};
+
+/// A program and its arguments; no shell ever sees it.
+pub type Argv = Vec<String>;
+
+/// Words to an [`Argv`].
+pub fn argv<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Argv {
+    words.into_iter().map(|w| w.as_ref().to_string()).collect()
+}
+
+/// One step of building a stack, and how to take it back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// In words, for the dry run and the journal.
+    pub says: String,
+    pub action: Action,
+    pub undo: Option<Undo>,
+}
+
+/// What a step does; the agent does it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    Run(Argv),
+    /// Runs, and what the program prints is the path of the block device for all that lies above.
+    RunForDevice(Argv),
+    /// This block device is there already.
+    UseDevice(PathBuf),
+    /// This directory, on a file system that is there already, is where the work goes.
+    UseDirectory(PathBuf),
+    MakeDirectory(PathBuf),
+    /// A file of so many incompressible bytes, every block of it allocated and written.
+    MakeImage {
+        path: PathBuf,
+        bytes: u64,
+    },
+    /// Writes a kernel setting; the value found is saved and its restoring is the undo.
+    Set {
+        path: PathBuf,
+        value: String,
+    },
+    /// Starts a program that stays, and waits until the given program succeeds.
+    Daemon {
+        argv: Argv,
+        ready: Argv,
+    },
+}
+
+impl Step {
+    pub fn new(says: impl Into<String>, action: Action) -> Step {
+        Step { says: says.into(), action, undo: None }
+    }
+
+    pub fn run<S: AsRef<str>>(says: impl Into<String>, words: impl IntoIterator<Item = S>) -> Step {
+        Step::new(says, Action::Run(argv(words)))
+    }
+
+    pub fn undo(mut self, undo: Undo) -> Step {
+        self.undo = Some(undo);
+        self
+    }
+}
+
+/// Where a run may put things on a machine. Every path carries the run's name, which is what makes removing them
+/// safe.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// `pickfs-<run id>`.
+    pub name: String,
+    /// A folder in memory (tmpfs), for staged sources and RAM copies.
+    pub memory: PathBuf,
+    /// Where file systems under test are mounted.
+    pub mounts: PathBuf,
+}
+
+impl Place {
+    pub fn of_run(run: &str) -> Place {
+        let name = format!("pickfs-{run}");
+        let root = rustix::process::geteuid().is_root();
+        let mounts = if root { Path::new("/run").join(&name) } else { std::env::temp_dir().join(&name) };
+        Place { memory: Path::new("/dev/shm").join(&name), mounts, name }
+    }
+
+    /// Where the file system under test of the cell that runs now is mounted.
+    pub fn mount_point(&self) -> PathBuf {
+        self.mounts.join("target")
+    }
+}
+
+/// A step as one line, for tests: what it does and how it is taken back.
+#[cfg(test)]
+fn sentence(step: &Step) -> String {
+    let does = match &step.action {
+        Action::Run(argv) => format!("run {}", argv.join(" ")),
+        Action::RunForDevice(argv) => format!("device from {}", argv.join(" ")),
+        Action::UseDevice(path) => format!("device {}", path.display()),
+        Action::UseDirectory(path) => format!("directory {}", path.display()),
+        Action::MakeDirectory(path) => format!("make directory {}", path.display()),
+        Action::MakeImage { path, bytes } => format!("make image {} of {bytes}", path.display()),
+        Action::Set { path, value } => format!("set {} to {value}", path.display()),
+        Action::Daemon { argv, ready } => format!("start {} until {}", argv.join(" "), ready.join(" ")),
+    };
+    step.undo.as_ref().map_or(does.clone(), |undo| format!("{does}; back: {}", undo_words(undo)))
+}
+
+#[cfg(test)]
+fn undo_words(undo: &Undo) -> String {
+    match undo {
+        Undo::Unmount(path) => format!("unmount {}", path.display()),
+        Undo::DetachLoops(path) => format!("detach loops of {}", path.display()),
+        Undo::RemoveTree(path) => format!("remove tree {}", path.display()),
+        Undo::Restore { path, value } => format!("restore {} to {value}", path.display()),
+        Undo::KillMarked(mark) => format!("kill {mark}"),
+        Undo::ExportPool(name) => format!("export {name}"),
+    }
+}

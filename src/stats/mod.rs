@@ -1,0 +1,21 @@
+//! What numbers say: estimates with error bars, findings in fixed words, the set of best targets, and descriptions of
+//! one series.
+//!
+//! Pure functions of slices: the same numbers in, the same answer out, whatever unit they were measured in. This room
+//! must not know journals, plans, units or printing, and it reads neither files nor clocks. One observation is one
+//! round; what is compared is the logarithm of the ratio of two targets within the same round, which cancels whatever
+//! the round did to both (drift, a warm room, a fuller disk) and makes "5 % slower" and "5 % faster" mirror images.
+
+mod best;
+mod describe;
+mod judge;
+#[cfg(test)]
+mod noise;
+mod paired;
+mod signed_rank;
+
+pub use best::{BestSet, best_set};
+pub use describe::{drifts, median, quantile, relative_range};
+pub use judge::{Finding, judge, noise_verdict, threshold};
+pub use paired::{Estimate, Method, paired_ratio};
+pub use signed_rank::{hodges_lehmann, signed_rank_interval, signed_rank_k};

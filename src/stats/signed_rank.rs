@@ -1,0 +1,144 @@
+//! The exact signed-rank interval and its centre, from the averages of all pairs of observations.
+//!
+//! For n differences that scatter symmetrically about a shift, the M = n(n+1)/2 averages of pairs (each observation
+//! with itself included; Walsh 1949) have the shift in their middle: their median estimates it (Hodges & Lehmann
+//! 1963), and the K-th from either end bound it (Tukey's inversion of Wilcoxon's test, in Hollander & Wolfe 1999,
+//! section 3.3). Up to 29 % of outliers do not carry the estimate away.
+
+use super::median;
+
+/// Rank K of the bounds and the exact level (0 to 1) of the interval from the K-th smallest to the K-th largest of the
+/// averages of pairs, for `n` observations at a two-sided error of at most `alpha`. `None` where `n` is too small for
+/// any such K.
+pub fn signed_rank_k(n: usize, alpha: f64) -> Option<(usize, f64)> {
+    let mut tail = 0.0;
+    let mut best = None;
+    for (index, probability) in lower_half(n).into_iter().enumerate() {
+        tail += probability;
+        if tail > alpha / 2.0 {
+            break;
+        }
+        best = Some((index + 1, 1.0 - 2.0 * tail));
+    }
+    best
+}
+
+/// P(W+ = w) for w from 0 to the middle, where W+ is the sum of those of the ranks 1..=n that a fair coin chose.
+fn lower_half(n: usize) -> Vec<f64> {
+    let mut chances = vec![0.0; n * (n + 1) / 4 + 1];
+    chances[0] = 1.0;
+    for rank in 1..=n {
+        for sum in (0..chances.len()).rev() {
+            let chosen = if sum >= rank { chances[sum - rank] } else { 0.0 };
+            chances[sum] = (chances[sum] + chosen) / 2.0;
+        }
+    }
+    chances
+}
+
+/// The averages of all pairs, each observation with itself included, ascending.
+fn pair_averages(values: &[f64]) -> Vec<f64> {
+    let pairs = values.iter().enumerate().flat_map(|(i, a)| values[i..].iter().map(move |b| (a + b) / 2.0));
+    let mut averages: Vec<f64> = pairs.collect();
+    averages.sort_by(f64::total_cmp);
+    averages
+}
+
+/// The Hodges-Lehmann estimate of the centre, in the unit of `values`; `None` for no values.
+pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
+    median(&pair_averages(values))
+}
+
+/// The K-th smallest and K-th largest of the averages of pairs; `None` unless K is 1 or more and the two do not cross.
+/// K comes from [`signed_rank_k`].
+pub fn signed_rank_interval(values: &[f64], k: usize) -> Option<(f64, f64)> {
+    let averages = pair_averages(values);
+    (k >= 1 && 2 * k <= averages.len() + 1).then(|| (averages[k - 1], averages[averages.len() - k]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// n; then K and exact level in percent at 95, 97 and 99 %.
+    type Row = (usize, [Option<(usize, f64)>; 3]);
+
+    const KNOWN: &[Row] = &[
+        (3, [None, None, None]),
+        (5, [None, None, None]),
+        (6, [Some((1, 96.88)), None, None]),
+        (8, [Some((4, 96.09)), Some((3, 97.66)), Some((1, 99.22))]),
+        (10, [Some((9, 95.12)), Some((7, 97.27)), Some((4, 99.02))]),
+        (11, [Some((11, 95.80)), Some((9, 97.56)), Some((6, 99.02))]),
+        (15, [Some((26, 95.21)), Some((22, 97.44)), Some((16, 99.16))]),
+        (20, [Some((53, 95.16)), Some((48, 97.04)), Some((38, 99.06))]),
+        (28, [Some((117, 95.23)), Some((109, 97.02)), Some((92, 99.05))]),
+        (40, [Some((265, 95.02)), Some((250, 97.01)), Some((221, 99.02))]),
+    ];
+
+    #[test]
+    fn ranks_and_levels_are_the_published_ones() {
+        for (n, row) in KNOWN {
+            for (confidence, wanted) in [0.95, 0.97, 0.99].into_iter().zip(row) {
+                let percent = |(k, level): (usize, f64)| (k, (level * 1e4).round() / 1e2);
+                assert_eq!(signed_rank_k(*n, 1.0 - confidence).map(percent), *wanted, "n = {n} at {confidence}");
+            }
+        }
+    }
+
+    /// Sums of ranks over all 2^n choices of signs, counted one by one.
+    fn counted(n: usize, alpha: f64) -> Option<usize> {
+        let sum = |signs: u32| (1..=n).filter(|rank| signs >> (rank - 1) & 1 == 1).sum::<usize>();
+        let sums: Vec<usize> = (0..1u32 << n).map(sum).collect();
+        let tail = |k: usize| sums.iter().filter(|sum| **sum < k).count() as f64 / sums.len() as f64;
+        (1..=n * (n + 1) / 4).take_while(|k| tail(*k) <= alpha / 2.0).last()
+    }
+
+    #[test]
+    fn ranks_are_those_of_counting_all_signs() {
+        for n in 1..=12 {
+            for alpha in [0.2, 0.1, 0.05, 0.03, 0.01, 0.05 / 7.0] {
+                let k = signed_rank_k(n, alpha).map(|(k, _)| k);
+                assert_eq!(k, counted(n, alpha), "n = {n}, alpha = {alpha}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_level_asked_for_exactly_is_given() {
+        assert_eq!(signed_rank_k(6, 1.0 - 0.96875), Some((1, 0.96875)));
+        assert_eq!(signed_rank_k(0, 0.05), None);
+    }
+
+    /// Changes of nine patients' depression factor: Hollander & Wolfe 1999, examples 3.1 to 3.4.
+    const DEPRESSION: [f64; 9] = [-0.952, 0.147, -1.022, -0.430, -0.620, -0.590, -0.490, 0.080, -0.010];
+
+    #[test]
+    fn centres_are_the_known_ones() {
+        let cases: [(&[f64], Option<f64>); 5] = [
+            (&[], None),
+            (&[7.0], Some(7.0)),
+            (&[1.0, 2.0], Some(1.5)),
+            (&[0.0, 1.0, 100.0], Some(25.5)),
+            (&DEPRESSION, Some(-0.46)),
+        ];
+        for (values, wanted) in cases {
+            let got = hodges_lehmann(values);
+            let near = got.zip(wanted).is_some_and(|(g, w)| (g - w).abs() < 1e-9);
+            assert!(near || got == wanted, "{values:?}: {got:?}, not {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn the_interval_is_the_known_one() {
+        let (k, level) = signed_rank_k(9, 0.05).expect("nine observations allow 95 %");
+        let (low, high) = signed_rank_interval(&DEPRESSION, k).expect("as above");
+        assert!((level - 0.961).abs() < 5e-4 && (low + 0.786).abs() < 1e-9 && (high + 0.010).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bounds_that_cross_or_lie_outside_are_none() {
+        let values = [1.0, 2.0];
+        assert_eq!([0, 1, 2, 3].map(|k| signed_rank_interval(&values, k).is_some()), [false, true, true, false]);
+    }
+}

@@ -1,0 +1,47 @@
+//! Block devices: their size, their buffers, discarding.
+
+use super::ioctl;
+use linux_raw_sys::ioctl::{BLKDISCARD, BLKFLSBUF, BLKGETSIZE64};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Writes out and forgets what the kernel buffers of the device itself, as `blockdev --flushbufs`. A file system's
+/// own caches are not in there.
+pub fn flush_buffers(device: &Path) -> io::Result<()> {
+    let device = File::open(device)?;
+    // SAFETY: BLKFLSBUF takes no argument.
+    unsafe { ioctl(&device, BLKFLSBUF, std::ptr::null_mut::<u8>()) }
+}
+
+/// The device's size in bytes.
+pub fn size_of_device(device: &Path) -> io::Result<u64> {
+    let device = File::open(device)?;
+    let mut bytes = 0u64;
+    // SAFETY: BLKGETSIZE64 writes one u64.
+    unsafe { ioctl(&device, BLKGETSIZE64, &raw mut bytes) }?;
+    Ok(bytes)
+}
+
+/// Tells the device that `bytes` from `from` on hold nothing of worth: their content is lost. Both must be multiples
+/// of the logical block. Opened exclusively, as blkdiscard(8) does, so that a mounted device is refused (EBUSY).
+pub fn discard(device: &Path, from: u64, bytes: u64) -> io::Result<()> {
+    let device = OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL).open(device)?;
+    let mut range = [from, bytes];
+    // SAFETY: BLKDISCARD reads two u64, start and length.
+    unsafe { ioctl(&device, BLKDISCARD, &raw mut range) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_file_is_no_device() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(flush_buffers(file.path()).is_err());
+        assert!(size_of_device(file.path()).is_err());
+        assert!(discard(file.path(), 0, 4096).is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! Files and pipes: past the page cache, and away with bytes that nobody wants.
+
+use rustix::fs::{Advice, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::SpliceFlags;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Makes the next read of a file come from the device, without privileges: what is dirty is written, then the clean
+/// pages are dropped. The kernel may keep pages that somebody has mapped (posix_fadvise(2)).
+pub fn drop_file_cache(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    match rustix::fs::fdatasync(&file) {
+        Ok(()) | Err(Errno::INVAL | Errno::ROFS) => {} // nothing can be dirty there
+        Err(error) => return Err(error.into()),
+    }
+    Ok(rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?)
+}
+
+/// Opens for I/O that bypasses the page cache. With `write` also for writing, and made if it is not there. Buffers,
+/// offsets and lengths must be aligned: see [`AlignedBuffer`].
+pub fn open_direct(path: &Path, write: bool) -> io::Result<File> {
+    let direct = OFlags::DIRECT.bits() as i32;
+    OpenOptions::new().read(true).write(write).create(write).truncate(false).custom_flags(direct).open(path)
+}
+
+/// Bytes whose address suits O_DIRECT on every device: aligned to 4 KiB.
+pub struct AlignedBuffer {
+    /// Longer than asked for by up to one alignment; a vector's bytes do not move when it does.
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl AlignedBuffer {
+    pub const ALIGNMENT: usize = 4096;
+
+    /// Zeros.
+    pub fn new(length: usize) -> AlignedBuffer {
+        let memory = vec![0; length + Self::ALIGNMENT];
+        let start = memory.as_ptr().align_offset(Self::ALIGNMENT);
+        AlignedBuffer { memory, start, length }
+    }
+}
+
+impl Deref for AlignedBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.length]
+    }
+}
+
+impl DerefMut for AlignedBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.length]
+    }
+}
+
+/// Reads to the end and throws away; returns how many bytes there were. From a pipe nothing is copied: splice(2) moves
+/// the pages into /dev/null, so that the reader costs the writer as little as can be.
+pub fn discard_pipe(reader: impl AsFd) -> io::Result<u64> {
+    let nowhere = File::options().write(true).open("/dev/null")?;
+    let mut total = 0;
+    loop {
+        match rustix::pipe::splice(&reader, None, &nowhere, None, 1 << 20, SpliceFlags::MOVE) {
+            Ok(0) => return Ok(total),
+            Ok(bytes) => total += bytes as u64,
+            Err(Errno::INTR) => {}
+            Err(Errno::INVAL) if total == 0 => return discard_by_reading(reader), // not a pipe
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn discard_by_reading(reader: impl AsFd) -> io::Result<u64> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut total = 0;
+    loop {
+        match rustix::io::read(&reader, &mut buffer) {
+            Ok(0) => return Ok(total),
+            Ok(bytes) => total += bytes as u64,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Gives a pipe room for so many bytes; returns what the kernel made of it. Without privileges at most
+/// /proc/sys/fs/pipe-max-size, usually 1 MiB.
+pub fn set_pipe_size(pipe: impl AsFd, bytes: usize) -> io::Result<usize> {
+    Ok(rustix::pipe::fcntl_setpipe_size(pipe, bytes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::ReadWriteFlags;
+    use std::io::{IoSliceMut, Write};
+    use std::os::unix::fs::FileExt;
+
+    /// True when the file's first page is cached: a read that may not wait tells.
+    fn cached(path: &Path) -> bool {
+        let mut page = [0; 4096];
+        let file = File::open(path).unwrap();
+        rustix::io::preadv2(&file, &mut [IoSliceMut::new(&mut page)], 0, ReadWriteFlags::NOWAIT).is_ok()
+    }
+
+    #[test]
+    fn a_dropped_file_comes_from_the_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
+        if rustix::fs::statfs(folder.path()).unwrap().f_type == 0x0102_1994 {
+            return println!("not run, because the temporary folder is in memory, where nothing can be dropped");
+        }
+        assert!(cached(&path));
+        drop_file_cache(&path).unwrap();
+        assert!(!cached(&path));
+    }
+
+    #[test]
+    fn aligned_buffers_suit_direct_io() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let mut buffer = AlignedBuffer::new(8192);
+        buffer.fill(b'y');
+        assert_eq!((buffer.len(), buffer.as_ptr() as usize % AlignedBuffer::ALIGNMENT), (8192, 0));
+        match open_direct(&path, true) {
+            Ok(file) => file.write_all_at(&buffer, 4096).unwrap(),
+            Err(error) => return println!("not run, because direct I/O is refused here: {error}"),
+        }
+        let mut back = AlignedBuffer::new(4096);
+        open_direct(&path, false).unwrap().read_exact_at(&mut back, 8192).unwrap();
+        assert_eq!(back[..], buffer[..4096]);
+    }
+
+    #[test]
+    fn every_byte_is_discarded_and_counted() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        assert!(set_pipe_size(&reader, 65536).unwrap() >= 65536);
+        let sender = std::thread::spawn(move || writer.write_all(&vec![1; 3_000_001]));
+        assert_eq!(discard_pipe(&reader).unwrap(), 3_000_001);
+        sender.join().unwrap().unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"not a pipe").unwrap();
+        std::io::Seek::rewind(&mut file).unwrap();
+        assert_eq!(discard_pipe(&file).unwrap(), 10);
+    }
+}

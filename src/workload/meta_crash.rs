@@ -1,0 +1,25 @@
+//! Misbehaves on purpose: takes the whole agent with it.
+
+use super::{Judged, Phase, Reads, Stage, Starts, Workload};
+use crate::plan::Settings;
+use anyhow::Result;
+
+pub struct MetaCrash;
+
+impl Workload for MetaCrash {
+    fn name(&self) -> &'static str {
+        "meta.crash"
+    }
+
+    fn about(&self) -> &'static str {
+        "tests pickfs itself: the agent aborts in the middle of a phase"
+    }
+
+    fn phases(&self) -> &'static [Phase] {
+        &[Phase { name: "crash", about: "abort", starts: Starts::Fresh, reads: Reads::Names, judged: Judged::Returned }]
+    }
+
+    fn run(&self, stage: &mut Stage, _settings: &Settings) -> Result<()> {
+        stage.phase("crash", |_| std::process::abort())
+    }
+}

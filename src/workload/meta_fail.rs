@@ -1,0 +1,32 @@
+//! Misbehaves on purpose: a program in its phase fails.
+
+use super::{Judged, Phase, Reads, Stage, Starts, Workload};
+use crate::plan::Settings;
+use anyhow::Result;
+
+pub struct MetaFail;
+
+impl Workload for MetaFail {
+    fn name(&self) -> &'static str {
+        "meta.fail"
+    }
+
+    fn about(&self) -> &'static str {
+        "tests pickfs itself: a program fails with words on stderr"
+    }
+
+    fn phases(&self) -> &'static [Phase] {
+        &[Phase {
+            name: "fail",
+            about: "list what is not there",
+            starts: Starts::Fresh,
+            reads: Reads::Names,
+            judged: Judged::Returned,
+        }]
+    }
+
+    fn run(&self, stage: &mut Stage, _settings: &Settings) -> Result<()> {
+        let absent = stage.root().join("absent").display().to_string();
+        stage.phase("fail", |p| p.command(["ls", &absent]))
+    }
+}

@@ -1,0 +1,109 @@
+//! Workloads, one file each, in one sorted list.
+//!
+//! A workload reads as prose: it names its phases and says what each one does. It must not know the clock, the
+//! caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no workload can forget them.
+
+mod meta_crash;
+mod meta_fail;
+mod meta_hang;
+mod meta_leak;
+mod meta_ok;
+mod tree;
+
+use crate::agent::Stage;
+use crate::need::Need;
+use crate::plan::{Setting, Settings};
+use crate::stack::Place;
+use anyhow::Result;
+
+/// Every workload, sorted by name.
+pub const ALL: &[&dyn Workload] = &[
+    &meta_crash::MetaCrash,
+    &meta_fail::MetaFail,
+    &meta_hang::MetaHang,
+    &meta_leak::MetaLeak,
+    &meta_ok::MetaOk,
+    &tree::Tree,
+];
+
+/// A named job.
+pub trait Workload: Sync {
+    fn name(&self) -> &'static str;
+    /// One sentence for `pickfs list workloads`.
+    fn about(&self) -> &'static str;
+    /// Runs the phases, in order.
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()>;
+
+    fn settings(&self) -> &'static [Setting] {
+        &[]
+    }
+
+    /// The setting that a bare value stands for in a plan.
+    fn main_setting(&self) -> &'static str {
+        ""
+    }
+
+    /// The timed parts, in order.
+    fn phases(&self) -> &'static [Phase] {
+        &[]
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
+
+    /// Once per run, before any cell: stage sources in memory under `place.memory`.
+    fn prepare(&self, _settings: &Settings, _place: &Place) -> Result<()> {
+        Ok(())
+    }
+
+    /// Bytes that the work puts on the file system at its fullest, where that is known before the run.
+    fn bytes(&self, _settings: &Settings) -> Option<u64> {
+        None
+    }
+}
+
+/// A timed part of a workload.
+#[derive(Clone, Copy, Debug)]
+pub struct Phase {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub starts: Starts,
+    /// What a cold start must make the device read; the proof that it was cold.
+    pub reads: Reads,
+    pub judged: Judged,
+}
+
+/// What a phase reads of what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// Every byte of every file.
+    Data,
+    /// Names and inodes, at most.
+    Names,
+}
+
+/// The cache state that a phase starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Starts {
+    /// On the file system as the stage made it.
+    Fresh,
+    /// Nothing cached: unmounted, caches dropped, mounted again; proved by what the device then reads.
+    Cold,
+    /// As the phase before left it.
+    Warm,
+}
+
+/// Which of the two times is the phase's `time_ns`. Both are always measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// Until the work returned: for reading.
+    Returned,
+    /// Until what was written is durable: for writing.
+    Durable,
+}
+
+/// The workload of that name.
+pub fn find(name: &str) -> Option<&'static dyn Workload> {
+    ALL.iter().copied().find(|workload| workload.name() == name)
+}

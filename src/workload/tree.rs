@@ -1,0 +1,202 @@
+//! Daily work on a tree of files: write it, read it two ways, walk it, remove it.
+//!
+//! The tree is the user's own, or a generated one; it is staged in memory before any cell, so that reading the source
+//! costs every file system the same.
+
+use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use crate::agent::run_program;
+use crate::data::{self, Digest, Shape};
+use crate::need::Need;
+use crate::plan::{Kind, Settings};
+use crate::stack::{Place, argv};
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+
+pub struct Tree;
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "source",
+        kind: Kind::Path,
+        default: None,
+        about: "directory to copy; a generated tree unless said",
+    },
+    Setting { name: "files", kind: Kind::Count, default: Some("4000"), about: "files in the generated tree" },
+    Setting { name: "bytes", kind: Kind::Size, default: Some("192MiB"), about: "bytes in the generated tree" },
+];
+
+const PHASES: &[Phase] = &[
+    Phase {
+        name: "write",
+        about: "cp -a from memory, until durable",
+        starts: Starts::Fresh,
+        reads: Reads::Names,
+        judged: Judged::Durable,
+    },
+    Phase {
+        name: "tar-read",
+        about: "tar -c into a pipe that discards, cold",
+        starts: Starts::Cold,
+        reads: Reads::Data,
+        judged: Judged::Returned,
+    },
+    Phase {
+        name: "copy-read",
+        about: "cp -a into memory, cold",
+        starts: Starts::Cold,
+        reads: Reads::Data,
+        judged: Judged::Returned,
+    },
+    Phase {
+        name: "stat-walk",
+        about: "lstat of every entry, cold",
+        starts: Starts::Cold,
+        reads: Reads::Names,
+        judged: Judged::Returned,
+    },
+    Phase {
+        name: "remove",
+        about: "rm -rf, cold, until durable",
+        starts: Starts::Cold,
+        reads: Reads::Names,
+        judged: Judged::Durable,
+    },
+];
+
+impl Workload for Tree {
+    fn name(&self) -> &'static str {
+        "tree"
+    }
+
+    fn about(&self) -> &'static str {
+        "daily work on a tree of files: write, read by tar and by cp, walk, remove"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn main_setting(&self) -> &'static str {
+        "source"
+    }
+
+    fn phases(&self) -> &'static [Phase] {
+        PHASES
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        let program = |name, package| Need::Program { name, package };
+        vec![program("cp", "coreutils"), program("tar", "tar"), program("rm", "coreutils")]
+    }
+
+    fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
+        let staged = staged(settings, place);
+        match settings.path("source") {
+            Some(source) => copy_into_memory(&source, &staged)?,
+            None => {
+                let number = |name| settings.number(name).unwrap_or(1);
+                data::generate(&staged, &Shape { files: number("files"), bytes: number("bytes") }, 1)?;
+            }
+        }
+        let digest = data::digest(&staged)?;
+        ensure!(digest.entries > 0, "the source is empty; there is nothing to measure with");
+        Ok(std::fs::write(noted(settings, place), serde_json::to_string(&digest)?)?)
+    }
+
+    fn bytes(&self, settings: &Settings) -> Option<u64> {
+        match settings.path("source") {
+            Some(source) => Some(data::apparent_bytes(&source)),
+            None => settings.number("bytes"),
+        }
+    }
+
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
+        let source = staged(settings, stage.place());
+        let wanted = read_digest(&noted(settings, stage.place()))?;
+        let tree = stage.root().join("tree");
+        let copy = stage.memory().join("copy");
+        let root = text(&stage.root());
+
+        stage.phase("write", |p| {
+            p.handled(wanted.bytes, wanted.files);
+            p.command(["cp", "-a", &text(&source), &text(&tree)])
+        })?;
+        stage.check("verifying what was written", || verify(&source, &tree, &wanted))?;
+        stage.phase("tar-read", |p| {
+            p.handled(wanted.bytes, wanted.files);
+            let bytes = p.discarded(["tar", "-c", "-C", &root, "tree"])?;
+            ensure!(bytes >= wanted.bytes, "tar gave {bytes} bytes of at least {}", wanted.bytes);
+            Ok(())
+        })?;
+        stage.phase("copy-read", |p| {
+            p.handled(wanted.bytes, wanted.files);
+            p.command(["cp", "-a", &text(&tree), &text(&copy)])
+        })?;
+        stage.check("verifying what was read back", || {
+            verify(&source, &copy, &wanted)?;
+            Ok(std::fs::remove_dir_all(&copy)?)
+        })?;
+        stage.phase("stat-walk", |p| {
+            p.handled(0, wanted.files);
+            let seen = p.own(|| walk(&tree))?;
+            ensure!(seen == wanted.entries, "the walk saw {seen} of {} entries", wanted.entries);
+            Ok(())
+        })?;
+        stage.phase("remove", |p| {
+            p.handled(wanted.bytes, wanted.files);
+            p.command(["rm", "-rf", &text(&tree)])
+        })
+    }
+}
+
+/// Where the source lies in memory: one place per set of settings.
+fn staged(settings: &Settings, place: &Place) -> PathBuf {
+    let spelled = serde_json::to_string(settings).unwrap_or_default();
+    place.memory.join(format!("source-{:016x}", xxhash_rust::xxh3::xxh3_64(spelled.as_bytes())))
+}
+
+/// Where its digest is noted.
+fn noted(settings: &Settings, place: &Place) -> PathBuf {
+    staged(settings, place).with_extension("json")
+}
+
+fn read_digest(path: &Path) -> Result<Digest> {
+    let noted = std::fs::read_to_string(path).context("the source is not staged in memory; was the run prepared?")?;
+    Ok(serde_json::from_str(&noted)?)
+}
+
+/// With `cp -a`, as the phase itself does, so that what cannot be copied is found before anything is measured.
+fn copy_into_memory(source: &Path, staged: &Path) -> Result<()> {
+    let bytes = data::apparent_bytes(source);
+    let memory = rustix::fs::statvfs(staged.parent().unwrap_or(staged))?;
+    let free = memory.f_bavail * memory.f_frsize;
+    if free < bytes.saturating_mul(2) {
+        bail!(
+            "{} has {bytes} bytes, twice that must fit in memory, and {free} are free; take a smaller source",
+            source.display()
+        );
+    }
+    run_program(&argv(["cp", "-a", &text(source), &text(staged)])).map(drop)
+}
+
+/// lstat of every entry below the root.
+fn walk(tree: &Path) -> Result<u64> {
+    let mut seen = 0;
+    for entry in walkdir::WalkDir::new(tree).min_depth(1) {
+        entry?.path().symlink_metadata()?;
+        seen += 1;
+    }
+    Ok(seen)
+}
+
+/// Names, sizes and bytes.
+fn verify(source: &Path, copy: &Path, wanted: &Digest) -> Result<()> {
+    if data::digest(copy)? == *wanted {
+        return Ok(());
+    }
+    bail!("the content differs from the source: {}", data::differences(source, copy, 5).join(", "))
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}

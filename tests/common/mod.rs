@@ -1,0 +1,144 @@
+//! What the end-to-end tests share: a place of their own, the real binary, and the proof that nothing is left.
+
+#![allow(dead_code)] // each test file uses its part
+
+use pickfs::journal::{Folded, FoldedCell, Outcome, fold_file};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+pub struct Lab {
+    folder: tempfile::TempDir,
+}
+
+impl Lab {
+    pub fn new() -> Lab {
+        Lab { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn journal(&self) -> PathBuf {
+        self.path("journal.jsonl")
+    }
+
+    /// pickfs with a state folder of its own, so that `clean` sees this test's runs alone.
+    pub fn pickfs(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pickfs"));
+        command.current_dir(self.folder.path()).env("XDG_STATE_HOME", self.path("state")).env_remove("PICKFS_RUN");
+        command
+    }
+
+    pub fn run(&self, words: &[&str]) -> Said {
+        Said::of(self.pickfs().args(words).output().expect("pickfs starts"))
+    }
+
+    /// Writes a plan and runs it into [`Lab::journal`].
+    pub fn run_plan(&self, plan: &str) -> Said {
+        let path = self.path("plan.toml");
+        std::fs::write(&path, plan).expect("the plan is written");
+        self.run(&["run", "plan.toml", "--journal", "journal.jsonl"])
+    }
+
+    pub fn folded(&self) -> Folded {
+        fold_file(&self.journal()).expect("the journal folds")
+    }
+
+    /// Mounts, loop devices, folders and processes that carry the run's name.
+    pub fn leftovers(&self) -> Vec<String> {
+        let Ok(folded) = fold_file(&self.journal()) else { return Vec::new() };
+        let Some(run) = folded.run else { return Vec::new() };
+        let name = format!("pickfs-{}", run.id);
+        let mut left = lines_with("/proc/self/mountinfo", &name);
+        left.extend(loops_with(&name));
+        let folders =
+            [PathBuf::from("/dev/shm"), PathBuf::from("/run"), std::env::temp_dir(), self.folder.path().into()];
+        left.extend(
+            folders.iter().map(|folder| folder.join(&name)).filter(|p| p.exists()).map(|p| p.display().to_string()),
+        );
+        let marked = pickfs::sys::process::marked_processes(&format!("PICKFS_RUN={}", run.id));
+        left.extend(marked.iter().map(|pid| format!("process {pid}")));
+        left
+    }
+
+    pub fn assert_nothing_left(&self) {
+        let left = self.leftovers();
+        assert!(left.is_empty(), "left behind: {left:#?}");
+    }
+}
+
+/// What a program said, and how it ended.
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Said {
+    pub fn of(output: Output) -> Said {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    #[track_caller]
+    pub fn code(self, code: i32) -> Said {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+}
+
+/// Why a test that makes file systems cannot run here.
+pub fn unable(filesystems: &[&str]) -> Option<String> {
+    let driver = |name: &&str| pickfs::stack::fs::find(name).expect("a known file system").needs();
+    let backing = pickfs::stack::backing::find("memory").expect("a known backing").needs();
+    let needs: Vec<_> = filesystems.iter().flat_map(driver).chain(backing).collect();
+    let missing = pickfs::need::missing(&needs);
+    (!missing.is_empty()).then(|| missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+}
+
+/// Prints why, and is true, when the test cannot run here.
+pub fn not_run(test: &str, why: Option<String>) -> bool {
+    if let Some(why) = &why {
+        println!("{test}: not run, because {why}");
+    }
+    why.is_some()
+}
+
+pub fn failed(cell: &FoldedCell) -> &str {
+    match &cell.outcome {
+        Some(Outcome::Failed(why)) => why,
+        other => panic!("{} {} should have failed: {other:?}", cell.target, cell.work),
+    }
+}
+
+fn lines_with(path: &str, word: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter(|line| line.contains(word)).map(String::from).collect()
+}
+
+fn loops_with(word: &str) -> Vec<String> {
+    let all = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let backing = |path: PathBuf| std::fs::read_to_string(path.join("loop/backing_file")).ok();
+    all.filter_map(|entry| backing(entry.path())).filter(|file| file.contains(word)).collect()
+}
+
+/// `key = value` of /proc/sys/vm, for comparing before and after.
+pub fn writeback_knobs() -> Vec<String> {
+    let names = [
+        "dirty_bytes",
+        "dirty_background_bytes",
+        "dirty_ratio",
+        "dirty_background_ratio",
+        "dirty_expire_centisecs",
+        "dirty_writeback_centisecs",
+    ];
+    names
+        .map(|name| {
+            format!(
+                "{name} {}",
+                std::fs::read_to_string(Path::new("/proc/sys/vm").join(name)).unwrap_or_default().trim()
+            )
+        })
+        .into()
+}

@@ -1,0 +1,74 @@
+//! Ctrl-C once finishes the step and undoes; twice undoes now; and the run can be taken up again.
+
+mod common;
+
+use common::{Lab, not_run, unable};
+use pickfs::journal::{Outcome, fold_file};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+fn plan(work: &str) -> String {
+    format!(
+        "duplicate = false\nbacking = {{ memory = \"64MiB\" }}\n[[target]]\nfs = \"ext4\"\n[[work]]\n{work}\n[stop]\nrounds = 3\ncell = \"60s\"\n"
+    )
+}
+
+fn start(lab: &Lab, plan: &str) -> Child {
+    std::fs::write(lab.path("plan.toml"), plan).unwrap();
+    let mut command = lab.pickfs();
+    command.args(["run", "plan.toml", "--journal", "journal.jsonl"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until the journal says that a cell has begun.
+fn await_cell(lab: &Lab) {
+    let begun = Instant::now();
+    while !fold_file(&lab.journal()).is_ok_and(|folded| !folded.cells.is_empty()) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no cell began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn interrupt(child: &Child) {
+    pickfs::sys::process::kill(child.id() as i32, pickfs::sys::process::Signal::INT).unwrap();
+}
+
+#[test]
+fn once_finishes_the_step_and_undoes() {
+    if not_run("once_finishes_the_step_and_undoes", unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let child = start(&lab, &plan("workload = \"meta.ok\""));
+    await_cell(&lab);
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(words.contains("finishing the step, then undoing"), "{words}");
+    lab.assert_nothing_left();
+    assert!(lab.folded().leftovers.is_empty());
+
+    lab.run(&["run", "--resume", "journal.jsonl"]).code(0);
+    let folded = lab.folded();
+    assert_eq!(folded.cells.len(), 3);
+    assert!(folded.cells.iter().all(|cell| cell.outcome == Some(Outcome::Done)));
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn twice_undoes_now() {
+    if not_run("twice_undoes_now", unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let child = start(&lab, &plan("workload = \"meta.hang\""));
+    await_cell(&lab);
+    std::thread::sleep(Duration::from_millis(700));
+    interrupt(&child);
+    std::thread::sleep(Duration::from_millis(200));
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(lab.folded().cells.iter().all(|cell| cell.outcome.is_none()));
+    lab.assert_nothing_left();
+}

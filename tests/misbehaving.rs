@@ -1,0 +1,63 @@
+//! Workloads that misbehave on purpose end as they should through the executor, and nothing is left of them.
+
+mod common;
+
+use common::{Lab, failed, not_run, unable, writeback_knobs};
+use pickfs::journal::Outcome;
+
+const PLAN: &str = r#"
+duplicate = false
+backing = { memory = "64MiB" }
+
+[[target]]
+fs = "ext4"
+
+[[work]]
+workload = "meta.ok"
+[[work]]
+workload = "meta.fail"
+[[work]]
+workload = "meta.crash"
+[[work]]
+workload = "meta.leak"
+[[work]]
+workload = "meta.hang"
+[[work]]
+name = "hang inside"
+workload = "meta.hang"
+inside = true
+
+[stop]
+rounds = 1
+cell = "3s"
+"#;
+
+#[test]
+fn each_costs_its_own_cell_and_no_more() {
+    if not_run("each_costs_its_own_cell_and_no_more", unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let knobs = writeback_knobs();
+    let said = lab.run_plan(PLAN).code(1);
+    let folded = lab.folded();
+    let cell =
+        |work: &str| folded.cells.iter().find(|cell| cell.work == work).unwrap_or_else(|| panic!("no cell {work}"));
+
+    assert_eq!(folded.cells.len(), 6);
+    assert_eq!(cell("meta.ok").outcome, Some(Outcome::Done));
+    assert!(folded.value(cell("meta.ok"), "write", "time_ns").is_some_and(|ns| ns > 0.0));
+    for (work, words) in [
+        ("meta.fail", "No such file or directory"),
+        ("meta.crash", "killed by signal 6"),
+        ("meta.leak", "left running: sleep"),
+        ("meta.hang", "the time limit of 3.00 s passed"),
+        ("hang inside", "the agent did not answer; killed"),
+    ] {
+        assert!(failed(cell(work)).contains(words), "{work}: {}", failed(cell(work)));
+        assert!(said.out.contains(work), "the report does not show the hole {work}:\n{}", said.out);
+    }
+    assert!(folded.leftovers.is_empty(), "{:?}", folded.leftovers);
+    assert_eq!(writeback_knobs(), knobs);
+    lab.assert_nothing_left();
+}

@@ -1,0 +1,261 @@
+//! What pickfs says of space and of devices against what compsize, du, df and the kernel say: on real btrfs and loop
+//! devices, to the byte. Needs root and a few programs; says so where it cannot run.
+
+use pickfs::data::content::{Class, Content};
+use pickfs::data::random::Random;
+use pickfs::data::{Shape, differences, digest, generate};
+use pickfs::need::{Need, missing};
+use pickfs::probe::{self, Probe, Subject, compression::Compression, device::Device, space::Space};
+use pickfs::sys::block;
+use pickfs::sys::btrfs::{CompressionTable, Row, compression_table};
+use pickfs::sys::file::{AlignedBuffer, open_direct};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MIB: usize = 1 << 20;
+
+/// Runs a program that must succeed; returns what it printed.
+fn run(words: &[&str]) -> String {
+    let output = Command::new(words[0]).args(&words[1..]).output().unwrap_or_else(|e| panic!("{words:?}: {e}"));
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_string()
+}
+
+/// A loop device, perhaps mounted; taken down in any case, also when a test panics.
+struct Loop {
+    folder: tempfile::TempDir,
+    device: String,
+    mounted: bool,
+}
+
+impl Loop {
+    fn new() -> Loop {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        File::create(&image).unwrap().set_len(512 << 20).unwrap();
+        let device = run(&["losetup", "--find", "--show", image.to_str().unwrap()]);
+        Loop { folder, device, mounted: false }
+    }
+
+    fn btrfs(options: &str) -> Loop {
+        let mut made = Loop::new();
+        std::fs::create_dir(made.mount_point()).unwrap();
+        run(&["mkfs.btrfs", "-q", &made.device]);
+        run(&["mount", "-o", options, &made.device, made.mount_point().to_str().unwrap()]);
+        made.mounted = true;
+        made
+    }
+
+    fn mount_point(&self) -> PathBuf {
+        self.folder.path().join("mount")
+    }
+
+    fn subject(&self) -> Subject {
+        let number = std::fs::metadata(&self.device).unwrap().rdev();
+        Subject {
+            device: Some((rustix::fs::major(number), rustix::fs::minor(number))),
+            mount_point: self.mount_point(),
+            filesystem: "btrfs".into(),
+            ..Subject::default()
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        if self.mounted {
+            let _ = Command::new("umount").arg(self.mount_point()).status();
+        }
+        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
+    }
+}
+
+/// Prints why a test cannot run here.
+fn cannot_run() -> bool {
+    let program = |name, package| Need::Program { name, package };
+    let missing = missing(&[
+        Need::Root,
+        Need::File { path: "/dev/loop-control", hint: "modprobe loop" },
+        Need::Kernel { filesystem: "btrfs", hint: "modprobe btrfs" },
+        program("mkfs.btrfs", "btrfs-progs"),
+        program("compsize", "btrfs-compsize"),
+    ]);
+    missing.iter().for_each(|missing| println!("not run, because {missing}"));
+    !missing.is_empty()
+}
+
+/// What `compsize -b` prints, and its TOTAL.
+fn compsize(root: &Path) -> (CompressionTable, Row) {
+    let text = run(&["compsize", "-b", root.to_str().unwrap()]);
+    let numbers = |line: &str| -> Vec<u64> {
+        line.split(|c: char| !c.is_ascii_digit()).filter(|w| !w.is_empty()).map(|w| w.parse().unwrap()).collect()
+    };
+    let mut rows = BTreeMap::new();
+    for line in text.lines().skip(2) {
+        let name = ["none", "zlib", "lzo", "zstd", "prealloc", "TOTAL"].into_iter().find(|name| line.starts_with(name));
+        let [_percent, disk_bytes, uncompressed_bytes, referenced_bytes] = numbers(line)[..] else { panic!("{line}") };
+        rows.insert(name.unwrap(), Row { disk_bytes, uncompressed_bytes, referenced_bytes });
+    }
+    let total = rows.remove("TOTAL").unwrap();
+    let [files, regular_extents, references, inline_extents] = numbers(text.lines().next().unwrap())[..] else {
+        panic!("{text}")
+    };
+    (CompressionTable { rows, files, regular_extents, references, inline_extents }, total)
+}
+
+/// Everything that has ever been counted wrong: holes, preallocation, shared extents, hard links, inline files, a
+/// subvolume, and a file of more extents than one call brings.
+fn make_difficult_tree(root: &Path) {
+    generate(&root.join("tree"), &Shape { files: 400, bytes: 20 * MIB as u64 }, 5).unwrap();
+    let at = |name: &str| root.join(name).to_str().unwrap().to_string();
+    let hole = File::create(at("hole")).unwrap();
+    hole.set_len(4 * MIB as u64).unwrap();
+    hole.write_all_at(b"an island", 2 * MIB as u64).unwrap();
+    run(&["fallocate", "--length", "32MiB", &at("preallocated")]);
+    let preallocated = File::options().write(true).open(at("preallocated")).unwrap();
+    let mut page = vec![0; 4096];
+    for block in 0..3500u64 {
+        page[..8].copy_from_slice(&(block + 1).to_le_bytes());
+        preallocated.write_all_at(&page, block * 8192 + 4096).unwrap();
+    }
+    run(&["cp", "-a", "--reflink=always", &at("tree"), &at("shared")]);
+    run(&["btrfs", "subvolume", "create", &at("subvolume")]);
+    for number in 0..30usize {
+        std::fs::write(at(&format!("subvolume/tiny{number}")), "tiny ".repeat(number * 8)).unwrap();
+    }
+    std::fs::hard_link(at("hole"), at("same-hole")).unwrap();
+    run(&["sync", "--file-system", &at("")]);
+}
+
+fn reading(probe: &dyn Probe, subject: &Subject, metric: &str) -> u64 {
+    let readings = probe.read(subject);
+    readings.iter().find(|r| r.metric == metric).unwrap_or_else(|| panic!("no {metric} in {readings:?}")).value as u64
+}
+
+fn check_space(subject: &Subject) {
+    let root = subject.mount_point.to_str().unwrap();
+    let df = run(&["df", "--block-size=1", "--output=size,used,avail", root]);
+    let df: Vec<u64> = df.lines().nth(1).unwrap().split_whitespace().map(|n| n.parse().unwrap()).collect();
+    let du = run(&["du", "-s", "-B1", "--one-file-system", root]);
+    let found = ["total", "used", "free", "allocated"];
+    let found = found.map(|name| reading(&Space, subject, &format!("space_{name}_bytes")));
+    assert_eq!(found, [df[0], df[1], df[2], du.split('\t').next().unwrap().parse().unwrap()]);
+    let find = run(&["find", root, "-xdev", "-type", "f", "-printf", "%i %s\n"]);
+    let inodes: BTreeMap<&str, u64> =
+        find.lines().map(|l| l.split_once(' ').unwrap()).map(|(i, s)| (i, s.parse().unwrap())).collect();
+    assert_eq!(reading(&Space, subject, "space_files"), inodes.len() as u64);
+    assert_eq!(reading(&Space, subject, "space_apparent_bytes"), inodes.values().sum::<u64>());
+}
+
+#[test]
+fn accounts_are_compsizes_and_dus_to_the_byte() {
+    if cannot_run() {
+        return;
+    }
+    for options in ["compress=lzo", "compress=zlib", "compress=zstd:1", "compress=no"] {
+        let made = Loop::btrfs(options);
+        make_difficult_tree(&made.mount_point());
+        let (expected, total) = compsize(&made.mount_point());
+        let found = compression_table(&made.mount_point()).unwrap();
+        println!("{options}: {found:?}");
+        assert_eq!((&found, found.total()), (&expected, total), "{options}");
+        assert!(found.references > found.regular_extents + 7000 && found.inline_extents > 30, "{found:?}");
+        let subject = made.subject();
+        assert_eq!(reading(&Compression, &subject, "compression_total_disk_bytes"), total.disk_bytes);
+        assert_eq!(reading(&Compression, &subject, "compression_files"), expected.files);
+        check_space(&subject);
+    }
+}
+
+/// Uncompressed over disk bytes of one file.
+fn ratio(file: &Path) -> f64 {
+    let total = compression_table(file).unwrap().total();
+    total.uncompressed_bytes as f64 / total.disk_bytes as f64
+}
+
+#[test]
+fn classes_shrink_as_what_they_stand_for() {
+    if cannot_run() {
+        return;
+    }
+    let content = Content::new(11);
+    let ratios = ["compress=lzo", "compress=zstd:1"].map(|options| {
+        let made = Loop::btrfs(options);
+        [Class::Text, Class::Object, Class::Media].map(|class| {
+            let mut bytes = Vec::new();
+            content.fill(class, &mut Random::new(11, class as u64), &mut bytes, 16 * MIB);
+            let file = made.mount_point().join(format!("{class:?}"));
+            std::fs::write(&file, bytes).unwrap();
+            ratio(&file)
+        })
+    });
+    println!("text, object and media shrink by LZO and zstd:1: {ratios:.2?}");
+    let [[text_lzo, object_lzo, media_lzo], [text_zstd, object_zstd, media_zstd]] = ratios;
+    assert!((2.2..2.7).contains(&text_lzo) && (3.8..5.0).contains(&text_zstd));
+    assert!((1.3..1.6).contains(&object_lzo) && (2.0..2.5).contains(&object_zstd));
+    assert_eq!((media_lzo, media_zstd), (1.0, 1.0));
+}
+
+#[test]
+fn a_copy_on_another_file_system_has_the_same_digest() {
+    if cannot_run() {
+        return;
+    }
+    let source = tempfile::tempdir().unwrap();
+    generate(source.path(), &Shape { files: 200, bytes: 4 * MIB as u64 }, 9).unwrap();
+    let made = Loop::btrfs("compress=zstd:1");
+    let copy = made.mount_point().join("copy");
+    run(&["cp", "-a", source.path().to_str().unwrap(), copy.to_str().unwrap()]);
+    assert_eq!(differences(source.path(), &copy, 5), Vec::<String>::new());
+    assert_eq!(digest(source.path()).unwrap(), digest(&copy).unwrap());
+}
+
+/// The fields of a device in /proc/diskstats, from the first counter on.
+fn diskstats(device: &str) -> Vec<u64> {
+    let name = device.trim_start_matches("/dev/");
+    let text = std::fs::read_to_string("/proc/diskstats").unwrap();
+    let line = text.lines().find(|line| line.split_whitespace().nth(2) == Some(name)).unwrap();
+    line.split_whitespace().skip(3).map(|field| field.parse().unwrap()).collect()
+}
+
+#[test]
+fn the_device_probe_sees_each_byte() {
+    if cannot_run() {
+        return;
+    }
+    let made = Loop::new();
+    let device = Path::new(&made.device);
+    assert_eq!(block::size_of_device(device).unwrap(), 512 << 20);
+    let subject = made.subject();
+    let read = |metric| reading(&Device, &subject, metric);
+    let metrics = ["device_write_bytes", "device_read_bytes", "device_discard_bytes"];
+    let before = metrics.map(read);
+    let mut buffer = AlignedBuffer::new(MIB);
+    Random::new(1, 1).fill(&mut buffer);
+    let file = open_direct(device, true).unwrap();
+    for piece in 0..8 {
+        file.write_all_at(&buffer, piece * MIB as u64).unwrap();
+    }
+    file.read_exact_at(&mut buffer, 0).unwrap();
+    drop(file);
+    block::flush_buffers(device).unwrap();
+    block::discard(device, 0, 2 * MIB as u64).unwrap();
+    let after = metrics.map(read);
+    assert_eq!([0, 1, 2].map(|i| after[i] - before[i]), [8 * MIB as u64, MIB as u64, 2 * MIB as u64]);
+    let fields = diskstats(&made.device);
+    assert_eq!(after, [fields[6] * 512, fields[2] * 512, fields[13] * 512]);
+    assert_eq!([read("device_read_requests"), read("device_write_requests")], [fields[0], fields[4]]);
+}
+
+#[test]
+fn probes_read_twice_only_grow() {
+    let subject = Subject { mount_point: "/dev/shm".into(), filesystem: "tmpfs".into(), ..Subject::default() };
+    for probe in probe::ALL.iter().filter(|probe| !probe.only_after_writing() && probe.name() != "foreign") {
+        let (before, after) = (probe.read(&subject), probe.read(&subject));
+        assert_eq!(before.len(), after.len());
+        assert!(before.iter().zip(&after).all(|(a, b)| a.metric == b.metric && a.value <= b.value), "{after:?}");
+    }
+}
