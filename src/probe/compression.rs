@@ -13,7 +13,7 @@ impl Probe for Compression {
     }
 
     fn about(&self) -> &'static str {
-        "Disk usage, uncompressed and referenced bytes per compression type, and extents, as compsize (btrfs, root)."
+        "disk usage, uncompressed and referenced bytes per compression type, and extents, as compsize (btrfs, root)"
     }
 
     fn read(&self, subject: &Subject) -> Vec<Reading> {

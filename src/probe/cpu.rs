@@ -14,7 +14,7 @@ impl Probe for Cpu {
     }
 
     fn about(&self) -> &'static str {
-        "Busy CPU of the whole system, and CPU that a hypervisor gave to others, from /proc/stat."
+        "busy CPU of the whole system, and CPU that a hypervisor gave to others, from /proc/stat"
     }
 
     fn read(&self, _subject: &Subject) -> Vec<Reading> {

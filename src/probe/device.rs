@@ -16,7 +16,7 @@ impl Probe for Device {
     }
 
     fn about(&self) -> &'static str {
-        "Bytes, requests, flushes, discards and busy time of the device and of the disk below it."
+        "bytes, requests, flushes, discards and busy time of the device and of the disk below it"
     }
 
     fn read(&self, subject: &Subject) -> Vec<Reading> {

@@ -24,7 +24,7 @@ impl Probe for Foreign {
     }
 
     fn about(&self) -> &'static str {
-        "CPU of processes that do not belong to the measurement (a lower bound)."
+        "CPU of processes that do not belong to the measurement (a lower bound)"
     }
 
     fn read(&self, _subject: &Subject) -> Vec<Reading> {

@@ -10,7 +10,7 @@ impl Probe for Memory {
     }
 
     fn about(&self) -> &'static str {
-        "Pages swapped in and out, from /proc/vmstat."
+        "pages swapped in and out, from /proc/vmstat"
     }
 
     fn read(&self, _subject: &Subject) -> Vec<Reading> {

@@ -11,7 +11,7 @@ impl Probe for Pressure {
     }
 
     fn about(&self) -> &'static str {
-        "Time that some or all tasks were stalled for CPU, memory or I/O, where the kernel has PSI."
+        "time that some or all tasks were stalled for CPU, memory or I/O, where the kernel has PSI"
     }
 
     fn read(&self, _subject: &Subject) -> Vec<Reading> {

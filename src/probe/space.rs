@@ -18,7 +18,7 @@ impl Probe for Space {
     }
 
     fn about(&self) -> &'static str {
-        "Bytes used and free as df shows them, allocated and apparent as du shows them, files and entries."
+        "bytes used and free as df shows them, allocated and apparent as du shows them, files and entries"
     }
 
     fn read(&self, subject: &Subject) -> Vec<Reading> {

@@ -1,7 +1,7 @@
 //! What a storage stack is made of: backings and file systems, one file each.
 //!
-//! Plug-ins here DESCRIBE steps (argv and undo); they run nothing, open nothing and know neither host nor clock. What
-//! is described can be printed, tested without root, journaled and undone.
+//! Plug-ins here DESCRIBE steps (argv and undo); they run nothing and open nothing. They must not know the host, the
+//! clock or the work. What is described can be printed, tested without root, journaled and undone.
 
 pub mod backing;
 pub mod fs;

@@ -224,8 +224,8 @@ mod tests {
 
     #[test]
     fn mounts_and_swap_refuse_wherever_they_are() {
-        let mounted = "/dev/sdz1 is mounted at /home: `umount /home`, if it may be lost";
-        let part = row("sdz1", "part", json!({"mountpoints": [null, "/home"]}));
+        let mounted = "/dev/sdz1 is mounted at /data: `umount /data`, if it may be lost";
+        let part = row("sdz1", "part", json!({"mountpoints": [null, "/data"]}));
         assert_eq!(asked(row("sdz", "disk", json!({"children": [part.clone()]})), &[]), mounted);
         assert_eq!(asked(part, &["ext4"]), mounted);
         let swap = row("sdz2", "part", json!({"mountpoints": ["[SWAP]"]}));
