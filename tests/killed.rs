@@ -47,16 +47,23 @@ fn ends(lab: &Lab) -> Vec<String> {
     records.filter_map(|record| if let Record::End(end) = record { Some(end.cell) } else { None }).collect()
 }
 
-fn kill_at(lab: &Lab, moment: Duration, host: bool) {
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Victim {
+    Host,
+    Agent,
+    Both,
+}
+
+fn kill_at(lab: &Lab, moment: Duration, victim: Victim) {
     let mut child = start(lab);
     std::thread::sleep(moment);
     let id =
         std::fs::read_dir(lab.path("state/pickfs/active")).ok().and_then(|mut all| Some(all.next()?.ok()?.file_name()));
     let agents = id.map(|id| marked_processes(&format!("PICKFS_RUN={}", id.to_string_lossy()))).unwrap_or_default();
-    if host || agents.is_empty() {
+    if victim != Victim::Agent || agents.is_empty() {
         child.kill().unwrap();
     }
-    if !host {
+    if victim != Victim::Host {
         agents.into_iter().for_each(|pid| drop(kill(pid, Signal::KILL)));
     }
     // With its agent killed, the host says so and goes on to its end.
@@ -74,11 +81,11 @@ fn nothing_is_left_and_every_cell_counts_once() {
     let mut cut_off = 0;
     for number in 0..MOMENTS {
         let moment = usual.mul_f64((random.next_u64() % 1000) as f64 / 1000.0);
-        let host = random.next_u64() % 2 == 0;
-        let context = format!("moment {number}: {moment:?}, {}", if host { "host" } else { "agent" });
+        let victim = [Victim::Host, Victim::Agent, Victim::Both][number % 3];
+        let context = format!("moment {number}: {moment:?}, {victim:?}");
         let lab = Lab::new();
         std::fs::write(lab.path("plan.toml"), PLAN).unwrap();
-        kill_at(&lab, moment, host);
+        kill_at(&lab, moment, victim);
         let cleaned = lab.run(&["clean"]);
         assert_eq!(cleaned.code, Some(0), "{context}: {}{}", cleaned.out, cleaned.err);
         assert_eq!(lab.leftovers(), Vec::<String>::new(), "{context}");

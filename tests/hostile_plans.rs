@@ -1,0 +1,153 @@
+//! Bad plans through the real binary: every complaint at once, with file, line and remedy, exit 2 or 5, and nothing
+//! touched.
+
+mod common;
+
+use common::{Lab, Said};
+
+/// A plan that is right, in four parts: H head, B backing, T target, W work.
+const HEAD: &str = "title = \"t\"\n";
+const BACKING: &str = "backing = { memory = \"400MiB\" }\n";
+const TARGET: &str = "[[target]]\nfs = \"ext4\"\n";
+const WORK: &str = "[[work]]\nworkload = \"meta.ok\"\n";
+
+/// The parts that stay, what is added after them, and what must be said: line and words.
+type Row = (&'static str, &'static str, &'static [(usize, &'static str)]);
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    // Keys.
+    ("HBTW", "speling = 1", &[(7, "no setting `speling`")]),
+    ("H", "rounds = 3\nbacking = { memory = \"400MiB\" }\n[[target]]\nfs = \"ext4\"\n[[work]]\nworkload = \"meta.ok\"", &[(2, "no key `rounds`")]),
+    ("HBTW", "[stop]\nround = 3", &[(8, "did you mean `rounds`?")]),
+    ("HBTW", "[host]\ndirty = 1", &[(8, "no key `dirty`")]),
+    ("HBW", "[[target]]\nfs = \"ext4\"\nmkfs_options = []", &[(7, "no key `mkfs_options`")]),
+    ("HBTW", "[stop]\nrounds = 3\n[stop]\nrounds = 4", &[(9, "not TOML")]),
+    ("HBTW", "[matrix]\nsize = [\"1GiB\"]", &[(8, "no key `size`")]),
+    // Types.
+    ("HBTW", "[stop]\nrounds = \"six\"", &[(8, "must be a whole number")]),
+    ("HBTW", "[stop]\nrounds = 0", &[(8, "`rounds`")]),
+    ("HBTW", "[stop]\nrounds = -1", &[(8, "is negative")]),
+    ("HBTW", "[stop]\nrounds = 1000000", &[(8, "`rounds`")]),
+    ("HBTW", "[stop]\nrounds = 2.5", &[(8, "must be a whole number")]),
+    ("HBTW", "[stop]\nbudget = 7200", &[(8, "`budget`")]),
+    ("HBTW", "[stop]\nbudget = \"2 fortnights\"", &[(8, "duration")]),
+    ("HBTW", "[stop]\nthreshold = \"banana\"", &[(8, "`threshold`")]),
+    ("HBTW", "[stop]\ncell = []", &[(8, "`cell`")]),
+    ("BTW", "[title]", &[(6, "`title`")]),
+    ("HBW", "[[target]]\nfs = [\"ext4\", \"xfs\"]", &[(6, "`fs`")]),
+    ("HBW", "[[target]]\nfs = \"ext4\"\nmount = \"noatime\"", &[(7, "`mount`")]),
+    ("HBW", "[[target]]\nfs = \"ext4\"\nmount = [\"noatime,nodev\"]", &[(7, "more than one mount option")]),
+    ("HBW", "[[target]]\nfs = \"ext4\"\nmkfs = [1]", &[(7, "`mkfs`")]),
+    ("HBW", "target = \"ext4\"", &[(5, "`target`")]),
+    ("HBT", "work = \"tree\"", &[(5, "`work`")]),
+    // Names.
+    ("HBW", "[[target]]\nfs = \"ext5\"", &[(6, "did you mean `ext2`?")]),
+    ("HBW", "[[target]]\nfs = \"ntfs\"", &[(6, "pickfs list fs")]),
+    ("HBW", "[[target]]\nfs = \"btrfs\"\nvariant = \"gzip\"", &[(7, "no variant `gzip`")]),
+    ("HBW", "[[target]]\nfs = \"ext4\"\nvariant = \"lzo\"", &[(7, "ext4 has no variant")]),
+    ("HBT", "[[work]]\nworkload = \"tre\"", &[(6, "did you mean `tree`?")]),
+    ("HBT", "[[work]]\nname = \"x\"", &[(5, "has no `workload`")]),
+    ("HTW", "backing = { floppy = \"1.4MiB\" }", &[(6, "floppy")]),
+    ("HBTW", "[[target]]\nfs = \"ext4\"", &[(7, "is named `ext4`")]),
+    ("HBTW", "[[work]]\nworkload = \"meta.ok\"", &[(8, "is named `meta.ok`")]),
+    ("HBW", "[[target]]\nname = \"\"\nfs = \"ext4\"", &[(6, "is empty")]),
+    ("HBW", "[[target]]\nname = \"a\\u0007b\"\nfs = \"ext4\"", &[(6, "control character")]),
+    ("B", "reference = \"zfs\"\n[[target]]\nfs = \"ext4\"\n[[work]]\nworkload = \"meta.ok\"", &[(2, "is not among the targets")]),
+    ("B", "executor = \"lokal\"\n[[target]]\nfs = \"ext4\"\n[[work]]\nworkload = \"meta.ok\"", &[(2, "did you mean `local`?")]),
+    // What is missing.
+    ("", "", &[(1, "no targets"), (1, "no work")]),
+    ("HBT", "", &[(4, "the plan has no work")]),
+    ("HBW", "", &[(4, "no targets")]),
+    ("HTW", "", &[(2, "no backing")]),
+    ("HBW", "[[target]]\nmount = [\"noatime\"]", &[(5, "fs")]),
+    // Sizes.
+    ("HTW", "[backing]\nmemory = \"a lot\"", &[(7, "write it like this: size = ")]),
+    ("HTW", "[backing]\nmemory = \"\"", &[(7, "is empty")]),
+    ("HW", "[[target]]\nfs = \"xfs\"\nbacking = { memory = \"64MiB\" }", &[(6, "xfs")]),
+    ("HW", "[[target]]\nfs = \"btrfs\"\nbacking = { memory = \"16MiB\" }", &[(6, "btrfs")]),
+    ("HBT", "[[work]]\nworkload = \"tree\"\nbytes = \"500MiB\"", &[(6, "this work puts 500 MiB")]),
+    ("HTW", "[backing]\nmemory = \"900TiB\"", &[(7, "free")]),
+    ("HBTW", "[host]\ndirty_bytes = \"1GiB\"\ndirty_background_bytes = \"2GiB\"", &[(9, "must be less than")]),
+    // The machine.
+    ("HBT", "[[work]]\nworkload = \"tree\"\nsource = \"/nowhere/at/all\"", &[(7, "cannot read the source")]),
+    ("HTW", "[backing]\nimage = \"/nowhere/at/all\"", &[(7, "is no directory")]),
+    ("HW", "[backing]\ndirectory = [\"/nowhere\", \"/nowhere/else\"]", &[(5, "/nowhere is no directory"), (5, "/nowhere/else is no directory")]),
+    ("HTW", "[backing]\ndevice = \"/dev/nowhere\"", &[(7, "there is no /dev/nowhere")]),
+    ("HTW", "[backing]\ndevice = \"/etc/passwd\"", &[(7, "no block device")]),
+    ("HBW", "[[target]]\nfs = \"ext4\"\nmkfs = [\"-J\", \"device=/dev/sda1\"]", &[(7, "/dev/")]),
+    // Several at once.
+    ("HBW", "[[target]]\nfs = \"ext5\"\nmount = [\"\"]\n[[target]]\nfs = \"xfz\"\nblue = true\n[stop]\nrounds = \"x\"",
+        &[(6, "ext5"), (7, "mount"), (9, "xfz"), (10, "blue"), (12, "rounds")]),
+    ("", "title = 7\nseed = \"x\"\nbacking = 3\n[[target]]\nfs = 4\n[[work]]\nworkload = 5",
+        &[(1, "title"), (2, "seed"), (3, "backing"), (5, "fs"), (7, "workload")]),
+    // No plan at all.
+    ("HBTW", "]]][[[", &[(7, "not TOML")]),
+    ("", "\u{0}", &[(1, "not TOML")]),
+];
+
+fn plan(parts: &str, added: &str) -> String {
+    let part = |letter: char| match letter {
+        'H' => HEAD,
+        'B' => BACKING,
+        'T' => TARGET,
+        _ => WORK,
+    };
+    parts.chars().map(part).collect::<String>() + added
+}
+
+/// What should have been said and was not.
+fn unsaid(said: &Said, complaints: &[(usize, &str)]) -> Vec<String> {
+    let mut missing = Vec::new();
+    for (line, words) in complaints {
+        for wanted in [format!("plan.toml:{line}:"), words.to_string()] {
+            if !said.err.contains(&wanted) {
+                missing.push(format!("no `{wanted}`"));
+            }
+        }
+    }
+    let errors = said.err.lines().filter(|line| line.starts_with("error")).count();
+    let helps = said.err.lines().filter(|line| line.contains("help: ")).count();
+    if said.code != Some(2) || errors < complaints.len() || helps < errors {
+        missing.push(format!("{errors} errors, {helps} remedies, exit code {:?}", said.code));
+    }
+    missing
+}
+
+#[test]
+fn every_complaint_has_file_line_and_remedy_and_nothing_is_touched() {
+    assert!(ROWS.len() >= 50, "only {} hostile plans", ROWS.len());
+    let lab = Lab::new();
+    let mut wrong = String::new();
+    for (parts, added, complaints) in ROWS {
+        let text = plan(parts, added);
+        std::fs::write(lab.path("plan.toml"), &text).unwrap();
+        for verb in ["run", "plan"] {
+            let said = lab.run(&[verb, "plan.toml"]);
+            let missing = unsaid(&said, complaints);
+            if !missing.is_empty() {
+                wrong += &format!("{verb} {missing:?} with the plan\n{text}\nsays\n{}\n", said.err);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    let left: Vec<_> = std::fs::read_dir(lab.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["plan.toml"], "a refused plan left something behind");
+}
+
+#[test]
+fn a_plan_that_is_no_file_or_no_text_is_an_error_with_its_cause() {
+    let lab = Lab::new();
+    let absent = lab.run(&["run", "absent.toml"]).code(1);
+    assert!(
+        absent.err.contains("cannot read the plan absent.toml") && absent.err.contains("No such file"),
+        "{}",
+        absent.err
+    );
+    std::fs::write(lab.path("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
+    assert!(lab.run(&["run", "binary.toml"]).code(1).err.contains("is no text"));
+    assert!(lab.run(&["run", "--fs", "ext5", "--memory"]).code(2).err.contains("ext5"));
+    assert!(lab.run(&["run", "--resume", "absent.jsonl"]).code(1).err.contains("absent.jsonl"));
+    lab.run(&["run", "--fs"]).code(2);
+    lab.run(&["frobnicate"]).code(2);
+}
