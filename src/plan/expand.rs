@@ -57,12 +57,14 @@ fn hash(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Stop;
     use std::collections::HashSet;
 
     fn plan() -> Plan {
         let target = |name: &str| Target { name: name.into(), ..Target::default() };
         let work = Work { name: "tree".into(), ..Work::default() };
-        Plan { seed: 7, targets: ["a", "b", "c", "d"].map(target).into(), works: vec![work], ..Plan::default() }
+        let stop = Stop { rounds: 6, ..Stop::default() };
+        Plan { seed: 7, stop, targets: ["a", "b", "c", "d"].map(target).into(), works: vec![work], ..Plan::default() }
     }
 
     fn names(cells: &[Cell]) -> String {

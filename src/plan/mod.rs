@@ -106,7 +106,7 @@ pub struct Stop {
 
 impl Default for Stop {
     fn default() -> Self {
-        Stop { rounds: 6, budget_ns: None, cell_ns: 600_000_000_000, threshold: 0.03 }
+        Stop { rounds: 8, budget_ns: None, cell_ns: 600_000_000_000, threshold: 0.03 }
     }
 }
 

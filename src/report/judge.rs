@@ -121,7 +121,7 @@ fn panels(plan: &Plan, context: &Context, observed: &ObservedWork, names: &[&str
         mark_unproven(panel, observed);
         let judged = panel.refused.is_none() && context.ranked.len() > 1;
         let series = if panel.phase.is_empty() { whole } else { &observed.in_phase(&panel.phase, "time_ns") };
-        panel.best = judged.then(|| best(series, context.ranked, panel.threshold)).flatten();
+        panel.best = judged.then(|| best(series, context.ranked, panel.band)).flatten();
     }
     panels
 }
@@ -139,7 +139,8 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
     let against = |target: usize| context.reference.and_then(|r| compare(&series[target], &series[r]));
     let noise = context.duplicate.filter(|_| what.wanted.is_some()).and_then(against);
     let wanted = what.wanted.unwrap_or(0.0);
-    let threshold = stats::threshold(wanted, noise.as_ref());
+    let band = stats::Band::new(wanted, noise.as_ref());
+    let threshold = band.threshold;
     let refused = context.refused.clone().filter(|_| what.wanted.is_some() && what.metric == "time_ns");
     let judged = what.wanted.is_some() && refused.is_none();
     let unit = Unit::of_metric(&what.metric);
@@ -147,7 +148,7 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
         let figure = figure(&series[target], unit, context.rounds);
         let compared = what.wanted.is_some() && context.reference != Some(target);
         let estimate = if compared { against(target) } else { None };
-        let finding = |estimate: &Estimate| judged.then(|| stats::judge(estimate, threshold));
+        let finding = |estimate: &Estimate| judged.then(|| stats::judge(estimate, band));
         let against = estimate.map(|e| words::comparison(finding(&e), e, &what.metric, threshold, context));
         let lacking = || holes::absent(context.holes, context.work, target);
         let absent = if figure.is_none() { lacking() } else { Absent::default() };
@@ -162,6 +163,7 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
         unit,
         better: what.better,
         threshold,
+        band,
         threshold_shown: format!("±{}", words::percent(threshold)),
         noise: noise.map(|estimate| Noise { shown: words::half_width(&estimate), estimate }),
         refused,
@@ -215,18 +217,18 @@ fn value_of(entry: Option<&(u32, f64)>, round: u32) -> Option<f64> {
 }
 
 /// Who may be the best of those that are ranked; `None` if there are too few to compare, or too few rounds.
-fn best(series: &[Rounds], ranked: &[usize], threshold: f64) -> Option<Best> {
+fn best(series: &[Rounds], ranked: &[usize], band: stats::Band) -> Option<Best> {
     let ranked: Vec<usize> = ranked.iter().copied().filter(|&target| !series[target].is_empty()).collect();
     let times = common(&ranked.iter().map(|&target| &series[target]).collect::<Vec<_>>());
     let rounds = times.first().map_or(0, Vec::len);
     if ranked.len() < 2 || rounds < 3 {
         return None;
     }
-    let found = stats::best_set(&times, CONFIDENCE, threshold);
+    let found = stats::best_set(&times, CONFIDENCE, band);
     let corrected = found.corrected;
-    let (mut members, tie) = with_equals(found, &times, threshold);
+    let (mut members, tie) = with_equals(found, &times, band);
     members.sort_by(|a, b| middle(&times[*a]).total_cmp(&middle(&times[*b])));
-    let more_rounds = if tie { None } else { rounds_to_tell(&members, &times, threshold) };
+    let more_rounds = if tie { None } else { rounds_to_tell(&members, &times, band) };
     Some(Best { members: members.into_iter().map(|at| ranked[at]).collect(), tie, corrected, rounds, more_rounds })
 }
 
@@ -235,14 +237,14 @@ fn middle(times: &[f64]) -> f64 {
 }
 
 /// A target that is shown to be slower, but by less than the threshold, is no worse a pick: it ties.
-fn with_equals(found: stats::BestSet, times: &[Vec<f64>], threshold: f64) -> (Vec<usize>, bool) {
+fn with_equals(found: stats::BestSet, times: &[Vec<f64>], band: stats::Band) -> (Vec<usize>, bool) {
     let mut members = found.members;
     let settled = found.tie || members.len() == 1;
     if !settled {
         return (members, false);
     }
     let equal = |at: usize, to: usize| {
-        estimate(&times[at], &times[to]).is_some_and(|e| stats::judge(&e, threshold) == stats::Finding::Tie)
+        estimate(&times[at], &times[to]).is_some_and(|e| stats::judge(&e, band) == stats::Finding::Tie)
     };
     let chosen = members.clone();
     let others = (0..times.len()).filter(|at| !chosen.contains(at));
@@ -252,10 +254,10 @@ fn with_equals(found: stats::BestSet, times: &[Vec<f64>], threshold: f64) -> (Ve
 }
 
 /// More rounds until the fastest candidate and each other one can be told apart.
-fn rounds_to_tell(members: &[usize], times: &[Vec<f64>], threshold: f64) -> Option<u32> {
+fn rounds_to_tell(members: &[usize], times: &[Vec<f64>], band: stats::Band) -> Option<u32> {
     let (first, others) = members.split_first()?;
     let needed =
-        others.iter().filter_map(|&other| match stats::judge(&estimate(&times[other], &times[*first])?, threshold) {
+        others.iter().filter_map(|&other| match stats::judge(&estimate(&times[other], &times[*first])?, band) {
             stats::Finding::Unresolved { rounds } => Some(rounds?.saturating_sub(times[other].len() as u32)),
             _ => None,
         });

@@ -124,6 +124,7 @@ pub struct Panel {
     pub better: Better,
     /// Relative differences smaller than this are ties.
     pub threshold: f64,
+    pub band: crate::stats::Band,
     /// "±3 %".
     pub threshold_shown: String,
     /// The reference against itself; `None` without a duplicate in the plan.

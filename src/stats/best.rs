@@ -5,7 +5,7 @@
 //! losing it below alpha, however the comparisons depend on one another (Bonferroni). The set is therefore wide rather
 //! than wrong: naming the lowest mean of three runs names a target that is not the best in 15 to 40 % of cases.
 
-use super::judge::{Finding, judge};
+use super::judge::{Band, Finding, judge};
 use super::paired::{Method, paired_ratio};
 
 /// Who may be the best.
@@ -21,16 +21,16 @@ pub struct BestSet {
 }
 
 /// The best set of `times[target][round]`, any positive unit, lower is better; every target has the same rounds.
-/// `confidence` is 0.95 for 95 %, `threshold` 0.03 for 3 %; the threshold decides only on `tie`.
+/// `confidence` is 0.95 for 95 %; the band decides only on `tie`.
 ///
 /// With fewer than three rounds there is no interval and nobody leaves.
-pub fn best_set(times: &[Vec<f64>], confidence: f64, threshold: f64) -> BestSet {
+pub fn best_set(times: &[Vec<f64>], confidence: f64, band: impl Into<Band>) -> BestSet {
     let rounds = times.iter().map(Vec::len).min().unwrap_or(0);
     let strict = corrected_confidence(times.len(), confidence);
     let corrected = attains(rounds, strict);
     let used = if corrected { strict } else { confidence };
     let members = undominated(times, used);
-    let tie = all_equivalent(times, &members, confidence, threshold);
+    let tie = all_equivalent(times, &members, confidence, band.into());
     BestSet { members, corrected, tie }
 }
 
@@ -62,11 +62,11 @@ fn slower(first: &[f64], second: &[f64], confidence: f64) -> bool {
 }
 
 /// No correction here: a claim that holds only if every one of its tests holds needs none (Berger 1982).
-fn all_equivalent(times: &[Vec<f64>], members: &[usize], confidence: f64, threshold: f64) -> bool {
+fn all_equivalent(times: &[Vec<f64>], members: &[usize], confidence: f64, band: Band) -> bool {
     let pairs = members.iter().enumerate().flat_map(|(at, i)| members[at + 1..].iter().map(move |j| (*i, *j)));
     let tied = |(i, j): (usize, usize)| {
         let estimate = paired_ratio(&log_ratios(&times[i], &times[j]), confidence);
-        estimate.is_some_and(|estimate| judge(&estimate, threshold) == Finding::Tie)
+        estimate.is_some_and(|estimate| judge(&estimate, band) == Finding::Tie)
     };
     members.len() > 1 && pairs.into_iter().all(tied)
 }

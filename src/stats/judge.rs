@@ -30,34 +30,58 @@ pub enum Finding {
 /// More rounds than this nobody runs.
 const ABSURD: f64 = 10_000.0;
 
-/// Holds the interval against the band; `threshold` is δ, 0.03 for 3 %. What a preliminary estimate
-/// ([`Method::LogT`](super::Method::LogT)) says is found alike; the caller labels it.
-pub fn judge(estimate: &Estimate, threshold: f64) -> Finding {
+/// Differences that do not matter: as wide as was wanted, or as wide as the noise makes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Band {
+    /// The smallest relative difference worth acting on; 0.03 for 3 %.
+    pub wanted: f64,
+    /// δ: what was wanted, or what the noise floor allows, whichever is larger.
+    pub threshold: f64,
+}
+
+impl Band {
+    /// One and a half times the half-width of the comparison of the reference with its hidden duplicate is as little
+    /// as can be told from nothing.
+    pub fn new(wanted: f64, duplicate: Option<&Estimate>) -> Band {
+        let noise_floor = duplicate.and_then(Estimate::half_width).map_or(0.0, |half| (1.5 * half).exp_m1());
+        Band { wanted, threshold: wanted.max(noise_floor) }
+    }
+
+    /// A band far wider than was wanted proves no tie: "the same within 50 %" is no answer to who asked for 3 %.
+    fn proves_ties(self) -> bool {
+        self.threshold <= 2.0 * self.wanted
+    }
+}
+
+impl From<f64> for Band {
+    fn from(wanted: f64) -> Band {
+        Band { wanted, threshold: wanted }
+    }
+}
+
+/// Holds the interval against the band. What a preliminary estimate ([`Method::LogT`](super::Method::LogT)) says is
+/// found alike; the caller labels it.
+pub fn judge(estimate: &Estimate, band: impl Into<Band>) -> Finding {
+    let band = band.into();
+    let threshold = band.threshold;
     let Some((low, high)) = estimate.interval else { return Finding::TooFewRounds };
     let (floor, ceiling) = (1.0 / (1.0 + threshold), 1.0 + threshold);
     match () {
         () if low > ceiling => Finding::Higher,
         () if high < floor => Finding::Lower,
-        () if low >= floor && high <= ceiling => Finding::Tie,
+        () if low >= floor && high <= ceiling && band.proves_ties() => Finding::Tie,
         () if low > 1.0 => Finding::ProbablyHigher,
         () if high < 1.0 => Finding::ProbablyLower,
-        () => Finding::Unresolved { rounds: rounds_needed(estimate, threshold) },
+        () => Finding::Unresolved { rounds: rounds_needed(estimate, band.wanted) },
     }
 }
 
 /// Widths shrink with the square root of the number of rounds. At least one more than there are: an interval may be
 /// narrow enough and still lie across the band's edge.
-fn rounds_needed(estimate: &Estimate, threshold: f64) -> Option<u32> {
-    let shrink = estimate.half_width()? / threshold.ln_1p();
+fn rounds_needed(estimate: &Estimate, wanted: f64) -> Option<u32> {
+    let shrink = estimate.half_width()? / wanted.ln_1p();
     let rounds = (estimate.n as f64 * shrink.powi(2)).ceil().max(estimate.n as f64 + 1.0);
     (rounds <= ABSURD).then_some(rounds as u32)
-}
-
-/// The practical threshold δ: what was wanted, or one and a half times the half-width of the comparison of the
-/// reference with its hidden duplicate, whichever is larger. (0.03 for 3 %.)
-pub fn threshold(wanted: f64, duplicate: Option<&Estimate>) -> f64 {
-    let noise_floor = duplicate.and_then(Estimate::half_width).map_or(0.0, |half| (1.5 * half).exp_m1());
-    wanted.max(noise_floor)
 }
 
 /// Some where verdicts must be refused: over all measures, the reference and its hidden duplicate, the same thing
@@ -66,7 +90,8 @@ pub fn threshold(wanted: f64, duplicate: Option<&Estimate>) -> f64 {
 /// measured often enough, some pair always lies apart.
 pub fn noise_verdict(duplicates: &[Estimate], wanted: f64) -> Option<f64> {
     let apart = |estimate: &Estimate| estimate.ratio.ln().abs();
-    let shares = duplicates.iter().map(|estimate| apart(estimate) / threshold(wanted, Some(estimate)).ln_1p());
+    let shares =
+        duplicates.iter().map(|estimate| apart(estimate) / Band::new(wanted, Some(estimate)).threshold.ln_1p());
     let refused = median(&shares.collect::<Vec<_>>())? > 0.5;
     let differences = duplicates.iter().map(|estimate| apart(estimate).exp_m1()).collect::<Vec<_>>();
     median(&differences).filter(|_| refused)
@@ -151,11 +176,19 @@ mod tests {
         let half_width = |w: f64| estimate((-w).exp(), w.exp());
         let cases = [(0.03, None, 0.03), (0.03, Some(0.01), 0.03), (0.03, Some(0.04), 0.06f64.exp() - 1.0)];
         for (wanted, noise, result) in cases {
-            let got = threshold(wanted, noise.map(half_width).as_ref());
+            let got = Band::new(wanted, noise.map(half_width).as_ref()).threshold;
             assert!((got - result).abs() < 1e-12, "{wanted} with {noise:?}: {got}, not {result}");
         }
         let anecdote = paired_ratio(&[0.5], 0.95).expect("one round");
-        assert_eq!(threshold(0.03, Some(&anecdote)), 0.03);
+        assert_eq!(Band::new(0.03, Some(&anecdote)), Band::from(0.03));
+    }
+
+    #[test]
+    fn a_band_far_wider_than_wanted_proves_no_tie() {
+        let seen = estimate(0.98, 1.03);
+        assert_eq!(judge(&seen, Band { wanted: 0.03, threshold: 0.05 }), Finding::Tie);
+        assert!(matches!(judge(&seen, Band { wanted: 0.03, threshold: 0.54 }), Finding::Unresolved { .. }));
+        assert_eq!(judge(&estimate(1.6, 1.7), Band { wanted: 0.03, threshold: 0.54 }), Finding::Higher);
     }
 
     #[test]

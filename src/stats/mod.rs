@@ -16,6 +16,6 @@ mod signed_rank;
 
 pub use best::{BestSet, best_set};
 pub use describe::{drifts, median, quantile, relative_range};
-pub use judge::{Finding, judge, noise_verdict, threshold};
+pub use judge::{Band, Finding, judge, noise_verdict};
 pub use paired::{Estimate, Method, paired_ratio};
 pub use signed_rank::{hodges_lehmann, signed_rank_interval, signed_rank_k};

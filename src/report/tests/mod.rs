@@ -243,7 +243,7 @@ fn one_target_has_numbers_and_no_verdict() {
 fn a_journal_with_nothing_in_it_says_so() {
     let mut lab = Lab::new(&["ext4", "xfs"]);
     let model = lab.model();
-    assert_eq!(headline(&model), "Nothing has been measured yet: 12 cells planned, none has ended.");
+    assert_eq!(headline(&model), "Nothing has been measured yet: 16 cells planned, none has ended.");
     for format in ALL {
         assert!(rendered(&model, format.name()).contains("Nothing has been measured yet"));
     }
