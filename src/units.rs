@@ -48,7 +48,7 @@ fn split(text: &str) -> Result<(f64, &str), String> {
 }
 
 fn positive(value: f64, text: &str) -> Result<u64, String> {
-    if value < 1.0 || value >= 9e18 {
+    if !(1.0..9e18).contains(&value) {
         return Err(format!("`{text}` is out of range"));
     }
     Ok(value.round() as u64)

@@ -172,11 +172,14 @@ fn field(path: &str, begin: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// What was asked, what is shown, and whether that is wrong.
+    type Case = (&'static str, &'static [(&'static str, Option<&'static str>)], bool);
+
     #[test]
     fn an_option_shown_with_another_value_is_a_mismatch() {
         let shown =
             |pairs: &[(&str, Option<&str>)]| pairs.iter().map(|(n, v)| (n.to_string(), v.map(String::from))).collect();
-        let cases: [(&str, &[(&str, Option<&str>)], bool); 8] = [
+        let cases: [Case; 8] = [
             ("compress=zstd:99", &[("compress", Some("zstd:15"))], true),
             ("compress=zstd:1", &[("compress", Some("zstd:1"))], false),
             ("compress=zstd", &[("compress", Some("zstd:3"))], false),

@@ -117,25 +117,22 @@ fn tie(names: &[String], best: &Best, panel: &Panel, context: &Context) -> Strin
     if beaten.is_empty() && names.len() > 3 {
         return format!("No single winner: all {} targets tie (within {within}).", names.len());
     }
-    let rest = the_rest(&beaten, context).map(|rest| format!("; {rest}")).unwrap_or_default();
-    format!("No single winner: {} tie (within {within}){rest}.", listed(names))
+    format!("No single winner: {} tie (within {within}){}", listed(names), the_rest(&beaten, context))
 }
 
 fn unresolved(names: &[String], best: &Best, panel: &Panel, context: &Context) -> String {
-    let more = best.more_rounds.map(|n| format!("; about {} would tell", more_rounds(n))).unwrap_or_default();
+    let more = best.more_rounds.map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
     let rest = the_rest(&others(&best.members, panel, context), context);
-    let rest = rest.map(|rest| format!("; {rest}")).unwrap_or_default();
-    format!("Unresolved between {}{more}{rest}.", listed(names))
+    format!("Unresolved between {}{more}{rest}", listed(names))
 }
 
-/// What is said of those that are out of the race.
-fn the_rest(beaten: &[&Row], context: &Context) -> Option<String> {
-    let nearest = fastest(beaten)?;
-    match (beaten.len(), said(nearest, context)) {
-        (1, Some(said)) => Some(said),
-        (1, None) => Some(format!("{} takes longer", context.targets[nearest.target].name)),
-        (_, Some(said)) => Some(format!("every other ranked target takes longer, the nearest: {said}")),
-        (_, None) => Some("every other ranked target takes longer".to_string()),
+/// The end of the sentence, with those that are out of the race: each is shown to be slower than one that is in it.
+fn the_rest(beaten: &[&Row], context: &Context) -> String {
+    let names: Vec<String> = beaten.iter().map(|row| context.targets[row.target].name.clone()).collect();
+    match beaten {
+        [] => ".".to_string(),
+        [row] => said(row, context).map_or(format!("; {} takes longer.", names[0]), |said| format!("; {said}.")),
+        _ => format!(". Shown to take longer: {}.", listed(&names)),
     }
 }
 

@@ -99,7 +99,6 @@ pub fn noise_verdict(duplicates: &[Estimate], wanted: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::median;
     use super::*;
     use crate::stats::{Method, paired_ratio};
 

@@ -87,7 +87,7 @@ fn the_unresolved_asks_for_more_rounds() {
     let model = lab.rounds(8, &[1.0, 1.0, 9.0]).model();
     let said = headline(&model);
     assert!(said.starts_with("Unresolved between "), "{said}");
-    assert!(said.contains("more round") && said.contains("would tell; btrfs takes"), "{said}");
+    assert!(said.contains("more round") && said.contains("would tell); btrfs takes"), "{said}");
     assert!(text(&model).contains("? not told apart from ext4"));
 }
 
