@@ -147,8 +147,8 @@ pub fn of_host() -> Facts {
     );
     fact("governor", content("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     fact("turbo off", content("/sys/devices/system/cpu/intel_pstate/no_turbo"));
-    fact("memory", field("/proc/meminfo", "MemTotal:").map(|size| size.trim().to_string()));
-    fact("swap", field("/proc/meminfo", "SwapTotal:").map(|size| size.trim().to_string()));
+    fact("memory", memory("MemTotal:"));
+    fact("swap", memory("SwapTotal:"));
     fact("machine", content("/sys/class/dmi/id/product_name"));
     for knob in [
         "dirty_bytes",
@@ -161,6 +161,12 @@ pub fn of_host() -> Facts {
         fact(knob, content(format!("/proc/sys/vm/{knob}")));
     }
     facts
+}
+
+/// `/proc/meminfo` says kB and means KiB.
+fn memory(field_name: &str) -> Option<String> {
+    let kibibytes: f64 = field("/proc/meminfo", field_name)?.trim_end_matches("kB").trim().parse().ok()?;
+    Some(crate::units::show_bytes(kibibytes * 1024.0))
 }
 
 fn field(path: &str, begin: &str) -> Option<String> {

@@ -42,7 +42,7 @@ pub fn plan(arguments: &Wanted) -> Result<std::result::Result<Plan, u8>> {
     let (text, file, folder) = match &arguments.plan {
         Some(path) => (read(path)?, path.display().to_string(), folder_of(path)?),
         None => match plan::short_toml(&short(arguments)?, &catalogue) {
-            Ok(text) => (text, "command line".to_string(), std::env::current_dir()?),
+            Ok(text) => (text, String::new(), std::env::current_dir()?),
             Err(complaints) => return Ok(Err(complain("", "command line", &complaints))),
         },
     };
