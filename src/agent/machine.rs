@@ -25,7 +25,8 @@ pub fn is_mount_point(path: &Path) -> Result<bool> {
 
 /// Mount points at or below a path.
 pub fn mounts_below(path: &Path) -> Result<Vec<String>> {
-    let below = mounts()?.into_iter().filter(|mount| mount.mount_point.starts_with(path));
+    let path = resolved(path);
+    let below = mounts()?.into_iter().filter(|mount| mount.mount_point.starts_with(&path));
     Ok(below.map(|mount| mount.mount_point.display().to_string()).collect())
 }
 
@@ -35,8 +36,15 @@ pub fn effective_options(mount: &MountInfo) -> BTreeMap<String, Option<String>> 
     both.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
+/// The path as the kernel names it, without symlinks; what is gone of it stays as it is spelled.
+fn resolved(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|part| Some((part.canonicalize().ok()?, path.strip_prefix(part).ok()?)));
+    there.map_or_else(|| path.to_path_buf(), |(real, gone)| real.join(gone))
+}
+
 /// Loop devices whose backing file is this one, also when it is deleted.
 pub fn loops_of(file: &Path) -> Result<Vec<String>> {
+    let file = resolved(file);
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/sys/block").context("cannot list /sys/block")? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -102,5 +110,15 @@ mod tests {
         assert!(is_mount_point(Path::new("/")).unwrap());
         assert!(mounts_below(Path::new("/proc")).unwrap().contains(&"/proc".to_string()));
         assert_eq!(mount_of(Path::new("/proc/self/status")).unwrap().fs_type, "proc");
+    }
+
+    #[test]
+    fn a_path_is_resolved_as_far_as_it_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().canonicalize().unwrap().join("real"), folder.path().join("link"));
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert_eq!(resolved(&link.join("pickfs-r/disk.img")), real.join("pickfs-r/disk.img"));
+        assert_eq!(resolved(&link), real);
     }
 }
