@@ -1,12 +1,11 @@
 //! Which runs may have left something on this machine: one small file a run, naming its journal, written before the
-//! run touches anything and removed when all is undone. `pickfs clean` starts here.
+//! run touches anything and removed when all is undone, by whoever knows that it is. `pickfs clean` starts here.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
 pub struct Active {
-    file: PathBuf,
-    keep: bool,
+    run: String,
 }
 
 impl Active {
@@ -17,12 +16,13 @@ impl Active {
         let journal = std::path::absolute(journal)?;
         std::fs::write(&file, journal.display().to_string())
             .with_context(|| format!("cannot write {}", file.display()))?;
-        Ok(Active { file, keep: false })
+        Ok(Active { run: run.into() })
     }
 
-    /// Leaves the entry for `pickfs clean`.
-    pub fn keep(mut self) {
-        self.keep = true;
+    /// All is undone, or nothing was touched. Said, not left to a drop: an error or a panic on the way must leave the
+    /// entry to `pickfs clean`.
+    pub fn done(self) {
+        Active::forget(&self.run);
     }
 
     /// Run ids and journals of all runs that are under way, or that died.
@@ -40,14 +40,6 @@ impl Active {
     pub fn forget(run: &str) {
         // Gone already is as good.
         let _ = std::fs::remove_file(folder().join(run));
-    }
-}
-
-impl Drop for Active {
-    fn drop(&mut self) {
-        if !self.keep {
-            let _ = std::fs::remove_file(&self.file);
-        }
     }
 }
 

@@ -35,7 +35,13 @@ pub enum Finish {
 pub fn begin(plan: &Plan, journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
     let id = format!("{:012x}", fresh_id());
     let active = Active::register(&id, journal)?;
-    let mut journal = Journal::create(journal)?;
+    let mut journal = match Journal::create(journal) {
+        Ok(journal) => journal,
+        Err(error) => {
+            active.done();
+            return Err(error);
+        }
+    };
     let run = Run {
         schema: SCHEMA,
         pickfs: env!("CARGO_PKG_VERSION").into(),
@@ -81,16 +87,14 @@ fn go(run: Run, journal: Journal, done: Folded, active: Active, progress: &mut d
         supervisor.undo()?;
     }
     if left.is_empty() {
-        drop(active);
+        active.done();
         return Ok(Finish::Complete);
     }
     let finish = measure(&run, &left, &mut supervisor, progress);
     progress.end();
     let undone = supervisor.undo();
     if undone.is_ok() {
-        drop(active);
-    } else {
-        active.keep();
+        active.done();
     }
     let finish = finish?;
     undone?;
