@@ -1,4 +1,5 @@
-//! Ctrl-C once finishes the step and undoes; twice undoes now; and the run can be taken up again.
+//! Ctrl-C once finishes the step and undoes; twice undoes now; a terminal that goes away leaves nothing; and the run
+//! can be taken up again.
 
 mod common;
 
@@ -70,5 +71,33 @@ fn twice_undoes_now() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(lab.folded().cells.iter().all(|cell| cell.outcome.is_none()));
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_terminal_that_closes_leaves_nothing() {
+    if not_run("a_terminal_that_closes_leaves_nothing", unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let mut child = start(&lab, &plan("workload = \"meta.ok\""));
+    await_cell(&lab);
+    drop((child.stdout.take(), child.stderr.take()));
+    pickfs::sys::process::kill(child.id() as i32, pickfs::sys::process::Signal::HUP).unwrap();
+    child.wait().unwrap();
+    lab.assert_nothing_left();
+    assert!(lab.folded().leftovers.is_empty());
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_does_not_end_the_run() {
+    if not_run("a_reader_who_has_seen_enough_does_not_end_the_run", unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let mut child = start(&lab, &plan("workload = \"meta.ok\""));
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(lab.folded().cells.len(), 3);
     lab.assert_nothing_left();
 }

@@ -65,7 +65,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(code) => code.into(),
         Err(error) => {
-            anstream::eprintln!("pickfs: {error:#}");
+            crate::run::tell(&format!("pickfs: {error:#}"));
             FAILED.into()
         }
     }

@@ -3,7 +3,7 @@
 use super::{FAILED, Outcome, REFUSED, USAGE, confirm, report, wanted};
 use crate::journal::fold_file;
 use crate::plan::Plan;
-use crate::run::{self, Finish, Plain};
+use crate::run::{self, Finish, Plain, tell};
 use anyhow::{Context, Result};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -58,8 +58,8 @@ fn told(journal: &Path, finish: Finish) -> Outcome {
     let shown = journal.display();
     match finish {
         Finish::Complete => {}
-        Finish::Budget => eprintln!("the budget is used up; `pickfs run --resume {shown}` goes on"),
-        Finish::Stopped => eprintln!("stopped; `pickfs run --resume {shown}` goes on"),
+        Finish::Budget => tell(&format!("the budget is used up; `pickfs run --resume {shown}` goes on")),
+        Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {shown}` goes on")),
     }
     report::print(&folded, journal, "text")?;
     let failed = folded.cells.iter().any(|cell| matches!(cell.outcome, Some(crate::journal::Outcome::Failed(_))));

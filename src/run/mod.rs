@@ -9,7 +9,7 @@ mod supervise;
 mod turn;
 
 pub use active::Active;
-pub use progress::{Plain, Progress};
+pub use progress::{Plain, Progress, tell};
 pub use supervise::stop_requests;
 
 use crate::executor::{self, Executor};

@@ -4,7 +4,13 @@ use crate::journal::{Cell, Outcome};
 use crate::units::show_duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::HashMap;
+use std::io::Write;
 use std::time::Instant;
+
+/// A line on stderr, for whoever still reads it: a terminal that was closed must not end the run before it is undone.
+pub fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
 
 /// Hears of a run's moments; every one may be ignored.
 pub trait Progress {
@@ -30,7 +36,7 @@ impl Plain {
     fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            None => tell(text),
         }
     }
 }
@@ -50,7 +56,7 @@ impl Progress for Plain {
     fn say(&mut self, text: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(text.to_string()),
-            None => eprintln!("{text}"),
+            None => tell(text),
         }
     }
 
@@ -82,7 +88,7 @@ impl Progress for Plain {
                 bar.println(text);
                 bar.inc(1);
             }
-            None => eprintln!("{text}, {}", self.clock.left()),
+            None => tell(&format!("{text}, {}", self.clock.left())),
         }
     }
 

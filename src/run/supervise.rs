@@ -1,5 +1,6 @@
 //! One agent at a time: request in, records out, time limit, signals, and the undoing when it dies.
 
+use super::progress::tell;
 use crate::executor::Executor;
 use crate::journal::*;
 use crate::sys::process;
@@ -21,18 +22,26 @@ const TICK: Duration = Duration::from_millis(50);
 /// The agent's exit code when it was asked to stop and has undone everything.
 const INTERRUPTED: i32 = 130;
 
-/// From now on Ctrl-C (and SIGTERM) is counted instead of killing us.
+/// From now on Ctrl-C (and SIGTERM, and the terminal's closing) is counted instead of killing us.
 pub fn stop_requests() -> Result<()> {
-    let mut signals = signal_hook::iterator::Signals::new([libc::SIGINT, libc::SIGTERM])?;
+    let wanted = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+    let mut signals =
+        signal_hook::iterator::Signals::new(wanted.into_iter().filter(|&s| s != libc::SIGHUP || !hangups_ignored()))?;
     std::thread::spawn(move || {
         for _ in signals.forever() {
             match STOPS.fetch_add(1, Ordering::Relaxed) {
-                0 => eprintln!("\nstopping: finishing the step, then undoing; Ctrl-C again undoes now"),
-                _ => eprintln!("\nundoing now"),
+                0 => tell("\nstopping: finishing the step, then undoing; Ctrl-C again undoes now"),
+                _ => tell("\nundoing now"),
             }
         }
     });
     Ok(())
+}
+
+/// Under nohup the run is to outlive its terminal.
+fn hangups_ignored() -> bool {
+    let status = procfs::process::Process::myself().and_then(|me| me.status());
+    status.is_ok_and(|status| status.sigign & (1 << (libc::SIGHUP - 1)) != 0)
 }
 
 /// How an agent ended.
