@@ -80,8 +80,14 @@ fn go(run: Run, journal: Journal, done: Folded, active: Active, progress: &mut d
     let ended = |cell: &Cell| done.find_cell(&cell.id).is_some_and(|seen| seen.outcome.is_some());
     let left: Vec<Cell> = cells.iter().filter(|cell| !ended(cell)).cloned().collect();
     let _turn = turn::take(progress);
-    progress.begin(cells.len(), cells.len() - left.len());
     let had_leftovers = !done.leftovers.is_empty();
+    if supervise::stop_requested() {
+        if !had_leftovers {
+            active.done();
+        }
+        return Ok(Finish::Stopped);
+    }
+    progress.begin(cells.len(), cells.len() - left.len());
     let mut supervisor = Supervisor::new(&run.id, find_executor(&run.plan)?, journal, done.leftovers);
     if had_leftovers {
         supervisor.undo()?;

@@ -38,6 +38,11 @@ pub fn stop_requests() -> Result<()> {
     Ok(())
 }
 
+/// Has anybody asked us to stop?
+pub fn stop_requested() -> bool {
+    STOPS.load(Ordering::Relaxed) > 0
+}
+
 /// Under nohup the run is to outlive its terminal.
 fn hangups_ignored() -> bool {
     let status = procfs::process::Process::myself().and_then(|me| me.status());
@@ -94,7 +99,7 @@ impl Supervisor {
             Job::Cell(cell) => cell.id.clone(),
             _ => "run".to_string(),
         };
-        if STOPS.load(Ordering::Relaxed) > 0 {
+        if stop_requested() {
             return Ok(Ended::Stopped);
         }
         let ended = self.attend(job, limit)?;
