@@ -37,8 +37,9 @@ fn steps(plan: &Plan, engine: &mut Engine, link: &mut Link) -> Result<()> {
     engine.take(folder("make a folder for mount points", engine.place.mounts.clone()), link)?;
     fix_writeback(&plan.host, engine, link)?;
     let mut facts = provenance::of_host();
+    let mut made = Vec::new();
     for chosen in unique(plan.targets.iter().map(|target| &target.backing)) {
-        facts.extend(prepare_backing(chosen, engine, link)?);
+        facts.extend(prepare_backing(chosen, &mut made, engine, link)?);
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
         stage_source(chosen, engine)?;
@@ -57,14 +58,25 @@ fn unique<'a>(all: impl Iterator<Item = &'a Chosen>) -> Vec<&'a Chosen> {
     seen
 }
 
-/// A backing whose needs are not met is left alone: its cells will be skipped with the reasons.
-fn prepare_backing(chosen: &Chosen, engine: &mut Engine, link: &mut Link) -> Result<BTreeMap<String, String>> {
+/// A backing whose needs are not met is left alone: its cells will be skipped with the reasons. `made` are the steps
+/// of earlier ones: two that differ only in how the image is attached share it.
+fn prepare_backing(
+    chosen: &Chosen,
+    made: &mut Vec<Step>,
+    engine: &mut Engine,
+    link: &mut Link,
+) -> Result<BTreeMap<String, String>> {
     let backing =
         backing::find(&chosen.name).with_context(|| format!("this agent knows no backing `{}`", chosen.name))?;
     if !need::missing(&backing.needs()).is_empty() {
         return Ok(BTreeMap::new());
     }
-    engine.take_all(backing.prepare(&chosen.settings, engine.place), link)?;
+    for step in backing.prepare(&chosen.settings, engine.place) {
+        if !made.contains(&step) {
+            engine.take(step.clone(), link)?;
+            made.push(step);
+        }
+    }
     raw_speed(chosen, backing, engine, link)
 }
 

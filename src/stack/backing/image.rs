@@ -1,6 +1,6 @@
 //! A file on a mounted file system, as a loop device.
 
-use super::{Backing, LOOP, attach, image_in};
+use super::{Backing, LOOP, attach, image_bytes, image_in};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Kind, Setting, Settings};
@@ -19,7 +19,7 @@ impl Backing for Image {
     }
 
     fn steps(&self, settings: &Settings, place: &Place) -> Vec<Step> {
-        vec![attach(&image_in(&folder(settings, place)), settings.flag("direct"))]
+        vec![attach(&image_in(&folder(settings, place), settings), settings.flag("direct"))]
     }
 
     fn settings(&self) -> &'static [Setting] {
@@ -37,7 +37,7 @@ impl Backing for Image {
     /// One file for all cells, so that every target gets the same blocks of the disk below.
     fn prepare(&self, settings: &Settings, place: &Place) -> Vec<Step> {
         let folder = folder(settings, place);
-        let image = Action::MakeImage { path: image_in(&folder), bytes: settings.number("size").unwrap_or_default() };
+        let image = Action::MakeImage { path: image_in(&folder, settings), bytes: image_bytes(settings) };
         let make = Step::new(format!("make the folder {}", folder.display()), Action::MakeDirectory(folder.clone()));
         vec![make.undo(Undo::RemoveTree(folder)), Step::new("write the image", image)]
     }

@@ -1,6 +1,6 @@
 //! A file in memory, as a loop device: what is left is the file system's own cost.
 
-use super::{Backing, LOOP, attach, image_in};
+use super::{Backing, LOOP, attach, image_bytes, image_in};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Kind, Setting, Settings};
@@ -20,8 +20,8 @@ impl Backing for Memory {
 
     /// Never direct: there is no second cache below to pass by, tmpfs takes it since Linux 6.6 only, and on 6.18 it
     /// wrote at a fifth of the rate.
-    fn steps(&self, _settings: &Settings, place: &Place) -> Vec<Step> {
-        vec![attach(&image_in(&folder(place)), false)]
+    fn steps(&self, settings: &Settings, place: &Place) -> Vec<Step> {
+        vec![attach(&image_in(&folder(settings, place), settings), false)]
     }
 
     fn settings(&self) -> &'static [Setting] {
@@ -39,15 +39,15 @@ impl Backing for Memory {
 
     /// A tmpfs of its own, so that its size and its page size are ours: huge pages would come and go by luck.
     fn prepare(&self, settings: &Settings, place: &Place) -> Vec<Step> {
-        let folder = folder(place);
-        let bytes = settings.number("size").unwrap_or_default();
+        let folder = folder(settings, place);
+        let bytes = image_bytes(settings);
         let options = format!("size={},mode=700,huge=never", bytes + SLACK);
         let make = Step::new("make a mount point for memory", Action::MakeDirectory(folder.clone()));
         let mount = ["mount", "-t", "tmpfs", "-o", &options, "pickfs", &folder.display().to_string()];
         vec![
             make.undo(Undo::RemoveTree(folder.clone())),
             Step::run("mount memory", mount).undo(Undo::Unmount(folder.clone())),
-            Step::new("write the image", Action::MakeImage { path: image_in(&folder), bytes }),
+            Step::new("write the image", Action::MakeImage { path: image_in(&folder, settings), bytes }),
         ]
     }
 }
@@ -55,6 +55,7 @@ impl Backing for Memory {
 /// For the folder's own pages.
 const SLACK: u64 = 1 << 20;
 
-fn folder(place: &Place) -> PathBuf {
-    place.mounts.join("memory")
+/// One for each size: a second mount on the same folder would hide the first one's image.
+fn folder(settings: &Settings, place: &Place) -> PathBuf {
+    place.mounts.join(format!("memory-{}", image_bytes(settings)))
 }

@@ -54,9 +54,13 @@ const LOOP: &[Need] = &[
     Need::File { path: "/dev/loop-control", hint: "`modprobe loop`; in a container, let it have loop devices" },
 ];
 
-/// The image in a folder that a backing made.
-fn image_in(folder: &Path) -> PathBuf {
-    folder.join("disk.img")
+/// The image in a folder that a backing made: one for each size that the plan's targets ask for.
+fn image_in(folder: &Path, settings: &Settings) -> PathBuf {
+    folder.join(format!("disk-{}.img", image_bytes(settings)))
+}
+
+fn image_bytes(settings: &Settings) -> u64 {
+    settings.number("size").unwrap_or_default()
 }
 
 /// A loop device on an image. Its sector size is left to the kernel.
@@ -110,11 +114,11 @@ mod tests {
             once,
             [
                 "make directory /mnt/a/pickfs-r; back: remove tree /mnt/a/pickfs-r",
-                "make image /mnt/a/pickfs-r/disk.img of 4096",
+                "make image /mnt/a/pickfs-r/disk-4096.img of 4096",
             ]
         );
-        let back = "back: detach loops of /mnt/a/pickfs-r/disk.img";
-        let attach = "device from losetup --find --show --direct-io=on /mnt/a/pickfs-r/disk.img";
+        let back = "back: detach loops of /mnt/a/pickfs-r/disk-4096.img";
+        let attach = "device from losetup --find --show --direct-io=on /mnt/a/pickfs-r/disk-4096.img";
         assert_eq!(each, [format!("{attach}; {back}")]);
         let (_, cached) = sentences("image", json!({"dir": "/mnt/a", "size": 4096, "direct": false}));
         assert_eq!(cached, [format!("{}; {back}", attach.replace("=on", "=off"))]);
@@ -124,17 +128,16 @@ mod tests {
     fn memory_is_a_tmpfs_of_its_own() {
         let (once, each) = sentences("memory", json!({"size": 1 << 30}));
         let options = "size=1074790400,mode=700,huge=never";
+        let folder = "/run/pickfs-r/memory-1073741824";
+        let file = format!("{folder}/disk-1073741824.img");
         assert_eq!(
             once,
             [
-                "make directory /run/pickfs-r/memory; back: remove tree /run/pickfs-r/memory".to_string(),
-                format!(
-                    "run mount -t tmpfs -o {options} pickfs /run/pickfs-r/memory; back: unmount /run/pickfs-r/memory"
-                ),
-                "make image /run/pickfs-r/memory/disk.img of 1073741824".to_string(),
+                format!("make directory {folder}; back: remove tree {folder}"),
+                format!("run mount -t tmpfs -o {options} pickfs {folder}; back: unmount {folder}"),
+                format!("make image {file} of 1073741824"),
             ]
         );
-        let file = "/run/pickfs-r/memory/disk.img";
         assert_eq!(
             each,
             [format!("device from losetup --find --show --direct-io=off {file}; back: detach loops of {file}")]
