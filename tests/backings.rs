@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{Lab, not_run, unable};
-use pickfs::journal::Outcome;
+use common::{Lab, failed, not_run, unable};
+use pickfs::journal::{Outcome, fold_file};
+use std::process::Stdio;
+use std::time::Duration;
 
 fn plan(backings: &[&str]) -> String {
     let target = |(at, backing): (usize, &&str)| {
@@ -52,4 +54,27 @@ fn a_folder_may_be_a_symlink() {
     lab.run_plan(&plan(&["image = { dir = \"link\", size = \"64MiB\" }"])).code(0);
     lab.assert_nothing_left();
     assert_eq!(std::fs::read_dir(lab.path("real")).unwrap().count(), 0);
+}
+
+/// A disk that was unplugged: the folder must not come back on the file system below.
+#[test]
+fn a_directory_that_goes_during_the_run_fails_its_cells() {
+    let lab = Lab::new();
+    let disk = lab.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let plan = "duplicate = false\nbacking = { directory = \"disk\" }\n[[work]]\nworkload = \"meta.ok\"\n[stop]\nrounds = 60\n";
+    std::fs::write(lab.path("plan.toml"), plan).unwrap();
+    let mut run = lab.pickfs();
+    run.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = run.spawn().unwrap();
+    while !fold_file(&lab.journal()).is_ok_and(|folded| !folded.cells.is_empty()) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Between two cells or in one: either way it goes as a whole.
+    std::fs::rename(&disk, lab.path("unplugged")).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(1));
+    assert!(!disk.exists(), "the folder came back");
+    let folded = lab.folded();
+    let last = folded.cells.iter().find(|cell| cell.round == 60).unwrap();
+    assert!(failed(last).contains("is the folder above there?"), "{}", failed(last));
 }

@@ -164,10 +164,15 @@ fn unused(device: &Path) -> Result<()> {
     opened.map(drop).with_context(|| format!("{} is in use; free it first", device.display()))
 }
 
+/// Only the last part: where the folder above has gone, its file system has too, and another must not be measured in
+/// its place.
 fn make_directory(path: &Path) -> Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    let mut builder = std::fs::DirBuilder::new();
-    Ok(builder.recursive(true).mode(0o700).create(path)?)
+    let there = || path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    match std::fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && there() => Ok(()),
+        made => made.with_context(|| format!("{} is not to be made; is the folder above there?", path.display())),
+    }
 }
 
 /// Written, not only reserved: reserved blocks are converted at their first write, which would be charged to the
