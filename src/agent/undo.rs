@@ -8,7 +8,7 @@ use crate::journal::{Record, StepTaken, Undo, Undone};
 use crate::stack::argv;
 use crate::sys::process;
 use anyhow::{Context, Result, bail};
-use std::path::Path;
+use std::path::{Component, Path};
 use std::time::Duration;
 
 /// The whole of a run's (or a cell's) leftovers, for a host whose agent died, or a `clean` whose host died.
@@ -25,13 +25,35 @@ pub fn all(run: &str, steps: &[StepTaken], link: &mut Link) -> Result<()> {
 }
 
 pub fn one(undo: &Undo, run: &str) -> Result<()> {
+    if !is_ours(undo, run) {
+        bail!(
+            "refused {undo:?}: no run does that, so the journal was tampered with or damaged; look, and undo by hand"
+        );
+    }
     match undo {
         Undo::Unmount(at) => unmount(at),
         Undo::DetachLoops(file) => detach_loops(file),
-        Undo::RemoveTree(path) => remove_tree(path, run),
+        Undo::RemoveTree(path) => remove_tree(path),
         Undo::Restore { path, value } => restore(path, value),
         Undo::KillMarked(mark) => process::kill_marked(mark, &[]).map(drop).context("cannot kill"),
         Undo::ExportPool(pool) => export_pool(pool),
+    }
+}
+
+/// Only what a step of this run can have asked for: a journal is a file like any other, and `clean` may be root.
+fn is_ours(undo: &Undo, run: &str) -> bool {
+    let plain = |path: &Path| path.is_absolute() && !path.components().any(|part| part == Component::ParentDir);
+    let ours = format!("pickfs-{run}");
+    match undo {
+        Undo::Unmount(path) | Undo::DetachLoops(path) | Undo::RemoveTree(path) => {
+            plain(path) && path.components().any(|part| part.as_os_str() == ours.as_str())
+        }
+        Undo::Restore { path, .. } => {
+            let queue = path.starts_with("/sys") && path.parent().is_some_and(|folder| folder.ends_with("queue"));
+            plain(path) && (path.starts_with("/proc/sys/vm") || queue)
+        }
+        Undo::KillMarked(mark) => mark.starts_with("PICKFS_"),
+        Undo::ExportPool(pool) => pool.starts_with("pickfs"),
     }
 }
 
@@ -67,12 +89,8 @@ fn detach_loops(file: &Path) -> Result<()> {
     bail!("{} is still attached to {}", file.display(), machine::loops_of(file)?.join(", "))
 }
 
-/// Never follows a mount, never leaves what carries the run's name.
-fn remove_tree(path: &Path, run: &str) -> Result<()> {
-    let ours = format!("pickfs-{run}");
-    if !path.components().any(|part| part.as_os_str() == ours.as_str()) {
-        bail!("refused to remove {}: it does not carry the run's name {ours}", path.display());
-    }
+/// Never follows a mount.
+fn remove_tree(path: &Path) -> Result<()> {
     if let Some(mounted) = machine::mounts_below(path)?.first() {
         bail!("refused to remove {}: {mounted} is mounted in it", path.display());
     }
@@ -107,11 +125,38 @@ mod tests {
         for undo in [
             Undo::Unmount("/nowhere/pickfs-r/target".into()),
             Undo::RemoveTree("/nowhere/pickfs-r".into()),
-            Undo::Restore { path: "/nowhere/setting".into(), value: "1".into() },
+            Undo::Restore { path: "/proc/sys/vm/no_such_setting".into(), value: "1".into() },
             Undo::KillMarked("PICKFS_DAEMON=of-no-run".into()),
         ] {
             one(&undo, "r").unwrap_or_else(|error| panic!("{undo:?}: {error:#}"));
         }
+    }
+
+    #[test]
+    fn what_no_step_asks_for_is_refused() {
+        let marked = std::process::Command::new("sleep").arg("60").env("OTHER", "mark").spawn();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "kept").unwrap();
+        for undo in [
+            Undo::Unmount("/".into()),
+            Undo::DetachLoops("/srv/disk.img".into()),
+            Undo::RemoveTree(folder.path().join("pickfs-r/..")),
+            Undo::RemoveTree("pickfs-r".into()),
+            Undo::Restore { path: file.clone(), value: "lost".into() },
+            Undo::Restore { path: "/proc/sys/vm/../../../etc/motd".into(), value: "lost".into() },
+            Undo::Restore { path: "/sys/power/state".into(), value: "mem".into() },
+            Undo::KillMarked("OTHER=mark".into()),
+            Undo::ExportPool("tank".into()),
+        ] {
+            let error = one(&undo, "r").unwrap_err().to_string();
+            assert!(error.starts_with("refused"), "{undo:?}: {error}");
+        }
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "kept");
+        let mut marked = marked.unwrap();
+        assert!(marked.try_wait().unwrap().is_none());
+        marked.kill().unwrap();
+        marked.wait().unwrap();
     }
 
     #[test]

@@ -56,10 +56,7 @@ pub fn begin(plan: &Plan, journal: &Path, progress: &mut dyn Progress) -> Result
 /// Takes a run up again: leftovers undone, then the cells that have not ended.
 pub fn resume(journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
     let (journal, folded) = Journal::reopen(journal)?;
-    let run = folded.run.clone().context("the journal has no run record")?;
-    if run.schema > SCHEMA {
-        bail!("the journal is of schema {}, this pickfs knows {SCHEMA}; take a newer pickfs", run.schema);
-    }
+    let run = understood(&folded)?;
     let active = Active::register(&run.id, journal.path())?;
     go(run, journal, folded, active, progress)
 }
@@ -67,12 +64,25 @@ pub fn resume(journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
 /// Undoes what a dead run left; the journal keeps what was measured.
 pub fn clean(journal: &Path) -> Result<usize> {
     let (journal, folded) = Journal::reopen(journal)?;
-    let run = folded.run.context("the journal has no run record")?;
+    let run = understood(&folded)?;
     let executor = find_executor(&run.plan)?;
     let left = folded.leftovers.len();
     Supervisor::new(&run.id, executor, journal, folded.leftovers).undo()?;
     Active::forget(&run.id);
     Ok(left)
+}
+
+/// The run of a journal that we may act on: all its steps can be read, and its name is one that we give.
+fn understood(folded: &Folded) -> Result<Run> {
+    let run = folded.run.clone().context("the journal has no run record")?;
+    if run.schema > SCHEMA {
+        bail!("the journal is of schema {}, this pickfs knows {SCHEMA}; take a newer pickfs", run.schema);
+    }
+    // It becomes part of paths.
+    if run.id.is_empty() || !run.id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        bail!("`{}` is not the name of a run; the journal is damaged or not a journal", run.id.escape_debug());
+    }
+    Ok(run)
 }
 
 fn go(run: Run, journal: Journal, done: Folded, active: Active, progress: &mut dyn Progress) -> Result<Finish> {
