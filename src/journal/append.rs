@@ -44,8 +44,16 @@ impl Journal {
     pub fn append(&mut self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
+        let length = self.file.metadata()?.len();
         let written = self.file.write_all(&line);
-        written.with_context(|| format!("cannot write the journal {}", self.path.display()))
+        if written.is_err() {
+            // A disk that is full takes half a line, which would spoil the next one.
+            let _ = self.file.set_len(length);
+        }
+        written.with_context(|| {
+            let shown = self.path.display();
+            format!("cannot write the journal {shown}; see to it, then `pickfs run --resume {shown}` goes on")
+        })
     }
 
     fn locked(self) -> Result<Journal> {

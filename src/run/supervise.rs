@@ -155,16 +155,25 @@ impl Supervisor {
         Ok(Agent { child, stdin: Some(stdin), lines: read_lines(stdout), words: read_words(stderr) })
     }
 
-    /// Takes what the agent says until it ends. `Some` is why we killed it.
+    /// Takes what the agent says until it ends. `Some` is why we killed it. When it cannot be taken (the journal's disk
+    /// is full), the agent still takes down what it has built, and undoing goes on to its end.
     fn listen(&mut self, agent: &mut Agent, limit: Option<Duration>, stoppable: bool) -> Result<Option<Ended>> {
         let begun = Instant::now();
         let mut asked_to_stop = false;
         let mut killed = None;
+        let mut deaf: Result<()> = Ok(());
         loop {
             match agent.lines.recv_timeout(TICK) {
-                Ok(line) => self.hear(agent, &line)?,
-                Err(RecvTimeoutError::Disconnected) => return Ok(killed),
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(line) if deaf.is_ok() => {
+                    deaf = self.hear(agent, &line);
+                    if deaf.is_err() {
+                        // Who waits for an answer sees that none will come.
+                        agent.stdin = None;
+                        process::kill(agent.child.id() as i32, process::Signal::TERM).ok();
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return deaf.map(|()| killed),
+                _ => {}
             }
             let stops = if stoppable { STOPS.load(Ordering::Relaxed) } else { 0 };
             if stops == 1 && !asked_to_stop {

@@ -1,0 +1,62 @@
+//! Journals that are full, gone or not what they say they are.
+
+mod common;
+
+use common::{Lab, not_run, unable};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PLAN: &str = r#"
+duplicate = false
+backing = { memory = "64MiB" }
+[[target]]
+fs = "ext4"
+[[work]]
+workload = "meta.ok"
+[stop]
+rounds = 20
+"#;
+
+/// A disk with hardly any room.
+struct Small(PathBuf);
+
+impl Small {
+    fn new(at: PathBuf) -> Small {
+        std::fs::create_dir(&at).unwrap();
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=32k", "small"]).arg(&at).status();
+        assert!(mount.unwrap().success());
+        Small(at)
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+fn unreadable(journal: &Path) -> u64 {
+    pickfs::journal::fold_file(journal).unwrap().unreadable
+}
+
+#[test]
+fn a_full_disk_below_the_journal_tears_no_line_and_leaves_nothing() {
+    if not_run("a_full_disk_below_the_journal_tears_no_line_and_leaves_nothing", unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let small = Small::new(lab.path("small"));
+    std::fs::write(lab.path("plan.toml"), PLAN).unwrap();
+    std::os::unix::fs::symlink(small.0.join("j.jsonl"), lab.journal()).unwrap();
+    let said = lab.run(&["run", "plan.toml", "--journal", "small/j.jsonl"]).code(1);
+    assert!(said.err.contains("cannot write the journal") && said.err.contains("--resume"), "{}", said.err);
+    lab.assert_nothing_left();
+    assert_eq!(unreadable(&lab.journal()), 0);
+    lab.run(&["clean"]);
+
+    let remount = Command::new("mount").args(["-o", "remount,size=4m"]).arg(&small.0).status();
+    assert!(remount.unwrap().success());
+    lab.run(&["run", "--resume", "small/j.jsonl"]).code(0);
+    assert_eq!((lab.folded().cells.len(), unreadable(&lab.journal())), (20, 0));
+    lab.assert_nothing_left();
+}
