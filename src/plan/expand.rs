@@ -11,7 +11,7 @@ pub fn expand(plan: &Plan) -> Vec<Cell> {
     (1..=plan.stop.rounds).flat_map(|round| order(plan, round)).collect()
 }
 
-/// One round's cells in seeded random order (METHOD §2.1: an independent uniform permutation per round).
+/// One round's cells in seeded random order: an independent uniform permutation per round.
 pub fn order(plan: &Plan, round: u32) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     for target in &plan.targets {

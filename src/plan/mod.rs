@@ -100,7 +100,7 @@ pub struct Stop {
     pub budget_ns: Option<u64>,
     /// A cell that takes longer is killed and has failed.
     pub cell_ns: u64,
-    /// The smallest relative difference in time worth acting on (METHOD §2.5), as a share.
+    /// The smallest relative difference in time worth acting on, as a share.
     pub threshold: f64,
 }
 
@@ -110,7 +110,7 @@ impl Default for Stop {
     }
 }
 
-/// Writeback knobs, fixed for the run and restored after it (METHOD S8); `None` takes the kernel's default share of
+/// Writeback knobs, fixed for the run and restored after it; `None` takes the kernel's default share of
 /// memory, written as bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
