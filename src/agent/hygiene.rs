@@ -92,11 +92,14 @@ fn drop_caches() -> Result<()> {
 fn drop_device_caches(stack: &Stack) -> Result<()> {
     let Some(device) = &stack.device else { return Ok(()) };
     block::flush_buffers(device).with_context(|| format!("cannot flush the buffers of {}", device.display()))?;
-    let number = machine::device_number(device);
-    let backing = number.and_then(|n| machine::content(machine::sys_path(n).join("loop/backing_file")));
-    match backing {
-        Some(path) => {
-            file::drop_file_cache(Path::new(&path)).with_context(|| format!("cannot drop the cache of {path}"))
+    drop_below(device)
+}
+
+/// A loop device reads through the page cache of its file, unless it is direct.
+pub fn drop_below(device: &Path) -> Result<()> {
+    match machine::loop_file(device) {
+        Some(file) => {
+            file::drop_file_cache(&file).with_context(|| format!("cannot drop the cache of {}", file.display()))
         }
         None => Ok(()),
     }

@@ -76,8 +76,16 @@ pub fn disk_of_file(path: &Path) -> Option<(u32, u32)> {
 
 /// The disk below a loop device.
 pub fn below(device: (u32, u32)) -> Option<(u32, u32)> {
-    let backing = std::fs::read_to_string(sys_path(device).join("loop/backing_file")).ok()?;
-    disk_of_file(Path::new(backing.trim_end()))
+    disk_of_file(&backing_file(device)?)
+}
+
+/// The file of a loop device; none of any other device.
+pub fn loop_file(device: &Path) -> Option<PathBuf> {
+    backing_file(device_number(device)?)
+}
+
+fn backing_file(device: (u32, u32)) -> Option<PathBuf> {
+    content(sys_path(device).join("loop/backing_file")).map(PathBuf::from)
 }
 
 /// `/sys/dev/block/MAJOR:MINOR`.
