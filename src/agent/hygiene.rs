@@ -118,8 +118,10 @@ fn drop_file_caches(root: &Path) -> Result<()> {
 }
 
 /// Dropping caches drops programs too; without this the first phase would pay for loading `tar` from the system disk.
+/// And for the names of owners, which `tar` looks up: `id` asks the same files of the system's.
 fn warm_programs(engine: &Engine, programs: &[&str]) {
     for program in programs {
         engine.listing(&crate::stack::argv([program, "--version"]));
     }
+    engine.listing(&crate::stack::argv(["id"]));
 }
