@@ -3,9 +3,10 @@
 //! Foreign is who is neither a kernel thread (those work for the file system) nor our parent, who started the
 //! measurement, nor descended from it. Under init there is no such parent, and our own descendants are the family.
 //!
-//! The sum is over processes that are there. One that ended between two readings takes its CPU out of the sum, so
-//! that the difference is a lower bound and may even be negative: the stage clamps it at zero. A daemon of the
-//! workload whose parent died counts as foreign, unless the agent adopts orphans.
+//! The sum is over processes that are there and their children that ended: what a process used goes to its parent
+//! when that one has waited for it, so the short-lived processes of a build are seen too. One that nobody waits for
+//! takes its CPU out of the sum, so that the difference is a lower bound and may even be negative: the stage clamps it
+//! at zero. A daemon of the workload whose parent died counts as foreign, unless the agent adopts orphans.
 
 use super::cpu::tick_ns;
 use super::{Probe, Reading, Subject, counter};
@@ -39,7 +40,7 @@ impl Probe for Foreign {
 fn foreign_ticks(processes: &[Stat], head: i32) -> u64 {
     let parents: HashMap<i32, i32> = processes.iter().map(|stat| (stat.pid, stat.parent)).collect();
     let foreign = |stat: &&Stat| stat.flags & KERNEL_THREAD == 0 && !descends(&parents, stat.pid, head);
-    processes.iter().filter(foreign).map(|stat| stat.ticks).sum()
+    processes.iter().filter(foreign).map(|stat| stat.ticks + stat.children_ticks).sum()
 }
 
 /// As processes are read one after the other, ids may have been used twice meanwhile and the map may hold a ring:
@@ -53,7 +54,16 @@ mod tests {
     use super::*;
 
     fn stat(pid: i32, parent: i32, flags: u64, ticks: u64) -> Stat {
-        Stat { pid, name: "x".into(), state: 'S', parent, flags, ticks }
+        Stat { pid, name: "x".into(), state: 'S', parent, flags, ticks, children_ticks: 0 }
+    }
+
+    #[test]
+    fn who_ended_still_counts_at_its_parent() {
+        let shell = stat(80, 1, 0, 5);
+        let before = [shell.clone(), stat(90, 80, 0, 100)];
+        // The first child ended after 40 ticks more, a second one lived and ended in between with 7.
+        let after = [Stat { children_ticks: 147, ..shell }];
+        assert_eq!(foreign_ticks(&after, 50) - foreign_ticks(&before, 50), 47);
     }
 
     #[test]

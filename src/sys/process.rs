@@ -105,6 +105,8 @@ pub struct Stat {
     pub flags: u64,
     /// User plus system time in clock ticks.
     pub ticks: u64,
+    /// The same of children that ended and were waited for, and of theirs.
+    pub children_ticks: u64,
 }
 
 impl Stat {
@@ -126,6 +128,7 @@ impl Stat {
             parent: fields.get(1)?.parse().ok()?,
             flags: number(9)?,
             ticks: number(14)? + number(15)?,
+            children_ticks: number(16)? + number(17)?,
         })
     }
 }
@@ -190,10 +193,11 @@ mod tests {
 
     #[test]
     fn stat_lines_with_odd_names() {
-        let fields = "S 7 7 7 0 -1 4194560 1 2 3 4 50 25 0 0 20 0 1 0 9 9 9";
+        let fields = "S 7 7 7 0 -1 4194560 1 2 3 4 50 25 6 3 20 0 1 0 9 9 9";
         for name in ["sh", "a b", ":) (x", ")"] {
             let stat = Stat::parse(&format!("42 ({name}) {fields}")).unwrap();
-            let expected = Stat { pid: 42, name: name.into(), state: 'S', parent: 7, flags: 4194560, ticks: 75 };
+            let (pid, name, state, parent) = (42, name.into(), 'S', 7);
+            let expected = Stat { pid, name, state, parent, flags: 4194560, ticks: 75, children_ticks: 9 };
             assert_eq!(stat, expected);
         }
         assert_eq!(Stat::parse("42 (sh"), None);
