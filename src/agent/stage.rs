@@ -82,7 +82,7 @@ impl Stage<'_, '_> {
         let phase = self.workload.phases().iter().find(|phase| phase.name == name);
         let phase = *phase.with_context(|| format!("{} does not declare a phase `{name}`", self.workload.name()))?;
         self.get_ready(&phase)?;
-        let before = self.accounted(|stage| Ok(stage.read_probes(&phase, false)))?;
+        let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
         let marks = self.engine.marks();
         let mut timed = Timed::new(&marks)?;
         let sampler = Sampler::start(self.stack.subject.device);
@@ -177,11 +177,17 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
+    /// In reverse, so that the readings before and after nest: what a probe itself costs, such as looking at every
+    /// process, falls outside of what those listed before it see.
+    fn read_probes_before(&self) -> BTreeMap<String, Reading> {
+        let wanted = probe::ALL.iter().rev().filter(|probe| !probe.only_after_writing());
+        by_metric(wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject)))
+    }
+
     fn read_probes(&self, phase: &Phase, walking: bool) -> BTreeMap<String, Reading> {
         debug_assert!(!walking || phase.judged == Judged::Durable);
         let wanted = probe::ALL.iter().filter(|probe| probe.only_after_writing() == walking);
-        let readings = wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject));
-        readings.map(|reading| (reading.metric.clone(), reading)).collect()
+        by_metric(wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject)))
     }
 
     fn accounted<T>(&mut self, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
@@ -268,6 +274,10 @@ fn own_samples(phase: &Phase, clocked: &Clocked, peaks: Option<Peaks>) -> Vec<(S
         samples.push(("peak_write_bytes_per_second".into(), peaks.write));
     }
     samples
+}
+
+fn by_metric(readings: impl Iterator<Item = Reading>) -> BTreeMap<String, Reading> {
+    readings.map(|reading| (reading.metric.clone(), reading)).collect()
 }
 
 /// Counters as after minus before, states as found after.
