@@ -26,7 +26,8 @@ const DIRTY_LIMIT: u64 = 1 << 20;
 /// What settling found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settled {
-    /// Until the last movement was seen; 0 when nothing moved.
+    /// Until the device was last seen moving; 0 when it was not. What others leave dirty elsewhere is waited for and
+    /// not charged.
     pub busy_ns: u64,
     /// The reason, when patience ran out.
     pub unsettled: Option<String>,
@@ -37,20 +38,24 @@ pub fn settle(device: Option<(u32, u32)>, after: Duration) -> Result<Settled> {
     let quiet = (after / QUIET_SHARE).clamp(LEAST_QUIET, MOST_QUIET);
     let begun = Instant::now();
     let mut last = device.and_then(device::counters);
-    let mut moved = begun;
+    let (mut moved, mut busy) = (begun, begun);
     loop {
         std::thread::sleep(Duration::from_millis(10));
         watch::check_stop()?;
         let now = device.and_then(device::counters);
         let dirty = dirty_bytes()?;
         let in_flight = now.as_ref().map_or(0, |counters| counters.in_flight);
-        if now != last || in_flight > 0 || dirty > DIRTY_LIMIT {
+        let moves = now != last || in_flight > 0;
+        if moves {
+            busy = Instant::now();
+        }
+        if moves || dirty > DIRTY_LIMIT {
             moved = Instant::now();
         }
         if dirty > DIRTY_LIMIT {
             rustix::fs::sync();
         }
-        let busy_ns = moved.duration_since(begun).as_nanos() as u64;
+        let busy_ns = busy.duration_since(begun).as_nanos() as u64;
         if moved.elapsed() >= quiet {
             return Ok(Settled { busy_ns, unsettled: None });
         }

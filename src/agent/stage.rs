@@ -99,7 +99,7 @@ impl Stage<'_, '_> {
             ("work_files".into(), files as f64),
         ]);
         samples.extend(differences(&before, &counters));
-        self.drain(&phase, &clocked, &mut samples)?;
+        self.drain(&phase, &clocked, &counters, &mut samples)?;
         if phase.judged == Judged::Durable {
             let states = self.accounted(|stage| Ok(stage.read_probes(&phase, true)))?;
             samples.extend(differences(&BTreeMap::new(), &states));
@@ -162,15 +162,21 @@ impl Stage<'_, '_> {
     }
 
     /// What the file system still does afterwards belongs to this phase, and is kept out of the next.
-    fn drain(&mut self, phase: &Phase, clocked: &Clocked, samples: &mut Vec<(String, f64)>) -> Result<()> {
+    /// Counted from where the phase's own counters end: what is written while the probes are read is not lost.
+    fn drain(
+        &mut self,
+        phase: &Phase,
+        clocked: &Clocked,
+        counters: &BTreeMap<String, Reading>,
+        samples: &mut Vec<(String, f64)>,
+    ) -> Result<()> {
         let begun = Instant::now();
         let device = self.stack.subject.device;
-        let written = || device.and_then(probe::device::counters).map(|counters| counters.write_bytes);
-        let before = written();
+        let before = counters.get("device_write_bytes").map(|reading| reading.value);
         let settled = hygiene::settle(device, Duration::from_nanos(clocked.durable_ns))?;
         samples.push(("after_ns".into(), settled.busy_ns as f64));
-        if let (Some(before), Some(after)) = (before, written()) {
-            samples.push(("after_write_bytes".into(), (after - before) as f64));
+        if let (Some(before), Some(after)) = (before, device.and_then(probe::device::counters)) {
+            samples.push(("after_write_bytes".into(), after.write_bytes as f64 - before));
         }
         self.flag_unsettled(phase, settled.unsettled, "after the phase");
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
