@@ -4,7 +4,7 @@
 use super::cell::folder;
 use super::engine::{Engine, Given};
 use super::link::Link;
-use super::{drive, provenance};
+use super::{drive, machine, provenance};
 use crate::journal::{Ledger, Provenance, Record};
 use crate::need;
 use crate::plan::{Chosen, HostSettings, Plan};
@@ -80,7 +80,7 @@ fn prepare_backing(
     raw_speed(chosen, backing, engine, link)
 }
 
-/// The backing as the cells will see it, measured and taken down again.
+/// The backing as the cells will see it, looked at, measured and taken down again.
 fn raw_speed(
     chosen: &Chosen,
     backing: &dyn backing::Backing,
@@ -89,16 +89,22 @@ fn raw_speed(
 ) -> Result<BTreeMap<String, String>> {
     let mut probe = Engine::new(engine.place, "raw-speed");
     let given = probe.take_all(backing.steps(&chosen.settings, engine.place), link);
-    let measured = given.and_then(|given| match given {
-        Given::Device(device) => drive::device_speed(&device),
-        Given::Directory(directory) => drive::directory_speed(&directory),
-        Given::Nothing => bail!("backing {} gave nothing", chosen.name),
-    });
+    let measured = given.and_then(|given| measure_raw(&given));
     let undone = probe.undo_all(link);
     let speed = measured.with_context(|| format!("cannot take the raw speed of backing {}", chosen.name))?;
     undone?;
-    let named = speed.into_iter().map(|(name, value)| (format!("raw {} {name}", chosen.name), value));
-    Ok(named.collect())
+    Ok(speed.into_iter().map(|(name, value)| (format!("{} {name}", chosen.name), value)).collect())
+}
+
+fn measure_raw(given: &Given) -> Result<BTreeMap<String, String>> {
+    let (number, speed) = match given {
+        Given::Device(device) => (machine::device_number(device), drive::device_speed(device)?),
+        Given::Directory(directory) => (machine::disk_of_file(directory), drive::directory_speed(directory)?),
+        Given::Nothing => bail!("it gave neither device nor directory"),
+    };
+    let mut facts: BTreeMap<String, String> = number.map(provenance::of_backing).unwrap_or_default();
+    facts.extend(speed.into_iter().map(|(name, value)| (format!("raw {name}"), value)));
+    Ok(facts)
 }
 
 fn stage_source(chosen: &Chosen, engine: &Engine) -> Result<()> {

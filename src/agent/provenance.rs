@@ -38,6 +38,31 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
     Ok(provenance)
 }
 
+/// A block device and, if it is a loop device, the disk below: what the kernel says of their queues.
+pub fn of_backing(number: (u32, u32)) -> Facts {
+    let mut facts = Facts::from([("device".to_string(), in_brief(number))]);
+    facts.extend(machine::below(number).map(|below| ("disk below".to_string(), in_brief(below))));
+    facts
+}
+
+/// "loop0, scheduler none, write cache write back, sectors 512/512 B, rotational 0, direct I/O 1".
+fn in_brief(number: (u32, u32)) -> String {
+    let queue = |name: &str| machine::queue_file(number, name).and_then(content);
+    let sys = machine::sys_path(number);
+    let name = sys.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    let sectors = queue("logical_block_size").zip(queue("physical_block_size"));
+    let parts = [
+        name,
+        content(sys.join("device/model")),
+        queue("scheduler").map(|shown| format!("scheduler {shown}")),
+        queue("write_cache").map(|mode| format!("write cache {mode}")),
+        sectors.map(|(logical, physical)| format!("sectors {logical}/{physical} B")),
+        queue("rotational").map(|flag| format!("rotational {flag}")),
+        content(sys.join("loop/dio")).map(|flag| format!("direct I/O {flag}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
 /// The queue of the device under the file system.
 fn of_device(stack: &Stack) -> Facts {
     let Some(number) = stack.subject.device else { return Facts::new() };

@@ -243,7 +243,7 @@ fn legend(drawing: &mut Drawing, sheet: &Sheet, y: f64) -> f64 {
         x += 30.0 + words.chars().count() as f64 * 6.2;
     }
     let words = "Less is better. Dots are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; in \
-                 the grey band differences do not matter. * no ranked target is shown to be faster; = tie; ~ probably; \
+                 the grey band differences are small, or are noise. * no ranked target is shown to be faster; = tie; ~ probably; \
                  ? unresolved; † cache state unproven.";
     let mut below = y + 24.0;
     for line in wrap(words, sheet.width - 2.0 * MARGIN, 11.0) {
