@@ -2,8 +2,8 @@
 
 use rustix::process::{Pid, PidfdFlags};
 use std::io;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 pub use rustix::process::Signal;
@@ -19,18 +19,6 @@ pub struct Usage {
 /// The calling process gets this signal when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
 pub fn die_with_parent(signal: Signal) -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(signal))?)
-}
-
-/// The command will get this signal when the thread that starts it ends; so start it from one that stays.
-pub fn tie_to_parent(command: &mut Command, signal: Signal) -> &mut Command {
-    let parent = rustix::process::getpid();
-    let tie = move || {
-        die_with_parent(signal)?;
-        // The parent may have died before the line above.
-        if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
-    };
-    // SAFETY: between fork and exec it only calls prctl and getppid, and allocates nothing.
-    unsafe { command.pre_exec(tie) }
 }
 
 /// Processes whose parents die become children of the calling process and not of init (PR_SET_CHILD_SUBREAPER), so
@@ -185,6 +173,8 @@ fn kill_if_marked(pid: i32, mark: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
 
     fn sleeper(mark: &str) -> std::process::Child {
         let (name, value) = mark.split_once('=').unwrap();
@@ -238,13 +228,6 @@ mod tests {
         kill_group(leader.id() as i32).unwrap();
         assert_eq!(leader.wait().unwrap().signal(), Some(9));
         kill_group(leader.id() as i32).unwrap();
-    }
-
-    #[test]
-    fn a_child_dies_with_the_thread_that_started_it() {
-        let start = || tie_to_parent(Command::new("sleep").arg("60"), Signal::KILL).spawn().unwrap();
-        let mut child = std::thread::spawn(start).join().unwrap();
-        assert_eq!(child.wait().unwrap().signal(), Some(9));
     }
 
     #[test]
