@@ -2,9 +2,11 @@
 
 mod common;
 
-use common::{Lab, not_run, unable};
+use common::{Lab, not_run, unable, writeback_knobs};
+use pickfs::journal::fold_file;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const PLAN: &str = r#"
 duplicate = false
@@ -36,7 +38,7 @@ impl Drop for Small {
 }
 
 fn unreadable(journal: &Path) -> u64 {
-    pickfs::journal::fold_file(journal).unwrap().unreadable
+    fold_file(journal).unwrap().unreadable
 }
 
 #[test]
@@ -59,4 +61,31 @@ fn a_full_disk_below_the_journal_tears_no_line_and_leaves_nothing() {
     lab.run(&["run", "--resume", "small/j.jsonl"]).code(0);
     assert_eq!((lab.folded().cells.len(), unreadable(&lab.journal())), (20, 0));
     lab.assert_nothing_left();
+}
+
+/// Two dead runs in a row: the second saved what the first had put there.
+#[test]
+fn settings_come_back_after_two_dead_runs() {
+    if not_run("settings_come_back_after_two_dead_runs", unable(&["ext4"])) {
+        return;
+    }
+    let (lab, knobs) = (Lab::new(), writeback_knobs());
+    std::fs::write(lab.path("plan.toml"), PLAN.replace("meta.ok", "meta.hang")).unwrap();
+    for journal in ["first.jsonl", "second.jsonl"] {
+        let mut run = lab.pickfs();
+        run.args(["run", "plan.toml", "--journal", journal]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut run = run.spawn().unwrap();
+        while !fold_file(&lab.path(journal)).is_ok_and(|folded| !folded.cells.is_empty()) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let refused = lab.run(&["clean", journal]).code(1);
+        assert!(refused.err.contains("in use by another pickfs"), "{}", refused.err);
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
+    assert_eq!(lab.folded_at("first.jsonl").leftovers.len(), 0, "the second run did not undo the first");
+    lab.run(&["clean"]).code(0);
+    assert_eq!(writeback_knobs(), knobs);
+    let again = lab.run(&["clean"]).code(0);
+    assert!(again.out.contains("nothing to clean"), "{}", again.out);
 }

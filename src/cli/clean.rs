@@ -1,7 +1,7 @@
 //! `pickfs clean`: undo what killed runs left behind.
 
 use super::{FAILED, Outcome};
-use crate::run::{self, Active};
+use crate::run::{self, Active, Plain};
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -41,7 +41,7 @@ fn clean_active(run: &str, journal: &Path) -> bool {
 }
 
 fn clean(journal: &Path) -> bool {
-    match run::clean(journal) {
+    match run::clean(journal, &mut Plain::new(false)) {
         Ok(steps) => {
             println!("{}: {steps} steps undone", journal.display());
             true

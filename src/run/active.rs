@@ -2,6 +2,9 @@
 //! run touches anything and removed when all is undone, by whoever knows that it is. `pickfs clean` starts here.
 
 use anyhow::{Context, Result};
+use std::cmp::Reverse;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 pub struct Active {
@@ -14,7 +17,7 @@ impl Active {
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let file = folder.join(run);
         let journal = std::path::absolute(journal)?;
-        std::fs::write(&file, journal.display().to_string())
+        std::fs::write(&file, journal.as_os_str().as_bytes())
             .with_context(|| format!("cannot write {}", file.display()))?;
         Ok(Active { run: run.into() })
     }
@@ -25,16 +28,19 @@ impl Active {
         Active::forget(&self.run);
     }
 
-    /// Run ids and journals of all runs that are under way, or that died.
+    /// Run ids and journals of all runs that are under way, or that died. The latest first, as what it saved of the
+    /// machine's settings may be what an earlier one had put there.
     pub fn list() -> Vec<(String, PathBuf)> {
         let entries = std::fs::read_dir(folder()).into_iter().flatten().flatten();
         let read = |entry: std::fs::DirEntry| {
-            let journal = std::fs::read_to_string(entry.path()).ok()?;
-            Some((entry.file_name().to_string_lossy().into_owned(), journal.into()))
+            let journal = std::fs::read(entry.path()).ok()?;
+            let begun = entry.metadata().and_then(|found| found.modified()).ok()?;
+            let journal = PathBuf::from(OsString::from_vec(journal));
+            Some((Reverse(begun), entry.file_name().to_string_lossy().into_owned(), journal))
         };
         let mut all: Vec<_> = entries.filter_map(read).collect();
         all.sort();
-        all
+        all.into_iter().map(|(_, run, journal)| (run, journal)).collect()
     }
 
     pub fn forget(run: &str) {

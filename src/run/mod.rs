@@ -61,9 +61,30 @@ pub fn resume(journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
     go(run, journal, folded, active, progress)
 }
 
-/// Undoes what a dead run left; the journal keeps what was measured.
-pub fn clean(journal: &Path) -> Result<usize> {
+/// Undoes what a dead run left; the journal keeps what was measured. A run under way is refused, and that of another
+/// journal waited for: it would see its settings change under its hands.
+pub fn clean(journal: &Path, progress: &mut dyn Progress) -> Result<usize> {
     let (journal, folded) = Journal::reopen(journal)?;
+    let _turn = turn::take(progress);
+    if supervise::stop_requested() {
+        bail!("stopped before anything was undone; run `pickfs clean` again");
+    }
+    undo_dead(journal, folded)
+}
+
+/// What dead runs left in force would be measured, saved as the machine's own and put back for good.
+fn undo_dead_runs(own: &str, progress: &mut dyn Progress) {
+    for (run, journal) in Active::list().into_iter().filter(|(run, _)| run != own) {
+        // One that is under way waits for us; one whose journal is gone is told by `pickfs clean`.
+        let Ok((journal, folded)) = Journal::reopen(&journal) else { continue };
+        match undo_dead(journal, folded) {
+            Ok(_) => progress.say(&format!("undid what the dead run {run} had left")),
+            Err(error) => progress.say(&format!("the dead run {run} is not undone: {error:#}")),
+        }
+    }
+}
+
+fn undo_dead(journal: Journal, folded: Folded) -> Result<usize> {
     let run = understood(&folded)?;
     let executor = find_executor(&run.plan)?;
     let left = folded.leftovers.len();
@@ -97,6 +118,7 @@ fn go(run: Run, journal: Journal, done: Folded, active: Active, progress: &mut d
         }
         return Ok(Finish::Stopped);
     }
+    undo_dead_runs(&run.id, progress);
     progress.begin(cells.len(), cells.len() - left.len());
     let mut supervisor = Supervisor::new(&run.id, find_executor(&run.plan)?, journal, done.leftovers);
     if had_leftovers {

@@ -42,7 +42,11 @@ impl Lab {
     }
 
     pub fn folded(&self) -> Folded {
-        fold_file(&self.journal()).expect("the journal folds")
+        self.folded_at("journal.jsonl")
+    }
+
+    pub fn folded_at(&self, journal: &str) -> Folded {
+        fold_file(&self.path(journal)).expect("the journal folds")
     }
 
     /// Mounts, loop devices, folders and processes that carry the run's name.
