@@ -89,3 +89,28 @@ fn settings_come_back_after_two_dead_runs() {
     let again = lab.run(&["clean"]).code(0);
     assert!(again.out.contains("nothing to clean"), "{}", again.out);
 }
+
+#[test]
+fn a_run_whose_journal_is_deleted_is_not_forgotten() {
+    if not_run("a_run_whose_journal_is_deleted_is_not_forgotten", unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    std::fs::write(lab.path("plan.toml"), PLAN.replace("meta.ok", "meta.hang")).unwrap();
+    let mut run = lab.pickfs();
+    run.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = run.spawn().unwrap();
+    while !fold_file(&lab.journal()).is_ok_and(|folded| !folded.cells.is_empty()) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::fs::rename(lab.journal(), lab.path("hidden")).unwrap();
+    let alive = lab.run(&["clean"]).code(1);
+    assert!(alive.err.contains("is under way"), "{}", alive.err);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let gone = lab.run(&["clean"]).code(1);
+    assert!(gone.err.contains("is gone") && gone.err.contains("/run/pickfs-"), "{}", gone.err);
+    std::fs::rename(lab.path("hidden"), lab.journal()).unwrap();
+    lab.run(&["clean"]).code(0);
+    lab.assert_nothing_left();
+}

@@ -2,6 +2,7 @@
 
 use super::{FAILED, Outcome};
 use crate::run::{self, Active, Plain};
+use crate::stack::Place;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -29,11 +30,28 @@ pub fn main(arguments: &Arguments) -> Outcome {
     Ok(if failed { FAILED } else { 0 })
 }
 
-/// A run that died before its first line has touched nothing.
+/// A run that died before its first line has touched nothing; one whose journal was deleted has, but who knows what.
 fn clean_active(run: &str, journal: &Path) -> bool {
     let begun = std::fs::metadata(journal).is_ok_and(|found| found.len() > 0);
     if begun {
         return clean(journal);
+    }
+    let place = Place::of_run(run);
+    let left: Vec<_> = [place.mounts, place.memory].into_iter().filter(|path| path.exists()).collect();
+    if Active::is_alive(run) {
+        eprintln!("{run}: is under way; wait for it, or stop it first");
+        return false;
+    }
+    if !left.is_empty() {
+        let shown: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
+        eprintln!(
+            "{run}: its journal {} is gone, and it has left {}: by hand, `umount` what is mounted there, `losetup -d` \
+             the loop devices of {}, remove the folders, and look at /proc/sys/vm/dirty_*",
+            journal.display(),
+            shown.join(", "),
+            place.name
+        );
+        return false;
     }
     Active::forget(run);
     println!("{run}: died before it touched anything");

@@ -2,24 +2,38 @@
 //! run touches anything and removed when all is undone, by whoever knows that it is. `pickfs clean` starts here.
 
 use anyhow::{Context, Result};
+use rustix::fs::{FlockOperation, flock};
 use std::cmp::Reverse;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 pub struct Active {
     run: String,
+    /// Locked while the run is alive, so that its entry speaks for it even when its journal is deleted.
+    _alive: File,
 }
 
 impl Active {
     pub fn register(run: &str, journal: &Path) -> Result<Active> {
         let folder = folder();
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let file = folder.join(run);
+        let path = folder.join(run);
         let journal = std::path::absolute(journal)?;
-        std::fs::write(&file, journal.as_os_str().as_bytes())
-            .with_context(|| format!("cannot write {}", file.display()))?;
-        Ok(Active { run: run.into() })
+        let write = || {
+            let mut file = File::create(&path)?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            file.write_all(journal.as_os_str().as_bytes()).map(|()| file)
+        };
+        let _alive = write().with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Active { run: run.into(), _alive })
+    }
+
+    pub fn is_alive(run: &str) -> bool {
+        let lock = |file: File| flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+        File::open(folder().join(run)).is_ok_and(lock)
     }
 
     /// All is undone, or nothing was touched. Said, not left to a drop: an error or a panic on the way must leave the
