@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 pub struct Active {
@@ -19,7 +20,8 @@ pub struct Active {
 impl Active {
     pub fn register(run: &str, journal: &Path) -> Result<Active> {
         let folder = folder();
-        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        make(&folder)
+            .with_context(|| format!("cannot make {}; set XDG_STATE_HOME to a folder of yours", folder.display()))?;
         let path = folder.join(run);
         let journal = std::path::absolute(journal)?;
         let write = || {
@@ -45,7 +47,10 @@ impl Active {
     /// Run ids and journals of all runs that are under way, or that died. The latest first, as what it saved of the
     /// machine's settings may be what an earlier one had put there.
     pub fn list() -> Vec<(String, PathBuf)> {
-        let entries = std::fs::read_dir(folder()).into_iter().flatten().flatten();
+        let own = |entry: &std::fs::DirEntry| {
+            entry.metadata().is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
+        };
+        let entries = std::fs::read_dir(folder()).into_iter().flatten().flatten().filter(own);
         let read = |entry: std::fs::DirEntry| {
             let journal = std::fs::read(entry.path()).ok()?;
             let begun = entry.metadata().and_then(|found| found.modified()).ok()?;
@@ -63,10 +68,20 @@ impl Active {
     }
 }
 
-/// `$XDG_STATE_HOME/pickfs/active`, by default under `~/.local/state`.
+/// For us alone: whoever can write there says what `clean` undoes.
+fn make(folder: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let owner = std::fs::metadata(folder)?.uid();
+    let own = owner == rustix::process::geteuid().as_raw();
+    if own { Ok(()) } else { Err(std::io::Error::other(format!("it belongs to user {owner}"))) }
+}
+
+/// `$XDG_STATE_HOME/pickfs/active`, by default under `~/.local/state`; in the temporary folder for users without a home,
+/// such as nobody.
 fn folder() -> PathBuf {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")));
+    let home = || variable("HOME").filter(|home| home.is_dir());
+    let state = variable("XDG_STATE_HOME").or_else(|| Some(home()?.join(".local/state")));
     state
         .unwrap_or_else(|| std::env::temp_dir().join(format!("pickfs-state-{}", rustix::process::geteuid().as_raw())))
         .join("pickfs/active")
