@@ -24,11 +24,13 @@ pub struct Arguments {
 }
 
 pub fn main(arguments: &Arguments) -> Outcome {
-    run::stop_requests()?;
     let mut progress = Plain::new(std::io::stderr().is_terminal());
     if let Some(journal) = &arguments.resume {
         return match agreed_again(journal, &arguments.erase)? {
-            true => told(journal, run::resume(journal, &mut progress)?),
+            true => {
+                run::stop_requests()?;
+                told(journal, run::resume(journal, &mut progress)?)
+            }
             false => Ok(REFUSED),
         };
     }
@@ -44,6 +46,8 @@ pub fn main(arguments: &Arguments) -> Outcome {
         eprintln!("{complaint}");
         return Ok(USAGE);
     }
+    // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
+    run::stop_requests()?;
     told(&journal, run::begin(&plan, &journal, &mut progress)?)
 }
 
