@@ -53,6 +53,9 @@ type Outcome = anyhow::Result<u8>;
 
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    if matches!(cli.verb, Verb::Plan(_) | Verb::Report(_) | Verb::List(_) | Verb::Doctor) {
+        crate::sys::process::end_with_reader();
+    }
     let outcome = match cli.verb {
         Verb::Run(arguments) => run::main(&arguments),
         Verb::Plan(arguments) => plan::main(&arguments),

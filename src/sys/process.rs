@@ -63,6 +63,13 @@ fn read_usage(usage: &libc::rusage) -> Usage {
     }
 }
 
+/// From now on writing to a pipe that nobody reads ends us quietly, as it does other programs; Rust starts with the
+/// signal ignored. Not for who has something to undo.
+pub fn end_with_reader() {
+    // SAFETY: it installs no handler, only the default action.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 /// Sends a signal to one process.
 pub fn kill(pid: i32, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process(process_id(pid)?, signal)?)
