@@ -15,10 +15,12 @@ impl Journal {
     /// A new journal; its folder is made, an existing file is never touched.
     pub fn create(path: &Path) -> Result<Journal> {
         if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make {}; give --journal FILE elsewhere", folder.display()))?;
         }
         let file = OpenOptions::new().create_new(true).append(true).open(path);
-        let file = file.with_context(|| format!("cannot create the journal {}", path.display()))?;
+        let elsewhere = || format!("cannot create the journal {}; give --journal FILE elsewhere", path.display());
+        let file = file.with_context(elsewhere)?;
         Journal { file, path: path.to_path_buf() }.locked()
     }
 
