@@ -145,3 +145,31 @@ fn without_root_a_directory_is_measured_as_it_is() {
     assert_eq!(std::fs::read_dir(&on).unwrap().count(), 0, "something is left in the directory");
     lab.assert_nothing_left();
 }
+
+/// Second names of one file are given once by tar; pipes are not read; a name need not be text.
+#[test]
+fn a_source_may_hold_what_a_file_system_can() {
+    if not_run("a_source_may_hold_what_a_file_system_can", unable(&["ext4"])) {
+        return;
+    }
+    use std::os::unix::ffi::OsStrExt;
+    let lab = Lab::new();
+    let source = lab.path("source");
+    std::fs::create_dir_all(source.join("-rf")).unwrap();
+    std::fs::write(source.join("one"), vec![7; 1 << 20]).unwrap();
+    for name in ["-rf/two", "new\nline", " "] {
+        std::fs::hard_link(source.join("one"), source.join(name)).unwrap();
+    }
+    std::fs::write(source.join(std::ffi::OsStr::from_bytes(b"no text \xff")), "x").unwrap();
+    std::fs::File::create(source.join("sparse")).unwrap().set_len(8 << 20).unwrap();
+    std::os::unix::fs::symlink("/nowhere", source.join("dangling")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(source.join("socket")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(source.join("pipe")).status().unwrap().success());
+    lab.run_plan(
+        "duplicate = false\nbacking = { memory = \"64MiB\" }\n[[target]]\nfs = \"ext4\"\n[[work]]\nworkload = \"tree\"\nsource = \"source\"\n[stop]\nrounds = 1\n",
+    )
+    .code(0);
+    let folded = lab.folded();
+    assert_eq!(folded.value(&folded.cells[0], "tar-read", "work_bytes"), Some(((9 << 20) + 1) as f64));
+    lab.assert_nothing_left();
+}

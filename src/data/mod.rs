@@ -10,8 +10,12 @@ pub mod random;
 pub use digest::{Digest, differences, digest};
 pub use generate::{Shape, generate};
 
-/// Sum of the sizes of all regular files below a root; 0 where it cannot be read.
+/// Sum of the sizes of all regular files below a root, each once however many names it has, as `cp -a` and tar take
+/// them; 0 where it cannot be read.
 pub fn apparent_bytes(root: &std::path::Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let mut seen = std::collections::HashSet::new();
     let files = walkdir::WalkDir::new(root).into_iter().flatten().filter(|entry| entry.file_type().is_file());
-    files.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
+    let found = files.filter_map(|entry| entry.metadata().ok());
+    found.filter(|file| file.nlink() == 1 || seen.insert((file.dev(), file.ino()))).map(|file| file.len()).sum()
 }
