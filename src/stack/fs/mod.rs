@@ -325,8 +325,13 @@ mod tests {
             ("ext4", "noatime", "mount -t ext4 -o noatime DEV MP", "umount MP"),
             ("btrfs", "discard=async", "mount -t btrfs -o discard=async DEV MP", "umount MP"),
             ("f2fs", "noatime", "mount -t f2fs -o nodiscard,noatime DEV MP", "umount MP"),
-            ("zfs", "noatime", "zpool import -d /dev pickfs", "zpool export pickfs"),
-            ("zfs-fuse", "noatime", "zpool import -d /run/pickfs-r/zfs-fuse-devices pickfs", "zpool export pickfs"),
+            ("zfs", "noatime", "zpool import -o cachefile=none -d /dev pickfs", "zpool export pickfs"),
+            (
+                "zfs-fuse",
+                "noatime",
+                "zpool import -o cachefile=none -d /run/pickfs-r/zfs-fuse-devices pickfs",
+                "zpool export pickfs",
+            ),
         ] {
             let fs = find(name).unwrap();
             let wish = Wish { mount: vec![option.into()], ..wish(fs, None, Discard::None) };

@@ -42,7 +42,7 @@ impl Filesystem for Zfs {
     /// found beside the device, not on it.
     fn mount(&self, wish: &Wish) -> Argv {
         let folder = wish.device.parent().unwrap_or(wish.device);
-        argv(["zpool", "import", "-d", &folder.display().to_string(), wish.name])
+        argv(["zpool", "import", "-o", "cachefile=none", "-d", &folder.display().to_string(), wish.name])
     }
 
     fn unmount(&self, wish: &Wish) -> Argv {

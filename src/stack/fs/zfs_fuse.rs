@@ -72,8 +72,9 @@ impl Filesystem for ZfsFuse {
     }
 
     /// From a folder with nothing but this device: all of `/dev` can be slow, and could hold a pool of the same name.
+    /// Without a cache file, as it was made: from there the next daemon would take up the pool of one that was killed.
     fn mount(&self, wish: &Wish) -> Argv {
-        argv(["zpool", "import", "-d", &devices(wish).display().to_string(), wish.name])
+        argv(["zpool", "import", "-o", "cachefile=none", "-d", &devices(wish).display().to_string(), wish.name])
     }
 
     fn unmount(&self, wish: &Wish) -> Argv {
