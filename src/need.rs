@@ -148,8 +148,9 @@ mod tests {
         for ours in [false, true] {
             let mut child = start(ours);
             let process = PathBuf::from(format!("/proc/{}", child.id()));
-            // Between fork and exec it still has our name.
-            while comm(&process).as_deref() != Some("sleep") {
+            // Between fork and exec it still has our name, and at first no environment.
+            let starts = || std::fs::read(process.join("environ")).is_ok_and(|environment| environment.is_empty());
+            while comm(&process).as_deref() != Some("sleep") || starts() {
                 std::thread::yield_now();
             }
             let seen = (comm(&process), is_ours(&process));

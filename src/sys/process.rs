@@ -148,17 +148,20 @@ fn is_marked(pid: i32, mark: &str) -> bool {
 }
 
 /// Ends every marked process but those to spare, again and again, as they may fork meanwhile. Says whom it ended;
-/// an error names who is still there after five seconds.
+/// an error names who is still there after five seconds. Nobody there is believed at the second look: a process in
+/// the middle of exec(2) shows no environment.
 pub fn kill_marked(mark: &str, spare: &[i32]) -> io::Result<Vec<String>> {
     let deadline = Instant::now() + Duration::from_secs(5);
     let mut ended = Vec::new();
+    let mut looks_without = 0;
     loop {
         let left: Vec<i32> = marked_processes(mark).into_iter().filter(|pid| !spare.contains(pid)).collect();
-        if left.is_empty() {
+        looks_without = if left.is_empty() { looks_without + 1 } else { 0 };
+        if looks_without == 2 {
             return Ok(ended);
         }
         let names: Vec<String> = left.iter().filter_map(|pid| kill_if_marked(*pid, mark)).collect();
-        if Instant::now() > deadline {
+        if !left.is_empty() && Instant::now() > deadline {
             return Err(io::Error::new(io::ErrorKind::TimedOut, format!("still running: {}", names.join(", "))));
         }
         ended.extend(names.into_iter().filter(|name| !ended.contains(name)).collect::<Vec<_>>());
