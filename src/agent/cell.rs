@@ -122,7 +122,9 @@ fn perform(cell: &Cell, parts: &Parts, place: &Place, link: &mut Link, ledger: &
     let undone = engine.undo_all(link);
     ledger.teardown_ns += begun.elapsed().as_nanos() as u64;
     let played = match (timely, played) {
-        (Err(late), Err(error)) if !error.is::<Interrupted>() => Err(late.context(format!("{error:#}"))),
+        (Err(late), Err(error)) if !error.is::<Interrupted>() && !told(&error, &late) => {
+            Err(late.context(format!("{error:#}")))
+        }
         (_, played) => played,
     };
     match (played, undone) {
@@ -136,6 +138,10 @@ fn perform(cell: &Cell, parts: &Parts, place: &Place, link: &mut Link, ledger: &
         ))),
         (Ok(()), Ok(())) => Ok(Outcome::Done),
     }
+}
+
+fn told(error: &anyhow::Error, late: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.to_string() == late.to_string())
 }
 
 fn play(
