@@ -106,8 +106,9 @@ impl Stage<'_, '_> {
             let grown = find(&samples, "space_used_bytes").zip(self.expected.used_empty);
             samples.extend(grown.map(|(used, empty)| ("space_grown_bytes".to_string(), used - empty)));
         }
-        self.remember_expected(&samples);
+        // In this order: what a removal leaves is no measure of what it had to read.
         self.doubt(&phase, &clocked, &samples);
+        self.remember_expected(&samples);
         self.tell_samples(&phase, samples);
         Ok(())
     }
@@ -234,7 +235,7 @@ impl Stage<'_, '_> {
         match (proof_of_reading(samples, self.is_cached_below()), expected) {
             (Some(read), Some(expected)) if read >= 0.9 * expected => None,
             (Some(read), Some(expected)) => {
-                Some(("not-cold", format!("the device read {read:.0} bytes, at least {expected:.0} were to be read")))
+                Some(("not-cold", format!("the drive gave {read:.0} bytes, at least {expected:.0} were to be read")))
             }
             _ => Some(("not-cold", "there is no device whose reads could prove it".into())),
         }
