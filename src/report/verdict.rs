@@ -5,6 +5,7 @@ use super::judge::Context;
 use super::model::*;
 use super::words::{capital, counted, listed, more_rounds};
 use crate::plan::Plan;
+use crate::stats::Finding;
 
 pub fn noise_floor(panel: &Panel, context: &Context) -> String {
     let name = context.reference.map_or("", |reference| &context.targets[reference].name);
@@ -103,8 +104,8 @@ fn pick(at: usize, panel: &Panel, context: &Context) -> String {
         };
     }
     let row = panel.rows.iter().find(|row| row.target == at);
-    let against = row.and_then(|row| row.against.as_ref()).filter(|_| ranked_reference.is_some());
-    match against.map(|against| &against.words).filter(|words| !words.is_empty()) {
+    let against = row.and_then(told).filter(|_| ranked_reference.is_some());
+    match against.map(|against| &against.words) {
         Some(words) if beaten.len() == 1 => format!("{part} {words}."),
         Some(words) => format!("{part} {words}, and {beats_all} longer than {}.", context.targets[at].name),
         None => format!("for {part}, {beats_all} longer."),
@@ -131,8 +132,9 @@ fn the_rest(beaten: &[&Row], context: &Context) -> String {
     let names: Vec<String> = beaten.iter().map(|row| context.targets[row.target].name.clone()).collect();
     match beaten {
         [] => ".".to_string(),
-        [row] => said(row, context).map_or(format!("; {} takes longer.", names[0]), |said| format!("; {said}.")),
-        _ => format!(". Shown to take longer: {}.", listed(&names)),
+        [row] => said(row, context)
+            .map_or(format!("; {} takes longer than one of them.", names[0]), |said| format!("; {said}.")),
+        _ => format!(". Shown to take longer than one of them: {}.", listed(&names)),
     }
 }
 
@@ -151,10 +153,10 @@ fn slowest<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
     rows.iter().copied().max_by(|a, b| median(a).total_cmp(&median(b)))
 }
 
-/// "btrfs takes 40 % more time than ext4 (95 % interval 31–50 %)"; nothing for the reference itself.
+/// "btrfs takes 40 % more time than ext4 (95 % interval 31–50 %)"; nothing for the reference itself, nor where the two
+/// are not told apart.
 fn said(row: &Row, context: &Context) -> Option<String> {
-    let words = &row.against.as_ref()?.words;
-    (!words.is_empty()).then(|| format!("{} {words}", context.targets[row.target].name))
+    told(row).map(|against| format!("{} {}", context.targets[row.target].name, against.words))
 }
 
 /// One line for a phase: who is fastest, and who is slowest.
@@ -178,7 +180,7 @@ pub fn phase(panel: &Panel, context: &Context) -> String {
         _ => format!("unresolved between {shown}{more}"),
     };
     let beaten = others(&best.members, panel, context);
-    let which = if beaten.len() > 1 { "slowest: " } else { "" };
+    let which = if beaten.len() > 1 { "slowest: " } else { "slower: " };
     let slowest = slowest(&beaten).map(|row| format!("; {which}{}", brief(row, context)));
     format!("{name}: {first}{}", slowest.unwrap_or_default())
 }
@@ -189,7 +191,16 @@ fn brief(row: &Row, context: &Context) -> String {
 }
 
 fn brief_of(row: &Row) -> Option<&str> {
-    row.against.as_ref().map(|against| against.brief.as_str()).filter(|brief| !brief.is_empty())
+    told(row).map(|against| against.brief.as_str())
+}
+
+/// The comparison with the reference if it says which of the two is faster: "is not told apart from ext4" explains
+/// neither why one is picked nor why one is out.
+fn told(row: &Row) -> Option<&Comparison> {
+    let tells = |against: &&Comparison| {
+        !against.words.is_empty() && !matches!(against.finding, Some(Finding::Unresolved { .. } | Finding::Tie))
+    };
+    row.against.as_ref().filter(tells)
 }
 
 fn with_time(row: &Row, context: &Context) -> String {

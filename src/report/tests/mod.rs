@@ -386,3 +386,18 @@ fn the_ledger_says_what_share_was_measuring() {
     assert_eq!(model.ledger.parts[1].shown, "20 %");
     assert!(model.holes.is_empty(), "the run's own ledger is no cell: {:?}", model.holes);
 }
+
+/// Slower than xfs beyond doubt, but not told apart from a reference that is all over the place.
+#[test]
+fn who_is_out_is_not_said_to_be_like_the_reference() {
+    let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
+    for round in 1..=10 {
+        lab.cell(0, round, if round % 2 == 0 { 0.7 } else { 1.5 });
+        lab.cell(1, round, 1.0);
+        lab.cell(2, round, 1.15);
+    }
+    let model = lab.model();
+    let (said, phase) = (headline(&model), &model.works[0].sentences[0]);
+    assert!(said.contains("Unresolved between") && said.ends_with("btrfs takes longer than one of them."), "{said}");
+    assert!(phase.contains("; slower: btrfs 1.38 s") && !phase.contains("not told apart"), "{phase}");
+}
