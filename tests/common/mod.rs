@@ -127,8 +127,13 @@ fn loops_with(word: &str) -> Vec<String> {
     all.filter_map(|entry| backing(entry.path())).filter(|file| file.contains(word)).collect()
 }
 
-/// `key = value` of /proc/sys/vm, for comparing before and after.
+/// `key = value` of /proc/sys/vm, for comparing before and after; read while no run is under way, as tests run beside
+/// each other and every run sets them.
 pub fn writeback_knobs() -> Vec<String> {
+    let turn = std::fs::File::open("/run/lock/pickfs.lock").ok();
+    if let Some(turn) = &turn {
+        rustix::fs::flock(turn, rustix::fs::FlockOperation::LockExclusive).expect("the turn");
+    }
     let names = [
         "dirty_bytes",
         "dirty_background_bytes",
