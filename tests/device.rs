@@ -92,4 +92,13 @@ fn what_may_be_lost_must_be_named_and_free() {
     let folded = lab.folded();
     assert_eq!(folded.cells[0].outcome, Some(Outcome::Done));
     lab.assert_nothing_left();
+
+    // Meanwhile the disk has become somebody's swap: taking the run up again must see it.
+    let text = std::fs::read_to_string(lab.journal()).unwrap();
+    let begun: String =
+        text.lines().take_while(|line| !line.starts_with("{\"begin\"")).map(|line| format!("{line}\n")).collect();
+    std::fs::write(lab.journal(), begun).unwrap();
+    assert!(Command::new("mkswap").args(["--force", &disk.device]).output().unwrap().status.success());
+    let resumed = lab.run(&["run", "--resume", "journal.jsonl", "--erase", &own]).code(5);
+    assert!(resumed.err.contains("swap"), "{}", resumed.err);
 }

@@ -19,6 +19,23 @@ pub fn confirmed(plan: &Plan, erase: &[String]) -> Result<bool> {
     Ok(true)
 }
 
+/// For taking a run up again: true when no device has come into use, or holds something that neither the user named nor
+/// the run itself made. Says what stands against it.
+pub fn still_free(plan: &Plan) -> Result<bool> {
+    let mut free = true;
+    for target in plan.targets.iter().filter(|target| target.backing.name == "device") {
+        let Some(path) = target.backing.settings.path("path") else { continue };
+        let mut allowed = target.backing.settings.texts("signatures");
+        allowed.extend(plan.targets.iter().filter_map(|target| target.fs.clone()));
+        allowed.push("zfs_member".into());
+        for refusal in device_facts(&path)?.refusals(&allowed) {
+            eprintln!("refused: {refusal}");
+            free = false;
+        }
+    }
+    Ok(free)
+}
+
 /// Every device that the plan would erase.
 pub fn devices(plan: &Plan) -> BTreeSet<PathBuf> {
     let on_device = plan.targets.iter().filter(|target| target.backing.name == "device");

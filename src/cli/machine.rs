@@ -79,7 +79,8 @@ pub struct DeviceFacts {
 }
 
 impl DeviceFacts {
-    fn refusals(&self, allowed: &[String]) -> Vec<String> {
+    /// Every reason not to erase it; `allowed` signatures are none.
+    pub fn refusals(&self, allowed: &[String]) -> Vec<String> {
         safety::refusals(&self.tree, &self.parents, &self.signatures, &self.swaps, allowed)
     }
 }

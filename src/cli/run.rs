@@ -54,7 +54,12 @@ pub fn main(arguments: &Arguments) -> Outcome {
 /// A device may have changed hands since the run was begun.
 fn agreed_again(journal: &Path, erase: &[String]) -> Result<bool> {
     let plan = fold_file(journal)?.run.context("the journal has no run record")?.plan;
-    confirm::confirmed(&plan, erase)
+    if confirm::devices(&plan).is_empty() {
+        return Ok(true);
+    }
+    // What the dead run left mounted on the device is no reason to refuse it.
+    run::clean(journal, &mut Plain::new(false))?;
+    Ok(confirm::still_free(&plan)? && confirm::confirmed(&plan, erase)?)
 }
 
 fn told(journal: &Path, finish: Finish) -> Outcome {
