@@ -94,10 +94,11 @@ const ROOMY: u64 = 4 << 30;
 
 /// Twice the source and a gibibyte for what the file systems need themselves; more where there is plenty of room.
 fn size_for(arguments: &Wanted) -> Option<String> {
-    let bytes = crate::data::apparent_bytes(arguments.source.as_ref()?);
+    let bytes = arguments.source.as_ref().map_or(0, |source| crate::data::apparent_bytes(source));
     let least = bytes.saturating_mul(2).saturating_add(1 << 30);
-    let size = if free_bytes(arguments).is_some_and(|free| free / 2 > ROOMY) { least.max(ROOMY) } else { least };
-    Some(format!("{}MiB", size >> 20))
+    let roomy = free_bytes(arguments).is_some_and(|free| free / 2 > ROOMY);
+    // Without a source and without plenty of room, the backing's own default is as good as any.
+    (roomy || arguments.source.is_some()).then(|| format!("{}MiB", least.max(if roomy { ROOMY } else { 0 }) >> 20))
 }
 
 /// Where the image is going to be; the tightest of several folders.

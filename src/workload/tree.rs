@@ -21,8 +21,8 @@ const SETTINGS: &[Setting] = &[
         default: None,
         about: "directory to copy; a generated tree unless said",
     },
-    Setting { name: "files", kind: Kind::Count, default: Some("3500"), about: "files in the generated tree" },
-    Setting { name: "bytes", kind: Kind::Size, default: Some("160MiB"), about: "bytes in the generated tree" },
+    Setting { name: "files", kind: Kind::Count, default: Some("4200"), about: "files in the generated tree" },
+    Setting { name: "bytes", kind: Kind::Size, default: Some("200MiB"), about: "bytes in the generated tree" },
 ];
 
 const PHASES: &[Phase] = &[

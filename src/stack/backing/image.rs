@@ -45,7 +45,12 @@ impl Backing for Image {
 
 const SETTINGS: &[Setting] = &[
     Setting { name: "dir", kind: Kind::Path, default: Some("."), about: "the folder that gets the file" },
-    Setting { name: "size", kind: Kind::Size, default: Some("2GiB"), about: "how large the file is" },
+    Setting {
+        name: "size",
+        kind: Kind::Size,
+        default: Some("2GiB"),
+        about: "how large the file is; below 4GiB btrfs writes slower than on a real disk",
+    },
     Setting {
         name: "direct",
         kind: Kind::Flag,
