@@ -86,12 +86,14 @@ fn rounds_needed(estimate: &Estimate, wanted: f64) -> Option<u32> {
 
 /// Some where verdicts must be refused: over all measures, the reference and its hidden duplicate, the same thing
 /// twice, differ in the median by more than half of the band, each measure's band being as wide as its own noise
-/// asks for. The value is the median relative difference. One measure alone refuses nothing: of two same things
+/// asks for. A difference whose interval holds 1 may be none: such noise widens the band and refuses nothing. The value
+/// is the median relative difference. One measure alone refuses nothing: of two same things
 /// measured often enough, some pair always lies apart. Too few rounds for an interval refuse nothing either: that they
 /// are few is said already.
 pub fn noise_verdict(duplicates: &[Estimate], wanted: f64) -> Option<f64> {
     let duplicates: Vec<&Estimate> = duplicates.iter().filter(|estimate| estimate.interval.is_some()).collect();
-    let apart = |estimate: &Estimate| estimate.ratio.ln().abs();
+    let may_be_one = |estimate: &Estimate| estimate.interval.is_some_and(|(low, high)| low <= 1.0 && high >= 1.0);
+    let apart = |estimate: &Estimate| if may_be_one(estimate) { 0.0 } else { estimate.ratio.ln().abs() };
     let shares =
         duplicates.iter().map(|estimate| apart(estimate) / Band::new(wanted, Some(estimate)).threshold.ln_1p());
     let refused = median(&shares.collect::<Vec<_>>())? > 0.5;
