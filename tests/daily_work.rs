@@ -135,6 +135,18 @@ fn without_root_a_directory_is_measured_as_it_is() {
     let folded = lab.folded();
     assert_eq!(outcomes(&folded, &on.display().to_string()), [Outcome::Done, Outcome::Done]);
     assert_measured(&folded);
+    for cell in folded.cells.iter().filter(|cell| cell.outcome == Some(Outcome::Done)) {
+        // Names and inodes cannot be dropped without root, so nothing but a flag is honest.
+        assert!(cell.flags.iter().any(|flag| (flag.phase.as_str(), flag.flag.as_str()) == ("stat-walk", "not-cold")));
+        let own = |phase: &str| folded.value(cell, phase, "workload_read_bytes").unwrap();
+        let drive = |phase: &str| folded.value(cell, phase, "device_read_bytes").unwrap_or(f64::INFINITY);
+        assert!(
+            own("tar-read") <= drive("tar-read"),
+            "tar read {} of the drive's {}",
+            own("tar-read"),
+            drive("tar-read")
+        );
+    }
     for target in ["ext4", "xfs", "btrfs", "btrfs compress=zstd:1", "zfs-fuse"] {
         let found = outcomes(&folded, target);
         let reasons =

@@ -88,13 +88,14 @@ impl Stage<'_, '_> {
         let sampler = Sampler::start(self.stack.subject.device);
         let clocked = self.clock(&phase, work, &mut timed);
         let peaks = sampler.stop();
-        let (cpu_ns, bytes, files) = (timed.cpu_ns, timed.bytes, timed.files);
+        let (cpu_ns, read_bytes, bytes, files) = (timed.cpu_ns, timed.read_bytes, timed.bytes, timed.files);
         let clocked = clocked?;
         self.deadline.check()?;
         let counters = self.accounted(|stage| Ok(stage.read_probes(&phase, false)))?;
         let mut samples = own_samples(&phase, &clocked, peaks);
         samples.extend([
             ("cpu_workload_ns".into(), cpu_ns as f64),
+            ("workload_read_bytes".into(), read_bytes as f64),
             ("work_bytes".into(), bytes as f64),
             ("work_files".into(), files as f64),
         ]);
@@ -232,7 +233,7 @@ impl Stage<'_, '_> {
             Reads::Data => self.expected.data_bytes,
             Reads::Names => self.expected.entries.map(|entries| entries * SMALLEST_INODE),
         };
-        match (proof_of_reading(samples, self.is_cached_below()), expected) {
+        match (proof_of_reading(samples, self.witness()), expected) {
             (Some(read), Some(expected)) if read >= 0.9 * expected => None,
             (Some(read), Some(expected)) => {
                 Some(("not-cold", format!("the drive gave {read:.0} bytes, at least {expected:.0} were to be read")))
@@ -241,10 +242,15 @@ impl Stage<'_, '_> {
         }
     }
 
-    /// A loop device that does not pass by the page cache of its file can be read without any disk.
-    fn is_cached_below(&self) -> bool {
+    /// What must have seen the device's reads too. A loop device that does not pass by the page cache of its file can
+    /// be read without any disk; the disk under a directory that is there already is read by others as well.
+    fn witness(&self) -> Option<&'static str> {
         let direct = self.stack.subject.device.and_then(|n| machine::content(machine::sys_path(n).join("loop/dio")));
-        direct.as_deref() == Some("0")
+        match (self.stack.driver, direct.as_deref()) {
+            (None, _) => Some("workload_read_bytes"),
+            (_, Some("0")) => Some("below_read_bytes"),
+            _ => None,
+        }
     }
 
     fn flag_unsettled(&mut self, phase: &Phase, unsettled: Option<String>, when: &str) {
@@ -302,11 +308,11 @@ fn find(samples: &[(String, f64)], name: &str) -> Option<f64> {
     samples.iter().find(|(metric, _)| metric == name).map(|(_, value)| *value)
 }
 
-/// What no cache can have given: where one may lie between the device and a disk below it, what both have read.
-fn proof_of_reading(samples: &[(String, f64)], cached_below: bool) -> Option<f64> {
+/// What the device has read, and the witness too, where there is one.
+fn proof_of_reading(samples: &[(String, f64)], witness: Option<&str>) -> Option<f64> {
     let read = find(samples, "device_read_bytes")?;
-    let below = find(samples, "below_read_bytes").filter(|_| cached_below);
-    Some(below.map_or(read, |below| below.min(read)))
+    let seen = witness.and_then(|metric| find(samples, metric));
+    Some(seen.map_or(read, |seen| seen.min(read)))
 }
 
 /// The disk below moved more than the device above asked for.
@@ -353,13 +359,13 @@ mod tests {
     fn reads_from_a_cache_below_prove_nothing() {
         let samples = |list: &[(&str, f64)]| list.iter().map(|(n, v)| (n.to_string(), *v)).collect::<Vec<_>>();
         let loop_device = samples(&[("device_read_bytes", 100.0), ("below_read_bytes", 3.0)]);
-        assert_eq!(proof_of_reading(&loop_device, true), Some(3.0));
-        assert_eq!(proof_of_reading(&loop_device, false), Some(100.0));
+        assert_eq!(proof_of_reading(&loop_device, Some("below_read_bytes")), Some(3.0));
+        assert_eq!(proof_of_reading(&loop_device, None), Some(100.0));
         // In memory there is no disk below, and others may read more of it than we do.
-        assert_eq!(proof_of_reading(&samples(&[("device_read_bytes", 100.0)]), true), Some(100.0));
+        assert_eq!(proof_of_reading(&samples(&[("device_read_bytes", 100.0)]), Some("below_read_bytes")), Some(100.0));
         let busy = samples(&[("device_read_bytes", 100.0), ("below_read_bytes", 900.0)]);
-        assert_eq!(proof_of_reading(&busy, true), Some(100.0));
-        assert_eq!(proof_of_reading(&[], true), None);
+        assert_eq!(proof_of_reading(&busy, Some("below_read_bytes")), Some(100.0));
+        assert_eq!(proof_of_reading(&[], None), None);
     }
 
     #[test]

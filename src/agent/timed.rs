@@ -15,6 +15,8 @@ pub struct Timed<'a> {
     words: File,
     /// CPU of the workload's own processes, in nanoseconds.
     pub cpu_ns: u64,
+    /// What the workload's own processes had read from block devices.
+    pub read_bytes: u64,
     pub bytes: u64,
     pub files: u64,
 }
@@ -22,7 +24,7 @@ pub struct Timed<'a> {
 impl<'a> Timed<'a> {
     pub fn new(marks: &'a [Mark<'a>]) -> Result<Timed<'a>> {
         let words = rustix::fs::memfd_create("pickfs-words", rustix::fs::MemfdFlags::CLOEXEC)?;
-        Ok(Timed { marks, words: words.into(), cpu_ns: 0, bytes: 0, files: 0 })
+        Ok(Timed { marks, words: words.into(), cpu_ns: 0, read_bytes: 0, bytes: 0, files: 0 })
     }
 
     /// Runs a program to its end; a failure has its last words.
@@ -54,6 +56,7 @@ impl<'a> Timed<'a> {
         let result = work();
         let after = process::own_usage();
         self.cpu_ns += (after.user_ns + after.system_ns).saturating_sub(before.user_ns + before.system_ns);
+        self.read_bytes += after.read_bytes.saturating_sub(before.read_bytes);
         result
     }
 
@@ -72,6 +75,7 @@ impl<'a> Timed<'a> {
     fn wait(&mut self, pid: i32, argv: &Argv) -> Result<()> {
         let (status, usage) = process::wait_with_usage(pid).context("cannot wait for the program")?;
         self.cpu_ns += usage.user_ns + usage.system_ns;
+        self.read_bytes += usage.read_bytes;
         if !status.success() {
             bail!("`{}` ended with {status}: {}", argv.join(" "), self.said());
         }

@@ -52,8 +52,8 @@ const MEASURES: [Measure; 15] = [
 ];
 
 /// Of interest to few: kept out of short formats.
-const DETAILS: [&str; 10] =
-    ["device_", "below_", "swap_", "pressure_", "space_", "work_", "peak_", "cpu_", "foreign_", "after_"];
+const DETAILS: [&str; 11] =
+    ["workload_", "device_", "below_", "swap_", "pressure_", "space_", "work_", "peak_", "cpu_", "foreign_", "after_"];
 
 /// Fills in all of a work's report that is not time.
 pub fn fill(report: &mut WorkReport, observed: &ObservedWork, targets: &[TargetInfo], holes: &[Hole]) {

@@ -14,6 +14,8 @@ pub struct Usage {
     pub user_ns: u64,
     pub system_ns: u64,
     pub max_rss_bytes: u64,
+    /// What it had read from block devices.
+    pub read_bytes: u64,
 }
 
 /// The calling process gets this signal when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
@@ -60,6 +62,7 @@ fn read_usage(usage: &libc::rusage) -> Usage {
         user_ns: ns(usage.ru_utime),
         system_ns: ns(usage.ru_stime),
         max_rss_bytes: usage.ru_maxrss as u64 * 1024, // in KiB, getrusage(2)
+        read_bytes: usage.ru_inblock as u64 * 512,    // in sectors: the kernel's I/O accounting, shifted by 9
     }
 }
 
