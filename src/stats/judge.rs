@@ -5,7 +5,7 @@
 //! is at least what two copies of the same target can differ by.
 
 use super::median;
-use super::paired::Estimate;
+use super::paired::{Estimate, Method};
 
 /// What an interval of a ratio (first over second) says. Whether higher is better, the caller knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Finding {
     /// Below 1, by how much is open: it may not matter.
     ProbablyLower,
     /// The interval holds 1 and reaches out of the band. `rounds` is about how many in total (more than there are)
-    /// would narrow it to the band's width; `None` where that is beyond 10 000.
+    /// would narrow it to the band's width; `None` where that is beyond 10 000, or the interval is preliminary.
     Unresolved { rounds: Option<u32> },
     /// No interval yet.
     TooFewRounds,
@@ -79,6 +79,10 @@ pub fn judge(estimate: &Estimate, band: impl Into<Band>) -> Finding {
 /// Widths shrink with the square root of the number of rounds. At least one more than there are: an interval may be
 /// narrow enough and still lie across the band's edge.
 fn rounds_needed(estimate: &Estimate, wanted: f64) -> Option<u32> {
+    // Student's factor for so few rounds is more than twice the one that later rounds will have.
+    if estimate.method == Method::LogT {
+        return None;
+    }
     let shrink = estimate.half_width()? / wanted.ln_1p();
     let rounds = (estimate.n as f64 * shrink.powi(2)).ceil().max(estimate.n as f64 + 1.0);
     (rounds <= ABSURD).then_some(rounds as u32)
@@ -104,7 +108,7 @@ pub fn noise_verdict(duplicates: &[Estimate], wanted: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Method, paired_ratio};
+    use crate::stats::paired_ratio;
 
     fn estimate(low: f64, high: f64) -> Estimate {
         let ratio = (low * high).sqrt();
@@ -184,6 +188,12 @@ mod tests {
         }
         let anecdote = paired_ratio(&[0.5], 0.95).expect("one round");
         assert_eq!(Band::new(0.03, Some(&anecdote)), Band::from(0.03));
+    }
+
+    #[test]
+    fn a_preliminary_interval_projects_nothing() {
+        let preliminary = Estimate { method: Method::LogT, n: 3, ..estimate(0.9, 1.2) };
+        assert_eq!(judge(&preliminary, 0.03), Finding::Unresolved { rounds: None });
     }
 
     #[test]
