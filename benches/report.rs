@@ -41,7 +41,7 @@ const NAMES: [&str; 20] = [
     "space_apparent_bytes",
 ];
 
-fn main() {
+fn main() -> std::process::ExitCode {
     let file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
     write_journal(file.path()).expect("the journal can be written");
     let begun = Instant::now();
@@ -56,8 +56,9 @@ fn main() {
     println!("peak memory {} MiB (limit {} MiB)", peak >> 20, MEMORY_LIMIT >> 20);
     println!("{}", model.headlines.join("\n"));
     if all > TIME_LIMIT || peak > MEMORY_LIMIT {
-        std::process::exit(1);
+        return std::process::ExitCode::FAILURE;
     }
+    std::process::ExitCode::SUCCESS
 }
 
 fn samples() -> usize {
