@@ -145,10 +145,9 @@ fn fix_writeback(host: &HostSettings, engine: &mut Engine, link: &mut Link) -> R
 /// Of bytes and ratio only the one that is not 0 is in force; writing it back switches the other off. Both may be 0:
 /// a ratio of nothing is in force then.
 fn save_pair(bytes: &str, ratio: &str, engine: &mut Engine, link: &mut Link) -> Result<()> {
-    let in_force =
-        [bytes, ratio].into_iter().find(|name| super::machine::content(knob(name)).is_some_and(|v| v != "0"));
+    let in_force = [bytes, ratio].into_iter().find(|name| machine::content(knob(name)).is_some_and(|v| v != "0"));
     let name = in_force.unwrap_or(ratio);
-    let value = super::machine::content(knob(name)).unwrap_or_default();
+    let value = machine::content(knob(name)).unwrap_or_default();
     let says = format!("save vm.{name}");
     engine.take(Step::new(says, Action::Set { path: knob(name), value }), link)?;
     Ok(())

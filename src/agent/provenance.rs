@@ -47,7 +47,7 @@ pub fn of_backing(number: (u32, u32)) -> Facts {
 
 /// "loop0, scheduler none, write cache write back, sectors 512/512 B, rotational 0, direct I/O 1".
 fn in_brief(number: (u32, u32)) -> String {
-    let queue = |name: &str| machine::queue_file(number, name).and_then(content);
+    let queue = |name: &str| queue_setting(number, name);
     let sys = machine::sys_path(number);
     let name = sys.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
     let sectors = queue("logical_block_size").zip(queue("physical_block_size"));
@@ -61,6 +61,10 @@ fn in_brief(number: (u32, u32)) -> String {
         content(sys.join("loop/dio")).map(|flag| format!("direct I/O {flag}")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn queue_setting(number: (u32, u32), name: &str) -> Option<String> {
+    machine::queue_file(number, name).and_then(content)
 }
 
 /// The queue of the device under the file system.
@@ -78,8 +82,7 @@ fn of_device(stack: &Stack) -> Facts {
         "discard_max_bytes",
     ];
     for name in names {
-        let value = machine::queue_file(number, name).and_then(content);
-        facts.extend(value.map(|value| (format!("queue {name}"), value)));
+        facts.extend(queue_setting(number, name).map(|value| (format!("queue {name}"), value)));
     }
     let sys = machine::sys_path(number);
     for (name, file) in [

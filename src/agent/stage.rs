@@ -366,6 +366,9 @@ mod tests {
         let busy = samples(&[("device_read_bytes", 100.0), ("below_read_bytes", 900.0)]);
         assert_eq!(proof_of_reading(&busy, Some("below_read_bytes")), Some(100.0));
         assert_eq!(proof_of_reading(&[], None), None);
+        // On a shared disk, what others read proves nothing of us.
+        let shared = samples(&[("device_read_bytes", 900.0), ("workload_read_bytes", 3.0)]);
+        assert_eq!(proof_of_reading(&shared, Some("workload_read_bytes")), Some(3.0));
     }
 
     #[test]

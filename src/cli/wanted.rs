@@ -97,8 +97,9 @@ fn size_for(arguments: &Wanted) -> Option<String> {
     let bytes = arguments.source.as_ref().map_or(0, |source| crate::data::apparent_bytes(source));
     let least = bytes.saturating_mul(2).saturating_add(1 << 30);
     let roomy = free_bytes(arguments).is_some_and(|free| free / 2 > ROOMY);
+    let size = if roomy { least.max(ROOMY) } else { least };
     // Without a source and without plenty of room, the backing's own default is as good as any.
-    (roomy || arguments.source.is_some()).then(|| format!("{}MiB", least.max(if roomy { ROOMY } else { 0 }) >> 20))
+    (roomy || arguments.source.is_some()).then(|| format!("{}MiB", size >> 20))
 }
 
 /// Where the image is going to be; the tightest of several folders.
