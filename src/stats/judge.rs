@@ -216,5 +216,9 @@ mod tests {
         assert_eq!(noise_verdict(&[same(), same(), apart()], 0.03), None);
         assert!(noise_verdict(&[same(), apart(), apart()], 0.03).is_some_and(|median| (median - 0.1).abs() < 1e-9));
         assert_eq!(noise_verdict(&[], 0.03), None);
+        // A large difference may still be none while its interval holds 1, and so may one without an interval.
+        assert_eq!(noise_verdict(&[estimate(0.97, 1.30)], 0.03), None);
+        assert!(noise_verdict(&[estimate(1.01, 1.30)], 0.03).is_some());
+        assert_eq!(noise_verdict(&[paired_ratio(&[0.5], 0.95).expect("one round")], 0.03), None);
     }
 }
