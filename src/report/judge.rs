@@ -162,7 +162,6 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
         metric: what.metric,
         unit,
         better: what.better,
-        threshold,
         band,
         threshold_shown: format!("±{}", words::percent(threshold)),
         noise: noise.map(|estimate| Noise { shown: words::half_width(&estimate), estimate }),

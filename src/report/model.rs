@@ -3,7 +3,7 @@
 
 use super::{beside, collect, holes, judge, verdict, words};
 use crate::journal::{Folded, SCHEMA};
-use crate::stats::{Estimate, Finding};
+use crate::stats::{Band, Estimate, Finding};
 use crate::units::Unit;
 use anyhow::{Result, bail};
 
@@ -122,9 +122,8 @@ pub struct Panel {
     pub metric: String,
     pub unit: Unit,
     pub better: Better,
-    /// Relative differences smaller than this are ties.
-    pub threshold: f64,
-    pub band: crate::stats::Band,
+    /// Relative differences that do not matter here.
+    pub band: Band,
     /// "±3 %".
     pub threshold_shown: String,
     /// The reference against itself; `None` without a duplicate in the plan.

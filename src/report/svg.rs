@@ -134,7 +134,7 @@ impl<'a> Sheet<'a> {
         if let Some(why) = &panel.refused {
             drawing.text_with_title(left, top + 32.0, 10.5, MORE, &cut(why, PLOT + NUMBERS, 10.5), why);
         }
-        let (from, to) = axis.band(panel.threshold);
+        let (from, to) = axis.band(panel.band.threshold);
         drawing.rectangle(from, plot_top, to - from, bottom - plot_top, BAND);
         for (x, label) in axis.ticks() {
             drawing.line((x, plot_top), (x, bottom), GRID, 1.0);

@@ -51,11 +51,13 @@ impl Workload for MetaOk {
             p.handled(bytes as u64, 1);
             p.own(|| Ok(std::fs::write(&file, &content)?))
         })?;
+        let mut found = Vec::new();
         stage.phase("read", |p| {
             p.handled(bytes as u64, 1);
-            let found = p.own(|| Ok(std::fs::read(&file)?))?;
-            ensure!(found == content, "the file came back with another content");
+            found = p.own(|| Ok(std::fs::read(&file)?))?;
             Ok(())
-        })
+        })?;
+        ensure!(found == content, "the file came back with another content");
+        Ok(())
     }
 }

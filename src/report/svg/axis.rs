@@ -29,7 +29,7 @@ const LABEL: f64 = 32.0;
 impl Axis {
     /// Wide enough for every interval, for one, and for the band in which differences do not matter.
     pub fn over(panel: &Panel, left: f64, right: f64) -> Axis {
-        let band = 1.0 + panel.threshold.clamp(0.01, 1.0);
+        let band = 1.0 + panel.band.threshold.clamp(0.01, 1.0);
         let (mut low, mut high) = (1.0 / band, band);
         for against in panel.rows.iter().filter_map(|row| row.against.as_ref()) {
             let ratio = against.estimate.ratio;
