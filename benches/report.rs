@@ -70,7 +70,7 @@ fn write_journal(path: &std::path::Path) -> std::io::Result<()> {
     let names = (0..TARGETS).map(|target| Target { name: format!("target {target}"), ..Target::default() });
     let works = vec![Work { name: "tree".into(), ..Work::default() }];
     let mut plan = Plan { title: "A million samples".into(), targets: names.collect(), works, ..Plan::default() };
-    plan.stop.rounds = ROUNDS;
+    plan.stop.rounds = Some(ROUNDS);
     put(&mut out, &Record::Run(Box::new(Run { schema: SCHEMA, plan, ..Run::default() })))?;
     let metrics: Vec<String> = (0..METRICS).map(metric).collect();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);

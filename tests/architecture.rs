@@ -17,7 +17,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("executor", &["journal", "need", "plan"]),
     ("journal", &["plan", "units"]),
     ("need", &[]),
-    ("plan", &["journal::Cell", "units"]),
+    ("plan", &["journal::Cell", "stats::LOOKS", "units"]),
     ("probe", &["sys", "units"]),
     ("report", &["journal", "plan", "stats", "units"]),
     ("run", &["executor", "journal", "plan", "sys", "units"]),

@@ -39,7 +39,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
 fn describe(plan: &Plan) -> String {
     let cells = expand(plan);
     let mut text = String::new();
-    let (targets, works, rounds) = (plan.targets.len(), plan.works.len(), plan.stop.rounds);
+    let (targets, works, rounds) = (plan.targets.len(), plan.works.len(), plan.stop.most_rounds());
     let _ = writeln!(text, "{}\n", plan.title);
     let _ = writeln!(
         text,

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// All cells of a plan, in the order in which they are run: round after round, each round in its own random order.
 pub fn expand(plan: &Plan) -> Vec<Cell> {
-    (1..=plan.stop.rounds).flat_map(|round| order(plan, round)).collect()
+    (1..=plan.stop.most_rounds()).flat_map(|round| order(plan, round)).collect()
 }
 
 /// One round's cells in seeded random order: an independent uniform permutation per round.
@@ -63,7 +63,7 @@ mod tests {
     fn plan() -> Plan {
         let target = |name: &str| Target { name: name.into(), ..Target::default() };
         let work = Work { name: "tree".into(), ..Work::default() };
-        let stop = Stop { rounds: 6, ..Stop::default() };
+        let stop = Stop { rounds: Some(6), ..Stop::default() };
         Plan { seed: 7, stop, targets: ["a", "b", "c", "d"].map(target).into(), works: vec![work], ..Plan::default() }
     }
 

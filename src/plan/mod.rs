@@ -22,6 +22,7 @@ pub use read::from_toml;
 pub use setting::{Kind, Setting, Settings};
 pub use short::{Short, short, short_toml};
 
+use crate::stats::LOOKS;
 use serde::{Deserialize, Serialize};
 
 /// The whole of a plan file, checked, defaults filled in.
@@ -38,6 +39,7 @@ pub struct Plan {
     pub executor: String,
     pub targets: Vec<Target>,
     pub works: Vec<Work>,
+    pub verdict: Wishes,
     pub stop: Stop,
     pub host: HostSettings,
 }
@@ -89,13 +91,72 @@ pub struct Work {
     /// Unique in the plan; the workload's name unless said.
     pub name: String,
     pub workload: Chosen,
+    /// How often phases that only read are done on one file system. Repeats sharpen a round's one observation; they
+    /// are never rounds. Not written when it is 1, so that a cell without repeats keeps its id.
+    #[serde(skip_serializing_if = "is_once")]
+    pub repeats: Repeats,
+}
+
+/// A number of repeats, 1 unless said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repeats(pub u32);
+
+impl Default for Repeats {
+    fn default() -> Self {
+        Repeats(1)
+    }
+}
+
+fn is_once(repeats: &Repeats) -> bool {
+    *repeats == Repeats::default()
+}
+
+/// What the one verdict is made of, and what a target must fulfil to be in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Wishes {
+    /// True: `parts` say how often each is done, and costs add. False: they say how much each matters.
+    pub costs: bool,
+    /// Empty: every work matters alike.
+    pub parts: Vec<Part>,
+    /// Features that a target must have, such as `snapshots`.
+    pub require: Vec<String>,
+    pub limits: Vec<Limit>,
+}
+
+/// A work, or one phase of it, and its share in the verdict.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Part {
+    pub work: String,
+    /// `None`: the whole work.
+    pub phase: Option<String>,
+    /// A count or a weight; above 0.
+    pub amount: f64,
+}
+
+/// A target whose median is above it is out of the verdict.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limit {
+    /// `None`: in any phase, or over all of them, as the metric is shown.
+    pub phase: Option<String>,
+    /// The name in the journal, with its unit at the end.
+    pub metric: String,
+    /// In the metric's unit.
+    pub at_most: f64,
 }
 
 /// When to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stop {
-    pub rounds: u32,
+    /// So many rounds and one look at the end. `None`: looks after 8 to 40 rounds tell when it is enough.
+    pub rounds: Option<u32>,
+    /// Go on until every comparison is known to so much to either side, as a share; `None`: until there is a decision.
+    pub precision: Option<f64>,
+    /// Targets shown to be slower than another leave further rounds.
+    pub race: bool,
     /// No further round is begun after this many nanoseconds.
     pub budget_ns: Option<u64>,
     /// A cell that takes longer is killed and has failed.
@@ -106,7 +167,14 @@ pub struct Stop {
 
 impl Default for Stop {
     fn default() -> Self {
-        Stop { rounds: 8, budget_ns: None, cell_ns: 600_000_000_000, threshold: 0.03 }
+        Stop { rounds: None, precision: None, race: true, budget_ns: None, cell_ns: 600_000_000_000, threshold: 0.03 }
+    }
+}
+
+impl Stop {
+    /// No more rounds than this are ever run.
+    pub fn most_rounds(&self) -> u32 {
+        self.rounds.unwrap_or(LOOKS[LOOKS.len() - 1])
     }
 }
 

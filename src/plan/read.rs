@@ -5,7 +5,7 @@ use super::matrix::products;
 use super::table::{Field, Table, choose, end_of, not_found};
 use super::target::{Placed, targets};
 use super::value::{choice, settings};
-use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, Work};
+use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, Wishes, Work};
 use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
@@ -67,6 +67,7 @@ fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
         rank_weakened: flag(table, "rank_weakened", complaints).unwrap_or(false),
         executor: executor(table, reader),
         works: works(table, room, reader),
+        verdict: Wishes::default(),
         stop: stop(table, &mut reader.complaints).unwrap_or_default(),
         host: host(table, &mut reader.complaints).unwrap_or_default(),
         targets: placed.into_iter().map(|placed| placed.target).collect(),
@@ -180,7 +181,8 @@ fn work(table: &Table, room: Option<u64>, reader: &mut Reader) -> Option<(Work, 
     let bytes = (entry.bytes)(entry.name, &settings);
     let (name, span) = name.unwrap_or((Some(entry.name), field.span));
     fits(bytes, room, &span, &mut reader.complaints);
-    Some((Work { name: name?.into(), workload: Chosen { name: entry.name.into(), settings } }, span))
+    let workload = Chosen { name: entry.name.into(), settings };
+    Some((Work { name: name?.into(), workload, ..Work::default() }, span))
 }
 
 /// The smallest backing must hold the work. What file systems need themselves is not counted: that they run full is
@@ -194,11 +196,13 @@ fn fits(bytes: Option<u64>, room: Option<u64>, span: &Span, complaints: &mut Com
 
 fn stop(table: &Table, complaints: &mut Complaints) -> Option<Stop> {
     let table = table.field("stop")?.table("[stop]", complaints)?;
-    table.only(&["rounds", "budget", "cell", "threshold"], complaints);
+    table.only(&["rounds", "precision", "race", "budget", "cell", "threshold"], complaints);
     let usual = Stop::default();
     let rounds = table.field("rounds").and_then(|field| field.count_in(1..=MOST_ROUNDS, complaints));
     Some(Stop {
-        rounds: rounds.and_then(|rounds| u32::try_from(rounds).ok()).unwrap_or(usual.rounds),
+        rounds: rounds.and_then(|rounds| u32::try_from(rounds).ok()),
+        precision: table.field("precision").and_then(|field| field.share(complaints)),
+        race: flag(&table, "race", complaints).unwrap_or(usual.race),
         budget_ns: table.field("budget").and_then(|field| field.duration(complaints)),
         cell_ns: table.field("cell").and_then(|field| field.duration(complaints)).unwrap_or(usual.cell_ns),
         threshold: table.field("threshold").and_then(|field| field.share(complaints)).unwrap_or(usual.threshold),
@@ -461,7 +465,7 @@ dirty_bytes = "1GiB"
         ("BTW", "[stop]\nrounds = 0", &[(2, "from 1 to 1000")]),
         ("BTW", "[stop]\nrounds = 1001\nbudget = '2 fortnights'\ncell = ''\nthreshold = '300%'",
             &[(2, "out of range"), (3, "a duration"), (4, "is empty"), (5, "less than 100%")]),
-        ("BTW", "[stop]\nthreshold = '0%'\nprecision = 3", &[(2, "more than 0%"), (3, "no key `precision`")]),
+        ("BTW", "[stop]\nthreshold = '0%'\nprecision = 3", &[(2, "more than 0%"), (3, "`precision` must be")]),
         ("BTW", "stop = 3\nhost = 'x'", &[(1, "must be a table"), (2, "must be a table")]),
         ("BTW", "[host]\ndirty_bytes = 1\ndirty_background_bytes = '64MiB'", &[(3, "less than `dirty_bytes`")]),
         ("BTW", "[host]\nswap = 1", &[(2, "no key `swap`")]),

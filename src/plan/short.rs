@@ -396,7 +396,7 @@ mod tests {
             [[work]]\nworkload = \"tree\"\nsource = \"/here/src\"\n\n[stop]\nrounds = 4\n";
         assert_eq!(short_toml(&parsed(line), &catalogue()).unwrap(), expected);
         let plan = short(&parsed(line), &catalogue()).unwrap();
-        assert_eq!((plan.stop.rounds, plan.seed, plan.title.as_str()), (4, u64::MAX, "ext4, btrfs lzo"));
+        assert_eq!((plan.stop.most_rounds(), plan.seed, plan.title.as_str()), (4, u64::MAX, "ext4, btrfs lzo"));
         assert_eq!(plan.works[0].workload.settings.text("source"), Some("/here/src"));
         assert_eq!(plan.targets[0].backing.settings.number("size"), Some(8 << 30));
     }

@@ -70,7 +70,7 @@ pub fn holes(plan: &Plan, observed: &Observed, targets: &[TargetInfo]) -> Vec<Ho
 }
 
 fn holes_of(plan: &Plan, work: &ObservedWork, targets: &[TargetInfo]) -> Vec<Hole> {
-    let planned = plan.stop.rounds as usize;
+    let planned = plan.stop.most_rounds() as usize;
     let of = planned.max(work.rounds.len());
     // A round in which nothing ended was not reached: said once, not for every target.
     let mut holes = Vec::new();

@@ -242,7 +242,7 @@ pub fn trade_off(target: &TargetInfo, differences: &[String]) -> String {
 pub fn headlines(works: &[WorkReport], targets: &[TargetInfo], plan: &Plan) -> Vec<String> {
     match works {
         _ if works.iter().all(|work| work.rounds == 0) => {
-            let cells = plan.targets.len() * plan.works.len() * plan.stop.rounds as usize;
+            let cells = plan.targets.len() * plan.works.len() * plan.stop.most_rounds() as usize;
             vec![format!("Nothing has been measured yet: {} planned, none has ended.", counted(cells, "cell"))]
         }
         [work] => vec![work.verdict.headline.clone()],

@@ -9,6 +9,7 @@
 mod best;
 mod describe;
 mod judge;
+mod looks;
 #[cfg(test)]
 mod noise;
 mod paired;
@@ -17,5 +18,6 @@ mod signed_rank;
 pub use best::{BestSet, best_set};
 pub use describe::{drifts, median, quantile, relative_range};
 pub use judge::{Band, Finding, judge, noise_verdict};
+pub use looks::LOOKS;
 pub use paired::{Estimate, Method, paired_ratio};
 pub use signed_rank::{hodges_lehmann, signed_rank_interval, signed_rank_k};

@@ -1,7 +1,7 @@
 //! Journals made up from a seed: what each target's times are multiplied with, and what goes wrong on the way.
 
 use crate::journal::*;
-use crate::plan::{Plan, Target, Work};
+use crate::plan::{Plan, Stop, Target, Work};
 use crate::report::{Model, find, model};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -18,18 +18,22 @@ pub struct Lab {
 /// Phases and their times in seconds on a target of factor one.
 pub const PHASES: [(&str, f64); 3] = [("write", 1.2), ("tar-read", 0.5), ("remove", 0.2)];
 
+/// One look at the end, unless a test wants more.
+const FIXED: Stop =
+    Stop { rounds: Some(8), precision: None, race: false, budget_ns: None, cell_ns: 600_000_000_000, threshold: 0.03 };
+
 impl Lab {
     pub fn new(names: &[&str]) -> Lab {
         let target = |name: &&str| Target { name: name.to_string(), ..Target::default() };
         let works = vec![Work { name: "tree".into(), ..Work::default() }];
         let targets: Vec<Target> = names.iter().map(target).collect();
-        let plan = Plan { title: "Daily work".into(), targets, works, ..Plan::default() };
+        let plan = Plan { title: "Daily work".into(), targets, works, stop: FIXED, ..Plan::default() };
         Lab { plan, records: Vec::new(), noise: 0.01, random: Xoshiro256PlusPlus::seed_from_u64(3) }
     }
 
     /// As many rounds of every target as there are, each with its factor.
     pub fn rounds(&mut self, rounds: u32, factors: &[f64]) -> &mut Lab {
-        self.plan.stop.rounds = rounds;
+        self.plan.stop.rounds = Some(rounds);
         for round in 1..=rounds {
             // What a round does to all targets alike is no difference between them.
             let shared = 1.0 + 0.1 * self.uniform();
@@ -76,7 +80,7 @@ impl Lab {
 
     /// A metric of every cell that a target has so far.
     pub fn also(&mut self, target: usize, phase: &str, metric: &str, value: f64) -> &mut Lab {
-        for round in 1..=self.plan.stop.rounds {
+        for round in 1..=self.plan.stop.most_rounds() {
             self.sample(&format!("{target}-{round}"), phase, metric, value);
         }
         self

@@ -109,7 +109,7 @@ fn four_rounds_are_preliminary_and_two_an_anecdote() {
 fn failed_skipped_cut_off_and_unreached_cells_are_told_apart() {
     let mut lab = Lab::new(&["ext4", "xfs", "reiser4", "nilfs2"]);
     lab.rounds(8, &[1.0, 0.8]);
-    lab.plan.stop.rounds = 10;
+    lab.plan.stop.rounds = Some(10);
     for round in 1..=8 {
         lab.fail(2, round, Outcome::Skipped(vec!["no module reiser4".into(), "no mkfs.reiser4".into()]));
         lab.fail(3, round, Outcome::Failed("No space left on device".into()));
@@ -258,7 +258,7 @@ fn a_journal_with_nothing_in_it_says_so() {
 fn a_plan_of_endless_rounds_costs_nothing() {
     let mut lab = Lab::new(&["ext4", "xfs"]);
     lab.rounds(3, &[1.0, 0.8]);
-    lab.plan.stop.rounds = u32::MAX;
+    lab.plan.stop.rounds = Some(u32::MAX);
     assert_eq!(lab.model().holes[0].sentence, "4294967292 of 4294967295 planned rounds not run");
 }
 
