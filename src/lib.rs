@@ -8,6 +8,7 @@
 pub mod agent;
 pub mod cli;
 pub mod data;
+pub mod decide;
 pub mod executor;
 pub mod journal;
 pub mod need;

@@ -14,13 +14,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("agent", &["data", "journal", "need", "plan", "probe", "stack", "sys", "units", "workload"]),
     ("cli", &[ANY]),
     ("data", &["sys", "units"]),
+    ("decide", &["journal", "plan", "stats"]),
     ("executor", &["journal", "need", "plan"]),
     ("journal", &["plan", "units"]),
     ("need", &[]),
     ("plan", &["journal::Cell", "stats::LOOKS", "units"]),
     ("probe", &["sys", "units"]),
-    ("report", &["journal", "plan", "stats", "units"]),
-    ("run", &["executor", "journal", "plan", "sys", "units"]),
+    ("report", &["decide", "journal", "plan", "stats", "units"]),
+    ("run", &["decide", "executor", "journal", "plan", "stats::LOOKS", "sys", "units"]),
     ("stack", &["journal", "need", "plan", "units"]),
     ("stats", &[]),
     ("sys", &[]),
@@ -34,7 +35,7 @@ const ANY: &str = "*";
 const SIDES: &[Side] = &[
     Side {
         name: "host side",
-        rooms: &["executor", "report", "run"],
+        rooms: &["decide", "executor", "report", "run"],
         never: &["agent", "data", "probe", "stack", "workload"],
         remedy: "the host knows plug-ins by name only: put the name in the plan or a record in the journal, and let \
                  the agent act on it",
@@ -42,7 +43,7 @@ const SIDES: &[Side] = &[
     Side {
         name: "target side",
         rooms: &["agent", "data", "probe", "stack", "workload"],
-        never: &["cli", "executor", "report", "run"],
+        never: &["cli", "decide", "executor", "report", "run"],
         remedy: "the agent answers with records alone: write what the host needs as a record of the journal",
     },
 ];
@@ -58,7 +59,7 @@ struct Side {
 const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "need", "run"];
 
 /// Rooms that give the same answer at any hour.
-const TIMELESS: &[&str] = &["plan", "report", "stats"];
+const TIMELESS: &[&str] = &["decide", "plan", "report", "stats"];
 
 /// Folders with one file a plug-in.
 const PLUGIN_FOLDERS: &[&str] =

@@ -1,7 +1,7 @@
 //! `pickfs run`: measure, then say the verdict.
 
 use super::{FAILED, Outcome, REFUSED, USAGE, confirm, report, wanted};
-use crate::journal::fold_file;
+use crate::journal::{Enough, fold_file};
 use crate::plan::Plan;
 use crate::run::{self, Finish, Plain, tell};
 use anyhow::{Context, Result};
@@ -66,8 +66,13 @@ fn told(journal: &Path, finish: Finish) -> Outcome {
     let folded = fold_file(journal)?;
     let shown = journal.display();
     match finish {
-        Finish::Complete => {}
-        Finish::Budget => tell(&format!("the budget is used up; `pickfs run --resume {shown}` goes on")),
+        Finish::Enough(Enough::Budget) => {
+            tell(&format!("the budget is used up; `pickfs run --resume {shown}` goes on"));
+        }
+        Finish::Enough(Enough::Hopeless) => {
+            tell(&format!("`pickfs run --resume {shown}` goes on to the next look all the same"));
+        }
+        Finish::Enough(_) => {}
         Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {shown}` goes on")),
     }
     report::print(&folded, journal, "text")?;

@@ -18,6 +18,8 @@ pub struct Folded {
     pub ledger: Ledger,
     /// Doubts about the whole run.
     pub flags: Vec<Flag>,
+    /// Oldest first.
+    pub looks: Vec<Look>,
     /// Steps not undone, oldest first.
     pub leftovers: Vec<StepTaken>,
     /// Lines that are no records we know: a torn last line, damage, or a newer pickfs.
@@ -72,7 +74,8 @@ pub fn fold(mut lines: impl BufRead) -> Result<Folded> {
 }
 
 impl Folded {
-    fn take(&mut self, record: Record) {
+    /// Adds what one more record says. A journal that is read to its end is folded by [`fold`].
+    pub fn take(&mut self, record: Record) {
         match record {
             Record::Run(run) => self.run = Some(*run),
             Record::Step(step) => self.leftovers.push(step),
@@ -89,6 +92,7 @@ impl Folded {
             Record::Ledger(ledger) if of_the_run(&ledger.cell) => self.ledger.add(&ledger),
             Record::Ledger(ledger) => self.cell(&ledger.cell.clone()).ledger.add(&ledger),
             Record::End(end) => self.cell(&end.cell).outcome = Some(end.outcome),
+            Record::Look(look) => self.looks.push(look),
         }
     }
 

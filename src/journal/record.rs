@@ -20,6 +20,7 @@ pub enum Record {
     Flag(Flag),
     Ledger(Ledger),
     End(End),
+    Look(Look),
 }
 
 /// First line of every journal.
@@ -147,6 +148,60 @@ pub enum Outcome {
     /// Every reason, not the first.
     Skipped(Vec<String>),
     Failed(String),
+}
+
+/// The run looked at its results and decided whether to go on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Look {
+    /// After this round.
+    pub round: u32,
+    /// The chance of losing a true best that this look has spent.
+    pub alpha: f64,
+    /// Targets that may still be the best.
+    pub best: Vec<String>,
+    /// Targets that take part in no further round.
+    pub leaving: Vec<Leaving>,
+    /// Why the run ends here; `None`: it goes on.
+    pub end: Option<Enough>,
+    /// About so many rounds in all would be needed for a decision, or for the precision asked for.
+    pub rounds_needed: Option<u32>,
+    /// How long those that are missing would take.
+    pub needed_ns: Option<u64>,
+    /// RFC 3339.
+    pub at: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Leaving {
+    pub target: String,
+    pub why: String,
+}
+
+/// Why a run has enough rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Enough {
+    /// One target is left, or those that are left are the same.
+    Decided,
+    /// Every comparison is as narrow as was asked for.
+    Precise,
+    /// All rounds of the plan.
+    Rounds,
+    /// More rounds than a run may have would be needed.
+    Hopeless,
+    /// The plan's budget of time is used up.
+    Budget,
+    /// No two targets can be compared.
+    Nothing,
+}
+
+impl Enough {
+    /// False where a run that is taken up goes on to its next look.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Enough::Budget | Enough::Hopeless)
+    }
 }
 
 /// Integers without a point, so that bytes and nanoseconds are integers in the file too.

@@ -1,10 +1,10 @@
 //! What was measured beside the time: throughput, space, CPU, what the device saw, how compression came out.
 
-use super::collect::{Combine, ObservedWork, Rounds};
-use super::judge::{self, CPU_THRESHOLD, Context, Quantity, SPACE_THRESHOLD};
+use super::judge::{self, CPU_THRESHOLD, Case, Context, Quantity, SPACE_THRESHOLD};
 use super::model::*;
 use super::verdict;
 use super::words::plain;
+use crate::decide::{Combine, ObservedWork, Rounds};
 use crate::stats::{self, Finding};
 use crate::units::{show_bytes, show_share};
 
@@ -56,17 +56,19 @@ const DETAILS: [&str; 11] =
     ["workload_", "device_", "below_", "swap_", "pressure_", "space_", "work_", "peak_", "cpu_", "foreign_", "after_"];
 
 /// Fills in all of a work's report that is not time.
-pub fn fill(report: &mut WorkReport, observed: &ObservedWork, targets: &[TargetInfo], holes: &[Hole]) {
+pub fn fill(report: &mut WorkReport, observed: &ObservedWork, case: &Case) {
+    let targets = case.targets;
     let duplicate = targets.iter().position(|target| target.duplicate);
     let duplicate = duplicate.filter(|_| report.phases.iter().any(|panel| panel.noise.is_some()));
     let context = Context {
         targets,
-        holes,
+        holes: case.holes,
         work: &report.name,
         reference: report.reference,
         duplicate,
         ranked: &report.ranked,
         rounds: report.rounds,
+        level: case.level,
         refused: None,
     };
     let mut tables = vec![throughput(observed, &context)];

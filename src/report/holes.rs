@@ -1,9 +1,9 @@
 //! What is missing, what is in doubt and what was in effect: planned cells without results, flags, provenance and
 //! the ledger.
 
-use super::collect::{Observed, ObservedWork};
 use super::model::*;
 use super::words::{counted, plain};
+use crate::decide::{self, Observed, ObservedWork};
 use crate::journal::{Folded, FoldedCell, Ledger, Outcome};
 use crate::plan::Plan;
 use crate::units;
@@ -65,12 +65,18 @@ fn in_effect(cells: &[&FoldedCell], name: &str) -> String {
 }
 
 /// Every planned cell that did not finish, grouped by target and cause.
-pub fn holes(plan: &Plan, observed: &Observed, targets: &[TargetInfo]) -> Vec<Hole> {
-    observed.works.iter().flat_map(|work| holes_of(plan, work, targets)).collect()
+pub fn holes(folded: &Folded, plan: &Plan, observed: &Observed, targets: &[TargetInfo]) -> Vec<Hole> {
+    let planned = decide::rounds_planned(plan, folded) as usize;
+    observed.works.iter().flat_map(|work| holes_of(plan, planned, observed, work, targets)).collect()
 }
 
-fn holes_of(plan: &Plan, work: &ObservedWork, targets: &[TargetInfo]) -> Vec<Hole> {
-    let planned = plan.stop.most_rounds() as usize;
+fn holes_of(
+    plan: &Plan,
+    planned: usize,
+    observed: &Observed,
+    work: &ObservedWork,
+    targets: &[TargetInfo],
+) -> Vec<Hole> {
     let of = planned.max(work.rounds.len());
     // A round in which nothing ended was not reached: said once, not for every target.
     let mut holes = Vec::new();
@@ -79,7 +85,7 @@ fn holes_of(plan: &Plan, work: &ObservedWork, targets: &[TargetInfo]) -> Vec<Hol
     }
     for target in 0..targets.len() {
         let mut groups: BTreeMap<(HoleKind, String), usize> = BTreeMap::new();
-        for round in &work.rounds {
+        for round in work.rounds.iter().filter(|round| observed.is_asked(target, **round)) {
             if let Some(cause) = cause(work.cells[target].get(round).copied()) {
                 *groups.entry(cause).or_default() += 1;
             }

@@ -1,15 +1,12 @@
 //! Series -> figures, comparisons and the pick of one work.
 
-use super::collect::{Combine, ObservedWork, Rounds};
 use super::model::*;
 use super::words::plain;
 use super::{holes, verdict, words};
+use crate::decide::{self, Combine, Observed, ObservedWork, Rounds, Veto, Yardstick};
 use crate::plan::Plan;
-use crate::stats::{self, Estimate};
+use crate::stats::{self, Estimate, Level};
 use crate::units::Unit;
-
-/// What intervals are meant to cover.
-pub const CONFIDENCE: f64 = 0.95;
 
 /// The smallest relative difference worth acting on in what is measured beside the time.
 pub const SPACE_THRESHOLD: f64 = 0.02;
@@ -25,6 +22,8 @@ pub struct Context<'a> {
     pub duplicate: Option<usize>,
     pub ranked: &'a [usize],
     pub rounds: usize,
+    /// How sure the comparisons are.
+    pub level: Level,
     /// Why nothing is judged by time.
     pub refused: Option<String>,
 }
@@ -39,24 +38,32 @@ pub struct Quantity {
     pub wanted: Option<f64>,
 }
 
-pub fn work(plan: &Plan, observed: &ObservedWork, targets: &[TargetInfo], holes: &[Hole]) -> WorkReport {
+/// What all works of a run share.
+pub struct Case<'a> {
+    pub plan: &'a Plan,
+    pub observed: &'a Observed<'a>,
+    pub targets: &'a [TargetInfo],
+    pub holes: &'a [Hole],
+    pub level: Level,
+    /// Why no verdict is given on anything.
+    pub refused: Option<String>,
+}
+
+pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
     let names = observed.phases();
     let whole = observed.over_phases("time_ns", Combine::Sum);
-    let reference = reference(plan, &whole, targets);
-    let planned = targets.iter().position(|target| target.name == plain(&plan.reference)).unwrap_or(0);
-    let duplicate = targets.iter().position(|t| t.duplicate).filter(|_| reference == Some(planned));
-    let ranked = ranked(plan, &whole, targets);
-    let (name, rounds) = (plain(observed.name), observed.rounds.len());
-    let refused = None;
-    let mut context = Context { targets, holes, work: &name, reference, duplicate, ranked: &ranked, rounds, refused };
-    context.refused = refusal(plan, &context, observed, &names);
-    let phases = panels(plan, &context, observed, &names, &whole);
+    let vetoes = decide::vetoes(case.plan, case.observed, &[observed], &whole);
+    let ranked = ranked(case, &vetoes);
+    let name = plain(observed.name);
+    let context = case.context(&name, &whole, &ranked, observed.rounds.len());
+    let phases = panels(case.plan, &context, observed, &names, &whole);
     let (verdict, noise) = match phases.first() {
         Some(panel) => (verdict::verdict(panel, &context), verdict::noise_floor(panel, &context)),
         None => (verdict::nothing(), String::new()),
     };
     let sentences = phases.iter().filter(|p| !p.phase.is_empty()).map(|p| verdict::phase(p, &context)).collect();
     let (trade_offs, beside, compression) = Default::default();
+    let (reference, rounds) = (context.reference, context.rounds);
     let mut report = WorkReport {
         name,
         reference,
@@ -70,8 +77,27 @@ pub fn work(plan: &Plan, observed: &ObservedWork, targets: &[TargetInfo], holes:
         compression,
         noise,
     };
-    report.verdict.notes.extend(verdict::not_ranked(plan, &report, targets, &whole));
+    report.verdict.notes.extend(verdict::not_ranked(case, &report, &vetoes));
     report
+}
+
+impl<'a> Case<'a> {
+    /// `values` is what the verdict is made from, `name` the work that it is about.
+    pub fn context(&self, name: &'a str, values: &[Rounds], ranked: &'a [usize], rounds: usize) -> Context<'a> {
+        let reference = reference(self.plan, values, self.targets);
+        let twins = decide::twins(self.plan, self.observed).filter(|(original, _)| reference == Some(*original));
+        Context {
+            targets: self.targets,
+            holes: self.holes,
+            work: name,
+            reference,
+            duplicate: twins.map(|(_, duplicate)| duplicate),
+            ranked,
+            rounds,
+            level: self.level,
+            refused: self.refused.clone(),
+        }
+    }
 }
 
 /// The plan's reference if it has results, else the first target that has: a failed reference must not take all
@@ -83,25 +109,16 @@ fn reference(plan: &Plan, whole: &[Rounds], targets: &[TargetInfo]) -> Option<us
     planned.or((!targets.is_empty()).then_some(0)).filter(has).or(sound).or((0..targets.len()).find(has))
 }
 
-/// Looks at the reference and its duplicate in every phase.
-fn refusal(plan: &Plan, context: &Context, observed: &ObservedWork, names: &[&str]) -> Option<String> {
-    let (reference, duplicate) = context.reference.zip(context.duplicate)?;
-    let noise = |name: &&str| {
-        let times = observed.in_phase(name, "time_ns");
-        compare(&times[duplicate], &times[reference])
-    };
-    let duplicates: Vec<Estimate> = names.iter().filter_map(noise).collect();
-    let away = stats::noise_verdict(&duplicates, plan.stop.threshold)?;
-    Some(words::refused(away, &context.targets[reference].name))
+/// Looks at the reference and its duplicate in every phase of every work.
+pub fn refusal(plan: &Plan, observed: &Observed, level: Level) -> Option<String> {
+    let away = decide::differs_from_itself(plan, observed, level.confidence)?;
+    let (reference, _) = decide::twins(plan, observed)?;
+    Some(words::refused(away, &plain(observed.targets[reference])))
 }
 
-/// Who may be picked: durable like the others, and in at least half of the rounds, because the pick is made from
-/// the rounds that all ranked targets share.
-fn ranked(plan: &Plan, whole: &[Rounds], targets: &[TargetInfo]) -> Vec<usize> {
-    let most = whole.iter().map(Vec::len).max().unwrap_or(0);
-    let durable = |at: &usize| plan.rank_weakened || targets[*at].weakened.is_empty();
-    let often = |at: &usize| !whole[*at].is_empty() && whole[*at].len() * 2 >= most;
-    (0..targets.len()).filter(|at| !targets[*at].duplicate).filter(durable).filter(often).collect()
+/// Who may be picked.
+pub fn ranked(case: &Case, vetoes: &[Vec<Veto>]) -> Vec<usize> {
+    (0..vetoes.len()).filter(|at| !case.targets[*at].duplicate && vetoes[*at].is_empty()).collect()
 }
 
 fn panels(plan: &Plan, context: &Context, observed: &ObservedWork, names: &[&str], whole: &[Rounds]) -> Vec<Panel> {
@@ -121,7 +138,7 @@ fn panels(plan: &Plan, context: &Context, observed: &ObservedWork, names: &[&str
         mark_unproven(panel, observed);
         let judged = panel.refused.is_none() && context.ranked.len() > 1;
         let series = if panel.phase.is_empty() { whole } else { &observed.in_phase(&panel.phase, "time_ns") };
-        panel.best = judged.then(|| best(series, context.ranked, panel.band)).flatten();
+        panel.best = judged.then(|| best(series, context, panel.band)).flatten();
     }
     panels
 }
@@ -136,7 +153,8 @@ fn mark_unproven(panel: &mut Panel, observed: &ObservedWork) {
 
 /// One quantity for every target, compared with the reference round by round.
 pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
-    let against = |target: usize| context.reference.and_then(|r| compare(&series[target], &series[r]));
+    let compare = |a: usize, b: usize| decide::compare(&series[a], &series[b], context.level.confidence);
+    let against = |target: usize| context.reference.and_then(|reference| compare(target, reference));
     let noise = context.duplicate.filter(|_| what.wanted.is_some()).and_then(against);
     let wanted = what.wanted.unwrap_or(0.0);
     let band = stats::Band::new(wanted, noise.as_ref());
@@ -189,83 +207,17 @@ fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
     })
 }
 
-/// Paired by round: only rounds that both have.
-pub fn compare(of: &Rounds, reference: &Rounds) -> Option<Estimate> {
-    let pairs = common(&[of, reference]);
-    estimate(&pairs[0], &pairs[1])
-}
-
-/// The values of those rounds that all have, positive ones only: a ratio to nothing says nothing.
-fn common(series: &[&Rounds]) -> Vec<Vec<f64>> {
-    let mut at = vec![0; series.len()];
-    let mut shared = vec![Vec::new(); series.len()];
-    for &(round, _) in series[0] {
-        for (at, series) in at.iter_mut().zip(series) {
-            *at += series[*at..].partition_point(|(other, _)| *other < round);
-        }
-        let values: Vec<f64> = at.iter().zip(series).filter_map(|(at, s)| value_of(s.get(*at), round)).collect();
-        if values.len() == series.len() {
-            shared.iter_mut().zip(values).for_each(|(list, value)| list.push(value));
-        }
-    }
-    shared
-}
-
-fn value_of(entry: Option<&(u32, f64)>, round: u32) -> Option<f64> {
-    entry.filter(|(other, value)| *other == round && *value > 0.0 && value.is_finite()).map(|(_, value)| *value)
-}
-
 /// Who may be the best of those that are ranked; `None` if there are too few to compare, or too few rounds.
-fn best(series: &[Rounds], ranked: &[usize], band: stats::Band) -> Option<Best> {
-    let ranked: Vec<usize> = ranked.iter().copied().filter(|&target| !series[target].is_empty()).collect();
-    let times = common(&ranked.iter().map(|&target| &series[target]).collect::<Vec<_>>());
-    let rounds = times.first().map_or(0, Vec::len);
-    if ranked.len() < 2 || rounds < 3 {
-        return None;
-    }
-    let found = stats::best_set(&times, CONFIDENCE, band);
-    let corrected = found.corrected;
-    let (mut members, tie) = with_equals(found, &times, band);
-    members.sort_by(|a, b| middle(&times[*a]).total_cmp(&middle(&times[*b])));
-    let more_rounds = if tie { None } else { rounds_to_tell(&members, &times, band) };
-    Some(Best { members: members.into_iter().map(|at| ranked[at]).collect(), tie, corrected, rounds, more_rounds })
-}
-
-fn middle(times: &[f64]) -> f64 {
-    stats::median(times).unwrap_or(f64::INFINITY)
-}
-
-/// A target that is shown to be slower, but by less than the threshold, is no worse a pick: it ties.
-fn with_equals(found: stats::BestSet, times: &[Vec<f64>], band: stats::Band) -> (Vec<usize>, bool) {
-    let mut members = found.members;
-    let settled = found.tie || members.len() == 1;
-    if !settled {
-        return (members, false);
-    }
-    let equal = |at: usize, to: usize| {
-        estimate(&times[at], &times[to]).is_some_and(|e| stats::judge(&e, band) == stats::Finding::Tie)
-    };
-    let chosen = members.clone();
-    let others = (0..times.len()).filter(|at| !chosen.contains(at));
-    members.extend(others.filter(|&at| chosen.iter().all(|&to| equal(at, to))));
-    let tie = members.len() > 1;
-    (members, tie)
-}
-
-/// More rounds until the fastest candidate and each other one can be told apart.
-fn rounds_to_tell(members: &[usize], times: &[Vec<f64>], band: stats::Band) -> Option<u32> {
-    let (first, others) = members.split_first()?;
-    let needed =
-        others.iter().filter_map(|&other| match stats::judge(&estimate(&times[other], &times[*first])?, band) {
-            stats::Finding::Unresolved { rounds } => Some(rounds?.saturating_sub(times[other].len() as u32)),
-            _ => None,
-        });
-    needed.max()
-}
-
-fn estimate(of: &[f64], to: &[f64]) -> Option<Estimate> {
-    let ratios: Vec<f64> = of.iter().zip(to).map(|(a, b)| a.ln() - b.ln()).collect();
-    stats::paired_ratio(&ratios, CONFIDENCE)
+pub fn best(series: &[Rounds], context: &Context, band: stats::Band) -> Option<Best> {
+    let race = decide::race(series, context.ranked, Yardstick { level: context.level, band })?;
+    let more = race.most_needed.map(|needed| needed.saturating_sub(race.rounds as u32).max(1));
+    Some(Best {
+        conclusion: race.conclusion,
+        members: race.members,
+        corrected: race.corrected,
+        rounds: race.rounds,
+        more_rounds: more,
+    })
 }
 
 /// Pairs cancel a drift, so verdicts stand; absolute numbers do not.

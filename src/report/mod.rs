@@ -5,7 +5,6 @@
 //! journal is hostile: control characters are gone once a model is made; a markup format still escapes all of it.
 
 mod beside;
-mod collect;
 mod holes;
 mod judge;
 mod model;

@@ -1,7 +1,8 @@
 //! Judged tables: all that a report says, with the words and the printed numbers ready. Indices into
 //! [`Model::targets`] name targets everywhere.
 
-use super::{beside, collect, holes, judge, verdict, words};
+use super::{beside, holes, judge, verdict, words};
+use crate::decide::{self, Conclusion};
 use crate::journal::{Folded, SCHEMA};
 use crate::stats::{Band, Estimate, Finding};
 use crate::units::Unit;
@@ -154,8 +155,7 @@ pub struct Noise {
 pub struct Best {
     /// Nobody of these is shown to be slower than any other target; fastest first.
     pub members: Vec<usize>,
-    /// All members are the same within the threshold.
-    pub tie: bool,
+    pub conclusion: Conclusion,
     /// False: too few rounds to allow for the number of comparisons.
     pub corrected: bool,
     /// Rounds that every ranked target has.
@@ -301,9 +301,12 @@ pub fn model(folded: &Folded) -> Result<Model> {
     let Some(run) = &folded.run else {
         bail!("this journal has no `run` record, so it does not say what was to be measured");
     };
-    let observed = collect::observe(folded, &run.plan);
+    let observed = decide::observe(folded, &run.plan);
     let targets = holes::targets(folded, &run.plan, &observed);
-    let holes = holes::holes(&run.plan, &observed, &targets);
+    let holes = holes::holes(folded, &run.plan, &observed, &targets);
+    let level = decide::level(&run.plan, folded, observed.last_round());
+    let refused = judge::refusal(&run.plan, &observed, level);
+    let case = judge::Case { plan: &run.plan, observed: &observed, targets: &targets, holes: &holes, level, refused };
     let mut model = Model {
         title: words::plain(&run.plan.title),
         run: words::plain(&run.id),
@@ -317,8 +320,8 @@ pub fn model(folded: &Folded) -> Result<Model> {
         ..Model::default()
     };
     for work in &observed.works {
-        let mut report = judge::work(&run.plan, work, &targets, &holes);
-        beside::fill(&mut report, work, &targets, &holes);
+        let mut report = judge::work(&case, work);
+        beside::fill(&mut report, work, &case);
         model.warnings.extend(judge::drift(&report, work, &targets));
         model.works.push(report);
     }

@@ -1,11 +1,12 @@
 //! What to pick, in words: one sentence for each work, one line for each phase, and the small print.
 
-use super::collect::Rounds;
-use super::judge::Context;
+use super::judge::{Case, Context};
 use super::model::*;
 use super::words::{capital, counted, listed, more_rounds};
+use crate::decide::{Conclusion, Veto};
 use crate::plan::Plan;
 use crate::stats::Finding;
+use crate::units::Unit;
 
 pub fn noise_floor(panel: &Panel, context: &Context) -> String {
     let name = context.reference.map_or("", |reference| &context.targets[reference].name);
@@ -70,9 +71,11 @@ fn part(panel: &Panel) -> String {
 
 fn judged(best: &Best, panel: &Panel, context: &Context) -> Verdict {
     let names = names(&best.members, context);
-    let (kind, mut headline) = match best.members.as_slice() {
-        [at] => (VerdictKind::Pick, format!("Pick {}: {}", names[0], pick(*at, panel, context))),
-        _ if best.tie => (VerdictKind::Tie, tie(&names, best, panel, context)),
+    let pick = |at: usize| format!("Pick {}: {}", names[0], pick(at, panel, context));
+    let (kind, mut headline) = match (best.conclusion, best.members.as_slice()) {
+        (Conclusion::Pick, [at, ..]) => (VerdictKind::Pick, pick(*at)),
+        (Conclusion::WithinNoise, _) => (VerdictKind::Refused, within_noise(&names, panel)),
+        (Conclusion::Tie, _) => (VerdictKind::Tie, tie(&names, best, panel, context)),
         _ => (VerdictKind::Unresolved, unresolved(&names, best, panel, context)),
     };
     if best.rounds < 6 {
@@ -84,6 +87,16 @@ fn judged(best: &Best, panel: &Panel, context: &Context) -> Verdict {
         verdict.notes.push(format!("{rounds}: too few to allow for comparing {targets} targets at once"));
     }
     verdict
+}
+
+/// Faster than all others, but by no more than what noise alone could look like to who wants to know so exactly.
+fn within_noise(names: &[String], panel: &Panel) -> String {
+    let floor = panel.noise.as_ref().map_or("", |noise| &noise.shown);
+    format!(
+        "No verdict: the noise floor, {floor}, is above the {} that matter, and {} is ahead by less than that noise.",
+        super::words::percent(panel.band.wanted),
+        names.first().map_or("", String::as_str),
+    )
 }
 
 fn names(members: &[usize], context: &Context) -> Vec<String> {
@@ -176,7 +189,7 @@ pub fn phase(panel: &Panel, context: &Context) -> String {
     let more = best.more_rounds.map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
     let first = match rows.len() {
         1 => format!("{shown}, fastest{}", brief_of(rows[0]).map(|brief| format!(", {brief}")).unwrap_or_default()),
-        _ if best.tie => format!("{shown} tie within {}", panel.threshold_shown),
+        _ if best.conclusion == Conclusion::Tie => format!("{shown} tie within {}", panel.threshold_shown),
         _ => format!("unresolved between {shown}{more}"),
     };
     let beaten = others(&best.members, panel, context);
@@ -209,9 +222,10 @@ fn with_time(row: &Row, context: &Context) -> String {
 }
 
 /// Who is measured and not ranked, and why.
-pub fn not_ranked(plan: &Plan, report: &WorkReport, targets: &[TargetInfo], whole: &[Rounds]) -> Vec<String> {
+pub fn not_ranked(case: &Case, report: &WorkReport, vetoes: &[Vec<Veto>]) -> Vec<String> {
+    let (plan, targets) = (case.plan, case.targets);
     let out = (0..targets.len()).filter(|at| !targets[*at].duplicate && !report.ranked.contains(at));
-    let mut notes: Vec<String> = out.map(|at| left_out(&targets[at], &whole[at], report.rounds)).collect();
+    let mut notes: Vec<String> = out.map(|at| left_out(&targets[at], &vetoes[at])).collect();
     if let Some(reference) = report.reference.map(|at| &targets[at].name) {
         let planned = super::words::plain(&plan.reference);
         if !planned.is_empty() && *reference != planned {
@@ -224,13 +238,26 @@ pub fn not_ranked(plan: &Plan, report: &WorkReport, targets: &[TargetInfo], whol
     notes
 }
 
-fn left_out(target: &TargetInfo, whole: &Rounds, rounds: usize) -> String {
-    let why = match whole.len() {
-        0 => "no round of the whole job finished".to_string(),
-        _ if !target.weakened.is_empty() => target.note.clone(),
-        some => format!("only {some} of {} finished", counted(rounds, "round")),
-    };
-    format!("{} is not ranked: {why}", target.name)
+fn left_out(target: &TargetInfo, vetoes: &[Veto]) -> String {
+    let reasons: Vec<String> = vetoes.iter().map(in_words).collect();
+    format!("{} is not ranked: {}", target.name, reasons.join("; "))
+}
+
+fn in_words(veto: &Veto) -> String {
+    match veto {
+        Veto::Weakened(options) => format!("weaker durability: {}", super::words::plain(&options.join(", "))),
+        Veto::Failed { cells, of, why } => {
+            format!("{cells} of {} failed: {}", counted(*of, "cell"), super::words::plain(why))
+        }
+        Veto::Lacks(feature) => format!("it is not known to have {}", super::words::plain(feature)),
+        Veto::OverLimit { limit, median } => {
+            let unit = Unit::of_metric(&limit.metric);
+            let metric = super::words::plain(&limit.metric.replace('_', " "));
+            format!("{metric} is {}, above the limit of {}", unit.show(*median), unit.show(limit.at_most))
+        }
+        Veto::Unfinished { rounds: 0, .. } => "no round of the whole job finished".to_string(),
+        Veto::Unfinished { rounds, of } => format!("only {rounds} of {} finished", counted(*of, "round")),
+    }
 }
 
 /// What the target costs or saves beside time, in one line.

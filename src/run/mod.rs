@@ -5,16 +5,19 @@
 
 mod active;
 mod progress;
+mod rehearse;
+mod rounds;
 mod supervise;
 mod turn;
 
 pub use active::Active;
 pub use progress::{Plain, Progress, tell};
+pub use rehearse::{Forecast, forecast, rehearse};
 pub use supervise::stop_requests;
 
 use crate::executor::{self, Executor};
 use crate::journal::*;
-use crate::plan::{Plan, expand};
+use crate::plan::Plan;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,10 +26,8 @@ use supervise::{Ended, Supervisor};
 /// How a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// Every planned cell has ended.
-    Complete,
-    /// The plan's budget is used up; whole rounds only.
-    Budget,
+    /// Enough rounds, and why.
+    Enough(Enough),
     /// Stopped on request; `--resume` takes it up.
     Stopped,
 }
@@ -88,7 +89,7 @@ fn undo_dead(journal: Journal, folded: Folded) -> Result<usize> {
     let run = understood(&folded)?;
     let executor = find_executor(&run.plan)?;
     let left = folded.leftovers.len();
-    Supervisor::new(&run.id, executor, journal, folded.leftovers).undo()?;
+    Supervisor::new(&run.id, executor, journal, folded).undo()?;
     Active::forget(&run.id);
     Ok(left)
 }
@@ -107,9 +108,6 @@ fn understood(folded: &Folded) -> Result<Run> {
 }
 
 fn go(run: Run, journal: Journal, done: Folded, active: Active, progress: &mut dyn Progress) -> Result<Finish> {
-    let cells = expand(&run.plan);
-    let ended = |cell: &Cell| done.find_cell(&cell.id).is_some_and(|seen| seen.outcome.is_some());
-    let left: Vec<Cell> = cells.iter().filter(|cell| !ended(cell)).cloned().collect();
     let _turn = turn::take(progress);
     let had_leftovers = !done.leftovers.is_empty();
     if supervise::stop_requested() {
@@ -119,16 +117,18 @@ fn go(run: Run, journal: Journal, done: Folded, active: Active, progress: &mut d
         return Ok(Finish::Stopped);
     }
     undo_dead_runs(&run.id, progress);
-    progress.begin(cells.len(), cells.len() - left.len());
-    let mut supervisor = Supervisor::new(&run.id, find_executor(&run.plan)?, journal, done.leftovers);
+    let (planned, ended) = rounds::up_to_next_look(&run.plan, &done);
+    progress.begin(planned, ended);
+    let over = done.looks.last().and_then(|look| look.end).filter(|end| end.is_final());
+    let mut supervisor = Supervisor::new(&run.id, find_executor(&run.plan)?, journal, done);
     if had_leftovers {
         supervisor.undo()?;
     }
-    if left.is_empty() {
+    if let Some(end) = over {
         active.done();
-        return Ok(Finish::Complete);
+        return Ok(Finish::Enough(end));
     }
-    let finish = measure(&run, &left, &mut supervisor, progress);
+    let finish = measure(&run, &mut supervisor, progress);
     progress.end();
     let undone = supervisor.undo();
     if undone.is_ok() {
@@ -139,24 +139,43 @@ fn go(run: Run, journal: Journal, done: Folded, active: Active, progress: &mut d
     Ok(finish)
 }
 
-fn measure(run: &Run, cells: &[Cell], supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<Finish> {
+fn measure(run: &Run, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<Finish> {
     progress.say("preparing: backings, sources, the drive's raw speed");
     match supervisor.job(Job::Prepare(Box::new(run.plan.clone())), None)? {
         Ended::Well => {}
         Ended::Stopped => return Ok(Finish::Stopped),
         Ended::Dead(why) => bail!("cannot prepare the run: {why}"),
     }
-    let begun = Instant::now();
-    for (at, cell) in cells.iter().enumerate() {
-        let new_round = at > 0 && cells[at - 1].round != cell.round;
-        if new_round && run.plan.stop.budget_ns.is_some_and(|budget| begun.elapsed() > Duration::from_nanos(budget)) {
-            return Ok(Finish::Budget);
-        }
-        progress.cell(cell);
-        let Some(outcome) = one_cell(cell, supervisor)? else { return Ok(Finish::Stopped) };
-        progress.cell_ended(cell, &outcome);
+    let mut agents = Agents { supervisor, begun: Instant::now() };
+    Ok(rounds::measure(&run.plan, &mut agents, progress)?.map_or(Finish::Stopped, Finish::Enough))
+}
+
+/// Has cells done by agents.
+struct Agents<'a> {
+    supervisor: &'a mut Supervisor,
+    begun: Instant,
+}
+
+impl rounds::Doer for Agents<'_> {
+    fn cell(&mut self, cell: &Cell) -> Result<Option<Outcome>> {
+        one_cell(cell, self.supervisor)
     }
-    Ok(Finish::Complete)
+
+    fn folded(&self) -> &Folded {
+        self.supervisor.folded()
+    }
+
+    fn note(&mut self, record: Record) -> Result<()> {
+        self.supervisor.take(record)
+    }
+
+    fn budget_used(&self, plan: &Plan) -> bool {
+        plan.stop.budget_ns.is_some_and(|budget| self.begun.elapsed() > Duration::from_nanos(budget))
+    }
+
+    fn now(&self) -> String {
+        jiff::Timestamp::now().to_string()
+    }
 }
 
 /// `None`: stopped on request, the cell counts as not run.

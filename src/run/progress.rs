@@ -1,6 +1,6 @@
 //! What a run says while it goes on: plain lines, or a bar with an ETA for the whole plan on a terminal.
 
-use crate::journal::{Cell, Outcome};
+use crate::journal::{Cell, Enough, Look, Outcome};
 use crate::units::show_duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::HashMap;
@@ -19,6 +19,8 @@ pub trait Progress {
     fn say(&mut self, _text: &str) {}
     fn cell(&mut self, _cell: &Cell) {}
     fn cell_ended(&mut self, _cell: &Cell, _outcome: &Outcome) {}
+    /// The run looked at its results. So many cells are planned up to the next look, those that have ended included.
+    fn looked(&mut self, _look: &Look, _planned: usize) {}
     fn end(&mut self) {}
 }
 
@@ -92,10 +94,42 @@ impl Progress for Plain {
         }
     }
 
+    fn looked(&mut self, look: &Look, planned: usize) {
+        self.line(&sentence(look));
+        self.clock.planned = planned;
+        if let Some(bar) = &self.bar {
+            bar.set_length(planned as u64);
+        }
+    }
+
     fn end(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// "after 11 rounds: xfs leaves (slower than ext4); 2 targets may be the best".
+fn sentence(look: &Look) -> String {
+    let leaving = look.leaving.iter().map(|leaving| format!("{} leaves ({})", leaving.target, leaving.why));
+    let best = match look.best.as_slice() {
+        [] => None,
+        [one] => Some(format!("{one} is ahead")),
+        all => Some(format!("{} targets may be the best", all.len())),
+    };
+    let end = look.end.map(|end| end_in_words(end).to_string());
+    let parts: Vec<String> = leaving.chain(best).chain(end).collect();
+    format!("after {} rounds: {}", look.round, parts.join("; "))
+}
+
+fn end_in_words(end: Enough) -> &'static str {
+    match end {
+        Enough::Decided => "decided",
+        Enough::Precise => "as precise as asked for",
+        Enough::Rounds => "that was the last round",
+        Enough::Hopeless => "more rounds than a run may have would be needed",
+        Enough::Budget => "the budget is used up",
+        Enough::Nothing => "there is nothing left to compare",
     }
 }
 

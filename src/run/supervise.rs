@@ -5,7 +5,6 @@ use crate::executor::Executor;
 use crate::journal::*;
 use crate::sys::process;
 use anyhow::{Context, Result, bail};
-use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -63,9 +62,8 @@ pub struct Supervisor {
     run: String,
     executor: &'static dyn Executor,
     journal: Journal,
-    /// Steps taken and not undone, oldest first.
-    taken: Vec<StepTaken>,
-    outcomes: HashMap<String, Outcome>,
+    /// All that the journal says, of earlier sessions too.
+    folded: Folded,
 }
 
 /// An agent under way.
@@ -77,12 +75,16 @@ struct Agent {
 }
 
 impl Supervisor {
-    pub fn new(run: &str, executor: &'static dyn Executor, journal: Journal, taken: Vec<StepTaken>) -> Supervisor {
-        Supervisor { run: run.into(), executor, journal, taken, outcomes: HashMap::new() }
+    pub fn new(run: &str, executor: &'static dyn Executor, journal: Journal, folded: Folded) -> Supervisor {
+        Supervisor { run: run.into(), executor, journal, folded }
+    }
+
+    pub fn folded(&self) -> &Folded {
+        &self.folded
     }
 
     pub fn outcome_of(&self, cell: &str) -> Option<Outcome> {
-        self.outcomes.get(cell).cloned()
+        self.folded.find_cell(cell)?.outcome.clone()
     }
 
     /// Writes down that a cell has failed which could not say so itself.
@@ -112,11 +114,11 @@ impl Supervisor {
 
     /// Undoes everything that is left of the run.
     pub fn undo(&mut self) -> Result<()> {
-        self.undo_steps(self.taken.clone())
+        self.undo_steps(self.folded.leftovers.clone())
     }
 
     fn leftovers(&self, scope: &str) -> Vec<StepTaken> {
-        self.taken.iter().filter(|step| step.scope == scope || step.scope == "raw-speed").cloned().collect()
+        self.folded.leftovers.iter().filter(|step| step.scope == scope || step.scope == "raw-speed").cloned().collect()
     }
 
     /// Always sent, also with no step left: processes of the run are killed by it.
@@ -212,14 +214,9 @@ impl Supervisor {
     }
 
     /// Journal first, then our own picture of it.
-    fn take(&mut self, record: Record) -> Result<()> {
+    pub fn take(&mut self, record: Record) -> Result<()> {
         self.journal.append(&record)?;
-        match record {
-            Record::Step(step) => self.taken.push(step),
-            Record::Undone(done) => self.taken.retain(|s| (&s.scope, s.number) != (&done.scope, done.number)),
-            Record::End(end) => drop(self.outcomes.insert(end.cell, end.outcome)),
-            _ => {}
-        }
+        self.folded.take(record);
         Ok(())
     }
 

@@ -28,7 +28,10 @@ pub enum Finding {
 }
 
 /// More rounds than this nobody runs.
-const ABSURD: f64 = 10_000.0;
+pub(super) const ABSURD: f64 = 10_000.0;
+
+/// Half-widths of the noise floor that make the band.
+const NOISE_IN_BAND: f64 = 1.5;
 
 /// Differences that do not matter: as wide as was wanted, or as wide as the noise makes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,13 +46,20 @@ impl Band {
     /// One and a half times the half-width of the comparison of the reference with its hidden duplicate is as little
     /// as can be told from nothing.
     pub fn new(wanted: f64, duplicate: Option<&Estimate>) -> Band {
-        let noise_floor = duplicate.and_then(Estimate::half_width).map_or(0.0, |half| (1.5 * half).exp_m1());
+        let noise_floor = duplicate.and_then(Estimate::half_width).map_or(0.0, |half| (NOISE_IN_BAND * half).exp_m1());
         Band { wanted, threshold: wanted.max(noise_floor) }
     }
 
-    /// A band far wider than was wanted proves no tie: "the same within 50 %" is no answer to who asked for 3 %.
-    fn proves_ties(self) -> bool {
-        self.threshold <= 2.0 * self.wanted
+    /// A noise floor above the wanted threshold proves no tie: "the same within 50 %" is no answer to who asked for
+    /// 3 %.
+    pub fn proves_ties(self) -> bool {
+        self.noise() <= self.wanted.ln_1p() * (1.0 + 1e-9)
+    }
+
+    /// The noise floor: the half-width, of the logarithm of a ratio, with which two copies of one target are known. At
+    /// most this, where the noise is too little to widen the band.
+    fn noise(self) -> f64 {
+        self.threshold.ln_1p() / NOISE_IN_BAND
     }
 }
 
@@ -197,10 +207,10 @@ mod tests {
     }
 
     #[test]
-    fn a_band_far_wider_than_wanted_proves_no_tie() {
+    fn a_noise_floor_above_what_was_wanted_proves_no_tie() {
         let seen = estimate(0.98, 1.03);
-        assert_eq!(judge(&seen, Band { wanted: 0.03, threshold: 0.05 }), Finding::Tie);
-        assert!(matches!(judge(&seen, Band { wanted: 0.03, threshold: 0.54 }), Finding::Unresolved { .. }));
+        assert_eq!(judge(&seen, Band { wanted: 0.03, threshold: 0.044 }), Finding::Tie);
+        assert!(matches!(judge(&seen, Band { wanted: 0.03, threshold: 0.046 }), Finding::Unresolved { .. }));
         assert_eq!(judge(&estimate(1.6, 1.7), Band { wanted: 0.03, threshold: 0.54 }), Finding::Higher);
     }
 

@@ -6,18 +6,18 @@
 //! round; what is compared is the logarithm of the ratio of two targets within the same round, which cancels whatever
 //! the round did to both (drift, a warm room, a fuller disk) and makes "5 % slower" and "5 % faster" mirror images.
 
-mod best;
 mod describe;
 mod judge;
 mod looks;
 #[cfg(test)]
 mod noise;
 mod paired;
+mod race;
 mod signed_rank;
 
-pub use best::{BestSet, best_set};
 pub use describe::{drifts, median, quantile, relative_range};
 pub use judge::{Band, Finding, judge, noise_verdict};
-pub use looks::LOOKS;
+pub use looks::{ALPHA, CONFIDENCE, INTERNAL, LOOKS, Level};
 pub use paired::{Estimate, Method, paired_ratio};
+pub use race::{Standing, Ties, logs, rounds_to_decide, standing};
 pub use signed_rank::{hodges_lehmann, signed_rank_interval, signed_rank_k};

@@ -1,7 +1,7 @@
 //! Folded cells -> series: for each work, target, phase and metric the values by round. One pass over the samples,
 //! so that a million of them cost no more than reading them.
 
-use crate::journal::{Flag, Folded, FoldedCell, Outcome};
+use crate::journal::{Flag, Folded, FoldedCell, Look, Outcome};
 use crate::plan::Plan;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,6 +12,26 @@ pub struct Observed<'a> {
     /// Those of the plan, then any other that a cell names.
     pub targets: Vec<&'a str>,
     pub works: Vec<ObservedWork<'a>>,
+    /// The last round that a target took part in, where it has left the race.
+    left_after: Vec<Option<u32>>,
+}
+
+impl Observed<'_> {
+    /// The rounds of which any cell has ended, and that a target was asked to take part in.
+    pub fn asked(&self, target: usize) -> usize {
+        let rounds: BTreeSet<u32> = self.works.iter().flat_map(|work| work.rounds.iter().copied()).collect();
+        rounds.into_iter().filter(|round| self.is_asked(target, *round)).count()
+    }
+
+    /// 0 where no cell has ended.
+    pub fn last_round(&self) -> u32 {
+        self.works.iter().filter_map(|work| work.rounds.last().copied()).max().unwrap_or(0)
+    }
+
+    /// False for rounds after it has left.
+    pub fn is_asked(&self, target: usize, round: u32) -> bool {
+        self.left_after[target].is_none_or(|last| round <= last)
+    }
 }
 
 pub struct ObservedWork<'a> {
@@ -50,7 +70,13 @@ pub fn observe<'a>(folded: &'a Folded, plan: &'a Plan) -> Observed<'a> {
         observed[work].take(target, cell);
     }
     observed.iter_mut().for_each(ObservedWork::read_samples);
-    Observed { targets: targets.list, works: observed }
+    let left_after = targets.list.iter().map(|name| left_after(folded, name)).collect();
+    Observed { targets: targets.list, works: observed, left_after }
+}
+
+fn left_after(folded: &Folded, target: &str) -> Option<u32> {
+    let leaves = |look: &&Look| look.leaving.iter().any(|leaving| leaving.target == target);
+    folded.looks.iter().find(leaves).map(|look| look.round)
 }
 
 /// Names in order, with their places.

@@ -1,0 +1,46 @@
+//! What the rounds so far say, and whether to go on: who may take part in the verdict, one value a round for every
+//! target, the race between them, and the looks that end a run.
+//!
+//! Asked by the run after each look and by reports at the end, so that the two cannot tell different stories. It must
+//! not know how cells are run, nor how anything is worded or printed; it reads neither files nor clocks. The same
+//! journal in, the same decision out.
+
+mod collect;
+mod look;
+mod race;
+mod score;
+mod veto;
+
+pub use collect::{Combine, Observed, ObservedWork, Rounds, observe};
+pub use look::{level, look, rounds_planned};
+pub use race::{Conclusion, Race, Yardstick, common, compare, race};
+pub use score::{named_parts, score};
+pub use veto::{Veto, vetoes};
+
+use crate::plan::Plan;
+use crate::stats::{self, Estimate};
+
+/// Some where the reference surely differs from its second copy, in the median over all phases of all works: then no
+/// verdict can be trusted. The value is the median relative difference.
+pub fn differs_from_itself(plan: &Plan, observed: &Observed, confidence: f64) -> Option<f64> {
+    stats::noise_verdict(&against_itself(plan, observed, confidence), plan.stop.threshold)
+}
+
+/// The second copy over the reference, for each phase of each work.
+pub fn against_itself(plan: &Plan, observed: &Observed, confidence: f64) -> Vec<Estimate> {
+    let Some((reference, duplicate)) = twins(plan, observed) else { return Vec::new() };
+    let of_phase = |work: &ObservedWork, phase: &str| {
+        let times = |target| work.series(target, phase, "time_ns");
+        compare(&times(duplicate), &times(reference), confidence)
+    };
+    observed.works.iter().flat_map(|work| work.phases().into_iter().filter_map(|phase| of_phase(work, phase))).collect()
+}
+
+/// Where the reference and its second copy are among the observed targets, if they are.
+pub fn twins(plan: &Plan, observed: &Observed) -> Option<(usize, usize)> {
+    let place = |name: &str| observed.targets.iter().position(|target| *target == name);
+    let duplicate = plan.targets.iter().find(|target| target.duplicate)?;
+    // A plan that names no reference means its first target.
+    let reference = if plan.reference.is_empty() { Some(0) } else { place(&plan.reference) };
+    Some((reference?, place(&duplicate.name)?))
+}

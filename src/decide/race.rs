@@ -1,0 +1,179 @@
+//! The race on one value: who is left, what it concludes, and how many more rounds would conclude more.
+
+use super::collect::Rounds;
+use crate::stats::{self, Band, Estimate, Finding, Level, Ties};
+
+/// What a comparison is held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Yardstick {
+    pub level: Level,
+    pub band: Band,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    /// One is left, and every other is slower.
+    Pick,
+    /// All that are left are the same within the band.
+    Tie,
+    /// One is left, but some other is slower by less than the noise floor, which is above what was wanted.
+    WithinNoise,
+    Unresolved,
+}
+
+/// How the race stands. Indices are those of the series.
+#[derive(Clone, Debug)]
+pub struct Race {
+    pub conclusion: Conclusion,
+    /// The pick, the ties, or who may still be best; fastest first.
+    pub members: Vec<usize>,
+    /// Of each series one that beats it, if any does.
+    pub beaten_by: Vec<Option<usize>>,
+    /// False: too few rounds to allow for the number of comparisons.
+    pub corrected: bool,
+    /// The most rounds that two ranked targets share.
+    pub rounds: usize,
+    /// About so many rounds in all would decide between the fastest and each other candidate: the least and the most of
+    /// these numbers. `None` where no number that anyone runs would do, or too few rounds to tell.
+    pub fewest_needed: Option<u32>,
+    pub most_needed: Option<u32>,
+}
+
+impl Race {
+    pub fn settled(&self) -> bool {
+        self.corrected && matches!(self.conclusion, Conclusion::Pick | Conclusion::Tie)
+    }
+}
+
+/// `None` with fewer than two ranked targets that have values, or fewer than three rounds.
+pub fn race(series: &[Rounds], ranked: &[usize], by: Yardstick) -> Option<Race> {
+    let ranked: Vec<usize> = ranked.iter().copied().filter(|&target| !series[target].is_empty()).collect();
+    let logs = aligned(&ranked.iter().map(|&target| &series[target]).collect::<Vec<_>>());
+    let rounds = shared_rounds(&logs);
+    if ranked.len() < 2 || rounds < 3 {
+        return None;
+    }
+    let standing = stats::standing(&logs, by.level, by.band);
+    let mut ties = Ties::new(by.level.confidence, by.band);
+    let (mut members, tie) = with_equals(&standing, &logs, &mut ties);
+    members.sort_by(|a, b| middle(&logs[*a]).total_cmp(&middle(&logs[*b])));
+    let conclusion = match members.as_slice() {
+        _ if tie => Conclusion::Tie,
+        [one] if by.band.proves_ties() || is_clear(*one, &logs, by) => Conclusion::Pick,
+        [_] => Conclusion::WithinNoise,
+        _ => Conclusion::Unresolved,
+    };
+    let needed = if tie { Vec::new() } else { needed(&members, &logs, by) };
+    let all: Option<Vec<u32>> = needed.iter().copied().collect();
+    let mut beaten_by = vec![None; series.len()];
+    for (at, by) in standing.beaten_by.iter().enumerate() {
+        beaten_by[ranked[at]] = by.map(|by| ranked[by]);
+    }
+    Some(Race {
+        conclusion,
+        members: members.into_iter().map(|at| ranked[at]).collect(),
+        beaten_by,
+        corrected: standing.corrected,
+        rounds,
+        fewest_needed: needed.iter().copied().flatten().min(),
+        most_needed: all.and_then(|all| all.into_iter().max()),
+    })
+}
+
+/// Logarithms by round, alike for all: NaN where a target has no positive value, for a ratio to nothing says nothing.
+fn aligned(series: &[&Rounds]) -> Vec<Vec<f64>> {
+    let mut rounds: Vec<u32> = series.iter().flat_map(|rounds| rounds.iter().map(|(round, _)| *round)).collect();
+    rounds.sort_unstable();
+    rounds.dedup();
+    let of = |found: &&Rounds| {
+        let mut logs = vec![f64::NAN; rounds.len()];
+        let mut at = 0;
+        for &(round, value) in found.iter().filter(|(_, value)| *value > 0.0 && value.is_finite()) {
+            at += rounds[at..].partition_point(|other| *other < round);
+            logs[at] = value.ln();
+        }
+        logs
+    };
+    series.iter().map(of).collect()
+}
+
+/// The most rounds that any two have in common: of the two that have most.
+fn shared_rounds(logs: &[Vec<f64>]) -> usize {
+    let count = |at: usize| logs[at].iter().filter(|value| value.is_finite()).count();
+    let mut by_count: Vec<usize> = (0..logs.len()).collect();
+    by_count.sort_by_key(|at| std::cmp::Reverse(count(*at)));
+    match by_count.as_slice() {
+        [a, b, ..] => differences(&logs[*a], &logs[*b]).len(),
+        _ => 0,
+    }
+}
+
+/// Of the rounds that both have.
+fn differences(first: &[f64], second: &[f64]) -> Vec<f64> {
+    first.iter().zip(second).map(|(a, b)| a - b).filter(|d| d.is_finite()).collect()
+}
+
+fn middle(logs: &[f64]) -> f64 {
+    stats::median(&logs.iter().copied().filter(|value| value.is_finite()).collect::<Vec<_>>()).unwrap_or(f64::INFINITY)
+}
+
+/// A target that is shown to be slower, but by less than the threshold, is no worse a pick: it ties.
+fn with_equals(standing: &stats::Standing, logs: &[Vec<f64>], ties: &mut Ties) -> (Vec<usize>, bool) {
+    let mut members = standing.members.clone();
+    if !standing.tie && members.len() != 1 {
+        return (members, false);
+    }
+    let chosen = members.clone();
+    let others = (0..logs.len()).filter(|at| !chosen.contains(at));
+    members.extend(others.filter(|&at| chosen.iter().all(|&to| ties.hold(&logs[at], &logs[to]))));
+    let tie = members.len() > 1;
+    (members, tie)
+}
+
+/// Every other one is slower than the pick by more than the band.
+fn is_clear(pick: usize, logs: &[Vec<f64>], by: Yardstick) -> bool {
+    let clear = |other: usize| {
+        let found = stats::paired_ratio(&differences(&logs[other], &logs[pick]), by.level.confidence);
+        found.is_some_and(|estimate| stats::judge(&estimate, by.band) == Finding::Higher)
+    };
+    (0..logs.len()).filter(|other| *other != pick).all(clear)
+}
+
+/// Rounds until the fastest candidate and each other one can be told apart, or told to be the same.
+fn needed(members: &[usize], logs: &[Vec<f64>], by: Yardstick) -> Vec<Option<u32>> {
+    let Some((first, others)) = members.split_first() else { return Vec::new() };
+    let mut ties = Ties::new(by.level.confidence, by.band);
+    let open: Vec<usize> = others.iter().copied().filter(|at| !ties.hold(&logs[*at], &logs[*first])).collect();
+    let of = |at: &usize| {
+        let found = stats::paired_ratio(&differences(&logs[*at], &logs[*first]), by.level.confidence)?;
+        stats::rounds_to_decide(&found, by.level, logs.len(), by.band)
+    };
+    open.iter().map(of).collect()
+}
+
+/// Paired by round: only rounds that both have.
+pub fn compare(of: &Rounds, reference: &Rounds, confidence: f64) -> Option<Estimate> {
+    let pairs = common(&[of, reference]);
+    let ratios: Vec<f64> = pairs[0].iter().zip(&pairs[1]).map(|(a, b)| a.ln() - b.ln()).collect();
+    stats::paired_ratio(&ratios, confidence)
+}
+
+/// The values of those rounds that all have, positive ones only: a ratio to nothing says nothing.
+pub fn common(series: &[&Rounds]) -> Vec<Vec<f64>> {
+    let mut at = vec![0; series.len()];
+    let mut shared = vec![Vec::new(); series.len()];
+    for &(round, _) in series[0] {
+        for (at, series) in at.iter_mut().zip(series) {
+            *at += series[*at..].partition_point(|(other, _)| *other < round);
+        }
+        let values: Vec<f64> = at.iter().zip(series).filter_map(|(at, s)| value_of(s.get(*at), round)).collect();
+        if values.len() == series.len() {
+            shared.iter_mut().zip(values).for_each(|(list, value)| list.push(value));
+        }
+    }
+    shared
+}
+
+fn value_of(entry: Option<&(u32, f64)>, round: u32) -> Option<f64> {
+    entry.filter(|(other, value)| *other == round && *value > 0.0 && value.is_finite()).map(|(_, value)| *value)
+}

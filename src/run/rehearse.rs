@@ -1,0 +1,167 @@
+//! The same rounds and looks, with results that are made up: to forecast how long a plan will take, and to test the
+//! rules as they are.
+
+use super::Progress;
+use super::rounds::{Doer, measure};
+use crate::decide::observe;
+use crate::journal::*;
+use crate::plan::Plan;
+use anyhow::Result;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Goes through a plan's rounds without any machine. `result` says what a cell gives: (phase, nanoseconds), or `None`
+/// for a cell that fails. All that a journal would hold comes back.
+pub fn rehearse(plan: &Plan, result: impl FnMut(&Cell) -> Option<Vec<(String, f64)>>) -> Result<Folded> {
+    let mut actor = Actor { folded: Folded::default(), result };
+    measure(plan, &mut actor, &mut Silent)?;
+    Ok(actor.folded)
+}
+
+struct Silent;
+
+impl Progress for Silent {}
+
+struct Actor<F> {
+    folded: Folded,
+    result: F,
+}
+
+impl<F: FnMut(&Cell) -> Option<Vec<(String, f64)>>> Doer for Actor<F> {
+    fn cell(&mut self, cell: &Cell) -> Result<Option<Outcome>> {
+        let (target, work) = (cell.target.name.clone(), cell.work.name.clone());
+        let begin = Begin { cell: cell.id.clone(), round: cell.round, target, work, at: String::new() };
+        self.folded.take(Record::Begin(begin));
+        let found = (self.result)(cell);
+        let outcome = if found.is_some() { Outcome::Done } else { Outcome::Failed("as rehearsed".into()) };
+        for (phase, value) in found.unwrap_or_default() {
+            let (cell, metric) = (cell.id.clone(), "time_ns".to_string());
+            self.folded.take(Record::Sample(Sample { cell, phase, metric, value }));
+        }
+        self.folded.take(Record::End(End { cell: cell.id.clone(), outcome: outcome.clone(), at: String::new() }));
+        Ok(Some(outcome))
+    }
+
+    fn folded(&self) -> &Folded {
+        &self.folded
+    }
+
+    fn note(&mut self, record: Record) -> Result<()> {
+        self.folded.take(record);
+        Ok(())
+    }
+
+    /// Nobody waits for a rehearsal.
+    fn budget_used(&self, _plan: &Plan) -> bool {
+        false
+    }
+
+    fn now(&self) -> String {
+        String::new()
+    }
+}
+
+/// What a plan will probably take, by replaying the rounds of an earlier run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecast {
+    /// Rounds of the earlier run that were drawn from.
+    pub pilot_rounds: usize,
+    /// Rounds that the run will have: one in ten, half, and nine in ten rehearsals had at most these.
+    pub rounds: [u32; 3],
+    /// The same of nanoseconds.
+    pub ns: [u64; 3],
+    /// Share of the rehearsals that ended with a decision, or with the precision asked for.
+    pub decided: f64,
+    /// Targets and works of the plan that the earlier run does not have: they count like the mean of the others.
+    pub unknown: Vec<String>,
+}
+
+/// So many rehearsals: a share is known to some 3 %.
+const REHEARSALS: u64 = 200;
+/// Fewer rounds say next to nothing of the scatter.
+const LEAST_PILOT: usize = 3;
+
+/// Rehearses the plan with whole rounds drawn from an earlier run, each as likely as any other (a bootstrap; it knows no
+/// noise that the earlier run has not met, so few rounds make it too hopeful). `None` with fewer than three rounds that
+/// all targets of both have finished.
+pub fn forecast(plan: &Plan, pilot: &Folded) -> Option<Forecast> {
+    let known = Pilot::read(pilot)?;
+    let wanted = plan.targets.iter().flat_map(|t| plan.works.iter().map(move |w| (t.name.clone(), w.name.clone())));
+    let (cells, unknown): (Vec<_>, Vec<_>) = wanted.partition(|key| known.times.contains_key(key));
+    let common: BTreeSet<u32> = known.rounds_of_all(&cells)?;
+    let rounds: Vec<u32> = common.into_iter().collect();
+    if rounds.len() < LEAST_PILOT {
+        return None;
+    }
+    let mut found: Vec<(u32, u64, bool)> =
+        (0..REHEARSALS).filter_map(|seed| known.rehearsal(plan, &rounds, seed)).collect();
+    let decided = found.iter().filter(|(_, _, decided)| *decided).count() as f64 / found.len() as f64;
+    let at = |share: f64| ((found.len() - 1) as f64 * share).round() as usize;
+    let places = [at(0.1), at(0.5), at(0.9)];
+    found.sort_by_key(|(rounds, ..)| *rounds);
+    let by_rounds = places.map(|at| found[at].0);
+    found.sort_by_key(|(_, ns, _)| *ns);
+    let unknown = unknown.into_iter().map(|(target, work)| format!("{target} / {work}")).collect();
+    Some(Forecast { pilot_rounds: rounds.len(), rounds: by_rounds, ns: places.map(|at| found[at].1), decided, unknown })
+}
+
+type Key = (String, String);
+
+/// Of an earlier run, by target and work.
+struct Pilot {
+    /// Phases' times by round.
+    times: BTreeMap<Key, BTreeMap<u32, Vec<(String, f64)>>>,
+    /// What a cell takes in all, in nanoseconds.
+    cell_ns: BTreeMap<Key, u64>,
+    /// Preparing and undoing the run.
+    around_ns: u64,
+}
+
+impl Pilot {
+    fn read(folded: &Folded) -> Option<Pilot> {
+        let plan = &folded.run.as_ref()?.plan;
+        let observed = observe(folded, plan);
+        let mut pilot = Pilot { times: BTreeMap::new(), cell_ns: BTreeMap::new(), around_ns: folded.ledger.total_ns() };
+        for work in &observed.works {
+            for (target, cells) in work.cells.iter().enumerate() {
+                let key = (observed.targets[target].to_string(), work.name.to_string());
+                let total: u64 = cells.values().map(|cell| cell.ledger.total_ns()).sum();
+                pilot.cell_ns.insert(key.clone(), total / cells.len().max(1) as u64);
+                let by_round = pilot.times.entry(key).or_default();
+                for phase in work.phases() {
+                    for (round, value) in work.series(target, phase, "time_ns") {
+                        by_round.entry(round).or_default().push((phase.to_string(), value));
+                    }
+                }
+            }
+        }
+        pilot.times.retain(|_, rounds| !rounds.is_empty());
+        Some(pilot)
+    }
+
+    fn rounds_of_all(&self, cells: &[Key]) -> Option<BTreeSet<u32>> {
+        let of = |key: &Key| self.times[key].keys().copied().collect::<BTreeSet<u32>>();
+        cells.iter().map(of).reduce(|all, rounds| all.intersection(&rounds).copied().collect())
+    }
+
+    /// Rounds, nanoseconds, and whether it came to a decision.
+    fn rehearsal(&self, plan: &Plan, rounds: &[u32], seed: u64) -> Option<(u32, u64, bool)> {
+        let mean = self.cell_ns.values().sum::<u64>() / self.cell_ns.len().max(1) as u64;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        // As many as a run may have; the modulo's bias at these lengths is far below what a forecast can tell.
+        let drawn: Vec<u32> =
+            (0..plan.stop.most_rounds()).map(|_| rounds[(random.next_u64() % rounds.len() as u64) as usize]).collect();
+        let mut ns = self.around_ns;
+        let folded = rehearse(plan, |cell| {
+            let key = (cell.target.name.clone(), cell.work.name.clone());
+            ns += self.cell_ns.get(&key).copied().unwrap_or(mean);
+            // One that the pilot does not have takes no part in the race, but in the time.
+            Some(self.times.get(&key).map_or(Vec::new(), |times| times[&drawn[cell.round as usize - 1]].clone()))
+        });
+        let folded = folded.ok()?;
+        let last = folded.looks.last()?;
+        let decided = matches!(last.end, Some(Enough::Decided | Enough::Precise));
+        Some((last.round, ns, decided))
+    }
+}
