@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Goes through a plan's rounds without any machine. `result` says what a cell gives: (phase, nanoseconds), or `None`
 /// for a cell that fails. All that a journal would hold comes back.
 pub fn rehearse(plan: &Plan, result: impl FnMut(&Cell) -> Option<Vec<(String, f64)>>) -> Result<Folded> {
+    let run = Run { schema: SCHEMA, plan: plan.clone(), ..Run::default() };
     let mut actor = Actor { folded: Folded::default(), result };
+    actor.folded.take(Record::Run(Box::new(run)));
     measure(plan, &mut actor, &mut Silent)?;
     Ok(actor.folded)
 }
