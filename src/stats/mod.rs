@@ -14,6 +14,7 @@ mod noise;
 mod paired;
 mod race;
 mod signed_rank;
+mod steady;
 
 pub use describe::{drifts, median, quantile, relative_range};
 pub use judge::{Band, Finding, judge, noise_verdict};
@@ -21,3 +22,4 @@ pub use looks::{ALPHA, CONFIDENCE, INTERNAL, LOOKS, Level};
 pub use paired::{Estimate, Method, paired_ratio};
 pub use race::{Standing, Ties, logs, rounds_to_decide, standing};
 pub use signed_rank::{hodges_lehmann, signed_rank_interval, signed_rank_k};
+pub use steady::{Steady, mser5, mser5_after};
