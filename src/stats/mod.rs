@@ -11,6 +11,7 @@ mod judge;
 mod looks;
 #[cfg(test)]
 mod noise;
+mod order;
 mod paired;
 mod race;
 mod signed_rank;
@@ -19,6 +20,7 @@ mod steady;
 pub use describe::{drifts, median, quantile, relative_range};
 pub use judge::{Band, Finding, judge, noise_verdict};
 pub use looks::{ALPHA, CONFIDENCE, INTERNAL, LOOKS, Level};
+pub use order::{order_statistic_interval, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
 pub use race::{Standing, Ties, logs, rounds_to_decide, standing};
 pub use signed_rank::{hodges_lehmann, signed_rank_interval, signed_rank_k};

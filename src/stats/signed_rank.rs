@@ -60,7 +60,7 @@ fn pair_averages(values: &[f64]) -> Vec<f64> {
 }
 
 /// The value at a place of the sorted order, without sorting all.
-fn at_rank(averages: &mut [f64], place: usize) -> f64 {
+pub(super) fn at_rank(averages: &mut [f64], place: usize) -> f64 {
     *averages.select_nth_unstable_by(place, f64::total_cmp).1
 }
 
