@@ -6,6 +6,7 @@
 //! round; what is compared is the logarithm of the ratio of two targets within the same round, which cancels whatever
 //! the round did to both (drift, a warm room, a fuller disk) and makes "5 % slower" and "5 % faster" mirror images.
 
+mod change;
 mod describe;
 mod judge;
 mod looks;
@@ -17,6 +18,7 @@ mod race;
 mod signed_rank;
 mod steady;
 
+pub use change::changes_at;
 pub use describe::{drifts, median, quantile, relative_range};
 pub use judge::{Band, Finding, judge, noise_verdict};
 pub use looks::{ALPHA, CONFIDENCE, INTERNAL, LOOKS, Level};
