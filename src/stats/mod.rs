@@ -15,6 +15,7 @@ mod noise;
 mod order;
 mod paired;
 mod race;
+mod repeats;
 mod signed_rank;
 mod steady;
 
@@ -25,5 +26,6 @@ pub use looks::{ALPHA, CONFIDENCE, INTERNAL, LOOKS, Level};
 pub use order::{order_statistic_interval, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
 pub use race::{Standing, Ties, logs, rounds_to_decide, standing};
+pub use repeats::{Repeats, best_repeats};
 pub use signed_rank::{hodges_lehmann, signed_rank_interval, signed_rank_k};
 pub use steady::{Steady, mser5, mser5_after};
