@@ -29,9 +29,10 @@ pub fn best_repeats(logs: &[Vec<f64>], cost_of_repeat: f64, cost_of_round: f64) 
         return None;
     }
     let (within, between) = variances(logs)?;
-    // A ratio of 0 / 0 is nothing to average out, and maximum and minimum pass over it: one repeat.
-    let worth = (cost_of_round / cost_of_repeat * within / between).sqrt().ceil();
-    let repeats = worth.max(1.0).min(MOST_REPEATS) as u32;
+    let gain = cost_of_round / cost_of_repeat * within;
+    // Nothing to average out, or nothing saved by it; 0 / 0 would be no number.
+    let worth = if gain == 0.0 { 1.0 } else { (gain / between).sqrt().ceil() };
+    let repeats = worth.clamp(1.0, MOST_REPEATS) as u32;
     Some(Repeats { within, between, repeats })
 }
 
@@ -124,6 +125,8 @@ mod tests {
         assert_eq!(repeats(&[vec![1.0, 2.0], vec![2.0, 1.0], vec![1.0, 2.0]]), Some(100));
         assert_eq!(repeats(&[vec![1.0, 1.0], vec![1.0, 1.0]]), Some(1));
         assert_eq!(repeats(&[vec![1.0, 1.0], vec![2.0, 2.0]]), Some(1));
+        let free_rounds = best_repeats(&[vec![1.0, 2.0], vec![2.0, 1.0]], 1.0, 0.0);
+        assert_eq!(free_rounds.map(|found| found.repeats), Some(1));
     }
 
     /// The mean of the estimates over many pilots of five rounds, some with fewer repeats, is the truth: 4 % of it.
