@@ -10,6 +10,7 @@ mod change;
 mod describe;
 mod judge;
 mod looks;
+mod many;
 #[cfg(test)]
 mod noise;
 mod order;
@@ -23,6 +24,7 @@ pub use change::changes_at;
 pub use describe::{drifts, median, quantile, relative_range};
 pub use judge::{Band, Finding, judge, noise_verdict};
 pub use looks::{ALPHA, CONFIDENCE, INTERNAL, LOOKS, Level};
+pub use many::{benjamini_hochberg, fisher_exact, signed_rank_p, too_many_apart};
 pub use order::{order_statistic_interval, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
 pub use race::{Standing, Ties, logs, rounds_to_decide, standing};
