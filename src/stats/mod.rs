@@ -20,6 +20,7 @@ mod race;
 mod repeats;
 mod signed_rank;
 mod steady;
+mod weights;
 
 pub use change::changes_at;
 pub use describe::{drifts, median, quantile, relative_range};
@@ -33,3 +34,4 @@ pub use race::{Standing, Ties, logs, rounds_to_decide, standing};
 pub use repeats::{Repeats, best_repeats};
 pub use signed_rank::{hodges_lehmann, signed_rank_interval, signed_rank_k};
 pub use steady::{Steady, mser5, mser5_after};
+pub use weights::sensitivity;
