@@ -13,8 +13,8 @@ mod veto;
 
 pub use collect::{Combine, Observed, ObservedWork, Rounds, observe};
 pub use look::{level, look, rounds_planned};
-pub use race::{Conclusion, Race, Yardstick, common, compare, race};
-pub use score::{named_parts, score};
+pub use race::{Conclusion, Race, Yardstick, compare, p_value, race};
+pub use score::{named_parts, part, score, score_of_works};
 pub use veto::{Veto, vetoes};
 
 use crate::plan::Plan;

@@ -153,13 +153,21 @@ fn needed(members: &[usize], logs: &[Vec<f64>], by: Yardstick) -> Vec<Option<u32
 
 /// Paired by round: only rounds that both have.
 pub fn compare(of: &Rounds, reference: &Rounds, confidence: f64) -> Option<Estimate> {
+    stats::paired_ratio(&log_ratios(of, reference), confidence)
+}
+
+/// Two-sided, that the two are the same.
+pub fn p_value(of: &Rounds, reference: &Rounds) -> Option<f64> {
+    stats::signed_rank_p(&log_ratios(of, reference))
+}
+
+fn log_ratios(of: &Rounds, reference: &Rounds) -> Vec<f64> {
     let pairs = common(&[of, reference]);
-    let ratios: Vec<f64> = pairs[0].iter().zip(&pairs[1]).map(|(a, b)| a.ln() - b.ln()).collect();
-    stats::paired_ratio(&ratios, confidence)
+    pairs[0].iter().zip(&pairs[1]).map(|(a, b)| a.ln() - b.ln()).collect()
 }
 
 /// The values of those rounds that all have, positive ones only: a ratio to nothing says nothing.
-pub fn common(series: &[&Rounds]) -> Vec<Vec<f64>> {
+fn common(series: &[&Rounds]) -> Vec<Vec<f64>> {
     let mut at = vec![0; series.len()];
     let mut shared = vec![Vec::new(); series.len()];
     for &(round, _) in series[0] {

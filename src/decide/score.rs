@@ -11,9 +11,25 @@ use crate::plan::{Part, Plan};
 /// One value a round for every target, in nanoseconds or whatever the metric is in: less is better where it is for the
 /// metric. A round that lacks a part does not count.
 pub fn score(plan: &Plan, observed: &Observed, metric: &str, how: Combine) -> Vec<Rounds> {
-    let parts = named_parts(plan, observed);
+    combined(plan, observed, &named_parts(plan, observed), metric, how)
+}
+
+/// The same of what is known of whole works only, such as space: phases share their work's value.
+pub fn score_of_works(plan: &Plan, observed: &Observed, metric: &str, how: Combine) -> Vec<Rounds> {
+    let mut works: Vec<Part> = Vec::new();
+    for named in named_parts(plan, observed) {
+        match works.iter_mut().find(|part| part.work == named.work) {
+            _ if metric == "time_ns" => works.push(named),
+            Some(part) => part.amount = part.amount.max(named.amount),
+            None => works.push(Part { phase: None, ..named }),
+        }
+    }
+    combined(plan, observed, &works, metric, how)
+}
+
+fn combined(plan: &Plan, observed: &Observed, parts: &[Part], metric: &str, how: Combine) -> Vec<Rounds> {
     let series: Vec<(f64, Vec<Rounds>)> =
-        parts.iter().map(|part| (part.amount, of_part(part, observed, metric, how))).collect();
+        parts.iter().map(|named| (named.amount, part(named, observed, metric, how))).collect();
     let of_target = |target: usize| {
         let own: Vec<(f64, &Rounds)> = series.iter().map(|(amount, targets)| (*amount, &targets[target])).collect();
         if plan.verdict.costs { added(&own) } else { mean(&own) }
@@ -30,7 +46,8 @@ pub fn named_parts(plan: &Plan, observed: &Observed) -> Vec<Part> {
     observed.works.iter().map(|work| alike(work.name)).collect()
 }
 
-fn of_part(part: &Part, observed: &Observed, metric: &str, how: Combine) -> Vec<Rounds> {
+/// The values of one part for every target.
+pub fn part(part: &Part, observed: &Observed, metric: &str, how: Combine) -> Vec<Rounds> {
     let found = observed.works.iter().find(|work| work.name == part.work);
     match (found, &part.phase) {
         (None, _) => vec![Rounds::new(); observed.targets.len()],

@@ -197,6 +197,19 @@ pub enum Enough {
     Nothing,
 }
 
+impl std::fmt::Display for Enough {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        out.write_str(match self {
+            Enough::Decided => "decided",
+            Enough::Precise => "as precise as was asked for",
+            Enough::Rounds => "that was the last round",
+            Enough::Hopeless => "no number of rounds that a run may have would decide",
+            Enough::Budget => "the budget is used up",
+            Enough::Nothing => "there is nothing left to compare",
+        })
+    }
+}
+
 impl Enough {
     /// False where a run that is taken up goes on to its next look.
     pub fn is_final(self) -> bool {

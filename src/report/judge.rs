@@ -12,6 +12,9 @@ use crate::units::Unit;
 pub const SPACE_THRESHOLD: f64 = 0.02;
 pub const CPU_THRESHOLD: f64 = 0.05;
 
+/// The panel of all phases together.
+pub const WHOLE_JOB: &str = "whole job";
+
 /// What every panel of a work shares.
 pub struct Context<'a> {
     pub targets: &'a [TargetInfo],
@@ -77,7 +80,8 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
         compression,
         noise,
     };
-    report.verdict.notes.extend(verdict::not_ranked(case, &report, &vetoes));
+    let notes = verdict::not_ranked(case, report.reference, &report.ranked, &vetoes);
+    report.verdict.notes.extend(notes);
     report
 }
 
@@ -131,16 +135,20 @@ fn panels(plan: &Plan, context: &Context, observed: &ObservedWork, names: &[&str
     };
     let mut panels = Vec::new();
     if names.len() > 1 {
-        panels.push(panel(quantity("whole job", ""), whole, context));
+        panels.push(judged_panel(quantity(WHOLE_JOB, ""), whole, context));
     }
-    panels.extend(names.iter().map(|name| panel(quantity(name, name), &observed.in_phase(name, "time_ns"), context)));
-    for panel in &mut panels {
-        mark_unproven(panel, observed);
-        let judged = panel.refused.is_none() && context.ranked.len() > 1;
-        let series = if panel.phase.is_empty() { whole } else { &observed.in_phase(&panel.phase, "time_ns") };
-        panel.best = judged.then(|| best(series, context, panel.band)).flatten();
-    }
+    let of_phase = |name: &&str| judged_panel(quantity(name, name), &observed.in_phase(name, "time_ns"), context);
+    panels.extend(names.iter().map(of_phase));
+    panels.iter_mut().for_each(|panel| mark_unproven(panel, observed));
     panels
+}
+
+/// With those that may be the best in it.
+pub fn judged_panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
+    let mut panel = panel(what, series, context);
+    let judged = panel.refused.is_none() && context.ranked.len() > 1;
+    panel.best = judged.then(|| best(series, context, panel.band)).flatten();
+    panel
 }
 
 fn mark_unproven(panel: &mut Panel, observed: &ObservedWork) {
@@ -167,7 +175,10 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
         let compared = what.wanted.is_some() && context.reference != Some(target);
         let estimate = if compared { against(target) } else { None };
         let finding = |estimate: &Estimate| judged.then(|| stats::judge(estimate, band));
-        let against = estimate.map(|e| words::comparison(finding(&e), e, &what.metric, threshold, context));
+        let mut against = estimate.map(|e| words::comparison(finding(&e), e, &what.metric, threshold, context));
+        if let (Some(comparison), Some(reference)) = (against.as_mut().filter(|c| c.tells()), context.reference) {
+            comparison.p = decide::p_value(&series[target], &series[reference]);
+        }
         let lacking = || holes::absent(context.holes, context.work, target);
         let absent = if figure.is_none() { lacking() } else { Absent::default() };
         Row { target, figure, against, absent, unproven_cache: false }
@@ -217,16 +228,5 @@ pub fn best(series: &[Rounds], context: &Context, band: stats::Band) -> Option<B
         corrected: race.corrected,
         rounds: race.rounds,
         more_rounds: more,
-    })
-}
-
-/// Pairs cancel a drift, so verdicts stand; absolute numbers do not.
-pub fn drift(report: &WorkReport, observed: &ObservedWork, targets: &[TargetInfo]) -> Option<String> {
-    let reference = report.reference?;
-    let whole = observed.over_phases("time_ns", Combine::Sum);
-    let times: Vec<f64> = whole[reference].iter().map(|(_, value)| *value).collect();
-    let (work, name) = (&report.name, &targets[reference].name);
-    stats::drifts(&times).then(|| {
-        format!("{work}: {name} drifted over the rounds; comparisons are paired and stand, absolute times may not")
     })
 }

@@ -5,13 +5,17 @@
 //! journal is hostile: control characters are gone once a model is made; a markup format still escapes all of it.
 
 mod beside;
+mod course;
+mod criteria;
 mod holes;
 mod judge;
 mod model;
+mod overall;
 mod svg;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trust;
 mod verdict;
 mod words;
 

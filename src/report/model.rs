@@ -1,7 +1,7 @@
 //! Judged tables: all that a report says, with the words and the printed numbers ready. Indices into
 //! [`Model::targets`] name targets everywhere.
 
-use super::{beside, holes, judge, verdict, words};
+use super::{beside, course, criteria, holes, judge, overall, trust, verdict, words};
 use crate::decide::{self, Conclusion};
 use crate::journal::{Folded, SCHEMA};
 use crate::stats::{Band, Estimate, Finding};
@@ -25,6 +25,12 @@ pub struct Model {
     pub host: Vec<Fact>,
     /// The verdict in words: one sentence for each work, and one over all works before them if there are several.
     pub headlines: Vec<String>,
+    /// Who left the race when, why the run ended, and what more rounds would cost.
+    pub course: Vec<String>,
+    /// The one verdict over several works, or over chosen parts of one.
+    pub overall: Option<Overall>,
+    /// What cannot be added up, side by side.
+    pub criteria: Option<Criteria>,
     /// Doubts about the run as a whole, to be shown near the top.
     pub warnings: Vec<String>,
     pub targets: Vec<TargetInfo>,
@@ -77,6 +83,46 @@ pub struct WorkReport {
     pub compression: Vec<Compression>,
     /// "noise floor ±1.2 % (ext4 against itself)" of the whole job, or why there is none.
     pub noise: String,
+}
+
+/// One verdict over all that the plan names.
+#[derive(Debug)]
+pub struct Overall {
+    /// "10 × tree and 1 × mail: their times add".
+    pub made_of: String,
+    /// `None` where there is one part, or nothing to rank.
+    pub robustness: Option<Robustness>,
+    pub reference: Option<usize>,
+    pub ranked: Vec<usize>,
+    pub verdict: Verdict,
+    pub panel: Panel,
+    pub noise: String,
+}
+
+/// How much the verdict rests on the weights.
+#[derive(Debug)]
+pub struct Robustness {
+    pub robust: bool,
+    /// Shares of draws, 0 to 1, in which a target is best; those of 0 are left out.
+    pub shares: Vec<(usize, f64)>,
+    pub sentence: String,
+}
+
+/// Ratios to the reference in every criterion; less is better in all.
+#[derive(Debug)]
+pub struct Criteria {
+    pub names: Vec<String>,
+    pub reference: usize,
+    pub rows: Vec<CriteriaRow>,
+}
+
+#[derive(Debug)]
+pub struct CriteriaRow {
+    pub target: usize,
+    /// No other target is shown to be as good in all criteria and better in one.
+    pub on_front: bool,
+    /// "0.88 (0.84–0.92)".
+    pub cells: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -213,6 +259,10 @@ pub struct Comparison {
     pub words: String,
     /// "12 % less time than ext4 (8–16 %)"; both are empty where nothing is judged.
     pub brief: String,
+    /// Two-sided p-value, where the interval leaves 1 out: only for telling how many of many comparisons are chance.
+    pub p: Option<f64>,
+    /// It does not stand when all comparisons of its work are made at once.
+    pub may_be_chance: bool,
 }
 
 /// What `compsize` prints, for one target.
@@ -317,16 +367,22 @@ pub fn model(folded: &Folded) -> Result<Model> {
         flags: holes::flags(folded, &observed, &targets),
         ledger: holes::ledger(folded),
         warnings: warnings(folded, run.schema),
+        course: course::course(folded, &run.plan, &observed),
+        overall: overall::overall(&case),
+        criteria: criteria::criteria(&case),
         ..Model::default()
     };
+    model.warnings.extend(trust::warnings(&case));
     for work in &observed.works {
         let mut report = judge::work(&case, work);
         beside::fill(&mut report, work, &case);
-        model.warnings.extend(judge::drift(&report, work, &targets));
+        trust::mark_chance(&mut report);
+        model.warnings.extend(trust::drift(&report, work, &targets));
+        model.warnings.extend(trust::modes(&report, work, &targets));
         model.works.push(report);
     }
-    model.headlines = verdict::headlines(&model.works, &targets, &run.plan);
     model.targets = targets;
+    model.headlines = verdict::headlines(&model, &run.plan);
     model.holes = holes;
     Ok(model)
 }

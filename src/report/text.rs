@@ -1,6 +1,6 @@
 //! The report for a terminal: plain text without colours, so that it reads the same in a pipe and in a mail.
 
-use super::{Comparison, Compression, Format, Model, Panel, Row, Table, WorkReport};
+use super::{Comparison, Compression, Criteria, Format, Model, Overall, Panel, Row, Table, WorkReport};
 use crate::stats::Method;
 use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
 use std::io::{self, Write};
@@ -31,8 +31,14 @@ impl Format for Text {
 pub fn write_wide(model: &Model, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let mut page = Page { model, width: width.clamp(40, 400), out };
     page.head()?;
+    if let Some(overall) = &model.overall {
+        page.overall(overall)?;
+    }
     for work in &model.works {
         page.work(work)?;
+    }
+    if let Some(criteria) = &model.criteria {
+        page.criteria(criteria)?;
     }
     page.tail()
 }
@@ -52,7 +58,37 @@ impl Page<'_> {
         for line in &self.model.headlines {
             self.wrapped("", line)?;
         }
+        self.list("", &self.model.course)?;
         self.list("Take care", &self.model.warnings)
+    }
+
+    fn overall(&mut self, overall: &Overall) -> io::Result<()> {
+        writeln!(self.out, "\n── all work ──")?;
+        self.wrapped("  ", &overall.made_of)?;
+        let robustness = overall.robustness.iter().map(|robustness| &robustness.sentence);
+        for note in overall.verdict.notes.iter().chain(robustness) {
+            self.wrapped("  ", note)?;
+        }
+        self.times(&[&overall.panel], overall.reference, &overall.noise)
+    }
+
+    fn criteria(&mut self, criteria: &Criteria) -> io::Result<()> {
+        writeln!(self.out, "\nAll round")?;
+        let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
+        table.set_header([""].into_iter().chain(criteria.names.iter().map(String::as_str)));
+        for row in &criteria.rows {
+            let mark = if row.on_front { " *" } else { "" };
+            let name = format!("{}{mark}", self.model.targets[row.target].name);
+            let reference = row.target == criteria.reference;
+            let cells = row.cells.iter().map(|cell| if reference { "reference".into() } else { format!("×{cell}") });
+            table.add_row([name].into_iter().chain(cells));
+        }
+        writeln!(self.out, "{}", table.trim_fmt())?;
+        let reference = &self.model.targets[criteria.reference].name;
+        self.wrapped(
+            "",
+            &format!("× relative to {reference}, less is better; * no other target is shown to beat it all round"),
+        )
     }
 
     fn work(&mut self, work: &WorkReport) -> io::Result<()> {
@@ -66,7 +102,7 @@ impl Page<'_> {
         if work.phases.is_empty() {
             return Ok(());
         }
-        self.times(work)?;
+        self.times(&work.phases.iter().collect::<Vec<_>>(), work.reference, &work.noise)?;
         self.list("", &work.sentences)?;
         let reference = work.reference.map_or("", |at| &self.model.targets[at].name);
         self.list(&format!("Beside the time, compared with {reference}"), &work.trade_offs)?;
@@ -79,13 +115,12 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn times(&mut self, work: &WorkReport) -> io::Result<()> {
-        let panels: Vec<&Panel> = work.phases.iter().collect();
+    fn times(&mut self, panels: &[&Panel], reference: Option<usize>, noise: &str) -> io::Result<()> {
         let rows: Vec<usize> = (0..panels[0].rows.len()).collect();
-        let labels = rows.iter().map(|&at| time_label(self.model, work, &panels[0].rows[at])).collect();
+        let labels = rows.iter().map(|&at| time_label(self.model, reference, &panels[0].rows[at])).collect();
         let sheet = Sheet { style: presets::UTF8_FULL, labels, rows, between: UNDER };
-        self.panels("Time", &sheet, &panels)?;
-        self.wrapped("", &legend(self.model, work))
+        self.panels("Time", &sheet, panels)?;
+        self.wrapped("", &legend(self.model, panels, reference, noise))
     }
 
     /// Only targets that have a figure here: the time table has said who is missing.
@@ -224,9 +259,9 @@ fn heading(panel: &Panel) -> String {
 }
 
 /// A target's name, and under it what sets it apart.
-fn time_label(model: &Model, work: &WorkReport, row: &Row) -> String {
+fn time_label(model: &Model, reference: Option<usize>, row: &Row) -> String {
     let found = &model.targets[row.target];
-    let reference = if work.reference == Some(row.target) { "reference, " } else { "" };
+    let reference = if reference == Some(row.target) { "reference, " } else { "" };
     let rounds =
         row.figure.as_ref().map_or(String::new(), |figure| format!("\n{reference}n = {}", figure.rounds_shown));
     let weaker =
@@ -250,7 +285,7 @@ fn cell(panel: &Panel, row: &Row, between: &str) -> String {
 
 fn ratio(against: &Comparison) -> String {
     let mark = if against.mark.is_empty() { String::new() } else { format!(" {}", against.mark) };
-    format!("×{}{mark}", against.shown)
+    format!("×{}{mark}{}", against.shown, if against.may_be_chance { " °" } else { "" })
 }
 
 fn is_preliminary(row: &Row) -> bool {
@@ -258,19 +293,21 @@ fn is_preliminary(row: &Row) -> bool {
 }
 
 /// What the marks in the time table mean; only those that are in it.
-fn legend(model: &Model, work: &WorkReport) -> String {
-    let rows = || work.phases.iter().flat_map(|panel| &panel.rows);
+fn legend(model: &Model, panels: &[&Panel], reference: Option<usize>, noise: &str) -> String {
+    let rows = || panels.iter().flat_map(|panel| &panel.rows);
     let marked = |mark: &str| rows().filter_map(|row| row.against.as_ref()).any(|against| against.mark == mark);
-    let reference = work.reference.map_or("", |reference| &model.targets[reference].name);
+    let reference = reference.map_or("", |reference| &model.targets[reference].name);
+    let may_be_chance = rows().filter_map(|row| row.against.as_ref()).any(|against| against.may_be_chance);
     let meanings = [
         (rows().any(|row| row.against.is_some()), format!("× time relative to {reference}, with its 95 % interval")),
-        (work.phases.iter().any(|panel| panel.best.is_some()), "* no ranked target is shown to be faster".to_string()),
+        (panels.iter().any(|panel| panel.best.is_some()), "* no ranked target is shown to be faster".to_string()),
         (rows().any(is_preliminary), "preliminary: fewer than 6 rounds".to_string()),
         (marked("="), format!("= ties with {reference}")),
         (marked("~"), "~ probably, but may be negligible".to_string()),
         (marked("?"), format!("? not told apart from {reference}")),
         (rows().any(|row| row.unproven_cache), "† cache state unproven".to_string()),
-        (true, work.noise.clone()),
+        (may_be_chance, "° may be chance among so many comparisons".to_string()),
+        (true, noise.to_string()),
     ];
     meanings.into_iter().filter(|(is_used, _)| *is_used).map(|(_, meaning)| meaning).collect::<Vec<_>>().join("; ")
 }

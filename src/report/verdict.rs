@@ -5,7 +5,6 @@ use super::model::*;
 use super::words::{capital, counted, listed, more_rounds};
 use crate::decide::{Conclusion, Veto};
 use crate::plan::Plan;
-use crate::stats::Finding;
 use crate::units::Unit;
 
 pub fn noise_floor(panel: &Panel, context: &Context) -> String {
@@ -66,7 +65,7 @@ fn anecdote(rows: &[&Row], panel: &Panel, context: &Context) -> String {
 
 /// "the whole job", or the phase if it is the only one.
 fn part(panel: &Panel) -> String {
-    if panel.phase.is_empty() { "the whole job".to_string() } else { panel.name.clone() }
+    if panel.name == super::judge::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
 }
 
 fn judged(best: &Best, panel: &Panel, context: &Context) -> Verdict {
@@ -210,10 +209,7 @@ fn brief_of(row: &Row) -> Option<&str> {
 /// The comparison with the reference if it says which of the two is faster: "is not told apart from ext4" explains
 /// neither why one is picked nor why one is out.
 fn told(row: &Row) -> Option<&Comparison> {
-    let tells = |against: &&Comparison| {
-        !against.words.is_empty() && !matches!(against.finding, Some(Finding::Unresolved { .. } | Finding::Tie))
-    };
-    row.against.as_ref().filter(tells)
+    row.against.as_ref().filter(|against| !against.words.is_empty() && against.tells())
 }
 
 fn with_time(row: &Row, context: &Context) -> String {
@@ -222,11 +218,11 @@ fn with_time(row: &Row, context: &Context) -> String {
 }
 
 /// Who is measured and not ranked, and why.
-pub fn not_ranked(case: &Case, report: &WorkReport, vetoes: &[Vec<Veto>]) -> Vec<String> {
+pub fn not_ranked(case: &Case, reference: Option<usize>, ranked: &[usize], vetoes: &[Vec<Veto>]) -> Vec<String> {
     let (plan, targets) = (case.plan, case.targets);
-    let out = (0..targets.len()).filter(|at| !targets[*at].duplicate && !report.ranked.contains(at));
+    let out = (0..targets.len()).filter(|at| !targets[*at].duplicate && !ranked.contains(at));
     let mut notes: Vec<String> = out.map(|at| left_out(&targets[at], &vetoes[at])).collect();
-    if let Some(reference) = report.reference.map(|at| &targets[at].name) {
+    if let Some(reference) = reference.map(|at| &targets[at].name) {
         let planned = super::words::plain(&plan.reference);
         if !planned.is_empty() && *reference != planned {
             notes.push(format!("{planned} has no results; compared with {reference} instead"));
@@ -266,38 +262,37 @@ pub fn trade_off(target: &TargetInfo, differences: &[String]) -> String {
 }
 
 /// The sentences that open the report.
-pub fn headlines(works: &[WorkReport], targets: &[TargetInfo], plan: &Plan) -> Vec<String> {
-    match works {
-        _ if works.iter().all(|work| work.rounds == 0) => {
-            let cells = plan.targets.len() * plan.works.len() * plan.stop.most_rounds() as usize;
-            vec![format!("Nothing has been measured yet: {} planned, none has ended.", counted(cells, "cell"))]
-        }
-        [work] => vec![work.verdict.headline.clone()],
-        _ => {
-            let each = works.iter().map(|work| format!("{}: {}", work.name, work.verdict.headline));
-            [overall(works, targets)].into_iter().chain(each).collect()
-        }
+pub fn headlines(model: &Model, plan: &Plan) -> Vec<String> {
+    let works = &model.works;
+    if works.iter().all(|work| work.rounds == 0) {
+        let cells = plan.targets.len() * plan.works.len() * plan.stop.most_rounds() as usize;
+        let most = if plan.stop.rounds.is_none() { "up to " } else { "" };
+        return vec![format!(
+            "Nothing has been measured yet: {most}{} planned, none has ended.",
+            counted(cells, "cell")
+        )];
     }
+    let several = works.len() > 1;
+    let overall = model.overall.iter().map(|overall| {
+        let depends = depends(model).filter(|_| several).map(|depends| format!(" {depends}"));
+        format!("{}{}", overall.verdict.headline, depends.unwrap_or_default())
+    });
+    let name = |work: &WorkReport| if several { format!("{}: ", work.name) } else { String::new() };
+    overall.chain(works.iter().map(|work| format!("{}{}", name(work), work.verdict.headline))).collect()
 }
 
-/// Several works: who is among the best of each, or who wins where.
-fn overall(works: &[WorkReport], targets: &[TargetInfo]) -> String {
-    let everywhere = |at: &usize| works.iter().all(|work| work.verdict.best.contains(at));
-    let common: Vec<String> = (0..targets.len()).filter(everywhere).map(|at| targets[at].name.clone()).collect();
-    let picks = works.iter().all(|work| work.verdict.kind == VerdictKind::Pick);
-    match common.as_slice() {
-        [one] if picks => format!("Pick {one}: it takes the least time for every one of {} works.", works.len()),
-        [_, ..] => format!("Not shown to be beaten at any of {} works: {}.", works.len(), listed(&common)),
-        [] => format!(
-            "It depends on the work: {}.",
-            works.iter().map(|w| best_at(w, targets)).collect::<Vec<_>>().join("; ")
-        ),
-    }
-}
-
-fn best_at(work: &WorkReport, targets: &[TargetInfo]) -> String {
-    let names: Vec<String> = work.verdict.best.iter().map(|&at| targets[at].name.clone()).collect();
-    if names.is_empty() { format!("{}: no verdict", work.name) } else { format!("{}: {}", work.name, listed(&names)) }
+/// Some where no target is among the best of every work: one number for all of them hides that.
+fn depends(model: &Model) -> Option<String> {
+    let works = &model.works;
+    let everywhere = |at: usize| works.iter().all(|work| work.verdict.best.contains(&at));
+    let common = (0..model.targets.len()).any(everywhere);
+    let judged = works.iter().all(|work| !work.verdict.best.is_empty());
+    let best_at = |work: &WorkReport| {
+        let names: Vec<String> = work.verdict.best.iter().map(|&at| model.targets[at].name.clone()).collect();
+        format!("{}: {}", work.name, listed(&names))
+    };
+    let each: Vec<String> = works.iter().map(best_at).collect();
+    (judged && !common).then(|| format!("It depends on the work: {}.", each.join("; ")))
 }
 
 /// "55 % less space", "2.1 times the CPU time".

@@ -131,7 +131,15 @@ pub fn comparison(
     let words = finding.as_ref().map(|finding| against(finding, &estimate, noun, reference, threshold));
     let brief = finding.as_ref().map(|finding| in_brief(finding, &estimate, noun, reference));
     let (words, brief) = (words.unwrap_or_default(), brief.unwrap_or_default());
-    Comparison { shown: ratio(&estimate), mark: finding.as_ref().map_or("", mark), words, brief, finding, estimate }
+    let (shown, mark) = (ratio(&estimate), finding.as_ref().map_or("", mark));
+    Comparison { shown, mark, words, brief, finding, estimate, p: None, may_be_chance: false }
+}
+
+impl Comparison {
+    /// It says which of the two is above.
+    pub fn tells(&self) -> bool {
+        !matches!(self.finding, None | Some(Finding::Unresolved { .. } | Finding::Tie))
+    }
 }
 
 fn noun(metric: &str) -> &'static str {

@@ -1,6 +1,6 @@
 //! What a run says while it goes on: plain lines, or a bar with an ETA for the whole plan on a terminal.
 
-use crate::journal::{Cell, Enough, Look, Outcome};
+use crate::journal::{Cell, Look, Outcome};
 use crate::units::show_duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::HashMap;
@@ -117,20 +117,9 @@ fn sentence(look: &Look) -> String {
         [one] => Some(format!("{one} is ahead")),
         all => Some(format!("{} targets may be the best", all.len())),
     };
-    let end = look.end.map(|end| end_in_words(end).to_string());
+    let end = look.end.map(|end| end.to_string());
     let parts: Vec<String> = leaving.chain(best).chain(end).collect();
     format!("after {} rounds: {}", look.round, parts.join("; "))
-}
-
-fn end_in_words(end: Enough) -> &'static str {
-    match end {
-        Enough::Decided => "decided",
-        Enough::Precise => "as precise as asked for",
-        Enough::Rounds => "that was the last round",
-        Enough::Hopeless => "more rounds than a run may have would be needed",
-        Enough::Budget => "the budget is used up",
-        Enough::Nothing => "there is nothing left to compare",
-    }
 }
 
 fn bar() -> ProgressBar {

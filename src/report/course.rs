@@ -1,0 +1,57 @@
+//! The course of a run: who left when, why it ended, and what more rounds would cost.
+
+use super::words::{counted, plain};
+use crate::decide::Observed;
+use crate::journal::{Enough, Folded, Look};
+use crate::plan::Plan;
+use crate::stats::LOOKS;
+use crate::units::show_duration;
+
+/// One line for each target that left, then how the run ended. Nothing for a fixed number of rounds that is done.
+pub fn course(folded: &Folded, plan: &Plan, observed: &Observed) -> Vec<String> {
+    let round = observed.last_round();
+    let leaving = folded.looks.iter().flat_map(|look| look.leaving.iter().map(move |leaving| (look.round, leaving)));
+    let mut lines: Vec<String> = leaving
+        .map(|(round, leaving)| {
+            format!(
+                "{} left after {}: {}",
+                plain(&leaving.target),
+                counted(round as usize, "round"),
+                plain(&leaving.why)
+            )
+        })
+        .collect();
+    let last = folded.looks.last().filter(|look| look.round == round);
+    lines.extend(match (plan.stop.rounds, last.and_then(|look| Some((look, look.end?)))) {
+        (_, None) if round == 0 => None,
+        (Some(_), None | Some((_, Enough::Rounds))) => None,
+        (_, Some((look, end))) => Some(ended(look, end)),
+        (None, None) => Some(under_way(round)),
+    });
+    lines.extend(overspent(folded));
+    lines
+}
+
+fn ended(look: &Look, end: Enough) -> String {
+    let needed = look.rounds_needed.filter(|needed| *needed > look.round).map(|needed| {
+        let time = look.needed_ns.filter(|ns| *ns > 0).map(|ns| format!(" ({} more)", show_duration(ns as f64)));
+        format!("; about {needed} rounds in all{} would be needed", time.unwrap_or_default())
+    });
+    format!("Ended after {}: {end}{}.", counted(look.round as usize, "round"), needed.unwrap_or_default())
+}
+
+fn under_way(round: u32) -> String {
+    let next = LOOKS.iter().find(|look| **look > round);
+    let next = next.map_or(String::new(), |next| format!("; the next look is after {next}"));
+    format!("Not at its end: {} so far{next}.", counted(round as usize, "round"))
+}
+
+/// A look at the end of a budget spends all that is left of the chance of error.
+fn overspent(folded: &Folded) -> Option<String> {
+    let spent: f64 = folded.looks.iter().map(|look| look.alpha).sum();
+    let over = folded.looks.len() > 1 && spent > crate::stats::ALPHA * 1.001;
+    over.then(|| {
+        let percent = super::words::percent(spent);
+        format!("Taken up again after its budget: the chance that a true best was lost is at most {percent}, not 5 %.")
+    })
+}

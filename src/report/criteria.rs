@@ -1,0 +1,71 @@
+//! What cannot be added up: time, tail, space, CPU and wear side by side, and the targets that no other one beats all
+//! round (the Pareto front). The verdict is one point of it.
+
+use super::judge::{CPU_THRESHOLD, Case, SPACE_THRESHOLD};
+use super::model::*;
+use super::overall::ALL_WORK;
+use super::words;
+use crate::decide::{self, Combine, Rounds};
+use crate::stats::{self, Ratios};
+
+/// Name, metrics of which the first that there is counts, how phases combine, and the difference that matters; `None`
+/// is the plan's own.
+type Criterion = (&'static str, &'static [&'static str], Combine, Option<f64>);
+
+const CRITERIA: [Criterion; 5] = [
+    ("time", &["time_ns"], Combine::Sum, None),
+    ("tail (p99)", &["latency_p99_ns"], Combine::Largest, Some(0.10)),
+    ("space", &["space_grown_bytes", "space_allocated_bytes"], Combine::First, Some(SPACE_THRESHOLD)),
+    ("CPU", &["cpu_system_wide_ns"], Combine::Sum, Some(CPU_THRESHOLD)),
+    ("written", &["device_write_bytes"], Combine::Sum, Some(CPU_THRESHOLD)),
+];
+
+/// Every pair is compared in every criterion: with more targets than this nobody reads the table either.
+const MOST_TARGETS: usize = 30;
+
+/// `None` where there are fewer than two targets, or fewer than two criteria, to trade against each other.
+pub fn criteria(case: &Case) -> Option<Criteria> {
+    let (time, ..) = measured(case, &CRITERIA[0])?;
+    let reference = case.context(ALL_WORK, &time, &[], 0).reference?;
+    let works: Vec<_> = case.observed.works.iter().collect();
+    let vetoes = decide::vetoes(case.plan, case.observed, &works, &time);
+    let shown: Vec<usize> = (0..case.targets.len())
+        .filter(|&target| !case.targets[target].duplicate && vetoes[target].is_empty())
+        .collect();
+    let found: Vec<_> = CRITERIA.iter().filter_map(|criterion| measured(case, criterion)).collect();
+    if shown.len() < 2 || shown.len() > MOST_TARGETS || found.len() < 2 {
+        return None;
+    }
+    let thresholds: Vec<f64> = found.iter().map(|(_, _, threshold)| *threshold).collect();
+    let ratios: Vec<Ratios> = found.iter().map(|(series, ..)| ratios(series, &shown, case.level.confidence)).collect();
+    let front: Vec<usize> = stats::front(&ratios, &thresholds).into_iter().map(|at| shown[at]).collect();
+    let cell = |series: &[Rounds], target: usize| {
+        let found = decide::compare(&series[target], &series[reference], case.level.confidence);
+        found.as_ref().map_or("–".to_string(), words::ratio)
+    };
+    let row = |&target: &usize| CriteriaRow {
+        target,
+        on_front: front.contains(&target),
+        cells: found.iter().map(|(series, ..)| cell(series, target)).collect(),
+    };
+    Some(Criteria {
+        names: found.iter().map(|(_, name, _)| name.to_string()).collect(),
+        reference,
+        rows: shown.iter().map(row).collect(),
+    })
+}
+
+/// Values of a criterion with its name and threshold; `None` where no target has any.
+fn measured(case: &Case, criterion: &Criterion) -> Option<(Vec<Rounds>, &'static str, f64)> {
+    let (name, metrics, how, threshold) = criterion;
+    let of = |metric: &&str| decide::score_of_works(case.plan, case.observed, metric, *how);
+    let any = |series: &Vec<Rounds>| series.iter().any(|rounds| rounds.iter().any(|(_, value)| *value > 0.0));
+    let series = metrics.iter().map(of).find(any)?;
+    Some((series, name, threshold.unwrap_or(case.plan.stop.threshold)))
+}
+
+/// By pair of targets, for one criterion.
+fn ratios(series: &[Rounds], shown: &[usize], confidence: f64) -> Ratios {
+    let of = |a: usize, b: usize| decide::compare(&series[a], &series[b], confidence).and_then(|found| found.interval);
+    shown.iter().map(|&a| shown.iter().map(|&b| if a == b { None } else { of(a, b) }).collect()).collect()
+}

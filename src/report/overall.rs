@@ -1,0 +1,117 @@
+//! The one verdict over all works of a plan, and how much it rests on the weights.
+
+use super::judge::{self, Case, Quantity};
+use super::model::*;
+use super::verdict;
+use super::words::{listed, percent, plain};
+use crate::decide::{self, Combine, Rounds};
+use crate::plan::Part;
+use crate::stats;
+
+/// What the whole of several works is called.
+pub const ALL_WORK: &str = "all work";
+
+/// Draws of weights about those of the plan.
+const DRAWS: usize = 10_000;
+/// A verdict that stands in so many of them is robust.
+const ROBUST: f64 = 0.9;
+
+/// `None` where one work alone, taken whole, is the verdict already.
+pub fn overall(case: &Case) -> Option<Overall> {
+    if case.observed.works.len() < 2 && case.plan.verdict.parts.is_empty() {
+        return None;
+    }
+    let values = decide::score(case.plan, case.observed, "time_ns", Combine::Sum);
+    let works: Vec<_> = case.observed.works.iter().collect();
+    let vetoes = decide::vetoes(case.plan, case.observed, &works, &values);
+    let ranked = judge::ranked(case, &vetoes);
+    let rounds = works.iter().map(|work| work.rounds.len()).max().unwrap_or(0);
+    let context = case.context(ALL_WORK, &values, &ranked, rounds);
+    let panel = judge::judged_panel(quantity(case), &values, &context);
+    let mut verdict = verdict::verdict(&panel, &context);
+    verdict.notes.extend(verdict::not_ranked(case, context.reference, &ranked, &vetoes));
+    let robustness = robustness(case, &values, &verdict, &ranked, context.reference);
+    let noise = verdict::noise_floor(&panel, &context);
+    Some(Overall { made_of: made_of(case), robustness, reference: context.reference, ranked, verdict, panel, noise })
+}
+
+fn quantity(case: &Case) -> Quantity {
+    Quantity {
+        name: ALL_WORK.to_string(),
+        phase: String::new(),
+        metric: "time_ns".to_string(),
+        better: Better::Less,
+        wanted: Some(case.plan.stop.threshold),
+    }
+}
+
+/// "10 × tree and 1 × mail: their times add", "tree counts 2, mail counts 1: geometric mean of the times".
+fn made_of(case: &Case) -> String {
+    let parts = decide::named_parts(case.plan, case.observed);
+    if case.plan.verdict.parts.is_empty() {
+        return format!("every one of {} works counts alike: geometric mean of their times", parts.len());
+    }
+    let costs = case.plan.verdict.costs;
+    let shown = |part: &Part| match costs {
+        true => format!("{} × {}", part.amount, name(part)),
+        false => format!("{} counts {}", name(part), part.amount),
+    };
+    let how = if costs { "their times add" } else { "geometric mean of the times" };
+    format!("{}: {how}", listed(&parts.iter().map(shown).collect::<Vec<_>>()))
+}
+
+fn name(part: &Part) -> String {
+    part.phase.as_ref().map_or(plain(&part.work), |phase| plain(&format!("{} {phase}", part.work)))
+}
+
+/// Weights are never known to the percent: does the verdict stand when they are drawn about those of the plan?
+fn robustness(
+    case: &Case,
+    values: &[Rounds],
+    verdict: &Verdict,
+    ranked: &[usize],
+    reference: Option<usize>,
+) -> Option<Robustness> {
+    let parts = decide::named_parts(case.plan, case.observed);
+    let judged = matches!(verdict.kind, VerdictKind::Pick | VerdictKind::Tie | VerdictKind::Unresolved);
+    let reference = reference.filter(|_| parts.len() > 1 && ranked.len() > 1 && judged)?;
+    let centres = centres(case, &parts, ranked, reference)?;
+    let weights = weights(case, &parts, &centres);
+    debug_assert!(ranked.iter().all(|target| !values[*target].is_empty()));
+    let shares = stats::sensitivity(&centres, &weights, DRAWS, case.plan.seed, case.plan.verdict.costs);
+    let shares: Vec<(usize, f64)> = ranked.iter().copied().zip(shares).filter(|(_, share)| *share > 0.0).collect();
+    let stands: f64 = shares.iter().filter(|(target, _)| verdict.best.contains(target)).map(|(_, share)| share).sum();
+    let each: Vec<String> =
+        shares.iter().map(|(target, share)| format!("{} {}", case.targets[*target].name, percent(*share))).collect();
+    let robust = stands >= ROBUST;
+    let word = if robust { "robust" } else { "not robust" };
+    let sentence = format!(
+        "{word}: with weights drawn {DRAWS} times about these, the best is among those named in {}; best in: {}",
+        percent(stands),
+        each.join(", ")
+    );
+    Some(Robustness { robust, shares, sentence })
+}
+
+/// The natural logarithm of the time of each part, by ranked target: the reference's median, and the ratio to it, which
+/// is paired by round.
+fn centres(case: &Case, parts: &[Part], ranked: &[usize], reference: usize) -> Option<Vec<Vec<f64>>> {
+    let mut by_target = vec![Vec::new(); ranked.len()];
+    for part in parts {
+        let series = decide::part(part, case.observed, "time_ns", Combine::Sum);
+        let own: Vec<f64> = series[reference].iter().map(|(_, value)| *value).collect();
+        let base = stats::median(&own)?.ln();
+        for (centres, target) in by_target.iter_mut().zip(ranked) {
+            let found = decide::compare(&series[*target], &series[reference], case.level.confidence)?;
+            centres.push(base + found.ratio.ln());
+        }
+    }
+    Some(by_target)
+}
+
+/// Weights as they are; of costs the share of the time that each part has on the mean target.
+fn weights(case: &Case, parts: &[Part], centres: &[Vec<f64>]) -> Vec<f64> {
+    let mean = |at: usize| centres.iter().map(|target| target[at].exp()).sum::<f64>() / centres.len() as f64;
+    let cost = |at: usize| if case.plan.verdict.costs { mean(at) } else { 1.0 };
+    parts.iter().enumerate().map(|(at, part)| part.amount * cost(at)).collect()
+}

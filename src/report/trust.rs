@@ -1,0 +1,84 @@
+//! Whether the machine was steady enough for what is said: the reference against its second copy, drifts and jumps,
+//! several modes, and how many of many comparisons may be chance. Doubts are told; no value is ever dropped.
+
+use super::judge::Case;
+use super::model::*;
+use super::words::{counted, percent, plain};
+use crate::decide::{self, Combine, ObservedWork};
+use crate::stats::{self, Estimate, Finding};
+
+/// Of all comparisons that are said to differ, so many may be chance.
+const FALSE_DISCOVERIES: f64 = 0.05;
+/// A reference that ranges over more than this is no fixed point.
+const WIDE_RANGE: f64 = 0.10;
+
+/// Doubts about the whole environment, from all phases of all works.
+pub fn warnings(case: &Case) -> Vec<String> {
+    let twins = decide::against_itself(case.plan, case.observed, case.level.confidence);
+    let name = plain(&case.plan.reference);
+    [luck_spent(&twins, &name), loud(&twins, case.plan.stop.threshold)].into_iter().flatten().collect()
+}
+
+/// Of two same things, one comparison in twenty is apart by luck; many more are no luck.
+fn luck_spent(twins: &[Estimate], name: &str) -> Option<String> {
+    let intervals: Vec<(f64, f64)> = twins.iter().filter_map(|estimate| estimate.interval).collect();
+    let apart = intervals.iter().filter(|(low, high)| *low > 1.0 || *high < 1.0).count();
+    stats::too_many_apart(apart, intervals.len()).then(|| {
+        format!(
+            "environment not trustworthy: {name} differs from its own second copy in {apart} of {}, where luck \
+             explains one in twenty",
+            counted(intervals.len(), "phase")
+        )
+    })
+}
+
+/// The noise floor is the half-width of the comparison of two same things, in the median over the phases.
+fn loud(twins: &[Estimate], wanted: f64) -> Option<String> {
+    let halves: Vec<f64> = twins.iter().filter_map(Estimate::half_width).collect();
+    let floor = stats::median(&halves)?;
+    (floor > wanted.ln_1p()).then(|| {
+        format!(
+            "the noise floor, ±{} in the median over the phases, is above the {} that matter: ties cannot be shown, and \
+             only differences beyond the noise are told",
+            percent(floor.exp_m1()),
+            percent(wanted)
+        )
+    })
+}
+
+/// Marks the comparisons of a work's phases that do not stand when all of them are made at once (Benjamini & Hochberg).
+pub fn mark_chance(report: &mut WorkReport) {
+    let phases = || report.phases.iter().filter(|panel| !panel.phase.is_empty()).flat_map(|panel| &panel.rows);
+    let compared: Vec<f64> = phases().filter_map(|row| row.against.as_ref()).map(|c| c.p.unwrap_or(1.0)).collect();
+    let mut stand = stats::benjamini_hochberg(&compared, FALSE_DISCOVERIES).into_iter();
+    let panels = report.phases.iter_mut().filter(|panel| !panel.phase.is_empty());
+    for comparison in panels.flat_map(|panel| &mut panel.rows).filter_map(|row| row.against.as_mut()) {
+        let stands = stand.next().unwrap_or(true);
+        comparison.may_be_chance = comparison.tells() && comparison.finding != Some(Finding::TooFewRounds) && !stands;
+    }
+}
+
+/// Pairs cancel what a round does to all its targets, so verdicts stand; absolute numbers may not.
+pub fn drift(report: &WorkReport, observed: &ObservedWork, targets: &[TargetInfo]) -> Option<String> {
+    let reference = report.reference?;
+    let times: Vec<f64> = whole(observed, reference);
+    let found = if stats::drifts(&times) {
+        "drifted over the rounds".to_string()
+    } else if let Some(at) = stats::changes_at(&times) {
+        format!("changed from one level to another after round {at}")
+    } else {
+        let range = stats::relative_range(&times).filter(|range| times.len() >= 3 && *range > WIDE_RANGE)?;
+        format!("ranges over {} of its median", percent(range))
+    };
+    let (work, name) = (&report.name, &targets[reference].name);
+    Some(format!("{work}: {name} {found}; comparisons are paired and stand, absolute times may not"))
+}
+
+fn whole(observed: &ObservedWork, target: usize) -> Vec<f64> {
+    observed.over_phases("time_ns", Combine::Sum)[target].iter().map(|(_, value)| *value).collect()
+}
+
+/// Two modes are two answers: a median between them would be none.
+pub fn modes(_report: &WorkReport, _observed: &ObservedWork, _targets: &[TargetInfo]) -> Vec<String> {
+    Vec::new()
+}
