@@ -11,6 +11,7 @@ mod describe;
 mod judge;
 mod looks;
 mod many;
+mod modes;
 #[cfg(test)]
 mod noise;
 mod order;
@@ -27,6 +28,7 @@ pub use describe::{drifts, median, quantile, relative_range};
 pub use judge::{Band, Finding, judge, noise_verdict};
 pub use looks::{ALPHA, CONFIDENCE, INTERNAL, LOOKS, Level};
 pub use many::{benjamini_hochberg, fisher_exact, signed_rank_p, too_many_apart};
+pub use modes::{Mode, modes};
 pub use order::{order_statistic_interval, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
 pub use pareto::{Ratios, front};
