@@ -20,8 +20,8 @@ pub fn too_many_apart(apart: usize, of: usize) -> bool {
     apart > 0 && sound.cdf(apart as u64 - 1) >= 0.99
 }
 
-/// Which of the p-values `p` to flag, so that a share `q` (0.05 for 5 %) of the flagged is false on average: Benjamini &
-/// Hochberg 1995. A value that is no number counts as a comparison and is never flagged.
+/// Which of the p-values `p` to flag, so that a share `q` (0.05 for 5 %) of the flagged is false on average: Benjamini
+/// & Hochberg 1995. A value that is no number counts as a comparison and is never flagged.
 pub fn benjamini_hochberg(p: &[f64], q: f64) -> Vec<bool> {
     let mut sorted: Vec<f64> = p.iter().copied().filter(|p| !p.is_nan()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -78,8 +78,8 @@ fn normal_tail(ranks: &[usize], most: usize) -> f64 {
     Normal::standard().cdf((most as f64 + 1.0 - mean) / deviation)
 }
 
-/// Two-sided p-value of Fisher's exact test that `a` of `a + b` and `c` of `c + d` are the same share: the chance of all
-/// tables with the same sums that are no likelier than this one. 1 where a sum is 0.
+/// Two-sided p-value of Fisher's exact test that `a` of `a + b` and `c` of `c + d` are the same share: the chance of
+/// all tables with the same sums that are no likelier than this one. 1 where a sum is 0.
 pub fn fisher_exact(a: u64, b: u64, c: u64, d: u64) -> f64 {
     let Ok(tables) = Hypergeometric::new(a + b + c + d, a + c, a + b) else { return 1.0 };
     // Equal chances come out unequal by rounding.
@@ -118,8 +118,8 @@ mod tests {
         assert_eq!(benjamini_hochberg(&[f64::NAN, 0.03], 0.05), [false, false]);
     }
 
-    /// Depression factors of Hollander & Wolfe 1999, example 3.1 (one-sided 0.020 there, here twice that); the others by
-    /// counting all signs.
+    /// Depression factors of Hollander & Wolfe 1999, example 3.1 (one-sided 0.020 there, here twice that); the others
+    /// by counting all signs.
     #[test]
     fn p_values_of_known_rounds() {
         let depression = [-0.952, 0.147, -1.022, -0.430, -0.620, -0.590, -0.490, 0.080, -0.010];

@@ -21,8 +21,7 @@ pub struct Mode {
 
 /// The two groups that the values fall into, lower one first, split at the widest gap that could cause the dip; more
 /// than two are not told apart. For what is measured, not counted: a few whole numbers, each many times, are groups.
-/// `None` where one mode explains them (p >= 0.05), for fewer than ten values, and where
-/// one is not finite.
+/// `None` where one mode explains them (p >= 0.05), for fewer than ten values, and where one is not finite.
 pub fn modes(values: &[f64]) -> Option<Vec<Mode>> {
     if values.len() < FEWEST || values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -47,7 +46,8 @@ fn widest_gap(sorted: &[f64], dip: f64) -> Option<usize> {
 }
 
 /// Size of the sample; the square root of it times the dip that one in twenty samples of uniform values exceeds: of all
-/// distributions with one mode the worst, or nearly (Hartigan & Hartigan 1985). From 200 000 simulated samples each (50 000 above 40).
+/// distributions with one mode the worst, or nearly (Hartigan & Hartigan 1985). From 200 000 simulated samples each (50
+/// 000 above 40).
 const CRITICAL: &[(usize, f64)] = &[
     (10, 0.4419),
     (11, 0.4439),
@@ -279,8 +279,8 @@ mod tests {
         }
     }
 
-    /// Halves that lie 15 % apart with noise of 1 % are found; one run in five that is slower is seen in one case of six
-    /// among ten runs, and in half of the cases among forty.
+    /// Halves that lie 15 % apart with noise of 1 % are found; one run in five that is slower is seen in one case of
+    /// six among ten runs, and in half of the cases among forty.
     #[test]
     fn groups_are_found() {
         let count = replications(400, 4000);

@@ -11,15 +11,17 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// 0.065.
 const CONCENTRATION: f64 = 20.0;
 
-/// The share of draws, 0 to 1, in which each target is best; they sum to 1. Targets that are best together share a draw.
+/// The share of draws, 0 to 1, in which each target is best; they sum to 1. Targets that are best together share a
+/// draw.
 ///
-/// `log_times[target][part]` is the centre of the natural logarithm of the time; `weights[part]` are 0 or more, and only
-/// their ratios count. Each draw is from the Dirichlet distribution with 20 times the weights (in sum 20), made from
-/// gamma variates; a part of weight 0 keeps it. The score, lower being better, is the sum over the parts of weight times
+/// `log_times[target][part]` is the centre of the natural logarithm of the time; `weights[part]` are 0 or more, and
+/// only their ratios count. Each draw is from the Dirichlet distribution with 20 times the weights (in sum 20), made
+/// from gamma variates; a part of weight 0 keeps it. The score, lower being better, is the sum over the parts of weight
+/// times
 ///
 /// * without `costs`: the logarithm of the time: weights are importance, and no unit or reference matters;
-/// * with `costs`: the time over the mean of all targets' times in that part: weights are the parts' shares of the whole
-///   time of an average target.
+/// * with `costs`: the time over the mean of all targets' times in that part: weights are the parts' shares of the
+///   whole time of an average target.
 ///
 /// All 0 where there are no draws, no weight above 0, or weights that are no numbers. A target whose score is no number
 /// (a part that is not known, among those with a weight) is never best. The same seed draws the same weights.
@@ -38,8 +40,8 @@ pub fn sensitivity(log_times: &[Vec<f64>], weights: &[f64], draws: usize, seed: 
     shares
 }
 
-/// One gamma distribution for each part that has a weight: divided by their sum, such variates are Dirichlet. As the sum
-/// is the same for all targets, nobody divides by it.
+/// One gamma distribution for each part that has a weight: divided by their sum, such variates are Dirichlet. As the
+/// sum is the same for all targets, nobody divides by it.
 fn gammas(weights: &[f64]) -> Option<Vec<(usize, Gamma<f64>)>> {
     let sum: f64 = weights.iter().sum();
     let weighty = weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0);
@@ -113,9 +115,9 @@ mod tests {
         }
     }
 
-    /// Of two parts, the first one's weight u is drawn from Beta(20u, 20(1-u)). By logarithms the first target, twice as
-    /// fast in part one and slower by 8 in part two, wins where u ln 2 > (1-u) ln 8, that is u > 3/4.
-    /// As costs, over the means 1.5 and 4.5, where u / 1.5 > (1-u) 7 / 4.5, that is u > 0.7.
+    /// Of two parts, the first one's weight u is drawn from Beta(20u, 20(1-u)). By logarithms the first target, twice
+    /// as fast in part one and slower by 8 in part two, wins where u ln 2 > (1-u) ln 8, that is u > 3/4. As costs, over
+    /// the means 1.5 and 4.5, where u / 1.5 > (1-u) 7 / 4.5, that is u > 0.7.
     #[test]
     fn shares_are_those_of_the_beta_distribution() {
         let times = logs(&[&[1.0, 8.0], &[2.0, 1.0]]);
