@@ -1,6 +1,6 @@
 //! The course of a run: who left when, why it ended, and what more rounds would cost.
 
-use super::words::{counted, plain};
+use super::words::{about, counted, plain};
 use crate::decide::Observed;
 use crate::journal::{Enough, Folded, Look};
 use crate::plan::Plan;
@@ -35,6 +35,7 @@ pub fn course(folded: &Folded, plan: &Plan, observed: &Observed) -> Vec<String> 
 fn ended(look: &Look, end: Enough) -> String {
     let needed = look.rounds_needed.filter(|needed| *needed > look.round).map(|needed| {
         let time = look.needed_ns.filter(|ns| *ns > 0).map(|ns| format!(" ({} more)", show_duration(ns as f64)));
+        let needed = about(needed);
         format!("; about {needed} rounds in all{} would be needed", time.unwrap_or_default())
     });
     format!("Ended after {}: {end}{}.", counted(look.round as usize, "round"), needed.unwrap_or_default())

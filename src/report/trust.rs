@@ -3,9 +3,10 @@
 
 use super::judge::Case;
 use super::model::*;
-use super::words::{counted, percent, plain};
+use super::words::{counted, listed, percent, plain};
 use crate::decide::{self, Combine, ObservedWork};
 use crate::stats::{self, Estimate, Finding};
+use crate::units::Unit;
 
 /// Of all comparisons that are said to differ, so many may be chance.
 const FALSE_DISCOVERIES: f64 = 0.05;
@@ -78,7 +79,19 @@ fn whole(observed: &ObservedWork, target: usize) -> Vec<f64> {
     observed.over_phases("time_ns", Combine::Sum)[target].iter().map(|(_, value)| *value).collect()
 }
 
-/// Two modes are two answers: a median between them would be none.
-pub fn modes(_report: &WorkReport, _observed: &ObservedWork, _targets: &[TargetInfo]) -> Vec<String> {
-    Vec::new()
+/// Two modes are two answers, and a median between them would be none. In logarithms, as times are compared by ratio.
+pub fn modes(report: &WorkReport, observed: &ObservedWork, targets: &[TargetInfo]) -> Vec<String> {
+    let shown = |target: &usize| !targets[*target].duplicate;
+    let of = |target: usize| {
+        let logs: Vec<f64> = whole(observed, target).iter().map(|time| time.ln()).collect();
+        let each: Vec<String> = stats::modes(&logs)?
+            .iter()
+            .map(|mode| {
+                format!("{} in {} of the rounds", Unit::Nanoseconds.show(mode.centre.exp()), percent(mode.share))
+            })
+            .collect();
+        let (work, name) = (&report.name, &targets[target].name);
+        Some(format!("{work}: {name} has several modes, {}; its median says little", listed(&each)))
+    };
+    (0..targets.len()).filter(shown).filter_map(of).collect()
 }

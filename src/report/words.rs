@@ -206,7 +206,13 @@ pub fn range(low: &str, high: &str) -> String {
 }
 
 pub fn more_rounds(count: u32) -> String {
-    format!("{count} more round{}", if count == 1 { "" } else { "s" })
+    format!("{} more round{}", about(count), if count == 1 { "" } else { "s" })
+}
+
+/// No forecast is good to more than two digits.
+pub fn about(count: u32) -> u32 {
+    let unit = 10u32.pow(count.max(1).ilog10().saturating_sub(1));
+    count.div_ceil(unit) * unit
 }
 
 /// Why nothing is judged: the noise is larger than what we want to tell apart.
