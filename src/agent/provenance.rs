@@ -4,7 +4,8 @@ use super::cell::{Stack, versions};
 use super::engine::Engine;
 use super::machine::{self, content};
 use crate::journal::{Cell, Provenance};
-use crate::stack::fs::Filesystem;
+use crate::stack::fs::feature::Found;
+use crate::stack::fs::{Filesystem, of_kernel};
 use anyhow::Result;
 use std::collections::BTreeMap;
 
@@ -33,9 +34,24 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
         };
         provenance.weakened = weakened(driver, &wish.mount, &wish.mkfs, &shown);
     }
+    facts.extend(features(stack, &mount.fs_type, &shown, &facts).map(|names| ("features".to_string(), names)));
     provenance.mismatches.extend(scheduler_mismatch(stack, &facts));
     provenance.facts = facts;
     Ok(provenance)
+}
+
+/// What users can have of this file system, with blanks between; of one that we did not make, as far as its type and its
+/// mount options tell. Nothing where no driver knows it.
+fn features(stack: &Stack, kind: &str, shown: &[String], facts: &Facts) -> Option<String> {
+    let features = match stack.driver {
+        Some(driver) => {
+            let wish = stack.wish();
+            let mount: Vec<String> = wish.mount.iter().chain(shown).cloned().collect();
+            driver.features_in_effect(&Found { mkfs: &wish.mkfs, mount: &mount, variant: wish.variant, facts })
+        }
+        None => of_kernel(kind)?.features_in_effect(&Found { mkfs: &[], mount: shown, variant: None, facts }),
+    };
+    Some(features.join(" "))
 }
 
 /// A block device and, if it is a loop device, the disk below: what the kernel says of their queues.
@@ -236,6 +252,35 @@ mod tests {
             [wrong("compression=lzjb"), wrong("compression=gzip"), wrong("noatime"), wrong("sync=off")],
             [0, 1, 1, 1]
         );
+    }
+
+    fn stack(driver: Option<&'static dyn Filesystem>, variant: &str) -> Stack {
+        Stack {
+            driver,
+            target: crate::plan::Target { variant: Some(variant.into()), ..Default::default() },
+            device: None,
+            mount_point: "/m".into(),
+            root: "/m/root".into(),
+            subject: Default::default(),
+            pool: "pickfs".into(),
+            seed: 0,
+        }
+    }
+
+    #[test]
+    fn features_are_those_of_what_stands() {
+        let none = Facts::new();
+        let shown = |options: &str| options.split(',').map(String::from).collect::<Vec<_>>();
+        let made = |variant: &str, options: &str| {
+            features(&stack(crate::stack::fs::find("btrfs"), variant), "btrfs", &shown(options), &none).unwrap()
+        };
+        assert!(made("lzo", "rw,compress=lzo").starts_with("checksums compression crash-consistency "));
+        assert!(made("nocow", "rw").starts_with("crash-consistency "));
+        assert!(made("", "rw,nodatasum").starts_with("crash-consistency "));
+        let found = |kind: &str, options: &str| features(&stack(None, ""), kind, &shown(options), &none);
+        assert!(found("btrfs", "rw").unwrap().contains("checksums compression"));
+        assert!(found("btrfs", "rw,nodatacow").unwrap().starts_with("crash-consistency "));
+        assert_eq!([found("overlay", "rw"), found("fuse", "rw")], [None, None]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::Outcome;
 use crate::need::{self, Need};
 use crate::plan::Setting;
+use crate::stack::fs::feature::FEATURES;
 use crate::stack::{backing, fs};
 use crate::{executor, probe, report, workload};
 use clap::ValueEnum;
@@ -17,6 +18,7 @@ pub struct Arguments {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
     Fs,
+    Features,
     Backings,
     Workloads,
     Probes,
@@ -38,6 +40,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
 fn list(what: What) {
     match what {
         What::Fs => fs::ALL.iter().for_each(|fs| filesystem(*fs)),
+        What::Features => FEATURES.iter().for_each(|feature| wide_row(feature.name, feature.about)),
         What::Backings => {
             for backing in backing::ALL {
                 row(backing.name(), backing.about());
@@ -57,6 +60,10 @@ fn filesystem(fs: &dyn fs::Filesystem) {
     for variant in fs.variants() {
         println!("      {:<10} {}", variant.name, variant.about);
     }
+    println!("      has {}", fs.features().join(", "));
+    if !fs.more_features().is_empty() {
+        println!("      by option or version: {}", fs.more_features().join(", "));
+    }
     wanting(&fs.needs());
 }
 
@@ -71,6 +78,10 @@ fn one_workload(workload: &dyn workload::Workload) {
 
 fn row(name: &str, about: &str) {
     println!("  {name:<12} {about}");
+}
+
+fn wide_row(name: &str, about: &str) {
+    println!("  {name:<20} {about}");
 }
 
 fn settings(list: &[Setting]) {

@@ -1,5 +1,9 @@
 //! btrfs, with the compressions, metadata profiles and copy-on-write switches that people compare.
 
+use super::feature::{
+    CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, Found, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SHRINK,
+    SNAPSHOTS, changed,
+};
 use super::{Argv, Filesystem, Variant, Wish, argv, make, number_above};
 
 pub struct Btrfs;
@@ -55,6 +59,28 @@ impl Filesystem for Btrfs {
 
     fn versions(&self) -> Vec<(&'static str, Argv)> {
         vec![("btrfs-progs", argv(["btrfs", "--version"]))]
+    }
+
+    /// btrfs(5), btrfs-device(8), btrfs-filesystem(8).
+    fn features(&self) -> &'static [&'static str] {
+        &[
+            CHECKSUMS,
+            COMPRESSION,
+            CRASH_CONSISTENCY,
+            GROW,
+            METADATA_CHECKSUMS,
+            MULTI_DEVICE,
+            REFLINKS,
+            SHRINK,
+            SNAPSHOTS,
+        ]
+    }
+
+    /// Without copy on write, or without checksums of data, nothing is compressed either (btrfs(5), MOUNT OPTIONS).
+    fn features_in_effect(&self, found: &Found) -> Vec<&'static str> {
+        let bare = found.variant == Some(NOCOW) || found.mounted_with(&["nodatacow", "nodatasum"]);
+        let without: &[&str] = if bare { &[CHECKSUMS, COMPRESSION] } else { &[] };
+        changed(self.features(), without, &[])
     }
 
     /// The default commit interval is 30 s. `notreelog` and `flushoncommit` promise more, not less.

@@ -1,6 +1,7 @@
 //! ext2, made and driven by the same programs as ext4.
 
 use super::ext4::{TOOLS, dumpe2fs, mke2fs, mke2fs_version, weakens_journal};
+use super::feature::{GROW, SHRINK};
 use super::{Argv, Filesystem, Wish};
 
 pub struct Ext2;
@@ -32,6 +33,11 @@ impl Filesystem for Ext2 {
 
     fn versions(&self) -> Vec<(&'static str, Argv)> {
         mke2fs_version()
+    }
+
+    /// resize2fs(8).
+    fn features(&self) -> &'static [&'static str] {
+        &[GROW, SHRINK]
     }
 
     fn weakens(&self, option: &str) -> bool {

@@ -1,6 +1,6 @@
 //! ext3, made and driven by the same programs as ext4.
 
-use super::ext4::{JOURNAL_MINIMUM, TOOLS, dumpe2fs, mke2fs, mke2fs_version, weakens_journal};
+use super::ext4::{JOURNAL_MINIMUM, JOURNALLING, TOOLS, dumpe2fs, mke2fs, mke2fs_version, weakens_journal};
 use super::{Argv, Filesystem, Wish};
 
 pub struct Ext3;
@@ -32,6 +32,11 @@ impl Filesystem for Ext3 {
 
     fn versions(&self) -> Vec<(&'static str, Argv)> {
         mke2fs_version()
+    }
+
+    /// resize2fs(8). The kernel mounts nothing as ext3 that lacks a journal or has what ext4 brought.
+    fn features(&self) -> &'static [&'static str] {
+        JOURNALLING
     }
 
     fn weakens(&self, option: &str) -> bool {

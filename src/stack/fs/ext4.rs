@@ -1,5 +1,6 @@
 //! ext4, and what its elders ext2 and ext3 share with it.
 
+use super::feature::{CASE_FOLDING, CRASH_CONSISTENCY, ENCRYPTION, Found, GROW, METADATA_CHECKSUMS, SHRINK, changed};
 use super::{Argv, Filesystem, Wish, argv, make, number_above};
 
 pub struct Ext4;
@@ -33,6 +34,25 @@ impl Filesystem for Ext4 {
         mke2fs_version()
     }
 
+    fn features(&self) -> &'static [&'static str] {
+        JOURNALLING
+    }
+
+    fn more_features(&self) -> &'static [&'static str] {
+        &[CASE_FOLDING, ENCRYPTION, METADATA_CHECKSUMS]
+    }
+
+    /// What the super block says (ext4(5), FILE SYSTEM FEATURES). Where nobody read it, there is a journal, as nearly
+    /// always.
+    fn features_in_effect(&self, found: &Found) -> Vec<&'static str> {
+        let has = |flag: &str| found.says("dumpe2fs", "Filesystem features:", flag);
+        let flags = [("casefold", CASE_FOLDING), ("encrypt", ENCRYPTION), ("metadata_csum", METADATA_CHECKSUMS)];
+        let with: Vec<&'static str> =
+            flags.iter().filter(|(flag, _)| has(flag) == Some(true)).map(|(_, name)| *name).collect();
+        let without: &[&str] = if has("has_journal") == Some(false) { &[CRASH_CONSISTENCY] } else { &[] };
+        changed(JOURNALLING, without, &with)
+    }
+
     fn weakens(&self, option: &str) -> bool {
         weakens_journal(option)
     }
@@ -42,6 +62,9 @@ pub(super) const TOOLS: &[(&str, &str)] = &[("mke2fs", "e2fsprogs"), ("dumpe2fs"
 
 /// On less, mke2fs leaves the journal out and says so only in a warning.
 pub(super) const JOURNAL_MINIMUM: u64 = 2 << 20;
+
+/// resize2fs(8).
+pub(super) const JOURNALLING: &[&str] = &[CRASH_CONSISTENCY, GROW, SHRINK];
 
 /// Nothing is left for the kernel to initialise in the background while a phase runs, and directory hashes come from
 /// the round's seed.

@@ -1,5 +1,6 @@
 //! F2FS, log-structured, for flash.
 
+use super::feature::{CASE_FOLDING, COMPRESSION, CRASH_CONSISTENCY, ENCRYPTION, Found, GROW, changed};
 use super::{Argv, Filesystem, Wish, argv, make};
 
 pub struct F2fs;
@@ -40,6 +41,23 @@ impl Filesystem for F2fs {
 
     fn versions(&self) -> Vec<(&'static str, Argv)> {
         vec![("f2fs-tools", argv(["mkfs.f2fs", "-V"]))]
+    }
+
+    /// resize.f2fs(8) only enlarges. Several devices are a choice of mkfs, and no plan can name a second one there.
+    fn features(&self) -> &'static [&'static str] {
+        &[CRASH_CONSISTENCY, GROW]
+    }
+
+    fn more_features(&self) -> &'static [&'static str] {
+        &[CASE_FOLDING, COMPRESSION, ENCRYPTION]
+    }
+
+    /// Each is a feature of mkfs.f2fs(8), and off unless asked for.
+    fn features_in_effect(&self, found: &Found) -> Vec<&'static str> {
+        let flags = [("casefold", CASE_FOLDING), ("compression", COMPRESSION), ("encrypt", ENCRYPTION)];
+        let with: Vec<&'static str> =
+            flags.iter().filter(|(flag, _)| found.made_with(flag)).map(|(_, name)| *name).collect();
+        changed(self.features(), &[], &with)
     }
 
     /// No flushes, no checkpoints, or what fsync wrote thrown away after a crash

@@ -1,5 +1,6 @@
 //! JFS, IBM's journalling file system.
 
+use super::feature::{CRASH_CONSISTENCY, Found, GROW, changed};
 use super::{Argv, Filesystem, Wish, argv, make};
 
 pub struct Jfs;
@@ -36,6 +37,16 @@ impl Filesystem for Jfs {
 
     fn versions(&self) -> Vec<(&'static str, Argv)> {
         vec![("jfsutils", argv(["mkfs.jfs", "-V"]))]
+    }
+
+    /// The mount option `resize` enlarges, and nothing makes it smaller (Documentation/admin-guide/jfs.rst).
+    fn features(&self) -> &'static [&'static str] {
+        &[CRASH_CONSISTENCY, GROW]
+    }
+
+    fn features_in_effect(&self, found: &Found) -> Vec<&'static str> {
+        let without: &[&str] = if found.mounted_with(&["nointegrity"]) { &[CRASH_CONSISTENCY] } else { &[] };
+        changed(self.features(), without, &[])
     }
 
     /// Without the journal that keeps metadata whole (Documentation/admin-guide/jfs.rst).

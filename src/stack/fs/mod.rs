@@ -10,6 +10,7 @@ mod ext2;
 mod ext3;
 mod ext4;
 mod f2fs;
+pub mod feature;
 mod jfs;
 mod nilfs2;
 mod reiser4;
@@ -22,6 +23,7 @@ use super::{Argv, Step, argv};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::Target;
+use feature::Found;
 use std::path::Path;
 
 /// Every driver, sorted by name.
@@ -187,6 +189,21 @@ pub trait Filesystem: Sync {
         Vec::new()
     }
 
+    /// What users can have of it as its mkfs makes it by itself, sorted; names of [`feature::FEATURES`].
+    fn features(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What options, or newer versions of mkfs, bring besides; sorted.
+    fn more_features(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Those of one that stands: options take some away and bring others.
+    fn features_in_effect(&self, _found: &Found) -> Vec<&'static str> {
+        self.features().to_vec()
+    }
+
     /// Mount options, as given or as in effect, after which a crash may take more than with the default. What only
     /// concerns data that nobody synced, such as `lazytime`, does not count: a sync writes it all the same.
     fn weakens(&self, option: &str) -> bool {
@@ -223,6 +240,11 @@ fn number_above(option: &str, prefix: &str, limit: u64) -> bool {
 /// The driver of that name.
 pub fn find(name: &str) -> Option<&'static dyn Filesystem> {
     ALL.iter().copied().find(|fs| fs.name() == name)
+}
+
+/// The driver of what the kernel shows as mounted. One that lies behind FUSE cannot be told from its type.
+pub fn of_kernel(kind: &str) -> Option<&'static dyn Filesystem> {
+    find(kind).filter(|fs| fs.kernel_type() == fs.name())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! NILFS2, log-structured, with continuous snapshots.
 
+use super::feature::{CRASH_CONSISTENCY, GROW, SHRINK, SNAPSHOTS};
 use super::{Argv, Filesystem, Wish, argv, make};
 
 pub struct Nilfs2;
@@ -37,6 +38,12 @@ impl Filesystem for Nilfs2 {
 
     fn versions(&self) -> Vec<(&'static str, Argv)> {
         vec![("nilfs-tools", argv(["mkfs.nilfs2", "-V"]))]
+    }
+
+    /// nilfs-resize(8), Documentation/filesystems/nilfs2.rst. Its checksums of segments serve recovery alone: no read
+    /// looks at them.
+    fn features(&self) -> &'static [&'static str] {
+        &[CRASH_CONSISTENCY, GROW, SHRINK, SNAPSHOTS]
     }
 
     /// `order=relaxed` is the default (Documentation/filesystems/nilfs2.rst).

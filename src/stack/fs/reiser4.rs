@@ -1,5 +1,6 @@
 //! Reiser4. No stock kernel ever had it, so on most machines its row says what would be needed.
 
+use super::feature::CRASH_CONSISTENCY;
 use super::{Argv, Filesystem, Wish, argv, make, number_above};
 
 pub struct Reiser4;
@@ -36,6 +37,12 @@ impl Filesystem for Reiser4 {
 
     fn versions(&self) -> Vec<(&'static str, Argv)> {
         vec![("reiser4progs", argv(["mkfs.reiser4", "-V"]))]
+    }
+
+    /// Every change is atomic. Compression is a plug-in that versions of mkfs choose differently, so it is left out;
+    /// reiser4progs have no program that resizes.
+    fn features(&self) -> &'static [&'static str] {
+        &[CRASH_CONSISTENCY]
     }
 
     /// Atoms are committed when 600 s old (Documentation/filesystems/reiser4.txt of the patch).

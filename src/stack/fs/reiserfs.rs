@@ -1,5 +1,6 @@
 //! ReiserFS (version 3).
 
+use super::feature::{CRASH_CONSISTENCY, Found, GROW, SHRINK, changed};
 use super::{Argv, Filesystem, Wish, argv, make, number_above};
 
 pub struct Reiserfs;
@@ -37,6 +38,16 @@ impl Filesystem for Reiserfs {
 
     fn versions(&self) -> Vec<(&'static str, Argv)> {
         vec![("reiserfsprogs", argv(["mkfs.reiserfs", "-V"]))]
+    }
+
+    /// resize_reiserfs(8).
+    fn features(&self) -> &'static [&'static str] {
+        &[CRASH_CONSISTENCY, GROW, SHRINK]
+    }
+
+    fn features_in_effect(&self, found: &Found) -> Vec<&'static str> {
+        let without: &[&str] = if found.mounted_with(&["nolog"]) { &[CRASH_CONSISTENCY] } else { &[] };
+        changed(self.features(), without, &[])
     }
 
     /// Barriers and ordered data are the default, commits come every 30 s (fs/reiserfs/super.c).

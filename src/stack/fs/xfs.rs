@@ -1,5 +1,6 @@
 //! XFS.
 
+use super::feature::{CRASH_CONSISTENCY, Found, GROW, METADATA_CHECKSUMS, REFLINKS, changed};
 use super::{Argv, Filesystem, Wish, argv, make};
 
 pub struct Xfs;
@@ -33,6 +34,24 @@ impl Filesystem for Xfs {
 
     fn versions(&self) -> Vec<(&'static str, Argv)> {
         vec![("xfsprogs", argv(["mkfs.xfs", "-V"]))]
+    }
+
+    /// xfs_growfs(8) takes away no more than the unused end of the last allocation group: that is no shrinking.
+    fn features(&self) -> &'static [&'static str] {
+        &[CRASH_CONSISTENCY, GROW]
+    }
+
+    fn more_features(&self) -> &'static [&'static str] {
+        &[METADATA_CHECKSUMS, REFLINKS]
+    }
+
+    /// Old versions of mkfs.xfs left them out by default, so they count where xfs_info(8) shows them. Its folding of case
+    /// (ascii-ci) knows ASCII alone and does not count.
+    fn features_in_effect(&self, found: &Found) -> Vec<&'static str> {
+        let flags = [("crc=1", METADATA_CHECKSUMS), ("reflink=1", REFLINKS)];
+        let shown = |flag: &str| found.says("xfs_info", "meta-data=", flag) == Some(true);
+        let with: Vec<&'static str> = flags.iter().filter(|(flag, _)| shown(flag)).map(|(_, name)| *name).collect();
+        changed(self.features(), &[], &with)
     }
 
     /// Gone since Linux 4.19, but older kernels take it.

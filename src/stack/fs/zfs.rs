@@ -3,6 +3,10 @@
 //! A pool of one device. Mount options of a target are properties of its dataset, such as `compression=lz4`; `noatime`
 //! is understood, so that one plan can ask it of every file system.
 
+use super::feature::{
+    CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, ENCRYPTION, Found, GROW, METADATA_CHECKSUMS, MULTI_DEVICE,
+    REFLINKS, SNAPSHOTS, changed,
+};
 use super::{Argv, Filesystem, Wish, argv};
 use crate::journal::Undo;
 
@@ -59,16 +63,51 @@ impl Filesystem for Zfs {
     }
 
     fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
-        properties(wish)
+        let mut facts = properties(wish);
+        facts.push((CLONING, argv(["cat", "/sys/module/zfs/parameters/zfs_bclone_enabled"])));
+        facts
     }
 
     fn versions(&self) -> Vec<(&'static str, Argv)> {
         vec![("zfs", argv(["zfs", "version"]))]
     }
 
+    fn features(&self) -> &'static [&'static str] {
+        POOL
+    }
+
+    fn more_features(&self) -> &'static [&'static str] {
+        &[CASE_FOLDING, ENCRYPTION, REFLINKS]
+    }
+
+    /// zfsprops(7), zpool-features(7). Blocks are cloned only where the module's switch allows it too, which was off in
+    /// most of 2.2 (zfs(4)).
+    fn features_in_effect(&self, found: &Found) -> Vec<&'static str> {
+        let feature = |name: &str| matches!(found.property("zpool get", name), Some("enabled" | "active"));
+        let cloning = found.facts.get(CLONING).is_some_and(|switch| switch.trim() == "1");
+        let with = [
+            (found.property("zfs get", "casesensitivity") == Some("insensitive"), CASE_FOLDING),
+            (feature("feature@encryption"), ENCRYPTION),
+            (feature("feature@block_cloning") && cloning, REFLINKS),
+        ];
+        let with: Vec<&'static str> = with.iter().filter(|(there, _)| *there).map(|(_, name)| *name).collect();
+        changed(POOL, without_checksums(found), &with)
+    }
+
     fn weakens(&self, option: &str) -> bool {
         weakens_dataset(option)
     }
+}
+
+const CLONING: &str = "zfs_bclone_enabled";
+
+/// zpool-add(8), zpool-online(8), zfsprops(7), zfs-snapshot(8). A pool never gets smaller by less than a device.
+pub(super) const POOL: &[&str] =
+    &[CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, SNAPSHOTS];
+
+/// `checksum=off` takes them from data alone (zfsprops(7)).
+pub(super) fn without_checksums(found: &Found) -> &'static [&'static str] {
+    if found.property("zfs get", "checksum") == Some("off") { &[CHECKSUMS] } else { &[] }
 }
 
 /// SPA_MINDEVSIZE; measured with zfs-fuse.

@@ -3,7 +3,8 @@
 //! The daemon and its `zpool` meet at one fixed socket, so only one can run on a machine. Its settings are in
 //! `/etc/zfs/zfsrc`, which is read back as a fact.
 
-use super::zfs::{MINIMUM, create, export, properties, weakens_dataset};
+use super::feature::{Found, changed};
+use super::zfs::{MINIMUM, POOL, create, export, properties, weakens_dataset, without_checksums};
 use super::{Argv, Filesystem, Wish, argv};
 use crate::journal::Undo;
 use crate::need::Need;
@@ -100,6 +101,14 @@ impl Filesystem for ZfsFuse {
     /// No program of it prints its version.
     fn versions(&self) -> Vec<(&'static str, Argv)> {
         vec![("zfs-fuse", argv(["dpkg-query", "-W", "zfs-fuse"]))]
+    }
+
+    fn features(&self) -> &'static [&'static str] {
+        POOL
+    }
+
+    fn features_in_effect(&self, found: &Found) -> Vec<&'static str> {
+        changed(POOL, without_checksums(found), &[])
     }
 
     fn weakens(&self, option: &str) -> bool {
