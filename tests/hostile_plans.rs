@@ -55,6 +55,19 @@ const ROWS: &[Row] = &[
     ("HBW", "[[target]]\nname = \"a\\u0007b\"\nfs = \"ext4\"", &[(6, "control character")]),
     ("B", "reference = \"zfs\"\n[[target]]\nfs = \"ext4\"\n[[work]]\nworkload = \"meta.ok\"", &[(2, "is not among the targets")]),
     ("B", "executor = \"lokal\"\n[[target]]\nfs = \"ext4\"\n[[work]]\nworkload = \"meta.ok\"", &[(2, "did you mean `local`?")]),
+    // Wishes.
+    ("HBTW", "repeats = 0", &[(7, "from 1 to 100")]),
+    ("HBTW", "repeat = 2", &[(7, "did you mean `repeats`?")]),
+    ("HBTW", "weight = -1", &[(7, "is negative")]),
+    ("HBTW", "weight = nan", &[(7, "no finite number")]),
+    ("HBTW", "count = 0", &[(7, "every `count` is 0")]),
+    ("HBTW", "count = { rite = 1 }", &[(7, "did you mean `write`?")]),
+    ("HBTW", "weight = 1\ncount = 1", &[(8, "`count` here, but `weight` before")]),
+    ("HBTW", "[verdict]\nrequire = [\"snapshot\"]", &[(8, "did you mean `snapshots`?")]),
+    ("HBTW", "[verdict]\nrequire = [\"wings\"]", &[(8, "pickfs list features")]),
+    ("HBTW", "[verdict]\nlimits = {}", &[(8, "did you mean `limit`?")]),
+    ("HBTW", "[verdict.limit]\nspace = \"0\"\ncpu = 30", &[(8, "a size"), (9, "a duration")]),
+    ("HBTW", "[verdict.limit]\nspeed = 1\n\"fly/time\" = \"1s\"", &[(8, "no metric `speed`"), (9, "no phase `fly`")]),
     // What is missing.
     ("", "", &[(1, "no targets"), (1, "no work")]),
     ("HBT", "", &[(4, "the plan has no work")]),
@@ -148,6 +161,15 @@ fn a_plan_that_is_no_file_or_no_text_is_an_error_with_its_cause() {
     assert!(lab.run(&["run", "binary.toml"]).code(1).err.contains("is no text"));
     assert!(lab.run(&["run", "--fs", "ext5", "--memory"]).code(2).err.contains("ext5"));
     assert!(lab.run(&["run", "--resume", "absent.jsonl"]).code(1).err.contains("absent.jsonl"));
+    assert!(lab.run(&["plan", "--precision", "3", "--memory"]).code(2).err.contains("--precision: "));
+    assert!(lab.run(&["plan", "--budget", "soon", "--memory"]).code(2).err.contains("--budget: "));
+    assert!(
+        lab.run(&["plan", "--require", "wings", "--memory"]).code(2).err.contains("--require: there is no feature")
+    );
+    for flag in ["--precision", "--budget", "--require"] {
+        assert!(lab.run(&["run", "--resume", "absent.jsonl", flag, "x"]).code(2).err.contains("cannot be used with"));
+        assert!(lab.run(&["plan", "plan.toml", flag, "x"]).code(2).err.contains("cannot be used with"));
+    }
     lab.run(&["run", "--fs"]).code(2);
     lab.run(&["frobnicate"]).code(2);
 }

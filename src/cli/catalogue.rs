@@ -2,6 +2,7 @@
 
 use super::machine;
 use crate::plan::{Catalogue, Entry, FilesystemEntry};
+use crate::stack::fs::feature::FEATURES;
 use crate::stack::{backing, fs};
 use crate::{executor, workload};
 
@@ -11,6 +12,7 @@ pub fn catalogue() -> Catalogue {
         backings: backing::ALL.iter().map(|backing| backing_entry(*backing)).collect(),
         workloads: workload::ALL.iter().map(|workload| workload_entry(*workload)).collect(),
         executors: executor::ALL.iter().map(|executor| executor.name()).collect(),
+        features: FEATURES.iter().map(|feature| feature.name).collect(),
     }
 }
 
@@ -27,6 +29,7 @@ fn backing_entry(backing: &dyn backing::Backing) -> Entry {
         makes_filesystem: backing.makes_filesystem(),
         objections: machine::backing_objections,
         bytes: |_, _| None,
+        phases: Vec::new(),
     }
 }
 
@@ -38,5 +41,29 @@ fn workload_entry(workload: &dyn workload::Workload) -> Entry {
         makes_filesystem: false,
         objections: machine::workload_objections,
         bytes: |name, settings| workload::find(name)?.bytes(settings),
+        phases: workload.phases().iter().map(|phase| phase.name).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::WORK_KEYS;
+
+    #[test]
+    fn no_setting_of_a_workload_hides_a_key_of_the_plan() {
+        for workload in workload::ALL {
+            let hidden: Vec<_> = workload.settings().iter().filter(|s| WORK_KEYS.contains(&s.name)).collect();
+            assert!(hidden.is_empty(), "{}: {hidden:?}", workload.name());
+        }
+    }
+
+    /// A plan may give counts by phase, and a phase before a slash.
+    #[test]
+    fn every_workload_names_its_phases() {
+        for entry in catalogue().workloads {
+            assert!(!entry.phases.is_empty(), "{}", entry.name);
+            assert!(entry.phases.iter().all(|phase| !phase.contains('/')), "{}", entry.name);
+        }
     }
 }

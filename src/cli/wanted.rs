@@ -31,6 +31,15 @@ pub struct Wanted {
     /// Rounds: every target once in each
     #[arg(long, conflicts_with = "plan")]
     pub rounds: Option<u32>,
+    /// Go on until every comparison is known to so much to either side, such as 2%
+    #[arg(long, value_name = "SHARE", conflicts_with = "plan")]
+    pub precision: Option<String>,
+    /// Begin no further round after this time, such as 2h
+    #[arg(long, value_name = "TIME", conflicts_with = "plan")]
+    pub budget: Option<String>,
+    /// Features that a file system must have to be in the verdict, such as snapshots,checksums (`pickfs list features`)
+    #[arg(long, value_name = "FEATURE", value_delimiter = ',', conflicts_with = "plan")]
+    pub require: Vec<String>,
     /// Everything random comes from it
     #[arg(long, conflicts_with = "plan")]
     pub seed: Option<u64>,
@@ -81,6 +90,9 @@ fn short(arguments: &Wanted) -> Result<Short> {
         size: arguments.size.clone().or_else(|| size_for(arguments)),
         memory: arguments.memory,
         rounds: arguments.rounds,
+        precision: arguments.precision.clone(),
+        budget: arguments.budget.clone(),
+        require: arguments.require.clone(),
         seed: arguments.seed,
         workload: arguments.workload.clone(),
         root: rustix::process::geteuid().is_root(),

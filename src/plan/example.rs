@@ -1,6 +1,7 @@
-//! A catalogue for tests: what plans may name, without any plug-in.
+//! For tests: a catalogue, which is what plans may name without any plug-in, and plans of few lines.
 
-use super::{Catalogue, Entry, FilesystemEntry, Kind, Setting};
+use super::{Catalogue, Complaint, Entry, FilesystemEntry, Kind, Plan, Setting, from_toml, render};
+use std::path::Path;
 
 const fn setting(name: &'static str, kind: Kind, default: Option<&'static str>) -> Setting {
     Setting { name, kind, default, about: "for tests" }
@@ -36,7 +37,9 @@ pub(super) fn catalogue() -> Catalogue {
         makes_filesystem: true,
         objections: |_, _| Vec::new(),
         bytes: |_, _| None,
+        phases: Vec::new(),
     };
+    let phases = |names: &[&'static str]| names.to_vec();
     let btrfs = ["dup", "lzo", "nocow", "single", "zlib", "zstd:1", "zstd:3"];
     Catalogue {
         filesystems: vec![fs("btrfs", &btrfs, 109), fs("ext4", &[], 1), fs("xfs", &[], 300)],
@@ -46,7 +49,47 @@ pub(super) fn catalogue() -> Catalogue {
             entry("image", IMAGE, "dir"),
             entry("memory", MEMORY, "size"),
         ],
-        workloads: vec![entry("meta.ok", &[], ""), entry("tree", TREE, "source")],
+        workloads: vec![
+            Entry { phases: phases(&["write", "read"]), ..entry("meta.ok", &[], "") },
+            Entry { phases: phases(&["write", "tar-read", "remove"]), ..entry("tree", TREE, "source") },
+        ],
         executors: vec!["local", "ssh", "vm"],
+        features: vec!["checksums", "compression", "metadata-checksums", "snapshots"],
+    }
+}
+
+/// As the file `nvme.toml`; relative paths are in `/plans`.
+pub(super) fn read(text: &str) -> Result<Plan, Vec<Complaint>> {
+    from_toml(text, "dir/nvme.toml", Path::new("/plans"), &catalogue())
+}
+
+/// The text below as many of the smallest lines of a plan as `given` names.
+pub(super) fn with(given: &str, text: &str) -> String {
+    let line = |letter| match letter {
+        'B' => "backing = { image = \"/m\" }\n",
+        'T' => "target = [{ fs = \"ext4\" }]\n",
+        _ => "work = [{ workload = \"tree\" }]\n",
+    };
+    given.chars().map(line).collect::<String>() + text
+}
+
+/// What is given besides, the text, and for each complaint its line in the text and what it must say.
+pub(super) type Hostile = (&'static str, &'static str, &'static [(usize, &'static str)]);
+
+/// Asserts that each plan gets all its complaints, each at its line and with a remedy.
+pub(super) fn complained(rows: &[Hostile]) {
+    for (given, text, expected) in rows {
+        let whole = with(given, text);
+        let complaints = read(&whole).expect_err(text);
+        let shown = render(&whole, "a.toml", &complaints, false);
+        assert_eq!(complaints.len(), expected.len(), "{text}\n{shown}");
+        for (complaint, (line, says)) in complaints.iter().zip(*expected) {
+            let span = complaint.span.clone().expect("a place");
+            let found = whole[..span.start].matches('\n').count().wrapping_sub(given.len()).wrapping_add(1);
+            assert_eq!(found, *line, "{text}\n{shown}");
+            let all = format!("{} / {}", complaint.message, complaint.remedy);
+            assert!(all.contains(says) && !complaint.remedy.is_empty(), "{text}\n{says}\n{shown}");
+            assert!(shown.contains("--> a.toml:") && shown.contains(&complaint.remedy), "{shown}");
+        }
     }
 }

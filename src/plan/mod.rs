@@ -15,12 +15,14 @@ mod short;
 mod table;
 mod target;
 mod value;
+mod wishes;
 
 pub use complaint::{Complaint, render};
 pub use expand::{cell_id, expand, order, round_seed};
 pub use read::from_toml;
 pub use setting::{Kind, Setting, Settings};
 pub use short::{Short, short, short_toml};
+pub use wishes::WORK_KEYS;
 
 use crate::stats::LOOKS;
 use serde::{Deserialize, Serialize};
@@ -194,6 +196,8 @@ pub struct Catalogue {
     pub backings: Vec<Entry>,
     pub workloads: Vec<Entry>,
     pub executors: Vec<&'static str>,
+    /// What a file system may be required to have.
+    pub features: Vec<&'static str>,
 }
 
 /// A file system driver, as far as a plan needs to know it.
@@ -218,6 +222,8 @@ pub struct Entry {
     pub objections: fn(&str, &Settings) -> Vec<Objection>,
     /// Bytes that the work puts on a file system, by the entry's name, where that is known.
     pub bytes: fn(&str, &Settings) -> Option<u64>,
+    /// Names of a workload's phases, in order.
+    pub phases: Vec<&'static str>,
 }
 
 /// What a machine has against a setting.

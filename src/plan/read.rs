@@ -5,15 +5,16 @@ use super::matrix::products;
 use super::table::{Field, Table, choose, end_of, not_found};
 use super::target::{Placed, targets};
 use super::value::{choice, settings};
-use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, Wishes, Work};
+use super::wishes::{Asked, asked, repeats, wishes};
+use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, WORK_KEYS, Work};
 use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
 
 #[rustfmt::skip]
-pub(super) const PLAN_KEYS: [&str; 13] = [
+pub(super) const PLAN_KEYS: [&str; 14] = [
     "title", "seed", "reference", "rank_weakened", "executor", "discard", "duplicate", "backing", "target", "matrix",
-    "work", "stop", "host",
+    "work", "verdict", "stop", "host",
 ];
 
 const MOST_ROUNDS: u64 = 1000;
@@ -59,6 +60,7 @@ fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
     let discard = discard(table, &mut reader.complaints);
     placed.iter_mut().for_each(|placed| placed.target.discard = discard);
     let room = placed.iter().filter_map(|placed| placed.target.backing.settings.number("size")).min();
+    let (works, asked) = works(table, room, reader);
     let complaints = &mut reader.complaints;
     Plan {
         title: title(table, file, &placed, complaints),
@@ -66,8 +68,8 @@ fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
         reference,
         rank_weakened: flag(table, "rank_weakened", complaints).unwrap_or(false),
         executor: executor(table, reader),
-        works: works(table, room, reader),
-        verdict: Wishes::default(),
+        works,
+        verdict: wishes(table, &asked, reader),
         stop: stop(table, &mut reader.complaints).unwrap_or_default(),
         host: host(table, &mut reader.complaints).unwrap_or_default(),
         targets: placed.into_iter().map(|placed| placed.target).collect(),
@@ -155,20 +157,25 @@ fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>, complaints: &
     placed.push(copy);
 }
 
-fn works(table: &Table, room: Option<u64>, reader: &mut Reader) -> Vec<Work> {
+/// The works, and what each asks of the verdict, also where the rest of it is wrong.
+fn works<'a>(table: &Table<'a>, room: Option<u64>, reader: &mut Reader) -> (Vec<Work>, Vec<Asked<'a>>) {
     let Some(field) = table.field("work") else {
         let remedy = "say what to do on each target: add [[work]] with a line such as `workload = \"tree\"` below it";
         reader.complaints.add(&table.span, "the plan has no work", remedy);
-        return Vec::new();
+        return Default::default();
     };
     let tables = field.tables("[[work]]", &mut reader.complaints);
-    let works: Vec<(Work, Span)> = tables.iter().filter_map(|table| work(table, room, reader)).collect();
+    let read: Vec<Option<(Work, Span)>> = tables.iter().map(|table| work(table, room, reader)).collect();
+    let name = |work: &Option<(Work, Span)>| work.as_ref().map(|(work, _)| work.name.clone()).unwrap_or_default();
+    let asked = tables.iter().zip(&read).map(|(table, work)| asked(table, name(work), reader)).collect();
+    let works: Vec<(Work, Span)> = read.into_iter().flatten().collect();
     unique(works.iter().map(|(work, span)| (work.name.as_str(), span)), "work", &mut reader.complaints);
-    works.into_iter().map(|(work, _)| work).collect()
+    (works.into_iter().map(|(work, _)| work).collect(), asked)
 }
 
 fn work(table: &Table, room: Option<u64>, reader: &mut Reader) -> Option<(Work, Span)> {
     let name = table.field("name").map(|field| (field.text(&mut reader.complaints), field.span));
+    let repeats = repeats(table, &mut reader.complaints);
     let Some(field) = table.field("workload") else {
         let remedy = "add a line such as `workload = \"tree\"`; `pickfs list workloads` shows them all";
         return reader.complaints.refuse(&table.span, "this work has no `workload`", remedy);
@@ -176,13 +183,13 @@ fn work(table: &Table, room: Option<u64>, reader: &mut Reader) -> Option<(Work, 
     let catalogue = reader.catalogue;
     let listing = ("workload", "pickfs list workloads");
     let entry = choose(&field, listing, &catalogue.workloads, |entry| entry.name, &mut reader.complaints)?;
-    let given: Vec<Field> = table.fields().filter(|field| !["name", "workload"].contains(&field.key)).collect();
-    let settings = settings(entry, &given, &field.span, reader);
+    let given: Vec<Field> = table.fields().filter(|field| !WORK_KEYS.contains(&field.key)).collect();
+    let settings = settings(entry, &given, &WORK_KEYS, &field.span, reader);
     let bytes = (entry.bytes)(entry.name, &settings);
     let (name, span) = name.unwrap_or((Some(entry.name), field.span));
     fits(bytes, room, &span, &mut reader.complaints);
     let workload = Chosen { name: entry.name.into(), settings };
-    Some((Work { name: name?.into(), workload, ..Work::default() }, span))
+    Some((Work { name: name?.into(), workload, repeats }, span))
 }
 
 /// The smallest backing must hold the work. What file systems need themselves is not counted: that they run full is
@@ -226,7 +233,7 @@ fn host(table: &Table, complaints: &mut Complaints) -> Option<HostSettings> {
 #[cfg(test)]
 mod tests {
     use super::super::complaint::render;
-    use super::super::example::catalogue;
+    use super::super::example::{Hostile, catalogue, complained, read, with};
     use super::*;
     use serde_json::json;
 
@@ -258,6 +265,8 @@ scheduler = ["none", "bfq"]
 workload = "tree"
 source = "~/src/ffmpeg"
 files = 20_000
+repeats = 3
+count = { write = 1, tar-read = 20 }
 
 [[work]]
 name = "small"
@@ -265,6 +274,11 @@ workload = "tree"
 bytes = "64k"
 pause = "2s"
 shape = "flat"
+count = 2.5
+
+[verdict]
+require = ["snapshots", "checksums"]
+limit = { space = "10GiB", "write/device_write_bytes" = "4GiB" }
 
 [stop]
 threshold = "5%"
@@ -273,10 +287,6 @@ budget = "2h"
 [host]
 dirty_bytes = "1GiB"
 "#;
-
-    fn read(text: &str) -> Result<Plan, Vec<Complaint>> {
-        from_toml(text, "dir/nvme.toml", Path::new("/plans"), &catalogue())
-    }
 
     fn names(plan: &Plan) -> Vec<&str> {
         plan.targets.iter().map(|target| target.name.as_str()).collect()
@@ -316,10 +326,16 @@ dirty_bytes = "1GiB"
         let source = format!("{}/src/ffmpeg", std::env::var("HOME").unwrap());
         let expected = json!([
             {"name": "tree", "workload": {"name": "tree", "settings": {
-                "source": source, "files": 20000, "pause": 250_000_000, "shape": "deep"}}},
+                "source": source, "files": 20000, "pause": 250_000_000, "shape": "deep"}}, "repeats": 3},
             {"name": "small", "workload": {"name": "tree", "settings": {
                 "bytes": 65536, "files": 4000, "pause": 2_000_000_000_u64, "shape": "flat"}}}]);
         assert_eq!(serde_json::to_value(&plan.works).unwrap(), expected);
+        let expected = json!({"costs": true, "parts": [{"work": "tree", "phase": "write", "amount": 1.0},
+            {"work": "tree", "phase": "tar-read", "amount": 20.0}, {"work": "small", "phase": null, "amount": 2.5}],
+            "require": ["checksums", "snapshots"],
+            "limits": [{"phase": null, "metric": "space_grown_bytes", "at_most": 1024.0 * 1024.0 * 10240.0},
+            {"phase": "write", "metric": "device_write_bytes", "at_most": 1024.0 * 1024.0 * 4096.0}]});
+        assert_eq!(serde_json::to_value(&plan.verdict).unwrap(), expected);
     }
 
     #[test]
@@ -353,19 +369,6 @@ dirty_bytes = "1GiB"
             assert_eq!(names(&read(&with(given, text)).unwrap()), *expected, "{text}");
         }
     }
-
-    /// The text below as many of the smallest lines of a plan as `given` names.
-    fn with(given: &str, text: &str) -> String {
-        let line = |letter| match letter {
-            'B' => "backing = { image = \"/m\" }\n",
-            'T' => "target = [{ fs = \"ext4\" }]\n",
-            _ => "work = [{ workload = \"tree\" }]\n",
-        };
-        given.chars().map(line).collect::<String>() + text
-    }
-
-    /// What is given besides, the text, and for each complaint its line in the text and what it must say.
-    type Hostile = (&'static str, &'static str, &'static [(usize, &'static str)]);
 
     #[rustfmt::skip]
     const HOSTILE: &[Hostile] = &[
@@ -474,20 +477,7 @@ dirty_bytes = "1GiB"
     #[test]
     fn hostile_plans_get_all_their_complaints() {
         assert!(HOSTILE.len() >= 50);
-        for (given, text, expected) in HOSTILE {
-            let whole = with(given, text);
-            let complaints = read(&whole).expect_err(text);
-            let shown = render(&whole, "a.toml", &complaints, false);
-            assert_eq!(complaints.len(), expected.len(), "{text}\n{shown}");
-            for (complaint, (line, says)) in complaints.iter().zip(*expected) {
-                let span = complaint.span.clone().expect("a place");
-                let found = whole[..span.start].matches('\n').count().wrapping_sub(given.len()).wrapping_add(1);
-                assert_eq!(found, *line, "{text}\n{shown}");
-                let all = format!("{} / {}", complaint.message, complaint.remedy);
-                assert!(all.contains(says) && !complaint.remedy.is_empty(), "{text}\n{says}\n{shown}");
-                assert!(shown.contains("--> a.toml:") && shown.contains(&complaint.remedy), "{shown}");
-            }
-        }
+        complained(HOSTILE);
     }
 
     #[test]

@@ -19,6 +19,12 @@ pub struct Short {
     pub size: Option<String>,
     pub memory: bool,
     pub rounds: Option<u32>,
+    /// A share, such as `2%`.
+    pub precision: Option<String>,
+    /// A time, such as `2h`.
+    pub budget: Option<String>,
+    /// Features that a target must have.
+    pub require: Vec<String>,
     pub seed: Option<u64>,
     pub workload: Option<String>,
     /// Are we root?
@@ -166,9 +172,31 @@ fn write(short: &Short, parts: &[Part], document: &mut Document, complaints: &mu
     if let Some(source) = &short.source {
         document.line("--source", "source", &text(&full("--source", source, short, complaints)));
     }
-    if let Some(rounds) = short.rounds {
+    write_verdict(short, document);
+    write_stop(short, document);
+}
+
+fn write_verdict(short: &Short, document: &mut Document) {
+    if !short.require.is_empty() {
+        let names: Vec<String> = short.require.iter().map(|name| text(name)).collect();
+        document.put("", "\n[verdict]\n");
+        document.line("--require", "require", &format!("[{}]", names.join(", ")));
+    }
+}
+
+fn write_stop(short: &Short, document: &mut Document) {
+    let lines = [
+        ("--rounds", "rounds", short.rounds.map(|rounds| rounds.to_string())),
+        ("--precision", "precision", short.precision.as_deref().map(text)),
+        ("--budget", "budget", short.budget.as_deref().map(text)),
+    ];
+    if lines.iter().any(|(_, _, value)| value.is_some()) {
         document.put("", "\n[stop]\n");
-        document.line("--rounds", "rounds", &rounds.to_string());
+    }
+    for (flag, key, value) in lines {
+        if let Some(value) = value {
+            document.line(flag, key, &value);
+        }
     }
 }
 
@@ -342,6 +370,9 @@ mod tests {
             "size" => short.size = Some(value.into()),
             "rounds" => short.rounds = value.parse().ok(),
             "seed" => short.seed = value.parse().ok(),
+            "precision" => short.precision = Some(value.into()),
+            "budget" => short.budget = Some(value.into()),
+            "require" => short.require.extend(value.split(',').map(String::from)),
             _ => short.workload = Some(value.into()),
         }
     }
@@ -390,15 +421,26 @@ mod tests {
 
     #[test]
     fn the_printed_file_is_one_to_go_on_from() {
-        let line = "root fs ext4,btrfs:lzo on /mnt size 8GiB source src rounds 4 seed 18446744073709551615";
+        let line = "root fs ext4,btrfs:lzo on /mnt size 8GiB source src rounds 4 seed 18446744073709551615 \
+            precision 2% budget 1.5h require snapshots,checksums";
         let expected = "seed = 18446744073709551615\n\n[backing]\nimage = { dir = \"/mnt\", size = \"8GiB\" }\n\n\
             [[target]]\nfs = \"ext4\"\n\n[[target]]\nfs = \"btrfs\"\nvariant = \"lzo\"\n\n\
-            [[work]]\nworkload = \"tree\"\nsource = \"/here/src\"\n\n[stop]\nrounds = 4\n";
+            [[work]]\nworkload = \"tree\"\nsource = \"/here/src\"\n\n[verdict]\nrequire = [\"snapshots\", \"checksums\"]\n\n\
+            [stop]\nrounds = 4\nprecision = \"2%\"\nbudget = \"1.5h\"\n";
         assert_eq!(short_toml(&parsed(line), &catalogue()).unwrap(), expected);
         let plan = short(&parsed(line), &catalogue()).unwrap();
         assert_eq!((plan.stop.most_rounds(), plan.seed, plan.title.as_str()), (4, u64::MAX, "ext4, btrfs lzo"));
+        assert_eq!((plan.stop.precision, plan.stop.budget_ns), (Some(0.02), Some(5_400_000_000_000)));
+        assert_eq!(plan.verdict.require, ["checksums", "snapshots"]);
         assert_eq!(plan.works[0].workload.settings.text("source"), Some("/here/src"));
         assert_eq!(plan.targets[0].backing.settings.number("size"), Some(8 << 30));
+    }
+
+    #[test]
+    fn what_no_flag_says_is_left_to_the_plan() {
+        let text = short_toml(&parsed("fs ext4 budget 1h"), &catalogue()).unwrap();
+        assert!(text.ends_with("\n[stop]\nbudget = \"1h\"\n") && !text.contains("[verdict]"), "{text}");
+        assert!(!short_toml(&parsed("fs ext4"), &catalogue()).unwrap().contains("[stop]"));
     }
 
     #[test]
@@ -427,6 +469,12 @@ mod tests {
             (
                 "rounds 5000",
                 &["--rounds: `rounds` is 5000, which is out of range / write a whole number from 1 to 1000"],
+            ),
+            ("precision 3", &["--precision: `precision` must be a share in quotes"]),
+            ("budget tea budget 0s", &["--budget: `budget` must be a duration"]),
+            (
+                "require snapshot,,checksums",
+                &["--require: there is no feature `snapshot` / did you", "--require: `require` is empty"],
             ),
         ];
         for (line, expected) in rows {

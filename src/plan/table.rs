@@ -75,9 +75,16 @@ impl<'a> Field<'a> {
         complaints.refuse(&self.span, format!("{} {what}", self.shown()), remedy)
     }
 
+    fn like(&self, example: &str) -> String {
+        let bare = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        let quotes = self.key.is_empty() || !self.key.chars().all(bare);
+        let key = if quotes { toml::Value::from(self.key).to_string() } else { self.key.to_string() };
+        format!("write it like this: {key} = {example}")
+    }
+
     fn mistyped<T>(&self, wanted: &str, example: &str, complaints: &mut Complaints) -> Option<T> {
         let what = format!("must be {wanted}, but it is {}", type_of(self.value));
-        self.refuse(&what, format!("write it like this: {} = {example}", self.key), complaints)
+        self.refuse(&what, self.like(example), complaints)
     }
 
     /// Text that can stand in a name, a path or an option: not empty, nothing unprintable.
@@ -123,6 +130,24 @@ impl<'a> Field<'a> {
         self.refuse(&format!("is {count}, which is out of range"), remedy, complaints)
     }
 
+    /// A number of 0 or more, with a point or without.
+    pub fn number(&self, complaints: &mut Complaints) -> Option<f64> {
+        let Some(float) = self.value.as_float() else {
+            let whole = self.value.is_integer();
+            return if whole {
+                self.count(complaints).map(|n| n as f64)
+            } else {
+                self.mistyped("a number", "2", complaints)
+            };
+        };
+        let value = float.as_str().parse::<f64>().ok().filter(|value| value.is_finite());
+        match value {
+            Some(value) if value >= 0.0 => Some(value),
+            Some(_) => self.refuse("is negative", "write a number of 0 or more", complaints),
+            None => self.refuse("is no finite number", "write a number of 0 or more, such as 2 or 0.5", complaints),
+        }
+    }
+
     /// Bytes, from text with a unit or from a bare whole number.
     pub fn size(&self, complaints: &mut Complaints) -> Option<u64> {
         if self.value.is_integer() {
@@ -155,7 +180,7 @@ impl<'a> Field<'a> {
         let text = self.string(wanted, example, complaints)?;
         parse(text).ok().or_else(|| {
             let what = format!("must be {wanted} within reason, but it is {}", quoted(text));
-            self.refuse(&what, format!("write it like this: {} = {example}", self.key), complaints)
+            self.refuse(&what, self.like(example), complaints)
         })
     }
 

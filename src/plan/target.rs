@@ -119,7 +119,7 @@ fn backing<'c>(entry: &'c Entry, field: &Field, reader: &mut Reader<'c>) -> Back
         Some(entries) => Table::new("", None, entries).fields().collect(),
         None => vec![Field { key: entry.main_setting, ..field.clone() }],
     };
-    let settings = settings(entry, &given, &field.span, reader);
+    let settings = settings(entry, &given, &[], &field.span, reader);
     if !entry.makes_filesystem && given.iter().all(|field| field.key != entry.main_setting) {
         let message = format!("`{}` needs {}", entry.name, quoted(entry.main_setting));
         reader.complaints.add(&field.span, message, format!("write it like this: {} = \"/mnt\"", entry.name));

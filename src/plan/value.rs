@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeString, DeValue};
 
 /// The settings that the fields give, and the defaults of the others, and what the machine has against them. `span` is
-/// where the plug-in is chosen.
-pub(super) fn settings(entry: &Entry, given: &[Field], span: &Span, reader: &mut Reader) -> Settings {
+/// where the plug-in is chosen; `own` are the keys that stand beside its settings, as far as a slip of the pen may mean
+/// one.
+pub(super) fn settings(entry: &Entry, given: &[Field], own: &[&str], span: &Span, reader: &mut Reader) -> Settings {
     let before = reader.complaints.len();
-    let settings = read(entry.settings, given, &format!("`{}`", entry.name), reader);
+    let settings = read(entry, given, own, reader);
     if reader.complaints.len() == before {
         for objection in (entry.objections)(entry.name, &settings) {
             let place = given.iter().find(|field| field.key == objection.setting).map_or(span, |field| &field.span);
@@ -22,11 +23,12 @@ pub(super) fn settings(entry: &Entry, given: &[Field], span: &Span, reader: &mut
     settings
 }
 
-fn read(declared: &[Setting], given: &[Field], label: &str, reader: &mut Reader) -> Settings {
+fn read(entry: &Entry, given: &[Field], own: &[&str], reader: &mut Reader) -> Settings {
+    let declared = entry.settings;
     let mut settings = Settings::default();
     for field in given {
         let Some(setting) = declared.iter().find(|setting| setting.name == field.key) else {
-            unknown(field, declared, label, reader);
+            unknown(field, entry, own, reader);
             continue;
         };
         settings.0.extend(checked(field, setting.kind, reader).map(|value| (setting.name.to_string(), value)));
@@ -37,14 +39,14 @@ fn read(declared: &[Setting], given: &[Field], label: &str, reader: &mut Reader)
     settings
 }
 
-fn unknown(field: &Field, declared: &[Setting], label: &str, reader: &mut Reader) {
-    let names = || declared.iter().map(|setting| setting.name);
-    let remedy = match nearest(field.key, names()) {
+fn unknown(field: &Field, entry: &Entry, own: &[&str], reader: &mut Reader) {
+    let names = || entry.settings.iter().map(|setting| setting.name);
+    let remedy = match nearest(field.key, names().chain(own.iter().copied())) {
         Some(near) => format!("did you mean `{near}`?"),
-        None if declared.is_empty() => "leave it out: there is nothing to set".to_string(),
+        None if entry.settings.is_empty() => "leave it out: there is nothing to set".to_string(),
         None => format!("leave it out, or use {}", listed(names())),
     };
-    reader.complaints.add(&field.key_span, format!("{label} has no setting {}", quoted(field.key)), remedy);
+    reader.complaints.add(&field.key_span, format!("`{}` has no setting {}", entry.name, quoted(field.key)), remedy);
 }
 
 fn checked(field: &Field, kind: Kind, reader: &mut Reader) -> Option<Value> {

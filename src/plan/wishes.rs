@@ -1,0 +1,345 @@
+//! What the one verdict is made of: repeats, weights and counts of works, and `[verdict]`.
+
+use super::complaint::{Complaints, listed, nearest, quoted};
+use super::read::Reader;
+use super::table::{Field, Table, choose, not_found};
+use super::{Limit, Part, Repeats, Wishes};
+use crate::units::Unit;
+use std::collections::HashSet;
+
+/// Keys of `[[work]]` that are the plan's own; all others are settings of the workload.
+pub const WORK_KEYS: [&str; 5] = ["name", "workload", "repeats", "weight", "count"];
+
+const SHARES: [&str; 2] = ["weight", "count"];
+
+const MOST_REPEATS: u64 = 100;
+
+/// Far apart enough for any work, and near enough that sums of costs stay finite.
+const AMOUNTS: std::ops::RangeInclusive<f64> = 1e-6..=1e12;
+
+/// Short names of metrics that many plans limit.
+const ALIASES: [(&str, &str); 4] =
+    [("cpu", "cpu_system_wide_ns"), ("p99", "latency_p99_ns"), ("space", "space_grown_bytes"), ("time", "time_ns")];
+
+/// What a work asks of the verdict.
+pub(super) struct Asked<'a> {
+    work: String,
+    /// Of its workload; `None` where no workload is known.
+    phases: Option<Vec<&'static str>>,
+    shares: Vec<Share<'a>>,
+}
+
+/// A `weight` or a `count`.
+struct Share<'a> {
+    field: Field<'a>,
+    /// By phase, or of the whole work; `None` where it is wrong.
+    amounts: Option<Vec<(Option<&'a str>, f64)>>,
+}
+
+pub(super) fn repeats(work: &Table, complaints: &mut Complaints) -> Repeats {
+    let field = work.field("repeats");
+    let count = field.and_then(|field| field.count_in(1..=MOST_REPEATS, complaints));
+    count.and_then(|count| u32::try_from(count).ok()).map(Repeats).unwrap_or_default()
+}
+
+pub(super) fn asked<'a>(table: &Table<'a>, work: String, reader: &mut Reader) -> Asked<'a> {
+    let named = table.field("workload").and_then(|field| field.value.as_str());
+    let entry = reader.catalogue.workloads.iter().find(|entry| Some(entry.name) == named);
+    let phases = entry.map(|entry| entry.phases.clone());
+    let fields = table.fields().filter(|field| SHARES.contains(&field.key));
+    let complaints = &mut reader.complaints;
+    let shares = fields.map(|field| Share { amounts: amounts(&field, &phases, complaints), field }).collect();
+    Asked { work, phases, shares }
+}
+
+fn amounts<'a>(
+    field: &Field<'a>,
+    phases: &Option<Vec<&'static str>>,
+    complaints: &mut Complaints,
+) -> Option<Vec<(Option<&'a str>, f64)>> {
+    if !field.value.is_table() {
+        return Some(vec![(None, amount(field, complaints)?)]);
+    }
+    let table = field.table("[work]", complaints)?;
+    let before = complaints.len();
+    let mut amounts = Vec::new();
+    for field in table.fields() {
+        check_phase(&field, field.key, phases.as_deref(), complaints);
+        amounts.extend(amount(&field, complaints).map(|amount| (Some(field.key), amount)));
+    }
+    if amounts.is_empty() && complaints.len() == before {
+        return field.refuse("is empty", "write a number, or phases with numbers, or leave the key out", complaints);
+    }
+    (complaints.len() == before).then_some(amounts)
+}
+
+fn amount(field: &Field, complaints: &mut Complaints) -> Option<f64> {
+    let amount = field.number(complaints)?;
+    if amount == 0.0 || AMOUNTS.contains(&amount) {
+        return Some(amount);
+    }
+    let remedy = "write a number from 0.000001 to 1000000000000, or 0 to leave it out of the verdict";
+    field.refuse("is out of range", remedy, complaints)
+}
+
+/// Complains where no work has such a phase; nothing can be said where the phases are not known.
+fn check_phase(field: &Field, phase: &str, phases: Option<&[&'static str]>, complaints: &mut Complaints) {
+    if phases.is_some_and(|phases| !phases.contains(&phase)) {
+        let remedy = not_found(phase, phases.unwrap_or_default().iter().copied(), "pickfs list workloads");
+        complaints.add(&field.key_span, format!("there is no phase {}", quoted(phase)), remedy);
+    }
+}
+
+pub(super) fn wishes(plan: &Table, asked: &[Asked], reader: &mut Reader) -> Wishes {
+    let (costs, parts) = parts(asked, &mut reader.complaints);
+    let wishes = Wishes { costs, parts, ..Wishes::default() };
+    let Some(field) = plan.field("verdict") else { return wishes };
+    let Some(table) = field.table("[verdict]", &mut reader.complaints) else { return wishes };
+    table.only(&["require", "limit"], &mut reader.complaints);
+    Wishes { require: require(&table, reader), limits: limits(&table, asked, &mut reader.complaints), ..wishes }
+}
+
+/// Whether they are counts, and every work or phase that is not left out; nothing where no work says anything.
+fn parts(asked: &[Asked], complaints: &mut Complaints) -> (bool, Vec<Part>) {
+    let shares = || asked.iter().flat_map(|asked| &asked.shares);
+    let Some(first) = shares().next() else { return Default::default() };
+    for other in shares().filter(|share| share.field.key != first.field.key) {
+        let message = format!("{} here, but {} before", other.field.shown(), first.field.shown());
+        let remedy = "use one of the two in the whole plan: `weight` is how much a work matters, `count` is how often \
+                      it is done";
+        complaints.add(&other.field.key_span, message, remedy);
+    }
+    let parts: Vec<Part> = asked.iter().flat_map(parts_of).collect();
+    if parts.is_empty() && shares().all(|share| share.amounts.is_some()) {
+        let message = format!("every {} is 0", first.field.shown());
+        complaints.add(&first.field.span, message, "give one work or phase at least something above 0");
+    }
+    (first.field.key == "count", parts)
+}
+
+/// A work that says nothing is done once, or matters as one.
+fn parts_of(asked: &Asked) -> Vec<Part> {
+    let part = |phase: Option<&str>, amount| Part { work: asked.work.clone(), phase: phase.map(String::from), amount };
+    let Some(share) = asked.shares.first() else { return vec![part(None, 1.0)] };
+    let amounts = share.amounts.iter().flatten().filter(|(_, amount)| *amount > 0.0);
+    amounts.map(|(phase, amount)| part(*phase, *amount)).collect()
+}
+
+fn require(verdict: &Table, reader: &mut Reader) -> Vec<String> {
+    let Some(field) = verdict.field("require") else { return Vec::new() };
+    let features = &reader.catalogue.features;
+    let mut seen = HashSet::new();
+    for (text, field) in field.texts(&mut reader.complaints).unwrap_or_default() {
+        let listing = ("feature", "pickfs list features");
+        let known = choose(&field, listing, features, |name| name, &mut reader.complaints);
+        if known.is_some() && !seen.insert(text) {
+            field.refuse::<()>(&format!("has {} twice", quoted(text)), TWICE, &mut reader.complaints);
+        }
+    }
+    let wanted = features.iter().filter(|name| seen.contains(**name));
+    wanted.map(|name| name.to_string()).collect()
+}
+
+const TWICE: &str = "leave one of the two out";
+
+fn limits(verdict: &Table, asked: &[Asked], complaints: &mut Complaints) -> Vec<Limit> {
+    let Some(field) = verdict.field("limit") else { return Vec::new() };
+    let Some(table) = field.table("[verdict.limit]", complaints) else { return Vec::new() };
+    // Where a workload is not known, any phase may be its.
+    let phases = asked.iter().map(|asked| asked.phases.clone()).collect::<Option<Vec<_>>>().map(|all| all.concat());
+    let mut limits: Vec<Limit> = Vec::new();
+    for field in table.fields() {
+        let Some(limit) = limit(&field, phases.as_deref(), complaints) else { continue };
+        if limits.iter().any(|other| (&other.phase, &other.metric) == (&limit.phase, &limit.metric)) {
+            complaints.add(&field.key_span, format!("a second limit for {}", quoted(&limit.metric)), TWICE);
+        }
+        limits.push(limit);
+    }
+    limits
+}
+
+/// `space = "10GiB"`, or `"write/device_write_bytes" = "4GiB"`.
+fn limit(field: &Field, phases: Option<&[&'static str]>, complaints: &mut Complaints) -> Option<Limit> {
+    let (phase, name) = match field.key.split_once('/') {
+        Some((phase, name)) => (Some(phase), name),
+        None => (None, field.key),
+    };
+    if let Some(phase) = phase {
+        check_phase(field, phase, phases, complaints);
+    }
+    let metric = metric(field, name, complaints)?;
+    let at_most = at_most(field, metric, complaints)?;
+    Some(Limit { phase: phase.map(String::from), metric: metric.into(), at_most })
+}
+
+/// A name as the journal has it. Which of them a run is going to have is not known here, so only its shape is checked.
+fn metric<'n>(field: &Field, name: &'n str, complaints: &mut Complaints) -> Option<&'n str> {
+    if let Some((_, metric)) = ALIASES.iter().find(|(alias, _)| *alias == name) {
+        return Some(metric);
+    }
+    let letters = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    let inside = name.trim_matches('_');
+    if letters && inside == name && inside.contains('_') {
+        return Some(name);
+    }
+    let aliases = || ALIASES.iter().map(|(alias, _)| *alias);
+    let remedy = match nearest(name, aliases()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("use {}, or a name from the journal, such as `device_write_bytes`", listed(aliases())),
+    };
+    complaints.refuse(&field.key_span, format!("there is no metric {}", quoted(name)), remedy)
+}
+
+/// In the unit at the end of the metric's name.
+fn at_most(field: &Field, metric: &str, complaints: &mut Complaints) -> Option<f64> {
+    let value = match Unit::of_metric(metric) {
+        Unit::Nanoseconds => field.duration(complaints)? as f64,
+        Unit::Bytes | Unit::BytesPerSecond => field.size(complaints)? as f64,
+        Unit::Count if field.value.is_str() => {
+            let what = "is a bare count, as its name ends in no unit";
+            let remedy = "write a number; names of sizes end in `_bytes`, names of times in `_ns`";
+            return field.refuse(what, remedy, complaints);
+        }
+        Unit::Count => field.number(complaints)?,
+    };
+    if value > 0.0 { Some(value) } else { field.refuse("must be more than 0", "write what is bearable", complaints) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Plan;
+    use super::super::example::{Hostile, complained, read, with};
+    use super::*;
+
+    /// Two works, each with lines of its own, and text after them.
+    fn two(first: &str, second: &str, rest: &str) -> Plan {
+        let text = format!(
+            "[[work]]\nworkload = \"tree\"\n{first}\n[[work]]\nname = \"small\"\nworkload = \"tree\"\n{second}\n{rest}"
+        );
+        let whole = with("BT", &text);
+        read(&whole).unwrap_or_else(|complaints| panic!("{whole}\n{complaints:?}"))
+    }
+
+    /// "tree:3 small/write:1".
+    fn shown(plan: &Plan) -> String {
+        let part = |part: &Part| {
+            let phase = part.phase.as_ref().map(|phase| format!("/{phase}")).unwrap_or_default();
+            format!("{}{phase}:{}", part.work, part.amount)
+        };
+        plan.verdict.parts.iter().map(part).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn shares_make_parts() {
+        for (first, second, costs, expected) in [
+            ("", "", false, ""),
+            ("count = 300", "", true, "tree:300 small:1"),
+            ("", "weight = 0.5", false, "tree:1 small:0.5"),
+            ("weight = 2", "weight = 0", false, "tree:2"),
+            ("weight = 2", "weight = 0.0", false, "tree:2"),
+            ("count = 0x10", "count = 1_0.5", true, "tree:16 small:10.5"),
+            ("count = { write = 1, tar-read = 20 }", "count = 3", true, "tree/write:1 tree/tar-read:20 small:3"),
+            ("count = { tar-read = 20, write = 0 }", "", true, "tree/tar-read:20 small:1"),
+            (
+                "[work.weight]\nremove = 1e-6\nwrite = 1e12",
+                "",
+                false,
+                "tree/remove:0.000001 tree/write:1000000000000 small:1",
+            ),
+        ] {
+            let plan = two(first, second, "");
+            assert_eq!((plan.verdict.costs, shown(&plan).as_str()), (costs, expected), "{first} {second}");
+        }
+    }
+
+    #[test]
+    fn repeats_are_once_unless_said() {
+        let plan = two("repeats = 3", "", "");
+        assert_eq!([plan.works[0].repeats, plan.works[1].repeats], [Repeats(3), Repeats(1)]);
+        assert_eq!(two("repeats = 100", "repeats = 1", "").works[0].repeats, Repeats(100));
+        let settings = &plan.works[0].workload.settings.0;
+        assert!(!settings.contains_key("repeats") && settings.contains_key("files"), "{settings:?}");
+    }
+
+    #[test]
+    fn a_verdict_has_requirements_and_limits() {
+        let rest = "[verdict]\nrequire = [\"snapshots\", \"checksums\"]\n[verdict.limit]\nspace = \"10GiB\"\n\
+            cpu = \"30s\"\nlatency_p99_ns = \"20ms\"\n\"write/device_write_bytes\" = 4096\ndevice_flushes = 12.5\n\
+            \"tar-read/time\" = \"2s\"\npeak_write_bytes_per_second = \"1MiB\"\n\"remove/p99\" = \"1ms\"";
+        let verdict = two("", "", rest).verdict;
+        assert_eq!(verdict.require, ["checksums", "snapshots"]);
+        let shown = |limit: &Limit| format!("{:?} {} {}", limit.phase.as_deref(), limit.metric, limit.at_most);
+        let expected = [
+            "None space_grown_bytes 10737418240",
+            "None cpu_system_wide_ns 30000000000",
+            "None latency_p99_ns 20000000",
+            "Some(\"write\") device_write_bytes 4096",
+            "None device_flushes 12.5",
+            "Some(\"tar-read\") time_ns 2000000000",
+            "None peak_write_bytes_per_second 1048576",
+            "Some(\"remove\") latency_p99_ns 1000000",
+        ];
+        assert_eq!(verdict.limits.iter().map(shown).collect::<Vec<_>>(), expected);
+        assert_eq!(two("", "", "").verdict, Wishes::default());
+        assert_eq!(two("", "", "[verdict]").verdict, Wishes::default());
+    }
+
+    #[rustfmt::skip]
+    const HOSTILE: &[Hostile] = &[
+        // Repeats.
+        ("BT", "[[work]]\nworkload = 'tree'\nrepeats = 0", &[(3, "write a whole number from 1 to 100")]),
+        ("BT", "[[work]]\nworkload = 'tree'\nrepeats = 101", &[(3, "is 101, which is out of range")]),
+        ("BT", "[[work]]\nworkload = 'tree'\nrepeats = 2.5", &[(3, "must be a whole number")]),
+        ("BT", "[[work]]\nworkload = 'tree'\nrepeat = 2\nwieght = 1", &[(3, "did you mean `repeats`?"), (4, "did you mean `weight`?")]),
+        ("BT", "[[work]]\nworkload = 'meta.ok'\ncout = 2", &[(3, "did you mean `count`?")]),
+        ("BTW", "repeats = 2", &[(1, "the plan has no key `repeats`")]),
+        // Shares.
+        ("BT", "[[work]]\nworkload = 'tree'\nweight = -1", &[(3, "`weight` is negative")]),
+        ("BT", "[[work]]\nworkload = 'tree'\nweight = -0.5", &[(3, "`weight` is negative")]),
+        ("BT", "[[work]]\nworkload = 'tree'\nweight = nan", &[(3, "no finite number")]),
+        ("BT", "[[work]]\nworkload = 'tree'\nweight = -inf", &[(3, "no finite number")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount = 1e999", &[(3, "no finite number")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount = 1e13", &[(3, "is out of range")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount = 1e-7", &[(3, "is out of range")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount = '3'", &[(3, "must be a number, but it is text")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount = [1, 2]", &[(3, "must be a number, but it is a list")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount = {}", &[(3, "`count` is empty")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount = 0", &[(3, "every `count` is 0")]),
+        ("BT", "[[work]]\nworkload = 'tree'\nweight = { write = 0, remove = 0.0 }", &[(3, "every `weight` is 0")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount.wrte = 1\ncount.remove = true\ncount.tar-read = -1",
+            &[(3, "did you mean `write`?"), (4, "must be a number"), (5, "is negative")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount = { read = 1 }", &[(3, "there is no phase `read`")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount = { 'wr\tite' = 1, \"a\\u0007\" = 1 }", &[(3, "`wr\\tite`"), (3, "`a\\u{7}`")]),
+        ("BT", "[[work]]\nworkload = 'tree'\nweight = 1\ncount = 1", &[(4, "`count` here, but `weight` before")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount = 1\n[[work]]\nworkload = 'meta.ok'\nweight = 1",
+            &[(6, "`weight` here, but `count` before")]),
+        // Also where the rest of the work is wrong.
+        ("BT", "[[work]]\nworkload = 'treee'\ncount = { any = 1 }\nrepeats = 'x'\n[[work]]\nworkload = 'tree'\nweight = 1",
+            &[(2, "did you mean `tree`?"), (4, "must be a whole number"), (7, "`weight` here, but `count` before")]),
+        // Requirements.
+        ("BTW", "verdict = 3", &[(1, "must be a table")]),
+        ("BTW", "[verdict]\nrequires = ['checksums']", &[(2, "did you mean `require`?")]),
+        ("BTW", "[verdict]\nrequire = 'checksums'", &[(2, "must be a list, but it is text")]),
+        ("BTW", "[verdict]\nrequire = []", &[(2, "is an empty list")]),
+        ("BTW", "[verdict]\nrequire = ['snapshot', 'flying']", &[(2, "did you mean `snapshots`?"), (2, "pickfs list features")]),
+        ("BTW", "[verdict]\nrequire = ['checksums', 3, '', 'checksums']", &[(2, "must be text"), (2, "is empty"), (2, "`checksums` twice")]),
+        // Limits.
+        ("BTW", "[verdict]\nlimit = '3GiB'", &[(2, "must be a table")]),
+        ("BTW", "[verdict.limit]\nspace = 'much'\ncpu = 30\ntime = '0s'", &[(2, "a size"), (3, "a duration"), (4, "a duration")]),
+        ("BTW", "[verdict.limit]\nspace = 0\ndevice_flushes = 0\nspace_files = -1\nspace_entries = inf",
+            &[(2, "out of range"), (3, "more than 0"), (4, "is negative"), (5, "no finite number")]),
+        ("BTW", "[verdict.limit]\nspaces = '1GiB'\nbandwidth = 3", &[(2, "did you mean `space`?"), (3, "use `cpu`, `p99`, `space` and `time`, or a name")]),
+        ("BTW", "[verdict.limit]\nlatency_p99 = '20ms'", &[(2, "ends in no unit")]),
+        ("BTW", "[verdict.limit]\n'' = 1\n' ' = 1\n\"a\\u0007_ns\" = '1s'\n_ns = '1s'\nTime_ns = '1s'",
+            &[(2, "no metric ``"), (3, "no metric ` `"), (4, "no metric `a\\u{7}_ns`"), (5, "no metric `_ns`"), (6, "no metric `Time_ns`")]),
+        ("BTW", "[verdict.limit]\n'writ/time' = '1s'\n'/time' = '1s'\n'write/' = 1\n'a/b/time' = '1s'",
+            &[(2, "did you mean `write`?"), (3, "no phase ``"), (4, "no metric ``"), (5, "no phase `a`"), (5, "no metric `b/time`")]),
+        ("BTW", "[verdict.limit]\n'write/space' = 'x'", &[(2, "\"write/space\" = \"20GiB\"")]),
+        ("BTW", "[verdict.limit]\nspace = '1GiB'\nspace_grown_bytes = '2GiB'", &[(3, "a second limit for `space_grown_bytes`")]),
+    ];
+
+    #[test]
+    fn hostile_wishes_get_all_their_complaints() {
+        complained(HOSTILE);
+    }
+}
