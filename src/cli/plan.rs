@@ -1,9 +1,9 @@
 //! `pickfs plan`: what a run would do, without doing it.
 
 use super::{Outcome, confirm, wanted};
-use crate::plan::{Plan, expand};
+use crate::plan::{Limit, Part, Plan, Wishes, expand};
 use crate::stack::{Action, Place, Step, backing, fs};
-use crate::units::show_duration;
+use crate::units::{Unit, show_duration};
 use crate::{need, workload};
 use std::fmt::Write;
 
@@ -55,6 +55,7 @@ fn describe(plan: &Plan) -> String {
     let _ = writeln!(text, "time: at most {limit} by the limit of each cell; {budget}\n");
     describe_targets(plan, &mut text);
     describe_works(plan, &mut text);
+    text.push_str(&describe_verdict(&plan.verdict));
     describe_destruction(plan, &mut text);
     let _ = writeln!(text, "order:");
     for round in cells.chunks(targets * works) {
@@ -114,7 +115,38 @@ fn describe_works(plan: &Plan, text: &mut String) {
         for phase in phases {
             let _ = writeln!(text, "  phase {}: {}", phase.name, phase.about);
         }
+        if work.repeats.0 > 1 {
+            let _ = writeln!(text, "  phases that only read are done {} times in each cell", work.repeats.0);
+        }
     }
+}
+
+/// Nothing where the plan wishes nothing.
+fn describe_verdict(wishes: &Wishes) -> String {
+    let parts = wishes.parts.iter().map(|part| described_part(part, wishes.costs));
+    let mut lines: Vec<String> = parts.collect();
+    if !lines.is_empty() {
+        let rule = if wishes.costs { "their times add up" } else { "each by its weight" };
+        lines.insert(0, format!("one verdict over all, {rule}; what is not named here is left out"));
+    }
+    if !wishes.require.is_empty() {
+        lines.push(format!("only of targets that have {}", wishes.require.join(", ")));
+    }
+    lines.extend(wishes.limits.iter().map(described_limit));
+    let lines: Vec<String> = lines.into_iter().map(|line| format!("  {line}\n")).collect();
+    if lines.is_empty() { String::new() } else { format!("\nverdict\n{}", lines.concat()) }
+}
+
+fn described_part(part: &Part, costs: bool) -> String {
+    let phase = part.phase.as_ref().map(|phase| format!(" phase {phase}")).unwrap_or_default();
+    let what = format!("work {}{phase}", part.work);
+    if costs { format!("{what}: done {} times", part.amount) } else { format!("{what}: weight {}", part.amount) }
+}
+
+fn described_limit(limit: &Limit) -> String {
+    let phase = limit.phase.as_ref().map(|phase| format!(" of phase {phase}")).unwrap_or_default();
+    let most = Unit::of_metric(&limit.metric).show(limit.at_most);
+    format!("only of targets whose {}{phase} is at most {most}", limit.metric)
 }
 
 fn describe_destruction(plan: &Plan, text: &mut String) {
@@ -124,5 +156,54 @@ fn describe_destruction(plan: &Plan, text: &mut String) {
     }
     for device in devices {
         let _ = writeln!(text, "\nWILL BE ERASED: {}\n", device.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Chosen, Repeats, Target, Work};
+
+    fn plan(verdict: Wishes) -> Plan {
+        let chosen = Chosen { name: "meta.ok".into(), ..Chosen::default() };
+        let work = Work { name: "mail".into(), workload: chosen, repeats: Repeats(3) };
+        let targets = vec![Target { name: "ext4".into(), ..Target::default() }];
+        Plan { targets, works: vec![work], verdict, ..Plan::default() }
+    }
+
+    fn part(phase: Option<&str>, amount: f64) -> Part {
+        Part { work: "mail".into(), phase: phase.map(String::from), amount }
+    }
+
+    #[test]
+    fn wishes_are_told_in_words() {
+        let limit = |phase: Option<&str>, metric: &str, at_most| Limit {
+            phase: phase.map(String::from),
+            metric: metric.into(),
+            at_most,
+        };
+        let text = describe(&plan(Wishes {
+            costs: true,
+            parts: vec![part(Some("read"), 20.0), part(None, 0.5)],
+            require: vec!["checksums".into(), "snapshots".into()],
+            limits: vec![limit(None, "space_grown_bytes", 1e9), limit(Some("read"), "time_ns", 2e9)],
+        }));
+        let expected = "\nverdict\n  one verdict over all, their times add up; what is not named here is left out\n  \
+            work mail phase read: done 20 times\n  work mail: done 0.5 times\n  \
+            only of targets that have checksums, snapshots\n  \
+            only of targets whose space_grown_bytes is at most 954 MiB\n  \
+            only of targets whose time_ns of phase read is at most 2.00 s\n\n";
+        assert!(text.contains(expected), "{text}");
+        assert!(text.contains("  phases that only read are done 3 times in each cell\n"), "{text}");
+    }
+
+    #[test]
+    fn weights_are_told_as_weights_and_nothing_as_nothing() {
+        let text = describe(&plan(Wishes { parts: vec![part(None, 2.0)], ..Wishes::default() }));
+        assert!(text.contains("each by its weight") && text.contains("  work mail: weight 2\n"), "{text}");
+        let mut once = plan(Wishes::default());
+        once.works[0].repeats = Repeats(1);
+        let text = describe(&once);
+        assert!(!text.contains("verdict") && !text.contains("in each cell"), "{text}");
     }
 }
