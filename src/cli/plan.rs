@@ -2,9 +2,11 @@
 
 use super::{Outcome, confirm, wanted};
 use crate::plan::{Limit, Part, Plan, Wishes, expand};
+use crate::stack::fs::feature::Found;
 use crate::stack::{Action, Place, Step, backing, fs};
 use crate::units::{Unit, show_duration};
 use crate::{need, workload};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 #[derive(clap::Args)]
@@ -85,6 +87,9 @@ fn describe_targets(plan: &Plan, text: &mut String) {
             steps.push(Step::new("make it", Action::Run(driver.mkfs(&wish))));
             steps.push(Step::new("mount it", Action::Run(driver.mount(&wish))));
             needs.extend(driver.needs());
+            for feature in lacking(driver, &wish, &plan.verdict.require) {
+                let _ = writeln!(text, "  will not be in the verdict: {} has no {feature} like this", driver.name());
+            }
         }
         for step in steps {
             let _ = writeln!(text, "  {}: {}", step.says, shown(&step.action));
@@ -93,6 +98,14 @@ fn describe_targets(plan: &Plan, text: &mut String) {
             let _ = writeln!(text, "  will be skipped: {missing}");
         }
     }
+}
+
+/// What is required and cannot be had of it; what its makers' defaults decide, only a run can tell.
+fn lacking<'r>(driver: &dyn fs::Filesystem, wish: &fs::Wish, required: &'r [String]) -> Vec<&'r String> {
+    let (mkfs, mount, variant) = (&wish.mkfs, &wish.mount, wish.variant);
+    let sure = driver.features_in_effect(&Found { mkfs, mount, variant, facts: &BTreeMap::new() });
+    let can = |name: &String| sure.iter().chain(driver.more_features()).any(|feature| feature == name);
+    required.iter().filter(|name| !can(name)).collect()
 }
 
 fn shown(action: &Action) -> String {
@@ -195,6 +208,24 @@ mod tests {
             only of targets whose time_ns of phase read is at most 2.00 s\n\n";
         assert!(text.contains(expected), "{text}");
         assert!(text.contains("  phases that only read are done 3 times in each cell\n"), "{text}");
+    }
+
+    #[test]
+    fn targets_that_cannot_be_in_the_verdict_are_told() {
+        let mut plan = plan(Wishes { require: vec!["checksums".into(), "encryption".into()], ..Wishes::default() });
+        let target = |fs: &str, variant: Option<&str>| Target {
+            fs: Some(fs.into()),
+            variant: variant.map(String::from),
+            ..Target::default()
+        };
+        let mut told = |fs: &str, variant: Option<&str>| {
+            plan.targets = vec![target(fs, variant)];
+            describe(&plan).lines().filter(|line| line.contains("not be in the verdict")).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(told("ext4", None), "  will not be in the verdict: ext4 has no checksums like this");
+        assert_eq!(told("btrfs", Some("lzo")), "  will not be in the verdict: btrfs has no encryption like this");
+        assert!(told("btrfs", Some("nocow")).contains("btrfs has no checksums like this"));
+        assert_eq!(told("zfs", None), "");
     }
 
     #[test]
