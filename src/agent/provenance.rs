@@ -40,8 +40,8 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
     Ok(provenance)
 }
 
-/// What users can have of this file system, with blanks between; of one that we did not make, as far as its type and its
-/// mount options tell. Nothing where no driver knows it.
+/// What users can have of this file system, with blanks between; of one that we did not make, as far as its type and
+/// its mount options tell. Nothing where no driver knows it.
 fn features(stack: &Stack, kind: &str, shown: &[String], facts: &Facts) -> Option<String> {
     let features = match stack.driver {
         Some(driver) => {

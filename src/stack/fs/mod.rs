@@ -244,7 +244,7 @@ pub fn find(name: &str) -> Option<&'static dyn Filesystem> {
 
 /// The driver of what the kernel shows as mounted. One that lies behind FUSE cannot be told from its type.
 pub fn of_kernel(kind: &str) -> Option<&'static dyn Filesystem> {
-    find(kind).filter(|fs| fs.kernel_type() == fs.name())
+    ALL.iter().copied().find(|fs| fs.kernel_type() == kind).filter(|fs| fs.name() == kind)
 }
 
 #[cfg(test)]

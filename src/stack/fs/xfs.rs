@@ -45,8 +45,8 @@ impl Filesystem for Xfs {
         &[METADATA_CHECKSUMS, REFLINKS]
     }
 
-    /// Old versions of mkfs.xfs left them out by default, so they count where xfs_info(8) shows them. Its folding of case
-    /// (ascii-ci) knows ASCII alone and does not count.
+    /// Old versions of mkfs.xfs left them out by default, so they count where xfs_info(8) shows them. Its folding of
+    /// case (ascii-ci) knows ASCII alone and does not count.
     fn features_in_effect(&self, found: &Found) -> Vec<&'static str> {
         let flags = [("crc=1", METADATA_CHECKSUMS), ("reflink=1", REFLINKS)];
         let shown = |flag: &str| found.says("xfs_info", "meta-data=", flag) == Some(true);
