@@ -16,7 +16,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("data", &["sys", "units"]),
     ("decide", &["journal", "plan", "stats"]),
     ("executor", &["journal", "need", "plan"]),
-    ("journal", &["plan", "units"]),
+    ("journal", &["plan", "stats::one_observation", "units"]),
     ("need", &[]),
     ("plan", &["journal::Cell", "stats::LOOKS", "units"]),
     ("probe", &["sys", "units"]),

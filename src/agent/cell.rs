@@ -171,6 +171,8 @@ fn play(
         workload: parts.workload,
         deadline,
         trim: cell.target.discard == Discard::Trim,
+        repeats: cell.work.repeats.0,
+        played: Vec::new(),
         ledger,
         expected: Expected::of_empty(&stack),
     };

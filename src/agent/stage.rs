@@ -12,8 +12,9 @@ use crate::need::Need;
 use crate::probe::{self, Kind, Probe, Reading};
 use crate::stack::Place;
 use crate::workload::{Judged, Phase, Reads, Starts, Workload};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,10 @@ pub struct Stage<'a, 'b> {
     pub(super) workload: &'static dyn Workload,
     pub(super) deadline: &'a watch::Deadline,
     pub(super) trim: bool,
+    /// How often the plan wants phases that only read; see [`Stage::repeats`].
+    pub(super) repeats: u32,
+    /// Phases that were played, for holding those that write to one time.
+    pub(super) played: Vec<&'static str>,
     pub(super) ledger: &'a mut Ledger,
     pub(super) expected: Expected,
 }
@@ -75,12 +80,19 @@ impl Stage<'_, '_> {
         self.engine.place
     }
 
+    /// To play a phase that only reads as often as the plan asks for: `for _ in stage.repeats() { stage.phase(...)? }`.
+    /// Every time starts from the declared cache state; all together are one observation.
+    pub fn repeats(&self) -> Range<u32> {
+        0..self.repeats.max(1)
+    }
+
     /// Runs one of the workload's declared phases: brings the caches into the declared state, settles, reads the
     /// probes, times the work and then the sync, reads the probes again, and waits out what goes on afterwards.
     pub fn phase(&mut self, name: &str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<()> {
         watch::check_stop()?;
         let phase = self.workload.phases().iter().find(|phase| phase.name == name);
         let phase = *phase.with_context(|| format!("{} does not declare a phase `{name}`", self.workload.name()))?;
+        self.may_be_played(&phase)?;
         self.get_ready(&phase)?;
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
         let marks = self.engine.marks();
@@ -120,6 +132,14 @@ impl Stage<'_, '_> {
         let checked = self.accounted(|_| work());
         self.deadline.check()?;
         checked.with_context(|| what.to_string())
+    }
+
+    /// A phase that writes leaves another file system than it found: a second time would measure something else.
+    fn may_be_played(&mut self, phase: &Phase) -> Result<()> {
+        let again = self.played.contains(&phase.name);
+        ensure!(!again || phase.only_reads(), "phase {} writes, and so cannot be repeated", phase.name);
+        self.played.push(phase.name);
+        Ok(())
     }
 
     fn get_ready(&mut self, phase: &Phase) -> Result<()> {

@@ -3,6 +3,7 @@
 
 use crate::journal::{Flag, Folded, FoldedCell, Look, Outcome};
 use crate::plan::Plan;
+use crate::stats::one_observation;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Values by round, ascending, each round once.
@@ -125,10 +126,11 @@ impl<'a> ObservedWork<'a> {
                         remember(&mut self.phases, sample.phase);
                         remember(&mut self.metrics, sample.metric);
                     }
-                    put_last(series, round, sample.value);
+                    series.push((round, sample.value));
                 }
             }
         }
+        self.values.values_mut().for_each(once_a_round);
     }
 
     /// Phases that were timed, in order of first appearance.
@@ -203,10 +205,12 @@ fn remember(list: &mut Vec<u32>, name: u32) {
     }
 }
 
-/// Cells come in ascending rounds, and the last sample of a cell counts.
-fn put_last(series: &mut Rounds, round: u32, value: f64) {
-    match series.last_mut() {
-        Some(last) if last.0 == round => last.1 = value,
-        _ => series.push((round, value)),
+/// Cells come in ascending rounds; repeats inside a cell are one observation, however many.
+fn once_a_round(series: &mut Rounds) {
+    if series.windows(2).all(|pair| pair[0].0 != pair[1].0) {
+        return;
     }
+    let value = |repeats: &[(u32, f64)]| one_observation(&repeats.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+    let observed = series.chunk_by(|a, b| a.0 == b.0).filter_map(|repeats| Some((repeats[0].0, value(repeats)?)));
+    *series = observed.collect();
 }

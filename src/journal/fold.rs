@@ -1,6 +1,7 @@
 //! Records -> what is known: cells with their samples, and the steps that nobody has taken back.
 
 use super::*;
+use crate::stats::one_observation;
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
@@ -161,10 +162,11 @@ impl Folded {
         self.by_id.get(id).map(|&at| &self.cells[at])
     }
 
-    /// The last sample of a metric in a phase; samples of one cell are one observation, however many.
+    /// What a cell's samples of a metric in a phase come to: they are one observation, however many.
     pub fn value(&self, cell: &FoldedCell, phase: &str, metric: &str) -> Option<f64> {
         let (phase, metric) = (*self.by_name.get(phase)?, *self.by_name.get(metric)?);
-        cell.samples.iter().rev().find(|s| s.phase == phase && s.metric == metric).map(|s| s.value)
+        let repeats = cell.samples.iter().filter(|s| s.phase == phase && s.metric == metric);
+        one_observation(&repeats.map(|s| s.value).collect::<Vec<_>>())
     }
 
     pub fn samples<'a>(&'a self, cell: &'a FoldedCell) -> impl Iterator<Item = (&'a str, &'a str, f64)> {

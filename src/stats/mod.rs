@@ -14,6 +14,7 @@ mod many;
 mod modes;
 #[cfg(test)]
 mod noise;
+mod observation;
 mod order;
 mod paired;
 mod pareto;
@@ -29,6 +30,7 @@ pub use judge::{Band, Finding, judge, noise_verdict};
 pub use looks::{ALPHA, CONFIDENCE, INTERNAL, LOOKS, Level};
 pub use many::{benjamini_hochberg, fisher_exact, signed_rank_p, too_many_apart};
 pub use modes::{Mode, modes};
+pub use observation::one_observation;
 pub use order::{order_statistic_interval, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
 pub use pareto::{Ratios, front};

@@ -51,13 +51,15 @@ impl Workload for MetaOk {
             p.handled(bytes as u64, 1);
             p.own(|| Ok(std::fs::write(&file, &content)?))
         })?;
-        let mut found = Vec::new();
-        stage.phase("read", |p| {
-            p.handled(bytes as u64, 1);
-            found = p.own(|| Ok(std::fs::read(&file)?))?;
-            Ok(())
-        })?;
-        ensure!(found == content, "the file came back with another content");
+        for _ in stage.repeats() {
+            let mut found = Vec::new();
+            stage.phase("read", |p| {
+                p.handled(bytes as u64, 1);
+                found = p.own(|| Ok(std::fs::read(&file)?))?;
+                Ok(())
+            })?;
+            ensure!(found == content, "the file came back with another content");
+        }
         Ok(())
     }
 }

@@ -76,6 +76,13 @@ pub struct Phase {
     pub judged: Judged,
 }
 
+impl Phase {
+    /// It leaves the file system as it found it, and can be repeated on it.
+    pub fn only_reads(&self) -> bool {
+        self.judged == Judged::Returned
+    }
+}
+
 /// What a phase reads of what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
@@ -99,7 +106,7 @@ pub enum Starts {
 /// Which of the two times is the phase's `time_ns`. Both are always measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// Until the work returned: for reading.
+    /// Until the work returned: for phases that only read, and so can be repeated.
     Returned,
     /// Until what was written is durable: for writing.
     Durable,

@@ -123,26 +123,32 @@ impl Workload for Tree {
             p.command(["cp", "-a", &text(&source), &text(&tree)])
         })?;
         stage.check("verifying what was written", || verify(&source, &tree, &wanted))?;
-        stage.phase("tar-read", |p| {
-            p.handled(bytes, wanted.files);
-            let given = p.discarded(["tar", "-c", "-C", &root, "tree"])?;
-            ensure!(given >= bytes, "tar gave {given} bytes of at least {bytes}");
-            Ok(())
-        })?;
-        stage.phase("copy-read", |p| {
-            p.handled(bytes, wanted.files);
-            p.command(["cp", "-a", &text(&tree), &text(&copy)])
-        })?;
-        stage.check("verifying what was read back", || {
-            verify(&source, &copy, &wanted)?;
-            Ok(std::fs::remove_dir_all(&copy)?)
-        })?;
-        stage.phase("stat-walk", |p| {
-            p.handled(0, wanted.files);
-            let seen = p.own(|| walk(&tree))?;
-            ensure!(seen == wanted.entries, "the walk saw {seen} of {} entries", wanted.entries);
-            Ok(())
-        })?;
+        for _ in stage.repeats() {
+            stage.phase("tar-read", |p| {
+                p.handled(bytes, wanted.files);
+                let given = p.discarded(["tar", "-c", "-C", &root, "tree"])?;
+                ensure!(given >= bytes, "tar gave {given} bytes of at least {bytes}");
+                Ok(())
+            })?;
+        }
+        for _ in stage.repeats() {
+            stage.phase("copy-read", |p| {
+                p.handled(bytes, wanted.files);
+                p.command(["cp", "-a", &text(&tree), &text(&copy)])
+            })?;
+            stage.check("verifying what was read back", || {
+                verify(&source, &copy, &wanted)?;
+                Ok(std::fs::remove_dir_all(&copy)?)
+            })?;
+        }
+        for _ in stage.repeats() {
+            stage.phase("stat-walk", |p| {
+                p.handled(0, wanted.files);
+                let seen = p.own(|| walk(&tree))?;
+                ensure!(seen == wanted.entries, "the walk saw {seen} of {} entries", wanted.entries);
+                Ok(())
+            })?;
+        }
         stage.phase("remove", |p| {
             p.handled(bytes, wanted.files);
             p.command(["rm", "-rf", &text(&tree)])
