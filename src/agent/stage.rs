@@ -71,6 +71,11 @@ impl Stage<'_, '_> {
         self.stack.root.clone()
     }
 
+    /// Where the file system under test is mounted, with what its mkfs put there.
+    pub fn mount_point(&self) -> PathBuf {
+        self.stack.mount_point.clone()
+    }
+
     /// A folder in memory that is the cell's own; removed after the cell.
     pub fn memory(&self) -> PathBuf {
         self.engine.place.memory.join("cell")

@@ -8,6 +8,7 @@ mod meta_fail;
 mod meta_hang;
 mod meta_leak;
 mod meta_ok;
+mod meta_read;
 mod meta_true;
 mod tree;
 
@@ -24,6 +25,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta_hang::MetaHang,
     &meta_leak::MetaLeak,
     &meta_ok::MetaOk,
+    &meta_read::MetaRead,
     &meta_true::MetaTrue,
     &tree::Tree,
 ];
