@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Each room, and the rooms it may import; `room::Item` allows that item alone. `ANY` is everything.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("agent", &["data", "journal", "need", "plan", "probe", "stack", "sys", "units", "workload"]),
+    ("agent", &["data", "journal", "need", "plan", "probe", "stack", "stats", "sys", "units", "workload"]),
     ("cli", &[ANY]),
     ("data", &["sys", "units"]),
     ("decide", &["journal", "plan", "stats"]),

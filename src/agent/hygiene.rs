@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Longer than this is no settling but a busy machine; the phase is flagged.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// How long nothing may move: a share of the phase that was, between these. What a phase of seconds left behind is
 /// over in a blink; what a phase of minutes left may come in bursts.
 const LEAST_QUIET: Duration = Duration::from_millis(50);

@@ -10,6 +10,7 @@ mod engine;
 mod hygiene;
 mod link;
 mod machine;
+mod pace;
 mod prepare;
 mod provenance;
 mod sampler;
@@ -20,6 +21,7 @@ mod watch;
 
 pub use engine::CELL_MARK;
 
+pub use pace::SHORTEST_TIME;
 pub use stage::Stage;
 pub use timed::Timed;
 

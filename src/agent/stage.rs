@@ -101,11 +101,12 @@ impl Stage<'_, '_> {
         self.get_ready(&phase)?;
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
         let marks = self.engine.marks();
-        let mut timed = Timed::new(&marks)?;
+        let mut timed = Timed::new(&marks, self.deadline)?;
         let sampler = Sampler::start(self.stack.subject.device);
         let clocked = self.clock(&phase, work, &mut timed);
         let peaks = sampler.stop();
         let (cpu_ns, read_bytes, bytes, files) = (timed.cpu_ns, timed.read_bytes, timed.bytes, timed.files);
+        let pace = timed.pace.take();
         let clocked = clocked?;
         self.deadline.check()?;
         let counters = self.accounted(|stage| Ok(stage.read_probes(&phase, false)))?;
@@ -127,6 +128,10 @@ impl Stage<'_, '_> {
         // In this order: what a removal leaves is no measure of what it had to read.
         self.doubt(&phase, &clocked, &samples);
         self.remember_expected(&samples);
+        if let Some(pace) = pace {
+            samples = pace.of_one_gib(samples, |metric| counts_up(metric, &counters));
+            pace.doubt().into_iter().for_each(|(flag, why)| self.flag(phase.name, flag, why));
+        }
         self.tell_samples(&phase, samples);
         Ok(())
     }
@@ -312,6 +317,12 @@ fn own_samples(phase: &Phase, clocked: &Clocked, peaks: Option<Peaks>) -> Vec<(S
         samples.push(("peak_write_bytes_per_second".into(), peaks.write));
     }
     samples
+}
+
+/// More of it when more is done; states, peaks and what is still to do afterwards are not.
+fn counts_up(metric: &str, counters: &BTreeMap<String, Reading>) -> bool {
+    let own = ["returned_ns", "durable_ns", "cpu_workload_ns", "workload_read_bytes", "work_bytes"];
+    own.contains(&metric) || counters.get(metric).is_some_and(|reading| reading.kind == Kind::Counter)
 }
 
 fn by_metric(readings: impl Iterator<Item = Reading>) -> BTreeMap<String, Reading> {

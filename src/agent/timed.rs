@@ -1,16 +1,21 @@
 //! What a workload does inside the timer: programs of the trade, and loops of our own.
 
 use super::command::{Mark, command, last_words};
+use super::hygiene;
+use super::pace::{self, Pace};
+use super::watch::{self, Deadline};
 use crate::stack::Argv;
 use crate::sys::{file, process};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Lent to a phase's closure; counts what the work itself cost and handled.
 pub struct Timed<'a> {
     marks: &'a [Mark<'a>],
+    deadline: &'a Deadline,
     /// Where programs say what went wrong; in memory, so that it costs the disk nothing.
     words: File,
     /// CPU of the workload's own processes, in nanoseconds.
@@ -19,12 +24,15 @@ pub struct Timed<'a> {
     pub read_bytes: u64,
     pub bytes: u64,
     pub files: u64,
+    /// Where the work was for a time.
+    pub(super) pace: Option<Pace>,
 }
 
 impl<'a> Timed<'a> {
-    pub fn new(marks: &'a [Mark<'a>]) -> Result<Timed<'a>> {
+    pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline) -> Result<Timed<'a>> {
         let words = rustix::fs::memfd_create("pickfs-words", rustix::fs::MemfdFlags::CLOEXEC)?;
-        Ok(Timed { marks, words: words.into(), cpu_ns: 0, read_bytes: 0, bytes: 0, files: 0 })
+        let (cpu_ns, read_bytes, bytes, files) = (0, 0, 0, 0);
+        Ok(Timed { marks, deadline, words: words.into(), cpu_ns, read_bytes, bytes, files, pace: None })
     }
 
     /// Runs a program to its end; a failure has its last words.
@@ -64,6 +72,29 @@ impl<'a> Timed<'a> {
     /// Where that is not allowed it is done all the same.
     pub fn ahead_of_others<T>(&mut self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.own(|| process::ahead_of_others(work))
+    }
+
+    /// Does a piece of work, which says how many bytes it completed, again and again for a time; longer where its rate
+    /// is not steady by then. What it handled is counted here.
+    pub fn for_a_time(&mut self, time: Duration, mut piece: impl FnMut() -> Result<u64>) -> Result<()> {
+        let (begun, deadline) = (Instant::now(), self.deadline);
+        // Settling afterwards may need all of its patience.
+        let may_last = |more: Duration| deadline.left() > more + more / 10 + hygiene::PATIENCE;
+        let pace = self.own(|| {
+            pace::keep(
+                time,
+                || begun.elapsed(),
+                may_last,
+                || {
+                    watch::check_stop()?;
+                    deadline.check()?;
+                    piece()
+                },
+            )
+        })?;
+        self.handled(pace.bytes, 0);
+        self.pace = Some(pace);
+        Ok(())
     }
 
     /// What the phase handled, for throughput.

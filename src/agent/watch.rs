@@ -39,6 +39,7 @@ pub fn check_stop() -> Result<()> {
 pub struct Deadline {
     passed: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
+    begun: Instant,
     limit: Duration,
 }
 
@@ -47,11 +48,12 @@ impl Deadline {
         let deadline = Deadline {
             passed: Arc::default(),
             over: Arc::default(),
+            begun: Instant::now(),
             limit: Duration::from_nanos(if limit_ns == 0 { u64::MAX } else { limit_ns }),
         };
         let (passed, over, limit) = (deadline.passed.clone(), deadline.over.clone(), deadline.limit);
         let mark = format!("{CELL_MARK}={cell}");
-        let begun = Instant::now();
+        let begun = deadline.begun;
         std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
                 if begun.elapsed() >= limit {
@@ -63,6 +65,11 @@ impl Deadline {
             }
         });
         deadline
+    }
+
+    /// How long it is until then.
+    pub fn left(&self) -> Duration {
+        self.limit.saturating_sub(self.begun.elapsed())
     }
 
     /// The reason to give instead of the one that killing made, if the time is over.

@@ -3,6 +3,7 @@
 
 use crate::plan::{Objection, Settings};
 use crate::stack::safety;
+use crate::workload;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
@@ -19,15 +20,19 @@ pub fn backing_objections(name: &str, settings: &Settings) -> Vec<Objection> {
     found.into_iter().collect()
 }
 
-/// Objections to a workload's settings: paths to read must be there.
-pub fn workload_objections(_name: &str, settings: &Settings) -> Vec<Objection> {
-    let Some(source) = settings.path("source") else { return Vec::new() };
+/// Objections to a workload's settings, by the workload's name: its own, and paths to read must be there.
+pub fn workload_objections(name: &str, settings: &Settings) -> Vec<Objection> {
+    let own = workload::find(name).map(|workload| workload.objections(settings)).unwrap_or_default();
+    own.into_iter().chain(missing_source(settings)).collect()
+}
+
+fn missing_source(settings: &Settings) -> Option<Objection> {
+    let source = settings.path("source")?;
     let missing = std::fs::read_dir(&source).err();
-    let told = missing.map(|error| {
+    missing.map(|error| {
         let message = format!("cannot read the source {}: {error}", source.display());
         Objection::new("source", message, "name a directory that is there, or leave `source` out for a generated tree")
-    });
-    told.into_iter().collect()
+    })
 }
 
 fn image(settings: &Settings) -> Option<Objection> {

@@ -10,11 +10,12 @@ mod meta_leak;
 mod meta_ok;
 mod meta_read;
 mod meta_true;
+mod stream;
 mod tree;
 
 use crate::agent::Stage;
 use crate::need::Need;
-use crate::plan::{Setting, Settings};
+use crate::plan::{Objection, Setting, Settings};
 use crate::stack::Place;
 use anyhow::Result;
 
@@ -27,6 +28,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta_ok::MetaOk,
     &meta_read::MetaRead,
     &meta_true::MetaTrue,
+    &stream::Stream,
     &tree::Tree,
 ];
 
@@ -53,6 +55,11 @@ pub trait Workload: Sync {
     }
 
     fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
+
+    /// What cannot be done with these settings, each right in itself.
+    fn objections(&self, _settings: &Settings) -> Vec<Objection> {
         Vec::new()
     }
 
