@@ -6,6 +6,7 @@ mod catalogue;
 mod clean;
 mod confirm;
 mod doctor;
+mod forecast;
 mod list;
 mod machine;
 mod plan;

@@ -1,13 +1,15 @@
 //! `pickfs plan`: what a run would do, without doing it.
 
-use super::{Outcome, confirm, wanted};
-use crate::plan::{Limit, Part, Plan, Wishes, expand};
+use super::{Outcome, confirm, forecast, wanted};
+use crate::plan::{Limit, Part, Plan, Stop, Wishes, expand};
 use crate::stack::fs::feature::Found;
 use crate::stack::{Action, Place, Step, backing, fs};
+use crate::stats::LOOKS;
 use crate::units::{Unit, show_duration};
 use crate::{need, workload};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -16,6 +18,9 @@ pub struct Arguments {
     /// Print the plan file that the options stand for, and nothing else
     #[arg(long, conflicts_with = "plan")]
     toml: bool,
+    /// Forecast rounds and hours from the journal of an earlier run of such targets and works
+    #[arg(long, value_name = "JOURNAL", conflicts_with = "toml")]
+    pilot: Option<PathBuf>,
 }
 
 pub fn main(arguments: &Arguments) -> Outcome {
@@ -30,7 +35,8 @@ pub fn main(arguments: &Arguments) -> Outcome {
     }
     match wanted::plan(&arguments.wanted)? {
         Ok(plan) => {
-            anstream::print!("{}", describe(&plan));
+            let pilot = arguments.pilot.as_deref().map(|journal| forecast::describe(&plan, journal)).transpose()?;
+            anstream::print!("{}", describe(&plan, &pilot.unwrap_or_else(forecast::without_pilot)));
             Ok(0)
         }
         Err(code) => Ok(code),
@@ -38,34 +44,51 @@ pub fn main(arguments: &Arguments) -> Outcome {
 }
 
 /// The dry run, in words.
-fn describe(plan: &Plan) -> String {
+fn describe(plan: &Plan, forecast: &str) -> String {
     let cells = expand(plan);
-    let mut text = String::new();
-    let (targets, works, rounds) = (plan.targets.len(), plan.works.len(), plan.stop.most_rounds());
-    let _ = writeln!(text, "{}\n", plan.title);
-    let _ = writeln!(
-        text,
-        "{} cells: {targets} targets x {works} works x {rounds} rounds, seed {}",
-        cells.len(),
-        plan.seed
-    );
-    let limit = show_duration(plan.stop.cell_ns as f64 * cells.len() as f64);
-    let budget = plan
-        .stop
-        .budget_ns
-        .map_or("no budget".to_string(), |ns| format!("no new round after {}", show_duration(ns as f64)));
-    let _ = writeln!(text, "time: at most {limit} by the limit of each cell; {budget}\n");
+    let mut text = format!("{}\n\n{}{forecast}\n", plan.title, describe_rounds(plan, cells.len()));
     describe_targets(plan, &mut text);
     describe_works(plan, &mut text);
     text.push_str(&describe_verdict(&plan.verdict));
     describe_destruction(plan, &mut text);
     let _ = writeln!(text, "order:");
-    for round in cells.chunks(targets * works) {
+    let shown = plan.stop.rounds.unwrap_or(LOOKS[0]) as usize;
+    for round in cells.chunks(plan.targets.len() * plan.works.len()).take(shown) {
         let names: Vec<String> =
             round.iter().map(|cell| format!("{} / {}", cell.target.name, cell.work.name)).collect();
         let _ = writeln!(text, "  round {}: {}", round[0].round, names.join(", "));
     }
     text
+}
+
+/// How many rounds, what ends them, and what bounds their time.
+fn describe_rounds(plan: &Plan, cells: usize) -> String {
+    let (targets, works, stop) = (plan.targets.len(), plan.works.len(), &plan.stop);
+    let most = if stop.rounds.is_none() { "at most " } else { "" };
+    let rounds = stop.most_rounds();
+    let mut text =
+        format!("{most}{cells} cells: {targets} targets x {works} works x {rounds} rounds, seed {}\n", plan.seed);
+    let _ = writeln!(text, "rounds: {}", what_ends(stop));
+    let limit = show_duration(stop.cell_ns as f64 * cells as f64);
+    let no_new_round = |ns| format!("no new round after {}", show_duration(ns as f64));
+    let budget = stop.budget_ns.map_or("no budget".to_string(), no_new_round);
+    let _ = writeln!(text, "time: at most {limit} by the limit of each cell; {budget}");
+    text
+}
+
+fn what_ends(stop: &Stop) -> String {
+    let percent = |share: f64| format!("{} %", (share * 1000.0).round() / 10.0);
+    let threshold = percent(stop.threshold);
+    if let Some(rounds) = stop.rounds {
+        return format!("{rounds}, then one look (differences within ±{threshold} do not matter)");
+    }
+    let looks = LOOKS.map(|look| look.to_string()).join(", ");
+    let until = match stop.precision {
+        Some(precision) => format!("every comparison is known to ±{}", percent(precision)),
+        None => format!("the best is told from all others, or all that are left are within ±{threshold}"),
+    };
+    let leave = if stop.race { "; targets shown to be slower than another leave" } else { "" };
+    format!("looks after {looks}, until {until}, or no hope is left of it{leave}")
 }
 
 fn describe_targets(plan: &Plan, text: &mut String) {

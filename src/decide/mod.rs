@@ -8,12 +8,14 @@
 mod collect;
 mod look;
 mod race;
+mod repeats;
 mod score;
 mod veto;
 
 pub use collect::{Combine, Observed, ObservedWork, Rounds, observe};
 pub use look::{level, look, rounds_planned};
 pub use race::{Conclusion, Race, Yardstick, compare, p_value, race};
+pub use repeats::{RepeatsAdvice, repeats_advice};
 pub use score::{named_parts, part, score, score_of_works};
 pub use veto::{Veto, vetoes};
 

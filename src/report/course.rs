@@ -1,7 +1,7 @@
 //! The course of a run: who left when, why it ended, and what more rounds would cost.
 
 use super::words::{about, counted, plain};
-use crate::decide::Observed;
+use crate::decide::{self, Observed, RepeatsAdvice};
 use crate::journal::{Enough, Folded, Look};
 use crate::plan::Plan;
 use crate::stats::LOOKS;
@@ -29,7 +29,20 @@ pub fn course(folded: &Folded, plan: &Plan, observed: &Observed) -> Vec<String> 
         (None, None) => Some(under_way(round)),
     });
     lines.extend(overspent(folded));
+    lines.extend(decide::repeats_advice(folded, observed).iter().map(repeats));
     lines
+}
+
+/// "Repeats of tree tar-read: scatter 1.2 % on one file system, 4 % between rounds; 1 is worth its time."
+pub fn repeats(advice: &RepeatsAdvice) -> String {
+    let percent = |variance: f64| super::words::percent(variance.sqrt());
+    let (within, between) = (percent(advice.found.within), percent(advice.found.between));
+    let worth = match advice.found.repeats {
+        1 => "repeating is not worth its time".to_string(),
+        more => format!("{more} repeats are worth their time"),
+    };
+    let (work, phase) = (plain(&advice.work), plain(&advice.phase));
+    format!("Repeats of {work}, {phase}: scatter {within} on one file system, {between} between rounds; {worth}.")
 }
 
 fn ended(look: &Look, end: Enough) -> String {

@@ -19,6 +19,7 @@ mod trust;
 mod verdict;
 mod words;
 
+pub use course::repeats as repeats_in_words;
 pub use model::*;
 pub use text::write_wide;
 
