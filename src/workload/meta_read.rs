@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct MetaRead;
 
 const SETTINGS: &[Setting] =
-    &[Setting { name: "passes", kind: Kind::Count, default: Some("256"), about: "how often each file is digested" }];
+    &[Setting { name: "passes", kind: Kind::Count, default: Some("64"), about: "how often each file is digested" }];
 
 const PHASES: &[Phase] = &[Phase {
     name: "read",
