@@ -28,13 +28,13 @@ pub struct Wanted {
     /// Workload to run
     #[arg(long, conflicts_with = "plan")]
     pub workload: Option<String>,
-    /// Rounds: every target once in each
-    #[arg(long, conflicts_with = "plan")]
+    /// Exactly so many rounds, every target once in each, instead of as many as a decision needs
+    #[arg(long, conflicts_with_all = ["plan", "precision"])]
     pub rounds: Option<u32>,
     /// Go on until every comparison is known to so much to either side, such as 2%
     #[arg(long, value_name = "SHARE", conflicts_with = "plan")]
     pub precision: Option<String>,
-    /// Begin no further round after this time, such as 2h
+    /// Begin no further round after this time, such as 2h; 3min for a generated tree unless anything else is said
     #[arg(long, value_name = "TIME", conflicts_with = "plan")]
     pub budget: Option<String>,
     /// Features that a file system must have to be in the verdict, such as snapshots,checksums (`pickfs list features`)
@@ -91,13 +91,19 @@ fn short(arguments: &Wanted) -> Result<Short> {
         memory: arguments.memory,
         rounds: arguments.rounds,
         precision: arguments.precision.clone(),
-        budget: arguments.budget.clone(),
+        budget: arguments.budget.clone().or_else(|| usual_budget(arguments)),
         require: arguments.require.clone(),
         seed: arguments.seed,
         workload: arguments.workload.clone(),
         root: rustix::process::geteuid().is_root(),
         folder: std::env::current_dir().context("there is no current directory")?,
     })
+}
+
+/// A first look at a machine is to end while one waits for it. Whoever names data or an aim gets the time that it takes.
+fn usual_budget(arguments: &Wanted) -> Option<String> {
+    let says_more = arguments.source.is_some() || arguments.rounds.is_some() || arguments.precision.is_some();
+    (!says_more).then(|| "3min".to_string())
 }
 
 /// Small file systems behave unlike those on a real disk: on 1.2 GiB, btrfs flushes its metadata early and copies a tree

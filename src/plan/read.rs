@@ -206,6 +206,12 @@ fn stop(table: &Table, complaints: &mut Complaints) -> Option<Stop> {
     table.only(&["rounds", "precision", "race", "budget", "cell", "threshold"], complaints);
     let usual = Stop::default();
     let rounds = table.field("rounds").and_then(|field| field.count_in(1..=MOST_ROUNDS, complaints));
+    if rounds.is_some() {
+        for field in ["precision", "race"].into_iter().filter_map(|key| table.field(key)) {
+            let remedy = "leave `rounds` out to let looks decide when it is enough, or leave this out";
+            field.refuse::<()>("acts at looks, and a fixed number of `rounds` has none", remedy, complaints);
+        }
+    }
     Some(Stop {
         rounds: rounds.and_then(|rounds| u32::try_from(rounds).ok()),
         precision: table.field("precision").and_then(|field| field.share(complaints)),
@@ -468,6 +474,7 @@ dirty_bytes = "1GiB"
         ("BTW", "[stop]\nrounds = 0", &[(2, "from 1 to 1000")]),
         ("BTW", "[stop]\nrounds = 1001\nbudget = '2 fortnights'\ncell = ''\nthreshold = '300%'",
             &[(2, "out of range"), (3, "a duration"), (4, "is empty"), (5, "less than 100%")]),
+        ("BTW", "[stop]\nrounds = 9\nprecision = '2%'\nrace = true", &[(3, "acts at looks"), (4, "acts at looks")]),
         ("BTW", "[stop]\nthreshold = '0%'\nprecision = 3", &[(2, "more than 0%"), (3, "`precision` must be")]),
         ("BTW", "stop = 3\nhost = 'x'", &[(1, "must be a table"), (2, "must be a table")]),
         ("BTW", "[host]\ndirty_bytes = 1\ndirty_background_bytes = '64MiB'", &[(3, "less than `dirty_bytes`")]),
