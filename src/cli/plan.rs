@@ -218,12 +218,15 @@ mod tests {
             metric: metric.into(),
             at_most,
         };
-        let text = describe(&plan(Wishes {
-            costs: true,
-            parts: vec![part(Some("read"), 20.0), part(None, 0.5)],
-            require: vec!["checksums".into(), "snapshots".into()],
-            limits: vec![limit(None, "space_grown_bytes", 1e9), limit(Some("read"), "time_ns", 2e9)],
-        }));
+        let text = describe(
+            &plan(Wishes {
+                costs: true,
+                parts: vec![part(Some("read"), 20.0), part(None, 0.5)],
+                require: vec!["checksums".into(), "snapshots".into()],
+                limits: vec![limit(None, "space_grown_bytes", 1e9), limit(Some("read"), "time_ns", 2e9)],
+            }),
+            "",
+        );
         let expected = "\nverdict\n  one verdict over all, their times add up; what is not named here is left out\n  \
             work mail phase read: done 20 times\n  work mail: done 0.5 times\n  \
             only of targets that have checksums, snapshots\n  \
@@ -243,7 +246,11 @@ mod tests {
         };
         let mut told = |fs: &str, variant: Option<&str>| {
             plan.targets = vec![target(fs, variant)];
-            describe(&plan).lines().filter(|line| line.contains("not be in the verdict")).collect::<Vec<_>>().join("\n")
+            describe(&plan, "")
+                .lines()
+                .filter(|line| line.contains("not be in the verdict"))
+                .collect::<Vec<_>>()
+                .join("\n")
         };
         assert_eq!(told("ext4", None), "  will not be in the verdict: ext4 has no checksums like this");
         assert_eq!(told("btrfs", Some("lzo")), "  will not be in the verdict: btrfs has no encryption like this");
@@ -253,11 +260,11 @@ mod tests {
 
     #[test]
     fn weights_are_told_as_weights_and_nothing_as_nothing() {
-        let text = describe(&plan(Wishes { parts: vec![part(None, 2.0)], ..Wishes::default() }));
+        let text = describe(&plan(Wishes { parts: vec![part(None, 2.0)], ..Wishes::default() }), "");
         assert!(text.contains("each by its weight") && text.contains("  work mail: weight 2\n"), "{text}");
         let mut once = plan(Wishes::default());
         once.works[0].repeats = Repeats(1);
-        let text = describe(&once);
+        let text = describe(&once, "");
         assert!(!text.contains("verdict") && !text.contains("in each cell"), "{text}");
     }
 }
