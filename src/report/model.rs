@@ -92,11 +92,8 @@ pub struct Overall {
     pub made_of: String,
     /// `None` where there is one part, or nothing to rank.
     pub robustness: Option<Robustness>,
-    pub reference: Option<usize>,
-    pub ranked: Vec<usize>,
-    pub verdict: Verdict,
-    pub panel: Panel,
-    pub noise: String,
+    /// As of one work whose only phase is all of it.
+    pub work: WorkReport,
 }
 
 /// How much the verdict rests on the weights.

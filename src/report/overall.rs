@@ -32,7 +32,22 @@ pub fn overall(case: &Case) -> Option<Overall> {
     verdict.notes.extend(verdict::not_ranked(case, context.reference, &ranked, &vetoes));
     let robustness = robustness(case, &values, &verdict, &ranked, context.reference);
     let noise = verdict::noise_floor(&panel, &context);
-    Some(Overall { made_of: made_of(case), robustness, reference: context.reference, ranked, verdict, panel, noise })
+    let reference = context.reference;
+    let (sentences, trade_offs, beside, compression) = Default::default();
+    let work = WorkReport {
+        name: ALL_WORK.to_string(),
+        reference,
+        rounds,
+        ranked,
+        verdict,
+        phases: vec![panel],
+        sentences,
+        trade_offs,
+        beside,
+        compression,
+        noise,
+    };
+    Some(Overall { made_of: made_of(case), robustness, work })
 }
 
 fn quantity(case: &Case) -> Quantity {

@@ -49,13 +49,18 @@ fn picture(model: &Model) -> String {
     let sheet = Sheet::of(model);
     let mut drawing = Drawing::default();
     let mut y = head(&mut drawing, model, &sheet);
-    for work in &model.works {
+    for work in shown(model) {
         y = sheet.work(&mut drawing, work, y);
     }
     if model.works.iter().any(|work| !work.phases.is_empty()) {
         y = legend(&mut drawing, &sheet, y);
     }
     drawing.finish(sheet.width, y, &model.title)
+}
+
+/// All work together, then each.
+fn shown(model: &Model) -> impl Iterator<Item = &WorkReport> {
+    model.overall.iter().map(|overall| &overall.work).chain(&model.works)
 }
 
 /// Sizes that all panels share.
@@ -91,7 +96,7 @@ impl<'a> Sheet<'a> {
 
     fn work(&self, drawing: &mut Drawing, work: &WorkReport, top: f64) -> f64 {
         let mut y = top;
-        if self.model.works.len() > 1 {
+        if shown(self.model).count() > 1 {
             drawing.text(MARGIN, y + 18.0, 16.0, INK, "font-weight=\"600\"", &cut(&work.name, self.width, 16.0));
             y += 30.0;
         }

@@ -66,10 +66,10 @@ impl Page<'_> {
         writeln!(self.out, "\n── all work ──")?;
         self.wrapped("  ", &overall.made_of)?;
         let robustness = overall.robustness.iter().map(|robustness| &robustness.sentence);
-        for note in overall.verdict.notes.iter().chain(robustness) {
+        for note in overall.work.verdict.notes.iter().chain(robustness) {
             self.wrapped("  ", note)?;
         }
-        self.times(&[&overall.panel], overall.reference, &overall.noise)
+        self.times(&overall.work)
     }
 
     fn criteria(&mut self, criteria: &Criteria) -> io::Result<()> {
@@ -92,7 +92,7 @@ impl Page<'_> {
     }
 
     fn work(&mut self, work: &WorkReport) -> io::Result<()> {
-        if self.model.works.len() > 1 {
+        if self.model.works.len() > 1 || self.model.overall.is_some() {
             writeln!(self.out, "\n── {} ──", work.name)?;
         }
         let notes: Vec<String> = work.verdict.notes.clone();
@@ -102,7 +102,7 @@ impl Page<'_> {
         if work.phases.is_empty() {
             return Ok(());
         }
-        self.times(&work.phases.iter().collect::<Vec<_>>(), work.reference, &work.noise)?;
+        self.times(work)?;
         self.list("", &work.sentences)?;
         let reference = work.reference.map_or("", |at| &self.model.targets[at].name);
         self.list(&format!("Beside the time, compared with {reference}"), &work.trade_offs)?;
@@ -115,12 +115,13 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn times(&mut self, panels: &[&Panel], reference: Option<usize>, noise: &str) -> io::Result<()> {
+    fn times(&mut self, work: &WorkReport) -> io::Result<()> {
+        let panels: Vec<&Panel> = work.phases.iter().collect();
         let rows: Vec<usize> = (0..panels[0].rows.len()).collect();
-        let labels = rows.iter().map(|&at| time_label(self.model, reference, &panels[0].rows[at])).collect();
+        let labels = rows.iter().map(|&at| time_label(self.model, work, &panels[0].rows[at])).collect();
         let sheet = Sheet { style: presets::UTF8_FULL, labels, rows, between: UNDER };
-        self.panels("Time", &sheet, panels)?;
-        self.wrapped("", &legend(self.model, panels, reference, noise))
+        self.panels("Time", &sheet, &panels)?;
+        self.wrapped("", &legend(self.model, work))
     }
 
     /// Only targets that have a figure here: the time table has said who is missing.
@@ -259,9 +260,9 @@ fn heading(panel: &Panel) -> String {
 }
 
 /// A target's name, and under it what sets it apart.
-fn time_label(model: &Model, reference: Option<usize>, row: &Row) -> String {
+fn time_label(model: &Model, work: &WorkReport, row: &Row) -> String {
     let found = &model.targets[row.target];
-    let reference = if reference == Some(row.target) { "reference, " } else { "" };
+    let reference = if work.reference == Some(row.target) { "reference, " } else { "" };
     let rounds =
         row.figure.as_ref().map_or(String::new(), |figure| format!("\n{reference}n = {}", figure.rounds_shown));
     let weaker =
@@ -293,21 +294,21 @@ fn is_preliminary(row: &Row) -> bool {
 }
 
 /// What the marks in the time table mean; only those that are in it.
-fn legend(model: &Model, panels: &[&Panel], reference: Option<usize>, noise: &str) -> String {
-    let rows = || panels.iter().flat_map(|panel| &panel.rows);
+fn legend(model: &Model, work: &WorkReport) -> String {
+    let rows = || work.phases.iter().flat_map(|panel| &panel.rows);
     let marked = |mark: &str| rows().filter_map(|row| row.against.as_ref()).any(|against| against.mark == mark);
-    let reference = reference.map_or("", |reference| &model.targets[reference].name);
+    let reference = work.reference.map_or("", |reference| &model.targets[reference].name);
     let may_be_chance = rows().filter_map(|row| row.against.as_ref()).any(|against| against.may_be_chance);
     let meanings = [
         (rows().any(|row| row.against.is_some()), format!("× time relative to {reference}, with its 95 % interval")),
-        (panels.iter().any(|panel| panel.best.is_some()), "* no ranked target is shown to be faster".to_string()),
+        (work.phases.iter().any(|panel| panel.best.is_some()), "* no ranked target is shown to be faster".to_string()),
         (rows().any(is_preliminary), "preliminary: fewer than 6 rounds".to_string()),
         (marked("="), format!("= ties with {reference}")),
         (marked("~"), "~ probably, but may be negligible".to_string()),
         (marked("?"), format!("? not told apart from {reference}")),
         (rows().any(|row| row.unproven_cache), "† cache state unproven".to_string()),
         (may_be_chance, "° may be chance among so many comparisons".to_string()),
-        (true, noise.to_string()),
+        (true, work.noise.clone()),
     ];
     meanings.into_iter().filter(|(is_used, _)| *is_used).map(|(_, meaning)| meaning).collect::<Vec<_>>().join("; ")
 }

@@ -16,7 +16,9 @@ const WIDE_RANGE: f64 = 0.10;
 /// Doubts about the whole environment, from all phases of all works.
 pub fn warnings(case: &Case) -> Vec<String> {
     let twins = decide::against_itself(case.plan, case.observed, case.level.confidence);
-    let name = plain(&case.plan.reference);
+    let reference =
+        decide::twins(case.plan, case.observed).map_or("", |(reference, _)| case.observed.targets[reference]);
+    let name = plain(reference);
     [luck_spent(&twins, &name), loud(&twins, case.plan.stop.threshold)].into_iter().flatten().collect()
 }
 

@@ -4,7 +4,7 @@ use super::judge::{Case, Context};
 use super::model::*;
 use super::words::{capital, counted, listed, more_rounds};
 use crate::decide::{Conclusion, Veto};
-use crate::plan::Plan;
+use crate::plan::{Limit, Plan};
 use crate::units::Unit;
 
 pub fn noise_floor(panel: &Panel, context: &Context) -> String {
@@ -228,10 +228,24 @@ pub fn not_ranked(case: &Case, reference: Option<usize>, ranked: &[usize], vetoe
             notes.push(format!("{planned} has no results; compared with {reference} instead"));
         }
     }
+    notes.extend(plan.verdict.limits.iter().filter(|limit| !is_measured(case, limit)).map(unheld));
     if plan.rank_weakened && targets.iter().any(|target| !target.weakened.is_empty()) {
         notes.push("targets with weaker durability are ranked because the plan asks for it".to_string());
     }
     notes
+}
+
+fn is_measured(case: &Case, limit: &Limit) -> bool {
+    let wanted = |(phase, metric): (&str, &str)| {
+        metric == limit.metric && limit.phase.as_deref().is_none_or(|only| only == phase)
+    };
+    case.observed.works.iter().any(|work| work.measured().into_iter().any(wanted))
+}
+
+fn unheld(limit: &Limit) -> String {
+    let phase = limit.phase.as_ref().map_or(String::new(), |phase| format!("{phase}/"));
+    let metric = super::words::plain(&format!("{phase}{}", limit.metric));
+    format!("the limit on {metric} keeps nobody out: nothing here measures it")
 }
 
 fn left_out(target: &TargetInfo, vetoes: &[Veto]) -> String {
@@ -275,7 +289,7 @@ pub fn headlines(model: &Model, plan: &Plan) -> Vec<String> {
     let several = works.len() > 1;
     let overall = model.overall.iter().map(|overall| {
         let depends = depends(model).filter(|_| several).map(|depends| format!(" {depends}"));
-        format!("{}{}", overall.verdict.headline, depends.unwrap_or_default())
+        format!("{}{}", overall.work.verdict.headline, depends.unwrap_or_default())
     });
     let name = |work: &WorkReport| if several { format!("{}: ", work.name) } else { String::new() };
     overall.chain(works.iter().map(|work| format!("{}{}", name(work), work.verdict.headline))).collect()

@@ -1,0 +1,265 @@
+//! Vetoes, verdicts over many parts, trade-offs, the course of a run, and doubts about the machine.
+
+use super::*;
+use crate::journal::{Enough, Leaving, Look};
+use crate::plan::{Limit, Part};
+
+fn notes(model: &Model) -> String {
+    model.works[0].verdict.notes.join("\n")
+}
+
+fn part(phase: &str, amount: f64) -> Part {
+    Part { work: "tree".into(), phase: Some(phase.into()), amount }
+}
+
+#[test]
+fn one_failed_cell_keeps_a_target_out() {
+    let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
+    lab.rounds(9, &[1.0, 0.7, 1.4]);
+    lab.plan.stop.rounds = Some(10);
+    lab.cell(0, 10, 1.0);
+    lab.fail(1, 10, Outcome::Failed("no space left".into()));
+    lab.cell(2, 10, 1.4);
+    let model = lab.model();
+    assert!(headline(&model).starts_with("Pick ext4"), "{}", headline(&model));
+    assert_eq!(notes(&model), "xfs is not ranked: 1 of 10 cells failed: no space left");
+}
+
+#[test]
+fn limits_and_features_keep_targets_out_and_say_why() {
+    let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
+    lab.rounds(8, &[1.0, 0.7, 1.4]);
+    for target in 0..3 {
+        lab.also(target, "write", "space_grown_bytes", [2e9, 9e9, 1e9][target]);
+    }
+    for round in 1..=8 {
+        lab.provenance(0, round, &[("features", "grow journal")], &[]);
+        lab.provenance(1, round, &[("features", "grow snapshots")], &[]);
+        lab.provenance(2, round, &[("features", "snapshots")], &[]);
+    }
+    let limit = |metric: &str, at_most| Limit { phase: None, metric: metric.into(), at_most };
+    lab.plan.verdict.limits = vec![limit("space_grown_bytes", 4e9), limit("latency_p99_ns", 1e6)];
+    let found = lab.model();
+    assert_eq!(
+        notes(&found),
+        "xfs is not ranked: space grown bytes is 8.38 GiB, above the limit of 3.73 GiB\nthe limit on latency_p99_ns keeps \
+         nobody out: nothing here measures it"
+    );
+    lab.plan.verdict.require = vec!["snapshots".into()];
+    let found = lab.model();
+    assert!(notes(&found).contains("ext4 is not ranked: it is not known to have snapshots"), "{}", notes(&found));
+    assert!(headline(&found).contains("only one target can be ranked"), "{}", headline(&found));
+}
+
+/// xfs writes slowly and reads fast: how often each is done decides.
+fn reader_and_writer() -> Lab {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    for round in 1..=8 {
+        for (target, [write, read]) in [[1.0, 1.0], [1.5, 0.7]].into_iter().enumerate() {
+            let cell = lab.begin(target, round);
+            let wobble = 1.0 + 0.001 * f64::from(round);
+            lab.sample(&cell, "write", "time_ns", 1e9 * write * wobble);
+            lab.sample(&cell, "tar-read", "time_ns", 1e9 * read / wobble);
+            lab.end(&cell, Outcome::Done);
+        }
+    }
+    lab
+}
+
+#[test]
+fn how_often_each_part_is_done_decides() {
+    let mut lab = reader_and_writer();
+    assert!(lab.model().overall.is_none(), "one whole work is its own verdict");
+    lab.plan.verdict.costs = true;
+    for (reads, winner, ratio) in [(1.0, "ext4", 1.1), (20.0, "xfs", (1.5 + 14.0) / 21.0)] {
+        lab.plan.verdict.parts = vec![part("write", 1.0), part("tar-read", reads)];
+        let model = lab.model();
+        let overall = model.overall.as_ref().expect("parts are named");
+        assert!(headline(&model).starts_with(&format!("Pick {winner}: ")), "{}", headline(&model));
+        assert_eq!(overall.made_of, format!("1 × tree write and {reads} × tree tar-read: their times add"));
+        let against = overall.work.phases[0].rows[1].against.as_ref().expect("xfs is compared");
+        assert!((against.estimate.ratio / ratio - 1.0).abs() < 0.005, "{}", against.estimate.ratio);
+        assert!(text(&model).contains("── all work ──") && rendered(&model, "svg").contains("all work"));
+    }
+}
+
+#[test]
+fn weights_that_barely_decide_are_told() {
+    let mut lab = reader_and_writer();
+    let said = |weights: [f64; 2], lab: &mut Lab| {
+        lab.plan.verdict.parts = vec![part("write", weights[0]), part("tar-read", weights[1])];
+        let overall = lab.model().overall.expect("parts are named");
+        let robustness = overall.robustness.expect("two parts");
+        let sum: f64 = robustness.shares.iter().map(|(_, share)| share).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{:?}", robustness.shares);
+        (overall.work.verdict.headline, robustness.robust, robustness.sentence)
+    };
+    // ln 1.5 against ln 0.7: even at weights of 0.47 to 0.53.
+    let (headline, robust, sentence) = said([1.2, 1.0], &mut lab);
+    assert!(headline.starts_with("Pick ext4") && !robust, "{headline} {sentence}");
+    assert!(sentence.starts_with("not robust: with weights drawn 10000 times about these, the best is"), "{sentence}");
+    let (headline, robust, sentence) = said([1.0, 9.0], &mut lab);
+    assert!(headline.starts_with("Pick xfs") && robust && sentence.starts_with("robust: "), "{headline} {sentence}");
+}
+
+#[test]
+fn nobody_is_on_the_front_who_is_beaten_all_round() {
+    let mut lab = Lab::new(&["ext4", "fast and fat", "slow and small", "slow and fat"]);
+    lab.rounds(8, &[1.0, 0.7, 1.4, 1.5]);
+    for (target, bytes) in [2e9, 3e9, 1e9, 3.1e9].into_iter().enumerate() {
+        lab.also(target, "write", "space_grown_bytes", bytes);
+    }
+    let model = lab.model();
+    let found = model.criteria.as_ref().expect("three criteria");
+    assert_eq!(found.names, ["time", "space", "CPU"]);
+    assert_eq!(found.rows.iter().map(|row| row.on_front).collect::<Vec<_>>(), [true, true, true, false]);
+    assert!(text(&model).contains("fast and fat *") && !text(&model).contains("slow and fat *"));
+}
+
+fn look(round: u32, leaving: &[&str], end: Option<Enough>, rounds_needed: Option<u32>) -> Record {
+    let leaving = leaving.iter().map(|name| Leaving { target: name.to_string(), why: "slower than xfs".into() });
+    let (leaving, alpha, needed_ns) = (leaving.collect(), 0.05 / 6.0, rounds_needed.map(|_| 7_200_000_000_000));
+    Record::Look(Look { round, alpha, leaving, end, rounds_needed, needed_ns, ..Look::default() })
+}
+
+#[test]
+fn the_course_says_who_left_and_why_it_ended() {
+    let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
+    lab.rounds(8, &[1.0, 1.0, 1.4]);
+    for round in 9..=11 {
+        lab.cell(0, round, 1.0);
+        lab.cell(1, round, 1.0);
+    }
+    lab.plan.stop.rounds = None;
+    assert_eq!(lab.model().course, ["Not at its end: 11 rounds so far; the next look is after 15."]);
+    lab.records.push(look(8, &["btrfs"], None, None));
+    lab.records.push(look(11, &[], Some(Enough::Hopeless), Some(123)));
+    let model = lab.model();
+    assert_eq!(
+        model.course,
+        [
+            "btrfs left after 8 rounds: slower than xfs",
+            "Ended after 11 rounds: no number of rounds that a run may have would decide; about 130 rounds in all (2.0 h \
+             more) would be needed."
+        ]
+    );
+    assert!(model.holes.is_empty(), "nobody asked btrfs after round 8: {:?}", model.holes);
+    assert!(!notes(&model).contains("btrfs"), "{}", notes(&model));
+    assert!(!model.works[0].verdict.best.contains(&2), "{}", headline(&model));
+}
+
+/// What results may have stopped is made for 97 % and reported as 95 %.
+#[test]
+fn intervals_are_wider_where_results_may_stop_the_run() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.rounds(8, &[1.0, 1.1]);
+    let half = |lab: &Lab| {
+        let model = lab.model();
+        let against = model.works[0].phases[0].rows[1].against.as_ref().map(|against| against.estimate.clone());
+        against.and_then(|estimate| estimate.half_width()).expect("an interval")
+    };
+    let fixed = half(&lab);
+    lab.plan.stop.rounds = None;
+    assert!(half(&lab) > fixed);
+    assert!(text(&lab.model()).contains("with its 95 % interval"));
+}
+
+#[test]
+fn a_budget_that_was_overrun_is_told() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.rounds(8, &[1.0, 1.1]);
+    lab.plan.stop.rounds = None;
+    let spend = |round, alpha, end| Record::Look(Look { round, alpha, end, ..Look::default() });
+    lab.records.push(spend(5, 0.05, Some(Enough::Budget)));
+    lab.records.push(spend(8, 0.05 / 6.0, Some(Enough::Decided)));
+    let course = lab.model().course.join(" ");
+    assert!(course.contains("the chance that a true best was lost is at most 5.8 %, not 5 %"), "{course}");
+}
+
+fn with_duplicate(factors: &[f64], noise: f64) -> Lab {
+    let mut lab = Lab::new(&["ext4", "xfs", "ext4 (again)"]);
+    lab.plan.targets[2].duplicate = true;
+    lab.noise = noise;
+    lab.rounds(10, factors);
+    lab
+}
+
+#[test]
+fn a_reference_unlike_its_copy_makes_the_environment_untrustworthy() {
+    let warnings = |lab: &Lab| lab.model().warnings.join("\n");
+    let calm = with_duplicate(&[1.0, 1.2, 1.0], 0.001);
+    assert!(!warnings(&calm).contains("trustworthy") && !warnings(&calm).contains("noise floor"));
+    let apart = warnings(&with_duplicate(&[1.0, 1.2, 1.01], 0.0001));
+    assert!(
+        apart.contains("environment not trustworthy: ext4 differs from its own second copy in 3 of 3 phases"),
+        "{apart}"
+    );
+    let loud = warnings(&with_duplicate(&[1.0, 1.2, 1.0], 0.3));
+    assert!(loud.contains("the noise floor, ±") && loud.contains("is above the 3 % that matter"), "{loud}");
+}
+
+/// 4 % apart and sure of it, but two copies of the same are 8 % apart as easily.
+#[test]
+fn less_than_a_loud_noise_floor_is_no_verdict() {
+    let mut lab = Lab::new(&["ext4", "xfs", "ext4 (again)"]);
+    lab.plan.targets[2].duplicate = true;
+    lab.noise = 0.0;
+    lab.plan.stop.rounds = Some(10);
+    for round in 1..=10 {
+        let jitter = if round % 2 == 0 { 1.08 } else { 0.93 };
+        lab.cell(0, round, 1.0);
+        lab.cell(1, round, 1.04 + 0.001 * f64::from(round));
+        lab.cell(2, round, jitter);
+    }
+    let model = lab.model();
+    assert_eq!(model.works[0].verdict.kind, VerdictKind::Refused, "{}", headline(&model));
+    assert!(headline(&model).contains("and ext4 is ahead by less than that noise"), "{}", headline(&model));
+}
+
+#[test]
+fn drifts_jumps_wide_ranges_and_modes_are_told() {
+    let told = |times: &dyn Fn(u32) -> f64, rounds: u32| {
+        let mut lab = Lab::new(&["ext4", "xfs"]);
+        lab.noise = 0.0;
+        lab.plan.stop.rounds = Some(rounds);
+        for round in 1..=rounds {
+            lab.cell(0, round, times(round));
+            lab.cell(1, round, times(round));
+        }
+        lab.model().warnings.join("\n")
+    };
+    let wobble = |round: u32| 1.0 + 0.003 * f64::from(round * round * 7 % 11);
+    let steady = told(&wobble, 20);
+    assert_eq!(steady, "");
+    assert!(
+        told(&|round| 1.0 + 0.01 * f64::from(round), 20)
+            .contains("ext4 drifted over the rounds; comparisons are paired")
+    );
+    let jump = told(&|round| if round > 8 { 1.08 * wobble(21 - round) } else { wobble(9 - round) }, 16);
+    assert!(jump.contains("drifted") || jump.contains("changed from one level to another after round 8"), "{jump}");
+    assert!(
+        told(&|round| if round == 5 { 1.5 } else { wobble(round) }, 12).contains("ext4 ranges over "),
+        "one far out"
+    );
+    let two = told(&|round| wobble(round) * if round % 2 == 0 { 1.3 } else { 1.0 }, 24);
+    assert!(two.contains("tree: xfs has several modes, 1.9") && two.contains("in 50 % of the rounds"), "{two}");
+}
+
+#[test]
+fn chance_is_marked_among_many_comparisons() {
+    let mut model = Lab::new(&["ext4", "xfs"]).rounds(8, &[1.0, 1.2]).model();
+    let work = &mut model.works[0];
+    let marked = |work: &mut WorkReport, ps: [f64; 3]| {
+        for (panel, p) in work.phases.iter_mut().filter(|panel| !panel.phase.is_empty()).zip(ps) {
+            panel.rows[1].against.as_mut().expect("xfs is compared").p = Some(p);
+        }
+        trust::mark_chance(work);
+        work.phases
+            .iter()
+            .map(|panel| panel.rows[1].against.as_ref().expect("as above").may_be_chance)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(marked(work, [0.001, 0.004, 0.02]), [false; 4]);
+    assert_eq!(marked(work, [0.001, 0.04, 0.2]), [false, false, true, true]);
+    assert!(text(&model).contains("° may be chance among so many comparisons"));
+}
