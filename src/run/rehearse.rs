@@ -167,3 +167,73 @@ impl Pilot {
         Some((last.round, ns, decided))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Target, Work};
+
+    const SECOND: f64 = 1e9;
+
+    fn plan(targets: &[&str]) -> Plan {
+        let target = |name: &&str| Target { name: name.to_string(), ..Target::default() };
+        let works = vec![Work { name: "tree".into(), ..Work::default() }];
+        Plan { reference: targets[0].into(), targets: targets.iter().map(target).collect(), works, ..Plan::default() }
+    }
+
+    /// A run of so many rounds, of targets with these factors and a scatter of this share; a cell takes 10 s in all.
+    fn pilot(plan: &Plan, rounds: u32, factors: &[f64], scatter: f64) -> Folded {
+        let mut plan = plan.clone();
+        plan.stop.rounds = Some(rounds);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
+        let mut folded = rehearse(&plan, |cell| {
+            let at = plan.targets.iter().position(|target| target.name == cell.target.name)?;
+            let noise = 1.0 + scatter * (random.next_u64() as f64 / u64::MAX as f64 - 0.5);
+            Some(vec![("write".into(), SECOND * factors[at] * noise), ("read".into(), SECOND * factors[at])])
+        });
+        let folded = folded.as_mut().unwrap();
+        for cell in folded.cells.iter().map(|cell| cell.id.clone()).collect::<Vec<_>>() {
+            folded.take(Record::Ledger(Ledger { cell, phases_ns: 10_000_000_000, ..Ledger::default() }));
+        }
+        std::mem::take(folded)
+    }
+
+    #[test]
+    fn clear_differences_are_forecast_to_need_the_first_look_alone() {
+        let plan = plan(&["ext4", "xfs"]);
+        let found = forecast(&plan, &pilot(&plan, 6, &[1.0, 1.3], 0.02)).expect("six rounds");
+        assert_eq!((found.pilot_rounds, found.rounds, found.decided), (6, [8; 3], 1.0));
+        assert_eq!(found.ns, [160_000_000_000; 3], "two targets, eight rounds, ten seconds");
+    }
+
+    #[test]
+    fn closer_targets_take_more_rounds_and_time() {
+        let plan = plan(&["ext4", "xfs"]);
+        let rounds = |factor, scatter| {
+            let found = forecast(&plan, &pilot(&plan, 12, &[1.0, factor], scatter)).expect("twelve rounds");
+            assert!(found.rounds.is_sorted() && found.ns.is_sorted(), "{found:?}");
+            (found.rounds[1], found.ns[1], found.decided)
+        };
+        let (clear, close) = (rounds(1.3, 0.3), rounds(1.06, 0.3));
+        assert!(close.0 > clear.0 && close.1 > clear.1, "{clear:?} {close:?}");
+        assert!(rounds(1.0, 3.9).2 < 0.5, "there is no hope of a tie within 3 % in such noise");
+    }
+
+    #[test]
+    fn targets_that_leave_take_no_more_time() {
+        let three = plan(&["ext4", "xfs", "slow"]);
+        let found = forecast(&three, &pilot(&three, 12, &[1.0, 1.0, 3.0], 0.2)).expect("twelve rounds");
+        let all = u64::from(found.rounds[1]) * 3 * 10_000_000_000;
+        assert!(found.rounds[1] > 8 && found.ns[1] < all, "{found:?}");
+    }
+
+    #[test]
+    fn what_the_pilot_does_not_know_is_named_and_too_little_is_refused() {
+        let (old, new) = (plan(&["ext4", "xfs"]), plan(&["ext4", "xfs", "btrfs"]));
+        let found = forecast(&new, &pilot(&old, 6, &[1.0, 1.3], 0.02)).expect("six rounds");
+        assert_eq!(found.unknown, ["btrfs / tree"]);
+        assert_eq!(found.ns[0], 240_000_000_000, "btrfs is taken to cost what the others do");
+        assert_eq!(forecast(&old, &pilot(&old, 2, &[1.0, 1.3], 0.02)), None);
+        assert_eq!(forecast(&plan(&["jfs", "f2fs"]), &pilot(&old, 6, &[1.0, 1.3], 0.02)), None);
+    }
+}
