@@ -161,6 +161,11 @@ pub fn p_value(of: &Rounds, reference: &Rounds) -> Option<f64> {
     stats::signed_rank_p(&log_ratios(of, reference))
 }
 
+/// A difference is shown only if the scatter is symmetric, which it clearly is not.
+pub fn rests_on_symmetry(of: &Rounds, reference: &Rounds, confidence: f64) -> bool {
+    stats::rests_on_symmetry(&log_ratios(of, reference), confidence)
+}
+
 fn log_ratios(of: &Rounds, reference: &Rounds) -> Vec<f64> {
     let pairs = common(&[of, reference]);
     pairs[0].iter().zip(&pairs[1]).map(|(a, b)| a.ln() - b.ln()).collect()

@@ -177,7 +177,9 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
         let finding = |estimate: &Estimate| judged.then(|| stats::judge(estimate, band));
         let mut against = estimate.map(|e| words::comparison(finding(&e), e, &what.metric, threshold, context));
         if let (Some(comparison), Some(reference)) = (against.as_mut().filter(|c| c.tells()), context.reference) {
-            comparison.p = decide::p_value(&series[target], &series[reference]);
+            let (own, base) = (&series[target], &series[reference]);
+            comparison.p = decide::p_value(own, base);
+            comparison.rests_on_symmetry = decide::rests_on_symmetry(own, base, context.level.confidence);
         }
         let lacking = || holes::absent(context.holes, context.work, target);
         let absent = if figure.is_none() { lacking() } else { Absent::default() };

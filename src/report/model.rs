@@ -260,6 +260,8 @@ pub struct Comparison {
     pub p: Option<f64>,
     /// It does not stand when all comparisons of its work are made at once.
     pub may_be_chance: bool,
+    /// It is shown only if the scatter is symmetric, which it clearly is not.
+    pub rests_on_symmetry: bool,
 }
 
 /// What `compsize` prints, for one target.

@@ -286,7 +286,17 @@ fn cell(panel: &Panel, row: &Row, between: &str) -> String {
 
 fn ratio(against: &Comparison) -> String {
     let mark = if against.mark.is_empty() { String::new() } else { format!(" {}", against.mark) };
-    format!("×{}{mark}{}", against.shown, if against.may_be_chance { " °" } else { "" })
+    format!("×{}{mark}{}", against.shown, doubts(against))
+}
+
+/// ° and ^, where the comparison is in doubt.
+fn doubts(against: &Comparison) -> &'static str {
+    match (against.may_be_chance, against.rests_on_symmetry) {
+        (true, true) => " °^",
+        (true, false) => " °",
+        (false, true) => " ^",
+        (false, false) => "",
+    }
 }
 
 fn is_preliminary(row: &Row) -> bool {
@@ -298,7 +308,7 @@ fn legend(model: &Model, work: &WorkReport) -> String {
     let rows = || work.phases.iter().flat_map(|panel| &panel.rows);
     let marked = |mark: &str| rows().filter_map(|row| row.against.as_ref()).any(|against| against.mark == mark);
     let reference = work.reference.map_or("", |reference| &model.targets[reference].name);
-    let may_be_chance = rows().filter_map(|row| row.against.as_ref()).any(|against| against.may_be_chance);
+    let any = |doubt: &dyn Fn(&Comparison) -> bool| rows().filter_map(|row| row.against.as_ref()).any(doubt);
     let meanings = [
         (rows().any(|row| row.against.is_some()), format!("× time relative to {reference}, with its 95 % interval")),
         (work.phases.iter().any(|panel| panel.best.is_some()), "* no ranked target is shown to be faster".to_string()),
@@ -307,7 +317,11 @@ fn legend(model: &Model, work: &WorkReport) -> String {
         (marked("~"), "~ probably, but may be negligible".to_string()),
         (marked("?"), format!("? not told apart from {reference}")),
         (rows().any(|row| row.unproven_cache), "† cache state unproven".to_string()),
-        (may_be_chance, "° may be chance among so many comparisons".to_string()),
+        (any(&|against| against.may_be_chance), "° may be chance among so many comparisons".to_string()),
+        (
+            any(&|against| against.rests_on_symmetry),
+            "^ shown only if the scatter is symmetric, which it is not".to_string(),
+        ),
         (true, work.noise.clone()),
     ];
     meanings.into_iter().filter(|(is_used, _)| *is_used).map(|(_, meaning)| meaning).collect::<Vec<_>>().join("; ")

@@ -5,6 +5,7 @@ use super::judge::Case;
 use super::model::*;
 use super::words::{counted, listed, percent, plain};
 use crate::decide::{self, Combine, ObservedWork};
+use crate::journal::Outcome;
 use crate::stats::{self, Estimate, Finding};
 use crate::units::Unit;
 
@@ -19,7 +20,38 @@ pub fn warnings(case: &Case) -> Vec<String> {
     let reference =
         decide::twins(case.plan, case.observed).map_or("", |(reference, _)| case.observed.targets[reference]);
     let name = plain(reference);
-    [luck_spent(&twins, &name), loud(&twins, case.plan.stop.threshold)].into_iter().flatten().collect()
+    let doubts = [luck_spent(&twins, &name), loud(&twins, case.plan.stop.threshold)];
+    doubts.into_iter().flatten().chain(uneven_failures(case)).collect()
+}
+
+/// Failures that fall on one target are what it does; failures that fall on all alike are the machine's.
+fn uneven_failures(case: &Case) -> Vec<String> {
+    let counts: Vec<(u64, u64)> = (0..case.targets.len()).map(|target| failed_and_done(case, target)).collect();
+    let (failed, done) = counts.iter().fold((0, 0), |(failed, done), own| (failed + own.0, done + own.1));
+    let told = |(target, (own_failed, own_done)): (usize, &(u64, u64))| {
+        let others = (failed - own_failed, done - own_done);
+        let p = stats::fisher_exact(*own_failed, *own_done, others.0, others.1);
+        let more_often = own_failed * (others.0 + others.1) > others.0 * (own_failed + own_done);
+        (p < 0.05 && more_often).then(|| {
+            format!(
+                "{} failed in {own_failed} of {}, the others in {} of {}: no accident, but a result",
+                case.targets[target].name,
+                counted((own_failed + own_done) as usize, "cell"),
+                others.0,
+                others.0 + others.1
+            )
+        })
+    };
+    counts.iter().enumerate().filter_map(told).collect()
+}
+
+fn failed_and_done(case: &Case, target: usize) -> (u64, u64) {
+    let cells = case.observed.works.iter().flat_map(|work| work.cells[target].values());
+    cells.fold((0, 0), |(failed, done), cell| match cell.outcome {
+        Some(Outcome::Failed(_)) => (failed + 1, done),
+        Some(Outcome::Done) => (failed, done + 1),
+        _ => (failed, done),
+    })
 }
 
 /// Of two same things, one comparison in twenty is apart by luck; many more are no luck.

@@ -132,7 +132,7 @@ pub fn comparison(
     let brief = finding.as_ref().map(|finding| in_brief(finding, &estimate, noun, reference));
     let (words, brief) = (words.unwrap_or_default(), brief.unwrap_or_default());
     let (shown, mark) = (ratio(&estimate), finding.as_ref().map_or("", mark));
-    Comparison { shown, mark, words, brief, finding, estimate, p: None, may_be_chance: false }
+    Comparison { shown, mark, words, brief, finding, estimate, p: None, may_be_chance: false, rests_on_symmetry: false }
 }
 
 impl Comparison {

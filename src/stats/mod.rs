@@ -31,7 +31,7 @@ pub use looks::{ALPHA, CONFIDENCE, INTERNAL, LOOKS, Level};
 pub use many::{benjamini_hochberg, fisher_exact, signed_rank_p, too_many_apart};
 pub use modes::{Mode, modes};
 pub use observation::one_observation;
-pub use order::{order_statistic_interval, sign_k};
+pub use order::{order_statistic_interval, rests_on_symmetry, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
 pub use pareto::{Ratios, front};
 pub use race::{Standing, Ties, logs, rounds_to_decide, standing};

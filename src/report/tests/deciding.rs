@@ -263,3 +263,36 @@ fn chance_is_marked_among_many_comparisons() {
     assert_eq!(marked(work, [0.001, 0.04, 0.2]), [false, false, true, true]);
     assert!(text(&model).contains("° may be chance among so many comparisons"));
 }
+
+#[test]
+fn failures_of_one_target_are_a_result_and_those_of_all_an_accident() {
+    let told = |failing: &dyn Fn(usize, u32) -> bool| {
+        let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
+        for round in 1..=8 {
+            for target in 0..3 {
+                match failing(target, round) {
+                    true => lab.fail(target, round, Outcome::Failed("no memory".into())),
+                    false => lab.cell(target, round, 1.0),
+                }
+            }
+        }
+        lab.model().warnings.join("\n")
+    };
+    let one = told(&|target, round| target == 1 && round < 5);
+    assert!(one.contains("xfs failed in 4 of 8 cells, the others in 0 of 16: no accident, but a result"), "{one}");
+    assert!(!told(&|_, round| round == 3).contains("accident"));
+}
+
+/// Twelve rounds far above, eight a little below.
+#[test]
+fn what_rests_on_symmetry_is_marked() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.noise = 0.0;
+    lab.plan.stop.rounds = Some(20);
+    for round in 1..=20 {
+        lab.cell(0, round, 1.0);
+        lab.cell(1, round, if round <= 12 { (0.02 * f64::from(round * round)).exp() } else { 0.999 });
+    }
+    let said = text(&lab.model());
+    assert!(said.contains("^ shown only if the scatter is symmetric, which it is not"), "{said}");
+}
