@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test build lint bench install-build install-run install-test
+.PHONY: run test test-statistics build lint bench install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -18,6 +18,10 @@ build: install-build
 # Root tests use loop devices and images in temporary folders; what cannot run here says why.
 test: install-run install-test install-build
 	cargo test --locked -- --nocapture
+
+# The simulations behind docs/statistics.md, as often repeated as its tables say; some minutes.
+test-statistics: install-build
+	PICKFS_FULL=1 cargo test --release --locked --test statistics -- --nocapture --test-threads=1
 
 lint: install-build
 	cargo fmt --check

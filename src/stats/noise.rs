@@ -2,7 +2,7 @@
 //!
 //! Stands by itself, with nothing but the generator's crates, so that integration tests and benches can include it by
 //! `#[path]`. All values are natural logarithms of a time: 0.01 is about 1 %.
-#![allow(dead_code, reason = "each of those who include this file needs other parts of it")]
+#![allow(dead_code, unused_imports, reason = "each of those who include this file needs other parts of it")]
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

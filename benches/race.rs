@@ -1,0 +1,137 @@
+//! What the race saves: runs as they are, with looks and the hidden duplicate, against so many repeats of every target
+//! of which the lowest mean wins. Prints the tables of docs/race.md. `cargo bench --bench race`, a few minutes.
+
+#[path = "../tests/simulated/mod.rs"]
+mod simulated;
+
+use pickfs::plan::Stop;
+use pickfs::report::VerdictKind;
+use simulated::noise::{FIELDS, Field, Noise, share_error};
+use simulated::{Played, Race, mean, share, trials};
+
+const TRIALS: usize = 2000;
+
+/// Targets by how much slower they are than the best; the last is what the whole answer is.
+const TRUTHS: [(&str, [f64; 8]); 2] = [
+    ("Two exactly tied best, others 1, 2, 3, 5, 10 and 25 % slower", [0.0, 0.0, 0.01, 0.02, 0.03, 0.05, 0.10, 0.25]),
+    ("Three exactly tied best, others 10 to 40 % slower", [0.0, 0.0, 0.0, 0.10, 0.15, 0.20, 0.25, 0.40]),
+];
+
+/// Numbers of repeats that people take.
+const FIXED: [u32; 4] = [3, 10, 20, 40];
+
+/// More are tried up to here, to find where the lowest mean is as seldom wrong as the race.
+const MOST: u32 = 20_000;
+
+fn main() {
+    for (title, slower) in TRUTHS {
+        for threshold in [0.03, 0.02] {
+            compare(title, slower, threshold);
+        }
+    }
+}
+
+/// Whom a fixed number of repeats names by the lowest mean, and out of so many races.
+struct Wrong {
+    repeats: u32,
+    share: f64,
+}
+
+fn compare(title: &str, slower: [f64; 8], threshold: f64) {
+    println!("\n## {title}; differences below {:.0} % do not matter\n", 100.0 * threshold);
+    println!("| noise | method | wrong % | says tie % | names one % | unresolved % | refused % | cells |");
+    println!("|---|---|---|---|---|---|---|---|");
+    let mut saved = Vec::new();
+    for (at, field) in FIELDS.into_iter().enumerate() {
+        let truth = slower.iter().map(|slower: &f64| slower.ln_1p()).collect();
+        let race = Race { truth, field, stop: Stop { threshold, ..Stop::default() } };
+        let runs = trials(TRIALS, at as u64, |seed| race.play(seed));
+        let wrong = share(&runs, |run| is_wrong(run, &race));
+        let cells = mean(&runs, |run| run.cells as f64);
+        row(field, &race, &runs, cells);
+        let fixed = ladder(&race, at as u64, wrong);
+        for fixed in fixed.iter().filter(|fixed| FIXED.contains(&fixed.repeats)) {
+            let (repeats, wrong, cells) = (fixed.repeats, 100.0 * fixed.share, fixed.repeats * 8);
+            println!("| {} | lowest mean of {repeats} | {wrong:.1} | 0.0 | 100.0 | 0.0 | 0.0 | {cells} |", field.name);
+        }
+        saved.push(saving(field, wrong, cells, &fixed));
+    }
+    println!(
+        "\n| noise | race: wrong %, cells | repeats for as few wrong | share of their cells | for as few as the race may have |"
+    );
+    println!("|---|---|---|---|---|");
+    println!("{}", saved.join("\n"));
+}
+
+fn row(field: Field, race: &Race, runs: &[Played], cells: f64) {
+    let kind = |kind: VerdictKind| 100.0 * share(runs, |run| run.kind == kind);
+    let wrong = 100.0 * share(runs, |run| is_wrong(run, race));
+    println!(
+        "| {} | race | {wrong:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {cells:.0} |",
+        field.name,
+        kind(VerdictKind::Tie),
+        kind(VerdictKind::Pick),
+        kind(VerdictKind::Unresolved),
+        kind(VerdictKind::Refused),
+    );
+}
+
+/// Every way to be wrong: a true best is not among the candidates (and so neither among the ties, nor the one named),
+/// or a tie is announced with one that is slower by more than the band announced with it.
+fn is_wrong(run: &Played, race: &Race) -> bool {
+    let lost = race.best().iter().any(|best| !run.candidates.contains(best));
+    let apart = |target: &usize| race.behind(*target) > run.threshold.ln_1p() + 1e-12;
+    lost || (run.kind == VerdictKind::Tie && run.named.iter().any(apart))
+}
+
+/// Wrong shares of the lowest mean, of more and more repeats until there are no more than `goal`.
+fn ladder(race: &Race, salt: u64, goal: f64) -> Vec<Wrong> {
+    let mut sums: Vec<(Noise, Vec<f64>)> =
+        (0..TRIALS as u64).map(|at| (Noise::new(((salt + 500) << 32) + at), vec![0.0; race.truth.len()])).collect();
+    let (mut found, mut before): (Vec<Wrong>, u32) = (Vec::new(), 0);
+    for repeats in rungs() {
+        for (noise, sums) in &mut sums {
+            for _ in before..repeats {
+                add_round(race, noise, sums);
+            }
+        }
+        let named_wrong = |(_, sums): &(Noise, Vec<f64>)| race.behind(lowest(sums)) > 0.0;
+        found.push(Wrong { repeats, share: share(&sums, named_wrong) });
+        before = repeats;
+        if repeats >= FIXED[3] && found.iter().any(|wrong| wrong.share <= goal) {
+            break;
+        }
+    }
+    found
+}
+
+/// What a round does to all alike cancels in the order of the means.
+fn add_round(race: &Race, noise: &mut Noise, sums: &mut [f64]) {
+    for (target, sum) in sums.iter_mut().enumerate() {
+        *sum += race.truth[target] + race.field.draw(target, noise);
+    }
+}
+
+/// 3, 10, 20, 40, 60, 80, 120, 160, 240, 320, ...
+fn rungs() -> impl Iterator<Item = u32> {
+    let doubling = std::iter::successors(Some(40), |rung| Some(rung * 2)).flat_map(|rung| [rung, rung * 3 / 2]);
+    FIXED[..3].iter().copied().chain(doubling).take_while(|rung| *rung <= MOST)
+}
+
+fn lowest(sums: &[f64]) -> usize {
+    (0..sums.len()).min_by(|a, b| sums[*a].total_cmp(&sums[*b])).unwrap_or(0)
+}
+
+/// How many cells the race takes of those that the lowest mean needs to be as seldom wrong; beside it the same for the
+/// most wrong shares that the race's trials allow (one standard error and one trial above).
+fn saving(field: Field, wrong: f64, cells: f64, fixed: &[Wrong]) -> String {
+    let at_most = |goal: f64| fixed.iter().find(|fixed| fixed.share <= goal);
+    let said = |found: Option<&Wrong>| match found {
+        Some(found) => (found.repeats.to_string(), format!("{:.2}", cells / f64::from(found.repeats * 8))),
+        None => (format!("over {MOST}"), format!("under {:.2}", cells / f64::from(MOST * 8))),
+    };
+    let (repeats, share) = said(at_most(wrong));
+    let doubtful = wrong + share_error(wrong, TRIALS) + 1.0 / TRIALS as f64;
+    let (_, at_worst) = said(at_most(doubtful));
+    format!("| {} | {:.2}, {cells:.0} | {repeats} | {share} | {at_worst} |", field.name, 100.0 * wrong)
+}
