@@ -63,15 +63,15 @@ fn most_rounds(logs: &[Vec<f64>]) -> usize {
 }
 
 /// For each target one that beats it; nobody where each is beaten in a circle, which ranks of three targets can do.
-/// `slower` is asked of the sorted differences of a pair.
-fn beaten(logs: &[Vec<f64>], mut slower: impl FnMut(&[f64]) -> bool) -> Vec<Option<usize>> {
+/// `slower` is asked of the differences of a pair.
+fn beaten(logs: &[Vec<f64>], mut slower: impl FnMut(&mut [f64]) -> bool) -> Vec<Option<usize>> {
     let mut fastest_first: Vec<usize> = (0..logs.len()).collect();
     let means: Vec<f64> = logs.iter().map(|rounds| mean(rounds)).collect();
     fastest_first.sort_by(|a, b| means[*a].total_cmp(&means[*b]));
     let mut pair = Vec::new();
     let mut beats = |i: usize, j: usize| {
         differences(&logs[i], &logs[j], &mut pair);
-        i != j && slower(&pair)
+        i != j && slower(&mut pair)
     };
     let found = (0..logs.len()).map(|i| fastest_first.iter().copied().find(|j| beats(i, *j)));
     let beaten: Vec<Option<usize>> = found.collect();
@@ -83,11 +83,10 @@ fn mean(values: &[f64]) -> f64 {
     sum / f64::from(count)
 }
 
-/// Sorted differences of the rounds that both have.
+/// Differences of the rounds that both have.
 fn differences(first: &[f64], second: &[f64], into: &mut Vec<f64>) {
     into.clear();
     into.extend(first.iter().zip(second).map(|(a, b)| a - b).filter(|d| d.is_finite()));
-    into.sort_unstable_by(f64::total_cmp);
 }
 
 /// Rank K by number of rounds, each counted out once.
@@ -108,11 +107,20 @@ impl Ranks {
 }
 
 /// True where the lower bound of the signed-rank interval is above nought: fewer than K averages of pairs are not.
-fn beats(sorted: &[f64], ranks: &mut Ranks) -> bool {
-    let Some(k) = ranks.of(sorted.len()) else { return false };
-    // So many averages are not above nought whatever the others are: spares most of the counting.
-    let below = sorted.partition_point(|d| *d <= 0.0);
-    below * (below + 1) / 2 < k && averages_at_most(sorted, 0.0) < k
+fn beats(pair: &mut [f64], ranks: &mut Ranks) -> bool {
+    let Some(k) = ranks.of(pair.len()) else { return false };
+    // So many averages are not above nought whatever the others are: spares most of the sorting and counting.
+    let below = count(pair, |d| d <= 0.0);
+    below * (below + 1) / 2 < k && averages_at_most(sorted(pair), 0.0) < k
+}
+
+fn count(pair: &[f64], holds: impl Fn(f64) -> bool) -> usize {
+    pair.iter().filter(|d| holds(**d)).count()
+}
+
+fn sorted(pair: &mut [f64]) -> &[f64] {
+    pair.sort_unstable_by(f64::total_cmp);
+    pair
 }
 
 /// How many of the averages of all pairs (each value with itself included) are at most `limit`.
@@ -163,21 +171,26 @@ impl Ties {
     /// True where two targets, by their aligned logarithms, are the same within the band.
     pub fn hold(&mut self, first: &[f64], second: &[f64]) -> bool {
         differences(first, second, &mut self.pair);
-        self.band.proves_ties() && is_tie(&self.pair, self.confidence, self.band, &mut self.ranks)
+        self.band.proves_ties() && is_tie(&mut self.pair, self.confidence, self.band, &mut self.ranks)
     }
 }
 
 /// As [`judge`] finds, without sorting all averages of pairs where ranks will do.
-fn is_tie(sorted: &[f64], confidence: f64, band: Band, ranks: &mut Ranks) -> bool {
+fn is_tie(pair: &mut [f64], confidence: f64, band: Band, ranks: &mut Ranks) -> bool {
+    let Some(k) = ranks.of(pair.len()).filter(|_| pair.len() >= 6) else {
+        return paired_ratio(pair, confidence).is_some_and(|found| judge(&found, band) == Finding::Tie);
+    };
     let edge = band.threshold.ln_1p();
-    match ranks.of(sorted.len()).filter(|_| sorted.len() >= 6) {
-        Some(k) => {
-            let all = sorted.len() * (sorted.len() + 1) / 2;
-            // The K-th average from below is not under the band, the K-th from above not over it.
-            averages_at_most(sorted, -edge - f64::EPSILON) < k && all - averages_at_most(sorted, edge) < k
-        }
-        None => paired_ratio(sorted, confidence).is_some_and(|found| judge(&found, band) == Finding::Tie),
+    let floor = -edge - f64::EPSILON;
+    // An average is out of the band only if one of its two is: with few of them there is nothing to sort.
+    let few = |out: usize| out * pair.len() < k;
+    if few(count(pair, |d| d <= floor)) && few(count(pair, |d| d > edge)) {
+        return true;
     }
+    let all = pair.len() * (pair.len() + 1) / 2;
+    let pair = sorted(pair);
+    // The K-th average from below is not under the band, the K-th from above not over it.
+    averages_at_most(pair, floor) < k && all - averages_at_most(pair, edge) < k
 }
 
 /// About how many rounds in all (at least one more than there are) would decide between two targets of a race of so many
@@ -298,10 +311,14 @@ mod tests {
             for confidence in [0.9, 0.97] {
                 let low = paired_ratio(&pair, confidence).filter(|e| e.method == Method::SignedRank);
                 let above = low.and_then(|e| e.interval).is_some_and(|(low, _)| low > 1.0);
-                assert!(n < 6 || beats(&pair, &mut Ranks::new(1.0 - confidence)) == above, "{pair:?}");
+                assert!(n < 6 || beats(&mut pair, &mut Ranks::new(1.0 - confidence)) == above, "{pair:?}");
                 let band = Band::from(0.03);
                 let tie = paired_ratio(&pair, confidence).is_some_and(|e| judge(&e, band) == Finding::Tie);
-                assert_eq!(is_tie(&pair, confidence, band, &mut Ranks::new(1.0 - confidence)), tie, "{pair:?}");
+                assert_eq!(
+                    is_tie(&mut pair.clone(), confidence, band, &mut Ranks::new(1.0 - confidence)),
+                    tie,
+                    "{pair:?}"
+                );
             }
         }
     }
