@@ -33,8 +33,8 @@ pub struct Race {
     pub corrected: bool,
     /// The most rounds that two ranked targets share.
     pub rounds: usize,
-    /// About so many rounds in all would decide between the fastest and each other candidate: the least and the most of
-    /// these numbers. `None` where no number that anyone runs would do, or too few rounds to tell.
+    /// About so many rounds in all would decide between the fastest candidate that does not tie with all others and each
+    /// of those: the least and the most of these numbers. `None` where no number that anyone runs would do, or too few rounds to tell.
     pub fewest_needed: Option<u32>,
     pub most_needed: Option<u32>,
 }
@@ -139,16 +139,20 @@ fn is_clear(pick: usize, logs: &[Vec<f64>], by: Yardstick) -> bool {
     (0..logs.len()).filter(|other| *other != pick).all(clear)
 }
 
-/// Rounds until the fastest candidate and each other one can be told apart, or told to be the same.
+/// Rounds until two candidates can be told apart, or told to be the same: of the fastest with each other one; of the
+/// next with those after it where the fastest ties with all, and so on.
 fn needed(members: &[usize], logs: &[Vec<f64>], by: Yardstick) -> Vec<Option<u32>> {
-    let Some((first, others)) = members.split_first() else { return Vec::new() };
     let mut ties = Ties::new(by.level.confidence, by.band);
-    let open: Vec<usize> = others.iter().copied().filter(|at| !ties.hold(&logs[*at], &logs[*first])).collect();
-    let of = |at: &usize| {
-        let found = stats::paired_ratio(&differences(&logs[*at], &logs[*first]), by.level.confidence)?;
+    let mut open = |at: usize| -> Vec<(usize, usize)> {
+        let pairs = members[at + 1..].iter().map(|other| (*other, members[at]));
+        pairs.filter(|(other, first)| !ties.hold(&logs[*other], &logs[*first])).collect()
+    };
+    let first_open = (0..members.len()).map(&mut open).find(|pairs| !pairs.is_empty());
+    let of = |(other, first): (usize, usize)| {
+        let found = stats::paired_ratio(&differences(&logs[other], &logs[first]), by.level.confidence)?;
         stats::rounds_to_decide(&found, by.level, logs.len(), by.band)
     };
-    open.iter().map(of).collect()
+    first_open.unwrap_or_default().into_iter().map(of).collect()
 }
 
 /// Paired by round: only rounds that both have.
@@ -189,4 +193,23 @@ fn common(series: &[&Rounds]) -> Vec<Vec<f64>> {
 
 fn value_of(entry: Option<&(u32, f64)>, round: u32) -> Option<f64> {
     entry.filter(|(other, value)| *other == round && *value > 0.0 && value.is_finite()).map(|(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two targets that swing against each other tie with a quiet one, which is the fastest, but not with one another:
+    /// their interval of ±5 % must shrink to ln 1.03.
+    #[test]
+    fn candidates_that_all_tie_with_the_fastest_are_still_told_how_many_rounds_they_need() {
+        let swing = |by: &f64| -> Rounds {
+            (1..=12).map(|round| (round, f64::exp(if round % 2 == 0 { *by } else { -by } + 1e-9))).collect()
+        };
+        let series: Vec<Rounds> = [0.0, 0.025, -0.025].iter().map(swing).collect();
+        let level = Level { alpha: 0.05, confidence: 0.97 };
+        let found = race(&series, &[0, 1, 2], Yardstick { level, band: Band::from(0.03) }).expect("twelve rounds");
+        assert_eq!((found.conclusion, found.members.len()), (Conclusion::Unresolved, 3));
+        assert_eq!((found.fewest_needed, found.most_needed), (Some(35), Some(35)));
+    }
 }
