@@ -12,6 +12,15 @@ use crate::journal::{Enough, Folded, Leaving, Look};
 use crate::plan::Plan;
 use crate::stats::{Band, LOOKS, Level};
 
+/// The first look that may give a run up. Fewer rounds project badly: one cell that took twice as long among eight or
+/// eleven is still inside the interval, which looks as if no number of rounds would do; among fifteen it is outside.
+const HOPELESS_FROM: u32 = LOOKS[2];
+
+/// A run is given up only where a projection asks for more than so many times the rounds that there can be. The
+/// projection is as uncertain as all else: of simulated runs that would have been decided in time, a projection taken at
+/// its word from the first look on gave up a quarter.
+const HOPELESS_BEYOND: u32 = 2;
+
 /// How sure a judgement after this round is. `folded` has the looks that were made.
 pub fn level(plan: &Plan, folded: &Folded, round: u32) -> Level {
     match folded.looks.iter().rev().find(|look| look.round == round && look.alpha > 0.0) {
@@ -95,7 +104,7 @@ impl<'a> Sight<'a> {
             _ if round >= rounds => Some(Enough::Rounds),
             _ if budget_used => Some(Enough::Budget),
             _ if round >= LOOKS[0] && self.nothing_to_compare() => Some(Enough::Nothing),
-            _ if round >= LOOKS[0] && self.is_hopeless(rounds) => Some(Enough::Hopeless),
+            _ if round >= HOPELESS_FROM && self.is_hopeless(HOPELESS_BEYOND * rounds) => Some(Enough::Hopeless),
             _ => None,
         }
     }
