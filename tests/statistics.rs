@@ -215,7 +215,7 @@ fn field_of(count: usize, best: usize, field: Field) -> Race {
     if best < count {
         truth[count - 1] = 4.0 * SEEN_AT_40 * (variance(field.even) + variance(field.odd)).sqrt();
     }
-    Race { truth, field, stop: Stop::default() }
+    Race { truth, field, odd: 0.0, stop: Stop::default() }
 }
 
 /// No true best is lost in more than one of twenty races, and what is much slower is thrown out.
@@ -347,7 +347,7 @@ fn with_repeats(rounds: u32, repeats: usize) -> Folded {
 /// A time by target and round, whoever asks, and in whatever order.
 fn time_of(race: &Race, target: usize, round: u32, seed: u64) -> f64 {
     let mut noise = Noise::new(seed ^ ((target as u64) << 40) ^ (u64::from(round) << 48));
-    race.truth[target] + race.field.draw(target, &mut noise)
+    race.draw(target, &mut noise)
 }
 
 /// How a plan puts the same targets: in which order (the first is the reference), under which names, in which unit.
@@ -389,7 +389,7 @@ fn verdicts_depend_on_times_alone() {
     let other_references = [5, 2, 1].map(|first| Dress { order: ORDERS[first], ..own });
     for (at, field) in FIELDS.into_iter().enumerate() {
         let truth = [0.0, 0.0, 0.01, 0.03, 0.10, 0.40].to_vec();
-        let race = Race { truth, field, stop: Stop::default() };
+        let race = Race { truth, field, odd: 0.0, stop: Stop::default() };
         let all_stay = Race { stop: Stop { race: false, ..race.stop }, ..race.clone() };
         for (race, others) in [(race, &others[..]), (all_stay, &other_references)] {
             let differing = trials(count, 5000 + at as u64, |seed| {

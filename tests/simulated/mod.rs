@@ -4,7 +4,7 @@
 #[path = "../../src/stats/noise.rs"]
 pub mod noise;
 
-use noise::{Field, Noise};
+use noise::{Field, Noise, Pair};
 use pickfs::journal::{Cell, Enough, Folded};
 use pickfs::plan::{Plan, Stop, Target, Work};
 use pickfs::report::{Model, VerdictKind, model};
@@ -59,7 +59,16 @@ impl Drift {
 pub struct Race {
     pub truth: Vec<f64>,
     pub field: Field,
+    /// Added to targets with an odd number: nought leaves the means of all noises at nought, [`same_medians`] makes
+    /// targets of the same truth tie in their rounds.
+    pub odd: f64,
     pub stop: Stop,
+}
+
+/// Sides of unlike noise that have the same mean still differ, by the median over pairs of rounds, by minus this.
+pub fn same_medians(field: Field) -> f64 {
+    let pair = Pair { name: field.name, first: field.odd, second: field.even };
+    field.odd.mean() - field.even.mean() - pair.centre()
 }
 
 /// What a race came to; targets are those of the truth.
@@ -88,9 +97,15 @@ impl Race {
         let mut drift = Drift { walk: 0.0, round: 0, place: 0, cells: count + 1 };
         let folded = play(&plan(&names, true, self.stop, seed), |cell| {
             let target = if cell.target.duplicate { first } else { number(&cell.target.name) };
-            drift.next(cell, &mut noise) + self.truth[target] + self.field.draw(target, &mut noise)
+            drift.next(cell, &mut noise) + self.draw(target, &mut noise)
         });
         played(&folded)
+    }
+
+    /// One logarithm of a target's time, without what the machine does to all.
+    pub fn draw(&self, target: usize, noise: &mut Noise) -> f64 {
+        let odd = if target % 2 == 1 { self.odd } else { 0.0 };
+        self.truth[target] + odd + self.field.draw(target, noise)
     }
 
     pub fn best(&self) -> Vec<usize> {
