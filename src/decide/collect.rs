@@ -15,6 +15,8 @@ pub struct Observed<'a> {
     pub works: Vec<ObservedWork<'a>>,
     /// The last round that a target took part in, where it has left the race.
     left_after: Vec<Option<u32>>,
+    /// The last round that counts for a target in the race, where it was beaten.
+    raced_until: Vec<Option<u32>>,
 }
 
 impl Observed<'_> {
@@ -27,6 +29,15 @@ impl Observed<'_> {
     /// 0 where no cell has ended.
     pub fn last_round(&self) -> u32 {
         self.works.iter().filter_map(|work| work.rounds.last().copied()).max().unwrap_or(0)
+    }
+
+    /// Series without the rounds after a target was beaten.
+    pub fn while_racing(&self, series: &[Rounds]) -> Vec<Rounds> {
+        let until = |target: usize| self.raced_until[target].unwrap_or(u32::MAX);
+        let cut = |(target, rounds): (usize, &Rounds)| {
+            rounds.iter().copied().take_while(|(round, _)| *round <= until(target)).collect()
+        };
+        series.iter().enumerate().map(cut).collect()
     }
 
     /// False for rounds after it has left.
@@ -71,13 +82,14 @@ pub fn observe<'a>(folded: &'a Folded, plan: &'a Plan) -> Observed<'a> {
         observed[work].take(target, cell);
     }
     observed.iter_mut().for_each(ObservedWork::read_samples);
-    let left_after = targets.list.iter().map(|name| left_after(folded, name)).collect();
-    Observed { targets: targets.list, works: observed, left_after }
-}
-
-fn left_after(folded: &Folded, target: &str) -> Option<u32> {
-    let leaves = |look: &&Look| look.leaving.iter().any(|leaving| leaving.target == target);
-    folded.looks.iter().find(leaves).map(|look| look.round)
+    let leaves = |look: &Look, name: &str| look.leaving.iter().any(|leaving| leaving.target == name);
+    let is_beaten = |look: &Look, name: &str| leaves(look, name) || look.yardsticks.iter().any(|stays| stays == name);
+    let first = |by: &dyn Fn(&Look, &str) -> bool| {
+        let of = |name: &&str| folded.looks.iter().find(|look| by(look, name)).map(|look| look.round);
+        targets.list.iter().map(of).collect()
+    };
+    let (left_after, raced_until) = (first(&leaves), first(&is_beaten));
+    Observed { works: observed, left_after, raced_until, targets: targets.list }
 }
 
 /// Names in order, with their places.

@@ -25,9 +25,14 @@ const HOPELESS_BEYOND: u32 = 2;
 pub fn level(plan: &Plan, folded: &Folded, round: u32) -> Level {
     match folded.looks.iter().rev().find(|look| look.round == round && look.alpha > 0.0) {
         _ if plan.stop.rounds.is_some() => Level::ONLY,
-        Some(look) => Level { alpha: look.alpha, ..Level::one_of_several(round) },
-        None => Level::one_of_several(round),
+        Some(look) => Level { alpha: look.alpha, ..Level::one_of_several(round, planned(plan)) },
+        None => Level::one_of_several(round, planned(plan)),
     }
+}
+
+/// As many as may ever be in the race: the looks share alpha alike, whoever is vetoed on the way.
+fn planned(plan: &Plan) -> usize {
+    plan.targets.iter().filter(|target| !target.duplicate).count()
 }
 
 /// The rounds that are to be run before the next judgement, or were before the last.
@@ -46,8 +51,8 @@ pub fn look(plan: &Plan, folded: &Folded, round: u32, budget_used: bool) -> Look
     let observed = observe(folded, plan);
     let level = match plan.stop.rounds {
         Some(_) => Level::ONLY,
-        None if budget_used => Level::last(round),
-        None => Level::one_of_several(round),
+        None if budget_used => Level::last(round, planned(plan)),
+        None => Level::one_of_several(round, planned(plan)),
     };
     let sight = Sight::new(plan, folded, &observed, level);
     let end = sight.end(round, budget_used);
@@ -59,6 +64,7 @@ pub fn look(plan: &Plan, folded: &Folded, round: u32, budget_used: bool) -> Look
         alpha: level.alpha,
         best: sight.race.iter().flat_map(|race| race.members.iter().map(name)).collect(),
         leaving: if end.is_none() && plan.stop.race { sight.leaving() } else { Vec::new() },
+        yardsticks: if end.is_none() && plan.stop.race { sight.yardsticks() } else { Vec::new() },
         end,
         rounds_needed,
         needed_ns,
@@ -89,7 +95,7 @@ impl<'a> Sight<'a> {
         let duplicate = twins.map(|(_, duplicate)| duplicate);
         let is_ranked = |target: &usize| vetoes[*target].is_empty() && Some(*target) != duplicate;
         let ranked: Vec<usize> = (0..observed.targets.len()).filter(is_ranked).collect();
-        let race = race(&scores, &ranked, Yardstick { level, band });
+        let race = race(&observed.while_racing(&scores), &ranked, Yardstick { level, band });
         Sight { plan, folded, observed, scores, vetoes, twins, level, race }
     }
 
@@ -180,6 +186,15 @@ impl<'a> Sight<'a> {
         let leaving =
             |target: usize| Some(Leaving { target: self.observed.targets[target].into(), why: self.reason(target)? });
         here.filter_map(leaving).collect()
+    }
+
+    /// A reference that is beaten stays, but no longer as one that may win: what it does in further rounds, which others
+    /// who were beaten do not get, must not turn the race.
+    fn yardsticks(&self) -> Vec<String> {
+        let beaten =
+            |target: &usize| self.race.as_ref().is_some_and(|race| race.corrected && race.beaten_by[*target].is_some());
+        let found = self.reference().filter(beaten).map(|target| self.observed.targets[target].to_string());
+        found.into_iter().collect()
     }
 
     fn reason(&self, target: usize) -> Option<String> {

@@ -162,6 +162,8 @@ pub struct Look {
     pub best: Vec<String>,
     /// Targets that take part in no further round.
     pub leaving: Vec<Leaving>,
+    /// Targets that are beaten and stay all the same, for the others to be held against.
+    pub yardsticks: Vec<String>,
     /// Why the run ends here; `None`: it goes on.
     pub end: Option<Enough>,
     /// About so many rounds in all would be needed for a decision, or for the precision asked for.

@@ -59,7 +59,10 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
     let ranked = ranked(case, &vetoes);
     let name = plain(observed.name);
     let context = case.context(&name, &whole, &ranked, observed.rounds.len());
-    let phases = panels(case.plan, &context, observed, &names, &whole);
+    let mut phases = panels(case.plan, &context, observed, &names, &whole);
+    if case.races_on_whole_work() {
+        race_as_run(case, &mut phases, &whole, &context);
+    }
     let (verdict, noise) = match phases.first() {
         Some(panel) => (verdict::verdict(panel, &context), verdict::noise_floor(panel, &context)),
         None => (verdict::nothing(), String::new()),
@@ -85,7 +88,19 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
     report
 }
 
+/// The panel that the run itself has looked at: a target that was beaten there stays beaten.
+pub fn race_as_run(case: &Case, phases: &mut [Panel], whole: &[Rounds], context: &Context) {
+    if let Some(panel) = phases.first_mut().filter(|panel| panel.best.is_some()) {
+        panel.best = best(&case.observed.while_racing(whole), context, panel.band);
+    }
+}
+
 impl<'a> Case<'a> {
+    /// One work alone, taken whole, is the verdict.
+    pub fn races_on_whole_work(&self) -> bool {
+        self.observed.works.len() < 2 && self.plan.verdict.parts.is_empty()
+    }
+
     /// `values` is what the verdict is made from, `name` the work that it is about.
     pub fn context(&self, name: &'a str, values: &[Rounds], ranked: &'a [usize], rounds: usize) -> Context<'a> {
         let reference = reference(self.plan, values, self.targets);

@@ -18,7 +18,7 @@ const ROBUST: f64 = 0.9;
 
 /// `None` where one work alone, taken whole, is the verdict already.
 pub fn overall(case: &Case) -> Option<Overall> {
-    if case.observed.works.len() < 2 && case.plan.verdict.parts.is_empty() {
+    if case.races_on_whole_work() {
         return None;
     }
     let values = decide::score(case.plan, case.observed, "time_ns", Combine::Sum);
@@ -27,7 +27,8 @@ pub fn overall(case: &Case) -> Option<Overall> {
     let ranked = judge::ranked(case, &vetoes);
     let rounds = works.iter().map(|work| work.rounds.len()).max().unwrap_or(0);
     let context = case.context(ALL_WORK, &values, &ranked, rounds);
-    let panel = judge::judged_panel(quantity(case), &values, &context);
+    let mut panel = judge::judged_panel(quantity(case), &values, &context);
+    judge::race_as_run(case, std::slice::from_mut(&mut panel), &values, &context);
     let mut verdict = verdict::verdict(&panel, &context);
     verdict.notes.extend(verdict::not_ranked(case, context.reference, &ranked, &vetoes));
     let robustness = robustness(case, &values, &verdict, &ranked, context.reference);

@@ -40,7 +40,7 @@ impl Standing {
 ///
 /// With fewer than three rounds there is no interval and nobody is beaten.
 pub fn standing(logs: &[Vec<f64>], level: Level, band: impl Into<Band>) -> Standing {
-    let one_sided = one_sided(level, logs.len());
+    let one_sided = level.one_sided(logs.len());
     let corrected = signed_rank_k(most_rounds(logs), 2.0 * one_sided).is_some();
     let mut ranks = Ranks::new(if corrected { 2.0 * one_sided } else { 1.0 - level.confidence });
     let beaten_by = if corrected {
@@ -51,11 +51,6 @@ pub fn standing(logs: &[Vec<f64>], level: Level, band: impl Into<Band>) -> Stand
     let members: Vec<usize> = (0..logs.len()).filter(|at| beaten_by[*at].is_none()).collect();
     let tie = all_equivalent(logs, &members, level.confidence, band.into());
     Standing { members, beaten_by, corrected, tie }
-}
-
-/// The error of one comparison; at most half of alpha, so that of two equals neither is named in more than alpha.
-fn one_sided(level: Level, targets: usize) -> f64 {
-    level.alpha / targets.saturating_sub(1).max(2) as f64
 }
 
 fn most_rounds(logs: &[Vec<f64>]) -> usize {
@@ -205,7 +200,7 @@ pub fn rounds_to_decide(estimate: &Estimate, level: Level, targets: usize, band:
     let (half, away) = (estimate.half_width()?, estimate.ratio.ln().abs());
     let normal = Normal::standard();
     let quantile = |one_sided: f64| -normal.inverse_cdf(one_sided);
-    let wider = quantile(one_sided(level, targets)) / quantile((1.0 - level.confidence) / 2.0);
+    let wider = quantile(level.one_sided(targets)) / quantile((1.0 - level.confidence) / 2.0);
     let to_beat = half * wider / away;
     let to_tie = half / (band.wanted.ln_1p() - away).max(0.0);
     let rounds = (estimate.n as f64 * to_beat.min(to_tie).powi(2)).ceil().max(estimate.n as f64 + 1.0);
@@ -355,7 +350,7 @@ mod tests {
             let interval = Some(((ratio.ln() - half).exp(), (ratio.ln() + half).exp()));
             let estimate =
                 Estimate { ratio, interval, method: Method::SignedRank, level: 0.97, n: 8, share_above: 0.5 };
-            rounds_to_decide(&estimate, Level::one_of_several(8), 2, Band::from(0.03))
+            rounds_to_decide(&estimate, Level::one_of_several(8, 2), 2, Band::from(0.03))
         };
         // Equal: the half-width must shrink to ln 1.03.
         assert_eq!(of(1.0, 0.02956 * 2.0), Some(33));
