@@ -108,8 +108,8 @@ impl<'a> Sight<'a> {
             None if is_decided() => Some(Enough::Decided),
             Some(precision) if self.is_precise(precision) => Some(Enough::Precise),
             _ if round >= rounds => Some(Enough::Rounds),
-            _ if budget_used => Some(Enough::Budget),
             _ if round >= LOOKS[0] && self.nothing_to_compare() => Some(Enough::Nothing),
+            _ if budget_used => Some(Enough::Budget),
             _ if round >= HOPELESS_FROM && self.is_hopeless(HOPELESS_BEYOND * rounds) => Some(Enough::Hopeless),
             _ => None,
         }
