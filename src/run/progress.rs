@@ -50,8 +50,10 @@ impl Progress for Plain {
             bar.set_length(planned as u64);
             bar.set_position(ended as u64);
         }
-        if ended > 0 {
-            self.line(&format!("{ended} of {planned} cells ended before; going on with the others"));
+        match ended {
+            0 => {}
+            all if all == planned => self.line(&format!("all {planned} cells ended before")),
+            some => self.line(&format!("{some} of {planned} cells ended before; going on with the others")),
         }
     }
 

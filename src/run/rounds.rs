@@ -51,7 +51,9 @@ fn has_left(folded: &Folded, target: &str, round: u32) -> bool {
 /// Cells of the rounds up to the next look, and how many of them have ended.
 pub(super) fn up_to_next_look(plan: &Plan, folded: &Folded) -> (usize, usize) {
     let looked = folded.looks.last().map_or(0, |look| look.round);
+    let is_over = folded.looks.last().and_then(|look| look.end).is_some_and(Enough::is_final);
     let last = match plan.stop.rounds {
+        _ if is_over => looked,
         Some(rounds) => rounds,
         None => LOOKS.into_iter().find(|round| *round > looked).unwrap_or(plan.stop.most_rounds()),
     };
