@@ -78,3 +78,258 @@ fn look_if_due(plan: &Plan, doer: &mut impl Doer, round: u32, progress: &mut dyn
     progress.looked(&found, planned);
     Ok(found.end)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Stop, Target, Work};
+    use rand_core::{Rng, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    /// Milliseconds of a cell and the width of their noise, by target; 0 fails. The duplicate `A` is as `a`.
+    type Times = &'static [(&'static str, f64, f64)];
+
+    /// One session after the other over what is known so far.
+    struct Sessions {
+        folded: Folded,
+        times: Times,
+        /// Cells that a session does before it is stopped, and those that its budget is enough for.
+        stop_after: usize,
+        budget: usize,
+        /// Cells that ended in this session, and the names of all that ever ended.
+        done: usize,
+        ended: Vec<String>,
+    }
+
+    struct Silent;
+
+    impl Progress for Silent {}
+
+    impl Sessions {
+        fn new(times: Times) -> Sessions {
+            let (stop_after, budget) = (usize::MAX, usize::MAX);
+            Sessions { folded: Folded::default(), times, stop_after, budget, done: 0, ended: Vec::new() }
+        }
+
+        fn go(&mut self, plan: &Plan) -> Option<Enough> {
+            self.done = 0;
+            measure(plan, self, &mut Silent).expect("nothing can fail here")
+        }
+
+        fn time(&self, cell: &Cell) -> Option<f64> {
+            let name = cell.target.name.to_lowercase();
+            let (_, ms, width) = self.times.iter().find(|(of, ..)| *of == name).expect("a target of the table");
+            (*ms > 0.0).then_some(ms * 1e6 * (width * noise(cell)).exp())
+        }
+    }
+
+    impl Doer for Sessions {
+        fn cell(&mut self, cell: &Cell) -> Result<Option<Outcome>> {
+            let (id, target, work) = (cell.id.clone(), cell.target.name.clone(), cell.work.name.clone());
+            let begin = Begin { cell: id.clone(), round: cell.round, target, work, at: String::new() };
+            self.folded.take(Record::Begin(begin));
+            if self.done == self.stop_after {
+                return Ok(None);
+            }
+            self.done += 1;
+            self.ended.push(format!("{}{}", cell.target.name, cell.round));
+            let outcome = match self.time(cell) {
+                None => Outcome::Failed("no space left".into()),
+                Some(value) => {
+                    let (cell, phase, metric) = (id.clone(), "read".into(), "time_ns".into());
+                    self.folded.take(Record::Sample(Sample { cell, phase, metric, value }));
+                    Outcome::Done
+                }
+            };
+            self.folded.take(Record::End(End { cell: id, outcome: outcome.clone(), at: String::new() }));
+            Ok(Some(outcome))
+        }
+
+        fn folded(&self) -> &Folded {
+            &self.folded
+        }
+
+        fn note(&mut self, record: Record) -> Result<()> {
+            self.folded.take(record);
+            Ok(())
+        }
+
+        fn budget_used(&self, _plan: &Plan) -> bool {
+            self.done >= self.budget
+        }
+
+        fn now(&self) -> String {
+            String::new()
+        }
+    }
+
+    /// From -1 to 1; the same for the same cell, whenever it is done.
+    fn noise(cell: &Cell) -> f64 {
+        let number = u64::from_str_radix(&cell.id, 16).expect("an id of 16 digits");
+        Xoshiro256PlusPlus::seed_from_u64(number).next_u64() as f64 / u64::MAX as f64 * 2.0 - 1.0
+    }
+
+    /// The reference `a`, perhaps its duplicate `A`, and the others.
+    fn plan(names: &str, stop: Stop) -> Plan {
+        let target = |name: char| Target { name: name.into(), duplicate: name == 'A', ..Target::default() };
+        let targets = names.chars().map(target).collect();
+        let works = vec![Work { name: "read".into(), ..Work::default() }];
+        Plan { seed: 4, reference: "a".into(), targets, works, stop, ..Plan::default() }
+    }
+
+    /// "8 -c; 11 decided | a11 A11 b11 c8": looks with who leaves and why it ends, then each target's last round.
+    fn story(plan: &Plan, folded: &Folded) -> String {
+        let look = |look: &Look| {
+            let leaving: String = look.leaving.iter().map(|leaving| format!(" -{}", leaving.target)).collect();
+            let end = look.end.map(|end| format!(" {end:?}").to_lowercase()).unwrap_or_default();
+            format!("{}{leaving}{end}", look.round)
+        };
+        let last = |target: &Target| {
+            let ended = folded.cells.iter().filter(|cell| cell.target == target.name && cell.outcome.is_some());
+            format!("{}{}", target.name, ended.map(|cell| cell.round).max().unwrap_or(0))
+        };
+        let looks: Vec<String> = folded.looks.iter().map(look).collect();
+        let cells: Vec<String> = plan.targets.iter().map(last).collect();
+        format!("{} | {}", looks.join("; "), cells.join(" "))
+    }
+
+    const FREE: Stop = Stop { rounds: None, precision: None, race: true, budget_ns: None, cell_ns: 1, threshold: 0.03 };
+
+    const CLOSE: Times = &[("a", 100.0, 0.04), ("b", 100.0, 0.04), ("c", 160.0, 0.05)];
+    const SLOW_REFERENCE: Times = &[("a", 160.0, 0.04), ("b", 102.0, 0.04), ("c", 100.0, 0.04), ("d", 130.0, 0.04)];
+    const ONE_FAILS: Times = &[("a", 100.0, 0.04), ("b", 100.0, 0.04), ("c", 0.0, 0.0)];
+    const TWO_FAIL: Times = &[("a", 100.0, 0.04), ("b", 0.0, 0.0), ("c", 0.0, 0.0)];
+    const NOISY: Times = &[("a", 100.0, 0.1), ("b", 104.0, 0.1), ("c", 160.0, 0.1)];
+    const KEEP_ALL: Stop = Stop { race: false, ..FREE };
+    const PRECISE: Stop = Stop { precision: Some(0.02), ..FREE };
+
+    /// Targets, their times, when to stop, and the whole story of one session.
+    const STORIES: &[(&str, Times, Stop, &str)] = &[
+        // Who is beaten leaves at the first look, the others go on to a tie.
+        ("aAbc", CLOSE, FREE, "8 -c; 11; 15; 20 decided | a20 A20 b20 c8"),
+        ("aAbc", CLOSE, KEEP_ALL, "8; 11; 15; 20 decided | a20 A20 b20 c20"),
+        // The reference and its duplicate are beaten from the first look on and stay; four are too many for 8 rounds.
+        ("aAbcd", SLOW_REFERENCE, FREE, "8; 11 -d; 15; 20; 28 decided | a28 A28 b28 c28 d11"),
+        ("aAbc", ONE_FAILS, FREE, "8 -c; 11; 15; 20 decided | a20 A20 b20 c8"),
+        ("aAbc", ONE_FAILS, KEEP_ALL, "8; 11; 15; 20 decided | a20 A20 b20 c20"),
+        ("aAbc", TWO_FAIL, FREE, "8 nothing | a8 A8 b8 c8"),
+        ("a", CLOSE, FREE, "8 nothing | a8"),
+        ("aAbc", NOISY, FREE, "8 hopeless | a8 A8 b8 c8"),
+        ("aAbc", CLOSE, PRECISE, "8; 11; 15; 20; 28 precise | a28 A28 b28 c28"),
+        ("aAbc", NOISY, Stop { rounds: Some(5), ..FREE }, "5 rounds | a5 A5 b5 c5"),
+    ];
+
+    /// Looks where they are due and no cell twice, none after its target has left and no other missing, whatever the
+    /// sessions were.
+    #[track_caller]
+    fn assert_sound(plan: &Plan, sessions: &Sessions) {
+        let rounds: Vec<u32> = sessions.folded.looks.iter().map(|look| look.round).collect();
+        assert!(rounds.is_sorted_by(|a, b| a < b), "{rounds:?}");
+        let last = *rounds.last().expect("a look ends every session");
+        let due = LOOKS.iter().filter(|look| plan.stop.rounds.is_none() && **look <= last);
+        assert!(due.copied().all(|look| rounds.contains(&look)), "{rounds:?}");
+        let left_at = |name: &str| {
+            let leaves = |look: &&Look| look.leaving.iter().any(|leaving| leaving.target == name);
+            sessions.folded.looks.iter().find(leaves).map_or(last, |look| look.round)
+        };
+        let cells_of = |name: &String| (1..=left_at(name)).map(|round| format!("{name}{round}")).collect::<Vec<_>>();
+        let mut wanted: Vec<String> = plan.targets.iter().flat_map(|target| cells_of(&target.name)).collect();
+        let mut ended = sessions.ended.clone();
+        wanted.sort();
+        ended.sort();
+        assert_eq!(ended, wanted);
+    }
+
+    #[test]
+    fn looks_send_targets_away_and_end_runs() {
+        for (names, times, stop, wanted) in STORIES {
+            let plan = plan(names, *stop);
+            let mut sessions = Sessions::new(times);
+            let end = sessions.go(&plan);
+            assert_eq!(story(&plan, &sessions.folded), *wanted);
+            assert_eq!(end, sessions.folded.looks.last().and_then(|look| look.end), "{wanted}");
+            assert_sound(&plan, &sessions);
+        }
+    }
+
+    /// Wherever a run is cut: the same looks, each once, and the same cells, each once.
+    #[test]
+    fn a_run_that_is_cut_and_taken_up_is_the_run_that_was_not() {
+        for (names, times, stop, wanted) in STORIES {
+            let plan = plan(names, *stop);
+            let mut whole = Sessions::new(times);
+            let end = whole.go(&plan);
+            for cut in 0..whole.ended.len() {
+                let mut sessions = Sessions { stop_after: cut, ..Sessions::new(times) };
+                assert_eq!(sessions.go(&plan), None, "{wanted} cut after {cut}");
+                sessions.stop_after = usize::MAX;
+                assert_eq!(sessions.go(&plan), end, "{wanted} cut after {cut}");
+                assert_eq!(sessions.folded.looks, whole.folded.looks, "{wanted} cut after {cut}");
+                assert_eq!(sessions.ended, whole.ended, "{wanted} cut after {cut}");
+            }
+        }
+    }
+
+    /// However often it is cut.
+    #[test]
+    fn a_run_that_is_cut_after_every_cell_is_the_run_that_was_not() {
+        let plan = plan("aAbc", FREE);
+        let (mut whole, mut cut) = (Sessions::new(CLOSE), Sessions { stop_after: 1, ..Sessions::new(CLOSE) });
+        let end = whole.go(&plan);
+        let found = (0..whole.ended.len()).find_map(|_| cut.go(&plan));
+        assert_eq!((found, &cut.folded.looks, &cut.ended), (end, &whole.folded.looks, &whole.ended));
+    }
+
+    #[test]
+    fn a_run_that_has_ended_for_good_measures_nothing_more() {
+        for (names, times, stop, wanted) in STORIES {
+            let plan = plan(names, *stop);
+            let mut sessions = Sessions::new(times);
+            let end = sessions.go(&plan);
+            if end.is_some_and(Enough::is_final) {
+                assert_eq!((sessions.go(&plan), sessions.done), (end, 0), "{wanted}");
+                let all = sessions.ended.len();
+                assert_eq!(
+                    (up_to_next_look(&plan, &sessions.folded), story(&plan, &sessions.folded).as_str()),
+                    ((all, all), *wanted)
+                );
+            }
+        }
+    }
+
+    /// Whoever goes on against hope gets as far as there are rounds.
+    #[test]
+    fn without_hope_each_session_goes_to_the_next_look() {
+        let plan = plan("aAbc", FREE);
+        let mut sessions = Sessions::new(NOISY);
+        for (at, look) in LOOKS.into_iter().enumerate() {
+            let wanted = if at + 1 < LOOKS.len() { Enough::Hopeless } else { Enough::Rounds };
+            assert_eq!(sessions.go(&plan), Some(wanted), "look {look}");
+            assert_eq!(sessions.folded.looks.last().map(|look| look.round), Some(look));
+            assert_sound(&plan, &sessions);
+        }
+    }
+
+    /// A session ends with the round in which its budget is used up, if nothing else ends it before.
+    #[test]
+    fn with_a_budget_each_session_goes_on_where_the_last_one_ended() {
+        for (names, times, stop, wanted) in STORIES {
+            let plan = plan(names, *stop);
+            for budget in [1, 5, 9, 13, 30] {
+                let mut sessions = Sessions { budget, ..Sessions::new(times) };
+                loop {
+                    let end = sessions.go(&plan);
+                    assert_sound(&plan, &sessions);
+                    assert!(sessions.done > 0 && sessions.done < budget + names.len(), "{wanted} with {budget}");
+                    assert!(end != Some(Enough::Budget) || sessions.done >= budget, "{wanted} with {budget}");
+                    if end.is_none_or(Enough::is_final) {
+                        break;
+                    }
+                }
+                let (whole, found) =
+                    (wanted.contains("nothing"), sessions.folded.looks.last().and_then(|look| look.end));
+                assert_eq!(found == Some(Enough::Nothing), whole, "{wanted} with {budget}");
+            }
+        }
+    }
+}
