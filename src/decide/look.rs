@@ -224,3 +224,121 @@ impl<'a> Sight<'a> {
 fn left_at(look: &Look, target: &str) -> bool {
     look.leaving.iter().any(|leaving| leaving.target == target)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::MadeUp;
+    use super::*;
+    use crate::journal::Outcome;
+    use crate::plan::Stop;
+
+    /// Name, level and width of the noise of a target; level 0 fails.
+    type Targets = &'static [(&'static str, f64, f64)];
+
+    /// Noise that is fixed, different for each target, and as often to the one side as to the other.
+    fn made(targets: Targets, stop: Stop, rounds: u32) -> MadeUp {
+        let mut made = MadeUp::new(&targets.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
+        made.plan.stop = stop;
+        for round in 1..=rounds {
+            for (at, (name, level, width)) in targets.iter().enumerate() {
+                let noise = (f64::from(round) * (at as f64 * 0.7 + 1.9)).sin();
+                match *level > 0.0 {
+                    true => made.done(name, round, 1e9 * level * (width * noise).exp()),
+                    false => made.cell(name, round, Outcome::Failed("full".into()), &[]),
+                }
+            }
+        }
+        made
+    }
+
+    /// "decided; best b, a; c: slower than a; 15 in all".
+    fn told(look: &Look) -> String {
+        let end = look.end.map_or("goes on".to_string(), |end| format!("{end:?}").to_lowercase());
+        let leaving = look.leaving.iter().map(|leaving| format!("; {}: {}", leaving.target, leaving.why));
+        let needed = look.rounds_needed.map(|needed| format!("; {needed} in all")).unwrap_or_default();
+        format!("{end}; best {}{}{needed}", look.best.join(" "), leaving.collect::<String>())
+    }
+
+    const FREE: Stop = Stop { rounds: None, precision: None, race: true, budget_ns: None, cell_ns: 1, threshold: 0.03 };
+    const KEEP_ALL: Stop = Stop { race: false, ..FREE };
+    const FIXED: Stop = Stop { rounds: Some(10), ..FREE };
+    const PRECISE: Stop = Stop { precision: Some(0.02), ..FREE };
+
+    const QUIET: f64 = 0.005;
+    const LOUD: f64 = 0.2;
+
+    const APART: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", 1.2, QUIET)];
+    const SAME: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", 1.0, QUIET)];
+    const OPEN: Targets = &[("a", 1.0, 0.045), ("A", 1.0, QUIET), ("b", 1.0, 0.045), ("c", 1.6, QUIET)];
+    const HARD: Targets = &[("a", 1.0, LOUD), ("A", 1.0, LOUD), ("b", 1.05, LOUD), ("c", 4.0, LOUD)];
+    const SLOW: Targets = &[("a", 1.6, QUIET), ("A", 1.6, QUIET), ("b", 1.0, 0.033), ("c", 1.0, 0.033)];
+    const UNLIKE_ITSELF: Targets = &[("a", 1.0, QUIET), ("A", 1.05, QUIET), ("b", 1.2, QUIET)];
+    const FAILING: Targets = &[("a", 1.0, 0.045), ("A", 1.0, QUIET), ("b", 1.0, 0.045), ("c", 0.0, QUIET)];
+    const ONE_LEFT: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", 0.0, QUIET)];
+    const HALF_KNOWN: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", 1.2, 0.05), ("c", 1.2, QUIET)];
+
+    /// Targets, when to stop, the round, whether the budget is used up, and what the look says.
+    const LOOKS_AND_ENDS: &[(&str, Targets, Stop, u32, bool, &str)] = &[
+        ("one is left", APART, FREE, 8, false, "decided; best a"),
+        ("all are the same", SAME, FREE, 8, false, "decided; best b a"),
+        ("a decision counts though the budget is used up", APART, FREE, 9, true, "decided; best a"),
+        ("three rounds bear no race", APART, FREE, 3, true, "budget; best a"),
+        ("who is beaten leaves", OPEN, FREE, 8, false, "goes on; best b a; c: slower than b"),
+        ("or stays where the plan says so", OPEN, KEEP_ALL, 8, false, "goes on; best b a"),
+        ("who has failed leaves", FAILING, FREE, 8, false, "goes on; best b a; c: out of the verdict"),
+        ("the yardsticks stay", SLOW, FREE, 8, false, "goes on; best c b"),
+        ("who differs from itself decides nothing", UNLIKE_ITSELF, FREE, 8, false, "goes on; best a; b: slower than a"),
+        ("nobody leaves a run that ends", OPEN, FREE, 9, true, "budget; best b a; 25 in all"),
+        ("no hope", HARD, FREE, 8, false, "hopeless; best a b; 586 in all"),
+        ("no hope is told only at a look", HARD, FREE, 7, true, "budget; best a b; 591 in all"),
+        ("the last round", HARD, FREE, 40, false, "rounds; best a b; 166 in all"),
+        ("nothing to compare", ONE_LEFT, FREE, 8, false, "nothing; best "),
+        ("nor with a budget", ONE_LEFT, FREE, 9, true, "nothing; best "),
+        ("a fixed number of rounds", HARD, FIXED, 10, false, "rounds; best a b; 75 in all"),
+        ("that a budget cuts short", APART, FIXED, 9, true, "budget; best a"),
+        ("precise", APART, PRECISE, 8, false, "precise; best a"),
+        ("not yet precise, though decided", HALF_KNOWN, PRECISE, 8, false, "goes on; best a; c: slower than a"),
+        ("never precise", HARD, PRECISE, 8, false, "hopeless; best a b; 1081 in all"),
+    ];
+
+    #[test]
+    fn every_end_has_its_reason() {
+        for (name, targets, stop, round, budget_used, wanted) in LOOKS_AND_ENDS {
+            let made = made(targets, *stop, *round);
+            assert_eq!(told(&look(&made.plan, &made.folded, *round, *budget_used)), *wanted, "{name}");
+        }
+    }
+
+    /// The looks of a run share 5 %; one look alone has them all, and the last takes what is left.
+    #[test]
+    fn each_look_says_what_it_has_spent() {
+        let cases = [(FREE, 8, false, 0.05 / 6.0), (FREE, 9, true, 0.05 * 5.0 / 6.0), (FIXED, 10, false, 0.05)];
+        for (stop, round, budget_used, wanted) in cases {
+            let made = made(OPEN, stop, round);
+            let found = look(&made.plan, &made.folded, round, budget_used);
+            assert!((found.alpha - wanted).abs() < 1e-12, "{} after {round}", found.alpha);
+        }
+    }
+
+    #[test]
+    fn who_has_left_leaves_once() {
+        let mut made = made(OPEN, FREE, 8);
+        made.leaves("c", 8);
+        for round in 9..=11 {
+            for (name, time) in [("a", 1.0), ("A", 1.0), ("b", if round % 2 == 0 { 1.04 } else { 0.96 })] {
+                made.done(name, round, time * 1e9);
+            }
+        }
+        let found = look(&made.plan, &made.folded, 11, false);
+        assert_eq!((found.best.contains(&"c".to_string()), found.leaving), (false, vec![]));
+    }
+
+    /// 2 targets and the duplicate, a second each.
+    #[test]
+    fn what_is_missing_is_told_in_time() {
+        let made = made(HARD, FREE, 9);
+        let found = look(&made.plan, &made.folded, 9, true);
+        let missing = found.rounds_needed.map(|needed| u64::from(needed - 9) * 4_000_000_000);
+        assert!(missing.is_some() && found.needed_ns == missing, "{found:?}");
+    }
+}

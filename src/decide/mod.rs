@@ -7,6 +7,8 @@
 
 mod collect;
 mod look;
+#[cfg(test)]
+mod made_up;
 mod race;
 mod repeats;
 mod score;
