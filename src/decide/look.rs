@@ -289,7 +289,8 @@ mod tests {
         ("the yardsticks stay", SLOW, FREE, 8, false, "goes on; best c b"),
         ("who differs from itself decides nothing", UNLIKE_ITSELF, FREE, 8, false, "goes on; best a; b: slower than a"),
         ("nobody leaves a run that ends", OPEN, FREE, 9, true, "budget; best b a; 25 in all"),
-        ("no hope", HARD, FREE, 8, false, "hopeless; best a b; 586 in all"),
+        ("too early to give up", HARD, FREE, 11, false, "goes on; best b a; c: slower than a"),
+        ("no hope", HARD, FREE, 15, false, "hopeless; best a b; 517 in all"),
         ("no hope is told only at a look", HARD, FREE, 7, true, "budget; best a b; 591 in all"),
         ("the last round", HARD, FREE, 40, false, "rounds; best a b; 166 in all"),
         ("nothing to compare", ONE_LEFT, FREE, 8, false, "nothing; best "),
@@ -298,7 +299,7 @@ mod tests {
         ("that a budget cuts short", APART, FIXED, 9, true, "budget; best a"),
         ("precise", APART, PRECISE, 8, false, "precise; best a"),
         ("not yet precise, though decided", HALF_KNOWN, PRECISE, 8, false, "goes on; best a; c: slower than a"),
-        ("never precise", HARD, PRECISE, 8, false, "hopeless; best a b; 1081 in all"),
+        ("never precise", HARD, PRECISE, 15, false, "hopeless; best a b; 899 in all"),
     ];
 
     #[test]

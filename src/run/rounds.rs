@@ -199,7 +199,7 @@ mod tests {
     const SLOW_REFERENCE: Times = &[("a", 160.0, 0.04), ("b", 102.0, 0.04), ("c", 100.0, 0.04), ("d", 130.0, 0.04)];
     const ONE_FAILS: Times = &[("a", 100.0, 0.04), ("b", 100.0, 0.04), ("c", 0.0, 0.0)];
     const TWO_FAIL: Times = &[("a", 100.0, 0.04), ("b", 0.0, 0.0), ("c", 0.0, 0.0)];
-    const NOISY: Times = &[("a", 100.0, 0.1), ("b", 104.0, 0.1), ("c", 160.0, 0.1)];
+    const NOISY: Times = &[("a", 100.0, 0.5), ("b", 101.0, 0.5), ("c", 990.0, 0.5)];
     const KEEP_ALL: Stop = Stop { race: false, ..FREE };
     const PRECISE: Stop = Stop { precision: Some(0.02), ..FREE };
 
@@ -214,7 +214,7 @@ mod tests {
         ("aAbc", ONE_FAILS, KEEP_ALL, "8; 11; 15; 20 decided | a20 A20 b20 c20"),
         ("aAbc", TWO_FAIL, FREE, "8 nothing | a8 A8 b8 c8"),
         ("a", CLOSE, FREE, "8 nothing | a8"),
-        ("aAbc", NOISY, FREE, "8 hopeless | a8 A8 b8 c8"),
+        ("aAbc", NOISY, FREE, "8 -c; 11; 15; 20 hopeless | a20 A20 b20 c8"),
         ("aAbc", CLOSE, PRECISE, "8; 11; 15; 20; 28 precise | a28 A28 b28 c28"),
         ("aAbc", NOISY, Stop { rounds: Some(5), ..FREE }, "5 rounds | a5 A5 b5 c5"),
     ];
@@ -302,8 +302,8 @@ mod tests {
     fn without_hope_each_session_goes_to_the_next_look() {
         let plan = plan("aAbc", FREE);
         let mut sessions = Sessions::new(NOISY);
-        for (at, look) in LOOKS.into_iter().enumerate() {
-            let wanted = if at + 1 < LOOKS.len() { Enough::Hopeless } else { Enough::Rounds };
+        for look in [20, 28, 40] {
+            let wanted = if look < 40 { Enough::Hopeless } else { Enough::Rounds };
             assert_eq!(sessions.go(&plan), Some(wanted), "look {look}");
             assert_eq!(sessions.folded.looks.last().map(|look| look.round), Some(look));
             assert_sound(&plan, &sessions);
