@@ -34,10 +34,13 @@ impl Lab {
         Said::of(self.pickfs().args(words).output().expect("pickfs starts"))
     }
 
+    pub fn write_plan(&self, plan: &str) {
+        std::fs::write(self.path("plan.toml"), plan).expect("the plan is written");
+    }
+
     /// Writes a plan and runs it into [`Lab::journal`].
     pub fn run_plan(&self, plan: &str) -> Said {
-        let path = self.path("plan.toml");
-        std::fs::write(&path, plan).expect("the plan is written");
+        self.write_plan(plan);
         self.run(&["run", "plan.toml", "--journal", "journal.jsonl"])
     }
 
@@ -47,6 +50,19 @@ impl Lab {
 
     pub fn folded_at(&self, journal: &str) -> Folded {
         fold_file(&self.path(journal)).expect("the journal folds")
+    }
+
+    /// A target for `meta.read`: ext4 in memory, born with so many files to read.
+    pub fn born_with(&self, name: &str, files: u32) -> String {
+        let folder = self.path(name);
+        std::fs::create_dir(&folder).expect("a folder");
+        for number in 0..files {
+            std::fs::write(folder.join(format!("file{number}")), vec![number as u8; 8192]).expect("a file");
+        }
+        format!(
+            "[[target]]\nname = \"{name}\"\nfs = \"ext4\"\nbacking = {{ memory = \"16MiB\" }}\nmkfs = [\"-d\", \"{}\"]\n",
+            folder.display()
+        )
     }
 
     /// Mounts, loop devices, folders and processes that carry the run's name.
