@@ -1,0 +1,74 @@
+//! The same compared with the same, through the whole of pickfs: whoever names a winner here has believed noise.
+
+mod common;
+
+use common::{Lab, not_run, unable};
+use pickfs::report::{self, Model, VerdictKind};
+
+/// Two targets that differ in nothing but their name, and the hidden duplicate of the first.
+fn targets(backing: &str) -> String {
+    let target =
+        |name: &str| format!("[[target]]\nname = \"{name}\"\nfs = \"ext4\"\nbacking = {{ memory = \"{backing}\" }}\n");
+    target("one") + &target("other")
+}
+
+fn born(lab: &Lab) -> String {
+    lab.born_with("one", 60) + &lab.born_with("other", 60) + "[[work]]\nworkload = \"meta.read\"\n"
+}
+
+fn tree(_: &Lab) -> String {
+    targets("64MiB") + "[[work]]\nworkload = \"tree\"\nfiles = 60\nbytes = \"4MiB\"\n"
+}
+
+/// Runs the plan and prints a line of what was said: rounds, why it ended, the verdict, the ratio of the two.
+fn compared(number: usize, plan: fn(&Lab) -> String, stop: &str) -> VerdictKind {
+    let lab = Lab::new();
+    lab.run_plan(&format!("seed = {number}\n{}{stop}", plan(&lab))).code(0);
+    lab.assert_nothing_left();
+    let folded = lab.folded();
+    let model = report::model(&folded).expect("the report is made");
+    let end = folded.looks.last().and_then(|look| look.end).map_or("-".to_string(), |end| format!("{end:?}"));
+    let work = &model.works[0];
+    let kind = work.verdict.kind;
+    println!("{number:>3}  {:>2} rounds  {end:<9} {:<12} {}", work.rounds, format!("{kind:?}"), ratio(&model));
+    kind
+}
+
+fn ratio(model: &Model) -> String {
+    let panel = &model.works[0].phases[0];
+    let row = panel.rows.iter().find(|row| model.targets[row.target].name == "other");
+    let shown = row.and_then(|row| row.against.as_ref()).map_or("no ratio", |against| &against.shown);
+    format!("{shown}, {}", model.works[0].noise)
+}
+
+fn picks(count: usize, plan: fn(&Lab) -> String, stop: &str) -> usize {
+    (1..=count).map(|number| compared(number, plan, stop)).filter(|kind| *kind == VerdictKind::Pick).count()
+}
+
+/// Each names a winner in at most 5 %, so two of four do in at most 1.4 %.
+#[test]
+fn four_comparisons_of_the_same_name_at_most_one_winner() {
+    if not_run("four_comparisons_of_the_same_name_at_most_one_winner", unable(&["ext4"])) {
+        return;
+    }
+    assert!(picks(4, born, "[stop]\nrounds = 8\n") <= 1);
+}
+
+#[test]
+#[ignore = "takes minutes: cargo test --test same -- --ignored --nocapture"]
+fn twenty_comparisons_of_the_same_work_name_at_most_one_winner() {
+    if not_run("twenty_comparisons_of_the_same_work_name_at_most_one_winner", unable(&["ext4"])) {
+        return;
+    }
+    assert!(picks(20, born, "") <= 1);
+}
+
+/// A whole day's work writes, so that the layout and the flusher have a say.
+#[test]
+#[ignore = "takes minutes: cargo test --test same -- --ignored --nocapture"]
+fn twenty_comparisons_of_the_same_tree_name_at_most_one_winner() {
+    if not_run("twenty_comparisons_of_the_same_tree_name_at_most_one_winner", unable(&["ext4"])) {
+        return;
+    }
+    assert!(picks(20, tree, "") <= 1);
+}
