@@ -21,7 +21,9 @@ test: install-run install-test install-build
 
 # The simulations behind docs/statistics.md, as often repeated as its tables say; some minutes.
 test-statistics: install-build
-	PICKFS_FULL=1 cargo test --release --locked --test statistics -- --nocapture --test-threads=1
+	PICKFS_FULL=1 cargo test --release --locked --test statistics --test constants -- --nocapture --test-threads=1
+	PICKFS_FULL=1 cargo test --release --locked --lib stats::
+	cargo test --release --locked --test same --test slowdown --test stream -- --ignored --nocapture --test-threads=1
 
 lint: install-build
 	cargo fmt --check

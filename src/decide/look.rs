@@ -56,6 +56,8 @@ pub fn look(plan: &Plan, folded: &Folded, round: u32, budget_used: bool) -> Look
     };
     let sight = Sight::new(plan, folded, &observed, level);
     let end = sight.end(round, budget_used);
+    // Whoever takes up a run without hope has no use for those that are beaten.
+    let may_go_on = matches!(end, None | Some(Enough::Hopeless));
     let rounds_needed = end.filter(|end| *end != Enough::Decided).and_then(|_| sight.needed());
     let needed_ns = rounds_needed.map(|needed| u64::from(needed.saturating_sub(round)) * sight.round_ns());
     let name = |target: &usize| observed.targets[*target].to_string();
@@ -63,8 +65,8 @@ pub fn look(plan: &Plan, folded: &Folded, round: u32, budget_used: bool) -> Look
         round,
         alpha: level.alpha,
         best: sight.race.iter().flat_map(|race| race.members.iter().map(name)).collect(),
-        leaving: if end.is_none() && plan.stop.race { sight.leaving() } else { Vec::new() },
-        yardsticks: if end.is_none() && plan.stop.race { sight.yardsticks() } else { Vec::new() },
+        leaving: if may_go_on && plan.stop.race { sight.leaving() } else { Vec::new() },
+        yardsticks: if may_go_on && plan.stop.race { sight.yardsticks() } else { Vec::new() },
         end,
         rounds_needed,
         needed_ns,
@@ -101,7 +103,8 @@ impl<'a> Sight<'a> {
 
     fn end(&self, round: u32, budget_used: bool) -> Option<Enough> {
         let rounds = self.plan.stop.most_rounds();
-        let is_decided = || self.race.as_ref().is_some_and(Race::settled) && !self.is_refused();
+        let is_settled = |race: &Race| race.settled() && self.worth_settling(race).is_empty();
+        let is_decided = || self.race.as_ref().is_some_and(is_settled) && !self.is_refused();
         match self.plan.stop.precision {
             _ if self.plan.stop.rounds.is_some() && round < rounds => budget_used.then_some(Enough::Budget),
             _ if self.plan.stop.rounds.is_some() => Some(Enough::Rounds),
@@ -113,6 +116,15 @@ impl<'a> Sight<'a> {
             _ if round >= HOPELESS_FROM && self.is_hopeless(HOPELESS_BEYOND * rounds) => Some(Enough::Hopeless),
             _ => None,
         }
+    }
+
+    /// One is left, but of these it is open whether the difference matters, and there are rounds enough to tell.
+    fn worth_settling(&self, race: &Race) -> Vec<usize> {
+        let rounds = self.plan.stop.most_rounds();
+        let is_here =
+            |target: usize| !self.folded.looks.iter().any(|look| left_at(look, self.observed.targets[target]));
+        let open = race.may_not_matter.iter().filter(|(target, needed)| *needed <= rounds && is_here(*target));
+        open.map(|(target, _)| *target).collect()
     }
 
     /// A decision that cannot be trusted is none; more rounds may show that the difference was luck.
@@ -191,8 +203,10 @@ impl<'a> Sight<'a> {
     /// A reference that is beaten stays, but no longer as one that may win: what it does in further rounds, which others
     /// who were beaten do not get, must not turn the race.
     fn yardsticks(&self) -> Vec<String> {
-        let beaten =
-            |target: &usize| self.race.as_ref().is_some_and(|race| race.corrected && race.beaten_by[*target].is_some());
+        let is_out = |race: &Race, target: usize| {
+            race.corrected && race.beaten_by[target].is_some() && !self.worth_settling(race).contains(&target)
+        };
+        let beaten = |target: &usize| self.race.as_ref().is_some_and(|race| is_out(race, *target));
         let found = self.reference().filter(beaten).map(|target| self.observed.targets[target].to_string());
         found.into_iter().collect()
     }
@@ -202,7 +216,7 @@ impl<'a> Sight<'a> {
             return Some("out of the verdict".to_string());
         }
         let race = self.race.as_ref().filter(|race| race.corrected)?;
-        let by = race.beaten_by[target]?;
+        let by = race.beaten_by[target].filter(|_| !self.worth_settling(race).contains(&target))?;
         let wide = |precision: f64| {
             let found = compare(&self.scores[target], &self.scores[self.reference()?], self.level.confidence)?;
             Some(found.half_width()? > precision.ln_1p())
@@ -273,6 +287,8 @@ mod tests {
     const HARD: Targets = &[("a", 1.0, LOUD), ("A", 1.0, LOUD), ("b", 1.05, LOUD), ("c", 4.0, LOUD)];
     const SLOW: Targets = &[("a", 1.6, QUIET), ("A", 1.6, QUIET), ("b", 1.0, 0.033), ("c", 1.0, 0.033)];
     const UNLIKE_ITSELF: Targets = &[("a", 1.0, QUIET), ("A", 1.05, QUIET), ("b", 1.2, QUIET)];
+    const LITTLE: Targets = &[("a", 1.0, 0.010), ("A", 1.0, QUIET), ("b", 1.02, 0.010)];
+    const BARELY: Targets = &[("a", 1.0, 0.016), ("A", 1.0, QUIET), ("b", 1.031, 0.016)];
     const FAILING: Targets = &[("a", 1.0, 0.045), ("A", 1.0, QUIET), ("b", 1.0, 0.045), ("c", 0.0, QUIET)];
     const ONE_LEFT: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", 0.0, QUIET)];
     const HALF_KNOWN: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", 1.2, 0.05), ("c", 1.2, QUIET)];
@@ -288,9 +304,12 @@ mod tests {
         ("who has failed leaves", FAILING, FREE, 8, false, "goes on; best b a; c: out of the verdict"),
         ("the yardsticks stay", SLOW, FREE, 8, false, "goes on; best c b"),
         ("who differs from itself decides nothing", UNLIKE_ITSELF, FREE, 8, false, "goes on; best a; b: slower than a"),
+        ("a little slower may not matter", LITTLE, FREE, 8, false, "goes on; best a"),
+        ("and may not matter in the end", LITTLE, FREE, 28, false, "decided; best a b"),
+        ("a little slower, and no rounds to tell", BARELY, FREE, 8, false, "decided; best a"),
         ("nobody leaves a run that ends", OPEN, FREE, 9, true, "budget; best b a; 25 in all"),
         ("too early to give up", HARD, FREE, 11, false, "goes on; best b a; c: slower than a"),
-        ("no hope", HARD, FREE, 15, false, "hopeless; best a b; 517 in all"),
+        ("no hope", HARD, FREE, 15, false, "hopeless; best a b; c: slower than a; 517 in all"),
         ("no hope is told only at a look", HARD, FREE, 7, true, "budget; best a b; 591 in all"),
         ("the last round", HARD, FREE, 40, false, "rounds; best a b; 166 in all"),
         ("nothing to compare", ONE_LEFT, FREE, 8, false, "nothing; best "),

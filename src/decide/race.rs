@@ -37,6 +37,9 @@ pub struct Race {
     /// of those: the least and the most of these numbers. `None` where no number that anyone runs would do, or too few rounds to tell.
     pub fewest_needed: Option<u32>,
     pub most_needed: Option<u32>,
+    /// Rivals of the one that is left that are slower by an amount which may or may not matter, and about how many rounds
+    /// in all would tell.
+    pub may_not_matter: Vec<(usize, u32)>,
 }
 
 impl Race {
@@ -65,6 +68,10 @@ pub fn race(series: &[Rounds], ranked: &[usize], by: Yardstick) -> Option<Race> 
     };
     let needed = if tie { Vec::new() } else { needed(&members, &logs, by) };
     let all: Option<Vec<u32>> = needed.iter().copied().collect();
+    let may_not_matter = match members.as_slice() {
+        [one] => may_not_matter(*one, &logs, by).into_iter().map(|(at, rounds)| (ranked[at], rounds)).collect(),
+        _ => Vec::new(),
+    };
     let mut beaten_by = vec![None; series.len()];
     for (at, by) in standing.beaten_by.iter().enumerate() {
         beaten_by[ranked[at]] = by.map(|by| ranked[by]);
@@ -77,6 +84,7 @@ pub fn race(series: &[Rounds], ranked: &[usize], by: Yardstick) -> Option<Race> 
         rounds,
         fewest_needed: needed.iter().copied().flatten().min(),
         most_needed: all.and_then(|all| all.into_iter().max()),
+        may_not_matter,
     })
 }
 
@@ -128,6 +136,21 @@ fn with_equals(standing: &stats::Standing, logs: &[Vec<f64>], ties: &mut Ties) -
     members.extend(others.filter(|&at| chosen.iter().all(|&to| ties.hold(&logs[at], &logs[to]))));
     let tie = members.len() > 1;
     (members, tie)
+}
+
+/// Those that are beaten by the pick, but not by more than the band for sure: the interval must shrink to the distance
+/// between the estimate and the edge of the band.
+fn may_not_matter(pick: usize, logs: &[Vec<f64>], by: Yardstick) -> Vec<(usize, u32)> {
+    let rounds = |other: usize| {
+        let found = stats::paired_ratio(&differences(&logs[other], &logs[pick]), by.level.confidence)?;
+        if stats::judge(&found, by.band) != Finding::ProbablyHigher {
+            return None;
+        }
+        let distance = (found.ratio.ln() - by.band.threshold.ln_1p()).abs();
+        let rounds = found.n as f64 * (found.half_width()? / distance).powi(2);
+        Some((other, rounds.ceil().min(1e9) as u32))
+    };
+    (0..logs.len()).filter(|other| *other != pick).filter_map(rounds).collect()
 }
 
 /// Every other one is slower than the pick by more than the band.

@@ -10,7 +10,9 @@ use crate::units::show_duration;
 /// One line for each target that left, then how the run ended. Nothing for a fixed number of rounds that is done.
 pub fn course(folded: &Folded, plan: &Plan, observed: &Observed) -> Vec<String> {
     let round = observed.last_round();
-    let leaving = folded.looks.iter().flat_map(|look| look.leaving.iter().map(move |leaving| (look.round, leaving)));
+    // Of a run that ended there, nobody was left behind.
+    let went_on = folded.looks.iter().filter(|look| look.end.is_none() || look.round < round);
+    let leaving = went_on.flat_map(|look| look.leaving.iter().map(move |leaving| (look.round, leaving)));
     let mut lines: Vec<String> = leaving
         .map(|(round, leaving)| {
             format!(
