@@ -100,12 +100,16 @@ fn robustness(
     let each: Vec<String> =
         shares.iter().map(|(target, share)| format!("{} {}", case.targets[*target].name, percent(*share))).collect();
     let robust = stands >= ROBUST;
-    let word = if robust { "robust" } else { "not robust" };
-    let sentence = format!(
-        "{word}: with weights drawn {DRAWS} times about these, the best is among those named in {}; best in: {}",
-        percent(stands),
-        each.join(", ")
-    );
+    let drawn = format!("with weights drawn {DRAWS} times about these");
+    // Where all are named, no weights could name another.
+    let sentence = match (verdict.best.len() == ranked.len(), robust) {
+        (true, _) => format!("{drawn}, the least time is that of: {}", each.join(", ")),
+        (false, true) => format!("robust: {drawn}, the best is among those named in {}", percent(stands)),
+        (false, false) => {
+            let share = percent(stands);
+            format!("not robust: {drawn}, the best is among those named in {share}; best in: {}", each.join(", "))
+        }
+    };
     Some(Robustness { robust, shares, sentence })
 }
 
