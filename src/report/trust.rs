@@ -6,7 +6,7 @@ use super::model::*;
 use super::words::{counted, listed, percent, plain};
 use crate::decide::{self, Combine, ObservedWork};
 use crate::journal::Outcome;
-use crate::stats::{self, Estimate, Finding};
+use crate::stats::{self, Estimate, Method};
 use crate::units::Unit;
 
 /// Of all comparisons that are said to differ, so many may be chance.
@@ -89,7 +89,8 @@ pub fn mark_chance(report: &mut WorkReport) {
     let panels = report.phases.iter_mut().filter(|panel| !panel.phase.is_empty());
     for comparison in panels.flat_map(|panel| &mut panel.rows).filter_map(|row| row.against.as_mut()) {
         let stands = stand.next().unwrap_or(true);
-        comparison.may_be_chance = comparison.tells() && comparison.finding != Some(Finding::TooFewRounds) && !stands;
+        // What is preliminary is called so already: so few rounds allow no small p-value.
+        comparison.may_be_chance = comparison.tells() && comparison.estimate.method == Method::SignedRank && !stands;
     }
 }
 

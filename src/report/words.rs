@@ -99,7 +99,9 @@ pub fn difference(estimate: &Estimate) -> (String, String) {
         true => (value - 1.0, low - 1.0, high - 1.0, "more"),
         false => (1.0 - value, 1.0 - high, 1.0 - low, "less"),
     };
-    let fine = to.abs() < 0.0995 || (to - from < 0.01 && to - from > SAME);
+    // A bound that is not nought must not be printed as if it were.
+    let tiny = from.abs() > SAME && from.abs() < 0.005;
+    let fine = to.abs() < 0.0995 || tiny || (to - from < 0.01 && to - from > SAME);
     let shown = format!("{} % {word}", percent_digits(amount, fine || amount < 0.0095));
     let range = match to - from < SAME {
         true => "±0".to_string(),
