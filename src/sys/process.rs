@@ -227,11 +227,20 @@ mod tests {
         let mark = format!("PICKFS_TEST_MARK={}", std::process::id());
         let (mut first, mut second, mut other) = (sleeper(&mark), sleeper(&mark), sleeper(&format!("{mark}0")));
         let spared = second.id() as i32;
-        let mut found = marked_processes(&mark);
-        found.sort();
         let mut expected = vec![first.id() as i32, spared];
         expected.sort();
-        assert_eq!(found, expected);
+        let found = || {
+            let mut found = marked_processes(&mark);
+            found.sort();
+            found
+        };
+        // The kernel closes the pipe that tells us of the exec a moment before it shows the new environment.
+        let mut tries = 0;
+        while found() != expected && tries < 1000 {
+            std::thread::sleep(Duration::from_millis(1));
+            tries += 1;
+        }
+        assert_eq!(found(), expected);
         assert_eq!(kill_marked(&mark, &[spared]).unwrap(), [format!("sleep (pid {})", first.id())]);
         assert_eq!(marked_processes(&mark), [spared]);
         assert_eq!(first.wait().unwrap().signal(), Some(9));
