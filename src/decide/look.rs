@@ -121,8 +121,8 @@ impl<'a> Sight<'a> {
     /// One is left, but of these it is open whether the difference matters, and there are rounds enough to tell.
     fn worth_settling(&self, race: &Race) -> Vec<usize> {
         let rounds = self.plan.stop.most_rounds();
-        let is_here =
-            |target: usize| !self.folded.looks.iter().any(|look| left_at(look, self.observed.targets[target]));
+        let is_out = |look: &Look, name: &str| left_at(look, name) || look.yardsticks.iter().any(|stays| stays == name);
+        let is_here = |target: usize| !self.folded.looks.iter().any(|look| is_out(look, self.observed.targets[target]));
         let open = race.may_not_matter.iter().filter(|(target, needed)| *needed <= rounds && is_here(*target));
         open.map(|(target, _)| *target).collect()
     }
