@@ -132,10 +132,11 @@ impl<'a> Sight<'a> {
         differs_from_itself(self.plan, self.observed, self.level.confidence).is_some()
     }
 
-    /// No round will change that: fewer than two targets without a final veto.
+    /// No round will change that: fewer than two targets without a final veto that have any results.
     fn nothing_to_compare(&self) -> bool {
         let duplicate = self.twins.map(|(_, duplicate)| duplicate);
-        let may_rank = |target: &usize| Some(*target) != duplicate && !self.vetoes[*target].iter().any(Veto::is_final);
+        let is_out = |veto: &Veto| veto.is_final() || veto.is_without_results();
+        let may_rank = |target: &usize| Some(*target) != duplicate && !self.vetoes[*target].iter().any(is_out);
         (0..self.observed.targets.len()).filter(may_rank).count() < 2
     }
 
@@ -246,7 +247,7 @@ mod tests {
     use crate::journal::Outcome;
     use crate::plan::Stop;
 
-    /// Name, level and width of the noise of a target; level 0 fails.
+    /// Name, level and width of the noise of a target; level 0 fails, below it is skipped.
     type Targets = &'static [(&'static str, f64, f64)];
 
     /// Noise that is fixed, different for each target, and as often to the one side as to the other.
@@ -256,9 +257,10 @@ mod tests {
         for round in 1..=rounds {
             for (at, (name, level, width)) in targets.iter().enumerate() {
                 let noise = (f64::from(round) * (at as f64 * 0.7 + 1.9)).sin();
-                match *level > 0.0 {
-                    true => made.done(name, round, 1e9 * level * (width * noise).exp()),
-                    false => made.cell(name, round, Outcome::Failed("full".into()), &[]),
+                match *level {
+                    0.0 => made.cell(name, round, Outcome::Failed("full".into()), &[]),
+                    level if level < 0.0 => made.cell(name, round, Outcome::Skipped(vec!["no mkfs".into()]), &[]),
+                    level => made.done(name, round, 1e9 * level * (width * noise).exp()),
                 }
             }
         }
@@ -291,6 +293,7 @@ mod tests {
     const BARELY: Targets = &[("a", 1.0, 0.016), ("A", 1.0, QUIET), ("b", 1.031, 0.016)];
     const FAILING: Targets = &[("a", 1.0, 0.045), ("A", 1.0, QUIET), ("b", 1.0, 0.045), ("c", 0.0, QUIET)];
     const ONE_LEFT: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", 0.0, QUIET)];
+    const ONE_NOT_THERE: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", -1.0, QUIET)];
     const HALF_KNOWN: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", 1.2, 0.05), ("c", 1.2, QUIET)];
 
     /// Targets, when to stop, the round, whether the budget is used up, and what the look says.
@@ -313,6 +316,7 @@ mod tests {
         ("no hope is told only at a look", HARD, FREE, 7, true, "budget; best a b; 591 in all"),
         ("the last round", HARD, FREE, 40, false, "rounds; best a b; 166 in all"),
         ("nothing to compare", ONE_LEFT, FREE, 8, false, "nothing; best "),
+        ("nor where the other one's program is not there", ONE_NOT_THERE, FREE, 8, false, "nothing; best "),
         ("nor with a budget", ONE_LEFT, FREE, 9, true, "nothing; best "),
         ("a fixed number of rounds", HARD, FIXED, 10, false, "rounds; best a b; 75 in all"),
         ("that a budget cuts short", APART, FIXED, 9, true, "budget; best a"),

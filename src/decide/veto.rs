@@ -21,6 +21,11 @@ pub enum Veto {
 }
 
 impl Veto {
+    /// Nothing that it ever did counts: more rounds would be as empty.
+    pub fn is_without_results(&self) -> bool {
+        matches!(self, Veto::Unfinished { rounds: 0, .. })
+    }
+
     /// It will not go away with more rounds: the target may leave.
     pub fn is_final(&self) -> bool {
         !matches!(self, Veto::OverLimit { .. } | Veto::Unfinished { .. })
