@@ -7,7 +7,7 @@
 use super::collect::{Observed, ObservedWork, Rounds, observe};
 use super::race::{Race, Yardstick, compare, race};
 use super::veto::{Veto, vetoes};
-use super::{Combine, differs_from_itself, score, twins};
+use super::{Combine, differs_from_itself, reference, score, twins};
 use crate::journal::{Enough, Folded, Leaving, Look};
 use crate::plan::Plan;
 use crate::stats::{Band, LOOKS, Level};
@@ -145,10 +145,13 @@ impl<'a> Sight<'a> {
         let goal = precision.ln_1p();
         let Some(reference) = self.reference() else { return Vec::new() };
         let of = |target: usize| {
-            let found = compare(&self.scores[target], &self.scores[reference], self.level.confidence)?;
-            let Some(half) = found.half_width() else { return Some(None) };
+            // What cannot be compared at all is not precise either.
+            let found = compare(&self.scores[target], &self.scores[reference], self.level.confidence);
+            let Some((n, half)) = found.and_then(|found| Some((found.n, found.half_width()?))) else {
+                return Some(None);
+            };
             // Widths shrink with the square root of the number of rounds.
-            (half > goal).then(|| Some((found.n as f64 * (half / goal).powi(2)).ceil().min(1e9) as u32))
+            (half > goal).then(|| Some((n as f64 * (half / goal).powi(2)).ceil().min(1e9) as u32))
         };
         self.compared(reference).filter_map(of).collect()
     }
@@ -158,9 +161,9 @@ impl<'a> Sight<'a> {
         any && self.to_precision(precision).is_empty()
     }
 
+    /// The same that reports compare with.
     fn reference(&self) -> Option<usize> {
-        let named = self.observed.targets.iter().position(|name| *name == self.plan.reference);
-        named.or((!self.observed.targets.is_empty()).then_some(0))
+        reference(self.plan, self.observed, &self.scores)
     }
 
     /// Targets without a veto, but the reference.
@@ -294,6 +297,7 @@ mod tests {
     const FAILING: Targets = &[("a", 1.0, 0.045), ("A", 1.0, QUIET), ("b", 1.0, 0.045), ("c", 0.0, QUIET)];
     const ONE_LEFT: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", 0.0, QUIET)];
     const ONE_NOT_THERE: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", -1.0, QUIET)];
+    const NO_REFERENCE: Targets = &[("a", 0.0, QUIET), ("A", 0.0, QUIET), ("b", 1.2, QUIET), ("c", 1.0, QUIET)];
     const HALF_KNOWN: Targets = &[("a", 1.0, QUIET), ("A", 1.0, QUIET), ("b", 1.2, 0.05), ("c", 1.2, QUIET)];
 
     /// Targets, when to stop, the round, whether the budget is used up, and what the look says.
@@ -321,6 +325,8 @@ mod tests {
         ("a fixed number of rounds", HARD, FIXED, 10, false, "rounds; best a b; 75 in all"),
         ("that a budget cuts short", APART, FIXED, 9, true, "budget; best a"),
         ("precise", APART, PRECISE, 8, false, "precise; best a"),
+        ("precise against another target where the reference fails", NO_REFERENCE, PRECISE, 8, false, "precise; best c"),
+        ("not precise before there is an interval", NO_REFERENCE, PRECISE, 2, true, "budget; best "),
         ("not yet precise, though decided", HALF_KNOWN, PRECISE, 8, false, "goes on; best a; c: slower than a"),
         ("never precise", HARD, PRECISE, 15, false, "hopeless; best a b; 899 in all"),
     ];

@@ -40,6 +40,18 @@ pub fn against_itself(plan: &Plan, observed: &Observed, confidence: f64) -> Vec<
     observed.works.iter().flat_map(|work| work.phases().into_iter().filter_map(|phase| of_phase(work, phase))).collect()
 }
 
+/// What all are compared with: the plan's reference if it has results, else the first target that has, if any of full
+/// durability: a failed reference must not take all comparisons with it.
+pub fn reference(plan: &Plan, observed: &Observed, values: &[Rounds]) -> Option<usize> {
+    let works: Vec<&ObservedWork> = observed.works.iter().collect();
+    let is_copy = |at: usize| plan.targets.iter().any(|target| target.duplicate && target.name == observed.targets[at]);
+    let has = |at: &usize| !values[*at].is_empty() && !is_copy(*at);
+    let planned = observed.targets.iter().position(|target| *target == plan.reference);
+    let all = || (0..observed.targets.len()).filter(has);
+    let sound = || all().find(|at| veto::weakened(&works, *at).is_none());
+    planned.or((!observed.targets.is_empty()).then_some(0)).filter(has).or_else(sound).or_else(|| all().next())
+}
+
 /// Where the reference and its second copy are among the observed targets, if they are.
 pub fn twins(plan: &Plan, observed: &Observed) -> Option<(usize, usize)> {
     let place = |name: &str| observed.targets.iter().position(|target| *target == name);

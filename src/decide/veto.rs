@@ -67,7 +67,7 @@ fn done<'a>(works: &'a Works, target: usize) -> impl Iterator<Item = &'a FoldedC
     cells(works, target).filter(|cell| cell.outcome == Some(Outcome::Done))
 }
 
-fn weakened(works: &Works, target: usize) -> Option<Veto> {
+pub(super) fn weakened(works: &Works, target: usize) -> Option<Veto> {
     let mut options: Vec<String> =
         done(works, target).flat_map(|cell| cell.provenance.weakened.iter().cloned()).collect();
     options.sort();

@@ -103,7 +103,7 @@ impl<'a> Case<'a> {
 
     /// `values` is what the verdict is made from, `name` the work that it is about.
     pub fn context(&self, name: &'a str, values: &[Rounds], ranked: &'a [usize], rounds: usize) -> Context<'a> {
-        let reference = reference(self.plan, values, self.targets);
+        let reference = decide::reference(self.plan, self.observed, values);
         let twins = decide::twins(self.plan, self.observed).filter(|(original, _)| reference == Some(*original));
         Context {
             targets: self.targets,
@@ -117,15 +117,6 @@ impl<'a> Case<'a> {
             refused: self.refused.clone(),
         }
     }
-}
-
-/// The plan's reference if it has results, else the first target that has: a failed reference must not take all
-/// comparisons with it.
-fn reference(plan: &Plan, whole: &[Rounds], targets: &[TargetInfo]) -> Option<usize> {
-    let has = |at: &usize| !whole[*at].is_empty() && !targets[*at].duplicate;
-    let planned = targets.iter().position(|target| target.name == plain(&plan.reference));
-    let sound = (0..targets.len()).filter(has).find(|&at| targets[at].weakened.is_empty());
-    planned.or((!targets.is_empty()).then_some(0)).filter(has).or(sound).or((0..targets.len()).find(has))
 }
 
 /// Looks at the reference and its duplicate in every phase of every work.
