@@ -10,7 +10,7 @@ use super::veto::{Veto, vetoes};
 use super::{Combine, differs_from_itself, reference, score, twins};
 use crate::journal::{Enough, Folded, Leaving, Look};
 use crate::plan::Plan;
-use crate::stats::{Band, LOOKS, Level};
+use crate::stats::{ALPHA, Band, LOOKS, Level};
 
 /// The first look that may give a run up. Fewer rounds project badly: one cell that took twice as long among eight or
 /// eleven is still inside the interval, which looks as if no number of rounds would do; among fifteen it is outside.
@@ -21,11 +21,12 @@ const HOPELESS_FROM: u32 = LOOKS[2];
 /// its word from the first look on gave up a quarter.
 const HOPELESS_BEYOND: u32 = 2;
 
-/// How sure a judgement after this round is. `folded` has the looks that were made.
+/// How sure a judgement after this round is. `folded` has the looks that were made; whatever a journal says, none has
+/// more than all of alpha to spend.
 pub fn level(plan: &Plan, folded: &Folded, round: u32) -> Level {
     match folded.looks.iter().rev().find(|look| look.round == round && look.alpha > 0.0) {
         _ if plan.stop.rounds.is_some() => Level::ONLY,
-        Some(look) => Level { alpha: look.alpha, ..Level::one_of_several(round, planned(plan)) },
+        Some(look) => Level { alpha: look.alpha.min(ALPHA), ..Level::one_of_several(round, planned(plan)) },
         None => Level::one_of_several(round, planned(plan)),
     }
 }
@@ -347,6 +348,17 @@ mod tests {
             let made = made(OPEN, stop, round);
             let found = look(&made.plan, &made.folded, round, budget_used);
             assert!((found.alpha - wanted).abs() < 1e-12, "{} after {round}", found.alpha);
+        }
+    }
+
+    /// An alpha above 1 is no chance, and quantiles of it end the program.
+    #[test]
+    fn no_journal_buys_a_looser_level() {
+        let mut made = made(OPEN, FREE, 8);
+        for (told, wanted) in [(0.004, 0.004), (10.0, 0.05), (-1.0, 0.05 / 6.0)] {
+            made.folded.looks = vec![Look { round: 8, alpha: told, ..Look::default() }];
+            let found = level(&made.plan, &made.folded, 8).alpha;
+            assert!((found - wanted).abs() < 1e-12, "{found} of {told}");
         }
     }
 
