@@ -60,7 +60,8 @@ pub fn look(plan: &Plan, folded: &Folded, round: u32, budget_used: bool) -> Look
     // Whoever takes up a run without hope has no use for those that are beaten.
     let may_go_on = matches!(end, None | Some(Enough::Hopeless));
     let rounds_needed = end.filter(|end| *end != Enough::Decided).and_then(|_| sight.needed());
-    let needed_ns = rounds_needed.map(|needed| u64::from(needed.saturating_sub(round)) * sight.round_ns());
+    let needed_ns =
+        rounds_needed.map(|needed| u64::from(needed.saturating_sub(round)).saturating_mul(sight.round_ns()));
     let name = |target: &usize| observed.targets[*target].to_string();
     Look {
         round,
@@ -232,11 +233,14 @@ impl<'a> Sight<'a> {
 
     /// What a round of those that are still racing takes, from the ledgers of their cells so far.
     fn round_ns(&self) -> u64 {
-        let mean = |times: Vec<u64>| times.iter().sum::<u64>() / times.len().max(1) as u64;
+        let mean =
+            |times: Vec<u64>| times.iter().fold(0, |all: u64, ns| all.saturating_add(*ns)) / times.len().max(1) as u64;
         let gone = |target: &usize| self.folded.looks.iter().any(|look| left_at(look, self.observed.targets[*target]));
         let works = |target: usize| self.observed.works.iter().map(move |work| &work.cells[target]);
         let cells = (0..self.observed.targets.len()).filter(|target| !gone(target)).flat_map(works);
-        cells.map(|cells| mean(cells.values().map(|cell| cell.ledger.total_ns()).collect())).sum()
+        cells
+            .map(|cells| mean(cells.values().map(|cell| cell.ledger.total_ns()).collect()))
+            .fold(0, u64::saturating_add)
     }
 }
 
@@ -326,7 +330,14 @@ mod tests {
         ("a fixed number of rounds", HARD, FIXED, 10, false, "rounds; best a b; 75 in all"),
         ("that a budget cuts short", APART, FIXED, 9, true, "budget; best a"),
         ("precise", APART, PRECISE, 8, false, "precise; best a"),
-        ("precise against another target where the reference fails", NO_REFERENCE, PRECISE, 8, false, "precise; best c"),
+        (
+            "precise against another target where the reference fails",
+            NO_REFERENCE,
+            PRECISE,
+            8,
+            false,
+            "precise; best c",
+        ),
         ("not precise before there is an interval", NO_REFERENCE, PRECISE, 2, true, "budget; best "),
         ("not yet precise, though decided", HALF_KNOWN, PRECISE, 8, false, "goes on; best a; c: slower than a"),
         ("never precise", HARD, PRECISE, 15, false, "hopeless; best a b; 899 in all"),

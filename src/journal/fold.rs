@@ -181,15 +181,16 @@ fn of_the_run(cell: &str) -> bool {
 
 impl Ledger {
     pub fn add(&mut self, other: &Ledger) {
-        self.setup_ns += other.setup_ns;
-        self.settle_ns += other.settle_ns;
-        self.phases_ns += other.phases_ns;
-        self.checks_ns += other.checks_ns;
-        self.teardown_ns += other.teardown_ns;
+        self.setup_ns = self.setup_ns.saturating_add(other.setup_ns);
+        self.settle_ns = self.settle_ns.saturating_add(other.settle_ns);
+        self.phases_ns = self.phases_ns.saturating_add(other.phases_ns);
+        self.checks_ns = self.checks_ns.saturating_add(other.checks_ns);
+        self.teardown_ns = self.teardown_ns.saturating_add(other.teardown_ns);
     }
 
     pub fn total_ns(&self) -> u64 {
-        self.setup_ns + self.settle_ns + self.phases_ns + self.checks_ns + self.teardown_ns
+        let parts = [self.setup_ns, self.settle_ns, self.phases_ns, self.checks_ns, self.teardown_ns];
+        parts.into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -239,6 +240,13 @@ mod tests {
     fn the_run_is_no_cell() {
         let folded = folded(r#"{"ledger":{"cell":"run","setup_ns":7}}"#);
         assert_eq!((folded.cells.len(), folded.ledger.setup_ns), (0, 7));
+    }
+
+    #[test]
+    fn no_ledger_is_too_large_to_add() {
+        let line = format!(r#"{{"ledger":{{"cell":"run","setup_ns":{0},"checks_ns":{0}}}}}"#, u64::MAX);
+        let folded = folded(&[line.clone(), line].join("\n"));
+        assert_eq!(folded.ledger.total_ns(), u64::MAX);
     }
 
     #[test]

@@ -214,7 +214,7 @@ pub fn more_rounds(count: u32) -> String {
 /// No forecast is good to more than two digits.
 pub fn about(count: u32) -> u32 {
     let unit = 10u32.pow(count.max(1).ilog10().saturating_sub(1));
-    count.div_ceil(unit) * unit
+    count.div_ceil(unit).saturating_mul(unit)
 }
 
 /// Why nothing is judged: the noise is larger than what we want to tell apart.

@@ -128,7 +128,7 @@ impl Pilot {
         for work in &observed.works {
             for (target, cells) in work.cells.iter().enumerate() {
                 let key = (observed.targets[target].to_string(), work.name.to_string());
-                let total: u64 = cells.values().map(|cell| cell.ledger.total_ns()).sum();
+                let total: u64 = cells.values().map(|cell| cell.ledger.total_ns()).fold(0, u64::saturating_add);
                 pilot.cell_ns.insert(key.clone(), total / cells.len().max(1) as u64);
                 let by_round = pilot.times.entry(key).or_default();
                 for phase in work.phases() {
@@ -149,7 +149,7 @@ impl Pilot {
 
     /// Rounds, nanoseconds, and whether it came to a decision.
     fn rehearsal(&self, plan: &Plan, rounds: &[u32], seed: u64) -> Option<(u32, u64, bool)> {
-        let mean = self.cell_ns.values().sum::<u64>() / self.cell_ns.len().max(1) as u64;
+        let mean = self.cell_ns.values().copied().fold(0, u64::saturating_add) / self.cell_ns.len().max(1) as u64;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         // As many as a run may have; the modulo's bias at these lengths is far below what a forecast can tell.
         let drawn: Vec<u32> =
@@ -157,7 +157,7 @@ impl Pilot {
         let mut ns = self.around_ns;
         let folded = rehearse(plan, |cell| {
             let key = (cell.target.name.clone(), cell.work.name.clone());
-            ns += self.cell_ns.get(&key).copied().unwrap_or(mean);
+            ns = ns.saturating_add(self.cell_ns.get(&key).copied().unwrap_or(mean));
             // One that the pilot does not have takes no part in the race, but in the time.
             Some(self.times.get(&key).map_or(Vec::new(), |times| times[&drawn[cell.round as usize - 1]].clone()))
         });
