@@ -30,6 +30,9 @@ pub fn overall(case: &Case) -> Option<Overall> {
     let mut panel = judge::judged_panel(quantity(case), &values, &context);
     judge::race_as_run(case, std::slice::from_mut(&mut panel), &values, &context);
     let mut verdict = verdict::verdict(&panel, &context);
+    if verdict.kind == VerdictKind::Nothing && panel.rows.iter().all(|row| row.figure.is_none()) {
+        verdict.headline = "No verdict over all work: no target has finished all of it in any round.".to_string();
+    }
     verdict.notes.extend(verdict::not_ranked(case, context.reference, &ranked, &vetoes));
     let robustness = robustness(case, &values, &verdict, &ranked, context.reference);
     let noise = verdict::noise_floor(&panel, &context);
@@ -96,7 +99,14 @@ fn robustness(
     debug_assert!(ranked.iter().all(|target| !values[*target].is_empty()));
     let shares = stats::sensitivity(&centres, &weights, DRAWS, case.plan.seed, case.plan.verdict.costs);
     let shares: Vec<(usize, f64)> = ranked.iter().copied().zip(shares).filter(|(_, share)| *share > 0.0).collect();
-    let stands: f64 = shares.iter().filter(|(target, _)| verdict.best.contains(target)).map(|(_, share)| share).sum();
+    let stands: f64 = shares
+        .iter()
+        .filter(|(target, _)| verdict.best.contains(target))
+        .map(|(_, share)| share)
+        .fold(0.0, |all, share| all + share);
+    if shares.is_empty() {
+        return None;
+    }
     let each: Vec<String> =
         shares.iter().map(|(target, share)| format!("{} {}", case.targets[*target].name, percent(*share))).collect();
     let robust = stands >= ROBUST;

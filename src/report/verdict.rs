@@ -13,8 +13,12 @@ pub fn noise_floor(panel: &Panel, context: &Context) -> String {
         Some(noise) if noise.estimate.interval.is_some() => {
             format!("noise floor {} ({name} against itself)", noise.shown)
         }
+        None if context.reference.is_none() => "noise floor unknown: nothing has results".to_string(),
+        None if context.duplicate.is_some() => {
+            format!("noise floor unknown: the duplicate of {name} has no results")
+        }
         Some(_) => "noise floor unknown: too few rounds of the reference's duplicate".to_string(),
-        None => "noise floor unknown: the reference has no duplicate".to_string(),
+        None => format!("noise floor unknown: {name} has no duplicate"),
     }
 }
 

@@ -51,6 +51,32 @@ fn limits_and_features_keep_targets_out_and_say_why() {
     assert!(headline(&found).contains("only one target can be ranked"), "{}", headline(&found));
 }
 
+/// A phase that is named and never timed: the works have results, what the plan asks for has none.
+#[test]
+fn a_verdict_over_what_nobody_has_finished_says_so() {
+    let mut lab = Lab::new(&["ext4", "ext4 (again)", "xfs"]);
+    lab.plan.targets[1].duplicate = true;
+    lab.rounds(8, &[1.0, 1.0, 1.4]);
+    lab.plan.verdict.parts = vec![part("nope", 1.0)];
+    let model = lab.model();
+    let wanted = "No verdict over all work: no target has finished all of it in any round.";
+    let overall = model.overall.as_ref().expect("a part is named");
+    assert_eq!((headline(&model), overall.work.noise.as_str()), (wanted, "noise floor unknown: nothing has results"));
+    assert!(model.headlines[1].starts_with("Pick ext4"), "{:?}", model.headlines);
+}
+
+#[test]
+fn a_duplicate_that_fails_is_not_told_to_be_absent() {
+    let mut lab = Lab::new(&["ext4", "ext4 (again)", "xfs"]);
+    lab.plan.targets[1].duplicate = true;
+    for round in 1..=8 {
+        lab.cell(0, round, 1.0);
+        lab.fail(1, round, Outcome::Failed("no space left".into()));
+        lab.cell(2, round, 1.3);
+    }
+    assert_eq!(lab.model().works[0].noise, "noise floor unknown: the duplicate of ext4 has no results");
+}
+
 /// xfs writes slowly and reads fast: how often each is done decides.
 fn reader_and_writer() -> Lab {
     let mut lab = Lab::new(&["ext4", "xfs"]);
