@@ -2,7 +2,7 @@
 
 use crate::decide;
 use crate::journal::fold_file;
-use crate::plan::Plan;
+use crate::plan::{Plan, Stop};
 use crate::report::repeats_in_words;
 use crate::run::{self, Forecast};
 use crate::units::show_duration;
@@ -20,7 +20,7 @@ pub fn describe(plan: &Plan, pilot: &Path) -> Result<String> {
             pilot.display()
         )
     })?;
-    let mut text = in_words(&forecast, pilot);
+    let mut text = in_words(&forecast, &plan.stop, pilot);
     if let Some(run) = &folded.run {
         let observed = decide::observe(&folded, &run.plan);
         for advice in decide::repeats_advice(&folded, &observed) {
@@ -30,16 +30,24 @@ pub fn describe(plan: &Plan, pilot: &Path) -> Result<String> {
     Ok(text)
 }
 
-fn in_words(forecast: &Forecast, pilot: &Path) -> String {
+fn in_words(forecast: &Forecast, stop: &Stop, pilot: &Path) -> String {
     let [few, usual, many] = forecast.rounds;
     let [short, middle, long] = forecast.ns.map(|ns| show_duration(ns as f64));
+    // A fixed number of rounds ends with no answer asked for.
+    let answered = match stop.rounds {
+        None => format!("; {:.0} % end with an answer", forecast.decided * 100.0),
+        Some(_) => String::new(),
+    };
     let mut text = format!(
         "forecast, from {} rounds of {}: {usual} rounds ({few} to {many} in eight cases of ten), {middle} ({short} to \
-         {long}); {:.0} % end with an answer\n",
+         {long}){answered}\n",
         forecast.pilot_rounds,
         pilot.display(),
-        forecast.decided * 100.0,
     );
+    if let Some(budget) = stop.budget_ns.filter(|budget| *budget < forecast.ns[2]) {
+        let budget = show_duration(budget as f64);
+        let _ = writeln!(text, "  that is without the budget of {budget}, which may end the run before");
+    }
     if forecast.pilot_rounds < 8 {
         let _ = writeln!(text, "  so few rounds know too little of the noise: it may well take longer");
     }
@@ -61,4 +69,30 @@ pub fn without_pilot() -> String {
          --pilot JOURNAL forecasts from an earlier run\n",
         shown.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forecast_says_what_it_leaves_out() {
+        let minutes = |n: u64| n * 60_000_000_000;
+        let forecast = Forecast {
+            pilot_rounds: 8,
+            rounds: [8, 11, 15],
+            ns: [minutes(5), minutes(7), minutes(9)],
+            decided: 0.97,
+            unknown: Vec::new(),
+        };
+        let told = |rounds, budget_ns| {
+            let stop = Stop { rounds, budget_ns, ..Stop::default() };
+            let text = in_words(&forecast, &stop, Path::new("j"));
+            (text.contains("97 % end with an answer"), text.contains("without the budget of 3.0 min"))
+        };
+        assert_eq!(told(None, None), (true, false));
+        assert_eq!(told(None, Some(minutes(3))), (true, true));
+        assert_eq!(told(None, Some(minutes(30))), (true, false));
+        assert_eq!(told(Some(8), None), (false, false), "nobody asks for an answer");
+    }
 }

@@ -63,11 +63,12 @@ fn describe(plan: &Plan, forecast: &str) -> String {
 
 /// How many rounds, what ends them, and what bounds their time.
 fn describe_rounds(plan: &Plan, cells: usize) -> String {
-    let (targets, works, stop) = (plan.targets.len(), plan.works.len(), &plan.stop);
+    let stop = &plan.stop;
+    let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+    let (targets, works) = (counted(plan.targets.len(), "target"), counted(plan.works.len(), "work"));
     let most = if stop.rounds.is_none() { "at most " } else { "" };
-    let rounds = stop.most_rounds();
-    let mut text =
-        format!("{most}{cells} cells: {targets} targets x {works} works x {rounds} rounds, seed {}\n", plan.seed);
+    let rounds = counted(stop.most_rounds() as usize, "round");
+    let mut text = format!("{most}{cells} cells: {targets} x {works} x {rounds}, seed {}\n", plan.seed);
     let _ = writeln!(text, "rounds: {}", what_ends(stop));
     let limit = show_duration(stop.cell_ns as f64 * cells as f64);
     let no_new_round = |ns| format!("no new round after {}", show_duration(ns as f64));
@@ -176,7 +177,11 @@ fn describe_verdict(wishes: &Wishes) -> String {
 fn described_part(part: &Part, costs: bool) -> String {
     let phase = part.phase.as_ref().map(|phase| format!(" phase {phase}")).unwrap_or_default();
     let what = format!("work {}{phase}", part.work);
-    if costs { format!("{what}: done {} times", part.amount) } else { format!("{what}: weight {}", part.amount) }
+    if costs {
+        format!("{what}: done {} {}", part.amount, if part.amount == 1.0 { "time" } else { "times" })
+    } else {
+        format!("{what}: weight {}", part.amount)
+    }
 }
 
 fn described_limit(limit: &Limit) -> String {
@@ -221,18 +226,19 @@ mod tests {
         let text = describe(
             &plan(Wishes {
                 costs: true,
-                parts: vec![part(Some("read"), 20.0), part(None, 0.5)],
+                parts: vec![part(Some("read"), 20.0), part(None, 1.0)],
                 require: vec!["checksums".into(), "snapshots".into()],
                 limits: vec![limit(None, "space_grown_bytes", 1e9), limit(Some("read"), "time_ns", 2e9)],
             }),
             "",
         );
         let expected = "\nverdict\n  one verdict over all, their times add up; what is not named here is left out\n  \
-            work mail phase read: done 20 times\n  work mail: done 0.5 times\n  \
+            work mail phase read: done 20 times\n  work mail: done 1 time\n  \
             only of targets that have checksums, snapshots\n  \
             only of targets whose space_grown_bytes is at most 954 MiB\n  \
             only of targets whose time_ns of phase read is at most 2.00 s\n\n";
         assert!(text.contains(expected), "{text}");
+        assert!(text.contains(" cells: 1 target x 1 work x "), "{text}");
         assert!(text.contains("  phases that only read are done 3 times in each cell\n"), "{text}");
     }
 
