@@ -26,6 +26,12 @@ impl Observed<'_> {
         rounds.into_iter().filter(|round| self.is_asked(target, *round)).count()
     }
 
+    /// For each target the rounds that went on without it after it had left.
+    pub fn unasked(&self) -> Vec<usize> {
+        let rounds: BTreeSet<u32> = self.works.iter().flat_map(|work| work.rounds.iter().copied()).collect();
+        (0..self.targets.len()).map(|target| rounds.len() - self.asked(target)).collect()
+    }
+
     /// 0 where no cell has ended.
     pub fn last_round(&self) -> u32 {
         self.works.iter().filter_map(|work| work.rounds.last().copied()).max().unwrap_or(0)

@@ -68,6 +68,7 @@ pub fn fill(report: &mut WorkReport, observed: &ObservedWork, case: &Case) {
         duplicate,
         ranked: &report.ranked,
         rounds: report.rounds,
+        unasked: case.observed.unasked(),
         level: case.level,
         refused: None,
     };

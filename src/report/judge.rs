@@ -25,6 +25,8 @@ pub struct Context<'a> {
     pub duplicate: Option<usize>,
     pub ranked: &'a [usize],
     pub rounds: usize,
+    /// Of these, for each target, those after it had left the race: nothing is missing there.
+    pub unasked: Vec<usize>,
     /// How sure the comparisons are.
     pub level: Level,
     /// Why nothing is judged by time.
@@ -113,6 +115,7 @@ impl<'a> Case<'a> {
             duplicate: twins.map(|(_, duplicate)| duplicate),
             ranked,
             rounds,
+            unasked: self.observed.unasked(),
             level: self.level,
             refused: self.refused.clone(),
         }
@@ -177,7 +180,7 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
     let judged = what.wanted.is_some() && refused.is_none();
     let unit = Unit::of_metric(&what.metric);
     let row = |target: usize| {
-        let figure = figure(&series[target], unit, context.rounds);
+        let figure = figure(&series[target], unit, context.rounds.saturating_sub(context.unasked[target]));
         let compared = what.wanted.is_some() && context.reference != Some(target);
         let estimate = if compared { against(target) } else { None };
         let finding = |estimate: &Estimate| judged.then(|| stats::judge(estimate, band));

@@ -232,7 +232,7 @@ pub struct Figure {
     pub median: f64,
     pub low: f64,
     pub high: f64,
-    /// How many rounds the figure is made of, and how many it lacks.
+    /// How many rounds the figure is made of, and how many it lacks of those that its target was there for.
     pub rounds: usize,
     pub missing: usize,
     /// The median with its unit.

@@ -148,6 +148,25 @@ fn look(round: u32, leaving: &[&str], end: Option<Enough>, rounds_needed: Option
     Record::Look(Look { round, alpha, leaving, end, rounds_needed, needed_ns, ..Look::default() })
 }
 
+/// It was not there, so nothing of it is missing.
+#[test]
+fn rounds_after_a_target_has_left_are_not_missing() {
+    let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
+    lab.rounds(8, &[1.0, 1.0, 1.4]);
+    for round in 9..=11 {
+        lab.cell(0, round, 1.0);
+        lab.cell(1, round, 1.0);
+    }
+    let rounds = |lab: &Lab| {
+        let model = lab.model();
+        model.works[0].phases[0].rows[2].figure.as_ref().map(|figure| figure.rounds_shown.clone())
+    };
+    assert_eq!(rounds(&lab).as_deref(), Some("8, 3 missing"));
+    lab.plan.stop.rounds = None;
+    lab.records.push(look(8, &["btrfs"], None, None));
+    assert_eq!(rounds(&lab).as_deref(), Some("8"));
+}
+
 #[test]
 fn the_course_says_who_left_and_why_it_ended() {
     let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
