@@ -99,6 +99,7 @@ impl Progress for Plain {
     fn looked(&mut self, look: &Look, planned: usize) {
         self.line(&sentence(look));
         self.clock.planned = planned;
+        look.leaving.iter().for_each(|leaving| self.clock.forget(&leaving.target));
         if let Some(bar) = &self.bar {
             bar.set_length(planned as u64);
         }
@@ -120,6 +121,7 @@ fn sentence(look: &Look) -> String {
         all => Some(format!("{} targets may be the best", all.len())),
     };
     let end = look.end.map(|end| end.to_string());
+    let end = end.or_else(|| look.best.is_empty().then(|| "nothing can be told yet".to_string()));
     let parts: Vec<String> = leaving.chain(best).chain(end).collect();
     format!("after {} rounds: {}", look.round, parts.join("; "))
 }
@@ -158,6 +160,11 @@ impl Eta {
         took
     }
 
+    /// Of a target that has left, no cell will come.
+    fn forget(&mut self, target: &str) {
+        self.seconds.remove(target);
+    }
+
     fn left(&self) -> String {
         if self.ended >= self.planned {
             return "none left".into();
@@ -182,5 +189,21 @@ mod tests {
         let eta = Eta { planned: 33, ended: 3, begun: None, seconds };
         assert_eq!(eta.left(), "about 60.0 s left");
         assert_eq!(Eta { planned: 1, ..Eta::default() }.left(), "time left unknown");
+    }
+
+    #[test]
+    fn who_has_left_takes_no_more_time() {
+        let seconds = HashMap::from([("fast".to_string(), (2.0, 2)), ("slow".to_string(), (90.0, 1))]);
+        let mut plain = Plain { bar: None, clock: Eta { planned: 3, ended: 3, begun: None, seconds } };
+        let leaving = vec![crate::journal::Leaving { target: "slow".into(), why: "slower than fast".into() }];
+        plain.looked(&Look { round: 8, leaving, ..Look::default() }, 13);
+        assert_eq!(plain.clock.left(), "about 10.0 s left");
+    }
+
+    #[test]
+    fn a_look_that_sees_nothing_says_so() {
+        let look = Look { round: 8, ..Look::default() };
+        assert_eq!(sentence(&look), "after 8 rounds: nothing can be told yet");
+        assert_eq!(sentence(&Look { best: vec!["xfs".into()], ..look }), "after 8 rounds: xfs is ahead");
     }
 }
