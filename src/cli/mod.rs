@@ -12,6 +12,7 @@ mod machine;
 mod plan;
 mod report;
 mod run;
+mod scan;
 mod wanted;
 
 use clap::{Parser, Subcommand};
@@ -42,6 +43,8 @@ enum Verb {
     List(list::Arguments),
     /// Say what this machine can run, what is missing and how to get it
     Doctor,
+    /// Say what a tree is like, without its names and content, or what file systems would store for it
+    Scan(scan::Arguments),
     /// Undo what a killed run left behind
     Clean(clean::Arguments),
     /// The target side, started by an executor
@@ -54,7 +57,7 @@ type Outcome = anyhow::Result<u8>;
 
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    if matches!(cli.verb, Verb::Plan(_) | Verb::Report(_) | Verb::List(_) | Verb::Doctor) {
+    if matches!(cli.verb, Verb::Plan(_) | Verb::Report(_) | Verb::List(_) | Verb::Scan(_) | Verb::Doctor) {
         crate::sys::process::end_with_reader();
     }
     let outcome = match cli.verb {
@@ -63,6 +66,7 @@ pub fn main() -> ExitCode {
         Verb::Report(arguments) => report::main(&arguments),
         Verb::List(arguments) => list::main(&arguments),
         Verb::Doctor => doctor::main(),
+        Verb::Scan(arguments) => scan::main(&arguments),
         Verb::Clean(arguments) => clean::main(&arguments),
         Verb::Agent => return agent::main(),
     };

@@ -2,9 +2,11 @@
 //!
 //! Plain files below a folder. It must not know file systems, plans or journals; whoever asks for a tree knows why.
 
+pub mod codec;
 pub mod content;
 pub mod digest;
 pub mod generate;
+pub mod profile;
 pub mod random;
 
 pub use digest::{Digest, differences, digest};

@@ -1,0 +1,21 @@
+//! `pickfs scan`: what a tree is like, and what file systems would store for it.
+
+use super::Outcome;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Directory to look at
+    dir: PathBuf,
+    /// Say what btrfs and zfs would store for it, by codec, instead of printing a profile
+    #[arg(long)]
+    predict: bool,
+    /// Write to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub fn main(arguments: &Arguments) -> Outcome {
+    let _ = (&arguments.dir, arguments.predict, &arguments.output);
+    anyhow::bail!("not there yet")
+}

@@ -1,0 +1,154 @@
+//! What a tree is like: its shape, sizes and how its content compresses, without a name or a byte of it.
+//!
+//! Scanned from a tree or written by hand, kept as TOML that is small enough to paste into an issue, and what trees are
+//! generated from.
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+/// The form of the file; a later form gets another number.
+pub const SCHEMA: u32 = 1;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    pub schema: u32,
+    /// One sentence: what it was made from, or how.
+    pub about: String,
+    pub names: Names,
+    /// The root alone, then its subdirectories, then theirs.
+    #[serde(default, rename = "level")]
+    pub levels: Vec<Level>,
+    #[serde(default, rename = "class")]
+    pub classes: Vec<Class>,
+}
+
+/// Names and what shares them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Names {
+    /// Quantiles of the bytes in a name, from the shortest to the longest, equally far apart.
+    pub lengths: Vec<u32>,
+    #[serde(default)]
+    pub symlinks: u64,
+    /// The mean number of bytes in a symbolic link.
+    #[serde(default)]
+    pub symlink_bytes: u64,
+    /// Further names of files that were counted already.
+    #[serde(default)]
+    pub hard_links: u64,
+}
+
+/// The directories at one distance from the root. Pairs are (so many entries, directories that have so many), ascending.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    pub subdirectories: Vec<(u64, u64)>,
+    /// Regular files, each once.
+    pub files: Vec<(u64, u64)>,
+}
+
+/// Files of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Class {
+    pub kind: Kind,
+    /// Regular files, each once.
+    pub files: u64,
+    /// The sum of their sizes.
+    pub bytes: u64,
+    /// Quantiles of the sizes in bytes, from the smallest to the largest, equally far apart.
+    pub sizes: Vec<u64>,
+    /// The largest sizes, which hold much of the bytes: falling, exact.
+    #[serde(default)]
+    pub largest: Vec<u64>,
+    /// Share of the files that may be executed.
+    #[serde(default)]
+    pub executable: f64,
+    /// Share of the files that hold the same as another.
+    #[serde(default)]
+    pub duplicates: f64,
+    /// Share of the files that have holes, and what share of their bytes is in holes.
+    #[serde(default)]
+    pub sparse: f64,
+    #[serde(default)]
+    pub holes: f64,
+    #[serde(default, rename = "content")]
+    pub contents: Vec<Contents>,
+}
+
+/// How content compresses: one group of files of like sizes and like compressibility.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contents {
+    /// Sizes of the files in this group, in bytes, up to and with the second.
+    pub sizes: (u64, u64),
+    /// Share of the bytes of all files of these sizes that is like this.
+    pub share: f64,
+    pub ratios: Ratios,
+}
+
+/// Compressed over plain bytes, a file or a piece of 128 KiB of it at a time, before any rounding to blocks; above 1 for
+/// what grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ratios {
+    /// As btrfs does: pages of 4 KiB, each on its own.
+    pub lzo: f64,
+    pub lz4: f64,
+    /// At btrfs's usual level, 3.
+    pub zlib: f64,
+    pub zstd1: f64,
+    pub zstd3: f64,
+}
+
+/// Kinds of files, by what they are for. They decide the endings of names and nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Programs as people write them.
+    Source,
+    /// Prose and markup: HTML, Markdown, manuals, XML.
+    Document,
+    /// JSON, CSV, YAML, logs.
+    Data,
+    /// Programs as machines run them: objects, libraries, executables.
+    Object,
+    Image,
+    /// Sound and film.
+    Media,
+    /// What is compressed already: archives and packages.
+    Archive,
+    /// Databases, mailboxes, disk images.
+    Store,
+    #[default]
+    Other,
+}
+
+impl Profile {
+    /// Reads a profile; a complaint shows the line.
+    pub fn parse(text: &str) -> Result<Profile> {
+        let profile: Profile =
+            toml::from_str(text).context("this is no profile of a tree; `pickfs scan DIR` makes one")?;
+        ensure!(
+            profile.schema == SCHEMA,
+            "the profile has schema {}, and this pickfs knows {SCHEMA} only; scan the tree again",
+            profile.schema
+        );
+        Ok(profile)
+    }
+
+    pub fn to_toml(&self) -> Result<String> {
+        Ok(toml::to_string(self)?)
+    }
+
+    /// Regular files, each once.
+    pub fn files(&self) -> u64 {
+        self.classes.iter().map(|class| class.files).sum()
+    }
+
+    /// The sum of their sizes.
+    pub fn bytes(&self) -> u64 {
+        self.classes.iter().map(|class| class.bytes).sum()
+    }
+}
