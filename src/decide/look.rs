@@ -5,7 +5,7 @@
 //! target.
 
 use super::collect::{Observed, ObservedWork, Rounds, observe};
-use super::race::{Race, Yardstick, compare, race};
+use super::race::{Race, Yardstick, compare, race_as_run};
 use super::veto::{Veto, vetoes};
 use super::{Combine, differs_from_itself, reference, score, twins};
 use crate::journal::{Enough, Folded, Leaving, Look};
@@ -99,7 +99,7 @@ impl<'a> Sight<'a> {
         let duplicate = twins.map(|(_, duplicate)| duplicate);
         let is_ranked = |target: &usize| vetoes[*target].is_empty() && Some(*target) != duplicate;
         let ranked: Vec<usize> = (0..observed.targets.len()).filter(is_ranked).collect();
-        let race = race(&observed.while_racing(&scores), &ranked, Yardstick { level, band });
+        let race = race_as_run(observed, &scores, &ranked, Yardstick { level, band });
         Sight { plan, folded, observed, scores, vetoes, twins, level, race }
     }
 
@@ -114,6 +114,7 @@ impl<'a> Sight<'a> {
             Some(precision) if self.is_precise(precision) => Some(Enough::Precise),
             _ if round >= rounds => Some(Enough::Rounds),
             _ if round >= LOOKS[0] && self.nothing_to_compare() => Some(Enough::Nothing),
+            None if self.is_stuck() => Some(Enough::Nothing),
             _ if budget_used => Some(Enough::Budget),
             _ if round >= HOPELESS_FROM && self.is_hopeless(HOPELESS_BEYOND * rounds) => Some(Enough::Hopeless),
             _ => None,
@@ -140,6 +141,12 @@ impl<'a> Sight<'a> {
         let is_out = |veto: &Veto| veto.is_final() || veto.is_without_results();
         let may_rank = |target: &usize| Some(*target) != duplicate && !self.vetoes[*target].iter().any(is_out);
         (0..self.observed.targets.len()).filter(may_rank).count() < 2
+    }
+
+    /// What is open is how one or none that still takes part compares with those that have left for good.
+    fn is_stuck(&self) -> bool {
+        let here = |race: &Race| race.members.len() - race.gone.len();
+        self.race.as_ref().is_some_and(|race| !race.gone.is_empty() && here(race) < 2)
     }
 
     /// Rounds in all after which each comparison that is still too wide would be narrow enough.
@@ -384,6 +391,33 @@ mod tests {
         }
         let found = look(&made.plan, &made.folded, 11, false);
         assert_eq!((found.best.contains(&"c".to_string()), found.leaving), (false, vec![]));
+    }
+
+    /// `c` was beaten by `b`, which then fails: it may still be the best, but no round of `a` alone will tell.
+    #[test]
+    fn who_has_left_decides_nothing_once_nobody_beats_it() {
+        for (level_of_c, wanted) in [(0.9, "nothing; best c"), (1.0, "nothing; best a c"), (1.2, "decided; best a")] {
+            let targets = [("a", 1.0), ("A", 1.0), ("b", 0.8), ("c", level_of_c)];
+            let mut made = MadeUp::new(&targets.map(|(name, _)| name));
+            let wobble = |round: u32, at: usize| 1.0 + 0.005 * (f64::from(round) * (at as f64 * 0.7 + 1.9)).sin();
+            for round in 1..=8 {
+                for (at, (name, level)) in targets.into_iter().enumerate() {
+                    // Now above the others and now below: level with `a`, by more than matters.
+                    let swing =
+                        if name == "c" && level == 1.0 { 1.0 + 0.05 * f64::from(round % 2) - 0.025 } else { 1.0 };
+                    made.done(name, round, 1e9 * level * swing * wobble(round, at));
+                }
+            }
+            made.leaves("c", 8);
+            for round in 9..=11 {
+                made.done("a", round, 1e9);
+                made.done("A", round, 1e9);
+                made.cell("b", round, Outcome::Failed("full".into()), &[]);
+            }
+            let found = look(&made.plan, &made.folded, 11, false);
+            let told = told(&found);
+            assert!(told.starts_with(wanted), "{told}");
+        }
     }
 
     /// 2 targets and the duplicate, a second each.

@@ -16,7 +16,7 @@ mod veto;
 
 pub use collect::{Combine, Observed, ObservedWork, Rounds, observe};
 pub use look::{level, look, rounds_planned};
-pub use race::{Conclusion, Race, Yardstick, compare, p_value, race, rests_on_symmetry};
+pub use race::{Conclusion, Race, Yardstick, compare, p_value, race, race_as_run, rests_on_symmetry};
 pub use repeats::{RepeatsAdvice, repeats_advice};
 pub use score::{named_parts, part, score, score_of_works};
 pub use veto::{Veto, vetoes};

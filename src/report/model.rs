@@ -198,6 +198,8 @@ pub struct Noise {
 pub struct Best {
     /// Nobody of these is shown to be slower than any other target; fastest first.
     pub members: Vec<usize>,
+    /// Members that left the race: no pick, but nobody who is ranked is shown to be faster.
+    pub gone: Vec<usize>,
     pub conclusion: Conclusion,
     /// False: too few rounds to allow for the number of comparisons.
     pub corrected: bool,

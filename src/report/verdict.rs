@@ -79,12 +79,19 @@ fn judged(best: &Best, panel: &Panel, context: &Context) -> Verdict {
         (Conclusion::Pick, [at, ..]) => (VerdictKind::Pick, pick(*at)),
         (Conclusion::WithinNoise, _) => (VerdictKind::Refused, within_noise(&names, panel)),
         (Conclusion::Tie, _) => (VerdictKind::Tie, tie(&names, best, panel, context)),
+        (Conclusion::Unresolved, [_]) => {
+            (VerdictKind::Unresolved, format!("No pick: {} may still be the best, but has left the race.", names[0]))
+        }
         _ => (VerdictKind::Unresolved, unresolved(&names, best, panel, context)),
     };
     if best.rounds < 6 {
         headline += &format!(" Preliminary: {}.", counted(best.rounds, "round"));
     }
     let mut verdict = made(kind, headline, best.members.clone());
+    verdict.notes.extend(best.gone.iter().map(|&at| {
+        let name = &context.targets[at].name;
+        format!("{name} left the race and cannot be picked: nobody who is ranked now is shown to be faster")
+    }));
     if !best.corrected && context.ranked.len() > 2 {
         let (rounds, targets) = (counted(best.rounds, "round"), context.ranked.len());
         verdict.notes.push(format!("{rounds}: too few to allow for comparing {targets} targets at once"));
@@ -191,6 +198,7 @@ pub fn phase(panel: &Panel, context: &Context) -> String {
     let shown = listed(&rows.iter().map(|row| with_time(row, context)).collect::<Vec<_>>());
     let more = best.more_rounds.map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
     let first = match rows.len() {
+        1 if best.conclusion == Conclusion::Unresolved => format!("{shown} may be fastest, but has left the race"),
         1 => format!("{shown}, fastest{}", brief_of(rows[0]).map(|brief| format!(", {brief}")).unwrap_or_default()),
         _ if best.conclusion == Conclusion::Tie => format!("{shown} tie within {}", panel.threshold_shown),
         _ => format!("unresolved between {shown}{more}"),

@@ -193,6 +193,23 @@ fn the_course_says_who_left_and_why_it_ended() {
     assert!(!model.works[0].verdict.best.contains(&2), "{}", headline(&model));
 }
 
+/// btrfs left because xfs was faster, and xfs failed later: the three rounds without btrfs might have shown otherwise.
+#[test]
+fn who_has_left_is_not_picked_when_its_beater_is_out() {
+    let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
+    lab.rounds(8, &[1.0, 0.7, 0.9]);
+    lab.plan.stop.rounds = None;
+    lab.records.push(look(8, &["btrfs"], None, None));
+    for round in 9..=11 {
+        lab.cell(0, round, 1.0);
+        lab.fail(1, round, Outcome::Failed("no space left".into()));
+    }
+    let model = lab.model();
+    assert_eq!(headline(&model), "No pick: btrfs may still be the best, but has left the race.");
+    assert_eq!((model.works[0].verdict.kind, best(&model)), (VerdictKind::Unresolved, vec!["btrfs"]));
+    assert!(notes(&model).contains("btrfs left the race and cannot be picked"), "{}", notes(&model));
+}
+
 /// What results may have stopped is made for 97 % and reported as 95 %.
 #[test]
 fn intervals_are_wider_where_results_may_stop_the_run() {
