@@ -4,10 +4,10 @@
 //! no number of rounds that a run may have would decide. The last two stop it undecided, so they cannot name a wrong
 //! target.
 
-use super::collect::{Observed, ObservedWork, Rounds, observe};
+use super::collect::{Observed, Rounds, observe};
 use super::race::{Race, Yardstick, compare, race_as_run};
 use super::veto::{Veto, vetoes};
-use super::{Combine, differs_from_itself, reference, score, twins};
+use super::{Combine, differs_from_itself, reference, score, twins, works_of_verdict};
 use crate::journal::{Enough, Folded, Leaving, Look};
 use crate::plan::Plan;
 use crate::stats::{ALPHA, Band, LOOKS, Level};
@@ -91,8 +91,7 @@ struct Sight<'a> {
 impl<'a> Sight<'a> {
     fn new(plan: &'a Plan, folded: &'a Folded, observed: &'a Observed, level: Level) -> Sight<'a> {
         let scores = score(plan, observed, "time_ns", Combine::Sum);
-        let works: Vec<&ObservedWork> = observed.works.iter().collect();
-        let vetoes = vetoes(plan, observed, &works, &scores);
+        let vetoes = vetoes(plan, observed, &works_of_verdict(plan, observed), &scores);
         let twins = twins(plan, observed);
         let noise = twins.and_then(|(reference, twin)| compare(&scores[twin], &scores[reference], level.confidence));
         let band = Band::new(plan.stop.threshold, noise.as_ref());

@@ -85,7 +85,8 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
         compression,
         noise,
     };
-    let notes = verdict::not_ranked(case, report.reference, &report.ranked, &vetoes);
+    let all: Vec<&ObservedWork> = case.observed.works.iter().collect();
+    let notes = verdict::not_ranked(case, &all, report.reference, &report.ranked, &vetoes);
     report.verdict.notes.extend(notes);
     report
 }

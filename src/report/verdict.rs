@@ -3,7 +3,7 @@
 use super::judge::{Case, Context};
 use super::model::*;
 use super::words::{capital, counted, listed, more_rounds};
-use crate::decide::{Conclusion, Veto};
+use crate::decide::{Conclusion, ObservedWork, Veto};
 use crate::plan::{Limit, Plan};
 use crate::units::Unit;
 
@@ -229,8 +229,14 @@ fn with_time(row: &Row, context: &Context) -> String {
     format!("{} {shown}", context.targets[row.target].name)
 }
 
-/// Who is measured and not ranked, and why.
-pub fn not_ranked(case: &Case, reference: Option<usize>, ranked: &[usize], vetoes: &[Vec<Veto>]) -> Vec<String> {
+/// Who is measured and not ranked, and why. Limits are held against `works`.
+pub fn not_ranked(
+    case: &Case,
+    works: &[&ObservedWork],
+    reference: Option<usize>,
+    ranked: &[usize],
+    vetoes: &[Vec<Veto>],
+) -> Vec<String> {
     let (plan, targets) = (case.plan, case.targets);
     let out = (0..targets.len()).filter(|at| !targets[*at].duplicate && !ranked.contains(at));
     let mut notes: Vec<String> = out.map(|at| left_out(&targets[at], &vetoes[at])).collect();
@@ -240,18 +246,18 @@ pub fn not_ranked(case: &Case, reference: Option<usize>, ranked: &[usize], vetoe
             notes.push(format!("{planned} has no results; compared with {reference} instead"));
         }
     }
-    notes.extend(plan.verdict.limits.iter().filter(|limit| !is_measured(case, limit)).map(unheld));
+    notes.extend(plan.verdict.limits.iter().filter(|limit| !is_measured(works, limit)).map(unheld));
     if plan.rank_weakened && targets.iter().any(|target| !target.weakened.is_empty()) {
         notes.push("targets with weaker durability are ranked because the plan asks for it".to_string());
     }
     notes
 }
 
-fn is_measured(case: &Case, limit: &Limit) -> bool {
+fn is_measured(works: &[&ObservedWork], limit: &Limit) -> bool {
     let wanted = |(phase, metric): (&str, &str)| {
         metric == limit.metric && limit.phase.as_deref().is_none_or(|only| only == phase)
     };
-    case.observed.works.iter().any(|work| work.measured().into_iter().any(wanted))
+    works.iter().any(|work| work.measured().into_iter().any(wanted))
 }
 
 fn unheld(limit: &Limit) -> String {
@@ -272,7 +278,7 @@ fn in_words(veto: &Veto) -> String {
             format!("{cells} of {} failed: {}", counted(*of, "cell"), super::words::plain(why))
         }
         Veto::Lacks(feature) => format!("it is not known to have {}", super::words::plain(feature)),
-        Veto::OverLimit { limit, median } => {
+        Veto::OverLimit { limit, median, .. } => {
             let unit = Unit::of_metric(&limit.metric);
             let metric = super::words::plain(&limit.metric.replace('_', " "));
             format!("{metric} is {}, above the limit of {}", unit.show(*median), unit.show(limit.at_most))

@@ -1,7 +1,7 @@
 //! Vetoes, verdicts over many parts, trade-offs, the course of a run, and doubts about the machine.
 
 use super::*;
-use crate::journal::{Enough, Leaving, Look};
+use crate::journal::{Begin, End, Enough, Leaving, Look, Sample};
 use crate::plan::{Limit, Part};
 
 fn notes(model: &Model) -> String {
@@ -107,6 +107,31 @@ fn how_often_each_part_is_done_decides() {
         assert!((against.estimate.ratio / ratio - 1.0).abs() < 0.005, "{}", against.estimate.ratio);
         assert!(text(&model).contains("── all work ──") && rendered(&model, "svg").contains("all work"));
     }
+}
+
+/// xfs fails the work that counts nothing, and takes much space there.
+#[test]
+fn a_work_that_is_left_out_keeps_nobody_out() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.rounds(8, &[1.0, 0.7]);
+    let mail = |outcome: Outcome, round| {
+        let (cell, at) = (format!("mail-{round}"), String::new());
+        let (target, work) = ("xfs".to_string(), "mail".to_string());
+        let sample =
+            Sample { cell: cell.clone(), phase: "send".into(), metric: "space_grown_bytes".into(), value: 9e9 };
+        let begin = Begin { cell: cell.clone(), round, target, work, at: at.clone() };
+        [Record::Begin(begin), Record::Sample(sample), Record::End(End { cell, outcome, at })]
+    };
+    lab.records.extend(mail(Outcome::Failed("no space left".into()), 1));
+    lab.records.extend((2..=8).flat_map(|round| mail(Outcome::Done, round)));
+    lab.plan.works.push(Work { name: "mail".into(), ..Work::default() });
+    lab.plan.verdict.parts = vec![Part { work: "tree".into(), phase: None, amount: 1.0 }];
+    lab.plan.verdict.limits = vec![Limit { phase: None, metric: "space_grown_bytes".into(), at_most: 4e9 }];
+    let model = lab.model();
+    assert!(headline(&model).starts_with("Pick xfs"), "{}", headline(&model));
+    let notes = &model.overall.as_ref().expect("a part is named").work.verdict.notes;
+    assert_eq!(*notes, ["the limit on space_grown_bytes keeps nobody out: nothing here measures it"]);
+    assert_eq!(crate::decide::look(&lab.plan, &lab.folded(), 8, false).best, ["xfs"]);
 }
 
 #[test]
