@@ -134,11 +134,10 @@ impl<'a> Sight<'a> {
         differs_from_itself(self.plan, self.observed, self.level.confidence).is_some()
     }
 
-    /// No round will change that: fewer than two targets without a final veto that have any results.
+    /// No round will change that: fewer than two targets without a final veto.
     fn nothing_to_compare(&self) -> bool {
         let duplicate = self.twins.map(|(_, duplicate)| duplicate);
-        let is_out = |veto: &Veto| veto.is_final() || veto.is_without_results();
-        let may_rank = |target: &usize| Some(*target) != duplicate && !self.vetoes[*target].iter().any(is_out);
+        let may_rank = |target: &usize| Some(*target) != duplicate && !self.vetoes[*target].iter().any(Veto::is_final);
         (0..self.observed.targets.len()).filter(may_rank).count() < 2
     }
 
@@ -259,7 +258,7 @@ mod tests {
     use super::super::made_up::MadeUp;
     use super::*;
     use crate::journal::Outcome;
-    use crate::plan::Stop;
+    use crate::plan::{Limit, Stop};
 
     /// Name, level and width of the noise of a target; level 0 fails, below it is skipped.
     type Targets = &'static [(&'static str, f64, f64)];
@@ -390,6 +389,30 @@ mod tests {
         }
         let found = look(&made.plan, &made.folded, 11, false);
         assert_eq!((found.best.contains(&"c".to_string()), found.leaving), (false, vec![]));
+    }
+
+    /// Two that are level, and one that is over a limit in every round, or never finishes.
+    #[test]
+    fn who_will_never_be_ranked_leaves_and_holds_nobody_up() {
+        let limit = Limit { phase: None, metric: "space_grown_bytes".into(), at_most: 2e9 };
+        let run = |over: &[&str], never: &[&str]| {
+            let mut made = MadeUp::new(&["a", "A", "b", "c"]);
+            made.plan.verdict.limits = vec![limit.clone()];
+            for round in 1..=8 {
+                for (at, name) in ["a", "A", "b", "c"].into_iter().enumerate() {
+                    let noise = 0.045 * (f64::from(round) * (at as f64 * 0.7 + 1.9)).sin();
+                    let space = if over.contains(&name) { 3e9 } else { 1e9 };
+                    let time = if never.contains(&name) { "other_ns" } else { "time_ns" };
+                    let samples = [("read", time, 1e9 * noise.exp()), ("read", "space_grown_bytes", space)];
+                    made.cell(name, round, Outcome::Done, &samples);
+                }
+            }
+            told(&look(&made.plan, &made.folded, 8, false))
+        };
+        assert_eq!(run(&["c"], &[]), "goes on; best b a; c: out of the verdict");
+        assert_eq!(run(&[], &["c"]), "goes on; best b a; c: out of the verdict");
+        assert_eq!(run(&["c"], &["b"]), "nothing; best ");
+        assert_eq!(run(&["b", "c"], &[]), "nothing; best ");
     }
 
     /// `c` was beaten by `b`, which then fails: it may still be the best, but no round of `a` alone will tell.
