@@ -84,19 +84,25 @@ fn judged(best: &Best, panel: &Panel, context: &Context) -> Verdict {
         }
         _ => (VerdictKind::Unresolved, unresolved(&names, best, panel, context)),
     };
-    if best.rounds < 6 {
-        headline += &format!(" Preliminary: {}.", counted(best.rounds, "round"));
-    }
+    headline += &preliminary(best, context);
     let mut verdict = made(kind, headline, best.members.clone());
     verdict.notes.extend(best.gone.iter().map(|&at| {
         let name = &context.targets[at].name;
         format!("{name} left the race and cannot be picked: nobody who is ranked now is shown to be faster")
     }));
-    if !best.corrected && context.ranked.len() > 2 {
-        let (rounds, targets) = (counted(best.rounds, "round"), context.ranked.len());
-        verdict.notes.push(format!("{rounds}: too few to allow for comparing {targets} targets at once"));
-    }
     verdict
+}
+
+/// A name from so few rounds is no decision: no run ends for it.
+fn preliminary(best: &Best, context: &Context) -> String {
+    let (rounds, targets) = (counted(best.rounds, "round"), context.ranked.len());
+    match best.corrected {
+        true if best.rounds >= 6 => String::new(),
+        false if targets > 2 => {
+            format!(" Preliminary: {rounds}, not corrected for comparing {targets} targets at once.")
+        }
+        _ => format!(" Preliminary: {rounds}."),
+    }
 }
 
 /// Faster than all others, but by no more than what noise alone could look like to who wants to know so exactly.
