@@ -261,6 +261,36 @@ fn a_budget_that_was_overrun_is_told() {
     lab.records.push(spend(8, 0.05 / 6.0, Some(Enough::Decided)));
     let course = lab.model().course.join(" ");
     assert!(course.contains("the chance that a true best was lost is at most 5.8 %, not 5 %"), "{course}");
+    // Nothing says that there was a budget, or it ended nothing but a wait for the last round.
+    lab.records.truncate(lab.records.len() - 2);
+    lab.records.extend([spend(5, 0.05, None), spend(8, 0.05 / 6.0, Some(Enough::Decided))]);
+    assert!(!lab.model().course.join(" ").contains("budget"), "{:?}", lab.model().course);
+    lab.plan.stop.rounds = Some(8);
+    lab.records.truncate(lab.records.len() - 2);
+    lab.records.extend([spend(5, 0.05, Some(Enough::Budget)), spend(8, 0.05, Some(Enough::Rounds))]);
+    assert!(!lab.model().course.join(" ").contains("budget"), "{:?}", lab.model().course);
+}
+
+/// Whether a budget ended it, it was stopped, or its first look cannot beat anybody.
+#[test]
+fn too_few_rounds_for_many_comparisons_are_told_in_the_headline() {
+    for (rounds, look_is_made) in [(3, true), (5, true), (5, false), (8, true), (9, false)] {
+        let mut lab = Lab::new(&["ext4", "xfs", "btrfs", "jfs"]);
+        lab.rounds(rounds, &[1.0, 1.5, 1.5, 1.5]);
+        lab.plan.stop.rounds = None;
+        let look = crate::decide::look(&lab.plan, &lab.folded(), rounds, rounds < 8);
+        assert_eq!(look.end, (rounds < 8).then_some(Enough::Budget), "{rounds} rounds decide nothing");
+        if look_is_made {
+            lab.records.push(Record::Look(look.clone()));
+        }
+        let model = lab.model();
+        let wanted = format!(" Preliminary: {rounds} rounds, not corrected for comparing 4 targets at once.");
+        assert!(headline(&model).ends_with(&wanted), "{}", headline(&model));
+        assert_eq!((best(&model), look.best.as_slice()), (vec!["ext4"], &["ext4".to_string()][..]));
+    }
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.rounds(7, &[1.0, 1.5]).plan.stop.rounds = None;
+    assert!(headline(&lab.model()).ends_with(" Preliminary: 7 rounds."), "{}", headline(&lab.model()));
 }
 
 fn with_duplicate(factors: &[f64], noise: f64) -> Lab {
