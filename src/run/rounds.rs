@@ -348,17 +348,19 @@ mod tests {
         }
     }
 
-    /// Five rounds and a part of the sixth, then a session that has no time at all: it ends that round.
+    /// Five rounds and a part of the sixth, or six, then sessions that have no time at all: each ends one more round.
     #[test]
     fn a_budget_that_is_used_up_at_once_makes_no_look_of_the_past() {
         let plan = plan("aAbc", FREE);
-        let mut sessions = Sessions { stop_after: 21, ..Sessions::new(CLOSE) };
-        assert_eq!(sessions.go(&plan), None);
-        (sessions.stop_after, sessions.budget) = (usize::MAX, 0);
-        for wanted in [6, 7] {
-            assert_eq!(sessions.go(&plan), Some(Enough::Budget));
-            assert_eq!(sessions.folded.looks.last().map(|look| look.round), Some(wanted));
-            assert_sound(&plan, &sessions);
+        for (cells, rounds) in [(21, [6, 7]), (24, [7, 8])] {
+            let mut sessions = Sessions { stop_after: cells, ..Sessions::new(CLOSE) };
+            assert_eq!(sessions.go(&plan), None);
+            (sessions.stop_after, sessions.budget) = (usize::MAX, 0);
+            for wanted in rounds {
+                assert_eq!(sessions.go(&plan), Some(Enough::Budget));
+                assert_eq!(sessions.folded.looks.last().map(|look| look.round), Some(wanted));
+                assert_sound(&plan, &sessions);
+            }
         }
     }
 
