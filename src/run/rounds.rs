@@ -73,11 +73,12 @@ fn look_if_due(
     budget_used: bool,
     progress: &mut dyn Progress,
 ) -> Result<Option<Enough>> {
-    if let Some(made) = doer.folded().looks.iter().rev().find(|look| look.round == round) {
-        // Whoever takes up a run that had no budget left, or no hope, wants the next look.
-        return Ok(made.end.filter(|end| end.is_final()));
-    }
     let most = plan.stop.most_rounds();
+    if let Some(made) = doer.folded().looks.iter().rev().find(|look| look.round == round) {
+        // Whoever takes up a run that had no budget left, or no hope, wants the next look, if there can be one.
+        let end = made.end.filter(|end| end.is_final());
+        return Ok(end.or((round >= most).then_some(Enough::Rounds)));
+    }
     let is_due = (plan.stop.rounds.is_none() && LOOKS.contains(&round)) || budget_used;
     // A look tells what is known after its round: with later ones measured, that has passed.
     if round < most && (!is_due || is_past(doer.folded(), round, most)) {
@@ -362,6 +363,15 @@ mod tests {
                 assert_sound(&plan, &sessions);
             }
         }
+    }
+
+    /// A journal that says so is damaged, or not of a run.
+    #[test]
+    fn a_last_look_that_ends_nothing_is_the_last_all_the_same() {
+        let plan = plan("aAbc", Stop { rounds: Some(5), ..FREE });
+        let mut sessions = Sessions::new(CLOSE);
+        sessions.folded.take(Record::Look(Look { round: 5, ..Look::default() }));
+        assert_eq!((sessions.go(&plan), sessions.done), (Some(Enough::Rounds), 20));
     }
 
     /// A hole in round 3 is filled, and the budget ends the session where the run had got to.
