@@ -136,15 +136,22 @@ impl<'a> Sight<'a> {
 
     /// No round will change that: fewer than two targets without a final veto.
     fn nothing_to_compare(&self) -> bool {
+        self.may_rank().count() < 2
+    }
+
+    fn may_rank(&self) -> impl Iterator<Item = usize> {
         let duplicate = self.twins.map(|(_, duplicate)| duplicate);
-        let may_rank = |target: &usize| Some(*target) != duplicate && !self.vetoes[*target].iter().any(Veto::is_final);
-        (0..self.observed.targets.len()).filter(may_rank).count() < 2
+        let is_out = |target: usize| self.vetoes[target].iter().any(Veto::is_final);
+        (0..self.observed.targets.len()).filter(move |target| Some(*target) != duplicate && !is_out(*target))
     }
 
     /// What is open is how one or none that still takes part compares with those that have left for good.
     fn is_stuck(&self) -> bool {
-        let here = |race: &Race| race.members.len() - race.gone.len();
-        self.race.as_ref().is_some_and(|race| !race.gone.is_empty() && here(race) < 2)
+        let Some(race) = self.race.as_ref().filter(|race| !race.gone.is_empty()) else { return false };
+        let is_here = |target: &usize| !self.observed.is_out_of_race(*target) && race.beaten_by[*target].is_none();
+        let here: Vec<usize> = self.may_rank().filter(is_here).collect();
+        // One that is vetoed for now may come back and beat them again.
+        here.len() < 2 && here.iter().all(|target| self.vetoes[*target].is_empty())
     }
 
     /// Rounds in all after which each comparison that is still too wide would be narrow enough.
@@ -440,6 +447,25 @@ mod tests {
             let told = told(&found);
             assert!(told.starts_with(wanted), "{told}");
         }
+    }
+
+    /// `b` beat `c` and is a little over a limit now: it may come back.
+    #[test]
+    fn a_run_waits_for_who_may_come_back() {
+        let mut made = MadeUp::new(&["a", "A", "b", "c"]);
+        made.plan.verdict.limits = vec![Limit { phase: None, metric: "space_grown_bytes".into(), at_most: 2e9 }];
+        let wobble = |round: u32, at: usize| 1.0 + 0.005 * (f64::from(round) * (at as f64 * 0.7 + 1.9)).sin();
+        for round in 1..=11 {
+            let racing = [("a", 1.0), ("A", 1.0), ("b", 0.8), ("c", 0.9)];
+            for (at, (name, level)) in racing.into_iter().enumerate().filter(|(at, _)| *at < 3 || round <= 8) {
+                let space = if name == "b" && round > 5 { 3e9 } else { 1e9 };
+                let samples =
+                    [("read", "time_ns", 1e9 * level * wobble(round, at)), ("read", "space_grown_bytes", space)];
+                made.cell(name, round, Outcome::Done, &samples);
+            }
+        }
+        made.leaves("c", 8);
+        assert_eq!(told(&look(&made.plan, &made.folded, 11, false)), "goes on; best c");
     }
 
     /// 2 targets and the duplicate, a second each.
