@@ -44,9 +44,13 @@ fn in_words(forecast: &Forecast, stop: &Stop, pilot: &Path) -> String {
         forecast.pilot_rounds,
         pilot.display(),
     );
-    if let Some(budget) = stop.budget_ns.filter(|budget| *budget < forecast.ns[2]) {
-        let budget = show_duration(budget as f64);
-        let _ = writeln!(text, "  that is without the budget of {budget}, which may end the run before");
+    if let Some(budget) = stop.budget_ns.filter(|_| forecast.cut > 0.0) {
+        let (budget, cut) = (show_duration(budget as f64), forecast.cut * 100.0);
+        let _ = writeln!(text, "  the budget of {budget} ends {cut:.1} % of such runs before");
+    }
+    if forecast.lacks_copy {
+        let why = "the earlier run has no second copy of the reference, so no noise floor";
+        let _ = writeln!(text, "  {why}: on a noisy machine it will take longer, and fewer runs end with an answer");
     }
     if forecast.pilot_rounds < 8 {
         let _ = writeln!(text, "  so few rounds know too little of the noise: it may well take longer");
@@ -83,16 +87,20 @@ mod tests {
             rounds: [8, 11, 15],
             ns: [minutes(5), minutes(7), minutes(9)],
             decided: 0.97,
+            cut: 0.0,
+            lacks_copy: false,
             unknown: Vec::new(),
         };
-        let told = |rounds, budget_ns| {
+        let told = |rounds, budget_ns, cut| {
             let stop = Stop { rounds, budget_ns, ..Stop::default() };
-            let text = in_words(&forecast, &stop, Path::new("j"));
-            (text.contains("97 % end with an answer"), text.contains("without the budget of 3.0 min"))
+            let text = in_words(&Forecast { cut, ..forecast.clone() }, &stop, Path::new("j"));
+            (text.contains("97 % end with an answer"), text.contains("the budget of 3.0 min ends 1.5 % of such runs"))
         };
-        assert_eq!(told(None, None), (true, false));
-        assert_eq!(told(None, Some(minutes(3))), (true, true));
-        assert_eq!(told(None, Some(minutes(30))), (true, false));
-        assert_eq!(told(Some(8), None), (false, false), "nobody asks for an answer");
+        assert_eq!(told(None, None, 0.0), (true, false));
+        assert_eq!(told(None, Some(minutes(3)), 0.015), (true, true));
+        assert_eq!(told(None, Some(minutes(30)), 0.0), (true, false));
+        assert_eq!(told(Some(8), None, 0.0), (false, false), "nobody asks for an answer");
+        let text = in_words(&Forecast { lacks_copy: true, ..forecast }, &Stop::default(), Path::new("j"));
+        assert!(text.contains("no second copy of the reference"), "{text}");
     }
 }

@@ -46,6 +46,11 @@ impl Observed<'_> {
         series.iter().enumerate().map(cut).collect()
     }
 
+    /// It has left, or stays as a yardstick only, and rounds have been done since that do not count for it.
+    pub fn is_out_of_race(&self, target: usize) -> bool {
+        self.raced_until[target].is_some_and(|last| last < self.last_round())
+    }
+
     /// False for rounds after it has left.
     pub fn is_asked(&self, target: usize, round: u32) -> bool {
         self.left_after[target].is_none_or(|last| round <= last)

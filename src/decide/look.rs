@@ -4,10 +4,10 @@
 //! no number of rounds that a run may have would decide. The last two stop it undecided, so they cannot name a wrong
 //! target.
 
-use super::collect::{Observed, ObservedWork, Rounds, observe};
-use super::race::{Race, Yardstick, compare, race};
+use super::collect::{Observed, Rounds, observe};
+use super::race::{Race, Yardstick, compare, race_as_run};
 use super::veto::{Veto, vetoes};
-use super::{Combine, differs_from_itself, reference, score, twins};
+use super::{Combine, differs_from_itself, reference, score, twins, works_of_verdict};
 use crate::journal::{Enough, Folded, Leaving, Look};
 use crate::plan::Plan;
 use crate::stats::{ALPHA, Band, LOOKS, Level};
@@ -91,15 +91,14 @@ struct Sight<'a> {
 impl<'a> Sight<'a> {
     fn new(plan: &'a Plan, folded: &'a Folded, observed: &'a Observed, level: Level) -> Sight<'a> {
         let scores = score(plan, observed, "time_ns", Combine::Sum);
-        let works: Vec<&ObservedWork> = observed.works.iter().collect();
-        let vetoes = vetoes(plan, observed, &works, &scores);
+        let vetoes = vetoes(plan, observed, &works_of_verdict(plan, observed), &scores);
         let twins = twins(plan, observed);
         let noise = twins.and_then(|(reference, twin)| compare(&scores[twin], &scores[reference], level.confidence));
         let band = Band::new(plan.stop.threshold, noise.as_ref());
         let duplicate = twins.map(|(_, duplicate)| duplicate);
         let is_ranked = |target: &usize| vetoes[*target].is_empty() && Some(*target) != duplicate;
         let ranked: Vec<usize> = (0..observed.targets.len()).filter(is_ranked).collect();
-        let race = race(&observed.while_racing(&scores), &ranked, Yardstick { level, band });
+        let race = race_as_run(observed, &scores, &ranked, Yardstick { level, band });
         Sight { plan, folded, observed, scores, vetoes, twins, level, race }
     }
 
@@ -114,6 +113,7 @@ impl<'a> Sight<'a> {
             Some(precision) if self.is_precise(precision) => Some(Enough::Precise),
             _ if round >= rounds => Some(Enough::Rounds),
             _ if round >= LOOKS[0] && self.nothing_to_compare() => Some(Enough::Nothing),
+            None if self.is_stuck() => Some(Enough::Nothing),
             _ if budget_used => Some(Enough::Budget),
             _ if round >= HOPELESS_FROM && self.is_hopeless(HOPELESS_BEYOND * rounds) => Some(Enough::Hopeless),
             _ => None,
@@ -134,12 +134,24 @@ impl<'a> Sight<'a> {
         differs_from_itself(self.plan, self.observed, self.level.confidence).is_some()
     }
 
-    /// No round will change that: fewer than two targets without a final veto that have any results.
+    /// No round will change that: fewer than two targets without a final veto.
     fn nothing_to_compare(&self) -> bool {
+        self.may_rank().count() < 2
+    }
+
+    fn may_rank(&self) -> impl Iterator<Item = usize> {
         let duplicate = self.twins.map(|(_, duplicate)| duplicate);
-        let is_out = |veto: &Veto| veto.is_final() || veto.is_without_results();
-        let may_rank = |target: &usize| Some(*target) != duplicate && !self.vetoes[*target].iter().any(is_out);
-        (0..self.observed.targets.len()).filter(may_rank).count() < 2
+        let is_out = |target: usize| self.vetoes[target].iter().any(Veto::is_final);
+        (0..self.observed.targets.len()).filter(move |target| Some(*target) != duplicate && !is_out(*target))
+    }
+
+    /// What is open is how one or none that still takes part compares with those that have left for good.
+    fn is_stuck(&self) -> bool {
+        let Some(race) = self.race.as_ref().filter(|race| !race.gone.is_empty()) else { return false };
+        let is_here = |target: &usize| !self.observed.is_out_of_race(*target) && race.beaten_by[*target].is_none();
+        let here: Vec<usize> = self.may_rank().filter(is_here).collect();
+        // One that is vetoed for now may come back and beat them again.
+        here.len() < 2 && here.iter().all(|target| self.vetoes[*target].is_empty())
     }
 
     /// Rounds in all after which each comparison that is still too wide would be narrow enough.
@@ -253,7 +265,7 @@ mod tests {
     use super::super::made_up::MadeUp;
     use super::*;
     use crate::journal::Outcome;
-    use crate::plan::Stop;
+    use crate::plan::{Limit, Stop};
 
     /// Name, level and width of the noise of a target; level 0 fails, below it is skipped.
     type Targets = &'static [(&'static str, f64, f64)];
@@ -384,6 +396,76 @@ mod tests {
         }
         let found = look(&made.plan, &made.folded, 11, false);
         assert_eq!((found.best.contains(&"c".to_string()), found.leaving), (false, vec![]));
+    }
+
+    /// Two that are level, and one that is over a limit in every round, or never finishes.
+    #[test]
+    fn who_will_never_be_ranked_leaves_and_holds_nobody_up() {
+        let limit = Limit { phase: None, metric: "space_grown_bytes".into(), at_most: 2e9 };
+        let run = |over: &[&str], never: &[&str]| {
+            let mut made = MadeUp::new(&["a", "A", "b", "c"]);
+            made.plan.verdict.limits = vec![limit.clone()];
+            for round in 1..=8 {
+                for (at, name) in ["a", "A", "b", "c"].into_iter().enumerate() {
+                    let noise = 0.045 * (f64::from(round) * (at as f64 * 0.7 + 1.9)).sin();
+                    let space = if over.contains(&name) { 3e9 } else { 1e9 };
+                    let time = if never.contains(&name) { "other_ns" } else { "time_ns" };
+                    let samples = [("read", time, 1e9 * noise.exp()), ("read", "space_grown_bytes", space)];
+                    made.cell(name, round, Outcome::Done, &samples);
+                }
+            }
+            told(&look(&made.plan, &made.folded, 8, false))
+        };
+        assert_eq!(run(&["c"], &[]), "goes on; best b a; c: out of the verdict");
+        assert_eq!(run(&[], &["c"]), "goes on; best b a; c: out of the verdict");
+        assert_eq!(run(&["c"], &["b"]), "nothing; best ");
+        assert_eq!(run(&["b", "c"], &[]), "nothing; best ");
+    }
+
+    /// `c` was beaten by `b`, which then fails: it may still be the best, but no round of `a` alone will tell.
+    #[test]
+    fn who_has_left_decides_nothing_once_nobody_beats_it() {
+        for (level_of_c, wanted) in [(0.9, "nothing; best c"), (1.0, "nothing; best a c"), (1.2, "decided; best a")] {
+            let targets = [("a", 1.0), ("A", 1.0), ("b", 0.8), ("c", level_of_c)];
+            let mut made = MadeUp::new(&targets.map(|(name, _)| name));
+            let wobble = |round: u32, at: usize| 1.0 + 0.005 * (f64::from(round) * (at as f64 * 0.7 + 1.9)).sin();
+            for round in 1..=8 {
+                for (at, (name, level)) in targets.into_iter().enumerate() {
+                    // Now above the others and now below: level with `a`, by more than matters.
+                    let swing =
+                        if name == "c" && level == 1.0 { 1.0 + 0.05 * f64::from(round % 2) - 0.025 } else { 1.0 };
+                    made.done(name, round, 1e9 * level * swing * wobble(round, at));
+                }
+            }
+            made.leaves("c", 8);
+            for round in 9..=11 {
+                made.done("a", round, 1e9);
+                made.done("A", round, 1e9);
+                made.cell("b", round, Outcome::Failed("full".into()), &[]);
+            }
+            let found = look(&made.plan, &made.folded, 11, false);
+            let told = told(&found);
+            assert!(told.starts_with(wanted), "{told}");
+        }
+    }
+
+    /// `b` beat `c` and is a little over a limit now: it may come back.
+    #[test]
+    fn a_run_waits_for_who_may_come_back() {
+        let mut made = MadeUp::new(&["a", "A", "b", "c"]);
+        made.plan.verdict.limits = vec![Limit { phase: None, metric: "space_grown_bytes".into(), at_most: 2e9 }];
+        let wobble = |round: u32, at: usize| 1.0 + 0.005 * (f64::from(round) * (at as f64 * 0.7 + 1.9)).sin();
+        for round in 1..=11 {
+            let racing = [("a", 1.0), ("A", 1.0), ("b", 0.8), ("c", 0.9)];
+            for (at, (name, level)) in racing.into_iter().enumerate().filter(|(at, _)| *at < 3 || round <= 8) {
+                let space = if name == "b" && round > 5 { 3e9 } else { 1e9 };
+                let samples =
+                    [("read", "time_ns", 1e9 * level * wobble(round, at)), ("read", "space_grown_bytes", space)];
+                made.cell(name, round, Outcome::Done, &samples);
+            }
+        }
+        made.leaves("c", 8);
+        assert_eq!(told(&look(&made.plan, &made.folded, 11, false)), "goes on; best c");
     }
 
     /// 2 targets and the duplicate, a second each.

@@ -16,9 +16,9 @@ mod veto;
 
 pub use collect::{Combine, Observed, ObservedWork, Rounds, observe};
 pub use look::{level, look, rounds_planned};
-pub use race::{Conclusion, Race, Yardstick, compare, p_value, race, rests_on_symmetry};
+pub use race::{Conclusion, Race, Yardstick, compare, p_value, race, race_as_run, rests_on_symmetry};
 pub use repeats::{RepeatsAdvice, repeats_advice};
-pub use score::{named_parts, part, score, score_of_works};
+pub use score::{named_parts, part, score, score_of_works, works_of_verdict};
 pub use veto::{Veto, vetoes};
 
 use crate::plan::Plan;

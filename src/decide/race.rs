@@ -1,6 +1,6 @@
 //! The race on one value: who is left, what it concludes, and how many more rounds would conclude more.
 
-use super::collect::Rounds;
+use super::collect::{Observed, Rounds};
 use crate::stats::{self, Band, Estimate, Finding, Level, Ties};
 
 /// What a comparison is held against.
@@ -40,12 +40,30 @@ pub struct Race {
     /// Rivals of the one that is left that are slower by an amount which may or may not matter, and about how many rounds
     /// in all would tell.
     pub may_not_matter: Vec<(usize, u32)>,
+    /// Members that have left the race and are beaten by nobody who is ranked now. While there are any, nothing is
+    /// concluded.
+    pub gone: Vec<usize>,
 }
 
 impl Race {
     pub fn settled(&self) -> bool {
         self.corrected && matches!(self.conclusion, Conclusion::Pick | Conclusion::Tie)
     }
+}
+
+/// The race that a run goes by: whoever was beaten counts with the rounds until then.
+///
+/// Who left may come to be beaten by nobody, when the one who beat it fails in a later round. It may then still be the
+/// best, but it is not picked: the rounds that went on without it could have shown otherwise.
+pub fn race_as_run(observed: &Observed, series: &[Rounds], ranked: &[usize], by: Yardstick) -> Option<Race> {
+    let mut race = race(&observed.while_racing(series), ranked, by)?;
+    let is_gone = |target: &usize| race.beaten_by[*target].is_none() && observed.is_out_of_race(*target);
+    race.gone = race.members.iter().copied().filter(is_gone).collect();
+    if !race.gone.is_empty() {
+        race.conclusion = Conclusion::Unresolved;
+        race.most_needed = None;
+    }
+    Some(race)
 }
 
 /// `None` with fewer than two ranked targets that have values, or fewer than three rounds.
@@ -85,6 +103,7 @@ pub fn race(series: &[Rounds], ranked: &[usize], by: Yardstick) -> Option<Race> 
         fewest_needed: needed.iter().copied().flatten().min(),
         most_needed: all.and_then(|all| all.into_iter().max()),
         may_not_matter,
+        gone: Vec::new(),
     })
 }
 

@@ -5,7 +5,7 @@
 //! logarithm is the weighted sum of logarithms, so neither a reference nor a unit can turn the order around. Every round
 //! holds every target and work, so what holds for one work's times holds for these values.
 
-use super::collect::{Combine, Observed, Rounds};
+use super::collect::{Combine, Observed, ObservedWork, Rounds};
 use crate::plan::{Part, Plan};
 
 /// One value a round for every target, in nanoseconds or whatever the metric is in: less is better where it is for the
@@ -35,6 +35,13 @@ fn combined(plan: &Plan, observed: &Observed, parts: &[Part], metric: &str, how:
         if plan.verdict.costs { added(&own) } else { mean(&own) }
     };
     (0..observed.targets.len()).map(of_target).collect()
+}
+
+/// The works that the verdict is about: one that counts nothing keeps nobody out either.
+pub fn works_of_verdict<'a>(plan: &Plan, observed: &'a Observed<'a>) -> Vec<&'a ObservedWork<'a>> {
+    let parts = &plan.verdict.parts;
+    let counts = |work: &&ObservedWork| parts.is_empty() || parts.iter().any(|part| part.work == work.name);
+    observed.works.iter().filter(counts).collect()
 }
 
 /// The parts of the verdict: those of the plan, or every work alike.

@@ -3,7 +3,11 @@
 use super::collect::{Observed, ObservedWork, Rounds};
 use crate::journal::{FoldedCell, Outcome};
 use crate::plan::{Limit, Plan};
-use crate::stats::median;
+use crate::stats::{self, ALPHA, LOOKS};
+
+/// The error of both sides of an interval that a look holds a limit against: as the looks share 5 %, a target that
+/// keeps it is sent away in no more.
+const BOTH_SIDES: f64 = 2.0 * ALPHA / LOOKS.len() as f64;
 
 /// One reason why a target takes no part in the verdict.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,22 +18,26 @@ pub enum Veto {
     Failed { cells: usize, of: usize, why: String },
     /// It is not known to have this feature.
     Lacks(String),
-    /// The median is above what the plan allows.
-    OverLimit { limit: Limit, median: f64 },
+    /// The median is above what the plan allows; `sure` where its whole interval is.
+    OverLimit { limit: Limit, median: f64, sure: bool },
     /// So few of the rounds that it took part in have finished.
     Unfinished { rounds: usize, of: usize },
 }
 
 impl Veto {
-    /// Nothing that it ever did counts: more rounds would be as empty.
-    pub fn is_without_results(&self) -> bool {
-        matches!(self, Veto::Unfinished { rounds: 0, .. })
-    }
-
-    /// It will not go away with more rounds: the target may leave.
+    /// It will not go away with more rounds, or hardly ever: the target may leave.
     pub fn is_final(&self) -> bool {
-        !matches!(self, Veto::OverLimit { .. } | Veto::Unfinished { .. })
+        match self {
+            Veto::Weakened(_) | Veto::Failed { .. } | Veto::Lacks(_) => true,
+            Veto::OverLimit { sure, .. } => *sure,
+            Veto::Unfinished { rounds, of } => is_seldom(*rounds, *of),
+        }
     }
+}
+
+/// Fewer than would come of a target that finishes every second round: the sign test.
+fn is_seldom(rounds: usize, of: usize) -> bool {
+    stats::sign_k(of, BOTH_SIDES).is_some_and(|(k, _)| rounds < k)
 }
 
 /// The works that a verdict is about.
@@ -95,16 +103,21 @@ fn has(works: &Works, target: usize, feature: &str) -> bool {
 
 /// The largest of the medians of works and phases is what counts: a limit is kept everywhere or not at all.
 fn over_limit(works: &Works, target: usize, limit: &Limit) -> Option<Veto> {
-    let medians = works.iter().flat_map(|work| medians(work, target, limit));
-    let median = medians.fold(None, |most: Option<f64>, m| Some(most.map_or(m, |most| most.max(m))))?;
-    (median > limit.at_most).then(|| Veto::OverLimit { limit: limit.clone(), median })
+    let all: Vec<Vec<f64>> = works.iter().flat_map(|work| limited(work, target, limit)).collect();
+    let median = all.iter().filter_map(|values| stats::median(values)).max_by(f64::total_cmp)?;
+    let is_above = |values: &Vec<f64>| {
+        let interval = stats::order_statistic_interval(values, 1.0 - BOTH_SIDES);
+        interval.is_some_and(|(low, _)| low > limit.at_most)
+    };
+    (median > limit.at_most).then(|| Veto::OverLimit { limit: limit.clone(), median, sure: all.iter().any(is_above) })
 }
 
-fn medians(work: &ObservedWork, target: usize, limit: &Limit) -> Vec<f64> {
+/// The values by round of every phase that a limit is about.
+fn limited(work: &ObservedWork, target: usize, limit: &Limit) -> Vec<Vec<f64>> {
     let wanted = |phase: &str| limit.phase.as_deref().is_none_or(|only| only == phase);
     let pairs = work.measured().into_iter().filter(|(phase, metric)| *metric == limit.metric && wanted(phase));
     let series = pairs.map(|(phase, metric)| work.series(target, phase, metric));
-    series.filter_map(|rounds| median(&rounds.iter().map(|(_, value)| *value).collect::<Vec<_>>())).collect()
+    series.map(|rounds| rounds.into_iter().map(|(_, value)| value).collect()).collect()
 }
 
 #[cfg(test)]
@@ -174,7 +187,8 @@ mod tests {
             }
             let limit = Limit { phase: phase.map(String::from), metric: "p99_ns".into(), at_most };
             made.plan.verdict.limits = vec![limit.clone()];
-            let wanted: Vec<Veto> = wanted.map(|median| Veto::OverLimit { limit, median }).into_iter().collect();
+            let wanted: Vec<Veto> =
+                wanted.map(|median| Veto::OverLimit { limit, median, sure: false }).into_iter().collect();
             assert_eq!(against_b(&made), wanted, "{phase:?} at most {at_most}");
         }
     }
@@ -198,6 +212,22 @@ mod tests {
         assert_eq!(against_b(&made), [Veto::Unfinished { rounds: 0, of: 1 }], "nor is anything known of it");
     }
 
+    /// All of eight rounds above it, or seven of eight.
+    #[test]
+    fn who_is_above_a_limit_in_every_round_is_surely_over_it() {
+        for (last, wanted) in [(3.0, true), (1.0, false)] {
+            let mut made = MadeUp::new(&["a", "b"]);
+            made.plan.verdict.limits = vec![Limit { phase: None, metric: "space_grown_bytes".into(), at_most: 2.0 }];
+            for round in 1..=8 {
+                let space = if round == 8 { last } else { 3.0 };
+                let samples = [("read", "time_ns", 1e9), ("read", "space_grown_bytes", space)];
+                made.cell("b", round, Outcome::Done, &samples);
+            }
+            let found = against_b(&made);
+            assert!(matches!(found[..], [Veto::OverLimit { sure, .. }] if sure == wanted), "{found:?}");
+        }
+    }
+
     #[test]
     fn only_what_no_round_can_change_is_final() {
         let limit = Limit::default();
@@ -205,8 +235,13 @@ mod tests {
             (Veto::Weakened(vec![]), true),
             (Veto::Failed { cells: 1, of: 8, why: String::new() }, true),
             (Veto::Lacks(String::new()), true),
-            (Veto::OverLimit { limit, median: 1.0 }, false),
+            (Veto::OverLimit { limit: limit.clone(), median: 1.0, sure: false }, false),
+            (Veto::OverLimit { limit, median: 1.0, sure: true }, true),
+            (Veto::Unfinished { rounds: 0, of: 6 }, false),
+            (Veto::Unfinished { rounds: 0, of: 8 }, true),
             (Veto::Unfinished { rounds: 1, of: 8 }, false),
+            (Veto::Unfinished { rounds: 1, of: 11 }, true),
+            (Veto::Unfinished { rounds: 3, of: 15 }, false),
         ];
         for (veto, is_final) in cases {
             assert_eq!(veto.is_final(), is_final, "{veto:?}");

@@ -71,6 +71,7 @@ pub fn fold(mut lines: impl BufRead) -> Result<Folded> {
         line.clear();
     }
     folded.refuse_mismatched();
+    folded.refuse_impossible_looks();
     Ok(folded)
 }
 
@@ -142,6 +143,14 @@ impl Folded {
             let why = format!("not what the plan asked for: {}", cell.provenance.mismatches.join("; "));
             cell.outcome = Some(Outcome::Failed(why));
         }
+    }
+
+    /// A look after a round that the plan cannot have is none of its run.
+    fn refuse_impossible_looks(&mut self) {
+        let most = self.run.as_ref().map_or(0, |run| run.plan.stop.most_rounds());
+        let all = self.looks.len();
+        self.looks.retain(|look| (1..=most).contains(&look.round));
+        self.unreadable += (all - self.looks.len()) as u64;
     }
 
     pub fn name(&self, interned: u32) -> &str {
@@ -247,6 +256,20 @@ mod tests {
         let line = format!(r#"{{"ledger":{{"cell":"run","setup_ns":{0},"checks_ns":{0}}}}}"#, u64::MAX);
         let folded = folded(&[line.clone(), line].join("\n"));
         assert_eq!(folded.ledger.total_ns(), u64::MAX);
+    }
+
+    /// The last comes from before a plan that fixes twelve rounds.
+    #[test]
+    fn looks_after_rounds_that_a_plan_cannot_have_are_none() {
+        let look = |round: u32| format!(r#"{{"look":{{"round":{round},"leaving":[{{"target":"a"}}]}}}}"#);
+        let rounds = |plan: &str| {
+            let run = format!(r#"{{"run":{{"plan":{plan}}}}}"#);
+            let folded = folded(&[look(20), run, look(0), look(12), look(41), look(u32::MAX)].join("\n"));
+            let found: Vec<u32> = folded.looks.iter().map(|look| look.round).collect();
+            (found, folded.unreadable)
+        };
+        assert_eq!(rounds("{}"), (vec![20, 12], 3));
+        assert_eq!(rounds(r#"{"stop":{"rounds":12}}"#), (vec![12], 4));
     }
 
     #[test]

@@ -46,6 +46,30 @@ pub struct Plan {
     pub host: HostSettings,
 }
 
+/// A fixed number of rounds is at most this.
+const MOST_ROUNDS: u32 = 1000;
+
+/// Weights and counts: far apart enough for any work, and near enough that sums of costs stay finite.
+const AMOUNTS: std::ops::RangeInclusive<f64> = 1e-6..=1e12;
+
+impl Plan {
+    /// What no plan that was read has in it, and nobody can run. A journal may say anything of its plan.
+    pub fn absurdity(&self) -> Option<String> {
+        let rounds = self.stop.rounds.filter(|rounds| !(1..=MOST_ROUNDS).contains(rounds));
+        rounds.map(|rounds| format!("{rounds} rounds")).or_else(|| self.absurd_measure())
+    }
+
+    /// The same of what verdicts are made with: it would lead to what is no number.
+    pub fn absurd_measure(&self) -> Option<String> {
+        let mut amounts = self.verdict.parts.iter().map(|part| part.amount);
+        let mut shares = self.stop.precision.into_iter().chain([self.stop.threshold]);
+        let amount = amounts.find(|amount| !AMOUNTS.contains(amount));
+        let share = shares.find(|share| !(*share > 0.0 && share.is_finite()));
+        let amount = amount.map(|amount| format!("a weight or count of {amount}"));
+        amount.or_else(|| share.map(|share| format!("a precision or threshold of {share}")))
+    }
+}
+
 /// One thing compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -17,8 +17,6 @@ pub(super) const PLAN_KEYS: [&str; 14] = [
     "work", "verdict", "stop", "host",
 ];
 
-const MOST_ROUNDS: u64 = 1000;
-
 /// What reading needs at hand.
 pub(super) struct Reader<'c> {
     pub catalogue: &'c Catalogue,
@@ -205,7 +203,7 @@ fn stop(table: &Table, complaints: &mut Complaints) -> Option<Stop> {
     let table = table.field("stop")?.table("[stop]", complaints)?;
     table.only(&["rounds", "precision", "race", "budget", "cell", "threshold"], complaints);
     let usual = Stop::default();
-    let rounds = table.field("rounds").and_then(|field| field.count_in(1..=MOST_ROUNDS, complaints));
+    let rounds = table.field("rounds").and_then(|field| field.count_in(1..=u64::from(super::MOST_ROUNDS), complaints));
     if rounds.is_some() {
         for field in ["precision", "race"].into_iter().filter_map(|key| table.field(key)) {
             let remedy = "leave `rounds` out to let looks decide when it is enough, or leave this out";

@@ -3,7 +3,7 @@
 use super::complaint::{Complaints, listed, nearest, quoted};
 use super::read::Reader;
 use super::table::{Field, Table, choose, not_found};
-use super::{Limit, Part, Repeats, Wishes};
+use super::{AMOUNTS, Limit, Part, Repeats, Wishes};
 use crate::units::Unit;
 use std::collections::HashSet;
 
@@ -13,9 +13,6 @@ pub const WORK_KEYS: [&str; 5] = ["name", "workload", "repeats", "weight", "coun
 const SHARES: [&str; 2] = ["weight", "count"];
 
 const MOST_REPEATS: u64 = 100;
-
-/// Far apart enough for any work, and near enough that sums of costs stay finite.
-const AMOUNTS: std::ops::RangeInclusive<f64> = 1e-6..=1e12;
 
 /// Short names of metrics that many plans limit.
 const ALIASES: [(&str, &str); 4] =

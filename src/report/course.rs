@@ -30,7 +30,7 @@ pub fn course(folded: &Folded, plan: &Plan, observed: &Observed) -> Vec<String> 
         (_, Some((look, end))) => Some(ended(look, end)),
         (None, None) => Some(under_way(round)),
     });
-    lines.extend(overspent(folded));
+    lines.extend(overspent(folded, plan));
     lines.extend(decide::repeats_advice(folded, observed).iter().map(repeats));
     lines
 }
@@ -62,12 +62,14 @@ fn under_way(round: u32) -> String {
     format!("Not at its end: {} so far{next}.", counted(round as usize, "round"))
 }
 
-/// A look at the end of a budget spends all that is left of the chance of error.
-fn overspent(folded: &Folded) -> Option<String> {
+/// A look at the end of a budget spends all that is left of the chance of error; those of a session that goes on spend
+/// more. Looks after a fixed number of rounds send nobody away: only the last one counts.
+fn overspent(folded: &Folded, plan: &Plan) -> Option<String> {
     let spent: f64 = folded.looks.iter().map(|look| look.alpha).sum();
-    let over = folded.looks.len() > 1 && spent > crate::stats::ALPHA * 1.001;
-    over.then(|| {
-        let percent = super::words::percent(spent);
+    let (_, before) = folded.looks.split_last()?;
+    let went_on = before.iter().any(|look| look.end == Some(Enough::Budget));
+    (plan.stop.rounds.is_none() && went_on && spent > crate::stats::ALPHA * 1.001).then(|| {
+        let percent = super::words::percent(spent.min(1.0));
         format!("Taken up again after its budget: the chance that a true best was lost is at most {percent}, not 5 %.")
     })
 }

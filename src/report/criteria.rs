@@ -27,7 +27,7 @@ const MOST_TARGETS: usize = 30;
 pub fn criteria(case: &Case) -> Option<Criteria> {
     let (time, ..) = measured(case, &CRITERIA[0])?;
     let reference = case.context(ALL_WORK, &time, &[], 0).reference?;
-    let works: Vec<_> = case.observed.works.iter().collect();
+    let works = decide::works_of_verdict(case.plan, case.observed);
     let vetoes = decide::vetoes(case.plan, case.observed, &works, &time);
     let shown: Vec<usize> = (0..case.targets.len())
         .filter(|&target| !case.targets[target].duplicate && vetoes[target].is_empty())

@@ -3,7 +3,7 @@
 use super::model::*;
 use super::words::plain;
 use super::{holes, verdict, words};
-use crate::decide::{self, Combine, Observed, ObservedWork, Rounds, Veto, Yardstick};
+use crate::decide::{self, Combine, Observed, ObservedWork, Race, Rounds, Veto, Yardstick};
 use crate::plan::Plan;
 use crate::stats::{self, Estimate, Level};
 use crate::units::Unit;
@@ -85,7 +85,8 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
         compression,
         noise,
     };
-    let notes = verdict::not_ranked(case, report.reference, &report.ranked, &vetoes);
+    let all: Vec<&ObservedWork> = case.observed.works.iter().collect();
+    let notes = verdict::not_ranked(case, &all, report.reference, &report.ranked, &vetoes);
     report.verdict.notes.extend(notes);
     report
 }
@@ -93,7 +94,8 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
 /// The panel that the run itself has looked at: a target that was beaten there stays beaten.
 pub fn race_as_run(case: &Case, phases: &mut [Panel], whole: &[Rounds], context: &Context) {
     if let Some(panel) = phases.first_mut().filter(|panel| panel.best.is_some()) {
-        panel.best = best(&case.observed.while_racing(whole), context, panel.band);
+        let by = Yardstick { level: context.level, band: panel.band };
+        panel.best = decide::race_as_run(case.observed, whole, context.ranked, by).map(told);
     }
 }
 
@@ -231,13 +233,16 @@ fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
 
 /// Who may be the best of those that are ranked; `None` if there are too few to compare, or too few rounds.
 pub fn best(series: &[Rounds], context: &Context, band: stats::Band) -> Option<Best> {
-    let race = decide::race(series, context.ranked, Yardstick { level: context.level, band })?;
-    let more = race.most_needed.map(|needed| needed.saturating_sub(race.rounds as u32).max(1));
-    Some(Best {
+    decide::race(series, context.ranked, Yardstick { level: context.level, band }).map(told)
+}
+
+fn told(race: Race) -> Best {
+    Best {
+        more_rounds: race.most_needed.map(|needed| needed.saturating_sub(race.rounds as u32).max(1)),
         conclusion: race.conclusion,
         members: race.members,
+        gone: race.gone,
         corrected: race.corrected,
         rounds: race.rounds,
-        more_rounds: more,
-    })
+    }
 }

@@ -198,6 +198,8 @@ pub struct Noise {
 pub struct Best {
     /// Nobody of these is shown to be slower than any other target; fastest first.
     pub members: Vec<usize>,
+    /// Members that left the race: no pick, but nobody who is ranked is shown to be faster.
+    pub gone: Vec<usize>,
     pub conclusion: Conclusion,
     /// False: too few rounds to allow for the number of comparisons.
     pub corrected: bool,
@@ -350,6 +352,9 @@ pub fn model(folded: &Folded) -> Result<Model> {
     let Some(run) = &folded.run else {
         bail!("this journal has no `run` record, so it does not say what was to be measured");
     };
+    if let Some(absurdity) = run.plan.absurd_measure() {
+        bail!("this journal's plan has {absurdity}, which no plan can have; the journal is damaged or not a journal");
+    }
     let observed = decide::observe(folded, &run.plan);
     let targets = holes::targets(folded, &run.plan, &observed);
     let holes = holes::holes(folded, &run.plan, &observed, &targets);

@@ -22,7 +22,7 @@ pub fn overall(case: &Case) -> Option<Overall> {
         return None;
     }
     let values = decide::score(case.plan, case.observed, "time_ns", Combine::Sum);
-    let works: Vec<_> = case.observed.works.iter().collect();
+    let works = decide::works_of_verdict(case.plan, case.observed);
     let vetoes = decide::vetoes(case.plan, case.observed, &works, &values);
     let ranked = judge::ranked(case, &vetoes);
     let rounds = works.iter().map(|work| work.rounds.len()).max().unwrap_or(0);
@@ -33,7 +33,7 @@ pub fn overall(case: &Case) -> Option<Overall> {
     if verdict.kind == VerdictKind::Nothing && panel.rows.iter().all(|row| row.figure.is_none()) {
         verdict.headline = "No verdict over all work: no target has finished all of it in any round.".to_string();
     }
-    verdict.notes.extend(verdict::not_ranked(case, context.reference, &ranked, &vetoes));
+    verdict.notes.extend(verdict::not_ranked(case, &works, context.reference, &ranked, &vetoes));
     let robustness = robustness(case, &values, &verdict, &ranked, context.reference);
     let noise = verdict::noise_floor(&panel, &context);
     let reference = context.reference;

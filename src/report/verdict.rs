@@ -3,7 +3,7 @@
 use super::judge::{Case, Context};
 use super::model::*;
 use super::words::{capital, counted, listed, more_rounds};
-use crate::decide::{Conclusion, Veto};
+use crate::decide::{Conclusion, ObservedWork, Veto};
 use crate::plan::{Limit, Plan};
 use crate::units::Unit;
 
@@ -79,17 +79,30 @@ fn judged(best: &Best, panel: &Panel, context: &Context) -> Verdict {
         (Conclusion::Pick, [at, ..]) => (VerdictKind::Pick, pick(*at)),
         (Conclusion::WithinNoise, _) => (VerdictKind::Refused, within_noise(&names, panel)),
         (Conclusion::Tie, _) => (VerdictKind::Tie, tie(&names, best, panel, context)),
+        (Conclusion::Unresolved, [_]) => {
+            (VerdictKind::Unresolved, format!("No pick: {} may still be the best, but has left the race.", names[0]))
+        }
         _ => (VerdictKind::Unresolved, unresolved(&names, best, panel, context)),
     };
-    if best.rounds < 6 {
-        headline += &format!(" Preliminary: {}.", counted(best.rounds, "round"));
-    }
+    headline += &preliminary(best, context);
     let mut verdict = made(kind, headline, best.members.clone());
-    if !best.corrected && context.ranked.len() > 2 {
-        let (rounds, targets) = (counted(best.rounds, "round"), context.ranked.len());
-        verdict.notes.push(format!("{rounds}: too few to allow for comparing {targets} targets at once"));
-    }
+    verdict.notes.extend(best.gone.iter().map(|&at| {
+        let name = &context.targets[at].name;
+        format!("{name} left the race and cannot be picked: nobody who is ranked now is shown to be faster")
+    }));
     verdict
+}
+
+/// A name from so few rounds is no decision: no run ends for it.
+fn preliminary(best: &Best, context: &Context) -> String {
+    let (rounds, targets) = (counted(best.rounds, "round"), context.ranked.len());
+    match best.corrected {
+        true if best.rounds >= 6 => String::new(),
+        false if targets > 2 => {
+            format!(" Preliminary: {rounds}, not corrected for comparing {targets} targets at once.")
+        }
+        _ => format!(" Preliminary: {rounds}."),
+    }
 }
 
 /// Faster than all others, but by no more than what noise alone could look like to who wants to know so exactly.
@@ -191,6 +204,7 @@ pub fn phase(panel: &Panel, context: &Context) -> String {
     let shown = listed(&rows.iter().map(|row| with_time(row, context)).collect::<Vec<_>>());
     let more = best.more_rounds.map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
     let first = match rows.len() {
+        1 if best.conclusion == Conclusion::Unresolved => format!("{shown} may be fastest, but has left the race"),
         1 => format!("{shown}, fastest{}", brief_of(rows[0]).map(|brief| format!(", {brief}")).unwrap_or_default()),
         _ if best.conclusion == Conclusion::Tie => format!("{shown} tie within {}", panel.threshold_shown),
         _ => format!("unresolved between {shown}{more}"),
@@ -221,8 +235,14 @@ fn with_time(row: &Row, context: &Context) -> String {
     format!("{} {shown}", context.targets[row.target].name)
 }
 
-/// Who is measured and not ranked, and why.
-pub fn not_ranked(case: &Case, reference: Option<usize>, ranked: &[usize], vetoes: &[Vec<Veto>]) -> Vec<String> {
+/// Who is measured and not ranked, and why. Limits are held against `works`.
+pub fn not_ranked(
+    case: &Case,
+    works: &[&ObservedWork],
+    reference: Option<usize>,
+    ranked: &[usize],
+    vetoes: &[Vec<Veto>],
+) -> Vec<String> {
     let (plan, targets) = (case.plan, case.targets);
     let out = (0..targets.len()).filter(|at| !targets[*at].duplicate && !ranked.contains(at));
     let mut notes: Vec<String> = out.map(|at| left_out(&targets[at], &vetoes[at])).collect();
@@ -232,18 +252,18 @@ pub fn not_ranked(case: &Case, reference: Option<usize>, ranked: &[usize], vetoe
             notes.push(format!("{planned} has no results; compared with {reference} instead"));
         }
     }
-    notes.extend(plan.verdict.limits.iter().filter(|limit| !is_measured(case, limit)).map(unheld));
+    notes.extend(plan.verdict.limits.iter().filter(|limit| !is_measured(works, limit)).map(unheld));
     if plan.rank_weakened && targets.iter().any(|target| !target.weakened.is_empty()) {
         notes.push("targets with weaker durability are ranked because the plan asks for it".to_string());
     }
     notes
 }
 
-fn is_measured(case: &Case, limit: &Limit) -> bool {
+fn is_measured(works: &[&ObservedWork], limit: &Limit) -> bool {
     let wanted = |(phase, metric): (&str, &str)| {
         metric == limit.metric && limit.phase.as_deref().is_none_or(|only| only == phase)
     };
-    case.observed.works.iter().any(|work| work.measured().into_iter().any(wanted))
+    works.iter().any(|work| work.measured().into_iter().any(wanted))
 }
 
 fn unheld(limit: &Limit) -> String {
@@ -264,7 +284,7 @@ fn in_words(veto: &Veto) -> String {
             format!("{cells} of {} failed: {}", counted(*of, "cell"), super::words::plain(why))
         }
         Veto::Lacks(feature) => format!("it is not known to have {}", super::words::plain(feature)),
-        Veto::OverLimit { limit, median } => {
+        Veto::OverLimit { limit, median, .. } => {
             let unit = Unit::of_metric(&limit.metric);
             let metric = super::words::plain(&limit.metric.replace('_', " "));
             format!("{metric} is {}, above the limit of {}", unit.show(*median), unit.show(limit.at_most))

@@ -58,6 +58,9 @@ pub fn begin(plan: &Plan, journal: &Path, progress: &mut dyn Progress) -> Result
 pub fn resume(journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
     let (journal, folded) = Journal::reopen(journal)?;
     let run = understood(&folded)?;
+    if let Some(absurdity) = run.plan.absurdity() {
+        bail!("the plan in {} has {absurdity}, which no plan can have; begin a new run", journal.path().display());
+    }
     let active = Active::register(&run.id, journal.path())?;
     go(run, journal, folded, active, progress)
 }
@@ -199,4 +202,40 @@ fn find_executor(plan: &Plan) -> Result<&'static dyn Executor> {
 fn fresh_id() -> u64 {
     let text = format!("{} {}", jiff::Timestamp::now().as_nanosecond(), std::process::id());
     xxhash_rust::xxh3::xxh3_64(text.as_bytes()) >> 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Part, Stop, Wishes};
+
+    struct Silent;
+
+    impl Progress for Silent {}
+
+    /// Before a state file is written, or a round counted.
+    #[test]
+    fn a_plan_that_nobody_could_have_read_is_not_taken_up() {
+        let parts = |amount: f64| Wishes { parts: vec![Part { amount, ..Part::default() }], ..Wishes::default() };
+        let with_rounds = |rounds| Plan { stop: Stop { rounds: Some(rounds), ..Stop::default() }, ..Plan::default() };
+        let precise = Stop { precision: Some(-0.5), ..Stop::default() };
+        let absurd = [
+            with_rounds(0),
+            with_rounds(u32::MAX),
+            Plan { verdict: parts(0.0), ..Plan::default() },
+            Plan { verdict: parts(-1.0), ..Plan::default() },
+            Plan { verdict: parts(1e300), ..Plan::default() },
+            Plan { stop: precise, ..Plan::default() },
+            Plan { stop: Stop { threshold: 0.0, ..Stop::default() }, ..Plan::default() },
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        for (at, plan) in absurd.into_iter().enumerate() {
+            let path = folder.path().join(format!("{at}.jsonl"));
+            let run = Run { id: "r1".into(), plan, ..Run::default() };
+            Journal::create(&path).unwrap().append(&Record::Run(Box::new(run))).unwrap();
+            let refused = resume(&path, &mut Silent).expect_err("no plan is like that").to_string();
+            assert!(refused.contains("which no plan can have"), "{refused}");
+        }
+        assert_eq!(Plan::default().absurdity(), None);
+    }
 }

@@ -11,11 +11,20 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Goes through a plan's rounds without any machine. `result` says what a cell gives: (phase, nanoseconds), or `None`
+/// Goes through a plan's rounds without any machine, and without its budget: nobody waits for a rehearsal. `result` says what a cell gives: (phase, nanoseconds), or `None`
 /// for a cell that fails. All that a journal would hold comes back.
 pub fn rehearse(plan: &Plan, result: impl FnMut(&Cell) -> Option<Vec<(String, f64)>>) -> Result<Folded> {
+    rehearse_within(plan, result, || false)
+}
+
+/// The same, where the budget may be used up.
+fn rehearse_within(
+    plan: &Plan,
+    result: impl FnMut(&Cell) -> Option<Vec<(String, f64)>>,
+    is_used: impl Fn() -> bool,
+) -> Result<Folded> {
     let run = Run { schema: SCHEMA, plan: plan.clone(), ..Run::default() };
-    let mut actor = Actor { folded: Folded::default(), result };
+    let mut actor = Actor { folded: Folded::default(), result, is_used };
     actor.folded.take(Record::Run(Box::new(run)));
     measure(plan, &mut actor, &mut Silent)?;
     Ok(actor.folded)
@@ -25,12 +34,13 @@ struct Silent;
 
 impl Progress for Silent {}
 
-struct Actor<F> {
+struct Actor<F, U> {
     folded: Folded,
     result: F,
+    is_used: U,
 }
 
-impl<F: FnMut(&Cell) -> Option<Vec<(String, f64)>>> Doer for Actor<F> {
+impl<F: FnMut(&Cell) -> Option<Vec<(String, f64)>>, U: Fn() -> bool> Doer for Actor<F, U> {
     fn cell(&mut self, cell: &Cell) -> Result<Option<Outcome>> {
         let (target, work) = (cell.target.name.clone(), cell.work.name.clone());
         let begin = Begin { cell: cell.id.clone(), round: cell.round, target, work, at: String::new() };
@@ -54,9 +64,8 @@ impl<F: FnMut(&Cell) -> Option<Vec<(String, f64)>>> Doer for Actor<F> {
         Ok(())
     }
 
-    /// Nobody waits for a rehearsal.
     fn budget_used(&self, _plan: &Plan) -> bool {
-        false
+        (self.is_used)()
     }
 
     fn now(&self) -> String {
@@ -75,6 +84,10 @@ pub struct Forecast {
     pub ns: [u64; 3],
     /// Share of the rehearsals that ended with a decision, or with the precision asked for.
     pub decided: f64,
+    /// Share of the rehearsals that the plan's budget ended.
+    pub cut: f64,
+    /// The plan has a second copy of the reference and the earlier run has not: there is no noise floor.
+    pub lacks_copy: bool,
     /// Targets and works of the plan that the earlier run does not have: they count like the mean of the others.
     pub unknown: Vec<String>,
 }
@@ -96,16 +109,27 @@ pub fn forecast(plan: &Plan, pilot: &Folded) -> Option<Forecast> {
     if rounds.len() < LEAST_PILOT {
         return None;
     }
-    let mut found: Vec<(u32, u64, bool)> =
+    let mut found: Vec<(u32, u64, Option<Enough>)> =
         (0..REHEARSALS).filter_map(|seed| known.rehearsal(plan, &rounds, seed)).collect();
-    let decided = found.iter().filter(|(_, _, decided)| *decided).count() as f64 / found.len() as f64;
+    let share = |ends: &[Enough]| {
+        let ended = found.iter().filter(|(.., end)| end.is_some_and(|end| ends.contains(&end)));
+        ended.count() as f64 / found.len() as f64
+    };
+    let (decided, cut) = (share(&[Enough::Decided, Enough::Precise]), share(&[Enough::Budget]));
     let at = |share: f64| ((found.len() - 1) as f64 * share).round() as usize;
     let places = [at(0.1), at(0.5), at(0.9)];
     found.sort_by_key(|(rounds, ..)| *rounds);
     let by_rounds = places.map(|at| found[at].0);
     found.sort_by_key(|(_, ns, _)| *ns);
+    let ns = places.map(|at| found[at].1);
+    let (copies, unknown): (Vec<_>, Vec<_>) = unknown.into_iter().partition(|(target, _)| is_copy(plan, target));
     let unknown = unknown.into_iter().map(|(target, work)| format!("{target} / {work}")).collect();
-    Some(Forecast { pilot_rounds: rounds.len(), rounds: by_rounds, ns: places.map(|at| found[at].1), decided, unknown })
+    let (pilot_rounds, lacks_copy) = (rounds.len(), !copies.is_empty());
+    Some(Forecast { pilot_rounds, rounds: by_rounds, ns, decided, cut, lacks_copy, unknown })
+}
+
+fn is_copy(plan: &Plan, name: &str) -> bool {
+    plan.targets.iter().any(|target| target.duplicate && target.name == name)
 }
 
 type Key = (String, String);
@@ -147,24 +171,27 @@ impl Pilot {
         cells.iter().map(of).reduce(|all, rounds| all.intersection(&rounds).copied().collect())
     }
 
-    /// Rounds, nanoseconds, and whether it came to a decision.
-    fn rehearsal(&self, plan: &Plan, rounds: &[u32], seed: u64) -> Option<(u32, u64, bool)> {
+    /// Rounds, nanoseconds, and why it ended. As in earnest, the budget is for cells alone.
+    fn rehearsal(&self, plan: &Plan, rounds: &[u32], seed: u64) -> Option<(u32, u64, Option<Enough>)> {
         let mean = self.cell_ns.values().copied().fold(0, u64::saturating_add) / self.cell_ns.len().max(1) as u64;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         // As many as a run may have; the modulo's bias at these lengths is far below what a forecast can tell.
         let drawn: Vec<u32> =
             (0..plan.stop.most_rounds()).map(|_| rounds[(random.next_u64() % rounds.len() as u64) as usize]).collect();
-        let mut ns = self.around_ns;
-        let folded = rehearse(plan, |cell| {
-            let key = (cell.target.name.clone(), cell.work.name.clone());
-            ns = ns.saturating_add(self.cell_ns.get(&key).copied().unwrap_or(mean));
-            // One that the pilot does not have takes no part in the race, but in the time.
-            Some(self.times.get(&key).map_or(Vec::new(), |times| times[&drawn[cell.round as usize - 1]].clone()))
-        });
+        let ns = std::cell::Cell::new(0u64);
+        let cell_ns = |target: &str, work: &str| self.cell_ns.get(&(target.to_string(), work.to_string())).copied();
+        let result = |cell: &Cell| {
+            let (target, work) = (&cell.target.name, &cell.work.name);
+            // One that the pilot does not have takes no part in the race, but in the time: a copy that of its original.
+            let original = || cell_ns(&plan.reference, work).filter(|_| cell.target.duplicate);
+            ns.set(ns.get().saturating_add(cell_ns(target, work).or_else(original).unwrap_or(mean)));
+            let times = self.times.get(&(target.clone(), work.clone()));
+            Some(times.map_or(Vec::new(), |times| times[&drawn[cell.round as usize - 1]].clone()))
+        };
+        let folded = rehearse_within(plan, result, || plan.stop.budget_ns.is_some_and(|budget| ns.get() > budget));
         let folded = folded.ok()?;
         let last = folded.looks.last()?;
-        let decided = matches!(last.end, Some(Enough::Decided | Enough::Precise));
-        Some((last.round, ns, decided))
+        Some((last.round, ns.get().saturating_add(self.around_ns), last.end))
     }
 }
 
@@ -235,5 +262,35 @@ mod tests {
         assert_eq!(found.ns[0], 240_000_000_000, "btrfs is taken to cost what the others do");
         assert_eq!(forecast(&old, &pilot(&old, 2, &[1.0, 1.3], 0.02)), None);
         assert_eq!(forecast(&plan(&["jfs", "f2fs"]), &pilot(&old, 6, &[1.0, 1.3], 0.02)), None);
+    }
+
+    /// Two targets at ten seconds each, which eight rounds would not decide.
+    #[test]
+    fn a_budget_ends_rehearsals_as_it_ends_runs() {
+        let mut plan = plan(&["ext4", "xfs"]);
+        let pilot = pilot(&plan, 12, &[1.0, 1.0], 3.9);
+        plan.stop.budget_ns = Some(90_000_000_000);
+        let found = forecast(&plan, &pilot).expect("twelve rounds");
+        assert_eq!((found.rounds, found.ns), ([5; 3], [100_000_000_000; 3]), "the round in which it is used up");
+        assert_eq!((found.decided, found.cut), (0.0, 1.0));
+        plan.stop.budget_ns = Some(u64::MAX);
+        assert_eq!(forecast(&plan, &pilot).map(|found| found.cut), Some(0.0));
+    }
+
+    #[test]
+    fn a_copy_that_the_pilot_lacks_is_told_and_costs_what_its_original_does() {
+        let old = plan(&["ext4", "xfs"]);
+        let mut new = old.clone();
+        new.targets.push(Target { name: "ext4 (again)".into(), duplicate: true, ..Target::default() });
+        let mut known = pilot(&old, 6, &[1.0, 1.3], 0.02);
+        for cell in
+            known.cells.iter().filter(|cell| cell.target == "ext4").map(|cell| cell.id.clone()).collect::<Vec<_>>()
+        {
+            known.take(Record::Ledger(Ledger { cell, setup_ns: 10_000_000_000, ..Ledger::default() }));
+        }
+        let found = forecast(&new, &known).expect("six rounds");
+        assert_eq!((found.lacks_copy, found.unknown), (true, vec![]));
+        assert_eq!(found.ns[0], 8 * 50_000_000_000, "twice 20 s and 10 s");
+        assert_eq!(forecast(&old, &known).map(|found| found.lacks_copy), Some(false));
     }
 }

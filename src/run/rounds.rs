@@ -22,14 +22,18 @@ pub(super) trait Doer {
 
 /// Why the rounds came to their end; `None`: stopped on request.
 pub(super) fn measure(plan: &Plan, doer: &mut impl Doer, progress: &mut dyn Progress) -> Result<Option<Enough>> {
+    // A session does something before its budget can end it.
+    let mut has_begun = false;
     for round in 1.. {
         let cells: Vec<Cell> = left(plan, doer.folded(), round);
+        has_begun |= !cells.is_empty();
         for cell in &cells {
             progress.cell(cell);
             let Some(outcome) = doer.cell(cell)? else { return Ok(None) };
             progress.cell_ended(cell, &outcome);
         }
-        if let Some(end) = look_if_due(plan, doer, round, progress)? {
+        let budget_used = has_begun && doer.budget_used(plan);
+        if let Some(end) = look_if_due(plan, doer, round, budget_used, progress)? {
             return Ok(Some(end));
         }
     }
@@ -62,14 +66,22 @@ pub(super) fn up_to_next_look(plan: &Plan, folded: &Folded) -> (usize, usize) {
     (planned, planned - (1..=last).map(|round| left(plan, folded, round).len()).sum::<usize>())
 }
 
-fn look_if_due(plan: &Plan, doer: &mut impl Doer, round: u32, progress: &mut dyn Progress) -> Result<Option<Enough>> {
+fn look_if_due(
+    plan: &Plan,
+    doer: &mut impl Doer,
+    round: u32,
+    budget_used: bool,
+    progress: &mut dyn Progress,
+) -> Result<Option<Enough>> {
+    let most = plan.stop.most_rounds();
     if let Some(made) = doer.folded().looks.iter().rev().find(|look| look.round == round) {
-        // Whoever takes up a run that had no budget left, or no hope, wants the next look.
-        return Ok(made.end.filter(|end| end.is_final()));
+        // Whoever takes up a run that had no budget left, or no hope, wants the next look, if there can be one.
+        let end = made.end.filter(|end| end.is_final());
+        return Ok(end.or((round >= most).then_some(Enough::Rounds)));
     }
-    let budget_used = doer.budget_used(plan);
-    let is_due = plan.stop.rounds.is_none() && LOOKS.contains(&round);
-    if !is_due && !budget_used && round < plan.stop.most_rounds() {
+    let is_due = (plan.stop.rounds.is_none() && LOOKS.contains(&round)) || budget_used;
+    // A look tells what is known after its round: with later ones measured, that has passed.
+    if round < most && (!is_due || is_past(doer.folded(), round, most)) {
         return Ok(None);
     }
     let found = Look { at: doer.now(), ..look(plan, doer.folded(), round, budget_used) };
@@ -77,6 +89,10 @@ fn look_if_due(plan: &Plan, doer: &mut impl Doer, round: u32, progress: &mut dyn
     let (planned, _) = up_to_next_look(plan, doer.folded());
     progress.looked(&found, planned);
     Ok(found.end)
+}
+
+fn is_past(folded: &Folded, round: u32, most: u32) -> bool {
+    folded.cells.iter().any(|cell| cell.round > round && cell.round <= most && cell.outcome.is_some())
 }
 
 #[cfg(test)]
@@ -331,5 +347,44 @@ mod tests {
                 assert_eq!(found == Some(Enough::Nothing), whole, "{wanted} with {budget}");
             }
         }
+    }
+
+    /// Five rounds and a part of the sixth, or six, then sessions that have no time at all: each ends one more round.
+    #[test]
+    fn a_budget_that_is_used_up_at_once_makes_no_look_of_the_past() {
+        let plan = plan("aAbc", FREE);
+        for (cells, rounds) in [(21, [6, 7]), (24, [7, 8])] {
+            let mut sessions = Sessions { stop_after: cells, ..Sessions::new(CLOSE) };
+            assert_eq!(sessions.go(&plan), None);
+            (sessions.stop_after, sessions.budget) = (usize::MAX, 0);
+            for wanted in rounds {
+                assert_eq!(sessions.go(&plan), Some(Enough::Budget));
+                assert_eq!(sessions.folded.looks.last().map(|look| look.round), Some(wanted));
+                assert_sound(&plan, &sessions);
+            }
+        }
+    }
+
+    /// A journal that says so is damaged, or not of a run.
+    #[test]
+    fn a_last_look_that_ends_nothing_is_the_last_all_the_same() {
+        let plan = plan("aAbc", Stop { rounds: Some(5), ..FREE });
+        let mut sessions = Sessions::new(CLOSE);
+        sessions.folded.take(Record::Look(Look { round: 5, ..Look::default() }));
+        assert_eq!((sessions.go(&plan), sessions.done), (Some(Enough::Rounds), 20));
+    }
+
+    /// A hole in round 3 is filled, and the budget ends the session where the run had got to.
+    #[test]
+    fn a_hole_in_an_old_round_makes_no_look_of_the_past() {
+        let plan = plan("aAbc", FREE);
+        let mut sessions = Sessions { stop_after: 24, ..Sessions::new(CLOSE) };
+        assert_eq!(sessions.go(&plan), None);
+        let hole = order(&plan, 3).remove(0);
+        let (cell, target, work) = (hole.id, hole.target.name, hole.work.name);
+        sessions.folded.take(Record::Begin(Begin { cell, round: 3, target, work, at: String::new() }));
+        (sessions.stop_after, sessions.budget) = (usize::MAX, 1);
+        assert_eq!((sessions.go(&plan), sessions.done), (Some(Enough::Budget), 1));
+        assert_eq!(sessions.folded.looks.iter().map(|look| look.round).collect::<Vec<_>>(), [6]);
     }
 }

@@ -9,7 +9,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 /// The value below which a share `p` (0 to 1) of the values lies, linear between neighbours: type 7 of Hyndman & Fan
 /// 1996, the default of R and NumPy. `None` for no values, or where `p` is no share.
-pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
+fn quantile(values: &[f64], p: f64) -> Option<f64> {
     if values.is_empty() || !(0.0..=1.0).contains(&p) {
         return None;
     }

@@ -13,10 +13,10 @@ pub const LOOKS: [u32; 6] = [8, 11, 15, 20, 28, 40];
 pub const ALPHA: f64 = 0.05;
 
 /// What intervals are reported as.
-pub const CONFIDENCE: f64 = 0.95;
+const CONFIDENCE: f64 = 0.95;
 
 /// What intervals are made for where results decide when to stop.
-pub const INTERNAL: f64 = 0.97;
+const INTERNAL: f64 = 0.97;
 
 /// How sure one look is.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -92,7 +92,7 @@ pub fn fisher_exact(a: u64, b: u64, c: u64, d: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::stats::noise::{Noise, PAIRS, replications, share_error};
-    use crate::stats::{signed_rank_interval, signed_rank_k};
+    use crate::stats::signed_rank::{signed_rank_interval, signed_rank_k};
 
     /// The 99 % quantiles of Binomial(m, 0.05): of 1, 10, 20, 100 and 1000 comparisons 1, 3, 4, 11 and 67.
     #[test]

@@ -27,13 +27,6 @@ pub struct Standing {
     pub tie: bool,
 }
 
-impl Standing {
-    /// More rounds would not change what is said: one is left, or all that are left are the same.
-    pub fn decided(&self) -> bool {
-        self.corrected && (self.tie || self.members.len() == 1)
-    }
-}
-
 /// Where the targets stand, by `logs[target][round]`: logarithms of times in any unit, lower is better, NaN where there
 /// is none. Two targets are compared over the rounds that both have, so one that has left the race keeps what it has.
 /// The band decides only on `tie`.
@@ -207,15 +200,15 @@ pub fn rounds_to_decide(estimate: &Estimate, level: Level, targets: usize, band:
     (rounds <= super::judge::ABSURD).then_some(rounds as u32)
 }
 
-/// Logarithms for [`standing`], of `times[target][round]`.
-pub fn logs(times: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    times.iter().map(|rounds| rounds.iter().map(|time| time.ln()).collect()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::stats::noise::Noise;
+
+    /// Of `times[target][round]`.
+    fn logs(times: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        times.iter().map(|rounds| rounds.iter().map(|time| time.ln()).collect()).collect()
+    }
 
     /// Times about `level` with 1 % noise; rounds differ by up to 50 %, alike for all.
     fn race(levels: &[f64], rounds: usize, seed: u64) -> Vec<Vec<f64>> {

@@ -65,7 +65,7 @@ pub(super) fn at_rank(averages: &mut [f64], place: usize) -> f64 {
 }
 
 /// The Hodges-Lehmann estimate of the centre, in the unit of `values`; `None` for no values.
-pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
+pub(super) fn hodges_lehmann(values: &[f64]) -> Option<f64> {
     let mut averages = pair_averages(values);
     let last = averages.len().checked_sub(1)?;
     Some((at_rank(&mut averages, last / 2) + at_rank(&mut averages, last.div_ceil(2))) / 2.0)
@@ -73,7 +73,7 @@ pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
 
 /// The K-th smallest and K-th largest of the averages of pairs; `None` unless K is 1 or more and the two do not cross.
 /// K comes from [`signed_rank_k`].
-pub fn signed_rank_interval(values: &[f64], k: usize) -> Option<(f64, f64)> {
+pub(super) fn signed_rank_interval(values: &[f64], k: usize) -> Option<(f64, f64)> {
     let mut averages = pair_averages(values);
     let count = averages.len();
     (k >= 1 && 2 * k <= count + 1).then(|| (at_rank(&mut averages, k - 1), at_rank(&mut averages, count - k)))

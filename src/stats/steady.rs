@@ -43,7 +43,7 @@ pub fn mser5(series: &[f64]) -> Option<Steady> {
 ///
 /// For a disk that must be beyond its cache: a cache larger than all that was written looks perfectly steady, so one
 /// who knows its size asks for one and a half times as many bytes.
-pub fn mser5_after(series: &[f64], least: f64) -> Option<Steady> {
+fn mser5_after(series: &[f64], least: f64) -> Option<Steady> {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     if batches.len() < FEWEST_BATCHES || series.iter().any(|value| !value.is_finite() || *value < 0.0) {
         return None;

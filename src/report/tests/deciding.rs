@@ -1,7 +1,7 @@
 //! Vetoes, verdicts over many parts, trade-offs, the course of a run, and doubts about the machine.
 
 use super::*;
-use crate::journal::{Enough, Leaving, Look};
+use crate::journal::{Begin, End, Enough, Leaving, Look, Sample};
 use crate::plan::{Limit, Part};
 
 fn notes(model: &Model) -> String {
@@ -109,6 +109,31 @@ fn how_often_each_part_is_done_decides() {
     }
 }
 
+/// xfs fails the work that counts nothing, and takes much space there.
+#[test]
+fn a_work_that_is_left_out_keeps_nobody_out() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.rounds(8, &[1.0, 0.7]);
+    let mail = |outcome: Outcome, round| {
+        let (cell, at) = (format!("mail-{round}"), String::new());
+        let (target, work) = ("xfs".to_string(), "mail".to_string());
+        let sample =
+            Sample { cell: cell.clone(), phase: "send".into(), metric: "space_grown_bytes".into(), value: 9e9 };
+        let begin = Begin { cell: cell.clone(), round, target, work, at: at.clone() };
+        [Record::Begin(begin), Record::Sample(sample), Record::End(End { cell, outcome, at })]
+    };
+    lab.records.extend(mail(Outcome::Failed("no space left".into()), 1));
+    lab.records.extend((2..=8).flat_map(|round| mail(Outcome::Done, round)));
+    lab.plan.works.push(Work { name: "mail".into(), ..Work::default() });
+    lab.plan.verdict.parts = vec![Part { work: "tree".into(), phase: None, amount: 1.0 }];
+    lab.plan.verdict.limits = vec![Limit { phase: None, metric: "space_grown_bytes".into(), at_most: 4e9 }];
+    let model = lab.model();
+    assert!(headline(&model).starts_with("Pick xfs"), "{}", headline(&model));
+    let notes = &model.overall.as_ref().expect("a part is named").work.verdict.notes;
+    assert_eq!(*notes, ["the limit on space_grown_bytes keeps nobody out: nothing here measures it"]);
+    assert_eq!(crate::decide::look(&lab.plan, &lab.folded(), 8, false).best, ["xfs"]);
+}
+
 #[test]
 fn weights_that_barely_decide_are_told() {
     let mut lab = reader_and_writer();
@@ -193,6 +218,23 @@ fn the_course_says_who_left_and_why_it_ended() {
     assert!(!model.works[0].verdict.best.contains(&2), "{}", headline(&model));
 }
 
+/// btrfs left because xfs was faster, and xfs failed later: the three rounds without btrfs might have shown otherwise.
+#[test]
+fn who_has_left_is_not_picked_when_its_beater_is_out() {
+    let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
+    lab.rounds(8, &[1.0, 0.7, 0.9]);
+    lab.plan.stop.rounds = None;
+    lab.records.push(look(8, &["btrfs"], None, None));
+    for round in 9..=11 {
+        lab.cell(0, round, 1.0);
+        lab.fail(1, round, Outcome::Failed("no space left".into()));
+    }
+    let model = lab.model();
+    assert_eq!(headline(&model), "No pick: btrfs may still be the best, but has left the race.");
+    assert_eq!((model.works[0].verdict.kind, best(&model)), (VerdictKind::Unresolved, vec!["btrfs"]));
+    assert!(notes(&model).contains("btrfs left the race and cannot be picked"), "{}", notes(&model));
+}
+
 /// What results may have stopped is made for 97 % and reported as 95 %.
 #[test]
 fn intervals_are_wider_where_results_may_stop_the_run() {
@@ -219,6 +261,36 @@ fn a_budget_that_was_overrun_is_told() {
     lab.records.push(spend(8, 0.05 / 6.0, Some(Enough::Decided)));
     let course = lab.model().course.join(" ");
     assert!(course.contains("the chance that a true best was lost is at most 5.8 %, not 5 %"), "{course}");
+    // Nothing says that there was a budget, or it ended nothing but a wait for the last round.
+    lab.records.truncate(lab.records.len() - 2);
+    lab.records.extend([spend(5, 0.05, None), spend(8, 0.05 / 6.0, Some(Enough::Decided))]);
+    assert!(!lab.model().course.join(" ").contains("budget"), "{:?}", lab.model().course);
+    lab.plan.stop.rounds = Some(8);
+    lab.records.truncate(lab.records.len() - 2);
+    lab.records.extend([spend(5, 0.05, Some(Enough::Budget)), spend(8, 0.05, Some(Enough::Rounds))]);
+    assert!(!lab.model().course.join(" ").contains("budget"), "{:?}", lab.model().course);
+}
+
+/// Whether a budget ended it, it was stopped, or its first look cannot beat anybody.
+#[test]
+fn too_few_rounds_for_many_comparisons_are_told_in_the_headline() {
+    for (rounds, look_is_made) in [(3, true), (5, true), (5, false), (8, true), (9, false)] {
+        let mut lab = Lab::new(&["ext4", "xfs", "btrfs", "jfs"]);
+        lab.rounds(rounds, &[1.0, 1.5, 1.5, 1.5]);
+        lab.plan.stop.rounds = None;
+        let look = crate::decide::look(&lab.plan, &lab.folded(), rounds, rounds < 8);
+        assert_eq!(look.end, (rounds < 8).then_some(Enough::Budget), "{rounds} rounds decide nothing");
+        if look_is_made {
+            lab.records.push(Record::Look(look.clone()));
+        }
+        let model = lab.model();
+        let wanted = format!(" Preliminary: {rounds} rounds, not corrected for comparing 4 targets at once.");
+        assert!(headline(&model).ends_with(&wanted), "{}", headline(&model));
+        assert_eq!((best(&model), look.best.as_slice()), (vec!["ext4"], &["ext4".to_string()][..]));
+    }
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.rounds(7, &[1.0, 1.5]).plan.stop.rounds = None;
+    assert!(headline(&lab.model()).ends_with(" Preliminary: 7 rounds."), "{}", headline(&lab.model()));
 }
 
 fn with_duplicate(factors: &[f64], noise: f64) -> Lab {

@@ -182,6 +182,14 @@ fn a_quiet_duplicate_gives_the_noise_floor() {
 }
 
 #[test]
+fn a_verdict_of_impossible_weights_is_not_made() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.rounds(8, &[1.0, 0.8]);
+    lab.plan.verdict.parts = vec![crate::plan::Part { work: "tree".into(), phase: None, amount: -1.0 }];
+    assert!(model(&lab.folded()).unwrap_err().to_string().contains("has a weight or count of -1"));
+}
+
+#[test]
 fn a_cell_begun_twice_counts_once() {
     let mut lab = Lab::new(&["ext4", "xfs"]);
     lab.rounds(8, &[1.0, 0.8]);
@@ -261,6 +269,8 @@ fn a_plan_of_endless_rounds_costs_nothing() {
     lab.rounds(3, &[1.0, 0.8]);
     lab.plan.stop.rounds = Some(u32::MAX);
     assert_eq!(lab.model().holes[0].sentence, "4294967292 of 4294967295 planned rounds not run");
+    lab.plan.stop.rounds = Some(0);
+    assert_eq!(best(&lab.model()), ["xfs"]);
 }
 
 #[test]
