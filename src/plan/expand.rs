@@ -1,5 +1,6 @@
 //! Plan -> cells: every target x workload x round, each with an id that hashes the whole of it.
 
+use super::age::allowance_ns;
 use super::{Plan, Target, Work};
 use crate::journal::Cell;
 use rand_core::{Rng, SeedableRng};
@@ -37,7 +38,7 @@ fn cell(plan: &Plan, round: u32, target: &Target, work: &Work) -> Cell {
         target: target.clone(),
         work: work.clone(),
         seed: round_seed(plan.seed, round),
-        limit_ns: plan.stop.cell_ns,
+        limit_ns: plan.stop.cell_ns.saturating_add(allowance_ns(target)),
     };
     cell.id = cell_id(&cell);
     cell

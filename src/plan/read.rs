@@ -1,5 +1,6 @@
 //! A plan from its TOML text: the keys of the whole plan, its work and its limits.
 
+use super::age;
 use super::complaint::{Complaint, Complaints, Span, quoted};
 use super::matrix::products;
 use super::table::{Field, Table, choose, end_of, not_found};
@@ -59,7 +60,7 @@ fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
     again(table, &reference, &mut placed, &mut reader.complaints);
     let discard = discard(table, &mut reader.complaints);
     placed.iter_mut().for_each(|placed| placed.target.discard = discard);
-    let room = placed.iter().filter_map(|placed| placed.target.backing.settings.number("size")).min();
+    let room = placed.iter().filter_map(|placed| age::room(&placed.target)).min();
     let (works, asked) = works(table, room, reader);
     let complaints = &mut reader.complaints;
     Plan {
