@@ -7,7 +7,7 @@ use super::watch::Deadline;
 use super::{CELL_MARK, Interrupted, ageing, command, git, machine, provenance};
 use crate::journal::{Begin, Cell, End, Ledger, Outcome, Record, Undo};
 use crate::need::{self, Need};
-use crate::plan::{Discard, Target};
+use crate::plan::{Ageing, Discard, Target, allowance_ns};
 use crate::probe::Subject;
 use crate::stack::backing::{self, Backing};
 use crate::stack::fs::{self, Filesystem, Wish};
@@ -193,8 +193,9 @@ fn aged(
 ) -> Result<BTreeMap<String, String>> {
     let begun = Instant::now();
     let facts = ageing::age(cell, stack, engine, deadline);
-    if crate::plan::Ageing::of(&cell.target).is_some() {
+    if Ageing::of(&cell.target).is_some() {
         ledger.ageing_ns += begun.elapsed().as_nanos() as u64;
+        deadline.at_most(cell.limit_ns.saturating_sub(allowance_ns(&cell.target)));
     }
     facts
 }

@@ -92,6 +92,15 @@ mod tests {
     }
 
     #[test]
+    fn ageing_is_no_part_of_the_limit_for_the_work() {
+        let mut aged = plan();
+        aged.targets[0].fill = Some(0.5);
+        let limits: Vec<u64> = expand(&aged).iter().map(|cell| cell.limit_ns).collect();
+        let (usual, longer) = (aged.stop.cell_ns, limits.iter().filter(|limit| **limit > aged.stop.cell_ns).count());
+        assert_eq!((limits.iter().filter(|limit| **limit == usual).count(), longer), (18, 6));
+    }
+
+    #[test]
     fn an_id_changes_with_every_parameter_but_the_limit() {
         let cell = &expand(&plan())[0];
         assert_eq!(cell_id(cell), cell_id(&Cell { limit_ns: 1, ..cell.clone() }));

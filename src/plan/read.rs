@@ -198,7 +198,7 @@ fn work(table: &Table, room: Option<u64>, reader: &mut Reader) -> Option<(Work, 
 fn fits(bytes: Option<u64>, room: Option<u64>, span: &Span, complaints: &mut Complaints) {
     let Some((bytes, room)) = bytes.zip(room).filter(|(bytes, room)| bytes > room) else { return };
     let [bytes, room] = [bytes, room].map(|size| crate::units::show_bytes(size as f64));
-    let message = format!("this work puts {bytes} on backings of {room}");
+    let message = format!("this work puts {bytes} where there is room for {room}");
     complaints.add(span, message, "make `size` of the backing larger, or the work smaller");
 }
 
