@@ -163,7 +163,7 @@ mod tests {
     fn files_come_together() {
         let found = Found { followers: 8, adjacent: 6, fragments: [vec![1; 98], vec![4, 9]].concat() };
         assert_eq!((found.score(), found.mean_fragments()), (Some(0.75), 1.11));
-        assert_eq!([0.0, 0.5, 0.98, 0.99, 1.0].map(|share| found.fragments_at(share)), [1, 1, 1, 4, 9]);
+        assert_eq!([0.0, 0.5, 0.98, 0.985, 1.0].map(|share| found.fragments_at(share)), [1, 1, 1, 4, 9]);
         assert_eq!(Found { followers: 0, ..found }.score(), None);
     }
 
