@@ -28,8 +28,9 @@ const MOST_PULLS: u32 = 100_000;
 /// About what the made-up repository is, and what a pull brings, on a file system.
 const REPOSITORY_BYTES: u64 = 12 << 20;
 const PULL_BYTES: u64 = 640 << 10;
-/// Slower than this an ager is taken to hang: USB sticks write ten times as fast, and pulls take a tenth.
-const SLOWEST_BYTES_PER_SECOND: u64 = 1 << 20;
+/// Slower than this an ager is taken to hang: a disk that makes a hundred of its files a second is three times as fast,
+/// and pulls take a tenth.
+const SLOWEST_BYTES_PER_SECOND: u64 = 4 << 20;
 const SLOWEST_PULL_NS: u64 = 2_000_000_000;
 /// What a device is taken to hold, whose size no plan says.
 const UNKNOWN_CAPACITY: u64 = 256 << 30;
@@ -229,9 +230,9 @@ mod tests {
     fn a_cell_may_take_longer_by_what_ageing_may_take() {
         let mut target = Target { fill: Some(0.5), ..Target::default() };
         target.backing.settings.0.insert("size".into(), (200u64 << 20).into());
-        assert_eq!((allowance_ns(&target), room(&target)), (100_000_000_000, Some(100 << 20)));
+        assert_eq!((allowance_ns(&target), room(&target)), (25_000_000_000, Some(100 << 20)));
         target.age = Some(Age::Churn(2.0));
-        assert_eq!(allowance_ns(&target), 300_000_000_000);
+        assert_eq!(allowance_ns(&target), 75_000_000_000);
         assert_eq!(allowance_ns(&Target::default()), 0);
     }
 
