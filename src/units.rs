@@ -60,6 +60,8 @@ pub enum Unit {
     Nanoseconds,
     Bytes,
     BytesPerSecond,
+    /// Of one, printed in percent.
+    Share,
     Count,
 }
 
@@ -69,6 +71,7 @@ impl Unit {
             _ if name.ends_with("_ns") => Unit::Nanoseconds,
             _ if name.ends_with("bytes_per_second") => Unit::BytesPerSecond,
             _ if name.ends_with("_bytes") => Unit::Bytes,
+            _ if name.ends_with("_share") => Unit::Share,
             _ => Unit::Count,
         }
     }
@@ -79,6 +82,7 @@ impl Unit {
             Unit::Nanoseconds => show_duration(value),
             Unit::Bytes => show_bytes(value),
             Unit::BytesPerSecond => format!("{}/s", show_bytes(value)),
+            Unit::Share => show_share(value),
             Unit::Count => show_count(value),
         }
     }

@@ -4,17 +4,18 @@ use super::engine::{Engine, Given, name_of};
 use super::link::Link;
 use super::stage::{Expected, Stage};
 use super::watch::Deadline;
-use super::{CELL_MARK, Interrupted, command, machine, provenance};
+use super::{CELL_MARK, Interrupted, ageing, command, git, machine, provenance};
 use crate::journal::{Begin, Cell, End, Ledger, Outcome, Record, Undo};
 use crate::need::{self, Need};
-use crate::plan::{Discard, Target};
+use crate::plan::{Ageing, Discard, Target, allowance_ns};
 use crate::probe::Subject;
 use crate::stack::backing::{self, Backing};
 use crate::stack::fs::{self, Filesystem, Wish};
 use crate::stack::{Action, Place, Step};
 use crate::sys::{block, process};
 use crate::workload::{self, Workload};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -69,7 +70,7 @@ pub fn run(cell: &Cell, place: &Place, link: &mut Link) -> Result<()> {
         at: now(),
     }));
     let mut ledger = Ledger { cell: cell.id.clone(), ..Ledger::default() };
-    let outcome = match parts(cell).map(|parts| (missing(&parts), parts)) {
+    let outcome = match parts(cell).map(|parts| (missing(&cell.target, &parts), parts)) {
         Err(error) => Outcome::Failed(format!("{error:#}")),
         Ok((reasons, _)) if !reasons.is_empty() => Outcome::Skipped(reasons),
         Ok((_, parts)) => perform(cell, &parts, place, link, &mut ledger)?,
@@ -99,9 +100,10 @@ fn parts(cell: &Cell) -> Result<Parts> {
 }
 
 /// Every reason, not the first.
-fn missing(parts: &Parts) -> Vec<String> {
+fn missing(target: &Target, parts: &Parts) -> Vec<String> {
     let mut needs = parts.driver.map(|driver| driver.needs()).unwrap_or_default();
-    for need in parts.backing.needs().into_iter().chain(parts.workload.needs()) {
+    let others = parts.backing.needs().into_iter().chain(git::needs(target));
+    for need in others.chain(parts.workload.needs()) {
         if !needs.contains(&need) {
             needs.push(need);
         }
@@ -156,13 +158,16 @@ fn play(
     let stack = build(cell, parts, engine, link)?;
     ledger.setup_ns += begun.elapsed().as_nanos() as u64;
     let begun = Instant::now();
-    let found = provenance::of_cell(cell, &stack, engine)?;
+    let mut found = provenance::of_cell(cell, &stack, engine)?;
     let mismatches = found.mismatches.clone();
-    link.tell(Record::Provenance(found));
     ledger.checks_ns += begun.elapsed().as_nanos() as u64;
-    if !mismatches.is_empty() {
-        bail!("the stack is not what the plan asked for: {}", mismatches.join("; "));
-    }
+    // Only what is as asked for is worth ageing; how that went belongs to what is in effect.
+    let aged = match mismatches.as_slice() {
+        [] => aged(cell, &stack, engine, deadline, ledger).map(|facts| found.facts.extend(facts)),
+        _ => Err(anyhow!("the stack is not what the plan asked for: {}", mismatches.join("; "))),
+    };
+    link.tell(Record::Provenance(found));
+    aged?;
     let mut stage = Stage {
         cell: &cell.id,
         stack: &stack,
@@ -177,6 +182,22 @@ fn play(
         expected: Expected::of_empty(&stack),
     };
     parts.workload.run(&mut stage, &cell.work.workload.settings)
+}
+
+fn aged(
+    cell: &Cell,
+    stack: &Stack,
+    engine: &Engine,
+    deadline: &Deadline,
+    ledger: &mut Ledger,
+) -> Result<BTreeMap<String, String>> {
+    let begun = Instant::now();
+    let facts = ageing::age(cell, stack, engine, deadline);
+    if Ageing::of(&cell.target).is_some() {
+        ledger.ageing_ns += begun.elapsed().as_nanos() as u64;
+        deadline.at_most(cell.limit_ns.saturating_sub(allowance_ns(&cell.target)));
+    }
+    facts
 }
 
 /// Backing, discard, scheduler, mkfs, mount: every step with its undo.

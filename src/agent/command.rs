@@ -23,8 +23,13 @@ pub fn command(argv: &Argv, marks: &[Mark]) -> Result<Command> {
 
 /// Its stdout; an error has the program's last words.
 pub fn output(argv: &Argv, marks: &[Mark]) -> Result<String> {
+    output_of(command(argv, marks)?, argv)
+}
+
+/// As [`output`], of a command that was made from these words and changed.
+pub fn output_of(mut command: Command, argv: &Argv) -> Result<String> {
     let shown = argv.join(" ");
-    let output = command(argv, marks)?.output().with_context(|| format!("cannot run `{shown}`"))?;
+    let output = command.output().with_context(|| format!("cannot run `{shown}`"))?;
     if !output.status.success() {
         let words = [output.stderr, output.stdout].concat();
         bail!("`{shown}` ended with {}: {}", output.status, last_words(&words));

@@ -3,10 +3,12 @@
 //! It owns needs, stack, provenance, phases, probes and teardown. It must not know how it was reached, what other
 //! cells there are, nor what a number means: no executor, no report, no statistics.
 
+mod ageing;
 mod cell;
 mod command;
 mod drive;
 mod engine;
+mod git;
 mod hygiene;
 mod link;
 mod machine;
@@ -20,6 +22,7 @@ mod undo;
 mod watch;
 
 pub use engine::CELL_MARK;
+pub use git::needs as needs_of_ageing;
 
 pub use pace::SHORTEST_TIME;
 pub use stage::Stage;

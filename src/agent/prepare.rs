@@ -4,7 +4,7 @@
 use super::cell::folder;
 use super::engine::{Engine, Given};
 use super::link::Link;
-use super::{drive, machine, provenance};
+use super::{drive, git, machine, provenance};
 use crate::journal::{Ledger, Provenance, Record};
 use crate::need;
 use crate::plan::{Chosen, HostSettings, Plan};
@@ -44,6 +44,7 @@ fn steps(plan: &Plan, engine: &mut Engine, link: &mut Link) -> Result<()> {
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
         stage_source(chosen, engine)?;
     }
+    git::prepare(plan, engine)?;
     link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
     Ok(())
 }

@@ -1,11 +1,13 @@
 //! `pickfs plan`: what a run would do, without doing it.
 
 use super::{Outcome, confirm, forecast, wanted};
-use crate::plan::{Limit, Part, Plan, Stop, Wishes, expand};
+use crate::journal::Cell;
+use crate::plan::{Ageing, Limit, Part, Plan, Stop, Target, Wishes, capacity, expand};
 use crate::stack::fs::feature::Found;
 use crate::stack::{Action, Place, Step, backing, fs};
 use crate::stats::LOOKS;
-use crate::units::{Unit, show_duration};
+use crate::sys::block;
+use crate::units::{Unit, show_bytes, show_duration};
 use crate::{need, workload};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -46,7 +48,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
 /// The dry run, in words.
 fn describe(plan: &Plan, forecast: &str) -> String {
     let cells = expand(plan);
-    let mut text = format!("{}\n\n{}{forecast}\n", plan.title, describe_rounds(plan, cells.len()));
+    let mut text = format!("{}\n\n{}{forecast}\n", plan.title, describe_rounds(plan, &cells));
     describe_targets(plan, &mut text);
     describe_works(plan, &mut text);
     text.push_str(&describe_verdict(&plan.verdict));
@@ -62,15 +64,15 @@ fn describe(plan: &Plan, forecast: &str) -> String {
 }
 
 /// How many rounds, what ends them, and what bounds their time.
-fn describe_rounds(plan: &Plan, cells: usize) -> String {
+fn describe_rounds(plan: &Plan, cells: &[Cell]) -> String {
     let stop = &plan.stop;
     let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     let (targets, works) = (counted(plan.targets.len(), "target"), counted(plan.works.len(), "work"));
     let most = if stop.rounds.is_none() { "at most " } else { "" };
     let rounds = counted(stop.most_rounds() as usize, "round");
-    let mut text = format!("{most}{cells} cells: {targets} x {works} x {rounds}, seed {}\n", plan.seed);
+    let mut text = format!("{most}{} cells: {targets} x {works} x {rounds}, seed {}\n", cells.len(), plan.seed);
     let _ = writeln!(text, "rounds: {}", what_ends(stop));
-    let limit = show_duration(stop.cell_ns as f64 * cells as f64);
+    let limit = show_duration(cells.iter().map(|cell| cell.limit_ns as f64).sum());
     let no_new_round = |ns| format!("no new round after {}", show_duration(ns as f64));
     let budget = stop.budget_ns.map_or("no budget".to_string(), no_new_round);
     let _ = writeln!(text, "time: at most {limit} by the limit of each cell; {budget}");
@@ -115,12 +117,42 @@ fn describe_targets(plan: &Plan, text: &mut String) {
                 let _ = writeln!(text, "  will not be in the verdict: {} has no {feature} like this", driver.name());
             }
         }
+        needs.extend(crate::agent::needs_of_ageing(target));
         for step in steps {
             let _ = writeln!(text, "  {}: {}", step.says, shown(&step.action));
         }
+        describe_ageing(target, text);
         for missing in need::missing(&needs) {
             let _ = writeln!(text, "  will be skipped: {missing}");
         }
+    }
+}
+
+/// Nothing for a target that stays fresh.
+fn describe_ageing(target: &Target, text: &mut String) {
+    let Some(ageing) = Ageing::of(target) else { return };
+    let path = target.backing.settings.path("path");
+    let size = capacity(&target.backing.settings).or_else(|| block::size_of_device(&path?).ok());
+    let amount = |share: f64, bytes: fn(&Ageing, u64) -> u64| match size {
+        Some(size) => show_bytes(bytes(&ageing, size) as f64),
+        None => format!("{:.0} % of the device", share * 100.0),
+    };
+    let mut line = |words: String| text.push_str(&format!("  {words}\n"));
+    if ageing.level > 0.0 {
+        line(format!("fill it: {} in files", amount(ageing.level, Ageing::level_bytes)));
+    }
+    if ageing.churn > 0.0 {
+        let churned = amount(ageing.level * ageing.churn, Ageing::churn_bytes);
+        line(format!("churn it: {churned} more in files made, as much deleted"));
+        line(format!("leave {} in files", amount(ageing.leaves, Ageing::leaves_bytes)));
+    }
+    if ageing.pulls > 0 {
+        line(format!("clone a repository, and pull {} times", ageing.pulls));
+    }
+    if let Some(size) = size {
+        let [written, kept] =
+            [ageing.written_bytes(size), ageing.kept_bytes(size)].map(|bytes| show_bytes(bytes as f64));
+        line(format!("so ageing writes about {written} in each cell, and {kept} are there when the work begins"));
     }
 }
 

@@ -19,6 +19,12 @@ pub struct Wanted {
     /// Keep the image in memory: the software cost alone
     #[arg(long, conflicts_with_all = ["plan", "on"])]
     pub memory: bool,
+    /// Make every file system old first, such as "churn 5x" or "git 100"; several, and "none", to compare
+    #[arg(long, value_name = "AGE", value_delimiter = ',', conflicts_with = "plan")]
+    pub age: Vec<String>,
+    /// Fill every file system first, such as 80%; several, such as 0%,80%, to compare
+    #[arg(long, value_name = "SHARE", value_delimiter = ',', conflicts_with = "plan")]
+    pub fill: Vec<String>,
     /// Directory to work with; a generated tree unless said
     #[arg(long, value_name = "DIR", conflicts_with = "plan")]
     pub source: Option<PathBuf>,
@@ -89,6 +95,8 @@ fn short(arguments: &Wanted) -> Result<Short> {
         source: arguments.source.clone(),
         size: arguments.size.clone().or_else(|| size_for(arguments)),
         memory: arguments.memory,
+        age: arguments.age.clone(),
+        fill: arguments.fill.clone(),
         rounds: arguments.rounds,
         precision: arguments.precision.clone(),
         budget: arguments.budget.clone().or_else(|| usual_budget(arguments)),

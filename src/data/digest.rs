@@ -30,10 +30,15 @@ pub struct Digest {
 
 /// Reads the whole tree below `root`.
 pub fn digest(root: &Path) -> Result<Digest> {
+    digest_without(root, None)
+}
+
+/// The same without folders of this name, such as `.git`, whose bytes hang on inode numbers and times.
+pub fn digest_without(root: &Path, name: Option<&str>) -> Result<Digest> {
     let mut digest = Digest::default();
     let mut all = Xxh3::new();
     let mut reader = Reader::new();
-    for entry in entries(root) {
+    for entry in entries(root).filter_entry(|entry| name.is_none_or(|name| entry.file_name() != name)) {
         let entry = entry?;
         let item = reader.read(&entry).with_context(|| format!("reading {}", entry.path().display()))?;
         item.update(relative(root, &entry).as_os_str().as_bytes(), &mut all);
@@ -46,7 +51,7 @@ pub fn digest(root: &Path) -> Result<Digest> {
 }
 
 /// Below the root, sorted by name at each level, so that no file system's order shows.
-fn entries(root: &Path) -> impl Iterator<Item = walkdir::Result<DirEntry>> {
+fn entries(root: &Path) -> walkdir::IntoIter {
     WalkDir::new(root).min_depth(1).sort_by_file_name().into_iter()
 }
 

@@ -2,14 +2,17 @@
 //!
 //! Plain files below a folder. It must not know file systems, plans or journals; whoever asks for a tree knows why.
 
+pub mod ageing;
 pub mod codec;
 pub mod content;
 pub mod digest;
 pub mod generate;
+pub mod history;
+pub mod pool;
 pub mod profile;
 pub mod random;
 
-pub use digest::{Digest, differences, digest};
+pub use digest::{Digest, differences, digest, digest_without};
 pub use generate::{Shape, generate};
 
 /// Sum of the sizes of all regular files below a root, each once however many names it has, as `cp -a` and tar take

@@ -191,6 +191,7 @@ fn of_the_run(cell: &str) -> bool {
 impl Ledger {
     pub fn add(&mut self, other: &Ledger) {
         self.setup_ns = self.setup_ns.saturating_add(other.setup_ns);
+        self.ageing_ns = self.ageing_ns.saturating_add(other.ageing_ns);
         self.settle_ns = self.settle_ns.saturating_add(other.settle_ns);
         self.phases_ns = self.phases_ns.saturating_add(other.phases_ns);
         self.checks_ns = self.checks_ns.saturating_add(other.checks_ns);
@@ -198,7 +199,7 @@ impl Ledger {
     }
 
     pub fn total_ns(&self) -> u64 {
-        let parts = [self.setup_ns, self.settle_ns, self.phases_ns, self.checks_ns, self.teardown_ns];
+        let parts = [self.setup_ns, self.ageing_ns, self.settle_ns, self.phases_ns, self.checks_ns, self.teardown_ns];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 }

@@ -124,6 +124,9 @@ pub struct Flag {
 pub struct Ledger {
     pub cell: String,
     pub setup_ns: u64,
+    /// Making the file system old or full; left out where nothing was.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub ageing_ns: u64,
     pub settle_ns: u64,
     pub phases_ns: u64,
     /// Verification, probes and provenance.
@@ -217,6 +220,10 @@ impl Enough {
     pub fn is_final(self) -> bool {
         !matches!(self, Enough::Budget | Enough::Hopeless)
     }
+}
+
+fn is_nothing(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// Integers without a point, so that bytes and nanoseconds are integers in the file too.

@@ -1,5 +1,6 @@
 //! Plan -> cells: every target x workload x round, each with an id that hashes the whole of it.
 
+use super::age::allowance_ns;
 use super::{Plan, Target, Work};
 use crate::journal::Cell;
 use rand_core::{Rng, SeedableRng};
@@ -37,7 +38,7 @@ fn cell(plan: &Plan, round: u32, target: &Target, work: &Work) -> Cell {
         target: target.clone(),
         work: work.clone(),
         seed: round_seed(plan.seed, round),
-        limit_ns: plan.stop.cell_ns,
+        limit_ns: plan.stop.cell_ns.saturating_add(allowance_ns(target)),
     };
     cell.id = cell_id(&cell);
     cell
@@ -88,6 +89,15 @@ mod tests {
         let orders: HashSet<String> = (1..=6).map(|round| names(&order(&plan(), round))).collect();
         assert!(orders.len() > 2, "{orders:?}");
         assert_ne!(names(&expand(&plan())), names(&expand(&Plan { seed: 8, ..plan() })));
+    }
+
+    #[test]
+    fn ageing_is_no_part_of_the_limit_for_the_work() {
+        let mut aged = plan();
+        aged.targets[0].fill = Some(0.5);
+        let limits: Vec<u64> = expand(&aged).iter().map(|cell| cell.limit_ns).collect();
+        let (usual, longer) = (aged.stop.cell_ns, limits.iter().filter(|limit| **limit > aged.stop.cell_ns).count());
+        assert_eq!((limits.iter().filter(|limit| **limit == usual).count(), longer), (18, 6));
     }
 
     #[test]

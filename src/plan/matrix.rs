@@ -1,13 +1,14 @@
 //! `[matrix]`: every target with every value, and the names of what comes out.
 
 use super::Target;
+use super::age;
 use super::complaint::{Complaints, quoted};
 use super::read::Reader;
 use super::table::{Field, Table};
 use super::target::{Placed, check_option};
 
 /// In this order the values come in a product's name, which is the order in a name that is made from a target.
-const KEYS: [&str; 3] = ["mkfs", "mount", "scheduler"];
+const KEYS: [&str; 5] = ["mkfs", "mount", "scheduler", "age", "fill"];
 
 /// More targets than anybody could run; a product that large is a slip.
 const MOST_TARGETS: usize = 1000;
@@ -35,17 +36,36 @@ fn values<'a>(field: &Field<'a>, complaints: &mut Complaints) -> Vec<&'a str> {
         if values.contains(&value) {
             let message = format!("{} has {} twice", field.shown(), quoted(value));
             complaints.add(&element.span, message, "leave one of the two out");
-        } else if check_option(value, &element, complaints) {
+        } else if is_right(value, &element, complaints) {
             values.push(value);
         }
     }
     values
 }
 
+fn is_right(value: &str, element: &Field, complaints: &mut Complaints) -> bool {
+    let before = complaints.len();
+    match element.key {
+        _ if value.is_empty() => true,
+        "age" => age::age(element, complaints).is_some() || complaints.len() == before,
+        "fill" => age::fill(element, complaints).is_some() || complaints.len() == before,
+        _ => check_option(value, element, complaints),
+    }
+}
+
+/// Has the target said itself what the matrix says again?
+fn has_own(target: &Target, key: &str) -> bool {
+    match key {
+        "scheduler" => target.scheduler.is_some(),
+        "age" => target.age.is_some(),
+        "fill" => target.fill.is_some(),
+        _ => false,
+    }
+}
+
 fn check_fit(field: &Field, targets: &[Placed], complaints: &mut Complaints) {
-    let scheduled = |target: &Target| field.key == "scheduler" && target.scheduler.is_some();
-    if let Some(placed) = targets.iter().find(|placed| scheduled(&placed.target)) {
-        let message = format!("the target {} has a `scheduler` of its own", quoted(&placed.target.name));
+    if let Some(placed) = targets.iter().find(|placed| has_own(&placed.target, field.key)) {
+        let message = format!("the target {} has {} of its own", quoted(&placed.target.name), field.shown());
         complaints.add(&field.key_span, message, "take it out of the target, or out of [matrix]");
     }
     let unmade = |target: &Target| field.key != "scheduler" && target.fs.is_none();
@@ -73,14 +93,23 @@ fn product(targets: Vec<Placed>, field: &Field, values: &[&str], complaints: &mu
 fn with(placed: &Placed, key: &str, value: &str) -> Placed {
     let mut placed = placed.clone();
     if value.is_empty() {
-        return placed;
+        return placed; // nothing is added
     }
     let target = &mut placed.target;
-    target.name = format!("{} {value}", target.name);
+    let mut added = vec![value.to_string()];
     match key {
         "mkfs" => target.mkfs.push(value.into()),
         "mount" => target.mount.push(value.into()),
+        "age" => {
+            target.age = value.to_string().try_into().ok();
+            added = age::words(target.age, None);
+        }
+        "fill" => {
+            target.fill = crate::units::parse_share(value).ok().filter(|share| *share > 0.0);
+            added = age::words(None, target.fill);
+        }
         _ => target.scheduler = Some(value.into()),
     }
+    target.name = std::iter::once(target.name.clone()).chain(added).collect::<Vec<_>>().join(" ");
     placed
 }

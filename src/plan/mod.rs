@@ -4,6 +4,7 @@
 //! This room must not know any plug-in: names of file systems, backings and workloads stay text here, and what is
 //! allowed is handed in as a [`Catalogue`].
 
+mod age;
 mod complaint;
 #[cfg(test)]
 mod example;
@@ -17,6 +18,7 @@ mod target;
 mod value;
 mod wishes;
 
+pub use age::{Age, Ageing, allowance_ns, capacity};
 pub use complaint::{Complaint, render};
 pub use expand::{cell_id, expand, order, round_seed};
 pub use read::from_toml;
@@ -84,6 +86,12 @@ pub struct Target {
     pub mount: Vec<String>,
     /// I/O scheduler of the device under the file system; `None` leaves it alone.
     pub scheduler: Option<String>,
+    /// What makes it old before the work. Not written where there is none, nor is `fill`: a fresh target keeps its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age: Option<Age>,
+    /// The share of its size that is filled before the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fill: Option<f64>,
     pub discard: Discard,
     /// The hidden second copy of the reference (A/A'), which gives the noise floor.
     pub duplicate: bool,

@@ -1,5 +1,6 @@
 //! A plan from its TOML text: the keys of the whole plan, its work and its limits.
 
+use super::age;
 use super::complaint::{Complaint, Complaints, Span, quoted};
 use super::matrix::products;
 use super::table::{Field, Table, choose, end_of, not_found};
@@ -57,7 +58,7 @@ fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
     again(table, &reference, &mut placed, &mut reader.complaints);
     let discard = discard(table, &mut reader.complaints);
     placed.iter_mut().for_each(|placed| placed.target.discard = discard);
-    let room = placed.iter().filter_map(|placed| placed.target.backing.settings.number("size")).min();
+    let room = placed.iter().filter_map(|placed| age::room(&placed.target)).min();
     let (works, asked) = works(table, room, reader);
     let complaints = &mut reader.complaints;
     Plan {
@@ -195,7 +196,7 @@ fn work(table: &Table, room: Option<u64>, reader: &mut Reader) -> Option<(Work, 
 fn fits(bytes: Option<u64>, room: Option<u64>, span: &Span, complaints: &mut Complaints) {
     let Some((bytes, room)) = bytes.zip(room).filter(|(bytes, room)| bytes > room) else { return };
     let [bytes, room] = [bytes, room].map(|size| crate::units::show_bytes(size as f64));
-    let message = format!("this work puts {bytes} on backings of {room}");
+    let message = format!("this work puts {bytes} where there is room for {room}");
     complaints.add(span, message, "make `size` of the backing larger, or the work smaller");
 }
 

@@ -18,6 +18,9 @@ pub struct Short {
     pub source: Option<PathBuf>,
     pub size: Option<String>,
     pub memory: bool,
+    /// As in [matrix]: every target with each.
+    pub age: Vec<String>,
+    pub fill: Vec<String>,
     pub rounds: Option<u32>,
     /// A share, such as `2%`.
     pub precision: Option<String>,
@@ -167,6 +170,7 @@ fn write(short: &Short, parts: &[Part], document: &mut Document, complaints: &mu
         document.line("--seed", "seed", &seed.to_string());
     }
     write_targets(short, parts, document, complaints);
+    write_matrix(short, document);
     document.put("", "\n[[work]]\n");
     document.line("--workload", "workload", &text(short.workload.as_deref().unwrap_or(USUAL_WORKLOAD)));
     if let Some(source) = &short.source {
@@ -174,6 +178,18 @@ fn write(short: &Short, parts: &[Part], document: &mut Document, complaints: &mu
     }
     write_verdict(short, document);
     write_stop(short, document);
+}
+
+fn write_matrix(short: &Short, document: &mut Document) {
+    if !short.age.is_empty() || !short.fill.is_empty() {
+        document.put("", "\n[matrix]\n");
+    }
+    for (flag, key, values) in [("--age", "age", &short.age), ("--fill", "fill", &short.fill)] {
+        let values: Vec<String> = values.iter().map(|value| text(value)).collect();
+        if !values.is_empty() {
+            document.line(flag, key, &format!("[{}]", values.join(", ")));
+        }
+    }
 }
 
 fn write_verdict(short: &Short, document: &mut Document) {
@@ -366,6 +382,8 @@ mod tests {
         match flag {
             "fs" => short.fs.extend(value.split(',').map(String::from)),
             "on" => short.on.push(value.into()),
+            "age" => short.age.extend(value.split(',').map(String::from)),
+            "fill" => short.fill.extend(value.split(',').map(String::from)),
             "source" => short.source = Some(value.into()),
             "size" => short.size = Some(value.into()),
             "rounds" => short.rounds = value.parse().ok(),
@@ -400,6 +418,7 @@ mod tests {
             "ext4 on /a@image/a xfs ro on /a@image/a ext4 on /b@image/b xfs ro on /b@image/b",
         ),
         ("fs ext4:data=journal", "ext4 data=journal@image/here"),
+        ("memory fs ext4 fill 0%,80%", "ext4@memory ext4 80% full@memory"),
         ("on ~x", "/here/~x@directory/here/~x"),
     ];
 

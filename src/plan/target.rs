@@ -1,5 +1,6 @@
 //! `[backing]` and `[[target]]`: what is compared, and where its bytes live.
 
+use super::age;
 use super::complaint::{Complaints, Span, quoted};
 use super::read::Reader;
 use super::table::{Field, Table, choose};
@@ -7,7 +8,7 @@ use super::value::settings;
 use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
 use crate::units::show_bytes;
 
-const KEYS: [&str; 7] = ["name", "fs", "variant", "mkfs", "mount", "scheduler", "backing"];
+const KEYS: [&str; 9] = ["name", "fs", "variant", "mkfs", "mount", "scheduler", "age", "fill", "backing"];
 
 /// A target and its place in the text, for what is only wrong in company, such as its name.
 #[derive(Clone)]
@@ -170,7 +171,9 @@ fn described(table: &Table, driver: Option<&FilesystemEntry>, reader: &mut Reade
     let scheduler = table.field("scheduler").and_then(|field| field.text(complaints).map(String::from));
     let mkfs = table.field("mkfs").map(|field| options(&field, complaints)).unwrap_or_default();
     let mount = table.field("mount").map(|field| options(&field, complaints)).unwrap_or_default();
-    Target { fs: as_text("fs"), variant: as_text("variant"), mkfs, mount, scheduler, ..Target::default() }
+    let age = table.field("age").and_then(|field| age::age(&field, complaints));
+    let fill = table.field("fill").and_then(|field| age::fill(&field, complaints));
+    Target { fs: as_text("fs"), variant: as_text("variant"), mkfs, mount, scheduler, age, fill, ..Target::default() }
 }
 
 fn refuse_discard(table: &Table, complaints: &mut Complaints) {
@@ -237,7 +240,7 @@ fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&Filesyste
 }
 
 fn refuse_making(table: &Table, backing: &Backing, complaints: &mut Complaints) {
-    for field in ["fs", "variant", "mkfs", "mount"].iter().filter_map(|key| table.field(key)) {
+    for field in ["fs", "variant", "mkfs", "mount", "age", "fill"].iter().filter_map(|key| table.field(key)) {
         let name = backing.entry.name;
         let message = format!("{} cannot be chosen on `{name}`, which brings its own file system", field.shown());
         complaints.add(&field.key_span, message, "leave it out, or give the target another `backing`");
@@ -259,8 +262,9 @@ fn check_size(backing: &Backing, driver: &FilesystemEntry, complaints: &mut Comp
 fn made_name(target: &Target, backing: Option<&Backing>) -> String {
     let place = || backing.and_then(|backing| main_text(backing.entry, &backing.chosen.settings));
     let first = target.fs.clone().or_else(place).unwrap_or_else(|| target.backing.name.clone());
+    let aged = age::words(target.age, target.fill);
     let options = target.variant.iter().chain(&target.mkfs).chain(&target.mount).chain(&target.scheduler);
-    std::iter::once(&first).chain(options).map(String::as_str).collect::<Vec<_>>().join(" ")
+    std::iter::once(&first).chain(options).chain(&aged).map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 fn main_text(entry: &Entry, settings: &Settings) -> Option<String> {

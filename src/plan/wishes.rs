@@ -192,6 +192,7 @@ fn at_most(field: &Field, metric: &str, complaints: &mut Complaints) -> Option<f
     let value = match Unit::of_metric(metric) {
         Unit::Nanoseconds => field.duration(complaints)? as f64,
         Unit::Bytes | Unit::BytesPerSecond => field.size(complaints)? as f64,
+        Unit::Share => field.share(complaints)?,
         Unit::Count if field.value.is_str() => {
             let what = "is a bare count, as its name ends in no unit";
             let remedy = "write a number; names of sizes end in `_bytes`, names of times in `_ns`";

@@ -7,6 +7,7 @@ pub mod compression;
 pub mod cpu;
 pub mod device;
 pub mod foreign;
+pub mod layout;
 pub mod memory;
 pub mod pressure;
 pub mod space;
@@ -19,6 +20,7 @@ pub const ALL: &[&dyn Probe] = &[
     &cpu::Cpu,
     &device::Device,
     &foreign::Foreign,
+    &layout::Layout,
     &memory::Memory,
     &pressure::Pressure,
     &space::Space,

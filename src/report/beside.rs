@@ -33,10 +33,15 @@ const CPU: &str = "CPU time";
 const DEVICE: &str = "What the device saw";
 const DURABLE: &str = "Until the data was safe";
 
-const MEASURES: [Measure; 15] = [
+const LAYOUT: &str = "Layout of what was written";
+
+const MEASURES: [Measure; 18] = [
     measure(SPACE, "space filled", "space_grown_bytes", Combine::First, Some(SPACE_THRESHOLD)),
     measure(SPACE, "space allocated", "space_allocated_bytes", Combine::First, Some(SPACE_THRESHOLD)),
     measure(SPACE, "apparent size", "space_apparent_bytes", Combine::First, None),
+    measure(LAYOUT, "layout score", "layout_adjacent_share", Combine::First, None),
+    measure(LAYOUT, "fragments a file", "layout_fragments_mean", Combine::First, None),
+    measure(LAYOUT, "fragments, 99 % have at most", "layout_fragments_p99", Combine::First, None),
     measure(CPU, "CPU, whole system", "cpu_system_wide_ns", Combine::Sum, Some(CPU_THRESHOLD)),
     measure(CPU, "CPU, workload alone", "cpu_workload_ns", Combine::Sum, Some(CPU_THRESHOLD)),
     measure(CPU, "CPU, other processes", "foreign_cpu_ns", Combine::Sum, None),
@@ -52,8 +57,20 @@ const MEASURES: [Measure; 15] = [
 ];
 
 /// Of interest to few: kept out of short formats.
-const DETAILS: [&str; 11] =
-    ["workload_", "device_", "below_", "swap_", "pressure_", "space_", "work_", "peak_", "cpu_", "foreign_", "after_"];
+const DETAILS: [&str; 12] = [
+    "layout_",
+    "workload_",
+    "device_",
+    "below_",
+    "swap_",
+    "pressure_",
+    "space_",
+    "work_",
+    "peak_",
+    "cpu_",
+    "foreign_",
+    "after_",
+];
 
 /// Fills in all of a work's report that is not time.
 pub fn fill(report: &mut WorkReport, observed: &ObservedWork, case: &Case) {
@@ -73,7 +90,7 @@ pub fn fill(report: &mut WorkReport, observed: &ObservedWork, case: &Case) {
         refused: None,
     };
     let mut tables = vec![throughput(observed, &context)];
-    for title in [SPACE, CPU, DEVICE, DURABLE] {
+    for title in [SPACE, LAYOUT, CPU, DEVICE, DURABLE] {
         let chosen = MEASURES.iter().filter(|measure| measure.table == title);
         let panels = chosen.filter_map(|measure| measured(measure, observed, &context)).collect();
         tables.push(Table { title: title.to_string(), detail: false, panels });
@@ -86,7 +103,11 @@ pub fn fill(report: &mut WorkReport, observed: &ObservedWork, case: &Case) {
 
 fn measured(measure: &Measure, observed: &ObservedWork, context: &Context) -> Option<Panel> {
     let series = observed.over_phases(measure.metric, measure.how);
-    let better = if measure.metric.starts_with("peak") { Better::Neither } else { Better::Less };
+    let better = match measure.metric {
+        peak if peak.starts_with("peak") => Better::Neither,
+        "layout_adjacent_share" => Better::More,
+        _ => Better::Less,
+    };
     let quantity = Quantity {
         name: measure.name.to_string(),
         phase: String::new(),

@@ -51,8 +51,18 @@ fn target(name: &str, planned: Option<&crate::plan::Target>, cells: &[&FoldedCel
         weakened,
         mount: in_effect(cells, "mount"),
         mkfs: in_effect(cells, "mkfs"),
+        aged: aged(last),
         facts: last.map(|cell| facts(&cell.provenance.facts)).unwrap_or_default(),
     }
+}
+
+/// What ageing did to the last finished cell, and how its files lay then.
+fn aged(last: Option<&&FoldedCell>) -> String {
+    let fact = |name: &str| last.and_then(|cell| cell.provenance.facts.get(name));
+    let Some(by) = fact("aged by") else { return String::new() };
+    let named = [("layout", "aged layout"), ("used", "aged space used"), ("free", "aged free space")];
+    let more = named.iter().filter_map(|(word, name)| Some(format!("; {word} {}", plain(fact(name)?))));
+    plain(by) + &more.collect::<String>()
 }
 
 /// A fact of the last finished cell, and a warning if an earlier one differs.
@@ -184,13 +194,15 @@ pub fn ledger(folded: &Folded) -> LedgerShares {
         let share = ns as f64 / total_ns as f64;
         LedgerPart { name, ns, share, shown: format!("{:.0} %", share * 100.0) }
     };
-    let parts = vec![
+    let mut parts = vec![
         part("phases", sum.phases_ns),
         part("set-up", sum.setup_ns),
+        part("ageing", sum.ageing_ns),
         part("settling", sum.settle_ns),
         part("checks", sum.checks_ns),
         part("teardown", sum.teardown_ns),
     ];
+    parts.retain(|part| part.name != "ageing" || part.ns > 0); // most runs have none
     let sentence = format!("{} of {} was inside phases", parts[0].shown, units::show_duration(total_ns as f64));
     LedgerShares { total_ns, sentence, parts }
 }

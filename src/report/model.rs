@@ -58,6 +58,8 @@ pub struct TargetInfo {
     /// Effective lines that matter most, read back from the kernel; empty if unknown.
     pub mount: String,
     pub mkfs: String,
+    /// What made it old or full, and how that lay before the work; empty for a fresh one.
+    pub aged: String,
     pub facts: Vec<Fact>,
 }
 

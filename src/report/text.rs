@@ -331,7 +331,9 @@ fn legend(model: &Model, work: &WorkReport) -> String {
 fn in_effect(model: &Model) -> Vec<String> {
     let of_target = model.targets.iter().filter(|target| !target.duplicate).filter_map(|target| {
         let mounted = if target.mount.is_empty() { String::new() } else { format!("mounted {}", target.mount) };
-        let known: Vec<String> = [target.mkfs.clone(), mounted].into_iter().filter(|line| !line.is_empty()).collect();
+        let aged = if target.aged.is_empty() { String::new() } else { format!("aged: {}", target.aged) };
+        let known: Vec<String> =
+            [target.mkfs.clone(), mounted, aged].into_iter().filter(|line| !line.is_empty()).collect();
         (!known.is_empty()).then(|| format!("{}: {}", target.name, known.join("; ")))
     });
     of_target.chain(model.host.iter().map(|fact| format!("{}: {}", fact.name, fact.value))).collect()

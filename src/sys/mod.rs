@@ -5,6 +5,7 @@
 
 pub mod block;
 pub mod btrfs;
+pub mod extents;
 pub mod file;
 pub mod process;
 

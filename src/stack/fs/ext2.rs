@@ -2,7 +2,7 @@
 
 use super::ext4::{TOOLS, dumpe2fs, mke2fs, mke2fs_version, weakens_journal};
 use super::feature::{GROW, SHRINK};
-use super::{Argv, Filesystem, Wish};
+use super::{Argv, Filesystem, Wish, argv};
 
 pub struct Ext2;
 
@@ -17,6 +17,10 @@ impl Filesystem for Ext2 {
 
     fn mkfs(&self, wish: &Wish) -> Argv {
         mke2fs("ext2", wish)
+    }
+
+    fn free_space(&self, wish: &Wish) -> Option<Argv> {
+        Some(argv(["e2freefrag", &wish.device()]))
     }
 
     fn tools(&self) -> &'static [(&'static str, &'static str)] {

@@ -1,7 +1,7 @@
 //! ext3, made and driven by the same programs as ext4.
 
 use super::ext4::{JOURNAL_MINIMUM, JOURNALLING, TOOLS, dumpe2fs, mke2fs, mke2fs_version, weakens_journal};
-use super::{Argv, Filesystem, Wish};
+use super::{Argv, Filesystem, Wish, argv};
 
 pub struct Ext3;
 
@@ -16,6 +16,10 @@ impl Filesystem for Ext3 {
 
     fn mkfs(&self, wish: &Wish) -> Argv {
         mke2fs("ext3", wish)
+    }
+
+    fn free_space(&self, wish: &Wish) -> Option<Argv> {
+        Some(argv(["e2freefrag", &wish.device()]))
     }
 
     fn tools(&self) -> &'static [(&'static str, &'static str)] {

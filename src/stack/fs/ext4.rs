@@ -18,6 +18,10 @@ impl Filesystem for Ext4 {
         mke2fs("ext4", wish)
     }
 
+    fn free_space(&self, wish: &Wish) -> Option<Argv> {
+        Some(argv(["e2freefrag", &wish.device()]))
+    }
+
     fn tools(&self) -> &'static [(&'static str, &'static str)] {
         TOOLS
     }

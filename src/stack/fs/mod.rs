@@ -127,6 +127,11 @@ pub trait Filesystem: Sync {
         self.name()
     }
 
+    /// A program that lists the free space of the device, for how it is cut up; it only reads.
+    fn free_space(&self, _wish: &Wish) -> Option<Argv> {
+        None
+    }
+
     fn variants(&self) -> &'static [Variant] {
         &[]
     }

@@ -19,6 +19,10 @@ impl Filesystem for Xfs {
         make(&[&["mkfs.xfs", "-f", "-q"], keep].concat(), wish)
     }
 
+    fn free_space(&self, wish: &Wish) -> Option<Argv> {
+        Some(argv(["xfs_db", "-r", "-c", "freesp -s", &wish.device()]))
+    }
+
     fn tools(&self) -> &'static [(&'static str, &'static str)] {
         &[("mkfs.xfs", "xfsprogs"), ("xfs_info", "xfsprogs")]
     }

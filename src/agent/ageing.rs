@@ -1,0 +1,209 @@
+//! Makes a fresh file system old, or full, before the work and outside of every phase.
+//!
+//! What is done comes from the round's seed and the size of the device alone, so that every target of a round has the
+//! same done to it, and a file system that compresses is left with more room, as it would be. What then lies on it is
+//! read back as a digest, equal for all; how it lies there is recorded as facts. Afterwards everything is durable and
+//! cold, and the folder for the work is made, as on a fresh file system.
+
+use super::cell::Stack;
+use super::engine::Engine;
+use super::watch::{Deadline, check_stop};
+use super::{git, hygiene};
+use crate::data::ageing::{FOLDERS, File, Operation, Recipe, Schedule};
+use crate::data::pool::Pool;
+use crate::data::{self, Digest};
+use crate::journal::Cell;
+use crate::plan::Ageing;
+use crate::probe::layout;
+use crate::sys::block;
+use crate::units::{show_bytes, show_share};
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+type Facts = BTreeMap<String, String>;
+
+/// Beside the folder of the work, so that what is measured there counts none of it.
+const FOLDER: &str = "aged";
+/// Names do not stay in this order on the disk, nor does any file system have them in one folder.
+const REPOSITORY: &str = "repository";
+
+/// What was done, added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Done {
+    made: u64,
+    deleted: u64,
+    written: u64,
+    left: u64,
+}
+
+/// Ages the stack as its target says, and tells what came of it; no facts for a target that stays fresh.
+pub fn age(cell: &Cell, stack: &Stack, engine: &Engine, deadline: &Deadline) -> Result<Facts> {
+    let (Some(ageing), Some(device)) = (Ageing::of(&cell.target), stack.device.as_deref()) else {
+        return Ok(Facts::new());
+    };
+    let capacity = block::size_of_device(device)?;
+    let folder = stack.mount_point.join(FOLDER);
+    std::fs::create_dir(&folder).context("cannot make a folder for ageing")?;
+    let recipe = Recipe {
+        level: ageing.level_bytes(capacity),
+        churn: ageing.churn_bytes(capacity),
+        leaves: ageing.leaves_bytes(capacity),
+    };
+    let done = play(recipe, cell.seed, &folder, stack, engine, deadline)?;
+    if ageing.pulls > 0 {
+        git::clone_and_pull(&folder.join(REPOSITORY), ageing.pulls, stack, engine, deadline)?;
+    }
+    stack.make_durable(engine).context("cannot make the aged file system durable")?;
+    let digest = data::digest_without(&folder, Some(".git")).context("cannot read the aged files back")?;
+    let mut facts = told(&done, &digest, ageing.pulls);
+    facts.insert("aged layout".into(), layout_of(&folder));
+    facts.extend(space_used(&folder).map(|used| ("aged space used".to_string(), used)));
+    make_ready(stack, engine, &mut facts)?;
+    Ok(facts)
+}
+
+/// As after a mkfs: the work's folder is new, and nothing is cached. The file system's own list of free space is read
+/// while nothing of it is only in memory, and its traces are dropped again.
+fn make_ready(stack: &Stack, engine: &Engine, facts: &mut Facts) -> Result<()> {
+    std::fs::remove_dir(&stack.root)?;
+    std::fs::create_dir(&stack.root).context("cannot make a folder on the aged file system")?;
+    hygiene::make_cold(stack, engine, &[])?;
+    let listing = stack.driver.and_then(|driver| driver.free_space(&stack.wish()));
+    let block = rustix::fs::statvfs(&stack.root)?.f_frsize;
+    let told = listing.map(|words| engine.listing(&words)).and_then(|text| free_extents(&text, block));
+    if told.is_some() {
+        hygiene::make_cold(stack, engine, &[])?;
+    }
+    facts.insert("aged free space".into(), told.unwrap_or("unknown: no tool tells it of this file system".into()));
+    Ok(())
+}
+
+fn play(recipe: Recipe, seed: u64, folder: &Path, stack: &Stack, engine: &Engine, deadline: &Deadline) -> Result<Done> {
+    let mut done = Done::default();
+    if recipe.level == 0 {
+        return Ok(done);
+    }
+    for number in 0..FOLDERS {
+        std::fs::create_dir(folder.join(name_of_folder(number)))?;
+    }
+    let mut pool = Pool::new(seed);
+    for operation in Schedule::new(recipe, seed) {
+        check_stop()?;
+        deadline.check()?;
+        let acted = match operation {
+            Operation::Make(file) => make(&file, folder, &mut pool),
+            Operation::Delete(file) => std::fs::remove_file(path_of(&file, folder)).context("cannot delete a file"),
+            Operation::Sync => stack.make_durable(engine),
+        };
+        let [left, level] = [done.left, recipe.level].map(|bytes| show_bytes(bytes as f64));
+        acted.with_context(|| format!("ageing, with {left} of at most {level} in files"))?;
+        done.count(operation);
+    }
+    Ok(done)
+}
+
+fn make(file: &File, folder: &Path, pool: &mut Pool) -> Result<()> {
+    let path = path_of(file, folder);
+    let written = std::fs::File::create_new(&path).and_then(|mut out| pool.write(file.class, file.bytes, &mut out));
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn name_of_folder(number: u64) -> String {
+    format!("folder-{number:02}")
+}
+
+fn path_of(file: &File, folder: &Path) -> PathBuf {
+    folder.join(name_of_folder(file.folder)).join(format!("file-{:07}", file.number))
+}
+
+impl Done {
+    fn count(&mut self, operation: Operation) {
+        match operation {
+            Operation::Make(file) => {
+                self.made += 1;
+                self.written += file.bytes;
+                self.left += file.bytes;
+            }
+            Operation::Delete(file) => {
+                self.deleted += 1;
+                self.left -= file.bytes;
+            }
+            Operation::Sync => {}
+        }
+    }
+}
+
+/// What was done, and what is there now: the same on every target.
+fn told(done: &Done, digest: &Digest, pulls: u32) -> Facts {
+    let written = show_bytes(done.written as f64);
+    let files = (done.made > 0).then(|| format!("{} files made ({written}), {} deleted", done.made, done.deleted));
+    let pulled = (pulls > 0).then(|| format!("a repository cloned, {pulls} times pulled"));
+    let did = files.into_iter().chain(pulled).collect::<Vec<_>>().join("; ");
+    let left = format!("{} files of {} bytes, digest {}", digest.files, digest.bytes, digest.hash);
+    Facts::from([("aged by".into(), did), ("aged files".into(), left)])
+}
+
+fn layout_of(folder: &Path) -> String {
+    let found = match layout::Found::of(folder) {
+        Ok(Some(found)) => found,
+        Ok(None) => return "unknown: no file has a block".into(),
+        Err(error) => return format!("unknown: the file system does not tell where files lie ({error})"),
+    };
+    let score = found.score().map_or("unknown".to_string(), show_share);
+    let (mean, p99) = (found.mean_fragments(), found.fragments_at(0.99));
+    format!("score {score}, {mean:.2} fragments a file (99 % have at most {p99}), of {} files", found.files())
+}
+
+/// Equal operations, unequal fullness: what df says.
+fn space_used(folder: &Path) -> Option<String> {
+    let found = rustix::fs::statvfs(folder).ok()?;
+    let bytes = |blocks: u64| show_bytes((blocks * found.f_frsize) as f64);
+    Some(format!("{} of {}", bytes(found.f_blocks.saturating_sub(found.f_bfree)), bytes(found.f_blocks)))
+}
+
+/// The mean size of a free extent and their number, from e2freefrag(8), in KiB, or `freesp -s` of xfs_db(8), in blocks.
+fn free_extents(text: &str, block: u64) -> Option<String> {
+    let number = |begin: &str| -> Option<f64> {
+        let rest = text.lines().find_map(|line| line.trim().strip_prefix(begin))?;
+        rest.trim_start_matches(':').split_whitespace().next()?.parse().ok()
+    };
+    let (count, mean) = match number("Num. free extent") {
+        Some(count) => (count, number("Avg. free extent")? * 1024.0),
+        None => (number("total free extents")?, number("average free extent size")? * block as f64),
+    };
+    Some(format!("{count:.0} extents of {} on average", show_bytes(mean)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As e2freefrag of e2fsprogs 1.47 and xfs_db of xfsprogs 6.1 print them.
+    #[test]
+    fn free_space_is_read_from_what_the_tools_print() {
+        let ext = "Device: /dev/loop0\nBlocksize: 4096 bytes\nTotal blocks: 65536\nFree blocks: 56814 (86.7%)\n\n\
+                   Min. free extent: 4 KB \nMax. free extent: 94208 KB\nAvg. free extent: 45448 KB\n\
+                   Num. free extent: 5\n\nHISTOGRAM OF FREE EXTENT SIZES:\n";
+        let xfs = "   from      to extents  blocks    pct\n  16384   32768       4   60000 100.00\n\
+                   total free extents 4\ntotal free blocks 60000\naverage free extent size 15000\n";
+        assert_eq!(free_extents(ext, 1024).unwrap(), "5 extents of 44.4 MiB on average");
+        assert_eq!(free_extents(xfs, 4096).unwrap(), "4 extents of 58.6 MiB on average");
+        assert_eq!(free_extents("unknown: no such program", 4096), None);
+    }
+
+    #[test]
+    fn what_was_done_is_counted() {
+        let file = |bytes| File { number: 0, folder: 0, class: data::content::Class::Text, bytes };
+        let mut done = Done::default();
+        for operation in
+            [Operation::Make(file(10)), Operation::Make(file(5)), Operation::Sync, Operation::Delete(file(10))]
+        {
+            done.count(operation);
+        }
+        assert_eq!(done, Done { made: 2, deleted: 1, written: 15, left: 5 });
+        let facts = told(&done, &Digest { hash: "h".into(), entries: 3, files: 1, bytes: 5 }, 7);
+        assert_eq!(facts["aged by"], "2 files made (15 B), 1 deleted; a repository cloned, 7 times pulled");
+        assert_eq!(facts["aged files"], "1 files of 5 bytes, digest h");
+    }
+}
