@@ -6,8 +6,13 @@ pub mod codec;
 pub mod content;
 pub mod digest;
 pub mod generate;
+pub mod kinds;
 pub mod profile;
 pub mod random;
+pub mod sketch;
+pub mod survey;
+pub mod twins;
+pub mod walk;
 
 pub use digest::{Digest, differences, digest};
 pub use generate::{Shape, generate};
