@@ -4,11 +4,15 @@
 
 pub mod codec;
 pub mod content;
+pub mod copies;
+pub mod describe;
 pub mod digest;
 pub mod generate;
 pub mod kinds;
+pub mod measure;
 pub mod profile;
 pub mod random;
+pub mod share_out;
 pub mod sketch;
 pub mod survey;
 pub mod twins;
