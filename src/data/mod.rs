@@ -5,12 +5,21 @@
 pub mod ageing;
 pub mod codec;
 pub mod content;
+pub mod copies;
+pub mod describe;
 pub mod digest;
 pub mod generate;
 pub mod history;
+pub mod kinds;
+pub mod measure;
 pub mod pool;
 pub mod profile;
 pub mod random;
+pub mod share_out;
+pub mod sketch;
+pub mod survey;
+pub mod twins;
+pub mod walk;
 
 pub use digest::{Digest, differences, digest, digest_without};
 pub use generate::{Shape, generate};
