@@ -8,6 +8,7 @@ pub mod digest;
 pub mod generate;
 pub mod profile;
 pub mod random;
+pub mod store;
 
 pub use digest::{Digest, differences, digest};
 pub use generate::{Shape, generate};
