@@ -6,9 +6,15 @@ pub mod codec;
 pub mod content;
 pub mod digest;
 pub mod generate;
+pub mod kinds;
+pub mod predict;
 pub mod profile;
 pub mod random;
+pub mod sketch;
 pub mod store;
+pub mod survey;
+pub mod twins;
+pub mod walk;
 
 pub use digest::{Digest, differences, digest};
 pub use generate::{Shape, generate};
