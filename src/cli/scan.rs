@@ -16,6 +16,9 @@ pub struct Arguments {
 }
 
 pub fn main(arguments: &Arguments) -> Outcome {
-    let _ = (&arguments.dir, arguments.predict, &arguments.output);
+    let options = crate::data::walk::Options { seed: 1, ..Default::default() };
+    if arguments.predict {
+        return super::predict::main(&arguments.dir, &options, arguments.output.as_deref());
+    }
     anyhow::bail!("not there yet")
 }
