@@ -132,7 +132,7 @@ fn more(prediction: &Prediction, pick: &Predicted, best: &Predicted, plain: &Pre
         (Some(pick), Some(best)) => format!(", at {:.0} % of the speed", 100.0 * best / pick),
         _ => String::new(),
     };
-    format!("; {} saves {points:.0} points more{slower}", best.way.option)
+    format!("; {} saves {points:.1} points more{slower}", best.way.option)
 }
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
         let text = text(&made([1000.0, 500.0, 250.0, 250.0, 240.0, 1000.0, 400.0, 300.0, 300.0]));
         for line in [
             "btrfs: zstd:1 would store 250 MiB of 0.98 GiB (25 %).",
-            "  Turn compression on: zstd:1 saves 75 % of what is taken without compression; zstd:3 saves 1 points more, at 50 % of the speed.",
+            "  Turn compression on: zstd:1 saves 75 % of what is taken without compression; zstd:3 saves 1.0 points more, at 50 % of the speed.",
             "zfs: lz4 would store 400 MiB of 0.98 GiB (40 %).",
             "btrfs zstd:3         240 MiB   24.0 % (23.8–24.2)       24.0 %      200 MB/s",
         ] {

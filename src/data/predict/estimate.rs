@@ -1,9 +1,9 @@
 //! From sampled files to what all would take, with an interval. Pure: tables of numbers in, numbers out.
 //!
-//! Two stages (Cochran, Sampling Techniques, 1977, chapters 6 and 11). Files are drawn from each stratum, files of one
-//! kind and range of sizes, and the total is that of the ratio of stored to apparent bytes; of a large file its first
-//! piece is taken and others are drawn. What is taken whole adds no variance. Degrees of freedom are Satterthwaite's
-//! (1946).
+//! Two stages (Cochran, Sampling Techniques, 1977, chapters 6, 7 and 11). Files are drawn from each stratum, files of one
+//! kind and range of sizes, and the total is that of the line through what they take by their size: through zero for a
+//! few, free for several, as zfs takes as much for 130 KiB as for 250. Of a large file its first piece is taken and
+//! others are drawn. What is taken whole adds no variance. Degrees of freedom are Satterthwaite's (1946).
 //!
 //! A few files may be alike by chance, so the variance of a stratum is drawn towards that of all, in relation to size, as
 //! if that were seen in so many further files of it: see [`BORROWED`].
@@ -12,6 +12,8 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Degrees of freedom that each stratum has of all others.
 const BORROWED: f64 = 2.0;
+/// From so many files on the line need not go through zero.
+const FREE_LINE: usize = 8;
 /// Relative deviation where nothing is known of any: what shares between 0 and 1 have at most, about.
 const UNKNOWN: f64 = 0.5;
 
@@ -110,8 +112,8 @@ impl Everywhere {
         let known: Vec<&Stratum> = strata.iter().filter(|stratum| stratum.size() > 0.0).collect();
         let ratio = sum(&known, |s| s.ratio() * s.bytes) / sum(&known, |s| s.bytes).max(1.0);
         let several: Vec<&Stratum> = known.iter().copied().filter(|stratum| stratum.drawn.len() > 1).collect();
-        let freedom = sum(&several, |s| s.count() - 1.0);
-        let squares = sum(&several, |s| s.squares() / s.mean_size().powi(2));
+        let freedom = sum(&several, |s| s.squares().1);
+        let squares = sum(&several, |s| s.squares().0 / s.mean_size().powi(2));
         let variance = if freedom > 0.0 { squares / freedom } else { UNKNOWN * UNKNOWN };
         let apart = sum(&known, |s| (s.ratio() - ratio).powi(2)) / (known.len() as f64 - 1.0).max(1.0);
         Everywhere { ratio, variance, ratios: if known.len() > 1 { apart } else { UNKNOWN * UNKNOWN } }
@@ -135,10 +137,28 @@ impl Stratum {
         sum(&self.drawn, |drawn| drawn.amount.bytes) / self.size()
     }
 
-    /// Of the deviations from the ratio.
-    fn squares(&self) -> f64 {
-        let ratio = self.ratio();
-        sum(&self.drawn, |drawn| (drawn.amount.bytes - ratio * drawn.size).powi(2))
+    /// What a byte more takes, on the line; and what the line takes from the data besides the mean.
+    fn slope(&self) -> (f64, f64) {
+        let (x, y) = (self.mean_size(), sum(&self.drawn, |drawn| drawn.amount.bytes) / self.count());
+        let across = sum(&self.drawn, |drawn| (drawn.size - x).powi(2));
+        if self.drawn.len() < FREE_LINE || across <= 0.0 {
+            return (self.ratio(), 1.0);
+        }
+        (sum(&self.drawn, |drawn| (drawn.size - x) * (drawn.amount.bytes - y)) / across, 2.0)
+    }
+
+    /// The sum over all files by the line.
+    fn total(&self) -> f64 {
+        let mean = self.size() * self.ratio() / self.count();
+        (self.files * mean + self.slope().0 * (self.bytes - self.files * self.mean_size())).max(0.0)
+    }
+
+    /// Of the deviations from the line, and how many of these are free.
+    fn squares(&self) -> (f64, f64) {
+        let (x, y) = (self.mean_size(), self.ratio() * self.mean_size());
+        let (slope, taken) = self.slope();
+        let squares = sum(&self.drawn, |drawn| (drawn.amount.bytes - y - slope * (drawn.size - x)).powi(2));
+        (squares, self.count() - taken)
     }
 
     fn part(&self, everywhere: &Everywhere) -> Part {
@@ -147,11 +167,12 @@ impl Stratum {
             let between = everywhere.ratios * self.bytes.powi(2);
             return Part { bytes: everywhere.ratio * self.bytes, between, within: 0.0, freedom: 1.0 };
         }
-        let freedom = n - 1.0 + BORROWED;
-        let spread = (self.squares() + BORROWED * everywhere.variance * self.mean_size().powi(2)) / freedom;
+        let (squares, free) = self.squares();
+        let freedom = free + BORROWED;
+        let spread = (squares + BORROWED * everywhere.variance * self.mean_size().powi(2)) / freedom;
         let between = self.files * self.files * (1.0 - n / self.files).max(0.0) * spread / n;
         let within = self.files / n * sum(&self.drawn, |drawn| drawn.amount.variance);
-        Part { bytes: self.ratio() * self.bytes, between, within, freedom }
+        Part { bytes: self.total(), between, within, freedom }
     }
 }
 
@@ -195,6 +216,14 @@ mod tests {
         assert!((parts[0].between - between).abs() < 1e-9 && parts[0].within == 0.0);
         let total = total(&parts);
         assert!((total.half_width - 2.5706 * between.sqrt()).abs() < 0.01, "{total:?}"); // t for 5 degrees of freedom
+    }
+
+    #[test]
+    fn what_takes_the_same_whatever_its_size_is_exact_but_for_what_is_borrowed() {
+        let files = (0..8).map(|i| drawn(130.0 + 10.0 * f64::from(i), 256.0)).collect();
+        let stratum = Stratum { files: 100.0, bytes: 19_000.0, drawn: files };
+        let total = total(&parts(&[stratum]));
+        assert!((total.bytes - 25_600.0).abs() < 1e-6 && total.half_width < 1e-6, "{total:?}");
     }
 
     #[test]
