@@ -4,12 +4,16 @@
 
 pub mod codec;
 pub mod content;
+pub mod copies;
+pub mod describe;
 pub mod digest;
 pub mod generate;
 pub mod kinds;
+pub mod measure;
 pub mod predict;
 pub mod profile;
 pub mod random;
+pub mod share_out;
 pub mod sketch;
 pub mod store;
 pub mod survey;
