@@ -239,7 +239,7 @@ fn a_file_that_may_not_be_read_is_told_and_taken_as_others_are() {
     for number in 0..6 {
         std::fs::write(tree.join(format!("{number}.txt")), b"text ".repeat(10_000)).unwrap();
     }
-    std::fs::set_permissions(tree.join("3.txt"), Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(tree.join("3.txt"), Permissions::from_mode(0o000)).unwrap();
     std::fs::set_permissions(&tree, Permissions::from_mode(0o755)).unwrap();
     let said = common::Said::of(as_nobody(&lab).args(["scan", "--predict"]).arg(&tree).output().unwrap()).code(0);
     print!("{}{}", said.out, said.err);
