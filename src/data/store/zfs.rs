@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn zeros_are_a_hole_if_there_is_compression() {
-        let zeros = Piece { bytes: RECORD, zeros: true, ..Piece::default() };
+        let zeros = Piece { bytes: RECORD, zeros: true, sizes: [4000; 6], ..Piece::default() };
         let disk = |way| pieces(way, RECORD, std::slice::from_ref(&zeros), &Pool::default())[0].disk;
         assert_eq!([disk(&OFF), disk(&GZIP)], [RECORD, 0]);
     }
