@@ -261,7 +261,8 @@ mod tests {
 
     #[test]
     fn groups_are_told_apart_where_they_differ() {
-        let cases: [(&[f64], &[(f64, f64)]); 3] = [
+        type Groups<'a> = &'a [(f64, f64)];
+        let cases: [(&[f64], Groups); 3] = [
             (&[0.5, 0.501, 0.499], &[(3.0, 0.5)]),
             (&[1.0, 0.2, 1.0, 0.2, 1.0], &[(2.0, 0.2), (3.0, 1.0)]),
             (
