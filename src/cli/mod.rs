@@ -10,6 +10,7 @@ mod forecast;
 mod list;
 mod machine;
 mod plan;
+mod predict;
 mod report;
 mod run;
 mod scan;

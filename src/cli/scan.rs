@@ -6,7 +6,7 @@ use crate::data::profile::Profile;
 use crate::data::survey::{Survey, survey};
 use crate::data::walk::Options;
 use crate::units::{show_bytes, show_duration, show_share};
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Read no file: sizes and shape alone
-    #[arg(long)]
+    #[arg(long, conflicts_with = "predict")]
     no_content: bool,
     /// Go into other file systems that are mounted below it
     #[arg(long)]
@@ -32,9 +32,11 @@ pub struct Arguments {
 }
 
 pub fn main(arguments: &Arguments) -> Outcome {
-    ensure!(!arguments.predict, "not there yet");
     // A fixed seed: who scans a tree twice sees the same twice.
     let options = Options { threads: arguments.threads.min(64), all_file_systems: arguments.all_file_systems, seed: 1 };
+    if arguments.predict {
+        return super::predict::main(&arguments.dir, &options, arguments.output.as_deref());
+    }
     let begun = Instant::now();
     let survey = survey(&arguments.dir, &options)?;
     let walked = begun.elapsed();
