@@ -6,8 +6,10 @@ pub mod codec;
 pub mod content;
 pub mod digest;
 pub mod generate;
+pub mod palette;
 pub mod profile;
 pub mod random;
+pub mod vocabulary;
 
 pub use digest::{Digest, differences, digest};
 pub use generate::{Shape, generate};

@@ -15,7 +15,11 @@ pub struct Profile {
     pub schema: u32,
     /// One sentence: what it was made from, or how.
     pub about: String,
+    #[serde(default)]
     pub names: Names,
+    /// Instead of levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directories: Option<Directories>,
     /// The root alone, then its subdirectories, then theirs.
     #[serde(default, rename = "level")]
     pub levels: Vec<Level>,
@@ -48,6 +52,19 @@ pub struct Level {
     pub files: Vec<(u64, u64)>,
 }
 
+/// Directories by a model, for profiles that are written by hand: one after the other goes below one that is there
+/// already, the likelier the more it has (subdirectories + 2), and files lie at depths by Poisson's law, in directories
+/// that have f of them with a chance of 1/(f + 2.36)^2 (Agrawal, Arpaci-Dusseau and Arpaci-Dusseau, Impressions, 2009).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Directories {
+    pub count: u64,
+    /// Directories between the root and the deepest.
+    pub deepest: u64,
+    /// The mean depth of files, those in the root having 1.
+    pub files: f64,
+}
+
 /// Files of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,7 +75,11 @@ pub struct Class {
     /// The sum of their sizes.
     pub bytes: u64,
     /// Quantiles of the sizes in bytes, from the smallest to the largest, equally far apart.
+    #[serde(default)]
     pub sizes: Vec<u64>,
+    /// Instead of the quantiles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lognormal: Option<Lognormal>,
     /// The largest sizes, which hold much of the bytes: falling, exact.
     #[serde(default)]
     pub largest: Vec<u64>,
@@ -77,15 +98,53 @@ pub struct Class {
     pub contents: Vec<Contents>,
 }
 
-/// How content compresses: one group of files of like sizes and like compressibility.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Sizes whose logarithms are normal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct Lognormal {
+    /// Bytes.
+    pub median: f64,
+    /// Of the natural logarithm.
+    pub deviation: f64,
+}
+
+/// How content compresses: one group of files of like sizes and like compressibility.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Contents {
     /// Sizes of the files in this group, in bytes, up to and with the second.
     pub sizes: (u64, u64),
     /// Share of the bytes of all files of these sizes that is like this.
     pub share: f64,
+    /// Instead of ratios.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like: Option<Stuff>,
+    #[serde(skip_serializing_if = "Ratios::is_unsaid")]
     pub ratios: Ratios,
+}
+
+impl Default for Contents {
+    /// All files, and what follows from their kind.
+    fn default() -> Contents {
+        Contents { sizes: (0, i64::MAX as u64), share: 1.0, like: None, ratios: Ratios::default() }
+    }
+}
+
+/// What content may be called in place of ratios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stuff {
+    /// Programs as people write them.
+    Source,
+    /// Text of natural languages, and markup.
+    Prose,
+    /// JSON, CSV.
+    Records,
+    Log,
+    /// Machine code.
+    Object,
+    /// What is compressed already.
+    Media,
 }
 
 /// Compressed over plain bytes, a file or a piece of 128 KiB of it at a time, before any rounding to blocks; above 1 for
@@ -100,6 +159,12 @@ pub struct Ratios {
     pub zlib: f64,
     pub zstd1: f64,
     pub zstd3: f64,
+}
+
+impl Ratios {
+    fn is_unsaid(&self) -> bool {
+        *self == Ratios::default()
+    }
 }
 
 /// Kinds of files, by what they are for. They decide the endings of names and nothing else.
