@@ -1,35 +1,91 @@
 //! What compressors of file systems make of a piece of content: sizes only, nothing is kept.
 //!
-//! It must not know file systems: extents, sectors and who gives up when are `store`'s.
+//! It must not know file systems: extents, sectors and who gives up when are `store`'s. But what a codec is includes how
+//! it is fed: btrfs hands LZO and zlib one page after another.
+
+mod lzo;
 
 use super::profile::Ratios;
+use flate2::{Compress, Compression, FlushCompress};
+use std::collections::HashMap;
+use zstd_safe::{CCtx, CParameter};
 
 /// What a file system compresses at a time, at most.
 pub const PIECE: usize = 128 << 10;
+/// What btrfs hands LZO and zlib at a time.
+const PAGE: usize = 4 << 10;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Codec {
     /// LZO1X-1 as btrfs uses it: each page of 4 KiB on its own, with lengths between.
     Lzo,
     Lz4,
+    /// As btrfs uses it: flushed after each page of 4 KiB.
     Zlib(u32),
+    /// zlib in one go, as zfs uses it.
+    Gzip(u32),
+    /// With a window of 128 KiB at most, as both use it.
     Zstd(i32),
 }
 
 /// Compressors with their memory, to be used again and again.
 pub struct Meter {
     scratch: Vec<u8>,
+    lzo: lzo::Lzo,
+    deflate: HashMap<u32, Compress>,
+    zstd: HashMap<i32, CCtx<'static>>,
 }
 
 impl Meter {
     pub fn new() -> Meter {
-        Meter { scratch: Vec::new() }
+        // Room for the worst that any codec makes of a piece.
+        let scratch = vec![0; PIECE + PIECE / 8 + 4096];
+        Meter { scratch, lzo: lzo::Lzo::new(), deflate: HashMap::new(), zstd: HashMap::new() }
     }
 
     /// Compressed bytes of at most [`PIECE`] bytes.
     pub fn bytes(&mut self, codec: Codec, piece: &[u8]) -> u64 {
-        let _ = (codec, &mut self.scratch);
-        piece.len() as u64
+        assert!(piece.len() <= PIECE, "a piece of {} bytes", piece.len());
+        match codec {
+            Codec::Lzo => self.lzo(piece),
+            // No block fails to fit, as the scratch has room for the worst.
+            Codec::Lz4 => lz4_flex::block::compress_into(piece, &mut self.scratch).unwrap_or(piece.len()) as u64,
+            Codec::Zlib(level) => self.deflate(level, piece, PAGE),
+            Codec::Gzip(level) => self.deflate(level, piece, PIECE),
+            Codec::Zstd(level) => self.zstd(level, piece),
+        }
+    }
+
+    /// A total of four bytes, then for each page its length in four bytes and its stream. No length crosses the end of
+    /// a page of the result: what is left there is skipped.
+    fn lzo(&mut self, piece: &[u8]) -> u64 {
+        const LENGTH: u64 = 4;
+        let mut written = LENGTH;
+        for page in piece.chunks(PAGE) {
+            written += LENGTH + self.lzo.bytes(page);
+            let left = written.next_multiple_of(PAGE as u64) - written;
+            written += if left < LENGTH { left } else { 0 };
+        }
+        written
+    }
+
+    /// zlib with its own header, its largest window and its usual memory, flushed after each so many bytes.
+    fn deflate(&mut self, level: u32, piece: &[u8], step: usize) -> u64 {
+        let stream = self.deflate.entry(level).or_insert_with(|| Compress::new(Compression::new(level), true));
+        stream.reset();
+        let mut feed = |bytes: &[u8], flush| {
+            let room = &mut self.scratch[stream.total_out() as usize..];
+            // The only error of a compressor is a misuse; the size is then that of nothing saved.
+            stream.compress(bytes, room, flush).is_ok()
+        };
+        let fed = step >= piece.len() || piece.chunks(step).all(|bytes| feed(bytes, FlushCompress::Sync));
+        let rest = if step >= piece.len() { piece } else { &[] };
+        if fed && feed(rest, FlushCompress::Finish) { stream.total_out() } else { piece.len() as u64 }
+    }
+
+    fn zstd(&mut self, level: i32, piece: &[u8]) -> u64 {
+        let context = self.zstd.entry(level).or_insert_with(|| zstd_context(level));
+        context.compress2(&mut self.scratch[..], piece).unwrap_or(piece.len()) as u64
     }
 
     /// Of one piece under every codec that a profile tells of.
@@ -46,8 +102,65 @@ impl Meter {
     }
 }
 
+/// Settings stay over all the pieces. They are in range: levels beyond what zstd knows are taken as its nearest.
+fn zstd_context(level: i32) -> CCtx<'static> {
+    let mut context = CCtx::create();
+    for parameter in [CParameter::CompressionLevel(level), CParameter::WindowLog(PIECE.ilog2())] {
+        let _ = context.set_parameter(parameter);
+    }
+    context
+}
+
 impl Default for Meter {
     fn default() -> Meter {
         Meter::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::content::{Class, Content};
+    use crate::data::random::Random;
+
+    const ALL: [Codec; 6] = [Codec::Lzo, Codec::Lz4, Codec::Zlib(3), Codec::Gzip(6), Codec::Zstd(1), Codec::Zstd(3)];
+
+    fn made(class: Class) -> Vec<u8> {
+        let mut out = Vec::new();
+        Content::new(7).fill(class, &mut Random::new(7, 1), &mut out, PIECE);
+        out
+    }
+
+    #[test]
+    fn text_shrinks_by_the_power_of_the_codec_and_noise_by_none() {
+        let (text, noise) = (made(Class::Text), made(Class::Media));
+        let mut meter = Meter::new();
+        let sizes = ALL.map(|codec| meter.bytes(codec, &text));
+        let [lzo, lz4, zlib, gzip, zstd1, zstd3] = sizes;
+        assert!(zstd3 < zstd1 && gzip < zlib && zlib < lzo && lz4 < lzo && lzo < PIECE as u64 / 2, "{sizes:?}");
+        let noise = ALL.map(|codec| meter.bytes(codec, &noise));
+        assert!(noise.iter().all(|size| (PIECE as u64..PIECE as u64 * 102 / 100).contains(size)), "{noise:?}");
+        assert_eq!(sizes, ALL.map(|codec| meter.bytes(codec, &text)), "a piece leaves nothing behind");
+    }
+
+    #[test]
+    fn nothing_and_one_byte_are_pieces_too() {
+        let mut meter = Meter::new();
+        for codec in ALL {
+            assert!(meter.bytes(codec, &[]) < 16 && meter.bytes(codec, b"x") < 24, "{codec:?}");
+        }
+    }
+
+    #[test]
+    fn a_length_never_crosses_a_page_of_lzos_result() {
+        let mut meter = Meter::new();
+        // Noise of 4081 bytes: 4 for the total, 4 for the length, 4081 + 17 literals told of, 3 for the end.
+        let noise = &made(Class::Media)[..8192];
+        let one = meter.lzo.bytes(&noise[..4096]);
+        assert_eq!(meter.bytes(Codec::Lzo, &noise[..4096]), 8 + one);
+        let pages: Vec<u8> = b"z".repeat(4096 * 20);
+        let each = 4 + meter.lzo.bytes(&pages[..4096]);
+        let plain = 4 + 20 * each;
+        assert!((plain..plain + 3).contains(&meter.bytes(Codec::Lzo, &pages)));
     }
 }
