@@ -5,14 +5,22 @@
 pub mod codec;
 pub mod content;
 pub mod digest;
+mod folders;
 pub mod generate;
+mod names;
+pub mod outline;
 pub mod palette;
 pub mod profile;
 pub mod random;
-pub mod vocabulary;
+pub mod shipped;
+mod sizes;
+mod vocabulary;
+mod write;
 
 pub use digest::{Digest, differences, digest};
-pub use generate::{Shape, generate};
+pub use generate::{generate, generate_like};
+pub use outline::{Outline, Shape};
+pub use write::write;
 
 /// Sum of the sizes of all regular files below a root, each once however many names it has, as `cp -a` and tar take
 /// them; 0 where it cannot be read.
