@@ -8,6 +8,8 @@
 //!
 //! No block comes twice, nor is any all zeros.
 
+use super::palette::{self, Mixture};
+use super::profile::Stuff;
 use super::random::{Random, scale};
 use super::vocabulary::{SLOT, VOCABULARIES, Vocabulary};
 
@@ -49,6 +51,12 @@ impl Default for Content {
 impl Content {
     pub fn new() -> Content {
         Content { vocabularies: std::array::from_fn(|_| None), buffer: Vec::new() }
+    }
+
+    /// So many bytes of the recipe that is nearest to what is called that.
+    pub fn like(&mut self, stuff: Stuff, random: &mut Random, bytes: usize) -> &[u8] {
+        let Mixture { recipes, first } = palette::mixture(&palette::of_stuff(stuff), bytes as u64);
+        self.make(&recipes[usize::from(first < 0.5)], random, bytes)
     }
 
     /// So many bytes, until the next are asked for.

@@ -43,7 +43,9 @@ pub struct Names {
     pub hard_links: u64,
 }
 
-/// The directories at one distance from the root. Pairs are (so many entries, directories that have so many), ascending.
+/// The directories at one distance from the root; the last of 64 levels has all that are deeper too. Pairs are (so many
+/// entries, directories that have so many), ascending: exact up to 16, above with a sum that is right. Directories that
+/// could not be read are empty ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
@@ -74,7 +76,9 @@ pub struct Class {
     pub files: u64,
     /// The sum of their sizes.
     pub bytes: u64,
-    /// Quantiles of the sizes in bytes, from the smallest to the largest, equally far apart.
+    /// Quantiles of the sizes in bytes, from the smallest to the largest, equally far apart: all sizes where there are
+    /// few files, and otherwise with sizes between them spread evenly in their logarithm. A size that comes twice or
+    /// more in a row is exact, and many files have it.
     #[serde(default)]
     pub sizes: Vec<u64>,
     /// Instead of the quantiles.
@@ -86,7 +90,7 @@ pub struct Class {
     /// Share of the files that may be executed.
     #[serde(default)]
     pub executable: f64,
-    /// Share of the files that hold the same as another.
+    /// Share of the files that repeat another: of n that hold the same, n - 1 do. Empty files are not counted.
     #[serde(default)]
     pub duplicates: f64,
     /// Share of the files that have holes, and what share of their bytes is in holes.

@@ -25,17 +25,29 @@ fn body(class: &Class, files: usize, tops: usize) -> Vec<u64> {
     let places = (0..files.saturating_sub(tops)).map(|place| (place as f64 + 0.5) / files as f64);
     match class.lognormal {
         Some(lognormal) => lognormals(&lognormal, places),
+        None if class.sizes.len() == files => class.sizes[..places.len()].to_vec(),
         None => places.map(|place| quantile(&class.sizes, place)).collect(),
     }
 }
 
-/// Between the two that are known and next to it.
+/// Between the two that are known and next to it, evenly in the logarithm: by halving with square roots, which all
+/// machines round alike.
 pub fn quantile(known: &[u64], place: f64) -> u64 {
     let Some(last) = known.len().checked_sub(1) else { return 0 };
     let exact = place * last as f64;
     let low = (exact as usize).min(last);
-    let (from, to) = (known[low] as f64, known[(low + 1).min(last)] as f64);
-    (from + (exact - low as f64) * (to - from)) as u64
+    let (mut from, mut to) = (known[low] as f64 + 1.0, known[(low + 1).min(last)] as f64 + 1.0);
+    let mut way = exact - low as f64;
+    for _ in 0..8 {
+        let middle = (from * to).sqrt();
+        way *= 2.0;
+        if way < 1.0 {
+            to = middle;
+        } else {
+            (from, way) = (middle, way - 1.0);
+        }
+    }
+    (from + way * (to - from) - 1.0 + 0.5) as u64
 }
 
 /// The places rise, so one walk along the bell is enough; an exponential is (1 + x/2^20)^(2^20), as the last bit of a
