@@ -32,6 +32,7 @@ pub struct Profile {
 #[serde(deny_unknown_fields)]
 pub struct Names {
     /// Quantiles of the bytes in a name, from the shortest to the longest, equally far apart.
+    #[serde(default)]
     pub lengths: Vec<u32>,
     #[serde(default)]
     pub symlinks: u64,
