@@ -1,7 +1,14 @@
 //! `pickfs scan`: what a tree is like, and what file systems would store for it.
 
 use super::Outcome;
+use crate::data::describe::describe;
+use crate::data::profile::Profile;
+use crate::data::survey::{Survey, survey};
+use crate::data::walk::Options;
+use crate::units::{show_bytes, show_duration, show_share};
+use anyhow::{Context, ensure};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -13,9 +20,62 @@ pub struct Arguments {
     /// Write to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Read no file: sizes and shape alone
+    #[arg(long)]
+    no_content: bool,
+    /// Go into other file systems that are mounted below it
+    #[arg(long)]
+    all_file_systems: bool,
+    /// Threads; one for each processor if not given
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    threads: usize,
 }
 
 pub fn main(arguments: &Arguments) -> Outcome {
-    let _ = (&arguments.dir, arguments.predict, &arguments.output);
-    anyhow::bail!("not there yet")
+    ensure!(!arguments.predict, "not there yet");
+    // A fixed seed: who scans a tree twice sees the same twice.
+    let options = Options { threads: arguments.threads.min(64), all_file_systems: arguments.all_file_systems, seed: 1 };
+    let begun = Instant::now();
+    let survey = survey(&arguments.dir, &options)?;
+    let walked = begun.elapsed();
+    let profile = describe(&survey, !arguments.no_content, options.threads(), about(&survey))?;
+    summary(&survey, &profile, walked, begun.elapsed()).iter().for_each(|line| crate::run::tell(line));
+    let text = profile.to_toml()?;
+    match &arguments.output {
+        Some(file) => std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))?,
+        None => print!("{text}"),
+    }
+    Ok(0)
+}
+
+/// When, by what and of how much, but not of which.
+fn about(survey: &Survey) -> String {
+    let day = jiff::Timestamp::now().strftime("%Y-%m-%d");
+    let version = env!("CARGO_PKG_VERSION");
+    format!("Scanned by pickfs {version} on {day}: {} entries, {}", survey.entries, show_bytes(survey.bytes() as f64))
+}
+
+/// For people: what was seen, and what could not be.
+fn summary(survey: &Survey, profile: &Profile, walked: Duration, all: Duration) -> Vec<String> {
+    let nanoseconds = |time: Duration| show_duration(time.as_nanos() as f64);
+    let rate = survey.entries as f64 / walked.as_secs_f64();
+    let mut lines = vec![
+        format!("{} entries in {} ({rate:.0}/s), all in {}", survey.entries, nanoseconds(walked), nanoseconds(all)),
+        format!(
+            "{} directories, {} files of {}, {} further names of files, {} symbolic links, {} others",
+            survey.directories,
+            survey.files(),
+            show_bytes(survey.bytes() as f64),
+            survey.hard_links,
+            survey.symlinks,
+            survey.others
+        ),
+    ];
+    lines.extend(profile.classes.iter().map(|class| {
+        let name = format!("{:?}", class.kind).to_lowercase();
+        let (bytes, repeat) = (show_bytes(class.bytes as f64), show_share(class.duplicates));
+        format!("  {name:<9}{:>9} files {bytes:>10}, {repeat:>7} repeat another", class.files)
+    }));
+    lines.extend(survey.problems.lines().into_iter().map(|line| format!("note: {line}")));
+    lines
 }

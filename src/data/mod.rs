@@ -4,15 +4,19 @@
 
 pub mod codec;
 pub mod content;
+pub mod copies;
+pub mod describe;
 pub mod digest;
 mod folders;
 pub mod generate;
 pub mod kinds;
+pub mod measure;
 mod names;
 pub mod outline;
 pub mod palette;
 pub mod profile;
 pub mod random;
+pub mod share_out;
 pub mod shipped;
 mod sizes;
 pub mod sketch;

@@ -208,8 +208,13 @@ impl Profile {
         Ok(profile)
     }
 
+    /// Lists on one line each, and one line for each group of content: short, and to be read by people.
     pub fn to_toml(&self) -> Result<String> {
-        Ok(toml::to_string(self)?)
+        let tables = self.levels.iter().map(|level| table("level", level));
+        let tables = tables.chain(self.classes.iter().map(Class::to_toml)).collect::<Result<String>>()?;
+        let about = toml::Value::from(self.about.as_str());
+        let names = toml::to_string(&self.names)?;
+        Ok(format!("schema = {}\nabout = {about}\n\n[names]\n{names}{tables}", self.schema))
     }
 
     /// Regular files, each once.
@@ -220,5 +225,67 @@ impl Profile {
     /// The sum of their sizes.
     pub fn bytes(&self) -> u64 {
         self.classes.iter().map(|class| class.bytes).sum()
+    }
+}
+
+impl Class {
+    fn to_toml(&self) -> Result<String> {
+        let plain = Class { contents: Vec::new(), ..self.clone() };
+        let rows = self.contents.iter().map(Contents::to_toml).collect::<String>();
+        let content = if rows.is_empty() { rows } else { format!("content = [\n{rows}]\n") };
+        Ok(table("class", &plain)?.replace("content = []\n", "") + &content)
+    }
+}
+
+impl Contents {
+    fn to_toml(&self) -> String {
+        let Contents { sizes: (from, to), share, ratios: Ratios { lzo, lz4, zlib, zstd1, zstd3 } } = self;
+        let ratios =
+            format!("{{ lzo = {lzo:?}, lz4 = {lz4:?}, zlib = {zlib:?}, zstd1 = {zstd1:?}, zstd3 = {zstd3:?} }}");
+        format!("  {{ sizes = [{from}, {to}], share = {share:?}, ratios = {ratios} }},\n")
+    }
+}
+
+fn table(name: &str, table: &impl Serialize) -> Result<String> {
+    Ok(format!("\n[[{name}]]\n{}", toml::to_string(table)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile() -> Profile {
+        let ratios = Ratios { lzo: 1.0, lz4: 1e-7, zlib: 0.123, zstd1: 0.5, zstd3: 0.25 };
+        let row = Contents { sizes: (0, 1 << 50), share: 1.0, ratios };
+        let class = Class { kind: Kind::Other, files: 3, bytes: 1 << 60, sizes: vec![0, 7], ..Class::default() };
+        let level = Level { subdirectories: vec![(0, 4), (1, 2)], files: vec![] };
+        Profile {
+            schema: SCHEMA,
+            about: "a \"quoted\"\nlevel = []\nclass = []\n".into(),
+            names: Names { lengths: vec![1, 9], ..Names::default() },
+            levels: vec![level.clone(), level],
+            classes: vec![Class { contents: vec![row.clone(), row], executable: 0.5, ..class.clone() }, class],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for profile in [profile(), Profile { schema: SCHEMA, ..Profile::default() }] {
+            let text = profile.to_toml().unwrap();
+            assert_eq!(Profile::parse(&text).unwrap(), profile, "{text}");
+        }
+        assert!(profile().to_toml().unwrap().contains("subdirectories = [[0, 4], [1, 2]]\n"));
+    }
+
+    #[test]
+    fn what_is_no_profile_is_refused_with_a_remedy() {
+        for (text, wanted) in
+            [("", "pickfs scan DIR"), ("schema = 1\nabout = \"\"\nnames = { lengths = [], x = 1 }", "x")]
+        {
+            let said = format!("{:#}", Profile::parse(text).unwrap_err());
+            assert!(said.contains(wanted), "{said}");
+        }
+        let text = Profile { schema: 99, ..Profile::default() }.to_toml().unwrap();
+        assert!(Profile::parse(&text).unwrap_err().to_string().contains("99"));
     }
 }
