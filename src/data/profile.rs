@@ -152,6 +152,19 @@ pub enum Stuff {
     Media,
 }
 
+impl Stuff {
+    fn name(self) -> &'static str {
+        match self {
+            Stuff::Source => "source",
+            Stuff::Prose => "prose",
+            Stuff::Records => "records",
+            Stuff::Log => "log",
+            Stuff::Object => "object",
+            Stuff::Media => "media",
+        }
+    }
+}
+
 /// Compressed over plain bytes, a file or a piece of 128 KiB of it at a time, before any rounding to blocks; above 1 for
 /// what grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -214,7 +227,8 @@ impl Profile {
         let tables = tables.chain(self.classes.iter().map(Class::to_toml)).collect::<Result<String>>()?;
         let about = toml::Value::from(self.about.as_str());
         let names = toml::to_string(&self.names)?;
-        Ok(format!("schema = {}\nabout = {about}\n\n[names]\n{names}{tables}", self.schema))
+        let directories = self.directories.as_ref().map_or(Ok(String::new()), |model| inline("directories", model))?;
+        Ok(format!("schema = {}\nabout = {about}\n{directories}\n[names]\n{names}{tables}", self.schema))
     }
 
     /// Regular files, each once.
@@ -230,20 +244,31 @@ impl Profile {
 
 impl Class {
     fn to_toml(&self) -> Result<String> {
-        let plain = Class { contents: Vec::new(), ..self.clone() };
+        let plain = Class { contents: Vec::new(), lognormal: None, ..self.clone() };
+        let lognormal = self.lognormal.as_ref().map_or(Ok(String::new()), |sizes| inline("lognormal", sizes))?;
         let rows = self.contents.iter().map(Contents::to_toml).collect::<String>();
         let content = if rows.is_empty() { rows } else { format!("content = [\n{rows}]\n") };
-        Ok(table("class", &plain)?.replace("content = []\n", "") + &content)
+        Ok(table("class", &plain)?.replace("content = []\n", "") + &lognormal + &content)
     }
 }
 
 impl Contents {
     fn to_toml(&self) -> String {
-        let Contents { sizes: (from, to), share, ratios: Ratios { lzo, lz4, zlib, zstd1, zstd3 } } = self;
-        let ratios =
-            format!("{{ lzo = {lzo:?}, lz4 = {lz4:?}, zlib = {zlib:?}, zstd1 = {zstd1:?}, zstd3 = {zstd3:?} }}");
-        format!("  {{ sizes = [{from}, {to}], share = {share:?}, ratios = {ratios} }},\n")
+        let Contents { sizes: (from, to), share, like, ratios: Ratios { lzo, lz4, zlib, zstd1, zstd3 } } = self;
+        let content = match like {
+            Some(stuff) => format!("like = {}", toml::Value::from(stuff.name())),
+            None => format!(
+                "ratios = {{ lzo = {lzo:?}, lz4 = {lz4:?}, zlib = {zlib:?}, zstd1 = {zstd1:?}, zstd3 = {zstd3:?} }}"
+            ),
+        };
+        format!("  {{ sizes = [{from}, {to}], share = {share:?}, {content} }},\n")
     }
+}
+
+/// A table on one line, which may stand before others.
+fn inline(name: &str, table: &impl Serialize) -> Result<String> {
+    let fields = toml::to_string(table)?;
+    Ok(format!("{name} = {{ {} }}\n", fields.trim_end().replace('\n', ", ")))
 }
 
 fn table(name: &str, table: &impl Serialize) -> Result<String> {
@@ -256,15 +281,18 @@ mod tests {
 
     fn profile() -> Profile {
         let ratios = Ratios { lzo: 1.0, lz4: 1e-7, zlib: 0.123, zstd1: 0.5, zstd3: 0.25 };
-        let row = Contents { sizes: (0, 1 << 50), share: 1.0, ratios };
+        let row = Contents { sizes: (0, 1 << 50), share: 1.0, like: None, ratios };
+        let called = Contents { like: Some(Stuff::Records), ratios: Ratios::default(), ..row.clone() };
+        let lognormal = Some(Lognormal { median: 4096.0, deviation: 1.5 });
         let class = Class { kind: Kind::Other, files: 3, bytes: 1 << 60, sizes: vec![0, 7], ..Class::default() };
         let level = Level { subdirectories: vec![(0, 4), (1, 2)], files: vec![] };
         Profile {
             schema: SCHEMA,
             about: "a \"quoted\"\nlevel = []\nclass = []\n".into(),
             names: Names { lengths: vec![1, 9], ..Names::default() },
+            directories: Some(Directories { count: 7, deepest: 3, files: 2.5 }),
             levels: vec![level.clone(), level],
-            classes: vec![Class { contents: vec![row.clone(), row], executable: 0.5, ..class.clone() }, class],
+            classes: vec![Class { contents: vec![row, called], executable: 0.5, lognormal, ..class.clone() }, class],
         }
     }
 
