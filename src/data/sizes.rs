@@ -6,7 +6,7 @@ use super::profile::{Class, Lognormal};
 /// Rising, so many, with that sum where there are any. Exact for all machines.
 pub fn sizes(class: &Class, files: u64, bytes: u64) -> Vec<u64> {
     let tops = tops(&class.largest, files, class.files);
-    let body = body(class, files as usize, tops.len());
+    let body = body(class, files as usize, &tops);
     let mut sizes = fitted(body, tops, bytes);
     sizes.sort_unstable();
     sizes
@@ -20,14 +20,29 @@ fn tops(largest: &[u64], files: u64, of: u64) -> Vec<u64> {
     (0..count).filter_map(|top| largest.get(at(top)).copied()).collect()
 }
 
-/// All but the largest.
-fn body(class: &Class, files: usize, tops: usize) -> Vec<u64> {
-    let places = (0..files.saturating_sub(tops)).map(|place| (place as f64 + 0.5) / files as f64);
+/// All but the largest, none larger than those.
+fn body(class: &Class, files: usize, tops: &[u64]) -> Vec<u64> {
+    let count = files.saturating_sub(tops.len());
+    let places = (0..count).map(|place| (place as f64 + 0.5) / files as f64);
     match class.lognormal {
         Some(lognormal) => lognormals(&lognormal, places),
-        None if class.sizes.len() == files => class.sizes[..places.len()].to_vec(),
-        None => places.map(|place| quantile(&class.sizes, place)).collect(),
+        None if class.sizes.len() == files => class.sizes[..count].to_vec(),
+        None => {
+            let known = below(&class.sizes, count as f64 / files as f64, tops.last().copied());
+            places.map(|place| quantile(&known, place)).collect()
+        }
     }
+}
+
+/// The quantiles such that at the place where the largest begin there is the smallest of them: what lies between the
+/// last but one and the very largest says nothing of how many are how large.
+fn below(known: &[u64], place: f64, largest: Option<u64>) -> Vec<u64> {
+    let mut known = known.to_vec();
+    let steps = known.len().saturating_sub(1) as f64;
+    if let (Some(largest), Some(last)) = (largest.filter(|_| place * steps > steps - 1.0), known.last_mut()) {
+        *last = largest.min(*last);
+    }
+    known
 }
 
 /// Between the two that are known and next to it, evenly in the logarithm: by halving with square roots, which all
@@ -71,14 +86,21 @@ pub fn exponential(x: f64) -> f64 {
     (0..20).fold(1.0 + x / f64::from(1 << 20), |power, _| power * power)
 }
 
-/// Makes the sum right where that distorts least: a little more or less of everything but the largest; else other
-/// largest ones, as a part of a tree has no file as large as the whole; else all.
+/// Makes the sum right where that distorts least: a little more or less of the hundredth of the files that are largest
+/// but for those that are known, or of more of them; else other largest ones, as a part of a tree has no file as large
+/// as the whole; else all.
 fn fitted(mut body: Vec<u64>, mut tops: Vec<u64>, bytes: u64) -> Vec<u64> {
     let sum = |sizes: &[u64]| sizes.iter().sum::<u64>();
     let left = bytes.saturating_sub(sum(&tops));
     let largest = body.last().copied().unwrap_or(0);
-    if !body.is_empty() && left >= sum(&body) / 5 * 4 && left <= sum(&body) / 4 * 5 {
-        scale(&mut body, left);
+    let adjustable = [100, 10, 1].map(|part| body.len() - body.len() / part).into_iter().find(|from| {
+        let fixed = sum(&body[..*from]);
+        let wanted = left.saturating_sub(fixed) as f64 / sum(&body[*from..]).max(1) as f64;
+        *from < body.len() && (0.8..1.25).contains(&wanted)
+    });
+    if let Some(from) = adjustable {
+        let rest = left - sum(&body[..from]);
+        scale(&mut body[from..], rest);
     } else if !tops.is_empty() && bytes >= sum(&body) + largest * tops.len() as u64 {
         let rest = bytes - sum(&body);
         scale(&mut tops, rest);
