@@ -62,7 +62,8 @@ fn twins_of_large_trees() {
         return;
     }
     let further = std::env::var("PICKFS_TREES").unwrap_or_default();
-    let trees = ["/usr/include", "/usr/share/doc"].into_iter().chain(further.split(':')).filter(|tree| !tree.is_empty());
+    let trees =
+        ["/usr/include", "/usr/share/doc"].into_iter().chain(further.split(':')).filter(|tree| !tree.is_empty());
     println!("| tree | files | bytes | sizes, KS | depth, p | fan-out, p | lzo | zlib | zstd:1 | zstd:3 |");
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let mut far = Vec::new();
@@ -72,7 +73,9 @@ fn twins_of_large_trees() {
         let shares = CODECS.map(|codec| shares(codec, &[tree, &twin.root()]));
         let cells: Vec<String> = shares.iter().map(|s| format!("{:.1} / {:.1}", s[0], s[1])).collect();
         println!("{} {} |", alike.row(tree), cells.join(" | "));
-        far.extend(shares.iter().filter(|s| (s[0] - s[1]).abs() > POINTS).map(|s| format!("{}: {s:?}", tree.display())));
+        far.extend(
+            shares.iter().filter(|s| (s[0] - s[1]).abs() > POINTS).map(|s| format!("{}: {s:?}", tree.display())),
+        );
         alike.assert();
     }
     assert!(far.is_empty(), "{far:?}");

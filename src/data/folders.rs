@@ -178,7 +178,9 @@ mod tests {
         }
         let deepest = depths.iter().max().copied().unwrap_or(0);
         let of = |depth: usize, number: fn(&Folder) -> u64| {
-            histogram(folders.iter().zip(&depths).filter(|(_, at)| **at == depth).map(|(folder, _)| number(folder)).collect())
+            histogram(
+                folders.iter().zip(&depths).filter(|(_, at)| **at == depth).map(|(folder, _)| number(folder)).collect(),
+            )
         };
         let level = |depth| Level { subdirectories: of(depth, |f| f.subdirectories), files: of(depth, |f| f.files) };
         (0..=deepest).map(level).collect()
@@ -212,6 +214,9 @@ mod tests {
         assert_eq!(levels.iter().map(files).sum::<u64>(), 20_000);
         let depths = levels.iter().zip(1..).map(|(level, depth)| files(level) * depth).sum::<u64>();
         assert!((6.2..6.6).contains(&(depths as f64 / 20_000.0)), "{depths}");
-        assert_eq!(levels.iter().map(|level| level.files.iter().map(|(_, count)| count).sum::<u64>()).sum::<u64>(), 2000);
+        assert_eq!(
+            levels.iter().map(|level| level.files.iter().map(|(_, count)| count).sum::<u64>()).sum::<u64>(),
+            2000
+        );
     }
 }

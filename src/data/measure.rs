@@ -237,7 +237,8 @@ fn told(cells: &BTreeMap<(Kind, usize), Vec<Group>>, kind: Kind, tally: &Tally) 
     for (place, (limit, groups)) in own.iter().enumerate() {
         let to = if place + 1 == own.len() { largest.max(from) } else { LIMITS[*limit] };
         let all: f64 = groups.iter().map(|group| group.bytes).sum();
-        let row = |group: &Group| Contents { sizes: (from, to), share: group.bytes / all, like: None, ratios: group.told() };
+        let row =
+            |group: &Group| Contents { sizes: (from, to), share: group.bytes / all, like: None, ratios: group.told() };
         contents.extend(groups.iter().map(row));
         from = to.saturating_add(1);
     }

@@ -93,7 +93,8 @@ impl Outline {
         let lengths = name_lengths(profile, entries, &mut random);
         files.iter_mut().zip(&lengths).for_each(|(file, length)| file.name_length = *length);
         let directories = dealt(&folders, &lengths[files.len()..], files, seed);
-        let part = |count: u64| (u128::from(count) * u128::from(shape.files) / u128::from(profile.files().max(1))) as u64;
+        let part =
+            |count: u64| (u128::from(count) * u128::from(shape.files) / u128::from(profile.files().max(1))) as u64;
         let names = &profile.names;
         Ok(Outline {
             seed,
@@ -236,7 +237,13 @@ fn mix_group(rows: &[&Contents], files: &mut [File], mixtures: &mut Vec<Mixture>
     let mut quotas: Vec<Quota> = Vec::new();
     for row in rows {
         let mixture = mixture(row, typical);
-        quotas.push(Quota { left: bytes * row.share / shares, first: 0.0, second: 0.0, mixture, place: mixtures.len() });
+        quotas.push(Quota {
+            left: bytes * row.share / shares,
+            first: 0.0,
+            second: 0.0,
+            mixture,
+            place: mixtures.len(),
+        });
         mixtures.push(mixture);
     }
     for file in files.iter_mut().rev() {
@@ -283,4 +290,97 @@ fn typical(files: &[File]) -> u64 {
     let sum: u128 = files.iter().map(|file| u128::from(file.bytes)).sum();
     let squares: u128 = files.iter().map(|file| u128::from(file.bytes) * u128::from(file.bytes)).sum();
     (squares / sum.max(1)).min(1 << 40) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::profile::{Names, Ratios};
+    use super::super::{digest, write};
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    fn profile(class: Class) -> Profile {
+        let names = Names { lengths: vec![5, 30], symlinks: 20, symlink_bytes: 40, hard_links: 10 };
+        Profile { names, classes: vec![class], ..Profile::default() }
+    }
+
+    fn class() -> Class {
+        Class { files: 1000, bytes: 8 << 20, sizes: vec![0, 1000, 4000, 100_000], executable: 0.25, ..Class::default() }
+    }
+
+    #[test]
+    fn shares_come_out_as_they_are_asked_for() {
+        let class = Class { duplicates: 0.1, sparse: 0.05, holes: 0.5, ..class() };
+        let outline = Outline::new(&profile(class), &Shape { files: 1000, bytes: 8 << 20 }, 1).unwrap();
+        let count = |what: fn(&File) -> bool| outline.files().filter(|file| what(file)).count();
+        assert_eq!(count(|file| file.executable), 250);
+        let holes = count(|file| file.hole > 0);
+        assert!((30..=50).contains(&holes), "{holes}");
+        let mut streams: Vec<u32> = outline.files().map(|file| file.stream).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        assert!((895..=905).contains(&streams.len()), "{}", streams.len());
+        assert_eq!(outline.files().map(|file| file.bytes).sum::<u64>(), 8 << 20);
+    }
+
+    #[test]
+    fn content_is_shared_out_by_bytes() {
+        let row = |sizes, share, ratio| {
+            let ratios = Ratios { lzo: ratio, lz4: ratio, zlib: ratio, zstd1: ratio, zstd3: ratio };
+            Contents { sizes, share, like: None, ratios }
+        };
+        let contents = vec![row((0, 4000), 1.0, 1.0), row((4001, 1 << 40), 0.3, 0.1), row((4001, 1 << 40), 0.7, 1.0)];
+        let outline =
+            Outline::new(&profile(Class { contents, ..class() }), &Shape { files: 1000, bytes: 8 << 20 }, 1).unwrap();
+        let bytes = |which: u16, large: bool| -> u64 {
+            outline.files().filter(|f| (f.bytes > 4000) == large && f.mixture == which).map(|f| f.bytes).sum()
+        };
+        assert_eq!([bytes(1, false), bytes(2, false), bytes(0, true)], [0; 3]);
+        let share = bytes(1, true) as f64 / (bytes(1, true) + bytes(2, true)) as f64;
+        assert!((share - 0.3).abs() < 0.01, "{share}");
+    }
+
+    #[test]
+    fn a_tree_is_what_its_outline_says() {
+        let class = Class { duplicates: 0.1, sparse: 0.2, holes: 0.5, ..class() };
+        let outline = Outline::new(&profile(class), &Shape { files: 1000, bytes: 8 << 20 }, 1).unwrap();
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let roots = ["a", "b"].map(|name| folder.path().join(name));
+        roots.iter().for_each(|root| write(root, &outline).unwrap());
+        assert_eq!(digest(&roots[0]).unwrap(), digest(&roots[1]).unwrap());
+        let entries: Vec<_> = walkdir::WalkDir::new(&roots[0]).min_depth(1).into_iter().map(Result::unwrap).collect();
+        let links = entries.iter().filter(|entry| entry.path_is_symlink());
+        let lengths: Vec<u64> = links.map(|entry| entry.metadata().unwrap().len()).collect();
+        assert!(lengths.len() == 20 && lengths.iter().all(|length| (39..=40).contains(length)), "{lengths:?}");
+        assert!(entries.iter().all(|entry| entry.path().exists()), "a link leads nowhere");
+        let files: Vec<_> = entries.iter().filter(|e| e.file_type().is_file()).map(|e| e.metadata().unwrap()).collect();
+        assert_eq!(files.len(), 1010);
+        assert!(files.iter().any(|file| file.blocks() * 512 + 8192 < file.size()), "no file has a hole");
+        let used: u64 = files.iter().map(|file| file.blocks() * 512).sum();
+        assert!(used <= outline.memory() && used * 2 > outline.memory(), "{used} {}", outline.memory());
+    }
+
+    #[test]
+    fn odd_shapes() {
+        let outline = |files, bytes| Outline::new(&profile(class()), &Shape { files, bytes }, 1);
+        assert!(outline(0, 1).is_err() && outline(1 << 32, 1).is_err());
+        for (files, bytes) in [(0, 0), (1, 3), (20, 5), (3, 1 << 30)] {
+            let outline = outline(files, bytes).unwrap();
+            assert_eq!(outline.files().map(|file| file.bytes).sum::<u64>(), bytes);
+            assert_eq!(outline.files().count() as u64, files);
+        }
+        assert!(Outline::new(&Profile::default(), &Shape { files: 0, bytes: 0 }, 1).is_ok());
+    }
+
+    #[test]
+    fn another_seed_is_another_tree() {
+        let made = |seed| {
+            let folder = tempfile::tempdir().unwrap();
+            let outline = Outline::new(&profile(class()), &Shape { files: 30, bytes: 1 << 20 }, seed).unwrap();
+            write(folder.path(), &outline).unwrap();
+            digest(folder.path()).unwrap().hash
+        };
+        assert_eq!(made(1), made(1));
+        assert_ne!(made(1), made(2));
+    }
 }

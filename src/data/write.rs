@@ -27,9 +27,11 @@ pub fn write(root: &Path, outline: &Outline) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o755).create(root);
     made.with_context(|| format!("making {}", root.display()))?;
     let writer = Writer { root: open_directory(CWD, root)?, outline, hidden: hidden_bits() };
-    writer.directories().and_then(|()| writer.files()).and_then(|()| writer.links()).with_context(|| {
-        format!("making a tree in {}", root.display())
-    })
+    writer
+        .directories()
+        .and_then(|()| writer.files())
+        .and_then(|()| writer.links())
+        .with_context(|| format!("making a tree in {}", root.display()))
 }
 
 struct Writer<'a> {
@@ -124,8 +126,9 @@ impl Writer<'_> {
     /// Symbolic links to files beside them, and further names of files somewhere else.
     fn links(&self) -> Result<()> {
         let mut random = Random::new(self.outline.seed, LINKS);
-        let places: Vec<usize> =
-            (0..self.outline.directories.len()).filter(|place| !self.outline.directories[*place].files.is_empty()).collect();
+        let places: Vec<usize> = (0..self.outline.directories.len())
+            .filter(|place| !self.outline.directories[*place].files.is_empty())
+            .collect();
         let links = self.outline.symlinks + self.outline.hard_links;
         for link in 0..if places.is_empty() { 0 } else { links } {
             let [from, to] = [(); 2].map(|()| places[random.index(places.len())]);

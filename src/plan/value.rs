@@ -115,7 +115,9 @@ fn default(setting: &Setting, reader: &mut Reader) -> Option<Value> {
         return Some(Value::Array(Vec::new()));
     }
     let value = match setting.kind {
-        Kind::Count | Kind::Number | Kind::Flag | Kind::Texts => DeValue::parse(text).ok().map(|value| value.into_inner()),
+        Kind::Count | Kind::Number | Kind::Flag | Kind::Texts => {
+            DeValue::parse(text).ok().map(|value| value.into_inner())
+        }
         _ => None,
     };
     let value = value.unwrap_or(DeValue::String(DeString::Borrowed(text)));

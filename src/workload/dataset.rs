@@ -30,7 +30,12 @@ pub const SETTINGS: &[Setting] = &[
         default: None,
         about: "how many times as many files, directories and bytes as in the profile",
     },
-    Setting { name: "files", kind: Kind::Count, default: None, about: "files in the generated tree, instead of a scale" },
+    Setting {
+        name: "files",
+        kind: Kind::Count,
+        default: None,
+        about: "files in the generated tree, instead of a scale",
+    },
     Setting { name: "bytes", kind: Kind::Size, default: None, about: "bytes in the generated tree" },
 ];
 
@@ -145,7 +150,10 @@ fn fits(bytes: u64, staged: &Path, what: &str, remedy: &str) -> Result<()> {
     let free = free(staged.parent().unwrap_or(staged))?;
     let (show, wanted) = (|bytes: u64| show_bytes(bytes as f64), bytes.saturating_mul(COPIES));
     let [bytes, wanted_text, free_text] = [show(bytes), show(wanted), show(free)];
-    ensure!(wanted <= free, "{what} {bytes}, twice that, {wanted_text}, must fit in memory, and {free_text} are free; {remedy}");
+    ensure!(
+        wanted <= free,
+        "{what} {bytes}, twice that, {wanted_text}, must fit in memory, and {free_text} are free; {remedy}"
+    );
     Ok(())
 }
 
