@@ -1,7 +1,8 @@
 //! What pickfs says of space and of devices against what compsize, du, df and the kernel say: on real btrfs and loop
 //! devices, to the byte. Needs root and a few programs; says so where it cannot run.
 
-use pickfs::data::content::{Class, Content};
+use pickfs::data::content::Content;
+use pickfs::data::profile::Stuff;
 use pickfs::data::random::Random;
 use pickfs::data::{Shape, differences, digest, generate};
 use pickfs::need::{Need, missing};
@@ -181,13 +182,11 @@ fn classes_shrink_as_what_they_stand_for() {
     if cannot_run() {
         return;
     }
-    let content = Content::new(11);
     let ratios = ["compress=lzo", "compress=zstd:1"].map(|options| {
         let made = Loop::btrfs(options);
-        [Class::Text, Class::Object, Class::Media].map(|class| {
-            let mut bytes = Vec::new();
-            content.fill(class, &mut Random::new(11, class as u64), &mut bytes, 16 * MIB);
-            let file = made.mount_point().join(format!("{class:?}"));
+        [Stuff::Source, Stuff::Object, Stuff::Media].map(|stuff| {
+            let file = made.mount_point().join(format!("{stuff:?}"));
+            let bytes = Content::new().like(stuff, &mut Random::new(11, stuff as u64), 16 * MIB).to_vec();
             std::fs::write(&file, bytes).unwrap();
             ratio(&file)
         })

@@ -9,8 +9,9 @@ use super::cell::Stack;
 use super::engine::Engine;
 use super::watch::{Deadline, check_stop};
 use super::{git, hygiene};
-use crate::data::ageing::{FOLDERS, File, Operation, Recipe, Schedule};
-use crate::data::pool::Pool;
+use crate::data::ageing::{Amounts, FOLDERS, File, Operation, Schedule};
+use crate::data::content::Content;
+use crate::data::random::Random;
 use crate::data::{self, Digest};
 use crate::journal::Cell;
 use crate::plan::Ageing;
@@ -19,6 +20,7 @@ use crate::sys::block;
 use crate::units::{show_bytes, show_share};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 type Facts = BTreeMap<String, String>;
@@ -27,6 +29,8 @@ type Facts = BTreeMap<String, String>;
 const FOLDER: &str = "aged";
 /// Names do not stay in this order on the disk, nor does any file system have them in one folder.
 const REPOSITORY: &str = "repository";
+/// Files are written in pieces of this size.
+const PIECE: usize = 1 << 20;
 
 /// What was done, added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,12 +49,12 @@ pub fn age(cell: &Cell, stack: &Stack, engine: &Engine, deadline: &Deadline) -> 
     let capacity = block::size_of_device(device)?;
     let folder = stack.mount_point.join(FOLDER);
     std::fs::create_dir(&folder).context("cannot make a folder for ageing")?;
-    let recipe = Recipe {
+    let amounts = Amounts {
         level: ageing.level_bytes(capacity),
         churn: ageing.churn_bytes(capacity),
         leaves: ageing.leaves_bytes(capacity),
     };
-    let done = play(recipe, cell.seed, &folder, stack, engine, deadline)?;
+    let done = play(amounts, cell.seed, &folder, stack, engine, deadline)?;
     if ageing.pulls > 0 {
         git::clone_and_pull(&folder.join(REPOSITORY), ageing.pulls, stack, engine, deadline)?;
     }
@@ -79,33 +83,48 @@ fn make_ready(stack: &Stack, engine: &Engine, facts: &mut Facts) -> Result<()> {
     Ok(())
 }
 
-fn play(recipe: Recipe, seed: u64, folder: &Path, stack: &Stack, engine: &Engine, deadline: &Deadline) -> Result<Done> {
+fn play(
+    amounts: Amounts,
+    seed: u64,
+    folder: &Path,
+    stack: &Stack,
+    engine: &Engine,
+    deadline: &Deadline,
+) -> Result<Done> {
     let mut done = Done::default();
-    if recipe.level == 0 {
+    if amounts.level == 0 {
         return Ok(done);
     }
     for number in 0..FOLDERS {
         std::fs::create_dir(folder.join(name_of_folder(number)))?;
     }
-    let mut pool = Pool::new(seed);
-    for operation in Schedule::new(recipe, seed) {
+    let mut content = Content::new();
+    for operation in Schedule::new(amounts, seed) {
         check_stop()?;
         deadline.check()?;
         let acted = match operation {
-            Operation::Make(file) => make(&file, folder, &mut pool),
+            Operation::Make(file) => make(&file, folder, &mut content, seed),
             Operation::Delete(file) => std::fs::remove_file(path_of(&file, folder)).context("cannot delete a file"),
             Operation::Sync => stack.make_durable(engine),
         };
-        let [left, level] = [done.left, recipe.level].map(|bytes| show_bytes(bytes as f64));
+        let [left, level] = [done.left, amounts.level].map(|bytes| show_bytes(bytes as f64));
         acted.with_context(|| format!("ageing, with {left} of at most {level} in files"))?;
         done.count(operation);
     }
     Ok(done)
 }
 
-fn make(file: &File, folder: &Path, pool: &mut Pool) -> Result<()> {
+fn make(file: &File, folder: &Path, content: &mut Content, seed: u64) -> Result<()> {
     let path = path_of(file, folder);
-    let written = std::fs::File::create_new(&path).and_then(|mut out| pool.write(file.class, file.bytes, &mut out));
+    let written = std::fs::File::create_new(&path).and_then(|mut out| {
+        // Its own stream of random bits: no two files hold a block alike.
+        let mut random = Random::new(seed, file.number + 1);
+        for from in (0..file.bytes).step_by(PIECE) {
+            let bytes = (file.bytes - from).min(PIECE as u64) as usize;
+            out.write_all(content.like(file.stuff, &mut random, bytes))?;
+        }
+        Ok(())
+    });
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -194,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_was_done_is_counted() {
-        let file = |bytes| File { number: 0, folder: 0, class: data::content::Class::Text, bytes };
+        let file = |bytes| File { number: 0, folder: 0, stuff: data::profile::Stuff::Source, bytes };
         let mut done = Done::default();
         for operation in
             [Operation::Make(file(10)), Operation::Make(file(5)), Operation::Sync, Operation::Delete(file(10))]

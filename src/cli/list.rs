@@ -1,10 +1,12 @@
 //! `pickfs list`: every plug-in, from the same lists that run them.
 
 use super::Outcome;
+use crate::data::shipped::{self, Shipped};
 use crate::need::{self, Need};
 use crate::plan::Setting;
 use crate::stack::fs::feature::FEATURES;
 use crate::stack::{backing, fs};
+use crate::units::show_bytes;
 use crate::{executor, probe, report, workload};
 use clap::ValueEnum;
 
@@ -21,6 +23,7 @@ enum What {
     Features,
     Backings,
     Workloads,
+    Profiles,
     Probes,
     Executors,
     Formats,
@@ -49,6 +52,7 @@ fn list(what: What) {
             }
         }
         What::Workloads => workload::ALL.iter().for_each(|workload| one_workload(*workload)),
+        What::Profiles => shipped::ALL.iter().for_each(profile),
         What::Probes => probe::ALL.iter().for_each(|probe| row(probe.name(), probe.about())),
         What::Executors => executor::ALL.iter().for_each(|executor| row(executor.name(), executor.about())),
         What::Formats => report::ALL.iter().for_each(|format| row(format.name(), format.about())),
@@ -74,6 +78,12 @@ fn one_workload(workload: &dyn workload::Workload) {
     }
     settings(workload.settings());
     wanting(&workload.needs());
+}
+
+fn profile(shipped: &Shipped) {
+    let profile = shipped.profile();
+    row(shipped.name, &profile.about);
+    println!("      {} files, {}", profile.files(), show_bytes(profile.bytes() as f64));
 }
 
 fn row(name: &str, about: &str) {

@@ -28,6 +28,12 @@ pub struct Wanted {
     /// Directory to work with; a generated tree unless said
     #[arg(long, value_name = "DIR", conflicts_with = "plan")]
     pub source: Option<PathBuf>,
+    /// What the generated tree is like (`pickfs list profiles`), or a file that `pickfs scan` wrote
+    #[arg(long, value_name = "PROFILE", conflicts_with_all = ["plan", "source"])]
+    pub like: Option<String>,
+    /// How many times as large as the profile, such as 0.1
+    #[arg(long, conflicts_with_all = ["plan", "source"])]
+    pub scale: Option<f64>,
     /// Size of the image
     #[arg(long, conflicts_with = "plan")]
     pub size: Option<String>,
@@ -93,6 +99,8 @@ fn short(arguments: &Wanted) -> Result<Short> {
         fs: arguments.fs.clone(),
         on: arguments.on.clone(),
         source: arguments.source.clone(),
+        like: arguments.like.clone(),
+        scale: arguments.scale,
         size: arguments.size.clone().or_else(|| size_for(arguments)),
         memory: arguments.memory,
         age: arguments.age.clone(),
@@ -110,7 +118,8 @@ fn short(arguments: &Wanted) -> Result<Short> {
 
 /// A first look at a machine is to end while one waits for it. Whoever names data or an aim gets the time that it takes.
 fn usual_budget(arguments: &Wanted) -> Option<String> {
-    let says_more = arguments.source.is_some() || arguments.rounds.is_some() || arguments.precision.is_some();
+    let names_data = arguments.source.is_some() || arguments.like.is_some() || arguments.scale.is_some();
+    let says_more = names_data || arguments.rounds.is_some() || arguments.precision.is_some();
     (!says_more).then(|| "3min".to_string())
 }
 
@@ -118,14 +127,25 @@ fn usual_budget(arguments: &Wanted) -> Option<String> {
 /// in twice the time that it takes on this size or any larger.
 const ROOMY: u64 = 4 << 30;
 
+/// Of the source, or of the tree that is generated if one is asked for; what is wrong with it is told by the plan's check.
+fn bytes(arguments: &Wanted) -> Option<u64> {
+    use crate::data::{Shape, shipped};
+    if let Some(source) = &arguments.source {
+        return Some(crate::data::apparent_bytes(source));
+    }
+    let said = arguments.like.is_some() || arguments.scale.is_some();
+    let like = said.then(|| shipped::profile(arguments.like.as_deref().unwrap_or(shipped::USUAL)).ok())??;
+    Some(Shape::scaled(&like, arguments.scale.unwrap_or(1.0)).bytes)
+}
+
 /// Twice the source and a gibibyte for what the file systems need themselves; more where there is plenty of room.
 fn size_for(arguments: &Wanted) -> Option<String> {
-    let bytes = arguments.source.as_ref().map_or(0, |source| crate::data::apparent_bytes(source));
-    let least = bytes.saturating_mul(2).saturating_add(1 << 30);
+    let bytes = bytes(arguments);
+    let least = bytes.unwrap_or(0).saturating_mul(2).saturating_add(1 << 30);
     let roomy = free_bytes(arguments).is_some_and(|free| free / 2 > ROOMY);
     let size = if roomy { least.max(ROOMY) } else { least };
     // Without a source and without plenty of room, the backing's own default is as good as any.
-    (roomy || arguments.source.is_some()).then(|| format!("{}MiB", size >> 20))
+    (roomy || bytes.is_some()).then(|| format!("{}MiB", size >> 20))
 }
 
 /// Where the image is going to be; the tightest of several folders.

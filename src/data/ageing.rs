@@ -9,12 +9,12 @@
 //! Geriatrix makes files with `fallocate`; here every byte is written, as compression and copy on write see no other.
 //! Writes are made durable at regular distances, or a short-lived file would never reach the disk at all.
 
-use super::content::Class;
+use super::profile::Stuff;
 use super::random::Random;
 
 /// How much, in bytes of files as their owners count them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recipe {
+pub struct Amounts {
     /// The most that files ever hold.
     pub level: u64,
     /// Written after that level is reached, while as much is deleted.
@@ -36,7 +36,7 @@ pub enum Operation {
 pub struct File {
     pub number: u64,
     pub folder: u64,
-    pub class: Class,
+    pub stuff: Stuff,
     pub bytes: u64,
 }
 
@@ -50,8 +50,8 @@ const DEVIATION: f64 = 2.5;
 /// No file is larger than this share of the level, nor than this: one file must not be the whole of a small image.
 const LARGEST_SHARE: u64 = 64;
 const LARGEST: u64 = 256 << 20;
-/// Half text, a quarter each of what is compiled and what is compressed.
-const CLASSES: [Class; 4] = [Class::Text, Class::Text, Class::Object, Class::Media];
+/// Half is text, a quarter each of what is compiled and what is compressed.
+const STUFFS: [Stuff; 4] = [Stuff::Source, Stuff::Records, Stuff::Object, Stuff::Media];
 /// The coin is flipped between this share of the level and the level; outside, only one of both can be done.
 const FLOOR: (u64, u64) = (7, 8);
 /// Made durable so often while the level is written once, within these bytes.
@@ -62,7 +62,7 @@ const AGES: u32 = 7;
 
 /// The operations, in order.
 pub struct Schedule {
-    recipe: Recipe,
+    amounts: Amounts,
     random: Random,
     files: Files,
     stage: Stage,
@@ -81,18 +81,18 @@ enum Stage {
 }
 
 impl Schedule {
-    pub fn new(recipe: Recipe, seed: u64) -> Schedule {
+    pub fn new(amounts: Amounts, seed: u64) -> Schedule {
         let (random, files) = (Random::new(seed, 0xa6e), Files::default());
-        Schedule { recipe, random, files, stage: Stage::Fill, live: 0, churned: 0, unsynced: 0 }
+        Schedule { amounts, random, files, stage: Stage::Fill, live: 0, churned: 0, unsynced: 0 }
     }
 
     fn step(&mut self) -> Option<Operation> {
         loop {
             let step = match self.stage {
-                Stage::Fill => self.fill(self.recipe.level),
+                Stage::Fill => self.fill(self.amounts.level),
                 Stage::Churn => self.churn(),
-                Stage::Thin => (self.live > self.recipe.leaves).then(|| self.delete()),
-                Stage::Complete => self.fill(self.recipe.leaves),
+                Stage::Thin => (self.live > self.amounts.leaves).then(|| self.delete()),
+                Stage::Complete => self.fill(self.amounts.leaves),
                 Stage::Over => return None,
             };
             if step.is_some() {
@@ -115,12 +115,12 @@ impl Schedule {
     }
 
     fn churn(&mut self) -> Option<Operation> {
-        if self.churned >= self.recipe.churn {
+        if self.churned >= self.amounts.churn {
             return None;
         }
-        let floor = self.recipe.level / FLOOR.1 * FLOOR.0;
+        let floor = self.amounts.level / FLOOR.1 * FLOOR.0;
         let (bytes, heads) = (self.size(), self.random.bits() & 1 == 0);
-        let may_make = self.live + bytes <= self.recipe.level;
+        let may_make = self.live + bytes <= self.amounts.level;
         if may_make && (heads || self.live < floor) {
             self.churned += bytes;
             return Some(self.make(bytes));
@@ -129,13 +129,13 @@ impl Schedule {
     }
 
     fn size(&mut self) -> u64 {
-        let largest = (self.recipe.level.max(self.recipe.leaves) / LARGEST_SHARE).clamp(1, LARGEST);
+        let largest = (self.amounts.level.max(self.amounts.leaves) / LARGEST_SHARE).clamp(1, LARGEST);
         (self.random.lognormal(MEDIAN, DEVIATION) as u64).clamp(1, largest)
     }
 
     fn make(&mut self, bytes: u64) -> Operation {
-        let (folder, class) = (self.random.below(FOLDERS), CLASSES[self.random.index(CLASSES.len())]);
-        let file = self.files.add(folder, class, bytes);
+        let (folder, stuff) = (self.random.below(FOLDERS), STUFFS[self.random.index(STUFFS.len())]);
+        let file = self.files.add(folder, stuff, bytes);
         self.live += bytes;
         self.unsynced += bytes;
         Operation::Make(file)
@@ -152,7 +152,7 @@ impl Iterator for Schedule {
     type Item = Operation;
 
     fn next(&mut self) -> Option<Operation> {
-        if self.unsynced >= (self.recipe.level / SYNCS).clamp(SYNC_BYTES.0, SYNC_BYTES.1) {
+        if self.unsynced >= (self.amounts.level / SYNCS).clamp(SYNC_BYTES.0, SYNC_BYTES.1) {
             self.unsynced = 0;
             return Some(Operation::Sync);
         }
@@ -171,8 +171,8 @@ struct Files {
 }
 
 impl Files {
-    fn add(&mut self, folder: u64, class: Class, bytes: u64) -> File {
-        let file = File { number: self.all.len() as u64, folder, class, bytes };
+    fn add(&mut self, folder: u64, stuff: Stuff, bytes: u64) -> File {
+        let file = File { number: self.all.len() as u64, folder, stuff, bytes };
         let place = self.all.len() + 1;
         let earlier = self.before(place - 1) - self.before(place - lowest_bit(place));
         self.all.push(file);
@@ -234,12 +234,12 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    const RECIPE: Recipe = Recipe { level: 200 << 20, churn: 600 << 20, leaves: 100 << 20 };
+    const AMOUNTS: Amounts = Amounts { level: 200 << 20, churn: 600 << 20, leaves: 100 << 20 };
 
     /// Plays a schedule: what is there at the end, the most there ever was, bytes made and syncs.
-    fn played(recipe: Recipe, seed: u64) -> (BTreeMap<u64, File>, u64, u64, usize) {
+    fn played(amounts: Amounts, seed: u64) -> (BTreeMap<u64, File>, u64, u64, usize) {
         let (mut there, mut live, mut most, mut made, mut syncs) = (BTreeMap::new(), 0, 0, 0, 0);
-        for operation in Schedule::new(recipe, seed) {
+        for operation in Schedule::new(amounts, seed) {
             match operation {
                 Operation::Make(file) => {
                     assert!(there.insert(file.number, file).is_none() && file.bytes > 0 && file.folder < FOLDERS);
@@ -258,41 +258,43 @@ mod tests {
 
     #[test]
     fn a_seed_has_one_schedule() {
-        let all = |seed| Schedule::new(RECIPE, seed).collect::<Vec<_>>();
+        let all = |seed| Schedule::new(AMOUNTS, seed).collect::<Vec<_>>();
         assert_eq!(all(1), all(1));
         assert_ne!(all(1), all(2));
     }
 
     #[test]
     fn bytes_come_out_as_asked_for() {
-        let fill = Recipe { level: 50 << 20, churn: 0, leaves: 50 << 20 };
-        for (recipe, seed) in [(RECIPE, 1), (RECIPE, 2), (fill, 3), (Recipe { leaves: RECIPE.level, ..RECIPE }, 4)] {
-            let (there, most, made, syncs) = played(recipe, seed);
-            assert_eq!(there.values().map(|file| file.bytes).sum::<u64>(), recipe.leaves);
-            assert_eq!(most, recipe.level);
+        let fill = Amounts { level: 50 << 20, churn: 0, leaves: 50 << 20 };
+        for (amounts, seed) in
+            [(AMOUNTS, 1), (AMOUNTS, 2), (fill, 3), (Amounts { leaves: AMOUNTS.level, ..AMOUNTS }, 4)]
+        {
+            let (there, most, made, syncs) = played(amounts, seed);
+            assert_eq!(there.values().map(|file| file.bytes).sum::<u64>(), amounts.leaves);
+            assert_eq!(most, amounts.level);
             // The last file made in churning may go over, and so may those that make the end exact.
-            let (wanted, slack) = (recipe.level + recipe.churn, recipe.level / 16);
+            let (wanted, slack) = (amounts.level + amounts.churn, amounts.level / 16);
             assert!((wanted..wanted + slack).contains(&made), "{made} of {wanted}");
             assert!((made / (8 << 20)..=made / (3 << 20)).contains(&(syncs as u64)), "{syncs} syncs");
         }
-        assert_eq!(played(Recipe::default(), 1).0.len(), 0);
+        assert_eq!(played(Amounts::default(), 1).0.len(), 0);
     }
 
     #[test]
     fn sizes_are_broad() {
-        let (there, ..) = played(RECIPE, 1);
+        let (there, ..) = played(AMOUNTS, 1);
         let mut sizes: Vec<u64> = there.values().map(|file| file.bytes).collect();
         sizes.sort();
         let median = sizes[sizes.len() / 2];
         assert!((2 << 10..32 << 10).contains(&median), "{median}");
-        assert!(sizes[0] < 64 && sizes[sizes.len() - 1] == RECIPE.level / 64);
+        assert!(sizes[0] < 64 && sizes[sizes.len() - 1] == AMOUNTS.level / 64);
     }
 
     #[test]
     fn deleting_keeps_files_of_all_ages() {
-        let recipe = Recipe { leaves: RECIPE.level, churn: 4000 << 20, ..RECIPE };
-        let (there, ..) = played(recipe, 1);
-        let made = Schedule::new(recipe, 1).filter(|step| matches!(step, Operation::Make(_))).count() as u64;
+        let amounts = Amounts { leaves: AMOUNTS.level, churn: 4000 << 20, ..AMOUNTS };
+        let (there, ..) = played(amounts, 1);
+        let made = Schedule::new(amounts, 1).filter(|step| matches!(step, Operation::Make(_))).count() as u64;
         // Lived for more than half, a quarter, an eighth ... of all operations; random deletes leave next to none of the
         // first two, and deleting the oldest none.
         let of_age = |class: u32| {
@@ -307,7 +309,7 @@ mod tests {
     fn the_fullest_class_of_age_loses_a_file() {
         let mut files = Files::default();
         for number in 0..64 {
-            files.add(0, Class::Text, number);
+            files.add(0, Stuff::Source, number);
         }
         let lengths = |files: &Files| files.classes().iter().map(ExactSizeIterator::len).collect::<Vec<_>>();
         assert_eq!(lengths(&files), [32, 16, 8, 4, 2, 1, 1]);
@@ -326,12 +328,12 @@ mod tests {
     fn files_are_found_by_rank() {
         let mut files = Files::default();
         for number in 0..100 {
-            files.add(0, Class::Text, number);
+            files.add(0, Stuff::Source, number);
         }
         let mut plain: Vec<u64> = (0..100).collect();
         for rank in [0, 98, 50, 3, 3, 3, 90, 0, 20] {
             assert_eq!(files.remove(rank).number, plain.remove(rank as usize));
-            plain.push(files.add(0, Class::Text, 0).number);
+            plain.push(files.add(0, Stuff::Source, 0).number);
             assert_eq!(files.before(100) as usize, plain.iter().filter(|number| **number < 100).count());
         }
     }

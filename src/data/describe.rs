@@ -59,7 +59,8 @@ pub fn describe(survey: &Survey, content: bool, threads: usize, about: String) -
         };
         let classes = survey.kinds.iter().filter(|(_, tally)| tally.files > 0).map(class).collect();
         let levels = levels(survey, detail);
-        profile = Profile { schema: SCHEMA, about: about.clone(), names: names(survey), levels, classes };
+        profile =
+            Profile { schema: SCHEMA, about: about.clone(), names: names(survey), directories: None, levels, classes };
         if profile.to_toml()?.len() <= LARGEST_PROFILE {
             break;
         }

@@ -4,7 +4,8 @@
 //! The first commit has all the files; each further one changes some, adds some and deletes as many, as a day's work in a
 //! large project does. Each state has a branch of its own, so that a clone can be brought on commit by commit.
 
-use super::content::{Class, Content};
+use super::content::Content;
+use super::profile::Stuff;
 use super::random::Random;
 use std::io::{Result, Write};
 
@@ -26,7 +27,7 @@ pub fn branch(commits: u32) -> String {
 
 /// Writes a history of the first commit and so many more.
 pub fn write(commits: u32, seed: u64, out: &mut impl Write) -> Result<()> {
-    let (content, random) = (Content::new(seed), Random::new(seed, 0x617));
+    let (content, random) = (Content::new(), Random::new(seed, 0x617));
     let mut history = History { content, random, paths: vec![String::new(); FILES], made: 0 };
     head(0, out)?;
     history.replace(&(0..FILES).collect::<Vec<_>>(), out)?;
@@ -76,11 +77,9 @@ impl History {
 
     fn file(&mut self, path: &str, out: &mut impl Write) -> Result<()> {
         let bytes = (self.random.lognormal(MEDIAN, DEVIATION) as u64).clamp(64, LARGEST);
-        let class = if self.random.below(20) == 0 { Class::Media } else { Class::Text };
-        let mut content = Vec::new();
-        self.content.fill(class, &mut self.random, &mut content, bytes as usize);
+        let stuff = if self.random.below(20) == 0 { Stuff::Media } else { Stuff::Source };
         writeln!(out, "M 100644 inline {path}\ndata {bytes}")?;
-        out.write_all(&content)?;
+        out.write_all(self.content.like(stuff, &mut self.random, bytes as usize))?;
         out.write_all(b"\n")
     }
 }

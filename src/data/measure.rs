@@ -237,7 +237,8 @@ fn told(cells: &BTreeMap<(Kind, usize), Vec<Group>>, kind: Kind, tally: &Tally) 
     for (place, (limit, groups)) in own.iter().enumerate() {
         let to = if place + 1 == own.len() { largest.max(from) } else { LIMITS[*limit] };
         let all: f64 = groups.iter().map(|group| group.bytes).sum();
-        let row = |group: &Group| Contents { sizes: (from, to), share: group.bytes / all, ratios: group.told() };
+        let row =
+            |group: &Group| Contents { sizes: (from, to), share: group.bytes / all, like: None, ratios: group.told() };
         contents.extend(groups.iter().map(row));
         from = to.saturating_add(1);
     }
@@ -246,7 +247,8 @@ fn told(cells: &BTreeMap<(Kind, usize), Vec<Group>>, kind: Kind, tally: &Tally) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::content::{Class, Content};
+    use super::super::content::Content;
+    use super::super::profile::Stuff;
     use super::super::walk::Options;
     use super::*;
     use std::path::Path;
@@ -291,15 +293,14 @@ mod tests {
 
     /// Two sizes of text, and media: text shrinks, media does not, and a file of holes is nothing.
     fn tree(root: &Path) {
-        let content = Content::new(1);
-        let write = |name: String, class, bytes| {
-            let mut all = Vec::new();
-            content.fill(class, &mut Random::new(name.len() as u64, bytes as u64), &mut all, bytes);
-            std::fs::write(root.join(name), all).unwrap();
+        let mut content = Content::new();
+        let mut write = |name: String, stuff, bytes| {
+            let made = content.like(stuff, &mut Random::new(name.len() as u64, bytes as u64), bytes);
+            std::fs::write(root.join(name), made).unwrap();
         };
-        (0..20).for_each(|number| write(format!("{number}.c"), Class::Text, 3000 + number));
-        (0..4).for_each(|number| write(format!("{number}.h"), Class::Text, 300_000 + number));
-        (0..4).for_each(|number| write(format!("{number}.jpg"), Class::Media, 600_000 + number));
+        (0..20).for_each(|number| write(format!("{number}.c"), Stuff::Source, 3000 + number));
+        (0..4).for_each(|number| write(format!("{number}.h"), Stuff::Source, 300_000 + number));
+        (0..4).for_each(|number| write(format!("{number}.jpg"), Stuff::Media, 600_000 + number));
         File::create(root.join("hole.jpg")).unwrap().set_len(10 << 40).unwrap();
     }
 

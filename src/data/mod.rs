@@ -8,23 +8,32 @@ pub mod content;
 pub mod copies;
 pub mod describe;
 pub mod digest;
+mod folders;
 pub mod generate;
 pub mod history;
 pub mod kinds;
 pub mod measure;
-pub mod pool;
+mod names;
+pub mod outline;
+pub mod palette;
 pub mod predict;
 pub mod profile;
 pub mod random;
 pub mod share_out;
+pub mod shipped;
+mod sizes;
 pub mod sketch;
 pub mod store;
 pub mod survey;
 pub mod twins;
+mod vocabulary;
 pub mod walk;
+mod write;
 
 pub use digest::{Digest, differences, digest, digest_without};
-pub use generate::{Shape, generate};
+pub use generate::{generate, generate_like};
+pub use outline::{Outline, Shape};
+pub use write::write;
 
 /// Sum of the sizes of all regular files below a root, each once however many names it has, as `cp -a` and tar take
 /// them; 0 where it cannot be read.

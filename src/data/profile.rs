@@ -15,7 +15,11 @@ pub struct Profile {
     pub schema: u32,
     /// One sentence: what it was made from, or how.
     pub about: String,
+    #[serde(default)]
     pub names: Names,
+    /// Instead of levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directories: Option<Directories>,
     /// The root alone, then its subdirectories, then theirs.
     #[serde(default, rename = "level")]
     pub levels: Vec<Level>,
@@ -28,6 +32,7 @@ pub struct Profile {
 #[serde(deny_unknown_fields)]
 pub struct Names {
     /// Quantiles of the bytes in a name, from the shortest to the longest, equally far apart.
+    #[serde(default)]
     pub lengths: Vec<u32>,
     #[serde(default)]
     pub symlinks: u64,
@@ -50,6 +55,19 @@ pub struct Level {
     pub files: Vec<(u64, u64)>,
 }
 
+/// Directories by a model, for profiles that are written by hand: one after the other goes below one that is there
+/// already, the likelier the more it has (subdirectories + 2), and files lie at depths by Poisson's law, in directories
+/// that have f of them with a chance of 1/(f + 2.36)^2 (Agrawal, Arpaci-Dusseau and Arpaci-Dusseau, Impressions, 2009).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Directories {
+    pub count: u64,
+    /// Directories between the root and the deepest.
+    pub deepest: u64,
+    /// The mean depth of files, those in the root having 1.
+    pub files: f64,
+}
+
 /// Files of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +80,11 @@ pub struct Class {
     /// Quantiles of the sizes in bytes, from the smallest to the largest, equally far apart: all sizes where there are
     /// few files, and otherwise with sizes between them spread evenly in their logarithm. A size that comes twice or
     /// more in a row is exact, and many files have it.
+    #[serde(default)]
     pub sizes: Vec<u64>,
+    /// Instead of the quantiles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lognormal: Option<Lognormal>,
     /// The largest sizes, which hold much of the bytes: falling, exact.
     #[serde(default)]
     pub largest: Vec<u64>,
@@ -81,15 +103,66 @@ pub struct Class {
     pub contents: Vec<Contents>,
 }
 
-/// How content compresses: one group of files of like sizes and like compressibility.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Sizes whose logarithms are normal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct Lognormal {
+    /// Bytes.
+    pub median: f64,
+    /// Of the natural logarithm.
+    pub deviation: f64,
+}
+
+/// How content compresses: one group of files of like sizes and like compressibility.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Contents {
     /// Sizes of the files in this group, in bytes, up to and with the second.
     pub sizes: (u64, u64),
     /// Share of the bytes of all files of these sizes that is like this.
     pub share: f64,
+    /// Instead of ratios.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like: Option<Stuff>,
+    #[serde(skip_serializing_if = "Ratios::is_unsaid")]
     pub ratios: Ratios,
+}
+
+impl Default for Contents {
+    /// All files, and what follows from their kind.
+    fn default() -> Contents {
+        Contents { sizes: (0, i64::MAX as u64), share: 1.0, like: None, ratios: Ratios::default() }
+    }
+}
+
+/// What content may be called in place of ratios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stuff {
+    /// Programs as people write them.
+    Source,
+    /// Text of natural languages, and markup.
+    Prose,
+    /// JSON, CSV.
+    Records,
+    Log,
+    /// Machine code.
+    Object,
+    /// What is compressed already.
+    Media,
+}
+
+impl Stuff {
+    fn name(self) -> &'static str {
+        match self {
+            Stuff::Source => "source",
+            Stuff::Prose => "prose",
+            Stuff::Records => "records",
+            Stuff::Log => "log",
+            Stuff::Object => "object",
+            Stuff::Media => "media",
+        }
+    }
 }
 
 /// Compressed over plain bytes, a file or a piece of 128 KiB of it at a time, before any rounding to blocks; above 1 for
@@ -104,6 +177,12 @@ pub struct Ratios {
     pub zlib: f64,
     pub zstd1: f64,
     pub zstd3: f64,
+}
+
+impl Ratios {
+    fn is_unsaid(&self) -> bool {
+        *self == Ratios::default()
+    }
 }
 
 /// Kinds of files, by what they are for. They decide the endings of names and nothing else.
@@ -148,7 +227,8 @@ impl Profile {
         let tables = tables.chain(self.classes.iter().map(Class::to_toml)).collect::<Result<String>>()?;
         let about = toml::Value::from(self.about.as_str());
         let names = toml::to_string(&self.names)?;
-        Ok(format!("schema = {}\nabout = {about}\n\n[names]\n{names}{tables}", self.schema))
+        let directories = self.directories.as_ref().map_or(Ok(String::new()), |model| inline("directories", model))?;
+        Ok(format!("schema = {}\nabout = {about}\n{directories}\n[names]\n{names}{tables}", self.schema))
     }
 
     /// Regular files, each once.
@@ -164,20 +244,31 @@ impl Profile {
 
 impl Class {
     fn to_toml(&self) -> Result<String> {
-        let plain = Class { contents: Vec::new(), ..self.clone() };
+        let plain = Class { contents: Vec::new(), lognormal: None, ..self.clone() };
+        let lognormal = self.lognormal.as_ref().map_or(Ok(String::new()), |sizes| inline("lognormal", sizes))?;
         let rows = self.contents.iter().map(Contents::to_toml).collect::<String>();
         let content = if rows.is_empty() { rows } else { format!("content = [\n{rows}]\n") };
-        Ok(table("class", &plain)?.replace("content = []\n", "") + &content)
+        Ok(table("class", &plain)?.replace("content = []\n", "") + &lognormal + &content)
     }
 }
 
 impl Contents {
     fn to_toml(&self) -> String {
-        let Contents { sizes: (from, to), share, ratios: Ratios { lzo, lz4, zlib, zstd1, zstd3 } } = self;
-        let ratios =
-            format!("{{ lzo = {lzo:?}, lz4 = {lz4:?}, zlib = {zlib:?}, zstd1 = {zstd1:?}, zstd3 = {zstd3:?} }}");
-        format!("  {{ sizes = [{from}, {to}], share = {share:?}, ratios = {ratios} }},\n")
+        let Contents { sizes: (from, to), share, like, ratios: Ratios { lzo, lz4, zlib, zstd1, zstd3 } } = self;
+        let content = match like {
+            Some(stuff) => format!("like = {}", toml::Value::from(stuff.name())),
+            None => format!(
+                "ratios = {{ lzo = {lzo:?}, lz4 = {lz4:?}, zlib = {zlib:?}, zstd1 = {zstd1:?}, zstd3 = {zstd3:?} }}"
+            ),
+        };
+        format!("  {{ sizes = [{from}, {to}], share = {share:?}, {content} }},\n")
     }
+}
+
+/// A table on one line, which may stand before others.
+fn inline(name: &str, table: &impl Serialize) -> Result<String> {
+    let fields = toml::to_string(table)?;
+    Ok(format!("{name} = {{ {} }}\n", fields.trim_end().replace('\n', ", ")))
 }
 
 fn table(name: &str, table: &impl Serialize) -> Result<String> {
@@ -190,15 +281,18 @@ mod tests {
 
     fn profile() -> Profile {
         let ratios = Ratios { lzo: 1.0, lz4: 1e-7, zlib: 0.123, zstd1: 0.5, zstd3: 0.25 };
-        let row = Contents { sizes: (0, 1 << 50), share: 1.0, ratios };
+        let row = Contents { sizes: (0, 1 << 50), share: 1.0, like: None, ratios };
+        let called = Contents { like: Some(Stuff::Records), ratios: Ratios::default(), ..row.clone() };
+        let lognormal = Some(Lognormal { median: 4096.0, deviation: 1.5 });
         let class = Class { kind: Kind::Other, files: 3, bytes: 1 << 60, sizes: vec![0, 7], ..Class::default() };
         let level = Level { subdirectories: vec![(0, 4), (1, 2)], files: vec![] };
         Profile {
             schema: SCHEMA,
             about: "a \"quoted\"\nlevel = []\nclass = []\n".into(),
             names: Names { lengths: vec![1, 9], ..Names::default() },
+            directories: Some(Directories { count: 7, deepest: 3, files: 2.5 }),
             levels: vec![level.clone(), level],
-            classes: vec![Class { contents: vec![row.clone(), row], executable: 0.5, ..class.clone() }, class],
+            classes: vec![Class { contents: vec![row, called], executable: 0.5, lognormal, ..class.clone() }, class],
         }
     }
 

@@ -36,6 +36,13 @@ impl Random {
         self.below(length as u64) as usize
     }
 
+    /// Every order as likely as any other.
+    pub fn shuffle<T>(&mut self, all: &mut [T]) {
+        for place in (1..all.len()).rev() {
+            all.swap(place, self.index(place + 1));
+        }
+    }
+
     /// Standard normal to within a few parts in a hundred out to three deviations: the sum of twelve uniforms.
     fn normal(&mut self) -> f64 {
         let uniform = |bits: u64| (bits >> 11) as f64 / (1u64 << 53) as f64;

@@ -23,10 +23,14 @@ pub enum Kind {
     Text,
     /// A path; `~` is resolved and the path made absolute.
     Path,
+    /// A name, kept as it is, or the path of a file in TOML, made absolute.
+    NameOrPath,
     /// Bytes, from "20GiB".
     Size,
     /// A whole number.
     Count,
+    /// Any number.
+    Number,
     /// Nanoseconds, from "90s".
     Duration,
     Flag,
@@ -48,6 +52,11 @@ impl Settings {
     /// Bytes, nanoseconds or a count.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.0.get(name)?.as_u64()
+    }
+
+    /// A number that need not be whole.
+    pub fn decimal(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.as_f64()
     }
 
     pub fn path(&self, name: &str) -> Option<PathBuf> {

@@ -16,6 +16,9 @@ pub struct Short {
     pub fs: Vec<String>,
     pub on: Vec<PathBuf>,
     pub source: Option<PathBuf>,
+    /// A profile's name or file.
+    pub like: Option<String>,
+    pub scale: Option<f64>,
     pub size: Option<String>,
     pub memory: bool,
     /// As in [matrix]: every target with each.
@@ -176,6 +179,7 @@ fn write(short: &Short, parts: &[Part], document: &mut Document, complaints: &mu
     if let Some(source) = &short.source {
         document.line("--source", "source", &text(&full("--source", source, short, complaints)));
     }
+    write_likeness(short, document, complaints);
     write_verdict(short, document);
     write_stop(short, document);
 }
@@ -189,6 +193,17 @@ fn write_matrix(short: &Short, document: &mut Document) {
         if !values.is_empty() {
             document.line(flag, key, &format!("[{}]", values.join(", ")));
         }
+    }
+}
+
+fn write_likeness(short: &Short, document: &mut Document, complaints: &mut Complaints) {
+    if let Some(like) = &short.like {
+        let is_file = like.contains('/') || like.ends_with(".toml");
+        let like = if is_file { full("--like", Path::new(like), short, complaints) } else { like.clone() };
+        document.line("--like", "like", &text(&like));
+    }
+    if let Some(scale) = short.scale {
+        document.line("--scale", "scale", &toml::Value::from(scale).to_string());
     }
 }
 
@@ -385,6 +400,8 @@ mod tests {
             "age" => short.age.extend(value.split(',').map(String::from)),
             "fill" => short.fill.extend(value.split(',').map(String::from)),
             "source" => short.source = Some(value.into()),
+            "like" => short.like = Some(value.into()),
+            "scale" => short.scale = value.parse().ok(),
             "size" => short.size = Some(value.into()),
             "rounds" => short.rounds = value.parse().ok(),
             "seed" => short.seed = value.parse().ok(),

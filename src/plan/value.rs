@@ -54,6 +54,8 @@ fn checked(field: &Field, kind: Kind, reader: &mut Reader) -> Option<Value> {
     match kind {
         Kind::Text => field.text(complaints).map(Value::from),
         Kind::Path => path(field, reader.folder, complaints).map(Value::from),
+        Kind::NameOrPath => name_or_path(field, reader.folder, complaints).map(Value::from),
+        Kind::Number => field.number(complaints).map(Value::from),
         Kind::Size => field.size(complaints).map(Value::from),
         Kind::Count => field.count(complaints).map(Value::from),
         Kind::Duration => field.duration(complaints).map(Value::from),
@@ -88,6 +90,15 @@ fn path(field: &Field, folder: &Path, complaints: &mut Complaints) -> Option<Str
     })
 }
 
+/// What looks like a file is one.
+fn name_or_path(field: &Field, folder: &Path, complaints: &mut Complaints) -> Option<String> {
+    let text = field.text(complaints)?;
+    match text.contains('/') || text.ends_with(".toml") {
+        true => path(field, folder, complaints),
+        false => Some(text.into()),
+    }
+}
+
 fn home(text: &str) -> Result<PathBuf, String> {
     let Some(rest) = text.strip_prefix('~') else { return Ok(PathBuf::from(text)) };
     if !rest.is_empty() && !rest.starts_with('/') {
@@ -104,7 +115,9 @@ fn default(setting: &Setting, reader: &mut Reader) -> Option<Value> {
         return Some(Value::Array(Vec::new()));
     }
     let value = match setting.kind {
-        Kind::Count | Kind::Flag | Kind::Texts => DeValue::parse(text).ok().map(|value| value.into_inner()),
+        Kind::Count | Kind::Number | Kind::Flag | Kind::Texts => {
+            DeValue::parse(text).ok().map(|value| value.into_inner())
+        }
         _ => None,
     };
     let value = value.unwrap_or(DeValue::String(DeString::Borrowed(text)));

@@ -3,7 +3,8 @@
 
 use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
 use crate::agent::SHORTEST_TIME;
-use crate::data::content::{Class, Content};
+use crate::data::content::Content;
+use crate::data::profile::Stuff;
 use crate::data::random::Random;
 use crate::plan::{Kind, Objection, Settings};
 use crate::units::show_duration;
@@ -111,9 +112,9 @@ fn in_blocks(bytes: u64) -> u64 {
 
 /// Text, object code and media in equal parts.
 fn make_content() -> Vec<u8> {
-    let (content, mut random, mut made) = (Content::new(1), Random::new(1, 1), Vec::new());
-    for class in [Class::Text, Class::Object, Class::Media] {
-        content.fill(class, &mut random, &mut made, OF_EACH_CLASS);
+    let (mut content, mut made) = (Content::new(), Vec::new());
+    for (stream, stuff) in (1..).zip([Stuff::Source, Stuff::Object, Stuff::Media]) {
+        made.extend_from_slice(content.like(stuff, &mut Random::new(1, stream), OF_EACH_CLASS));
     }
     made
 }

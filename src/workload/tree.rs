@@ -3,27 +3,15 @@
 //! The tree is the user's own, or a generated one; it is staged in memory before any cell, so that reading the source
 //! costs every file system the same.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
-use crate::agent::run_program;
-use crate::data::{self, Digest, Shape};
+use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset};
+use crate::data::{self, Digest};
 use crate::need::Need;
-use crate::plan::{Kind, Settings};
-use crate::stack::{Place, argv};
+use crate::plan::{Objection, Settings};
+use crate::stack::Place;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 
 pub struct Tree;
-
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "source",
-        kind: Kind::Path,
-        default: None,
-        about: "directory to copy; a generated tree unless said",
-    },
-    Setting { name: "files", kind: Kind::Count, default: Some("4200"), about: "files in the generated tree" },
-    Setting { name: "bytes", kind: Kind::Size, default: Some("200MiB"), about: "bytes in the generated tree" },
-];
 
 const PHASES: &[Phase] = &[
     Phase {
@@ -73,7 +61,7 @@ impl Workload for Tree {
     }
 
     fn settings(&self) -> &'static [Setting] {
-        SETTINGS
+        dataset::SETTINGS
     }
 
     fn main_setting(&self) -> &'static str {
@@ -91,24 +79,19 @@ impl Workload for Tree {
 
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
         let staged = staged(settings, place);
-        match settings.path("source") {
-            Some(source) => copy_into_memory(&source, &staged)?,
-            None => {
-                let number = |name| settings.number(name).unwrap_or(1);
-                data::generate(&staged, &Shape { files: number("files"), bytes: number("bytes") }, 1)?;
-            }
-        }
+        dataset::stage(settings, &staged)?;
         let digest = data::digest(&staged)?;
         ensure!(digest.entries > 0, "the source is empty; there is nothing to measure with");
         let staged = (digest, data::apparent_bytes(&staged));
         Ok(std::fs::write(noted(settings, place), serde_json::to_string(&staged)?)?)
     }
 
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        dataset::objections(settings)
+    }
+
     fn bytes(&self, settings: &Settings) -> Option<u64> {
-        match settings.path("source") {
-            Some(source) => Some(data::apparent_bytes(&source)),
-            None => settings.number("bytes"),
-        }
+        dataset::bytes(settings)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
@@ -170,20 +153,6 @@ fn noted(settings: &Settings, place: &Place) -> PathBuf {
 fn read_note(path: &Path) -> Result<(Digest, u64)> {
     let noted = std::fs::read_to_string(path).context("the source is not staged in memory; was the run prepared?")?;
     Ok(serde_json::from_str(&noted)?)
-}
-
-/// With `cp -a`, as the phase itself does, so that what cannot be copied is found before anything is measured.
-fn copy_into_memory(source: &Path, staged: &Path) -> Result<()> {
-    let bytes = data::apparent_bytes(source);
-    let memory = rustix::fs::statvfs(staged.parent().unwrap_or(staged))?;
-    let free = memory.f_bavail * memory.f_frsize;
-    if free < bytes.saturating_mul(2) {
-        bail!(
-            "{} has {bytes} bytes, twice that must fit in memory, and {free} are free; take a smaller source",
-            source.display()
-        );
-    }
-    run_program(&argv(["cp", "-a", &text(source), &text(staged)])).map(drop)
 }
 
 /// lstat of every entry below the root.

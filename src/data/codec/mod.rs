@@ -124,20 +124,19 @@ impl Default for Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::content::{Class, Content};
+    use crate::data::content::Content;
+    use crate::data::profile::Stuff;
     use crate::data::random::Random;
 
     const ALL: [Codec; 6] = [Codec::Lzo, Codec::Lz4, Codec::Zlib(3), Codec::Gzip(6), Codec::Zstd(1), Codec::Zstd(3)];
 
-    fn made(class: Class) -> Vec<u8> {
-        let mut out = Vec::new();
-        Content::new(7).fill(class, &mut Random::new(7, 1), &mut out, PIECE);
-        out
+    fn made(stuff: Stuff) -> Vec<u8> {
+        Content::new().like(stuff, &mut Random::new(7, 1), PIECE).to_vec()
     }
 
     #[test]
     fn text_shrinks_by_the_power_of_the_codec_and_noise_by_none() {
-        let (text, noise) = (made(Class::Text), made(Class::Media));
+        let (text, noise) = (made(Stuff::Source), made(Stuff::Media));
         let mut meter = Meter::new();
         let sizes = ALL.map(|codec| meter.bytes(codec, &text));
         let [lzo, lz4, zlib, gzip, zstd1, zstd3] = sizes;
@@ -159,7 +158,7 @@ mod tests {
     fn a_length_never_crosses_a_page_of_lzos_result() {
         let mut meter = Meter::new();
         // Noise of 4081 bytes: 4 for the total, 4 for the length, 4081 + 17 literals told of, 3 for the end.
-        let noise = &made(Class::Media)[..8192];
+        let noise = &made(Stuff::Media)[..8192];
         let one = meter.lzo.bytes(&noise[..4096]);
         assert_eq!(meter.bytes(Codec::Lzo, &noise[..4096]), 8 + one);
         let pages: Vec<u8> = b"z".repeat(4096 * 20);

@@ -68,34 +68,33 @@ fn entropy(counts: &[u64; 256], all: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::content::{Class, Content};
+    use crate::data::content::Content;
+    use crate::data::profile::Stuff;
     use crate::data::random::Random;
 
     const PIECE: usize = 128 << 10;
 
-    fn made(class: Class) -> Vec<u8> {
-        let mut out = Vec::new();
-        Content::new(7).fill(class, &mut Random::new(7, 1), &mut out, PIECE);
-        out
+    fn made(stuff: Stuff) -> Vec<u8> {
+        Content::new().like(stuff, &mut Random::new(7, 1), PIECE).to_vec()
     }
 
     #[test]
     fn text_is_tried_and_noise_is_not() {
-        assert!(worth_trying(&made(Class::Text)) && worth_trying(&made(Class::Object)));
-        assert!(!worth_trying(&made(Class::Media)));
+        assert!(worth_trying(&made(Stuff::Source)) && worth_trying(&made(Stuff::Object)));
+        assert!(!worth_trying(&made(Stuff::Media)));
         assert!(worth_trying(&[]) && worth_trying(&[0; PIECE]));
     }
 
     #[test]
     fn halves_that_repeat_are_tried_whatever_they_hold() {
-        let noise = &made(Class::Media)[..PIECE / 2];
+        let noise = &made(Stuff::Media)[..PIECE / 2];
         assert!(!worth_trying(noise));
         assert!(worth_trying(&[noise, noise].concat()));
     }
 
     #[test]
     fn the_rest_of_a_small_files_sector_counts_as_zeros() {
-        let noise = made(Class::Media);
+        let noise = made(Stuff::Media);
         assert!(worth_trying(&noise[..1000]));
         assert_eq!(sample(&noise[..1000]).len(), 256);
         assert_eq!(sample(&noise[..1000])[4 * 16 - 1..4 * 16 + 1], [noise[3 * 256 + 15], 0]);

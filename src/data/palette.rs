@@ -1,0 +1,277 @@
+//! Recipes and what compressors make of them, measured; and which recipes to mix so that content shrinks as wanted.
+//!
+//! `palette.csv` has a line for each recipe: its six numbers, then for files of 512 bytes to 128 KiB, each size twice
+//! the one before, thousandths that LZO, LZ4, zlib, zstd:1 and zstd:3 leave of them. A test holds the table to the
+//! compressors; `PICKFS_PALETTE=FILE cargo test --lib make_the_palette -- --ignored` makes it anew.
+
+use super::content::Recipe;
+use super::profile::{Kind, Ratios, Stuff};
+use std::sync::LazyLock;
+
+/// A recipe and its ratios at each of the [`UNITS`].
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub recipe: Recipe,
+    ratios: [[f64; CODECS]; UNITS],
+}
+
+const CODECS: usize = 5;
+/// Sizes that ratios are measured for: 512 bytes, 1 KiB, ... 128 KiB.
+const UNITS: usize = 9;
+const SMALLEST: u64 = 512;
+/// What counts for how much when not all codecs can be met: LZO sees other things than the rest, which agree.
+const WEIGHTS: [f64; CODECS] = [2.0, 1.0, 1.0, 1.5, 1.5];
+/// The price of mixing recipes that differ, against missing by so much: files of a group are alike.
+const UNLIKENESS: f64 = 0.05;
+
+/// All recipes, in an order that never changes.
+pub fn palette() -> &'static [Entry] {
+    static PALETTE: LazyLock<Vec<Entry>> = LazyLock::new(|| parse(include_str!("palette.csv")));
+    &PALETTE
+}
+
+/// Two recipes, and which share of the bytes is made by the first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mixture {
+    pub recipes: [Recipe; 2],
+    pub first: f64,
+}
+
+/// The recipes that come nearest to the ratios on files of so many bytes, or on pieces of 128 KiB of larger ones.
+pub fn mixture(wanted: &Ratios, bytes: u64) -> Mixture {
+    let wanted = array(wanted);
+    let known: Vec<(Recipe, [f64; CODECS])> = palette().iter().map(|entry| (entry.recipe, entry.at(bytes))).collect();
+    let mut best = (f64::INFINITY, Mixture { recipes: [palette()[0].recipe; 2], first: 1.0 });
+    for (place, a) in known.iter().enumerate() {
+        for b in &known[place..] {
+            let (miss, first) = nearest(&wanted, &a.1, &b.1);
+            if miss < best.0 {
+                best = (miss, Mixture { recipes: [a.0, b.0], first });
+            }
+        }
+    }
+    best.1
+}
+
+/// What a mixture comes to.
+pub fn ratios(mixture: &Mixture, bytes: u64) -> Ratios {
+    let of = |recipe| palette().iter().find(|entry| entry.recipe == recipe).map(|entry| entry.at(bytes));
+    let [a, b] = mixture.recipes.map(|recipe| of(recipe).unwrap_or([1.0; CODECS]));
+    let mixed: [f64; CODECS] = std::array::from_fn(|codec| b[codec] + mixture.first * (a[codec] - b[codec]));
+    let [lzo, lz4, zlib, zstd1, zstd3] = mixed;
+    Ratios { lzo, lz4, zlib, zstd1, zstd3 }
+}
+
+/// How far the best mix of two is from what is wanted, and the share of the first in it.
+fn nearest(wanted: &[f64; CODECS], a: &[f64; CODECS], b: &[f64; CODECS]) -> (f64, f64) {
+    let sum = |term: &dyn Fn(usize) -> f64| (0..CODECS).map(|codec| WEIGHTS[codec] * term(codec)).sum::<f64>();
+    let apart = sum(&|codec| (a[codec] - b[codec]) * (a[codec] - b[codec]));
+    let along = sum(&|codec| (a[codec] - b[codec]) * (wanted[codec] - b[codec]));
+    let first = if apart > 0.0 { (along / apart).clamp(0.0, 1.0) } else { 1.0 };
+    let miss = |codec: usize| b[codec] + first * (a[codec] - b[codec]) - wanted[codec];
+    let missed = sum(&|codec| miss(codec) * miss(codec));
+    (missed + UNLIKENESS * first * (1.0 - first) * apart, first)
+}
+
+impl Entry {
+    /// Between the two sizes that are measured and next to this one.
+    fn at(&self, bytes: u64) -> [f64; CODECS] {
+        let bytes = bytes.clamp(SMALLEST, SMALLEST << (UNITS - 1));
+        let unit = ((bytes / SMALLEST).ilog2() as usize).min(UNITS - 2);
+        let from = SMALLEST << unit;
+        let way = (bytes - from) as f64 / from as f64;
+        let (low, high) = (&self.ratios[unit], &self.ratios[unit + 1]);
+        std::array::from_fn(|codec| low[codec] + way * (high[codec] - low[codec]))
+    }
+}
+
+fn array(ratios: &Ratios) -> [f64; CODECS] {
+    [ratios.lzo, ratios.lz4, ratios.zlib, ratios.zstd1, ratios.zstd3]
+}
+
+/// What stuff leaves of pieces of 128 KiB; found on headers in C, HTML, JSON, the log of a web server and programs.
+pub fn of_stuff(stuff: Stuff) -> Ratios {
+    let [lzo, lz4, zlib, zstd1, zstd3] = match stuff {
+        Stuff::Source => [0.40, 0.31, 0.22, 0.22, 0.21],
+        Stuff::Prose => [0.48, 0.40, 0.27, 0.27, 0.25],
+        Stuff::Records => [0.33, 0.22, 0.16, 0.15, 0.14],
+        Stuff::Log => [0.25, 0.16, 0.10, 0.095, 0.09],
+        Stuff::Object => [0.68, 0.62, 0.47, 0.50, 0.47],
+        Stuff::Media => [1.0; CODECS],
+    };
+    Ratios { lzo, lz4, zlib, zstd1, zstd3 }
+}
+
+/// What files of a kind hold unless a profile says.
+pub fn usual(kind: Kind) -> Stuff {
+    match kind {
+        Kind::Source => Stuff::Source,
+        Kind::Document => Stuff::Prose,
+        Kind::Data | Kind::Store => Stuff::Records,
+        Kind::Object | Kind::Other => Stuff::Object,
+        Kind::Image | Kind::Media | Kind::Archive => Stuff::Media,
+    }
+}
+
+/// The table is part of the program: what is wrong in it is found by tests, and counts as incompressible here.
+fn parse(text: &str) -> Vec<Entry> {
+    text.lines().filter(|line| !line.starts_with('#')).map(entry).collect()
+}
+
+fn entry(line: &str) -> Entry {
+    let numbers: Vec<u16> = line.split(',').map(|word| word.trim().parse().unwrap_or(0)).collect();
+    let number = |place: usize| numbers.get(place).copied().unwrap_or(1000);
+    let small = |place: usize| number(place) as u8;
+    Entry {
+        recipe: Recipe {
+            vocabulary: small(0),
+            repeats: small(1),
+            longest: number(2),
+            reach: number(3),
+            noise: small(4),
+            bits: small(5),
+        },
+        ratios: std::array::from_fn(|unit| {
+            std::array::from_fn(|codec| f64::from(number(6 + unit * CODECS + codec)) / 1000.0)
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::codec::Meter;
+    use super::super::content::{Content, MEDIA};
+    use super::super::random::Random;
+    use super::super::vocabulary::VOCABULARIES;
+    use super::*;
+    use std::fmt::Write;
+
+    /// Ratios of files of `unit` bytes, over as many as have `bytes` together.
+    fn measured(recipe: &Recipe, unit: u64, bytes: u64) -> [f64; CODECS] {
+        let (mut content, mut meter) = (Content::new(), Meter::new());
+        let count = (bytes / unit).max(1);
+        let mut sum = [0.0; CODECS];
+        for stream in 0..count {
+            let made = content.make(recipe, &mut Random::new(5, stream), unit as usize);
+            let found = array(&meter.ratios(made));
+            sum.iter_mut().zip(found).for_each(|(sum, found)| *sum += found / count as f64);
+        }
+        sum
+    }
+
+    #[test]
+    fn the_table_is_what_compressors_find() {
+        assert_eq!(palette().len(), 110);
+        for entry in palette().iter().step_by(17) {
+            for unit in [2u64 << 10, 128 << 10] {
+                let (known, found) = (entry.at(unit), measured(&entry.recipe, unit, 2 << 20));
+                for codec in 0..CODECS {
+                    let off = (known[codec] - found[codec]).abs();
+                    assert!(off < 0.001, "{:?} at {unit}: {known:?} in the table, {found:?}", entry.recipe);
+                }
+            }
+        }
+    }
+
+    /// What was measured on real files, at their sizes, is met.
+    #[test]
+    fn mixtures_meet_what_real_files_have() {
+        let rows = [
+            ("C headers", 128 << 10, [0.388, 0.308, 0.218, 0.219, 0.209]),
+            ("Python", 128 << 10, [0.459, 0.350, 0.251, 0.250, 0.238]),
+            ("programs", 128 << 10, [0.685, 0.621, 0.467, 0.495, 0.465]),
+            ("media", 128 << 10, [1.0, 1.0, 1.0, 1.0, 1.0]),
+        ];
+        for (what, bytes, wanted) in rows {
+            let [lzo, lz4, zlib, zstd1, zstd3] = wanted;
+            let found = array(&ratios(&mixture(&Ratios { lzo, lz4, zlib, zstd1, zstd3 }, bytes), bytes));
+            let worst = wanted.iter().zip(found).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(worst < 0.03, "{what}: {wanted:?} became {found:?}");
+        }
+    }
+
+    /// Many recipes, of which those stay that are unlike all that are chosen already.
+    #[test]
+    #[ignore = "makes src/data/palette.csv anew"]
+    fn make_the_palette() {
+        let Ok(file) = std::env::var("PICKFS_PALETTE") else { return };
+        let known = candidates().into_iter().map(|recipe| (recipe, at_two_sizes(&recipe)));
+        let known: Vec<_> = known.filter(|(recipe, ratios)| ratios[8] > 0.85 || btrfs_tries(recipe)).collect();
+        let mut chosen = vec![known.iter().position(|(recipe, _)| *recipe == MEDIA).unwrap_or(0)];
+        while chosen.len() < 110 {
+            let from = |place: &usize| {
+                let apart = |other: &usize| distance(&known[*place].1, &known[*other].1);
+                chosen.iter().map(apart).fold(f64::INFINITY, f64::min)
+            };
+            let next = (0..known.len()).max_by(|a, b| from(a).total_cmp(&from(b))).unwrap_or(0);
+            chosen.push(next);
+        }
+        let mut text =
+            String::from("# vocabulary,repeats,longest,reach,noise,bits, then lzo,lz4,zlib,zstd1,zstd3 by size\n");
+        for place in chosen {
+            line(&known[place].0, &mut text);
+        }
+        std::fs::write(file, text).unwrap();
+    }
+
+    fn candidates() -> Vec<Recipe> {
+        let mut all = vec![MEDIA];
+        for vocabulary in 0..VOCABULARIES.len() as u8 {
+            for repeats in [0, 16, 40, 72, 112, 152, 192, 224, 244] {
+                for (longest, reach) in [(127, 2048), (127, 30_000), (31, 2048), (1023, 1024), (4095, 512)] {
+                    for (noise, bits) in
+                        [(0, 8), (6, 8), (20, 8), (60, 8), (150, 8), (40, 6), (200, 6), (60, 4), (200, 4)]
+                    {
+                        let fits = u16::from(repeats) + noise < 253;
+                        let same = (repeats == 0 && reach != 2048) || (noise > 100 && vocabulary % 4 != 0);
+                        if fits && !same {
+                            all.push(Recipe { vocabulary, repeats, longest, reach, noise: noise as u8, bits });
+                        }
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn at_two_sizes(recipe: &Recipe) -> Vec<f64> {
+        [4 << 10, 128 << 10].into_iter().flat_map(|unit| measured(recipe, unit, 128 << 10)).collect()
+    }
+
+    /// Files that shrink on btrfs are those that it tries to compress: of 16 bytes in 256, nine in ten are of fewer than 200
+    /// values, and their entropy is below 80 % (fs/btrfs/compression.c); with room to both limits.
+    fn btrfs_tries(recipe: &Recipe) -> bool {
+        let made = Content::new().make(recipe, &mut Random::new(5, 1), 128 << 10).to_vec();
+        let mut counts = [0u32; 256];
+        let sample = made.chunks(256).flat_map(|piece| &piece[..16]);
+        sample.for_each(|byte| counts[usize::from(*byte)] += 1);
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let mut core = 0;
+        let values = counts
+            .iter()
+            .take_while(|count| {
+                core += **count;
+                core <= 8192 * 9 / 10
+            })
+            .count();
+        let share = |count: &u32| f64::from(*count) / 8192.0;
+        let entropy: f64 =
+            counts.iter().filter(|count| **count > 0).map(|count| -share(count) * share(count).log2()).sum();
+        values < 150 && entropy < 0.75 * 8.0
+    }
+
+    /// Between logarithms, as halving counts alike whether from 1 or from 0.1; what is nearly nothing is alike.
+    fn distance(a: &[f64], b: &[f64]) -> f64 {
+        a.iter().zip(b).map(|(a, b)| ((a + 0.03) / (b + 0.03)).ln().powi(2)).sum()
+    }
+
+    fn line(recipe: &Recipe, text: &mut String) {
+        let Recipe { vocabulary, repeats, longest, reach, noise, bits } = recipe;
+        write!(text, "{vocabulary},{repeats},{longest},{reach},{noise},{bits}").unwrap();
+        for unit in 0..UNITS {
+            let found = measured(recipe, SMALLEST << unit, 2 << 20);
+            found.iter().for_each(|ratio| write!(text, ",{:.0}", ratio * 1000.0).unwrap());
+        }
+        text.push('\n');
+    }
+}

@@ -1,0 +1,115 @@
+//! The profiles that come with pickfs, and those in files.
+
+use super::profile::Profile;
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+
+/// A profile by its name.
+pub struct Shipped {
+    pub name: &'static str,
+    text: &'static str,
+}
+
+macro_rules! shipped {
+    ($($name:literal),*) => { &[$(Shipped { name: $name, text: include_str!(concat!("profiles/", $name, ".toml")) }),*] };
+}
+
+/// Every profile, sorted by name.
+pub const ALL: &[Shipped] = shipped![
+    "boost-build",
+    "developer",
+    "ffmpeg-build",
+    "home",
+    "impressions",
+    "mail",
+    "photos",
+    "site",
+    "source-tree"
+];
+
+/// What a tree is like unless a plan says.
+pub const USUAL: &str = "developer";
+
+impl Shipped {
+    pub fn profile(&self) -> Profile {
+        Profile::parse(self.text).unwrap_or_else(|error| panic!("the profile {} came broken: {error:#}", self.name))
+    }
+}
+
+pub fn usual() -> Profile {
+    find(USUAL).map(Shipped::profile).unwrap_or_default()
+}
+
+fn find(name: &str) -> Option<&'static Shipped> {
+    ALL.iter().find(|shipped| shipped.name == name)
+}
+
+/// The shipped profile of that name, or the one in that file.
+pub fn profile(like: &str) -> Result<Profile> {
+    if let Some(shipped) = find(like) {
+        return Ok(shipped.profile());
+    }
+    let path = Path::new(like);
+    if !path.is_file() {
+        bail!("`{like}` is neither a profile that comes with pickfs nor a file");
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {like}"))?;
+    Profile::parse(&text).with_context(|| format!("in {like}"))
+}
+
+/// The names of all, for who named none of them.
+pub fn names() -> String {
+    ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Outline, Shape, digest, generate_like};
+    use super::*;
+
+    /// XXH3 of each tree of about two hundred files, seed 1: the same on every machine and, within one version, for good.
+    const GOLDEN: &[(&str, &str)] = &[];
+
+    #[test]
+    fn each_profile_makes_the_tree_that_it_made_before() {
+        for (shipped, (name, hash)) in ALL.iter().zip(GOLDEN) {
+            let (folder, profile) = (tempfile::tempdir().unwrap(), shipped.profile());
+            let bytes = (4 << 20).min(profile.bytes() / profile.files() * 200);
+            generate_like(folder.path(), &profile, &Shape { files: 200, bytes }, 1).unwrap();
+            let found = digest(folder.path()).unwrap();
+            assert_eq!((shipped.name, found.hash.as_str()), (*name, *hash));
+            assert_eq!(found.files, 200 + profile.names.hard_links * 200 / profile.files());
+        }
+        assert_eq!(GOLDEN.len(), ALL.len());
+    }
+
+    /// What the sentence of a profile says is what it makes, also at other scales.
+    #[test]
+    fn profiles_are_sound_and_scale() {
+        for shipped in ALL {
+            let profile = shipped.profile();
+            for scale in [1.0, 0.1, 0.003] {
+                let shape = Shape::scaled(&profile, scale);
+                let outline = Outline::new(&profile, &shape, 7).unwrap();
+                let (files, bytes) = outline.files().fold((0, 0), |(n, sum), file| (n + 1, sum + file.bytes));
+                assert_eq!((files, bytes), (shape.files, shape.bytes), "{} at {scale}", shipped.name);
+                let largest = outline.files().map(|file| file.bytes).max().unwrap();
+                assert!(largest <= bytes / 2 || files < 100, "{} at {scale}: {largest} of {bytes}", shipped.name);
+            }
+            assert!(!profile.about.is_empty() && !profile.about.ends_with('.'), "{}", shipped.name);
+            assert_eq!(Profile::parse(&profile.to_toml().unwrap()).unwrap(), profile, "{}", shipped.name);
+        }
+        assert!(ALL.is_sorted_by_key(|shipped| shipped.name));
+    }
+
+    #[test]
+    fn a_profile_is_named_or_lies_in_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mine.toml");
+        std::fs::write(&file, usual().to_toml().unwrap()).unwrap();
+        assert_eq!(profile(file.to_str().unwrap()).unwrap(), usual());
+        assert!(profile("develper").unwrap_err().to_string().contains("neither"));
+        std::fs::write(&file, "schema = 7").unwrap();
+        assert!(profile(file.to_str().unwrap()).is_err());
+    }
+}
