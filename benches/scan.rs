@@ -142,7 +142,7 @@ fn grow(tree: &Path, (directories, files): (usize, usize), linked: bool) -> usiz
 }
 
 fn make(path: &Path, number: usize) {
-    if number.is_multiple_of(16) {
+    if number % 16 == 0 {
         return fs::write(path, format!("{number}\n").repeat(number % 500)).expect("a file");
     }
     File::create(path).and_then(|file| file.set_len(number as u64 % 300_007)).expect("a file");

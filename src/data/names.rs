@@ -54,11 +54,11 @@ fn syllables(length: usize, random: &mut Random) -> String {
     const VOWELS: &[u8; 4] = b"aeio";
     let mut bits = 0;
     let letter = |place: usize| {
-        if place.is_multiple_of(16) {
+        if place % 16 == 0 {
             bits = random.bits();
         }
         let some = (bits >> (4 * (place % 16))) as usize;
-        char::from(if place.is_multiple_of(2) { CONSONANTS[some % 16] } else { VOWELS[some % 4] })
+        char::from(if place % 2 == 0 { CONSONANTS[some % 16] } else { VOWELS[some % 4] })
     };
     (0..length).map(letter).collect()
 }

@@ -257,7 +257,7 @@ mod tests {
         let share = |count: &u32| f64::from(*count) / 8192.0;
         let entropy: f64 =
             counts.iter().filter(|count| **count > 0).map(|count| -share(count) * share(count).log2()).sum();
-        values < 150 && entropy < 0.75 * 8.0
+        values < 190 && entropy < 0.785 * 8.0
     }
 
     /// Between logarithms, as halving counts alike whether from 1 or from 0.1; what is nearly nothing is alike.

@@ -100,7 +100,7 @@ fn too_large(settings: &Settings) -> Option<Objection> {
 fn rounded_down(scale: f64) -> f64 {
     let unit = (1..9).map(|power| 0.1f64.powi(power)).find(|unit| *unit <= scale * 0.9).unwrap_or(1e-9);
     let digits = (scale * 0.9 / unit).floor();
-    if scale >= 2.0 { scale.floor() - 1.0 } else { format!("{:.9}", digits * unit).parse().unwrap_or(unit) }
+    if scale >= 2.0 { scale.floor() - 1.0 } else { format!("{:.9}", (digits * unit).max(1e-9)).parse().unwrap_or(unit) }
 }
 
 fn free(folder: &Path) -> rustix::io::Result<u64> {
