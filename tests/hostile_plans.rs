@@ -81,6 +81,13 @@ const ROWS: &[Row] = &[
     ("HW", "[[target]]\nfs = \"btrfs\"\nbacking = { memory = \"16MiB\" }", &[(6, "btrfs")]),
     ("HBT", "[[work]]\nworkload = \"tree\"\nbytes = \"500MiB\"", &[(6, "this work puts 500 MiB")]),
     ("HTW", "[backing]\nmemory = \"900TiB\"", &[(7, "free")]),
+    // Trees.
+    ("HBT", "[[work]]\nworkload = \"tree\"\nlike = \"boost-buld\"", &[(7, "boost-build, developer")]),
+    ("HBT", "[[work]]\nworkload = \"tree\"\nlike = \"a.toml\"", &[(7, "neither a profile")]),
+    ("HBT", "[[work]]\nworkload = \"tree\"\nlike = \"photos\"\nscale = 5000", &[(8, "of memory"), (6, "this work puts")]),
+    ("HBT", "[[work]]\nworkload = \"tree\"\nscale = -1", &[(7, "is negative")]),
+    ("HBT", "[[work]]\nworkload = \"tree\"\nscale = 0", &[(7, "0 times")]),
+    ("HBT", "[[work]]\nworkload = \"tree\"\nsource = \"/tmp\"\nlike = \"site\"", &[(8, "exclude each other")]),
     ("HBTW", "[host]\ndirty_bytes = \"1GiB\"\ndirty_background_bytes = \"2GiB\"", &[(9, "must be less than")]),
     // The machine.
     ("HBT", "[[work]]\nworkload = \"tree\"\nsource = \"/nowhere/at/all\"", &[(7, "cannot read the source")]),
