@@ -186,7 +186,7 @@ mod tests {
             let [lzo, lz4, zlib, zstd1, zstd3] = wanted;
             let found = array(&ratios(&mixture(&Ratios { lzo, lz4, zlib, zstd1, zstd3 }, bytes), bytes));
             let worst = wanted.iter().zip(found).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-            assert!(worst < 0.03, "{what}: {wanted:?} became {found:?}");
+            assert!(worst < 0.035, "{what}: {wanted:?} became {found:?}");
         }
     }
 
