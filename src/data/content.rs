@@ -8,6 +8,7 @@
 //!
 //! No block comes twice, nor is any all zeros.
 
+use super::codec::PIECE;
 use super::palette::{self, Mixture};
 use super::profile::Stuff;
 use super::random::{Random, scale};
@@ -40,6 +41,8 @@ const SLACK: usize = 4096 + 64;
 pub struct Content {
     vocabularies: [Option<Vocabulary>; VOCABULARIES.len()],
     buffer: Vec<u8>,
+    /// Found once for each stuff and size: who makes many files asks for the same ones again and again.
+    known: Vec<((Stuff, usize), Recipe)>,
 }
 
 impl Default for Content {
@@ -50,13 +53,23 @@ impl Default for Content {
 
 impl Content {
     pub fn new() -> Content {
-        Content { vocabularies: std::array::from_fn(|_| None), buffer: Vec::new() }
+        Content { vocabularies: std::array::from_fn(|_| None), buffer: Vec::new(), known: Vec::new() }
     }
 
     /// So many bytes of the recipe that is nearest to what is called that.
     pub fn like(&mut self, stuff: Stuff, random: &mut Random, bytes: usize) -> &[u8] {
-        let Mixture { recipes, first } = palette::mixture(&palette::of_stuff(stuff), bytes as u64);
-        self.make(&recipes[usize::from(first < 0.5)], random, bytes)
+        let recipe = self.recipe(stuff, bytes.next_power_of_two().min(PIECE));
+        self.make(&recipe, random, bytes)
+    }
+
+    fn recipe(&mut self, stuff: Stuff, unit: usize) -> Recipe {
+        if let Some((_, recipe)) = self.known.iter().find(|(of, _)| *of == (stuff, unit)) {
+            return *recipe;
+        }
+        let Mixture { recipes, first } = palette::mixture(&palette::of_stuff(stuff), unit as u64);
+        let recipe = recipes[usize::from(first < 0.5)];
+        self.known.push(((stuff, unit), recipe));
+        recipe
     }
 
     /// So many bytes, until the next are asked for.

@@ -77,7 +77,7 @@ mod tests {
         ("mail", "b51ccdfc462958e70adc826484e4c492"),
         ("photos", "2c4db73e05f6212c84367f24d36bd128"),
         ("site", "93d6984e2a6fce0a11a8094741b0ef9f"),
-        ("source-tree", "4babb5c875d6dbafd312be7a7b3c95e2"),
+        ("source-tree", "d65ba5507082e257ce21bed8c0b89f34"),
     ];
 
     #[test]
