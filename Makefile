@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-statistics build lint bench install-build install-run install-test
+.PHONY: run test test-statistics test-data build lint bench install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -24,6 +24,10 @@ test-statistics: install-run install-test install-build
 	PICKFS_FULL=1 cargo test --release --locked --test statistics --test constants -- --nocapture --test-threads=1
 	PICKFS_FULL=1 cargo test --release --locked --lib stats::
 	cargo test --release --locked --test same --test slowdown --test stream -- --ignored --nocapture --test-threads=1
+
+# Real trees against their twins and their predictions on btrfs: the tables of docs/data.md and docs/compression.md.
+test-data: install-run install-test install-build
+	cargo test --release --locked --test twins --test predict -- --ignored --nocapture --test-threads=1
 
 lint: install-build
 	cargo fmt --check

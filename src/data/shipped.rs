@@ -71,7 +71,7 @@ mod tests {
     const GOLDEN: &[(&str, &str)] = &[
         ("boost-build", "2c007f80f4c5d11236ded81e364c64a7"),
         ("developer", "fbcd9b0fddb45289ac7f0bd4738a33e5"),
-        ("ffmpeg-build", "123b6b7715ebfa29a8d53d2ac703f2a2"),
+        ("ffmpeg-build", "c838b787fbb790f0e5b8b29d30017d73"),
         ("home", "8aa593d3a317956be5c0c2b610ed77b1"),
         ("impressions", "138e2089e958daa9d8bb0fa233184da3"),
         ("mail", "d2e2da64a49b80ecf6f29950dffccdb7"),
