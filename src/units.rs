@@ -60,6 +60,8 @@ pub enum Unit {
     Nanoseconds,
     Bytes,
     BytesPerSecond,
+    /// Things a second.
+    PerSecond,
     /// Of one, printed in percent.
     Share,
     Count,
@@ -70,6 +72,7 @@ impl Unit {
         match name {
             _ if name.ends_with("_ns") => Unit::Nanoseconds,
             _ if name.ends_with("bytes_per_second") => Unit::BytesPerSecond,
+            _ if name.ends_with("_per_second") => Unit::PerSecond,
             _ if name.ends_with("_bytes") => Unit::Bytes,
             _ if name.ends_with("_share") => Unit::Share,
             _ => Unit::Count,
@@ -82,8 +85,30 @@ impl Unit {
             Unit::Nanoseconds => show_duration(value),
             Unit::Bytes => show_bytes(value),
             Unit::BytesPerSecond => format!("{}/s", show_bytes(value)),
+            Unit::PerSecond => format!("{}/s", show_count(value)),
             Unit::Share => show_share(value),
             Unit::Count => show_count(value),
+        }
+    }
+}
+
+/// Which way a metric is good, told by its name too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    Less,
+    More,
+    /// It says what was done, or what else went on.
+    Neither,
+}
+
+impl Better {
+    pub fn of_metric(name: &str) -> Better {
+        let says_what_was_done = ["done_", "foreign_", "peak_", "ran_", "steady_cut", "work_"];
+        match name {
+            _ if says_what_was_done.iter().any(|start| name.starts_with(start)) => Better::Neither,
+            _ if name.ends_with("_operations") || name == "space_apparent_bytes" => Better::Neither,
+            _ if name.ends_with("_per_second") || name.ends_with("_adjacent_share") => Better::More,
+            _ => Better::Less,
         }
     }
 }

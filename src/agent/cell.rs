@@ -70,7 +70,7 @@ pub fn run(cell: &Cell, place: &Place, link: &mut Link) -> Result<()> {
         at: now(),
     }));
     let mut ledger = Ledger { cell: cell.id.clone(), ..Ledger::default() };
-    let outcome = match parts(cell).map(|parts| (missing(&cell.target, &parts), parts)) {
+    let outcome = match parts(cell).map(|parts| (missing(cell, &parts), parts)) {
         Err(error) => Outcome::Failed(format!("{error:#}")),
         Ok((reasons, _)) if !reasons.is_empty() => Outcome::Skipped(reasons),
         Ok((_, parts)) => perform(cell, &parts, place, link, &mut ledger)?,
@@ -100,10 +100,10 @@ fn parts(cell: &Cell) -> Result<Parts> {
 }
 
 /// Every reason, not the first.
-fn missing(target: &Target, parts: &Parts) -> Vec<String> {
+fn missing(cell: &Cell, parts: &Parts) -> Vec<String> {
     let mut needs = parts.driver.map(|driver| driver.needs()).unwrap_or_default();
-    let others = parts.backing.needs().into_iter().chain(git::needs(target));
-    for need in others.chain(parts.workload.needs()) {
+    let others = parts.backing.needs().into_iter().chain(git::needs(&cell.target));
+    for need in others.chain(parts.workload.needs(&cell.work.workload.settings)) {
         if !needs.contains(&need) {
             needs.push(need);
         }
@@ -159,6 +159,8 @@ fn play(
     ledger.setup_ns += begun.elapsed().as_nanos() as u64;
     let begun = Instant::now();
     let mut found = provenance::of_cell(cell, &stack, engine)?;
+    let used = parts.workload.versions(&cell.work.workload.settings);
+    found.facts.extend(versions(used, &engine.run));
     let mismatches = found.mismatches.clone();
     ledger.checks_ns += begun.elapsed().as_nanos() as u64;
     // Only what is as asked for is worth ageing; how that went belongs to what is in effect.
@@ -174,11 +176,13 @@ fn play(
         engine,
         link,
         workload: parts.workload,
+        settings: &cell.work.workload.settings,
         deadline,
         trim: cell.target.discard == Discard::Trim,
         repeats: cell.work.repeats.0,
         played: Vec::new(),
         ledger,
+        servers: 0,
         expected: Expected::of_empty(&stack),
     };
     parts.workload.run(&mut stage, &cell.work.workload.settings)

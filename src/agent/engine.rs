@@ -28,7 +28,7 @@ pub enum Given {
 
 pub struct Engine<'a> {
     pub place: &'a Place,
-    run: String,
+    pub run: String,
     /// `run`, or a cell id.
     scope: String,
     taken: Vec<StepTaken>,

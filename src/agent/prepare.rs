@@ -111,7 +111,7 @@ fn measure_raw(given: &Given) -> Result<BTreeMap<String, String>> {
 fn stage_source(chosen: &Chosen, engine: &Engine) -> Result<()> {
     let workload =
         workload::find(&chosen.name).with_context(|| format!("this agent knows no workload `{}`", chosen.name))?;
-    if !need::missing(&workload.needs()).is_empty() {
+    if !need::missing(&workload.needs(&chosen.settings)).is_empty() {
         return Ok(());
     }
     let staged = workload.prepare(&chosen.settings, engine.place);

@@ -4,11 +4,15 @@
 use super::cell::Stack;
 use super::engine::Engine;
 use super::link::Link;
+use super::pace::Pace;
+use super::program::Program;
 use super::sampler::{Peaks, Sampler};
-use super::timed::Timed;
-use super::{hygiene, machine, watch};
-use crate::journal::{Flag, Ledger, Record, Sample};
+use super::server::Server;
+use super::timed::{Findings, Part, Timed};
+use super::{command, hygiene, machine, watch};
+use crate::journal::{Flag, Histogram, Ledger, Provenance, Record, Sample};
 use crate::need::Need;
+use crate::plan::Settings;
 use crate::probe::{self, Kind, Probe, Reading};
 use crate::stack::Place;
 use crate::workload::{Judged, Phase, Reads, Starts, Workload};
@@ -31,13 +35,16 @@ pub struct Stage<'a, 'b> {
     pub(super) engine: &'a Engine<'b>,
     pub(super) link: &'a mut Link,
     pub(super) workload: &'static dyn Workload,
+    pub(super) settings: &'a Settings,
     pub(super) deadline: &'a watch::Deadline,
     pub(super) trim: bool,
     /// How often the plan wants phases that only read; see [`Stage::repeats`].
     pub(super) repeats: u32,
     /// Phases that were played, for holding those that write to one time.
-    pub(super) played: Vec<&'static str>,
+    pub(super) played: Vec<String>,
     pub(super) ledger: &'a mut Ledger,
+    /// How many were started.
+    pub(super) servers: usize,
     pub(super) expected: Expected,
 }
 
@@ -45,6 +52,8 @@ pub struct Stage<'a, 'b> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Expected {
     data_bytes: Option<f64>,
+    /// Of the same, what files hold.
+    apparent_bytes: Option<f64>,
     entries: Option<f64>,
     /// What the file system held when it was empty.
     used_empty: Option<f64>,
@@ -56,6 +65,12 @@ impl Expected {
         let readings = space.map(|probe| probe.read(&stack.subject)).unwrap_or_default();
         let used = readings.iter().find(|reading| reading.metric == "space_used_bytes").map(|reading| reading.value);
         Expected { used_empty: used, ..Expected::default() }
+    }
+
+    /// Of content, what compression leaves; at most all.
+    fn stored_share(&self) -> f64 {
+        let share = self.data_bytes.zip(self.apparent_bytes).map(|(stored, apparent)| stored / apparent);
+        share.filter(|share| share.is_finite()).unwrap_or(1.0).min(1.0)
     }
 }
 
@@ -95,8 +110,8 @@ impl Stage<'_, '_> {
     /// probes, times the work and then the sync, reads the probes again, and waits out what goes on afterwards.
     pub fn phase(&mut self, name: &str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<()> {
         watch::check_stop()?;
-        let phase = self.workload.phases().iter().find(|phase| phase.name == name);
-        let phase = *phase.with_context(|| format!("{} does not declare a phase `{name}`", self.workload.name()))?;
+        let phase = self.declared(name)?;
+        ensure!(phase.starts != Starts::Within, "{name} is a part of a phase");
         self.may_be_played(&phase)?;
         self.get_ready(&phase)?;
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
@@ -105,35 +120,63 @@ impl Stage<'_, '_> {
         let sampler = Sampler::start(self.stack.subject.device);
         let clocked = self.clock(&phase, work, &mut timed);
         let peaks = sampler.stop();
-        let (cpu_ns, read_bytes, bytes, files) = (timed.cpu_ns, timed.read_bytes, timed.bytes, timed.files);
-        let pace = timed.pace.take();
+        let told = Told::by(timed);
         let clocked = clocked?;
         self.deadline.check()?;
         let counters = self.accounted(|stage| Ok(stage.read_probes(&phase, false)))?;
         let mut samples = own_samples(&phase, &clocked, peaks);
-        samples.extend([
-            ("cpu_workload_ns".into(), cpu_ns as f64),
-            ("workload_read_bytes".into(), read_bytes as f64),
-            ("work_bytes".into(), bytes as f64),
-            ("work_files".into(), files as f64),
-        ]);
+        samples.extend(told.counts.map(|(metric, value)| (metric.to_string(), value as f64)));
         samples.extend(differences(&before, &counters));
         self.drain(&phase, &clocked, &counters, &mut samples)?;
-        if phase.judged == Judged::Durable {
+        if !phase.only_reads() {
             let states = self.accounted(|stage| Ok(stage.read_probes(&phase, true)))?;
             samples.extend(differences(&BTreeMap::new(), &states));
             let grown = find(&samples, "space_used_bytes").zip(self.expected.used_empty);
             samples.extend(grown.map(|(used, empty)| ("space_grown_bytes".to_string(), used - empty)));
         }
         // In this order: what a removal leaves is no measure of what it had to read.
-        self.doubt(&phase, &clocked, &samples);
+        self.doubt(&phase, &clocked, &samples, told.least_read);
         self.remember_expected(&samples);
-        if let Some(pace) = pace {
-            samples = pace.of_one_gib(samples, |metric| counts_up(metric, &counters));
-            pace.doubt().into_iter().for_each(|(flag, why)| self.flag(phase.name, flag, why));
+        if let Some(judged) = told.judged_ns {
+            samples.iter_mut().filter(|(metric, _)| metric == "time_ns").for_each(|sample| sample.1 = judged);
         }
-        self.tell_samples(&phase, samples);
-        Ok(())
+        if let Some(pace) = &told.pace {
+            samples = pace.of_one_gib(samples, |metric| counts_up(metric, &counters));
+            pace.doubt().into_iter().for_each(|(flag, why)| self.flag(&phase.name, flag, why));
+        }
+        samples = of_one_time(samples, told.times, |metric| metric == "time_ns" || counts_up(metric, &counters));
+        self.tell_samples(&phase.name, samples);
+        self.tell_findings(&phase.name, told.found)?;
+        self.tell_parts(&phase, told.parts)
+    }
+
+    fn declared(&self, name: &str) -> Result<Phase> {
+        let found = self.workload.phases(self.settings).into_iter().find(|phase| phase.name == name);
+        found.with_context(|| format!("{} does not declare a phase `{name}`", self.workload.name()))
+    }
+
+    /// Runs a program outside any timer; what it prints. Accounted as a check.
+    pub fn run(&mut self, program: &Program) -> Result<String> {
+        watch::check_stop()?;
+        let marks = self.engine.marks();
+        let ran = self.accounted(|_| command::output_of(program.command(&marks)?, &program.argv));
+        self.deadline.check()?;
+        ran
+    }
+
+    /// Starts a program that runs beside the phases to come, and is stopped by the workload; what it says goes to a
+    /// file in memory.
+    pub fn start(&mut self, program: &Program) -> Result<Server> {
+        watch::check_stop()?;
+        let log = self.memory().join(format!("server-{}", self.servers));
+        self.servers += 1;
+        Server::start(program, &log, &self.engine.marks())
+    }
+
+    /// Something that was found out about what is in effect.
+    pub fn fact(&mut self, name: &str, value: &str) {
+        let facts = BTreeMap::from([(name.to_string(), value.to_string())]);
+        self.link.tell(Record::Provenance(Provenance { cell: self.cell.into(), facts, ..Provenance::default() }));
     }
 
     /// Untimed work, such as verifying what was written; accounted as a check.
@@ -146,21 +189,24 @@ impl Stage<'_, '_> {
 
     /// A phase that writes leaves another file system than it found: a second time would measure something else.
     fn may_be_played(&mut self, phase: &Phase) -> Result<()> {
-        let again = self.played.contains(&phase.name);
+        let again = self.played.iter().any(|name| *name == phase.name);
         ensure!(!again || phase.only_reads(), "phase {} writes, and so cannot be repeated", phase.name);
-        self.played.push(phase.name);
+        self.played.push(phase.name.to_string());
         Ok(())
     }
 
     fn get_ready(&mut self, phase: &Phase) -> Result<()> {
         let begun = Instant::now();
         if phase.starts == Starts::Cold {
-            let needs = self.workload.needs();
+            let needs = self.workload.needs(self.settings);
             let programs = needs.iter().filter_map(|need| match need {
                 Need::Program { name, .. } => Some(*name),
                 _ => None,
             });
             hygiene::make_cold(self.stack, self.engine, &programs.collect::<Vec<_>>())?;
+            for words in self.workload.warm_up(self.settings, self.engine.place) {
+                self.engine.output(&words).context("cannot bring programs back into memory")?;
+            }
         }
         if phase.starts == Starts::Fresh && self.trim {
             self.engine.output(&crate::stack::argv(["fstrim", &self.stack.mount_point.display().to_string()]))?;
@@ -223,7 +269,7 @@ impl Stage<'_, '_> {
     }
 
     fn read_probes(&self, phase: &Phase, walking: bool) -> BTreeMap<String, Reading> {
-        debug_assert!(!walking || phase.judged == Judged::Durable);
+        debug_assert!(!walking || !phase.only_reads());
         let wanted = probe::ALL.iter().filter(|probe| probe.only_after_writing() == walking);
         by_metric(wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject)))
     }
@@ -239,29 +285,36 @@ impl Stage<'_, '_> {
         let value = |name: &str| find(samples, name);
         let data = value("compression_total_disk_bytes").or_else(|| value("space_allocated_bytes"));
         self.expected.data_bytes = data.or(self.expected.data_bytes);
+        self.expected.apparent_bytes = value("space_apparent_bytes").or(self.expected.apparent_bytes);
         self.expected.entries = value("space_entries").or(self.expected.entries);
     }
 
     /// Flags: the value stays, the doubt is told beside it.
-    fn doubt(&mut self, phase: &Phase, clocked: &Clocked, samples: &[(String, f64)]) {
+    fn doubt(&mut self, phase: &Phase, clocked: &Clocked, samples: &[(String, f64)], least_read: Option<u64>) {
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
         let doubts = [
-            self.not_cold(phase, samples),
+            self.not_cold(phase, samples, least_read),
             foreign_io(samples),
             foreign_cpu(samples, clocked.durable_ns as f64 * processors),
         ];
         for (flag, why) in doubts.into_iter().flatten() {
-            self.flag(phase.name, flag, why);
+            self.flag(&phase.name, flag, why);
         }
     }
 
-    fn not_cold(&self, phase: &Phase, samples: &[(String, f64)]) -> Option<(&'static str, String)> {
+    fn not_cold(
+        &self,
+        phase: &Phase,
+        samples: &[(String, f64)],
+        least_read: Option<u64>,
+    ) -> Option<(&'static str, String)> {
         if phase.starts != Starts::Cold {
             return None;
         }
         let expected = match phase.reads {
             Reads::Data => self.expected.data_bytes,
             Reads::Names => self.expected.entries.map(|entries| entries * SMALLEST_INODE),
+            Reads::Told => least_read.map(|bytes| bytes as f64 * self.expected.stored_share()),
         };
         match (proof_of_reading(samples, self.witness()), expected) {
             (Some(read), Some(expected)) if read >= 0.9 * expected => None,
@@ -285,7 +338,7 @@ impl Stage<'_, '_> {
 
     fn flag_unsettled(&mut self, phase: &Phase, unsettled: Option<String>, when: &str) {
         if let Some(why) = unsettled {
-            self.flag(phase.name, "not-settled", format!("{when}: {why}"));
+            self.flag(&phase.name, "not-settled", format!("{when}: {why}"));
         }
     }
 
@@ -294,24 +347,85 @@ impl Stage<'_, '_> {
         self.link.tell(Record::Flag(flag));
     }
 
-    fn tell_samples(&mut self, phase: &Phase, samples: Vec<(String, f64)>) {
+    fn tell_samples(&mut self, phase: &str, samples: Vec<(String, f64)>) {
         for (metric, value) in samples {
-            let (cell, phase) = (self.cell.to_string(), phase.name.to_string());
+            let (cell, phase) = (self.cell.to_string(), phase.to_string());
             self.link.tell(Record::Sample(Sample { cell, phase, metric, value }));
         }
     }
+
+    fn tell_findings(&mut self, phase: &str, found: Findings) -> Result<()> {
+        self.tell_samples(phase, found.values);
+        for (operation, latencies) in found.latencies {
+            self.tell_samples(phase, latencies.samples(&operation));
+            let (cell, phase, encoded) = (self.cell.to_string(), phase.to_string(), latencies.encoded()?);
+            self.link.tell(Record::Histogram(Histogram { cell, phase, operation, encoded }));
+        }
+        Ok(())
+    }
+
+    fn tell_parts(&mut self, phase: &Phase, parts: Vec<Part>) -> Result<()> {
+        let by_parts = phase.judged == Judged::ByParts;
+        ensure!(parts.is_empty() != by_parts, "phase {} gave {} parts", phase.name, parts.len());
+        for part in parts {
+            let declared = self.declared(&part.name)?;
+            ensure!(declared.starts == Starts::Within, "{} is no part of a phase", part.name);
+            self.tell_samples(&part.name, vec![("time_ns".into(), part.time_ns.round())]);
+            self.tell_findings(&part.name, part.found)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the work itself said of its phase.
+struct Told {
+    counts: [(&'static str, u64); 4],
+    pace: Option<Pace>,
+    times: f64,
+    judged_ns: Option<f64>,
+    least_read: Option<u64>,
+    found: Findings,
+    parts: Vec<Part>,
+}
+
+impl Told {
+    fn by(timed: Timed) -> Told {
+        let counts = [
+            ("cpu_workload_ns", timed.cpu_ns),
+            ("workload_read_bytes", timed.read_bytes),
+            ("work_bytes", timed.bytes),
+            ("work_files", timed.files),
+        ];
+        let Timed { pace, times, judged_ns, least_read, found, parts, .. } = timed;
+        Told { counts, pace, times, judged_ns, least_read, found, parts }
+    }
+}
+
+/// All that counts up as it is for one of so many times; whole nanoseconds and bytes stay whole.
+fn of_one_time(samples: Vec<(String, f64)>, times: f64, counts: impl Fn(&str) -> bool) -> Vec<(String, f64)> {
+    if times == 1.0 {
+        return samples;
+    }
+    let one = |(metric, value): (String, f64)| {
+        let value = if counts(&metric) { (value / times).round() } else { value };
+        (metric, value)
+    };
+    let mut told: Vec<(String, f64)> = samples.into_iter().map(one).collect();
+    told.push(("done_times".into(), times));
+    told
 }
 
 fn own_samples(phase: &Phase, clocked: &Clocked, peaks: Option<Peaks>) -> Vec<(String, f64)> {
     let judged = match phase.judged {
-        Judged::Returned => clocked.returned_ns,
-        Judged::Durable => clocked.durable_ns,
+        Judged::Returned => Some(clocked.returned_ns),
+        Judged::Durable => Some(clocked.durable_ns),
+        Judged::ByParts => None,
     };
-    let mut samples = vec![
-        ("time_ns".to_string(), judged as f64),
+    let mut samples: Vec<(String, f64)> = judged.map(|ns| ("time_ns".to_string(), ns as f64)).into_iter().collect();
+    samples.extend([
         ("returned_ns".to_string(), clocked.returned_ns as f64),
         ("durable_ns".to_string(), clocked.durable_ns as f64),
-    ];
+    ]);
     if let Some(peaks) = peaks {
         samples.push(("peak_read_bytes_per_second".into(), peaks.read));
         samples.push(("peak_write_bytes_per_second".into(), peaks.write));

@@ -1,15 +1,16 @@
 //! What a workload does inside the timer: programs of the trade, and loops of our own.
 
-use super::command::{Mark, command, last_words};
+use super::command::{Mark, last_words};
 use super::hygiene;
+use super::latency::Latencies;
 use super::pace::{self, Pace};
+use super::program::Program;
 use super::watch::{self, Deadline};
-use crate::stack::Argv;
 use crate::sys::{file, process};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Lent to a phase's closure; counts what the work itself cost and handled.
@@ -26,35 +27,107 @@ pub struct Timed<'a> {
     pub files: u64,
     /// Where the work was for a time.
     pub(super) pace: Option<Pace>,
+    /// How often what is told was done.
+    pub(super) times: f64,
+    /// Instead of the stage's clock, in nanoseconds.
+    pub(super) judged_ns: Option<f64>,
+    pub(super) least_read: Option<u64>,
+    pub(super) found: Findings,
+    pub(super) parts: Vec<Part>,
+}
+
+/// What the work itself says of a phase or a part.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub values: Vec<(String, f64)>,
+    pub latencies: Vec<(String, Latencies)>,
+}
+
+/// A part of a phase that is judged by its parts, timed by the work itself.
+#[derive(Debug)]
+pub struct Part {
+    pub(super) name: String,
+    pub(super) time_ns: f64,
+    pub(super) found: Findings,
+}
+
+impl Part {
+    pub fn new(name: &str, time_ns: f64) -> Part {
+        Part { name: name.into(), time_ns, found: Findings::default() }
+    }
+
+    /// As [`Timed::say`].
+    pub fn say(mut self, metric: &str, value: f64) -> Part {
+        self.found.values.push((metric.into(), value));
+        self
+    }
+
+    /// As [`Timed::latencies`].
+    pub fn latencies(mut self, operation: &str, latencies: Latencies) -> Part {
+        self.found.latencies.push((operation.into(), latencies));
+        self
+    }
 }
 
 impl<'a> Timed<'a> {
     pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline) -> Result<Timed<'a>> {
         let words = rustix::fs::memfd_create("pickfs-words", rustix::fs::MemfdFlags::CLOEXEC)?;
-        let (cpu_ns, read_bytes, bytes, files) = (0, 0, 0, 0);
-        Ok(Timed { marks, deadline, words: words.into(), cpu_ns, read_bytes, bytes, files, pace: None })
+        Ok(Timed {
+            marks,
+            deadline,
+            words: words.into(),
+            cpu_ns: 0,
+            read_bytes: 0,
+            bytes: 0,
+            files: 0,
+            pace: None,
+            times: 1.0,
+            judged_ns: None,
+            least_read: None,
+            found: Findings::default(),
+            parts: Vec::new(),
+        })
     }
 
     /// Runs a program to its end; a failure has its last words.
     pub fn command<S: AsRef<str>>(&mut self, words: impl IntoIterator<Item = S>) -> Result<()> {
-        let argv = crate::stack::argv(words);
-        let mut command = self.prepared(&argv)?;
-        let child =
-            command.stdout(Stdio::null()).spawn().with_context(|| format!("cannot run `{}`", argv.join(" ")))?;
-        self.wait(child.id() as i32, &argv)
+        self.run(&Program::new(words))
+    }
+
+    /// As [`Timed::command`], of a program with a folder, an environment or a user of its own.
+    pub fn run(&mut self, program: &Program) -> Result<()> {
+        self.run_into(program, Stdio::null())
+    }
+
+    /// What it prints, which is kept in memory until it has ended.
+    pub fn output(&mut self, program: &Program) -> Result<String> {
+        let mut printed: File = rustix::fs::memfd_create("pickfs-output", rustix::fs::MemfdFlags::CLOEXEC)?.into();
+        let ended = self.run_into(program, printed.try_clone()?.into());
+        let mut text = Vec::new();
+        printed.rewind()?;
+        printed.read_to_end(&mut text)?;
+        ended.with_context(|| format!("it printed {}", last_words(&text)))?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn run_into(&mut self, program: &Program, stdout: Stdio) -> Result<()> {
+        let mut command = program.command(self.marks)?;
+        command.stdout(stdout).stderr(self.words.try_clone()?);
+        let child = command.spawn().with_context(|| format!("cannot run `{}`", program.shown()))?;
+        self.wait(child.id() as i32, program)
     }
 
     /// Runs a program whose output goes into a pipe that discards; returns the bytes that came. A pipe, because GNU
     /// tar reads no file at all when it sees that its output is /dev/null.
     pub fn discarded<S: AsRef<str>>(&mut self, words: impl IntoIterator<Item = S>) -> Result<u64> {
-        let argv = crate::stack::argv(words);
-        let mut command = self.prepared(&argv)?;
-        let child = command.stdout(Stdio::piped()).spawn();
-        let mut child = child.with_context(|| format!("cannot run `{}`", argv.join(" ")))?;
+        let program = Program::new(words);
+        let mut command = program.command(self.marks)?;
+        let child = command.stdout(Stdio::piped()).stderr(self.words.try_clone()?).spawn();
+        let mut child = child.with_context(|| format!("cannot run `{}`", program.shown()))?;
         let pipe = child.stdout.take().context("the program has no output pipe")?;
         file::set_pipe_size(&pipe, 1 << 20).ok();
         let bytes = file::discard_pipe(&pipe).context("cannot empty the pipe")?;
-        self.wait(child.id() as i32, &argv)?;
+        self.wait(child.id() as i32, &program)?;
         Ok(bytes)
     }
 
@@ -103,18 +176,45 @@ impl<'a> Timed<'a> {
         self.files += files;
     }
 
-    fn prepared(&self, argv: &Argv) -> Result<Command> {
-        let mut command = command(argv, self.marks)?;
-        command.stderr(self.words.try_clone()?);
-        Ok(command)
+    /// The phase did a fixed piece of work so many times, where that number is not the same for all targets: all that
+    /// counts up is told for one.
+    pub fn done_times(&mut self, times: f64) {
+        self.times = times;
     }
 
-    fn wait(&mut self, pid: i32, argv: &Argv) -> Result<()> {
+    /// What the phase is judged by instead of the stage's clock, where a program times its work itself and does other
+    /// things as well; in nanoseconds, for the whole phase (see [`Timed::done_times`]).
+    pub fn took(&mut self, ns: f64) {
+        self.judged_ns = Some(ns);
+    }
+
+    /// The least that a cold start makes the device read, for a phase that reads [`crate::workload::Reads::Told`]:
+    /// bytes of content, which the file system may have compressed.
+    pub fn reads_at_least(&mut self, bytes: u64) {
+        self.least_read = Some(bytes);
+    }
+
+    /// A quantity of the workload's own; its unit and its direction are told by its name, see [`crate::units`].
+    pub fn say(&mut self, metric: &str, value: f64) {
+        self.found.values.push((metric.into(), value));
+    }
+
+    /// Latencies of an operation: `latency` where the phase has one kind alone.
+    pub fn latencies(&mut self, operation: &str, latencies: Latencies) {
+        self.found.latencies.push((operation.into(), latencies));
+    }
+
+    /// A part of a phase that is judged by its parts.
+    pub fn part(&mut self, part: Part) {
+        self.parts.push(part);
+    }
+
+    fn wait(&mut self, pid: i32, program: &Program) -> Result<()> {
         let (status, usage) = process::wait_with_usage(pid).context("cannot wait for the program")?;
         self.cpu_ns += usage.user_ns + usage.system_ns;
         self.read_bytes += usage.read_bytes;
         if !status.success() {
-            bail!("`{}` ended with {status}: {}", argv.join(" "), self.said());
+            bail!("`{}` ended with {status}: {}", program.shown(), self.said());
         }
         Ok(())
     }

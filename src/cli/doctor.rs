@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use crate::need::{self, Need};
+use crate::plan::Settings;
 use crate::run::Active;
 use crate::stack::{backing, fs};
 use crate::workload;
@@ -11,7 +12,11 @@ pub fn main() -> Outcome {
     let mut packages = BTreeSet::new();
     section("file systems", fs::ALL.iter().map(|fs| (fs.name(), fs.needs())), &mut packages);
     section("backings", backing::ALL.iter().map(|backing| (backing.name(), backing.needs())), &mut packages);
-    section("workloads", workload::ALL.iter().map(|workload| (workload.name(), workload.needs())), &mut packages);
+    section(
+        "workloads",
+        workload::ALL.iter().map(|workload| (workload.name(), workload.needs(&Settings::default()))),
+        &mut packages,
+    );
     machine();
     leftovers();
     if !packages.is_empty() {

@@ -3,7 +3,7 @@
 use super::Outcome;
 use crate::data::shipped::{self, Shipped};
 use crate::need::{self, Need};
-use crate::plan::Setting;
+use crate::plan::{Setting, Settings};
 use crate::stack::fs::feature::FEATURES;
 use crate::stack::{backing, fs};
 use crate::units::show_bytes;
@@ -73,11 +73,11 @@ fn filesystem(fs: &dyn fs::Filesystem) {
 
 fn one_workload(workload: &dyn workload::Workload) {
     row(workload.name(), workload.about());
-    for phase in workload.phases() {
+    for phase in workload.phases(&Settings::default()) {
         println!("      phase {:<10} {}", phase.name, phase.about);
     }
     settings(workload.settings());
-    wanting(&workload.needs());
+    wanting(&workload.needs(&Settings::default()));
 }
 
 fn profile(shipped: &Shipped) {

@@ -180,7 +180,8 @@ fn shown(action: &Action) -> String {
 fn describe_works(plan: &Plan, text: &mut String) {
     for work in &plan.works {
         let _ = writeln!(text, "\nwork {} ({})", work.name, work.workload.name);
-        let phases = workload::find(&work.workload.name).map(|workload| workload.phases()).unwrap_or_default();
+        let phases =
+            workload::find(&work.workload.name).map(|found| found.phases(&work.workload.settings)).unwrap_or_default();
         for phase in phases {
             let _ = writeln!(text, "  phase {}: {}", phase.name, phase.about);
         }

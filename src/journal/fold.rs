@@ -41,6 +41,7 @@ pub struct FoldedCell {
     pub provenance: Provenance,
     pub ledger: Ledger,
     pub flags: Vec<Flag>,
+    pub histograms: Vec<Histogram>,
     samples: Vec<Series>,
 }
 
@@ -86,9 +87,10 @@ impl Folded {
             Record::Provenance(found) if of_the_run(&found.cell) => self.host.extend(found.facts),
             Record::Provenance(found) => {
                 let cell = self.cell(&found.cell.clone());
-                cell.provenance = found;
+                cell.provenance.add(found);
             }
             Record::Sample(sample) => self.sample(sample),
+            Record::Histogram(histogram) => self.cell(&histogram.cell.clone()).histograms.push(histogram),
             Record::Flag(flag) if of_the_run(&flag.cell) => self.flags.push(flag),
             Record::Flag(flag) => self.cell(&flag.cell.clone()).flags.push(flag),
             Record::Ledger(ledger) if of_the_run(&ledger.cell) => self.ledger.add(&ledger),
@@ -186,6 +188,16 @@ impl Folded {
 /// What no cell owns: writers leave the cell empty or name the scope of the run's own steps.
 fn of_the_run(cell: &str) -> bool {
     cell.is_empty() || cell == "run"
+}
+
+impl Provenance {
+    /// What was found out later: a workload tells of its programs while it runs.
+    fn add(&mut self, later: Provenance) {
+        self.cell = later.cell;
+        self.facts.extend(later.facts);
+        self.mismatches.extend(later.mismatches);
+        self.weakened.extend(later.weakened);
+    }
 }
 
 impl Ledger {

@@ -17,6 +17,7 @@ pub enum Record {
     Provenance(Provenance),
     Begin(Begin),
     Sample(Sample),
+    Histogram(Histogram),
     Flag(Flag),
     Ledger(Ledger),
     End(End),
@@ -104,6 +105,17 @@ pub struct Sample {
     pub metric: String,
     #[serde(serialize_with = "whole_when_whole")]
     pub value: f64,
+}
+
+/// Latencies of one kind of operation in a phase, every one of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Histogram {
+    pub cell: String,
+    pub phase: String,
+    /// `latency` where the phase has one kind alone.
+    pub operation: String,
+    /// Nanoseconds; HdrHistogram V2, deflated, in base64.
+    pub encoded: String,
 }
 
 /// A doubt about a cell or a phase of it; the value stays.

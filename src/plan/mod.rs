@@ -254,8 +254,8 @@ pub struct Entry {
     pub objections: fn(&str, &Settings) -> Vec<Objection>,
     /// Bytes that the work puts on a file system, by the entry's name, where that is known.
     pub bytes: fn(&str, &Settings) -> Option<u64>,
-    /// Names of a workload's phases, in order.
-    pub phases: Vec<&'static str>,
+    /// Names of a workload's phases with these settings, in order.
+    pub phases: fn(&str, &Settings) -> Vec<String>,
 }
 
 /// What a machine has against a setting.

@@ -165,8 +165,11 @@ fn works<'a>(table: &Table<'a>, room: Option<u64>, reader: &mut Reader) -> (Vec<
     };
     let tables = field.tables("[[work]]", &mut reader.complaints);
     let read: Vec<Option<(Work, Span)>> = tables.iter().map(|table| work(table, room, reader)).collect();
-    let name = |work: &Option<(Work, Span)>| work.as_ref().map(|(work, _)| work.name.clone()).unwrap_or_default();
-    let asked = tables.iter().zip(&read).map(|(table, work)| asked(table, name(work), reader)).collect();
+    let asked = tables
+        .iter()
+        .zip(&read)
+        .map(|(table, work)| asked(table, work.as_ref().map(|(work, _)| work), reader))
+        .collect();
     let works: Vec<(Work, Span)> = read.into_iter().flatten().collect();
     unique(works.iter().map(|(work, span)| (work.name.as_str(), span)), "work", &mut reader.complaints);
     (works.into_iter().map(|(work, _)| work).collect(), asked)

@@ -36,6 +36,10 @@ pub enum Kind {
     Flag,
     /// A list of strings.
     Texts,
+    /// A list of whole numbers, or one of them.
+    Counts,
+    /// A program and its arguments: a list of strings, or one string that is split as a shell would split it.
+    Words,
     Choice(&'static [&'static str]),
 }
 
@@ -65,6 +69,12 @@ impl Settings {
 
     pub fn flag(&self, name: &str) -> bool {
         self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// The numbers of a list.
+    pub fn numbers(&self, name: &str) -> Vec<u64> {
+        let list = self.0.get(name).and_then(Value::as_array);
+        list.map(|list| list.iter().filter_map(Value::as_u64).collect()).unwrap_or_default()
     }
 
     pub fn texts(&self, name: &str) -> Vec<String> {

@@ -61,12 +61,34 @@ fn checked(field: &Field, kind: Kind, reader: &mut Reader) -> Option<Value> {
         Kind::Duration => field.duration(complaints).map(Value::from),
         Kind::Flag => field.flag(complaints).map(Value::from),
         Kind::Texts => texts(field, complaints).map(Value::from),
+        Kind::Counts => counts(field, complaints).map(Value::from),
+        Kind::Words => words(field, complaints).map(Value::from),
         Kind::Choice(choices) => choice(field, choices, complaints).map(Value::from),
     }
 }
 
 fn texts(field: &Field, complaints: &mut Complaints) -> Option<Vec<String>> {
     Some(field.texts(complaints)?.into_iter().map(|(text, _)| text.to_string()).collect())
+}
+
+fn counts(field: &Field, complaints: &mut Complaints) -> Option<Vec<u64>> {
+    if field.value.is_integer() {
+        return Some(vec![field.count(complaints)?]);
+    }
+    let (elements, before) = (field.elements(complaints)?, complaints.len());
+    let counts = elements.iter().filter_map(|field| field.count(complaints)).collect();
+    (complaints.len() == before).then_some(counts)
+}
+
+fn words(field: &Field, complaints: &mut Complaints) -> Option<Vec<String>> {
+    if !field.value.is_str() {
+        return texts(field, complaints);
+    }
+    let remedy = "close every quote, or write a list of words: [\"program\", \"argument\"]";
+    match shell_words::split(field.text(complaints)?) {
+        Ok(words) => Some(words),
+        Err(error) => field.refuse(&format!("cannot be split into words: {error}"), remedy, complaints),
+    }
 }
 
 pub(super) fn choice(field: &Field, choices: &[&'static str], complaints: &mut Complaints) -> Option<&'static str> {
@@ -115,7 +137,7 @@ fn default(setting: &Setting, reader: &mut Reader) -> Option<Value> {
         return Some(Value::Array(Vec::new()));
     }
     let value = match setting.kind {
-        Kind::Count | Kind::Number | Kind::Flag | Kind::Texts => {
+        Kind::Count | Kind::Counts | Kind::Number | Kind::Flag | Kind::Texts => {
             DeValue::parse(text).ok().map(|value| value.into_inner())
         }
         _ => None,

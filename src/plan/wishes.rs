@@ -3,7 +3,7 @@
 use super::complaint::{Complaints, listed, nearest, quoted};
 use super::read::Reader;
 use super::table::{Field, Table, choose, not_found};
-use super::{AMOUNTS, Limit, Part, Repeats, Wishes};
+use super::{AMOUNTS, Limit, Part, Repeats, Settings, Wishes, Work};
 use crate::units::Unit;
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ const ALIASES: [(&str, &str); 4] =
 pub(super) struct Asked<'a> {
     work: String,
     /// Of its workload; `None` where no workload is known.
-    phases: Option<Vec<&'static str>>,
+    phases: Option<Vec<String>>,
     shares: Vec<Share<'a>>,
 }
 
@@ -39,10 +39,13 @@ pub(super) fn repeats(work: &Table, complaints: &mut Complaints) -> Repeats {
     count.and_then(|count| u32::try_from(count).ok()).map(Repeats).unwrap_or_default()
 }
 
-pub(super) fn asked<'a>(table: &Table<'a>, work: String, reader: &mut Reader) -> Asked<'a> {
+pub(super) fn asked<'a>(table: &Table<'a>, work: Option<&Work>, reader: &mut Reader) -> Asked<'a> {
     let named = table.field("workload").and_then(|field| field.value.as_str());
     let entry = reader.catalogue.workloads.iter().find(|entry| Some(entry.name) == named);
-    let phases = entry.map(|entry| entry.phases.clone());
+    let none = Settings::default();
+    let settings = work.map_or(&none, |work| &work.workload.settings);
+    let phases = entry.map(|entry| (entry.phases)(entry.name, settings));
+    let work = work.map(|work| work.name.clone()).unwrap_or_default();
     let fields = table.fields().filter(|field| SHARES.contains(&field.key));
     let complaints = &mut reader.complaints;
     let shares = fields.map(|field| Share { amounts: amounts(&field, &phases, complaints), field }).collect();
@@ -51,7 +54,7 @@ pub(super) fn asked<'a>(table: &Table<'a>, work: String, reader: &mut Reader) ->
 
 fn amounts<'a>(
     field: &Field<'a>,
-    phases: &Option<Vec<&'static str>>,
+    phases: &Option<Vec<String>>,
     complaints: &mut Complaints,
 ) -> Option<Vec<(Option<&'a str>, f64)>> {
     if !field.value.is_table() {
@@ -80,9 +83,9 @@ fn amount(field: &Field, complaints: &mut Complaints) -> Option<f64> {
 }
 
 /// Complains where no work has such a phase; nothing can be said where the phases are not known.
-fn check_phase(field: &Field, phase: &str, phases: Option<&[&'static str]>, complaints: &mut Complaints) {
-    if phases.is_some_and(|phases| !phases.contains(&phase)) {
-        let remedy = not_found(phase, phases.unwrap_or_default().iter().copied(), "pickfs list workloads");
+fn check_phase(field: &Field, phase: &str, phases: Option<&[String]>, complaints: &mut Complaints) {
+    if phases.is_some_and(|phases| !phases.iter().any(|known| known == phase)) {
+        let remedy = not_found(phase, phases.unwrap_or_default().iter().map(String::as_str), "pickfs list workloads");
         complaints.add(&field.key_span, format!("there is no phase {}", quoted(phase)), remedy);
     }
 }
@@ -156,7 +159,7 @@ fn limits(verdict: &Table, asked: &[Asked], complaints: &mut Complaints) -> Vec<
 }
 
 /// `space = "10GiB"`, or `"write/device_write_bytes" = "4GiB"`.
-fn limit(field: &Field, phases: Option<&[&'static str]>, complaints: &mut Complaints) -> Option<Limit> {
+fn limit(field: &Field, phases: Option<&[String]>, complaints: &mut Complaints) -> Option<Limit> {
     let (phase, name) = match field.key.split_once('/') {
         Some((phase, name)) => (Some(phase), name),
         None => (None, field.key),
@@ -193,12 +196,12 @@ fn at_most(field: &Field, metric: &str, complaints: &mut Complaints) -> Option<f
         Unit::Nanoseconds => field.duration(complaints)? as f64,
         Unit::Bytes | Unit::BytesPerSecond => field.size(complaints)? as f64,
         Unit::Share => field.share(complaints)?,
-        Unit::Count if field.value.is_str() => {
+        Unit::Count | Unit::PerSecond if field.value.is_str() => {
             let what = "is a bare count, as its name ends in no unit";
             let remedy = "write a number; names of sizes end in `_bytes`, names of times in `_ns`";
             return field.refuse(what, remedy, complaints);
         }
-        Unit::Count => field.number(complaints)?,
+        Unit::Count | Unit::PerSecond => field.number(complaints)?,
     };
     if value > 0.0 { Some(value) } else { field.refuse("must be more than 0", "write what is bearable", complaints) }
 }

@@ -103,16 +103,11 @@ pub fn fill(report: &mut WorkReport, observed: &ObservedWork, case: &Case) {
 
 fn measured(measure: &Measure, observed: &ObservedWork, context: &Context) -> Option<Panel> {
     let series = observed.over_phases(measure.metric, measure.how);
-    let better = match measure.metric {
-        peak if peak.starts_with("peak") => Better::Neither,
-        "layout_adjacent_share" => Better::More,
-        _ => Better::Less,
-    };
     let quantity = Quantity {
         name: measure.name.to_string(),
         phase: String::new(),
         metric: measure.metric.to_string(),
-        better,
+        better: Better::of_metric(measure.metric),
         wanted: measure.wanted,
     };
     something(judge::panel(quantity, &series, context))
@@ -159,7 +154,7 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
             name: plain(&format!("{phase}: {}", metric.replace('_', " "))),
             phase: plain(phase),
             metric: plain(metric),
-            better: Better::Neither,
+            better: Better::of_metric(metric),
             wanted: None,
         };
         let panel = something(judge::panel(quantity, &observed.in_phase(phase, metric), context));

@@ -5,6 +5,7 @@ use super::{beside, course, criteria, holes, judge, overall, trust, verdict, wor
 use crate::decide::{self, Conclusion};
 use crate::journal::{Folded, SCHEMA};
 use crate::stats::{Band, Estimate, Finding};
+pub use crate::units::Better;
 use crate::units::Unit;
 use anyhow::{Result, bail};
 
@@ -180,13 +181,6 @@ pub struct Panel {
     pub best: Option<Best>,
     /// One for each target but the duplicate, in the plan's order.
     pub rows: Vec<Row>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    Less,
-    More,
-    Neither,
 }
 
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use super::{Judged, Phase, Reads, Stage, Starts, Workload};
 use crate::plan::Settings;
 use anyhow::Result;
+use std::borrow::Cow;
 
 pub struct MetaCrash;
 
@@ -15,8 +16,14 @@ impl Workload for MetaCrash {
         "tests pickfs itself: the agent aborts in the middle of a phase"
     }
 
-    fn phases(&self) -> &'static [Phase] {
-        &[Phase { name: "crash", about: "abort", starts: Starts::Fresh, reads: Reads::Names, judged: Judged::Returned }]
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        vec![Phase {
+            name: Cow::Borrowed("crash"),
+            about: "abort",
+            starts: Starts::Fresh,
+            reads: Reads::Names,
+            judged: Judged::Returned,
+        }]
     }
 
     fn run(&self, stage: &mut Stage, _settings: &Settings) -> Result<()> {

@@ -3,6 +3,7 @@
 use super::{Judged, Phase, Reads, Stage, Starts, Workload};
 use crate::plan::Settings;
 use anyhow::Result;
+use std::borrow::Cow;
 
 pub struct MetaFail;
 
@@ -15,9 +16,9 @@ impl Workload for MetaFail {
         "tests pickfs itself: a program fails with words on stderr"
     }
 
-    fn phases(&self) -> &'static [Phase] {
-        &[Phase {
-            name: "fail",
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        vec![Phase {
+            name: Cow::Borrowed("fail"),
             about: "list what is not there",
             starts: Starts::Fresh,
             reads: Reads::Names,

@@ -3,6 +3,7 @@
 use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
 use crate::plan::{Kind, Settings};
 use anyhow::Result;
+use std::borrow::Cow;
 
 pub struct MetaHang;
 
@@ -26,9 +27,9 @@ impl Workload for MetaHang {
         SETTINGS
     }
 
-    fn phases(&self) -> &'static [Phase] {
-        &[Phase {
-            name: "hang",
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        vec![Phase {
+            name: Cow::Borrowed("hang"),
             about: "wait for ever",
             starts: Starts::Fresh,
             reads: Reads::Names,

@@ -4,6 +4,7 @@ use super::{Judged, Phase, Reads, Stage, Starts, Workload};
 use crate::need::Need;
 use crate::plan::Settings;
 use anyhow::Result;
+use std::borrow::Cow;
 
 pub struct MetaLeak;
 
@@ -16,9 +17,9 @@ impl Workload for MetaLeak {
         "tests pickfs itself: a process outlives its phase and holds the mount busy"
     }
 
-    fn phases(&self) -> &'static [Phase] {
-        &[Phase {
-            name: "leak",
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        vec![Phase {
+            name: Cow::Borrowed("leak"),
             about: "leave a process in its own session",
             starts: Starts::Fresh,
             reads: Reads::Names,
@@ -26,7 +27,7 @@ impl Workload for MetaLeak {
         }]
     }
 
-    fn needs(&self) -> Vec<Need> {
+    fn needs(&self, _settings: &Settings) -> Vec<Need> {
         vec![Need::Program { name: "setsid", package: "util-linux" }]
     }
 

@@ -3,6 +3,7 @@
 use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
 use crate::plan::{Kind, Settings};
 use anyhow::{Result, ensure};
+use std::borrow::Cow;
 
 pub struct MetaOk;
 
@@ -11,14 +12,14 @@ const SETTINGS: &[Setting] =
 
 const PHASES: &[Phase] = &[
     Phase {
-        name: "write",
+        name: Cow::Borrowed("write"),
         about: "write one file",
         starts: Starts::Fresh,
         reads: Reads::Data,
         judged: Judged::Durable,
     },
     Phase {
-        name: "read",
+        name: Cow::Borrowed("read"),
         about: "read it back, cold",
         starts: Starts::Cold,
         reads: Reads::Data,
@@ -39,8 +40,8 @@ impl Workload for MetaOk {
         SETTINGS
     }
 
-    fn phases(&self) -> &'static [Phase] {
-        PHASES
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        PHASES.to_vec()
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

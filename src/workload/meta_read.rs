@@ -6,6 +6,7 @@
 use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
 use crate::plan::{Kind, Settings};
 use anyhow::{Result, ensure};
+use std::borrow::Cow;
 use std::path::Path;
 
 pub struct MetaRead;
@@ -14,7 +15,7 @@ const SETTINGS: &[Setting] =
     &[Setting { name: "passes", kind: Kind::Count, default: Some("64"), about: "how often each file is digested" }];
 
 const PHASES: &[Phase] = &[Phase {
-    name: "read",
+    name: Cow::Borrowed("read"),
     about: "read and digest every file that the file system was born with, warm",
     starts: Starts::Warm,
     reads: Reads::Data,
@@ -34,8 +35,8 @@ impl Workload for MetaRead {
         SETTINGS
     }
 
-    fn phases(&self) -> &'static [Phase] {
-        PHASES
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        PHASES.to_vec()
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

@@ -3,6 +3,7 @@
 use super::{Judged, Phase, Reads, Stage, Starts, Workload};
 use crate::plan::Settings;
 use anyhow::Result;
+use std::borrow::Cow;
 
 pub struct MetaTrue;
 
@@ -15,9 +16,9 @@ impl Workload for MetaTrue {
         "tests pickfs itself: runs true, so that a phase shows its own cost"
     }
 
-    fn phases(&self) -> &'static [Phase] {
-        &[Phase {
-            name: "true",
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        vec![Phase {
+            name: Cow::Borrowed("true"),
             about: "run true",
             starts: Starts::Fresh,
             reads: Reads::Names,

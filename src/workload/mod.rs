@@ -17,8 +17,9 @@ mod tree;
 use crate::agent::Stage;
 use crate::need::Need;
 use crate::plan::{Objection, Setting, Settings};
-use crate::stack::Place;
+use crate::stack::{Argv, Place};
 use anyhow::Result;
+use std::borrow::Cow;
 
 /// Every workload, sorted by name.
 pub const ALL: &[&dyn Workload] = &[
@@ -50,12 +51,24 @@ pub trait Workload: Sync {
         ""
     }
 
-    /// The timed parts, in order.
-    fn phases(&self) -> &'static [Phase] {
-        &[]
+    /// The timed parts, in order. Without settings, as `pickfs list` asks, those of the defaults.
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        Vec::new()
     }
 
-    fn needs(&self) -> Vec<Need> {
+    /// Without settings, as `pickfs list` and `pickfs doctor` ask, those of the defaults.
+    fn needs(&self, _settings: &Settings) -> Vec<Need> {
+        Vec::new()
+    }
+
+    /// Programs that print versions of what is used.
+    fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
+        Vec::new()
+    }
+
+    /// What is run after caches were dropped, so that a cold phase does not pay for loading programs: beside the
+    /// programs of `needs`, which are asked for their version.
+    fn warm_up(&self, _settings: &Settings, _place: &Place) -> Vec<Argv> {
         Vec::new()
     }
 
@@ -76,9 +89,10 @@ pub trait Workload: Sync {
 }
 
 /// A timed part of a workload.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Phase {
-    pub name: &'static str,
+    /// Owned where it hangs on settings; no `/` in it.
+    pub name: Cow<'static, str>,
     pub about: &'static str,
     pub starts: Starts,
     /// What a cold start must make the device read; the proof that it was cold.
@@ -91,6 +105,11 @@ impl Phase {
     pub fn only_reads(&self) -> bool {
         self.judged == Judged::Returned
     }
+
+    /// A part of the phase named in `starts`, timed by the work itself: see [`crate::agent::Part`].
+    pub const fn part(name: Cow<'static, str>, about: &'static str) -> Phase {
+        Phase { name, about, starts: Starts::Within, reads: Reads::Told, judged: Judged::ByParts }
+    }
 }
 
 /// What a phase reads of what is there.
@@ -100,6 +119,8 @@ pub enum Reads {
     Data,
     /// Names and inodes, at most.
     Names,
+    /// What the work says with [`crate::agent::Timed::reads_at_least`]; without that, nothing is proved.
+    Told,
 }
 
 /// The cache state that a phase starts from.
@@ -111,6 +132,8 @@ pub enum Starts {
     Cold,
     /// As the phase before left it.
     Warm,
+    /// Inside of a phase that is judged by its parts.
+    Within,
 }
 
 /// Which of the two times is the phase's `time_ns`. Both are always measured.
@@ -120,6 +143,8 @@ pub enum Judged {
     Returned,
     /// Until what was written is durable: for writing.
     Durable,
+    /// It has no time of its own, only its parts have: for a program that does one thing after the other and times each.
+    ByParts,
 }
 
 /// The workload of that name.

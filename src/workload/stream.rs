@@ -9,6 +9,7 @@ use crate::data::random::Random;
 use crate::plan::{Kind, Objection, Settings};
 use crate::units::show_duration;
 use anyhow::{Context, Result, ensure};
+use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -38,7 +39,7 @@ const SETTINGS: &[Setting] = &[
 ];
 
 const PHASES: &[Phase] = &[Phase {
-    name: "overwrite-1GiB",
+    name: Cow::Borrowed("overwrite-1GiB"),
     about: "overwrite a file from start to end, again and again; told for 1 GiB at the steady rate",
     starts: Starts::Warm,
     reads: Reads::Data,
@@ -69,8 +70,8 @@ impl Workload for Stream {
         "time"
     }
 
-    fn phases(&self) -> &'static [Phase] {
-        PHASES
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        PHASES.to_vec()
     }
 
     fn bytes(&self, settings: &Settings) -> Option<u64> {

@@ -9,41 +9,42 @@ use crate::need::Need;
 use crate::plan::{Objection, Settings};
 use crate::stack::Place;
 use anyhow::{Context, Result, bail, ensure};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 pub struct Tree;
 
 const PHASES: &[Phase] = &[
     Phase {
-        name: "write",
+        name: Cow::Borrowed("write"),
         about: "cp -a from memory, until durable",
         starts: Starts::Fresh,
         reads: Reads::Names,
         judged: Judged::Durable,
     },
     Phase {
-        name: "tar-read",
+        name: Cow::Borrowed("tar-read"),
         about: "tar -c into a pipe that discards, cold",
         starts: Starts::Cold,
         reads: Reads::Data,
         judged: Judged::Returned,
     },
     Phase {
-        name: "copy-read",
+        name: Cow::Borrowed("copy-read"),
         about: "cp -a into memory, cold",
         starts: Starts::Cold,
         reads: Reads::Data,
         judged: Judged::Returned,
     },
     Phase {
-        name: "stat-walk",
+        name: Cow::Borrowed("stat-walk"),
         about: "lstat of every entry, cold",
         starts: Starts::Cold,
         reads: Reads::Names,
         judged: Judged::Returned,
     },
     Phase {
-        name: "remove",
+        name: Cow::Borrowed("remove"),
         about: "rm -rf, cold, until durable",
         starts: Starts::Cold,
         reads: Reads::Names,
@@ -68,11 +69,11 @@ impl Workload for Tree {
         "source"
     }
 
-    fn phases(&self) -> &'static [Phase] {
-        PHASES
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        PHASES.to_vec()
     }
 
-    fn needs(&self) -> Vec<Need> {
+    fn needs(&self, _settings: &Settings) -> Vec<Need> {
         let program = |name, package| Need::Program { name, package };
         vec![program("cp", "coreutils"), program("tar", "tar"), program("rm", "coreutils")]
     }
