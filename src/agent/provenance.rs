@@ -5,7 +5,8 @@ use super::engine::Engine;
 use super::machine::{self, content};
 use crate::journal::{Cell, Provenance};
 use crate::stack::fs::feature::Found;
-use crate::stack::fs::{Filesystem, of_kernel};
+use crate::stack::fs::{Filesystem, Wish, of_kernel};
+use crate::sys::file;
 use anyhow::Result;
 use std::collections::BTreeMap;
 
@@ -35,7 +36,10 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
         provenance.weakened = weakened(driver, &wish.mount, &wish.mkfs, &shown);
     }
     facts.extend(features(stack, &mount.fs_type, &shown, &facts).map(|names| ("features".to_string(), names)));
+    let attributes = file::attributes(&stack.root).ok();
     provenance.mismatches.extend(scheduler_mismatch(stack, &facts));
+    provenance.mismatches.extend(in_place_mismatch(stack, attributes.as_deref()));
+    facts.extend(attributes.map(|names| ("attributes".to_string(), names.join(" "))));
     provenance.facts = facts;
     Ok(provenance)
 }
@@ -47,9 +51,14 @@ fn features(stack: &Stack, kind: &str, shown: &[String], facts: &Facts) -> Optio
         Some(driver) => {
             let wish = stack.wish();
             let mount: Vec<String> = wish.mount.iter().chain(shown).cloned().collect();
-            driver.features_in_effect(&Found { mkfs: &wish.mkfs, mount: &mount, variant: wish.variant, facts })
+            let Wish { mkfs, variant, nodatacow, .. } = &wish;
+            let (variant, nodatacow) = (*variant, *nodatacow);
+            driver.features_in_effect(&Found { mkfs, mount: &mount, variant, nodatacow, facts })
         }
-        None => of_kernel(kind)?.features_in_effect(&Found { mkfs: &[], mount: shown, variant: None, facts }),
+        None => {
+            let found = Found { mkfs: &[], mount: shown, variant: None, nodatacow: false, facts };
+            of_kernel(kind)?.features_in_effect(&found)
+        }
     };
     Some(features.join(" "))
 }
@@ -166,6 +175,14 @@ fn scheduler_mismatch(stack: &Stack, facts: &Facts) -> Option<String> {
     (!taken).then(|| format!("asked for scheduler {asked}, the kernel shows {shown}"))
 }
 
+/// What is made in the work's folder takes the attribute from it.
+fn in_place_mismatch(stack: &Stack, attributes: Option<&[String]>) -> Option<String> {
+    let found = attributes.is_some_and(|names| names.iter().any(|name| name == file::IN_PLACE));
+    let missing = stack.target.nodatacow && !found;
+    let shown = attributes.map_or("none".into(), |names| names.join(" "));
+    missing.then(|| format!("asked for nodatacow, the kernel shows these attributes: {shown}"))
+}
+
 fn spelled(name: &str, value: Option<&str>) -> String {
     match value {
         Some(value) => format!("{name}={value}"),
@@ -265,6 +282,19 @@ mod tests {
             pool: "pickfs".into(),
             seed: 0,
         }
+    }
+
+    #[test]
+    fn a_folder_that_copies_on_write_all_the_same_is_a_mismatch() {
+        let mut stack = stack(crate::stack::fs::find("btrfs"), "");
+        let wrong = |stack: &Stack, names: Option<&[&str]>| {
+            let names = names.map(|names| names.iter().map(ToString::to_string).collect::<Vec<_>>());
+            in_place_mismatch(stack, names.as_deref()).is_some()
+        };
+        assert!(!wrong(&stack, Some(&[])) && !wrong(&stack, None));
+        stack.target.nodatacow = true;
+        assert!(wrong(&stack, Some(&["noatime"])) && wrong(&stack, None));
+        assert!(!wrong(&stack, Some(&["noatime", file::IN_PLACE])));
     }
 
     #[test]

@@ -18,7 +18,12 @@ pub fn catalogue() -> Catalogue {
 
 fn filesystem(fs: &dyn fs::Filesystem) -> FilesystemEntry {
     let variants = fs.variants().iter().map(|variant| variant.name).collect();
-    FilesystemEntry { name: fs.name(), variants, minimum_size: fs.minimum_size() }
+    FilesystemEntry {
+        name: fs.name(),
+        variants,
+        minimum_size: fs.minimum_size(),
+        takes_nodatacow: fs.takes_nodatacow(),
+    }
 }
 
 fn backing_entry(backing: &dyn backing::Backing) -> Entry {

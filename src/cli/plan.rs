@@ -158,8 +158,8 @@ fn describe_ageing(target: &Target, text: &mut String) {
 
 /// What is required and cannot be had of it; what its makers' defaults decide, only a run can tell.
 fn lacking<'r>(driver: &dyn fs::Filesystem, wish: &fs::Wish, required: &'r [String]) -> Vec<&'r String> {
-    let (mkfs, mount, variant) = (&wish.mkfs, &wish.mount, wish.variant);
-    let sure = driver.features_in_effect(&Found { mkfs, mount, variant, facts: &BTreeMap::new() });
+    let (mkfs, mount, variant, nodatacow) = (&wish.mkfs, &wish.mount, wish.variant, wish.nodatacow);
+    let sure = driver.features_in_effect(&Found { mkfs, mount, variant, nodatacow, facts: &BTreeMap::new() });
     let can = |name: &String| sure.iter().chain(driver.more_features()).any(|feature| feature == name);
     required.iter().filter(|name| !can(name)).collect()
 }

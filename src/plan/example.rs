@@ -29,6 +29,7 @@ pub(super) fn catalogue() -> Catalogue {
         name,
         variants: variants.to_vec(),
         minimum_size: mebibytes << 20,
+        takes_nodatacow: name == "btrfs",
     };
     let entry = |name, settings, main_setting| Entry {
         name,

@@ -107,5 +107,8 @@ mod tests {
         let mut other = cell.clone();
         other.target.mount.push("noatime".into());
         assert_ne!(cell_id(cell), cell_id(&other));
+        let mut in_place = cell.clone();
+        in_place.target.nodatacow = true;
+        assert_ne!(cell_id(cell), cell_id(&in_place));
     }
 }

@@ -84,6 +84,10 @@ pub struct Target {
     pub variant: Option<String>,
     pub mkfs: Vec<String>,
     pub mount: Vec<String>,
+    /// Files are written in place where the file system would write elsewhere (`chattr +C`). Not written where it is
+    /// false, so that other targets keep their ids.
+    #[serde(skip_serializing_if = "is_false")]
+    pub nodatacow: bool,
     /// I/O scheduler of the device under the file system; `None` leaves it alone.
     pub scheduler: Option<String>,
     /// What makes it old before the work. Not written where there is none, nor is `fill`: a fresh target keeps its id.
@@ -95,6 +99,10 @@ pub struct Target {
     pub discard: Discard,
     /// The hidden second copy of the reference (A/A'), which gives the noise floor.
     pub duplicate: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A plug-in by name, with its checked settings.
@@ -239,6 +247,8 @@ pub struct FilesystemEntry {
     pub variants: Vec<&'static str>,
     /// Bytes of the smallest device that its mkfs takes.
     pub minimum_size: u64,
+    /// Copy on write can be switched off for data.
+    pub takes_nodatacow: bool,
 }
 
 /// A backing or workload, as far as a plan needs to know it.

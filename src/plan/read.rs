@@ -365,6 +365,12 @@ dirty_bytes = "1GiB"
             ("W", "[[target]]\nbacking.directory.path = \"/a\"\nname = \"here\"", &["here", "here (again)"]),
             ("BW", "duplicate = false\n[[target]]\nfs = \"xfs\"\nscheduler = \"bfq\"", &["xfs bfq"]),
             ("BW", "[[target]]\nfs = \"btrfs\"\nvariant = \"zstd:1\"", &["btrfs zstd:1", "btrfs zstd:1 (again)"]),
+            (
+                "BW",
+                "duplicate = false\n[[target]]\nfs = \"btrfs\"\nmount = [\"noatime\"]\nnodatacow = true\nscheduler = \"bfq\"",
+                &["btrfs noatime nodatacow bfq"],
+            ),
+            ("BW", "duplicate = false\n[[target]]\nfs = \"ext4\"\nnodatacow = false", &["ext4"]),
             ("BTW", "duplicate = false\n[matrix]\nmount = [\"\", \"noatime\"]", &["ext4", "ext4 noatime"]),
             (
                 "BTW",
@@ -441,6 +447,8 @@ dirty_bytes = "1GiB"
         ("BW", "[[target]]\nfs = 'ext4'\nmount = ['a,b', '', 'c']", &[(3, "\"a\", \"b\""), (3, "is empty")]),
         ("BW", "[[target]]\nfs = 'xfs'\nmkfs = [\n'-l', 'logdev=/dev/sda']", &[(4, "names a device")]),
         ("BW", "[[target]]\nfs = 'xfs'\nmkfs = [[]]\nscheduler = 3", &[(3, "it is a list"), (4, "`scheduler` must be")]),
+        ("BW", "[[target]]\nfs = 'ext4'\nnodatacow = true", &[(3, "ext4 has no copy on write of data")]),
+        ("BW", "[[target]]\nfs = 'btrfs'\nnodatacow = 'yes'", &[(3, "must be true or false")]),
         ("BW", "[[target]]\nfs = 'ext4'\ndiscard = 'trim'", &[(3, "faster for every target that comes after")]),
         ("BW", "[[target]]\nfs = 'ext4'\nseed = 3\nlayers = 1", &[(3, "belongs to the whole plan"), (4, "no key `layers`")]),
         ("BW", "[[target]]\nfs = 'ext4'\n[[target]]\nfs = 'ext4'", &[(3, "give one of the two a `name`")]),

@@ -8,7 +8,8 @@ use super::value::settings;
 use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
 use crate::units::show_bytes;
 
-const KEYS: [&str; 9] = ["name", "fs", "variant", "mkfs", "mount", "scheduler", "age", "fill", "backing"];
+const KEYS: [&str; 10] =
+    ["name", "fs", "variant", "mkfs", "mount", "nodatacow", "scheduler", "age", "fill", "backing"];
 
 /// A target and its place in the text, for what is only wrong in company, such as its name.
 #[derive(Clone)]
@@ -168,12 +169,14 @@ fn described(table: &Table, driver: Option<&FilesystemEntry>, reader: &mut Reade
     if let Some(field) = table.field("variant") {
         check_variant(&field, driver, complaints);
     }
+    let nodatacow = table.field("nodatacow").is_some_and(|field| nodatacow(&field, driver, complaints));
     let scheduler = table.field("scheduler").and_then(|field| field.text(complaints).map(String::from));
     let mkfs = table.field("mkfs").map(|field| options(&field, complaints)).unwrap_or_default();
     let mount = table.field("mount").map(|field| options(&field, complaints)).unwrap_or_default();
     let age = table.field("age").and_then(|field| age::age(&field, complaints));
     let fill = table.field("fill").and_then(|field| age::fill(&field, complaints));
-    Target { fs: as_text("fs"), variant: as_text("variant"), mkfs, mount, scheduler, age, fill, ..Target::default() }
+    let (fs, variant) = (as_text("fs"), as_text("variant"));
+    Target { fs, variant, mkfs, mount, nodatacow, scheduler, age, fill, ..Target::default() }
 }
 
 fn refuse_discard(table: &Table, complaints: &mut Complaints) {
@@ -201,6 +204,15 @@ fn check_variant(field: &Field, driver: Option<&FilesystemEntry>, complaints: &m
         variants => format!("use one of {}", super::complaint::listed(variants.iter().copied())),
     };
     complaints.add(&field.span, format!("{} has no variant {}", driver.name, quoted(text)), remedy);
+}
+
+fn nodatacow(field: &Field, driver: Option<&FilesystemEntry>, complaints: &mut Complaints) -> bool {
+    let asked = field.flag(complaints).unwrap_or_default();
+    if let Some(driver) = driver.filter(|driver| asked && !driver.takes_nodatacow) {
+        let message = format!("{} has no copy on write of data that could be switched off", driver.name);
+        complaints.add(&field.key_span, message, "leave `nodatacow` out, or give it to a target with btrfs");
+    }
+    asked
 }
 
 /// Options of mount or mkfs, one an element.
@@ -240,7 +252,7 @@ fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&Filesyste
 }
 
 fn refuse_making(table: &Table, backing: &Backing, complaints: &mut Complaints) {
-    for field in ["fs", "variant", "mkfs", "mount", "age", "fill"].iter().filter_map(|key| table.field(key)) {
+    for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "age", "fill"].iter().filter_map(|key| table.field(key)) {
         let name = backing.entry.name;
         let message = format!("{} cannot be chosen on `{name}`, which brings its own file system", field.shown());
         complaints.add(&field.key_span, message, "leave it out, or give the target another `backing`");
@@ -263,8 +275,10 @@ fn made_name(target: &Target, backing: Option<&Backing>) -> String {
     let place = || backing.and_then(|backing| main_text(backing.entry, &backing.chosen.settings));
     let first = target.fs.clone().or_else(place).unwrap_or_else(|| target.backing.name.clone());
     let aged = age::words(target.age, target.fill);
-    let options = target.variant.iter().chain(&target.mkfs).chain(&target.mount).chain(&target.scheduler);
-    std::iter::once(&first).chain(options).chain(&aged).map(String::as_str).collect::<Vec<_>>().join(" ")
+    let made = target.variant.iter().chain(&target.mkfs).chain(&target.mount).map(String::as_str);
+    let in_place = target.nodatacow.then_some("nodatacow");
+    let after = target.scheduler.iter().chain(&aged).map(String::as_str);
+    std::iter::once(first.as_str()).chain(made).chain(in_place).chain(after).collect::<Vec<_>>().join(" ")
 }
 
 fn main_text(entry: &Entry, settings: &Settings) -> Option<String> {

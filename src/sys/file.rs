@@ -28,6 +28,15 @@ pub fn open_direct(path: &Path, write: bool) -> io::Result<File> {
     OpenOptions::new().read(true).write(write).create(write).truncate(false).custom_flags(direct).open(path)
 }
 
+/// The attribute by which files are written in place, not copied on write (`chattr +C`).
+pub const IN_PLACE: &str = "nocow";
+
+/// Names of a file's or folder's attributes, which lsattr shows as letters; an error where a file system has none.
+pub fn attributes(path: &Path) -> io::Result<Vec<String>> {
+    let flags = rustix::fs::ioctl_getflags(File::open(path)?)?;
+    Ok(flags.iter_names().map(|(name, _)| name.to_lowercase()).collect())
+}
+
 /// Bytes whose address suits O_DIRECT on every device: aligned to 4 KiB.
 pub struct AlignedBuffer {
     /// Longer than asked for by up to one alignment; a vector's bytes do not move when it does.
@@ -137,6 +146,12 @@ mod tests {
         let mut back = AlignedBuffer::new(4096);
         open_direct(&path, false).unwrap().read_exact_at(&mut back, 8192).unwrap();
         assert_eq!(back[..], buffer[..4096]);
+    }
+
+    #[test]
+    fn the_attribute_is_named_as_it_is_looked_for() {
+        let flags = rustix::fs::IFlags::NOCOW;
+        assert_eq!(flags.iter_names().map(|(name, _)| name.to_lowercase()).collect::<Vec<_>>(), [IN_PLACE]);
     }
 
     #[test]

@@ -43,10 +43,14 @@ impl Filesystem for Btrfs {
     /// New files take "no copy on write" from their directory, so the empty root is the place to set it
     /// (btrfs(5), FILE ATTRIBUTES).
     fn after_first_mount(&self, wish: &Wish) -> Vec<Argv> {
-        match wish.variant {
-            Some(NOCOW) => vec![argv(["chattr", "+C", &wish.mount_point()])],
-            _ => Vec::new(),
+        if wish.nodatacow || wish.variant == Some(NOCOW) {
+            return vec![argv(["chattr", "+C", &wish.mount_point()])];
         }
+        Vec::new()
+    }
+
+    fn takes_nodatacow(&self) -> bool {
+        true
     }
 
     fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
@@ -78,7 +82,8 @@ impl Filesystem for Btrfs {
 
     /// Without copy on write, or without checksums of data, nothing is compressed either (btrfs(5), MOUNT OPTIONS).
     fn features_in_effect(&self, found: &Found) -> Vec<&'static str> {
-        let bare = found.variant == Some(NOCOW) || found.mounted_with(&["nodatacow", "nodatasum"]);
+        let in_place = found.nodatacow || found.variant == Some(NOCOW);
+        let bare = in_place || found.mounted_with(&["nodatacow", "nodatasum"]);
         let without: &[&str] = if bare { &[CHECKSUMS, COMPRESSION] } else { &[] };
         changed(self.features(), without, &[])
     }

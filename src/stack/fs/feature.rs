@@ -48,6 +48,8 @@ pub struct Found<'a> {
     /// Mount options, as asked and as the kernel shows them.
     pub mount: &'a [String],
     pub variant: Option<&'a str>,
+    /// As the target asks for it.
+    pub nodatacow: bool,
     /// What the driver's programs said, by the names of [`super::Filesystem::facts`]; nothing where we did not make it.
     pub facts: &'a BTreeMap<String, String>,
 }
@@ -123,7 +125,7 @@ mod tests {
         let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
         let facts = BTreeMap::from([(fact.0.to_string(), fact.1.to_string())]);
         let (mkfs, mount) = (words(mkfs), words(mount));
-        find(fs).unwrap().features_in_effect(&Found { mkfs: &mkfs, mount: &mount, variant, facts: &facts })
+        find(fs).unwrap().features_in_effect(&Found { mkfs: &mkfs, mount: &mount, variant, nodatacow: false, facts: &facts })
     }
 
     /// A driver, mkfs words, mount options, a fact with its name; what it has not, what it has.
@@ -196,12 +198,19 @@ mod tests {
     }
 
     #[test]
+    fn btrfs_without_copy_on_write_has_no_checksums() {
+        let found = Found { mkfs: &[], mount: &[], variant: None, nodatacow: true, facts: &BTreeMap::new() };
+        let features = find("btrfs").unwrap().features_in_effect(&found);
+        assert!(!features.contains(&CHECKSUMS) && !features.contains(&COMPRESSION) && features.contains(&SNAPSHOTS));
+    }
+
+    #[test]
     fn blocks_are_cloned_by_zfs_where_pool_and_module_both_let_it() {
         let reflinks = |enabled: &str, module: &str| {
             let pool = format!("NAME PROPERTY VALUE\npk  feature@block_cloning  {enabled}  local");
             let facts = [("zpool get", pool.as_str()), ("zfs_bclone_enabled", module)];
             let facts = facts.map(|(name, text)| (name.to_string(), text.to_string())).into();
-            let found = Found { mkfs: &[], mount: &[], variant: None, facts: &facts };
+            let found = Found { mkfs: &[], mount: &[], variant: None, nodatacow: false, facts: &facts };
             find("zfs").unwrap().features_in_effect(&found).contains(&REFLINKS)
         };
         assert_eq!(
@@ -219,7 +228,7 @@ mod tests {
     fn the_last_word_about_a_feature_counts() {
         let made = |mkfs: &str| {
             let mkfs: Vec<String> = mkfs.split_whitespace().map(String::from).collect();
-            Found { mkfs: &mkfs, mount: &[], variant: None, facts: &BTreeMap::new() }.made_with("encrypt")
+            Found { mkfs: &mkfs, mount: &[], variant: None, nodatacow: false, facts: &BTreeMap::new() }.made_with("encrypt")
         };
         assert!(made("-O encrypt") && made("-Oquota,encrypt") && made("-q -O ^encrypt -O encrypt"));
         assert!(

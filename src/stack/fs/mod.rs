@@ -63,6 +63,8 @@ pub struct Wish<'a> {
     pub mount: Vec<String>,
     /// The chosen variant, for drivers where options do not say it all.
     pub variant: Option<&'static str>,
+    /// Files are to be written in place.
+    pub nodatacow: bool,
     /// False: neither mkfs nor the mounted file system may discard blocks.
     pub discard: bool,
     /// The round's seed, for hash seeds and the like.
@@ -85,6 +87,7 @@ impl<'a> Wish<'a> {
             mkfs: both(variant.map(|v| v.mkfs), &target.mkfs),
             mount: both(variant.map(|v| v.mount), &target.mount),
             variant: variant.map(|v| v.name),
+            nodatacow: target.nodatacow,
             discard: target.discard != crate::plan::Discard::None,
             seed: 0,
             name: "pickfs",
@@ -134,6 +137,11 @@ pub trait Filesystem: Sync {
 
     fn variants(&self) -> &'static [Variant] {
         &[]
+    }
+
+    /// Copy on write can be switched off for data, and [`Filesystem::after_first_mount`] does it.
+    fn takes_nodatacow(&self) -> bool {
+        false
     }
 
     /// Bytes of the smallest device that mkfs takes.
@@ -344,6 +352,18 @@ mod tests {
             assert_eq!(fs.after_first_mount(&kept).concat().join(" "), after);
         }
         assert_eq!(fs.variants().len(), VARIANTS.len());
+    }
+
+    #[test]
+    fn copy_on_write_is_switched_off_where_it_can_be() {
+        for fs in ALL {
+            let target = Target { nodatacow: true, ..Target::default() };
+            let asked = Wish::new(*fs, &target, Path::new("/dev/DEV"), Path::new("/m"));
+            let after = |wish: &Wish| fs.after_first_mount(wish).concat().join(" ");
+            let usual = after(&Wish { nodatacow: false, ..asked.clone() });
+            assert_eq!(fs.takes_nodatacow(), after(&asked) != usual, "{}", fs.name());
+        }
+        assert!(find("btrfs").unwrap().takes_nodatacow());
     }
 
     #[test]
