@@ -12,6 +12,12 @@ pub enum Need {
         name: &'static str,
         package: &'static str,
     },
+    /// A program that Debian keeps off the path, one folder a version: `UNDER/15/bin/NAME`; one on the path will do.
+    VersionedProgram {
+        name: &'static str,
+        under: &'static str,
+        package: &'static str,
+    },
     /// A file system type of the kernel, built in or as a module; `hint` says where one may come from.
     Kernel {
         filesystem: &'static str,
@@ -54,6 +60,10 @@ impl Need {
             Need::Program { name, package } => {
                 (find_program(name).is_some(), format!("no program `{name}`"), format!("apt-get install {package}"))
             }
+            Need::VersionedProgram { name, under, package } => {
+                let there = find_versioned(name, Path::new(under)).is_some();
+                (there, format!("no program `{name}`"), format!("apt-get install {package}"))
+            }
             Need::Kernel { filesystem, hint } => {
                 (kernel_has(filesystem), format!("the kernel has no {filesystem}"), hint.to_string())
             }
@@ -74,6 +84,19 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
     let folders = path.split(':').chain(["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"]);
     folders.filter(|f| !f.is_empty()).map(|f| Path::new(f).join(name)).find(|p| executable(p))
+}
+
+/// That of the newest version below a folder, else the one on the path.
+pub fn find_versioned(name: &str, under: &Path) -> Option<PathBuf> {
+    let folders = std::fs::read_dir(under).into_iter().flatten().flatten().map(|entry| entry.path());
+    let programs = folders.map(|folder| folder.join("bin").join(name)).filter(|program| executable(program));
+    programs.max_by_key(|program| version(program)).or_else(|| find_program(name))
+}
+
+/// Numbers of the folder's name: 9.6 is older than 15.
+fn version(program: &Path) -> Vec<u32> {
+    let folder = program.ancestors().nth(2).and_then(Path::file_name).unwrap_or_default();
+    folder.to_string_lossy().split('.').map_while(|part| part.parse().ok()).collect()
 }
 
 fn executable(path: &Path) -> bool {
@@ -131,6 +154,23 @@ mod tests {
                 "the kernel has no nowherefs: try another world"
             ]
         );
+    }
+
+    #[test]
+    fn the_newest_version_is_taken_and_the_path_will_do() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        for (version, mode) in [("9.6", 0o755), ("15", 0o755), ("13", 0o755), ("16", 0o644)] {
+            let bin = folder.path().join(version).join("bin");
+            std::fs::create_dir_all(&bin).unwrap();
+            std::fs::write(bin.join("sh"), "").unwrap();
+            std::fs::set_permissions(bin.join("sh"), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        assert_eq!(find_versioned("sh", folder.path()), Some(folder.path().join("15/bin/sh")));
+        assert_eq!(find_versioned("sh", &folder.path().join("none")), find_program("sh"));
+        let need =
+            Need::VersionedProgram { name: "initdb.nowhere", under: "/usr/lib/postgresql", package: "postgresql" };
+        assert_eq!(need.check().unwrap_err().to_string(), "no program `initdb.nowhere`: apt-get install postgresql");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One cell: needs, stack, provenance, the workload's phases, and everything taken down again.
 
-use super::engine::{Engine, Given, name_of};
+use super::engine::{DAEMON_MARK, Engine, Given, name_of};
 use super::link::Link;
 use super::stage::{Expected, Stage};
 use super::watch::Deadline;
@@ -120,7 +120,8 @@ fn perform(cell: &Cell, parts: &Parts, place: &Place, link: &mut Link, ledger: &
     let timely = deadline.check();
     drop(deadline);
     let begun = Instant::now();
-    let leaked = process::kill_marked(&format!("{CELL_MARK}={}", cell.id), &[]).unwrap_or_default();
+    let mut leaked = process::kill_marked(&format!("{CELL_MARK}={}", cell.id), &[]).unwrap_or_default();
+    leaked.extend(process::kill_unmarked_children(DAEMON_MARK));
     let undone = engine.undo_all(link);
     ledger.teardown_ns += begun.elapsed().as_nanos() as u64;
     let played = match (timely, played) {

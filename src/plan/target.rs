@@ -8,8 +8,7 @@ use super::value::settings;
 use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
 use crate::units::show_bytes;
 
-const KEYS: [&str; 10] =
-    ["name", "fs", "variant", "mkfs", "mount", "nodatacow", "scheduler", "age", "fill", "backing"];
+const KEYS: [&str; 10] = ["name", "fs", "variant", "mkfs", "mount", "nodatacow", "scheduler", "age", "fill", "backing"];
 
 /// A target and its place in the text, for what is only wrong in company, such as its name.
 #[derive(Clone)]
@@ -252,7 +251,9 @@ fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&Filesyste
 }
 
 fn refuse_making(table: &Table, backing: &Backing, complaints: &mut Complaints) {
-    for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "age", "fill"].iter().filter_map(|key| table.field(key)) {
+    for field in
+        ["fs", "variant", "mkfs", "mount", "nodatacow", "age", "fill"].iter().filter_map(|key| table.field(key))
+    {
         let name = backing.entry.name;
         let message = format!("{} cannot be chosen on `{name}`, which brings its own file system", field.shown());
         complaints.add(&field.key_span, message, "leave it out, or give the target another `backing`");

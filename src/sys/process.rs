@@ -198,6 +198,39 @@ fn kill_if_marked(pid: i32, mark: &str) -> Option<String> {
     Some(format!("{name} (pid {pid})"))
 }
 
+/// Ends our children that carry no mark of that name, and says whom: programs that overwrite their environment to show
+/// what they do, as database servers, lose the mark; orphans among them are our children where we adopt them. Only for
+/// a moment at which every other child has been waited for.
+pub fn kill_unmarked_children(name: &str) -> Vec<String> {
+    let own = std::process::id() as i32;
+    let mut ended = Vec::new();
+    // Whoever is ended may leave children of its own to us.
+    for _ in 0..100 {
+        let children = all_processes().into_iter().filter_map(Stat::of).filter(|stat| stat.parent == own);
+        let living = children.filter(|stat| !matches!(stat.state, 'Z' | 'X') && !has_variable(stat.pid, name));
+        let left: Vec<Stat> = living.collect();
+        if left.is_empty() {
+            break;
+        }
+        for stat in left {
+            // Its number cannot have been given to another: nobody has waited for it.
+            let said = format!("{} (pid {})", stat.name, stat.pid);
+            if kill(stat.pid, Signal::KILL).is_ok() && !ended.contains(&said) {
+                ended.push(said);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    ended
+}
+
+fn has_variable(pid: i32, name: &str) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment
+        .split(|byte| *byte == 0)
+        .any(|entry| entry.strip_prefix(name.as_bytes()).is_some_and(|r| r.starts_with(b"=")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

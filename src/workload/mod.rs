@@ -11,6 +11,9 @@ mod meta_leak;
 mod meta_ok;
 mod meta_read;
 mod meta_true;
+mod pgbench;
+mod postgres;
+mod sqlite;
 mod stream;
 mod tree;
 
@@ -30,6 +33,8 @@ pub const ALL: &[&dyn Workload] = &[
     &meta_ok::MetaOk,
     &meta_read::MetaRead,
     &meta_true::MetaTrue,
+    &pgbench::Pgbench,
+    &sqlite::Sqlite,
     &stream::Stream,
     &tree::Tree,
 ];

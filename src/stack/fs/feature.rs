@@ -125,7 +125,13 @@ mod tests {
         let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
         let facts = BTreeMap::from([(fact.0.to_string(), fact.1.to_string())]);
         let (mkfs, mount) = (words(mkfs), words(mount));
-        find(fs).unwrap().features_in_effect(&Found { mkfs: &mkfs, mount: &mount, variant, nodatacow: false, facts: &facts })
+        find(fs).unwrap().features_in_effect(&Found {
+            mkfs: &mkfs,
+            mount: &mount,
+            variant,
+            nodatacow: false,
+            facts: &facts,
+        })
     }
 
     /// A driver, mkfs words, mount options, a fact with its name; what it has not, what it has.
@@ -228,7 +234,8 @@ mod tests {
     fn the_last_word_about_a_feature_counts() {
         let made = |mkfs: &str| {
             let mkfs: Vec<String> = mkfs.split_whitespace().map(String::from).collect();
-            Found { mkfs: &mkfs, mount: &[], variant: None, nodatacow: false, facts: &BTreeMap::new() }.made_with("encrypt")
+            Found { mkfs: &mkfs, mount: &[], variant: None, nodatacow: false, facts: &BTreeMap::new() }
+                .made_with("encrypt")
         };
         assert!(made("-O encrypt") && made("-Oquota,encrypt") && made("-q -O ^encrypt -O encrypt"));
         assert!(

@@ -1,0 +1,464 @@
+//! A PostgreSQL cluster under pgbench, its own benchmark: small transactions of many clients, like a bank's (TPC-B).
+//!
+//! Every transaction waits until its log record is on the disk, so what is measured is mostly how fast a file system
+//! makes small appends to the write-ahead log durable, and how it copes with scattered pages being written beside them.
+//! The data are warm, as after loading; what a phase did not have to write itself by its end is written by a checkpoint
+//! inside the phase, so that the device's bytes are all of its bytes, and outside of the time that it is judged by.
+
+use super::postgres::{self, Cluster, NAME, OURS};
+use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use crate::agent::{Latencies, Timed};
+use crate::need::Need;
+use crate::plan::{Kind, Objection, Settings};
+use crate::stack::Argv;
+use anyhow::{Context, Result, ensure};
+use std::borrow::Cow;
+use std::path::Path;
+
+pub struct Pgbench;
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "clients",
+        kind: Kind::Counts,
+        default: Some("[10, 100]"),
+        about: "how many clients at once; a phase for each number",
+    },
+    Setting {
+        name: "time",
+        kind: Kind::Duration,
+        default: Some("60s"),
+        about: "how long the clients of a phase work, in whole seconds",
+    },
+    Setting {
+        name: "transactions",
+        kind: Kind::Count,
+        default: None,
+        about: "so many transactions of each client instead of a time",
+    },
+    Setting {
+        name: "scale",
+        kind: Kind::Count,
+        default: None,
+        about: "size of the database, 100,000 accounts (about 15 MiB) each; as many as the most clients unless said",
+    },
+    Setting {
+        name: "threads",
+        kind: Kind::Count,
+        default: None,
+        about: "threads of pgbench; as many as there are processors unless said",
+    },
+    Setting {
+        name: "server",
+        kind: Kind::Texts,
+        default: Some("[]"),
+        about: "settings of the server, such as \"shared_buffers=1GB\"; its defaults unless said",
+    },
+];
+
+/// What times and counts are told for.
+const TOLD_FOR: f64 = 1000.0;
+/// A row of every table for a hundred thousand accounts, as PostgreSQL stores them.
+const BYTES_OF_SCALE: u64 = 16 << 20;
+/// An empty cluster, and the least of its write-ahead log.
+const BYTES_OF_CLUSTER: u64 = 128 << 20;
+/// Connections for ourselves, and for the server's own workers.
+const MORE_CONNECTIONS: u64 = 10;
+
+impl Workload for Pgbench {
+    fn name(&self) -> &'static str {
+        "pgbench"
+    }
+
+    fn about(&self) -> &'static str {
+        "PostgreSQL under pgbench: small transactions of many clients, each durable before the next"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn main_setting(&self) -> &'static str {
+        "clients"
+    }
+
+    fn phases(&self, settings: &Settings) -> Vec<Phase> {
+        let phase = |name: Cow<'static, str>, about, starts| {
+            let (reads, judged) = (Reads::Data, Judged::Durable);
+            Phase { name, about, starts, reads, judged }
+        };
+        let make = phase("initdb".into(), "make an empty cluster, until durable", Starts::Fresh);
+        let load = phase("load".into(), "pgbench --initialize and a checkpoint, until durable", Starts::Warm);
+        let about = "pgbench with so many clients, warm; told for 1000 transactions";
+        let runs = clients(settings).into_iter().map(|clients| phase(name_of(clients).into(), about, Starts::Warm));
+        [make, load].into_iter().chain(runs).collect()
+    }
+
+    fn needs(&self, _settings: &Settings) -> Vec<Need> {
+        postgres::needs()
+    }
+
+    fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
+        ["postgres", "pgbench"].map(|name| (name, postgres::version_of(name))).into()
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let all = [to_clients(settings), to_scale(settings), to_time(settings)];
+        let to_server = settings.texts("server").into_iter().filter_map(|setting| to_server(&setting));
+        all.into_iter().flatten().chain(to_server).collect()
+    }
+
+    fn bytes(&self, settings: &Settings) -> Option<u64> {
+        Some(BYTES_OF_CLUSTER + scale(settings).saturating_mul(BYTES_OF_SCALE))
+    }
+
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
+        let mut cluster = Cluster::new(stage)?;
+        let played = play(stage, settings, &mut cluster);
+        cluster.end(stage, played)
+    }
+}
+
+fn play(stage: &mut Stage, settings: &Settings, cluster: &mut Cluster) -> Result<()> {
+    stage.phase("initdb", |p| p.run(&cluster.initdb()))?;
+    let own = settings.texts("server");
+    cluster.start(stage, most_clients(settings) + MORE_CONNECTIONS, &own)?;
+    cluster.tell_settings(stage)?;
+    stage.fact("server weakened by", &weakening(&own).unwrap_or("nothing".into()));
+    let scale = scale(settings);
+    stage.phase("load", |p| {
+        p.run(&cluster.client("pgbench", &["--initialize", "--quiet", "--scale", &scale.to_string(), NAME]))?;
+        p.run(&cluster.sql("CHECKPOINT"))
+    })?;
+    let accounts = cluster.ask(stage, "SELECT count(*) FROM pgbench_accounts")?;
+    ensure!(accounts.trim() == (scale * 100_000).to_string(), "{} accounts were loaded", accounts.trim());
+    for clients in clients(settings) {
+        one_run(stage, settings, cluster, clients).with_context(|| format!("with {clients} clients"))?;
+    }
+    Ok(())
+}
+
+fn one_run(stage: &mut Stage, settings: &Settings, cluster: &mut Cluster, clients: u64) -> Result<()> {
+    // No phase inherits the work of the one before: dead rows, a long history, pages not written yet.
+    cluster.ask(stage, "TRUNCATE pgbench_history; VACUUM ANALYZE; CHECKPOINT")?;
+    let logs = cluster.desk().join("transaction");
+    let prefix = logs.display().to_string();
+    let program = cluster.client("pgbench", &words(settings, clients, &prefix).each_ref().map(String::as_str));
+    let mut done = 0;
+    stage.phase(&name_of(clients), |p| {
+        let printed = p.output(&program)?;
+        cluster.check()?;
+        p.run(&cluster.sql("CHECKPOINT"))?;
+        let report = Report::of(&printed)?;
+        done = report.transactions;
+        report.tell(p);
+        let latencies = take_logs(cluster.desk())?;
+        ensure!(latencies.count() == done, "pgbench logged {} of its {done} transactions", latencies.count());
+        p.latencies("latency", latencies);
+        Ok(())
+    })?;
+    let balanced = "SELECT (SELECT sum(bbalance) FROM pgbench_branches) = (SELECT sum(tbalance) FROM pgbench_tellers)";
+    let found = cluster.ask(stage, &format!("SELECT count(*) FROM pgbench_history; {balanced}"))?;
+    let wanted = format!("{done}\nt");
+    ensure!(found.trim() == wanted, "{done} transactions should be in the history and balance, but found are {found}");
+    Ok(())
+}
+
+/// Of a run. The tables are vacuumed already; the seed is fixed, as far as clients that hinder each other let it tell.
+fn words(settings: &Settings, clients: u64, prefix: &str) -> [String; 11] {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let threads = settings.number("threads").unwrap_or(processors).clamp(1, clients.max(1));
+    let [amount, number] = match settings.number("transactions") {
+        Some(count) => ["--transactions".into(), count.to_string()],
+        None => ["--time".into(), seconds(settings).to_string()],
+    };
+    [
+        "--no-vacuum".into(),
+        "--random-seed=1".into(),
+        "--log".into(),
+        format!("--log-prefix={prefix}"),
+        "--client".into(),
+        clients.to_string(),
+        "--jobs".into(),
+        threads.to_string(),
+        amount,
+        number,
+        NAME.into(),
+    ]
+}
+
+/// What pgbench says of a run.
+#[derive(Debug, PartialEq)]
+struct Report {
+    transactions: u64,
+    /// Without the time that it took to connect.
+    per_second: f64,
+    connecting_ns: f64,
+}
+
+impl Report {
+    fn of(printed: &str) -> Result<Report> {
+        let after = |begin: &str| printed.lines().find_map(|line| line.trim().strip_prefix(begin)).map(str::trim);
+        let first = |text: &str| text.split([' ', '/']).next().and_then(|number| number.parse::<f64>().ok());
+        let number = |begin: &str| {
+            after(begin).and_then(first).with_context(|| format!("pgbench did not print `{begin}`, but: {printed}"))
+        };
+        let failed = after("number of failed transactions:").and_then(first).unwrap_or(0.0);
+        ensure!(failed == 0.0, "{failed} transactions failed");
+        let transactions = number("number of transactions actually processed:")?;
+        let with = |words: &str| printed.lines().find(|line| line.starts_with("tps = ") && line.contains(words));
+        let rate = |line: &str| line.strip_prefix("tps = ").and_then(first);
+        let without = with("without initial connection time").or_else(|| with("excluding connections"));
+        let per_second =
+            without.and_then(rate).with_context(|| format!("pgbench did not print tps, but: {printed}"))?;
+        ensure!(transactions > 0.0 && per_second > 0.0, "not one transaction was done; give it more time");
+        // Up to version 13 it printed a second rate instead, which connecting is part of.
+        let included = with("including connections").and_then(rate);
+        let connecting_ns = match included {
+            Some(rate) => (transactions / rate - transactions / per_second) * 1e9,
+            None => number("initial connection time =")? * 1e6,
+        };
+        Ok(Report { transactions: transactions as u64, per_second, connecting_ns: connecting_ns.max(0.0) })
+    }
+
+    /// Nanoseconds that the clients worked.
+    fn took_ns(&self) -> f64 {
+        self.transactions as f64 / self.per_second * 1e9
+    }
+
+    fn with_connecting(&self) -> f64 {
+        self.transactions as f64 / (self.took_ns() + self.connecting_ns) * 1e9
+    }
+
+    fn tell(&self, p: &mut Timed) {
+        p.took(self.took_ns());
+        p.done_times(self.transactions as f64 / TOLD_FOR);
+        p.say("work_transactions", self.transactions as f64);
+        p.say("transactions_per_second", self.per_second);
+        p.say("transactions_with_connections_per_second", self.with_connecting());
+        p.say("connecting_ns", self.connecting_ns);
+    }
+}
+
+/// Every transaction of the logs that pgbench's threads wrote; they are removed.
+fn take_logs(folder: &Path) -> Result<Latencies> {
+    let mut all = Latencies::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("transaction.")) {
+            let text = std::fs::read_to_string(&path).context("cannot read a log of pgbench")?;
+            text.lines().try_for_each(|line| record(line, &mut all))?;
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(all)
+}
+
+/// `client number microseconds script second microsecond`.
+fn record(line: &str, latencies: &mut Latencies) -> Result<()> {
+    let time = line.split(' ').nth(2).and_then(|time| time.parse::<u64>().ok());
+    let time = time.with_context(|| format!("`{line}` in pgbench's log is no transaction that was done"))?;
+    latencies.record(time * 1000);
+    Ok(())
+}
+
+fn name_of(clients: u64) -> String {
+    format!("clients-{clients}")
+}
+
+/// Those of the default where there are no settings.
+fn clients(settings: &Settings) -> Vec<u64> {
+    let given = settings.numbers("clients");
+    if given.is_empty() { vec![10, 100] } else { given }
+}
+
+fn most_clients(settings: &Settings) -> u64 {
+    clients(settings).into_iter().max().unwrap_or(1)
+}
+
+fn scale(settings: &Settings) -> u64 {
+    settings.number("scale").unwrap_or(most_clients(settings))
+}
+
+fn seconds(settings: &Settings) -> u64 {
+    settings.number("time").unwrap_or(60_000_000_000).div_ceil(1_000_000_000)
+}
+
+fn to_clients(settings: &Settings) -> Option<Objection> {
+    let given = settings.numbers("clients");
+    let mut unique = given.clone();
+    unique.sort();
+    unique.dedup();
+    if unique.len() < given.len()
+        || unique.first() == Some(&0)
+        || settings.0.get("clients").is_some() && given.is_empty()
+    {
+        let message = format!("{given:?} are not numbers of clients, each for a phase of its own");
+        return Some(Objection::new("clients", message, "give numbers from 1 on, each once, such as [10, 100]"));
+    }
+    None
+}
+
+/// Each client updates one of as many branches as the scale says: with fewer than clients they wait for each other, and
+/// not for the file system.
+fn to_scale(settings: &Settings) -> Option<Objection> {
+    let (scale, most) = (settings.number("scale")?, most_clients(settings));
+    (scale < most).then(|| {
+        let message = format!("with a scale of {scale}, {most} clients would wait for each other's rows");
+        Objection::new("scale", message, &format!("make it {most} or more, or leave it out"))
+    })
+}
+
+fn to_time(settings: &Settings) -> Option<Objection> {
+    let time = settings.number("time").filter(|time| time % 1_000_000_000 != 0)?;
+    let message = format!("pgbench works for whole seconds, and {time} ns are none");
+    Some(Objection::new("time", message, "write it in seconds, such as \"60s\""))
+}
+
+fn to_server(setting: &str) -> Option<Objection> {
+    let Some((name, value)) = setting.split_once('=') else {
+        let message = format!("`{setting}` is no setting of the server");
+        return Some(Objection::new("server", message, "write it as name=value, such as \"shared_buffers=1GB\""));
+    };
+    let name = name.trim().to_ascii_lowercase();
+    if OURS.contains(&name.as_str()) {
+        let message = format!("`{name}` is set by pickfs, so that server and clients meet and nothing is left behind");
+        return Some(Objection::new("server", message, "leave it out"));
+    }
+    if name == "fsync" && is_off(value) {
+        let message = "without fsync nothing waits for the file system, and there is nothing to compare".into();
+        return Some(Objection::new("server", message, "leave it out; synchronous_commit can be set"));
+    }
+    None
+}
+
+/// As PostgreSQL reads it: any beginning of a word that is not another's too.
+fn is_off(value: &str) -> bool {
+    let value = value.trim().trim_matches('\'').to_ascii_lowercase();
+    value == "0"
+        || value.len() > 1 && "off".starts_with(&value)
+        || !value.is_empty() && ["false", "no"].iter().any(|word| word.starts_with(&value))
+}
+
+/// Settings after which a crash may take more than with the defaults. All targets have the same.
+fn weakening(settings: &[String]) -> Option<String> {
+    let weakens = |setting: &&String| {
+        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+        ["synchronous_commit", "full_page_writes"].contains(&name.trim().to_ascii_lowercase().as_str()) && is_off(value)
+    };
+    let found: Vec<&str> = settings.iter().filter(weakens).map(String::as_str).collect();
+    (!found.is_empty()).then(|| found.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn settings(pairs: &[(&str, Value)]) -> Settings {
+        Settings(pairs.iter().map(|(name, value)| (name.to_string(), value.clone())).collect())
+    }
+
+    const PRINTED: &str = "pgbench (15.14 (Debian 15.14-0+deb12u1))\ntransaction type: <builtin: TPC-B (sort of)>\n\
+        number of transactions actually processed: 4000\nnumber of failed transactions: 0 (0.000%)\n\
+        latency average = 5.000 ms\ninitial connection time = 500.000 ms\n\
+        tps = 2000.000000 (without initial connection time)\n";
+
+    #[test]
+    fn rates_are_told_with_and_without_connecting() {
+        let report = Report::of(PRINTED).unwrap();
+        assert_eq!(report, Report { transactions: 4000, per_second: 2000.0, connecting_ns: 5e8 });
+        assert_eq!((report.took_ns(), report.with_connecting()), (2e9, 1600.0));
+        let older = "number of transactions actually processed: 4000/4000\n\
+            tps = 1600.0 (including connections establishing)\ntps = 2000.0 (excluding connections establishing)\n";
+        assert_eq!(Report::of(older).unwrap(), report);
+    }
+
+    #[test]
+    fn a_run_that_failed_or_says_nothing_is_no_report() {
+        for (printed, cause) in [
+            (PRINTED.replace("transactions: 0 (", "transactions: 3 ("), "3 transactions failed"),
+            (PRINTED.replace("tps = ", "rate "), "did not print tps"),
+            (PRINTED.replace("processed: 4000", "processed: 0"), "not one transaction"),
+            (PRINTED.replace("initial connection time =", "it took"), "initial connection time"),
+            (String::new(), "actually processed"),
+        ] {
+            let error = Report::of(&printed).unwrap_err().to_string();
+            assert!(error.contains(cause), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_line_of_every_log_is_a_latency() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("transaction.77", "0 1 1500 0 1700000000 100\n1 1 2500 0 1700000000 200\n");
+        write("transaction.77.1", "2 1 9000 0 1700000000 100\n");
+        write(".s.PGSQL.5432.lock", "77\n");
+        let latencies = take_logs(folder.path()).unwrap();
+        assert_eq!(latencies.count(), 3);
+        assert!((8_990_000..9_010_000).contains(&latencies.quantile(1.0)));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        write("transaction.78", "0 1 failed 0 1700000000 100\n");
+        assert!(take_logs(folder.path()).unwrap_err().to_string().contains("no transaction"));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_objected_to() {
+        let objections = |pairs: &[(&str, Value)]| {
+            let all = Pgbench.objections(&settings(pairs));
+            all.into_iter().map(|objection| objection.setting).collect::<Vec<_>>()
+        };
+        let right = [("clients", json!([10, 100])), ("scale", json!(100)), ("time", json!(60_000_000_000_u64))];
+        assert_eq!(objections(&right), Vec::<&str>::new());
+        assert_eq!(objections(&[("clients", json!([10, 100])), ("scale", json!(99))]), ["scale"]);
+        assert_eq!(objections(&[("clients", json!([10, 10]))]), ["clients"]);
+        assert_eq!(objections(&[("clients", json!([0, 1]))]), ["clients"]);
+        assert_eq!(objections(&[("clients", json!([]))]), ["clients"]);
+        assert_eq!(objections(&[("time", json!(1_500_000_000_u64))]), ["time"]);
+        for (setting, refused) in [
+            ("shared_buffers=1GB", false),
+            ("synchronous_commit=off", false),
+            ("fsync=on", false),
+            ("fsync = OFF", true),
+            ("fsync=of", true),
+            ("fsync='f'", true),
+            ("fsync=0", true),
+            ("Port=5433", true),
+            ("shared_buffers", true),
+        ] {
+            assert_eq!(objections(&[("server", json!([setting]))]).len(), usize::from(refused), "{setting}");
+        }
+    }
+
+    #[test]
+    fn weaker_promises_of_the_server_are_told() {
+        let weakening = |list: &[&str]| weakening(&list.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(weakening(&["shared_buffers=1GB", "synchronous_commit=on", "full_page_writes=1"]), None);
+        let found = weakening(&["synchronous_commit=off", "work_mem=1MB", "full_page_writes=no"]);
+        assert_eq!(found.as_deref(), Some("synchronous_commit=off full_page_writes=no"));
+    }
+
+    #[test]
+    fn phases_and_size_follow_the_clients() {
+        let names = |settings: &Settings| {
+            Pgbench.phases(settings).into_iter().map(|phase| phase.name.into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&Settings::default()), ["initdb", "load", "clients-10", "clients-100"]);
+        let few = settings(&[("clients", json!([1, 3]))]);
+        assert_eq!(names(&few), ["initdb", "load", "clients-1", "clients-3"]);
+        assert_eq!((scale(&few), Pgbench.bytes(&few)), (3, Some((128 + 48) << 20)));
+        let words = words(&few, 1, "/p").join(" ");
+        assert!(words.contains("--client 1 --jobs 1 --time 60 postgres"), "{words}");
+    }
+
+    #[test]
+    fn a_machine_without_it_hears_what_to_install() {
+        for need in Pgbench.needs(&Settings::default()) {
+            match need {
+                Need::VersionedProgram { package, .. } => assert_eq!(package, "postgresql"),
+                other => assert_eq!(other, Need::Program { name: "ipcrm", package: "util-linux" }),
+            }
+        }
+    }
+}

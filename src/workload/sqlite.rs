@@ -1,0 +1,392 @@
+//! An SQLite database as applications keep one: rows added and changed one by one, each durable before the next, in
+//! batches too, then looked up, deleted, and the file made small again. With SQLite's own program.
+//!
+//! The statements are made once, in memory, from a fixed seed, and with them what the database must hold after each
+//! phase.
+
+use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use crate::agent::{Program, Timed};
+use crate::data::content::Content;
+use crate::data::profile::Stuff;
+use crate::data::random::Random;
+use crate::need::Need;
+use crate::plan::{Kind, Objection, Settings};
+use crate::stack::{Argv, Place, argv};
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+pub struct Sqlite;
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "transactions",
+        kind: Kind::Count,
+        default: Some("1000"),
+        about: "rows that are added one by one, and so many that are changed one by one",
+    },
+    Setting {
+        name: "rows",
+        kind: Kind::Count,
+        default: Some("100000"),
+        about: "rows that are added a hundred at a time; about 250 bytes each",
+    },
+    Setting { name: "selects", kind: Kind::Count, default: Some("2000"), about: "rows that are looked up, cold" },
+    Setting {
+        name: "journal",
+        kind: Kind::Choice(&["wal", "delete", "truncate", "persist"]),
+        default: Some("wal"),
+        about: "how SQLite keeps its promises: a write-ahead log, or a rollback journal and what becomes of it",
+    },
+];
+
+const PHASES: &[Phase] = &[
+    writing("insert", "add rows, each in a transaction of its own", Starts::Fresh),
+    writing("insert-many", "add rows, a hundred in a transaction", Starts::Warm),
+    Phase {
+        name: Cow::Borrowed("select"),
+        about: "look rows up by their number, cold",
+        starts: Starts::Cold,
+        reads: Reads::Told,
+        judged: Judged::Returned,
+    },
+    writing("update", "change rows, each in a transaction of its own", Starts::Warm),
+    writing("delete", "delete every third row, a hundred in a transaction", Starts::Warm),
+    writing("vacuum", "write the database anew, without its holes", Starts::Warm),
+];
+
+const fn writing(name: &'static str, about: &'static str, starts: Starts) -> Phase {
+    Phase { name: Cow::Borrowed(name), about, starts, reads: Reads::Data, judged: Judged::Durable }
+}
+
+const BATCH: u64 = 100;
+const TEXT_OF_ROWS: usize = 4 << 20;
+const SHORTEST: u64 = 20;
+/// Rows of half that length are as frequent as those of up to it.
+const LONGEST: u64 = 420;
+const BYTES_OF_ROW: u64 = 300;
+/// Of a page of the database.
+const PAGE: u64 = 4096;
+
+impl Workload for Sqlite {
+    fn name(&self) -> &'static str {
+        "sqlite"
+    }
+
+    fn about(&self) -> &'static str {
+        "an application's SQLite database: rows added, looked up, changed and deleted"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn main_setting(&self) -> &'static str {
+        "transactions"
+    }
+
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        PHASES.to_vec()
+    }
+
+    fn needs(&self, _settings: &Settings) -> Vec<Need> {
+        vec![Need::Program { name: "sqlite3", package: "sqlite3" }]
+    }
+
+    fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
+        vec![("sqlite3", argv(["sqlite3", "--version"]))]
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let count = |name: &'static str| settings.number(name).map(|count| (name, count));
+        let nothing = ["transactions", "rows", "selects"].into_iter().filter_map(count).find(|(_, count)| *count == 0);
+        let nothing = nothing.map(|(name, _)| Objection::new(name, format!("`{name}` is 0"), "give 1 or more"));
+        let many = count("selects").filter(|(_, selects)| *selects > rows(settings)).map(|(name, selects)| {
+            let message = format!("{selects} rows cannot be looked up in {}, each once", rows(settings));
+            Objection::new(name, message, "look up fewer, or add more `rows`")
+        });
+        nothing.into_iter().chain(many).collect()
+    }
+
+    /// Vacuuming writes a second file beside the first, and a journal of its pages.
+    fn bytes(&self, settings: &Settings) -> Option<u64> {
+        Some((rows(settings).saturating_mul(BYTES_OF_ROW)).saturating_mul(3))
+    }
+
+    fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
+        let folder = staged(settings, place);
+        std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let mut wanted = BTreeMap::new();
+        let mut writer = Writer::new(settings);
+        for phase in PHASES {
+            let statements = writer.statements(&phase.name);
+            std::fs::write(folder.join(&*phase.name), statements).context("cannot write statements to memory")?;
+            wanted.insert(phase.name.to_string(), writer.wanted());
+        }
+        Ok(std::fs::write(folder.join(WANTED), serde_json::to_string(&wanted)?)?)
+    }
+
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
+        let folder = staged(settings, stage.place());
+        let noted = std::fs::read_to_string(folder.join(WANTED)).context("no statements; was the run prepared?")?;
+        let wanted: BTreeMap<String, Wanted> = serde_json::from_str(&noted)?;
+        let database = stage.root().join("database");
+        for phase in PHASES.iter().filter(|phase| phase.name != "select") {
+            if phase.name == "update" {
+                look_up(stage, settings, &database, &folder)?;
+            }
+            stage.phase(&phase.name, |p| {
+                p.say("work_transactions", transactions(settings, &phase.name) as f64);
+                p.run(&script(&database, &folder, &phase.name))
+            })?;
+            verify(stage, &database, &wanted[&*phase.name]).with_context(|| format!("after phase {}", phase.name))?;
+        }
+        let mode = stage.run(&statement(&database, "PRAGMA journal_mode"))?;
+        stage.fact("sqlite journal_mode", mode.trim());
+        Ok(())
+    }
+}
+
+fn look_up(stage: &mut Stage, settings: &Settings, database: &Path, folder: &Path) -> Result<()> {
+    let selects = number(settings, "selects");
+    for _ in stage.repeats() {
+        stage.phase("select", |p| {
+            prove_cold(p, settings, selects);
+            let found = p.output(&script(database, folder, "select"))?;
+            let rows = found.lines().filter(|line| !line.trim().is_empty()).count() as u64;
+            ensure!(rows == selects, "{rows} of {selects} rows were found");
+            p.say("work_transactions", selects as f64);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Rows that lie more than a page from each other are on pages of their own.
+fn prove_cold(p: &mut Timed, settings: &Settings, selects: u64) {
+    let apart = rows(settings) / selects * SHORTEST / PAGE;
+    let pages = if apart > 0 { selects } else { selects * SHORTEST / PAGE };
+    p.reads_at_least(pages * PAGE);
+}
+
+/// What the database must hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Wanted {
+    rows: u64,
+    numbers: u64,
+    letters: u64,
+}
+
+/// Untimed, and by another connection than the phase's.
+fn verify(stage: &mut Stage, database: &Path, wanted: &Wanted) -> Result<()> {
+    let sql = "SELECT count(*), sum(id), sum(length(body)) FROM message; PRAGMA integrity_check";
+    let found = stage.run(&statement(database, sql))?;
+    let expected = format!("{}|{}|{}\nok", wanted.rows, wanted.numbers, wanted.letters);
+    ensure!(found.trim() == expected, "the database should hold {expected:?}, and holds {:?}", found.trim());
+    Ok(())
+}
+
+/// With nobody's own configuration, and at the first error it ends.
+fn sqlite3(database: &Path) -> Vec<String> {
+    argv(["sqlite3", "-init", "/dev/null", "-batch", "-bail", &database.display().to_string()])
+}
+
+fn script(database: &Path, folder: &Path, phase: &str) -> Program {
+    let read = format!(".read '{}'", folder.join(phase).display());
+    Program::new(sqlite3(database).into_iter().chain([read]))
+}
+
+fn statement(database: &Path, sql: &str) -> Program {
+    Program::new(sqlite3(database).into_iter().chain([sql.to_string()]))
+}
+
+/// Where the statements lie in memory: one place per set of settings.
+fn staged(settings: &Settings, place: &Place) -> PathBuf {
+    let spelled = serde_json::to_string(settings).unwrap_or_default();
+    place.memory.join(format!("sqlite-{:016x}", xxhash_rust::xxh3::xxh3_64(spelled.as_bytes())))
+}
+
+const WANTED: &str = "wanted.json";
+
+fn number(settings: &Settings, name: &str) -> u64 {
+    settings.number(name).unwrap_or(1).max(1)
+}
+
+/// All that are there before any is deleted.
+fn rows(settings: &Settings) -> u64 {
+    number(settings, "transactions") + number(settings, "rows")
+}
+
+fn transactions(settings: &Settings, phase: &str) -> u64 {
+    match phase {
+        "insert-many" => number(settings, "rows").div_ceil(BATCH),
+        "delete" => (rows(settings) / 3).div_ceil(BATCH),
+        "vacuum" => 1,
+        _ => number(settings, "transactions"),
+    }
+}
+
+/// Makes the statements of the phases, in order, and keeps account of what they do.
+struct Writer<'a> {
+    settings: &'a Settings,
+    text: Vec<char>,
+    random: Random,
+    /// Letters of each row, by its number less one; 0 for none.
+    rows: Vec<u64>,
+}
+
+impl Writer<'_> {
+    fn new(settings: &Settings) -> Writer<'_> {
+        let mut content = Content::new();
+        let text = content.like(Stuff::Source, &mut Random::new(1, 1), TEXT_OF_ROWS);
+        // As letters, since a statement is text; line ends and quotes come as they are.
+        let letter = |byte: &u8| if byte.is_ascii_graphic() || *byte == b'\n' { char::from(*byte) } else { ' ' };
+        Writer { settings, text: text.iter().map(letter).collect(), random: Random::new(1, 2), rows: Vec::new() }
+    }
+
+    fn statements(&mut self, phase: &str) -> String {
+        let singles = number(self.settings, "transactions");
+        let journal = self.settings.text("journal").unwrap_or("wal");
+        // Of FULL, SQLite says that a transaction survives a loss of power; NORMAL, which some choose, may lose it.
+        let mut text = format!("PRAGMA journal_mode={journal};\nPRAGMA synchronous=FULL;\n");
+        match phase {
+            "insert" => {
+                text.push_str(SCHEMA);
+                (1..=singles).for_each(|id| self.insert(id, &mut text));
+            }
+            "insert-many" => {
+                let ids: Vec<u64> = (singles + 1..=rows(self.settings)).collect();
+                in_batches(&ids, &mut text, |id, text| self.insert(id, text));
+            }
+            "select" => text = self.selects(),
+            "update" => (0..singles).for_each(|_| self.update(&mut text)),
+            "delete" => {
+                let ids: Vec<u64> = (3..=rows(self.settings)).step_by(3).collect();
+                in_batches(&ids, &mut text, |id, text| self.delete(id, text));
+            }
+            _ => text.push_str("VACUUM;\n"),
+        }
+        text
+    }
+
+    fn insert(&mut self, id: u64, text: &mut String) {
+        let (sender, body) = (self.random.below(1000), self.body());
+        self.rows.push(body.chars().count() as u64);
+        let time = 1_700_000_000 + id * 60;
+        text.push_str(&format!("INSERT INTO message VALUES({id},{sender},{time},'{}');\n", quoted(&body)));
+    }
+
+    fn update(&mut self, text: &mut String) {
+        let (index, body) = (self.random.index(self.rows.len()), self.body());
+        self.rows[index] = body.chars().count() as u64;
+        text.push_str(&format!("UPDATE message SET body='{}' WHERE id={};\n", quoted(&body), index + 1));
+    }
+
+    fn delete(&mut self, id: u64, text: &mut String) {
+        self.rows[id as usize - 1] = 0;
+        text.push_str(&format!("DELETE FROM message WHERE id={id};\n"));
+    }
+
+    /// Evenly spread over all rows, in no order.
+    fn selects(&mut self) -> String {
+        let selects = number(self.settings, "selects");
+        let step = rows(self.settings) / selects;
+        let mut ids: Vec<u64> = (0..selects).map(|number| 1 + number * step).collect();
+        self.random.shuffle(&mut ids);
+        ids.into_iter().fold(String::new(), |mut text, id| {
+            let _ = writeln!(text, "SELECT sender, length(body) FROM message WHERE id={id};");
+            text
+        })
+    }
+
+    fn body(&mut self) -> String {
+        let length = (SHORTEST + self.random.below(LONGEST - SHORTEST)) as usize;
+        let start = self.random.index(self.text.len() - length);
+        self.text[start..start + length].iter().collect()
+    }
+
+    fn wanted(&self) -> Wanted {
+        let there = || (1..).zip(&self.rows).filter(|(_, letters)| **letters > 0);
+        Wanted {
+            rows: there().count() as u64,
+            numbers: there().map(|(id, _): (u64, _)| id).sum(),
+            letters: there().map(|(_, letters)| letters).sum(),
+        }
+    }
+}
+
+const SCHEMA: &str = "CREATE TABLE message(id INTEGER PRIMARY KEY, sender INTEGER NOT NULL, time INTEGER NOT NULL, \
+                      body TEXT NOT NULL);\nCREATE INDEX message_by_sender ON message(sender, time);\n";
+
+fn in_batches(ids: &[u64], text: &mut String, mut one: impl FnMut(u64, &mut String)) {
+    for batch in ids.chunks(BATCH as usize) {
+        text.push_str("BEGIN;\n");
+        batch.iter().for_each(|id| one(*id, text));
+        text.push_str("COMMIT;\n");
+    }
+}
+
+fn quoted(body: &str) -> String {
+    body.replace('\'', "''")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn settings(transactions: u64, rows: u64, selects: u64) -> Settings {
+        let pairs = [("transactions", transactions), ("rows", rows), ("selects", selects)];
+        Settings(pairs.map(|(name, count)| (name.to_string(), json!(count))).into())
+    }
+
+    #[test]
+    fn the_account_is_of_what_the_statements_do() {
+        let settings = settings(10, 250, 20);
+        let mut writer = Writer::new(&settings);
+        let count = |text: &str, word: &str| text.lines().filter(|line| line.starts_with(word)).count();
+        let first = writer.statements("insert");
+        assert_eq!((count(&first, "INSERT"), writer.wanted().rows, writer.wanted().numbers), (10, 10, 55));
+        let many = writer.statements("insert-many");
+        assert_eq!((count(&many, "INSERT"), count(&many, "COMMIT")), (250, 3));
+        let before = writer.wanted();
+        assert_eq!((before.rows, before.numbers), (260, 260 * 261 / 2));
+        let selects = writer.statements("select");
+        let ids: std::collections::BTreeSet<&str> =
+            selects.lines().filter_map(|line| line.split("id=").nth(1)).collect();
+        assert_eq!((ids.len(), writer.wanted() == before), (20, true));
+        assert_eq!(count(&writer.statements("update"), "UPDATE"), 10);
+        assert!(writer.wanted().letters != before.letters && writer.wanted().rows == before.rows);
+        let deleted = writer.statements("delete");
+        assert_eq!((count(&deleted, "DELETE"), writer.wanted().rows), (86, 260 - 86));
+        assert_eq!(count(&writer.statements("vacuum"), "VACUUM"), 1);
+    }
+
+    #[test]
+    fn statements_are_the_same_every_time() {
+        let settings = settings(5, 30, 3);
+        let all = || {
+            let mut writer = Writer::new(&settings);
+            PHASES.iter().map(|phase| writer.statements(&phase.name)).collect::<String>()
+        };
+        assert_eq!(all(), all());
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_objected_to() {
+        let objections = |settings: &Settings| {
+            Sqlite.objections(settings).into_iter().map(|objection| objection.setting).collect::<Vec<_>>()
+        };
+        assert!(objections(&settings(1, 1, 2)).is_empty());
+        assert_eq!(objections(&settings(1, 1, 3)), ["selects"]);
+        assert_eq!(objections(&settings(0, 10, 1)), ["transactions"]);
+    }
+
+    #[test]
+    fn a_quote_in_a_row_does_not_end_it() {
+        assert_eq!(quoted("it's 'so'"), "it''s ''so''");
+    }
+}
