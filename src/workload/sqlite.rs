@@ -5,7 +5,7 @@
 //! phase.
 
 use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
-use crate::agent::{Program, Timed};
+use crate::agent::Program;
 use crate::data::content::Content;
 use crate::data::profile::Stuff;
 use crate::data::random::Random;
@@ -64,8 +64,8 @@ const fn writing(name: &'static str, about: &'static str, starts: Starts) -> Pha
 
 const BATCH: u64 = 100;
 const TEXT_OF_ROWS: usize = 4 << 20;
+/// Letters of a row; every number from the one to the other is as frequent.
 const SHORTEST: u64 = 20;
-/// Rows of half that length are as frequent as those of up to it.
 const LONGEST: u64 = 420;
 const BYTES_OF_ROW: u64 = 300;
 /// Of a page of the database.
@@ -136,7 +136,7 @@ impl Workload for Sqlite {
         let database = stage.root().join("database");
         for phase in PHASES.iter().filter(|phase| phase.name != "select") {
             if phase.name == "update" {
-                look_up(stage, settings, &database, &folder)?;
+                look_up(stage, settings, &folder, wanted["select"].pages)?;
             }
             stage.phase(&phase.name, |p| {
                 p.say("work_transactions", transactions(settings, &phase.name) as f64);
@@ -150,12 +150,12 @@ impl Workload for Sqlite {
     }
 }
 
-fn look_up(stage: &mut Stage, settings: &Settings, database: &Path, folder: &Path) -> Result<()> {
-    let selects = number(settings, "selects");
+fn look_up(stage: &mut Stage, settings: &Settings, folder: &Path, pages: u64) -> Result<()> {
+    let (selects, database) = (number(settings, "selects"), stage.root().join("database"));
     for _ in stage.repeats() {
         stage.phase("select", |p| {
-            prove_cold(p, settings, selects);
-            let found = p.output(&script(database, folder, "select"))?;
+            p.reads_at_least(pages * PAGE);
+            let found = p.output(&script(&database, folder, "select"))?;
             let rows = found.lines().filter(|line| !line.trim().is_empty()).count() as u64;
             ensure!(rows == selects, "{rows} of {selects} rows were found");
             p.say("work_transactions", selects as f64);
@@ -165,19 +165,14 @@ fn look_up(stage: &mut Stage, settings: &Settings, database: &Path, folder: &Pat
     Ok(())
 }
 
-/// Rows that lie more than a page from each other are on pages of their own.
-fn prove_cold(p: &mut Timed, settings: &Settings, selects: u64) {
-    let apart = rows(settings) / selects * SHORTEST / PAGE;
-    let pages = if apart > 0 { selects } else { selects * SHORTEST / PAGE };
-    p.reads_at_least(pages * PAGE);
-}
-
 /// What the database must hold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Wanted {
     rows: u64,
     numbers: u64,
     letters: u64,
+    /// Pages that the phase has to read at least.
+    pages: u64,
 }
 
 /// Untimed, and by another connection than the phase's.
@@ -236,6 +231,8 @@ struct Writer<'a> {
     random: Random,
     /// Letters of each row, by its number less one; 0 for none.
     rows: Vec<u64>,
+    /// That the last statements look at, at least.
+    pages: u64,
 }
 
 impl Writer<'_> {
@@ -244,7 +241,13 @@ impl Writer<'_> {
         let text = content.like(Stuff::Source, &mut Random::new(1, 1), TEXT_OF_ROWS);
         // As letters, since a statement is text; line ends and quotes come as they are.
         let letter = |byte: &u8| if byte.is_ascii_graphic() || *byte == b'\n' { char::from(*byte) } else { ' ' };
-        Writer { settings, text: text.iter().map(letter).collect(), random: Random::new(1, 2), rows: Vec::new() }
+        Writer {
+            settings,
+            text: text.iter().map(letter).collect(),
+            random: Random::new(1, 2),
+            rows: Vec::new(),
+            pages: 0,
+        }
     }
 
     fn statements(&mut self, phase: &str) -> String {
@@ -295,11 +298,24 @@ impl Writer<'_> {
         let selects = number(self.settings, "selects");
         let step = rows(self.settings) / selects;
         let mut ids: Vec<u64> = (0..selects).map(|number| 1 + number * step).collect();
+        self.pages = self.pages_of(&ids);
         self.random.shuffle(&mut ids);
         ids.into_iter().fold(String::new(), |mut text, id| {
             let _ = writeln!(text, "SELECT sender, length(body) FROM message WHERE id={id};");
             text
         })
+    }
+
+    /// Of rows in order: two with more than a page of other rows between them are not on the same one.
+    fn pages_of(&self, ids: &[u64]) -> u64 {
+        let (mut pages, mut last) = (0, None::<usize>);
+        for index in ids.iter().map(|id| *id as usize - 1) {
+            let apart = |last| self.rows[last + 1..index].iter().sum::<u64>() > PAGE;
+            if last.is_none_or(apart) {
+                (pages, last) = (pages + 1, Some(index));
+            }
+        }
+        pages
     }
 
     fn body(&mut self) -> String {
@@ -314,6 +330,7 @@ impl Writer<'_> {
             rows: there().count() as u64,
             numbers: there().map(|(id, _): (u64, _)| id).sum(),
             letters: there().map(|(_, letters)| letters).sum(),
+            pages: self.pages,
         }
     }
 }
@@ -357,9 +374,14 @@ mod tests {
         let selects = writer.statements("select");
         let ids: std::collections::BTreeSet<&str> =
             selects.lines().filter_map(|line| line.split("id=").nth(1)).collect();
-        assert_eq!((ids.len(), writer.wanted() == before), (20, true));
+        assert_eq!((ids.len(), writer.wanted().letters), (20, before.letters));
+        // Thirteen rows of 220 letters on average are less than a page.
+        assert!((6..20).contains(&writer.wanted().pages), "{}", writer.wanted().pages);
+        writer.rows = vec![2000; 260];
+        assert_eq!([writer.pages_of(&[1, 4, 5, 8, 250]), writer.pages_of(&[1, 2, 3])], [3, 1]);
+        writer.rows.fill(200);
         assert_eq!(count(&writer.statements("update"), "UPDATE"), 10);
-        assert!(writer.wanted().letters != before.letters && writer.wanted().rows == before.rows);
+        assert!(writer.wanted().letters != 260 * 200 && writer.wanted().rows == before.rows);
         let deleted = writer.statements("delete");
         assert_eq!((count(&deleted, "DELETE"), writer.wanted().rows), (86, 260 - 86));
         assert_eq!(count(&writer.statements("vacuum"), "VACUUM"), 1);
