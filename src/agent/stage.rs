@@ -187,6 +187,19 @@ impl Stage<'_, '_> {
         checked.with_context(|| what.to_string())
     }
 
+    /// Untimed work that puts on the file system what the phases read: it is durable then, and from now on it is what a
+    /// cold start must make the device read.
+    pub fn lay_out(&mut self, what: &str, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        work(self).with_context(|| what.to_string())?;
+        let there = self.accounted(|stage| {
+            stage.stack.make_durable(stage.engine)?;
+            let walking = probe::ALL.iter().filter(|probe| probe.only_after_writing());
+            Ok(by_metric(walking.flat_map(|probe: &&dyn Probe| probe.read(&stage.stack.subject))))
+        })?;
+        self.remember_expected(&differences(&BTreeMap::new(), &there));
+        self.deadline.check()
+    }
+
     /// A phase that writes leaves another file system than it found: a second time would measure something else.
     fn may_be_played(&mut self, phase: &Phase) -> Result<()> {
         let again = self.played.iter().any(|name| *name == phase.name);

@@ -13,6 +13,7 @@ mod meta_read;
 mod meta_true;
 mod stream;
 mod tree;
+mod walk;
 
 use crate::agent::Stage;
 use crate::need::Need;
@@ -32,6 +33,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta_true::MetaTrue,
     &stream::Stream,
     &tree::Tree,
+    &walk::Walk,
 ];
 
 /// A named job.
