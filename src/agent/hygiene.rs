@@ -90,6 +90,16 @@ pub fn make_cold(stack: &Stack, engine: &Engine, programs: &[&str]) -> Result<()
     Ok(())
 }
 
+/// The same for a tree that lies elsewhere, on a disk that stays mounted.
+pub fn make_cold_elsewhere(tree: &Path, engine: &Engine, programs: &[&str]) -> Result<()> {
+    drop_file_caches(tree)?;
+    if rustix::process::geteuid().is_root() {
+        drop_caches()?;
+    }
+    warm_programs(engine, programs);
+    Ok(())
+}
+
 fn drop_caches() -> Result<()> {
     std::fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop caches")
 }

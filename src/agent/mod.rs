@@ -28,10 +28,11 @@ pub use engine::CELL_MARK;
 pub use git::needs as needs_of_ageing;
 
 pub use latency::Latencies;
+pub use machine::bytes_read_by_disk_of;
 pub use pace::SHORTEST_TIME;
 pub use program::Program;
 pub use server::Server;
-pub use stage::Stage;
+pub use stage::{Clocked, Stage};
 pub use timed::{Part, Timed};
 
 use crate::journal::{Job, Request};

@@ -213,7 +213,7 @@ impl<'a> Timed<'a> {
         let (status, usage) = process::wait_with_usage(pid).context("cannot wait for the program")?;
         self.cpu_ns += usage.user_ns + usage.system_ns;
         self.read_bytes += usage.read_bytes;
-        if !status.success() {
+        if !program.accepts(status) {
             bail!("`{}` ended with {status}: {}", program.shown(), self.said());
         }
         Ok(())
