@@ -4,6 +4,7 @@
 //! caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no workload can forget them.
 
 mod check;
+mod command;
 mod copy_in;
 mod dataset;
 mod meta_crash;
@@ -28,6 +29,7 @@ use std::path::PathBuf;
 /// Every workload, sorted by name.
 pub const ALL: &[&dyn Workload] = &[
     &check::Check,
+    &command::Command,
     &copy_in::CopyIn,
     &meta_crash::MetaCrash,
     &meta_fail::MetaFail,
