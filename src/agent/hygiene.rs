@@ -67,6 +67,11 @@ pub fn settle(device: Option<(u32, u32)>, after: Duration) -> Result<Settled> {
     }
 }
 
+/// Whether nothing is left on the whole machine that was written and is in no device yet.
+pub fn all_written() -> Result<bool> {
+    Ok(dirty_bytes()? < DIRTY_LIMIT)
+}
+
 fn dirty_bytes() -> Result<u64> {
     use procfs::Current;
     let memory = procfs::Meminfo::current().context("cannot read /proc/meminfo")?;

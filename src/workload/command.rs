@@ -54,6 +54,7 @@ const SETTINGS: &[Setting] = &[
     },
     Setting { name: "package", kind: Kind::Text, default: None, about: "what to install where the program is missing" },
     Setting { name: "source", kind: Kind::Path, default: None, about: "directory that is copied to the target first" },
+    Setting { name: "source_as", kind: Kind::Text, default: Some("source"), about: "name of the copy below `{dir}`" },
     dataset::SETTINGS[1],
     dataset::SETTINGS[2],
     dataset::SETTINGS[3],
@@ -113,6 +114,10 @@ impl Workload for Command {
             let message = format!("`{variable}` is no variable with a value");
             Objection::new("environment", message, "write it like \"LANG=C.UTF-8\"")
         }));
+        if !plain_name(source_as(settings)) {
+            let message = "the copy must be right below the target's folder".to_string();
+            found.push(Objection::new("source_as", message, "give a plain name, such as \"content\""));
+        }
         let mentions = |name: &str| settings.texts(name).iter().any(|word| word.contains("{source}"));
         if let (None, Some(setting)) = (tree(settings), ["command", "prepare"].into_iter().find(|name| mentions(name)))
         {
@@ -136,7 +141,7 @@ impl Workload for Command {
         let dir = stage.root();
         if let Some(tree) = tree(settings) {
             let source = dataset::staged(&tree, stage.place())?;
-            dataset::lay_out(stage, &source, &dir.join(SOURCE))?;
+            dataset::lay_out(stage, &source, &dir.join(source_as(settings)))?;
         }
         if !settings.texts("prepare").is_empty() {
             let prepare = made(settings, "prepare", &dir)?;
@@ -154,7 +159,14 @@ impl Workload for Command {
 }
 
 /// Where the tree is put, in the target's folder.
-const SOURCE: &str = "source";
+fn source_as(settings: &Settings) -> &str {
+    settings.text("source_as").unwrap_or("source")
+}
+
+fn plain_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!((parts.next(), parts.next()), (Some(std::path::Component::Normal(_)), None))
+}
 
 /// The settings of the tree, if one is asked for.
 fn tree(settings: &Settings) -> Option<Settings> {
@@ -170,14 +182,14 @@ fn program(settings: &Settings, words: &str) -> Option<String> {
     (!later).then_some(name)
 }
 
-fn filled(word: &str, dir: &Path) -> String {
-    let source = dir.join(SOURCE).display().to_string();
+fn filled(settings: &Settings, word: &str, dir: &Path) -> String {
+    let source = dir.join(source_as(settings)).display().to_string();
     word.replace("{dir}", &dir.display().to_string()).replace("{source}", &source)
 }
 
 /// The program of a setting, in the target's folder and with the environment that is asked for.
 fn made(settings: &Settings, name: &str, dir: &Path) -> Result<Program> {
-    let mut words: Argv = settings.texts(name).iter().map(|word| filled(word, dir)).collect();
+    let mut words: Argv = settings.texts(name).iter().map(|word| filled(settings, word, dir)).collect();
     match words.first_mut() {
         None => bail!("`{name}` has no words"),
         // From where it starts, not from where pickfs does.
@@ -187,7 +199,7 @@ fn made(settings: &Settings, name: &str, dir: &Path) -> Result<Program> {
     let mut program = Program::new(words).in_folder(dir);
     for variable in settings.texts("environment") {
         let (name, value) = variable.split_once('=').context("a variable without a value")?;
-        program = program.with(name, filled(value, dir));
+        program = program.with(name, filled(settings, value, dir));
     }
     Ok(program)
 }
@@ -212,6 +224,9 @@ mod tests {
             (json!({"command": ["ls"], "prepare": ["ls", "{source}/x"]}), "prepare"),
             (json!({"command": ["ls", "{source}"], "like": "site"}), ""),
             (json!({"command": ["ls", "{source}"], "like": "sight"}), "like"),
+            (json!({"command": ["ls"], "source_as": "../x"}), "source_as"),
+            (json!({"command": ["ls"], "source_as": "/x"}), "source_as"),
+            (json!({"command": ["ls"], "source_as": "content"}), ""),
         ];
         for (given, setting) in rows {
             let found = Command.objections(&settings(given.clone()));

@@ -14,6 +14,8 @@ mod meta_leak;
 mod meta_ok;
 mod meta_read;
 mod meta_true;
+mod props;
+mod respond;
 mod stream;
 mod tree;
 mod walk;
@@ -38,6 +40,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta_ok::MetaOk,
     &meta_read::MetaRead,
     &meta_true::MetaTrue,
+    &respond::Respond,
     &stream::Stream,
     &tree::Tree,
     &walk::Walk,
