@@ -18,6 +18,11 @@ pub enum Need {
         under: &'static str,
         package: &'static str,
     },
+    /// A program that the plan names: on the path, or a path itself; and the package that brings it, if that is said.
+    Named {
+        name: String,
+        package: Option<String>,
+    },
     /// A file system type of the kernel, built in or as a module; `hint` says where one may come from.
     Kernel {
         filesystem: &'static str,
@@ -63,6 +68,13 @@ impl Need {
             Need::VersionedProgram { name, under, package } => {
                 let there = find_versioned(name, Path::new(under)).is_some();
                 (there, format!("no program `{name}`"), format!("apt-get install {package}"))
+            }
+            Need::Named { name, package } => {
+                let remedy = match package {
+                    Some(package) => format!("apt-get install {package}"),
+                    None => "install it, or name another program in the plan".into(),
+                };
+                (find_program(name).is_some(), format!("no program `{name}`"), remedy)
             }
             Need::Kernel { filesystem, hint } => {
                 (kernel_has(filesystem), format!("the kernel has no {filesystem}"), hint.to_string())
@@ -144,6 +156,9 @@ mod tests {
         let needs = [
             Need::Program { name: "sh", package: "dash" },
             Need::Program { name: "mkfs.nowhere", package: "nowhere-tools" },
+            Need::Named { name: "/bin/sh".into(), package: None },
+            Need::Named { name: "nowhere".into(), package: Some("nowhere-bin".into()) },
+            Need::Named { name: "/nowhere/at/all".into(), package: None },
             Need::Kernel { filesystem: "nowherefs", hint: "try another world" },
         ];
         let said: Vec<String> = missing(&needs).iter().map(Missing::to_string).collect();
@@ -151,6 +166,8 @@ mod tests {
             said,
             [
                 "no program `mkfs.nowhere`: apt-get install nowhere-tools",
+                "no program `nowhere`: apt-get install nowhere-bin",
+                "no program `/nowhere/at/all`: install it, or name another program in the plan",
                 "the kernel has no nowherefs: try another world"
             ]
         );

@@ -185,6 +185,7 @@ fn play(
         ledger,
         servers: 0,
         expected: Expected::of_empty(&stack),
+        clocked: None,
     };
     parts.workload.run(&mut stage, &cell.work.workload.settings)
 }
@@ -210,6 +211,9 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
     let memory = engine.place.memory.join("cell");
     link.check()?;
     engine.take(folder("make a folder in memory", memory), link)?;
+    for path in parts.workload.folders(&cell.work.workload.settings, engine.place) {
+        engine.take(folder("make a folder for the work", path), link)?;
+    }
     let given = engine.take_all(parts.backing.steps(&cell.target.backing.settings, engine.place), link)?;
     let mut stack = Stack {
         driver: parts.driver,

@@ -67,6 +67,11 @@ pub fn settle(device: Option<(u32, u32)>, after: Duration) -> Result<Settled> {
     }
 }
 
+/// Whether nothing is left on the whole machine that was written and is in no device yet.
+pub fn all_written() -> Result<bool> {
+    Ok(dirty_bytes()? < DIRTY_LIMIT)
+}
+
 fn dirty_bytes() -> Result<u64> {
     use procfs::Current;
     let memory = procfs::Meminfo::current().context("cannot read /proc/meminfo")?;
@@ -85,6 +90,16 @@ pub fn make_cold(stack: &Stack, engine: &Engine, programs: &[&str]) -> Result<()
         }
         None if rustix::process::geteuid().is_root() => drop_caches()?,
         None => drop_file_caches(&stack.root)?,
+    }
+    warm_programs(engine, programs);
+    Ok(())
+}
+
+/// The same for a tree that lies elsewhere, on a disk that stays mounted.
+pub fn make_cold_elsewhere(tree: &Path, engine: &Engine, programs: &[&str]) -> Result<()> {
+    drop_file_caches(tree)?;
+    if rustix::process::geteuid().is_root() {
+        drop_caches()?;
     }
     warm_programs(engine, programs);
     Ok(())

@@ -57,6 +57,10 @@ impl Latencies {
         self.histogram.len()
     }
 
+    pub fn mean_ns(&self) -> f64 {
+        self.histogram.mean()
+    }
+
     /// Nanoseconds that so large a share of all operations did not exceed.
     pub fn quantile(&self, share: f64) -> u64 {
         self.histogram.value_at_quantile(share)

@@ -74,6 +74,17 @@ pub fn disk_of_file(path: &Path) -> Option<(u32, u32)> {
     device_number(Path::new(mount_of(path).ok()?.mount_source.as_deref()?))
 }
 
+/// The whole disk of a partition, in /sys; another device is its own.
+pub fn whole_disk(device: (u32, u32)) -> Option<PathBuf> {
+    let own = sys_path(device).canonicalize().ok()?;
+    if own.join("partition").exists() { own.parent().map(Path::to_path_buf) } else { Some(own) }
+}
+
+/// What the disk under a file has read since it came up; none where it lies on no disk.
+pub fn bytes_read_by_disk_of(path: &Path) -> Option<u64> {
+    Some(crate::probe::device::counters(disk_of_file(path)?)?.read_bytes)
+}
+
 /// The disk below a loop device.
 pub fn below(device: (u32, u32)) -> Option<(u32, u32)> {
     disk_of_file(&backing_file(device)?)

@@ -17,6 +17,7 @@ mod pace;
 mod prepare;
 mod program;
 mod provenance;
+mod punctual;
 mod sampler;
 mod server;
 mod stage;
@@ -27,11 +28,14 @@ mod watch;
 pub use engine::CELL_MARK;
 pub use git::needs as needs_of_ageing;
 
+pub use hygiene::all_written;
 pub use latency::Latencies;
+pub use machine::bytes_read_by_disk_of;
 pub use pace::SHORTEST_TIME;
 pub use program::Program;
+pub use punctual::{Every, Kept};
 pub use server::Server;
-pub use stage::Stage;
+pub use stage::{Clocked, Stage};
 pub use timed::{Part, Timed};
 
 use crate::journal::{Job, Request};

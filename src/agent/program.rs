@@ -4,7 +4,7 @@ use super::command::{Mark, command};
 use crate::stack::{Argv, argv};
 use anyhow::Result;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 #[derive(Clone, Debug, Default)]
 pub struct Program {
@@ -13,6 +13,8 @@ pub struct Program {
     environment: Vec<(String, String)>,
     /// User and group.
     user: Option<(u32, u32)>,
+    /// Exit codes that are no failure; 0 alone where there is none.
+    accepted: Vec<i32>,
 }
 
 impl Program {
@@ -35,6 +37,17 @@ impl Program {
     pub fn as_user(mut self, user: u32, group: u32) -> Program {
         self.user = Some((user, group));
         self
+    }
+
+    /// It may end with these exit codes, inside a phase.
+    pub fn may_end_with(mut self, codes: impl IntoIterator<Item = i32>) -> Program {
+        self.accepted = codes.into_iter().collect();
+        self
+    }
+
+    pub(super) fn accepts(&self, status: ExitStatus) -> bool {
+        let listed = |code: i32| self.accepted.contains(&code);
+        if self.accepted.is_empty() { status.success() } else { status.code().is_some_and(listed) }
     }
 
     /// As a shell would show it, without quotes.

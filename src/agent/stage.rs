@@ -19,7 +19,7 @@ use crate::workload::{Judged, Phase, Reads, Starts, Workload};
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The least that one inode takes on any disk format here (reiserfs stat data), for proving cold walks.
@@ -46,6 +46,8 @@ pub struct Stage<'a, 'b> {
     /// How many were started.
     pub(super) servers: usize,
     pub(super) expected: Expected,
+    /// Of the phase before.
+    pub(super) clocked: Option<Clocked>,
 }
 
 /// What a cold phase must read at least, known once something was written.
@@ -75,9 +77,10 @@ impl Expected {
 }
 
 /// One phase's clock.
-struct Clocked {
-    returned_ns: u64,
-    durable_ns: u64,
+#[derive(Clone, Copy, Debug)]
+pub struct Clocked {
+    pub returned_ns: u64,
+    pub durable_ns: u64,
 }
 
 impl Stage<'_, '_> {
@@ -122,6 +125,7 @@ impl Stage<'_, '_> {
         let peaks = sampler.stop();
         let told = Told::by(timed);
         let clocked = clocked?;
+        self.clocked = Some(clocked);
         self.deadline.check()?;
         let counters = self.accounted(|stage| Ok(stage.read_probes(&phase, false)))?;
         let mut samples = own_samples(&phase, &clocked, peaks);
@@ -193,6 +197,19 @@ impl Stage<'_, '_> {
         checked.with_context(|| what.to_string())
     }
 
+    /// Untimed work that puts on the file system what the phases read: it is durable then, and from now on it is what a
+    /// cold start must make the device read.
+    pub fn lay_out(&mut self, what: &str, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        work(self).with_context(|| what.to_string())?;
+        let there = self.accounted(|stage| {
+            stage.stack.make_durable(stage.engine)?;
+            let walking = probe::ALL.iter().filter(|probe| probe.only_after_writing());
+            Ok(by_metric(walking.flat_map(|probe: &&dyn Probe| probe.read(&stage.stack.subject))))
+        })?;
+        self.remember_expected(&differences(&BTreeMap::new(), &there));
+        self.deadline.check()
+    }
+
     /// A phase that writes leaves another file system than it found: a second time would measure something else.
     fn may_be_played(&mut self, phase: &Phase) -> Result<()> {
         let again = self.played.iter().any(|name| *name == phase.name);
@@ -201,15 +218,52 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
+    /// How long the phase before took.
+    pub fn clocked(&self) -> Option<Clocked> {
+        self.clocked
+    }
+
+    /// A quantity of a phase that is over; see [`Timed::say`].
+    pub fn say(&mut self, phase: &str, metric: &str, value: f64) {
+        self.tell_samples(phase, vec![(metric.into(), value)]);
+    }
+
+    /// Times what is no part of the job and explains it. It starts settled, with the caches as they are, and nothing
+    /// is told of it but what the workload makes of these times.
+    pub fn aside(&mut self, what: &'static str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<Clocked> {
+        watch::check_stop()?;
+        let phase = Phase { name: what.into(), starts: Starts::Warm, ..Phase::part("".into(), "") };
+        self.get_ready(&phase)?;
+        let marks = self.engine.marks();
+        let mut timed = Timed::new(&marks, self.deadline)?;
+        self.clock(&phase, work, &mut timed)
+    }
+
+    /// Makes the next reading of a tree elsewhere on this machine come from its disk. Whether it does is for the
+    /// workload to prove, by [`super::bytes_read_by_disk_of`].
+    pub fn forget(&mut self, tree: &Path) -> Result<()> {
+        self.accounted(|stage| hygiene::make_cold_elsewhere(tree, stage.engine, &stage.programs()))
+    }
+
+    /// Whether a tree elsewhere lies on the disk of the file system under test; none where that cannot be seen.
+    pub fn shares_disk_with(&self, tree: &Path) -> Option<bool> {
+        let own = self.stack.subject.below.or(self.stack.subject.device)?;
+        Some(machine::whole_disk(own)? == machine::whole_disk(machine::disk_of_file(tree)?)?)
+    }
+
+    fn programs(&self) -> Vec<&'static str> {
+        let needs = self.workload.needs(self.settings);
+        let programs = needs.iter().filter_map(|need| match need {
+            Need::Program { name, .. } => Some(*name),
+            _ => None,
+        });
+        programs.collect()
+    }
+
     fn get_ready(&mut self, phase: &Phase) -> Result<()> {
         let begun = Instant::now();
         if phase.starts == Starts::Cold {
-            let needs = self.workload.needs(self.settings);
-            let programs = needs.iter().filter_map(|need| match need {
-                Need::Program { name, .. } => Some(*name),
-                _ => None,
-            });
-            hygiene::make_cold(self.stack, self.engine, &programs.collect::<Vec<_>>())?;
+            hygiene::make_cold(self.stack, self.engine, &self.programs())?;
             for words in self.workload.warm_up(self.settings, self.engine.place) {
                 self.engine.output(&words).context("cannot bring programs back into memory")?;
             }
@@ -321,8 +375,13 @@ impl Stage<'_, '_> {
             Reads::Data => self.expected.data_bytes,
             Reads::Names => self.expected.entries.map(|entries| entries * SMALLEST_INODE),
             Reads::Told => least_read.map(|bytes| bytes as f64 * self.expected.stored_share()),
+            Reads::Unknown => Some(1.0),
         };
         match (proof_of_reading(samples, self.witness()), expected) {
+            (Some(0.0), _) if phase.reads == Reads::Unknown => {
+                let why = "the drive gave no byte: it was not cold, or there was nothing to read";
+                Some(("not-proved-cold", why.into()))
+            }
             (Some(read), Some(expected)) if read >= 0.9 * expected => None,
             (Some(read), Some(expected)) => {
                 Some(("not-cold", format!("the drive gave {read:.0} bytes, at least {expected:.0} were to be read")))
@@ -348,7 +407,8 @@ impl Stage<'_, '_> {
         }
     }
 
-    pub(super) fn flag(&mut self, phase: &str, flag: &str, why: String) {
+    /// A doubt about a phase, told beside its values.
+    pub fn flag(&mut self, phase: &str, flag: &str, why: String) {
         let flag = Flag { cell: self.cell.into(), phase: phase.into(), flag: flag.into(), why };
         self.link.tell(Record::Flag(flag));
     }

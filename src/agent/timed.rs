@@ -5,6 +5,7 @@ use super::hygiene;
 use super::latency::Latencies;
 use super::pace::{self, Pace};
 use super::program::Program;
+use super::punctual::{self, Every, Kept};
 use super::watch::{self, Deadline};
 use crate::sys::{file, process};
 use anyhow::{Context, Result, bail};
@@ -106,7 +107,10 @@ impl<'a> Timed<'a> {
         let mut text = Vec::new();
         printed.rewind()?;
         printed.read_to_end(&mut text)?;
-        ended.with_context(|| format!("it printed {}", last_words(&text)))?;
+        match text.is_empty() {
+            true => ended?,
+            false => ended.with_context(|| format!("it printed: {}", last_words(&text)))?,
+        }
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
@@ -170,6 +174,44 @@ impl<'a> Timed<'a> {
         Ok(())
     }
 
+    /// Does operations at fixed times, each kind on a thread of its own, for as long as the other work lasts. What came
+    /// of each kind, in their order; the work's own failure is told before theirs.
+    pub fn beside(
+        &mut self,
+        kinds: &mut [Every],
+        work: impl FnOnce(&mut Timed<'a>, &dyn Fn() -> bool) -> Result<()>,
+    ) -> Result<Vec<Kept>> {
+        let before = process::own_usage();
+        let kept = punctual::beside(kinds, |failed| work(self, failed));
+        let after = process::own_usage();
+        self.cpu_ns += (after.user_ns + after.system_ns).saturating_sub(before.user_ns + before.system_ns);
+        self.read_bytes += after.read_bytes.saturating_sub(before.read_bytes);
+        kept
+    }
+
+    /// Asks again and again, with so long a pause, until something is so, or for so long; whether it was. What is asked
+    /// may be work.
+    pub fn until(
+        &mut self,
+        at_most: Duration,
+        pause: Duration,
+        mut is_so: impl FnMut() -> Result<bool>,
+    ) -> Result<bool> {
+        let begun = Instant::now();
+        loop {
+            watch::check_stop()?;
+            self.deadline.check()?;
+            if is_so()? {
+                return Ok(true);
+            }
+            let left = at_most.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(left.min(pause));
+        }
+    }
+
     /// What the phase handled, for throughput.
     pub fn handled(&mut self, bytes: u64, files: u64) {
         self.bytes += bytes;
@@ -213,7 +255,7 @@ impl<'a> Timed<'a> {
         let (status, usage) = process::wait_with_usage(pid).context("cannot wait for the program")?;
         self.cpu_ns += usage.user_ns + usage.system_ns;
         self.read_bytes += usage.read_bytes;
-        if !status.success() {
+        if !program.accepts(status) {
             bail!("`{}` ended with {status}: {}", program.shown(), self.said());
         }
         Ok(())

@@ -46,7 +46,9 @@ fn is_ours(undo: &Undo, run: &str) -> bool {
     let ours = format!("pickfs-{run}");
     match undo {
         Undo::Unmount(path) | Undo::DetachLoops(path) | Undo::RemoveTree(path) => {
-            plain(path) && path.components().any(|part| part.as_os_str() == ours.as_str())
+            let carries =
+                |part: &str| part.strip_prefix(&ours).is_some_and(|more| more.is_empty() || more.starts_with('-'));
+            plain(path) && path.components().any(|part| part.as_os_str().to_str().is_some_and(carries))
         }
         Undo::Restore { path, .. } => {
             let queue = path.starts_with("/sys") && path.parent().is_some_and(|folder| folder.ends_with("queue"));

@@ -2,14 +2,14 @@
 //!
 //! No workload itself; it has the settings that all of them share which work on a tree.
 
-use super::Setting;
-use crate::agent::run_program;
-use crate::data::{self, Outline, Shape, profile::Profile, shipped};
+use super::{Setting, Stage};
+use crate::agent::{Program, run_program};
+use crate::data::{self, Digest, Outline, Shape, profile::Profile, shipped};
 use crate::plan::{Kind, Objection, Settings};
-use crate::stack::argv;
+use crate::stack::{Place, argv};
 use crate::units::show_bytes;
-use anyhow::{Result, ensure};
-use std::path::Path;
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
 
 pub const SETTINGS: &[Setting] = &[
     Setting {
@@ -47,6 +47,67 @@ const SEED: u64 = 1;
 const COPIES: u64 = 2;
 /// What a file takes in memory besides its bytes, on average.
 const A_FILE: u64 = 3 << 10;
+
+/// The tree that a run has in memory.
+pub struct Staged {
+    pub folder: PathBuf,
+    pub digest: Digest,
+    /// Of all files, without those of second names.
+    pub bytes: u64,
+}
+
+/// Puts the tree into memory, for [`staged`].
+pub fn prepare(settings: &Settings, place: &Place) -> Result<()> {
+    let folder = folder(settings, place);
+    stage(settings, &folder)?;
+    let digest = data::digest(&folder)?;
+    ensure!(digest.entries > 0, "the source is empty; there is nothing to measure with");
+    let note = serde_json::to_string(&(digest, data::apparent_bytes(&folder)))?;
+    Ok(std::fs::write(folder.with_extension("json"), note)?)
+}
+
+/// The tree that [`prepare`] has staged with the same settings.
+pub fn staged(settings: &Settings, place: &Place) -> Result<Staged> {
+    let folder = folder(settings, place);
+    let noted = std::fs::read_to_string(folder.with_extension("json"));
+    let noted = noted.context("the source is not staged in memory; was the run prepared?")?;
+    let (digest, bytes) = serde_json::from_str(&noted)?;
+    Ok(Staged { folder, digest, bytes })
+}
+
+/// Where the tree lies in memory: one place per set of settings.
+fn folder(settings: &Settings, place: &Place) -> PathBuf {
+    let spelled = serde_json::to_string(settings).unwrap_or_default();
+    place.memory.join(format!("source-{:016x}", xxhash_rust::xxh3::xxh3_64(spelled.as_bytes())))
+}
+
+impl Staged {
+    /// Names, sizes and bytes of a copy.
+    pub fn verify(&self, copy: &Path) -> Result<()> {
+        if data::digest(copy)? == self.digest {
+            return Ok(());
+        }
+        bail!("the content differs from the source: {}", data::differences(&self.folder, copy, 5).join(", "))
+    }
+}
+
+/// Copies the tree to the file system under test, untimed, and sees that it is the same there.
+pub fn lay_out(stage: &mut Stage, source: &Staged, tree: &Path) -> Result<()> {
+    let text = |path: &Path| path.display().to_string();
+    stage.lay_out("copying the tree to the file system", |stage| {
+        stage.run(&Program::new(["cp", "-a", &text(&source.folder), &text(tree)])).map(drop)
+    })?;
+    stage.check("verifying what was written", || source.verify(tree))
+}
+
+/// The settings with a static site as the usual tree.
+pub fn of_a_site(settings: &Settings) -> Settings {
+    let mut settings = settings.clone();
+    if settings.path("source").is_none() {
+        settings.0.entry("like".into()).or_insert_with(|| "site".into());
+    }
+    settings
+}
 
 /// What cannot be, or is too large for this machine's memory.
 pub fn objections(settings: &Settings) -> Vec<Objection> {
@@ -127,7 +188,7 @@ pub fn bytes(settings: &Settings) -> Option<u64> {
 }
 
 /// Makes the tree, or refuses before anything is made where it does not fit.
-pub fn stage(settings: &Settings, staged: &Path) -> Result<()> {
+fn stage(settings: &Settings, staged: &Path) -> Result<()> {
     match settings.path("source") {
         Some(source) => copy_into_memory(&source, staged),
         None => {

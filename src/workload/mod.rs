@@ -3,6 +3,9 @@
 //! A workload reads as prose: it names its phases and says what each one does. It must not know the clock, the
 //! caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no workload can forget them.
 
+mod check;
+mod command;
+mod copy_in;
 mod dataset;
 mod meta_crash;
 mod meta_fail;
@@ -13,9 +16,12 @@ mod meta_read;
 mod meta_true;
 mod pgbench;
 mod postgres;
+mod props;
+mod respond;
 mod sqlite;
 mod stream;
 mod tree;
+mod walk;
 
 use crate::agent::Stage;
 use crate::need::Need;
@@ -23,9 +29,13 @@ use crate::plan::{Objection, Setting, Settings};
 use crate::stack::{Argv, Place};
 use anyhow::Result;
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 /// Every workload, sorted by name.
 pub const ALL: &[&dyn Workload] = &[
+    &check::Check,
+    &command::Command,
+    &copy_in::CopyIn,
     &meta_crash::MetaCrash,
     &meta_fail::MetaFail,
     &meta_hang::MetaHang,
@@ -34,9 +44,11 @@ pub const ALL: &[&dyn Workload] = &[
     &meta_read::MetaRead,
     &meta_true::MetaTrue,
     &pgbench::Pgbench,
+    &respond::Respond,
     &sqlite::Sqlite,
     &stream::Stream,
     &tree::Tree,
+    &walk::Walk,
 ];
 
 /// A named job.
@@ -87,6 +99,12 @@ pub trait Workload: Sync {
         Ok(())
     }
 
+    /// Folders elsewhere on the machine that a cell needs, made before it and removed after it with all that is in
+    /// them; their names carry the run's.
+    fn folders(&self, _settings: &Settings, _place: &Place) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Bytes that the work puts on the file system at its fullest, where that is known before the run.
     fn bytes(&self, _settings: &Settings) -> Option<u64> {
         None
@@ -126,6 +144,8 @@ pub enum Reads {
     Names,
     /// What the work says with [`crate::agent::Timed::reads_at_least`]; without that, nothing is proved.
     Told,
+    /// Nobody knows how much: that the device read anything is all that can be asked for.
+    Unknown,
 }
 
 /// The cache state that a phase starts from.

@@ -4,13 +4,12 @@
 //! costs every file system the same.
 
 use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset};
-use crate::data::{self, Digest};
 use crate::need::Need;
 use crate::plan::{Objection, Settings};
 use crate::stack::Place;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub struct Tree;
 
@@ -79,12 +78,7 @@ impl Workload for Tree {
     }
 
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
-        let staged = staged(settings, place);
-        dataset::stage(settings, &staged)?;
-        let digest = data::digest(&staged)?;
-        ensure!(digest.entries > 0, "the source is empty; there is nothing to measure with");
-        let staged = (digest, data::apparent_bytes(&staged));
-        Ok(std::fs::write(noted(settings, place), serde_json::to_string(&staged)?)?)
+        dataset::prepare(settings, place)
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
@@ -96,17 +90,17 @@ impl Workload for Tree {
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let source = staged(settings, stage.place());
-        let (wanted, bytes) = read_note(&noted(settings, stage.place()))?;
+        let source = dataset::staged(settings, stage.place())?;
+        let (wanted, bytes) = (&source.digest, source.bytes);
         let tree = stage.root().join("tree");
         let copy = stage.memory().join("copy");
         let root = text(&stage.root());
 
         stage.phase("write", |p| {
             p.handled(bytes, wanted.files);
-            p.command(["cp", "-a", &text(&source), &text(&tree)])
+            p.command(["cp", "-a", &text(&source.folder), &text(&tree)])
         })?;
-        stage.check("verifying what was written", || verify(&source, &tree, &wanted))?;
+        stage.check("verifying what was written", || source.verify(&tree))?;
         for _ in stage.repeats() {
             stage.phase("tar-read", |p| {
                 p.handled(bytes, wanted.files);
@@ -121,7 +115,7 @@ impl Workload for Tree {
                 p.command(["cp", "-a", &text(&tree), &text(&copy)])
             })?;
             stage.check("verifying what was read back", || {
-                verify(&source, &copy, &wanted)?;
+                source.verify(&copy)?;
                 Ok(std::fs::remove_dir_all(&copy)?)
             })?;
         }
@@ -140,22 +134,6 @@ impl Workload for Tree {
     }
 }
 
-/// Where the source lies in memory: one place per set of settings.
-fn staged(settings: &Settings, place: &Place) -> PathBuf {
-    let spelled = serde_json::to_string(settings).unwrap_or_default();
-    place.memory.join(format!("source-{:016x}", xxhash_rust::xxh3::xxh3_64(spelled.as_bytes())))
-}
-
-/// Where its digest is noted, and its bytes without those of second names.
-fn noted(settings: &Settings, place: &Place) -> PathBuf {
-    staged(settings, place).with_extension("json")
-}
-
-fn read_note(path: &Path) -> Result<(Digest, u64)> {
-    let noted = std::fs::read_to_string(path).context("the source is not staged in memory; was the run prepared?")?;
-    Ok(serde_json::from_str(&noted)?)
-}
-
 /// lstat of every entry below the root.
 fn walk(tree: &Path) -> Result<u64> {
     let mut seen = 0;
@@ -164,14 +142,6 @@ fn walk(tree: &Path) -> Result<u64> {
         seen += 1;
     }
     Ok(seen)
-}
-
-/// Names, sizes and bytes.
-fn verify(source: &Path, copy: &Path, wanted: &Digest) -> Result<()> {
-    if data::digest(copy)? == *wanted {
-        return Ok(());
-    }
-    bail!("the content differs from the source: {}", data::differences(source, copy, 5).join(", "))
 }
 
 fn text(path: &Path) -> String {

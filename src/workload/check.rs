@@ -1,0 +1,228 @@
+//! What a site's check does: it reads many small files whole, and works on what is in each: lines, words, links.
+//!
+//! How much work that is for a byte is told as a fact of every cell. Where the processor is busy with it, a faster file
+//! system gains less, as it would under the program itself.
+
+use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset};
+use crate::agent::Latencies;
+use crate::need::Need;
+use crate::plan::{Kind, Objection, Settings};
+use crate::stack::Place;
+use anyhow::{Context, Result, ensure};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+pub struct Check;
+
+const SETTINGS: &[Setting] = &[
+    dataset::SETTINGS[0],
+    dataset::SETTINGS[1],
+    dataset::SETTINGS[2],
+    dataset::SETTINGS[3],
+    dataset::SETTINGS[4],
+    Setting {
+        name: "checked",
+        kind: Kind::Count,
+        default: Some("2000"),
+        about: "how many small files are read; all of them where there are fewer",
+    },
+    Setting { name: "small", kind: Kind::Size, default: Some("64KiB"), about: "no larger file is read" },
+    Setting {
+        name: "passes",
+        kind: Kind::Count,
+        default: Some("8"),
+        about: "how often lines, words and links of each file are gone through: the work of the processor",
+    },
+];
+
+const PHASES: &[Phase] = &[Phase {
+    name: Cow::Borrowed("check"),
+    about: "read small files whole and go through lines, words and links of each, cold",
+    starts: Starts::Cold,
+    reads: Reads::Told,
+    judged: Judged::Returned,
+}];
+
+impl Workload for Check {
+    fn name(&self) -> &'static str {
+        "check"
+    }
+
+    fn about(&self) -> &'static str {
+        "small files of a tree, a static site unless said: each read whole, with work for the processor"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn main_setting(&self) -> &'static str {
+        "source"
+    }
+
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        PHASES.to_vec()
+    }
+
+    fn needs(&self, _settings: &Settings) -> Vec<Need> {
+        vec![Need::Program { name: "cp", package: "coreutils" }]
+    }
+
+    fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
+        dataset::prepare(&dataset::of_a_site(settings), place)
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        dataset::objections(&dataset::of_a_site(settings))
+    }
+
+    fn bytes(&self, settings: &Settings) -> Option<u64> {
+        dataset::bytes(&dataset::of_a_site(settings))
+    }
+
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
+        let source = dataset::staged(&dataset::of_a_site(settings), stage.place())?;
+        let number = |name| settings.number(name).unwrap_or(1);
+        let tree = stage.root().join("tree");
+        dataset::lay_out(stage, &source, &tree)?;
+        let (mut names, mut wanted) = (Vec::new(), Checked::default());
+        stage.check("choosing the files and checking them in memory", || {
+            names = small_files(&source.folder, number("small"), number("checked"))?;
+            ensure!(!names.is_empty(), "no file of the tree is as small as `small`; name a larger size");
+            wanted = check(&source.folder, &names, number("passes"))?;
+            Ok(())
+        })?;
+        let mean = wanted.working.mean_ns() * names.len() as f64 / wanted.bytes as f64;
+        stage.fact("work of the processor", &format!("{mean:.0} ns for each byte that is read"));
+        for _ in stage.repeats() {
+            stage.phase("check", |p| {
+                p.handled(wanted.bytes, names.len() as u64);
+                p.reads_at_least(wanted.bytes);
+                let found = p.own(|| check(&tree, &names, number("passes")))?;
+                ensure!(found.digest == wanted.digest, "other content was read than was written");
+                p.latencies("read", found.reading);
+                p.latencies("work", found.working);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Paths below the root of so many regular files that are not larger, spread over the tree by a hash of their names,
+/// and in the order of their names.
+fn small_files(root: &Path, small: u64, most: u64) -> Result<Vec<PathBuf>> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut found = Vec::new();
+    for entry in walkdir::WalkDir::new(root) {
+        let entry = entry?;
+        if entry.file_type().is_file() && (1..=small).contains(&entry.metadata()?.len()) {
+            let name = entry.path().strip_prefix(root).context("a file outside of its tree")?.to_path_buf();
+            found.push((xxhash_rust::xxh3::xxh3_64(name.as_os_str().as_bytes()), name));
+        }
+    }
+    found.sort();
+    found.truncate(most as usize);
+    let mut names: Vec<PathBuf> = found.into_iter().map(|(_, name)| name).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// What came of reading and checking files.
+#[derive(Default)]
+struct Checked {
+    bytes: u64,
+    /// Of all that was found in all of them.
+    digest: u64,
+    reading: Latencies,
+    working: Latencies,
+}
+
+fn check(root: &Path, names: &[PathBuf], passes: u64) -> Result<Checked> {
+    let mut checked = Checked::default();
+    for name in names {
+        let path = root.join(name);
+        checked.reading.start();
+        let content = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        checked.reading.lap();
+        checked.working.start();
+        for _ in 0..passes {
+            let page = std::hint::black_box(Page::of(&content));
+            checked.digest = mix(mix(mix(mix(checked.digest, page.lines), page.words), page.links), page.digest);
+        }
+        checked.working.lap();
+        checked.bytes += content.len() as u64;
+    }
+    Ok(checked)
+}
+
+/// What is in a file.
+#[derive(Debug, Default, PartialEq)]
+struct Page {
+    lines: u64,
+    words: u64,
+    links: u64,
+    /// Of all words and of where the links lead.
+    digest: u64,
+}
+
+impl Page {
+    fn of(content: &[u8]) -> Page {
+        let mut page = Page::default();
+        for line in content.split(|byte| *byte == b'\n') {
+            page.lines += 1;
+            for word in line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty()) {
+                page.words += 1;
+                page.digest = mix(page.digest, word.iter().fold(0, |hash, byte| mix(hash, u64::from(*byte))));
+                if let Some(target) = target(word) {
+                    page.links += 1;
+                    page.digest = mix(page.digest, target.len() as u64);
+                }
+            }
+        }
+        page
+    }
+}
+
+/// Where an attribute such as `href="about.html"` leads.
+fn target(word: &[u8]) -> Option<&[u8]> {
+    let quoted = [&b"href=\""[..], b"src=\""].iter().find_map(|start| word.strip_prefix(*start))?;
+    quoted.split(|byte| *byte == b'"').next()
+}
+
+/// FNV-1a's step.
+fn mix(hash: u64, value: u64) -> u64 {
+    (hash ^ value).wrapping_mul(0x100_0000_01b3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_words_and_links_are_seen() {
+        let page = Page::of(b"<p>See <a href=\"one.html\">one</a>\nor <img src=\"two.png\"> it</p>\n");
+        assert_eq!((page.lines, page.words, page.links), (3, 7, 2));
+        assert_ne!(Page::of(b"<a href=\"one\">").digest, Page::of(b"<a href=\"two\">").digest);
+        assert_eq!(Page::of(b"\n\n").words, 0);
+    }
+
+    #[test]
+    fn small_files_are_chosen_from_the_whole_tree_and_damage_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..40 {
+            let part = folder.path().join(format!("part{}", number % 4));
+            std::fs::create_dir_all(&part).unwrap();
+            std::fs::write(part.join(format!("page{number}")), format!("page {number}\n").repeat(number)).unwrap();
+        }
+        let names = small_files(folder.path(), 200, 10).unwrap();
+        let parts = (0..4).filter(|part| names.iter().any(|name| name.starts_with(format!("part{part}")))).count();
+        assert!(names.len() == 10 && names.is_sorted() && parts >= 2, "{names:?}");
+        assert!(names.iter().all(|name| (1..=200).contains(&folder.path().join(name).metadata().unwrap().len())));
+        assert_eq!(names, small_files(folder.path(), 200, 10).unwrap());
+        let before = check(folder.path(), &names, 2).unwrap();
+        assert_eq!((before.reading.count(), before.working.count()), (10, 10));
+        std::fs::write(folder.path().join(&names[3]), "another page").unwrap();
+        assert_ne!(check(folder.path(), &names, 2).unwrap().digest, before.digest);
+    }
+}

@@ -1,0 +1,347 @@
+//! A tree that is brought from another disk: read cold there, copied until it is safe here.
+//!
+//! Which side held the copy back is told by two times beside it: what the source alone gives, cold, and what the file
+//! system alone takes, from memory.
+
+use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset};
+use crate::agent::{Clocked, Program, bytes_read_by_disk_of};
+use crate::data::{self, Digest};
+use crate::need::Need;
+use crate::plan::{Kind, Objection, Settings};
+use crate::stack::Place;
+use crate::units::show_bytes;
+use anyhow::{Context, Result, ensure};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+pub struct CopyIn;
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "source",
+        kind: Kind::Path,
+        default: None,
+        about: "directory to bring from where it lies, such as the home on the old disk",
+    },
+    dataset::SETTINGS[1],
+    dataset::SETTINGS[2],
+    dataset::SETTINGS[3],
+    dataset::SETTINGS[4],
+    Setting {
+        name: "from",
+        kind: Kind::Path,
+        default: None,
+        about: "instead of `source`: a directory on another disk, where a generated tree is put first",
+    },
+    Setting {
+        name: "from_memory",
+        kind: Kind::Flag,
+        default: Some("true"),
+        about: "measure beside it what the file system takes from memory, which must hold the tree twice",
+    },
+];
+
+const PHASES: &[Phase] = &[Phase {
+    name: Cow::Borrowed("copy"),
+    about: "cp -a from another disk, cold there, until durable",
+    starts: Starts::Fresh,
+    reads: Reads::Names,
+    judged: Judged::Durable,
+}];
+
+/// Of what the source's files take on their disk, so much must be read for the copy to be called cold there.
+const COLD_SHARE: f64 = 0.9;
+/// Rates that are nearer to each other are alike.
+const ALIKE: f64 = 0.9;
+
+impl Workload for CopyIn {
+    fn name(&self) -> &'static str {
+        "copy-in"
+    }
+
+    fn about(&self) -> &'static str {
+        "a tree brought from another disk, and which of the two sides held it back"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn main_setting(&self) -> &'static str {
+        "source"
+    }
+
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        PHASES.to_vec()
+    }
+
+    fn needs(&self, _settings: &Settings) -> Vec<Need> {
+        let program = |name| Need::Program { name, package: "coreutils" };
+        vec![program("cp"), program("rm"), program("sync"), Need::Program { name: "tar", package: "tar" }]
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let (source, from) = (settings.path("source"), settings.path("from"));
+        let remedy = "name the tree with `source`, or with `from` a directory on another disk for a generated tree";
+        match (&source, &from) {
+            (None, None) => {
+                return vec![Objection::new("source", "nothing says where to bring a tree from".into(), remedy)];
+            }
+            (Some(_), Some(_)) => {
+                let message = "`source` and `from` exclude each other".into();
+                return vec![Objection::new(
+                    "from",
+                    message,
+                    "leave one of the two out: a source is taken where it lies",
+                )];
+            }
+            _ => {}
+        }
+        let folder = source.or(from).filter(|folder| !folder.is_dir());
+        let gone = folder.map(|folder| {
+            let message = format!("{} is no directory", folder.display());
+            Objection::new(if settings.path("from").is_some() { "from" } else { "source" }, message, remedy)
+        });
+        gone.into_iter().chain(dataset::objections(settings)).collect()
+    }
+
+    fn bytes(&self, settings: &Settings) -> Option<u64> {
+        dataset::bytes(settings)
+    }
+
+    fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
+        if !in_memory(settings) {
+            return Ok(());
+        }
+        dataset::prepare(settings, place).context("a source that memory cannot hold needs `from_memory = false`")
+    }
+
+    fn folders(&self, settings: &Settings, place: &Place) -> Vec<PathBuf> {
+        settings.path("from").map(|from| beside(&from, place)).into_iter().collect()
+    }
+
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
+        let (source, staged) = sides(stage, settings)?;
+        let (tree, source) = (stage.root().join("tree"), Source::look(stage, source)?);
+        stage.forget(&source.folder)?;
+        stage.phase("copy", |p| {
+            p.handled(source.bytes, source.digest.files);
+            let before = bytes_read_by_disk_of(&source.folder);
+            p.command(["cp", "-a", &text(&source.folder), &text(&tree)])?;
+            let read = bytes_read_by_disk_of(&source.folder).zip(before).map(|(after, before)| after - before);
+            read.into_iter().for_each(|read| p.say("source_read_bytes", read as f64));
+            Ok(())
+        })?;
+        let copy = stage.clocked().context("the phase has no time")?;
+        stage.check("verifying what was copied", || source.verify(&tree))?;
+        let alone = read_alone(stage, &source)?;
+        let into = match staged {
+            Some(staged) => Some(write_alone(stage, &staged, &tree)?),
+            None => None,
+        };
+        tell(stage, &source, copy, alone, into);
+        Ok(())
+    }
+}
+
+/// Memory is needed for the second side, and for making a tree.
+fn in_memory(settings: &Settings) -> bool {
+    settings.flag("from_memory") || settings.path("source").is_none()
+}
+
+fn beside(from: &Path, place: &Place) -> PathBuf {
+    from.join(format!("{}-source", place.name))
+}
+
+/// Where the tree is brought from, and its copy in memory where the second side is wanted.
+fn sides(stage: &mut Stage, settings: &Settings) -> Result<(PathBuf, Option<PathBuf>)> {
+    let staged = in_memory(settings).then(|| dataset::staged(settings, stage.place())).transpose()?;
+    let source = match (settings.path("source"), settings.path("from"), &staged) {
+        (Some(source), _, _) => source,
+        (None, Some(from), Some(staged)) => {
+            let folder = beside(&from, stage.place());
+            stage.run(&Program::new(["cp", "-a", &text(&staged.folder), &text(&folder.join("tree"))]))?;
+            stage.run(&Program::new(["sync", "--file-system", &text(&folder)]))?;
+            folder.join("tree")
+        }
+        _ => anyhow::bail!("nothing says where to bring a tree from; name it with `source`"),
+    };
+    Ok((source, staged.filter(|_| settings.flag("from_memory")).map(|staged| staged.folder)))
+}
+
+/// The tree where it is brought from.
+struct Source {
+    folder: PathBuf,
+    digest: Digest,
+    /// Of all files, without those of second names.
+    bytes: u64,
+    /// That its files take on their disk, at most what they hold.
+    on_disk: u64,
+}
+
+impl Source {
+    fn look(stage: &mut Stage, folder: PathBuf) -> Result<Source> {
+        let mut looked = None;
+        stage.check("looking at the source", || {
+            looked = Some((data::digest(&folder)?, data::apparent_bytes(&folder), on_disk(&folder)?));
+            Ok(())
+        })?;
+        let (digest, bytes, on_disk) = looked.context("the source was not looked at")?;
+        ensure!(digest.entries > 0, "{} is empty; there is nothing to bring", folder.display());
+        Ok(Source { folder, digest, bytes, on_disk: on_disk.min(bytes) })
+    }
+
+    fn verify(&self, copy: &Path) -> Result<()> {
+        let same = data::digest(copy)? == self.digest;
+        ensure!(same, "the copy differs: {}", data::differences(&self.folder, copy, 5).join(", "));
+        Ok(())
+    }
+}
+
+/// What the files take, each once.
+fn on_disk(folder: &Path) -> Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let (mut bytes, mut met) = (0, std::collections::HashSet::new());
+    for entry in walkdir::WalkDir::new(folder) {
+        let found = entry?.metadata()?;
+        if found.is_file() && met.insert((found.dev(), found.ino())) {
+            bytes += found.blocks() * 512;
+        }
+    }
+    Ok(bytes)
+}
+
+/// The source read cold into nothing.
+fn read_alone(stage: &mut Stage, source: &Source) -> Result<Alone> {
+    stage.forget(&source.folder)?;
+    let before = bytes_read_by_disk_of(&source.folder);
+    let clocked = stage.aside("reading the source alone", |p| {
+        p.discarded(["tar", "-c", "-C", &text(&source.folder), "."]).map(drop)
+    })?;
+    let read = bytes_read_by_disk_of(&source.folder).zip(before).map(|(after, before)| after - before);
+    Ok(Alone { ns: clocked.returned_ns, read })
+}
+
+struct Alone {
+    ns: u64,
+    /// By the disk; none where there is no disk.
+    read: Option<u64>,
+}
+
+/// The same tree written from memory, where the copy was.
+fn write_alone(stage: &mut Stage, staged: &Path, tree: &Path) -> Result<u64> {
+    stage.run(&Program::new(["rm", "-rf", &text(tree)]))?;
+    let clocked = stage.aside("writing from memory alone", |p| p.command(["cp", "-a", &text(staged), &text(tree)]))?;
+    Ok(clocked.durable_ns)
+}
+
+fn tell(stage: &mut Stage, source: &Source, copy: Clocked, alone: Alone, into: Option<u64>) {
+    let rate = |ns: u64| source.bytes as f64 / (ns.max(1) as f64 / 1e9);
+    let rates = Rates { copy: rate(copy.durable_ns), source: rate(alone.ns), target: into.map(rate) };
+    stage.say("copy", "copied_bytes_per_second", rates.copy);
+    stage.say("copy", "source_read_bytes_per_second", rates.source);
+    rates.target.into_iter().for_each(|target| stage.say("copy", "target_write_bytes_per_second", target));
+    let shares = stage.shares_disk_with(&source.folder);
+    stage.fact("what held the copy back", &rates.held_back(shares));
+    if let Some(doubt) = doubt(alone.read, source.on_disk) {
+        stage.flag("copy", "source-not-cold", doubt);
+    }
+}
+
+/// Why the source cannot be said to have been cold.
+fn doubt(read: Option<u64>, on_disk: u64) -> Option<String> {
+    match read {
+        None => Some("the source lies on no disk whose reads could prove that it was cold".into()),
+        Some(read) if read as f64 >= COLD_SHARE * on_disk as f64 => None,
+        Some(read) => Some(format!(
+            "the source's disk gave {} of {}; it was in a cache, or is stored compressed",
+            show_bytes(read as f64),
+            show_bytes(on_disk as f64)
+        )),
+    }
+}
+
+/// Bytes a second.
+struct Rates {
+    copy: f64,
+    /// Read cold, into nothing.
+    source: f64,
+    /// Written from memory.
+    target: Option<f64>,
+}
+
+impl Rates {
+    /// As a sentence. `shares` is whether both lie on one disk, where that can be seen.
+    fn held_back(&self, shares: Option<bool>) -> String {
+        let show = |rate: f64| format!("{}/s", show_bytes(rate));
+        let (copy, source) = (show(self.copy), show(self.source));
+        let Some(target) = self.target else {
+            return format!("unknown: the source gives {source} alone, the copy came at {copy}; see `from_memory`");
+        };
+        let who = match (self.source / target, shares) {
+            (_, Some(true)) => "the disk that source and target share",
+            (ratio, _) if ratio < ALIKE => "the source",
+            (ratio, _) if ratio > 1.0 / ALIKE => "the target",
+            _ => "both alike",
+        };
+        let both = self.copy < ALIKE * self.source.min(target);
+        let turn = if both { ", which is slower than either: one waits for the other" } else { "" };
+        format!(
+            "{who}: the source gives {source} alone, the target takes {} from memory, the copy came at {copy}{turn}",
+            show(target)
+        )
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_slower_side_is_named() {
+        const MIB: f64 = (1 << 20) as f64;
+        let rows: [(f64, f64, Option<f64>, Option<bool>, &str, bool); 6] = [
+            (95.0, 100.0, Some(400.0), Some(false), "the source: the source gives 100 MiB/s alone", false),
+            (95.0, 400.0, Some(100.0), None, "the target: the source gives 400 MiB/s alone", false),
+            (60.0, 100.0, Some(105.0), Some(false), "both alike", true),
+            (60.0, 100.0, Some(400.0), Some(false), "the source", true),
+            (60.0, 100.0, Some(400.0), Some(true), "the disk that source and target share", true),
+            (60.0, 100.0, None, Some(false), "unknown", false),
+        ];
+        for (copy, source, target, shares, starts, turns) in rows {
+            let rates = Rates { copy: copy * MIB, source: source * MIB, target: target.map(|rate| rate * MIB) };
+            let told = rates.held_back(shares);
+            assert!(told.starts_with(starts) && told.contains("slower than either") == turns, "{told}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_was_cached_is_doubted() {
+        assert_eq!(doubt(Some(95), 100), None);
+        assert!(doubt(Some(80), 100).unwrap().contains("80 B of 100 B"));
+        assert!(doubt(None, 100).unwrap().contains("no disk"));
+    }
+
+    #[test]
+    fn it_must_be_said_where_the_tree_comes_from() {
+        let rows = [
+            (json!({}), "source", "nothing says"),
+            (json!({"from": "/tmp", "source": "/tmp"}), "from", "exclude"),
+            (json!({"source": "/nowhere/at/all"}), "source", "no directory"),
+            (json!({"from": "/nowhere/at/all"}), "from", "no directory"),
+            (json!({"from": "/", "like": "site"}), "", ""),
+            (json!({"source": "/", "like": "site"}), "like", "exclude"),
+        ];
+        for (given, setting, says) in rows {
+            let settings = Settings(given.as_object().unwrap().clone().into_iter().collect());
+            let found = CopyIn.objections(&settings);
+            assert_eq!(found.first().map_or("", |objection| objection.setting), setting, "{given}");
+            assert!(found.first().is_none_or(|objection| objection.message.contains(says)), "{given}");
+        }
+    }
+}
