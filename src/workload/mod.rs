@@ -3,7 +3,10 @@
 //! A workload reads as prose: it names its phases and says what each one does. It must not know the clock, the
 //! caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no workload can forget them.
 
+mod archive;
 mod dataset;
+mod kernel;
+mod manager;
 mod meta_crash;
 mod meta_fail;
 mod meta_hang;
@@ -11,6 +14,7 @@ mod meta_leak;
 mod meta_ok;
 mod meta_read;
 mod meta_true;
+mod packages;
 mod stream;
 mod tree;
 
@@ -23,6 +27,7 @@ use std::borrow::Cow;
 
 /// Every workload, sorted by name.
 pub const ALL: &[&dyn Workload] = &[
+    &kernel::Kernel,
     &meta_crash::MetaCrash,
     &meta_fail::MetaFail,
     &meta_hang::MetaHang,
@@ -30,6 +35,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta_ok::MetaOk,
     &meta_read::MetaRead,
     &meta_true::MetaTrue,
+    &packages::Packages,
     &stream::Stream,
     &tree::Tree,
 ];
