@@ -106,7 +106,9 @@ impl Better {
         let says_what_was_done = ["done_", "foreign_", "peak_", "ran_", "steady_cut", "work_"];
         match name {
             _ if says_what_was_done.iter().any(|start| name.starts_with(start)) => Better::Neither,
-            _ if name.ends_with("_operations") || name == "space_apparent_bytes" => Better::Neither,
+            "space_apparent_bytes" | "space_entries" | "space_files" | "space_total_bytes" => Better::Neither,
+            "space_free_bytes" => Better::More,
+            _ if name.ends_with("_operations") => Better::Neither,
             _ if name.ends_with("_per_second") || name.ends_with("_adjacent_share") => Better::More,
             _ => Better::Less,
         }
@@ -183,6 +185,48 @@ mod tests {
         assert_eq!(parse_share("3%"), Ok(0.03));
         assert_eq!(parse_share("0.5"), Ok(0.5));
         assert!(parse_share("3").is_err());
+    }
+
+    #[test]
+    fn a_metrics_name_tells_its_unit_and_its_direction() {
+        use super::{Better::*, Unit::*};
+        for (name, unit, better) in [
+            ("after_write_bytes", Bytes, Less),
+            ("append_max_ns", Nanoseconds, Less),
+            ("append_p99_ns", Nanoseconds, Less),
+            ("compression_total_disk_bytes", Bytes, Less),
+            ("cpu_system_wide_ns", Nanoseconds, Less),
+            ("device_flushes", Count, Less),
+            ("device_read_requests", Count, Less),
+            ("done_times", Count, Neither),
+            ("durable_ns", Nanoseconds, Less),
+            ("foreign_cpu_ns", Nanoseconds, Neither),
+            ("latency_operations", Count, Neither),
+            ("latency_p999_ns", Nanoseconds, Less),
+            ("layout_adjacent_share", Share, More),
+            ("layout_fragments_mean", Count, Less),
+            ("layout_fragments_p99", Count, Less),
+            ("peak_write_bytes_per_second", BytesPerSecond, Neither),
+            ("pressure_io_full_ns", Nanoseconds, Less),
+            ("ran_bytes", Bytes, Neither),
+            ("returned_ns", Nanoseconds, Less),
+            ("space_apparent_bytes", Bytes, Neither),
+            ("space_entries", Count, Neither),
+            ("space_files", Count, Neither),
+            ("space_free_bytes", Bytes, More),
+            ("space_grown_bytes", Bytes, Less),
+            ("space_total_bytes", Bytes, Neither),
+            ("steady_rate_bytes_per_second", BytesPerSecond, More),
+            ("swap_in_pages", Count, Less),
+            ("sync_busy_ns", Nanoseconds, Less),
+            ("sync_write_bytes", Bytes, Less),
+            ("time_ns", Nanoseconds, Less),
+            ("transactions_per_second", PerSecond, More),
+            ("work_bytes_per_second", BytesPerSecond, Neither),
+            ("work_files", Count, Neither),
+        ] {
+            assert_eq!((Unit::of_metric(name), Better::of_metric(name)), (unit, better), "{name}");
+        }
     }
 
     #[test]

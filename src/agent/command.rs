@@ -46,12 +46,15 @@ pub fn listing(argv: &Argv, run: &str) -> String {
     }
 }
 
-/// The last three lines that are not empty.
+/// The last three lines that are not empty, and before them the first that is marked as an error: a compiler's, say,
+/// that `make` then has more to say about.
 pub fn last_words(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = lines[lines.len().saturating_sub(3)..].join(" / ");
-    if last.is_empty() { "it said nothing".into() } else { last }
+    let (earlier, last) = lines.split_at(lines.len().saturating_sub(3));
+    let first = earlier.iter().find(|line| line.contains("error: "));
+    let last: Vec<&str> = first.into_iter().chain(last).copied().collect();
+    if last.is_empty() { "it said nothing".into() } else { last.join(" / ") }
 }
 
 #[cfg(test)]
@@ -71,5 +74,7 @@ mod tests {
     fn last_words_are_three_lines() {
         assert_eq!(last_words(b"a\nb\n\nc\n d \n"), "b / c / d");
         assert_eq!(last_words(b"\n"), "it said nothing");
+        assert_eq!(last_words(b"a\nb.c:1: error: no\nc.c:2: error: no\nd\ne\nf\n"), "b.c:1: error: no / d / e / f");
+        assert_eq!(last_words(b"error: a\nb\n"), "error: a / b");
     }
 }

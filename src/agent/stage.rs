@@ -77,10 +77,12 @@ impl Expected {
 }
 
 /// One phase's clock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Clocked {
     pub returned_ns: u64,
     pub durable_ns: u64,
+    /// The device's counters when the work had returned.
+    pub(super) returned: Option<probe::device::Counters>,
 }
 
 impl Stage<'_, '_> {
@@ -131,6 +133,7 @@ impl Stage<'_, '_> {
         let mut samples = own_samples(&phase, &clocked, peaks);
         samples.extend(told.counts.map(|(metric, value)| (metric.to_string(), value as f64)));
         samples.extend(differences(&before, &counters));
+        samples.extend(after_the_return(&clocked, &counters));
         self.drain(&phase, &clocked, &counters, &mut samples)?;
         if !phase.only_reads() {
             let states = self.accounted(|stage| Ok(stage.read_probes(&phase, true)))?;
@@ -286,13 +289,16 @@ impl Stage<'_, '_> {
         let begun = Instant::now();
         let worked = work(timed);
         let returned_ns = begun.elapsed().as_nanos() as u64;
+        // Outside of both times: reading it is no part of the work.
+        let returned = self.stack.subject.device.and_then(probe::device::counters);
         // Synced even after a failure: what the kernel says of lost writes is the better cause.
+        let syncing = Instant::now();
         let synced = self.stack.make_durable(self.engine);
-        let durable_ns = begun.elapsed().as_nanos() as u64;
+        let durable_ns = returned_ns + syncing.elapsed().as_nanos() as u64;
         self.ledger.phases_ns += durable_ns;
         self.deadline.check().with_context(|| format!("in phase {}", phase.name))?;
         match (worked, synced) {
-            (Ok(()), Ok(())) => Ok(Clocked { returned_ns, durable_ns }),
+            (Ok(()), Ok(())) => Ok(Clocked { returned_ns, durable_ns, returned }),
             (Err(error), Ok(())) => Err(error.context(format!("in phase {}", phase.name))),
             (Ok(()), Err(error)) => Err(error.context(format!("syncing phase {}", phase.name))),
             (Err(error), Err(sync)) => bail!("in phase {}: {error:#}; and its sync: {sync:#}", phase.name),
@@ -499,9 +505,28 @@ fn own_samples(phase: &Phase, clocked: &Clocked, peaks: Option<Peaks>) -> Vec<(S
     samples
 }
 
+/// What the device did from when the work had returned until all was durable.
+fn after_the_return(clocked: &Clocked, counters: &BTreeMap<String, Reading>) -> Vec<(String, f64)> {
+    let Some(returned) = &clocked.returned else { return Vec::new() };
+    let since = |metric: &str, then: u64| Some((counters.get(metric)?.value - then as f64).max(0.0));
+    let told = [
+        ("sync_write_bytes", since("device_write_bytes", returned.write_bytes)),
+        ("sync_busy_ns", since("device_busy_ns", returned.busy_ns)),
+    ];
+    told.into_iter().filter_map(|(metric, value)| Some((metric.to_string(), value?))).collect()
+}
+
 /// More of it when more is done; states, peaks and what is still to do afterwards are not.
 fn counts_up(metric: &str, counters: &BTreeMap<String, Reading>) -> bool {
-    let own = ["returned_ns", "durable_ns", "cpu_workload_ns", "workload_read_bytes", "work_bytes"];
+    let own = [
+        "returned_ns",
+        "durable_ns",
+        "cpu_workload_ns",
+        "workload_read_bytes",
+        "work_bytes",
+        "sync_write_bytes",
+        "sync_busy_ns",
+    ];
     own.contains(&metric) || counters.get(metric).is_some_and(|reading| reading.kind == Kind::Counter)
 }
 

@@ -1,6 +1,7 @@
 //! What was measured beside the time: throughput, space, CPU, what the device saw, how compression came out.
 
 use super::judge::{self, CPU_THRESHOLD, Case, Context, Quantity, SPACE_THRESHOLD};
+use super::latency::Latencies;
 use super::model::*;
 use super::verdict;
 use super::words::plain;
@@ -35,7 +36,7 @@ const DURABLE: &str = "Until the data was safe";
 
 const LAYOUT: &str = "Layout of what was written";
 
-const MEASURES: [Measure; 18] = [
+const MEASURES: [Measure; 20] = [
     measure(SPACE, "space filled", "space_grown_bytes", Combine::First, Some(SPACE_THRESHOLD)),
     measure(SPACE, "space allocated", "space_allocated_bytes", Combine::First, Some(SPACE_THRESHOLD)),
     measure(SPACE, "apparent size", "space_apparent_bytes", Combine::First, None),
@@ -52,12 +53,14 @@ const MEASURES: [Measure; 18] = [
     measure(DEVICE, "flushes", "device_flushes", Combine::Sum, None),
     measure(DURABLE, "command returned", "returned_ns", Combine::Sum, None),
     measure(DURABLE, "durable", "durable_ns", Combine::Sum, None),
+    measure(DURABLE, "written in between", "sync_write_bytes", Combine::Sum, None),
+    measure(DURABLE, "device busy in between", "sync_busy_ns", Combine::Sum, None),
     measure(DURABLE, "device busy after", "after_ns", Combine::Sum, None),
     measure(DURABLE, "written after", "after_write_bytes", Combine::Sum, None),
 ];
 
 /// Of interest to few: kept out of short formats.
-const DETAILS: [&str; 12] = [
+const DETAILS: [&str; 13] = [
     "layout_",
     "workload_",
     "device_",
@@ -70,6 +73,7 @@ const DETAILS: [&str; 12] = [
     "cpu_",
     "foreign_",
     "after_",
+    "sync_",
 ];
 
 /// Fills in all of a work's report that is not time.
@@ -114,7 +118,7 @@ fn measured(measure: &Measure, observed: &ObservedWork, context: &Context) -> Op
 }
 
 /// A quantity that is nought everywhere is no news.
-fn something(panel: Panel) -> Option<Panel> {
+pub fn something(panel: Panel) -> Option<Panel> {
     let any = panel.rows.iter().filter_map(|row| row.figure.as_ref()).any(|figure| figure.high > 0.0);
     any.then_some(panel)
 }
@@ -145,27 +149,28 @@ fn rate(bytes: &Rounds, times: &Rounds) -> Rounds {
 
 /// Phase by phase: what a workload measures itself, then the probes' small print, which explains odd times.
 fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
+    let latencies = Latencies::of(observed);
     let (mut own, mut details) = (Vec::new(), Vec::new());
     for (phase, metric) in observed.measured() {
-        if metric == "time_ns" || metric.starts_with("compression_") {
+        if metric == "time_ns" || metric.starts_with("compression_") || latencies.show(phase, metric) {
             continue;
         }
+        let said = metric.strip_suffix("_ns").or(metric.strip_suffix("_per_second")).unwrap_or(metric);
         let quantity = Quantity {
-            name: plain(&format!("{phase}: {}", metric.replace('_', " "))),
+            name: plain(&format!("{phase}: {}", said.replace('_', " "))),
             phase: plain(phase),
             metric: plain(metric),
             better: Better::of_metric(metric),
             wanted: None,
         };
         let panel = something(judge::panel(quantity, &observed.in_phase(phase, metric), context));
-        let known = MEASURES.iter().any(|measure| measure.metric == metric);
+        let known = MEASURES.iter().any(|measure| measure.metric == metric) || latencies.tell(phase, metric);
         let detail = known || DETAILS.iter().any(|start| metric.starts_with(start));
         if detail { details.extend(panel) } else { own.extend(panel) }
     }
-    vec![
-        Table { title: "What the workload says of itself".to_string(), detail: false, panels: own },
-        Table { title: "Details".to_string(), detail: true, panels: details },
-    ]
+    let others = [("What the workload says of itself", false, own), ("Details", true, details)];
+    let others = others.map(|(title, detail, panels)| Table { title: title.to_string(), detail, panels });
+    latencies.tables(observed, context).into_iter().chain(others).collect()
 }
 
 /// For each target what it clearly saves or costs against the reference.

@@ -11,6 +11,8 @@ use crate::units::Unit;
 /// The smallest relative difference worth acting on in what is measured beside the time.
 pub const SPACE_THRESHOLD: f64 = 0.02;
 pub const CPU_THRESHOLD: f64 = 0.05;
+/// Of the 99th percentile: rare operations scatter more than sums.
+pub const LATENCY_THRESHOLD: f64 = 0.10;
 
 /// The panel of all phases together.
 pub const WHOLE_JOB: &str = "whole job";

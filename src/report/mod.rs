@@ -9,6 +9,7 @@ mod course;
 mod criteria;
 mod holes;
 mod judge;
+mod latency;
 mod model;
 mod overall;
 mod svg;

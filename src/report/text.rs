@@ -119,7 +119,7 @@ impl Page<'_> {
         let panels: Vec<&Panel> = work.phases.iter().collect();
         let rows: Vec<usize> = (0..panels[0].rows.len()).collect();
         let labels = rows.iter().map(|&at| time_label(self.model, work, &panels[0].rows[at])).collect();
-        let sheet = Sheet { style: presets::UTF8_FULL, labels, rows, between: UNDER };
+        let sheet = Sheet { style: presets::UTF8_FULL, labels, rows, between: UNDER, ranges: true };
         self.panels("Time", &sheet, &panels)?;
         self.wrapped("", &legend(self.model, work))
     }
@@ -130,18 +130,34 @@ impl Page<'_> {
         let any = |at: &usize| panels.iter().any(|panel| panel.rows[*at].figure.is_some());
         let rows: Vec<usize> = (0..panels[0].rows.len()).filter(any).collect();
         let labels = rows.iter().map(|&at| self.model.targets[panels[0].rows[at].target].name.clone()).collect();
-        let sheet = Sheet { style: presets::UTF8_FULL_CONDENSED, labels, rows, between: "  " };
+        let style = presets::UTF8_FULL_CONDENSED;
+        let mut sheet = Sheet { style, labels, rows, between: "  ", ranges: false };
+        // Two lines a row rather than two tables.
+        if !self.fit(&sheet, &panels) {
+            sheet.between = UNDER;
+            sheet.between = if self.fit(&sheet, &panels) { UNDER } else { "  " };
+        }
         self.panels(&table.title, &sheet, &panels)
+    }
+
+    /// All columns side by side.
+    fn fit(&self, sheet: &Sheet, panels: &[&Panel]) -> bool {
+        columns_that_fit(panels, sheet, self.for_columns(sheet)) == panels.len()
+    }
+
+    /// What the rows' names leave.
+    fn for_columns(&self, sheet: &Sheet) -> usize {
+        let lines = sheet.labels.iter().flat_map(|label| label.lines());
+        let first = lines.map(|line| line.chars().count()).max().unwrap_or(0).clamp(6, self.width / 3);
+        self.width.saturating_sub(first + 4)
     }
 
     /// One table, or several under each other if the columns do not fit side by side.
     fn panels(&mut self, title: &str, sheet: &Sheet, panels: &[&Panel]) -> io::Result<()> {
-        let lines = sheet.labels.iter().flat_map(|label| label.lines());
-        let first = lines.map(|line| line.chars().count()).max().unwrap_or(0).clamp(6, self.width / 3);
         let mut rest = panels;
         writeln!(self.out, "\n{title}")?;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(columns_that_fit(rest, sheet, self.width.saturating_sub(first + 4)));
+            let (now, later) = rest.split_at(columns_that_fit(rest, sheet, self.for_columns(sheet)));
             self.table(sheet, now)?;
             rest = later;
         }
@@ -152,7 +168,7 @@ impl Page<'_> {
         let mut table = new_table(sheet.style, self.width);
         table.set_header([String::new()].into_iter().chain(panels.iter().map(|panel| heading(panel))));
         for (label, &at) in sheet.labels.iter().zip(&sheet.rows) {
-            let cells = panels.iter().map(|panel| cell(panel, &panel.rows[at], sheet.between));
+            let cells = panels.iter().map(|panel| cell(panel, &panel.rows[at], sheet));
             table.add_row([label.clone()].into_iter().chain(cells));
         }
         writeln!(self.out, "{}", table.trim_fmt())
@@ -230,6 +246,8 @@ struct Sheet {
     rows: Vec<usize>,
     /// What stands between a figure and its ratio.
     between: &'static str,
+    /// Where there is no ratio, the range instead.
+    ranges: bool,
 }
 
 fn new_table(style: TableStyle, width: usize) -> comfy_table::Table {
@@ -250,13 +268,31 @@ fn columns_that_fit(panels: &[&Panel], sheet: &Sheet, width: usize) -> usize {
 }
 
 fn column_width(panel: &Panel, sheet: &Sheet) -> usize {
-    let cells = sheet.rows.iter().map(|&at| cell(panel, &panel.rows[at], sheet.between));
+    let cells = sheet.rows.iter().map(|&at| cell(panel, &panel.rows[at], sheet));
     let lines = cells.chain([heading(panel)]).filter_map(|cell| cell.lines().map(|line| line.chars().count()).max());
     lines.max().unwrap_or(0)
 }
 
+/// What a workload measures itself has long names: the phase on a line of its own, the rest broken at blanks.
 fn heading(panel: &Panel) -> String {
-    format!("{}{}", panel.name, if panel.refused.is_some() { "\n(no verdict)" } else { "" })
+    let name = match panel.name.split_once(": ") {
+        Some((phase, metric)) => format!("{phase}:{}", broken(metric)),
+        None => panel.name.clone(),
+    };
+    format!("{name}{}", if panel.refused.is_some() { "\n(no verdict)" } else { "" })
+}
+
+/// On new lines, none much longer than a figure.
+fn broken(words: &str) -> String {
+    const LONGEST: usize = 16;
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split(' ') {
+        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= LONGEST) {
+            Some(line) => *line = format!("{line} {word}"),
+            None => lines.push(word.to_string()),
+        }
+    }
+    lines.iter().map(|line| format!("\n{line}")).collect()
 }
 
 /// A target's name, and under it what sets it apart.
@@ -271,16 +307,16 @@ fn time_label(model: &Model, work: &WorkReport, row: &Row) -> String {
 }
 
 /// The median, and under or after it the ratio to the reference.
-fn cell(panel: &Panel, row: &Row, between: &str) -> String {
+fn cell(panel: &Panel, row: &Row, sheet: &Sheet) -> String {
     let Some(figure) = &row.figure else { return row.absent.word.to_string() };
     let best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
     let marks = format!("{}{}", if best { " *" } else { "" }, if row.unproven_cache { " †" } else { "" });
     let second = match &row.against {
         Some(against) => ratio(against),
-        None if between == UNDER => figure.range.clone(),
+        None if sheet.ranges => figure.range.clone(),
         None => String::new(),
     };
-    let between = if second.is_empty() { "" } else { between };
+    let between = if second.is_empty() { "" } else { sheet.between };
     format!("{}{marks}{between}{second}", figure.shown)
 }
 

@@ -3,10 +3,13 @@
 //! A workload reads as prose: it names its phases and says what each one does. It must not know the clock, the
 //! caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no workload can forget them.
 
+mod archive;
 mod check;
 mod command;
 mod copy_in;
 mod dataset;
+mod kernel;
+mod manager;
 mod meta_crash;
 mod meta_fail;
 mod meta_hang;
@@ -14,6 +17,7 @@ mod meta_leak;
 mod meta_ok;
 mod meta_read;
 mod meta_true;
+mod packages;
 mod pgbench;
 mod postgres;
 mod props;
@@ -36,6 +40,7 @@ pub const ALL: &[&dyn Workload] = &[
     &check::Check,
     &command::Command,
     &copy_in::CopyIn,
+    &kernel::Kernel,
     &meta_crash::MetaCrash,
     &meta_fail::MetaFail,
     &meta_hang::MetaHang,
@@ -43,6 +48,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta_ok::MetaOk,
     &meta_read::MetaRead,
     &meta_true::MetaTrue,
+    &packages::Packages,
     &pgbench::Pgbench,
     &respond::Respond,
     &sqlite::Sqlite,

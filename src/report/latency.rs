@@ -1,0 +1,73 @@
+//! How long single operations took: one table for each operation of a phase, and who differs in the slowest hundredth.
+
+use super::beside::something;
+use super::judge::{self, Context, LATENCY_THRESHOLD, Quantity};
+use super::model::{Better, Table};
+use super::words::plain;
+use crate::decide::ObservedWork;
+
+/// What is shown, in this order: end of the metric's name, heading, and the difference that matters where it is judged.
+/// The longest of all hangs on single accidents, and so is shown and not compared.
+const SHOWN: [(&str, &str, Option<f64>); 4] = [
+    ("_p50_ns", "p50", None),
+    ("_p99_ns", "p99", Some(LATENCY_THRESHOLD)),
+    ("_p999_ns", "p99.9", None),
+    ("_max_ns", "longest", None),
+];
+
+/// Of interest to few.
+const MORE: [&str; 3] = ["_p90_ns", "_mean_ns", "_operations"];
+
+/// The name of the operation where a phase has one kind alone.
+const ONLY: &str = "latency";
+
+/// Operations of a work by phase, as (phase, operation).
+pub struct Latencies<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Latencies<'a> {
+    /// Known by the quantile that all of them have.
+    pub fn of(observed: &ObservedWork<'a>) -> Latencies<'a> {
+        let measured = observed.measured().into_iter();
+        let mut found: Vec<_> =
+            measured.filter_map(|(phase, metric)| Some((phase, metric.strip_suffix("_p99_ns")?))).collect();
+        found.sort();
+        Latencies(found)
+    }
+
+    /// It has a place in a table of latencies.
+    pub fn show(&self, phase: &str, metric: &str) -> bool {
+        SHOWN.iter().any(|(end, ..)| self.has(phase, metric, end))
+    }
+
+    /// It is said of them too.
+    pub fn tell(&self, phase: &str, metric: &str) -> bool {
+        MORE.iter().any(|end| self.has(phase, metric, end))
+    }
+
+    fn has(&self, phase: &str, metric: &str, end: &str) -> bool {
+        metric.strip_suffix(end).is_some_and(|operation| self.0.contains(&(phase, operation)))
+    }
+
+    pub fn tables(&self, observed: &ObservedWork, context: &Context) -> Vec<Table> {
+        let table = |(phase, operation): &(&str, &str)| {
+            let panel = |(end, name, wanted): (&str, &str, Option<f64>)| {
+                let metric = format!("{operation}{end}");
+                let quantity = Quantity {
+                    name: name.to_string(),
+                    phase: plain(phase),
+                    metric: plain(&metric),
+                    better: Better::of_metric(&metric),
+                    wanted,
+                };
+                something(judge::panel(quantity, &observed.in_phase(phase, &metric), context))
+            };
+            let of = if *operation == ONLY { String::new() } else { format!(", {}", operation.replace('_', " ")) };
+            Table {
+                title: plain(&format!("Latency: {phase}{of}")),
+                detail: false,
+                panels: SHOWN.into_iter().filter_map(panel).collect(),
+            }
+        };
+        self.0.iter().map(table).collect()
+    }
+}

@@ -1,0 +1,374 @@
+//! A Linux kernel unpacked, configured, compiled, compiled again with nothing changed, and removed: many small files,
+//! and programs that work on them.
+//!
+//! The tarball is staged in memory, decompressed unless the plan wants it otherwise, as decompressing costs the same
+//! on all file systems and hides what differs. What compilers keep for a moment goes into memory too.
+
+use super::archive::{self, Held, text};
+use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use crate::agent::Program;
+use crate::need::Need;
+use crate::plan::{Kind, Objection, Settings};
+use crate::stack::{Argv, Place, argv};
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+pub struct Kernel;
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "tarball",
+        kind: Kind::Path,
+        default: None,
+        about: "kernel source, packed by tar; the newest /usr/src/linux-source-*.tar.xz unless said",
+    },
+    Setting {
+        name: "compressed",
+        kind: Kind::Flag,
+        default: Some("false"),
+        about: "unpack it as it is; else it is decompressed once, in memory, before anything is measured",
+    },
+    Setting {
+        name: "configure",
+        kind: Kind::Texts,
+        default: Some(r#"["tinyconfig"]"#),
+        about: "what `make` is asked for to configure it, such as allnoconfig or defconfig",
+    },
+    Setting {
+        name: "goals",
+        kind: Kind::Texts,
+        default: Some(r#"["vmlinux"]"#),
+        about: "what `make` is asked for to compile it",
+    },
+    Setting {
+        name: "result",
+        kind: Kind::Text,
+        default: Some("vmlinux"),
+        about: "a file that must be there once it is compiled",
+    },
+    Setting {
+        name: "jobs",
+        kind: Kind::Count,
+        default: None,
+        about: "how many compilers at once; as many as there are processors unless said",
+    },
+];
+
+const PHASES: &[Phase] = &[
+    Phase {
+        name: Cow::Borrowed("unpack"),
+        about: "tar -x of the kernel source from memory, until durable",
+        starts: Starts::Fresh,
+        reads: Reads::Names,
+        judged: Judged::Durable,
+    },
+    Phase {
+        name: Cow::Borrowed("configure"),
+        about: "make tinyconfig, cold, until durable",
+        starts: Starts::Cold,
+        reads: Reads::Told,
+        judged: Judged::Durable,
+    },
+    Phase {
+        name: Cow::Borrowed("compile"),
+        about: "make, with a compiler for each processor, cold, until durable",
+        starts: Starts::Cold,
+        reads: Reads::Told,
+        judged: Judged::Durable,
+    },
+    Phase {
+        name: Cow::Borrowed("recompile"),
+        about: "make with nothing changed, warm, until durable",
+        starts: Starts::Warm,
+        reads: Reads::Names,
+        judged: Judged::Durable,
+    },
+    Phase {
+        name: Cow::Borrowed("remove"),
+        about: "rm -rf, cold, until durable",
+        starts: Starts::Cold,
+        reads: Reads::Names,
+        judged: Judged::Durable,
+    },
+];
+
+/// Where Debian's packages put kernel sources.
+const SOURCES: &str = "/usr/src";
+
+/// Headers of the programs that a kernel builds for itself.
+const WARM_SOURCE: &str = "#include <ctype.h>\n#include <elf.h>\n#include <errno.h>\n#include <fcntl.h>\n\
+    #include <getopt.h>\n#include <inttypes.h>\n#include <limits.h>\n#include <regex.h>\n#include <signal.h>\n\
+    #include <stdarg.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+    #include <string.h>\n#include <sys/mman.h>\n#include <sys/stat.h>\n#include <sys/types.h>\n#include <sys/wait.h>\n\
+    #include <time.h>\n#include <unistd.h>\nint main(void) { return puts(\"warm\") < 0; }\n";
+
+/// All that a kernel's own Makefiles call: the shell by recipes, the compiler's parts by the compiler, the rest by name.
+/// What is not there is not needed.
+const WARM_MAKEFILE: &str = "all:\n\tgcc -O2 -o warm warm.c\n\tgcc -S -O2 -o warm.s warm.c\n\t\
+    nm warm > symbols && objcopy warm copy && ar rc warm.a copy\n\t\
+    -for program in awk basename cat cmp cut dirname expr find getconf git grep head ln mkdir mv nproc objdump perl \
+    printf python3 readelf sed sha1sum sort strip tail touch tr uname uniq wc xargs; \
+    do $$program --version; done > /dev/null 2>&1\n";
+
+/// Noted when the tarball was staged.
+#[derive(Debug, Serialize, Deserialize)]
+struct Staged {
+    tarball: PathBuf,
+    held: Held,
+    /// Of the Makefile that comes first, which every run of make reads.
+    makefile_bytes: u64,
+}
+
+impl Workload for Kernel {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn about(&self) -> &'static str {
+        "a Linux kernel: unpack, configure, compile, compile again unchanged, remove"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn main_setting(&self) -> &'static str {
+        "tarball"
+    }
+
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        PHASES.to_vec()
+    }
+
+    fn needs(&self, settings: &Settings) -> Vec<Need> {
+        let program = |(name, package)| Need::Program { name, package };
+        let always = [
+            ("tar", "tar"),
+            ("make", "make"),
+            ("gcc", "gcc"),
+            ("ld", "binutils"),
+            ("flex", "flex"),
+            ("bison", "bison"),
+            ("bc", "bc"),
+            ("rm", "coreutils"),
+        ];
+        always.map(program).into_iter().chain(tarball(settings).iter().flat_map(|t| archive::needs(t))).collect()
+    }
+
+    fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
+        let version = |name| (name, argv([name, "--version"]));
+        vec![version("gcc"), version("ld"), version("make")]
+    }
+
+    /// `gcc --version` loads neither the compiler proper, nor assembler, linker and headers.
+    fn warm_up(&self, settings: &Settings, place: &Place) -> Vec<Argv> {
+        vec![argv(["make", "-s", "-B", "-C", &text(&warm(settings, place))])]
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let empty = ["configure", "goals"].into_iter().filter(|name| settings.texts(name).is_empty());
+        let empty = empty.map(|name| {
+            let message = format!("`{name}` names nothing to make");
+            Objection::new(name, message, "name a goal of the kernel's Makefile, or leave the setting out")
+        });
+        empty.chain(no_tarball(settings)).chain(no_jobs(settings)).collect()
+    }
+
+    fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
+        let found = tarball(settings).context("there is no kernel source")?;
+        let staged = archive::stage(&found, &folder(settings, place), settings.flag("compressed"))?;
+        let held = Held::of_tarball(&staged)?;
+        let makefile_bytes = first_makefile(&staged)?;
+        let note = Staged { tarball: staged, held, makefile_bytes };
+        std::fs::write(noted(settings, place), serde_json::to_string(&note)?)?;
+        let warm = warm(settings, place);
+        std::fs::create_dir_all(&warm)?;
+        std::fs::write(warm.join("warm.c"), WARM_SOURCE)?;
+        Ok(std::fs::write(warm.join("Makefile"), WARM_MAKEFILE)?)
+    }
+
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
+        let note = std::fs::read_to_string(noted(settings, stage.place()));
+        let note = note.context("the kernel source is not staged in memory; was the run prepared?")?;
+        let Staged { tarball, held, makefile_bytes } = serde_json::from_str(&note)?;
+        let unpacked = stage.root().join("unpacked");
+        stage.phase("unpack", |p| {
+            p.handled(held.bytes, held.files);
+            p.own(|| Ok(std::fs::create_dir(&unpacked)?))?;
+            p.command(["tar", "-xf", &text(&tarball), "-C", &text(&unpacked)])
+        })?;
+        stage.check("verifying what was unpacked", || verify(&unpacked, &held))?;
+        let tree = only_folder(&unpacked)?;
+        let make = |goals: &str, words: &[String]| {
+            let mut all = argv(["make", "-C", &text(&tree)]);
+            all.extend(words.iter().cloned());
+            all.extend(settings.texts(goals));
+            all
+        };
+        let memory = stage.memory();
+        let compile = reproducible(make("goals", &[format!("-j{}", jobs(settings))]), &memory);
+        stage.phase("configure", |p| {
+            p.reads_at_least(makefile_bytes);
+            p.run(&reproducible(make("configure", &[]), &memory))
+        })?;
+        stage.phase("compile", |p| {
+            p.reads_at_least(makefile_bytes);
+            p.run(&compile)
+        })?;
+        let result = tree.join(settings.text("result").unwrap_or("vmlinux"));
+        let compiled = told(&result)?;
+        stage.fact("compiled", &compiled);
+        stage.phase("recompile", |p| p.run(&compile))?;
+        ensure!(told(&result)? == compiled, "making it again changed {}", result.display());
+        stage.phase("remove", |p| {
+            p.handled(held.bytes, held.files);
+            p.command(["rm", "-rf", &text(&unpacked)])
+        })
+    }
+}
+
+fn no_tarball(settings: &Settings) -> Option<Objection> {
+    let (message, remedy) = match settings.path("tarball") {
+        Some(path) if path.is_file() => return None,
+        Some(path) => (format!("there is no tarball {}", path.display()), "name one that is there, or leave it out"),
+        None if tarball(settings).is_some() => return None,
+        None => (
+            format!("there is no kernel source: no {SOURCES}/linux-source-*.tar.xz"),
+            "apt-get install linux-source, or name a tarball of your own with `tarball`",
+        ),
+    };
+    Some(Objection::new("tarball", message, remedy))
+}
+
+fn no_jobs(settings: &Settings) -> Option<Objection> {
+    let none = settings.number("jobs") == Some(0);
+    none.then(|| Objection::new("jobs", "nothing can be compiled by no compiler".into(), "give 1 or more"))
+}
+
+/// The user's, or the newest that a package has put there.
+fn tarball(settings: &Settings) -> Option<PathBuf> {
+    settings.path("tarball").or_else(|| newest_source(Path::new(SOURCES)))
+}
+
+fn newest_source(folder: &Path) -> Option<PathBuf> {
+    let all = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    let sources = all.filter_map(|path| Some((version(path.file_name()?.to_str()?)?, path)));
+    sources.max().map(|(_, path)| path)
+}
+
+/// `linux-source-6.1.tar.xz` is [6, 1].
+fn version(name: &str) -> Option<Vec<u64>> {
+    let version = name.strip_prefix("linux-source-")?.strip_suffix(".tar.xz")?;
+    version.split('.').map(|part| part.parse().ok()).collect()
+}
+
+fn jobs(settings: &Settings) -> u64 {
+    let processors = std::thread::available_parallelism().map_or(1, |number| number.get() as u64);
+    settings.number("jobs").unwrap_or(processors)
+}
+
+/// The same bytes whoever compiles, wherever and when.
+fn reproducible(words: Argv, memory: &Path) -> Program {
+    let fixed = [
+        ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
+        ("KBUILD_BUILD_USER", "pickfs"),
+        ("KBUILD_BUILD_HOST", "pickfs"),
+        ("KBUILD_BUILD_VERSION", "1"),
+        ("MAKEFLAGS", ""),
+        ("TZ", "UTC"),
+    ];
+    let of_memory = ["HOME", "TMPDIR"].map(|name| (name, text(memory)));
+    let program = Program::new(words);
+    let program = fixed.iter().fold(program, |program, (name, value)| program.with(name, *value));
+    of_memory.into_iter().fold(program, |program, (name, value)| program.with(name, value))
+}
+
+/// In one folder at the top, as kernels are packed.
+fn first_makefile(tarball: &Path) -> Result<u64> {
+    let words = ["tar", "--numeric-owner", "-tvf", &text(tarball), "--wildcards", "--no-wildcards-match-slash"];
+    let listing = crate::agent::run_program(&argv(words.into_iter().chain(["*/Makefile"])));
+    let listing = listing.context("it has no folder with a Makefile at its top, as kernels have")?;
+    Ok(Held::of_listing(&listing).bytes)
+}
+
+fn only_folder(unpacked: &Path) -> Result<PathBuf> {
+    let all = std::fs::read_dir(unpacked)?.collect::<Result<Vec<_>, _>>()?;
+    let folders: Vec<PathBuf> = all.iter().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    match folders.as_slice() {
+        [only] => Ok(only.clone()),
+        _ => anyhow::bail!("the tarball has {} folders at its top; pack the kernel in one", folders.len()),
+    }
+}
+
+fn verify(unpacked: &Path, held: &Held) -> Result<()> {
+    let found = crate::data::apparent_bytes(unpacked);
+    ensure!(found == held.bytes, "{found} bytes were unpacked of {}", held.bytes);
+    Ok(())
+}
+
+/// Size and digest of what was compiled: equal on all file systems.
+fn told(result: &Path) -> Result<String> {
+    let bytes = std::fs::read(result);
+    let bytes = bytes.with_context(|| format!("make has not made {}; is `result` right?", result.display()))?;
+    let name = result.file_name().unwrap_or_default().to_string_lossy();
+    Ok(format!("{name}, {} bytes, xxh3 {:016x}", bytes.len(), xxhash_rust::xxh3::xxh3_64(&bytes)))
+}
+
+fn folder(settings: &Settings, place: &Place) -> PathBuf {
+    archive::folder("kernel", settings, place)
+}
+
+fn noted(settings: &Settings, place: &Place) -> PathBuf {
+    folder(settings, place).with_extension("json")
+}
+
+fn warm(settings: &Settings, place: &Place) -> PathBuf {
+    folder(settings, place).with_extension("warm")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn settings(pairs: serde_json::Value) -> Settings {
+        Settings(pairs.as_object().unwrap().clone().into_iter().collect())
+    }
+
+    #[test]
+    fn the_newest_source_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(newest_source(folder.path()), None);
+        for name in ["linux-source-6.1.tar.xz", "linux-source-6.12.tar.xz", "linux-source-6.9.tar.xz", "linux-9.tar.xz"]
+        {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        std::fs::write(folder.path().join("linux-source-7.0-rc1.tar.xz"), "").unwrap();
+        assert!(newest_source(folder.path()).unwrap().ends_with("linux-source-6.12.tar.xz"));
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_told() {
+        let good = json!({"tarball": "/proc/version", "goals": ["vmlinux"], "configure": ["tinyconfig"]});
+        let objections = |change: serde_json::Value| {
+            let mut all = settings(good.clone());
+            all.0.extend(settings(change).0);
+            Kernel.objections(&all).iter().map(|objection| objection.setting).collect::<Vec<_>>()
+        };
+        assert!(objections(json!({})).is_empty());
+        assert_eq!(objections(json!({"goals": [], "jobs": 0})), ["goals", "jobs"]);
+        assert_eq!(objections(json!({"tarball": "/nowhere"})), ["tarball"]);
+    }
+
+    #[test]
+    fn programs_that_decompress_are_needed() {
+        let needs = |tarball: &str| Kernel.needs(&settings(json!({"tarball": tarball})));
+        let has = |tarball: &str, name: &str| {
+            needs(tarball).iter().any(|n| matches!(n, Need::Program { name: n, .. } if *n == name))
+        };
+        assert!(has("/a.tar.zst", "zstd") && has("/a.tgz", "gzip") && has("/a.tar", "bison"));
+        assert!(!has("/a.tar", "xz") && has("/a.tar.xz", "xz"));
+    }
+}

@@ -1,0 +1,60 @@
+//! Every metric in a journal says by its name what it counts, so that a report can print and judge it.
+
+mod common;
+
+use common::{Lab, not_run, unable};
+use pickfs::units::Unit;
+
+/// Things that are counted and have no unit.
+const COUNTS: &[&str] = &[
+    "device_flushes",
+    "device_read_requests",
+    "device_write_requests",
+    "done_times",
+    "layout_fragments_mean",
+    "layout_fragments_p99",
+    "space_entries",
+    "space_files",
+    "swap_in_pages",
+    "swap_out_pages",
+    "work_files",
+];
+
+/// Compression's counts, and operations whose latencies are told.
+fn is_a_count(metric: &str) -> bool {
+    COUNTS.contains(&metric) || metric.starts_with("compression_") || metric.ends_with("_operations")
+}
+
+#[test]
+fn every_metric_has_a_unit_or_is_a_count() {
+    if not_run("every_metric_has_a_unit_or_is_a_count", unable(&["btrfs"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = "duplicate = false\nbacking = { memory = \"256MiB\" }\n[[target]]\nfs = \"btrfs\"\nvariant = \"zstd:1\"\n\
+                [[work]]\nworkload = \"tree\"\nfiles = 60\nbytes = \"3MiB\"\n[stop]\nrounds = 1\n";
+    lab.run_plan(plan).code(0);
+    let text = std::fs::read_to_string(lab.journal()).expect("the journal");
+    let mut metrics: Vec<String> = text.lines().filter_map(metric).collect();
+    metrics.sort();
+    metrics.dedup();
+    assert!(metrics.len() > 40, "{metrics:?}");
+    for metric in &metrics {
+        let counted = Unit::of_metric(metric) == Unit::Count;
+        assert_eq!(counted, is_a_count(metric) && !metric.ends_with("_bytes"), "{metric}");
+    }
+    for metric in ["sync_write_bytes", "sync_busy_ns", "after_write_bytes", "returned_ns", "durable_ns"] {
+        assert!(metrics.iter().any(|known| known == metric), "no {metric} in {metrics:?}");
+    }
+    let folded = lab.folded();
+    let written = |metric: &str| folded.value(&folded.cells[0], "write", metric).expect("it is told");
+    // A copy of 3 MiB into an empty cache returns before anything is written.
+    assert!(written("sync_write_bytes") > 0.0 && written("sync_write_bytes") <= written("device_write_bytes"));
+}
+
+/// Of a sample's line.
+fn metric(line: &str) -> Option<String> {
+    let record: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
+    let found = [record.get("metric"), record.get("sample").and_then(|sample| sample.get("metric"))];
+    found.into_iter().flatten().next()?.as_str().map(String::from)
+}
