@@ -77,7 +77,7 @@ impl Expected {
 }
 
 /// One phase's clock.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Clocked {
     pub returned_ns: u64,
     pub durable_ns: u64,
