@@ -21,6 +21,10 @@ workload = "meta.crash"
 [[work]]
 workload = "meta.leak"
 [[work]]
+name = "leak unmarked"
+workload = "meta.leak"
+unmarked = true
+[[work]]
 workload = "meta.hang"
 [[work]]
 name = "hang inside"
@@ -44,13 +48,14 @@ fn each_costs_its_own_cell_and_no_more() {
     let cell =
         |work: &str| folded.cells.iter().find(|cell| cell.work == work).unwrap_or_else(|| panic!("no cell {work}"));
 
-    assert_eq!(folded.cells.len(), 6);
+    assert_eq!(folded.cells.len(), 7);
     assert_eq!(cell("meta.ok").outcome, Some(Outcome::Done));
     assert!(folded.value(cell("meta.ok"), "write", "time_ns").is_some_and(|ns| ns > 0.0));
     for (work, words) in [
         ("meta.fail", "No such file or directory"),
         ("meta.crash", "killed by signal 6"),
         ("meta.leak", "left running: sleep"),
+        ("leak unmarked", "left running: sleep"),
         ("meta.hang", "the time limit of 3.00 s passed"),
         ("hang inside", "the agent did not answer; killed"),
     ] {

@@ -1,12 +1,20 @@
 //! Misbehaves on purpose: leaves a process behind that sits on the file system under test.
 
-use super::{Judged, Phase, Reads, Stage, Starts, Workload};
+use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use crate::agent::{CELL_MARK, RUN_MARK};
 use crate::need::Need;
-use crate::plan::Settings;
+use crate::plan::{Kind, Settings};
 use anyhow::Result;
 use std::borrow::Cow;
 
 pub struct MetaLeak;
+
+const SETTINGS: &[Setting] = &[Setting {
+    name: "unmarked",
+    kind: Kind::Flag,
+    default: Some("false"),
+    about: "without the mark by which it is found, as programs that overwrite their environment",
+}];
 
 impl Workload for MetaLeak {
     fn name(&self) -> &'static str {
@@ -15,6 +23,10 @@ impl Workload for MetaLeak {
 
     fn about(&self) -> &'static str {
         "tests pickfs itself: a process outlives its phase and holds the mount busy"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
     }
 
     fn phases(&self, _settings: &Settings) -> Vec<Phase> {
@@ -31,8 +43,10 @@ impl Workload for MetaLeak {
         vec![Need::Program { name: "setsid", package: "util-linux" }]
     }
 
-    fn run(&self, stage: &mut Stage, _settings: &Settings) -> Result<()> {
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
         let root = stage.root().display().to_string();
-        stage.phase("leak", |p| p.command(["env", "-C", &root, "setsid", "--fork", "sleep", "86400"]))
+        let without: &[&str] = if settings.flag("unmarked") { &["-u", RUN_MARK, "-u", CELL_MARK] } else { &[] };
+        let words = [&["env", "-C", &root], without, &["setsid", "--fork", "sleep", "86400"]].concat();
+        stage.phase("leak", |p| p.command(words))
     }
 }

@@ -291,7 +291,7 @@ fn to_clients(settings: &Settings) -> Option<Objection> {
     unique.dedup();
     if unique.len() < given.len()
         || unique.first() == Some(&0)
-        || settings.0.get("clients").is_some() && given.is_empty()
+        || settings.0.contains_key("clients") && given.is_empty()
     {
         let message = format!("{given:?} are not numbers of clients, each for a phase of its own");
         return Some(Objection::new("clients", message, "give numbers from 1 on, each once, such as [10, 100]"));
