@@ -31,8 +31,9 @@ pub fn output_of(mut command: Command, argv: &Argv) -> Result<String> {
     let shown = argv.join(" ");
     let output = command.output().with_context(|| format!("cannot run `{shown}`"))?;
     if !output.status.success() {
-        let words = [output.stderr, output.stdout].concat();
-        bail!("`{shown}` ended with {}: {}", output.status, last_words(&words));
+        // Some say on stdout what went wrong, and some tell there of all that went well before.
+        let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+        bail!("`{shown}` ended with {}: {}", output.status, last_words(said));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
