@@ -1,12 +1,14 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-statistics test-data build lint bench install-build install-run install-test
+.PHONY: run test test-statistics test-data test-kernel build lint bench install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
-TEST_PACKAGES = btrfs-compsize zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql sqlite3 nanoc
+TEST_PACKAGES = btrfs-compsize zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql sqlite3 nanoc make binutils flex bison bc \
+  xz-utils zstd pacman-package-manager
+KERNEL_PACKAGES = linux-source
 
 # Compares ext4, xfs, btrfs, btrfs lzo and btrfs zstd:1 on an image in this folder, in a few minutes.
 run: install-run build
@@ -28,6 +30,11 @@ test-statistics: install-run install-test install-build
 # Real trees against their twins and their predictions on btrfs: the tables of docs/data.md and docs/compression.md.
 test-data: install-run install-test install-build
 	cargo test --release --locked --test twins --test predict -- --ignored --nocapture --test-threads=1
+
+# A real kernel, tinyconfig, unpacked, compiled and removed on ext4 in memory: minutes, and 6 GiB of memory.
+test-kernel: install-run install-test install-build
+	@$(call install,$(KERNEL_PACKAGES))
+	cargo test --release --locked --test unstable_system -- --ignored --nocapture --test-threads=1
 
 lint: install-build
 	cargo fmt --check

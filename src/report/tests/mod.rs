@@ -2,6 +2,7 @@
 
 mod deciding;
 mod lab;
+mod latency;
 
 use super::*;
 use crate::journal::{self, Ledger, Outcome, Record};
