@@ -11,6 +11,7 @@ mod meta_leak;
 mod meta_ok;
 mod meta_read;
 mod meta_true;
+pub mod small_files;
 mod stream;
 mod tree;
 
@@ -30,6 +31,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta_ok::MetaOk,
     &meta_read::MetaRead,
     &meta_true::MetaTrue,
+    &small_files::SmallFiles,
     &stream::Stream,
     &tree::Tree,
 ];
