@@ -21,7 +21,9 @@ impl Clock {
     /// That of this machine; the first call takes 4 ms, to find how fast it ticks.
     pub fn of_machine() -> Clock {
         static CLOCK: OnceLock<Clock> = OnceLock::new();
-        *CLOCK.get_or_init(|| if kernel_trusts_the_count() { compared() } else { Clock { counts: false, scale: 1 << 32 } })
+        *CLOCK.get_or_init(
+            || if kernel_trusts_the_count() { compared() } else { Clock { counts: false, scale: 1 << 32 } },
+        )
     }
 
     /// In ticks since some time in the past.

@@ -3,6 +3,7 @@
 //! A workload reads as prose: it names its phases and says what each one does. It must not know the clock, the
 //! caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no workload can forget them.
 
+mod bonnie;
 mod dataset;
 mod meta_crash;
 mod meta_fail;
@@ -24,6 +25,7 @@ use std::borrow::Cow;
 
 /// Every workload, sorted by name.
 pub const ALL: &[&dyn Workload] = &[
+    &bonnie::Bonnie,
     &meta_crash::MetaCrash,
     &meta_fail::MetaFail,
     &meta_hang::MetaHang,

@@ -102,7 +102,8 @@ pub struct Batch {
 impl Batch {
     /// Makes the folders, which must not be there.
     pub fn make(place: &Path, folders: usize) -> Result<Batch> {
-        let made = |path: &PathBuf| std::fs::create_dir(path).with_context(|| format!("cannot make {}", path.display()));
+        let made =
+            |path: &PathBuf| std::fs::create_dir(path).with_context(|| format!("cannot make {}", path.display()));
         made(&place.into())?;
         (0..folders).try_for_each(|number| made(&folder_of(place, number)))?;
         Batch::open(place, folders)
@@ -286,9 +287,16 @@ mod tests {
             let mut shuffled = names.shuffled();
             assert_ne!(shuffled, steps);
             shuffled.sort();
-            assert_eq!(shuffled, { let mut sorted = steps.clone(); sorted.sort(); sorted });
+            assert_eq!(shuffled, {
+                let mut sorted = steps.clone();
+                sorted.sort();
+                sorted
+            });
         }
-        let sorted = |names: Names| { let names = names.names; names.is_sorted() };
+        let sorted = |names: Names| {
+            let names = names.names;
+            names.is_sorted()
+        };
         assert!(sorted(Names::in_order(300, 1)) && !sorted(Names::at_random(300, 1)));
     }
 

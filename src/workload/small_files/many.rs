@@ -34,16 +34,20 @@ pub fn play_set(stage: &mut Stage, job: &Job, pool: &Pool, kind: &'static str) -
         set.warm(stage, created, &order)?;
         // Cold, nothing can be done twice; warm, as often as it takes.
         let most = if job.cold { created } else { created << 10 };
-        stage_phase(stage, &phase("stat"), |p| set.timed(p, 0, created..most, |batches, crew| {
-            set.each("stat", batches, created, &order, crew, engine::stat)
-        }))?;
+        stage_phase(stage, &phase("stat"), |p| {
+            set.timed(p, 0, created..most, |batches, crew| {
+                set.each("stat", batches, created, &order, crew, engine::stat)
+            })
+        })?;
     }
     if !at_random {
         list(stage, &set, created)?;
     }
-    stage_phase(stage, &phase("delete"), |p| set.timed(p, 0, created..created, |batches, crew| {
-        set.each("delete", batches, created, &order, crew, engine::delete)
-    }))?;
+    stage_phase(stage, &phase("delete"), |p| {
+        set.timed(p, 0, created..created, |batches, crew| {
+            set.each("delete", batches, created, &order, crew, engine::delete)
+        })
+    })?;
     Ok(())
 }
 
@@ -118,9 +122,11 @@ fn sync(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
     let numbers: Vec<u64> = (0..job.syncs as u64).collect();
     stage.phase("fsync", |p| {
         let (done, took) = p.in_batches(1, u64::MAX, job.time, |batches| {
-            batches.into_iter().try_for_each(|_| crew.work(&numbers, |own, latencies| {
-                append_durably(&root.join(format!("log-{}", own[0])), own, pool, latencies)
-            }))
+            batches.into_iter().try_for_each(|_| {
+                crew.work(&numbers, |own, latencies| {
+                    append_durably(&root.join(format!("log-{}", own[0])), own, pool, latencies)
+                })
+            })
         })?;
         let operations = done * job.syncs as u64;
         p.handled(operations * PIECE as u64, 0);
@@ -164,7 +170,8 @@ impl Set<'_> {
         mut work: impl FnMut(Range<u64>, &mut Crew) -> Result<()>,
     ) -> Result<u64> {
         let mut crew = Crew::new(self.job.threads);
-        let (done, took) = p.in_batches(batches.start, batches.end, self.job.time, |batches| work(batches, &mut crew))?;
+        let (done, took) =
+            p.in_batches(batches.start, batches.end, self.job.time, |batches| work(batches, &mut crew))?;
         let latencies = crew.latencies();
         p.handled(done * (self.job.files * bytes) as u64, done * self.job.files as u64);
         p.say("operations_per_second", latencies.count() as f64 / took.as_secs_f64());

@@ -90,7 +90,11 @@ impl Workload for SmallFiles {
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let Job { files, folders, threads, .. } = Job::of(settings);
+        let Job { files, folders, threads, file_size, .. } = Job::of(settings);
+        if file_size > OF_EACH_CLASS {
+            let message = "this workload is for small files, of 4 MiB at most".to_string();
+            return vec![Objection::new("file-size", message, "take a smaller one, or `large` for one large file")];
+        }
         let more = [("directories", folders), ("threads", threads)].into_iter().find(|(_, number)| *number > files);
         let told = more.map(|(setting, number)| {
             let message = format!("{number} {setting} are more than the {files} files of a batch");
@@ -203,13 +207,23 @@ const PHASES: &[Row] = &[
     row("sequential-create", "files made with names in order, until durable", Start::AsItIs, Judged::Durable),
     row("sequential-stat", "stat of them in that order", Start::AsSet(Reads::Names), Judged::Returned),
     row("readdir", "their directories read whole", Start::AsSet(Reads::Told), Judged::Returned),
-    row("sequential-delete", "they are deleted in that order, until durable", Start::AsSet(Reads::Names), Judged::Durable),
+    row(
+        "sequential-delete",
+        "they are deleted in that order, until durable",
+        Start::AsSet(Reads::Names),
+        Judged::Durable,
+    ),
     row("random-create", "files made with names in no order, until durable", Start::AsItIs, Judged::Durable),
     row("random-stat", "stat of them in another order", Start::AsSet(Reads::Names), Judged::Returned),
     row("random-delete", "they are deleted in that order, until durable", Start::AsSet(Reads::Names), Judged::Durable),
     row("rename", "files renamed within their directories and back, until durable", Start::AsItIs, Judged::Durable),
     row("link", "files given a second name in a new directory, until durable", Start::AsItIs, Judged::Durable),
-    row("append", "4 KiB appended to each file, opened and closed for it, until durable", Start::AsItIs, Judged::Durable),
+    row(
+        "append",
+        "4 KiB appended to each file, opened and closed for it, until durable",
+        Start::AsItIs,
+        Judged::Durable,
+    ),
     row("fsync", "4 KiB appended to one file and fsynced, again and again", Start::AsItIs, Judged::Durable),
 ];
 
@@ -238,7 +252,7 @@ impl Pool {
     /// Of the file that is called so; nothing of it where files are empty.
     #[inline]
     fn piece(&self, name: &CStr, bytes: usize) -> &[u8] {
-        if bytes == 0 { &[] } else { self.at(xxhash_rust::xxh3::xxh3_64(name.to_bytes()), bytes.min(OF_EACH_CLASS)) }
+        if bytes == 0 { &[] } else { self.at(xxhash_rust::xxh3::xxh3_64(name.to_bytes()), bytes) }
     }
 
     fn at(&self, place: u64, bytes: usize) -> &[u8] {
@@ -262,11 +276,13 @@ mod tests {
             SmallFiles.objections(&settings(&list)).len()
         };
         assert_eq!([objections(9, 9, 9), objections(9, 10, 1), objections(9, 1, 10)], [0, 1, 1]);
+        assert_eq!(SmallFiles.objections(&settings(&[("file-size", 5 << 20)])).len(), 1);
     }
 
     #[test]
     fn cold_and_warm_are_declared() {
-        let cold = |settings: &Settings| SmallFiles.phases(settings).iter().filter(|p| p.starts == Starts::Cold).count();
+        let cold =
+            |settings: &Settings| SmallFiles.phases(settings).iter().filter(|p| p.starts == Starts::Cold).count();
         assert_eq!(cold(&Settings::default()), 9);
         assert_eq!(cold(&Settings([("cache".to_string(), "warm".into())].into())), 0);
     }
