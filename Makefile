@@ -7,7 +7,7 @@
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
 TEST_PACKAGES = btrfs-compsize zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql sqlite3 nanoc make binutils flex bison bc \
-  xz-utils zstd pacman-package-manager
+  xz-utils zstd pacman-package-manager bonnie++ fsmark
 KERNEL_PACKAGES = linux-source
 
 # Compares ext4, xfs, btrfs, btrfs lzo and btrfs zstd:1 on an image in this folder, in a few minutes.

@@ -1,10 +1,10 @@
 //! How long single operations took: every one is counted, none is averaged away.
 
+use crate::sys::clock::Clock;
 use anyhow::Result;
 use base64::Engine as _;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use std::time::Instant;
 
 /// Relative error of a value is below one thousandth.
 const DIGITS: u8 = 3;
@@ -17,7 +17,9 @@ const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), 
 #[derive(Clone, Debug)]
 pub struct Latencies {
     histogram: Histogram<u64>,
-    last: Instant,
+    clock: Clock,
+    /// When the last operation of a row ended, by this clock.
+    last: u64,
 }
 
 impl Default for Latencies {
@@ -29,22 +31,26 @@ impl Default for Latencies {
 impl Latencies {
     pub fn new() -> Latencies {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("these bounds are allowed");
-        Latencies { histogram, last: Instant::now() }
+        let clock = Clock::of_machine();
+        Latencies { histogram, clock, last: clock.now() }
     }
 
+    #[inline]
     pub fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns);
     }
 
     /// Starts a row of operations that follow each other.
+    #[inline(always)]
     pub fn start(&mut self) {
-        self.last = Instant::now();
+        self.last = self.clock.now();
     }
 
     /// An operation of a row has ended, and the next begins: one look at the clock for both.
+    #[inline(always)]
     pub fn lap(&mut self) {
-        let now = Instant::now();
-        self.record(now.duration_since(self.last).as_nanos() as u64);
+        let now = self.clock.now();
+        self.record(self.clock.nanoseconds(now.saturating_sub(self.last)));
         self.last = now;
     }
 
@@ -91,6 +97,7 @@ impl Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     /// Latencies as they come: most short, some a thousand times as long.
     fn recorded(seed: u64, count: u64) -> Vec<u64> {

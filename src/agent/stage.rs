@@ -15,6 +15,7 @@ use crate::need::Need;
 use crate::plan::Settings;
 use crate::probe::{self, Kind, Probe, Reading};
 use crate::stack::Place;
+use crate::sys::clock::Clock;
 use crate::workload::{Judged, Phase, Reads, Starts, Workload};
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
@@ -121,6 +122,7 @@ impl Stage<'_, '_> {
         self.get_ready(&phase)?;
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
         let marks = self.engine.marks();
+        Clock::of_machine(); // finding how fast it ticks takes a while, and must not be timed
         let mut timed = Timed::new(&marks, self.deadline)?;
         let sampler = Sampler::start(self.stack.subject.device);
         let clocked = self.clock(&phase, work, &mut timed);
@@ -524,6 +526,7 @@ fn counts_up(metric: &str, counters: &BTreeMap<String, Reading>) -> bool {
         "cpu_workload_ns",
         "workload_read_bytes",
         "work_bytes",
+        "work_files",
         "sync_write_bytes",
         "sync_busy_ns",
     ];

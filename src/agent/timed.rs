@@ -11,6 +11,7 @@ use crate::sys::{file, process};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::ops::Range;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -210,6 +211,34 @@ impl<'a> Timed<'a> {
             }
             std::thread::sleep(left.min(pause));
         }
+    }
+
+    /// Does batches of the same work: `first` of them, and as many again until they took `least` or there are `most`. All
+    /// that counts up is told for one, so that targets are compared on the same work. Gives how many there were, and
+    /// how long they took.
+    pub fn in_batches(
+        &mut self,
+        first: u64,
+        most: u64,
+        least: Duration,
+        mut work: impl FnMut(Range<u64>) -> Result<()>,
+    ) -> Result<(u64, Duration)> {
+        let (begun, deadline) = (Instant::now(), self.deadline);
+        let (done, took) = self.own(|| {
+            let (mut done, mut more) = (0, first);
+            loop {
+                watch::check_stop()?;
+                deadline.check()?;
+                work(done..done + more)?;
+                (done, more) = (done + more, (done + more).min(most.saturating_sub(done + more)));
+                let took = begun.elapsed();
+                if took >= least || more == 0 {
+                    break Ok((done, took));
+                }
+            }
+        })?;
+        self.times = done as f64;
+        Ok((done, took))
     }
 
     /// What the phase handled, for throughput.

@@ -5,9 +5,11 @@
 
 pub mod block;
 pub mod btrfs;
+pub mod clock;
 pub mod extents;
 pub mod file;
 pub mod process;
+pub mod stdio;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};

@@ -4,6 +4,7 @@
 //! caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no workload can forget them.
 
 mod archive;
+mod bonnie;
 mod check;
 mod command;
 mod copy_in;
@@ -26,6 +27,10 @@ mod sqlite;
 mod stream;
 mod tree;
 mod walk;
+pub mod small_files;
+mod stream;
+mod tree;
+mod walk;
 
 use crate::agent::Stage;
 use crate::need::Need;
@@ -37,6 +42,7 @@ use std::path::PathBuf;
 
 /// Every workload, sorted by name.
 pub const ALL: &[&dyn Workload] = &[
+    &bonnie::Bonnie,
     &check::Check,
     &command::Command,
     &copy_in::CopyIn,
@@ -51,6 +57,7 @@ pub const ALL: &[&dyn Workload] = &[
     &packages::Packages,
     &pgbench::Pgbench,
     &respond::Respond,
+    &small_files::SmallFiles,
     &sqlite::Sqlite,
     &stream::Stream,
     &tree::Tree,

@@ -1,0 +1,328 @@
+//! The real bonnie++, its tests as parts of one phase. What it calls +++++, a test too short for its clock, has no value
+//! here either, and a fact of the cell says so.
+
+use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use crate::agent::{Part, Program};
+use crate::need::Need;
+use crate::plan::{Kind, Objection, Settings};
+use crate::stack::{Argv, argv};
+use anyhow::{Context, Result, bail, ensure};
+use std::borrow::Cow;
+
+pub struct Bonnie;
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "size",
+        kind: Kind::Size,
+        default: Some("1GiB"),
+        about: "size of the large file, in whole MiB; bonnie++ advises twice the memory",
+    },
+    Setting {
+        name: "characters",
+        kind: Kind::Size,
+        default: Some("4MiB"),
+        about: "how much is written and read by the character, in whole MiB",
+    },
+    Setting {
+        name: "files",
+        kind: Kind::Count,
+        default: Some("131072"),
+        about: "files to create, stat and delete, in whole 1024s; what takes under half a second has no value",
+    },
+    Setting {
+        name: "file-size",
+        kind: Kind::Size,
+        default: None,
+        about: "of each of them; they are empty unless said",
+    },
+    Setting { name: "directories", kind: Kind::Count, default: Some("1"), about: "that they are spread over" },
+    Setting { name: "seeks", kind: Kind::Count, default: Some("8192"), about: "random seeks in the large file" },
+    Setting { name: "seekers", kind: Kind::Count, default: Some("5"), about: "processes that seek" },
+];
+
+/// How the rate of a test becomes a time.
+#[derive(Clone, Copy)]
+enum Amount {
+    /// KiB a second, of so much of the large file.
+    Large,
+    Characters,
+    Seeks,
+    Files,
+}
+
+/// A test: its part, where its rate stands (and its CPU behind that), and where its latency does.
+struct Test {
+    part: &'static str,
+    about: &'static str,
+    rate: usize,
+    latency: usize,
+    amount: Amount,
+}
+
+const fn test(part: &'static str, about: &'static str, rate: usize, latency: usize, amount: Amount) -> Test {
+    Test { part, about, rate, latency, amount }
+}
+
+/// Fields as counted in bon_csv2html(1), from 0.
+const TESTS: &[Test] = &[
+    test("putc", "a write of one character at a time", 9, 38, Amount::Characters),
+    test("write", "the large file written in blocks", 11, 39, Amount::Large),
+    test("rewrite", "each block read, changed and written back", 13, 40, Amount::Large),
+    test("getc", "a read of one character at a time", 15, 41, Amount::Characters),
+    test("read", "the large file read in blocks", 17, 42, Amount::Large),
+    test("seeks", "random blocks read, every tenth written back", 19, 43, Amount::Seeks),
+    test("sequential-create", "files made with names in order", 26, 44, Amount::Files),
+    test("sequential-stat", "stat of them as their directories list them", 28, 45, Amount::Files),
+    test("sequential-delete", "deleted as their directories list them", 30, 46, Amount::Files),
+    test("random-create", "files made with names in no order", 32, 47, Amount::Files),
+    test("random-stat", "stat of them in another order", 34, 48, Amount::Files),
+    test("random-delete", "deleted in that order", 36, 49, Amount::Files),
+];
+
+const PHASE: Phase = Phase {
+    name: Cow::Borrowed("bonnie++"),
+    about: "all tests, one after the other",
+    starts: Starts::Fresh,
+    reads: Reads::Told,
+    judged: Judged::ByParts,
+};
+
+impl Workload for Bonnie {
+    fn name(&self) -> &'static str {
+        "bonnie"
+    }
+
+    fn about(&self) -> &'static str {
+        "the real bonnie++, test by test"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn main_setting(&self) -> &'static str {
+        "size"
+    }
+
+    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        let parts = TESTS.iter().map(|test| Phase::part(Cow::Borrowed(test.part), test.about));
+        std::iter::once(PHASE).chain(parts).collect()
+    }
+
+    fn needs(&self, _settings: &Settings) -> Vec<Need> {
+        vec![Need::Program { name: "bonnie++", package: "bonnie++" }]
+    }
+
+    fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
+        // It has no option that tells its version, but every line of its results does.
+        vec![("bonnie++ package", argv(["dpkg-query", "-W", "-f", "${Version}", "bonnie++"]))]
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let not_whole = |name: &str, unit: u64| settings.number(name).is_some_and(|number| number % unit != 0);
+        let units = [("size", 1 << 20, "MiB"), ("characters", 1 << 20, "MiB"), ("files", 1024, "1024s")];
+        let wrong = units.into_iter().filter(|(name, unit, _)| not_whole(name, *unit));
+        let told = wrong.map(|(name, _, unit)| {
+            let message = format!("bonnie++ counts `{name}` in whole {unit}");
+            Objection::new(name, message, &format!("give a multiple of one {}", unit.trim_end_matches('s')))
+        });
+        told.collect()
+    }
+
+    fn bytes(&self, settings: &Settings) -> Option<u64> {
+        let number = |name| settings.number(name).unwrap_or(0);
+        Some(number("size").max(number("files") * number("file-size").max(1)))
+    }
+
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
+        let program = program(&stage.root().display().to_string(), settings);
+        let mut said = None;
+        stage.phase("bonnie++", |p| {
+            let results = Results::read(&p.output(&program)?)?;
+            let parts = results.parts(settings);
+            ensure!(!parts.is_empty(), "bonnie++ says +++++ of all its tests: give a larger `size` and more `files`");
+            parts.into_iter().for_each(|part| p.part(part));
+            said = Some(results);
+            Ok(())
+        })?;
+        let results = said.context("the phase was played")?;
+        stage.fact("bonnie++", &results.version());
+        match results.without_value() {
+            missing if missing.is_empty() => {}
+            missing => stage.fact("bonnie++ says +++++ (too short to tell) of", &missing.join(", ")),
+        }
+        Ok(())
+    }
+}
+
+fn program(folder: &str, settings: &Settings) -> Program {
+    let number = |name| settings.number(name).unwrap_or(1);
+    let file_size = settings.number("file-size").unwrap_or(0);
+    let large = format!("{}:8k:{}:{}", number("size") >> 20, number("seeks"), number("seekers"));
+    let many = format!("{}:{file_size}:{file_size}:{}", number("files") >> 10, number("directories"));
+    let characters = format!("-f{}", number("characters") >> 20);
+    // No memory said means no complaint about files that fit in it; the seed makes all targets seek alike.
+    let words = ["-d", folder, "-s", &large, &characters, "-n", &many, "-r", "0", "-z", "1", "-m", "pickfs", "-q"];
+    let own = ["-u", "root"];
+    let own: &[&str] = if rustix::process::geteuid().is_root() { &own } else { &[] };
+    Program::new([&["bonnie++"], &words[..], own].concat())
+}
+
+/// The line of results.
+struct Results(Vec<String>);
+
+/// Of format 1.98, the two numbers of a test apart.
+const FIELDS: usize = 50;
+/// Before which there were no latencies, and fewer columns.
+const OLDEST: f64 = 1.98;
+
+impl Results {
+    fn read(printed: &str) -> Result<Results> {
+        let lines = printed.lines().map(str::trim).filter(|line| line.contains(',') && !line.starts_with('#'));
+        let line = lines.last().context("bonnie++ printed no line of results")?;
+        let fields: Vec<String> = line.split(',').map(String::from).collect();
+        let format: f64 = fields[0].parse().with_context(|| format!("no format in bonnie++'s line `{line}`"))?;
+        if format < OLDEST || fields.len() != FIELDS {
+            let count = fields.len();
+            bail!(
+                "bonnie++ gave {count} fields in format {format}, not {FIELDS} in 1.98: install bonnie++ 1.98 or newer"
+            );
+        }
+        Ok(Results(fields))
+    }
+
+    fn version(&self) -> String {
+        format!("{}, format {}", self.0[1], self.0[0])
+    }
+
+    fn number(&self, field: usize) -> Option<f64> {
+        self.0[field].parse().ok().filter(|number: &f64| number.is_finite())
+    }
+
+    fn parts(&self, settings: &Settings) -> Vec<Part> {
+        TESTS.iter().filter_map(|test| self.part(test, settings)).collect()
+    }
+
+    fn part(&self, test: &Test, settings: &Settings) -> Option<Part> {
+        let rate = self.number(test.rate).filter(|rate| *rate > 0.0)?;
+        let part = Part::new(test.part, test.amount.of(settings) / rate * 1e9);
+        let part = match test.amount {
+            Amount::Large | Amount::Characters => part.say("bytes_per_second", rate * 1024.0),
+            Amount::Seeks | Amount::Files => part.say("operations_per_second", rate),
+        };
+        let latency = nanoseconds(&self.0[test.latency]);
+        let part = latency.into_iter().fold(part, |part, ns| part.say("latency_max_ns", ns));
+        let share = self.number(test.rate + 1).map(|percent| percent / 100.0);
+        Some(share.into_iter().fold(part, |part, share| part.say("cpu_share", share)))
+    }
+
+    /// Tests that were done and have no rate.
+    fn without_value(&self) -> Vec<&'static str> {
+        TESTS.iter().filter(|test| self.0[test.rate].starts_with('+')).map(|test| test.part).collect()
+    }
+}
+
+impl Amount {
+    /// In what the rate counts.
+    fn of(self, settings: &Settings) -> f64 {
+        let (name, unit) = match self {
+            Amount::Large => ("size", 1024.0),
+            Amount::Characters => ("characters", 1024.0),
+            Amount::Seeks => ("seeks", 1.0),
+            Amount::Files => ("files", 1.0),
+        };
+        settings.number(name).unwrap_or(0) as f64 / unit
+    }
+}
+
+/// From "283ms", "8105us", "2s".
+fn nanoseconds(latency: &str) -> Option<f64> {
+    let end = latency.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let unit = match &latency[end..] {
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return None,
+    };
+    Some(latency[..end].parse::<f64>().ok()? * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As bonnie++ 2.00a of Debian 12 printed it for -s 64:8k -n 16:0:0:1 on ext4.
+    const SHORT: &str = include_str!("../../tests/fixtures/bonnie-2.00a-short.csv");
+    /// The same with enough to do for most tests.
+    const LONG: &str = include_str!("../../tests/fixtures/bonnie-2.00a-long.csv");
+
+    fn settings(list: &[(&str, u64)]) -> Settings {
+        Settings(list.iter().map(|(name, value)| (name.to_string(), (*value).into())).collect())
+    }
+
+    #[test]
+    fn what_was_too_short_has_no_value_and_is_named() {
+        let results = Results::read(SHORT).unwrap();
+        let given = settings(&[("size", 64 << 20), ("characters", 3 << 20), ("files", 16384), ("seeks", 8192)]);
+        let shown = format!("{:?}", results.parts(&given));
+        let told: Vec<&str> =
+            TESTS.iter().map(|t| t.part).filter(|part| shown.contains(&format!("\"{part}\""))).collect();
+        assert_eq!(told, ["putc", "getc", "sequential-create"]);
+        assert_eq!(results.without_value().len(), 9);
+        assert_eq!(results.version(), "2.00a, format 1.98");
+        // 1417 K/s of 3 MiB, 33 % of a processor, 283 ms at most.
+        let putc = format!("{:?}", results.part(&TESTS[0], &given).unwrap());
+        for value in [3072.0 / 1417.0 * 1e9, 1417.0 * 1024.0, 0.33, 283e6] {
+            assert!(putc.contains(&format!("{value:?}")), "{value:?} is not in {putc}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_another_format_is_refused() {
+        let said = |line: &str| Results::read(line).err().map(|error| format!("{error:#}")).unwrap_or_default();
+        assert!(said("").contains("no line of results"));
+        assert!(said("1.98,2.00a,name").contains("gave 3 fields"));
+        assert!(said(&SHORT.replacen("1.98", "1.97", 1)).contains("install bonnie++ 1.98"));
+        assert!(said("name,64M,1417,33").contains("no format"));
+        assert!(said(&format!("# a comment, as it may be\n{SHORT}")).is_empty());
+    }
+
+    #[test]
+    fn units_of_latencies() {
+        assert_eq!(
+            ["12us", "118ms", "2s", "", "+++++", "3"].map(nanoseconds),
+            [Some(12e3), Some(118e6), Some(2e9), None, None, None]
+        );
+    }
+
+    #[test]
+    fn every_test_is_a_part_with_fields_of_its_own() {
+        let results = Results::read(LONG).unwrap();
+        let given = settings(&[("size", 512 << 20), ("characters", 3 << 20), ("files", 131072), ("seeks", 8192)]);
+        let parts = results.parts(&given).len();
+        assert_eq!(parts + results.without_value().len(), TESTS.len());
+        assert!(parts > 6, "{parts}");
+        let mut fields: Vec<usize> = TESTS.iter().flat_map(|t| [t.rate, t.rate + 1, t.latency]).collect();
+        fields.sort();
+        fields.dedup();
+        assert_eq!(fields.len(), 3 * TESTS.len());
+        assert_eq!(fields.last(), Some(&(FIELDS - 1)));
+    }
+
+    #[test]
+    fn without_the_program_the_package_is_named() {
+        let Need::Program { name, package } = Bonnie.needs(&Settings::default())[0].clone() else {
+            panic!("another need")
+        };
+        assert_eq!((name, package), ("bonnie++", "bonnie++"));
+        let missing = Need::Program { name: "bonnie++-that-is-not-there", package }.check().unwrap_err().to_string();
+        assert!(missing.contains("apt-get install bonnie++"), "{missing}");
+    }
+
+    #[test]
+    fn sizes_that_bonnie_would_round_are_refused() {
+        let objections = |size, files| Bonnie.objections(&settings(&[("size", size), ("files", files)])).len();
+        assert_eq!([objections(1 << 20, 1024), objections((1 << 20) + 1, 1024), objections(1, 1)], [0, 1, 2]);
+    }
+}
