@@ -144,6 +144,7 @@ impl Stage<'_, '_> {
             samples = pace.of_one_gib(samples, |metric| counts_up(metric, &counters));
             pace.doubt().into_iter().for_each(|(flag, why)| self.flag(&phase.name, flag, why));
         }
+        told.doubts.into_iter().for_each(|(flag, why)| self.flag(&phase.name, flag, why));
         samples = of_one_time(samples, told.times, |metric| metric == "time_ns" || counts_up(metric, &counters));
         self.tell_samples(&phase.name, samples);
         self.tell_findings(&phase.name, told.found)?;
@@ -185,6 +186,19 @@ impl Stage<'_, '_> {
         let checked = self.accounted(|_| work());
         self.deadline.check()?;
         checked.with_context(|| what.to_string())
+    }
+
+    /// As [`Stage::check`], of work that leaves files which a cold phase reads: what they take on disk is looked at, as
+    /// it is after a phase that writes, so that the cold start can be proved.
+    pub fn lay_out(&mut self, what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.check(what, work)?;
+        let states = self.accounted(|stage| {
+            stage.stack.make_durable(stage.engine)?;
+            let walking = probe::ALL.iter().filter(|probe| probe.only_after_writing());
+            Ok(by_metric(walking.flat_map(|probe: &&dyn Probe| probe.read(&stage.stack.subject))))
+        })?;
+        self.remember_expected(&differences(&BTreeMap::new(), &states));
+        Ok(())
     }
 
     /// A phase that writes leaves another file system than it found: a second time would measure something else.
@@ -386,6 +400,7 @@ struct Told {
     least_read: Option<u64>,
     found: Findings,
     parts: Vec<Part>,
+    doubts: Vec<(&'static str, String)>,
 }
 
 impl Told {
@@ -396,8 +411,8 @@ impl Told {
             ("work_bytes", timed.bytes),
             ("work_files", timed.files),
         ];
-        let Timed { pace, times, judged_ns, least_read, found, parts, .. } = timed;
-        Told { counts, pace, times, judged_ns, least_read, found, parts }
+        let Timed { pace, times, judged_ns, least_read, found, parts, doubts, .. } = timed;
+        Told { counts, pace, times, judged_ns, least_read, found, parts, doubts }
     }
 }
 

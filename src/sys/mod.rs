@@ -8,6 +8,7 @@ pub mod btrfs;
 pub mod extents;
 pub mod file;
 pub mod process;
+pub mod uring;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
