@@ -4,6 +4,7 @@
 //! caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no workload can forget them.
 
 mod dataset;
+mod fio;
 pub mod io;
 mod meta_crash;
 mod meta_fail;
@@ -24,6 +25,7 @@ use std::borrow::Cow;
 
 /// Every workload, sorted by name.
 pub const ALL: &[&dyn Workload] = &[
+    &fio::Fio,
     &io::Io,
     &meta_crash::MetaCrash,
     &meta_fail::MetaFail,
