@@ -44,7 +44,9 @@ fn both_engines_do_all_phases_on_three_file_systems() {
     }
     let lab = Lab::new();
     let work = |name: &str, more: &str| {
-        format!("[[work]]\nname = \"{name}\"\nworkload = \"io\"\nsize = \"16MiB\"\nsequential_block = \"256KiB\"\n{more}\n")
+        format!(
+            "[[work]]\nname = \"{name}\"\nworkload = \"io\"\nsize = \"16MiB\"\nsequential_block = \"256KiB\"\n{more}\n"
+        )
     };
     let works = [
         work("plain", "depth = 2\nfsync = 512"),
@@ -90,7 +92,9 @@ fn at_a_rate_the_99th_percentile_is_what_counts() {
     }
     let lab = Lab::new();
     let work = |engine: &str| {
-        format!("[[work]]\nname = \"{engine}\"\nworkload = \"io\"\nengine = \"{engine}\"\nsize = \"16MiB\"\ndepth = 4\nrate = 1000\ntime = \"2s\"\n")
+        format!(
+            "[[work]]\nname = \"{engine}\"\nworkload = \"io\"\nengine = \"{engine}\"\nsize = \"16MiB\"\ndepth = 4\nrate = 1000\ntime = \"2s\"\n"
+        )
     };
     lab.run_plan(&(targets(&FILESYSTEMS) + &work("plain") + &work("io_uring"))).code(0);
     let folded = lab.folded();
@@ -118,7 +122,8 @@ fn a_target_that_is_full_fails_with_the_cause() {
     for engine in ["plain", "io_uring"] {
         let lab = Lab::new();
         let plan = targets(&["ext4"]).replace("320MiB", "32MiB");
-        let work = format!("[[work]]\nworkload = \"io\"\nengine = \"{engine}\"\nsize = \"64MiB\"\n");
+        let work = format!("[[work]]\nworkload = \"io\"\nengine = \"{engine}\"\nsize = \"31MiB\"\n");
+        // It fits in the backing, but not beside what ext4 keeps for itself.
         lab.run_plan(&(plan + &work)).code(1);
         let folded = lab.folded();
         let why = failed(&folded.cells[0]);
@@ -167,8 +172,6 @@ fn a_job_that_fails_fails_the_cell_with_fios_words() {
     for (job, says) in [
         ("[x]\nrw=write\nsize=64m\nfallocate=none\n", "No space left on device"),
         ("[x]\nrw=write\nsize=1m\nno_such_option=5\n", "no_such_option"),
-        // What is in its verify pattern's file cannot be foreseen; what it leaves can be seen.
-        ("[x]\nrw=randread\nsize=1m\nnumjobs=0\n", ""),
     ] {
         let lab = Lab::new();
         run_job(&lab, job, &small).code(1);
@@ -190,8 +193,10 @@ fn shrunk(name: &str, changes: &[(&str, &str)]) -> String {
     text
 }
 
-const SMALL: [(&str, &str); 2] =
-    [("budget = \"2h\"\nthreshold = \"3%\"", "rounds = 1"), ("image = { dir = \".\", size = \"2GiB\" }", "memory = \"320MiB\"")];
+const SMALL: [(&str, &str); 2] = [
+    ("budget = \"2h\"\nthreshold = \"3%\"", "rounds = 1"),
+    ("image = { dir = \".\", size = \"2GiB\" }", "memory = \"320MiB\""),
+];
 
 #[test]
 fn the_example_of_a_fio_job_runs() {
@@ -213,7 +218,7 @@ fn the_example_of_a_fio_job_runs() {
         }
         assert_eq!(value("load", "write_operations"), 64.0);
         assert_eq!(value("query", "read_operations"), 1024.0);
-        assert_eq!([value("update", "write_operations"), value("update", "sync_operations")], [128.0, 2.0]);
+        assert_eq!([value("update", "write_operations"), value("update", "sync_operations")], [128.0, 1.0]);
         assert_eq!(value("log", "write_operations"), 64.0);
         assert!(value("log", "sync_p99_ns") > 0.0 && value("query", "read_bytes_per_second") > 0.0);
         assert!(value("backup", "ran_ns") >= 1e9);

@@ -170,7 +170,9 @@ fn section_name(content: &str) -> Option<&str> {
 fn reaches_elsewhere(given: &Given) -> Option<(String, String)> {
     let Given { line, key, value } = given;
     let complain = |why: &str, remedy: &str| Some((format!("line {line}: `{key}={value}` {why}"), remedy.to_string()));
-    if let Some((_, remedy)) = ELSEWHERE.iter().find(|(name, _)| key == name || (*name == "cgroup" && key.starts_with(name))) {
+    if let Some((_, remedy)) =
+        ELSEWHERE.iter().find(|(name, _)| key == name || (*name == "cgroup" && key.starts_with(name)))
+    {
         return complain("reaches beyond the target", remedy);
     }
     if key.contains("${") || value.contains("${") {
@@ -263,7 +265,9 @@ mod tests {
             let told: Vec<&str> = found.iter().map(|(what, _)| what.as_str()).collect();
             match says {
                 "-" => assert!(told.is_empty(), "{line}: {told:?}"),
-                _ => assert!(told.len() == 1 && told[0].contains(says) && told[0].contains("line 3"), "{line}: {told:?}"),
+                _ => {
+                    assert!(told.len() == 1 && told[0].contains(says) && told[0].contains("line 3"), "{line}: {told:?}")
+                }
             }
         }
     }

@@ -132,8 +132,11 @@ fn program(root: &Path, output: &Path, sections: &[Section], job: &Path) -> Prog
 /// What fio keeps of verifying is its own; anything else was meant for somewhere.
 fn nothing_beside(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
-        let name = entry?.file_name().display().to_string();
-        ensure!(name.ends_with("-verify.state"), "fio wrote `{name}` outside of the target; see `man fio` for what does so");
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        ensure!(
+            name.ends_with("-verify.state"),
+            "fio wrote `{name}` outside of the target; see `man fio` for what does so"
+        );
     }
     Ok(())
 }

@@ -95,9 +95,8 @@ struct All {
 
 impl Sum {
     fn of(clones: &[&Told]) -> Sum {
-        let directions: [(&str, fn(&Told) -> &Moved); 3] =
-            [("read", |job| &job.read), ("write", |job| &job.write), ("trim", |job| &job.trim)];
-        let moved = directions.map(|(name, of)| (name, All::of(clones.iter().map(|job| of(job)))));
+        let all = |of: fn(&Told) -> &Moved| All::of(clones.iter().map(|job| of(job)));
+        let moved = [("read", all(|job| &job.read)), ("write", all(|job| &job.write)), ("trim", all(|job| &job.trim))];
         let mut syncs = Latencies::new();
         clones.iter().for_each(|job| job.sync.lat_ns.record_in(&mut syncs));
         let whole = clones.iter().map(|job| job.job_runtime as f64 * 1e6);

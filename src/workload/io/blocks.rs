@@ -67,7 +67,7 @@ impl Supply {
     }
 
     /// Where the next block stands.
-    pub fn next(&mut self) -> usize {
+    pub fn turn(&mut self) -> usize {
         let at = self.next;
         self.next = if at + 1 < self.blocks { at + 1 } else { 0 };
         at * self.block
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_supply_goes_round() {
         let mut supply = Supply::new(256 << 10, 1);
-        let places: Vec<usize> = (0..6).map(|_| supply.next() >> 18).collect();
+        let places: Vec<usize> = (0..6).map(|_| supply.turn() >> 18).collect();
         assert_eq!((places, supply.bytes()), (vec![0, 1, 2, 3, 0, 1], 1 << 20));
         assert_eq!(Supply::new(4 << 20, 32).bytes(), 4 << 20);
     }

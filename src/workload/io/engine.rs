@@ -226,7 +226,7 @@ impl Plain {
                 blocks::generation(buffer, offset)?;
             }
             Direction::Write { generation, .. } => {
-                let at = self.supply.next();
+                let at = self.supply.turn();
                 let block = &mut self.buffer[at..at + self.block];
                 blocks::stamp(block, offset, generation);
                 file.write_all_at(block, offset).with_context(|| format!("writing at {offset}"))?;
@@ -347,7 +347,7 @@ impl Queue for RingAtWork<'_> {
         match self.direction {
             Direction::Read => self.ring.read(slot, offset, self.block),
             Direction::Write { generation, .. } => {
-                let from = self.supplies[slot].next();
+                let from = self.supplies[slot].turn();
                 blocks::stamp(&mut self.ring.buffer(slot)[from..from + self.block], offset, generation);
                 self.ring.write(slot, from, offset, self.block);
                 self.unsynced.writes += 1;

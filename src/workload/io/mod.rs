@@ -220,7 +220,10 @@ fn told_by_latency(p: &mut Timed, account: &Account) {
     p.say("late_start_share", account.waited as f64 / count as f64);
     if lag > LATE_NS {
         let lag = crate::units::show_duration(lag as f64);
-        p.doubt("generator-late", format!("one operation in a hundred began more than {lag} late, and not for the target"));
+        p.doubt(
+            "generator-late",
+            format!("one operation in a hundred began more than {lag} late, and not for the target"),
+        );
     }
 }
 

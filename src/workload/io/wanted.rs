@@ -30,12 +30,7 @@ pub const SETTINGS: &[Setting] = &[
         default: Some("1"),
         about: "operations that each of them has under way; with plain calls so many threads do them",
     },
-    Setting {
-        name: "direct",
-        kind: Kind::Flag,
-        default: Some("false"),
-        about: "past the page cache (O_DIRECT)",
-    },
+    Setting { name: "direct", kind: Kind::Flag, default: Some("false"), about: "past the page cache (O_DIRECT)" },
     Setting {
         name: "operations",
         kind: Kind::Count,
@@ -166,7 +161,10 @@ fn bad_phase(settings: &Settings, wanted: &Wanted) -> Option<Objection> {
         (Some(name), _) => object(format!("there is no phase `{name}`"), &format!("use {}", known.join(", "))),
         (_, Some(name)) => {
             let remedy = "leave it out, or measure it in a work of its own";
-            object(format!("at a rate there is no `{name}`: it is judged by its time, and random phases by latency"), remedy)
+            object(
+                format!("at a rate there is no `{name}`: it is judged by its time, and random phases by latency"),
+                remedy,
+            )
         }
         _ => None,
     }
