@@ -26,7 +26,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("stats", &[]),
     ("sys", &[]),
     ("units", &[]),
-    ("workload", &["agent", "data", "need", "plan", "stack", "units"]),
+    ("workload", &["agent", "data", "need", "plan", "stack", "sys::file", "sys::uring", "units"]),
 ];
 
 const ANY: &str = "*";

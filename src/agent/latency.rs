@@ -40,6 +40,11 @@ impl Latencies {
         self.histogram.saturating_record(ns);
     }
 
+    /// So many that took as long.
+    pub fn record_many(&mut self, ns: u64, count: u64) {
+        self.histogram.saturating_record_n(ns, count);
+    }
+
     /// Starts a row of operations that follow each other.
     #[inline(always)]
     pub fn start(&mut self) {

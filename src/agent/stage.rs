@@ -153,6 +153,7 @@ impl Stage<'_, '_> {
             samples = pace.of_one_gib(samples, |metric| counts_up(metric, &counters));
             pace.doubt().into_iter().for_each(|(flag, why)| self.flag(&phase.name, flag, why));
         }
+        told.doubts.into_iter().for_each(|(flag, why)| self.flag(&phase.name, flag, why));
         samples = of_one_time(samples, told.times, |metric| metric == "time_ns" || counts_up(metric, &counters));
         self.tell_samples(&phase.name, samples);
         self.tell_findings(&phase.name, told.found)?;
@@ -460,6 +461,7 @@ struct Told {
     least_read: Option<u64>,
     found: Findings,
     parts: Vec<Part>,
+    doubts: Vec<(&'static str, String)>,
 }
 
 impl Told {
@@ -470,8 +472,8 @@ impl Told {
             ("work_bytes", timed.bytes),
             ("work_files", timed.files),
         ];
-        let Timed { pace, times, judged_ns, least_read, found, parts, .. } = timed;
-        Told { counts, pace, times, judged_ns, least_read, found, parts }
+        let Timed { pace, times, judged_ns, least_read, found, parts, doubts, .. } = timed;
+        Told { counts, pace, times, judged_ns, least_read, found, parts, doubts }
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Timed<'a> {
     pub(super) least_read: Option<u64>,
     pub(super) found: Findings,
     pub(super) parts: Vec<Part>,
+    /// Flags with their reasons.
+    pub(super) doubts: Vec<(&'static str, String)>,
 }
 
 /// What the work itself says of a phase or a part.
@@ -88,6 +90,7 @@ impl<'a> Timed<'a> {
             least_read: None,
             found: Findings::default(),
             parts: Vec::new(),
+            doubts: Vec::new(),
         })
     }
 
@@ -278,6 +281,21 @@ impl<'a> Timed<'a> {
     /// A part of a phase that is judged by its parts.
     pub fn part(&mut self, part: Part) {
         self.parts.push(part);
+    }
+
+    /// A flag: the values stay, the doubt is told beside them.
+    pub fn doubt(&mut self, flag: &'static str, why: String) {
+        self.doubts.push((flag, why));
+    }
+
+    /// Fails when the work shall stop, or its time is over: to be asked now and then by loops of our own, also by their
+    /// threads.
+    pub fn limits(&self) -> impl Fn() -> Result<()> + Sync + Copy + use<'a> {
+        let deadline = self.deadline;
+        move || {
+            watch::check_stop()?;
+            deadline.check()
+        }
     }
 
     fn wait(&mut self, pid: i32, program: &Program) -> Result<()> {

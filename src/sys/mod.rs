@@ -10,6 +10,7 @@ pub mod extents;
 pub mod file;
 pub mod process;
 pub mod stdio;
+pub mod uring;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};

@@ -9,6 +9,8 @@ mod check;
 mod command;
 mod copy_in;
 mod dataset;
+mod fio;
+pub mod io;
 mod kernel;
 mod manager;
 mod meta_crash;
@@ -23,11 +25,8 @@ mod pgbench;
 mod postgres;
 mod props;
 mod respond;
-mod sqlite;
-mod stream;
-mod tree;
-mod walk;
 pub mod small_files;
+mod sqlite;
 mod stream;
 mod tree;
 mod walk;
@@ -46,6 +45,8 @@ pub const ALL: &[&dyn Workload] = &[
     &check::Check,
     &command::Command,
     &copy_in::CopyIn,
+    &fio::Fio,
+    &io::Io,
     &kernel::Kernel,
     &meta_crash::MetaCrash,
     &meta_fail::MetaFail,

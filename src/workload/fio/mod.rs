@@ -1,0 +1,142 @@
+//! Any fio job file of the user's, run by the real fio on the target.
+//!
+//! Sections that fio runs together are a stage, and stages are phases of their own, each with a run of fio and the hygiene of
+//! the stage. fio times its own sections: lay-out and start are in no section's time. What a file would do elsewhere is
+//! refused before anything is touched.
+
+mod job;
+mod told;
+
+use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use crate::agent::Program;
+use crate::need::Need;
+use crate::plan::{Kind, Objection, Settings};
+use crate::stack::{Argv, Place, argv};
+use anyhow::{Context, Result, ensure};
+use job::{Job, Section};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use told::Output;
+
+pub struct Fio;
+
+const SETTINGS: &[Setting] =
+    &[Setting { name: "job", kind: Kind::Path, default: None, about: "fio job file; without any `directory` in it" }];
+
+impl Workload for Fio {
+    fn name(&self) -> &'static str {
+        "fio"
+    }
+
+    fn about(&self) -> &'static str {
+        "a fio job file of one's own, each section told by fio's own clock"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn main_setting(&self) -> &'static str {
+        "job"
+    }
+
+    fn phases(&self, settings: &Settings) -> Vec<Phase> {
+        let read = settings.path("job").and_then(|path| Job::read(&path).ok());
+        read.map(|job| phases_of(&job)).unwrap_or_default()
+    }
+
+    fn needs(&self, _settings: &Settings) -> Vec<Need> {
+        vec![Need::Program { name: "fio", package: "fio" }]
+    }
+
+    fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
+        vec![("fio", argv(["fio", "--version"]))]
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let object = |(message, remedy): (String, String)| Objection::new("job", message, &remedy);
+        let Some(path) = settings.path("job") else {
+            return vec![object(("there is no job file".into(), "name one: job = \"my.fio\"".into()))];
+        };
+        match Job::read(&path) {
+            Ok(job) => job.complaints().into_iter().map(object).collect(),
+            Err(error) => vec![object((format!("{error:#}"), "name a job file of fio's, with a section".into()))],
+        }
+    }
+
+    fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
+        let path = settings.path("job").context("there is no job file")?;
+        std::fs::copy(&path, staged(settings, place)).with_context(|| format!("cannot copy {}", path.display()))?;
+        Ok(())
+    }
+
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
+        let path = staged(settings, stage.place());
+        let job = Job::read(&path).context("the job file is not staged in memory; was the run prepared?")?;
+        stage.fact("fio_job", &std::fs::read_to_string(&path)?);
+        let beside = stage.memory().join("beside");
+        std::fs::create_dir(&beside).with_context(|| format!("cannot make {}", beside.display()))?;
+        for (number, sections) in job.stages().into_iter().enumerate() {
+            let output = stage.memory().join(format!("fio-{number}.json"));
+            let program = program(&stage.root(), &output, sections, &path).in_folder(&beside);
+            stage.phase(&stage_name(number), |p| {
+                p.run(&program)?;
+                let told = std::fs::read_to_string(&output).context("fio told nothing")?;
+                let told = Output::parse(&told)?;
+                sections.iter().try_for_each(|section| {
+                    p.part(told.part(section, &section.phase())?);
+                    Ok(())
+                })
+            })?;
+            stage.check("looking for what fio wrote elsewhere", || nothing_beside(&beside))?;
+        }
+        Ok(())
+    }
+}
+
+fn phases_of(job: &Job) -> Vec<Phase> {
+    let mut phases = Vec::new();
+    for (number, sections) in job.stages().into_iter().enumerate() {
+        phases.push(Phase {
+            name: Cow::Owned(stage_name(number)),
+            about: "sections that fio runs together",
+            starts: if number == 0 { Starts::Fresh } else { Starts::Warm },
+            reads: Reads::Told,
+            judged: Judged::ByParts,
+        });
+        let about = "a section; fixed work by its time, for a time by that of 1 GiB, at a rate by its p99";
+        phases.extend(sections.iter().map(|section| Phase::part(Cow::Owned(section.phase()), about)));
+    }
+    phases
+}
+
+fn stage_name(number: usize) -> String {
+    format!("{}{}", job::STAGE, number + 1)
+}
+
+/// A copy, so that all rounds have the same.
+fn staged(settings: &Settings, place: &Place) -> PathBuf {
+    let path = settings.text("job").unwrap_or_default();
+    place.memory.join(format!("fio-{:016x}.fio", xxhash_rust::xxh3::xxh3_64(path.as_bytes())))
+}
+
+fn program(root: &Path, output: &Path, sections: &[Section], job: &Path) -> Program {
+    let mut words = argv(["fio", "--eta=never", "--output-format=json+"]);
+    words.push(format!("--directory={}", root.display()));
+    words.push(format!("--output={}", output.display()));
+    words.extend(sections.iter().map(|section| format!("--section={}", section.name)));
+    words.push(job.display().to_string());
+    Program::new(words)
+}
+
+/// What fio keeps of verifying is its own; anything else was meant for somewhere.
+fn nothing_beside(folder: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        ensure!(
+            name.ends_with("-verify.state"),
+            "fio wrote `{name}` outside of the target; see `man fio` for what does so"
+        );
+    }
+    Ok(())
+}

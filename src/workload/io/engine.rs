@@ -1,0 +1,448 @@
+//! Reads and writes blocks of a file, by plain system calls or through io_uring, and counts what each one took.
+
+use super::blocks::{self, Supply};
+use super::drive::{self, Account, Arrivals, Queue, Worker};
+use crate::sys::file::AlignedBuffer;
+use crate::sys::uring::Ring;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::File;
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Engine {
+    /// pread and pwrite.
+    Plain,
+    IoUring,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Direction {
+    Read,
+    Write {
+        generation: u8,
+        /// Writes of a thread after which it makes its file durable; 0 for never.
+        sync_every: u64,
+    },
+}
+
+/// What is to be done.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    pub engine: Engine,
+    pub threads: usize,
+    /// Operations that each thread has under way; with plain calls so many threads do them.
+    pub depth: usize,
+    pub block: usize,
+    pub direction: Direction,
+    /// Blocks in order.
+    pub places: &'a [u32],
+    /// For each of them when it begins; without, each begins when there is room.
+    pub due: Option<&'a [u64]>,
+}
+
+/// How often a loop asks whether it may go on: every so many operations.
+const ASKS: usize = 64;
+/// So long does nobody sleep without asking.
+const NAP: Duration = Duration::from_millis(200);
+/// Threads start before the first operation of a schedule.
+const START: Duration = Duration::from_millis(5);
+
+/// Threads with all that they need, made before the clock runs; the file comes when it does.
+pub struct Crew<'a> {
+    job: Job<'a>,
+    hands: Vec<Hand>,
+}
+
+/// What one thread works with.
+enum Hand {
+    Plain(Box<Plain>),
+    Ring(Box<Rings>),
+}
+
+impl<'a> Crew<'a> {
+    pub fn new(job: Job<'a>) -> Result<Crew<'a>> {
+        let hands: Result<_> = match job.engine {
+            Engine::Plain => (0..job.threads * job.depth).map(|number| Ok(plain(&job, number))).collect(),
+            Engine::IoUring => (0..job.threads).map(|number| ring(&job, number)).collect(),
+        };
+        Ok(Crew { job, hands: hands? })
+    }
+}
+
+impl Crew<'_> {
+    /// Does it all; fails with the first failure of any.
+    pub fn work(self, file: &File, may_go_on: impl Fn() -> Result<()> + Sync) -> Result<Account> {
+        let (taken, failed) = (AtomicUsize::new(0), Mutex::new(None));
+        let zero = Instant::now() + if self.job.due.is_some() { START } else { Duration::ZERO };
+        let asks = || {
+            ensure!(failed.lock().is_ok_and(|failed| failed.is_none()), "another thread failed");
+            may_go_on()
+        };
+        let shared = Shared { job: &self.job, file, zero, taken: &taken, may_go_on: &asks };
+        let (count, mut account) = (self.hands.len(), Account::default());
+        std::thread::scope(|scope| {
+            let start = |(number, hand)| {
+                let (shared, failed) = (&shared, &failed);
+                scope.spawn(move || match work(hand, number, count, shared) {
+                    Ok(account) => Some(account),
+                    Err(error) => {
+                        // A poisoned lock means a panic, which the scope passes on.
+                        if let Ok(mut failed) = failed.lock() {
+                            failed.get_or_insert(error);
+                        }
+                        None
+                    }
+                })
+            };
+            let started: Vec<_> = self.hands.into_iter().enumerate().map(start).collect();
+            started.into_iter().filter_map(|thread| thread.join().ok().flatten()).for_each(|part| account.add(&part));
+        });
+        match failed.into_inner() {
+            Ok(None) => Ok(account),
+            Ok(Some(error)) => Err(error),
+            Err(_) => bail!("a thread panicked"),
+        }
+    }
+}
+
+/// What all threads see.
+struct Shared<'a> {
+    job: &'a Job<'a>,
+    file: &'a File,
+    zero: Instant,
+    /// Operations that workers have taken from the schedule.
+    taken: &'a AtomicUsize,
+    may_go_on: &'a (dyn Fn() -> Result<()> + Sync),
+}
+
+/// What thread `number` of `count` does.
+fn work(hand: Hand, number: usize, count: usize, shared: &Shared) -> Result<Account> {
+    let job = shared.job;
+    if job.due.is_some() {
+        // Without this a sleep may last 50 µs longer than asked for, which is no property of any file system.
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+    }
+    match (hand, job.due) {
+        (Hand::Plain(plain), None) => plain.closed(own_part(job.places, number, count), shared),
+        (Hand::Plain(plain), Some(due)) => {
+            let mut at_work = AtWork { plain: *plain, shared, syncs: Account::default() };
+            let mut account = drive::work(due, shared.taken, &mut at_work)?;
+            account.syncs.add(&at_work.syncs.syncs);
+            Ok(account)
+        }
+        (Hand::Ring(ring), None) => {
+            let places = own_part(job.places, number, count);
+            ring.work(Arrivals::Closed(places.len()), places, shared)
+        }
+        (Hand::Ring(ring), Some(due)) => {
+            let turn = |all: usize| (number..all).step_by(count);
+            let places: Vec<u32> = turn(job.places.len()).map(|index| job.places[index]).collect();
+            let due: Vec<u64> = turn(due.len()).map(|index| due[index]).collect();
+            ring.work(Arrivals::Open(&due), &places, shared)
+        }
+    }
+}
+
+/// Those that follow each other, so that a sequential phase is sequential for each thread.
+fn own_part(places: &[u32], number: usize, count: usize) -> &[u32] {
+    &places[places.len() * number / count..places.len() * (number + 1) / count]
+}
+
+/// Writes of a thread that it has not made durable.
+struct Unsynced {
+    writes: u64,
+    every: u64,
+}
+
+impl Unsynced {
+    fn of(direction: Direction) -> Unsynced {
+        let every = match direction {
+            Direction::Read => 0,
+            Direction::Write { sync_every, .. } => sync_every,
+        };
+        Unsynced { writes: 0, every }
+    }
+
+    fn due(&self) -> bool {
+        self.every > 0 && self.writes >= self.every
+    }
+
+    fn sync(&mut self, file: &File, account: &mut Account) -> Result<()> {
+        let begun = Instant::now();
+        file.sync_data().context("fdatasync")?;
+        account.syncs.record(begun.elapsed().as_nanos() as u64);
+        self.writes = 0;
+        Ok(())
+    }
+}
+
+// ---------------------------------------------------------------- plain system calls
+
+struct Plain {
+    block: usize,
+    direction: Direction,
+    buffer: AlignedBuffer,
+    supply: Supply,
+    unsynced: Unsynced,
+}
+
+fn plain(job: &Job, number: usize) -> Hand {
+    let supply = Supply::new(job.block, job.threads * job.depth);
+    let mut buffer = AlignedBuffer::new(if job.direction == Direction::Read { job.block } else { supply.bytes() });
+    blocks::fill(&mut buffer, number as u64);
+    let unsynced = Unsynced::of(job.direction);
+    Hand::Plain(Box::new(Plain { block: job.block, direction: job.direction, buffer, supply, unsynced }))
+}
+
+impl Plain {
+    fn closed(mut self, places: &[u32], shared: &Shared) -> Result<Account> {
+        let mut account = Account::default();
+        account.latencies.start();
+        for (done, place) in places.iter().enumerate() {
+            if done % ASKS == 0 {
+                (shared.may_go_on)()?;
+            }
+            self.operate(shared.file, *place)?;
+            account.latencies.lap();
+            if self.unsynced.due() {
+                self.unsynced.sync(shared.file, &mut account)?;
+                account.latencies.start();
+            }
+        }
+        Ok(account)
+    }
+
+    #[inline]
+    fn operate(&mut self, file: &File, place: u32) -> Result<()> {
+        let offset = u64::from(place) * self.block as u64;
+        match self.direction {
+            Direction::Read => {
+                let buffer = &mut self.buffer[..self.block];
+                file.read_exact_at(buffer, offset).with_context(|| format!("reading at {offset}"))?;
+                blocks::generation(buffer, offset)?;
+            }
+            Direction::Write { generation, .. } => {
+                let at = self.supply.turn();
+                let block = &mut self.buffer[at..at + self.block];
+                blocks::stamp(block, offset, generation);
+                file.write_all_at(block, offset).with_context(|| format!("writing at {offset}"))?;
+                self.unsynced.writes += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A thread of an open loop.
+struct AtWork<'a> {
+    plain: Plain,
+    shared: &'a Shared<'a>,
+    syncs: Account,
+}
+
+impl Worker for AtWork<'_> {
+    fn now(&mut self) -> u64 {
+        since(self.shared.zero)
+    }
+
+    fn sleep_until(&mut self, then: u64) -> Result<()> {
+        loop {
+            (self.shared.may_go_on)()?;
+            let now = self.now();
+            // The clock stands still until the first operation is due.
+            let early = self.shared.zero.saturating_duration_since(Instant::now());
+            let left = Duration::from_nanos(then.saturating_sub(now)) + early;
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+    }
+
+    fn operate(&mut self, operation: usize) -> Result<()> {
+        self.plain.operate(self.shared.file, self.shared.job.places[operation])?;
+        if self.plain.unsynced.due() {
+            self.plain.unsynced.sync(self.shared.file, &mut self.syncs)?;
+        }
+        Ok(())
+    }
+}
+
+fn since(zero: Instant) -> u64 {
+    Instant::now().saturating_duration_since(zero).as_nanos() as u64
+}
+
+// ---------------------------------------------------------------- io_uring
+
+/// A ring, and what is under way in each of its slots.
+struct Rings {
+    ring: Ring,
+    block: usize,
+    direction: Direction,
+    supplies: Vec<Supply>,
+}
+
+fn ring(job: &Job, number: usize) -> Result<Hand> {
+    let all = job.threads * job.depth;
+    let bytes = if job.direction == Direction::Read { job.block } else { Supply::new(job.block, all).bytes() };
+    let refused = "io_uring is refused here; set kernel.io_uring_disabled to 0, or use engine = \"plain\"";
+    let mut ring = Ring::new(job.depth, bytes).context(refused)?;
+    for slot in 0..job.depth {
+        blocks::fill(ring.buffer(slot), (number * job.depth + slot) as u64);
+    }
+    let supplies = (0..job.depth).map(|_| Supply::new(job.block, all)).collect();
+    Ok(Hand::Ring(Box::new(Rings { ring, block: job.block, direction: job.direction, supplies })))
+}
+
+impl Rings {
+    fn work(mut self, arrivals: Arrivals, places: &[u32], shared: &Shared) -> Result<Account> {
+        self.ring.wake(shared.file).context("cannot use the ring")?;
+        // A schedule begins a little later, so that all threads are there.
+        std::thread::sleep(shared.zero.saturating_duration_since(Instant::now()));
+        let (slots, unsynced) = (vec![(0, 0); self.supplies.len()], Unsynced::of(self.direction));
+        let Rings { ring, block, direction, supplies } = self;
+        let syncs = Account::default();
+        let mut at_work = RingAtWork { ring, block, direction, supplies, slots, places, shared, unsynced, syncs };
+        let mut account = drive::drive(arrivals, &mut at_work, shared.may_go_on)?;
+        account.syncs.add(&at_work.syncs.syncs);
+        Ok(account)
+    }
+}
+
+struct RingAtWork<'a> {
+    ring: Ring,
+    block: usize,
+    direction: Direction,
+    supplies: Vec<Supply>,
+    /// Of each slot, when its operation was due, and its offset.
+    slots: Vec<(u64, u64)>,
+    places: &'a [u32],
+    shared: &'a Shared<'a>,
+    unsynced: Unsynced,
+    syncs: Account,
+}
+
+impl Queue for RingAtWork<'_> {
+    fn now(&mut self) -> u64 {
+        since(self.shared.zero)
+    }
+
+    fn has_room(&self) -> bool {
+        self.ring.has_idle() && !self.unsynced.due()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.ring.in_flight()
+    }
+
+    #[inline]
+    fn begin(&mut self, operation: usize, due: u64) -> Result<()> {
+        let slot = self.ring.take().context("no slot is idle")?;
+        let offset = u64::from(self.places[operation]) * self.block as u64;
+        self.slots[slot] = (due, offset);
+        match self.direction {
+            Direction::Read => self.ring.read(slot, offset, self.block),
+            Direction::Write { generation, .. } => {
+                let from = self.supplies[slot].turn();
+                blocks::stamp(&mut self.ring.buffer(slot)[from..from + self.block], offset, generation);
+                self.ring.write(slot, from, offset, self.block);
+                self.unsynced.writes += 1;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn wait(&mut self, until: Option<u64>, ended: &mut Vec<u64>) -> Result<()> {
+        if self.unsynced.due() && self.ring.in_flight() == 0 {
+            return self.unsynced.sync(self.shared.file, &mut self.syncs);
+        }
+        let longest = until.map(|until| Duration::from_nanos(until.saturating_sub(since(self.shared.zero))));
+        self.ring.wait(longest).context("waiting for the ring")?;
+        while let Some((slot, moved)) = self.ring.ended() {
+            let (due, offset) = self.slots[slot];
+            let moved = moved.with_context(|| format!("at {offset}"))?;
+            ensure!(moved == self.block, "{moved} bytes of {} were moved at {offset}", self.block);
+            if self.direction == Direction::Read {
+                blocks::generation(&self.ring.buffer(slot)[..self.block], offset)?;
+            }
+            ended.push(due);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: usize = 4096;
+    const BLOCKS: u32 = 128;
+
+    fn do_it(file: &File, job: Job) -> Result<Account> {
+        Crew::new(job)?.work(file, || Ok(()))
+    }
+
+    fn job(engine: Engine, direction: Direction, places: &[u32]) -> Job<'_> {
+        Job { engine, threads: 2, depth: 3, block: BLOCK, direction, places, due: None }
+    }
+
+    #[test]
+    fn both_engines_write_and_read_every_block_in_both_loops() {
+        let order = blocks::in_order(BLOCKS);
+        let due = drive::schedule(20_000.0, BLOCKS as usize, drive::Spacing::Poisson, 1);
+        for engine in [Engine::Plain, Engine::IoUring] {
+            let file = tempfile::tempfile().unwrap();
+            let write = |generation, sync_every| Direction::Write { generation, sync_every };
+            let first = match do_it(&file, job(engine, write(0, 0), &order)) {
+                Err(error) if engine == Engine::IoUring && format!("{error:#}").contains("refused") => {
+                    println!("not run, because {error:#}");
+                    continue;
+                }
+                done => done.unwrap(),
+            };
+            assert_eq!((first.latencies.count(), first.syncs.count(), first.lag.count()), (128, 0, 0));
+            blocks::verify(&file, BLOCK, BLOCKS, &[]).unwrap();
+            let some = &blocks::shuffled(BLOCKS, BLOCKS as usize)[..96];
+            let again = do_it(&file, job(engine, write(1, 5), some)).unwrap();
+            // Six threads with 16 each sync 3 times, two with 48 do 9 times.
+            let syncs = 18;
+            assert_eq!((again.latencies.count(), again.syncs.count()), (96, syncs), "{engine:?}");
+            blocks::verify(&file, BLOCK, BLOCKS, some).unwrap();
+            let read = do_it(&file, Job { due: Some(&due), ..job(engine, Direction::Read, &order) }).unwrap();
+            assert_eq!((read.latencies.count(), read.lag.count()), (128, 128));
+            let last = Job { due: Some(&due), ..job(engine, write(1, 0), &order) };
+            assert_eq!(do_it(&file, last).unwrap().latencies.count(), 128);
+            blocks::verify(&file, BLOCK, BLOCKS, &order).unwrap();
+            let zeros = vec![0; BLOCK];
+            file.write_all_at(&zeros, 77 * BLOCK as u64).unwrap();
+            let damaged = do_it(&file, job(engine, Direction::Read, &order)).unwrap_err();
+            assert!(format!("{damaged:#}").contains(&(77 * BLOCK).to_string()), "{damaged:#}");
+        }
+    }
+
+    #[test]
+    fn a_schedule_is_kept() {
+        let (order, file) = (blocks::in_order(BLOCKS), tempfile::tempfile().unwrap());
+        let due = drive::schedule(500.0, BLOCKS as usize, drive::Spacing::Even, 1);
+        let write = Direction::Write { generation: 0, sync_every: 0 };
+        let begun = Instant::now();
+        do_it(&file, Job { due: Some(&due), ..job(Engine::Plain, write, &order) }).unwrap();
+        assert!(begun.elapsed() >= Duration::from_nanos(*due.last().unwrap()), "it ran ahead");
+    }
+
+    #[test]
+    fn whoever_may_not_go_on_stops_all() {
+        let (order, file) = (blocks::in_order(BLOCKS), tempfile::tempfile().unwrap());
+        for (engine, due) in [(Engine::Plain, None), (Engine::Plain, Some(vec![u64::MAX / 2; BLOCKS as usize]))] {
+            let write = Direction::Write { generation: 0, sync_every: 0 };
+            let crew = Crew::new(Job { due: due.as_deref(), ..job(engine, write, &order) }).unwrap();
+            let error = crew.work(&file, || bail!("the time is over")).unwrap_err();
+            assert_eq!(error.to_string(), "the time is over");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Reads and writes of one file, as databases and virtual machines do them: in order and at random, by plain system
+//! calls or through io_uring, as fast as they go or at a fixed rate.
+//!
+//! A closed loop is a fixed piece of work, judged by its time. An open loop offers operations at a rate that is the same for
+//! every target, so that its time says nothing: it is judged by the 99th percentile of the latency, counted from when
+//! each operation was to begin.
+
+pub mod blocks;
+pub mod drive;
+pub mod engine;
+mod wanted;
+
+use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use crate::agent::Timed;
+use crate::plan::{Objection, Settings};
+use anyhow::{Context, Result};
+use drive::Account;
+use engine::{Crew, Direction, Job};
+use std::borrow::Cow;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use wanted::Wanted;
+
+pub struct Io;
+
+/// In the order in which they are played.
+const PHASES: &[Phase] = &[
+    Phase {
+        name: Cow::Borrowed("sequential-write"),
+        about: "a new file from start to end, until durable",
+        starts: Starts::Fresh,
+        reads: Reads::Told,
+        judged: Judged::Durable,
+    },
+    Phase {
+        name: Cow::Borrowed("sequential-read"),
+        about: "the file from start to end, cold",
+        starts: Starts::Cold,
+        reads: Reads::Told,
+        judged: Judged::Returned,
+    },
+    Phase {
+        name: Cow::Borrowed("random-read"),
+        about: "its blocks in any order, cold; at a rate, told by the 99th percentile of the latency",
+        starts: Starts::Cold,
+        reads: Reads::Told,
+        judged: Judged::Returned,
+    },
+    Phase {
+        name: Cow::Borrowed("random-write"),
+        about: "its blocks in any order, until durable; at a rate, told by the 99th percentile of the latency",
+        starts: Starts::Warm,
+        reads: Reads::Told,
+        judged: Judged::Durable,
+    },
+];
+
+/// A loop that is itself so late has not offered what it says.
+const LATE_NS: u64 = 1_000_000;
+
+impl Workload for Io {
+    fn name(&self) -> &'static str {
+        "io"
+    }
+
+    fn about(&self) -> &'static str {
+        "reads and writes of one file, sequential and random, plain or io_uring, as fast as they go or at a rate"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        wanted::SETTINGS
+    }
+
+    fn main_setting(&self) -> &'static str {
+        "engine"
+    }
+
+    fn phases(&self, settings: &Settings) -> Vec<Phase> {
+        let names = wanted::phases(settings);
+        PHASES.iter().filter(|phase| names.iter().any(|name| *name == phase.name)).cloned().collect()
+    }
+
+    fn bytes(&self, settings: &Settings) -> Option<u64> {
+        settings.number("size")
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        wanted::objections(settings)
+    }
+
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
+        let work = Work { wanted: Wanted::of(settings), path: stage.root().join("file") };
+        let chosen = wanted::phases(settings);
+        let plays = |name: &str| chosen.iter().any(|chosen| chosen == name);
+        if plays("sequential-write") {
+            work.write_in_order(stage)?;
+        } else {
+            stage.lay_out("writing the file", |stage| stage.check("writing", || work.lay_out()))?;
+        }
+        if plays("sequential-read") {
+            work.read_in_order(stage)?;
+        }
+        if plays("random-read") {
+            work.read_at_random(stage)?;
+        }
+        if plays("random-write") {
+            work.write_at_random(stage)?;
+        }
+        Ok(())
+    }
+}
+
+/// The file, and what is wanted of it.
+struct Work {
+    wanted: Wanted,
+    path: PathBuf,
+}
+
+const FIRST: Direction = Direction::Write { generation: 0, sync_every: 0 };
+
+impl Work {
+    fn write_in_order(&self, stage: &mut Stage) -> Result<()> {
+        let order = blocks::in_order(self.wanted.runs());
+        let crew = Crew::new(self.job(self.wanted.run, FIRST, &order))?;
+        stage.phase("sequential-write", |p| self.play(p, crew, self.wanted.size))?;
+        stage.check("verifying what was written", || self.verify(&[]))
+    }
+
+    fn read_in_order(&self, stage: &mut Stage) -> Result<()> {
+        let order = blocks::in_order(self.wanted.runs());
+        for _ in stage.repeats() {
+            let crew = Crew::new(self.job(self.wanted.run, Direction::Read, &order))?;
+            stage.phase("sequential-read", |p| {
+                p.reads_at_least(self.wanted.size);
+                self.play(p, crew, self.wanted.size)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn read_at_random(&self, stage: &mut Stage) -> Result<()> {
+        let places = self.at_random();
+        let due = self.wanted.due();
+        for _ in stage.repeats() {
+            let job = self.job(self.wanted.block, Direction::Read, &places);
+            let crew = Crew::new(Job { due: due.as_deref(), ..job })?;
+            stage.phase("random-read", |p| {
+                p.reads_at_least(places.len().min(self.wanted.blocks() as usize) as u64 * self.wanted.block as u64);
+                self.play(p, crew, self.bytes_of(&places))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn write_at_random(&self, stage: &mut Stage) -> Result<()> {
+        let places = self.at_random();
+        let due = self.wanted.due();
+        let direction = Direction::Write { generation: 1, sync_every: self.wanted.fsync };
+        let job = self.job(self.wanted.block, direction, &places);
+        let crew = Crew::new(Job { due: due.as_deref(), ..job })?;
+        stage.phase("random-write", |p| self.play(p, crew, self.bytes_of(&places)))?;
+        stage.check("verifying what was written", || self.verify(&places))
+    }
+
+    fn at_random(&self) -> Vec<u32> {
+        blocks::shuffled(self.wanted.blocks(), self.wanted.operations)
+    }
+
+    fn bytes_of(&self, places: &[u32]) -> u64 {
+        places.len() as u64 * self.wanted.block as u64
+    }
+
+    fn job<'a>(&self, block: usize, direction: Direction, places: &'a [u32]) -> Job<'a> {
+        let Wanted { engine, threads, depth, .. } = self.wanted;
+        Job { engine, threads, depth, block, direction, places, due: None }
+    }
+
+    /// The file is opened inside of the phase, as nothing may be open when the file system is unmounted for a cold start.
+    fn play(&self, p: &mut Timed, crew: Crew, bytes: u64) -> Result<()> {
+        let may_go_on = p.limits();
+        let account = p.own(|| {
+            let file = open(&self.path, self.wanted.direct)?;
+            crew.work(&file, may_go_on)
+        })?;
+        p.handled(bytes, 1);
+        if self.wanted.rate.is_some() && account.lag.count() > 0 {
+            told_by_latency(p, &account);
+        }
+        if account.syncs.count() > 0 {
+            p.latencies("sync", account.syncs);
+        }
+        p.latencies("latency", account.latencies);
+        Ok(())
+    }
+
+    /// By plain writes through the page cache, whatever the phases use.
+    fn lay_out(&self) -> Result<()> {
+        let (run, file) = (self.wanted.run, open(&self.path, false)?);
+        let mut buffer = vec![0; run.max(1 << 20)];
+        blocks::fill(&mut buffer, 0);
+        for number in 0..self.wanted.runs() {
+            let offset = u64::from(number) * run as u64;
+            blocks::stamp(&mut buffer[..run], offset, 0);
+            file.write_all_at(&buffer[..run], offset)?;
+        }
+        Ok(())
+    }
+
+    fn verify(&self, written: &[u32]) -> Result<()> {
+        blocks::verify(&File::open(&self.path)?, self.wanted.block, self.wanted.blocks(), written)
+    }
+}
+
+/// What an open loop is judged by, and whether it kept its own schedule.
+fn told_by_latency(p: &mut Timed, account: &Account) {
+    let (lag, count) = (account.lag.quantile(0.99), account.latencies.count());
+    p.took(account.latencies.quantile(0.99) as f64);
+    p.say("issue_lag_p99_ns", lag as f64);
+    p.say("late_start_share", account.waited as f64 / count as f64);
+    if lag > LATE_NS {
+        let lag = crate::units::show_duration(lag as f64);
+        p.doubt(
+            "generator-late",
+            format!("one operation in a hundred began more than {lag} late, and not for the target"),
+        );
+    }
+}
+
+/// For reading and writing; made if it is not there.
+fn open(path: &Path, direct: bool) -> Result<File> {
+    let opened = match direct {
+        true => crate::sys::file::open_direct(path, true),
+        false => OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path),
+    };
+    let remedy = if direct { "; where direct I/O is refused, leave `direct` out" } else { "" };
+    opened.with_context(|| format!("cannot open {}{remedy}", path.display()))
+}
