@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Lab, failed, not_run, unable};
+use common::{Lab, Said, failed, not_run, unable};
 use pickfs::journal::{Folded, FoldedCell, Outcome};
 use pickfs::need::missing;
 use pickfs::plan::Settings;
@@ -250,14 +250,25 @@ fn what_is_not_there_is_told_before_anything_is_touched() {
     refused("workload = \"kernel\"\ntarball = \"/nowhere/linux.tar.xz\"", &["no tarball /nowhere/linux.tar.xz"]);
     refused("workload = \"packages\"\narchive = \"/nowhere\"", &["/nowhere is no folder"]);
     refused("workload = \"packages\"\nmanager = \"pacman\"", &["name a folder with .pkg.tar.zst files"]);
-    if std::fs::read_dir("/usr/src").is_ok_and(|mut all| {
-        all.any(|entry| entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("linux-source-")))
-    }) {
-        println!(
-            "what_is_not_there_is_told_before_anything_is_touched: the missing source not run, because it is here"
-        );
-    } else {
-        refused("workload = \"kernel\"", &["no /usr/src/linux-source-", "apt-get install linux-source"]);
+}
+
+/// Where Debian's packages put sources, nothing is to be seen.
+#[test]
+fn a_missing_kernel_source_is_told_with_its_package() {
+    let is_root = rustix::process::geteuid().is_root();
+    let why = (!is_root).then(|| "it wants to hide a folder, and is not root".into());
+    if not_run("a_missing_kernel_source_is_told_with_its_package", why) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.write_plan(&small_plan("ext4", "workload = \"kernel\""));
+    let hidden = "mount -t tmpfs none /usr/src && exec \"$0\" run plan.toml";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", hidden, env!("CARGO_BIN_EXE_pickfs")]).current_dir(lab.path("."));
+    let said = Said::of(command.output().expect("unshare starts")).code(2);
+    let flat = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["no /usr/src/linux-source-", "apt-get install linux-source"] {
+        assert!(flat.contains(part), "{part} is not in: {}", said.err);
     }
 }
 

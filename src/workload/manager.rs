@@ -271,7 +271,8 @@ mod tests {
 
     #[test]
     fn only_the_control_archive_is_replaced() {
-        let (version, data): ((&str, &[u8]), (&str, &[u8])) = (("debian-binary", b"2.0\n"), ("data.tar.xz", b"odd"));
+        let version: (&str, &[u8]) = ("debian-binary", b"2.0\n");
+        let data: (&str, &[u8]) = ("data.tar.xz", b"odd");
         let package = packed(&[version, ("control.tar.xz", b"old one"), data]);
         assert_eq!(replace_control(&package, b"new").unwrap(), packed(&[version, ("control.tar", b"new"), data]));
         for broken in [&package[..40], &package[..package.len() - 4], b"!<arch>\n", b"no package", &packed(&[version])]
