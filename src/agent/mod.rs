@@ -19,6 +19,7 @@ mod program;
 mod provenance;
 mod punctual;
 mod sampler;
+mod samples;
 mod server;
 mod stage;
 mod timed;
