@@ -55,10 +55,11 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// For one of so many at a time. Small enough for a processor's cache, large enough that no block comes twice in what
-    /// a file system compresses at a time.
+    /// For one of so many operations at a time. All together are small enough for a processor's cache, as what a program
+    /// writes has mostly just been made; and large enough that no block comes twice in what a file system compresses
+    /// at a time.
     pub fn new(block: usize, of: usize) -> Supply {
-        let wanted = if of > 4 { 256 << 10 } else { 1 << 20 };
+        let wanted = (1 << 20) / of.max(1);
         Supply { block, blocks: usize::max(wanted / block, 1), next: 0 }
     }
 
@@ -154,6 +155,6 @@ mod tests {
         let mut supply = Supply::new(256 << 10, 1);
         let places: Vec<usize> = (0..6).map(|_| supply.turn() >> 18).collect();
         assert_eq!((places, supply.bytes()), (vec![0, 1, 2, 3, 0, 1], 1 << 20));
-        assert_eq!(Supply::new(4 << 20, 32).bytes(), 4 << 20);
+        assert_eq!([Supply::new(4096, 32).bytes(), Supply::new(4 << 20, 32).bytes()], [32 << 10, 4 << 20]);
     }
 }
