@@ -261,6 +261,10 @@ impl Stage<'_, '_> {
             for words in self.workload.warm_up(self.settings, self.engine.place) {
                 self.engine.output(&words).context("cannot bring programs back into memory")?;
             }
+            if phase.reads == Reads::Unknown {
+                // Going there makes the device read; what is read then would prove nothing of the command.
+                self.stack.root.metadata().context("cannot look at the target's folder")?;
+            }
         }
         if phase.starts == Starts::Fresh && self.trim {
             self.engine.output(&crate::stack::argv(["fstrim", &self.stack.mount_point.display().to_string()]))?;
