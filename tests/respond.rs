@@ -82,10 +82,10 @@ fn a_background_that_fails_is_told() {
     for (background, says) in [("untar", "No space left"), ("write", "in the background")] {
         let lab = Lab::new();
         lab.run_plan(&format!(
-            "duplicate = false\nbacking = {{ memory = \"64MiB\" }}\n[[target]]\nfs = \"ext4\"\n[[work]]\nworkload = \
-             \"respond\"\nbackgrounds = [\"{background}\"]\nprobes = [\"stat\", \"create\"]\ntime = \"20s\"\ndrain_time = \
-             \"1s\"\nstart_every = \"30s\"\nstart_files = 1\nstart_bytes = \"4KiB\"\nwrite_size = \"200MiB\"\nfiles = \
-             100\nbytes = \"120MiB\"\n[stop]\nrounds = 1\n"
+            "duplicate = false\nbacking = {{ memory = \"128MiB\" }}\n[[target]]\nfs = \"ext4\"\n[[work]]\nworkload = \
+             \"respond\"\nbackgrounds = [\"{background}\"]\nprobes = [\"stat\", \"create\"]\ntime = \"8s\"\ndrain_time = \
+             \"1s\"\nstart_every = \"30s\"\nstart_files = 1\nstart_bytes = \"4KiB\"\nwrite_size = \"98MiB\"\nfiles = \
+             100\nbytes = \"98MiB\"\n[stop]\nrounds = 1\n"
         ))
         .code(1);
         let folded = lab.folded();

@@ -219,7 +219,7 @@ mod tests {
     }
 
     /// Operations every so often for a time, each taking what is said of the time at which it begins.
-    fn kept(period_ms: u64, seconds: u64, takes_ms: impl Fn(u64) -> u64 + Send) -> Kept {
+    fn kept(period_ms: u64, seconds: u64, takes_ms: impl Fn(u64) -> u64 + Sync) -> Kept {
         let clock = Virtual::until(seconds * SECOND);
         let work = |_| {
             clock.now.fetch_add(takes_ms(clock.now() / MS) * MS, Relaxed);

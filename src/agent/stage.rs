@@ -257,12 +257,8 @@ impl Stage<'_, '_> {
     }
 
     fn programs(&self) -> Vec<&'static str> {
-        let needs = self.workload.needs(self.settings);
-        let programs = needs.iter().filter_map(|need| match need {
-            Need::Program { name, .. } => Some(*name),
-            _ => None,
-        });
-        programs.collect()
+        let name = |need: Need| if let Need::Program { name, .. } = need { Some(name) } else { None };
+        self.workload.needs(self.settings).into_iter().filter_map(name).collect()
     }
 
     fn get_ready(&mut self, phase: &Phase) -> Result<()> {
@@ -271,6 +267,10 @@ impl Stage<'_, '_> {
             hygiene::make_cold(self.stack, self.engine, &self.programs())?;
             for words in self.workload.warm_up(self.settings, self.engine.place) {
                 self.engine.output(&words).context("cannot bring programs back into memory")?;
+            }
+            if phase.reads == Reads::Unknown {
+                // Going there makes the device read; what is read then would prove nothing of the command.
+                self.stack.root.metadata().context("cannot look at the target's folder")?;
             }
         }
         if phase.starts == Starts::Fresh && self.trim {
@@ -383,7 +383,7 @@ impl Stage<'_, '_> {
             Reads::Data => self.expected.data_bytes,
             Reads::Names => self.expected.entries.map(|entries| entries * SMALLEST_INODE),
             Reads::Told => least_read.map(|bytes| bytes as f64 * self.expected.stored_share()),
-            Reads::Unknown => Some(1.0),
+            Reads::Unknown => Some(0.0),
         };
         match (proof_of_reading(samples, self.witness()), expected) {
             (Some(0.0), _) if phase.reads == Reads::Unknown => {
