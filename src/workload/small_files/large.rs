@@ -2,9 +2,8 @@
 
 use super::engine::Crew;
 use super::{Job, Pool};
-use crate::agent::{Latencies, Stage, Timed};
+use crate::agent::{Latencies, Stage, Stream, Timed};
 use crate::data::random::Random;
-use crate::sys::stdio::Stream;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::fs::File;
