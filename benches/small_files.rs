@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let files = Files::new(FEW);
     let mut times = Times::new();
     for round in 0..=PAIRS {
-        let mut both: [(&'static str, fn(&Files, &Path, &mut Times)); 2] = [("ours", ours), ("bare", bare)];
+        let mut both: [(&str, Turn); 2] = [("ours", ours), ("bare", bare)];
         both.rotate_left(round % 2);
         let mut seen = Times::new();
         both.iter().for_each(|(name, turn)| turn(&files, &lab.place(name), &mut seen));
@@ -57,6 +57,9 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Creates, stats and deletes the files, and notes the times.
+type Turn = fn(&Files, &Path, &mut Times);
+
 fn number(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -65,7 +68,7 @@ fn beside_programs(lab: &Lab) -> Vec<String> {
     let (rounds, thousands) = (number("PICKFS_BENCH_ROUNDS", 5), number("PICKFS_BENCH_FILES", 512));
     println!("\nours and the programs, {rounds} rounds on {} files in one directory:", thousands << 10);
     let files = Files::new(thousands << 10);
-    let mut turns: Vec<(&str, fn(&Files, &Path, &mut Times))> =
+    let mut turns: Vec<(&str, Turn)> =
         vec![("ours", ours), ("bare", bare), ("bonnie++", bonnie), ("fs_mark", fs_mark), ("fio", fio)];
     turns.retain(|(name, _)| {
         let there = ["ours", "bare"].contains(name) || pickfs::need::find_program(name).is_some();

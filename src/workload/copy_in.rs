@@ -305,7 +305,8 @@ mod tests {
     #[test]
     fn the_slower_side_is_named() {
         const MIB: f64 = (1 << 20) as f64;
-        let rows: [(f64, f64, Option<f64>, Option<bool>, &str, bool); 6] = [
+        type Row = (f64, f64, Option<f64>, Option<bool>, &'static str, bool);
+        let rows: [Row; 6] = [
             (95.0, 100.0, Some(400.0), Some(false), "the source: the source gives 100 MiB/s alone", false),
             (95.0, 400.0, Some(100.0), None, "the target: the source gives 400 MiB/s alone", false),
             (60.0, 100.0, Some(105.0), Some(false), "both alike", true),
