@@ -42,7 +42,8 @@ impl Workload for Fio {
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {
         let read = settings.path("job").and_then(|path| Job::read(&path).ok());
-        read.map(|job| phases_of(&job)).unwrap_or_default()
+        // Without a job file, as it is listed: every one has a first stage.
+        read.map_or_else(|| vec![stage_phase(0)], |job| phases_of(&job))
     }
 
     fn needs(&self, _settings: &Settings) -> Vec<Need> {
@@ -97,17 +98,21 @@ impl Workload for Fio {
 fn phases_of(job: &Job) -> Vec<Phase> {
     let mut phases = Vec::new();
     for (number, sections) in job.stages().into_iter().enumerate() {
-        phases.push(Phase {
-            name: Cow::Owned(stage_name(number)),
-            about: "sections that fio runs together",
-            starts: if number == 0 { Starts::Fresh } else { Starts::Warm },
-            reads: Reads::Told,
-            judged: Judged::ByParts,
-        });
+        phases.push(stage_phase(number));
         let about = "a section; fixed work by its time, for a time by that of 1 GiB, at a rate by its p99";
         phases.extend(sections.iter().map(|section| Phase::part(Cow::Owned(section.phase()), about)));
     }
     phases
+}
+
+fn stage_phase(number: usize) -> Phase {
+    Phase {
+        name: Cow::Owned(stage_name(number)),
+        about: "sections that fio runs together",
+        starts: if number == 0 { Starts::Fresh } else { Starts::Warm },
+        reads: Reads::Told,
+        judged: Judged::ByParts,
+    }
 }
 
 fn stage_name(number: usize) -> String {
