@@ -180,7 +180,8 @@ const OLDEST: f64 = 1.98;
 impl Results {
     fn read(printed: &str) -> Result<Results> {
         let lines = printed.lines().map(str::trim).filter(|line| line.contains(',') && !line.starts_with('#'));
-        let line = lines.last().context("bonnie++ printed no line of results")?;
+        let mut lines = lines;
+        let line = lines.next_back().context("bonnie++ printed no line of results")?;
         let fields: Vec<String> = line.split(',').map(String::from).collect();
         let format: f64 = fields[0].parse().with_context(|| format!("no format in bonnie++'s line `{line}`"))?;
         if format < OLDEST || fields.len() != FIELDS {
