@@ -109,7 +109,7 @@ fn tell(times: &Times, peers: &[&'static str]) -> Vec<String> {
                 median(theirs),
                 format!("{:.3}{interval}", estimate.ratio)
             );
-            if estimate.interval.map_or(estimate.ratio, |(low, _)| low) > RATIO_LIMIT {
+            if estimate.interval.is_some_and(|(low, _)| low > RATIO_LIMIT) {
                 broken.push(format!("{operation}: {:.3} of {peer}{interval}", estimate.ratio));
             }
         }
