@@ -235,7 +235,7 @@ mod tests {
         let kept = kept(50, 60, |now| if (10_000..13_000).contains(&now) { 13_000 - now } else { 1 });
         let (p99, wanted) = (kept.latencies.quantile(0.99) as f64, 2.4e9);
         assert!((p99 / wanted - 1.0).abs() < 0.05, "{p99}");
-        // Three seconds complete nothing, and of the eighty that the next one completes half waited for more than one.
+        // Three seconds without a completion, and the next, in which the median had waited for more than one.
         assert_eq!((kept.latencies.count(), kept.stall_ns), (1200, 4 * SECOND));
         let near = |found: u64, wanted: u64| found.abs_diff(wanted) <= 2;
         assert!(near(kept.over_100ms, 59) && near(kept.over_1s, 41), "{kept:?}");
