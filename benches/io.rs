@@ -22,7 +22,7 @@ const ROUNDS: usize = 9;
 const BLOCK: usize = 4096;
 const BLOCKS: u32 = 65_536;
 /// Operations: passes over the file that is cached, a part of it past the cache.
-const CACHED: usize = 4 * BLOCKS as usize;
+const CACHED: usize = 2 * BLOCKS as usize;
 const DIRECT: usize = BLOCKS as usize / 2;
 const SLOWER: f64 = 1.03;
 const MEASURING_NS: f64 = 100.0;

@@ -56,10 +56,10 @@ pub struct Supply {
 
 impl Supply {
     /// For one of so many operations at a time. All together are small enough for a processor's cache, as what a program
-    /// writes has mostly just been made; and large enough that no block comes twice in what a file system compresses
-    /// at a time.
+    /// writes has mostly just been made; and as large as what btrfs and ZFS compress at a time, so that no block comes
+    /// twice in that.
     pub fn new(block: usize, of: usize) -> Supply {
-        let wanted = (1 << 20) / of.max(1);
+        let wanted = (128 << 10) / of.max(1);
         Supply { block, blocks: usize::max(wanted / block, 1), next: 0 }
     }
 
@@ -152,9 +152,9 @@ mod tests {
 
     #[test]
     fn a_supply_goes_round() {
-        let mut supply = Supply::new(256 << 10, 1);
-        let places: Vec<usize> = (0..6).map(|_| supply.turn() >> 18).collect();
-        assert_eq!((places, supply.bytes()), (vec![0, 1, 2, 3, 0, 1], 1 << 20));
+        let mut supply = Supply::new(32 << 10, 1);
+        let places: Vec<usize> = (0..6).map(|_| supply.turn() >> 15).collect();
+        assert_eq!((places, supply.bytes()), (vec![0, 1, 2, 3, 0, 1], 128 << 10));
         assert_eq!([Supply::new(4096, 32).bytes(), Supply::new(4 << 20, 32).bytes()], [32 << 10, 4 << 20]);
     }
 }
