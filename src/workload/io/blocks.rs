@@ -155,6 +155,6 @@ mod tests {
         let mut supply = Supply::new(32 << 10, 1);
         let places: Vec<usize> = (0..6).map(|_| supply.turn() >> 15).collect();
         assert_eq!((places, supply.bytes()), (vec![0, 1, 2, 3, 0, 1], 128 << 10));
-        assert_eq!([Supply::new(4096, 32).bytes(), Supply::new(4 << 20, 32).bytes()], [32 << 10, 4 << 20]);
+        assert_eq!([Supply::new(4096, 32).bytes(), Supply::new(4 << 20, 32).bytes()], [4 << 10, 4 << 20]);
     }
 }
