@@ -41,7 +41,7 @@ lint: install-build
 	cargo clippy --all-targets --locked -- -D warnings
 
 # Ratios against a plain clock, and limits of time and memory: never part of the tests.
-bench: install-run build
+bench: install-run install-test build
 	cargo bench --locked
 
 AS_ROOT = $(shell test "$$(id -u)" = 0 || echo sudo)

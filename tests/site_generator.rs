@@ -40,7 +40,7 @@ fn the_example_on_three_file_systems() {
             ("title =", "duplicate = false\ntitle ="),
             ("workload = \"walk\"\nrepeats = 6", "workload = \"walk\"\nfiles = 200\nbytes = \"4MiB\"\nrepeats = 2"),
             ("checked = 2000\nrepeats = 6", "checked = 40\nfiles = 200\nbytes = \"4MiB\"\nrepeats = 2"),
-            ("scale = 0.5", "files = 100\nbytes = \"8MiB\""),
+            ("scale = 0.25", "files = 100\nbytes = \"8MiB\""),
             ("(1..2000)", "(1..40)"),
             ("budget = \"2h\"", "rounds = 1"),
         ],
