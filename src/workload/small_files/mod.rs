@@ -47,7 +47,7 @@ const SETTINGS: &[Setting] = &[
     Setting {
         name: "time",
         kind: Kind::Duration,
-        default: Some("1s"),
+        default: Some("50ms"),
         about: "least time of a phase on many files: batches are doubled until they take so long or the room ends",
     },
     Setting { name: "large", kind: Kind::Size, default: Some("256MiB"), about: "size of the large file" },
@@ -58,7 +58,7 @@ const SETTINGS: &[Setting] = &[
         about: "size of the file that is written and read by the character",
     },
     Setting { name: "seeks", kind: Kind::Count, default: Some("8192"), about: "random seeks in the large file" },
-    Setting { name: "syncs", kind: Kind::Count, default: Some("64"), about: "fsyncs of a batch" },
+    Setting { name: "syncs", kind: Kind::Count, default: Some("512"), about: "fsyncs of a batch" },
     Setting {
         name: "cache",
         kind: Kind::Choice(&["cold", "warm"]),
@@ -94,6 +94,11 @@ impl Workload for SmallFiles {
         if file_size > OF_EACH_CLASS {
             let message = "this workload is for small files, of 4 MiB at most".to_string();
             return vec![Objection::new("file-size", message, "take a smaller one, or `large` for one large file")];
+        }
+        let numbers = ["files", "directories", "threads", "syncs"];
+        if let Some(nothing) = numbers.into_iter().find(|name| settings.number(name) == Some(0)) {
+            let message = format!("0 {nothing} are nothing to measure");
+            return vec![Objection::new(nothing, message, "give 1 or more, or leave it out")];
         }
         let more = [("directories", folders), ("threads", threads)].into_iter().find(|(_, number)| *number > files);
         let told = more.map(|(setting, number)| {
@@ -277,6 +282,10 @@ mod tests {
         };
         assert_eq!([objections(9, 9, 9), objections(9, 10, 1), objections(9, 1, 10)], [0, 1, 1]);
         assert_eq!(SmallFiles.objections(&settings(&[("file-size", 5 << 20)])).len(), 1);
+        for nothing in ["files", "directories", "threads", "syncs"] {
+            let told = SmallFiles.objections(&settings(&[(nothing, 0)]));
+            assert_eq!(told.first().map(|objection| objection.setting), Some(nothing));
+        }
     }
 
     #[test]
