@@ -183,7 +183,7 @@ fn play(
         repeats: cell.work.repeats.0,
         played: Vec::new(),
         ledger,
-        servers: 0,
+        servers: Vec::new(),
         expected: Expected::of_empty(&stack),
         clocked: None,
     };
