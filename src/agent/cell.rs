@@ -240,6 +240,9 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
         _ => bail!("backing {} and file system {:?} do not go together", parts.backing.name(), cell.target.fs),
     }
     stack.subject = subject(&stack)?;
+    for note in parts.workload.segment_notes(&stack.root) {
+        engine.promise("start a server with shared memory", Undo::RemoveSegment(note), link)?;
+    }
     Ok(stack)
 }
 

@@ -175,12 +175,6 @@ impl Stage<'_, '_> {
         ran
     }
 
-    /// As [`Stage::run`], even if the run was asked to stop meanwhile: for what a failure would leave behind.
-    pub fn tidy(&mut self, program: &Program) -> Result<String> {
-        let marks = self.engine.marks();
-        self.accounted(|_| command::output_of(program.command(&marks)?, &program.argv))
-    }
-
     /// Starts a program that runs beside the phases to come, and is stopped by the workload; what it says goes to a
     /// file in memory.
     pub fn start(&mut self, program: &Program) -> Result<Server> {

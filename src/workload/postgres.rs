@@ -88,7 +88,7 @@ impl Cluster {
         let root = rustix::process::geteuid().is_root();
         let found = if root { Some(somebody()?) } else { None };
         let user = found.map(|(_, user, group)| (user, group));
-        let (data, desk) = (stage.root().join("cluster"), stage.memory().join("postgres"));
+        let (data, desk) = (data(&stage.root()), stage.memory().join("postgres"));
         if let Some((name, user, group)) = found {
             let run = stage.place().name.clone();
             for path in [stage.root(), stage.memory()] {
@@ -197,33 +197,29 @@ impl Cluster {
         Ok(())
     }
 
-    /// Stops the server; after a failure, which comes with what became of the server, it takes away what that left.
-    pub fn end(mut self, stage: &mut Stage, played: Result<()>) -> Result<()> {
+    /// Stops the server; a failure comes with what became of the server.
+    pub fn end(mut self, played: Result<()>) -> Result<()> {
         let alive = self.check();
         let stopped = match (self.server.take(), &alive) {
             // Fast shutdown: clients are sent away, and all is written.
             (Some(server), Ok(())) => server.stop(Signal::INT, STOP),
             _ => Ok(()),
         };
-        let tidied = self.remove_segment(stage);
         match (played, alive, stopped) {
             (Err(error), Err(gone), _) => Err(error.context(format!("{gone:#}"))),
             (Err(error), ..) => Err(error),
-            (Ok(()), alive, stopped) => alive.and(stopped).and(tidied),
+            (Ok(()), alive, stopped) => alive.and(stopped),
         }
-    }
-
-    /// A server that was killed leaves a small segment of System V shared memory, by which a second one would see that
-    /// the first still runs. Its number is the last of the seventh line of the file that a server in order removes.
-    fn remove_segment(&self, stage: &mut Stage) -> Result<()> {
-        let noted = std::fs::read_to_string(self.data.join("postmaster.pid")).unwrap_or_default();
-        let Some(segment) = segment(&noted) else { return Ok(()) };
-        stage.tidy(&Program::new(["ipcrm", "--shmem-id", &segment.to_string()])).map(drop)
     }
 }
 
-fn segment(noted: &str) -> Option<u32> {
-    noted.lines().nth(6)?.split_ascii_whitespace().nth(1)?.parse().ok()
+fn data(root: &Path) -> PathBuf {
+    root.join("cluster")
+}
+
+/// Where the server notes its small segment of System V shared memory, which it leaves when it is killed.
+pub fn segment_note(root: &Path) -> PathBuf {
+    data(root).join("postmaster.pid")
 }
 
 /// The user that Debian's package makes, or the one that owns nothing.
@@ -276,13 +272,6 @@ fn let_through(folder: &Path, group: u32) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_segment_is_found_where_the_server_notes_it() {
-        let noted = "2462\n/d\n1795253383\n5432\n/s\n\n  9775883         8\nready   \n";
-        assert_eq!(segment(noted), Some(8));
-        assert_eq!([segment("2462\n/d\n"), segment("")], [None, None]);
-    }
 
     #[test]
     fn users_are_found_by_name() {
