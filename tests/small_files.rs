@@ -80,7 +80,10 @@ fn the_example_on_real_file_systems() {
         ("fill = [\"40%\"]", "fill = [\"10%\"]"),
         ("40% full", "10% full"),
         // Enough single characters for half a second on a fast machine: below that bonnie++ has no value to tell.
-        ("size = \"2GiB\"\nfiles = 131072", "size = \"8MiB\"\ncharacters = \"8MiB\"\nfiles = 1024"),
+        (
+            "size = \"2GiB\"\nfiles = 131072",
+            "size = \"8MiB\"\ncharacters = \"8MiB\"\nfiles = 1024\nmissing = \"leave-out\"",
+        ),
         (
             "files = 16384\nlarge = \"1GiB\"",
             "files = 400\ndirectories = 3\nthreads = 2\nfile-size = \"3KiB\"\ntime = \"30ms\"\nlarge = \"8MiB\"\n\
@@ -98,7 +101,8 @@ fn the_example_on_real_file_systems() {
                 let value = |metric: &str| folded.value(cell, "putc", metric);
                 assert!(value("time_ns") > Some(0.0) && value("latency_max_ns") > Some(0.0), "{}", cell.target);
                 assert!(facts.any(|(name, value)| name == "bonnie++" && value.contains("format")), "{}", cell.target);
-                let told = facts.any(|(name, value)| name.contains("+++++") && value.contains("sequential-stat"));
+                let mut flags = cell.flags.iter();
+                let told = flags.any(|flag| flag.flag == "no-value" && flag.why.contains("sequential-stat"));
                 let timed = folded.value(cell, "sequential-stat", "time_ns").is_some();
                 assert!(told != timed, "{}: a test has either a value or a word of why not", cell.target);
             }
@@ -173,5 +177,24 @@ fn a_bonnie_that_fails_is_told_with_its_last_words() {
     let folded = lab.folded();
     let why = failed(&folded.cells[0]);
     assert!(why.contains("bonnie++") && why.contains("Can't create file"), "{why}");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_bonnie_with_too_little_to_do_fails_and_says_what_to_give() {
+    let name = "a_bonnie_with_too_little_to_do_fails_and_says_what_to_give";
+    if not_run(name, unable_here(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(
+        "duplicate = false\nbacking = { memory = \"64MiB\" }\n[[target]]\nfs = \"ext4\"\n[[work]]\nworkload = \
+         \"bonnie\"\nsize = \"1MiB\"\ncharacters = \"1MiB\"\nfiles = 1024\n[stop]\nrounds = 1\n",
+    );
+    let folded = lab.folded();
+    let why = failed(&folded.cells[0]);
+    for part in ["bonnie++ says +++++ of ", "sequential-stat", "`files`", "missing = \"leave-out\""] {
+        assert!(why.contains(part), "{part} is not in: {why}");
+    }
     lab.assert_nothing_left();
 }

@@ -183,7 +183,7 @@ fn play(
         repeats: cell.work.repeats.0,
         played: Vec::new(),
         ledger,
-        servers: 0,
+        servers: Vec::new(),
         expected: Expected::of_empty(&stack),
         clocked: None,
     };
@@ -240,6 +240,9 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
         _ => bail!("backing {} and file system {:?} do not go together", parts.backing.name(), cell.target.fs),
     }
     stack.subject = subject(&stack)?;
+    for note in parts.workload.segment_notes(&stack.root) {
+        engine.promise("start a server with shared memory", Undo::RemoveSegment(note), link)?;
+    }
     Ok(stack)
 }
 

@@ -75,12 +75,18 @@ impl<'a> Engine<'a> {
             _ => step.undo.clone(),
         };
         if let Some(undo) = undo {
-            let number = self.taken.len() as u32 + 1;
-            let taken = StepTaken { scope: self.scope.clone(), number, says: step.says.clone(), undo };
-            link.ask(Record::Step(taken.clone()))?;
-            self.taken.push(taken);
+            self.promise(&step.says, undo, link)?;
         }
         self.act(&step.action).with_context(|| format!("cannot {}", step.says))
+    }
+
+    /// Journals the undo of what somebody else will do, or may.
+    pub fn promise(&mut self, says: &str, undo: Undo, link: &mut Link) -> Result<()> {
+        let number = self.taken.len() as u32 + 1;
+        let taken = StepTaken { scope: self.scope.clone(), number, says: says.into(), undo };
+        link.ask(Record::Step(taken.clone()))?;
+        self.taken.push(taken);
+        Ok(())
     }
 
     fn act(&mut self, action: &Action) -> Result<Given> {

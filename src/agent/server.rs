@@ -3,8 +3,10 @@
 
 use super::command::{Mark, last_words};
 use super::program::Program;
-use crate::sys::process::{self, Signal};
+use crate::probe::cpu::tick_ns;
+use crate::sys::process::{self, Signal, Stat};
 use anyhow::{Context, Result, bail};
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -68,6 +70,52 @@ impl Server {
     }
 }
 
+/// What servers and all that descend from them have used so far; the difference of two is what a phase cost them. What
+/// ended in between is at whoever waited for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Used {
+    pub(super) cpu_ns: u64,
+    /// Had read from block devices.
+    pub(super) read_bytes: u64,
+}
+
+impl Used {
+    /// Those among them that have ended are no children of ours any more, even where their number was given again.
+    pub(super) fn by(servers: &[i32]) -> Used {
+        if servers.is_empty() {
+            return Used::default();
+        }
+        let all: Vec<Stat> = process::all_processes().into_iter().filter_map(Stat::of).collect();
+        let family = family(&all, servers, std::process::id() as i32);
+        Used {
+            cpu_ns: family.iter().map(|stat| stat.ticks + stat.children_ticks).sum::<u64>() * tick_ns(),
+            read_bytes: family.iter().map(|stat| read_bytes(stat.pid)).sum(),
+        }
+    }
+
+    pub(super) fn since(self, before: Used) -> Used {
+        Used {
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+        }
+    }
+}
+
+fn family<'a>(all: &'a [Stat], servers: &[i32], own: i32) -> Vec<&'a Stat> {
+    let parents: HashMap<i32, i32> = all.iter().map(|stat| (stat.pid, stat.parent)).collect();
+    let is_server = |pid: &i32| servers.contains(pid) && parents.get(pid) == Some(&own);
+    // Nobody is deeper than there are processes: read one after the other, parents may form a ring.
+    let line = |pid: i32| std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(parents.len() + 1);
+    all.iter().filter(|stat| line(stat.pid).any(|pid| is_server(&pid))).collect()
+}
+
+/// With that of the children that it has waited for (proc_pid_io(5)); nought on a kernel that does not count it.
+fn read_bytes(pid: i32) -> u64 {
+    let told = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let bytes = told.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+    bytes.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0)
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
@@ -75,5 +123,61 @@ impl Drop for Server {
             let _ = process::kill_group(self.child.id() as i32);
             let _ = self.child.wait();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(pid: i32, parent: i32, ticks: u64) -> Stat {
+        Stat { pid, name: "x".into(), state: 'S', parent, flags: 0, ticks, children_ticks: 0 }
+    }
+
+    #[test]
+    fn servers_count_with_all_that_descend_from_them_and_nobody_else() {
+        let all = [
+            stat(10, 1, 1), // we
+            stat(20, 10, 1),
+            stat(21, 20, 1),
+            stat(22, 21, 1),
+            stat(30, 10, 1), // no server
+            stat(40, 30, 1), // has the number of one that ended
+            stat(51, 52, 1), // a ring
+            stat(52, 51, 1),
+        ];
+        let pids: Vec<i32> = family(&all, &[20, 40, 60], 10).iter().map(|stat| stat.pid).collect();
+        assert_eq!(pids, [20, 21, 22]);
+    }
+
+    #[test]
+    fn what_a_child_of_a_server_used_counts_though_nobody_has_waited_for_the_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let done = folder.path().join("done");
+        let script = format!("({work}); : > {}; sleep 60", done.display());
+        let program = Program::new(["sh", "-c", &script]);
+        let server = Server::start(&program, &folder.path().join("log"), &[]).unwrap();
+        let servers = [server.process() as i32];
+        let before = Used::by(&servers);
+        while !done.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let used = Used::by(&servers).since(before);
+        assert!(used.cpu_ns >= 3 * tick_ns(), "{used:?}");
+        assert_eq!(Used::by(&[]), Used::default());
+        drop(server);
+        assert_eq!(Used::by(&servers), Used::default());
+    }
+
+    #[test]
+    fn what_a_process_had_read_is_found_where_the_kernel_counts_it() {
+        let counted = std::fs::read_to_string("/proc/self/io").is_ok_and(|told| told.contains("\nread_bytes: "));
+        if !counted {
+            println!("what_a_process_had_read_is_found_where_the_kernel_counts_it: not run, because it does not count");
+            return;
+        }
+        let usage = process::own_usage().read_bytes;
+        assert!(read_bytes(std::process::id() as i32) >= usage);
     }
 }

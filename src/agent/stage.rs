@@ -10,7 +10,7 @@ use super::samples::{
     Told, after_the_return, by_metric, counts_up, differences, find, foreign_cpu, foreign_io, of_one_time, own_samples,
     proof_of_reading,
 };
-use super::server::Server;
+use super::server::{Server, Used};
 use super::timed::{Findings, Part, Timed};
 use super::{command, hygiene, machine, watch};
 use crate::journal::{Flag, Histogram, Ledger, Provenance, Record, Sample};
@@ -43,8 +43,8 @@ pub struct Stage<'a, 'b> {
     /// Phases that were played, for holding those that write to one time.
     pub(super) played: Vec<String>,
     pub(super) ledger: &'a mut Ledger,
-    /// How many were started.
-    pub(super) servers: usize,
+    /// Process ids of those that were started; they may have ended since.
+    pub(super) servers: Vec<i32>,
     pub(super) expected: Expected,
     /// Of the phase before.
     pub(super) clocked: Option<Clocked>,
@@ -124,8 +124,10 @@ impl Stage<'_, '_> {
         Clock::of_machine(); // finding how fast it ticks takes a while, and must not be timed
         let mut timed = Timed::new(&marks, self.deadline)?;
         let sampler = Sampler::start(self.stack.subject.device);
+        let used = Used::by(&self.servers);
         let clocked = self.clock(&phase, work, &mut timed);
         let peaks = sampler.stop();
+        timed.also_used(Used::by(&self.servers).since(used));
         let told = Told::by(timed);
         let clocked = clocked?;
         self.clocked = Some(clocked);
@@ -173,19 +175,14 @@ impl Stage<'_, '_> {
         ran
     }
 
-    /// As [`Stage::run`], even if the run was asked to stop meanwhile: for what a failure would leave behind.
-    pub fn tidy(&mut self, program: &Program) -> Result<String> {
-        let marks = self.engine.marks();
-        self.accounted(|_| command::output_of(program.command(&marks)?, &program.argv))
-    }
-
     /// Starts a program that runs beside the phases to come, and is stopped by the workload; what it says goes to a
     /// file in memory.
     pub fn start(&mut self, program: &Program) -> Result<Server> {
         watch::check_stop()?;
-        let log = self.memory().join(format!("server-{}", self.servers));
-        self.servers += 1;
-        Server::start(program, &log, &self.engine.marks())
+        let log = self.memory().join(format!("server-{}", self.servers.len()));
+        let server = Server::start(program, &log, &self.engine.marks())?;
+        self.servers.push(server.process() as i32);
+        Ok(server)
     }
 
     /// Something that was found out about what is in effect.

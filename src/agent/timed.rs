@@ -6,6 +6,7 @@ use super::latency::Latencies;
 use super::pace::{self, Pace};
 use super::program::Program;
 use super::punctual::{self, Every, Kept};
+use super::server::Used;
 use super::watch::{self, Deadline};
 use crate::sys::{file, process};
 use anyhow::{Context, Result, bail};
@@ -21,7 +22,7 @@ pub struct Timed<'a> {
     deadline: &'a Deadline,
     /// Where programs say what went wrong; in memory, so that it costs the disk nothing.
     words: File,
-    /// CPU of the workload's own processes, in nanoseconds.
+    /// CPU of the workload's own processes, in nanoseconds; servers beside the phase with them.
     pub cpu_ns: u64,
     /// What the workload's own processes had read from block devices.
     pub read_bytes: u64,
@@ -306,6 +307,12 @@ impl<'a> Timed<'a> {
             bail!("`{}` ended with {status}: {}", program.shown(), self.said());
         }
         Ok(())
+    }
+
+    /// By programs beside the phase, which are waited for when it is long over.
+    pub(super) fn also_used(&mut self, used: Used) {
+        self.cpu_ns += used.cpu_ns;
+        self.read_bytes += used.read_bytes;
     }
 
     fn said(&mut self) -> String {

@@ -37,6 +37,7 @@ pub fn one(undo: &Undo, run: &str) -> Result<()> {
         Undo::Restore { path, value } => restore(path, value),
         Undo::KillMarked(mark) => process::kill_marked(mark, &[]).map(drop).context("cannot kill"),
         Undo::ExportPool(pool) => export_pool(pool),
+        Undo::RemoveSegment(noted) => remove_segment(noted),
     }
 }
 
@@ -44,12 +45,11 @@ pub fn one(undo: &Undo, run: &str) -> Result<()> {
 fn is_ours(undo: &Undo, run: &str) -> bool {
     let plain = |path: &Path| path.is_absolute() && !path.components().any(|part| part == Component::ParentDir);
     let ours = format!("pickfs-{run}");
+    let carries = |part: &str| part.strip_prefix(&ours).is_some_and(|more| more.is_empty() || more.starts_with('-'));
+    let carried = |path: &Path| path.components().any(|part| part.as_os_str().to_str().is_some_and(carries));
     match undo {
-        Undo::Unmount(path) | Undo::DetachLoops(path) | Undo::RemoveTree(path) => {
-            let carries =
-                |part: &str| part.strip_prefix(&ours).is_some_and(|more| more.is_empty() || more.starts_with('-'));
-            plain(path) && path.components().any(|part| part.as_os_str().to_str().is_some_and(carries))
-        }
+        Undo::Unmount(path) | Undo::DetachLoops(path) | Undo::RemoveTree(path) => plain(path) && carried(path),
+        Undo::RemoveSegment(path) => plain(path) && carried(path) && path.ends_with("cluster/postmaster.pid"),
         Undo::Restore { path, .. } => {
             let queue = path.starts_with("/sys") && path.parent().is_some_and(|folder| folder.ends_with("queue"));
             plain(path) && (path.starts_with("/proc/sys/vm") || queue)
@@ -118,6 +118,43 @@ fn export_pool(pool: &str) -> Result<()> {
     Ok(())
 }
 
+/// By such a segment a second server would see that the first still runs; one that ends in order removes segment and
+/// note. Only what the noted server made itself: the number may have been given again.
+fn remove_segment(noted: &Path) -> Result<()> {
+    let noted = std::fs::read_to_string(noted).unwrap_or_default();
+    let Some((server, segment)) = noted_segment(&noted) else { return Ok(()) };
+    for attempt in 0.. {
+        let all = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+        match made_and_attached(&all, segment).filter(|(made_by, _)| *made_by == server) {
+            None => break,
+            Some((_, 0)) => return output(&argv(["ipcrm", "--shmem-id", &segment.to_string()]), &[]).map(drop),
+            Some((_, attached)) if attempt >= 40 => {
+                bail!(
+                    "segment {segment} is still attached to {attached} processes; end them, then `ipcrm -m {segment}`"
+                )
+            }
+            // Its processes see that it has gone, and are on their way out.
+            Some(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+    Ok(())
+}
+
+/// Process and segment: the first line, and the last number of the seventh.
+fn noted_segment(noted: &str) -> Option<(u32, u32)> {
+    let mut lines = noted.lines();
+    let server = lines.next()?.trim().parse().ok()?;
+    Some((server, lines.nth(5)?.split_ascii_whitespace().nth(1)?.parse().ok()?))
+}
+
+/// Who made a segment, and how many have it: fields 5 and 7 (sysvipc(7)).
+fn made_and_attached(all: &str, segment: u32) -> Option<(u32, u32)> {
+    let mut rows = all.lines().map(|row| row.split_ascii_whitespace().collect::<Vec<_>>());
+    let segment = segment.to_string();
+    let row = rows.find(|row| row.get(1) == Some(&segment.as_str()))?;
+    Some((row.get(4)?.parse().ok()?, row.get(6)?.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,6 +166,7 @@ mod tests {
             Undo::RemoveTree("/nowhere/pickfs-r".into()),
             Undo::Restore { path: "/proc/sys/vm/no_such_setting".into(), value: "1".into() },
             Undo::KillMarked("PICKFS_DAEMON=of-no-run".into()),
+            Undo::RemoveSegment("/nowhere/pickfs-r/cluster/postmaster.pid".into()),
         ] {
             one(&undo, "r").unwrap_or_else(|error| panic!("{undo:?}: {error:#}"));
         }
@@ -150,6 +188,8 @@ mod tests {
             Undo::Restore { path: "/sys/power/state".into(), value: "mem".into() },
             Undo::KillMarked("OTHER=mark".into()),
             Undo::ExportPool("tank".into()),
+            Undo::RemoveSegment("/var/lib/postgresql/cluster/postmaster.pid".into()),
+            Undo::RemoveSegment("/nowhere/pickfs-r/notes".into()),
         ] {
             let error = one(&undo, "r").unwrap_err().to_string();
             assert!(error.starts_with("refused"), "{undo:?}: {error}");
@@ -159,6 +199,33 @@ mod tests {
         assert!(marked.try_wait().unwrap().is_none());
         marked.kill().unwrap();
         marked.wait().unwrap();
+    }
+
+    #[test]
+    fn a_segment_goes_with_the_server_that_made_it_and_no_other_does() {
+        use std::process::{Command, Stdio};
+        let made = Command::new("ipcmk").args(["-M", "4096"]).stdout(Stdio::piped()).spawn();
+        let made = made.expect("ipcmk of util-linux");
+        let server = made.id();
+        let printed = String::from_utf8(made.wait_with_output().unwrap().stdout).unwrap();
+        let segment: u32 = printed.split_whitespace().next_back().unwrap().parse().unwrap();
+        let is_there = || {
+            let all = std::fs::read_to_string("/proc/sysvipc/shm").unwrap();
+            made_and_attached(&all, segment) == Some((server, 0))
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let cluster = folder.path().join("pickfs-r/cluster");
+        std::fs::create_dir_all(&cluster).unwrap();
+        let undo = Undo::RemoveSegment(cluster.join("postmaster.pid"));
+        let note = |server: u32| {
+            let noted = format!("{server}\n/d\n1795253383\n5432\n/s\n\n  9775883   {segment}\nready   \n");
+            std::fs::write(cluster.join("postmaster.pid"), noted).unwrap();
+        };
+        for (noted, stays) in [(server + 1, true), (server, false), (server, false)] {
+            note(noted);
+            one(&undo, "r").unwrap();
+            assert_eq!(is_there(), stays, "{noted}");
+        }
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub enum Undo {
     KillMarked(String),
     /// Export a ZFS pool with the given `zpool`.
     ExportPool(String),
+    /// Remove the segment of System V shared memory that a PostgreSQL server which was killed has noted in this file.
+    RemoveSegment(PathBuf),
 }
 
 /// What was in effect, read back from the machine. `cell` is empty for what holds for the whole run.

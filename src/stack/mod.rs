@@ -121,5 +121,6 @@ fn undo_words(undo: &Undo) -> String {
         Undo::Restore { path, value } => format!("restore {} to {value}", path.display()),
         Undo::KillMarked(mark) => format!("kill {mark}"),
         Undo::ExportPool(name) => format!("export {name}"),
+        Undo::RemoveSegment(path) => format!("remove the segment noted in {}", path.display()),
     }
 }

@@ -1,5 +1,6 @@
 //! The real bonnie++, its tests as parts of one phase. What it calls +++++, a test too short for its clock, has no value
-//! here either, and a fact of the cell says so.
+//! here either. A target without it would have no whole job, and be out of the verdict for being fast: so the cell fails
+//! and says what to give, unless the plan wants the rest.
 
 use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
 use crate::agent::{Part, Program};
@@ -39,7 +40,16 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "directories", kind: Kind::Count, default: Some("1"), about: "that they are spread over" },
     Setting { name: "seeks", kind: Kind::Count, default: Some("8192"), about: "random seeks in the large file" },
     Setting { name: "seekers", kind: Kind::Count, default: Some("5"), about: "processes that seek" },
+    Setting {
+        name: "missing",
+        kind: Kind::Choice(&[FAIL, LEAVE_OUT]),
+        default: Some(FAIL),
+        about: "what a test without a value is: a failure, or left out, and then only phases compare",
+    },
 ];
+
+const FAIL: &str = "fail";
+const LEAVE_OUT: &str = "leave-out";
 
 /// How the rate of a test becomes a time.
 #[derive(Clone, Copy)]
@@ -140,18 +150,15 @@ impl Workload for Bonnie {
         let mut said = None;
         stage.phase("bonnie++", |p| {
             let results = Results::read(&p.output(&program)?)?;
-            let parts = results.parts(settings);
-            ensure!(!parts.is_empty(), "bonnie++ says +++++ of all its tests: give a larger `size` and more `files`");
-            parts.into_iter().for_each(|part| p.part(part));
+            if let Some(why) = results.doubt(settings)? {
+                p.doubt("no-value", why);
+            }
+            results.parts(settings).into_iter().for_each(|part| p.part(part));
             said = Some(results);
             Ok(())
         })?;
         let results = said.context("the phase was played")?;
         stage.fact("bonnie++", &results.version());
-        match results.without_value() {
-            missing if missing.is_empty() => {}
-            missing => stage.fact("bonnie++ says +++++ (too short to tell) of", &missing.join(", ")),
-        }
         Ok(())
     }
 }
@@ -218,21 +225,44 @@ impl Results {
     }
 
     /// Tests that were done and have no rate.
-    fn without_value(&self) -> Vec<&'static str> {
-        TESTS.iter().filter(|test| self.0[test.rate].starts_with('+')).map(|test| test.part).collect()
+    fn without_value(&self) -> Vec<&'static Test> {
+        TESTS.iter().filter(|test| self.0[test.rate].starts_with('+')).collect()
+    }
+
+    /// What is missing, where the plan wants the rest all the same.
+    fn doubt(&self, settings: &Settings) -> Result<Option<String>> {
+        let missing = self.without_value();
+        let names: Vec<&str> = missing.iter().map(|test| test.part).collect();
+        let said = format!("bonnie++ says +++++ of {}: less than half a second is too short for it", names.join(", "));
+        let mut more: Vec<String> = missing.iter().map(|test| format!("`{}`", test.amount.setting())).collect();
+        more.sort();
+        more.dedup();
+        let more = more.join(" and ");
+        let leave_out = settings.text("missing") == Some(LEAVE_OUT);
+        ensure!(missing.is_empty() || leave_out, "{said}; give more {more}, or missing = \"{LEAVE_OUT}\"");
+        ensure!(missing.len() < TESTS.len(), "{said}; nothing is left to tell, give more {more}");
+        Ok((!missing.is_empty()).then_some(said))
     }
 }
 
 impl Amount {
+    /// Of which there must be more for a test to take longer.
+    fn setting(self) -> &'static str {
+        match self {
+            Amount::Large => "size",
+            Amount::Characters => "characters",
+            Amount::Seeks => "seeks",
+            Amount::Files => "files",
+        }
+    }
+
     /// In what the rate counts.
     fn of(self, settings: &Settings) -> f64 {
-        let (name, unit) = match self {
-            Amount::Large => ("size", 1024.0),
-            Amount::Characters => ("characters", 1024.0),
-            Amount::Seeks => ("seeks", 1.0),
-            Amount::Files => ("files", 1.0),
+        let unit = match self {
+            Amount::Large | Amount::Characters => 1024.0,
+            Amount::Seeks | Amount::Files => 1.0,
         };
-        settings.number(name).unwrap_or(0) as f64 / unit
+        settings.number(self.setting()).unwrap_or(0) as f64 / unit
     }
 }
 
@@ -279,6 +309,25 @@ mod tests {
     }
 
     #[test]
+    fn a_test_without_a_value_fails_the_cell_unless_the_plan_wants_the_rest() {
+        let all = Settings::default();
+        let rest = Settings([("missing".to_string(), LEAVE_OUT.into())].into());
+        let long = Results::read(LONG).unwrap();
+        assert_eq!([&all, &rest].map(|given| long.doubt(given).unwrap()), [None, None]);
+        let short = Results::read(SHORT).unwrap();
+        let refused = short.doubt(&all).unwrap_err().to_string();
+        for part in ["sequential-stat", "write", "more `files` and `seeks` and `size`,", "missing = \"leave-out\""] {
+            assert!(refused.contains(part), "{part} is not in: {refused}");
+        }
+        assert!(!refused.contains("putc") && !refused.contains("`characters`"), "{refused}");
+        let told = short.doubt(&rest).unwrap().unwrap();
+        assert!(told.contains("sequential-stat") && !told.contains("give"), "{told}");
+        let fields = (0..FIELDS).map(|at| if TESTS.iter().any(|test| test.rate == at) { "+++++" } else { "" });
+        let none = Results(fields.map(String::from).collect());
+        assert!(none.doubt(&rest).unwrap_err().to_string().contains("nothing is left"));
+    }
+
+    #[test]
     fn a_line_of_another_format_is_refused() {
         let said = |line: &str| Results::read(line).err().map(|error| format!("{error:#}")).unwrap_or_default();
         assert!(said("").contains("no line of results"));
@@ -302,7 +351,7 @@ mod tests {
         let given = settings(&[("size", 512 << 20), ("characters", 3 << 20), ("files", 131072), ("seeks", 8192)]);
         let parts = results.parts(&given).len();
         assert_eq!(parts + results.without_value().len(), TESTS.len());
-        assert!(parts > 6, "{parts}");
+        assert_eq!(parts, TESTS.len());
         let mut fields: Vec<usize> = TESTS.iter().flat_map(|t| [t.rate, t.rate + 1, t.latency]).collect();
         fields.sort();
         fields.dedup();

@@ -37,7 +37,7 @@ use crate::plan::{Objection, Setting, Settings};
 use crate::stack::{Argv, Place};
 use anyhow::Result;
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Every workload, sorted by name.
 pub const ALL: &[&dyn Workload] = &[
@@ -116,6 +116,12 @@ pub trait Workload: Sync {
     /// Folders elsewhere on the machine that a cell needs, made before it and removed after it with all that is in
     /// them; their names carry the run's.
     fn folders(&self, _settings: &Settings, _place: &Place) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Files below `root`, the folder that it works in, where PostgreSQL servers note the segments of System V shared
+    /// memory that they leave when they are killed: removed when all of its programs have ended.
+    fn segment_notes(&self, _root: &Path) -> Vec<PathBuf> {
         Vec::new()
     }
 

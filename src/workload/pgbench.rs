@@ -13,7 +13,7 @@ use crate::plan::{Kind, Objection, Settings};
 use crate::stack::Argv;
 use anyhow::{Context, Result, ensure};
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub struct Pgbench;
 
@@ -108,6 +108,10 @@ impl Workload for Pgbench {
         all.into_iter().flatten().chain(to_server).collect()
     }
 
+    fn segment_notes(&self, root: &Path) -> Vec<PathBuf> {
+        vec![postgres::segment_note(root)]
+    }
+
     fn bytes(&self, settings: &Settings) -> Option<u64> {
         Some(BYTES_OF_CLUSTER + scale(settings).saturating_mul(BYTES_OF_SCALE))
     }
@@ -115,7 +119,7 @@ impl Workload for Pgbench {
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
         let mut cluster = Cluster::new(stage)?;
         let played = play(stage, settings, &mut cluster);
-        cluster.end(stage, played)
+        cluster.end(played)
     }
 }
 

@@ -84,14 +84,17 @@ pub struct Cluster {
 
 impl Cluster {
     /// Makes its folders; nothing is in them yet.
-    pub fn new(stage: &Stage) -> Result<Cluster> {
+    pub fn new(stage: &mut Stage) -> Result<Cluster> {
         let root = rustix::process::geteuid().is_root();
-        let user = if root { Some(somebody()?) } else { None };
-        let (data, desk) = (stage.root().join("cluster"), stage.memory().join("postgres"));
-        if let Some((_, group)) = user {
-            let place = stage.place();
-            for folder in [&place.memory, &place.mounts, &stage.memory(), &stage.mount_point(), &stage.root()] {
-                let_through(folder, group)?;
+        let found = if root { Some(somebody()?) } else { None };
+        let user = found.map(|(_, user, group)| (user, group));
+        let (data, desk) = (data(&stage.root()), stage.memory().join("postgres"));
+        if let Some((name, user, group)) = found {
+            let run = stage.place().name.clone();
+            for path in [stage.root(), stage.memory()] {
+                let (theirs, ours) = on_the_way(&path, &run);
+                theirs.into_iter().try_for_each(|folder| must_pass(stage, folder, name, (user, group)))?;
+                ours.into_iter().try_for_each(|folder| let_through(folder, group))?;
             }
         }
         for folder in [&data, &desk] {
@@ -194,39 +197,35 @@ impl Cluster {
         Ok(())
     }
 
-    /// Stops the server; after a failure, which comes with what became of the server, it takes away what that left.
-    pub fn end(mut self, stage: &mut Stage, played: Result<()>) -> Result<()> {
+    /// Stops the server; a failure comes with what became of the server.
+    pub fn end(mut self, played: Result<()>) -> Result<()> {
         let alive = self.check();
         let stopped = match (self.server.take(), &alive) {
             // Fast shutdown: clients are sent away, and all is written.
             (Some(server), Ok(())) => server.stop(Signal::INT, STOP),
             _ => Ok(()),
         };
-        let tidied = self.remove_segment(stage);
         match (played, alive, stopped) {
             (Err(error), Err(gone), _) => Err(error.context(format!("{gone:#}"))),
             (Err(error), ..) => Err(error),
-            (Ok(()), alive, stopped) => alive.and(stopped).and(tidied),
+            (Ok(()), alive, stopped) => alive.and(stopped),
         }
-    }
-
-    /// A server that was killed leaves a small segment of System V shared memory, by which a second one would see that
-    /// the first still runs. Its number is the last of the seventh line of the file that a server in order removes.
-    fn remove_segment(&self, stage: &mut Stage) -> Result<()> {
-        let noted = std::fs::read_to_string(self.data.join("postmaster.pid")).unwrap_or_default();
-        let Some(segment) = segment(&noted) else { return Ok(()) };
-        stage.tidy(&Program::new(["ipcrm", "--shmem-id", &segment.to_string()])).map(drop)
     }
 }
 
-fn segment(noted: &str) -> Option<u32> {
-    noted.lines().nth(6)?.split_ascii_whitespace().nth(1)?.parse().ok()
+fn data(root: &Path) -> PathBuf {
+    root.join("cluster")
+}
+
+/// Where the server notes its small segment of System V shared memory, which it leaves when it is killed.
+pub fn segment_note(root: &Path) -> PathBuf {
+    data(root).join("postmaster.pid")
 }
 
 /// The user that Debian's package makes, or the one that owns nothing.
-fn somebody() -> Result<(u32, u32)> {
+fn somebody() -> Result<(&'static str, u32, u32)> {
     let all = std::fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
-    let found = [NAME, "nobody"].iter().find_map(|name| ids(&all, name));
+    let found = [NAME, "nobody"].into_iter().find_map(|name| ids(&all, name).map(|(user, group)| (name, user, group)));
     found.context("there is neither a user postgres nor nobody to run PostgreSQL as; `adduser --system postgres`")
 }
 
@@ -234,6 +233,28 @@ fn ids(passwd: &str, name: &str) -> Option<(u32, u32)> {
     let mut rows = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let row = rows.find(|row| row.first() == Some(&name))?;
     Some((row.get(2)?.parse().ok()?, row.get(3)?.parse().ok()?))
+}
+
+/// The folders down to `path`, itself the last: those of the user, and below them those that this run has made, from the
+/// first that carries its name.
+fn on_the_way<'a>(path: &'a Path, run: &str) -> (Vec<&'a Path>, Vec<&'a Path>) {
+    let mut all: Vec<&Path> = path.ancestors().collect();
+    all.reverse();
+    let carries = |folder: &&Path| folder.file_name().is_some_and(|name| name == run);
+    let first = all.iter().position(carries).unwrap_or(all.len());
+    let ours = all.split_off(first);
+    (all, ours)
+}
+
+/// What is not ours stays as it is. The kernel is asked, as access lists may let somebody pass.
+fn must_pass(stage: &mut Stage, folder: &Path, name: &str, (user, group): (u32, u32)) -> Result<()> {
+    let shown = folder.display().to_string();
+    stage.run(&Program::new(["test", "-x", &shown]).in_folder("/").as_user(user, group)).map(drop).with_context(|| {
+        format!(
+            "PostgreSQL refuses to be root, and user {name} cannot pass {shown}: run as an ordinary user, or choose a \
+             folder that {name} can reach"
+        )
+    })
 }
 
 /// The run's folders are closed to everybody else, and the server must pass through them to its own: its group may, and
@@ -253,16 +274,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_segment_is_found_where_the_server_notes_it() {
-        let noted = "2462\n/d\n1795253383\n5432\n/s\n\n  9775883         8\nready   \n";
-        assert_eq!(segment(noted), Some(8));
-        assert_eq!([segment("2462\n/d\n"), segment("")], [None, None]);
-    }
-
-    #[test]
     fn users_are_found_by_name() {
         let passwd = "root:x:0:0:root:/:/bin/sh\npostgresql:x:1:2\npostgres:x:101:104:,,,:/var:/bin/sh\n";
         assert_eq!([ids(passwd, "postgres"), ids(passwd, "nobody")], [Some((101, 104)), None]);
+    }
+
+    #[test]
+    fn only_what_the_run_made_is_opened() {
+        let split = |path: &str| {
+            let (theirs, ours) = on_the_way(Path::new(path), "pickfs-r");
+            [theirs, ours].map(|folders| folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(" "))
+        };
+        let mounted = split("/run/pickfs-r/target/work");
+        assert_eq!(mounted, ["/ /run", "/run/pickfs-r /run/pickfs-r/target /run/pickfs-r/target/work"]);
+        // The mount point of a folder that was there already is the user's own.
+        assert_eq!(split("/home/data/pickfs-r"), ["/ /home /home/data", "/home/data/pickfs-r"]);
+        assert_eq!(split("/home/pickfs-other"), ["/ /home /home/pickfs-other", ""]);
     }
 
     #[test]
