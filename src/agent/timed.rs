@@ -186,7 +186,8 @@ impl<'a> Timed<'a> {
         work: impl FnOnce(&mut Timed<'a>, &dyn Fn() -> bool) -> Result<()>,
     ) -> Result<Vec<Kept>> {
         let before = process::own_usage();
-        let kept = punctual::beside(kinds, |failed| work(self, failed));
+        let limits = self.limits();
+        let kept = punctual::beside(kinds, &limits, |failed| work(self, failed));
         let after = process::own_usage();
         self.cpu_ns += (after.user_ns + after.system_ns).saturating_sub(before.user_ns + before.system_ns);
         self.read_bytes += after.read_bytes.saturating_sub(before.read_bytes);
