@@ -36,7 +36,7 @@ pub use pace::SHORTEST_TIME;
 pub use program::Program;
 pub use punctual::{Every, Kept};
 pub use server::Server;
-pub use stage::{Clocked, Stage};
+pub use stage::{Clocked, SMALLEST_INODE, Stage};
 pub use timed::{Part, Timed};
 
 /// For work by the character: workloads do not import `sys`.

@@ -199,6 +199,10 @@ impl Workload for Respond {
             }
             let background = Background { name, settings, props: &props, root: &root, tree: tree.as_ref() };
             stage.phase(name, |p| background.play(p))?;
+            if !stage.forgets_names() {
+                let why = "without root, names and inodes cannot be dropped: those asked for may have been in memory";
+                warm_stats(settings, name).iter().for_each(|part| stage.flag(part, "not-proved-cold", why.into()));
+            }
             if let (Some(tree), "untar" | "remove") = (&tree, name) {
                 tree.tell(stage, name)?;
             }
@@ -223,6 +227,13 @@ fn parts(settings: &Settings, background: &str) -> Vec<Phase> {
 
 fn part(probe: &str, background: &str) -> String {
     format!("{probe}-during-{background}")
+}
+
+/// The parts of a background whose `stat` was not cold, where names stay in memory.
+fn warm_stats(settings: &Settings, background: &'static str) -> Vec<String> {
+    let drains = background == "write" && wanted(settings, "backgrounds", DRAIN);
+    let played = std::iter::once(background).chain(drains.then_some(DRAIN));
+    played.filter(|_| wanted(settings, "probes", "stat")).map(|played| part("stat", played)).collect()
 }
 
 fn bad_list(settings: &Settings, setting: &'static str, known: &[&str]) -> Option<Objection> {
@@ -289,11 +300,7 @@ impl Background<'_> {
 
     /// Bytes that the probes must have read from the device.
     fn read(&self, probes: &[&Probe], kept: &[Kept]) -> u64 {
-        let of = |(probe, kept): (&&Probe, &Kept)| match probe.name {
-            "read" => kept.latencies.count().min(self.props.blocks()) * Props::BLOCK as u64,
-            "start" => kept.latencies.count().min(self.props.starts()) * self.props.start_bytes(),
-            _ => 0,
-        };
+        let of = |(probe, kept): (&&Probe, &Kept)| self.props.least_read(probe.name, kept.latencies.count());
         probes.iter().zip(kept).map(of).sum()
     }
 
@@ -450,6 +457,8 @@ mod tests {
             "stat-during-untar",
         ];
         assert_eq!(names, wanted);
+        assert_eq!(warm_stats(&settings, "write"), ["stat-during-write", "stat-during-drain"]);
+        assert_eq!(warm_stats(&settings, "untar"), ["stat-during-untar"]);
         assert_eq!(Respond.phases(&Settings::default()).len(), 4 + 5 * 5);
     }
 }
