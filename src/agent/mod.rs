@@ -29,7 +29,7 @@ mod watch;
 pub use engine::CELL_MARK;
 pub use git::needs as needs_of_ageing;
 
-pub use hygiene::all_written;
+pub use hygiene::Written;
 pub use latency::Latencies;
 pub use machine::bytes_read_by_disk_of;
 pub use pace::SHORTEST_TIME;

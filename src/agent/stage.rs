@@ -122,7 +122,7 @@ impl Stage<'_, '_> {
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
         let marks = self.engine.marks();
         Clock::of_machine(); // finding how fast it ticks takes a while, and must not be timed
-        let mut timed = Timed::new(&marks, self.deadline)?;
+        let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.device)?;
         let sampler = Sampler::start(self.stack.subject.device);
         let clocked = self.clock(&phase, work, &mut timed);
         let peaks = sampler.stop();
@@ -240,7 +240,7 @@ impl Stage<'_, '_> {
         let phase = Phase { name: what.into(), starts: Starts::Warm, ..Phase::part("".into(), "") };
         self.get_ready(&phase)?;
         let marks = self.engine.marks();
-        let mut timed = Timed::new(&marks, self.deadline)?;
+        let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.device)?;
         self.clock(&phase, work, &mut timed)
     }
 
@@ -449,6 +449,7 @@ impl Stage<'_, '_> {
             let declared = self.declared(&part.name)?;
             ensure!(declared.starts == Starts::Within, "{} is no part of a phase", part.name);
             self.tell_samples(&part.name, vec![("time_ns".into(), part.time_ns.round())]);
+            part.doubts.into_iter().for_each(|(flag, why)| self.flag(&part.name, flag, why));
             self.tell_findings(&part.name, part.found)?;
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! started. See docs/respond.md for what is counted.
 
 use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset, props::Props};
-use crate::agent::{Every, Kept, Part, Program, Timed, all_written, run_program};
+use crate::agent::{Every, Kept, Part, Program, Timed, run_program};
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::{Place, argv};
@@ -41,7 +41,8 @@ const SETTINGS: &[Setting] = &[
         name: "drain_time",
         kind: Kind::Duration,
         default: Some("60s"),
-        about: "how long `drain` lasts at most; it ends when less than 1 MiB is dirty",
+        about: "how long `drain` lasts at most; it ends when less than 1 MiB is dirty and the device has been \
+                quiet for 6 s",
     },
     Setting {
         name: "write_size",
@@ -113,6 +114,8 @@ const DRAIN: &str = "drain";
 
 /// Written at a time.
 const CHUNK: usize = 256 << 10;
+/// Of fewer, the 99th percentile is the maximum.
+const FEW: u64 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Workload for Respond {
@@ -278,8 +281,10 @@ impl Background<'_> {
         tell(p, &probes, self.name, kept);
         if self.name == "write" && wanted(self.settings, "backgrounds", DRAIN) {
             let at_most = duration(self.settings, "drain_time");
-            let kept =
-                p.beside(&mut kinds, |p, failed| p.until(at_most, PAUSE, || Ok(failed() || all_written()?)).map(drop))?;
+            let kept = p.beside(&mut kinds, |p, failed| {
+                let mut written = p.written();
+                p.until(at_most, PAUSE, || Ok(failed() || written.all()?)).map(drop)
+            })?;
             read += self.read(&probes, &kept);
             tell(p, &probes, DRAIN, kept);
         }
@@ -334,8 +339,14 @@ fn tell(p: &mut Timed, probes: &[&Probe], background: &str, kept: Vec<Kept>) {
             .say("over_100ms_share", share(kept.over_100ms))
             .say("over_1s_share", share(kept.over_1s))
             .say("ran_ns", kept.ran_ns as f64);
+        let part = few(kept.latencies.count()).into_iter().fold(part, |part, why| part.doubt("few-operations", why));
         p.part(part.latencies("latency", kept.latencies));
     }
+}
+
+/// Why the 99th percentile says little.
+fn few(operations: u64) -> Option<String> {
+    (operations < FEW).then(|| format!("of {operations} operations the 99th percentile is the longest"))
 }
 
 /// A file that is written as fast as it goes, round and round.
@@ -438,6 +449,17 @@ mod tests {
             let settings = Settings(given.as_object().unwrap().clone().into_iter().collect());
             let found = Respond.objections(&settings);
             assert_eq!(found.first().map_or("", |objection| objection.setting), setting, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_percentile_of_few_is_flagged() {
+        assert!(few(99).is_some_and(|why| why.contains("99 operations")) && few(100).is_none());
+        // It is what it says.
+        for (count, is_longest) in [(99, true), (100, false)] {
+            let mut latencies = crate::agent::Latencies::new();
+            (1..=count).for_each(|ns| latencies.record(ns));
+            assert_eq!(latencies.quantile(0.99) == latencies.quantile(1.0), is_longest, "{count}");
         }
     }
 
