@@ -229,6 +229,88 @@ mod tests {
         }
     }
 
+    /// What workloads say, after `.say(` in src/workload. `{direction}` is a direction's name.
+    const SAID: [(&str, Unit, Better); 22] = {
+        use super::{Better::*, Unit::*};
+        [
+            ("bytes_per_second", BytesPerSecond, More),
+            ("connecting_ns", Nanoseconds, Less),
+            ("copied_bytes_per_second", BytesPerSecond, More),
+            ("cpu_share", Share, Less),
+            ("done_share", Share, Neither),
+            ("entries_per_second", PerSecond, More),
+            ("issue_lag_p99_ns", Nanoseconds, Less),
+            ("late_start_share", Share, Less),
+            ("latency_max_ns", Nanoseconds, Less),
+            ("operations_per_second", PerSecond, More),
+            ("over_100ms_share", Share, Less),
+            ("over_1s_share", Share, Less),
+            ("ran_ns", Nanoseconds, Neither),
+            ("source_read_bytes", Bytes, Less),
+            ("source_read_bytes_per_second", BytesPerSecond, More),
+            ("stall_ns", Nanoseconds, Less),
+            ("target_write_bytes_per_second", BytesPerSecond, More),
+            ("transactions_per_second", PerSecond, More),
+            ("transactions_with_connections_per_second", PerSecond, More),
+            ("work_transactions", Count, Neither),
+            ("{direction}_bytes_per_second", BytesPerSecond, More),
+            ("{direction}_operations_per_second", PerSecond, More),
+        ]
+    };
+
+    #[test]
+    fn all_that_workloads_say_has_a_unit_and_a_direction() {
+        for (name, unit, better) in SAID {
+            assert_eq!((Unit::of_metric(name), Better::of_metric(name)), (unit, better), "{name}");
+        }
+        let mut said: Vec<String> = Vec::new();
+        for entry in walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/workload")) {
+            let entry = entry.unwrap();
+            if entry.path().extension().is_some_and(|kind| kind == "rs") {
+                said.extend(metrics_in(&std::fs::read_to_string(entry.path()).unwrap()));
+            }
+        }
+        said.sort();
+        said.dedup();
+        assert_eq!(said, SAID.map(|(name, ..)| name));
+    }
+
+    #[test]
+    fn latencies_are_times_of_which_less_is_better() {
+        use super::{Better::*, Unit::*};
+        // `work` is the processor's, which no file system does better.
+        let named =
+            [("latency", Less), ("lstat", Less), ("read", Less), ("readdir", Less), ("sync", Less), ("work", Neither)];
+        for (operation, better) in named {
+            for what in ["mean", "max", "p50", "p90", "p99", "p999"] {
+                let name = format!("{operation}_{what}_ns");
+                assert_eq!((Unit::of_metric(&name), Better::of_metric(&name)), (Nanoseconds, better), "{name}");
+            }
+            let count = format!("{operation}_operations");
+            assert_eq!((Unit::of_metric(&count), Better::of_metric(&count)), (Count, Neither), "{count}");
+        }
+    }
+
+    /// The last text among the arguments of each `.say(`; before it may stand the phase.
+    fn metrics_in(source: &str) -> Vec<String> {
+        source.split(".say(").skip(1).map(|rest| last_text(arguments(rest))).collect()
+    }
+
+    /// Up to the closing parenthesis.
+    fn arguments(rest: &str) -> &str {
+        let mut open = 1;
+        let end = rest.find(|c: char| {
+            open += i32::from(c == '(') - i32::from(c == ')');
+            open == 0
+        });
+        &rest[..end.expect("a call is closed")]
+    }
+
+    fn last_text(arguments: &str) -> String {
+        let texts: Vec<&str> = arguments.split('"').skip(1).step_by(2).collect();
+        texts.last().unwrap_or_else(|| panic!("no metric in .say({arguments})")).to_string()
+    }
+
     #[test]
     fn people_read_three_digits() {
         assert_eq!(show_bytes(1536.0), "1.50 KiB");

@@ -23,6 +23,11 @@ const QUIET_SHARE: u32 = 30;
 /// Dirty and writeback pages of the whole machine that count as none.
 const DIRTY_LIMIT: u64 = 1 << 20;
 
+/// Longer than ZFS waits from one group of writes to the next (zfs_txg_timeout, 5 s).
+const BETWEEN_BURSTS: Duration = Duration::from_secs(6);
+/// Written in a second by small operations alone, at most: some ten fsyncs, each with its share of a log.
+const BESIDE_PROBES: u64 = 4 << 20;
+
 /// What settling found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settled {
@@ -67,9 +72,38 @@ pub fn settle(device: Option<(u32, u32)>, after: Duration) -> Result<Settled> {
     }
 }
 
-/// Whether nothing is left on the whole machine that was written and is in no device yet.
-pub fn all_written() -> Result<bool> {
-    Ok(dirty_bytes()? < DIRTY_LIMIT)
+/// Watches, beside probes that go on, for when nothing is left that was written and is in no device yet. Dirty pages
+/// alone do not tell: ZFS keeps what is dirty in a cache of its own, so the device must be quiet as well.
+pub struct Written {
+    device: Option<(u32, u32)>,
+    begun: Instant,
+    /// When the quiet began, and what had been written by then.
+    quiet: Option<(Duration, u64)>,
+}
+
+impl Written {
+    pub(super) fn watch(device: Option<(u32, u32)>) -> Written {
+        Written { device, begun: Instant::now(), quiet: None }
+    }
+
+    /// To be asked again and again.
+    pub fn all(&mut self) -> Result<bool> {
+        let counters = self.device.and_then(device::counters);
+        Ok(self.is_over(self.begun.elapsed(), dirty_bytes()?, counters))
+    }
+
+    fn is_over(&mut self, now: Duration, dirty: u64, counters: Option<device::Counters>) -> bool {
+        let Some(counters) = counters else { return dirty < DIRTY_LIMIT };
+        let (since, then) = *self.quiet.get_or_insert((now, counters.write_bytes));
+        let lasted = now.saturating_sub(since);
+        let may_have = BESIDE_PROBES * (lasted.as_secs() + 1);
+        if dirty >= DIRTY_LIMIT || counters.write_bytes.saturating_sub(then) > may_have {
+            self.quiet = Some((now, counters.write_bytes));
+            return false;
+        }
+        // What probes read is in flight too, and at some moment it is not.
+        lasted >= BETWEEN_BURSTS && counters.in_flight == 0
+    }
 }
 
 fn dirty_bytes() -> Result<u64> {
@@ -144,4 +178,42 @@ fn warm_programs(engine: &Engine, programs: &[&str]) {
         engine.listing(&crate::stack::argv([program, "--version"]));
     }
     engine.listing(&crate::stack::argv(["id"]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// When it is over, of what is seen at each tenth of a second: dirty, written until then, in flight.
+    fn over(seen: impl Fn(u64) -> (u64, u64, u64)) -> Option<u64> {
+        let mut written = Written::watch(None);
+        (0..600).find(|tenth| {
+            let (dirty, write_bytes, in_flight) = seen(*tenth);
+            let counters = device::Counters { write_bytes, in_flight, ..device::Counters::default() };
+            written.is_over(Duration::from_millis(tenth * 100), dirty, Some(counters))
+        })
+    }
+
+    #[test]
+    fn what_is_dirty_out_of_sight_is_waited_for() {
+        // Nothing is ever dirty, and for ten seconds the device writes 50 MiB/s; then the probes write on.
+        let zfs = over(|tenth| (0, tenth.min(100) * 5 * MIB + tenth * MIB / 10, 0));
+        assert!((150..=161).contains(&zfs.unwrap()), "{zfs:?}");
+        // In bursts with nothing between.
+        let bursts = over(|tenth| (0, tenth.min(200) / 50 * 60 * MIB, 0));
+        assert_eq!(bursts, Some(260));
+        // Dirty for five seconds, whatever the device does.
+        assert_eq!(over(|tenth| (if tenth < 50 { 2 * MIB } else { 0 }, 0, 0)), Some(109));
+        // A device that has stopped completing what it was given.
+        assert_eq!(over(|tenth| (0, 0, u64::from(tenth < 300))), Some(300));
+        assert_eq!(over(|tenth| (0, tenth * 5 * MIB, 0)), None);
+    }
+
+    #[test]
+    fn without_a_device_only_dirty_pages_are_seen() {
+        let mut written = Written::watch(None);
+        assert!(!written.is_over(Duration::ZERO, 2 * MIB, None) && written.is_over(Duration::ZERO, 0, None));
+    }
 }

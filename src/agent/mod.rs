@@ -29,14 +29,14 @@ mod watch;
 pub use engine::CELL_MARK;
 pub use git::needs as needs_of_ageing;
 
-pub use hygiene::all_written;
+pub use hygiene::Written;
 pub use latency::Latencies;
 pub use machine::bytes_read_by_disk_of;
 pub use pace::SHORTEST_TIME;
 pub use program::Program;
 pub use punctual::{Every, Kept};
 pub use server::Server;
-pub use stage::{Clocked, Stage};
+pub use stage::{Clocked, SMALLEST_INODE, Stage};
 pub use timed::{Part, Timed};
 
 /// For work by the character: workloads do not import `sys`.

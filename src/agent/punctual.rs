@@ -2,7 +2,7 @@
 //!
 //! A latency counts from the time at which the operation was due. One that takes three seconds makes those late that
 //! were due meanwhile, and their waiting counts; a loop that waits for each operation would have left them out
-//! ("coordinated omission"). Those that were due before the end are done and counted, however late.
+//! ("coordinated omission"). Those that were due before the end are done and counted, however late, unless all shall stop.
 
 use super::Latencies;
 use anyhow::{Context, Result};
@@ -61,8 +61,12 @@ trait Clock {
     fn end(&self) -> Option<u64>;
 }
 
-/// One operation at least; all that are due before the end.
-fn keep(every: &mut Every, clock: &impl Clock) -> Result<Kept> {
+/// Fails when all shall stop, or the time for all is over.
+type Limits<'a> = &'a (dyn Fn() -> Result<()> + Sync);
+
+/// One operation at least; all that are due before the end. Before each the limits are asked: what is left to do after
+/// the end may take longer than anybody allows.
+fn keep(every: &mut Every, clock: &impl Clock, limits: Limits) -> Result<Kept> {
     let mut all = Vec::new();
     for number in 0.. {
         let due = every.first_ns + number * every.period_ns;
@@ -71,6 +75,7 @@ fn keep(every: &mut Every, clock: &impl Clock) -> Result<Kept> {
         }
         // Where the end came before the first was due, it is due now.
         let due = due.min(clock.now());
+        limits()?;
         (every.operation)(number)?;
         all.push(Done { due, completed: clock.now() });
     }
@@ -159,7 +164,11 @@ impl Drop for Finish<'_> {
 }
 
 /// All kinds for as long as the work lasts, which can ask whether an operation has failed.
-pub(super) fn beside(kinds: &mut [Every], work: impl FnOnce(&dyn Fn() -> bool) -> Result<()>) -> Result<Vec<Kept>> {
+pub(super) fn beside(
+    kinds: &mut [Every],
+    limits: Limits,
+    work: impl FnOnce(&dyn Fn() -> bool) -> Result<()>,
+) -> Result<Vec<Kept>> {
     let wall = Wall { begun: Instant::now(), end: Mutex::new(None), ended: Condvar::new() };
     std::thread::scope(|scope| {
         let finish = Finish(&wall);
@@ -168,7 +177,7 @@ pub(super) fn beside(kinds: &mut [Every], work: impl FnOnce(&dyn Fn() -> bool) -
             .map(|every| {
                 let wall = &wall;
                 scope.spawn(move || {
-                    let kept = keep(every, wall);
+                    let kept = keep(every, wall, limits);
                     if kept.is_err() {
                         wall.finish();
                     }
@@ -190,6 +199,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     const MS: u64 = 1_000_000;
+    const NONE: Limits<'static> = &|| Ok(());
 
     /// A clock that stands still unless somebody waits or works, and an end that is known.
     struct Virtual {
@@ -225,7 +235,7 @@ mod tests {
             clock.now.fetch_add(takes_ms(clock.now() / MS) * MS, Relaxed);
             Ok(())
         };
-        keep(&mut Every::new(Duration::from_millis(period_ms), Duration::ZERO, work), &clock).unwrap()
+        keep(&mut Every::new(Duration::from_millis(period_ms), Duration::ZERO, work), &clock, NONE).unwrap()
     }
 
     #[test]
@@ -263,14 +273,33 @@ mod tests {
             count.fetch_add(1, Relaxed);
             Ok(())
         });
-        let kept = keep(&mut every, &clock).unwrap();
+        let kept = keep(&mut every, &clock, NONE).unwrap();
         assert_eq!((kept.latencies.count(), kept.ran_ns), (100, 10 * SECOND));
         drop(every);
         assert_eq!(count.into_inner(), 100);
         // The end comes before the first is due: one is done all the same, and its latency is not below nothing.
         let clock = Virtual::until(1000);
-        let kept = keep(&mut Every::new(Duration::from_secs(20), Duration::from_secs(1), |_| Ok(())), &clock).unwrap();
+        let mut every = Every::new(Duration::from_secs(20), Duration::from_secs(1), |_| Ok(()));
+        let kept = keep(&mut every, &clock, NONE).unwrap();
         assert_eq!(kept.latencies.count(), 1);
+    }
+
+    #[test]
+    fn what_is_left_after_the_end_knows_limits() {
+        // Each takes twice as long as it may, so that half are left at the end; the limit is two seconds behind it.
+        let clock = Virtual::until(10 * SECOND);
+        let mut every = Every::new(Duration::from_millis(100), Duration::ZERO, |_| {
+            clock.now.fetch_add(200 * MS, Relaxed);
+            Ok(())
+        });
+        let limits = || if clock.now() < 12 * SECOND { Ok(()) } else { anyhow::bail!("its time is over") };
+        assert_eq!(keep(&mut every, &clock, &limits).unwrap_err().to_string(), "its time is over");
+        drop(every);
+        assert_eq!(clock.now(), 12 * SECOND);
+        // And the threads ask them.
+        let mut kinds = [Every::new(Duration::from_millis(1), Duration::ZERO, |_| Ok(()))];
+        let stopped = beside(&mut kinds, &|| anyhow::bail!("stopped"), |_| Ok(()));
+        assert_eq!(stopped.unwrap_err().to_string(), "stopped");
     }
 
     #[test]
@@ -284,12 +313,12 @@ mod tests {
             Ok(())
         };
         let mut kinds = [Every::new(second, second, fails(5)), Every::new(second, second, |_| Ok(()))];
-        assert_eq!(beside(&mut kinds, until_failed).unwrap_err().to_string(), "no room");
+        assert_eq!(beside(&mut kinds, NONE, until_failed).unwrap_err().to_string(), "no room");
         let mut kinds = [Every::new(second, second, |_| Ok(()))];
         let failing = |_: &dyn Fn() -> bool| anyhow::bail!("the work failed");
-        assert_eq!(beside(&mut kinds, failing).unwrap_err().to_string(), "the work failed");
+        assert_eq!(beside(&mut kinds, NONE, failing).unwrap_err().to_string(), "the work failed");
         let mut kinds = [Every::new(second, Duration::ZERO, |_| Ok(()))];
-        let kept = beside(&mut kinds, |_| {
+        let kept = beside(&mut kinds, NONE, |_| {
             std::thread::sleep(Duration::from_millis(30));
             Ok(())
         });

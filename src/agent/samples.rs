@@ -126,6 +126,11 @@ pub(super) fn proof_of_reading(samples: &[(String, f64)], witness: Option<&str>)
     Some(seen.map_or(read, |seen| seen.min(read)))
 }
 
+/// Where a doubt that a phase was cold is told: of the phase, and of its parts, which is what reports show then.
+pub(super) fn doubted(phase: &str, parts: &[Part]) -> Vec<String> {
+    std::iter::once(phase).chain(parts.iter().map(|part| part.name.as_str())).map(String::from).collect()
+}
+
 /// The disk below moved more than the device above asked for.
 pub(super) fn foreign_io(samples: &[(String, f64)]) -> Option<(&'static str, String)> {
     let sum = |level: &str| {
@@ -180,6 +185,13 @@ mod tests {
         // On a shared disk, what others read proves nothing of us.
         let shared = samples(&[("device_read_bytes", 900.0), ("workload_read_bytes", 3.0)]);
         assert_eq!(proof_of_reading(&shared, Some("workload_read_bytes")), Some(3.0));
+    }
+
+    #[test]
+    fn a_phase_that_was_not_cold_had_no_cold_parts() {
+        let parts = ["read-during-write", "read-during-drain"].map(|name| Part::new(name, 1.0));
+        assert_eq!(doubted("write", &parts), ["write", "read-during-write", "read-during-drain"]);
+        assert_eq!(doubted("tar-read", &[]), ["tar-read"]);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use super::link::Link;
 use super::program::Program;
 use super::sampler::Sampler;
 use super::samples::{
-    Told, after_the_return, by_metric, counts_up, differences, find, foreign_cpu, foreign_io, of_one_time, own_samples,
-    proof_of_reading,
+    Told, after_the_return, by_metric, counts_up, differences, doubted, find, foreign_cpu, foreign_io, of_one_time,
+    own_samples, proof_of_reading,
 };
 use super::server::{Server, Used};
 use super::timed::{Findings, Part, Timed};
@@ -26,8 +26,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The least that one inode takes on any disk format here (reiserfs stat data), for proving cold walks.
-const SMALLEST_INODE: f64 = 44.0;
+/// Bytes that one inode takes at least on any disk format here (reiserfs stat data), for proving cold walks.
+pub const SMALLEST_INODE: u64 = 44;
 
 pub struct Stage<'a, 'b> {
     pub(super) cell: &'a str,
@@ -122,7 +122,7 @@ impl Stage<'_, '_> {
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
         let marks = self.engine.marks();
         Clock::of_machine(); // finding how fast it ticks takes a while, and must not be timed
-        let mut timed = Timed::new(&marks, self.deadline)?;
+        let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.device)?;
         let sampler = Sampler::start(self.stack.subject.device);
         let used = Used::by(&self.servers);
         let clocked = self.clock(&phase, work, &mut timed);
@@ -145,7 +145,7 @@ impl Stage<'_, '_> {
             samples.extend(grown.map(|(used, empty)| ("space_grown_bytes".to_string(), used - empty)));
         }
         // In this order: what a removal leaves is no measure of what it had to read.
-        self.doubt(&phase, &clocked, &samples, told.least_read);
+        self.doubt(&phase, &clocked, &samples, &told);
         self.remember_expected(&samples);
         if let Some(judged) = told.judged_ns {
             samples.iter_mut().filter(|(metric, _)| metric == "time_ns").for_each(|sample| sample.1 = judged);
@@ -237,7 +237,7 @@ impl Stage<'_, '_> {
         let phase = Phase { name: what.into(), starts: Starts::Warm, ..Phase::part("".into(), "") };
         self.get_ready(&phase)?;
         let marks = self.engine.marks();
-        let mut timed = Timed::new(&marks, self.deadline)?;
+        let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.device)?;
         self.clock(&phase, work, &mut timed)
     }
 
@@ -245,6 +245,11 @@ impl Stage<'_, '_> {
     /// workload to prove, by [`super::bytes_read_by_disk_of`].
     pub fn forget(&mut self, tree: &Path) -> Result<()> {
         self.accounted(|stage| hygiene::make_cold_elsewhere(tree, stage.engine, &stage.programs()))
+    }
+
+    /// Whether a cold start forgets names and inodes too: without root, on a directory as it is, data alone is dropped.
+    pub fn forgets_names(&self) -> bool {
+        self.stack.driver.is_some() || rustix::process::geteuid().is_root()
     }
 
     /// Whether a tree elsewhere lies on the disk of the file system under test; none where that cannot be seen.
@@ -355,13 +360,12 @@ impl Stage<'_, '_> {
     }
 
     /// Flags: the value stays, the doubt is told beside it.
-    fn doubt(&mut self, phase: &Phase, clocked: &Clocked, samples: &[(String, f64)], least_read: Option<u64>) {
+    fn doubt(&mut self, phase: &Phase, clocked: &Clocked, samples: &[(String, f64)], told: &Told) {
+        if let Some((flag, why)) = self.not_cold(phase, samples, told.least_read) {
+            doubted(&phase.name, &told.parts).iter().for_each(|name| self.flag(name, flag, why.clone()));
+        }
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-        let doubts = [
-            self.not_cold(phase, samples, least_read),
-            foreign_io(samples),
-            foreign_cpu(samples, clocked.durable_ns as f64 * processors),
-        ];
+        let doubts = [foreign_io(samples), foreign_cpu(samples, clocked.durable_ns as f64 * processors)];
         for (flag, why) in doubts.into_iter().flatten() {
             self.flag(&phase.name, flag, why);
         }
@@ -378,7 +382,7 @@ impl Stage<'_, '_> {
         }
         let expected = match phase.reads {
             Reads::Data => self.expected.data_bytes,
-            Reads::Names => self.expected.entries.map(|entries| entries * SMALLEST_INODE),
+            Reads::Names => self.expected.entries.map(|entries| entries * SMALLEST_INODE as f64),
             Reads::Told => least_read.map(|bytes| bytes as f64 * self.expected.stored_share()),
             Reads::Unknown => Some(0.0),
         };
@@ -442,6 +446,7 @@ impl Stage<'_, '_> {
             let declared = self.declared(&part.name)?;
             ensure!(declared.starts == Starts::Within, "{} is no part of a phase", part.name);
             self.tell_samples(&part.name, vec![("time_ns".into(), part.time_ns.round())]);
+            part.doubts.into_iter().for_each(|(flag, why)| self.flag(&part.name, flag, why));
             self.tell_findings(&part.name, part.found)?;
         }
         Ok(())

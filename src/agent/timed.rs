@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 pub struct Timed<'a> {
     marks: &'a [Mark<'a>],
     deadline: &'a Deadline,
+    /// Under test.
+    device: Option<(u32, u32)>,
     /// Where programs say what went wrong; in memory, so that it costs the disk nothing.
     words: File,
     /// CPU of the workload's own processes, in nanoseconds; servers beside the phase with them.
@@ -54,16 +56,24 @@ pub struct Part {
     pub(super) name: String,
     pub(super) time_ns: f64,
     pub(super) found: Findings,
+    /// Flags with their reasons.
+    pub(super) doubts: Vec<(&'static str, String)>,
 }
 
 impl Part {
     pub fn new(name: &str, time_ns: f64) -> Part {
-        Part { name: name.into(), time_ns, found: Findings::default() }
+        Part { name: name.into(), time_ns, found: Findings::default(), doubts: Vec::new() }
     }
 
     /// As [`Timed::say`].
     pub fn say(mut self, metric: &str, value: f64) -> Part {
         self.found.values.push((metric.into(), value));
+        self
+    }
+
+    /// As [`Timed::doubt`].
+    pub fn doubt(mut self, flag: &'static str, why: String) -> Part {
+        self.doubts.push((flag, why));
         self
     }
 
@@ -75,11 +85,12 @@ impl Part {
 }
 
 impl<'a> Timed<'a> {
-    pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline) -> Result<Timed<'a>> {
+    pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline, device: Option<(u32, u32)>) -> Result<Timed<'a>> {
         let words = rustix::fs::memfd_create("pickfs-words", rustix::fs::MemfdFlags::CLOEXEC)?;
         Ok(Timed {
             marks,
             deadline,
+            device,
             words: words.into(),
             cpu_ns: 0,
             read_bytes: 0,
@@ -187,11 +198,17 @@ impl<'a> Timed<'a> {
         work: impl FnOnce(&mut Timed<'a>, &dyn Fn() -> bool) -> Result<()>,
     ) -> Result<Vec<Kept>> {
         let before = process::own_usage();
-        let kept = punctual::beside(kinds, |failed| work(self, failed));
+        let limits = self.limits();
+        let kept = punctual::beside(kinds, &limits, |failed| work(self, failed));
         let after = process::own_usage();
         self.cpu_ns += (after.user_ns + after.system_ns).saturating_sub(before.user_ns + before.system_ns);
         self.read_bytes += after.read_bytes.saturating_sub(before.read_bytes);
         kept
+    }
+
+    /// To learn when all that was written is on the device under test.
+    pub fn written(&self) -> hygiene::Written {
+        hygiene::Written::watch(self.device)
     }
 
     /// Asks again and again, with so long a pause, until something is so, or for so long; whether it was. What is asked

@@ -14,6 +14,9 @@ pub const CPU_THRESHOLD: f64 = 0.05;
 /// Of the 99th percentile: rare operations scatter more than sums.
 pub const LATENCY_THRESHOLD: f64 = 0.10;
 
+/// Flags of a phase that should have started cold: it did not, or nothing can show that it did.
+const UNPROVEN: [&str; 2] = ["not-cold", "not-proved-cold"];
+
 /// The panel of all phases together.
 pub const WHOLE_JOB: &str = "whole job";
 
@@ -167,7 +170,8 @@ pub fn judged_panel(what: Quantity, series: &[Rounds], context: &Context) -> Pan
 fn mark_unproven(panel: &mut Panel, observed: &ObservedWork) {
     for row in &mut panel.rows {
         row.unproven_cache = observed.flags(row.target).any(|flag| {
-            flag.flag == "not-cold" && (panel.phase.is_empty() || flag.phase.is_empty() || flag.phase == panel.phase)
+            let here = panel.phase.is_empty() || flag.phase.is_empty() || flag.phase == panel.phase;
+            here && UNPROVEN.contains(&flag.flag.as_str())
         });
     }
 }

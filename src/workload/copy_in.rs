@@ -124,11 +124,12 @@ impl Workload for CopyIn {
         let (source, staged) = sides(stage, settings)?;
         let (tree, source) = (stage.root().join("tree"), Source::look(stage, source)?);
         stage.forget(&source.folder)?;
+        let mut read = None;
         stage.phase("copy", |p| {
             p.handled(source.bytes, source.digest.files);
             let before = bytes_read_by_disk_of(&source.folder);
             p.command(["cp", "-a", &text(&source.folder), &text(&tree)])?;
-            let read = bytes_read_by_disk_of(&source.folder).zip(before).map(|(after, before)| after - before);
+            read = bytes_read_by_disk_of(&source.folder).zip(before).map(|(after, before)| after - before);
             read.into_iter().for_each(|read| p.say("source_read_bytes", read as f64));
             Ok(())
         })?;
@@ -139,7 +140,10 @@ impl Workload for CopyIn {
             Some(staged) => Some(write_alone(stage, &staged, &tree)?),
             None => None,
         };
-        tell(stage, &source, copy, alone, into);
+        tell(stage, &source, copy, alone.ns, into);
+        for (flag, why) in doubts(read, alone.read, source.on_disk) {
+            stage.flag("copy", flag, why);
+        }
         Ok(())
     }
 }
@@ -235,17 +239,20 @@ fn write_alone(stage: &mut Stage, staged: &Path, tree: &Path) -> Result<u64> {
     Ok(clocked.durable_ns)
 }
 
-fn tell(stage: &mut Stage, source: &Source, copy: Clocked, alone: Alone, into: Option<u64>) {
+fn tell(stage: &mut Stage, source: &Source, copy: Clocked, alone: u64, into: Option<u64>) {
     let rate = |ns: u64| source.bytes as f64 / (ns.max(1) as f64 / 1e9);
-    let rates = Rates { copy: rate(copy.durable_ns), source: rate(alone.ns), target: into.map(rate) };
+    let rates = Rates { copy: rate(copy.durable_ns), source: rate(alone), target: into.map(rate) };
     stage.say("copy", "copied_bytes_per_second", rates.copy);
     stage.say("copy", "source_read_bytes_per_second", rates.source);
     rates.target.into_iter().for_each(|target| stage.say("copy", "target_write_bytes_per_second", target));
     let shares = stage.shares_disk_with(&source.folder);
     stage.fact("what held the copy back", &rates.held_back(shares));
-    if let Some(doubt) = doubt(alone.read, source.on_disk) {
-        stage.flag("copy", "source-not-cold", doubt);
-    }
+}
+
+/// The copy's time is doubted by what the copy read; what held it back, also by what the reading alone did.
+fn doubts(copy: Option<u64>, alone: Option<u64>, on_disk: u64) -> Vec<(&'static str, String)> {
+    let read = [("source-not-cold", copy), ("source-alone-not-cold", alone)];
+    read.into_iter().filter_map(|(flag, read)| Some((flag, doubt(read, on_disk)?))).collect()
 }
 
 /// Why the source cannot be said to have been cold.
@@ -326,6 +333,11 @@ mod tests {
         assert_eq!(doubt(Some(95), 100), None);
         assert!(doubt(Some(80), 100).unwrap().contains("80 B of 100 B"));
         assert!(doubt(None, 100).unwrap().contains("no disk"));
+        // Each by its own reading.
+        let flags = |copy, alone| doubts(copy, alone, 100).into_iter().map(|(flag, _)| flag).collect::<Vec<_>>();
+        assert!(flags(Some(95), Some(95)).is_empty());
+        assert_eq!(flags(Some(5), Some(95)), ["source-not-cold"]);
+        assert_eq!(flags(Some(95), Some(5)), ["source-alone-not-cold"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! All that is to be cold is used once after a cold start: there is as much of it as the probes can use in their time.
 
+use crate::agent::SMALLEST_INODE;
 use crate::data::content::Content;
 use crate::data::profile::Stuff;
 use crate::data::random::Random;
@@ -57,16 +58,14 @@ impl Props {
         self.blocks * REGION + self.starts * self.start_bytes
     }
 
-    pub fn blocks(&self) -> u64 {
-        self.blocks
-    }
-
-    pub fn starts(&self) -> u64 {
-        self.starts
-    }
-
-    pub fn start_bytes(&self) -> u64 {
-        self.start_bytes
+    /// Bytes that a probe done so often makes the device read at least, after a cold start.
+    pub fn least_read(&self, probe: &str, done: u64) -> u64 {
+        match probe {
+            "read" => done.min(self.blocks) * Props::BLOCK as u64,
+            "stat" => done.min(self.paths) * SMALLEST_INODE,
+            "start" => done.min(self.starts) * self.start_bytes,
+            _ => 0,
+        }
     }
 
     pub fn content(&self) -> &[u8] {
@@ -237,6 +236,16 @@ mod tests {
         let props = props();
         assert!(props.blocks >= often && props.paths >= often && props.starts >= 2);
         assert_ne!(props.cut(1, 4096), props.cut(2, 4096));
+    }
+
+    #[test]
+    fn every_cold_probe_has_something_to_prove() {
+        let props = props();
+        let read = |probe| [0, 2, u64::MAX].map(|done| props.least_read(probe, done));
+        assert_eq!(read("read"), [0, 2 * 4096, props.blocks * 4096]);
+        assert_eq!(read("stat"), [0, 2 * 44, props.paths * 44]);
+        assert_eq!(read("start"), [0, 2 * 600_000, props.starts * 600_000]);
+        assert_eq!((read("append"), read("create")), ([0; 3], [0; 3]));
     }
 
     #[test]

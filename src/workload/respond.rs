@@ -4,7 +4,7 @@
 //! started. See docs/respond.md for what is counted.
 
 use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset, props::Props};
-use crate::agent::{Every, Kept, Part, Program, Timed, all_written, run_program};
+use crate::agent::{Every, Kept, Part, Program, Timed, run_program};
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::{Place, argv};
@@ -41,7 +41,8 @@ const SETTINGS: &[Setting] = &[
         name: "drain_time",
         kind: Kind::Duration,
         default: Some("60s"),
-        about: "how long `drain` lasts at most; it ends when less than 1 MiB is dirty",
+        about: "how long `drain` lasts at most; it ends when less than 1 MiB is dirty and the device has been \
+                quiet for 6 s",
     },
     Setting {
         name: "write_size",
@@ -113,6 +114,8 @@ const DRAIN: &str = "drain";
 
 /// Written at a time.
 const CHUNK: usize = 256 << 10;
+/// Of fewer, the 99th percentile is the maximum.
+const FEW: u64 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Workload for Respond {
@@ -199,6 +202,10 @@ impl Workload for Respond {
             }
             let background = Background { name, settings, props: &props, root: &root, tree: tree.as_ref() };
             stage.phase(name, |p| background.play(p))?;
+            if !stage.forgets_names() {
+                let why = "without root, names and inodes cannot be dropped: those asked for may have been in memory";
+                warm_stats(settings, name).iter().for_each(|part| stage.flag(part, "not-proved-cold", why.into()));
+            }
             if let (Some(tree), "untar" | "remove") = (&tree, name) {
                 tree.tell(stage, name)?;
             }
@@ -223,6 +230,13 @@ fn parts(settings: &Settings, background: &str) -> Vec<Phase> {
 
 fn part(probe: &str, background: &str) -> String {
     format!("{probe}-during-{background}")
+}
+
+/// The parts of a background whose `stat` was not cold, where names stay in memory.
+fn warm_stats(settings: &Settings, background: &'static str) -> Vec<String> {
+    let drains = background == "write" && wanted(settings, "backgrounds", DRAIN);
+    let played = std::iter::once(background).chain(drains.then_some(DRAIN));
+    played.filter(|_| wanted(settings, "probes", "stat")).map(|played| part("stat", played)).collect()
 }
 
 fn bad_list(settings: &Settings, setting: &'static str, known: &[&str]) -> Option<Objection> {
@@ -267,8 +281,10 @@ impl Background<'_> {
         tell(p, &probes, self.name, kept);
         if self.name == "write" && wanted(self.settings, "backgrounds", DRAIN) {
             let at_most = duration(self.settings, "drain_time");
-            let kept =
-                p.beside(&mut kinds, |p, failed| p.until(at_most, PAUSE, || Ok(failed() || all_written()?)).map(drop))?;
+            let kept = p.beside(&mut kinds, |p, failed| {
+                let mut written = p.written();
+                p.until(at_most, PAUSE, || Ok(failed() || written.all()?)).map(drop)
+            })?;
             read += self.read(&probes, &kept);
             tell(p, &probes, DRAIN, kept);
         }
@@ -289,11 +305,7 @@ impl Background<'_> {
 
     /// Bytes that the probes must have read from the device.
     fn read(&self, probes: &[&Probe], kept: &[Kept]) -> u64 {
-        let of = |(probe, kept): (&&Probe, &Kept)| match probe.name {
-            "read" => kept.latencies.count().min(self.props.blocks()) * Props::BLOCK as u64,
-            "start" => kept.latencies.count().min(self.props.starts()) * self.props.start_bytes(),
-            _ => 0,
-        };
+        let of = |(probe, kept): (&&Probe, &Kept)| self.props.least_read(probe.name, kept.latencies.count());
         probes.iter().zip(kept).map(of).sum()
     }
 
@@ -327,8 +339,14 @@ fn tell(p: &mut Timed, probes: &[&Probe], background: &str, kept: Vec<Kept>) {
             .say("over_100ms_share", share(kept.over_100ms))
             .say("over_1s_share", share(kept.over_1s))
             .say("ran_ns", kept.ran_ns as f64);
+        let part = few(kept.latencies.count()).into_iter().fold(part, |part, why| part.doubt("few-operations", why));
         p.part(part.latencies("latency", kept.latencies));
     }
+}
+
+/// Why the 99th percentile says little.
+fn few(operations: u64) -> Option<String> {
+    (operations < FEW).then(|| format!("of {operations} operations the 99th percentile is the longest"))
 }
 
 /// A file that is written as fast as it goes, round and round.
@@ -435,6 +453,17 @@ mod tests {
     }
 
     #[test]
+    fn a_percentile_of_few_is_flagged() {
+        assert!(few(99).is_some_and(|why| why.contains("99 operations")) && few(100).is_none());
+        // It is what it says.
+        for (count, is_longest) in [(99, true), (100, false)] {
+            let mut latencies = crate::agent::Latencies::new();
+            (1..=count).for_each(|ns| latencies.record(ns));
+            assert_eq!(latencies.quantile(0.99) == latencies.quantile(1.0), is_longest, "{count}");
+        }
+    }
+
+    #[test]
     fn every_probe_is_a_part_of_every_background() {
         let given = json!({"backgrounds": ["write", "drain", "untar"], "probes": ["append", "stat"]});
         let settings = Settings(given.as_object().unwrap().clone().into_iter().collect());
@@ -450,6 +479,8 @@ mod tests {
             "stat-during-untar",
         ];
         assert_eq!(names, wanted);
+        assert_eq!(warm_stats(&settings, "write"), ["stat-during-write", "stat-during-drain"]);
+        assert_eq!(warm_stats(&settings, "untar"), ["stat-during-untar"]);
         assert_eq!(Respond.phases(&Settings::default()).len(), 4 + 5 * 5);
     }
 }
