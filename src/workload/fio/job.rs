@@ -114,8 +114,9 @@ impl Job {
                     job.sections.push(Section { name: name.into(), line, options: global.clone() });
                 }
             } else if !content.is_empty() {
-                let blank = content.strip_prefix("include ").map(|file| ("include", file));
-                let (key, value) = content.split_once('=').or(blank).unwrap_or((content, "1"));
+                // As fio does: whatever begins so, with any or no character between.
+                let include = content.strip_prefix("include").map(|file| ("include", file.trim_start_matches('=')));
+                let (key, value) = include.or(content.split_once('=')).unwrap_or((content, "1"));
                 let given = Given { line, key: key.trim().into(), value: value.trim().into() };
                 job.options.push(given.clone());
                 match job.sections.last_mut() {
@@ -248,6 +249,9 @@ mod tests {
             ("exec_postrun = x", "beyond the target"),
             ("include other.fio", "beyond the target"),
             ("include=other.fio", "beyond the target"),
+            ("include\tother.fio", "beyond the target"),
+            ("includeother.fio", "beyond the target"),
+            ("include other=1.fio", "beyond the target"),
             ("read_iolog=x", "beyond the target"),
             ("write_iolog=x", "beyond the target"),
             ("write_lat_log=x", "writes a log"),
