@@ -4,7 +4,7 @@ use super::blocks::{self, Supply};
 use super::drive::{self, Account, Arrivals, Queue, Worker};
 use crate::sys::file::AlignedBuffer;
 use crate::sys::uring::Ring;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
@@ -83,14 +83,14 @@ impl Crew<'_> {
             may_go_on()
         };
         let shared = Shared { job: &self.job, file, zero, taken: &taken, may_go_on: &asks };
-        let (count, mut account) = (self.hands.len(), Account::default());
+        let (count, mut account, mut panicked) = (self.hands.len(), Account::default(), false);
         std::thread::scope(|scope| {
             let start = |(number, hand)| {
                 let (shared, failed) = (&shared, &failed);
                 scope.spawn(move || match work(hand, number, count, shared) {
                     Ok(account) => Some(account),
                     Err(error) => {
-                        // A poisoned lock means a panic, which the scope passes on.
+                        // A poisoned lock means a panic, which joining finds.
                         if let Ok(mut failed) = failed.lock() {
                             failed.get_or_insert(error);
                         }
@@ -99,13 +99,23 @@ impl Crew<'_> {
                 })
             };
             let started: Vec<_> = self.hands.into_iter().enumerate().map(start).collect();
-            started.into_iter().filter_map(|thread| thread.join().ok().flatten()).for_each(|part| account.add(&part));
+            for thread in started {
+                match thread.join() {
+                    Ok(part) => part.iter().for_each(|part| account.add(part)),
+                    Err(_) => panicked = true,
+                }
+            }
         });
-        match failed.into_inner() {
-            Ok(None) => Ok(account),
-            Ok(Some(error)) => Err(error),
-            Err(_) => bail!("a thread panicked"),
+        if let Ok(Some(error)) = failed.into_inner() {
+            return Err(error);
         }
+        ensure!(!panicked, "a thread panicked, which is an error of pickfs; please report it with what stderr says");
+        let (done, planned) = (account.latencies.count(), self.job.places.len() as u64);
+        ensure!(
+            done == planned,
+            "{done} of {planned} operations were done, which is an error of pickfs; please report it"
+        );
+        Ok(account)
     }
 }
 
@@ -379,6 +389,8 @@ impl Queue for RingAtWork<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhow::bail;
+    use std::sync::atomic::Ordering;
 
     const BLOCK: usize = 4096;
     const BLOCKS: u32 = 128;
@@ -433,6 +445,22 @@ mod tests {
         let begun = Instant::now();
         do_it(&file, Job { due: Some(&due), ..job(Engine::Plain, write, &order) }).unwrap();
         assert!(begun.elapsed() >= Duration::from_nanos(*due.last().unwrap()), "it ran ahead");
+    }
+
+    #[test]
+    fn a_thread_that_panics_fails_all() {
+        let (order, file) = (blocks::in_order(BLOCKS), tempfile::tempfile().unwrap());
+        let write = Direction::Write { generation: 0, sync_every: 0 };
+        let (crew, asked) = (Crew::new(job(Engine::Plain, write, &order)).unwrap(), AtomicUsize::new(0));
+        let once = || {
+            assert!(asked.fetch_add(1, Ordering::Relaxed) != 2, "the third that asks panics, as it shall");
+            Ok(())
+        };
+        assert!(crew.work(&file, once).unwrap_err().to_string().contains("panicked"));
+        // A schedule that is shorter than what is to be done.
+        let due = vec![0; BLOCKS as usize - 1];
+        let short = do_it(&file, Job { due: Some(&due), ..job(Engine::Plain, write, &order) }).unwrap_err();
+        assert!(short.to_string().contains("127 of 128"), "{short}");
     }
 
     #[test]
