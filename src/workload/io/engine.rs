@@ -74,6 +74,11 @@ impl<'a> Crew<'a> {
 }
 
 impl Crew<'_> {
+    /// When the last operation of an open loop begins, from the start.
+    pub fn schedule_ns(&self) -> Option<u64> {
+        self.job.due.and_then(|due| due.last().copied())
+    }
+
     /// Does it all; fails with the first failure of any.
     pub fn work(self, file: &File, may_go_on: impl Fn() -> Result<()> + Sync) -> Result<Account> {
         let (taken, failed) = (AtomicUsize::new(0), Mutex::new(None));

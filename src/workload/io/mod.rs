@@ -178,14 +178,16 @@ impl Work {
 
     /// The file is opened inside of the phase, as nothing may be open when the file system is unmounted for a cold start.
     fn play(&self, p: &mut Timed, crew: Crew, bytes: u64) -> Result<()> {
-        let may_go_on = p.limits();
+        let (may_go_on, at_a_rate) = (p.limits(), crew.schedule_ns().is_some());
         let account = p.own(|| {
             let file = open(&self.path, self.wanted.direct)?;
             crew.work(&file, may_go_on)
         })?;
-        p.handled(bytes, 1);
-        if self.wanted.rate.is_some() && account.lag.count() > 0 {
+        if at_a_rate {
+            // And no bytes, which would be told by the time: that is a latency.
             told_by_latency(p, &account);
+        } else {
+            p.handled(bytes, 1);
         }
         if account.syncs.count() > 0 {
             p.latencies("sync", account.syncs);
@@ -216,7 +218,8 @@ impl Work {
 fn told_by_latency(p: &mut Timed, account: &Account) {
     let (lag, count) = (account.lag.quantile(0.99), account.latencies.count());
     p.took(account.latencies.quantile(0.99) as f64);
-    p.say("issue_lag_p99_ns", lag as f64);
+    p.say("done_per_second", count as f64 / (account.ended.max(1) as f64 / 1e9));
+    p.say("generator_late_ns", lag as f64);
     p.say("late_start_share", account.waited as f64 / count as f64);
     if lag > LATE_NS {
         let lag = crate::units::show_duration(lag as f64);
