@@ -89,6 +89,12 @@ impl Section {
         self.is_set(&["runtime", "timeout", "time_based"])
     }
 
+    /// How many clones fio tells of as one, where that is known.
+    pub fn told_as_one(&self) -> Option<f64> {
+        let clones = self.value(&["numjobs"]).filter(|_| self.is_set(&["group_reporting"]));
+        clones.map_or(Some(1.0), |clones| clones.parse().ok())
+    }
+
     /// It offers so much and no more, so that its time says nothing.
     pub fn is_at_a_rate(&self) -> bool {
         self.is_set(&["rate", "rate_iops"])

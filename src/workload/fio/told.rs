@@ -68,7 +68,7 @@ impl Output {
             let cause = std::io::Error::from_raw_os_error(failed.error as i32);
             bail!("[{}] failed: {cause}, {} errors", section.name, failed.total_err.max(1));
         }
-        let sum = Sum::of(&clones);
+        let sum = Sum::of(section, &clones);
         let mut part = Part::new(name, sum.time_ns(section)?).say("ran_ns", sum.ran_ns);
         for (direction, moved) in &sum.moved {
             part = moved.tell(direction, part);
@@ -94,12 +94,14 @@ struct All {
 }
 
 impl Sum {
-    fn of(clones: &[&Told]) -> Sum {
+    fn of(section: &Section, clones: &[&Told]) -> Sum {
         let all = |of: fn(&Told) -> &Moved| All::of(clones.iter().map(|job| of(job)));
         let moved = [("read", all(|job| &job.read)), ("write", all(|job| &job.write)), ("trim", all(|job| &job.trim))];
         let mut syncs = Latencies::new();
         clones.iter().for_each(|job| job.sync.lat_ns.record_in(&mut syncs));
-        let whole = clones.iter().map(|job| job.job_runtime as f64 * 1e6);
+        // Of clones that are told as one this is the sum, where each direction has the longest (`sum_thread_stats`).
+        let together = section.told_as_one().unwrap_or(f64::INFINITY);
+        let whole = clones.iter().map(|job| job.job_runtime as f64 * 1e6 / together);
         let ran_ns = whole.chain(moved.iter().map(|(_, all)| all.ran_ns)).fold(0.0, f64::max);
         Sum { ran_ns, moved: moved.into_iter().filter(|(_, all)| all.operations > 0).collect(), syncs }
     }
@@ -170,7 +172,7 @@ mod tests {
         let output = Output::parse(TOLD).unwrap();
         let section = Job::parse(JOB).sections.into_iter().find(|section| section.name == name).unwrap();
         let clones: Vec<&Told> = output.jobs.iter().filter(|job| job.jobname == name).collect();
-        let sum = Sum::of(&clones);
+        let sum = Sum::of(&section, &clones);
         (section, sum)
     }
 
@@ -202,6 +204,24 @@ mod tests {
         assert_eq!(read.ran_ns, *of("runtime").iter().max().unwrap() as f64 * 1e6);
         // Fixed work: as long as the slower of the two.
         assert_eq!(sum.time_ns(&section).unwrap(), sum.ran_ns);
+    }
+
+    #[test]
+    fn clones_that_are_told_as_one_take_as_long_as_the_slowest() {
+        let mut job = raw(0);
+        // As fio 3.33 tells of four that took 15 ms each.
+        job["job_runtime"] = 60.into();
+        let told: Told = serde_json::from_value(job).unwrap();
+        for (options, milliseconds) in [
+            ("numjobs=4\ngroup_reporting", 16.0),
+            ("numjobs=2\ngroup_reporting=1", 30.0),
+            ("numjobs=4k\ngroup_reporting", 16.0),
+            ("numjobs=4\ngroup_reporting=0", 60.0),
+            ("group_reporting", 60.0),
+        ] {
+            let section = &Job::parse(&format!("[load]\nrw=write\n{options}")).sections[0];
+            assert_eq!(Sum::of(section, &[&told]).time_ns(section).unwrap(), milliseconds * 1e6, "{options}");
+        }
     }
 
     #[test]
