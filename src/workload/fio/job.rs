@@ -1,6 +1,7 @@
 //! A fio job file, as far as it must be understood: its sections, which of them run together, and what in it would reach
 //! beyond the file system under test. Read as fio 3.33 reads it (`parse_jobs_ini` and `strip_blank_end`).
 
+use crate::units::parse_size;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 
@@ -25,6 +26,12 @@ struct Given {
     line: usize,
     key: String,
     value: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    Bytes,
+    Operations,
 }
 
 /// Stages are called so, with a number.
@@ -98,6 +105,25 @@ impl Section {
     /// It offers so much and no more, so that its time says nothing.
     pub fn is_at_a_rate(&self) -> bool {
         self.is_set(&["rate", "rate_iops"])
+    }
+
+    /// What one clone shall do of a direction in a second, in its unit; nothing where that is not plain to read, or where
+    /// it shall rest too.
+    pub fn asked(&self, direction: &str) -> Option<(f64, Rate)> {
+        let named = [("rate_iops", Rate::Operations), ("rate", Rate::Bytes)];
+        let (name, unit) = named.into_iter().find(|(name, _)| self.is_set(&[name]))?;
+        if self.is_set(&["kb_base", "thinktime"]) {
+            return None;
+        }
+        // One for all, or reads, writes and trims; fewer than three, the last is for the rest too.
+        let values: Vec<&str> = self.value(&[name])?.split(',').collect();
+        let index = ["read", "write", "trim"].iter().position(|known| *known == direction)?;
+        let value = values[index.min(values.len() - 1)];
+        Some((parse_size(value).ok()? as f64, unit))
+    }
+
+    pub fn is_poisson(&self) -> bool {
+        self.value(&["rate_process"]) == Some("poisson")
     }
 }
 
