@@ -103,7 +103,7 @@ pub enum Better {
 
 impl Better {
     pub fn of_metric(name: &str) -> Better {
-        let says_what_was_done = ["done_", "foreign_", "peak_", "ran_", "steady_cut", "work_"];
+        let says_what_was_done = ["done_", "foreign_", "generator_", "peak_", "ran_", "steady_cut", "work_"];
         match name {
             _ if says_what_was_done.iter().any(|start| name.starts_with(start)) => Better::Neither,
             "space_apparent_bytes" | "space_entries" | "space_files" | "space_total_bytes" => Better::Neither,
@@ -198,9 +198,11 @@ mod tests {
             ("cpu_system_wide_ns", Nanoseconds, Less),
             ("device_flushes", Count, Less),
             ("device_read_requests", Count, Less),
+            ("done_per_second", PerSecond, Neither),
             ("done_times", Count, Neither),
             ("durable_ns", Nanoseconds, Less),
             ("foreign_cpu_ns", Nanoseconds, Neither),
+            ("generator_late_ns", Nanoseconds, Neither),
             ("latency_operations", Count, Neither),
             ("latency_p999_ns", Nanoseconds, Less),
             ("layout_adjacent_share", Share, More),

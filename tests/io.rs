@@ -105,10 +105,12 @@ fn at_a_rate_the_99th_percentile_is_what_counts() {
             let value = |metric: &str| value(&folded, cell, phase, metric);
             assert_eq!(value("latency_operations"), 2000.0);
             assert_eq!(value("time_ns"), value("latency_p99_ns"), "{} {}", cell.target, cell.work);
+            assert_eq!(value("work_bytes"), 0.0, "a latency makes no throughput");
+            assert!((1.0..1100.0).contains(&value("done_per_second")), "{}", value("done_per_second"));
             // It takes as long as the schedule, which is what its time would say.
             assert!(value("returned_ns") > 1.7e9, "{}", value("returned_ns"));
             let late = cell.flags.iter().any(|flag| flag.phase == phase && flag.flag == "generator-late");
-            assert_eq!(late, value("issue_lag_p99_ns") > 1e6, "{:?}", cell.flags);
+            assert_eq!(late, value("generator_late_ns") > 1e6, "{:?}", cell.flags);
         }
     }
     lab.assert_nothing_left();

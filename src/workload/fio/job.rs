@@ -1,6 +1,7 @@
 //! A fio job file, as far as it must be understood: its sections, which of them run together, and what in it would reach
 //! beyond the file system under test. Read as fio 3.33 reads it (`parse_jobs_ini` and `strip_blank_end`).
 
+use crate::units::parse_size;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 
@@ -25,6 +26,12 @@ struct Given {
     line: usize,
     key: String,
     value: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    Bytes,
+    Operations,
 }
 
 /// Stages are called so, with a number.
@@ -89,9 +96,34 @@ impl Section {
         self.is_set(&["runtime", "timeout", "time_based"])
     }
 
+    /// How many clones fio tells of as one, where that is known.
+    pub fn told_as_one(&self) -> Option<f64> {
+        let clones = self.value(&["numjobs"]).filter(|_| self.is_set(&["group_reporting"]));
+        clones.map_or(Some(1.0), |clones| clones.parse().ok())
+    }
+
     /// It offers so much and no more, so that its time says nothing.
     pub fn is_at_a_rate(&self) -> bool {
         self.is_set(&["rate", "rate_iops"])
+    }
+
+    /// What one clone shall do of a direction in a second, in its unit; nothing where that is not plain to read, or where
+    /// it shall rest too.
+    pub fn asked(&self, direction: &str) -> Option<(f64, Rate)> {
+        let named = [("rate_iops", Rate::Operations), ("rate", Rate::Bytes)];
+        let (name, unit) = named.into_iter().find(|(name, _)| self.is_set(&[name]))?;
+        if self.is_set(&["kb_base", "thinktime"]) {
+            return None;
+        }
+        // One for all, or reads, writes and trims; fewer than three, the last is for the rest too.
+        let values: Vec<&str> = self.value(&[name])?.split(',').collect();
+        let index = ["read", "write", "trim"].iter().position(|known| *known == direction)?;
+        let value = values[index.min(values.len() - 1)];
+        Some((parse_size(value).ok()? as f64, unit))
+    }
+
+    pub fn is_poisson(&self) -> bool {
+        self.value(&["rate_process"]) == Some("poisson")
     }
 }
 
@@ -114,8 +146,9 @@ impl Job {
                     job.sections.push(Section { name: name.into(), line, options: global.clone() });
                 }
             } else if !content.is_empty() {
-                let blank = content.strip_prefix("include ").map(|file| ("include", file));
-                let (key, value) = content.split_once('=').or(blank).unwrap_or((content, "1"));
+                // As fio does: whatever begins so, with any or no character between.
+                let include = content.strip_prefix("include").map(|file| ("include", file.trim_start_matches('=')));
+                let (key, value) = include.or(content.split_once('=')).unwrap_or((content, "1"));
                 let given = Given { line, key: key.trim().into(), value: value.trim().into() };
                 job.options.push(given.clone());
                 match job.sections.last_mut() {
@@ -248,6 +281,9 @@ mod tests {
             ("exec_postrun = x", "beyond the target"),
             ("include other.fio", "beyond the target"),
             ("include=other.fio", "beyond the target"),
+            ("include\tother.fio", "beyond the target"),
+            ("includeother.fio", "beyond the target"),
+            ("include other=1.fio", "beyond the target"),
             ("read_iolog=x", "beyond the target"),
             ("write_iolog=x", "beyond the target"),
             ("write_lat_log=x", "writes a log"),

@@ -86,6 +86,7 @@ impl Workload for Fio {
                 let told = Output::parse(&told)?;
                 sections.iter().try_for_each(|section| {
                     p.part(told.part(section, &section.phase())?);
+                    told.rate_not_kept(section).into_iter().for_each(|why| p.doubt("rate-not-kept", why));
                     Ok(())
                 })
             })?;

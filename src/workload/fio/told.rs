@@ -1,6 +1,6 @@
 //! What fio 3.33 tells in JSON (`--output-format=json+`, which has every latency bucket), by sections.
 
-use super::job::Section;
+use super::job::{Rate, Section};
 use crate::agent::{Latencies, Part};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -50,6 +50,8 @@ struct Buckets {
 
 /// What a part that ends with its time is told for.
 const A_GIB: f64 = (1u64 << 30) as f64;
+/// Of a rate, at least, or it is not kept.
+const KEPT: f64 = 0.95;
 /// The same, where nothing is read or written.
 const OPERATIONS: f64 = 1000.0;
 
@@ -62,18 +64,34 @@ impl Output {
 
     /// What it tells of a section.
     pub fn part(&self, section: &Section, name: &str) -> Result<Part> {
-        let clones: Vec<&Told> = self.jobs.iter().filter(|job| job.jobname == section.name).collect();
+        let clones = self.clones(section);
         ensure!(!clones.is_empty(), "fio told nothing of [{}]", section.name);
         if let Some(failed) = clones.iter().find(|job| job.error != 0 || job.total_err != 0) {
             let cause = std::io::Error::from_raw_os_error(failed.error as i32);
             bail!("[{}] failed: {cause}, {} errors", section.name, failed.total_err.max(1));
         }
-        let sum = Sum::of(&clones);
+        let sum = Sum::of(section, &clones);
         let mut part = Part::new(name, sum.time_ns(section)?).say("ran_ns", sum.ran_ns);
         for (direction, moved) in &sum.moved {
             part = moved.tell(direction, part);
         }
         Ok(if sum.syncs.count() > 0 { part.latencies("sync", sum.syncs) } else { part })
+    }
+}
+
+impl Output {
+    fn clones(&self, section: &Section) -> Vec<&Told> {
+        self.jobs.iter().filter(|job| job.jobname == section.name).collect()
+    }
+
+    /// Why the figures of a section at a rate say less than they seem to.
+    pub fn rate_not_kept(&self, section: &Section) -> Option<String> {
+        let clones = self.clones(section);
+        let kept = Sum::of(section, &clones).kept(section, clones.len() as f64 * section.told_as_one()?)?;
+        (kept < KEPT).then(|| {
+            let share = crate::units::show_share(kept);
+            format!("[{}] got {share} of its rate, so that its latencies are those of its top speed", section.name)
+        })
     }
 }
 
@@ -94,14 +112,30 @@ struct All {
 }
 
 impl Sum {
-    fn of(clones: &[&Told]) -> Sum {
+    fn of(section: &Section, clones: &[&Told]) -> Sum {
         let all = |of: fn(&Told) -> &Moved| All::of(clones.iter().map(|job| of(job)));
         let moved = [("read", all(|job| &job.read)), ("write", all(|job| &job.write)), ("trim", all(|job| &job.trim))];
         let mut syncs = Latencies::new();
         clones.iter().for_each(|job| job.sync.lat_ns.record_in(&mut syncs));
-        let whole = clones.iter().map(|job| job.job_runtime as f64 * 1e6);
+        // Of clones that are told as one this is the sum, where each direction has the longest (`sum_thread_stats`).
+        let together = section.told_as_one().unwrap_or(f64::INFINITY);
+        let whole = clones.iter().map(|job| job.job_runtime as f64 * 1e6 / together);
         let ran_ns = whole.chain(moved.iter().map(|(_, all)| all.ran_ns)).fold(0.0, f64::max);
         Sum { ran_ns, moved: moved.into_iter().filter(|(_, all)| all.operations > 0).collect(), syncs }
+    }
+
+    /// The share of its rate that it did, by the direction that did most: a mix decides how much of the others is done.
+    fn kept(&self, section: &Section, clones: f64) -> Option<f64> {
+        let each = self.moved.iter().filter_map(|(direction, moved)| {
+            let (rate, unit) = section.asked(direction)?;
+            let operations = moved.operations as f64;
+            let done = if unit == Rate::Bytes { moved.bytes as f64 } else { operations };
+            let asked = rate * clones * moved.ran_ns / 1e9;
+            // The next of each clone may have been due just then; and chance may have asked for fewer.
+            let chance = if section.is_poisson() { 3.0 / operations.sqrt() } else { 0.0 };
+            (asked > 0.0).then(|| done * (1.0 + clones / operations + chance) / asked)
+        });
+        each.reduce(f64::max)
     }
 
     /// Fixed work by its time; work for a time by what one GiB of it took, or a thousand operations without any bytes;
@@ -170,7 +204,7 @@ mod tests {
         let output = Output::parse(TOLD).unwrap();
         let section = Job::parse(JOB).sections.into_iter().find(|section| section.name == name).unwrap();
         let clones: Vec<&Told> = output.jobs.iter().filter(|job| job.jobname == name).collect();
-        let sum = Sum::of(&clones);
+        let sum = Sum::of(&section, &clones);
         (section, sum)
     }
 
@@ -205,6 +239,24 @@ mod tests {
     }
 
     #[test]
+    fn clones_that_are_told_as_one_take_as_long_as_the_slowest() {
+        let mut job = raw(0);
+        // As fio 3.33 tells of four that took 15 ms each.
+        job["job_runtime"] = 60.into();
+        let told: Told = serde_json::from_value(job).unwrap();
+        for (options, milliseconds) in [
+            ("numjobs=4\ngroup_reporting", 16.0),
+            ("numjobs=2\ngroup_reporting=1", 30.0),
+            ("numjobs=4k\ngroup_reporting", 16.0),
+            ("numjobs=4\ngroup_reporting=0", 60.0),
+            ("group_reporting", 60.0),
+        ] {
+            let section = &Job::parse(&format!("[load]\nrw=write\n{options}")).sections[0];
+            assert_eq!(Sum::of(section, &[&told]).time_ns(section).unwrap(), milliseconds * 1e6, "{options}");
+        }
+    }
+
+    #[test]
     fn work_for_a_time_is_told_for_a_gib_and_at_a_rate_by_latency() {
         let (section, sum) = sum("commit");
         let moved = &sum.moved[0].1;
@@ -215,6 +267,33 @@ mod tests {
         assert_eq!(sum.time_ns(at_a_rate).unwrap(), moved.latencies.quantile(0.99) as f64);
         let fixed = &Job::parse("[commit]\nrw=read").sections[0];
         assert_eq!(Sum { moved: Vec::new(), ..sum }.time_ns(fixed).unwrap() as u64 / 100_000_000, 10);
+    }
+
+    #[test]
+    fn a_rate_that_is_not_kept_is_found_out() {
+        let output = Output::parse(TOLD).unwrap();
+        // 1216 writes of 9.5 MiB in 1.001 s, and two clones with 512 reads each in 77 ms.
+        for (section, found) in [
+            ("[commit]\nrate_iops=1216", false),
+            ("[commit]\nrate_iops=1270", false),
+            ("[commit]\nrate_iops=1300", true),
+            ("[commit]\nrate_iops=1300\nrate_process=poisson", false),
+            ("[commit]\nrate_iops=2000\nrate_process=poisson", true),
+            ("[commit]\nrate_iops=2000\nthinktime=5", false),
+            ("[commit]\nrate_iops=5000,1k", false),
+            ("[commit]\nrate_iops=100,5000", true),
+            ("[commit]\nrate=9m", false),
+            ("[commit]\nrate=20MiB", true),
+            ("[commit]\nrate=,20m", true),
+            ("[commit]\nrate=20m,", false),
+            ("[commit]\nrate=much", false),
+            ("[commit]\nrw=write", false),
+            ("[query]\nnumjobs=2\nrate_iops=6k", false),
+            ("[query]\nnumjobs=2\nrate_iops=8k", true),
+        ] {
+            let told = output.rate_not_kept(&Job::parse(section).sections[0]);
+            assert_eq!(told.is_some(), found, "{section}: {told:?}");
+        }
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct Account {
     pub lag: Latencies,
     /// Operations that began late because all that could do them was busy.
     pub waited: u64,
+    /// When the last operation ended, in nanoseconds from the start.
+    pub ended: u64,
     /// Of making durable what was written before.
     pub syncs: Latencies,
 }
@@ -78,6 +80,7 @@ impl Account {
 
     fn ends(&mut self, due: u64, now: u64) {
         self.latencies.record(now.saturating_sub(due));
+        self.ended = self.ended.max(now);
     }
 
     pub fn add(&mut self, other: &Account) {
@@ -85,6 +88,7 @@ impl Account {
         self.lag.add(&other.lag);
         self.syncs.add(&other.syncs);
         self.waited += other.waited;
+        self.ended = self.ended.max(other.ended);
     }
 }
 
@@ -295,7 +299,7 @@ mod tests {
     fn a_worker_that_is_late_is_counted_from_the_schedule() {
         let (device, due) = (Stalling::regular(), schedule(100.0, 50_000, Spacing::Even, 3));
         let mut took = Vec::new();
-        due.iter().fold(0, |before: u64, due| {
+        let last = due.iter().fold(0, |before: u64, due| {
             let end = device.end(before.max(*due));
             took.push(end - due);
             end
@@ -309,6 +313,7 @@ mod tests {
             // All that came in a stall but its first, and those that came before the queue was empty again.
             assert!((11_000..11_300).contains(&account.waited), "{}", account.waited);
             assert_eq!(account.lag.quantile(1.0), 0, "it was busy, and that is not its own lag");
+            assert_eq!(account.ended, last);
         }
     }
 

@@ -4,7 +4,7 @@ use super::blocks::{self, Supply};
 use super::drive::{self, Account, Arrivals, Queue, Worker};
 use crate::sys::file::AlignedBuffer;
 use crate::sys::uring::Ring;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
@@ -74,6 +74,11 @@ impl<'a> Crew<'a> {
 }
 
 impl Crew<'_> {
+    /// When the last operation of an open loop begins, from the start.
+    pub fn schedule_ns(&self) -> Option<u64> {
+        self.job.due.and_then(|due| due.last().copied())
+    }
+
     /// Does it all; fails with the first failure of any.
     pub fn work(self, file: &File, may_go_on: impl Fn() -> Result<()> + Sync) -> Result<Account> {
         let (taken, failed) = (AtomicUsize::new(0), Mutex::new(None));
@@ -83,14 +88,14 @@ impl Crew<'_> {
             may_go_on()
         };
         let shared = Shared { job: &self.job, file, zero, taken: &taken, may_go_on: &asks };
-        let (count, mut account) = (self.hands.len(), Account::default());
+        let (count, mut account, mut panicked) = (self.hands.len(), Account::default(), false);
         std::thread::scope(|scope| {
             let start = |(number, hand)| {
                 let (shared, failed) = (&shared, &failed);
                 scope.spawn(move || match work(hand, number, count, shared) {
                     Ok(account) => Some(account),
                     Err(error) => {
-                        // A poisoned lock means a panic, which the scope passes on.
+                        // A poisoned lock means a panic, which joining finds.
                         if let Ok(mut failed) = failed.lock() {
                             failed.get_or_insert(error);
                         }
@@ -99,13 +104,23 @@ impl Crew<'_> {
                 })
             };
             let started: Vec<_> = self.hands.into_iter().enumerate().map(start).collect();
-            started.into_iter().filter_map(|thread| thread.join().ok().flatten()).for_each(|part| account.add(&part));
+            for thread in started {
+                match thread.join() {
+                    Ok(part) => part.iter().for_each(|part| account.add(part)),
+                    Err(_) => panicked = true,
+                }
+            }
         });
-        match failed.into_inner() {
-            Ok(None) => Ok(account),
-            Ok(Some(error)) => Err(error),
-            Err(_) => bail!("a thread panicked"),
+        if let Ok(Some(error)) = failed.into_inner() {
+            return Err(error);
         }
+        ensure!(!panicked, "a thread panicked, which is an error of pickfs; please report it with what stderr says");
+        let (done, planned) = (account.latencies.count(), self.job.places.len() as u64);
+        ensure!(
+            done == planned,
+            "{done} of {planned} operations were done, which is an error of pickfs; please report it"
+        );
+        Ok(account)
     }
 }
 
@@ -152,7 +167,8 @@ fn own_part(places: &[u32], number: usize, count: usize) -> &[u32] {
     &places[places.len() * number / count..places.len() * (number + 1) / count]
 }
 
-/// Writes of a thread that it has not made durable.
+/// Writes of a thread that it has not made durable. The write that makes it sync ends with the sync, with both engines
+/// and in both loops, as a commit does.
 struct Unsynced {
     writes: u64,
     every: u64,
@@ -207,11 +223,10 @@ impl Plain {
                 (shared.may_go_on)()?;
             }
             self.operate(shared.file, *place)?;
-            account.latencies.lap();
             if self.unsynced.due() {
                 self.unsynced.sync(shared.file, &mut account)?;
-                account.latencies.start();
             }
+            account.latencies.lap();
         }
         Ok(account)
     }
@@ -306,7 +321,19 @@ impl Rings {
         let (slots, unsynced) = (vec![(0, 0); self.supplies.len()], Unsynced::of(self.direction));
         let Rings { ring, block, direction, supplies } = self;
         let syncs = Account::default();
-        let mut at_work = RingAtWork { ring, block, direction, supplies, slots, places, shared, unsynced, syncs };
+        let mut at_work = RingAtWork {
+            ring,
+            block,
+            direction,
+            supplies,
+            slots,
+            places,
+            shared,
+            unsynced,
+            last: None,
+            written: None,
+            syncs,
+        };
         let mut account = drive::drive(arrivals, &mut at_work, shared.may_go_on)?;
         account.syncs.add(&at_work.syncs.syncs);
         Ok(account)
@@ -323,6 +350,10 @@ struct RingAtWork<'a> {
     places: &'a [u32],
     shared: &'a Shared<'a>,
     unsynced: Unsynced,
+    /// The slot of the write that makes it sync.
+    last: Option<usize>,
+    /// When that was due, once it is written and not yet durable.
+    written: Option<u64>,
     syncs: Account,
 }
 
@@ -336,7 +367,7 @@ impl Queue for RingAtWork<'_> {
     }
 
     fn in_flight(&self) -> usize {
-        self.ring.in_flight()
+        self.ring.in_flight() + usize::from(self.written.is_some())
     }
 
     #[inline]
@@ -351,6 +382,7 @@ impl Queue for RingAtWork<'_> {
                 blocks::stamp(&mut self.ring.buffer(slot)[from..from + self.block], offset, generation);
                 self.ring.write(slot, from, offset, self.block);
                 self.unsynced.writes += 1;
+                self.last = self.unsynced.due().then_some(slot);
             }
         }
         Ok(())
@@ -359,7 +391,9 @@ impl Queue for RingAtWork<'_> {
     #[inline]
     fn wait(&mut self, until: Option<u64>, ended: &mut Vec<u64>) -> Result<()> {
         if self.unsynced.due() && self.ring.in_flight() == 0 {
-            return self.unsynced.sync(self.shared.file, &mut self.syncs);
+            self.unsynced.sync(self.shared.file, &mut self.syncs)?;
+            ended.extend(self.written.take());
+            return Ok(());
         }
         let longest = until.map(|until| Duration::from_nanos(until.saturating_sub(since(self.shared.zero))));
         self.ring.wait(longest).context("waiting for the ring")?;
@@ -370,7 +404,10 @@ impl Queue for RingAtWork<'_> {
             if self.direction == Direction::Read {
                 blocks::generation(&self.ring.buffer(slot)[..self.block], offset)?;
             }
-            ended.push(due);
+            match self.last == Some(slot) {
+                true => (self.last, self.written) = (None, Some(due)),
+                false => ended.push(due),
+            }
         }
         Ok(())
     }
@@ -379,6 +416,8 @@ impl Queue for RingAtWork<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhow::bail;
+    use std::sync::atomic::Ordering;
 
     const BLOCK: usize = 4096;
     const BLOCKS: u32 = 128;
@@ -426,6 +465,31 @@ mod tests {
     }
 
     #[test]
+    fn a_write_that_syncs_ends_with_the_sync() {
+        let (order, due) = (blocks::in_order(BLOCKS), vec![0; BLOCKS as usize]);
+        let write = Direction::Write { generation: 0, sync_every: 1 };
+        for engine in [Engine::Plain, Engine::IoUring] {
+            for due in [None, Some(&due[..])] {
+                let file = tempfile::tempfile().unwrap();
+                let job = Job { threads: 1, depth: 1, due, ..job(engine, write, &order) };
+                let account = match do_it(&file, job) {
+                    Err(error) if engine == Engine::IoUring && format!("{error:#}").contains("refused") => {
+                        println!("not run, because {error:#}");
+                        continue;
+                    }
+                    done => done.unwrap(),
+                };
+                // The last write's sync too; and as each write has one, none is shorter than the shortest of them.
+                assert_eq!((account.latencies.count(), account.syncs.count()), (128, 128), "{engine:?}");
+                for share in [0.0, 0.5] {
+                    let (whole, sync) = (account.latencies.quantile(share), account.syncs.quantile(share));
+                    assert!(whole >= sync, "{engine:?} {due:?} {share}: {whole} ns with a sync of {sync} ns");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_schedule_is_kept() {
         let (order, file) = (blocks::in_order(BLOCKS), tempfile::tempfile().unwrap());
         let due = drive::schedule(500.0, BLOCKS as usize, drive::Spacing::Even, 1);
@@ -433,6 +497,22 @@ mod tests {
         let begun = Instant::now();
         do_it(&file, Job { due: Some(&due), ..job(Engine::Plain, write, &order) }).unwrap();
         assert!(begun.elapsed() >= Duration::from_nanos(*due.last().unwrap()), "it ran ahead");
+    }
+
+    #[test]
+    fn a_thread_that_panics_fails_all() {
+        let (order, file) = (blocks::in_order(BLOCKS), tempfile::tempfile().unwrap());
+        let write = Direction::Write { generation: 0, sync_every: 0 };
+        let (crew, asked) = (Crew::new(job(Engine::Plain, write, &order)).unwrap(), AtomicUsize::new(0));
+        let once = || {
+            assert!(asked.fetch_add(1, Ordering::Relaxed) != 2, "the third that asks panics, as it shall");
+            Ok(())
+        };
+        assert!(crew.work(&file, once).unwrap_err().to_string().contains("panicked"));
+        // A schedule that is shorter than what is to be done.
+        let due = vec![0; BLOCKS as usize - 1];
+        let short = do_it(&file, Job { due: Some(&due), ..job(Engine::Plain, write, &order) }).unwrap_err();
+        assert!(short.to_string().contains("127 of 128"), "{short}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod wanted;
 use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
 use crate::agent::Timed;
 use crate::plan::{Objection, Settings};
+use crate::units::show_duration;
 use anyhow::{Context, Result};
 use drive::Account;
 use engine::{Crew, Direction, Job};
@@ -58,6 +59,8 @@ const PHASES: &[Phase] = &[
 
 /// A loop that is itself so late has not offered what it says.
 const LATE_NS: u64 = 1_000_000;
+/// Times its schedule: a target that took longer has not kept the rate.
+const LONGER: f64 = 1.05;
 
 impl Workload for Io {
     fn name(&self) -> &'static str {
@@ -178,14 +181,15 @@ impl Work {
 
     /// The file is opened inside of the phase, as nothing may be open when the file system is unmounted for a cold start.
     fn play(&self, p: &mut Timed, crew: Crew, bytes: u64) -> Result<()> {
-        let may_go_on = p.limits();
+        let (may_go_on, schedule) = (p.limits(), crew.schedule_ns());
         let account = p.own(|| {
             let file = open(&self.path, self.wanted.direct)?;
             crew.work(&file, may_go_on)
         })?;
-        p.handled(bytes, 1);
-        if self.wanted.rate.is_some() && account.lag.count() > 0 {
-            told_by_latency(p, &account);
+        match schedule {
+            // And no bytes, which would be told by the time: that is a latency.
+            Some(schedule) => told_by_latency(p, &account, schedule),
+            None => p.handled(bytes, 1),
         }
         if account.syncs.count() > 0 {
             p.latencies("sync", account.syncs);
@@ -213,18 +217,30 @@ impl Work {
 }
 
 /// What an open loop is judged by, and whether it kept its own schedule.
-fn told_by_latency(p: &mut Timed, account: &Account) {
+fn told_by_latency(p: &mut Timed, account: &Account, schedule_ns: u64) {
     let (lag, count) = (account.lag.quantile(0.99), account.latencies.count());
     p.took(account.latencies.quantile(0.99) as f64);
-    p.say("issue_lag_p99_ns", lag as f64);
+    p.say("done_per_second", count as f64 / (account.ended.max(1) as f64 / 1e9));
+    p.say("generator_late_ns", lag as f64);
     p.say("late_start_share", account.waited as f64 / count as f64);
+    doubts(account, schedule_ns).into_iter().for_each(|(flag, why)| p.doubt(flag, why));
+}
+
+/// Flags with their reasons.
+fn doubts(account: &Account, schedule_ns: u64) -> Vec<(&'static str, String)> {
+    let (lag, mut found) = (account.lag.quantile(0.99), Vec::new());
     if lag > LATE_NS {
-        let lag = crate::units::show_duration(lag as f64);
-        p.doubt(
-            "generator-late",
-            format!("one operation in a hundred began more than {lag} late, and not for the target"),
-        );
+        let lag = show_duration(lag as f64);
+        let why = format!("one operation in a hundred began more than {lag} late, and not for the target");
+        found.push(("generator-late", why));
     }
+    let (ended, schedule) = (account.ended as f64, schedule_ns as f64);
+    if ended > schedule * LONGER {
+        let (ended, schedule) = (show_duration(ended), show_duration(schedule));
+        let why = format!("operations of {schedule} took {ended}, so that latencies tell how long a queue grew");
+        found.push(("rate-not-kept", why));
+    }
+    found
 }
 
 /// For reading and writing; made if it is not there.
@@ -235,4 +251,26 @@ fn open(path: &Path, direct: bool) -> Result<File> {
     };
     let remedy = if direct { "; where direct I/O is refused, leave `direct` out" } else { "" };
     opened.with_context(|| format!("cannot open {}{remedy}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_schedule_did_not_get_is_found_out() {
+        const SECOND: u64 = 1_000_000_000;
+        for (lag, ended, flags) in [
+            (LATE_NS / 2, SECOND, &[][..]),
+            (0, SECOND + SECOND / 25, &[]),
+            (0, SECOND + SECOND / 15, &["rate-not-kept"]),
+            (LATE_NS * 2, SECOND, &["generator-late"]),
+            (LATE_NS * 2, SECOND * 2, &["generator-late", "rate-not-kept"]),
+        ] {
+            let mut account = Account { ended, ..Account::default() };
+            account.lag.record(lag);
+            let found: Vec<&str> = doubts(&account, SECOND).into_iter().map(|(flag, _)| flag).collect();
+            assert_eq!(found, flags, "{lag} {ended}");
+        }
+    }
 }
