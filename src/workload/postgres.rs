@@ -288,8 +288,8 @@ mod tests {
         let mounted = split("/run/pickfs-r/target/work");
         assert_eq!(mounted, ["/ /run", "/run/pickfs-r /run/pickfs-r/target /run/pickfs-r/target/work"]);
         // The mount point of a folder that was there already is the user's own.
-        assert_eq!(split("/home/data/pickfs-r"), ["/ /home /home/data", "/home/data/pickfs-r"]);
-        assert_eq!(split("/home/pickfs-other"), ["/ /home /home/pickfs-other", ""]);
+        assert_eq!(split("/srv/data/pickfs-r"), ["/ /srv /srv/data", "/srv/data/pickfs-r"]);
+        assert_eq!(split("/srv/pickfs-other"), ["/ /srv /srv/pickfs-other", ""]);
     }
 
     #[test]
