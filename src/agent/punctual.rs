@@ -293,12 +293,13 @@ mod tests {
             Ok(())
         });
         let limits = || if clock.now() < 12 * SECOND { Ok(()) } else { anyhow::bail!("its time is over") };
-        assert_eq!(keep(&mut every, &clock, &limits).unwrap_err().to_string(), "its time is over");
+        let kept = keep(&mut every, &clock, &limits).map(drop);
+        assert_eq!(kept.unwrap_err().to_string(), "its time is over");
         drop(every);
         assert_eq!(clock.now(), 12 * SECOND);
         // And the threads ask them.
         let mut kinds = [Every::new(Duration::from_millis(1), Duration::ZERO, |_| Ok(()))];
-        let stopped = beside(&mut kinds, &|| anyhow::bail!("stopped"), |_| Ok(()));
+        let stopped = beside(&mut kinds, &|| anyhow::bail!("stopped"), |_| Ok(())).map(drop);
         assert_eq!(stopped.unwrap_err().to_string(), "stopped");
     }
 
