@@ -97,9 +97,12 @@ fn tell(times: &Times, peers: &[&'static str]) -> Vec<String> {
         let Some(ours) = times.get(&(operation, "ours")) else { continue };
         println!("  {operation:<20}{:<10}{:>12.0}", "ours", median(ours));
         for peer in peers {
-            let Some(theirs) = times.get(&(operation, *peer)).filter(|theirs| theirs.len() == ours.len()) else {
+            let theirs = times.get(&(operation, *peer)).map_or(&[][..], Vec::as_slice);
+            if theirs.len() != ours.len() {
+                let (has, of) = (theirs.len(), ours.len());
+                println!("  {:<20}{peer:<10}{:>12}  not compared: it has a value in {has} of {of} rounds", "", "-");
                 continue;
-            };
+            }
             let logs: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| (ours / theirs).ln()).collect();
             let Some(estimate) = paired_ratio(&logs, 0.95) else { continue };
             let interval = estimate.interval.map(|(low, high)| format!(" ({low:.3}–{high:.3})")).unwrap_or_default();
