@@ -232,16 +232,17 @@ mod tests {
     }
 
     /// What workloads say, after `.say(` in src/workload. `{direction}` is a direction's name.
-    const SAID: [(&str, Unit, Better); 22] = {
+    const SAID: [(&str, Unit, Better); 23] = {
         use super::{Better::*, Unit::*};
         [
             ("bytes_per_second", BytesPerSecond, More),
             ("connecting_ns", Nanoseconds, Less),
             ("copied_bytes_per_second", BytesPerSecond, More),
             ("cpu_share", Share, Less),
+            ("done_per_second", PerSecond, Neither),
             ("done_share", Share, Neither),
             ("entries_per_second", PerSecond, More),
-            ("issue_lag_p99_ns", Nanoseconds, Less),
+            ("generator_late_ns", Nanoseconds, Neither),
             ("late_start_share", Share, Less),
             ("latency_max_ns", Nanoseconds, Less),
             ("operations_per_second", PerSecond, More),
