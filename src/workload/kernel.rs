@@ -276,7 +276,9 @@ fn reproducible(words: Argv, memory: &Path) -> Program {
         ("KBUILD_BUILD_USER", "pickfs"),
         ("KBUILD_BUILD_HOST", "pickfs"),
         ("KBUILD_BUILD_VERSION", "1"),
+        // Of a make that may have started us: its flags and its depth are none of this one's.
         ("MAKEFLAGS", ""),
+        ("MAKELEVEL", "0"),
         ("TZ", "UTC"),
     ];
     let of_memory = ["HOME", "TMPDIR"].map(|name| (name, text(memory)));
