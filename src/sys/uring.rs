@@ -113,20 +113,25 @@ impl Ring {
     }
 
     /// Hands what was queued to the kernel and waits until a request has ended, but not longer than said.
+    ///
+    /// In two calls, the second only where nothing has ended in the first: a thread that submits and goes to sleep in one
+    /// is woken up late. On two processors and an image in memory a direct read by itself took 10 µs in two calls and 17
+    /// in one.
     pub fn wait(&mut self, longest: Option<Duration>) -> io::Result<()> {
+        if !self.ring.submission().is_empty() {
+            may_pass(self.ring.submit())?;
+        }
+        if !self.ring.completion().is_empty() {
+            return Ok(());
+        }
         let submitter = self.ring.submitter();
-        let waited = match longest {
+        may_pass(match longest {
             None => submitter.submit_and_wait(1),
             Some(longest) => {
                 let time = Timespec::from(longest);
                 submitter.submit_with_args(1, &SubmitArgs::new().timespec(&time))
             }
-        };
-        match waited {
-            Ok(_) => Ok(()),
-            Err(error) if [Some(libc::ETIME), Some(libc::EINTR)].contains(&error.raw_os_error()) => Ok(()),
-            Err(error) => Err(error),
-        }
+        })
     }
 
     /// A request that has ended, and how many bytes it moved. Its slot may be taken again; until then its buffer holds
@@ -152,6 +157,15 @@ impl Drop for Ring {
             }
             while self.ended().is_some() {}
         }
+    }
+}
+
+/// Without what is no failure of a wait: its time is over, or a signal came.
+fn may_pass(waited: io::Result<usize>) -> io::Result<()> {
+    match waited {
+        Ok(_) => Ok(()),
+        Err(error) if [Some(libc::ETIME), Some(libc::EINTR)].contains(&error.raw_os_error()) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where Debian keeps a folder for each version; its programs are not on the path.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -19,6 +19,7 @@ const PORT: &str = "5432";
 /// Starting is a matter of a second; stopping may have to write all that is only in memory.
 const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(300);
+const SEEN_GONE: Duration = Duration::from_secs(1);
 
 /// Settings of the server that are recorded as facts of the cell.
 const TOLD: &[&str] = &[
@@ -185,6 +186,17 @@ impl Cluster {
         self.server.as_mut().map_or(Ok(()), Server::check).context("the database server is gone")
     }
 
+    /// As [`Cluster::check`], after a failure of which it may be the cause: a server that is killed closes its sockets
+    /// before its end can be seen, so its clients may fail a moment earlier.
+    fn check_patiently(&mut self) -> Result<()> {
+        let seen_by = Instant::now() + SEEN_GONE;
+        while Instant::now() < seen_by {
+            self.check()?;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.check()
+    }
+
     /// Tells of the settings in effect, as the server itself says.
     pub fn tell_settings(&self, stage: &mut Stage) -> Result<()> {
         let names: Vec<String> = TOLD.iter().map(|name| format!("'{name}'")).collect();
@@ -199,7 +211,7 @@ impl Cluster {
 
     /// Stops the server; a failure comes with what became of the server.
     pub fn end(mut self, played: Result<()>) -> Result<()> {
-        let alive = self.check();
+        let alive = if played.is_err() { self.check_patiently() } else { self.check() };
         let stopped = match (self.server.take(), &alive) {
             // Fast shutdown: clients are sent away, and all is written.
             (Some(server), Ok(())) => server.stop(Signal::INT, STOP),

@@ -88,33 +88,11 @@ impl Crew<'_> {
             may_go_on()
         };
         let shared = Shared { job: &self.job, file, zero, taken: &taken, may_go_on: &asks };
-        let (count, mut account, mut panicked) = (self.hands.len(), Account::default(), false);
-        std::thread::scope(|scope| {
-            let start = |(number, hand)| {
-                let (shared, failed) = (&shared, &failed);
-                scope.spawn(move || match work(hand, number, count, shared) {
-                    Ok(account) => Some(account),
-                    Err(error) => {
-                        // A poisoned lock means a panic, which joining finds.
-                        if let Ok(mut failed) = failed.lock() {
-                            failed.get_or_insert(error);
-                        }
-                        None
-                    }
-                })
-            };
-            let started: Vec<_> = self.hands.into_iter().enumerate().map(start).collect();
-            for thread in started {
-                match thread.join() {
-                    Ok(part) => part.iter().for_each(|part| account.add(part)),
-                    Err(_) => panicked = true,
-                }
-            }
-        });
+        let mut account = Account::default();
+        together(self.hands, &shared, &failed)?.iter().for_each(|part| account.add(part));
         if let Ok(Some(error)) = failed.into_inner() {
             return Err(error);
         }
-        ensure!(!panicked, "a thread panicked, which is an error of pickfs; please report it with what stderr says");
         let (done, planned) = (account.latencies.count(), self.job.places.len() as u64);
         ensure!(
             done == planned,
@@ -134,13 +112,57 @@ struct Shared<'a> {
     may_go_on: &'a (dyn Fn() -> Result<()> + Sync),
 }
 
+/// What each did that did not fail. A single one works in this thread: a new one takes the scheduler tens of milliseconds
+/// to find a good place for, in which an operation at a time took twice as long here.
+fn together(mut hands: Vec<Hand>, shared: &Shared, failed: &Mutex<Option<anyhow::Error>>) -> Result<Vec<Account>> {
+    let count = hands.len();
+    let one = |(number, hand)| match work(hand, number, count, shared) {
+        Ok(account) => Some(account),
+        Err(error) => {
+            // A poisoned lock means a panic, which joining finds.
+            if let Ok(mut failed) = failed.lock() {
+                failed.get_or_insert(error);
+            }
+            None
+        }
+    };
+    if count == 1 {
+        return Ok(hands.pop().and_then(|hand| one((0, hand))).into_iter().collect());
+    }
+    let joined: std::thread::Result<Vec<_>> = std::thread::scope(|scope| {
+        let started: Vec<_> = hands.into_iter().enumerate().map(|each| scope.spawn(move || one(each))).collect();
+        // All are joined: one that is not would panic in our place.
+        started.into_iter().map(|thread| thread.join()).collect::<Vec<_>>().into_iter().collect()
+    });
+    let joined = joined
+        .ok()
+        .context("a thread panicked, which is an error of pickfs; please report it with what stderr says")?;
+    Ok(joined.into_iter().flatten().collect())
+}
+
+/// Exact sleeps of this thread while it lives. Without this a sleep may last 50 µs longer than asked for, which is no
+/// property of any file system.
+struct ExactSleeps(Option<NonZeroU64>);
+
+impl ExactSleeps {
+    fn new() -> Result<ExactSleeps> {
+        let before = NonZeroU64::new(rustix::thread::current_timer_slack()?);
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        Ok(ExactSleeps(before))
+    }
+}
+
+impl Drop for ExactSleeps {
+    fn drop(&mut self) {
+        // It was this before, so the kernel takes it.
+        let _ = rustix::thread::set_current_timer_slack(self.0);
+    }
+}
+
 /// What thread `number` of `count` does.
 fn work(hand: Hand, number: usize, count: usize, shared: &Shared) -> Result<Account> {
     let job = shared.job;
-    if job.due.is_some() {
-        // Without this a sleep may last 50 µs longer than asked for, which is no property of any file system.
-        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-    }
+    let _exact = job.due.map(|_| ExactSleeps::new()).transpose()?;
     match (hand, job.due) {
         (Hand::Plain(plain), None) => plain.closed(own_part(job.places, number, count), shared),
         (Hand::Plain(plain), Some(due)) => {
