@@ -24,20 +24,23 @@ mod timed;
 mod undo;
 mod watch;
 
+pub use cell::now;
+pub use command::last_words;
 pub use engine::CELL_MARK;
 pub use git::needs as needs_of_ageing;
 
 pub use latency::Latencies;
+pub use link::Link;
 pub use pace::SHORTEST_TIME;
 pub use program::Program;
 pub use server::Server;
 pub use stage::Stage;
 pub use timed::{Part, Timed};
+pub use watch::check_stop;
 
-use crate::journal::{Job, Request};
+use crate::journal::{Cell, Job, Request};
 use crate::stack::Place;
 use anyhow::{Context, Result};
-use link::Link;
 use std::io::BufRead;
 
 /// The environment variable that names the run to every process that belongs to it.
@@ -63,9 +66,21 @@ pub fn run_program(argv: &crate::stack::Argv) -> Result<String> {
     command::output(argv, &[])
 }
 
+/// Does a cell, somewhere.
+pub type CellDoer = dyn Fn(&Request, &Cell, &mut Link) -> Result<()>;
+
 /// Reads the request and does it. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on stderr.
 pub fn main() -> std::process::ExitCode {
-    match read_request().and_then(serve) {
+    ended(read_request().and_then(serve))
+}
+
+/// The same, with cells done elsewhere: nothing of this machine is set or mounted for them.
+pub fn main_with(do_cell: &CellDoer) -> std::process::ExitCode {
+    ended(read_request().and_then(|request| serve_elsewhere(request, do_cell)))
+}
+
+fn ended(served: Result<()>) -> std::process::ExitCode {
+    match served {
         Ok(()) => 0.into(),
         Err(error) if error.is::<Interrupted>() => INTERRUPTED.into(),
         Err(error) => {
@@ -85,9 +100,23 @@ fn serve(request: Request) -> Result<()> {
     watch::obey_signals()?;
     let place = Place::of_run(&request.run);
     let mut link = Link::new();
+    if let Some(part) = &request.guest {
+        prepare::in_guest(part, &request.job, &place, &mut link)?;
+    }
     match request.job {
         Job::Prepare(plan) => prepare::prepare(&plan, &place, &mut link),
         Job::Cell(cell) => cell::run(&cell, &place, &mut link),
         Job::Undo(steps) => undo::all(&request.run, &steps, &mut link),
+    }
+}
+
+fn serve_elsewhere(request: Request, do_cell: &CellDoer) -> Result<()> {
+    watch::obey_signals()?;
+    let place = Place::of_run(&request.run);
+    let mut link = Link::new();
+    match &request.job {
+        Job::Prepare(plan) => prepare::for_guests(plan, &place, &mut link),
+        Job::Cell(cell) => do_cell(&request, cell, &mut link),
+        Job::Undo(steps) => undo::all(&request.run, steps, &mut link),
     }
 }
