@@ -39,8 +39,10 @@ pub use timed::{Part, Timed};
 pub use watch::check_stop;
 
 use crate::journal::{Cell, Job, Request};
+use crate::plan::Plan;
 use crate::stack::Place;
 use anyhow::{Context, Result};
+use std::collections::BTreeMap;
 use std::io::BufRead;
 
 /// The environment variable that names the run to every process that belongs to it.
@@ -66,8 +68,12 @@ pub fn run_program(argv: &crate::stack::Argv) -> Result<String> {
     command::output(argv, &[])
 }
 
-/// Does a cell, somewhere.
-pub type CellDoer = dyn Fn(&Request, &Cell, &mut Link) -> Result<()>;
+/// Where cells are done that are not done on this machine.
+pub trait Elsewhere {
+    /// Once per run, before anything else is prepared.
+    fn prepare(&self, plan: &Plan, place: &Place) -> Result<BTreeMap<String, String>>;
+    fn cell(&self, request: &Request, cell: &Cell, link: &mut Link) -> Result<()>;
+}
 
 /// Reads the request and does it. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on stderr.
 pub fn main() -> std::process::ExitCode {
@@ -75,8 +81,8 @@ pub fn main() -> std::process::ExitCode {
 }
 
 /// The same, with cells done elsewhere: nothing of this machine is set or mounted for them.
-pub fn main_with(do_cell: &CellDoer) -> std::process::ExitCode {
-    ended(read_request().and_then(|request| serve_elsewhere(request, do_cell)))
+pub fn main_with(elsewhere: &dyn Elsewhere) -> std::process::ExitCode {
+    ended(read_request().and_then(|request| serve_elsewhere(&request, elsewhere)))
 }
 
 fn ended(served: Result<()>) -> std::process::ExitCode {
@@ -100,23 +106,24 @@ fn serve(request: Request) -> Result<()> {
     watch::obey_signals()?;
     let place = Place::of_run(&request.run);
     let mut link = Link::new();
-    if let Some(part) = &request.guest {
-        prepare::in_guest(part, &request.job, &place, &mut link)?;
-    }
     match request.job {
         Job::Prepare(plan) => prepare::prepare(&plan, &place, &mut link),
-        Job::Cell(cell) => cell::run(&cell, &place, &mut link),
+        Job::Cell(cell) => {
+            let guest = request.guest.as_ref();
+            let facts = guest.map(|part| prepare::in_guest(part, &cell, &place, &mut link)).transpose()?;
+            cell::run(&cell, facts.unwrap_or_default(), &place, &mut link)
+        }
         Job::Undo(steps) => undo::all(&request.run, &steps, &mut link),
     }
 }
 
-fn serve_elsewhere(request: Request, do_cell: &CellDoer) -> Result<()> {
+fn serve_elsewhere(request: &Request, elsewhere: &dyn Elsewhere) -> Result<()> {
     watch::obey_signals()?;
     let place = Place::of_run(&request.run);
     let mut link = Link::new();
     match &request.job {
-        Job::Prepare(plan) => prepare::for_guests(plan, &place, &mut link),
-        Job::Cell(cell) => do_cell(&request, cell, &mut link),
+        Job::Prepare(plan) => prepare::for_guests(plan, elsewhere, &place, &mut link),
+        Job::Cell(cell) => elsewhere.cell(request, cell, &mut link),
         Job::Undo(steps) => undo::all(&request.run, steps, &mut link),
     }
 }

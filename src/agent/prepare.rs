@@ -3,9 +3,10 @@
 
 use super::cell::folder;
 use super::engine::{Engine, Given};
+use super::Elsewhere;
 use super::link::Link;
 use super::{drive, git, machine, provenance};
-use crate::journal::{GuestPart, Job, Ledger, Provenance, Record};
+use crate::journal::{Cell, GuestPart, Ledger, Provenance, Record};
 use crate::need;
 use crate::plan::{Chosen, HostSettings, Plan};
 use crate::stack::{Action, Place, Step, backing};
@@ -159,7 +160,7 @@ fn knob(name: &str) -> std::path::PathBuf {
 }
 
 /// On the host of guests: images and staged sources, packed for guests to unpack; nothing that needs root.
-pub fn for_guests(plan: &Plan, place: &Place, link: &mut Link) -> Result<()> {
+pub fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, place: &Place, link: &mut Link) -> Result<()> {
     let mut engine = Engine::new(place, SCOPE);
     engine.take(folder("make a folder in memory", place.memory.clone()), link)?;
     let mut made: Vec<Step> = Vec::new();
@@ -183,15 +184,15 @@ pub fn for_guests(plan: &Plan, place: &Place, link: &mut Link) -> Result<()> {
         let words = ["tar", "-c", "-f", &archive, "-C", &memory, "--"].into_iter().map(String::from);
         engine.output(&words.chain(names).collect())?;
     }
-    let facts = provenance::of_host();
+    let mut facts = provenance::of_host();
+    facts.extend(elsewhere.prepare(plan, place)?);
     link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
     Ok(())
 }
 
 /// In a guest, before its one cell: what the run has prepared elsewhere is brought here, and the knobs are set. The
 /// guest goes when the cell is done, so nothing is kept for undoing.
-pub fn in_guest(part: &GuestPart, job: &Job, place: &Place, link: &mut Link) -> Result<()> {
-    let Job::Cell(cell) = job else { bail!("a guest is for a cell") };
+pub fn in_guest(part: &GuestPart, cell: &Cell, place: &Place, link: &mut Link) -> Result<BTreeMap<String, String>> {
     let mut engine = Engine::new(place, SCOPE);
     engine.take(folder("make a folder in memory", place.memory.clone()), link)?;
     engine.take(folder("make a folder for mount points", place.mounts.clone()), link)?;
@@ -200,5 +201,7 @@ pub fn in_guest(part: &GuestPart, job: &Job, place: &Place, link: &mut Link) -> 
         let memory = place.memory.display().to_string();
         engine.output(&crate::stack::argv(["tar", "-x", "-f", "/dev/disk/by-id/pickfs-data", "-C", &memory]))?;
     }
-    prepare_backing(&cell.target.backing, &mut Vec::new(), &mut engine, link).map(drop)
+    let mut facts = provenance::of_host();
+    facts.extend(prepare_backing(&cell.target.backing, &mut Vec::new(), &mut engine, link)?);
+    Ok(facts)
 }

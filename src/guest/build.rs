@@ -50,9 +50,11 @@ fn unpack(recipe: &Recipe, folder: &Path, root: &Path) -> Result<()> {
     let packages: Vec<&str> = recipe.packages.iter().map(String::as_str).collect();
     let archive = folder.join("root.tar");
     let include = format!("--include={}", packages.join(","));
-    let words: [OsString; 7] = [
+    let words: [OsString; 8] = [
         "mmdebstrap".into(),
         "--quiet".into(),
+        // The packages themselves, which tell their versions.
+        "--skip=cleanup/apt/cache".into(),
         "--variant=extract".into(),
         "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr".into(),
         include.into(),
@@ -61,7 +63,9 @@ fn unpack(recipe: &Recipe, folder: &Path, root: &Path) -> Result<()> {
     ];
     run(&words, Some(folder))?;
     std::fs::create_dir(root)?;
-    run(&["tar".into(), "-x".into(), "-f".into(), archive.clone().into(), "-C".into(), root.into()], None)?;
+    // Device nodes only root can make; a guest has its own.
+    let words = ["tar", "-x", "--exclude=./dev/*", "-f"].map(OsString::from);
+    run(&[words.as_slice(), &[archive.clone().into(), "-C".into(), root.into()]].concat(), None)?;
     Ok(std::fs::remove_file(archive)?)
 }
 
@@ -96,15 +100,20 @@ fn pack(folder: &Path, root: &Path) -> Result<()> {
     run(&words, None)
 }
 
-/// "package version" of all that is in it.
+/// "package version" of all that is in it, by the names of the packages' files.
 fn manifest(root: &Path) -> Result<String> {
-    let status = std::fs::read_to_string(root.join("var/lib/dpkg/status")).unwrap_or_default();
-    let value = |paragraph: &str, key: &str| {
-        paragraph.lines().find_map(|line| Some(line.strip_prefix(key)?.trim().to_string())).unwrap_or_default()
-    };
-    let paragraphs = status.split("\n\n").filter(|paragraph| paragraph.contains("Package:"));
-    let lines: Vec<String> = paragraphs.map(|p| format!("{} {}\n", value(p, "Package:"), value(p, "Version:"))).collect();
+    let entries = std::fs::read_dir(root.join("var/cache/apt/archives")).context("no packages in apt's cache")?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut lines: Vec<String> = names.filter_map(|name| versioned(&name)).collect();
+    lines.sort();
     Ok(lines.concat())
+}
+
+/// `e2fsprogs_1%3a1.47.0-2_amd64.deb`: the colon of an epoch is escaped.
+fn versioned(name: &str) -> Option<String> {
+    let mut parts = name.strip_suffix(".deb")?.split('_');
+    let (package, version) = (parts.next()?, parts.next()?);
+    Some(format!("{package} {}\n", version.replace("%3a", ":")))
 }
 
 fn run(words: &[OsString], temporary: Option<&Path>) -> Result<()> {
@@ -120,4 +129,15 @@ fn run(words: &[OsString], temporary: Option<&Path>) -> Result<()> {
     let last: Vec<&str> = said.lines().rev().take(3).collect();
     ensure!(out.status.success(), "`{}` ended with {}: {}", shown.join(" "), out.status, last.join(" / "));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_names_of_files() {
+        assert_eq!(versioned("e2fsprogs_1%3a1.47.0-2_amd64.deb").as_deref(), Some("e2fsprogs 1:1.47.0-2\n"));
+        assert_eq!(versioned("lock"), None);
+    }
 }

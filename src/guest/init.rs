@@ -3,7 +3,7 @@
 //! It runs from the initramfs, with this program and its libraries in it, so that the agent is the same program as on
 //! the host, whatever the guest's libraries are.
 
-use super::{DATA_DISK, PORT, ROOT_DISK, TARGET_DISK};
+use super::{ALIVE, DATA_DISK, PORT, PROBE_WORD, ROOT_DISK, TARGET_DISK};
 use anyhow::{Context, Result, bail};
 use rustix::mount::{MountFlags, mount, mount_move};
 use std::fs::File;
@@ -30,6 +30,10 @@ pub fn main() -> ExitCode {
 fn live() -> Result<()> {
     first_mounts()?;
     load_modules()?;
+    if is_probe() {
+        eprintln!("{ALIVE}");
+        return Ok(());
+    }
     let root = disk(ROOT_DISK)?.context("there is no root disk")?;
     enter(&root)?;
     second_mounts()?;
@@ -37,6 +41,11 @@ fn live() -> Result<()> {
     name_disk(TARGET_DISK)?;
     name_disk(DATA_DISK)?;
     agent()
+}
+
+/// Booted only to see whether it boots.
+fn is_probe() -> bool {
+    std::fs::read_to_string("/proc/cmdline").is_ok_and(|words| words.split_whitespace().any(|word| word == PROBE_WORD))
 }
 
 fn first_mounts() -> Result<()> {

@@ -3,6 +3,7 @@
 //! The room has both ends of the pipe: what builds and starts a guest on the host, and `init`, which is its process 1. It
 //! must not know what is measured: it brings the agent up in the guest and carries lines between it and the host.
 
+mod accelerator;
 mod build;
 mod cache;
 mod initramfs;
@@ -23,3 +24,6 @@ const DATA_DISK: &str = "pickfs-data";
 const TARGET_DISK: &str = "pickfs-target";
 /// The virtio-serial port that the agent speaks on.
 const PORT: &str = "pickfs";
+/// A word for the kernel that makes a guest say [`ALIVE`] on its console and end.
+const PROBE_WORD: &str = "pickfs.probe";
+const ALIVE: &str = "pickfs init: alive";

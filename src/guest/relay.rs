@@ -6,16 +6,17 @@
 
 use super::initramfs::Initramfs;
 use super::qemu::{self, Bus, Machine};
-use super::recipe::{RELEASES, Recipe};
-use super::{Guest, find_or_build};
-use crate::agent::{self, Interrupted, Link};
+use super::recipe::{RELEASES, Recipe, Release};
+use super::{Guest, accelerator, find_or_build};
+use crate::agent::{self, Elsewhere, Interrupted, Link};
 use crate::journal::{Answer, Cell, End, GuestPart, Job, Outcome, Record, Request, Say};
 use crate::need::Need;
-use crate::plan::{Chosen, Settings};
+use crate::plan::{Chosen, Plan, Settings, Target};
 use crate::stack::{Action, Place, backing, fs};
 use crate::sys::process::{self, Signal};
 use crate::workload;
 use anyhow::{Context, Result, bail};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
@@ -25,41 +26,85 @@ use std::time::{Duration, Instant};
 /// From the start of QEMU until the agent's first word, emulated on a busy machine.
 const BOOT_PATIENCE: Duration = Duration::from_secs(180);
 const TICK: Duration = Duration::from_millis(50);
+/// Where a target names no kernel.
+const USUAL: &str = "bookworm";
 /// What a guest's kernel and programs take beside what is staged.
 const LEAST_MEMORY: u64 = 1 << 30;
 
 pub fn main() -> ExitCode {
-    agent::main_with(&do_cell)
+    agent::main_with(&InGuests)
 }
 
-/// What a guest for this cell is made of.
-fn recipe(cell: &Cell) -> Recipe {
-    let release = RELEASES.iter().find(|release| release.name == "bookworm").expect("it is in the list");
-    let filesystem = cell.target.fs.as_deref().and_then(fs::find).map(|driver| driver.needs()).unwrap_or_default();
-    let job = &cell.work.workload;
-    let work = workload::find(&job.name).map(|workload| workload.needs(&job.settings)).unwrap_or_default();
+struct InGuests;
+
+impl Elsewhere for InGuests {
+    /// One guest a release, with the tools of all cells: fewer to make and to keep.
+    fn prepare(&self, plan: &Plan, place: &Place) -> Result<BTreeMap<String, String>> {
+        let mut facts = BTreeMap::new();
+        let tools = tools(plan);
+        for release in releases(plan) {
+            let recipe = Recipe::new(find_release(&release)?, tools.iter().cloned());
+            let guest = find_or_build(&recipe, &mut |says| eprintln!("{says}"))?;
+            std::fs::write(note_of(&release, place), &guest.name)?;
+            facts.insert(format!("guest {release}"), format!("{} {}", guest.name, accelerator::find(&guest)?));
+        }
+        Ok(facts)
+    }
+
+    fn cell(&self, request: &Request, cell: &Cell, link: &mut Link) -> Result<()> {
+        let place = Place::of_run(&request.run);
+        match in_guest(request, cell, &place, link) {
+            Err(error) if error.is::<Interrupted>() => Err(error),
+            Err(error) => {
+                let outcome = Outcome::Failed(format!("{error:#}"));
+                link.tell(Record::End(End { cell: cell.id.clone(), outcome, at: agent::now() }));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// Packages with the programs that the plan's file systems and workloads need.
+fn tools(plan: &Plan) -> BTreeSet<String> {
+    let drivers = plan.targets.iter().filter_map(|target| fs::find(target.fs.as_deref()?));
+    let works = plan.works.iter().filter_map(|work| Some((workload::find(&work.workload.name)?, &work.workload.settings)));
+    let needs = drivers.flat_map(|driver| driver.needs()).chain(works.flat_map(|(work, settings)| work.needs(settings)));
     let package = |need: Need| match need {
         Need::Program { package, .. } => Some(package.to_string()),
         _ => None,
     };
-    Recipe::new(release, filesystem.into_iter().chain(work).filter_map(package))
+    needs.filter_map(package).collect()
 }
 
-fn do_cell(request: &Request, cell: &Cell, link: &mut Link) -> Result<()> {
-    let place = Place::of_run(&request.run);
-    match in_guest(request, cell, &place, link) {
-        Err(error) if error.is::<Interrupted>() => Err(error),
-        Err(error) => {
-            let outcome = Outcome::Failed(format!("{error:#}"));
-            link.tell(Record::End(End { cell: cell.id.clone(), outcome, at: agent::now() }));
-            Ok(())
-        }
-        Ok(()) => Ok(()),
-    }
+fn releases(plan: &Plan) -> BTreeSet<String> {
+    plan.targets.iter().map(|target| release_of(target).to_string()).collect()
+}
+
+fn release_of(_target: &Target) -> &str {
+    USUAL
+}
+
+fn find_release(name: &str) -> Result<&'static Release> {
+    let names: Vec<&str> = RELEASES.iter().map(|release| release.name).collect();
+    let found = RELEASES.iter().find(|release| release.name == name);
+    found.with_context(|| format!("there is no kernel `{name}`; use one of {}", names.join(", ")))
+}
+
+/// Where the name of the run's guest is noted.
+fn note_of(release: &str, place: &Place) -> PathBuf {
+    place.memory.join(format!("guest-{release}"))
+}
+
+fn guest_of(cell: &Cell, place: &Place) -> Result<Guest> {
+    let noted = std::fs::read_to_string(note_of(release_of(&cell.target), place));
+    let name = noted.context("the run's guest is not noted; was the run prepared?")?;
+    let found = super::all()?.into_iter().find(|guest| guest.name == name);
+    found.with_context(|| format!("the guest {name} is gone; begin the run again"))
 }
 
 fn in_guest(request: &Request, cell: &Cell, place: &Place, link: &mut Link) -> Result<()> {
-    let guest = find_or_build(&recipe(cell), &mut |_| ())?;
+    let guest = guest_of(cell, place)?;
     let folder = place.memory.join("guest");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let machine = machine(cell, place, &guest, &folder)?;
@@ -87,12 +132,12 @@ fn inside(request: &Request, cell: &Cell) -> Request {
 fn machine(cell: &Cell, place: &Place, guest: &Guest, folder: &Path) -> Result<Machine> {
     let data = Some(place.memory.join("data.tar")).filter(|path| path.exists());
     let staged = data.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |found| found.len());
-    let initramfs = folder.join("initramfs");
+    let initramfs = folder.join(format!("initramfs-{}", guest.name));
     if !initramfs.exists() {
         write_initramfs(&initramfs, guest)?;
     }
     Ok(Machine {
-        accelerator: "tcg",
+        accelerator: accelerator::find(guest)?,
         memory_bytes: LEAST_MEMORY + 3 * staged,
         processors: std::thread::available_parallelism().map_or(1, usize::from) as u32,
         bus: Bus::VirtioBlk,
@@ -122,7 +167,7 @@ fn image(chosen: &Chosen, place: &Place) -> Result<Option<PathBuf>> {
 }
 
 /// This program, its libraries, and the modules that come before the root.
-fn write_initramfs(path: &Path, guest: &Guest) -> Result<()> {
+pub(super) fn write_initramfs(path: &Path, guest: &Guest) -> Result<()> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
     let program = std::fs::read(&own).with_context(|| format!("cannot read {}", own.display()))?;
     let mut made = Initramfs::create(path)?;
