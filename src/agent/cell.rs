@@ -5,7 +5,7 @@ use super::link::Link;
 use super::stage::{Expected, Stage};
 use super::watch::Deadline;
 use super::{CELL_MARK, Interrupted, ageing, command, git, machine, provenance};
-use crate::journal::{Begin, Cell, End, Ledger, Outcome, Record, Undo};
+use crate::journal::{Begin, Cell, End, Ledger, Outcome, Provenance, Record, Undo};
 use crate::need::{self, Need};
 use crate::plan::{Ageing, Discard, Target, allowance_ns};
 use crate::probe::Subject;
@@ -60,8 +60,9 @@ struct Parts {
     workload: &'static dyn Workload,
 }
 
-/// Runs the cell and tells how it ended; `Err` only when there is no end to tell (asked to stop, or no host).
-pub fn run(cell: &Cell, place: &Place, link: &mut Link) -> Result<()> {
+/// Runs the cell and tells how it ended; `Err` only when there is no end to tell (asked to stop, or no host). `facts` are
+/// of a machine that is this cell's alone.
+pub fn run(cell: &Cell, facts: BTreeMap<String, String>, place: &Place, link: &mut Link) -> Result<()> {
     link.tell(Record::Begin(Begin {
         cell: cell.id.clone(),
         round: cell.round,
@@ -69,6 +70,9 @@ pub fn run(cell: &Cell, place: &Place, link: &mut Link) -> Result<()> {
         work: cell.work.name.clone(),
         at: now(),
     }));
+    if !facts.is_empty() {
+        link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, ..Provenance::default() }));
+    }
     let mut ledger = Ledger { cell: cell.id.clone(), ..Ledger::default() };
     let outcome = match parts(cell).map(|parts| (missing(cell, &parts), parts)) {
         Err(error) => Outcome::Failed(format!("{error:#}")),

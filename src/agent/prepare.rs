@@ -3,9 +3,10 @@
 
 use super::cell::folder;
 use super::engine::{Engine, Given};
+use super::Elsewhere;
 use super::link::Link;
 use super::{drive, git, machine, provenance};
-use crate::journal::{Ledger, Provenance, Record};
+use crate::journal::{Cell, GuestPart, Ledger, Provenance, Record};
 use crate::need;
 use crate::plan::{Chosen, HostSettings, Plan};
 use crate::stack::{Action, Place, Step, backing};
@@ -156,4 +157,51 @@ fn save_pair(bytes: &str, ratio: &str, engine: &mut Engine, link: &mut Link) -> 
 
 fn knob(name: &str) -> std::path::PathBuf {
     format!("/proc/sys/vm/{name}").into()
+}
+
+/// On the host of guests: images and staged sources, packed for guests to unpack; nothing that needs root.
+pub fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, place: &Place, link: &mut Link) -> Result<()> {
+    let mut engine = Engine::new(place, SCOPE);
+    engine.take(folder("make a folder in memory", place.memory.clone()), link)?;
+    let mut made: Vec<Step> = Vec::new();
+    let chosen = unique(plan.targets.iter().map(|target| &target.backing));
+    for chosen in chosen.into_iter().filter(|chosen| chosen.name == "image") {
+        let backing = backing::find("image").context("no backing `image`")?;
+        for step in backing.prepare(&chosen.settings, place) {
+            if !made.contains(&step) {
+                engine.take(step.clone(), link)?;
+                made.push(step);
+            }
+        }
+    }
+    for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
+        stage_source(chosen, &engine)?;
+    }
+    let [memory, archive] = [place.memory.clone(), place.memory.join("data.tar")].map(|path| path.display().to_string());
+    let list = std::fs::read_dir(&memory)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names: Vec<String> = list.collect();
+    if !names.is_empty() {
+        let words = ["tar", "-c", "-f", &archive, "-C", &memory, "--"].into_iter().map(String::from);
+        engine.output(&words.chain(names).collect())?;
+    }
+    let mut facts = provenance::of_host();
+    facts.extend(elsewhere.prepare(plan, place)?);
+    link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
+    Ok(())
+}
+
+/// In a guest, before its one cell: what the run has prepared elsewhere is brought here, and the knobs are set. The
+/// guest goes when the cell is done, so nothing is kept for undoing.
+pub fn in_guest(part: &GuestPart, cell: &Cell, place: &Place, link: &mut Link) -> Result<BTreeMap<String, String>> {
+    let mut engine = Engine::new(place, SCOPE);
+    engine.take(folder("make a folder in memory", place.memory.clone()), link)?;
+    engine.take(folder("make a folder for mount points", place.mounts.clone()), link)?;
+    fix_writeback(&HostSettings::default(), &mut engine, link)?;
+    if part.data {
+        let memory = place.memory.display().to_string();
+        engine.output(&crate::stack::argv(["tar", "-x", "-f", "/dev/disk/by-id/pickfs-data", "-C", &memory]))?;
+    }
+    let mut facts = provenance::of_host();
+    facts.extend(prepare_backing(&cell.target.backing, &mut Vec::new(), &mut engine, link)?);
+    Ok(facts)
 }

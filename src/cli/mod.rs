@@ -50,13 +50,17 @@ enum Verb {
     Clean(clean::Arguments),
     /// The target side, started by an executor
     #[command(hide = true)]
-    Agent,
+    Agent(agent::Arguments),
 }
 
 /// What a verb ends in: an exit code, or an error that is printed with all its causes.
 type Outcome = anyhow::Result<u8>;
 
 pub fn main() -> ExitCode {
+    // Process 1 has no command line of ours: the kernel started it.
+    if std::process::id() == 1 {
+        return crate::guest::init();
+    }
     let cli = Cli::parse();
     if matches!(cli.verb, Verb::Plan(_) | Verb::Report(_) | Verb::List(_) | Verb::Scan(_) | Verb::Doctor) {
         crate::sys::process::end_with_reader();
@@ -69,7 +73,7 @@ pub fn main() -> ExitCode {
         Verb::Doctor => doctor::main(),
         Verb::Scan(arguments) => scan::main(&arguments),
         Verb::Clean(arguments) => clean::main(&arguments),
-        Verb::Agent => return agent::main(),
+        Verb::Agent(arguments) => return agent::main(&arguments),
     };
     match outcome {
         Ok(code) => code.into(),

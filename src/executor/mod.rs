@@ -4,13 +4,14 @@
 //! take the same path, and a crash or a hang costs one cell.
 
 mod local;
+mod vm;
 
 use crate::need::Need;
 use anyhow::Result;
 use std::ffi::OsString;
 
 /// Every executor, sorted by name.
-pub const ALL: &[&dyn Executor] = &[&local::Local];
+pub const ALL: &[&dyn Executor] = &[&local::Local, &vm::Vm];
 
 /// Something that reaches an agent.
 pub trait Executor: Sync {

@@ -25,6 +25,16 @@ pub struct Request {
     /// The run's id: part of every name that the run leaves on a machine.
     pub run: String,
     pub job: Job,
+    /// For an agent that has a machine of its own for this one job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestPart>,
+}
+
+/// What an agent in a guest finds there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GuestPart {
+    /// What was staged on the host is on a disk of its own.
+    pub data: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -124,7 +124,7 @@ impl Supervisor {
     /// Always sent, also with no step left: processes of the run are killed by it.
     fn undo_steps(&mut self, steps: Vec<StepTaken>) -> Result<()> {
         let begun = Instant::now();
-        let mut agent = self.start(&Request { run: self.run.clone(), job: Job::Undo(steps) })?;
+        let mut agent = self.start(&Request { run: self.run.clone(), job: Job::Undo(steps), guest: None })?;
         let ended = self.listen(&mut agent, None, false)?;
         let teardown_ns = begun.elapsed().as_nanos() as u64;
         self.take(Record::Ledger(Ledger { teardown_ns, ..Ledger::default() }))?;
@@ -136,7 +136,7 @@ impl Supervisor {
     }
 
     fn attend(&mut self, job: Job, limit: Option<Duration>) -> Result<Ended> {
-        let mut agent = self.start(&Request { run: self.run.clone(), job })?;
+        let mut agent = self.start(&Request { run: self.run.clone(), job, guest: None })?;
         let ended = self.listen(&mut agent, limit, true)?;
         self.farewell(agent, ended)
     }
