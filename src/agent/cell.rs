@@ -11,6 +11,7 @@ use crate::plan::{Ageing, Discard, Target, allowance_ns};
 use crate::probe::Subject;
 use crate::stack::backing::{self, Backing};
 use crate::stack::fs::{self, Filesystem, Wish};
+use crate::stack::layer::{self, Below};
 use crate::stack::{Action, Place, Step};
 use crate::sys::{block, process};
 use crate::workload::{self, Workload};
@@ -24,6 +25,10 @@ pub struct Stack {
     pub driver: Option<&'static dyn Filesystem>,
     pub target: Target,
     pub device: Option<PathBuf>,
+    /// Those beside it, for a file system on several.
+    pub more_devices: Vec<PathBuf>,
+    /// What the layers say of themselves, once they stand.
+    pub layers: Layers,
     pub mount_point: PathBuf,
     /// The folder that the work owns.
     pub root: PathBuf,
@@ -32,11 +37,19 @@ pub struct Stack {
     pub seed: u64,
 }
 
+/// Facts of the layers, and what in them is not as the plan asked for.
+#[derive(Default)]
+pub struct Layers {
+    pub facts: BTreeMap<String, String>,
+    pub mismatches: Vec<String>,
+}
+
 impl Stack {
     pub fn wish(&self) -> Wish<'_> {
         let driver = self.driver.expect("only a stack with a file system of its own has wishes");
         let device = self.device.as_deref().unwrap_or(Path::new(""));
         let mut wish = Wish::new(driver, &self.target, device, &self.mount_point);
+        wish.more_devices = &self.more_devices;
         wish.seed = self.seed;
         wish.name = &self.pool;
         wish
@@ -106,7 +119,8 @@ fn parts(cell: &Cell) -> Result<Parts> {
 /// Every reason, not the first.
 fn missing(cell: &Cell, parts: &Parts) -> Vec<String> {
     let mut needs = parts.driver.map(|driver| driver.needs()).unwrap_or_default();
-    let others = parts.backing.needs().into_iter().chain(git::needs(&cell.target));
+    let layers = layer::needs(&cell.target.layers);
+    let others = parts.backing.needs().into_iter().chain(layers).chain(git::needs(&cell.target));
     for need in others.chain(parts.workload.needs(&cell.work.workload.settings)) {
         if !needs.contains(&need) {
             needs.push(need);
@@ -223,6 +237,8 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
         driver: parts.driver,
         target: cell.target.clone(),
         device: None,
+        more_devices: Vec::new(),
+        layers: Layers::default(),
         mount_point: engine.place.mount_point(),
         root: PathBuf::new(),
         subject: Subject::default(),
@@ -230,8 +246,12 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
         seed: cell.seed,
     };
     match (given, parts.driver) {
-        (Given::Device(device), Some(driver)) => {
-            stack.device = Some(device);
+        (Given::Devices(devices), Some(driver)) => {
+            let (devices, layers) = layered(&cell.target, devices, &stack.pool, engine, link)?;
+            stack.layers = layers;
+            let mut devices = devices.into_iter();
+            stack.device = devices.next();
+            stack.more_devices = devices.collect();
             ready_device(&stack, engine, link)?;
             make_and_mount(&stack, driver, engine, link)?;
             stack.root = stack.mount_point.join("work");
@@ -248,6 +268,37 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
         engine.promise("start a server with shared memory", Undo::RemoveSegment(note), link)?;
     }
     Ok(stack)
+}
+
+/// Builds the layers, the lowest first; what lies above the last.
+fn layered(
+    target: &Target,
+    mut devices: Vec<PathBuf>,
+    pool: &str,
+    engine: &mut Engine,
+    link: &mut Link,
+) -> Result<(Vec<PathBuf>, Layers)> {
+    let (mut said, memory) = (Layers::default(), engine.place.memory.join("cell"));
+    for (number, chosen) in target.layers.iter().enumerate() {
+        let found = layer::find(&chosen.name);
+        let layer = found.with_context(|| format!("this agent knows no layer `{}`", chosen.name))?;
+        let (least, there) = (layer.least_devices(&chosen.settings), devices.len());
+        if there < least {
+            bail!("{} needs {least} devices, and {there} lie below it; give the backing `disks`", chosen.name);
+        }
+        let name = format!("{pool}l{number}");
+        let below = Below { devices: &devices, name: &name, memory: &memory };
+        let given = engine.take_all(layer.steps(&chosen.settings, &below), link)?;
+        let Given::Devices(above) = given else { bail!("layer {} gave no device", chosen.name) };
+        let facts = layer.facts(&chosen.settings, &below);
+        let facts: BTreeMap<String, String> =
+            facts.into_iter().map(|(name, words)| (name.to_string(), engine.listing(&words))).collect();
+        said.mismatches.extend(layer.mismatches(&chosen.settings, &facts));
+        said.facts.extend(facts);
+        said.facts.extend(versions(layer.versions(), &engine.run));
+        devices = above;
+    }
+    Ok((devices, said))
 }
 
 pub fn folder(says: &str, path: PathBuf) -> Step {

@@ -22,8 +22,18 @@ const DAEMON_PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
     Nothing,
-    Device(PathBuf),
+    Devices(Vec<PathBuf>),
     Directory(PathBuf),
+}
+
+impl Given {
+    /// Devices come together; anything else is the last that was given.
+    fn and(self, more: Given) -> Given {
+        match (self, more) {
+            (Given::Devices(all), Given::Devices(more)) => Given::Devices([all, more].concat()),
+            (_, more) => more,
+        }
+    }
 }
 
 pub struct Engine<'a> {
@@ -60,7 +70,7 @@ impl<'a> Engine<'a> {
         for step in steps {
             match self.take(step, link)? {
                 Given::Nothing => {}
-                something => given = something,
+                something => given = given.and(something),
             }
         }
         Ok(given)
@@ -94,8 +104,8 @@ impl<'a> Engine<'a> {
             Action::Run(argv) => {
                 self.output(argv)?;
             }
-            Action::RunForDevice(argv) => return Ok(Given::Device(self.output(argv)?.trim().into())),
-            Action::UseDevice(path) => return unused(path).map(|()| Given::Device(path.clone())),
+            Action::RunForDevice(argv) => return Ok(Given::Devices(vec![self.output(argv)?.trim().into()])),
+            Action::UseDevice(path) => return unused(path).map(|()| Given::Devices(vec![path.clone()])),
             Action::UseDirectory(path) => return Ok(Given::Directory(path.clone())),
             Action::MakeDirectory(path) => make_directory(path)?,
             Action::MakeImage { path, bytes } => make_image(path, *bytes)?,

@@ -1,9 +1,9 @@
 //! Once per run: backings made, sources staged in memory, host settings fixed, the drive's raw speed taken. Every
 //! step stays until the host has it undone.
 
+use super::Elsewhere;
 use super::cell::folder;
 use super::engine::{Engine, Given};
-use super::Elsewhere;
 use super::link::Link;
 use super::{drive, git, machine, provenance};
 use crate::journal::{Cell, GuestPart, Ledger, Provenance, Record};
@@ -100,7 +100,10 @@ fn raw_speed(
 
 fn measure_raw(given: &Given) -> Result<BTreeMap<String, String>> {
     let (number, speed) = match given {
-        Given::Device(device) => (machine::device_number(device), drive::device_speed(device)?),
+        Given::Devices(devices) => {
+            let device = devices.first().context("no device")?;
+            (machine::device_number(device), drive::device_speed(device)?)
+        }
         Given::Directory(directory) => (machine::disk_of_file(directory), drive::directory_speed(directory)?),
         Given::Nothing => bail!("it gave neither device nor directory"),
     };
@@ -177,7 +180,8 @@ pub fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, place: &Place, link: &
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
         stage_source(chosen, &engine)?;
     }
-    let [memory, archive] = [place.memory.clone(), place.memory.join("data.tar")].map(|path| path.display().to_string());
+    let [memory, archive] =
+        [place.memory.clone(), place.memory.join("data.tar")].map(|path| path.display().to_string());
     let list = std::fs::read_dir(&memory)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let names: Vec<String> = list.collect();
     if !names.is_empty() {

@@ -23,6 +23,7 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
         ("seed".to_string(), cell.seed.to_string()),
     ]);
     facts.extend(of_device(stack));
+    facts.extend(stack.layers.facts.clone());
     let mut provenance = Provenance { cell: cell.id.clone(), ..Provenance::default() };
     if let Some(driver) = stack.driver {
         let wish = stack.wish();
@@ -36,6 +37,7 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
         provenance.weakened = weakened(driver, &wish.mount, &wish.mkfs, &shown);
     }
     facts.extend(features(stack, &mount.fs_type, &shown, &facts).map(|names| ("features".to_string(), names)));
+    provenance.mismatches.extend(stack.layers.mismatches.iter().cloned());
     let attributes = file::attributes(&stack.root).ok();
     provenance.mismatches.extend(scheduler_mismatch(stack, &facts));
     provenance.mismatches.extend(in_place_mismatch(stack, attributes.as_deref()));
@@ -276,6 +278,8 @@ mod tests {
             driver,
             target: crate::plan::Target { variant: Some(variant.into()), ..Default::default() },
             device: None,
+            more_devices: Vec::new(),
+            layers: Default::default(),
             mount_point: "/m".into(),
             root: "/m/root".into(),
             subject: Default::default(),

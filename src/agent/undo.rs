@@ -38,6 +38,9 @@ pub fn one(undo: &Undo, run: &str) -> Result<()> {
         Undo::KillMarked(mark) => process::kill_marked(mark, &[]).map(drop).context("cannot kill"),
         Undo::ExportPool(pool) => export_pool(pool),
         Undo::RemoveSegment(noted) => remove_segment(noted),
+        Undo::RemoveMapping(name) => remove_mapping(name),
+        Undo::RemoveGroup(name) => remove_group(name),
+        Undo::StopArray(device) => stop_array(device),
     }
 }
 
@@ -55,8 +58,39 @@ fn is_ours(undo: &Undo, run: &str) -> bool {
             plain(path) && (path.starts_with("/proc/sys/vm") || queue)
         }
         Undo::KillMarked(mark) => mark.starts_with("PICKFS_"),
-        Undo::ExportPool(pool) => pool.starts_with("pickfs"),
+        Undo::ExportPool(name) | Undo::RemoveMapping(name) | Undo::RemoveGroup(name) => is_our_name(name),
+        Undo::StopArray(device) => {
+            device.parent() == Some(Path::new("/dev/md"))
+                && device.file_name().and_then(|name| name.to_str()).is_some_and(is_our_name)
+        }
     }
+}
+
+fn is_our_name(name: &str) -> bool {
+    name.starts_with("pickfs") && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// udev may still look at it.
+fn remove_mapping(name: &str) -> Result<()> {
+    if !Path::new("/dev/mapper").join(name).exists() {
+        return Ok(());
+    }
+    output(&argv(["dmsetup", "remove", "--retry", name]), &[]).map(drop)
+}
+
+fn remove_group(name: &str) -> Result<()> {
+    let groups = output(&argv(["vgs", "--noheadings", "--options", "vg_name"]), &[]).unwrap_or_default();
+    if groups.lines().any(|group| group.trim() == name) {
+        output(&argv(["vgremove", "--force", "--yes", name]), &[])?;
+    }
+    Ok(())
+}
+
+fn stop_array(device: &Path) -> Result<()> {
+    if device.exists() {
+        output(&argv(["mdadm", "--stop", &device.display().to_string()]), &[])?;
+    }
+    Ok(())
 }
 
 /// Patient with processes that are on their way out, lazy at last: a dead FUSE daemon's mount goes no other way.

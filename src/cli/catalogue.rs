@@ -1,9 +1,9 @@
 //! Every plug-in as data, for the plan's check.
 
 use super::machine;
-use crate::plan::{Catalogue, Entry, FilesystemEntry, Settings};
+use crate::plan::{Catalogue, Entry, FilesystemEntry, Setting, Settings};
 use crate::stack::fs::feature::FEATURES;
-use crate::stack::{backing, fs};
+use crate::stack::{backing, fs, layer};
 use crate::{executor, workload};
 
 pub fn catalogue() -> Catalogue {
@@ -11,7 +11,9 @@ pub fn catalogue() -> Catalogue {
         filesystems: fs::ALL.iter().map(|fs| filesystem(*fs)).collect(),
         backings: backing::ALL.iter().map(|backing| backing_entry(*backing)).collect(),
         workloads: workload::ALL.iter().map(|workload| workload_entry(*workload)).collect(),
-        executors: executor::ALL.iter().map(|executor| executor.name()).collect(),
+        layers: layer::ALL.iter().map(|layer| named(layer.name(), layer.settings())).collect(),
+        executors: executor::ALL.iter().map(|executor| named(executor.name(), executor.settings())).collect(),
+        executor: None,
         features: FEATURES.iter().map(|feature| feature.name).collect(),
     }
 }
@@ -33,6 +35,19 @@ fn backing_entry(backing: &dyn backing::Backing) -> Entry {
         main_setting: backing.main_setting(),
         makes_filesystem: backing.makes_filesystem(),
         objections: machine::backing_objections,
+        bytes: |_, _| None,
+        phases: |_, _| Vec::new(),
+    }
+}
+
+/// What has settings, and nothing else that a plan must know.
+fn named(name: &'static str, settings: &'static [Setting]) -> Entry {
+    Entry {
+        name,
+        settings,
+        main_setting: "",
+        makes_filesystem: false,
+        objections: |_, _| Vec::new(),
         bytes: |_, _| None,
         phases: |_, _| Vec::new(),
     }

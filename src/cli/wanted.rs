@@ -1,7 +1,7 @@
 //! Which plan is meant: a file, or the short command line. Shared by `run` and `plan`.
 
 use super::{REFUSED, USAGE, catalogue::catalogue};
-use crate::plan::{self, Complaint, Plan, Short};
+use crate::plan::{self, Catalogue, Complaint, Plan, Short};
 use anyhow::{Context, Result, bail};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,9 @@ pub struct Wanted {
     /// Features that a file system must have to be in the verdict, such as snapshots,checksums (`pickfs list features`)
     #[arg(long, value_name = "FEATURE", value_delimiter = ',', conflicts_with = "plan")]
     pub require: Vec<String>,
+    /// What reaches the machine that does the work (`pickfs list executors`), whatever the plan says
+    #[arg(long, value_name = "NAME")]
+    pub executor: Option<String>,
     /// Everything random comes from it
     #[arg(long, conflicts_with = "plan")]
     pub seed: Option<u64>,
@@ -59,7 +62,7 @@ pub struct Wanted {
 
 /// The checked plan, or the exit code after all complaints were printed.
 pub fn plan(arguments: &Wanted) -> Result<std::result::Result<Plan, u8>> {
-    let catalogue = catalogue();
+    let catalogue = Catalogue { executor: arguments.executor.clone(), ..catalogue() };
     let (text, file, folder) = match &arguments.plan {
         Some(path) => (read(path)?, path.display().to_string(), folder_of(path)?),
         None => match plan::short_toml(&short(arguments)?, &catalogue) {
@@ -72,7 +75,7 @@ pub fn plan(arguments: &Wanted) -> Result<std::result::Result<Plan, u8>> {
 
 /// The plan file that the short command line stands for.
 pub fn toml(arguments: &Wanted) -> Result<std::result::Result<String, u8>> {
-    let text = plan::short_toml(&short(arguments)?, &catalogue());
+    let text = plan::short_toml(&short(arguments)?, &Catalogue { executor: arguments.executor.clone(), ..catalogue() });
     Ok(text.map_err(|complaints| complain("", "command line", &complaints)))
 }
 
@@ -111,7 +114,7 @@ fn short(arguments: &Wanted) -> Result<Short> {
         require: arguments.require.clone(),
         seed: arguments.seed,
         workload: arguments.workload.clone(),
-        root: rustix::process::geteuid().is_root(),
+        root: rustix::process::geteuid().is_root() || arguments.executor.as_deref() == Some("vm"),
         folder: std::env::current_dir().context("there is no current directory")?,
     })
 }

@@ -7,6 +7,7 @@ mod local;
 mod vm;
 
 use crate::need::Need;
+use crate::plan::Setting;
 use anyhow::Result;
 use std::ffi::OsString;
 
@@ -18,6 +19,10 @@ pub trait Executor: Sync {
     fn name(&self) -> &'static str;
     /// One sentence for `pickfs list executors`.
     fn about(&self) -> &'static str;
+    /// What a plan and its targets can tell it of the machine that does the work.
+    fn settings(&self) -> &'static [Setting] {
+        &[]
+    }
     /// The program and its arguments; its stdin and stdout are the agent's.
     fn command(&self) -> Result<Vec<OsString>>;
 

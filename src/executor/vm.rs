@@ -2,10 +2,35 @@
 
 use super::Executor;
 use crate::need::Need;
+use crate::plan::{Kind, Setting};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 
 pub struct Vm;
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "kernel",
+        kind: Kind::Text,
+        default: Some("bookworm"),
+        about: "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid",
+    },
+    Setting { name: "words", kind: Kind::Text, default: None, about: "for the kernel, such as \"preempt=full\"" },
+    Setting { name: "memory", kind: Kind::Size, default: Some("1GiB"), about: "beside what is staged in it" },
+    Setting { name: "processors", kind: Kind::Count, default: None, about: "as many as the host has unless said" },
+    Setting {
+        name: "bus",
+        kind: Kind::Choice(&["virtio-blk", "virtio-scsi", "nvme", "sata"]),
+        default: Some("virtio-blk"),
+        about: "what the disk is attached to",
+    },
+    Setting {
+        name: "cache",
+        kind: Kind::Choice(&["none", "writethrough", "writeback", "directsync"]),
+        default: Some("none"),
+        about: "what QEMU does with the host's page cache; \"none\" passes it by, and a flush is a flush of the host",
+    },
+];
 
 impl Executor for Vm {
     fn name(&self) -> &'static str {
@@ -14,6 +39,10 @@ impl Executor for Vm {
 
     fn about(&self) -> &'static str {
         "a virtual machine of Debian for every cell, without root and without a spare disk"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
     }
 
     /// An agent that has cells done in guests.

@@ -12,10 +12,22 @@ use std::process::Command;
 
 /// What no measurement needs and makes most of a root's size.
 const LEFT_OUT: &[&str] = &[
-    "boot", "usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache", "var/lib/apt", "lib/modules/*/kernel/sound",
-    "lib/modules/*/kernel/net", "lib/modules/*/kernel/drivers/gpu", "lib/modules/*/kernel/drivers/net",
-    "lib/modules/*/kernel/drivers/media", "lib/modules/*/kernel/drivers/infiniband", "lib/modules/*/kernel/drivers/usb",
-    "lib/modules/*/kernel/drivers/staging", "lib/modules/*/kernel/drivers/iio", "lib/modules/*/kernel/drivers/hid",
+    "boot",
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+    "var/cache",
+    "var/lib/apt",
+    "lib/modules/*/kernel/sound",
+    "lib/modules/*/kernel/net",
+    "lib/modules/*/kernel/drivers/gpu",
+    "lib/modules/*/kernel/drivers/net",
+    "lib/modules/*/kernel/drivers/media",
+    "lib/modules/*/kernel/drivers/infiniband",
+    "lib/modules/*/kernel/drivers/usb",
+    "lib/modules/*/kernel/drivers/staging",
+    "lib/modules/*/kernel/drivers/iio",
+    "lib/modules/*/kernel/drivers/hid",
     "lib/modules/*/kernel/drivers/input",
 ];
 

@@ -3,7 +3,7 @@
 //! It runs from the initramfs, with this program and its libraries in it, so that the agent is the same program as on
 //! the host, whatever the guest's libraries are.
 
-use super::{ALIVE, DATA_DISK, PORT, PROBE_WORD, ROOT_DISK, TARGET_DISK};
+use super::{ALIVE, DATA_DISK, MOST_DISKS, PORT, PROBE_WORD, ROOT_DISK, target_disk};
 use anyhow::{Context, Result, bail};
 use rustix::mount::{MountFlags, mount, mount_move};
 use std::fs::File;
@@ -38,7 +38,7 @@ fn live() -> Result<()> {
     enter(&root)?;
     second_mounts()?;
     what_packages_would_have_made()?;
-    name_disk(TARGET_DISK)?;
+    (0..MOST_DISKS).try_for_each(|index| name_disk(&target_disk(index)))?;
     name_disk(DATA_DISK)?;
     agent()
 }

@@ -88,6 +88,9 @@ mod tests {
         let text = String::from_utf8_lossy(&listing.stdout).into_owned();
         let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
         assert_eq!(names, ["init", "lib", "lib/a", "lib/a/b", "lib/c"], "{text}");
-        assert!(text.lines().next().is_some_and(|line| line.starts_with("-rwxr-xr-x") && line.contains(" 5 ")), "{text}");
+        assert!(
+            text.lines().next().is_some_and(|line| line.starts_with("-rwxr-xr-x") && line.contains(" 5 ")),
+            "{text}"
+        );
     }
 }

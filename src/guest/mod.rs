@@ -6,13 +6,14 @@
 mod accelerator;
 mod build;
 mod cache;
-mod initramfs;
 mod init;
+mod initramfs;
 mod modules;
 mod qemu;
 mod recipe;
 mod relay;
 
+pub use accelerator::{Accelerator, known as known_accelerator};
 pub use cache::{Guest, all, find_or_build, remove};
 pub use init::main as init;
 pub use recipe::{RELEASES, Recipe, Release};
@@ -21,7 +22,13 @@ pub use relay::main as relay;
 /// Serial numbers of the disks that a guest gets, by which its init knows them.
 const ROOT_DISK: &str = "pickfs-root";
 const DATA_DISK: &str = "pickfs-data";
+/// Of the first disk under test; the others have a number behind it.
 const TARGET_DISK: &str = "pickfs-target";
+const MOST_DISKS: usize = 16;
+
+fn target_disk(index: usize) -> String {
+    if index == 0 { TARGET_DISK.to_string() } else { format!("{TARGET_DISK}-{}", index + 1) }
+}
 /// The virtio-serial port that the agent speaks on.
 const PORT: &str = "pickfs";
 /// A word for the kernel that makes a guest say [`ALIVE`] on its console and end.

@@ -1,7 +1,7 @@
 //! QEMU's command line for one cell.
 
 use super::cache::Guest;
-use super::{DATA_DISK, PORT, ROOT_DISK, TARGET_DISK};
+use super::{DATA_DISK, PORT, ROOT_DISK, TARGET_DISK, target_disk};
 use std::path::{Path, PathBuf};
 
 /// A machine for one cell.
@@ -13,8 +13,8 @@ pub struct Machine {
     pub processors: u32,
     /// Of the disk under test.
     pub bus: Bus,
-    /// The disk under test: a raw file or a block device.
-    pub target: Option<PathBuf>,
+    /// Those under test, in order.
+    pub disks: Vec<Disk>,
     /// What was staged, as a tar archive.
     pub data: Option<PathBuf>,
     pub initramfs: PathBuf,
@@ -24,12 +24,33 @@ pub struct Machine {
     pub kernel_words: String,
 }
 
+/// A disk under test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Disk {
+    /// A raw file or a block device.
+    pub file: PathBuf,
+    /// QEMU's cache mode.
+    pub cache: String,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bus {
     VirtioBlk,
     VirtioScsi,
     Nvme,
     Sata,
+}
+
+impl Bus {
+    /// As a plan spells it; anything else is the default.
+    pub fn of(name: Option<&str>) -> Bus {
+        match name {
+            Some("virtio-scsi") => Bus::VirtioScsi,
+            Some("nvme") => Bus::Nvme,
+            Some("sata") => Bus::Sata,
+            _ => Bus::VirtioBlk,
+        }
+    }
 }
 
 pub fn command(guest: &Guest, machine: &Machine) -> Vec<String> {
@@ -50,23 +71,34 @@ pub fn command(guest: &Guest, machine: &Machine) -> Vec<String> {
         add(&["-drive", &drive("data", data, "readonly=on,cache=unsafe")]);
         add(&["-device", &format!("virtio-blk-pci,drive=data,serial={DATA_DISK}")]);
     }
-    if let Some(target) = &machine.target {
-        // Past the host's page cache, and a flush of the guest is a flush of the host.
-        add(&["-drive", &drive("target", target, "cache=none,aio=threads,discard=unmap")]);
-        add(&bus(machine.bus));
+    if !machine.disks.is_empty() {
+        add(controller(machine.bus));
+    }
+    for (index, disk) in machine.disks.iter().enumerate() {
+        let how = format!("cache={},aio=threads,discard=unmap", disk.cache);
+        add(&["-drive", &drive(&format!("target{index}"), &disk.file, &how)]);
+        add(&["-device", &device(machine.bus, index)]);
     }
     words
 }
 
-fn bus(bus: Bus) -> Vec<&'static str> {
-    const { assert!(TARGET_DISK.len() <= 20) }; // as long as a serial number can be
+fn controller(bus: Bus) -> &'static [&'static str] {
     match bus {
-        Bus::VirtioBlk => vec!["-device", "virtio-blk-pci,drive=target,serial=pickfs-target"],
-        Bus::VirtioScsi => {
-            vec!["-device", "virtio-scsi-pci,id=scsi", "-device", "scsi-hd,drive=target,serial=pickfs-target"]
-        }
-        Bus::Nvme => vec!["-device", "nvme,drive=target,serial=pickfs-target"],
-        Bus::Sata => vec!["-device", "ahci,id=ahci", "-device", "ide-hd,drive=target,bus=ahci.0,serial=pickfs-target"],
+        Bus::VirtioBlk | Bus::Nvme => &[],
+        Bus::VirtioScsi => &["-device", "virtio-scsi-pci,id=scsi"],
+        Bus::Sata => &["-device", "ahci,id=ahci"],
+    }
+}
+
+/// A serial number can be twenty characters long.
+fn device(bus: Bus, index: usize) -> String {
+    const { assert!(TARGET_DISK.len() + 3 <= 20) };
+    let (drive, serial) = (format!("drive=target{index}"), format!("serial={}", target_disk(index)));
+    match bus {
+        Bus::VirtioBlk => format!("virtio-blk-pci,{drive},{serial}"),
+        Bus::VirtioScsi => format!("scsi-hd,{drive},{serial}"),
+        Bus::Nvme => format!("nvme,{drive},{serial}"),
+        Bus::Sata => format!("ide-hd,bus=ahci.{index},{drive},{serial}"),
     }
 }
 

@@ -20,8 +20,22 @@ pub const RELEASES: &[Release] = &[
 
 /// What every guest needs to run an agent: libraries, programs of daily use, and what loads modules.
 const BASE: &[&str] = &[
-    "base-files", "base-passwd", "bash", "coreutils", "dash", "findutils", "grep", "kmod", "libc-bin", "libc6", "mount",
-    "passwd", "procps", "sed", "tar", "util-linux",
+    "base-files",
+    "base-passwd",
+    "bash",
+    "coreutils",
+    "dash",
+    "findutils",
+    "grep",
+    "kmod",
+    "libc-bin",
+    "libc6",
+    "mount",
+    "passwd",
+    "procps",
+    "sed",
+    "tar",
+    "util-linux",
 ];
 
 #[derive(Clone, Debug, PartialEq)]

@@ -5,14 +5,14 @@
 //! guest need no undoing, as they are gone with it.
 
 use super::initramfs::Initramfs;
-use super::qemu::{self, Bus, Machine};
+use super::qemu::{self, Bus, Disk, Machine};
 use super::recipe::{RELEASES, Recipe, Release};
 use super::{Guest, accelerator, find_or_build};
 use crate::agent::{self, Elsewhere, Interrupted, Link};
 use crate::journal::{Answer, Cell, End, GuestPart, Job, Outcome, Record, Request, Say};
 use crate::need::Need;
 use crate::plan::{Chosen, Plan, Settings, Target};
-use crate::stack::{Action, Place, backing, fs};
+use crate::stack::{Action, Place, backing, fs, layer};
 use crate::sys::process::{self, Signal};
 use crate::workload;
 use anyhow::{Context, Result, bail};
@@ -46,7 +46,7 @@ impl Elsewhere for InGuests {
             let recipe = Recipe::new(find_release(&release)?, tools.iter().cloned());
             let guest = find_or_build(&recipe, &mut |says| eprintln!("{says}"))?;
             std::fs::write(note_of(&release, place), &guest.name)?;
-            facts.insert(format!("guest {release}"), format!("{} {}", guest.name, accelerator::find(&guest)?));
+            facts.insert(format!("guest {release}"), format!("{} {}", guest.name, accelerator::find(&guest)?.told()));
         }
         Ok(facts)
     }
@@ -68,8 +68,12 @@ impl Elsewhere for InGuests {
 /// Packages with the programs that the plan's file systems and workloads need.
 fn tools(plan: &Plan) -> BTreeSet<String> {
     let drivers = plan.targets.iter().filter_map(|target| fs::find(target.fs.as_deref()?));
-    let works = plan.works.iter().filter_map(|work| Some((workload::find(&work.workload.name)?, &work.workload.settings)));
-    let needs = drivers.flat_map(|driver| driver.needs()).chain(works.flat_map(|(work, settings)| work.needs(settings)));
+    let works =
+        plan.works.iter().filter_map(|work| Some((workload::find(&work.workload.name)?, &work.workload.settings)));
+    let layers = plan.targets.iter().flat_map(|target| layer::needs(&target.layers));
+    let needs = layers
+        .chain(drivers.flat_map(|driver| driver.needs()))
+        .chain(works.flat_map(|(work, settings)| work.needs(settings)));
     let package = |need: Need| match need {
         Need::Program { package, .. } => Some(package.to_string()),
         _ => None,
@@ -81,8 +85,8 @@ fn releases(plan: &Plan) -> BTreeSet<String> {
     plan.targets.iter().map(|target| release_of(target).to_string()).collect()
 }
 
-fn release_of(_target: &Target) -> &str {
-    USUAL
+fn release_of(target: &Target) -> &str {
+    target.machine.text("kernel").unwrap_or(USUAL)
 }
 
 fn find_release(name: &str) -> Result<&'static Release> {
@@ -121,10 +125,12 @@ fn in_guest(request: &Request, cell: &Cell, place: &Place, link: &mut Link) -> R
 /// The cell as the guest's agent gets it: the image is a disk there.
 fn inside(request: &Request, cell: &Cell) -> Request {
     let mut cell = cell.clone();
-    if cell.target.backing.name != "memory" {
-        let path = serde_json::Value::from(format!("/dev/disk/by-id/{}", super::TARGET_DISK));
-        let settings = Settings([("path".to_string(), path)].into());
-        cell.target.backing = Chosen { name: "device".into(), settings };
+    let disks = disks(&cell.target.backing);
+    if disks > 0 {
+        let path = |index| serde_json::Value::from(format!("/dev/disk/by-id/{}", super::target_disk(index)));
+        let more: Vec<_> = (1..disks).map(path).collect();
+        let settings = [("path".to_string(), path(0)), (backing::MORE_DEVICES.to_string(), more.into())];
+        cell.target.backing = Chosen { name: "device".into(), settings: Settings(settings.into()) };
     }
     Request { run: request.run.clone(), job: Job::Cell(Box::new(cell)), guest: None }
 }
@@ -136,33 +142,46 @@ fn machine(cell: &Cell, place: &Place, guest: &Guest, folder: &Path) -> Result<M
     if !initramfs.exists() {
         write_initramfs(&initramfs, guest)?;
     }
+    let said = &cell.target.machine;
+    let all = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let cache = said.text("cache").unwrap_or("none").to_string();
+    let disks = files(&cell.target.backing, place)?.into_iter();
     Ok(Machine {
-        accelerator: accelerator::find(guest)?,
-        memory_bytes: LEAST_MEMORY + 3 * staged,
-        processors: std::thread::available_parallelism().map_or(1, usize::from) as u32,
-        bus: Bus::VirtioBlk,
-        target: image(&cell.target.backing, place)?,
+        accelerator: accelerator::find(guest)?.name,
+        memory_bytes: said.number("memory").unwrap_or(LEAST_MEMORY) + 3 * staged,
+        processors: said.number("processors").unwrap_or(all) as u32,
+        bus: Bus::of(said.text("bus")),
+        disks: disks.map(|file| Disk { file, cache: cache.clone() }).collect(),
         data,
         initramfs,
         console: folder.join("console"),
-        kernel_words: String::new(),
+        kernel_words: said.text("words").unwrap_or_default().into(),
     })
 }
 
-/// The file that preparing made.
-fn image(chosen: &Chosen, place: &Place) -> Result<Option<PathBuf>> {
+/// Those that preparing made.
+fn files(chosen: &Chosen, place: &Place) -> Result<Vec<PathBuf>> {
     match chosen.name.as_str() {
-        "memory" => Ok(None),
+        "memory" => Ok(Vec::new()),
         "image" => {
             let backing = backing::find("image").context("no backing `image`")?;
             let steps = backing.prepare(&chosen.settings, place);
-            Ok(steps.into_iter().find_map(|step| match step.action {
+            let made = steps.into_iter().filter_map(|step| match step.action {
                 Action::MakeImage { path, .. } => Some(path),
                 _ => None,
-            }))
+            });
+            Ok(made.collect())
         }
-        "device" => Ok(chosen.settings.path("path")),
+        "device" => Ok(chosen.settings.path("path").into_iter().collect()),
         other => bail!("a guest cannot have the backing `{other}`; use image, memory or device"),
+    }
+}
+
+fn disks(chosen: &Chosen) -> usize {
+    match chosen.name.as_str() {
+        "image" => chosen.settings.number("disks").unwrap_or(1).max(1) as usize,
+        "device" => 1,
+        _ => 0,
     }
 }
 
@@ -180,7 +199,8 @@ pub(super) fn write_initramfs(path: &Path, guest: &Guest) -> Result<()> {
     made.file("modules/order", order.as_bytes())?;
     for (at, file) in libraries(&own)? {
         let content = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        let copy = if at.contains("ld-linux") { "agent/loader".to_string() } else { format!("agent/lib/{}", base(&at)) };
+        let copy =
+            if at.contains("ld-linux") { "agent/loader".to_string() } else { format!("agent/lib/{}", base(&at)) };
         made.file(&at, &content)?;
         made.file(&copy, &content)?;
     }

@@ -12,6 +12,12 @@ const IMAGE: &[Setting] = &[
     setting("size", Kind::Size, Some("4GiB")),
     setting("direct", Kind::Flag, Some("true")),
 ];
+const MACHINE: &[Setting] = &[
+    setting("kernel", Kind::Text, Some("bookworm")),
+    setting("memory", Kind::Size, Some("1GiB")),
+    setting("processors", Kind::Count, None),
+];
+const MD: &[Setting] = &[setting("level", Kind::Choice(&["raid0", "raid1"]), Some("raid1"))];
 const MEMORY: &[Setting] = &[setting("size", Kind::Size, Some("1GiB"))];
 const DIRECTORY: &[Setting] = &[setting("path", Kind::Path, None)];
 const DEVICE: &[Setting] = &[setting("path", Kind::Path, None), setting("signatures", Kind::Texts, Some("[]"))];
@@ -53,7 +59,9 @@ pub(super) fn catalogue() -> Catalogue {
             Entry { phases: |_, _| phases(&["write", "read"]), ..entry("meta.ok", &[], "") },
             Entry { phases: |_, _| phases(&["write", "tar-read", "remove"]), ..entry("tree", TREE, "source") },
         ],
-        executors: vec!["local", "ssh", "vm"],
+        executors: vec![entry("local", &[], ""), entry("ssh", &[], ""), entry("vm", MACHINE, "kernel")],
+        executor: None,
+        layers: vec![entry("luks", &[], ""), entry("md", MD, "level")],
         features: vec!["checksums", "compression", "metadata-checksums", "snapshots"],
     }
 }

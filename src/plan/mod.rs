@@ -9,6 +9,7 @@ mod complaint;
 #[cfg(test)]
 mod example;
 mod expand;
+mod machine;
 mod matrix;
 mod read;
 mod setting;
@@ -24,6 +25,7 @@ pub use expand::{cell_id, expand, order, round_seed};
 pub use read::from_toml;
 pub use setting::{Kind, Setting, Settings};
 pub use short::{Short, short, short_toml};
+use target::Placed;
 pub use wishes::WORK_KEYS;
 
 use crate::stats::LOOKS;
@@ -90,6 +92,13 @@ pub struct Target {
     pub nodatacow: bool,
     /// I/O scheduler of the device under the file system; `None` leaves it alone.
     pub scheduler: Option<String>,
+    /// What lies between the backing and the file system, the lowest first. Not written where there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Chosen>,
+    /// What the executor is told of the machine that does it, such as its kernel; checked, with defaults. Not written
+    /// where the executor has nothing to be told.
+    #[serde(skip_serializing_if = "Settings::is_empty")]
+    pub machine: Settings,
     /// What makes it old before the work. Not written where there is none, nor is `fill`: a fresh target keeps its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age: Option<Age>,
@@ -234,8 +243,12 @@ pub struct HostSettings {
 pub struct Catalogue {
     pub filesystems: Vec<FilesystemEntry>,
     pub backings: Vec<Entry>,
+    pub layers: Vec<Entry>,
     pub workloads: Vec<Entry>,
-    pub executors: Vec<&'static str>,
+    /// With what a target can tell each of its machine.
+    pub executors: Vec<Entry>,
+    /// Chosen on the command line: it goes before what a plan says.
+    pub executor: Option<String>,
     /// What a file system may be required to have.
     pub features: Vec<&'static str>,
 }

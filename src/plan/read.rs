@@ -7,16 +7,19 @@ use super::table::{Field, Table, choose, end_of, not_found};
 use super::target::{Placed, targets};
 use super::value::{choice, settings};
 use super::wishes::{Asked, asked, repeats, wishes};
-use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, WORK_KEYS, Work};
+use super::{Catalogue, Chosen, Discard, Entry, HostSettings, Plan, Stop, WORK_KEYS, Work};
 use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
 
 #[rustfmt::skip]
-pub(super) const PLAN_KEYS: [&str; 14] = [
-    "title", "seed", "reference", "rank_weakened", "executor", "discard", "duplicate", "backing", "target", "matrix",
-    "work", "verdict", "stop", "host",
+pub(super) const PLAN_KEYS: [&str; 15] = [
+    "title", "seed", "reference", "rank_weakened", "executor", "machine", "discard", "duplicate", "backing", "target",
+    "matrix", "work", "verdict", "stop", "host",
 ];
+
+/// Unless somebody says otherwise.
+const LOCAL: &str = "local";
 
 /// What reading needs at hand.
 pub(super) struct Reader<'c> {
@@ -24,13 +27,22 @@ pub(super) struct Reader<'c> {
     /// Relative paths are in it.
     pub folder: &'c Path,
     pub complaints: Complaints,
+    /// Name of the plan's.
+    pub executor: &'c str,
+}
+
+impl<'c> Reader<'c> {
+    pub fn executor(&self) -> &'c Entry {
+        let found = self.catalogue.executors.iter().find(|entry| entry.name == self.executor);
+        found.expect("only one of the catalogue is chosen")
+    }
 }
 
 /// The checked plan, or all that is wrong with it. Relative paths in it are resolved against `folder`; a plan without
 /// a title takes the name of its `file`.
 pub fn from_toml(text: &str, file: &str, folder: &Path, catalogue: &Catalogue) -> Result<Plan, Vec<Complaint>> {
     let document = DeTable::parse(text).map_err(|error| vec![syntax(&error, text)])?;
-    let mut reader = Reader { catalogue, folder, complaints: Complaints::default() };
+    let mut reader = Reader { catalogue, folder, complaints: Complaints::default(), executor: LOCAL };
     // What the whole plan lacks has its place at the end, where it would be added.
     let table = Table::new("the plan", Some(end_of(text)), document.get_ref());
     let plan = plan(&table, file, &mut reader);
@@ -52,6 +64,7 @@ fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
 
 fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
     table.only(&PLAN_KEYS, &mut reader.complaints);
+    reader.executor = executor(table, reader);
     let mut placed = products(targets(table, reader), table, reader);
     unique(placed.iter().map(|placed| (placed.target.name.as_str(), &placed.span)), "target", &mut reader.complaints);
     let reference = reference(table, &placed, &mut reader.complaints);
@@ -66,7 +79,7 @@ fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
         seed: table.field("seed").and_then(|field| field.count(complaints)).unwrap_or(1),
         reference,
         rank_weakened: flag(table, "rank_weakened", complaints).unwrap_or(false),
-        executor: executor(table, reader),
+        executor: reader.executor.into(),
         works,
         verdict: wishes(table, &asked, reader),
         stop: stop(table, &mut reader.complaints).unwrap_or_default(),
@@ -95,12 +108,22 @@ fn title(table: &Table, file: &str, placed: &[Placed], complaints: &mut Complain
     }
 }
 
-fn executor(table: &Table, reader: &mut Reader) -> String {
-    let executors = &reader.catalogue.executors;
+fn executor<'c>(table: &Table, reader: &mut Reader<'c>) -> &'c str {
+    let catalogue = reader.catalogue;
     let listing = ("executor", "pickfs list executors");
     let field = table.field("executor");
-    let chosen = field.and_then(|field| choose(&field, listing, executors, |name| name, &mut reader.complaints));
-    chosen.copied().unwrap_or("local").into()
+    let chosen =
+        field.and_then(|field| choose(&field, listing, &catalogue.executors, |e| e.name, &mut reader.complaints));
+    let Some(name) = &catalogue.executor else { return chosen.map_or(LOCAL, |entry| entry.name) };
+    match catalogue.executors.iter().find(|entry| entry.name == name) {
+        Some(entry) => entry.name,
+        None => {
+            let names = catalogue.executors.iter().map(|entry| entry.name);
+            let message = format!("--executor: there is no executor {}", quoted(name));
+            reader.complaints.add(&None, message, not_found(name, names, "pickfs list executors"));
+            LOCAL
+        }
+    }
 }
 
 fn discard(table: &Table, complaints: &mut Complaints) -> Discard {
@@ -450,7 +473,7 @@ dirty_bytes = "1GiB"
         ("BW", "[[target]]\nfs = 'ext4'\nnodatacow = true", &[(3, "ext4 has no copy on write of data")]),
         ("BW", "[[target]]\nfs = 'btrfs'\nnodatacow = 'yes'", &[(3, "must be true or false")]),
         ("BW", "[[target]]\nfs = 'ext4'\ndiscard = 'trim'", &[(3, "faster for every target that comes after")]),
-        ("BW", "[[target]]\nfs = 'ext4'\nseed = 3\nlayers = 1", &[(3, "belongs to the whole plan"), (4, "no key `layers`")]),
+        ("BW", "[[target]]\nfs = 'ext4'\nseed = 3\nlevels = 1", &[(3, "belongs to the whole plan"), (4, "no key `levels`")]),
         ("BW", "[[target]]\nfs = 'ext4'\n[[target]]\nfs = 'ext4'", &[(3, "give one of the two a `name`")]),
         ("BTW", "\n[[target]]\nfs = 'ext4'", &[(2, "not TOML")]),
         ("BW", "[[target]]\nfs = 'ext4'\nname = ''", &[(3, "`name` is empty")]),

@@ -49,6 +49,10 @@ pub enum Kind {
 pub struct Settings(pub BTreeMap<String, Value>);
 
 impl Settings {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str()
     }

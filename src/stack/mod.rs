@@ -1,10 +1,11 @@
-//! What a storage stack is made of: backings and file systems, one file each.
+//! What a storage stack is made of: backings, layers and file systems, one file each.
 //!
 //! Plug-ins here DESCRIBE steps (argv and undo); they run nothing and open nothing. They must not know the host, the
 //! clock or the work. What is described can be printed, tested without root, journaled and undone.
 
 pub mod backing;
 pub mod fs;
+pub mod layer;
 pub mod safety;
 
 use crate::journal::Undo;
@@ -121,6 +122,9 @@ fn undo_words(undo: &Undo) -> String {
         Undo::Restore { path, value } => format!("restore {} to {value}", path.display()),
         Undo::KillMarked(mark) => format!("kill {mark}"),
         Undo::ExportPool(name) => format!("export {name}"),
+        Undo::RemoveMapping(name) => format!("remove mapping {name}"),
+        Undo::RemoveGroup(name) => format!("remove group {name}"),
+        Undo::StopArray(path) => format!("stop array {}", path.display()),
         Undo::RemoveSegment(path) => format!("remove the segment noted in {}", path.display()),
     }
 }

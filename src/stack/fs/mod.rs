@@ -24,7 +24,7 @@ use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::Target;
 use feature::Found;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Every driver, sorted by name.
 pub const ALL: &[&dyn Filesystem] = &[
@@ -56,6 +56,8 @@ pub struct Variant {
 #[derive(Clone, Debug)]
 pub struct Wish<'a> {
     pub device: &'a Path,
+    /// Those beside it, for drivers that take several.
+    pub more_devices: &'a [PathBuf],
     pub mount_point: &'a Path,
     /// Options for mkfs: the variant's, then the target's.
     pub mkfs: Vec<String>,
@@ -83,6 +85,7 @@ impl<'a> Wish<'a> {
         };
         Wish {
             device,
+            more_devices: &[],
             mount_point,
             mkfs: both(variant.map(|v| v.mkfs), &target.mkfs),
             mount: both(variant.map(|v| v.mount), &target.mount),
@@ -96,6 +99,12 @@ impl<'a> Wish<'a> {
 
     pub fn device(&self) -> String {
         self.device.display().to_string()
+    }
+
+    /// All of them, as words of a command.
+    pub fn devices(&self) -> Vec<String> {
+        let more = self.more_devices.iter().map(|device| device.display().to_string());
+        std::iter::once(self.device()).chain(more).collect()
     }
 
     pub fn mount_point(&self) -> String {
@@ -186,6 +195,11 @@ pub trait Filesystem: Sync {
 
     /// True where mkfs leaves the file system mounted (a ZFS pool).
     fn mkfs_mounts(&self) -> bool {
+        false
+    }
+
+    /// True where mkfs makes one file system of several devices.
+    fn takes_several(&self) -> bool {
         false
     }
 
