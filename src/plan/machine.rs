@@ -54,8 +54,8 @@ fn layer(element: &Field, reader: &mut Reader) -> Option<Chosen> {
         return Some(Chosen { name: entry.name.into(), settings: settings(entry, &[], &[], &element.span, reader) });
     }
     let example = "write a name, or one name with its settings, such as `{ md = { level = \"raid1\" } }`";
-    let table = element.table("a layer", &mut reader.complaints)?;
-    let fields: Vec<Field> = table.fields().collect();
+    let table = element.value.as_table().map(|entries| Table::new("a layer", None, entries));
+    let fields: Vec<Field> = table.iter().flat_map(Table::fields).collect();
     let [value] = &fields[..] else { return element.refuse("is not one layer", example, &mut reader.complaints) };
     let name = toml::de::DeValue::String(value.key.into());
     let name = Field { value: &name, span: value.key_span.clone(), ..value.clone() };
@@ -89,4 +89,69 @@ pub(super) fn on_machines(targets: Vec<Placed>, field: &Field, setting: &Setting
         return targets;
     }
     targets.iter().flat_map(|placed| values.iter().map(|value| with(placed, value)).collect::<Vec<_>>()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::{Hostile, complained, read, with};
+    use serde_json::json;
+
+    #[test]
+    fn a_target_tells_its_machine_before_the_plan_does() {
+        let plan = with(
+            "BW",
+            "executor = 'vm'\nmachine = { memory = '2GiB', kernel = 'sid' }\n\
+             [[target]]\nfs = 'ext4'\nmachine = { kernel = 'trixie' }\n[[target]]\nfs = 'xfs'\n",
+        );
+        let plan = read(&plan).unwrap();
+        let told = |index: usize, key: &str| plan.targets[index].machine.0.get(key).cloned();
+        assert_eq!([told(0, "kernel"), told(1, "kernel")], [Some(json!("trixie")), Some(json!("sid"))]);
+        assert_eq!([told(0, "memory"), told(1, "processors")], [Some(json!(2u64 << 30)), None]);
+        let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names[..2], ["ext4 trixie", "xfs"]);
+    }
+
+    #[test]
+    fn here_nothing_is_told_and_old_cells_keep_their_ids() {
+        let plan = read(&with("BTW", "")).unwrap();
+        assert!(plan.targets[0].machine.is_empty() && plan.targets[0].layers.is_empty());
+        let text = serde_json::to_string(&plan.targets[0]).unwrap();
+        assert!(!text.contains("machine") && !text.contains("layers"), "{text}");
+    }
+
+    #[test]
+    fn every_target_has_each_kernel_of_a_matrix() {
+        let plan = read(&with("BTW", "executor = 'vm'\n[matrix]\nkernel = ['bullseye', 'sid']\n")).unwrap();
+        let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names[..2], ["ext4 bullseye", "ext4 sid"]);
+        assert_eq!(plan.targets[1].machine.text("kernel"), Some("sid"));
+    }
+
+    #[test]
+    fn layers_are_named_with_or_without_settings() {
+        let plan = read(&with("BW", "[[target]]\nfs = 'ext4'\nlayers = [{ md = { level = 'raid0' } }, 'luks', 'md']"))
+            .unwrap();
+        let target = &plan.targets[0];
+        assert_eq!(target.name, "ext4 on md raid0 on luks on md raid1");
+        let levels: Vec<_> = target.layers.iter().map(|layer| layer.settings.text("level")).collect();
+        assert_eq!(levels, [Some("raid0"), None, Some("raid1")]);
+    }
+
+    #[rustfmt::skip]
+    const HOSTILE: &[Hostile] = &[
+        ("BTW", "machine = { kernel = 'sid' }", &[(1, "`local` has no setting `kernel`")]),
+        ("BTW", "executor = 'vm'\nmachine = { kernal = 'sid', memory = 'much' }", &[(2, "did you mean `kernel`"), (2, "`memory`")]),
+        ("BTW", "executor = 'vm'\nmachine = 'fast'", &[(2, "`machine`")]),
+        ("BTW", "[matrix]\nkernel = ['sid']", &[(2, "no key `kernel`")]),
+        ("BTW", "executor = 'vm'\n[matrix]\nmemory = ['lots']", &[(3, "`memory`")]),
+        ("BW", "executor = 'vm'\ntarget = [{ fs = 'xfs', machine = { kernel = 'sid' } }]\n[matrix]\nkernel = ['sid']",
+            &[(4, "has `kernel` of its own")]),
+        ("BW", "target = [{ fs = 'xfs', layers = ['lux', 3, { luks = {}, md = {} }, { md = { level = 'x' } }] }]",
+            &[(1, "use one of `luks` and `md`"), (1, "one layer"), (1, "one layer"), (1, "`level`")]),
+    ];
+
+    #[test]
+    fn what_cannot_be_told_is_complained_of() {
+        complained(HOSTILE);
+    }
 }
