@@ -1,9 +1,8 @@
 //! What is told of a phase: readings before and after become samples, and samples become doubts. Pure.
 
-use super::pace::Pace;
 use super::sampler::Peaks;
 use super::stage::Clocked;
-use super::timed::{Findings, Part, Timed};
+use super::timed::Part;
 use crate::probe::{Kind, Reading};
 use crate::workload::{Judged, Phase};
 use std::collections::BTreeMap;
@@ -12,31 +11,6 @@ use std::collections::BTreeMap;
 const FOREIGN_IO: f64 = 0.01;
 const FOREIGN_CPU: f64 = 0.03;
 const FOREIGN_IO_SLACK: f64 = (1 << 20) as f64;
-
-/// What the work itself said of its phase.
-pub(super) struct Told {
-    pub(super) counts: [(&'static str, u64); 4],
-    pub(super) pace: Option<Pace>,
-    pub(super) times: f64,
-    pub(super) judged_ns: Option<f64>,
-    pub(super) least_read: Option<u64>,
-    pub(super) found: Findings,
-    pub(super) parts: Vec<Part>,
-    pub(super) doubts: Vec<(&'static str, String)>,
-}
-
-impl Told {
-    pub(super) fn by(timed: Timed) -> Told {
-        let counts = [
-            ("cpu_workload_ns", timed.cpu_ns),
-            ("workload_read_bytes", timed.read_bytes),
-            ("work_bytes", timed.bytes),
-            ("work_files", timed.files),
-        ];
-        let Timed { pace, times, judged_ns, least_read, found, parts, doubts, .. } = timed;
-        Told { counts, pace, times, judged_ns, least_read, found, parts, doubts }
-    }
-}
 
 /// All that counts up as it is for one of so many times; whole nanoseconds and bytes stay whole.
 pub(super) fn of_one_time(

@@ -7,11 +7,11 @@ use super::link::Link;
 use super::program::Program;
 use super::sampler::Sampler;
 use super::samples::{
-    Told, after_the_return, by_metric, counts_up, differences, doubted, find, foreign_cpu, foreign_io, of_one_time,
+    after_the_return, by_metric, counts_up, differences, doubted, find, foreign_cpu, foreign_io, of_one_time,
     own_samples, proof_of_reading,
 };
 use super::server::{Server, Used};
-use super::timed::{Findings, Part, Timed};
+use super::timed::{Findings, Part, Timed, Told};
 use super::{command, hygiene, machine, watch};
 use crate::journal::{Flag, Histogram, Ledger, Provenance, Record, Sample};
 use crate::need::Need;
@@ -128,13 +128,13 @@ impl Stage<'_, '_> {
         let clocked = self.clock(&phase, work, &mut timed);
         let peaks = sampler.stop();
         timed.also_used(Used::by(&self.servers).since(used));
-        let told = Told::by(timed);
+        let (counts, told) = timed.end();
         let clocked = clocked?;
         self.clocked = Some(clocked);
         self.deadline.check()?;
         let counters = self.accounted(|stage| Ok(stage.read_probes(&phase, false)))?;
         let mut samples = own_samples(&phase, &clocked, peaks);
-        samples.extend(told.counts.map(|(metric, value)| (metric.to_string(), value as f64)));
+        samples.extend(counts.map(|(metric, value)| (metric.to_string(), value as f64)));
         samples.extend(differences(&before, &counters));
         samples.extend(after_the_return(&clocked, &counters));
         self.drain(&phase, &clocked, &counters, &mut samples)?;

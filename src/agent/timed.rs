@@ -30,6 +30,11 @@ pub struct Timed<'a> {
     pub read_bytes: u64,
     pub bytes: u64,
     pub files: u64,
+    told: Told,
+}
+
+/// What the work itself says of its phase.
+pub(super) struct Told {
     /// Where the work was for a time.
     pub(super) pace: Option<Pace>,
     /// How often what is told was done.
@@ -96,14 +101,27 @@ impl<'a> Timed<'a> {
             read_bytes: 0,
             bytes: 0,
             files: 0,
-            pace: None,
-            times: 1.0,
-            judged_ns: None,
-            least_read: None,
-            found: Findings::default(),
-            parts: Vec::new(),
-            doubts: Vec::new(),
+            told: Told {
+                pace: None,
+                times: 1.0,
+                judged_ns: None,
+                least_read: None,
+                found: Findings::default(),
+                parts: Vec::new(),
+                doubts: Vec::new(),
+            },
         })
+    }
+
+    /// All of it, when the phase is over; counts by the metrics that they become.
+    pub(super) fn end(self) -> ([(&'static str, u64); 4], Told) {
+        let counts = [
+            ("cpu_workload_ns", self.cpu_ns),
+            ("workload_read_bytes", self.read_bytes),
+            ("work_bytes", self.bytes),
+            ("work_files", self.files),
+        ];
+        (counts, self.told)
     }
 
     /// Runs a program to its end; a failure has its last words.
@@ -153,8 +171,13 @@ impl<'a> Timed<'a> {
 
     /// Runs a loop of our own in this process.
     pub fn own<T>(&mut self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.own_with(|_| work())
+    }
+
+    /// As [`Timed::own`], for work that also tells of itself.
+    fn own_with<T>(&mut self, work: impl FnOnce(&mut Timed<'a>) -> Result<T>) -> Result<T> {
         let before = process::own_usage();
-        let result = work();
+        let result = work(self);
         let after = process::own_usage();
         self.cpu_ns += (after.user_ns + after.system_ns).saturating_sub(before.user_ns + before.system_ns);
         self.read_bytes += after.read_bytes.saturating_sub(before.read_bytes);
@@ -170,23 +193,12 @@ impl<'a> Timed<'a> {
     /// Does a piece of work, which says how many bytes it completed, again and again for a time; longer where its rate
     /// is not steady by then. What it handled is counted here.
     pub fn for_a_time(&mut self, time: Duration, mut piece: impl FnMut() -> Result<u64>) -> Result<()> {
-        let (begun, deadline) = (Instant::now(), self.deadline);
+        let (begun, deadline, limits) = (Instant::now(), self.deadline, self.limits());
         // Settling afterwards may need all of its patience.
         let may_last = |more: Duration| deadline.left() > more + more / 10 + hygiene::PATIENCE;
-        let pace = self.own(|| {
-            pace::keep(
-                time,
-                || begun.elapsed(),
-                may_last,
-                || {
-                    watch::check_stop()?;
-                    deadline.check()?;
-                    piece()
-                },
-            )
-        })?;
+        let pace = self.own(|| pace::keep(time, || begun.elapsed(), may_last, || limits().and_then(|()| piece())))?;
         self.handled(pace.bytes, 0);
-        self.pace = Some(pace);
+        self.told.pace = Some(pace);
         Ok(())
     }
 
@@ -197,13 +209,8 @@ impl<'a> Timed<'a> {
         kinds: &mut [Every],
         work: impl FnOnce(&mut Timed<'a>, &dyn Fn() -> bool) -> Result<()>,
     ) -> Result<Vec<Kept>> {
-        let before = process::own_usage();
         let limits = self.limits();
-        let kept = punctual::beside(kinds, &limits, |failed| work(self, failed));
-        let after = process::own_usage();
-        self.cpu_ns += (after.user_ns + after.system_ns).saturating_sub(before.user_ns + before.system_ns);
-        self.read_bytes += after.read_bytes.saturating_sub(before.read_bytes);
-        kept
+        self.own_with(|timed| punctual::beside(kinds, &limits, |failed| work(timed, failed)))
     }
 
     /// To learn when all that was written is on the device under test.
@@ -219,10 +226,9 @@ impl<'a> Timed<'a> {
         pause: Duration,
         mut is_so: impl FnMut() -> Result<bool>,
     ) -> Result<bool> {
-        let begun = Instant::now();
+        let (begun, limits) = (Instant::now(), self.limits());
         loop {
-            watch::check_stop()?;
-            self.deadline.check()?;
+            limits()?;
             if is_so()? {
                 return Ok(true);
             }
@@ -244,12 +250,11 @@ impl<'a> Timed<'a> {
         least: Duration,
         mut work: impl FnMut(Range<u64>) -> Result<()>,
     ) -> Result<(u64, Duration)> {
-        let (begun, deadline) = (Instant::now(), self.deadline);
+        let (begun, limits) = (Instant::now(), self.limits());
         let (done, took) = self.own(|| {
             let (mut done, mut more) = (0, first);
             loop {
-                watch::check_stop()?;
-                deadline.check()?;
+                limits()?;
                 work(done..done + more)?;
                 (done, more) = (done + more, (done + more).min(most.saturating_sub(done + more)));
                 let took = begun.elapsed();
@@ -258,7 +263,7 @@ impl<'a> Timed<'a> {
                 }
             }
         })?;
-        self.times = done as f64;
+        self.done_times(done as f64);
         Ok((done, took))
     }
 
@@ -271,39 +276,39 @@ impl<'a> Timed<'a> {
     /// The phase did a fixed piece of work so many times, where that number is not the same for all targets: all that
     /// counts up is told for one.
     pub fn done_times(&mut self, times: f64) {
-        self.times = times;
+        self.told.times = times;
     }
 
     /// What the phase is judged by instead of the stage's clock, where a program times its work itself and does other
     /// things as well; in nanoseconds, for the whole phase (see [`Timed::done_times`]).
     pub fn took(&mut self, ns: f64) {
-        self.judged_ns = Some(ns);
+        self.told.judged_ns = Some(ns);
     }
 
     /// The least that a cold start makes the device read, for a phase that reads [`crate::workload::Reads::Told`]:
     /// bytes of content, which the file system may have compressed.
     pub fn reads_at_least(&mut self, bytes: u64) {
-        self.least_read = Some(bytes);
+        self.told.least_read = Some(bytes);
     }
 
     /// A quantity of the workload's own; its unit and its direction are told by its name, see [`crate::units`].
     pub fn say(&mut self, metric: &str, value: f64) {
-        self.found.values.push((metric.into(), value));
+        self.told.found.values.push((metric.into(), value));
     }
 
     /// Latencies of an operation: `latency` where the phase has one kind alone.
     pub fn latencies(&mut self, operation: &str, latencies: Latencies) {
-        self.found.latencies.push((operation.into(), latencies));
+        self.told.found.latencies.push((operation.into(), latencies));
     }
 
     /// A part of a phase that is judged by its parts.
     pub fn part(&mut self, part: Part) {
-        self.parts.push(part);
+        self.told.parts.push(part);
     }
 
     /// A flag: the values stay, the doubt is told beside them.
     pub fn doubt(&mut self, flag: &'static str, why: String) {
-        self.doubts.push((flag, why));
+        self.told.doubts.push((flag, why));
     }
 
     /// Fails when the work shall stop, or its time is over: to be asked now and then by loops of our own, also by their
