@@ -196,6 +196,7 @@ fn play(
         link,
         workload: parts.workload,
         settings: &cell.work.workload.settings,
+        phases: parts.workload.phases(&cell.work.workload.settings),
         deadline,
         trim: cell.target.discard == Discard::Trim,
         repeats: cell.work.repeats.0,

@@ -4,9 +4,8 @@
 use super::command::{Mark, last_words};
 use super::program::Program;
 use crate::probe::cpu::tick_ns;
-use crate::sys::process::{self, Signal, Stat};
+use crate::sys::process::{self, Parents, Signal, Stat};
 use anyhow::{Context, Result, bail};
-use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -102,11 +101,9 @@ impl Used {
 }
 
 fn family<'a>(all: &'a [Stat], servers: &[i32], own: i32) -> Vec<&'a Stat> {
-    let parents: HashMap<i32, i32> = all.iter().map(|stat| (stat.pid, stat.parent)).collect();
-    let is_server = |pid: &i32| servers.contains(pid) && parents.get(pid) == Some(&own);
-    // Nobody is deeper than there are processes: read one after the other, parents may form a ring.
-    let line = |pid: i32| std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(parents.len() + 1);
-    all.iter().filter(|stat| line(stat.pid).any(|pid| is_server(&pid))).collect()
+    let parents = Parents::among(all);
+    let is_server = |pid: i32| servers.contains(&pid) && parents.of(pid) == Some(own);
+    all.iter().filter(|stat| parents.line(stat.pid).any(is_server)).collect()
 }
 
 /// With that of the children that it has waited for (proc_pid_io(5)); nought on a kernel that does not count it.

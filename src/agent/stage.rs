@@ -36,6 +36,8 @@ pub struct Stage<'a, 'b> {
     pub(super) link: &'a mut Link,
     pub(super) workload: &'static dyn Workload,
     pub(super) settings: &'a Settings,
+    /// As the workload declares them with these settings.
+    pub(super) phases: Vec<Phase>,
     pub(super) deadline: &'a watch::Deadline,
     pub(super) trim: bool,
     /// How often the plan wants phases that only read; see [`Stage::repeats`].
@@ -162,7 +164,7 @@ impl Stage<'_, '_> {
     }
 
     fn declared(&self, name: &str) -> Result<Phase> {
-        let found = self.workload.phases(self.settings).into_iter().find(|phase| phase.name == name);
+        let found = self.phases.iter().find(|phase| phase.name == name).cloned();
         found.with_context(|| format!("{} does not declare a phase `{name}`", self.workload.name()))
     }
 

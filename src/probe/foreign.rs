@@ -10,8 +10,7 @@
 
 use super::cpu::tick_ns;
 use super::{Probe, Reading, Subject, counter};
-use crate::sys::process::{Stat, all_processes};
-use std::collections::HashMap;
+use crate::sys::process::{Parents, Stat, all_processes};
 
 /// The kernel's PF_KTHREAD (include/linux/sched.h), as proc_pid_stat(5) shows it.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -38,15 +37,10 @@ impl Probe for Foreign {
 
 /// Ticks of all who are neither kernel threads nor `head` nor below it.
 fn foreign_ticks(processes: &[Stat], head: i32) -> u64 {
-    let parents: HashMap<i32, i32> = processes.iter().map(|stat| (stat.pid, stat.parent)).collect();
-    let foreign = |stat: &&Stat| stat.flags & KERNEL_THREAD == 0 && !descends(&parents, stat.pid, head);
+    let parents = Parents::among(processes);
+    let descends = |stat: &Stat| parents.line(stat.pid).any(|pid| pid == head);
+    let foreign = |stat: &&Stat| stat.flags & KERNEL_THREAD == 0 && !descends(stat);
     processes.iter().filter(foreign).map(|stat| stat.ticks + stat.children_ticks).sum()
-}
-
-/// As processes are read one after the other, ids may have been used twice meanwhile and the map may hold a ring:
-/// nobody is deeper than there are processes.
-fn descends(parents: &HashMap<i32, i32>, pid: i32, head: i32) -> bool {
-    std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(parents.len() + 1).any(|pid| pid == head)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Processes: what they used, who their parents are, and making sure that none is left behind.
 
 use rustix::process::{Pid, PidfdFlags};
+use std::collections::HashMap;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -120,6 +121,25 @@ pub struct Stat {
     pub ticks: u64,
     /// The same of children that ended and were waited for, and of theirs.
     pub children_ticks: u64,
+}
+
+/// Who started whom.
+pub struct Parents(HashMap<i32, i32>);
+
+impl Parents {
+    pub fn among(processes: &[Stat]) -> Parents {
+        Parents(processes.iter().map(|stat| (stat.pid, stat.parent)).collect())
+    }
+
+    pub fn of(&self, pid: i32) -> Option<i32> {
+        self.0.get(&pid).copied()
+    }
+
+    /// The process itself, its parent, and so on. As processes are read one after the other, ids may have been used twice
+    /// meanwhile and parents may form a ring: nobody is deeper than there are processes.
+    pub fn line(&self, pid: i32) -> impl Iterator<Item = i32> + '_ {
+        std::iter::successors(Some(pid), |pid| self.of(*pid)).take(self.0.len() + 1)
+    }
 }
 
 impl Stat {
