@@ -76,13 +76,7 @@ struct Parts {
 /// Runs the cell and tells how it ended; `Err` only when there is no end to tell (asked to stop, or no host). `facts` are
 /// of a machine that is this cell's alone.
 pub fn run(cell: &Cell, facts: BTreeMap<String, String>, place: &Place, link: &mut Link) -> Result<()> {
-    link.tell(Record::Begin(Begin {
-        cell: cell.id.clone(),
-        round: cell.round,
-        target: cell.target.name.clone(),
-        work: cell.work.name.clone(),
-        at: now(),
-    }));
+    link.tell(Record::Begin(Begin::of(cell, now())));
     if !facts.is_empty() {
         link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, ..Provenance::default() }));
     }
@@ -184,7 +178,7 @@ fn play(
     ledger.checks_ns += begun.elapsed().as_nanos() as u64;
     // Only what is as asked for is worth ageing; how that went belongs to what is in effect.
     let aged = match mismatches.as_slice() {
-        [] => aged(cell, &stack, engine, deadline, ledger).map(|facts| found.facts.extend(facts)),
+        [] => aged(cell, &stack, engine, link, deadline, ledger).map(|facts| found.facts.extend(facts)),
         _ => Err(anyhow!("the stack is not what the plan asked for: {}", mismatches.join("; "))),
     };
     link.tell(Record::Provenance(found));
@@ -205,6 +199,7 @@ fn play(
         servers: Vec::new(),
         expected: Expected::of_empty(&stack),
         clocked: None,
+        warm_below: None,
     };
     parts.workload.run(&mut stage, &cell.work.workload.settings)
 }
@@ -213,11 +208,12 @@ fn aged(
     cell: &Cell,
     stack: &Stack,
     engine: &Engine,
+    link: &mut Link,
     deadline: &Deadline,
     ledger: &mut Ledger,
 ) -> Result<BTreeMap<String, String>> {
     let begun = Instant::now();
-    let facts = ageing::age(cell, stack, engine, deadline);
+    let facts = ageing::age(cell, stack, engine, link, deadline);
     if Ageing::of(&cell.target).is_some() {
         ledger.ageing_ns += begun.elapsed().as_nanos() as u64;
         deadline.at_most(cell.limit_ns.saturating_sub(allowance_ns(&cell.target)));

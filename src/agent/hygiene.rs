@@ -6,6 +6,7 @@
 
 use super::cell::Stack;
 use super::engine::Engine;
+use super::link::Link;
 use super::{machine, watch};
 use crate::probe::device;
 use crate::sys::{block, file};
@@ -112,21 +113,24 @@ fn dirty_bytes() -> Result<u64> {
     Ok(memory.dirty + memory.writeback)
 }
 
-/// Makes every cache of the stack cold, as far as we may; what then is read proves it.
-pub fn make_cold(stack: &Stack, engine: &Engine, programs: &[&str]) -> Result<()> {
+/// Makes every cache of the stack cold, as far as we may; what then is read proves it. What it cannot prove is whether
+/// the host of a guest has it cached: the reason is returned where that is so.
+pub fn make_cold(stack: &Stack, engine: &Engine, link: &mut Link, programs: &[&str]) -> Result<Option<String>> {
     stack.make_durable(engine)?;
+    let mut warm_below = None;
     match stack.driver {
         Some(driver) => {
             engine.output(&driver.unmount(&stack.wish()))?;
             drop_caches()?;
             drop_device_caches(stack)?;
+            warm_below = link.forget_below()?;
             engine.output(&driver.mount(&stack.wish()))?;
         }
         None if rustix::process::geteuid().is_root() => drop_caches()?,
         None => drop_file_caches(&stack.root)?,
     }
     warm_programs(engine, programs);
-    Ok(())
+    Ok(warm_below)
 }
 
 /// The same for a tree that lies elsewhere, on a disk that stays mounted.

@@ -113,7 +113,7 @@ fn read_request() -> Result<Request> {
 fn serve(request: Request) -> Result<()> {
     watch::obey_signals()?;
     let place = Place::of_run(&request.run);
-    let mut link = Link::new();
+    let mut link = Link::new(request.guest.is_some());
     match request.job {
         Job::Prepare(plan) => prepare::prepare(&plan, &place, &mut link),
         Job::Cell(cell) => {
@@ -128,7 +128,7 @@ fn serve(request: Request) -> Result<()> {
 fn serve_elsewhere(request: &Request, elsewhere: &dyn Elsewhere) -> Result<()> {
     watch::obey_signals()?;
     let place = Place::of_run(&request.run);
-    let mut link = Link::new();
+    let mut link = Link::new(false);
     match &request.job {
         Job::Prepare(plan) => prepare::for_guests(plan, elsewhere, &place, &mut link),
         Job::Cell(cell) => elsewhere.cell(request, cell, &mut link),

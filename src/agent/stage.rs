@@ -50,6 +50,8 @@ pub struct Stage<'a, 'b> {
     pub(super) expected: Expected,
     /// Of the phase before.
     pub(super) clocked: Option<Clocked>,
+    /// Why the last cold start was none for the host below.
+    pub(super) warm_below: Option<String>,
 }
 
 /// What a cold phase must read at least, known once something was written.
@@ -268,7 +270,8 @@ impl Stage<'_, '_> {
     fn get_ready(&mut self, phase: &Phase) -> Result<()> {
         let begun = Instant::now();
         if phase.starts == Starts::Cold {
-            hygiene::make_cold(self.stack, self.engine, &self.programs())?;
+            let programs = self.programs();
+            self.warm_below = hygiene::make_cold(self.stack, self.engine, self.link, &programs)?;
             for words in self.workload.warm_up(self.settings, self.engine.place) {
                 self.engine.output(&words).context("cannot bring programs back into memory")?;
             }
@@ -381,6 +384,9 @@ impl Stage<'_, '_> {
     ) -> Option<(&'static str, String)> {
         if phase.starts != Starts::Cold {
             return None;
+        }
+        if let Some(why) = &self.warm_below {
+            return Some(("not-cold", why.clone()));
         }
         let expected = match phase.reads {
             Reads::Data => self.expected.data_bytes,

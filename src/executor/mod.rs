@@ -10,6 +10,9 @@ use crate::need::Need;
 use crate::plan::Setting;
 use anyhow::Result;
 use std::ffi::OsString;
+use std::time::Duration;
+
+pub use vm::{BOOT_PATIENCE, GUEST_GRACE, READY_PATIENCE};
 
 /// Every executor, sorted by name.
 pub const ALL: &[&dyn Executor] = &[&local::Local, &vm::Vm];
@@ -25,6 +28,12 @@ pub trait Executor: Sync {
     }
     /// The program and its arguments; its stdin and stdout are the agent's.
     fn command(&self) -> Result<Vec<OsString>>;
+
+    /// How much longer than its cell may take an agent can go unanswered: what it takes to be reached, and to see that
+    /// the other end is dead.
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
 
     fn needs(&self) -> Vec<Need> {
         Vec::new()

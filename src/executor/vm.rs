@@ -5,6 +5,14 @@ use crate::need::Need;
 use crate::plan::{Kind, Setting};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
+use std::time::Duration;
+
+/// From the start of QEMU until the agent's first word, emulated on a busy machine.
+pub const BOOT_PATIENCE: Duration = Duration::from_secs(180);
+/// From there until its cell begins: what was staged is unpacked, and the raw speed of the disk taken.
+pub const READY_PATIENCE: Duration = Duration::from_secs(180);
+/// How long an agent in a guest may take to tear down after its own deadline.
+pub const GUEST_GRACE: Duration = Duration::from_secs(30);
 
 pub struct Vm;
 
@@ -51,6 +59,11 @@ impl Executor for Vm {
         Ok(vec![own.into(), "agent".into(), "--in-guests".into()])
     }
 
+    /// Whoever watches the guest sees first that it is dead, and knows its console.
+    fn patience(&self) -> Duration {
+        BOOT_PATIENCE + READY_PATIENCE + GUEST_GRACE
+    }
+
     fn needs(&self) -> Vec<Need> {
         let program = |name, package| Need::Program { name, package };
         vec![
@@ -58,6 +71,7 @@ impl Executor for Vm {
             program("mmdebstrap", "mmdebstrap"),
             program("mksquashfs", "squashfs-tools"),
             program("depmod", "kmod"),
+            program("setpriv", "util-linux"),
             program("tar", "tar"),
             program("xz", "xz-utils"),
         ]

@@ -7,8 +7,9 @@ use super::{ALIVE, DATA_DISK, MOST_DISKS, PORT, PROBE_WORD, ROOT_DISK, target_di
 use anyhow::{Context, Result, bail};
 use rustix::mount::{MountFlags, mount, mount_move};
 use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// Disks and ports may appear a while after their drivers.
@@ -22,7 +23,7 @@ pub fn main() -> ExitCode {
         // On the console, whose last lines the host shows.
         eprintln!("pickfs init: {error:#}");
     }
-    rustix::fs::sync();
+    // Nothing is synced: a disk that fails could make it wait for ever, and none is kept.
     let _ = rustix::system::reboot(rustix::system::RebootCommand::PowerOff);
     ExitCode::FAILURE
 }
@@ -182,9 +183,16 @@ fn agent() -> Result<()> {
     command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/tmp");
     let status = command.status().context("cannot start the agent")?;
     if !status.success() {
-        eprintln!("pickfs init: the agent ended with {status}");
+        eprintln!("pickfs init: the agent ended {}", how(status));
     }
     Ok(())
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("by signal {signal}"),
+        (_, code) => format!("with exit code {}", code.unwrap_or_default()),
+    }
 }
 
 /// The serial port of the agent's name.

@@ -6,12 +6,15 @@
 mod accelerator;
 mod build;
 mod cache;
+mod host_cache;
 mod init;
 mod initramfs;
 mod modules;
 mod qemu;
 mod recipe;
 mod relay;
+mod running;
+mod tail;
 
 pub use accelerator::{Accelerator, known as known_accelerator};
 pub use cache::{Guest, all, find_or_build, remove};

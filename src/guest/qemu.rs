@@ -18,7 +18,7 @@ pub struct Machine {
     /// What was staged, as a tar archive.
     pub data: Option<PathBuf>,
     pub initramfs: PathBuf,
-    /// Where the guest's console goes.
+    /// Where the guest's console goes: a file, or a named pipe that somebody reads.
     pub console: PathBuf,
     /// More words for the kernel.
     pub kernel_words: String,
@@ -53,6 +53,9 @@ impl Bus {
     }
 }
 
+/// A guest is told of what fails on the host, as it would be by a disk, and not stopped until somebody makes room.
+const ERRORS: &str = "werror=report,rerror=report";
+
 pub fn command(guest: &Guest, machine: &Machine) -> Vec<String> {
     let kernel_words = format!("console=ttyS0 quiet panic=-1 oops=panic {}", machine.kernel_words);
     let mut words: Vec<String> = Vec::new();
@@ -75,7 +78,7 @@ pub fn command(guest: &Guest, machine: &Machine) -> Vec<String> {
         add(controller(machine.bus));
     }
     for (index, disk) in machine.disks.iter().enumerate() {
-        let how = format!("cache={},aio=threads,discard=unmap", disk.cache);
+        let how = format!("cache={},aio=threads,discard=unmap,{ERRORS}", disk.cache);
         add(&["-drive", &drive(&format!("target{index}"), &disk.file, &how)]);
         add(&["-device", &device(machine.bus, index)]);
     }

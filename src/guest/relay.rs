@@ -5,27 +5,22 @@
 //! guest need no undoing, as they are gone with it.
 
 use super::initramfs::Initramfs;
-use super::qemu::{self, Bus, Disk, Machine};
+use super::qemu::{Bus, Disk, Machine};
 use super::recipe::{RELEASES, Recipe, Release};
+use super::running::Running;
 use super::{Guest, accelerator, find_or_build};
 use crate::agent::{self, Elsewhere, Interrupted, Link};
-use crate::journal::{Answer, Cell, End, GuestPart, Job, Outcome, Record, Request, Say};
+use crate::journal::{Begin, Cell, End, GuestPart, Job, Outcome, Record, Request};
 use crate::need::Need;
 use crate::plan::{Chosen, Plan, Settings, Target};
 use crate::stack::{Action, Place, backing, fs, layer};
-use crate::sys::process::{self, Signal};
 use crate::workload;
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
 
-/// From the start of QEMU until the agent's first word, emulated on a busy machine.
-const BOOT_PATIENCE: Duration = Duration::from_secs(180);
-const TICK: Duration = Duration::from_millis(50);
 /// Where a target names no kernel.
 const USUAL: &str = "bookworm";
 /// What a guest's kernel and programs take beside what is staged.
@@ -53,6 +48,8 @@ impl Elsewhere for InGuests {
 
     fn cell(&self, request: &Request, cell: &Cell, link: &mut Link) -> Result<()> {
         let place = Place::of_run(&request.run);
+        // A guest may fail before it can say a word, and its cell has a name all the same.
+        link.tell(Record::Begin(Begin::of(cell, agent::now())));
         match in_guest(request, cell, &place, link) {
             Err(error) if error.is::<Interrupted>() => Err(error),
             Err(error) => {
@@ -113,13 +110,8 @@ fn in_guest(request: &Request, cell: &Cell, place: &Place, link: &mut Link) -> R
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let machine = machine(cell, place, &guest, &folder)?;
     let inside = Request { guest: Some(GuestPart { data: machine.data.is_some() }), ..inside(request, cell) };
-    let mut running = Running::start(&guest, &machine, &inside, &request.run, &cell.id)?;
-    let ended = running.carry(link, Duration::from_nanos(cell.limit_ns));
-    running.end();
-    ended.map_err(|error| match error.is::<Interrupted>() {
-        true => error,
-        false => error.context(format!("the guest's console ends with: {}", last_lines(&machine.console))),
-    })
+    let running = Running::start(&guest, &machine, &inside, &request.run, &cell.id)?;
+    running.carry(link, Duration::from_nanos(cell.limit_ns))
 }
 
 /// The cell as the guest's agent gets it: the image is a disk there.
@@ -219,113 +211,4 @@ fn libraries(program: &Path) -> Result<Vec<(String, PathBuf)>> {
     let said = String::from_utf8_lossy(&out.stdout);
     let paths = said.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
     Ok(paths.map(|path| (path.to_string(), PathBuf::from(path))).collect())
-}
-
-fn last_lines(console: &Path) -> String {
-    let text = std::fs::read(console).unwrap_or_default();
-    agent::last_words(&text)
-}
-
-/// A guest under way.
-struct Running {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
-}
-
-impl Running {
-    fn start(guest: &Guest, machine: &Machine, request: &Request, run: &str, cell: &str) -> Result<Running> {
-        let words = qemu::command(guest, machine);
-        // It ends with us, whatever ends us.
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(agent::RUN_MARK, run).env(agent::CELL_MARK, cell);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().context("cannot start QEMU")?;
-        let mut stdin = child.stdin.take().context("no pipe to the guest")?;
-        let stdout = child.stdout.take().context("no pipe from the guest")?;
-        let line = serde_json::to_string(request)? + "\n";
-        stdin.write_all(line.as_bytes()).context("QEMU does not take the request")?;
-        let (send, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if send.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Ok(Running { child, stdin: Some(stdin), lines })
-    }
-
-    /// Until the cell has ended, or the guest has.
-    fn carry(&mut self, link: &mut Link, limit: Duration) -> Result<()> {
-        let begun = Instant::now();
-        let mut spoken = false;
-        loop {
-            match self.lines.recv_timeout(TICK) {
-                Ok(line) => {
-                    spoken = true;
-                    if self.pass_on(&line, link)? {
-                        return Ok(());
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => bail!("the guest ended before its cell did"),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            agent::check_stop()?;
-            if !spoken && begun.elapsed() > BOOT_PATIENCE {
-                bail!("the guest did not boot within {BOOT_PATIENCE:?}");
-            }
-            if begun.elapsed() > limit + BOOT_PATIENCE {
-                bail!("the time limit passed, and the guest did not answer");
-            }
-        }
-    }
-
-    /// True when that was the cell's end.
-    fn pass_on(&mut self, line: &str, link: &mut Link) -> Result<bool> {
-        let said: Say = serde_json::from_str(line).with_context(|| format!("the guest said `{line}`"))?;
-        match said {
-            // Gone with the guest: nobody need undo them.
-            Say::Tell(Record::Undone(_)) => Ok(false),
-            Say::Ask(Record::Step(_)) => self.answer().map(|()| false),
-            Say::Tell(record) => {
-                let ends = matches!(record, Record::End(_));
-                link.tell(record);
-                Ok(ends)
-            }
-            Say::Ask(record) => {
-                link.ask(record)?;
-                self.answer().map(|()| false)
-            }
-        }
-    }
-
-    fn answer(&mut self) -> Result<()> {
-        let answer = serde_json::to_string(&Answer::Written)? + "\n";
-        let stdin = self.stdin.as_mut().context("the guest's pipe is closed")?;
-        stdin.write_all(answer.as_bytes()).context("the guest does not take answers")
-    }
-
-    /// It may switch itself off; else it is ended.
-    fn end(&mut self) {
-        self.stdin = None;
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(5) {
-            if let Ok(Some(_)) = self.child.try_wait() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let _ = process::kill(self.child.id() as i32, Signal::KILL);
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
-            let _ = process::kill(self.child.id() as i32, Signal::KILL);
-            let _ = self.child.wait();
-        }
-    }
 }

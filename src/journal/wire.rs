@@ -1,7 +1,7 @@
 //! What host and agent say to each other: one request on the agent's stdin, then journal records on its stdout, some
 //! of which wait for an [`Answer`].
 
-use super::{Record, StepTaken};
+use super::{Begin, Record, StepTaken};
 use crate::plan::{Plan, Target, Work};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,13 @@ pub struct Cell {
     pub seed: u64,
     /// The agent's own deadline, in nanoseconds.
     pub limit_ns: u64,
+}
+
+impl Begin {
+    pub fn of(cell: &Cell, at: String) -> Begin {
+        let (target, work) = (cell.target.name.clone(), cell.work.name.clone());
+        Begin { cell: cell.id.clone(), round: cell.round, target, work, at }
+    }
 }
 
 /// The one line on an agent's stdin.
@@ -55,11 +62,20 @@ pub enum Say {
     Tell(Record),
     /// For the journal, and the agent goes on when it is written.
     Ask(Record),
+    /// Not for the journal: the host of a guest is to drop what it has cached of the guest's disks, and the agent goes
+    /// on when it has.
+    Forget,
 }
 
-/// The host's answer to an `Ask`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The host's answer to an `Ask` or a `Forget`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Written,
+    /// What the guest's reads would still find in the host's memory.
+    Forgot {
+        cached_bytes: u64,
+    },
+    /// With the reason.
+    Kept(String),
 }

@@ -13,8 +13,8 @@ use std::path::Path;
 use toml::de::DeTable;
 
 #[rustfmt::skip]
-pub(super) const PLAN_KEYS: [&str; 15] = [
-    "title", "seed", "reference", "rank_weakened", "executor", "machine", "discard", "duplicate", "backing", "target",
+pub(super) const PLAN_KEYS: [&str; 16] = [
+    "title", "seed", "reference", "rank_weakened", "executor", "machine", "jobs", "discard", "duplicate", "backing", "target",
     "matrix", "work", "verdict", "stop", "host",
 ];
 
@@ -65,6 +65,7 @@ fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
 fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
     table.only(&PLAN_KEYS, &mut reader.complaints);
     reader.executor = executor(table, reader);
+    one_at_a_time(table, &mut reader.complaints);
     let mut placed = products(targets(table, reader), table, reader);
     unique(placed.iter().map(|placed| (placed.target.name.as_str(), &placed.span)), "target", &mut reader.complaints);
     let reference = reference(table, &placed, &mut reader.complaints);
@@ -85,6 +86,16 @@ fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
         stop: stop(table, &mut reader.complaints).unwrap_or_default(),
         host: host(table, &mut reader.complaints).unwrap_or_default(),
         targets: placed.into_iter().map(|placed| placed.target).collect(),
+    }
+}
+
+/// Two at once would share what no setting can part.
+fn one_at_a_time(table: &Table, complaints: &mut Complaints) {
+    let Some(field) = table.field("jobs") else { return };
+    if field.count(complaints).is_some_and(|jobs| jobs != 1) {
+        let why = "must be 1: two cells at once, in guests too, would share the memory bus, the processor's caches and \
+                   the host's disk, and each would measure the other";
+        field.refuse::<()>(why, "leave it out; to be done sooner, run part of the plan on another machine", complaints);
     }
 }
 
@@ -400,6 +411,7 @@ dirty_bytes = "1GiB"
                 "duplicate = false\n[matrix]\nscheduler = [\"a\", \"b\"]\nmkfs = [\"-E1\", \"\"]",
                 &["ext4 -E1 a", "ext4 -E1 b", "ext4 a", "ext4 b"],
             ),
+            ("BTW", "jobs = 1", &["ext4", "ext4 (again)"]),
             ("BTW", "seed = 0xffff_ffff_ffff_ffff\n[stop]\nrounds = 1000", &["ext4", "ext4 (again)"]),
         ];
         for (given, text, expected) in rows {
@@ -431,6 +443,9 @@ dirty_bytes = "1GiB"
         ("BTW", "rank_weakened = 'yes'", &[(1, "true or false")]),
         ("BTW", "duplicate = 0", &[(1, "true or false")]),
         ("BTW", "executor = 'slrum'", &[(1, "no executor `slrum`")]),
+        ("BTW", "jobs = 2", &[(1, "would share the memory bus")]),
+        ("BTW", "jobs = 0", &[(1, "`jobs` must be 1")]),
+        ("BTW", "jobs = 'many'", &[(1, "must be a whole number")]),
         ("BTW", "discard = 'all'", &[(1, "use one of `none`, `fresh` and `trim`")]),
         // The backing.
         ("TW", "backing = 'image'", &[(1, "must be a table")]),
