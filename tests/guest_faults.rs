@@ -177,7 +177,7 @@ fn what_goes_wrong_in_a_guest_is_told() {
         ("stopped", "kill -STOP $PPID; sleep 600"),
         ("slow", "sleep 600"),
         ("hungry", "tail /dev/zero"),
-        ("full", "dd if=/dev/zero of=big bs=1M"),
+        ("full", "dd if=/dev/zero of=big bs=1M status=none"),
         (
             "gone",
             "for disk in /sys/block/sd?; do echo 1 > $disk/device/delete; done; dd if=/dev/zero of=x count=9000; sync",
@@ -277,8 +277,8 @@ fn a_run_that_is_interrupted_is_taken_up() {
             let said = lab.run_plan(&plan(&[("long", "true")], ""));
             return assert!(not_run(NAME, unmade(&said)), "no QEMU came: {}", said.err);
         }
-        // The raw speed is told before the phase, and by the guest.
-        while what == "phase" && !std::fs::read_to_string(lab.journal()).unwrap().contains("tool mkfs") {
+        // What is in effect is told right before the phase, by the guest.
+        while what == "phase" && !std::fs::read_to_string(lab.journal()).unwrap().contains("\"mkfs\":\"") {
             if let Some(status) = child.try_wait().unwrap() {
                 panic!("the run ended with {status} before its phase: {:#?}", lab.folded().cells);
             }
