@@ -4,7 +4,7 @@ use super::engine::{DAEMON_MARK, Engine, Given, name_of};
 use super::link::Link;
 use super::stage::{Expected, Stage};
 use super::watch::Deadline;
-use super::{CELL_MARK, Interrupted, ageing, command, git, machine, provenance};
+use super::{CELL_MARK, Interrupted, ageing, command, git, hardware, machine, provenance};
 use crate::journal::{Begin, Cell, End, Ledger, Outcome, Provenance, Record, Undo};
 use crate::need::{self, Need};
 use crate::plan::{Ageing, Discard, Target, allowance_ns};
@@ -29,6 +29,8 @@ pub struct Stack {
     pub more_devices: Vec<PathBuf>,
     /// What the layers say of themselves, once they stand.
     pub layers: Layers,
+    /// The device has a cache, and the kernel was told that it has none.
+    pub flushes_lost: bool,
     pub mount_point: PathBuf,
     /// The folder that the work owns.
     pub root: PathBuf,
@@ -236,6 +238,7 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
         device: None,
         more_devices: Vec::new(),
         layers: Layers::default(),
+        flushes_lost: false,
         mount_point: engine.place.mount_point(),
         root: PathBuf::new(),
         subject: Subject::default(),
@@ -249,7 +252,9 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
             let mut devices = devices.into_iter();
             stack.device = devices.next();
             stack.more_devices = devices.collect();
-            ready_device(&stack, engine, link)?;
+            let disks = hardware::disks(stack.device.as_deref(), &stack.more_devices);
+            stack.flushes_lost = hardware::loses_flushes(&stack.target, &disks);
+            ready_device(&stack, &disks, engine, link)?;
             make_and_mount(&stack, driver, engine, link)?;
             stack.root = stack.mount_point.join("work");
             std::fs::create_dir(&stack.root).context("cannot make a folder on the new file system")?;
@@ -303,17 +308,27 @@ pub fn folder(says: &str, path: PathBuf) -> Step {
 }
 
 /// Discards as declared, and the scheduler. With `none` the drivers keep mkfs and mount from discarding.
-fn ready_device(stack: &Stack, engine: &mut Engine, link: &mut Link) -> Result<()> {
+fn ready_device(stack: &Stack, disks: &[(u32, u32)], engine: &mut Engine, link: &mut Link) -> Result<()> {
     let device = stack.device.as_deref().context("no device")?;
-    let number = machine::device_number(device).with_context(|| format!("{} is no block device", device.display()))?;
     if stack.target.discard != Discard::None {
         block::discard(device, 0, block::size_of_device(device)?)
             .context("cannot discard the device; use discard = \"none\"")?;
     }
-    if let Some(scheduler) = &stack.target.scheduler {
+    disks.iter().try_for_each(|number| set_queue(&stack.target, *number, engine, link))
+}
+
+/// The scheduler first: it brings a number of requests of its own.
+fn set_queue(target: &Target, number: (u32, u32), engine: &mut Engine, link: &mut Link) -> Result<()> {
+    if let Some(scheduler) = &target.scheduler {
         let path = machine::queue_file(number, "scheduler").context("the device has no I/O scheduler to set")?;
         let set = Action::Set { path, value: scheduler.clone() };
         engine.take(Step::new("set the I/O scheduler", set), link)?;
+    }
+    for (name, value) in &target.queue.0 {
+        let path = machine::queue_file(number, name);
+        let path = path.with_context(|| format!("the device's queue has no `{name}`; leave it out of `queue`"))?;
+        let set = Action::Set { path, value: value.as_str().unwrap_or_default().into() };
+        engine.take(Step::new(format!("set the queue's {name}"), set), link)?;
     }
     Ok(())
 }

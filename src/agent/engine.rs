@@ -57,6 +57,10 @@ impl<'a> Engine<'a> {
 
     /// Runs a program that is no step: it leaves nothing to undo.
     pub fn output(&self, argv: &Argv) -> Result<String> {
+        // What `mount` leaves running, such as nilfs2's cleaner, belongs to the file system and ends with it.
+        if argv.first().is_some_and(|program| program == "mount") {
+            return command::output(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name_of(&self.scope))]);
+        }
         command::output(argv, &self.marks())
     }
 

@@ -6,6 +6,7 @@ use crate::journal::{Answer, Record, Say};
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, Write};
 
+#[derive(Default)]
 pub struct Link {
     host_gone: bool,
     in_guest: bool,

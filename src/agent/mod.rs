@@ -9,6 +9,7 @@ mod command;
 mod drive;
 mod engine;
 mod git;
+mod hardware;
 mod hygiene;
 mod latency;
 mod link;

@@ -122,6 +122,18 @@ fn stage_source(chosen: &Chosen, engine: &Engine) -> Result<()> {
     staged.with_context(|| format!("cannot stage the source of {}", chosen.name))
 }
 
+/// Whatever the host lacks, which the guest may have: only what staging itself needs must be here.
+fn stage_for_guests(chosen: &Chosen, engine: &Engine) -> Result<()> {
+    let workload =
+        workload::find(&chosen.name).with_context(|| format!("this agent knows no workload `{}`", chosen.name))?;
+    let lacks: Vec<String> = need::missing(&workload.needs(&chosen.settings)).iter().map(ToString::to_string).collect();
+    let staged = workload.prepare(&chosen.settings, engine.place).with_context(|| match lacks.as_slice() {
+        [] => "preparing failed".to_string(),
+        lacks => format!("this host lacks {}", lacks.join("; ")),
+    });
+    staged.with_context(|| format!("cannot stage the source of {}", chosen.name))
+}
+
 /// Bytes, not shares of whatever memory is free, and the same for all; the kernel's default shares of the memory
 /// there is, unless the plan says otherwise. Without root they stay as they are, and are recorded.
 fn fix_writeback(host: &HostSettings, engine: &mut Engine, link: &mut Link) -> Result<()> {
@@ -178,8 +190,9 @@ pub fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, place: &Place, link: &
         }
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
-        stage_source(chosen, &engine)?;
+        stage_for_guests(chosen, &engine)?;
     }
+    git::prepare(plan, &engine)?;
     let [memory, archive] =
         [place.memory.clone(), place.memory.join("data.tar")].map(|path| path.display().to_string());
     let list = std::fs::read_dir(&memory)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());

@@ -5,6 +5,7 @@
 
 use super::{ALIVE, DATA_DISK, MOST_DISKS, PORT, PROBE_WORD, ROOT_DISK, target_disk};
 use anyhow::{Context, Result, bail};
+use rustix::fs::{CWD, FileType, Mode, makedev};
 use rustix::mount::{MountFlags, mount, mount_move};
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
@@ -14,6 +15,9 @@ use std::time::{Duration, Instant};
 
 /// Disks and ports may appear a while after their drivers.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Names that programs are called by, and the packages' programs that have them.
+const ALTERNATIVES: &[(&str, &str)] =
+    &[("awk", "mawk"), ("c++", "g++"), ("cc", "gcc"), ("lzma", "xz"), ("which", "which.debianutils")];
 /// Where the first root stays to be seen from the guest's root.
 const FIRST_ROOT: &str = "/pickfs";
 
@@ -142,7 +146,30 @@ fn second_mounts() -> Result<()> {
     mount_new("tmpfs", "/run", "mode=755")?;
     mount_new("tmpfs", "/tmp", "mode=1777")?;
     mount_new("tmpfs", "/dev/shm", "mode=1777,size=90%")?;
-    mount_new("devpts", "/dev/pts", "")
+    // Only there the kernel tells which preemption it has; one without debugfs tells nothing.
+    let _ = mount_new("debugfs", "/sys/kernel/debug", "");
+    mount_new("devpts", "/dev/pts", "")?;
+    nodes()
+}
+
+/// Device nodes whose drivers are loaded when they are opened, such as `/dev/fuse`: "fuse fuse c10:229".
+fn nodes() -> Result<()> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let listed = std::fs::read_to_string(format!("/lib/modules/{}/modules.devname", release.trim()));
+    for line in listed.unwrap_or_default().lines() {
+        let [_, name, numbers] = line.split(' ').collect::<Vec<_>>()[..] else { continue };
+        let Some((major, minor)) = numbers.strip_prefix('c').and_then(|numbers| numbers.split_once(':')) else {
+            continue;
+        };
+        let path = Path::new("/dev").join(name);
+        path.parent().map(std::fs::create_dir_all).transpose()?;
+        let (mode, device) = (Mode::from_raw_mode(0o600), makedev(major.parse()?, minor.parse()?));
+        match rustix::fs::mknodat(CWD, &path, FileType::CharacterDevice, mode, device) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => bail!("cannot make {}: {error}", path.display()),
+        }
+    }
+    Ok(())
 }
 
 /// What the scripts of packages do, which nobody has run: users and groups, and links that programs are called by.
@@ -157,6 +184,10 @@ fn what_packages_would_have_made() -> Result<()> {
     }
     if !Path::new("/bin/sh").exists() {
         std::os::unix::fs::symlink("dash", "/bin/sh").context("cannot make /bin/sh")?;
+    }
+    for (name, program) in ALTERNATIVES.iter().filter(|(_, program)| Path::new("/usr/bin").join(program).exists()) {
+        // One that is there already is the package's own.
+        let _ = std::os::unix::fs::symlink(program, Path::new("/usr/bin").join(name));
     }
     let _ = std::os::unix::fs::symlink("/proc/self/mounts", "/etc/mtab");
     let _ = std::os::unix::fs::symlink("/proc/self/fd", "/dev/fd");

@@ -11,7 +11,6 @@ use super::running::Running;
 use super::{Guest, accelerator, find_or_build};
 use crate::agent::{self, Elsewhere, Interrupted, Link};
 use crate::journal::{Begin, Cell, End, GuestPart, Job, Outcome, Record, Request};
-use crate::need::Need;
 use crate::plan::{Chosen, Plan, Settings, Target};
 use crate::stack::{Action, Place, backing, fs, layer};
 use crate::workload;
@@ -71,11 +70,8 @@ fn tools(plan: &Plan) -> BTreeSet<String> {
     let needs = layers
         .chain(drivers.flat_map(|driver| driver.needs()))
         .chain(works.flat_map(|(work, settings)| work.needs(settings)));
-    let package = |need: Need| match need {
-        Need::Program { package, .. } => Some(package.to_string()),
-        _ => None,
-    };
-    needs.filter_map(package).collect()
+    let ageing = plan.targets.iter().flat_map(agent::needs_of_ageing);
+    needs.chain(ageing).filter_map(|need| need.package()).collect()
 }
 
 fn releases(plan: &Plan) -> BTreeSet<String> {

@@ -11,6 +11,7 @@ mod example;
 mod expand;
 mod machine;
 mod matrix;
+mod queue;
 mod read;
 mod setting;
 mod short;
@@ -92,6 +93,9 @@ pub struct Target {
     pub nodatacow: bool,
     /// I/O scheduler of the device under the file system; `None` leaves it alone.
     pub scheduler: Option<String>,
+    /// Settings of that device's queue, each as the text that its file gets. Not written where there are none.
+    #[serde(skip_serializing_if = "Settings::is_empty")]
+    pub queue: Settings,
     /// What lies between the backing and the file system, the lowest first. Not written where there is nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Chosen>,

@@ -3,6 +3,7 @@
 use super::age;
 use super::complaint::{Complaints, Span, quoted};
 use super::machine;
+use super::queue;
 use super::read::Reader;
 use super::table::{Field, Table, choose};
 use super::value::settings;
@@ -10,8 +11,8 @@ use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
 use crate::units::show_bytes;
 
 #[rustfmt::skip]
-const KEYS: [&str; 12] = [
-    "name", "fs", "variant", "mkfs", "mount", "nodatacow", "scheduler", "age", "fill", "backing", "layers", "machine",
+const KEYS: [&str; 13] = [
+    "name", "fs", "variant", "mkfs", "mount", "nodatacow", "scheduler", "age", "fill", "backing", "layers", "machine", "queue",
 ];
 
 /// A target and its place in the text, for what is only wrong in company, such as its name.
@@ -167,6 +168,7 @@ fn target(table: &Table, plan: &Table, shared: Shared, reader: &mut Reader) -> P
     let mut target = described(table, driver, reader);
     target.backing = backing.map(|backing| backing.chosen.clone()).unwrap_or_default();
     target.layers = machine::layers(table, reader);
+    target.queue = queue::queue(table, reader);
     target.machine = machine::machine(plan, Some(table), reader);
     let own_machine = machine::own_words(table);
     let name = table.field("name").map(|field| field.text(&mut reader.complaints).map(String::from));
@@ -264,7 +266,7 @@ fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&Filesyste
 }
 
 fn refuse_making(table: &Table, backing: &Backing, complaints: &mut Complaints) {
-    for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "age", "fill", "layers"]
+    for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "age", "fill", "layers", "queue"]
         .iter()
         .filter_map(|key| table.field(key))
     {
@@ -294,7 +296,8 @@ fn made_name(target: &Target, machine: &[(String, String)], backing: Option<&Bac
     let in_place = target.nodatacow.then_some("nodatacow");
     let layers: Vec<String> = target.layers.iter().map(|layer| format!("on {}", layer_words(layer))).collect();
     let machine = machine.iter().map(|(_, value)| value);
-    let after = layers.iter().chain(&target.scheduler).chain(&aged).chain(machine).map(String::as_str);
+    let queue = queue::words(&target.queue);
+    let after = layers.iter().chain(&target.scheduler).chain(&queue).chain(&aged).chain(machine).map(String::as_str);
     std::iter::once(first.as_str()).chain(made).chain(in_place).chain(after).collect::<Vec<_>>().join(" ")
 }
 
