@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-statistics test-data test-kernel build lint bench install-build install-run install-test
+.PHONY: run test test-statistics test-data test-kernel test-vm build lint bench install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -9,6 +9,7 @@ RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
 TEST_PACKAGES = btrfs-compsize zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql sqlite3 nanoc make binutils flex bison bc \
   xz-utils zstd pacman-package-manager bonnie++ fsmark
 KERNEL_PACKAGES = linux-source
+VM_PACKAGES = qemu-system-x86 mmdebstrap squashfs-tools kmod tar xz-utils
 
 # Compares ext4, xfs, btrfs, btrfs lzo and btrfs zstd:1 on an image in this folder, in a few minutes.
 run: install-run build
@@ -35,6 +36,11 @@ test-data: install-run install-test install-build
 test-kernel: install-run install-test install-build
 	@$(call install,$(KERNEL_PACKAGES))
 	cargo test --release --locked --test unstable_system -- --ignored --nocapture --test-threads=1
+
+# Layers in guests, which are made and booted: half an hour where there is no KVM.
+test-vm: install-run install-test install-build
+	@$(call install,$(VM_PACKAGES))
+	cargo test --release --locked --test guest_layers -- --ignored --nocapture --test-threads=1
 
 lint: install-build
 	cargo fmt --check
