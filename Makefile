@@ -37,10 +37,11 @@ test-kernel: install-run install-test install-build
 	@$(call install,$(KERNEL_PACKAGES))
 	cargo test --release --locked --test unstable_system -- --ignored --nocapture --test-threads=1
 
-# The protocols in guests, which are made and booted: half an hour where no KVM is.
+# Guests are made and booted: an hour where there is no KVM.
 test-vm: install-run install-test install-build
 	@$(call install,$(VM_PACKAGES))
-	cargo test --release --locked --test guest_protocols -- --ignored --nocapture --test-threads=1
+	cargo test --release --locked --test guest_protocols --test guest_layers --test guest_faults -- \
+		--ignored --nocapture --test-threads=1
 
 lint: install-build
 	cargo fmt --check

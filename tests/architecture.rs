@@ -145,6 +145,7 @@ fn plugins_are_sorted_unique_and_described() {
         ("probe::ALL", entries!(pickfs::probe::ALL)),
         ("stack::backing::ALL", entries!(pickfs::stack::backing::ALL)),
         ("stack::fs::ALL", entries!(pickfs::stack::fs::ALL)),
+        ("stack::layer::ALL", entries!(pickfs::stack::layer::ALL)),
         ("workload::ALL", entries!(pickfs::workload::ALL)),
     ];
     let complaints: Vec<String> = lists.iter().flat_map(|(list, entries)| bad_entries(list, entries)).collect();

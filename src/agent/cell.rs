@@ -46,6 +46,16 @@ pub struct Layers {
     pub mismatches: Vec<String>,
 }
 
+impl Layers {
+    /// Two layers of a kind have facts of the same name.
+    fn take(&mut self, facts: BTreeMap<String, String>, number: usize) {
+        for (name, value) in facts {
+            let taken = self.facts.contains_key(&name);
+            self.facts.insert(if taken { format!("{name} (layer {number})") } else { name }, value);
+        }
+    }
+}
+
 impl Stack {
     pub fn wish(&self) -> Wish<'_> {
         let driver = self.driver.expect("only a stack with a file system of its own has wishes");
@@ -252,6 +262,7 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
             let mut devices = devices.into_iter();
             stack.device = devices.next();
             stack.more_devices = devices.collect();
+            check_devices(&stack, driver)?;
             let disks = hardware::disks(stack.device.as_deref(), &stack.more_devices);
             stack.flushes_lost = hardware::loses_flushes(&stack.target, &disks);
             ready_device(&stack, &disks, engine, link)?;
@@ -284,10 +295,9 @@ fn layered(
     for (number, chosen) in target.layers.iter().enumerate() {
         let found = layer::find(&chosen.name);
         let layer = found.with_context(|| format!("this agent knows no layer `{}`", chosen.name))?;
-        let (least, there) = (layer.least_devices(&chosen.settings), devices.len());
-        if there < least {
-            bail!("{} needs {least} devices, and {there} lie below it; give the backing `disks`", chosen.name);
-        }
+        layer::above(layer, &chosen.settings, devices.len())
+            .map_err(|why| anyhow!("{why}; give the backing `disks`, or choose another level or layer"))?;
+        let beside = devices.split_off(layer::taken(&chosen.settings, devices.len()));
         let name = format!("{pool}l{number}");
         let below = Below { devices: &devices, name: &name, memory: &memory };
         let given = engine.take_all(layer.steps(&chosen.settings, &below), link)?;
@@ -296,9 +306,9 @@ fn layered(
         let facts: BTreeMap<String, String> =
             facts.into_iter().map(|(name, words)| (name.to_string(), engine.listing(&words))).collect();
         said.mismatches.extend(layer.mismatches(&chosen.settings, &facts));
-        said.facts.extend(facts);
+        said.take(facts, number + 1);
         said.facts.extend(versions(layer.versions(), &engine.run));
-        devices = above;
+        devices = [above, beside].concat();
     }
     Ok((devices, said))
 }
@@ -307,10 +317,24 @@ pub fn folder(says: &str, path: PathBuf) -> Step {
     Step::new(says, Action::MakeDirectory(path.clone())).undo(Undo::RemoveTree(path))
 }
 
+/// As many as the file system can be made of.
+fn check_devices(stack: &Stack, driver: &dyn Filesystem) -> Result<()> {
+    let (name, there) = (driver.name(), 1 + stack.more_devices.len());
+    if there > 1 && !driver.takes_several() {
+        bail!("{name} is made on one device, and {there} come to it; put a layer below it that joins them, such as md");
+    }
+    let variant = stack.target.variant.as_deref();
+    let least = driver.least_devices(variant);
+    if there < least {
+        let variant = variant.unwrap_or_default();
+        bail!("{name} {variant} needs {least} devices, and {there} come to it; give the backing more `disks`");
+    }
+    Ok(())
+}
+
 /// Discards as declared, and the scheduler. With `none` the drivers keep mkfs and mount from discarding.
 fn ready_device(stack: &Stack, disks: &[(u32, u32)], engine: &mut Engine, link: &mut Link) -> Result<()> {
-    let device = stack.device.as_deref().context("no device")?;
-    if stack.target.discard != Discard::None {
+    for device in stack.device.iter().chain(&stack.more_devices).filter(|_| stack.target.discard != Discard::None) {
         block::discard(device, 0, block::size_of_device(device)?)
             .context("cannot discard the device; use discard = \"none\"")?;
     }
@@ -358,6 +382,7 @@ fn subject(stack: &Stack) -> Result<Subject> {
     };
     Ok(Subject {
         device,
+        beside: stack.more_devices.iter().filter_map(|device| machine::device_number(device)).collect(),
         below: device.and_then(machine::below),
         mount_point: stack.root.clone(),
         filesystem: machine::mount_of(&stack.root.canonicalize()?)?.fs_type,

@@ -4,7 +4,8 @@ use super::command::{self, Mark};
 use super::link::Link;
 use super::{RUN_MARK, undo, watch};
 use crate::journal::{Record, StepTaken, Undo, Undone};
-use crate::stack::{Action, Argv, Place, Step};
+use crate::stack::{Action, Argv, Place, Step, argv};
+use crate::sys::block;
 use anyhow::{Context, Result, bail};
 use rand_core::{Rng, SeedableRng};
 use std::io::Write;
@@ -110,6 +111,7 @@ impl<'a> Engine<'a> {
             }
             Action::RunForDevice(argv) => return Ok(Given::Devices(vec![self.output(argv)?.trim().into()])),
             Action::UseDevice(path) => return unused(path).map(|()| Given::Devices(vec![path.clone()])),
+            Action::MapWhole { device, name, words } => return self.map_whole(device, name, words),
             Action::UseDirectory(path) => return Ok(Given::Directory(path.clone())),
             Action::MakeDirectory(path) => make_directory(path)?,
             Action::MakeImage { path, bytes } => make_image(path, *bytes)?,
@@ -117,6 +119,13 @@ impl<'a> Engine<'a> {
             Action::Daemon { argv, ready } => self.start_daemon(argv, ready)?,
         }
         Ok(Given::Nothing)
+    }
+
+    fn map_whole(&self, device: &Path, name: &str, words: &Argv) -> Result<Given> {
+        let bytes = block::size_of_device(device).with_context(|| format!("no size of {}", device.display()))?;
+        let table = format!("0 {} {}", bytes / 512, words.join(" "));
+        self.output(&argv(["dmsetup", "create", name, "--table", &table]))?;
+        Ok(Given::Devices(vec![Path::new("/dev/mapper").join(name)]))
     }
 
     /// A daemon carries its own mark, not the cell's, and lives until its undo kills it.

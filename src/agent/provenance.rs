@@ -35,6 +35,7 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
             Some(properties) => property_mismatches(&wish.mount, properties),
             None => mismatches(&wish.mount, &options),
         };
+        provenance.mismatches.extend(driver.mismatches(&wish, &facts));
         provenance.weakened = weakened(driver, &wish.mount, &wish.mkfs, &shown);
     }
     facts.extend(features(stack, &mount.fs_type, &shown, &facts).map(|names| ("features".to_string(), names)));

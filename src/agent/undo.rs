@@ -6,6 +6,7 @@ use super::link::Link;
 use super::machine;
 use crate::journal::{Record, StepTaken, Undo, Undone};
 use crate::stack::argv;
+use crate::stack::layer::GROUPS;
 use crate::sys::process;
 use anyhow::{Context, Result, bail};
 use std::path::{Component, Path};
@@ -78,17 +79,23 @@ fn remove_mapping(name: &str) -> Result<()> {
     output(&argv(["dmsetup", "remove", "--retry", name]), &[]).map(drop)
 }
 
+/// What marks the devices as parts of a group stays on them, and means nothing without the group.
 fn remove_group(name: &str) -> Result<()> {
-    let groups = output(&argv(["vgs", "--noheadings", "--options", "vg_name"]), &[]).unwrap_or_default();
+    let list = argv(["vgs", "--config", GROUPS, "--noheadings", "--options", "vg_name"]);
+    let groups = output(&list, &[]).unwrap_or_default();
     if groups.lines().any(|group| group.trim() == name) {
-        output(&argv(["vgremove", "--force", "--yes", name]), &[])?;
+        output(&argv(["vgremove", "--config", GROUPS, "--force", "--force", "--yes", name]), &[])?;
     }
     Ok(())
 }
 
+/// Without their superblocks, as udev would start the array anew where it sees them.
 fn stop_array(device: &Path) -> Result<()> {
-    if device.exists() {
-        output(&argv(["mdadm", "--stop", &device.display().to_string()]), &[])?;
+    let Some(number) = machine::device_number(device) else { return Ok(()) };
+    let members = machine::members(number);
+    output(&argv(["mdadm", "--stop", &device.display().to_string()]), &[])?;
+    for member in members {
+        output(&argv(["mdadm", "--zero-superblock", &member]), &[])?;
     }
     Ok(())
 }
@@ -201,6 +208,9 @@ mod tests {
             Undo::Restore { path: "/proc/sys/vm/no_such_setting".into(), value: "1".into() },
             Undo::KillMarked("PICKFS_DAEMON=of-no-run".into()),
             Undo::RemoveSegment("/nowhere/pickfs-r/cluster/postmaster.pid".into()),
+            Undo::RemoveMapping("pickfsnever".into()),
+            Undo::RemoveGroup("pickfsnever".into()),
+            Undo::StopArray("/dev/md/pickfsnever".into()),
         ] {
             one(&undo, "r").unwrap_or_else(|error| panic!("{undo:?}: {error:#}"));
         }
@@ -224,6 +234,14 @@ mod tests {
             Undo::ExportPool("tank".into()),
             Undo::RemoveSegment("/var/lib/postgresql/cluster/postmaster.pid".into()),
             Undo::RemoveSegment("/nowhere/pickfs-r/notes".into()),
+            Undo::RemoveMapping("home".into()),
+            Undo::RemoveMapping("pickfs/../home".into()),
+            Undo::RemoveGroup("vg0".into()),
+            Undo::RemoveGroup("pickfs-group".into()),
+            Undo::StopArray("/dev/md/home".into()),
+            Undo::StopArray("/dev/md0".into()),
+            Undo::StopArray("/dev/md/../pickfsarray".into()),
+            Undo::StopArray("/dev/md/pickfs/../home".into()),
         ] {
             let error = one(&undo, "r").unwrap_err().to_string();
             assert!(error.starts_with("refused"), "{undo:?}: {error}");

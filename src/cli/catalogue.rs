@@ -11,7 +11,7 @@ pub fn catalogue() -> Catalogue {
         filesystems: fs::ALL.iter().map(|fs| filesystem(*fs)).collect(),
         backings: backing::ALL.iter().map(|backing| backing_entry(*backing)).collect(),
         workloads: workload::ALL.iter().map(|workload| workload_entry(*workload)).collect(),
-        layers: layer::ALL.iter().map(|layer| named(layer.name(), layer.settings())).collect(),
+        layers: layer::ALL.iter().map(|layer| layer_entry(*layer)).collect(),
         executors: executor::ALL.iter().map(|executor| named(executor.name(), executor.settings())).collect(),
         executor: None,
         features: FEATURES.iter().map(|feature| feature.name).collect(),
@@ -25,6 +25,18 @@ fn filesystem(fs: &dyn fs::Filesystem) -> FilesystemEntry {
         variants,
         minimum_size: fs.minimum_size(),
         takes_nodatacow: fs.takes_nodatacow(),
+        takes_several: fs.takes_several(),
+        least_devices: |name, variant| fs::find(name).map_or(1, |fs| fs.least_devices(variant)),
+    }
+}
+
+fn layer_entry(layer: &dyn layer::Layer) -> Entry {
+    Entry {
+        objections: |name, settings| layer::find(name).map(|layer| layer.objections(settings)).unwrap_or_default(),
+        above: |name, settings, there| {
+            layer::find(name).map_or(Ok(there), |layer| layer::above(layer, settings, there))
+        },
+        ..named(layer.name(), layer.settings())
     }
 }
 
@@ -35,6 +47,7 @@ fn backing_entry(backing: &dyn backing::Backing) -> Entry {
         main_setting: backing.main_setting(),
         makes_filesystem: backing.makes_filesystem(),
         objections: machine::backing_objections,
+        above: |_, _, there| Ok(there),
         bytes: |_, _| None,
         phases: |_, _| Vec::new(),
     }
@@ -48,6 +61,7 @@ fn named(name: &'static str, settings: &'static [Setting]) -> Entry {
         main_setting: "",
         makes_filesystem: false,
         objections: |_, _| Vec::new(),
+        above: |_, _, there| Ok(there),
         bytes: |_, _| None,
         phases: |_, _| Vec::new(),
     }
@@ -60,6 +74,7 @@ fn workload_entry(workload: &dyn workload::Workload) -> Entry {
         main_setting: workload.main_setting(),
         makes_filesystem: false,
         objections: machine::workload_objections,
+        above: |_, _, there| Ok(there),
         bytes: |name, settings| workload::find(name)?.bytes(settings),
         phases,
     }

@@ -170,6 +170,7 @@ fn shown(action: &Action) -> String {
         Action::UseDevice(path) | Action::UseDirectory(path) | Action::MakeDirectory(path) => {
             path.display().to_string()
         }
+        Action::MapWhole { device, words, .. } => format!("{}, {}", device.display(), words.join(" ")),
         Action::MakeImage { path, bytes } => {
             format!("{} ({})", path.display(), crate::units::show_bytes(*bytes as f64))
         }

@@ -212,6 +212,8 @@ fn agent() -> Result<()> {
     }
     command.arg("agent").stdin(port.try_clone()?).stdout(port);
     command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/tmp");
+    // No udev runs here that would make nodes and links, or answer.
+    command.env("DM_DISABLE_UDEV", "1").env("MDADM_NO_UDEV", "1");
     let status = command.status().context("cannot start the agent")?;
     if !status.success() {
         eprintln!("pickfs init: the agent ended {}", how(status));

@@ -39,11 +39,28 @@ fn shown(field: &Field) -> Option<String> {
     field.value.as_str().map(String::from).or_else(number)
 }
 
-/// `layers = ["luks", { md = { level = "raid1" } }]`, the lowest first.
-pub(super) fn layers(table: &Table, reader: &mut Reader) -> Vec<Chosen> {
-    let Some(field) = table.field("layers") else { return Vec::new() };
-    let elements = field.elements(&mut reader.complaints).unwrap_or_default();
-    elements.iter().filter_map(|element| layer(element, reader)).collect()
+/// `layers = ["luks", { md = { level = "raid1" } }]`, the lowest first; and how many devices lie above them all, where so
+/// many lie below and that can be known.
+pub(super) fn layers(table: &Table, devices: Option<usize>, reader: &mut Reader) -> (Vec<Chosen>, Option<usize>) {
+    let Some(field) = table.field("layers") else { return (Vec::new(), devices) };
+    let (mut chosen, mut devices) = (Vec::new(), devices);
+    for element in field.elements(&mut reader.complaints).unwrap_or_default() {
+        let before = reader.complaints.len();
+        let found = layer(&element, reader);
+        devices = devices.filter(|_| reader.complaints.len() == before);
+        devices = found.as_ref().zip(devices).and_then(|(layer, there)| above(layer, there, &element, reader));
+        chosen.extend(found);
+    }
+    (chosen, devices)
+}
+
+fn above(layer: &Chosen, there: usize, element: &Field, reader: &mut Reader) -> Option<usize> {
+    let catalogue = reader.catalogue;
+    let entry = catalogue.layers.iter().find(|entry| entry.name == layer.name)?;
+    let remedy =
+        "give the backing more `disks`, such as `image = { size = \"4GiB\", disks = 4 }`, or take another layer";
+    let counted = (entry.above)(entry.name, &layer.settings, there);
+    counted.map_err(|why| reader.complaints.add(&element.span, why, remedy)).ok()
 }
 
 fn layer(element: &Field, reader: &mut Reader) -> Option<Chosen> {
@@ -129,12 +146,16 @@ mod tests {
 
     #[test]
     fn layers_are_named_with_or_without_settings() {
-        let plan = read(&with("BW", "[[target]]\nfs = 'ext4'\nlayers = [{ md = { level = 'raid0' } }, 'luks', 'md']"))
-            .unwrap();
-        let target = &plan.targets[0];
-        assert_eq!(target.name, "ext4 on md raid0 on luks on md raid1");
-        let levels: Vec<_> = target.layers.iter().map(|layer| layer.settings.text("level")).collect();
-        assert_eq!(levels, [Some("raid0"), None, Some("raid1")]);
+        let plan = with(
+            "W",
+            "backing = { image = { dir = '/m', disks = 2 } }\n[[target]]\nfs = 'ext4'\n\
+             layers = ['luks', { md = { level = 'raid0' } }, 'luks']\n[[target]]\nfs = 'ext4'\nlayers = ['md']",
+        );
+        let plan = read(&plan).unwrap();
+        let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names[..2], ["ext4 on luks on md raid0 on luks", "ext4 on md raid1"]);
+        let levels: Vec<_> = plan.targets[0].layers.iter().map(|layer| layer.settings.text("level")).collect();
+        assert_eq!(levels, [None, Some("raid0"), None]);
     }
 
     #[rustfmt::skip]
@@ -153,5 +174,35 @@ mod tests {
     #[test]
     fn what_cannot_be_told_is_complained_of() {
         complained(HOSTILE);
+    }
+
+    /// One target on an image with so many disks.
+    macro_rules! plan {
+        ($disks:literal, $target:literal) => {
+            concat!("backing = { image = { dir = '/m', disks = ", $disks, " } }\n[[target]]\n", $target)
+        };
+    }
+
+    #[test]
+    fn layers_and_file_systems_get_as_many_devices_as_they_need() {
+        complained(&[
+            ("W", plan!(1, "fs = 'ext4'\nlayers = ['luks', 'md']"), &[(4, "md needs 2 devices, and 1 lie below it")]),
+            ("W", plan!(3, "fs = 'ext4'\nlayers = ['md', 'md']"), &[(4, "md needs 2 devices, and 1 lie below it")]),
+            ("W", plan!(3, "fs = 'ext4'"), &[(3, "ext4 is made on one device, and 3 come to it")]),
+            ("W", plan!(3, "fs = 'xfs'\nlayers = ['luks']"), &[(3, "xfs is made on one device, and 3 come to it")]),
+            ("W", plan!(1, "fs = 'btrfs'\nvariant = 'raid1'"), &[(4, "btrfs raid1 needs 2 devices, and 1 come to it")]),
+            (
+                "W",
+                plan!(3, "fs = 'btrfs'\nvariant = 'raid1'\nlayers = ['md']"),
+                &[(4, "btrfs raid1 needs 2 devices, and 1 come to it")],
+            ),
+        ]);
+        for right in [
+            plan!(3, "fs = 'ext4'\nlayers = ['luks', 'md']"),
+            plan!(2, "fs = 'btrfs'\nvariant = 'raid1'\nlayers = ['luks']"),
+        ] {
+            let plan = read(&with("W", right));
+            assert!(plan.is_ok(), "{right}: {plan:?}");
+        }
     }
 }

@@ -266,6 +266,10 @@ pub struct FilesystemEntry {
     pub minimum_size: u64,
     /// Copy on write can be switched off for data.
     pub takes_nodatacow: bool,
+    /// One file system can be made of several devices.
+    pub takes_several: bool,
+    /// How many it takes at least, by its name and variant.
+    pub least_devices: fn(&str, Option<&str>) -> usize,
 }
 
 /// A backing or workload, as far as a plan needs to know it.
@@ -279,6 +283,8 @@ pub struct Entry {
     pub makes_filesystem: bool,
     /// What the machine has against these settings, by the entry's name; asked once they are right in themselves.
     pub objections: fn(&str, &Settings) -> Vec<Objection>,
+    /// For a layer, by its name: how many devices lie above it where so many lie below, or why that cannot be.
+    pub above: fn(&str, &Settings, usize) -> Result<usize, String>,
     /// Bytes that the work puts on a file system, by the entry's name, where that is known.
     pub bytes: fn(&str, &Settings) -> Option<u64>,
     /// Names of a workload's phases with these settings, in order.

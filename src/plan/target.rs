@@ -167,7 +167,12 @@ fn target(table: &Table, plan: &Table, shared: Shared, reader: &mut Reader) -> P
     check_fit(table, backing, driver, &mut reader.complaints);
     let mut target = described(table, driver, reader);
     target.backing = backing.map(|backing| backing.chosen.clone()).unwrap_or_default();
-    target.layers = machine::layers(table, reader);
+    let below = backing.map(|backing| backing.chosen.settings.number("disks").unwrap_or(1).max(1) as usize);
+    let (layers, devices) = machine::layers(table, below, reader);
+    target.layers = layers;
+    if let Some((driver, devices)) = driver.zip(devices) {
+        check_devices(table, driver, devices, &mut reader.complaints);
+    }
     target.queue = queue::queue(table, reader);
     target.machine = machine::machine(plan, Some(table), reader);
     let own_machine = machine::own_words(table);
@@ -285,6 +290,27 @@ fn check_size(backing: &Backing, driver: &FilesystemEntry, complaints: &mut Comp
         message,
         format!("make the size {minimum} or more, or leave {} out", driver.name),
     );
+}
+
+/// As many as a file system can be made of.
+fn check_devices(table: &Table, driver: &FilesystemEntry, devices: usize, complaints: &mut Complaints) {
+    let name = driver.name;
+    if devices > 1 && !driver.takes_several {
+        let span = table.field("fs").and_then(|field| field.span);
+        let message = format!("{name} is made on one device, and {devices} come to it");
+        complaints.add(
+            &span,
+            message,
+            "put what joins them below it, such as `layers = [\"md\"]`, or give the backing one",
+        );
+    }
+    let variant = table.field("variant");
+    let least = (driver.least_devices)(name, variant.as_ref().and_then(|field| field.value.as_str()));
+    if let Some(variant) = variant.filter(|_| devices < least) {
+        let shown = variant.value.as_str().unwrap_or_default();
+        let message = format!("{name} {shown} needs {least} devices, and {devices} come to it");
+        complaints.add(&variant.span, message, "give the backing more `disks`, or take another variant");
+    }
 }
 
 /// "btrfs zstd:1 noatime": what distinguishes the target; a directory is its own name.

@@ -36,6 +36,12 @@ pub enum Action {
     RunForDevice(Argv),
     /// This block device is there already.
     UseDevice(PathBuf),
+    /// A mapping of that name over the whole of a device; the words are device-mapper's, behind the length.
+    MapWhole {
+        device: PathBuf,
+        name: String,
+        words: Argv,
+    },
     /// This directory, on a file system that is there already, is where the work goes.
     UseDirectory(PathBuf),
     MakeDirectory(PathBuf),
@@ -104,6 +110,7 @@ fn sentence(step: &Step) -> String {
         Action::Run(argv) => format!("run {}", argv.join(" ")),
         Action::RunForDevice(argv) => format!("device from {}", argv.join(" ")),
         Action::UseDevice(path) => format!("device {}", path.display()),
+        Action::MapWhole { device, name, words } => format!("map {} as {name}: {}", device.display(), words.join(" ")),
         Action::UseDirectory(path) => format!("directory {}", path.display()),
         Action::MakeDirectory(path) => format!("make directory {}", path.display()),
         Action::MakeImage { path, bytes } => format!("make image {} of {bytes}", path.display()),

@@ -1,6 +1,6 @@
 //! LUKS2 encryption of every device below.
 
-use super::{Below, Layer, differs, mapping, told};
+use super::{Below, DEVICES, Layer, MAPS, differs, mapping, told};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Kind, Setting, Settings};
@@ -12,6 +12,7 @@ pub struct Luks;
 const SETTINGS: &[Setting] = &[
     Setting { name: "cipher", kind: Kind::Text, default: Some("aes-xts-plain64"), about: "as cryptsetup spells it" },
     Setting { name: "sector", kind: Kind::Count, default: Some("512"), about: "bytes that are encrypted at a time" },
+    DEVICES,
 ];
 
 impl Layer for Luks {
@@ -28,7 +29,7 @@ impl Layer for Luks {
     }
 
     fn needs(&self) -> Vec<Need> {
-        vec![Need::Root, Need::Program { name: "cryptsetup", package: "cryptsetup-bin" }]
+        vec![Need::Root, Need::Program { name: "cryptsetup", package: "cryptsetup-bin" }, MAPS]
     }
 
     fn versions(&self) -> Vec<(&'static str, Argv)> {
