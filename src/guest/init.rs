@@ -106,7 +106,7 @@ fn serial_of(block: &Path) -> Option<String> {
 
 /// The image below, memory above: programs may write where they like.
 fn enter(root: &Path) -> Result<()> {
-    for folder in ["/lower", "/upper", "/root"] {
+    for folder in ["/lower", "/upper", "/next"] {
         std::fs::create_dir_all(folder)?;
     }
     let kind = word(|word| word.strip_prefix(ROOT_WORD).map(String::from)).unwrap_or("squashfs".into());
@@ -117,16 +117,16 @@ fn enter(root: &Path) -> Result<()> {
         std::fs::create_dir_all(folder)?;
     }
     let layers = c"lowerdir=/lower,upperdir=/upper/files,workdir=/upper/work";
-    mount("root", "/root", "overlay", MountFlags::empty(), Some(layers)).context("cannot lay memory over the root")?;
+    mount("root", "/next", "overlay", MountFlags::empty(), Some(layers)).context("cannot lay memory over the root")?;
     for folder in ["proc", "sys", "dev", "run", "tmp", "pickfs"] {
-        std::fs::create_dir_all(Path::new("/root").join(folder))?;
+        std::fs::create_dir_all(Path::new("/next").join(folder))?;
     }
     // What is mounted below moves along, so the program and its libraries need not be copied.
-    mount_bind("/agent", format!("/root{FIRST_ROOT}")).context("cannot keep the agent's programs")?;
+    mount_bind("/agent", format!("/next{FIRST_ROOT}")).context("cannot keep the agent's programs")?;
     for folder in ["/proc", "/sys", "/dev"] {
-        mount_move(folder, format!("/root{folder}")).with_context(|| format!("cannot move {folder}"))?;
+        mount_move(folder, format!("/next{folder}")).with_context(|| format!("cannot move {folder}"))?;
     }
-    std::env::set_current_dir("/root")?;
+    std::env::set_current_dir("/next")?;
     mount_move(".", "/").context("cannot move the root")?;
     rustix::process::chroot(".").context("cannot enter the root")?;
     Ok(std::env::set_current_dir("/")?)

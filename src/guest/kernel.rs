@@ -70,7 +70,7 @@ fn is_packed(bytes: &[u8]) -> bool {
 /// Little endian.
 fn number(bytes: &[u8], at: usize, length: usize) -> Option<usize> {
     let bytes = bytes.get(at..at + length)?;
-    Some(bytes.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
+    Some(bytes.iter().rev().fold(0, |sum, byte| (sum << 8) | usize::from(*byte)))
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
         kernel[0x300..0x30f].copy_from_slice(b"6.9.0-rc1 (me@)");
         kernel[PAYLOAD_OFFSET..PAYLOAD_OFFSET + 4].copy_from_slice(&0x20_u32.to_le_bytes());
         kernel[PAYLOAD_LENGTH..PAYLOAD_LENGTH + 4].copy_from_slice(&(payload.len() as u32 + 4).to_le_bytes());
-        [&kernel, &[0; 0x20][..], payload, &[0; 4]].concat()
+        [&kernel[..], &[0; 0x20][..], payload, &[0; 4][..]].concat()
     }
 
     fn folder_with(kernel: &[u8]) -> tempfile::TempDir {
@@ -109,7 +109,7 @@ mod tests {
             let said = std::process::Command::new("xz").arg("-c").arg(folder.path().join("vmlinuz")).output();
             said.expect("xz, which guests need").stdout
         };
-        let enterable = [b"\x7fELF", ENTRY_NOTES[1]].concat();
+        let enterable = [&b"\x7fELF"[..], ENTRY_NOTES[1]].concat();
         let rows = [(packed(&xz(&enterable)), true), (packed(&xz(b"no note")), false), (packed(b"what"), false)];
         for (kernel, unpacks) in rows.into_iter().chain([(b"short".to_vec(), false)]) {
             let folder = folder_with(&kernel);
