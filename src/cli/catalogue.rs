@@ -12,7 +12,7 @@ pub fn catalogue() -> Catalogue {
         backings: backing::ALL.iter().map(|backing| backing_entry(*backing)).collect(),
         workloads: workload::ALL.iter().map(|workload| workload_entry(*workload)).collect(),
         layers: layer::ALL.iter().map(|layer| layer_entry(*layer)).collect(),
-        executors: executor::ALL.iter().map(|executor| named(executor.name(), executor.settings())).collect(),
+        executors: executor::ALL.iter().map(|executor| executor_entry(*executor)).collect(),
         executor: None,
         features: FEATURES.iter().map(|feature| feature.name).collect(),
     }
@@ -65,6 +65,10 @@ fn named(name: &'static str, settings: &'static [Setting]) -> Entry {
         bytes: |_, _| None,
         phases: |_, _| Vec::new(),
     }
+}
+
+fn executor_entry(executor: &dyn executor::Executor) -> Entry {
+    Entry { objections: machine::executor_objections, ..named(executor.name(), executor.settings()) }
 }
 
 fn workload_entry(workload: &dyn workload::Workload) -> Entry {

@@ -7,6 +7,7 @@ mod clean;
 mod confirm;
 mod doctor;
 mod forecast;
+mod guest;
 mod list;
 mod machine;
 mod plan;
@@ -46,6 +47,8 @@ enum Verb {
     Doctor,
     /// Say what a tree is like, without its names and content, or what file systems would store for it
     Scan(scan::Arguments),
+    /// Show, make or remove the guests of `--executor vm`
+    Guest(guest::Arguments),
     /// Undo what a killed run left behind
     Clean(clean::Arguments),
     /// The target side, started by an executor
@@ -72,6 +75,7 @@ pub fn main() -> ExitCode {
         Verb::List(arguments) => list::main(&arguments),
         Verb::Doctor => doctor::main(),
         Verb::Scan(arguments) => scan::main(&arguments),
+        Verb::Guest(arguments) => guest::main(&arguments),
         Verb::Clean(arguments) => clean::main(&arguments),
         Verb::Agent(arguments) => return agent::main(&arguments),
     };

@@ -1,7 +1,9 @@
 //! Which plan is meant: a file, or the short command line. Shared by `run` and `plan`.
 
 use super::{REFUSED, USAGE, catalogue::catalogue};
+use crate::need;
 use crate::plan::{self, Catalogue, Complaint, Plan, Short};
+use crate::run::tell;
 use anyhow::{Context, Result, bail};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -60,8 +62,25 @@ pub struct Wanted {
     pub seed: Option<u64>,
 }
 
+impl Wanted {
+    /// A plan file, to be done in guests whatever it says itself.
+    pub fn in_guests(plan: PathBuf) -> Wanted {
+        Wanted { plan: Some(plan), executor: Some("vm".into()), ..Wanted::default() }
+    }
+
+    /// The executor that is named. A machine of its own is where file systems can be made without root: it is taken where
+    /// nobody has named anything, if it can be had.
+    fn executor(&self) -> Option<String> {
+        let root = rustix::process::geteuid().is_root();
+        let unable = root || self.plan.is_some() || !self.on.is_empty() || self.executor.is_some();
+        let vm = crate::executor::find("vm").filter(|vm| !unable && need::missing(&vm.needs()).is_empty());
+        vm.map(|vm| vm.name().to_string()).or_else(|| self.executor.clone())
+    }
+}
+
 /// The checked plan, or the exit code after all complaints were printed.
 pub fn plan(arguments: &Wanted) -> Result<std::result::Result<Plan, u8>> {
+    let arguments = &chosen(arguments);
     let catalogue = Catalogue { executor: arguments.executor.clone(), ..catalogue() };
     let (text, file, folder) = match &arguments.plan {
         Some(path) => (read(path)?, path.display().to_string(), folder_of(path)?),
@@ -75,8 +94,21 @@ pub fn plan(arguments: &Wanted) -> Result<std::result::Result<Plan, u8>> {
 
 /// The plan file that the short command line stands for.
 pub fn toml(arguments: &Wanted) -> Result<std::result::Result<String, u8>> {
+    let arguments = &chosen(arguments);
     let text = plan::short_toml(&short(arguments)?, &Catalogue { executor: arguments.executor.clone(), ..catalogue() });
-    Ok(text.map_err(|complaints| complain("", "command line", &complaints)))
+    let line = arguments.executor.as_ref().map(|name| format!("executor = \"{name}\"\n")).unwrap_or_default();
+    Ok(text.map(|text| line + &text).map_err(|complaints| complain("", "command line", &complaints)))
+}
+
+/// With the executor that is taken where none is named; says so.
+fn chosen(arguments: &Wanted) -> Wanted {
+    let executor = arguments.executor();
+    if executor != arguments.executor {
+        tell(
+            "not root, so every cell gets a virtual machine of its own; --on DIR measures a directory of yours as it is",
+        );
+    }
+    Wanted { executor, ..arguments.clone() }
 }
 
 fn complain(text: &str, file: &str, complaints: &[Complaint]) -> u8 {

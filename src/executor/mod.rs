@@ -35,6 +35,11 @@ pub trait Executor: Sync {
         Duration::ZERO
     }
 
+    /// Programs and kernel are brought along, so what this machine lacks is no reason to skip a target.
+    fn brings_its_own(&self) -> bool {
+        false
+    }
+
     fn needs(&self) -> Vec<Need> {
         Vec::new()
     }

@@ -19,9 +19,10 @@ pub struct Vm;
 const SETTINGS: &[Setting] = &[
     Setting {
         name: "kernel",
-        kind: Kind::Text,
+        kind: Kind::NameOrPath,
         default: Some("bookworm"),
-        about: "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid",
+        about: "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid; \
+                or a folder with a kernel and a root of your own",
     },
     Setting { name: "words", kind: Kind::Text, default: None, about: "for the kernel, such as \"preempt=full\"" },
     Setting { name: "memory", kind: Kind::Size, default: Some("1GiB"), about: "beside what is staged in it" },
@@ -62,6 +63,10 @@ impl Executor for Vm {
     /// Whoever watches the guest sees first that it is dead, and knows its console.
     fn patience(&self) -> Duration {
         BOOT_PATIENCE + READY_PATIENCE + GUEST_GRACE
+    }
+
+    fn brings_its_own(&self) -> bool {
+        true
     }
 
     fn needs(&self) -> Vec<Need> {

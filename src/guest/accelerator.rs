@@ -88,7 +88,7 @@ fn boot(guest: &Guest, desk: &Path) -> Result<Accelerator> {
         console: console.clone(),
         kernel_words: PROBE_WORD.into(),
     };
-    let words = qemu::command(guest, &machine);
+    let words = qemu::command(guest, &machine)?;
     let (program, arguments) = words.split_first().context("no command for QEMU")?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -3,10 +3,10 @@
 //! It runs from the initramfs, with this program and its libraries in it, so that the agent is the same program as on
 //! the host, whatever the guest's libraries are.
 
-use super::{ALIVE, DATA_DISK, MOST_DISKS, PORT, PROBE_WORD, ROOT_DISK, target_disk};
+use super::{ALIVE, DATA_DISK, MOST_DISKS, PORT, PROBE_WORD, ROOT_DISK, ROOT_WORD, target_disk};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{CWD, FileType, Mode, makedev};
-use rustix::mount::{MountFlags, mount, mount_move};
+use rustix::mount::{MountFlags, mount, mount_bind, mount_move};
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,12 @@ fn live() -> Result<()> {
 
 /// Booted only to see whether it boots.
 fn is_probe() -> bool {
-    std::fs::read_to_string("/proc/cmdline").is_ok_and(|words| words.split_whitespace().any(|word| word == PROBE_WORD))
+    word(|word| (word == PROBE_WORD).then_some(())).is_some()
+}
+
+/// Of those that the kernel was started with.
+fn word<T>(find: impl FnMut(&str) -> Option<T>) -> Option<T> {
+    std::fs::read_to_string("/proc/cmdline").ok()?.split_whitespace().find_map(find)
 }
 
 fn first_mounts() -> Result<()> {
@@ -103,43 +108,32 @@ fn serial_of(block: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&text.or_else(page)?).trim().to_string())
 }
 
-/// The squashfs below, memory above: programs may write where they like.
+/// The image below, memory above: programs may write where they like.
 fn enter(root: &Path) -> Result<()> {
-    for folder in ["/lower", "/upper", "/root"] {
+    for folder in ["/lower", "/upper", "/next"] {
         std::fs::create_dir_all(folder)?;
     }
-    mount(root, "/lower", "squashfs", MountFlags::RDONLY, None).context("cannot mount the root")?;
+    let kind = word(|word| word.strip_prefix(ROOT_WORD).map(String::from)).unwrap_or("squashfs".into());
+    mount(root, "/lower", &*kind, MountFlags::RDONLY, None)
+        .with_context(|| format!("cannot mount the root as {kind}"))?;
     mount_new("tmpfs", "/upper", "")?;
     for folder in ["/upper/files", "/upper/work"] {
         std::fs::create_dir_all(folder)?;
     }
     let layers = c"lowerdir=/lower,upperdir=/upper/files,workdir=/upper/work";
-    mount("root", "/root", "overlay", MountFlags::empty(), Some(layers)).context("cannot lay memory over the root")?;
+    mount("root", "/next", "overlay", MountFlags::empty(), Some(layers)).context("cannot lay memory over the root")?;
     for folder in ["proc", "sys", "dev", "run", "tmp", "pickfs"] {
-        std::fs::create_dir_all(Path::new("/root").join(folder))?;
+        std::fs::create_dir_all(Path::new("/next").join(folder))?;
     }
-    // A root that is moved away takes what it holds along: the program and its libraries are copied, and few.
-    copy_tree(Path::new("/agent"), &Path::new("/root").join(FIRST_ROOT.trim_start_matches('/')))?;
+    // What is mounted below moves along, so the program and its libraries need not be copied.
+    mount_bind("/agent", format!("/next{FIRST_ROOT}")).context("cannot keep the agent's programs")?;
     for folder in ["/proc", "/sys", "/dev"] {
-        mount_move(folder, format!("/root{folder}")).with_context(|| format!("cannot move {folder}"))?;
+        mount_move(folder, format!("/next{folder}")).with_context(|| format!("cannot move {folder}"))?;
     }
-    std::env::set_current_dir("/root")?;
+    std::env::set_current_dir("/next")?;
     mount_move(".", "/").context("cannot move the root")?;
     rustix::process::chroot(".").context("cannot enter the root")?;
     Ok(std::env::set_current_dir("/")?)
-}
-
-fn copy_tree(from: &Path, to: &Path) -> Result<()> {
-    for entry in walkdir::WalkDir::new(from) {
-        let entry = entry?;
-        let place = to.join(entry.path().strip_prefix(from)?);
-        if entry.file_type().is_dir() {
-            std::fs::create_dir_all(&place)?;
-        } else {
-            std::fs::copy(entry.path(), &place)?;
-        }
-    }
-    Ok(())
 }
 
 fn second_mounts() -> Result<()> {

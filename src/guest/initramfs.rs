@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
+const LINK: u32 = 0o120_777;
 
 pub struct Initramfs {
     out: BufWriter<File>,
@@ -35,11 +36,20 @@ impl Initramfs {
 
     /// With the folders above it; executable.
     pub fn file(&mut self, path: &str, content: &[u8]) -> Result<()> {
+        self.below(path, PROGRAM, content)
+    }
+
+    /// A symbolic link, with the folders above it.
+    pub fn link(&mut self, path: &str, to: &str) -> Result<()> {
+        self.below(path, LINK, to.as_bytes())
+    }
+
+    fn below(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
         let path = path.trim_start_matches('/');
         if let Some((above, _)) = path.rsplit_once('/') {
             self.folder(above)?;
         }
-        self.entry(path, PROGRAM, content)
+        self.entry(path, mode, content)
     }
 
     pub fn finish(mut self) -> Result<()> {
@@ -82,12 +92,14 @@ mod tests {
         made.file("/init", b"five!").unwrap();
         made.file("/lib/a/b", b"").unwrap();
         made.file("/lib/c", b"12345678").unwrap();
+        made.link("/start", "/init").unwrap();
         made.finish().unwrap();
         let listing = Command::new("cpio").arg("-itv").stdin(File::open(&path).unwrap()).stderr(Stdio::null()).output();
         let Ok(listing) = listing else { return println!("not run, because there is no cpio here") };
         let text = String::from_utf8_lossy(&listing.stdout).into_owned();
-        let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
-        assert_eq!(names, ["init", "lib", "lib/a", "lib/a/b", "lib/c"], "{text}");
+        let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(8)).collect();
+        assert_eq!(names, ["init", "lib", "lib/a", "lib/a/b", "lib/c", "start"], "{text}");
+        assert!(text.lines().any(|line| line.starts_with('l') && line.ends_with("start -> /init")), "{text}");
         assert!(
             text.lines().next().is_some_and(|line| line.starts_with("-rwxr-xr-x") && line.contains(" 5 ")),
             "{text}"

@@ -9,6 +9,7 @@ mod cache;
 mod host_cache;
 mod init;
 mod initramfs;
+mod kernel;
 mod modules;
 mod qemu;
 mod recipe;
@@ -17,10 +18,10 @@ mod running;
 mod tail;
 
 pub use accelerator::{Accelerator, known as known_accelerator};
-pub use cache::{Guest, all, find_or_build, remove};
+pub use cache::{Guest, all, find_or_build, folder, remove};
 pub use init::main as init;
 pub use recipe::{RELEASES, Recipe, Release};
-pub use relay::main as relay;
+pub use relay::{main as relay, objection_to, recipes};
 
 /// Serial numbers of the disks that a guest gets, by which its init knows them.
 const ROOT_DISK: &str = "pickfs-root";
@@ -36,4 +37,6 @@ fn target_disk(index: usize) -> String {
 const PORT: &str = "pickfs";
 /// A word for the kernel that makes a guest say [`ALIVE`] on its console and end.
 const PROBE_WORD: &str = "pickfs.probe";
+/// Before the type of the root's file system.
+const ROOT_WORD: &str = "pickfs.root=";
 const ALIVE: &str = "pickfs init: alive";

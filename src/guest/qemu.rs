@@ -1,8 +1,14 @@
 //! QEMU's command line for one cell.
 
 use super::cache::Guest;
-use super::{DATA_DISK, PORT, ROOT_DISK, TARGET_DISK, target_disk};
+use super::{DATA_DISK, PORT, ROOT_DISK, ROOT_WORD, TARGET_DISK, target_disk};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
+
+/// Nothing that numbers hang on: those words are the user's. Least of all what makes the kernel believe its clock
+/// unchecked (`tsc=reliable`, `no_timer_check`): under emulation on a busy machine it then runs many times too fast.
+/// An emulator on a busy machine may be late with the timer's first ticks, and the kernel would take it for broken.
+const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 oops=panic no_timer_check random.trust_cpu=on";
 
 /// A machine for one cell.
 #[derive(Clone, Debug)]
@@ -56,9 +62,9 @@ impl Bus {
 /// A guest is told of what fails on the host, as it would be by a disk, and not stopped until somebody makes room.
 const ERRORS: &str = "werror=report,rerror=report";
 
-pub fn command(guest: &Guest, machine: &Machine) -> Vec<String> {
-    // An emulator on a busy machine may be late with the timer's first ticks, and the kernel would take it for broken.
-    let kernel_words = format!("console=ttyS0 quiet panic=-1 oops=panic no_timer_check {}", machine.kernel_words);
+pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
+    let (root, kind) = guest.root()?;
+    let kernel_words = format!("{KERNEL_WORDS} {ROOT_WORD}{kind} {}", machine.kernel_words);
     let mut words: Vec<String> = Vec::new();
     let mut add = |list: &[&str]| words.extend(list.iter().map(|word| word.to_string()));
     add(&["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc"]);
@@ -66,10 +72,10 @@ pub fn command(guest: &Guest, machine: &Machine) -> Vec<String> {
     let processor = if machine.accelerator == "tcg" { "max" } else { "host" };
     add(&["-accel", accelerator, "-cpu", processor, "-smp", &machine.processors.to_string()]);
     add(&["-m", &format!("{}M", machine.memory_bytes >> 20), "-sandbox", "on,elevateprivileges=deny,spawn=deny"]);
-    add(&["-kernel", &text(&guest.kernel()), "-initrd", &text(&machine.initramfs), "-append", kernel_words.trim()]);
+    add(&["-kernel", &text(&guest.bootable()), "-initrd", &text(&machine.initramfs), "-append", kernel_words.trim()]);
     add(&["-serial", &format!("file:{}", text(&machine.console)), "-device", "virtio-serial-pci"]);
     add(&["-chardev", "stdio,id=agent,signal=off", "-device", &format!("virtserialport,chardev=agent,name={PORT}")]);
-    add(&["-drive", &drive("root", &guest.root(), "readonly=on,cache=unsafe")]);
+    add(&["-drive", &drive("root", &root, "readonly=on,cache=unsafe")]);
     add(&["-device", &format!("virtio-blk-pci,drive=root,serial={ROOT_DISK}")]);
     if let Some(data) = &machine.data {
         add(&["-drive", &drive("data", data, "readonly=on,cache=unsafe")]);
@@ -83,7 +89,7 @@ pub fn command(guest: &Guest, machine: &Machine) -> Vec<String> {
         add(&["-drive", &drive(&format!("target{index}"), &disk.file, &how)]);
         add(&["-device", &device(machine.bus, index)]);
     }
-    words
+    Ok(words)
 }
 
 fn controller(bus: Bus) -> &'static [&'static str] {

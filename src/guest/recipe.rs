@@ -54,7 +54,7 @@ impl Recipe {
     /// In words that a build follows exactly; what it hashes to is the guest's name.
     pub fn text(&self) -> String {
         let packages: Vec<&str> = self.packages.iter().map(String::as_str).collect();
-        format!("format 1\nrelease {}\npackages {}\n", self.release, packages.join(" "))
+        format!("format 2\nrelease {}\npackages {}\n", self.release, packages.join(" "))
     }
 
     /// `bookworm-1f2e3d4c5b6a7988`.

@@ -35,12 +35,13 @@ impl Elsewhere for InGuests {
     /// One guest a release, with the tools of all cells: fewer to make and to keep.
     fn prepare(&self, plan: &Plan, place: &Place) -> Result<BTreeMap<String, String>> {
         let mut facts = BTreeMap::new();
-        let tools = tools(plan);
-        for release in releases(plan) {
-            let recipe = Recipe::new(find_release(&release)?, tools.iter().cloned());
+        for recipe in recipes(plan)? {
             let guest = find_or_build(&recipe, &mut |says| eprintln!("{says}"))?;
-            std::fs::write(note_of(&release, place), &guest.name)?;
-            facts.insert(format!("guest {release}"), format!("{} {}", guest.name, accelerator::find(&guest)?.told()));
+            std::fs::write(note_of(recipe.release, place), &guest.name)?;
+            facts.insert(format!("guest {}", recipe.release), told(&guest)?);
+        }
+        for folder in kernels(plan).into_iter().filter(|kernel| is_own(kernel)) {
+            facts.insert(format!("guest {folder}"), told(&Guest::own(Path::new(folder))?)?);
         }
         Ok(facts)
     }
@@ -74,18 +75,45 @@ fn tools(plan: &Plan) -> BTreeSet<String> {
     needs.chain(ageing).filter_map(|need| need.package()).collect()
 }
 
-fn releases(plan: &Plan) -> BTreeSet<String> {
-    plan.targets.iter().map(|target| release_of(target).to_string()).collect()
+/// What is made for a plan: one a release.
+pub fn recipes(plan: &Plan) -> Result<Vec<Recipe>> {
+    let tools = tools(plan);
+    let releases = kernels(plan).into_iter().filter(|kernel| !is_own(kernel));
+    releases.map(|name| Ok(Recipe::new(find_release(name)?, tools.iter().cloned()))).collect()
 }
 
-fn release_of(target: &Target) -> &str {
+fn kernels(plan: &Plan) -> BTreeSet<&str> {
+    plan.targets.iter().map(kernel_of).collect()
+}
+
+/// A release's name, or the folder of a guest of the user's own.
+fn kernel_of(target: &Target) -> &str {
     target.machine.text("kernel").unwrap_or(USUAL)
 }
 
+/// What stands against a `kernel` of a plan, and what to do.
+pub fn objection_to(kernel: &str) -> Option<(String, String)> {
+    let names: Vec<String> = RELEASES.iter().map(|release| format!("`{}`", release.name)).collect();
+    let all = format!("use one of {}, or the path of a folder with a kernel and a root of your own", names.join(", "));
+    if !is_own(kernel) {
+        return find_release(kernel).err().map(|error| (format!("{error}"), all));
+    }
+    let wrong = Guest::own(Path::new(kernel)).err()?;
+    Some((format!("{wrong:#}"), "a guest's folder holds vmlinuz and root.squashfs; docs/vm.md has the rest".into()))
+}
+
+fn is_own(kernel: &str) -> bool {
+    kernel.contains('/')
+}
+
 fn find_release(name: &str) -> Result<&'static Release> {
-    let names: Vec<&str> = RELEASES.iter().map(|release| release.name).collect();
     let found = RELEASES.iter().find(|release| release.name == name);
-    found.with_context(|| format!("there is no kernel `{name}`; use one of {}", names.join(", ")))
+    found.with_context(|| format!("there is no kernel `{}`", name.escape_debug()))
+}
+
+fn told(guest: &Guest) -> Result<String> {
+    let kernel = guest.kernel_release().map(|release| format!(", kernel {release}")).unwrap_or_default();
+    Ok(format!("{}{kernel}, {}", guest.name, accelerator::find(guest)?.told()))
 }
 
 /// Where the name of the run's guest is noted.
@@ -94,7 +122,11 @@ fn note_of(release: &str, place: &Place) -> PathBuf {
 }
 
 fn guest_of(cell: &Cell, place: &Place) -> Result<Guest> {
-    let noted = std::fs::read_to_string(note_of(release_of(&cell.target), place));
+    let kernel = kernel_of(&cell.target);
+    if is_own(kernel) {
+        return Guest::own(Path::new(kernel));
+    }
+    let noted = std::fs::read_to_string(note_of(kernel, place));
     let name = noted.context("the run's guest is not noted; was the run prepared?")?;
     let found = super::all()?.into_iter().find(|guest| guest.name == name);
     found.with_context(|| format!("the guest {name} is gone; begin the run again"))
@@ -126,9 +158,12 @@ fn inside(request: &Request, cell: &Cell) -> Request {
 fn machine(cell: &Cell, place: &Place, guest: &Guest, folder: &Path) -> Result<Machine> {
     let data = Some(place.memory.join("data.tar")).filter(|path| path.exists());
     let staged = data.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |found| found.len());
-    let initramfs = folder.join(format!("initramfs-{}", guest.name));
+    let initramfs = folder.join(format!("initramfs-{:016x}", xxhash_rust::xxh3::xxh3_64(guest.name.as_bytes())));
     if !initramfs.exists() {
-        write_initramfs(&initramfs, guest)?;
+        // A cell that was stopped here must not leave half of it to the next.
+        let partial = folder.join("initramfs.partial");
+        write_initramfs(&partial, guest)?;
+        std::fs::rename(&partial, &initramfs)?;
     }
     let said = &cell.target.machine;
     let all = std::thread::available_parallelism().map_or(1, usize::from) as u64;
@@ -187,13 +222,13 @@ pub(super) fn write_initramfs(path: &Path, guest: &Guest) -> Result<()> {
     made.file("modules/order", order.as_bytes())?;
     for (at, file) in libraries(&own)? {
         let content = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        let copy =
+        let kept =
             if at.contains("ld-linux") { "agent/loader".to_string() } else { format!("agent/lib/{}", base(&at)) };
-        made.file(&at, &content)?;
-        made.file(&copy, &content)?;
+        made.file(&kept, &content)?;
+        made.link(&at, &format!("/{kept}"))?;
     }
-    made.file("init", &program)?;
     made.file("agent/start", &program)?;
+    made.link("init", "/agent/start")?;
     made.finish()
 }
 

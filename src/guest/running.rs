@@ -32,6 +32,8 @@ pub struct Running<'m> {
     /// QEMU's own.
     words: Tail,
     reached: Reached,
+    /// From the start of QEMU until the agent's first word; `None` before that, and when it was told.
+    booted: Option<Duration>,
     /// What the console had said when the cell began.
     before: u64,
 }
@@ -66,7 +68,7 @@ impl Reached {
 
 impl<'m> Running<'m> {
     pub fn start(guest: &Guest, machine: &'m Machine, request: &Request, run: &str, cell: &str) -> Result<Running<'m>> {
-        let words = qemu::command(guest, machine);
+        let words = qemu::command(guest, machine)?;
         let console = Tail::of_pipe(&machine.console)?;
         // It ends with us, whatever ends us.
         let mut command = Command::new("setpriv");
@@ -84,6 +86,7 @@ impl<'m> Running<'m> {
             console,
             words: Tail::of(move || Ok(stderr)),
             reached: Reached::Started(Instant::now()),
+            booted: None,
             before: 0,
         };
         running.say(request)?;
@@ -116,7 +119,8 @@ impl<'m> Running<'m> {
 
     /// True when that was the cell's end.
     fn pass_on(&mut self, line: &str, link: &mut Link) -> Result<bool> {
-        if let Reached::Started(_) = self.reached {
+        if let Reached::Started(at) = self.reached {
+            self.booted = Some(at.elapsed());
             self.reached = Reached::Spoken(Instant::now());
         }
         let said: Say = serde_json::from_str(line).with_context(|| format!("the guest said `{}`", plain(line)))?;
@@ -137,6 +141,12 @@ impl<'m> Running<'m> {
                 }
                 link.tell(Record::End(end));
                 Ok(true)
+            }
+            Say::Tell(Record::Provenance(mut found)) => {
+                let booted = self.booted.take().map(|booted| show_duration(booted.as_nanos() as f64));
+                found.facts.extend(booted.map(|booted| ("guest boot".to_string(), booted)));
+                link.tell(Record::Provenance(found));
+                Ok(false)
             }
             Say::Tell(record) => {
                 link.tell(record);

@@ -87,6 +87,17 @@ pub(super) fn in_matrix(settings: &'static [Setting]) -> Vec<&'static Setting> {
     settings.iter().filter(|setting| !matches!(setting.kind, Kind::Count | Kind::Counts | Kind::Flag)).collect()
 }
 
+/// Checked, and nothing stands against it.
+fn suited(element: &Field, setting: &Setting, reader: &mut Reader) -> Option<serde_json::Value> {
+    let value = checked(element, setting.kind, reader)?;
+    let executor = reader.executor();
+    let alone = Settings([(setting.name.to_string(), value.clone())].into());
+    let objections = (executor.objections)(executor.name, &alone);
+    let object = |objection| reader.complaints.object(&element.span, objection);
+    objections.into_iter().filter(|objection| objection.setting == setting.name).for_each(object);
+    Some(value)
+}
+
 /// Every target with each value of one of the executor's settings.
 pub(super) fn on_machines(targets: Vec<Placed>, field: &Field, setting: &Setting, reader: &mut Reader) -> Vec<Placed> {
     if let Some(placed) = targets.iter().find(|placed| placed.own_machine.iter().any(|(key, _)| key == setting.name)) {
@@ -94,7 +105,7 @@ pub(super) fn on_machines(targets: Vec<Placed>, field: &Field, setting: &Setting
         reader.complaints.add(&field.key_span, message, "take it out of the target, or out of [matrix]");
     }
     let elements = field.elements(&mut reader.complaints).unwrap_or_default();
-    let value = |element: &Field| Some((shown(element)?, checked(element, setting.kind, reader)?));
+    let value = |element: &Field| Some((shown(element)?, suited(element, setting, reader)?));
     let values: Vec<_> = elements.iter().filter_map(value).collect();
     let with = |placed: &Placed, (shown, value): &(String, serde_json::Value)| {
         let mut placed = placed.clone();

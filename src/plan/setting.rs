@@ -23,7 +23,7 @@ pub enum Kind {
     Text,
     /// A path; `~` is resolved and the path made absolute.
     Path,
-    /// A name, kept as it is, or the path of a file in TOML, made absolute.
+    /// A name, kept as it is, or a path (it has a slash, or ends in `.toml`), made absolute.
     NameOrPath,
     /// Bytes, from "20GiB".
     Size,
