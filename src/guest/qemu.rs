@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Nothing that numbers hang on: those words are the user's. Least of all what makes the kernel believe its clock
 /// unchecked (`tsc=reliable`, `no_timer_check`): under emulation on a busy machine it then runs many times too fast.
-/// An emulator on a busy machine may be late with the timer's first ticks, and the kernel would take it for broken.
-const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 oops=panic no_timer_check random.trust_cpu=on";
+const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 oops=panic random.trust_cpu=on";
 
 /// A machine for one cell.
 #[derive(Clone, Debug)]
