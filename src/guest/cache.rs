@@ -168,13 +168,16 @@ mod tests {
         folder
     }
 
+    /// Files with their content, and what is found of them.
+    type Row = (&'static [(&'static str, &'static [u8])], Option<(&'static str, usize)>);
+
     #[test]
     fn a_folder_of_ones_own_needs_a_kernel_and_a_root() {
         let said = |files: &[(&str, &[u8])]| {
             let folder = folder_with(files);
             Guest::own(folder.path()).and_then(|guest| Ok((guest.root()?.1, guest.modules()?.len())))
         };
-        let rows: [(&[(&str, &[u8])], Option<(&str, usize)>); 4] = [
+        let rows: [Row; 4] = [
             (&[("vmlinuz", b"")], None),
             (&[("root.erofs", b"")], None),
             (&[("vmlinuz", b""), ("root.erofs", b"")], Some(("erofs", 0))),

@@ -41,7 +41,7 @@ impl Layer for Delay {
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let broken = |name: &&str| !settings.number(name).unwrap_or_default().is_multiple_of(MILLISECOND);
+        let broken = |name: &&str| settings.number(name).unwrap_or_default() % MILLISECOND != 0;
         let told = |name| {
             let message = format!("the kernel delays by whole milliseconds, and `{name}` is none");
             Objection::new(name, message, "give a whole number of milliseconds, such as \"4ms\"")
