@@ -16,7 +16,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("data", &["sys", "units"]),
     ("decide", &["journal", "plan", "stats"]),
     ("executor", &["journal", "need", "plan"]),
-    ("guest", &["agent", "journal", "need", "plan", "stack", "sys", "units", "workload"]),
+    ("guest", &["agent", "executor", "journal", "need", "plan", "stack", "sys", "units", "workload"]),
     ("journal", &["plan", "stats::one_observation", "units"]),
     ("need", &[]),
     ("plan", &["journal::Cell", "stats::LOOKS", "units"]),
