@@ -1,14 +1,15 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-statistics test-data test-kernel build lint bench install-build install-run install-test
+.PHONY: run test test-statistics test-data test-kernel test-vm build lint bench install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
 TEST_PACKAGES = btrfs-compsize zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql sqlite3 nanoc make binutils flex bison bc \
-  xz-utils zstd pacman-package-manager bonnie++ fsmark
+  xz-utils zstd pacman-package-manager bonnie++ fsmark $(VM_PACKAGES)
 KERNEL_PACKAGES = linux-source
+VM_PACKAGES = qemu-system-x86 mmdebstrap squashfs-tools kmod cpio tar xz-utils
 
 # Compares ext4, xfs, btrfs, btrfs lzo and btrfs zstd:1 on an image in this folder, in a few minutes.
 run: install-run build
@@ -35,6 +36,10 @@ test-data: install-run install-test install-build
 test-kernel: install-run install-test install-build
 	@$(call install,$(KERNEL_PACKAGES))
 	cargo test --release --locked --test unstable_system -- --ignored --nocapture --test-threads=1
+
+# Guests of every release of Debian, and what else takes long in guests: fetches some hundred MiB.
+test-vm: install-run install-test install-build
+	cargo test --release --locked $(patsubst tests/%.rs,--test %,$(wildcard tests/guest*.rs)) -- --ignored --nocapture --test-threads=1
 
 lint: install-build
 	cargo fmt --check

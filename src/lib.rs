@@ -10,6 +10,7 @@ pub mod cli;
 pub mod data;
 pub mod decide;
 pub mod executor;
+pub mod guest;
 pub mod journal;
 pub mod need;
 pub mod plan;

@@ -54,6 +54,15 @@ impl std::fmt::Display for Missing {
 }
 
 impl Need {
+    /// The Debian package that meets it, as far as one does.
+    pub fn package(self) -> Option<String> {
+        match self {
+            Need::Program { package, .. } | Need::VersionedProgram { package, .. } => Some(package.to_string()),
+            Need::Named { package, .. } => package,
+            Need::Root | Need::Kernel { .. } | Need::File { .. } | Need::NoProcess { .. } => None,
+        }
+    }
+
     /// Asks this machine.
     pub fn check(&self) -> Result<(), Missing> {
         let (met, what, remedy) = match self {
@@ -123,12 +132,18 @@ fn kernel_has(filesystem: &str) -> bool {
     known || module_exists(filesystem)
 }
 
+/// By its own name, or as one that another module brings: ext4's brings ext2 and ext3.
 fn module_exists(name: &str) -> bool {
     let Ok(release) = std::fs::read_to_string("/proc/sys/kernel/osrelease") else { return false };
-    let index = format!("/lib/modules/{}/modules.dep", release.trim());
-    let modules = std::fs::read_to_string(index).unwrap_or_default();
-    let file = format!("/{name}.ko");
-    modules.lines().any(|line| line.split(':').next().is_some_and(|module| module.contains(&file)))
+    let folder = Path::new("/lib/modules").join(release.trim());
+    let index = |file| std::fs::read_to_string(folder.join(file)).unwrap_or_default();
+    is_listed(name, &index("modules.dep"), &index("modules.alias"))
+}
+
+fn is_listed(name: &str, modules: &str, aliases: &str) -> bool {
+    let (file, alias) = (format!("/{name}.ko"), format!("alias fs-{name} "));
+    let own = modules.lines().any(|line| line.split(':').next().is_some_and(|module| module.contains(&file)));
+    own || aliases.lines().any(|line| line.starts_with(&alias))
 }
 
 /// Whether a program runs that is not ours. `comm` holds 15 bytes of the name.
@@ -188,6 +203,15 @@ mod tests {
         let need =
             Need::VersionedProgram { name: "initdb.nowhere", under: "/usr/lib/postgresql", package: "postgresql" };
         assert_eq!(need.check().unwrap_err().to_string(), "no program `initdb.nowhere`: apt-get install postgresql");
+    }
+
+    #[test]
+    fn a_module_may_bring_several_file_systems() {
+        let modules =
+            "kernel/fs/ext4/ext4.ko.xz: kernel/fs/jbd2/jbd2.ko.xz\nkernel/fs/xfs/xfs.ko: kernel/lib/libcrc32c.ko";
+        let aliases = "# Aliases\nalias fs-ext4 ext4\nalias fs-ext3 ext4\nalias fs-nfs4 nfs";
+        let known = ["ext4", "ext3", "xfs", "ext2", "nfs", "libcrc32c"].map(|name| is_listed(name, modules, aliases));
+        assert_eq!(known, [true, true, true, false, false, false]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("data", &["sys", "units"]),
     ("decide", &["journal", "plan", "stats"]),
     ("executor", &["journal", "need", "plan"]),
+    ("guest", &["agent", "executor", "journal", "need", "plan", "stack", "sys", "units", "workload"]),
     ("journal", &["plan", "stats::one_observation", "units"]),
     ("need", &[]),
     ("plan", &["journal::Cell", "stats::LOOKS", "units"]),
@@ -56,7 +57,7 @@ struct Side {
 }
 
 /// Rooms that may start a program. All others describe it as an argv.
-const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "need", "run"];
+const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "guest", "need", "run"];
 
 /// Rooms that give the same answer at any hour.
 const TIMELESS: &[&str] = &["decide", "plan", "report", "stats"];
@@ -145,6 +146,7 @@ fn plugins_are_sorted_unique_and_described() {
         ("probe::ALL", entries!(pickfs::probe::ALL)),
         ("stack::backing::ALL", entries!(pickfs::stack::backing::ALL)),
         ("stack::fs::ALL", entries!(pickfs::stack::fs::ALL)),
+        ("stack::layer::ALL", entries!(pickfs::stack::layer::ALL)),
         ("workload::ALL", entries!(pickfs::workload::ALL)),
     ];
     let complaints: Vec<String> = lists.iter().flat_map(|(list, entries)| bad_entries(list, entries)).collect();

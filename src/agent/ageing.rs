@@ -7,6 +7,7 @@
 
 use super::cell::Stack;
 use super::engine::Engine;
+use super::link::Link;
 use super::watch::{Deadline, check_stop};
 use super::{git, hygiene};
 use crate::data::ageing::{Amounts, FOLDERS, File, Operation, Schedule};
@@ -42,7 +43,7 @@ struct Done {
 }
 
 /// Ages the stack as its target says, and tells what came of it; no facts for a target that stays fresh.
-pub fn age(cell: &Cell, stack: &Stack, engine: &Engine, deadline: &Deadline) -> Result<Facts> {
+pub fn age(cell: &Cell, stack: &Stack, engine: &Engine, link: &mut Link, deadline: &Deadline) -> Result<Facts> {
     let (Some(ageing), Some(device)) = (Ageing::of(&cell.target), stack.device.as_deref()) else {
         return Ok(Facts::new());
     };
@@ -63,21 +64,21 @@ pub fn age(cell: &Cell, stack: &Stack, engine: &Engine, deadline: &Deadline) -> 
     let mut facts = told(&done, &digest, ageing.pulls);
     facts.insert("aged layout".into(), layout_of(&folder));
     facts.extend(space_used(&folder).map(|used| ("aged space used".to_string(), used)));
-    make_ready(stack, engine, &mut facts)?;
+    make_ready(stack, engine, link, &mut facts)?;
     Ok(facts)
 }
 
 /// As after a mkfs: the work's folder is new, and nothing is cached. The file system's own list of free space is read
 /// while nothing of it is only in memory, and its traces are dropped again.
-fn make_ready(stack: &Stack, engine: &Engine, facts: &mut Facts) -> Result<()> {
+fn make_ready(stack: &Stack, engine: &Engine, link: &mut Link, facts: &mut Facts) -> Result<()> {
     std::fs::remove_dir(&stack.root)?;
     std::fs::create_dir(&stack.root).context("cannot make a folder on the aged file system")?;
-    hygiene::make_cold(stack, engine, &[])?;
+    hygiene::make_cold(stack, engine, link, &[])?;
     let listing = stack.driver.and_then(|driver| driver.free_space(&stack.wish()));
     let block = rustix::fs::statvfs(&stack.root)?.f_frsize;
     let told = listing.map(|words| engine.listing(&words)).and_then(|text| free_extents(&text, block));
     if told.is_some() {
-        hygiene::make_cold(stack, engine, &[])?;
+        hygiene::make_cold(stack, engine, link, &[])?;
     }
     facts.insert("aged free space".into(), told.unwrap_or("unknown: no tool tells it of this file system".into()));
     Ok(())

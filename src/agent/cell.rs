@@ -4,13 +4,14 @@ use super::engine::{DAEMON_MARK, Engine, Given, name_of};
 use super::link::Link;
 use super::stage::{Expected, Stage};
 use super::watch::Deadline;
-use super::{CELL_MARK, Interrupted, ageing, command, git, machine, provenance};
-use crate::journal::{Begin, Cell, End, Ledger, Outcome, Record, Undo};
+use super::{CELL_MARK, Interrupted, ageing, command, git, hardware, machine, provenance};
+use crate::journal::{Begin, Cell, End, Ledger, Outcome, Provenance, Record, Undo};
 use crate::need::{self, Need};
 use crate::plan::{Ageing, Discard, Target, allowance_ns};
 use crate::probe::Subject;
 use crate::stack::backing::{self, Backing};
 use crate::stack::fs::{self, Filesystem, Wish};
+use crate::stack::layer::{self, Below};
 use crate::stack::{Action, Place, Step};
 use crate::sys::{block, process};
 use crate::workload::{self, Workload};
@@ -24,6 +25,12 @@ pub struct Stack {
     pub driver: Option<&'static dyn Filesystem>,
     pub target: Target,
     pub device: Option<PathBuf>,
+    /// Those beside it, for a file system on several.
+    pub more_devices: Vec<PathBuf>,
+    /// What the layers say of themselves, once they stand.
+    pub layers: Layers,
+    /// The device has a cache, and the kernel was told that it has none.
+    pub flushes_lost: bool,
     pub mount_point: PathBuf,
     /// The folder that the work owns.
     pub root: PathBuf,
@@ -32,11 +39,29 @@ pub struct Stack {
     pub seed: u64,
 }
 
+/// Facts of the layers, and what in them is not as the plan asked for.
+#[derive(Default)]
+pub struct Layers {
+    pub facts: BTreeMap<String, String>,
+    pub mismatches: Vec<String>,
+}
+
+impl Layers {
+    /// Two layers of a kind have facts of the same name.
+    fn take(&mut self, facts: BTreeMap<String, String>, number: usize) {
+        for (name, value) in facts {
+            let taken = self.facts.contains_key(&name);
+            self.facts.insert(if taken { format!("{name} (layer {number})") } else { name }, value);
+        }
+    }
+}
+
 impl Stack {
     pub fn wish(&self) -> Wish<'_> {
         let driver = self.driver.expect("only a stack with a file system of its own has wishes");
         let device = self.device.as_deref().unwrap_or(Path::new(""));
         let mut wish = Wish::new(driver, &self.target, device, &self.mount_point);
+        wish.more_devices = &self.more_devices;
         wish.seed = self.seed;
         wish.name = &self.pool;
         wish
@@ -60,15 +85,13 @@ struct Parts {
     workload: &'static dyn Workload,
 }
 
-/// Runs the cell and tells how it ended; `Err` only when there is no end to tell (asked to stop, or no host).
-pub fn run(cell: &Cell, place: &Place, link: &mut Link) -> Result<()> {
-    link.tell(Record::Begin(Begin {
-        cell: cell.id.clone(),
-        round: cell.round,
-        target: cell.target.name.clone(),
-        work: cell.work.name.clone(),
-        at: now(),
-    }));
+/// Runs the cell and tells how it ended; `Err` only when there is no end to tell (asked to stop, or no host). `facts` are
+/// of a machine that is this cell's alone.
+pub fn run(cell: &Cell, facts: BTreeMap<String, String>, place: &Place, link: &mut Link) -> Result<()> {
+    link.tell(Record::Begin(Begin::of(cell, now())));
+    if !facts.is_empty() {
+        link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, ..Provenance::default() }));
+    }
     let mut ledger = Ledger { cell: cell.id.clone(), ..Ledger::default() };
     let outcome = match parts(cell).map(|parts| (missing(cell, &parts), parts)) {
         Err(error) => Outcome::Failed(format!("{error:#}")),
@@ -102,7 +125,8 @@ fn parts(cell: &Cell) -> Result<Parts> {
 /// Every reason, not the first.
 fn missing(cell: &Cell, parts: &Parts) -> Vec<String> {
     let mut needs = parts.driver.map(|driver| driver.needs()).unwrap_or_default();
-    let others = parts.backing.needs().into_iter().chain(git::needs(&cell.target));
+    let layers = layer::needs(&cell.target.layers);
+    let others = parts.backing.needs().into_iter().chain(layers).chain(git::needs(&cell.target));
     for need in others.chain(parts.workload.needs(&cell.work.workload.settings)) {
         if !needs.contains(&need) {
             needs.push(need);
@@ -166,7 +190,7 @@ fn play(
     ledger.checks_ns += begun.elapsed().as_nanos() as u64;
     // Only what is as asked for is worth ageing; how that went belongs to what is in effect.
     let aged = match mismatches.as_slice() {
-        [] => aged(cell, &stack, engine, deadline, ledger).map(|facts| found.facts.extend(facts)),
+        [] => aged(cell, &stack, engine, link, deadline, ledger).map(|facts| found.facts.extend(facts)),
         _ => Err(anyhow!("the stack is not what the plan asked for: {}", mismatches.join("; "))),
     };
     link.tell(Record::Provenance(found));
@@ -187,6 +211,7 @@ fn play(
         servers: Vec::new(),
         expected: Expected::of_empty(&stack),
         clocked: None,
+        warm_below: None,
     };
     parts.workload.run(&mut stage, &cell.work.workload.settings)
 }
@@ -195,11 +220,12 @@ fn aged(
     cell: &Cell,
     stack: &Stack,
     engine: &Engine,
+    link: &mut Link,
     deadline: &Deadline,
     ledger: &mut Ledger,
 ) -> Result<BTreeMap<String, String>> {
     let begun = Instant::now();
-    let facts = ageing::age(cell, stack, engine, deadline);
+    let facts = ageing::age(cell, stack, engine, link, deadline);
     if Ageing::of(&cell.target).is_some() {
         ledger.ageing_ns += begun.elapsed().as_nanos() as u64;
         deadline.at_most(cell.limit_ns.saturating_sub(allowance_ns(&cell.target)));
@@ -220,6 +246,9 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
         driver: parts.driver,
         target: cell.target.clone(),
         device: None,
+        more_devices: Vec::new(),
+        layers: Layers::default(),
+        flushes_lost: false,
         mount_point: engine.place.mount_point(),
         root: PathBuf::new(),
         subject: Subject::default(),
@@ -227,9 +256,16 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
         seed: cell.seed,
     };
     match (given, parts.driver) {
-        (Given::Device(device), Some(driver)) => {
-            stack.device = Some(device);
-            ready_device(&stack, engine, link)?;
+        (Given::Devices(devices), Some(driver)) => {
+            let (devices, layers) = layered(&cell.target, devices, &stack.pool, engine, link)?;
+            stack.layers = layers;
+            let mut devices = devices.into_iter();
+            stack.device = devices.next();
+            stack.more_devices = devices.collect();
+            check_devices(&stack, driver)?;
+            let disks = hardware::disks(stack.device.as_deref(), &stack.more_devices);
+            stack.flushes_lost = hardware::loses_flushes(&stack.target, &disks);
+            ready_device(&stack, &disks, engine, link)?;
             make_and_mount(&stack, driver, engine, link)?;
             stack.root = stack.mount_point.join("work");
             std::fs::create_dir(&stack.root).context("cannot make a folder on the new file system")?;
@@ -247,22 +283,76 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
     Ok(stack)
 }
 
+/// Builds the layers, the lowest first; what lies above the last.
+fn layered(
+    target: &Target,
+    mut devices: Vec<PathBuf>,
+    pool: &str,
+    engine: &mut Engine,
+    link: &mut Link,
+) -> Result<(Vec<PathBuf>, Layers)> {
+    let (mut said, memory) = (Layers::default(), engine.place.memory.join("cell"));
+    for (number, chosen) in target.layers.iter().enumerate() {
+        let found = layer::find(&chosen.name);
+        let layer = found.with_context(|| format!("this agent knows no layer `{}`", chosen.name))?;
+        layer::above(layer, &chosen.settings, devices.len())
+            .map_err(|why| anyhow!("{why}; give the backing `disks`, or choose another level or layer"))?;
+        let beside = devices.split_off(layer::taken(&chosen.settings, devices.len()));
+        let name = format!("{pool}l{number}");
+        let below = Below { devices: &devices, name: &name, memory: &memory };
+        let given = engine.take_all(layer.steps(&chosen.settings, &below), link)?;
+        let Given::Devices(above) = given else { bail!("layer {} gave no device", chosen.name) };
+        let facts = layer.facts(&chosen.settings, &below);
+        let facts: BTreeMap<String, String> =
+            facts.into_iter().map(|(name, words)| (name.to_string(), engine.listing(&words))).collect();
+        said.mismatches.extend(layer.mismatches(&chosen.settings, &facts));
+        said.take(facts, number + 1);
+        said.facts.extend(versions(layer.versions(), &engine.run));
+        devices = [above, beside].concat();
+    }
+    Ok((devices, said))
+}
+
 pub fn folder(says: &str, path: PathBuf) -> Step {
     Step::new(says, Action::MakeDirectory(path.clone())).undo(Undo::RemoveTree(path))
 }
 
+/// As many as the file system can be made of.
+fn check_devices(stack: &Stack, driver: &dyn Filesystem) -> Result<()> {
+    let (name, there) = (driver.name(), 1 + stack.more_devices.len());
+    if there > 1 && !driver.takes_several() {
+        bail!("{name} is made on one device, and {there} come to it; put a layer below it that joins them, such as md");
+    }
+    let variant = stack.target.variant.as_deref();
+    let least = driver.least_devices(variant);
+    if there < least {
+        let variant = variant.unwrap_or_default();
+        bail!("{name} {variant} needs {least} devices, and {there} come to it; give the backing more `disks`");
+    }
+    Ok(())
+}
+
 /// Discards as declared, and the scheduler. With `none` the drivers keep mkfs and mount from discarding.
-fn ready_device(stack: &Stack, engine: &mut Engine, link: &mut Link) -> Result<()> {
-    let device = stack.device.as_deref().context("no device")?;
-    let number = machine::device_number(device).with_context(|| format!("{} is no block device", device.display()))?;
-    if stack.target.discard != Discard::None {
+fn ready_device(stack: &Stack, disks: &[(u32, u32)], engine: &mut Engine, link: &mut Link) -> Result<()> {
+    for device in stack.device.iter().chain(&stack.more_devices).filter(|_| stack.target.discard != Discard::None) {
         block::discard(device, 0, block::size_of_device(device)?)
             .context("cannot discard the device; use discard = \"none\"")?;
     }
-    if let Some(scheduler) = &stack.target.scheduler {
+    disks.iter().try_for_each(|number| set_queue(&stack.target, *number, engine, link))
+}
+
+/// The scheduler first: it brings a number of requests of its own.
+fn set_queue(target: &Target, number: (u32, u32), engine: &mut Engine, link: &mut Link) -> Result<()> {
+    if let Some(scheduler) = &target.scheduler {
         let path = machine::queue_file(number, "scheduler").context("the device has no I/O scheduler to set")?;
         let set = Action::Set { path, value: scheduler.clone() };
         engine.take(Step::new("set the I/O scheduler", set), link)?;
+    }
+    for (name, value) in &target.queue.0 {
+        let path = machine::queue_file(number, name);
+        let path = path.with_context(|| format!("the device's queue has no `{name}`; leave it out of `queue`"))?;
+        let set = Action::Set { path, value: value.as_str().unwrap_or_default().into() };
+        engine.take(Step::new(format!("set the queue's {name}"), set), link)?;
     }
     Ok(())
 }
@@ -292,6 +382,7 @@ fn subject(stack: &Stack) -> Result<Subject> {
     };
     Ok(Subject {
         device,
+        beside: stack.more_devices.iter().filter_map(|device| machine::device_number(device)).collect(),
         below: device.and_then(machine::below),
         mount_point: stack.root.clone(),
         filesystem: machine::mount_of(&stack.root.canonicalize()?)?.fs_type,

@@ -4,7 +4,8 @@ use super::command::{self, Mark};
 use super::link::Link;
 use super::{RUN_MARK, undo, watch};
 use crate::journal::{Record, StepTaken, Undo, Undone};
-use crate::stack::{Action, Argv, Place, Step};
+use crate::stack::{Action, Argv, Place, Step, argv};
+use crate::sys::block;
 use anyhow::{Context, Result, bail};
 use rand_core::{Rng, SeedableRng};
 use std::io::Write;
@@ -22,8 +23,18 @@ const DAEMON_PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
     Nothing,
-    Device(PathBuf),
+    Devices(Vec<PathBuf>),
     Directory(PathBuf),
+}
+
+impl Given {
+    /// Devices come together; anything else is the last that was given.
+    fn and(self, more: Given) -> Given {
+        match (self, more) {
+            (Given::Devices(all), Given::Devices(more)) => Given::Devices([all, more].concat()),
+            (_, more) => more,
+        }
+    }
 }
 
 pub struct Engine<'a> {
@@ -47,6 +58,10 @@ impl<'a> Engine<'a> {
 
     /// Runs a program that is no step: it leaves nothing to undo.
     pub fn output(&self, argv: &Argv) -> Result<String> {
+        // What `mount` leaves running, such as nilfs2's cleaner, belongs to the file system and ends with it.
+        if argv.first().is_some_and(|program| program == "mount") {
+            return command::output(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name_of(&self.scope))]);
+        }
         command::output(argv, &self.marks())
     }
 
@@ -60,7 +75,7 @@ impl<'a> Engine<'a> {
         for step in steps {
             match self.take(step, link)? {
                 Given::Nothing => {}
-                something => given = something,
+                something => given = given.and(something),
             }
         }
         Ok(given)
@@ -94,8 +109,9 @@ impl<'a> Engine<'a> {
             Action::Run(argv) => {
                 self.output(argv)?;
             }
-            Action::RunForDevice(argv) => return Ok(Given::Device(self.output(argv)?.trim().into())),
-            Action::UseDevice(path) => return unused(path).map(|()| Given::Device(path.clone())),
+            Action::RunForDevice(argv) => return Ok(Given::Devices(vec![self.output(argv)?.trim().into()])),
+            Action::UseDevice(path) => return unused(path).map(|()| Given::Devices(vec![path.clone()])),
+            Action::MapWhole { device, name, words } => return self.map_whole(device, name, words),
             Action::UseDirectory(path) => return Ok(Given::Directory(path.clone())),
             Action::MakeDirectory(path) => make_directory(path)?,
             Action::MakeImage { path, bytes } => make_image(path, *bytes)?,
@@ -103,6 +119,13 @@ impl<'a> Engine<'a> {
             Action::Daemon { argv, ready } => self.start_daemon(argv, ready)?,
         }
         Ok(Given::Nothing)
+    }
+
+    fn map_whole(&self, device: &Path, name: &str, words: &Argv) -> Result<Given> {
+        let bytes = block::size_of_device(device).with_context(|| format!("no size of {}", device.display()))?;
+        let table = format!("0 {} {}", bytes / 512, words.join(" "));
+        self.output(&argv(["dmsetup", "create", name, "--table", &table]))?;
+        Ok(Given::Devices(vec![Path::new("/dev/mapper").join(name)]))
     }
 
     /// A daemon carries its own mark, not the cell's, and lives until its undo kills it.

@@ -6,6 +6,7 @@
 
 use super::cell::Stack;
 use super::engine::Engine;
+use super::link::Link;
 use super::{machine, watch};
 use crate::probe::device;
 use crate::sys::{block, file};
@@ -39,15 +40,15 @@ pub struct Settled {
 }
 
 /// Waits until the machine's writeback and the device are quiet; `after` is how long the phase before took.
-pub fn settle(device: Option<(u32, u32)>, after: Duration) -> Result<Settled> {
+pub fn settle(devices: &[(u32, u32)], after: Duration) -> Result<Settled> {
     let quiet = (after / QUIET_SHARE).clamp(LEAST_QUIET, MOST_QUIET);
     let begun = Instant::now();
-    let mut last = device.and_then(device::counters);
+    let mut last = device::counters_of(devices);
     let (mut moved, mut busy) = (begun, begun);
     loop {
         std::thread::sleep(Duration::from_millis(10));
         watch::check_stop()?;
-        let now = device.and_then(device::counters);
+        let now = device::counters_of(devices);
         let dirty = dirty_bytes()?;
         let in_flight = now.as_ref().map_or(0, |counters| counters.in_flight);
         let moves = now != last || in_flight > 0;
@@ -75,20 +76,20 @@ pub fn settle(device: Option<(u32, u32)>, after: Duration) -> Result<Settled> {
 /// Watches, beside probes that go on, for when nothing is left that was written and is in no device yet. Dirty pages
 /// alone do not tell: ZFS keeps what is dirty in a cache of its own, so the device must be quiet as well.
 pub struct Written {
-    device: Option<(u32, u32)>,
+    devices: Vec<(u32, u32)>,
     begun: Instant,
     /// When the quiet began, and what had been written by then.
     quiet: Option<(Duration, u64)>,
 }
 
 impl Written {
-    pub(super) fn watch(device: Option<(u32, u32)>) -> Written {
-        Written { device, begun: Instant::now(), quiet: None }
+    pub(super) fn watch(devices: Vec<(u32, u32)>) -> Written {
+        Written { devices, begun: Instant::now(), quiet: None }
     }
 
     /// To be asked again and again.
     pub fn all(&mut self) -> Result<bool> {
-        let counters = self.device.and_then(device::counters);
+        let counters = device::counters_of(&self.devices);
         Ok(self.is_over(self.begun.elapsed(), dirty_bytes()?, counters))
     }
 
@@ -112,21 +113,24 @@ fn dirty_bytes() -> Result<u64> {
     Ok(memory.dirty + memory.writeback)
 }
 
-/// Makes every cache of the stack cold, as far as we may; what then is read proves it.
-pub fn make_cold(stack: &Stack, engine: &Engine, programs: &[&str]) -> Result<()> {
+/// Makes every cache of the stack cold, as far as we may; what then is read proves it. What it cannot prove is whether
+/// the host of a guest has it cached: the reason is returned where that is so.
+pub fn make_cold(stack: &Stack, engine: &Engine, link: &mut Link, programs: &[&str]) -> Result<Option<String>> {
     stack.make_durable(engine)?;
+    let mut warm_below = None;
     match stack.driver {
         Some(driver) => {
             engine.output(&driver.unmount(&stack.wish()))?;
             drop_caches()?;
             drop_device_caches(stack)?;
+            warm_below = link.forget_below()?;
             engine.output(&driver.mount(&stack.wish()))?;
         }
         None if rustix::process::geteuid().is_root() => drop_caches()?,
         None => drop_file_caches(&stack.root)?,
     }
     warm_programs(engine, programs);
-    Ok(())
+    Ok(warm_below)
 }
 
 /// The same for a tree that lies elsewhere, on a disk that stays mounted.
@@ -144,9 +148,11 @@ fn drop_caches() -> Result<()> {
 }
 
 fn drop_device_caches(stack: &Stack) -> Result<()> {
-    let Some(device) = &stack.device else { return Ok(()) };
-    block::flush_buffers(device).with_context(|| format!("cannot flush the buffers of {}", device.display()))?;
-    drop_below(device)
+    for device in stack.device.iter().chain(&stack.more_devices) {
+        block::flush_buffers(device).with_context(|| format!("cannot flush the buffers of {}", device.display()))?;
+        drop_below(device)?;
+    }
+    Ok(())
 }
 
 /// A loop device reads through the page cache of its file, unless it is direct.
@@ -188,7 +194,7 @@ mod tests {
 
     /// When it is over, of what is seen at each tenth of a second: dirty, written until then, in flight.
     fn over(seen: impl Fn(u64) -> (u64, u64, u64)) -> Option<u64> {
-        let mut written = Written::watch(None);
+        let mut written = Written::watch(Vec::new());
         (0..600).find(|tenth| {
             let (dirty, write_bytes, in_flight) = seen(*tenth);
             let counters = device::Counters { write_bytes, in_flight, ..device::Counters::default() };
@@ -213,7 +219,7 @@ mod tests {
 
     #[test]
     fn without_a_device_only_dirty_pages_are_seen() {
-        let mut written = Written::watch(None);
+        let mut written = Written::watch(Vec::new());
         assert!(!written.is_over(Duration::ZERO, 2 * MIB, None) && written.is_over(Duration::ZERO, 0, None));
     }
 }

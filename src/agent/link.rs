@@ -6,13 +6,15 @@ use crate::journal::{Answer, Record, Say};
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, Write};
 
+#[derive(Default)]
 pub struct Link {
     host_gone: bool,
+    in_guest: bool,
 }
 
 impl Link {
-    pub fn new() -> Link {
-        Link { host_gone: false }
+    pub fn new(in_guest: bool) -> Link {
+        Link { host_gone: false, in_guest }
     }
 
     /// For the journal; nobody waits.
@@ -22,16 +24,37 @@ impl Link {
 
     /// For the journal; returns when the host has written it.
     pub fn ask(&mut self, record: Record) -> Result<()> {
-        self.say(&Say::Ask(record));
+        match self.answer(&Say::Ask(record))? {
+            Answer::Written => Ok(()),
+            other => bail!("the host answered {other:?} where it was to write"),
+        }
+    }
+
+    /// In a guest: has the host drop what it has cached of the guest's disks. The reason, where it has not; none where
+    /// there is no host below.
+    pub fn forget_below(&mut self) -> Result<Option<String>> {
+        if !self.in_guest {
+            return Ok(None);
+        }
+        match self.answer(&Say::Forget)? {
+            Answer::Forgot { cached_bytes: 0 } => Ok(None),
+            Answer::Forgot { cached_bytes } => {
+                Ok(Some(format!("the host still has {cached_bytes} bytes of the disk in its cache")))
+            }
+            Answer::Kept(why) => Ok(Some(format!("the host has not dropped its cache of the disk: {why}"))),
+            Answer::Written => bail!("the host wrote where it was to drop its cache"),
+        }
+    }
+
+    fn answer(&mut self, say: &Say) -> Result<Answer> {
+        self.say(say);
         let mut line = String::new();
         let read = if self.host_gone { 0 } else { std::io::stdin().lock().read_line(&mut line).unwrap_or(0) };
         if read == 0 {
             self.host_gone = true;
             return Err(Interrupted.into());
         }
-        match serde_json::from_str(&line).with_context(|| format!("the host answered `{}`", line.trim()))? {
-            Answer::Written => Ok(()),
-        }
+        serde_json::from_str(&line).with_context(|| format!("the host answered `{}`", line.trim()))
     }
 
     fn say(&mut self, say: &Say) {

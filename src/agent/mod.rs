@@ -9,6 +9,7 @@ mod command;
 mod drive;
 mod engine;
 mod git;
+mod hardware;
 mod hygiene;
 mod latency;
 mod link;
@@ -26,11 +27,14 @@ mod timed;
 mod undo;
 mod watch;
 
+pub use cell::now;
+pub use command::last_words;
 pub use engine::CELL_MARK;
 pub use git::needs as needs_of_ageing;
 
 pub use hygiene::Written;
 pub use latency::Latencies;
+pub use link::Link;
 pub use machine::bytes_read_by_disk_of;
 pub use pace::SHORTEST_TIME;
 pub use program::Program;
@@ -38,14 +42,16 @@ pub use punctual::{Every, Kept};
 pub use server::Server;
 pub use stage::{Clocked, SMALLEST_INODE, Stage};
 pub use timed::{Part, Timed};
+pub use watch::check_stop;
 
 /// For work by the character: workloads do not import `sys`.
 pub use crate::sys::stdio::Stream;
 
-use crate::journal::{Job, Request};
+use crate::journal::{Cell, Job, Request};
+use crate::plan::Plan;
 use crate::stack::Place;
 use anyhow::{Context, Result};
-use link::Link;
+use std::collections::BTreeMap;
 use std::io::BufRead;
 
 /// The environment variable that names the run to every process that belongs to it.
@@ -71,9 +77,25 @@ pub fn run_program(argv: &crate::stack::Argv) -> Result<String> {
     command::output(argv, &[])
 }
 
+/// Where cells are done that are not done on this machine.
+pub trait Elsewhere {
+    /// Once per run, before anything else is prepared.
+    fn prepare(&self, plan: &Plan, place: &Place) -> Result<BTreeMap<String, String>>;
+    fn cell(&self, request: &Request, cell: &Cell, link: &mut Link) -> Result<()>;
+}
+
 /// Reads the request and does it. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on stderr.
 pub fn main() -> std::process::ExitCode {
-    match read_request().and_then(serve) {
+    ended(read_request().and_then(serve))
+}
+
+/// The same, with cells done elsewhere: nothing of this machine is set or mounted for them.
+pub fn main_with(elsewhere: &dyn Elsewhere) -> std::process::ExitCode {
+    ended(read_request().and_then(|request| serve_elsewhere(&request, elsewhere)))
+}
+
+fn ended(served: Result<()>) -> std::process::ExitCode {
+    match served {
         Ok(()) => 0.into(),
         Err(error) if error.is::<Interrupted>() => INTERRUPTED.into(),
         Err(error) => {
@@ -92,10 +114,25 @@ fn read_request() -> Result<Request> {
 fn serve(request: Request) -> Result<()> {
     watch::obey_signals()?;
     let place = Place::of_run(&request.run);
-    let mut link = Link::new();
+    let mut link = Link::new(request.guest.is_some());
     match request.job {
         Job::Prepare(plan) => prepare::prepare(&plan, &place, &mut link),
-        Job::Cell(cell) => cell::run(&cell, &place, &mut link),
+        Job::Cell(cell) => {
+            let guest = request.guest.as_ref();
+            let facts = guest.map(|part| prepare::in_guest(part, &cell, &place, &mut link)).transpose()?;
+            cell::run(&cell, facts.unwrap_or_default(), &place, &mut link)
+        }
         Job::Undo(steps) => undo::all(&request.run, &steps, &mut link),
+    }
+}
+
+fn serve_elsewhere(request: &Request, elsewhere: &dyn Elsewhere) -> Result<()> {
+    watch::obey_signals()?;
+    let place = Place::of_run(&request.run);
+    let mut link = Link::new(false);
+    match &request.job {
+        Job::Prepare(plan) => prepare::for_guests(plan, elsewhere, &place, &mut link),
+        Job::Cell(cell) => elsewhere.cell(request, cell, &mut link),
+        Job::Undo(steps) => undo::all(&request.run, steps, &mut link),
     }
 }

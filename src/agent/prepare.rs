@@ -1,11 +1,12 @@
 //! Once per run: backings made, sources staged in memory, host settings fixed, the drive's raw speed taken. Every
 //! step stays until the host has it undone.
 
+use super::Elsewhere;
 use super::cell::folder;
 use super::engine::{Engine, Given};
 use super::link::Link;
 use super::{drive, git, machine, provenance};
-use crate::journal::{Ledger, Provenance, Record};
+use crate::journal::{Cell, GuestPart, Ledger, Provenance, Record};
 use crate::need;
 use crate::plan::{Chosen, HostSettings, Plan};
 use crate::stack::{Action, Place, Step, backing};
@@ -99,7 +100,10 @@ fn raw_speed(
 
 fn measure_raw(given: &Given) -> Result<BTreeMap<String, String>> {
     let (number, speed) = match given {
-        Given::Device(device) => (machine::device_number(device), drive::device_speed(device)?),
+        Given::Devices(devices) => {
+            let device = devices.first().context("no device")?;
+            (machine::device_number(device), drive::device_speed(device)?)
+        }
         Given::Directory(directory) => (machine::disk_of_file(directory), drive::directory_speed(directory)?),
         Given::Nothing => bail!("it gave neither device nor directory"),
     };
@@ -115,6 +119,18 @@ fn stage_source(chosen: &Chosen, engine: &Engine) -> Result<()> {
         return Ok(());
     }
     let staged = workload.prepare(&chosen.settings, engine.place);
+    staged.with_context(|| format!("cannot stage the source of {}", chosen.name))
+}
+
+/// Whatever the host lacks, which the guest may have: only what staging itself needs must be here.
+fn stage_for_guests(chosen: &Chosen, engine: &Engine) -> Result<()> {
+    let workload =
+        workload::find(&chosen.name).with_context(|| format!("this agent knows no workload `{}`", chosen.name))?;
+    let lacks: Vec<String> = need::missing(&workload.needs(&chosen.settings)).iter().map(ToString::to_string).collect();
+    let staged = workload.prepare(&chosen.settings, engine.place).with_context(|| match lacks.as_slice() {
+        [] => "preparing failed".to_string(),
+        lacks => format!("this host lacks {}", lacks.join("; ")),
+    });
     staged.with_context(|| format!("cannot stage the source of {}", chosen.name))
 }
 
@@ -156,4 +172,53 @@ fn save_pair(bytes: &str, ratio: &str, engine: &mut Engine, link: &mut Link) -> 
 
 fn knob(name: &str) -> std::path::PathBuf {
     format!("/proc/sys/vm/{name}").into()
+}
+
+/// On the host of guests: images and staged sources, packed for guests to unpack; nothing that needs root.
+pub fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, place: &Place, link: &mut Link) -> Result<()> {
+    let mut engine = Engine::new(place, SCOPE);
+    engine.take(folder("make a folder in memory", place.memory.clone()), link)?;
+    let mut made: Vec<Step> = Vec::new();
+    let chosen = unique(plan.targets.iter().map(|target| &target.backing));
+    for chosen in chosen.into_iter().filter(|chosen| chosen.name == "image") {
+        let backing = backing::find("image").context("no backing `image`")?;
+        for step in backing.prepare(&chosen.settings, place) {
+            if !made.contains(&step) {
+                engine.take(step.clone(), link)?;
+                made.push(step);
+            }
+        }
+    }
+    for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
+        stage_for_guests(chosen, &engine)?;
+    }
+    git::prepare(plan, &engine)?;
+    let [memory, archive] =
+        [place.memory.clone(), place.memory.join("data.tar")].map(|path| path.display().to_string());
+    let list = std::fs::read_dir(&memory)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names: Vec<String> = list.collect();
+    if !names.is_empty() {
+        let words = ["tar", "-c", "-f", &archive, "-C", &memory, "--"].into_iter().map(String::from);
+        engine.output(&words.chain(names).collect())?;
+    }
+    let mut facts = provenance::of_host();
+    facts.extend(elsewhere.prepare(plan, place)?);
+    link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
+    Ok(())
+}
+
+/// In a guest, before its one cell: what the run has prepared elsewhere is brought here, and the knobs are set. The
+/// guest goes when the cell is done, so nothing is kept for undoing.
+pub fn in_guest(part: &GuestPart, cell: &Cell, place: &Place, link: &mut Link) -> Result<BTreeMap<String, String>> {
+    let mut engine = Engine::new(place, SCOPE);
+    engine.take(folder("make a folder in memory", place.memory.clone()), link)?;
+    engine.take(folder("make a folder for mount points", place.mounts.clone()), link)?;
+    fix_writeback(&HostSettings::default(), &mut engine, link)?;
+    if part.data {
+        let memory = place.memory.display().to_string();
+        engine.output(&crate::stack::argv(["tar", "-x", "-f", "/dev/disk/by-id/pickfs-data", "-C", &memory]))?;
+    }
+    let mut facts = provenance::of_host();
+    facts.extend(prepare_backing(&cell.target.backing, &mut Vec::new(), &mut engine, link)?);
+    Ok(facts)
 }

@@ -2,6 +2,7 @@
 
 use super::cell::{Stack, versions};
 use super::engine::Engine;
+use super::hardware;
 use super::machine::{self, content};
 use crate::journal::{Cell, Provenance};
 use crate::stack::fs::feature::Found;
@@ -23,6 +24,7 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
         ("seed".to_string(), cell.seed.to_string()),
     ]);
     facts.extend(of_device(stack));
+    facts.extend(stack.layers.facts.clone());
     let mut provenance = Provenance { cell: cell.id.clone(), ..Provenance::default() };
     if let Some(driver) = stack.driver {
         let wish = stack.wish();
@@ -33,11 +35,22 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
             Some(properties) => property_mismatches(&wish.mount, properties),
             None => mismatches(&wish.mount, &options),
         };
+        provenance.mismatches.extend(driver.mismatches(&wish, &facts));
         provenance.weakened = weakened(driver, &wish.mount, &wish.mkfs, &shown);
     }
     facts.extend(features(stack, &mount.fs_type, &shown, &facts).map(|names| ("features".to_string(), names)));
+    provenance.mismatches.extend(stack.layers.mismatches.iter().cloned());
     let attributes = file::attributes(&stack.root).ok();
-    provenance.mismatches.extend(scheduler_mismatch(stack, &facts));
+    let disks = hardware::disks(stack.device.as_deref(), &stack.more_devices);
+    let disks = if disks.is_empty() { stack.subject.device.into_iter().collect() } else { disks };
+    provenance.mismatches.extend(hardware::queue_mismatches(&stack.target, &disks));
+    if stack.flushes_lost {
+        provenance.weakened.push("write_cache=write through".into());
+    }
+    if let Some(shown) = hardware::look(&stack.target) {
+        facts.extend(shown.facts());
+        provenance.mismatches.extend(shown.mismatches(&stack.target.machine, &stack.target.queue));
+    }
     provenance.mismatches.extend(in_place_mismatch(stack, attributes.as_deref()));
     facts.extend(attributes.map(|names| ("attributes".to_string(), names.join(" "))));
     provenance.facts = facts;
@@ -106,7 +119,7 @@ fn of_device(stack: &Stack) -> Facts {
         "read_ahead_kb",
         "discard_max_bytes",
     ];
-    for name in names {
+    for name in names.into_iter().chain(stack.target.queue.0.keys().map(String::as_str)) {
         facts.extend(queue_setting(number, name).map(|value| (format!("queue {name}"), value)));
     }
     let sys = machine::sys_path(number);
@@ -166,13 +179,6 @@ fn weakened(driver: &dyn Filesystem, mount: &[String], mkfs: &[String], shown: &
     found.sort();
     found.dedup();
     found
-}
-
-fn scheduler_mismatch(stack: &Stack, facts: &Facts) -> Option<String> {
-    let asked = stack.target.scheduler.as_ref()?;
-    let shown = facts.get("queue scheduler").cloned().unwrap_or_default();
-    let taken = shown == *asked || shown.contains(&format!("[{asked}]"));
-    (!taken).then(|| format!("asked for scheduler {asked}, the kernel shows {shown}"))
 }
 
 /// What is made in the work's folder takes the attribute from it.
@@ -276,6 +282,9 @@ mod tests {
             driver,
             target: crate::plan::Target { variant: Some(variant.into()), ..Default::default() },
             device: None,
+            more_devices: Vec::new(),
+            layers: Default::default(),
+            flushes_lost: false,
             mount_point: "/m".into(),
             root: "/m/root".into(),
             subject: Default::default(),

@@ -21,10 +21,10 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    pub fn start(device: Option<(u32, u32)>) -> Sampler {
+    pub fn start(devices: Vec<(u32, u32)>) -> Sampler {
         let over = Arc::new(AtomicBool::new(false));
         let seen = over.clone();
-        let thread = device.map(|device| std::thread::spawn(move || sample(device, &seen)));
+        let thread = Watch::new(&devices).map(|watch| std::thread::spawn(move || sample(&watch, &seen)));
         Sampler { over, thread }
     }
 
@@ -37,8 +37,7 @@ impl Sampler {
     }
 }
 
-fn sample(device: (u32, u32), over: &AtomicBool) -> Option<Peaks> {
-    let watch = Watch::new(device)?;
+fn sample(watch: &Watch, over: &AtomicBool) -> Option<Peaks> {
     let mut before = watch.read()?;
     let mut since = Instant::now();
     let mut peaks = None;

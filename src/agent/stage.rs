@@ -50,6 +50,8 @@ pub struct Stage<'a, 'b> {
     pub(super) expected: Expected,
     /// Of the phase before.
     pub(super) clocked: Option<Clocked>,
+    /// Why the last cold start was none for the host below.
+    pub(super) warm_below: Option<String>,
 }
 
 /// What a cold phase must read at least, known once something was written.
@@ -124,8 +126,8 @@ impl Stage<'_, '_> {
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
         let marks = self.engine.marks();
         Clock::of_machine(); // finding how fast it ticks takes a while, and must not be timed
-        let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.device)?;
-        let sampler = Sampler::start(self.stack.subject.device);
+        let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.devices())?;
+        let sampler = Sampler::start(self.stack.subject.devices());
         let used = Used::by(&self.servers);
         let clocked = self.clock(&phase, work, &mut timed);
         let peaks = sampler.stop();
@@ -239,7 +241,7 @@ impl Stage<'_, '_> {
         let phase = Phase { name: what.into(), starts: Starts::Warm, ..Phase::part("".into(), "") };
         self.get_ready(&phase)?;
         let marks = self.engine.marks();
-        let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.device)?;
+        let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.devices())?;
         self.clock(&phase, work, &mut timed)
     }
 
@@ -268,7 +270,8 @@ impl Stage<'_, '_> {
     fn get_ready(&mut self, phase: &Phase) -> Result<()> {
         let begun = Instant::now();
         if phase.starts == Starts::Cold {
-            hygiene::make_cold(self.stack, self.engine, &self.programs())?;
+            let programs = self.programs();
+            self.warm_below = hygiene::make_cold(self.stack, self.engine, self.link, &programs)?;
             for words in self.workload.warm_up(self.settings, self.engine.place) {
                 self.engine.output(&words).context("cannot bring programs back into memory")?;
             }
@@ -280,7 +283,7 @@ impl Stage<'_, '_> {
         if phase.starts == Starts::Fresh && self.trim {
             self.engine.output(&crate::stack::argv(["fstrim", &self.stack.mount_point.display().to_string()]))?;
         }
-        let settled = hygiene::settle(self.stack.subject.device, Duration::ZERO)?;
+        let settled = hygiene::settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.flag_unsettled(phase, settled.unsettled, "before the phase");
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
         self.deadline.check()
@@ -296,7 +299,7 @@ impl Stage<'_, '_> {
         let worked = work(timed);
         let returned_ns = begun.elapsed().as_nanos() as u64;
         // Outside of both times: reading it is no part of the work.
-        let returned = self.stack.subject.device.and_then(probe::device::counters);
+        let returned = probe::device::counters_of(&self.stack.subject.devices());
         // Synced even after a failure: what the kernel says of lost writes is the better cause.
         let syncing = Instant::now();
         let synced = self.stack.make_durable(self.engine);
@@ -321,11 +324,11 @@ impl Stage<'_, '_> {
         samples: &mut Vec<(String, f64)>,
     ) -> Result<()> {
         let begun = Instant::now();
-        let device = self.stack.subject.device;
+        let devices = self.stack.subject.devices();
         let before = counters.get("device_write_bytes").map(|reading| reading.value);
-        let settled = hygiene::settle(device, Duration::from_nanos(clocked.durable_ns))?;
+        let settled = hygiene::settle(&devices, Duration::from_nanos(clocked.durable_ns))?;
         samples.push(("after_ns".into(), settled.busy_ns as f64));
-        if let (Some(before), Some(after)) = (before, device.and_then(probe::device::counters)) {
+        if let (Some(before), Some(after)) = (before, probe::device::counters_of(&devices)) {
             samples.push(("after_write_bytes".into(), after.write_bytes as f64 - before));
         }
         self.flag_unsettled(phase, settled.unsettled, "after the phase");
@@ -381,6 +384,9 @@ impl Stage<'_, '_> {
     ) -> Option<(&'static str, String)> {
         if phase.starts != Starts::Cold {
             return None;
+        }
+        if let Some(why) = &self.warm_below {
+            return Some(("not-cold", why.clone()));
         }
         let expected = match phase.reads {
             Reads::Data => self.expected.data_bytes,

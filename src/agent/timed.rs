@@ -21,7 +21,7 @@ pub struct Timed<'a> {
     marks: &'a [Mark<'a>],
     deadline: &'a Deadline,
     /// Under test.
-    device: Option<(u32, u32)>,
+    devices: Vec<(u32, u32)>,
     /// Where programs say what went wrong; in memory, so that it costs the disk nothing.
     words: File,
     /// CPU of the workload's own processes, in nanoseconds; servers beside the phase with them.
@@ -90,12 +90,12 @@ impl Part {
 }
 
 impl<'a> Timed<'a> {
-    pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline, device: Option<(u32, u32)>) -> Result<Timed<'a>> {
+    pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline, devices: Vec<(u32, u32)>) -> Result<Timed<'a>> {
         let words = rustix::fs::memfd_create("pickfs-words", rustix::fs::MemfdFlags::CLOEXEC)?;
         Ok(Timed {
             marks,
             deadline,
-            device,
+            devices,
             words: words.into(),
             cpu_ns: 0,
             read_bytes: 0,
@@ -215,7 +215,7 @@ impl<'a> Timed<'a> {
 
     /// To learn when all that was written is on the device under test.
     pub fn written(&self) -> hygiene::Written {
-        hygiene::Written::watch(self.device)
+        hygiene::Written::watch(self.devices.clone())
     }
 
     /// Asks again and again, with so long a pause, until something is so, or for so long; whether it was. What is asked

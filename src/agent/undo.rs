@@ -6,6 +6,7 @@ use super::link::Link;
 use super::machine;
 use crate::journal::{Record, StepTaken, Undo, Undone};
 use crate::stack::argv;
+use crate::stack::layer::GROUPS;
 use crate::sys::process;
 use anyhow::{Context, Result, bail};
 use std::path::{Component, Path};
@@ -38,6 +39,9 @@ pub fn one(undo: &Undo, run: &str) -> Result<()> {
         Undo::KillMarked(mark) => process::kill_marked(mark, &[]).map(drop).context("cannot kill"),
         Undo::ExportPool(pool) => export_pool(pool),
         Undo::RemoveSegment(noted) => remove_segment(noted),
+        Undo::RemoveMapping(name) => remove_mapping(name),
+        Undo::RemoveGroup(name) => remove_group(name),
+        Undo::StopArray(device) => stop_array(device),
     }
 }
 
@@ -55,8 +59,45 @@ fn is_ours(undo: &Undo, run: &str) -> bool {
             plain(path) && (path.starts_with("/proc/sys/vm") || queue)
         }
         Undo::KillMarked(mark) => mark.starts_with("PICKFS_"),
-        Undo::ExportPool(pool) => pool.starts_with("pickfs"),
+        Undo::ExportPool(name) | Undo::RemoveMapping(name) | Undo::RemoveGroup(name) => is_our_name(name),
+        Undo::StopArray(device) => {
+            device.parent() == Some(Path::new("/dev/md"))
+                && device.file_name().and_then(|name| name.to_str()).is_some_and(is_our_name)
+        }
     }
+}
+
+fn is_our_name(name: &str) -> bool {
+    name.starts_with("pickfs") && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// udev may still look at it.
+fn remove_mapping(name: &str) -> Result<()> {
+    if !Path::new("/dev/mapper").join(name).exists() {
+        return Ok(());
+    }
+    output(&argv(["dmsetup", "remove", "--retry", name]), &[]).map(drop)
+}
+
+/// What marks the devices as parts of a group stays on them, and means nothing without the group.
+fn remove_group(name: &str) -> Result<()> {
+    let list = argv(["vgs", "--config", GROUPS, "--noheadings", "--options", "vg_name"]);
+    let groups = output(&list, &[]).unwrap_or_default();
+    if groups.lines().any(|group| group.trim() == name) {
+        output(&argv(["vgremove", "--config", GROUPS, "--force", "--force", "--yes", name]), &[])?;
+    }
+    Ok(())
+}
+
+/// Without their superblocks, as udev would start the array anew where it sees them.
+fn stop_array(device: &Path) -> Result<()> {
+    let Some(number) = machine::device_number(device) else { return Ok(()) };
+    let members = machine::members(number);
+    output(&argv(["mdadm", "--stop", &device.display().to_string()]), &[])?;
+    for member in members {
+        output(&argv(["mdadm", "--zero-superblock", &member]), &[])?;
+    }
+    Ok(())
 }
 
 /// Patient with processes that are on their way out, lazy at last: a dead FUSE daemon's mount goes no other way.
@@ -167,6 +208,9 @@ mod tests {
             Undo::Restore { path: "/proc/sys/vm/no_such_setting".into(), value: "1".into() },
             Undo::KillMarked("PICKFS_DAEMON=of-no-run".into()),
             Undo::RemoveSegment("/nowhere/pickfs-r/cluster/postmaster.pid".into()),
+            Undo::RemoveMapping("pickfsnever".into()),
+            Undo::RemoveGroup("pickfsnever".into()),
+            Undo::StopArray("/dev/md/pickfsnever".into()),
         ] {
             one(&undo, "r").unwrap_or_else(|error| panic!("{undo:?}: {error:#}"));
         }
@@ -190,6 +234,14 @@ mod tests {
             Undo::ExportPool("tank".into()),
             Undo::RemoveSegment("/var/lib/postgresql/cluster/postmaster.pid".into()),
             Undo::RemoveSegment("/nowhere/pickfs-r/notes".into()),
+            Undo::RemoveMapping("home".into()),
+            Undo::RemoveMapping("pickfs/../home".into()),
+            Undo::RemoveGroup("vg0".into()),
+            Undo::RemoveGroup("pickfs-group".into()),
+            Undo::StopArray("/dev/md/home".into()),
+            Undo::StopArray("/dev/md0".into()),
+            Undo::StopArray("/dev/md/../pickfsarray".into()),
+            Undo::StopArray("/dev/md/pickfs/../home".into()),
         ] {
             let error = one(&undo, "r").unwrap_err().to_string();
             assert!(error.starts_with("refused"), "{undo:?}: {error}");

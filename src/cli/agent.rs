@@ -2,6 +2,13 @@
 
 use std::process::ExitCode;
 
-pub fn main() -> ExitCode {
-    crate::agent::main()
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Have cells done in virtual machines
+    #[arg(long)]
+    in_guests: bool,
+}
+
+pub fn main(arguments: &Arguments) -> ExitCode {
+    if arguments.in_guests { crate::guest::relay() } else { crate::agent::main() }
 }

@@ -1,9 +1,9 @@
 //! Every plug-in as data, for the plan's check.
 
 use super::machine;
-use crate::plan::{Catalogue, Entry, FilesystemEntry, Settings};
+use crate::plan::{Catalogue, Entry, FilesystemEntry, Setting, Settings};
 use crate::stack::fs::feature::FEATURES;
-use crate::stack::{backing, fs};
+use crate::stack::{backing, fs, layer};
 use crate::{executor, workload};
 
 pub fn catalogue() -> Catalogue {
@@ -11,7 +11,9 @@ pub fn catalogue() -> Catalogue {
         filesystems: fs::ALL.iter().map(|fs| filesystem(*fs)).collect(),
         backings: backing::ALL.iter().map(|backing| backing_entry(*backing)).collect(),
         workloads: workload::ALL.iter().map(|workload| workload_entry(*workload)).collect(),
-        executors: executor::ALL.iter().map(|executor| executor.name()).collect(),
+        layers: layer::ALL.iter().map(|layer| layer_entry(*layer)).collect(),
+        executors: executor::ALL.iter().map(|executor| executor_entry(*executor)).collect(),
+        executor: None,
         features: FEATURES.iter().map(|feature| feature.name).collect(),
     }
 }
@@ -23,6 +25,18 @@ fn filesystem(fs: &dyn fs::Filesystem) -> FilesystemEntry {
         variants,
         minimum_size: fs.minimum_size(),
         takes_nodatacow: fs.takes_nodatacow(),
+        takes_several: fs.takes_several(),
+        least_devices: |name, variant| fs::find(name).map_or(1, |fs| fs.least_devices(variant)),
+    }
+}
+
+fn layer_entry(layer: &dyn layer::Layer) -> Entry {
+    Entry {
+        objections: |name, settings| layer::find(name).map(|layer| layer.objections(settings)).unwrap_or_default(),
+        above: |name, settings, there| {
+            layer::find(name).map_or(Ok(there), |layer| layer::above(layer, settings, there))
+        },
+        ..named(layer.name(), layer.settings())
     }
 }
 
@@ -33,9 +47,28 @@ fn backing_entry(backing: &dyn backing::Backing) -> Entry {
         main_setting: backing.main_setting(),
         makes_filesystem: backing.makes_filesystem(),
         objections: machine::backing_objections,
+        above: |_, _, there| Ok(there),
         bytes: |_, _| None,
         phases: |_, _| Vec::new(),
     }
+}
+
+/// What has settings, and nothing else that a plan must know.
+fn named(name: &'static str, settings: &'static [Setting]) -> Entry {
+    Entry {
+        name,
+        settings,
+        main_setting: "",
+        makes_filesystem: false,
+        objections: |_, _| Vec::new(),
+        above: |_, _, there| Ok(there),
+        bytes: |_, _| None,
+        phases: |_, _| Vec::new(),
+    }
+}
+
+fn executor_entry(executor: &dyn executor::Executor) -> Entry {
+    Entry { objections: machine::executor_objections, ..named(executor.name(), executor.settings()) }
 }
 
 fn workload_entry(workload: &dyn workload::Workload) -> Entry {
@@ -45,6 +78,7 @@ fn workload_entry(workload: &dyn workload::Workload) -> Entry {
         main_setting: workload.main_setting(),
         makes_filesystem: false,
         objections: machine::workload_objections,
+        above: |_, _, there| Ok(there),
         bytes: |name, settings| workload::find(name)?.bytes(settings),
         phases,
     }

@@ -5,8 +5,9 @@ use crate::need::{self, Need};
 use crate::plan::Settings;
 use crate::run::Active;
 use crate::stack::{backing, fs};
-use crate::workload;
+use crate::{executor, guest, workload};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 pub fn main() -> Outcome {
     let mut packages = BTreeSet::new();
@@ -17,6 +18,7 @@ pub fn main() -> Outcome {
         workload::ALL.iter().map(|workload| (workload.name(), workload.needs(&Settings::default()))),
         &mut packages,
     );
+    section("executors", executor::ALL.iter().map(|executor| (executor.name(), executor.needs())), &mut packages);
     machine();
     leftovers();
     if !packages.is_empty() {
@@ -56,8 +58,10 @@ fn machine() {
     fact(
         "root",
         rustix::process::geteuid().is_root(),
-        "only existing directories can be measured (--on DIR), and cold reads are not proved for names",
+        "only existing directories can be measured (--on DIR), and cold reads are not proved for names; file systems can \
+         be made in guests (--executor vm)",
     );
+    println!("  {}", accelerator());
     fact(
         "pressure figures",
         std::fs::read_to_string("/proc/pressure/io").is_ok(),
@@ -67,6 +71,18 @@ fn machine() {
     let governor = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
         .unwrap_or("performance".into());
     fact("CPU governor", governor.trim() == "performance", "it is not `performance`, so CPU-bound results vary more");
+}
+
+/// What guests run on; nothing is booted to find out.
+fn accelerator() -> String {
+    let device = Path::new("/dev/kvm");
+    let opened = std::fs::File::options().read(true).write(true).open(device);
+    match (opened, guest::known_accelerator()) {
+        (Err(error), _) => format!("note    guests are emulated, many times slower: {} {error}", device.display()),
+        (Ok(_), Some(known)) if known.name == "kvm" => format!("ok      guests run on {}", known.told()),
+        (Ok(_), Some(known)) => format!("note    guests run on {}, many times slower", known.told()),
+        (Ok(_), None) => "note    KVM: not known; the first run with --executor vm boots a kernel to find out".into(),
+    }
 }
 
 fn leftovers() {

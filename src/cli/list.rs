@@ -5,7 +5,7 @@ use crate::data::shipped::{self, Shipped};
 use crate::need::{self, Need};
 use crate::plan::{Setting, Settings};
 use crate::stack::fs::feature::FEATURES;
-use crate::stack::{backing, fs};
+use crate::stack::{backing, fs, layer};
 use crate::units::show_bytes;
 use crate::{executor, probe, report, workload};
 use clap::ValueEnum;
@@ -22,6 +22,7 @@ enum What {
     Fs,
     Features,
     Backings,
+    Layers,
     Workloads,
     Profiles,
     Probes,
@@ -51,10 +52,23 @@ fn list(what: What) {
                 wanting(&backing.needs());
             }
         }
+        What::Layers => {
+            for layer in layer::ALL {
+                row(layer.name(), layer.about());
+                settings(layer.settings());
+                wanting(&layer.needs());
+            }
+        }
         What::Workloads => workload::ALL.iter().for_each(|workload| one_workload(*workload)),
         What::Profiles => shipped::ALL.iter().for_each(profile),
         What::Probes => probe::ALL.iter().for_each(|probe| row(probe.name(), probe.about())),
-        What::Executors => executor::ALL.iter().for_each(|executor| row(executor.name(), executor.about())),
+        What::Executors => {
+            for executor in executor::ALL {
+                row(executor.name(), executor.about());
+                settings(executor.settings());
+                wanting(&executor.needs());
+            }
+        }
         What::Formats => report::ALL.iter().for_each(|format| row(format.name(), format.about())),
     }
 }

@@ -1,6 +1,7 @@
 //! What this machine says to a plan's settings, before anything is touched: paths that are not there, no room, and
 //! devices that must not be erased.
 
+use crate::guest;
 use crate::plan::{Objection, Settings};
 use crate::stack::safety;
 use crate::workload;
@@ -24,6 +25,13 @@ pub fn backing_objections(name: &str, settings: &Settings) -> Vec<Objection> {
 pub fn workload_objections(name: &str, settings: &Settings) -> Vec<Objection> {
     let own = workload::find(name).map(|workload| workload.objections(settings)).unwrap_or_default();
     own.into_iter().chain(missing_source(settings)).collect()
+}
+
+/// Objections to what a plan tells of a target's machine, by the executor's name.
+pub fn executor_objections(name: &str, settings: &Settings) -> Vec<Objection> {
+    let kernel = settings.text("kernel").filter(|_| name == "vm");
+    let objection = kernel.and_then(guest::objection_to);
+    objection.map(|(message, remedy)| Objection::new("kernel", message, &remedy)).into_iter().collect()
 }
 
 fn missing_source(settings: &Settings) -> Option<Objection> {

@@ -7,6 +7,7 @@ mod clean;
 mod confirm;
 mod doctor;
 mod forecast;
+mod guest;
 mod list;
 mod machine;
 mod plan;
@@ -46,17 +47,23 @@ enum Verb {
     Doctor,
     /// Say what a tree is like, without its names and content, or what file systems would store for it
     Scan(scan::Arguments),
+    /// Show, make or remove the guests of `--executor vm`
+    Guest(guest::Arguments),
     /// Undo what a killed run left behind
     Clean(clean::Arguments),
     /// The target side, started by an executor
     #[command(hide = true)]
-    Agent,
+    Agent(agent::Arguments),
 }
 
 /// What a verb ends in: an exit code, or an error that is printed with all its causes.
 type Outcome = anyhow::Result<u8>;
 
 pub fn main() -> ExitCode {
+    // Process 1 has no command line of ours: the kernel started it.
+    if std::process::id() == 1 {
+        return crate::guest::init();
+    }
     let cli = Cli::parse();
     if matches!(cli.verb, Verb::Plan(_) | Verb::Report(_) | Verb::List(_) | Verb::Scan(_) | Verb::Doctor) {
         crate::sys::process::end_with_reader();
@@ -68,8 +75,9 @@ pub fn main() -> ExitCode {
         Verb::List(arguments) => list::main(&arguments),
         Verb::Doctor => doctor::main(),
         Verb::Scan(arguments) => scan::main(&arguments),
+        Verb::Guest(arguments) => guest::main(&arguments),
         Verb::Clean(arguments) => clean::main(&arguments),
-        Verb::Agent => return agent::main(),
+        Verb::Agent(arguments) => return agent::main(&arguments),
     };
     match outcome {
         Ok(code) => code.into(),

@@ -8,7 +8,7 @@ use crate::stack::{Action, Place, Step, backing, fs};
 use crate::stats::LOOKS;
 use crate::sys::block;
 use crate::units::{Unit, show_bytes, show_duration};
-use crate::{need, workload};
+use crate::{executor, need, workload};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -49,6 +49,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
 fn describe(plan: &Plan, forecast: &str) -> String {
     let cells = expand(plan);
     let mut text = format!("{}\n\n{}{forecast}\n", plan.title, describe_rounds(plan, &cells));
+    describe_executor(plan, &mut text);
     describe_targets(plan, &mut text);
     describe_works(plan, &mut text);
     text.push_str(&describe_verdict(&plan.verdict));
@@ -94,6 +95,25 @@ fn what_ends(stop: &Stop) -> String {
     format!("looks after {looks}, until {until}, or no hope is left of it{leave}")
 }
 
+/// What this machine lacks is no reason to skip a target where another machine does it.
+fn brings_its_own(plan: &Plan) -> bool {
+    executor::find(&plan.executor).is_some_and(|executor| executor.brings_its_own())
+}
+
+/// Nothing where the work is done here.
+fn describe_executor(plan: &Plan, text: &mut String) {
+    let Some(executor) = executor::find(&plan.executor).filter(|_| brings_its_own(plan)) else { return };
+    let _ = writeln!(text, "executor {}: {}", executor.name(), executor.about());
+    for missing in need::missing(&executor.needs()) {
+        let _ = writeln!(text, "  cannot be used: {missing}");
+    }
+    let mut kernels: Vec<&str> = plan.targets.iter().filter_map(|target| target.machine.text("kernel")).collect();
+    kernels.sort_unstable();
+    kernels.dedup();
+    let _ =
+        writeln!(text, "  kernels and programs of {}; images are made here, all else in the guest", kernels.join(", "));
+}
+
 fn describe_targets(plan: &Plan, text: &mut String) {
     for target in &plan.targets {
         let kind = if target.duplicate { " (hidden duplicate, for the noise floor)" } else { "" };
@@ -103,7 +123,10 @@ fn describe_targets(plan: &Plan, text: &mut String) {
         let mut needs = Vec::new();
         if let Some(backing) = backing::find(&target.backing.name) {
             steps.extend(backing.prepare(&target.backing.settings, &place));
-            steps.extend(backing.steps(&target.backing.settings, &place));
+            // An image is a disk of the guest, as it is.
+            if !brings_its_own(plan) || target.backing.name != "image" {
+                steps.extend(backing.steps(&target.backing.settings, &place));
+            }
             needs.extend(backing.needs());
         }
         if let Some(driver) = target.fs.as_deref().and_then(fs::find) {
@@ -122,7 +145,7 @@ fn describe_targets(plan: &Plan, text: &mut String) {
             let _ = writeln!(text, "  {}: {}", step.says, shown(&step.action));
         }
         describe_ageing(target, text);
-        for missing in need::missing(&needs) {
+        for missing in need::missing(&needs).into_iter().filter(|_| !brings_its_own(plan)) {
             let _ = writeln!(text, "  will be skipped: {missing}");
         }
     }
@@ -170,6 +193,7 @@ fn shown(action: &Action) -> String {
         Action::UseDevice(path) | Action::UseDirectory(path) | Action::MakeDirectory(path) => {
             path.display().to_string()
         }
+        Action::MapWhole { device, words, .. } => format!("{}, {}", device.display(), words.join(" ")),
         Action::MakeImage { path, bytes } => {
             format!("{} ({})", path.display(), crate::units::show_bytes(*bytes as f64))
         }

@@ -16,7 +16,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     /// Take up a run that was stopped or killed
-    #[arg(long, value_name = "JOURNAL", conflicts_with_all = ["plan", "fs", "on", "memory", "source", "size", "workload", "rounds", "precision", "budget", "require", "seed", "journal"])]
+    #[arg(long, value_name = "JOURNAL", conflicts_with_all = ["plan", "fs", "on", "memory", "source", "size", "workload", "rounds", "precision", "budget", "require", "seed", "executor", "journal"])]
     resume: Option<PathBuf>,
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]

@@ -1,7 +1,9 @@
 //! Which plan is meant: a file, or the short command line. Shared by `run` and `plan`.
 
 use super::{REFUSED, USAGE, catalogue::catalogue};
-use crate::plan::{self, Complaint, Plan, Short};
+use crate::need;
+use crate::plan::{self, Catalogue, Complaint, Plan, Short};
+use crate::run::tell;
 use anyhow::{Context, Result, bail};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -52,14 +54,34 @@ pub struct Wanted {
     /// Features that a file system must have to be in the verdict, such as snapshots,checksums (`pickfs list features`)
     #[arg(long, value_name = "FEATURE", value_delimiter = ',', conflicts_with = "plan")]
     pub require: Vec<String>,
+    /// What reaches the machine that does the work (`pickfs list executors`), whatever the plan says
+    #[arg(long, value_name = "NAME")]
+    pub executor: Option<String>,
     /// Everything random comes from it
     #[arg(long, conflicts_with = "plan")]
     pub seed: Option<u64>,
 }
 
+impl Wanted {
+    /// A plan file, to be done in guests whatever it says itself.
+    pub fn in_guests(plan: PathBuf) -> Wanted {
+        Wanted { plan: Some(plan), executor: Some("vm".into()), ..Wanted::default() }
+    }
+
+    /// The executor that is named. A machine of its own is where file systems can be made without root: it is taken where
+    /// nobody has named anything, if it can be had.
+    fn executor(&self) -> Option<String> {
+        let root = rustix::process::geteuid().is_root();
+        let unable = root || self.plan.is_some() || !self.on.is_empty() || self.executor.is_some();
+        let vm = crate::executor::find("vm").filter(|vm| !unable && need::missing(&vm.needs()).is_empty());
+        vm.map(|vm| vm.name().to_string()).or_else(|| self.executor.clone())
+    }
+}
+
 /// The checked plan, or the exit code after all complaints were printed.
 pub fn plan(arguments: &Wanted) -> Result<std::result::Result<Plan, u8>> {
-    let catalogue = catalogue();
+    let arguments = &chosen(arguments);
+    let catalogue = Catalogue { executor: arguments.executor.clone(), ..catalogue() };
     let (text, file, folder) = match &arguments.plan {
         Some(path) => (read(path)?, path.display().to_string(), folder_of(path)?),
         None => match plan::short_toml(&short(arguments)?, &catalogue) {
@@ -72,8 +94,21 @@ pub fn plan(arguments: &Wanted) -> Result<std::result::Result<Plan, u8>> {
 
 /// The plan file that the short command line stands for.
 pub fn toml(arguments: &Wanted) -> Result<std::result::Result<String, u8>> {
-    let text = plan::short_toml(&short(arguments)?, &catalogue());
-    Ok(text.map_err(|complaints| complain("", "command line", &complaints)))
+    let arguments = &chosen(arguments);
+    let text = plan::short_toml(&short(arguments)?, &Catalogue { executor: arguments.executor.clone(), ..catalogue() });
+    let line = arguments.executor.as_ref().map(|name| format!("executor = \"{name}\"\n")).unwrap_or_default();
+    Ok(text.map(|text| line + &text).map_err(|complaints| complain("", "command line", &complaints)))
+}
+
+/// With the executor that is taken where none is named; says so.
+fn chosen(arguments: &Wanted) -> Wanted {
+    let executor = arguments.executor();
+    if executor != arguments.executor {
+        tell(
+            "not root, so every cell gets a virtual machine of its own; --on DIR measures a directory of yours as it is",
+        );
+    }
+    Wanted { executor, ..arguments.clone() }
 }
 
 fn complain(text: &str, file: &str, complaints: &[Complaint]) -> u8 {
@@ -111,7 +146,7 @@ fn short(arguments: &Wanted) -> Result<Short> {
         require: arguments.require.clone(),
         seed: arguments.seed,
         workload: arguments.workload.clone(),
-        root: rustix::process::geteuid().is_root(),
+        root: rustix::process::geteuid().is_root() || arguments.executor.as_deref() == Some("vm"),
         folder: std::env::current_dir().context("there is no current directory")?,
     })
 }

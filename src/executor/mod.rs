@@ -4,21 +4,41 @@
 //! take the same path, and a crash or a hang costs one cell.
 
 mod local;
+mod vm;
 
 use crate::need::Need;
+use crate::plan::Setting;
 use anyhow::Result;
 use std::ffi::OsString;
+use std::time::Duration;
+
+pub use vm::{BOOT_PATIENCE, GUEST_GRACE, READY_PATIENCE};
 
 /// Every executor, sorted by name.
-pub const ALL: &[&dyn Executor] = &[&local::Local];
+pub const ALL: &[&dyn Executor] = &[&local::Local, &vm::Vm];
 
 /// Something that reaches an agent.
 pub trait Executor: Sync {
     fn name(&self) -> &'static str;
     /// One sentence for `pickfs list executors`.
     fn about(&self) -> &'static str;
+    /// What a plan and its targets can tell it of the machine that does the work.
+    fn settings(&self) -> &'static [Setting] {
+        &[]
+    }
     /// The program and its arguments; its stdin and stdout are the agent's.
     fn command(&self) -> Result<Vec<OsString>>;
+
+    /// How much longer than its cell may take an agent can go unanswered: what it takes to be reached, and to see that
+    /// the other end is dead.
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Programs and kernel are brought along, so what this machine lacks is no reason to skip a target.
+    fn brings_its_own(&self) -> bool {
+        false
+    }
 
     fn needs(&self) -> Vec<Need> {
         Vec::new()

@@ -73,6 +73,12 @@ pub enum Undo {
     ExportPool(String),
     /// Remove the segment of System V shared memory that a PostgreSQL server which was killed has noted in this file.
     RemoveSegment(PathBuf),
+    /// Remove the device mapper's mapping of that name.
+    RemoveMapping(String),
+    /// Remove the LVM volume group of that name with all its volumes.
+    RemoveGroup(String),
+    /// Stop the md array at that device.
+    StopArray(PathBuf),
 }
 
 /// What was in effect, read back from the machine. `cell` is empty for what holds for the whole run.

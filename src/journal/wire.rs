@@ -1,7 +1,7 @@
 //! What host and agent say to each other: one request on the agent's stdin, then journal records on its stdout, some
 //! of which wait for an [`Answer`].
 
-use super::{Record, StepTaken};
+use super::{Begin, Record, StepTaken};
 use crate::plan::{Plan, Target, Work};
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +19,29 @@ pub struct Cell {
     pub limit_ns: u64,
 }
 
+impl Begin {
+    pub fn of(cell: &Cell, at: String) -> Begin {
+        let (target, work) = (cell.target.name.clone(), cell.work.name.clone());
+        Begin { cell: cell.id.clone(), round: cell.round, target, work, at }
+    }
+}
+
 /// The one line on an agent's stdin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// The run's id: part of every name that the run leaves on a machine.
     pub run: String,
     pub job: Job,
+    /// For an agent that has a machine of its own for this one job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestPart>,
+}
+
+/// What an agent in a guest finds there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GuestPart {
+    /// What was staged on the host is on a disk of its own.
+    pub data: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,11 +62,20 @@ pub enum Say {
     Tell(Record),
     /// For the journal, and the agent goes on when it is written.
     Ask(Record),
+    /// Not for the journal: the host of a guest is to drop what it has cached of the guest's disks, and the agent goes
+    /// on when it has.
+    Forget,
 }
 
-/// The host's answer to an `Ask`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The host's answer to an `Ask` or a `Forget`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Written,
+    /// What the guest's reads would still find in the host's memory.
+    Forgot {
+        cached_bytes: u64,
+    },
+    /// With the reason.
+    Kept(String),
 }

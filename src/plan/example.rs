@@ -1,6 +1,6 @@
 //! For tests: a catalogue, which is what plans may name without any plug-in, and plans of few lines.
 
-use super::{Catalogue, Complaint, Entry, FilesystemEntry, Kind, Plan, Setting, from_toml, render};
+use super::{Catalogue, Complaint, Entry, FilesystemEntry, Kind, Plan, Setting, Settings, from_toml, render};
 use std::path::Path;
 
 const fn setting(name: &'static str, kind: Kind, default: Option<&'static str>) -> Setting {
@@ -11,7 +11,14 @@ const IMAGE: &[Setting] = &[
     setting("dir", Kind::Path, None),
     setting("size", Kind::Size, Some("4GiB")),
     setting("direct", Kind::Flag, Some("true")),
+    setting("disks", Kind::Count, None),
 ];
+const MACHINE: &[Setting] = &[
+    setting("kernel", Kind::Text, Some("bookworm")),
+    setting("memory", Kind::Size, Some("1GiB")),
+    setting("processors", Kind::Count, None),
+];
+const MD: &[Setting] = &[setting("level", Kind::Choice(&["raid0", "raid1"]), Some("raid1"))];
 const MEMORY: &[Setting] = &[setting("size", Kind::Size, Some("1GiB"))];
 const DIRECTORY: &[Setting] = &[setting("path", Kind::Path, None)];
 const DEVICE: &[Setting] = &[setting("path", Kind::Path, None), setting("signatures", Kind::Texts, Some("[]"))];
@@ -30,6 +37,8 @@ pub(super) fn catalogue() -> Catalogue {
         variants: variants.to_vec(),
         minimum_size: mebibytes << 20,
         takes_nodatacow: name == "btrfs",
+        takes_several: name == "btrfs",
+        least_devices: |_, variant| if variant == Some("raid1") { 2 } else { 1 },
     };
     let entry = |name, settings, main_setting| Entry {
         name,
@@ -37,10 +46,11 @@ pub(super) fn catalogue() -> Catalogue {
         main_setting,
         makes_filesystem: true,
         objections: |_, _| Vec::new(),
+        above: |_, _, there| Ok(there),
         bytes: |_, _| None,
         phases: |_, _| Vec::new(),
     };
-    let btrfs = ["dup", "lzo", "nocow", "single", "zlib", "zstd:1", "zstd:3"];
+    let btrfs = ["dup", "lzo", "nocow", "raid1", "single", "zlib", "zstd:1", "zstd:3"];
     Catalogue {
         filesystems: vec![fs("btrfs", &btrfs, 109), fs("ext4", &[], 1), fs("xfs", &[], 300)],
         backings: vec![
@@ -53,7 +63,9 @@ pub(super) fn catalogue() -> Catalogue {
             Entry { phases: |_, _| phases(&["write", "read"]), ..entry("meta.ok", &[], "") },
             Entry { phases: |_, _| phases(&["write", "tar-read", "remove"]), ..entry("tree", TREE, "source") },
         ],
-        executors: vec!["local", "ssh", "vm"],
+        executors: vec![entry("local", &[], ""), entry("ssh", &[], ""), entry("vm", MACHINE, "kernel")],
+        executor: None,
+        layers: vec![entry("luks", &[], ""), Entry { above: array, ..entry("md", MD, "level") }],
         features: vec!["checksums", "compression", "metadata-checksums", "snapshots"],
     }
 }
@@ -92,6 +104,10 @@ pub(super) fn complained(rows: &[Hostile]) {
             assert!(shown.contains("--> a.toml:") && shown.contains(&complaint.remedy), "{shown}");
         }
     }
+}
+
+fn array(_: &str, _: &Settings, there: usize) -> Result<usize, String> {
+    if there < 2 { Err(format!("md needs 2 devices, and {there} lie below it")) } else { Ok(1) }
 }
 
 fn phases(names: &[&str]) -> Vec<String> {

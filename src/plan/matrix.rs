@@ -3,6 +3,7 @@
 use super::Target;
 use super::age;
 use super::complaint::{Complaints, quoted};
+use super::machine::{in_matrix, on_machines};
 use super::read::Reader;
 use super::table::{Field, Table};
 use super::target::{Placed, check_option};
@@ -17,12 +18,19 @@ const MOST_TARGETS: usize = 1000;
 pub(super) fn products(targets: Vec<Placed>, plan: &Table, reader: &mut Reader) -> Vec<Placed> {
     let Some(field) = plan.field("matrix") else { return targets };
     let Some(table) = field.table("[matrix]", &mut reader.complaints) else { return targets };
-    table.only(&KEYS, &mut reader.complaints);
+    let of_machine = in_matrix(reader.executor().settings);
+    let names = of_machine.iter().map(|setting| setting.name);
+    table.only(&KEYS.into_iter().chain(names).collect::<Vec<_>>(), &mut reader.complaints);
     let mut targets = targets;
     for field in KEYS.iter().filter_map(|key| table.field(key)) {
         let values = values(&field, &mut reader.complaints);
         check_fit(&field, &targets, &mut reader.complaints);
         targets = product(targets, &field, &values, &mut reader.complaints);
+    }
+    for setting in of_machine {
+        if let Some(field) = table.field(setting.name) {
+            targets = on_machines(targets, &field, setting, reader);
+        }
     }
     targets
 }

@@ -9,7 +9,9 @@ mod complaint;
 #[cfg(test)]
 mod example;
 mod expand;
+mod machine;
 mod matrix;
+mod queue;
 mod read;
 mod setting;
 mod short;
@@ -24,6 +26,7 @@ pub use expand::{cell_id, expand, order, round_seed};
 pub use read::from_toml;
 pub use setting::{Kind, Setting, Settings};
 pub use short::{Short, short, short_toml};
+use target::Placed;
 pub use wishes::WORK_KEYS;
 
 use crate::stats::LOOKS;
@@ -90,6 +93,16 @@ pub struct Target {
     pub nodatacow: bool,
     /// I/O scheduler of the device under the file system; `None` leaves it alone.
     pub scheduler: Option<String>,
+    /// Settings of that device's queue, each as the text that its file gets. Not written where there are none.
+    #[serde(skip_serializing_if = "Settings::is_empty")]
+    pub queue: Settings,
+    /// What lies between the backing and the file system, the lowest first. Not written where there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Chosen>,
+    /// What the executor is told of the machine that does it, such as its kernel; checked, with defaults. Not written
+    /// where the executor has nothing to be told.
+    #[serde(skip_serializing_if = "Settings::is_empty")]
+    pub machine: Settings,
     /// What makes it old before the work. Not written where there is none, nor is `fill`: a fresh target keeps its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age: Option<Age>,
@@ -234,8 +247,12 @@ pub struct HostSettings {
 pub struct Catalogue {
     pub filesystems: Vec<FilesystemEntry>,
     pub backings: Vec<Entry>,
+    pub layers: Vec<Entry>,
     pub workloads: Vec<Entry>,
-    pub executors: Vec<&'static str>,
+    /// With what a target can tell each of its machine.
+    pub executors: Vec<Entry>,
+    /// Chosen on the command line: it goes before what a plan says.
+    pub executor: Option<String>,
     /// What a file system may be required to have.
     pub features: Vec<&'static str>,
 }
@@ -249,6 +266,10 @@ pub struct FilesystemEntry {
     pub minimum_size: u64,
     /// Copy on write can be switched off for data.
     pub takes_nodatacow: bool,
+    /// One file system can be made of several devices.
+    pub takes_several: bool,
+    /// How many it takes at least, by its name and variant.
+    pub least_devices: fn(&str, Option<&str>) -> usize,
 }
 
 /// A backing or workload, as far as a plan needs to know it.
@@ -262,6 +283,8 @@ pub struct Entry {
     pub makes_filesystem: bool,
     /// What the machine has against these settings, by the entry's name; asked once they are right in themselves.
     pub objections: fn(&str, &Settings) -> Vec<Objection>,
+    /// For a layer, by its name: how many devices lie above it where so many lie below, or why that cannot be.
+    pub above: fn(&str, &Settings, usize) -> Result<usize, String>,
     /// Bytes that the work puts on a file system, by the entry's name, where that is known.
     pub bytes: fn(&str, &Settings) -> Option<u64>,
     /// Names of a workload's phases with these settings, in order.

@@ -7,16 +7,19 @@ use super::table::{Field, Table, choose, end_of, not_found};
 use super::target::{Placed, targets};
 use super::value::{choice, settings};
 use super::wishes::{Asked, asked, repeats, wishes};
-use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, WORK_KEYS, Work};
+use super::{Catalogue, Chosen, Discard, Entry, HostSettings, Plan, Stop, WORK_KEYS, Work};
 use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
 
 #[rustfmt::skip]
-pub(super) const PLAN_KEYS: [&str; 14] = [
-    "title", "seed", "reference", "rank_weakened", "executor", "discard", "duplicate", "backing", "target", "matrix",
-    "work", "verdict", "stop", "host",
+pub(super) const PLAN_KEYS: [&str; 16] = [
+    "title", "seed", "reference", "rank_weakened", "executor", "machine", "jobs", "discard", "duplicate", "backing", "target",
+    "matrix", "work", "verdict", "stop", "host",
 ];
+
+/// Unless somebody says otherwise.
+const LOCAL: &str = "local";
 
 /// What reading needs at hand.
 pub(super) struct Reader<'c> {
@@ -24,13 +27,22 @@ pub(super) struct Reader<'c> {
     /// Relative paths are in it.
     pub folder: &'c Path,
     pub complaints: Complaints,
+    /// Name of the plan's.
+    pub executor: &'c str,
+}
+
+impl<'c> Reader<'c> {
+    pub fn executor(&self) -> &'c Entry {
+        let found = self.catalogue.executors.iter().find(|entry| entry.name == self.executor);
+        found.expect("only one of the catalogue is chosen")
+    }
 }
 
 /// The checked plan, or all that is wrong with it. Relative paths in it are resolved against `folder`; a plan without
 /// a title takes the name of its `file`.
 pub fn from_toml(text: &str, file: &str, folder: &Path, catalogue: &Catalogue) -> Result<Plan, Vec<Complaint>> {
     let document = DeTable::parse(text).map_err(|error| vec![syntax(&error, text)])?;
-    let mut reader = Reader { catalogue, folder, complaints: Complaints::default() };
+    let mut reader = Reader { catalogue, folder, complaints: Complaints::default(), executor: LOCAL };
     // What the whole plan lacks has its place at the end, where it would be added.
     let table = Table::new("the plan", Some(end_of(text)), document.get_ref());
     let plan = plan(&table, file, &mut reader);
@@ -52,6 +64,8 @@ fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
 
 fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
     table.only(&PLAN_KEYS, &mut reader.complaints);
+    reader.executor = executor(table, reader);
+    one_at_a_time(table, &mut reader.complaints);
     let mut placed = products(targets(table, reader), table, reader);
     unique(placed.iter().map(|placed| (placed.target.name.as_str(), &placed.span)), "target", &mut reader.complaints);
     let reference = reference(table, &placed, &mut reader.complaints);
@@ -66,12 +80,22 @@ fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
         seed: table.field("seed").and_then(|field| field.count(complaints)).unwrap_or(1),
         reference,
         rank_weakened: flag(table, "rank_weakened", complaints).unwrap_or(false),
-        executor: executor(table, reader),
+        executor: reader.executor.into(),
         works,
         verdict: wishes(table, &asked, reader),
         stop: stop(table, &mut reader.complaints).unwrap_or_default(),
         host: host(table, &mut reader.complaints).unwrap_or_default(),
         targets: placed.into_iter().map(|placed| placed.target).collect(),
+    }
+}
+
+/// Two at once would share what no setting can part.
+fn one_at_a_time(table: &Table, complaints: &mut Complaints) {
+    let Some(field) = table.field("jobs") else { return };
+    if field.count(complaints).is_some_and(|jobs| jobs != 1) {
+        let why = "must be 1: two cells at once, in guests too, would share the memory bus, the processor's caches and \
+                   the host's disk, and each would measure the other";
+        field.refuse::<()>(why, "leave it out; to be done sooner, run part of the plan on another machine", complaints);
     }
 }
 
@@ -95,12 +119,22 @@ fn title(table: &Table, file: &str, placed: &[Placed], complaints: &mut Complain
     }
 }
 
-fn executor(table: &Table, reader: &mut Reader) -> String {
-    let executors = &reader.catalogue.executors;
+fn executor<'c>(table: &Table, reader: &mut Reader<'c>) -> &'c str {
+    let catalogue = reader.catalogue;
     let listing = ("executor", "pickfs list executors");
     let field = table.field("executor");
-    let chosen = field.and_then(|field| choose(&field, listing, executors, |name| name, &mut reader.complaints));
-    chosen.copied().unwrap_or("local").into()
+    let chosen =
+        field.and_then(|field| choose(&field, listing, &catalogue.executors, |e| e.name, &mut reader.complaints));
+    let Some(name) = &catalogue.executor else { return chosen.map_or(LOCAL, |entry| entry.name) };
+    match catalogue.executors.iter().find(|entry| entry.name == name) {
+        Some(entry) => entry.name,
+        None => {
+            let names = catalogue.executors.iter().map(|entry| entry.name);
+            let message = format!("--executor: there is no executor {}", quoted(name));
+            reader.complaints.add(&None, message, not_found(name, names, "pickfs list executors"));
+            LOCAL
+        }
+    }
 }
 
 fn discard(table: &Table, complaints: &mut Complaints) -> Discard {
@@ -377,6 +411,7 @@ dirty_bytes = "1GiB"
                 "duplicate = false\n[matrix]\nscheduler = [\"a\", \"b\"]\nmkfs = [\"-E1\", \"\"]",
                 &["ext4 -E1 a", "ext4 -E1 b", "ext4 a", "ext4 b"],
             ),
+            ("BTW", "jobs = 1", &["ext4", "ext4 (again)"]),
             ("BTW", "seed = 0xffff_ffff_ffff_ffff\n[stop]\nrounds = 1000", &["ext4", "ext4 (again)"]),
         ];
         for (given, text, expected) in rows {
@@ -408,6 +443,9 @@ dirty_bytes = "1GiB"
         ("BTW", "rank_weakened = 'yes'", &[(1, "true or false")]),
         ("BTW", "duplicate = 0", &[(1, "true or false")]),
         ("BTW", "executor = 'slrum'", &[(1, "no executor `slrum`")]),
+        ("BTW", "jobs = 2", &[(1, "would share the memory bus")]),
+        ("BTW", "jobs = 0", &[(1, "`jobs` must be 1")]),
+        ("BTW", "jobs = 'many'", &[(1, "must be a whole number")]),
         ("BTW", "discard = 'all'", &[(1, "use one of `none`, `fresh` and `trim`")]),
         // The backing.
         ("TW", "backing = 'image'", &[(1, "must be a table")]),
@@ -450,7 +488,7 @@ dirty_bytes = "1GiB"
         ("BW", "[[target]]\nfs = 'ext4'\nnodatacow = true", &[(3, "ext4 has no copy on write of data")]),
         ("BW", "[[target]]\nfs = 'btrfs'\nnodatacow = 'yes'", &[(3, "must be true or false")]),
         ("BW", "[[target]]\nfs = 'ext4'\ndiscard = 'trim'", &[(3, "faster for every target that comes after")]),
-        ("BW", "[[target]]\nfs = 'ext4'\nseed = 3\nlayers = 1", &[(3, "belongs to the whole plan"), (4, "no key `layers`")]),
+        ("BW", "[[target]]\nfs = 'ext4'\nseed = 3\nlevels = 1", &[(3, "belongs to the whole plan"), (4, "no key `levels`")]),
         ("BW", "[[target]]\nfs = 'ext4'\n[[target]]\nfs = 'ext4'", &[(3, "give one of the two a `name`")]),
         ("BTW", "\n[[target]]\nfs = 'ext4'", &[(2, "not TOML")]),
         ("BW", "[[target]]\nfs = 'ext4'\nname = ''", &[(3, "`name` is empty")]),

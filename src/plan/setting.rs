@@ -23,7 +23,7 @@ pub enum Kind {
     Text,
     /// A path; `~` is resolved and the path made absolute.
     Path,
-    /// A name, kept as it is, or the path of a file in TOML, made absolute.
+    /// A name, kept as it is, or a path (it has a slash, or ends in `.toml`), made absolute.
     NameOrPath,
     /// Bytes, from "20GiB".
     Size,
@@ -49,6 +49,10 @@ pub enum Kind {
 pub struct Settings(pub BTreeMap<String, Value>);
 
 impl Settings {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str()
     }

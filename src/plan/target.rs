@@ -2,19 +2,26 @@
 
 use super::age;
 use super::complaint::{Complaints, Span, quoted};
+use super::machine;
+use super::queue;
 use super::read::Reader;
 use super::table::{Field, Table, choose};
 use super::value::settings;
 use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
 use crate::units::show_bytes;
 
-const KEYS: [&str; 10] = ["name", "fs", "variant", "mkfs", "mount", "nodatacow", "scheduler", "age", "fill", "backing"];
+#[rustfmt::skip]
+const KEYS: [&str; 13] = [
+    "name", "fs", "variant", "mkfs", "mount", "nodatacow", "scheduler", "age", "fill", "backing", "layers", "machine", "queue",
+];
 
 /// A target and its place in the text, for what is only wrong in company, such as its name.
 #[derive(Clone)]
 pub(super) struct Placed {
     pub target: Target,
     pub span: Span,
+    /// What the target says of its machine itself, as its name shows it.
+    pub own_machine: Vec<(String, String)>,
 }
 
 /// A checked backing with what later checks need to know of it.
@@ -35,10 +42,13 @@ pub(super) fn targets(plan: &Table, reader: &mut Reader) -> Vec<Placed> {
     if let Some(field) = plan.field("target") {
         let tables = field.tables("[[target]]", &mut reader.complaints);
         let shared = shared.and_then(|shared| only_one(shared, &mut reader.complaints));
-        return tables.iter().map(|table| target(table, field_or(&shared, plan), reader)).collect();
+        return tables.iter().map(|table| target(table, plan, field_or(&shared, plan), reader)).collect();
     }
     match shared {
-        Some(shared) => shared.into_iter().filter_map(|backing| existing(backing, end, reader)).collect(),
+        Some(shared) => {
+            let machine = machine::machine(plan, None, reader);
+            shared.into_iter().filter_map(|backing| existing(backing, &machine, end, reader)).collect()
+        }
         None if field.is_some() => Vec::new(),
         None => {
             let remedy = "say what to compare: add [[target]] with `fs = \"ext4\"` below it, and a [backing]";
@@ -73,14 +83,15 @@ fn only_one<'c>(mut shared: Vec<Backing<'c>>, complaints: &mut Complaints) -> Op
 }
 
 /// A directory that is a target as it is.
-fn existing(backing: Backing, end: &Span, reader: &mut Reader) -> Option<Placed> {
+fn existing(backing: Backing, machine: &Settings, end: &Span, reader: &mut Reader) -> Option<Placed> {
     if backing.entry.makes_filesystem {
         let message = format!("the plan has no targets, and `{}` needs a file system on it", backing.entry.name);
         return reader.complaints.refuse(end, message, "add [[target]] with `fs = \"ext4\"` below it");
     }
-    let mut target = Target { backing: backing.chosen.clone(), ..Target::default() };
-    target.name = made_name(&target, Some(&backing));
-    Some(Placed { target, span: backing.span })
+    let (backing_of, machine) = (backing.chosen.clone(), machine.clone());
+    let mut target = Target { backing: backing_of, machine, ..Target::default() };
+    target.name = made_name(&target, &[], Some(&backing));
+    Some(Placed { target, span: backing.span, own_machine: Vec::new() })
 }
 
 /// The backing, or one for each path of a list.
@@ -138,7 +149,7 @@ fn directories<'c>(entry: &'c Entry, list: &Field, reader: &mut Reader<'c>) -> O
     (reader.complaints.len() == before).then_some(all)
 }
 
-fn target(table: &Table, shared: Shared, reader: &mut Reader) -> Placed {
+fn target(table: &Table, plan: &Table, shared: Shared, reader: &mut Reader) -> Placed {
     refuse_discard(table, &mut reader.complaints);
     table.only(&[&KEYS[..], &["discard"]].concat(), &mut reader.complaints);
     let own = table.field("backing").map(|field| own_backing(&field, reader));
@@ -156,9 +167,18 @@ fn target(table: &Table, shared: Shared, reader: &mut Reader) -> Placed {
     check_fit(table, backing, driver, &mut reader.complaints);
     let mut target = described(table, driver, reader);
     target.backing = backing.map(|backing| backing.chosen.clone()).unwrap_or_default();
+    let below = backing.map(|backing| backing.chosen.settings.number("disks").unwrap_or(1).max(1) as usize);
+    let (layers, devices) = machine::layers(table, below, reader);
+    target.layers = layers;
+    if let Some((driver, devices)) = driver.zip(devices) {
+        check_devices(table, driver, devices, &mut reader.complaints);
+    }
+    target.queue = queue::queue(table, reader);
+    target.machine = machine::machine(plan, Some(table), reader);
+    let own_machine = machine::own_words(table);
     let name = table.field("name").map(|field| field.text(&mut reader.complaints).map(String::from));
-    target.name = name.flatten().unwrap_or_else(|| made_name(&target, backing));
-    Placed { target, span: table.field("name").map_or(table.span.clone(), |field| field.span) }
+    target.name = name.flatten().unwrap_or_else(|| made_name(&target, &own_machine, backing));
+    Placed { target, span: table.field("name").map_or(table.span.clone(), |field| field.span), own_machine }
 }
 
 /// What a target says of itself, as far as it can be read: a name is made of it even if some of it is wrong.
@@ -251,8 +271,9 @@ fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&Filesyste
 }
 
 fn refuse_making(table: &Table, backing: &Backing, complaints: &mut Complaints) {
-    for field in
-        ["fs", "variant", "mkfs", "mount", "nodatacow", "age", "fill"].iter().filter_map(|key| table.field(key))
+    for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "age", "fill", "layers", "queue"]
+        .iter()
+        .filter_map(|key| table.field(key))
     {
         let name = backing.entry.name;
         let message = format!("{} cannot be chosen on `{name}`, which brings its own file system", field.shown());
@@ -271,15 +292,45 @@ fn check_size(backing: &Backing, driver: &FilesystemEntry, complaints: &mut Comp
     );
 }
 
+/// As many as a file system can be made of.
+fn check_devices(table: &Table, driver: &FilesystemEntry, devices: usize, complaints: &mut Complaints) {
+    let name = driver.name;
+    if devices > 1 && !driver.takes_several {
+        let span = table.field("fs").and_then(|field| field.span);
+        let message = format!("{name} is made on one device, and {devices} come to it");
+        complaints.add(
+            &span,
+            message,
+            "put what joins them below it, such as `layers = [\"md\"]`, or give the backing one",
+        );
+    }
+    let variant = table.field("variant");
+    let least = (driver.least_devices)(name, variant.as_ref().and_then(|field| field.value.as_str()));
+    if let Some(variant) = variant.filter(|_| devices < least) {
+        let shown = variant.value.as_str().unwrap_or_default();
+        let message = format!("{name} {shown} needs {least} devices, and {devices} come to it");
+        complaints.add(&variant.span, message, "give the backing more `disks`, or take another variant");
+    }
+}
+
 /// "btrfs zstd:1 noatime": what distinguishes the target; a directory is its own name.
-fn made_name(target: &Target, backing: Option<&Backing>) -> String {
+fn made_name(target: &Target, machine: &[(String, String)], backing: Option<&Backing>) -> String {
     let place = || backing.and_then(|backing| main_text(backing.entry, &backing.chosen.settings));
     let first = target.fs.clone().or_else(place).unwrap_or_else(|| target.backing.name.clone());
     let aged = age::words(target.age, target.fill);
     let made = target.variant.iter().chain(&target.mkfs).chain(&target.mount).map(String::as_str);
     let in_place = target.nodatacow.then_some("nodatacow");
-    let after = target.scheduler.iter().chain(&aged).map(String::as_str);
+    let layers: Vec<String> = target.layers.iter().map(|layer| format!("on {}", layer_words(layer))).collect();
+    let machine = machine.iter().map(|(_, value)| value);
+    let queue = queue::words(&target.queue);
+    let after = layers.iter().chain(&target.scheduler).chain(&queue).chain(&aged).chain(machine).map(String::as_str);
     std::iter::once(first.as_str()).chain(made).chain(in_place).chain(after).collect::<Vec<_>>().join(" ")
+}
+
+/// A layer and what its settings choose, as far as they are words: "md raid1".
+fn layer_words(layer: &Chosen) -> String {
+    let words = layer.settings.0.values().filter_map(|value| value.as_str());
+    std::iter::once(layer.name.as_str()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 fn main_text(entry: &Entry, settings: &Settings) -> Option<String> {

@@ -49,7 +49,7 @@ fn unknown(field: &Field, entry: &Entry, own: &[&str], reader: &mut Reader) {
     reader.complaints.add(&field.key_span, format!("`{}` has no setting {}", entry.name, quoted(field.key)), remedy);
 }
 
-fn checked(field: &Field, kind: Kind, reader: &mut Reader) -> Option<Value> {
+pub(super) fn checked(field: &Field, kind: Kind, reader: &mut Reader) -> Option<Value> {
     let complaints = &mut reader.complaints;
     match kind {
         Kind::Text => field.text(complaints).map(Value::from),

@@ -20,7 +20,7 @@ impl Probe for Device {
     }
 
     fn read(&self, subject: &Subject) -> Vec<Reading> {
-        let device = subject.device.and_then(counters).map(|c| device_readings(&c)).unwrap_or_default();
+        let device = counters_of(&subject.devices()).map(|c| device_readings(&c)).unwrap_or_default();
         let below = subject.below.and_then(counters).map(|c| below_readings(&c)).unwrap_or_default();
         device.into_iter().chain(below).collect()
     }
@@ -81,26 +81,53 @@ impl Counters {
     }
 }
 
-/// A device's counters, held open for reading often: one system call and no allocation each time.
-pub struct Watch(File);
+impl std::ops::Add for Counters {
+    type Output = Counters;
+
+    fn add(self, other: Counters) -> Counters {
+        Counters {
+            read_requests: self.read_requests + other.read_requests,
+            read_bytes: self.read_bytes + other.read_bytes,
+            write_requests: self.write_requests + other.write_requests,
+            write_bytes: self.write_bytes + other.write_bytes,
+            in_flight: self.in_flight + other.in_flight,
+            busy_ns: self.busy_ns + other.busy_ns,
+            discard_bytes: self.discard_bytes + other.discard_bytes,
+            flushes: self.flushes + other.flushes,
+        }
+    }
+}
+
+/// Counters of devices, held open for reading often: one system call a device and no allocation each time.
+pub struct Watch(Vec<File>);
 
 impl Watch {
-    /// None where there is no such device.
-    pub fn new((major, minor): (u32, u32)) -> Option<Watch> {
-        File::open(format!("/sys/dev/block/{major}:{minor}/stat")).ok().map(Watch)
+    /// None where there is no device, or one of them is not there.
+    pub fn new(devices: &[(u32, u32)]) -> Option<Watch> {
+        let open = |(major, minor): &(u32, u32)| File::open(format!("/sys/dev/block/{major}:{minor}/stat")).ok();
+        devices.iter().map(open).collect::<Option<Vec<File>>>().filter(|files| !files.is_empty()).map(Watch)
     }
 
-    /// None once the device is gone.
+    /// Of all together; none once one of them is gone.
     pub fn read(&self) -> Option<Counters> {
-        let mut line = [0; 512];
-        let length = self.0.read_at(&mut line, 0).ok()?;
-        Counters::parse(std::str::from_utf8(&line[..length]).ok()?)
+        self.0.iter().try_fold(Counters::default(), |sum, file| Some(sum + read(file)?))
     }
+}
+
+fn read(file: &File) -> Option<Counters> {
+    let mut line = [0; 512];
+    let length = file.read_at(&mut line, 0).ok()?;
+    Counters::parse(std::str::from_utf8(&line[..length]).ok()?)
 }
 
 /// A device's counters, once.
 pub fn counters(device: (u32, u32)) -> Option<Counters> {
-    Watch::new(device)?.read()
+    counters_of(&[device])
+}
+
+/// The sum over all devices of a file system, once.
+pub fn counters_of(devices: &[(u32, u32)]) -> Option<Counters> {
+    Watch::new(devices)?.read()
 }
 
 #[cfg(test)]
@@ -125,6 +152,15 @@ mod tests {
         assert_eq!(Counters::parse(old), Some(Counters { discard_bytes: 0, flushes: 0, ..counters }));
         assert_eq!(Counters::parse("1 2 3"), None);
         assert_eq!(Counters::parse("x"), None);
+    }
+
+    #[test]
+    fn several_devices_are_told_as_one() {
+        let one = Counters::parse("1 0 2 0 3 0 4 0 5 6 0 0 0 7 0 8 0").unwrap();
+        let sum = one + Counters { read_bytes: 1, in_flight: 2, ..Counters::default() };
+        assert_eq!((sum.read_requests, sum.read_bytes, sum.in_flight), (1, 2 * 512 + 1, 5 + 2));
+        assert_eq!((sum.write_bytes, sum.busy_ns, sum.discard_bytes, sum.flushes), (4 * 512, 6_000_000, 7 * 512, 8));
+        assert!(Watch::new(&[]).is_none() && Watch::new(&[(0, 4095)]).is_none());
     }
 
     #[test]

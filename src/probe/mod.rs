@@ -31,11 +31,20 @@ pub const ALL: &[&dyn Probe] = &[
 pub struct Subject {
     /// `major:minor` of the device under the file system; `None` where there is none (tmpfs).
     pub device: Option<(u32, u32)>,
+    /// Those beside it, of a file system on several.
+    pub beside: Vec<(u32, u32)>,
     /// `major:minor` of the disk below a loop device.
     pub below: Option<(u32, u32)>,
     pub mount_point: PathBuf,
     /// As mountinfo spells it.
     pub filesystem: String,
+}
+
+impl Subject {
+    /// All that the file system lies on.
+    pub fn devices(&self) -> Vec<(u32, u32)> {
+        self.device.iter().chain(&self.beside).copied().collect()
+    }
 }
 
 /// How a reading becomes a sample.

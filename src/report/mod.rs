@@ -5,6 +5,7 @@
 //! journal is hostile: control characters are gone once a model is made; a markup format still escapes all of it.
 
 mod beside;
+mod champions;
 mod course;
 mod criteria;
 mod holes;

@@ -1,7 +1,7 @@
 //! Judged tables: all that a report says, with the words and the printed numbers ready. Indices into
 //! [`Model::targets`] name targets everywhere.
 
-use super::{beside, course, criteria, holes, judge, overall, trust, verdict, words};
+use super::{beside, champions, course, criteria, holes, judge, overall, trust, verdict, words};
 use crate::decide::{self, Conclusion};
 use crate::journal::{Folded, SCHEMA};
 use crate::stats::{Band, Estimate, Finding};
@@ -30,6 +30,8 @@ pub struct Model {
     pub course: Vec<String>,
     /// The one verdict over several works, or over chosen parts of one.
     pub overall: Option<Overall>,
+    /// The best target of each file system, where any has several.
+    pub champions: Option<Champions>,
     /// What cannot be added up, side by side.
     pub criteria: Option<Criteria>,
     /// Doubts about the run as a whole, to be shown near the top.
@@ -106,6 +108,29 @@ pub struct Robustness {
     /// Shares of draws, 0 to 1, in which a target is best; those of 0 are left out.
     pub shares: Vec<(usize, f64)>,
     pub sentence: String,
+}
+
+/// The best target of each file system, the fastest first.
+#[derive(Debug)]
+pub struct Champions {
+    /// What they are the best of: "all work", or the only work.
+    pub of: String,
+    pub rows: Vec<Champion>,
+}
+
+#[derive(Debug)]
+pub struct Champion {
+    /// File system and variant.
+    pub group: String,
+    pub target: usize,
+    /// How many of the group have results.
+    pub members: usize,
+    /// Of the group, who ties with it.
+    pub ties: Vec<usize>,
+    /// Of the group, who is not told apart from it.
+    pub open: Vec<usize>,
+    /// Against the first champion; `None` for that one itself.
+    pub against: Option<Comparison>,
 }
 
 /// Ratios to the reference in every criterion; less is better in all.
@@ -381,14 +406,27 @@ pub fn model(folded: &Folded) -> Result<Model> {
         model.warnings.extend(trust::modes(&report, work, &targets));
         model.works.push(report);
     }
+    let judged = model.overall.as_ref().map(|overall| &overall.work).or(model.works.first());
+    model.champions = judged.and_then(|report| champions::champions(&case, report));
     model.targets = targets;
     model.headlines = verdict::headlines(&model, &run.plan);
     model.holes = holes;
     Ok(model)
 }
 
+/// "guest bookworm": "bookworm-1f2e3d4c5b6a7988 tcg (why)".
+fn emulated(folded: &Folded) -> bool {
+    let guests = folded.host.iter().filter(|(name, _)| name.starts_with("guest "));
+    guests.map(|(_, value)| value.split(' ').nth(1)).any(|accelerator| accelerator == Some("tcg"))
+}
+
 fn warnings(folded: &Folded, schema: u32) -> Vec<String> {
     let mut warnings = Vec::new();
+    if emulated(folded) {
+        let doubt = "the processor of the guests was emulated (tcg): times are those of an emulated processor, and ratios \
+                     may differ on real hardware";
+        warnings.push(doubt.to_string());
+    }
     if schema > SCHEMA {
         warnings.push("the journal is of a newer pickfs; some of it may be missing here".to_string());
     }

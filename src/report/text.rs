@@ -1,6 +1,8 @@
 //! The report for a terminal: plain text without colours, so that it reads the same in a pipe and in a mail.
 
-use super::{Comparison, Compression, Criteria, Format, Model, Overall, Panel, Row, Table, WorkReport};
+use super::{
+    Champion, Champions, Comparison, Compression, Criteria, Format, Model, Overall, Panel, Row, Table, WorkReport,
+};
 use crate::stats::Method;
 use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
 use std::io::{self, Write};
@@ -37,6 +39,9 @@ pub fn write_wide(model: &Model, width: usize, out: &mut dyn Write) -> io::Resul
     for work in &model.works {
         page.work(work)?;
     }
+    if let Some(champions) = &model.champions {
+        page.champions(champions)?;
+    }
     if let Some(criteria) = &model.criteria {
         page.criteria(criteria)?;
     }
@@ -70,6 +75,32 @@ impl Page<'_> {
             self.wrapped("  ", note)?;
         }
         self.times(&overall.work)
+    }
+
+    fn champions(&mut self, champions: &Champions) -> io::Result<()> {
+        writeln!(self.out, "\nBest of each file system")?;
+        let names = |targets: &[usize]| {
+            targets.iter().map(|at| self.model.targets[*at].name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let best = |row: &Champion| {
+            let of = if row.members > 1 { format!(", of {}", row.members) } else { String::new() };
+            let told = |what: &str, who: &[usize]| match who {
+                [] => String::new(),
+                who => format!("\n{what} {}", names(who)),
+            };
+            let (ties, open) = (told("tied with", &row.ties), told("not told apart from", &row.open));
+            format!("{}{of}{ties}{open}", names(&[row.target]))
+        };
+        let mut table = new_table(presets::UTF8_FULL, self.width);
+        table.set_header(["", "best of it", "time"]);
+        for row in &champions.rows {
+            let ratio = row.against.as_ref().map_or("fastest".to_string(), ratio);
+            table.add_row([row.group.clone(), best(row), ratio]);
+        }
+        writeln!(self.out, "{}", table.trim_fmt())?;
+        let first = champions.rows.first().map_or("", |row| &self.model.targets[row.target].name);
+        let marks = "= ties with it; ~ probably, but may be negligible; ? not told apart";
+        self.wrapped("", &format!("× time of {} relative to {first}; {marks}", champions.of))
     }
 
     fn criteria(&mut self, criteria: &Criteria) -> io::Result<()> {

@@ -91,6 +91,9 @@ impl Supervisor {
     pub fn fail(&mut self, cell: &Cell, why: &str) -> Result<Outcome> {
         let outcome = Outcome::Failed(why.to_string());
         let at = jiff::Timestamp::now().to_string();
+        if self.folded.find_cell(&cell.id).is_none() {
+            self.take(Record::Begin(Begin::of(cell, at.clone())))?;
+        }
         self.take(Record::End(End { cell: cell.id.clone(), outcome: outcome.clone(), at }))?;
         Ok(outcome)
     }
@@ -124,7 +127,7 @@ impl Supervisor {
     /// Always sent, also with no step left: processes of the run are killed by it.
     fn undo_steps(&mut self, steps: Vec<StepTaken>) -> Result<()> {
         let begun = Instant::now();
-        let mut agent = self.start(&Request { run: self.run.clone(), job: Job::Undo(steps) })?;
+        let mut agent = self.start(&Request { run: self.run.clone(), job: Job::Undo(steps), guest: None })?;
         let ended = self.listen(&mut agent, None, false)?;
         let teardown_ns = begun.elapsed().as_nanos() as u64;
         self.take(Record::Ledger(Ledger { teardown_ns, ..Ledger::default() }))?;
@@ -136,7 +139,7 @@ impl Supervisor {
     }
 
     fn attend(&mut self, job: Job, limit: Option<Duration>) -> Result<Ended> {
-        let mut agent = self.start(&Request { run: self.run.clone(), job })?;
+        let mut agent = self.start(&Request { run: self.run.clone(), job, guest: None })?;
         let ended = self.listen(&mut agent, limit, true)?;
         self.farewell(agent, ended)
     }
@@ -188,7 +191,7 @@ impl Supervisor {
             if stops > 1 {
                 killed = Some(Ended::Stopped);
                 kill(agent);
-            } else if limit.is_some_and(|limit| begun.elapsed() > limit + GRACE) {
+            } else if limit.is_some_and(|limit| begun.elapsed() > limit + self.executor.patience() + GRACE) {
                 let limit = crate::units::show_duration(limit.unwrap_or_default().as_nanos() as f64);
                 killed =
                     Some(Ended::Dead(format!("the time limit of {limit} passed and the agent did not answer; killed")));
@@ -201,6 +204,7 @@ impl Supervisor {
         let said: Say = serde_json::from_str(line).with_context(|| format!("the agent said `{line}`"))?;
         match said {
             Say::Tell(record) => self.take(record),
+            Say::Forget => bail!("the agent asked for what only the host of a guest can do"),
             Say::Ask(record) => {
                 self.take(record)?;
                 let answer = serde_json::to_string(&Answer::Written)? + "\n";

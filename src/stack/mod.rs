@@ -1,10 +1,11 @@
-//! What a storage stack is made of: backings and file systems, one file each.
+//! What a storage stack is made of: backings, layers and file systems, one file each.
 //!
 //! Plug-ins here DESCRIBE steps (argv and undo); they run nothing and open nothing. They must not know the host, the
 //! clock or the work. What is described can be printed, tested without root, journaled and undone.
 
 pub mod backing;
 pub mod fs;
+pub mod layer;
 pub mod safety;
 
 use crate::journal::Undo;
@@ -35,6 +36,12 @@ pub enum Action {
     RunForDevice(Argv),
     /// This block device is there already.
     UseDevice(PathBuf),
+    /// A mapping of that name over the whole of a device; the words are device-mapper's, behind the length.
+    MapWhole {
+        device: PathBuf,
+        name: String,
+        words: Argv,
+    },
     /// This directory, on a file system that is there already, is where the work goes.
     UseDirectory(PathBuf),
     MakeDirectory(PathBuf),
@@ -103,6 +110,7 @@ fn sentence(step: &Step) -> String {
         Action::Run(argv) => format!("run {}", argv.join(" ")),
         Action::RunForDevice(argv) => format!("device from {}", argv.join(" ")),
         Action::UseDevice(path) => format!("device {}", path.display()),
+        Action::MapWhole { device, name, words } => format!("map {} as {name}: {}", device.display(), words.join(" ")),
         Action::UseDirectory(path) => format!("directory {}", path.display()),
         Action::MakeDirectory(path) => format!("make directory {}", path.display()),
         Action::MakeImage { path, bytes } => format!("make image {} of {bytes}", path.display()),
@@ -121,6 +129,9 @@ fn undo_words(undo: &Undo) -> String {
         Undo::Restore { path, value } => format!("restore {} to {value}", path.display()),
         Undo::KillMarked(mark) => format!("kill {mark}"),
         Undo::ExportPool(name) => format!("export {name}"),
+        Undo::RemoveMapping(name) => format!("remove mapping {name}"),
+        Undo::RemoveGroup(name) => format!("remove group {name}"),
+        Undo::StopArray(path) => format!("stop array {}", path.display()),
         Undo::RemoveSegment(path) => format!("remove the segment noted in {}", path.display()),
     }
 }

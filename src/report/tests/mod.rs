@@ -1,5 +1,6 @@
 //! Made-up journals in, sentences out.
 
+mod champions;
 mod deciding;
 mod lab;
 mod latency;

@@ -4,8 +4,13 @@ use super::Backing;
 use crate::need::Need;
 use crate::plan::{Kind, Setting, Settings};
 use crate::stack::{Action, Place, Step};
+use std::path::PathBuf;
 
 pub struct Device;
+
+/// No setting of a plan, where each of them would have to be checked and agreed to: named by who gives a machine disks
+/// that are its own.
+pub const MORE_DEVICES: &str = "more";
 
 impl Backing for Device {
     fn name(&self) -> &'static str {
@@ -17,8 +22,9 @@ impl Backing for Device {
     }
 
     fn steps(&self, settings: &Settings, _place: &Place) -> Vec<Step> {
-        let path = settings.path("path").unwrap_or_default();
-        vec![Step::new(format!("erase and use {}", path.display()), Action::UseDevice(path))]
+        let more = settings.texts(MORE_DEVICES).into_iter().map(PathBuf::from);
+        let all = settings.path("path").into_iter().chain(more);
+        all.map(|path| Step::new(format!("erase and use {}", path.display()), Action::UseDevice(path))).collect()
     }
 
     fn settings(&self) -> &'static [Setting] {

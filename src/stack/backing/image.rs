@@ -1,6 +1,6 @@
 //! A file on a mounted file system, as a loop device.
 
-use super::{Backing, LOOP, attach, image_bytes, image_in};
+use super::{Backing, LOOP, attach, image_bytes, images_in};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Kind, Setting, Settings};
@@ -19,7 +19,8 @@ impl Backing for Image {
     }
 
     fn steps(&self, settings: &Settings, place: &Place) -> Vec<Step> {
-        vec![attach(&image_in(&folder(settings, place), settings), settings.flag("direct"))]
+        let folder = folder(settings, place);
+        images_in(&folder, settings).iter().map(|image| attach(image, settings.flag("direct"))).collect()
     }
 
     fn settings(&self) -> &'static [Setting] {
@@ -37,9 +38,11 @@ impl Backing for Image {
     /// One file for all cells, so that every target gets the same blocks of the disk below.
     fn prepare(&self, settings: &Settings, place: &Place) -> Vec<Step> {
         let folder = folder(settings, place);
-        let image = Action::MakeImage { path: image_in(&folder, settings), bytes: image_bytes(settings) };
+        let bytes = image_bytes(settings);
+        let images = images_in(&folder, settings).into_iter();
+        let images = images.map(|path| Step::new("write the image", Action::MakeImage { path, bytes }));
         let make = Step::new(format!("make the folder {}", folder.display()), Action::MakeDirectory(folder.clone()));
-        vec![make.undo(Undo::RemoveTree(folder)), Step::new("write the image", image)]
+        std::iter::once(make.undo(Undo::RemoveTree(folder))).chain(images).collect()
     }
 }
 
@@ -50,6 +53,12 @@ const SETTINGS: &[Setting] = &[
         kind: Kind::Size,
         default: Some("2GiB"),
         about: "how large the file is; below 4GiB btrfs writes slower than on a real disk",
+    },
+    Setting {
+        name: "disks",
+        kind: Kind::Count,
+        default: None,
+        about: "so many such files, for layers and file systems on several devices; one unless said",
     },
     Setting {
         name: "direct",

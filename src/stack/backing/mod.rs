@@ -8,6 +8,8 @@ mod directory;
 mod image;
 mod memory;
 
+pub use device::MORE_DEVICES;
+
 use super::{Action, Place, Step, argv};
 use crate::journal::Undo;
 use crate::need::Need;
@@ -57,6 +59,15 @@ const LOOP: &[Need] = &[
 /// The image in a folder that a backing made: one for each size that the plan's targets ask for.
 fn image_in(folder: &Path, settings: &Settings) -> PathBuf {
     folder.join(format!("disk-{}.img", image_bytes(settings)))
+}
+
+/// As many as are asked for, all of one size.
+fn images_in(folder: &Path, settings: &Settings) -> Vec<PathBuf> {
+    let name = |number: u64| match number {
+        1 => image_in(folder, settings),
+        _ => folder.join(format!("disk-{}-{number}.img", image_bytes(settings))),
+    };
+    (1..=settings.number("disks").unwrap_or(1).max(1)).map(name).collect()
 }
 
 fn image_bytes(settings: &Settings) -> u64 {

@@ -4,7 +4,8 @@ use super::feature::{
     CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, Found, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SHRINK,
     SNAPSHOTS, changed,
 };
-use super::{Argv, Filesystem, Variant, Wish, argv, make, number_above};
+use super::{Argv, Filesystem, Variant, Wish, argv, make, mount_options, number_above};
+use std::collections::BTreeMap;
 
 pub struct Btrfs;
 
@@ -51,6 +52,47 @@ impl Filesystem for Btrfs {
 
     fn takes_nodatacow(&self) -> bool {
         true
+    }
+
+    fn takes_several(&self) -> bool {
+        true
+    }
+
+    /// mkfs.btrfs(8), PROFILES; of four devices and more, a `raid10` is more than a `raid1`.
+    fn least_devices(&self, variant: Option<&str>) -> usize {
+        match variant {
+            Some("raid0" | "raid1") => 2,
+            Some("raid1c3") => 3,
+            Some("raid10") => 4,
+            _ => 1,
+        }
+    }
+
+    /// Named one by one: who scans devices for their file systems may not have come to them yet, or not be there.
+    fn mount(&self, wish: &Wish) -> Argv {
+        let others = wish.more_devices.iter().map(|device| format!("device={}", device.display()));
+        let options: Vec<String> = mount_options(self.no_discard(), wish).into_iter().chain(others).collect();
+        let mut words = argv(["mount", "-t", self.kernel_type()]);
+        if !options.is_empty() {
+            words.extend(["-o".to_string(), options.join(",")]);
+        }
+        words.extend([wish.device(), wish.mount_point()]);
+        words
+    }
+
+    /// What a variant says of profiles must be what the kernel shows.
+    fn mismatches(&self, wish: &Wish, facts: &BTreeMap<String, String>) -> Vec<String> {
+        let shown = facts.get("btrfs profiles").map(String::as_str).unwrap_or_default();
+        let variant = VARIANTS.iter().find(|variant| Some(variant.name) == wish.variant);
+        let pairs = variant.map(|variant| variant.mkfs).unwrap_or_default().chunks_exact(2);
+        let contradicts = |pair: &[&str]| {
+            let what = if pair[0] == "-m" { "Metadata" } else { "Data" };
+            let found = profile(shown, what);
+            let asked = pair[1];
+            let told = || format!("asked for {what} {asked}, the kernel shows {}", found.unwrap_or("nothing"));
+            (!found.is_some_and(|found| found.eq_ignore_ascii_case(asked))).then(told)
+        };
+        pairs.filter_map(contradicts).collect()
     }
 
     fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
@@ -106,4 +148,34 @@ const VARIANTS: &[Variant] = &[
     Variant { name: NOCOW, about: "data written in place, without checksums (chattr +C)", mkfs: &[], mount: &[] },
     Variant { name: "single", about: "one copy of metadata", mkfs: &["-m", "single"], mount: &[] },
     Variant { name: "dup", about: "two copies of metadata", mkfs: &["-m", "dup"], mount: &[] },
+    Variant {
+        name: "raid0",
+        about: "data striped over all devices, two copies of metadata on two of them",
+        mkfs: &["-m", "raid1", "-d", "raid0"],
+        mount: &[],
+    },
+    Variant {
+        name: "raid1",
+        about: "two copies of everything, on two devices",
+        mkfs: &["-m", "raid1", "-d", "raid1"],
+        mount: &[],
+    },
+    Variant {
+        name: "raid1c3",
+        about: "three copies of everything, on three devices",
+        mkfs: &["-m", "raid1c3", "-d", "raid1c3"],
+        mount: &[],
+    },
+    Variant {
+        name: "raid10",
+        about: "two copies of everything, striped over all devices",
+        mkfs: &["-m", "raid10", "-d", "raid10"],
+        mount: &[],
+    },
 ];
+
+/// `Metadata, RAID1: total=...` of `btrfs filesystem df`.
+fn profile<'a>(shown: &'a str, what: &str) -> Option<&'a str> {
+    let line = shown.lines().find_map(|line| line.trim().strip_prefix(what)?.strip_prefix(", "))?;
+    line.split_once(':').map(|(profile, _)| profile)
+}

@@ -24,7 +24,8 @@ use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::Target;
 use feature::Found;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// Every driver, sorted by name.
 pub const ALL: &[&dyn Filesystem] = &[
@@ -56,6 +57,8 @@ pub struct Variant {
 #[derive(Clone, Debug)]
 pub struct Wish<'a> {
     pub device: &'a Path,
+    /// Those beside it, for drivers that take several.
+    pub more_devices: &'a [PathBuf],
     pub mount_point: &'a Path,
     /// Options for mkfs: the variant's, then the target's.
     pub mkfs: Vec<String>,
@@ -83,6 +86,7 @@ impl<'a> Wish<'a> {
         };
         Wish {
             device,
+            more_devices: &[],
             mount_point,
             mkfs: both(variant.map(|v| v.mkfs), &target.mkfs),
             mount: both(variant.map(|v| v.mount), &target.mount),
@@ -96,6 +100,12 @@ impl<'a> Wish<'a> {
 
     pub fn device(&self) -> String {
         self.device.display().to_string()
+    }
+
+    /// All of them, as words of a command.
+    pub fn devices(&self) -> Vec<String> {
+        let more = self.more_devices.iter().map(|device| device.display().to_string());
+        std::iter::once(self.device()).chain(more).collect()
     }
 
     pub fn mount_point(&self) -> String {
@@ -189,6 +199,21 @@ pub trait Filesystem: Sync {
         false
     }
 
+    /// True where mkfs makes one file system of several devices.
+    fn takes_several(&self) -> bool {
+        false
+    }
+
+    /// How many devices a variant takes at least.
+    fn least_devices(&self, _variant: Option<&str>) -> usize {
+        1
+    }
+
+    /// What the facts contradict of what the wish asked for, beside mount options.
+    fn mismatches(&self, _wish: &Wish, _facts: &BTreeMap<String, String>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What must be run beside `syncfs(2)` until data are durable.
     fn commit(&self, _wish: &Wish) -> Option<Argv> {
         None
@@ -228,10 +253,10 @@ pub trait Filesystem: Sync {
 const STOCK_KERNEL: &str =
     "Debian's stock kernel has it, its cloud kernel has not: `apt-get install linux-image-amd64` and boot that";
 
-/// A mkfs line: the driver's words, the wish's options, the device.
+/// A mkfs line: the driver's words, the wish's options, the devices.
 fn make(words: &[&str], wish: &Wish) -> Argv {
     let own = words.iter().map(|word| word.to_string());
-    own.chain(wish.mkfs.iter().cloned()).chain([wish.device()]).collect()
+    own.chain(wish.mkfs.iter().cloned()).chain(wish.devices()).collect()
 }
 
 fn programs(tools: &'static [(&'static str, &'static str)]) -> impl Iterator<Item = Need> {
@@ -265,6 +290,12 @@ mod tests {
     use super::*;
     use crate::plan::Discard;
     use crate::stack::sentence;
+
+    /// What the programs of Debian 12 really printed in a guest.
+    fn printed(name: &str) -> String {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/layers");
+        std::fs::read_to_string(Path::new(folder).join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
 
     fn wish<'a>(fs: &dyn Filesystem, variant: Option<&str>, discard: Discard) -> Wish<'a> {
         let target = Target { variant: variant.map(String::from), discard, ..Target::default() };
@@ -338,6 +369,10 @@ mod tests {
         ("nocow", "", "nodiscard", "", "chattr +C /run/pickfs-r/target"),
         ("single", "-m single", "nodiscard", "", ""),
         ("dup", "-m dup", "nodiscard", "", ""),
+        ("raid0", "-m raid1 -d raid0", "nodiscard", "", ""),
+        ("raid1", "-m raid1 -d raid1", "nodiscard", "", ""),
+        ("raid1c3", "-m raid1c3 -d raid1c3", "nodiscard", "", ""),
+        ("raid10", "-m raid10 -d raid10", "nodiscard", "", ""),
     ];
 
     #[test]
@@ -385,6 +420,47 @@ mod tests {
             let short = |words: Argv| words.join(" ").replace("/dev/DEV", "DEV").replace("/run/pickfs-r/target", "MP");
             assert_eq!((short(fs.mount(&wish)), short(fs.unmount(&wish))), (mount.to_string(), unmount.to_string()));
         }
+    }
+
+    #[test]
+    fn several_devices_are_made_one_file_system() {
+        let more = ["/dev/E".into(), "/dev/F".into()];
+        for (name, variant, least, made) in [
+            ("btrfs", Some("raid1"), 2, "mkfs.btrfs -f -q -K -m raid1 -d raid1 /dev/DEV /dev/E /dev/F"),
+            ("btrfs", Some("raid1c3"), 3, "mkfs.btrfs -f -q -K -m raid1c3 -d raid1c3 /dev/DEV /dev/E /dev/F"),
+            ("btrfs", None, 1, "mkfs.btrfs -f -q -K /dev/DEV /dev/E /dev/F"),
+            ("zfs", None, 1, "zpool create -f -o cachefile=none -m MP pickfs /dev/DEV /dev/E /dev/F"),
+            ("zfs", Some("mirror"), 2, "zpool create -f -o cachefile=none -m MP pickfs mirror /dev/DEV /dev/E /dev/F"),
+            (
+                "zfs-fuse",
+                Some("raidz"),
+                3,
+                "zpool create -f -o cachefile=none -m MP pickfs raidz /dev/DEV /dev/E /dev/F",
+            ),
+        ] {
+            let fs = find(name).unwrap();
+            let wish = Wish { more_devices: &more, ..wish(fs, variant, Discard::None) };
+            assert_eq!(fs.mkfs(&wish).join(" "), made.replace("MP", "/run/pickfs-r/target"));
+            assert!(fs.takes_several() && fs.least_devices(variant) == least, "{made}");
+        }
+        let fs = find("btrfs").unwrap();
+        let wish = Wish { more_devices: &more, ..wish(fs, None, Discard::Fresh) };
+        let mount = "mount -t btrfs -o device=/dev/E,device=/dev/F /dev/DEV /run/pickfs-r/target";
+        assert_eq!(fs.mount(&wish).join(" "), mount);
+    }
+
+    #[test]
+    fn profiles_are_read_back() {
+        let wrong = |name: &str, variant: &str, fact: &str, printed: &str| {
+            let fs = find(name).unwrap();
+            let facts = BTreeMap::from([(fact.to_string(), printed.to_string())]);
+            fs.mismatches(&wish(fs, Some(variant), Discard::None), &facts).len()
+        };
+        let df = &printed("btrfs-df-raid1");
+        for (variant, expected) in [("raid1", 0), ("raid10", 2), ("raid0", 1), ("single", 1), ("zstd:1", 0)] {
+            assert_eq!(wrong("btrfs", variant, "btrfs profiles", df), expected, "{variant}");
+        }
+        assert_eq!(wrong("btrfs", "raid1", "btrfs profiles", ""), 2);
     }
 
     #[test]

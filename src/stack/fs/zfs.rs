@@ -1,14 +1,15 @@
 //! OpenZFS, and the words that zfs-fuse shares with it.
 //!
-//! A pool of one device. Mount options of a target are properties of its dataset, such as `compression=lz4`; `noatime`
+//! A pool of all devices: each by itself, or by a variant. Mount options of a target are properties of its dataset, such as `compression=lz4`; `noatime`
 //! is understood, so that one plan can ask it of every file system.
 
 use super::feature::{
     CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, ENCRYPTION, Found, GROW, METADATA_CHECKSUMS, MULTI_DEVICE,
     REFLINKS, SNAPSHOTS, changed,
 };
-use super::{Argv, Filesystem, Wish, argv};
+use super::{Argv, Filesystem, Variant, Wish, argv};
 use crate::journal::Undo;
+use std::collections::BTreeMap;
 
 pub struct Zfs;
 
@@ -23,6 +24,22 @@ impl Filesystem for Zfs {
 
     fn mkfs(&self, wish: &Wish) -> Argv {
         create(wish)
+    }
+
+    fn variants(&self) -> &'static [Variant] {
+        POOLS
+    }
+
+    fn takes_several(&self) -> bool {
+        true
+    }
+
+    fn least_devices(&self, variant: Option<&str>) -> usize {
+        least_devices(variant)
+    }
+
+    fn mismatches(&self, wish: &Wish, facts: &BTreeMap<String, String>) -> Vec<String> {
+        mismatches(wish, facts)
     }
 
     /// In Debian's contrib.
@@ -118,7 +135,9 @@ pub(super) fn create(wish: &Wish) -> Argv {
     let mut words = argv(["zpool", "create", "-f", "-o", "cachefile=none"]);
     words.extend(wish.mkfs.iter().cloned());
     words.extend(wish.mount.iter().flat_map(|option| ["-O".to_string(), property(option)]));
-    words.extend(argv(["-m", &wish.mount_point(), wish.name, &wish.device()]));
+    words.extend(argv(["-m", &wish.mount_point(), wish.name]));
+    words.extend(wish.variant.map(String::from));
+    words.extend(wish.devices());
     words
 }
 
@@ -131,7 +150,38 @@ pub(super) fn export(wish: &Wish) -> Argv {
 }
 
 pub(super) fn properties(wish: &Wish) -> Vec<(&'static str, Argv)> {
-    vec![("zfs get", argv(["zfs", "get", "all", wish.name])), ("zpool get", argv(["zpool", "get", "all", wish.name]))]
+    vec![
+        ("zfs get", argv(["zfs", "get", "all", wish.name])),
+        ("zpool get", argv(["zpool", "get", "all", wish.name])),
+        ("zpool status", argv(["zpool", "status", wish.name])),
+    ]
+}
+
+/// Named as `zpool create` has them before the devices.
+pub(super) const POOLS: &[Variant] = &[
+    Variant { name: "mirror", about: "a copy of everything on every device", mkfs: &[], mount: &[] },
+    Variant { name: "raidz", about: "striped over all devices, with one parity", mkfs: &[], mount: &[] },
+    Variant { name: "raidz2", about: "striped over all devices, with two parities", mkfs: &[], mount: &[] },
+];
+
+/// Of two devices, one with parity is a mirror that costs more.
+pub(super) fn least_devices(variant: Option<&str>) -> usize {
+    match variant {
+        Some("mirror") => 2,
+        Some("raidz") => 3,
+        Some("raidz2") => 4,
+        _ => 1,
+    }
+}
+
+/// `zpool status` shows such a group as `mirror-0`, or `raidz1-0` where one parity was not counted.
+pub(super) fn mismatches(wish: &Wish, facts: &BTreeMap<String, String>) -> Vec<String> {
+    let Some(variant) = wish.variant else { return Vec::new() };
+    let sign = if variant == "raidz" { "raidz1-".to_string() } else { format!("{variant}-") };
+    let shown = facts.get("zpool status").map(String::as_str).unwrap_or_default();
+    let found = shown.split_whitespace().any(|word| word.starts_with(&sign));
+    let told = || format!("asked for a pool of one {variant}, `zpool status` shows none: {shown}");
+    if found { Vec::new() } else { vec![told()] }
 }
 
 /// The intent log switched off: fsync returns before anything is written (zfsprops(7)).

@@ -4,11 +4,14 @@
 //! `/etc/zfs/zfsrc`, which is read back as a fact.
 
 use super::feature::{Found, changed};
-use super::zfs::{MINIMUM, POOL, create, export, properties, weakens_dataset, without_checksums};
-use super::{Argv, Filesystem, Wish, argv};
+use super::zfs::{
+    MINIMUM, POOL, POOLS, create, export, least_devices, mismatches, properties, weakens_dataset, without_checksums,
+};
+use super::{Argv, Filesystem, Variant, Wish, argv};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::stack::{Action, Step};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub struct ZfsFuse;
@@ -49,6 +52,22 @@ impl Filesystem for ZfsFuse {
         "fuse"
     }
 
+    fn variants(&self) -> &'static [Variant] {
+        POOLS
+    }
+
+    fn takes_several(&self) -> bool {
+        true
+    }
+
+    fn least_devices(&self, variant: Option<&str>) -> usize {
+        least_devices(variant)
+    }
+
+    fn mismatches(&self, wish: &Wish, facts: &BTreeMap<String, String>) -> Vec<String> {
+        mismatches(wish, facts)
+    }
+
     fn minimum_size(&self) -> u64 {
         MINIMUM
     }
@@ -56,16 +75,22 @@ impl Filesystem for ZfsFuse {
     /// The unmount is for a daemon that was killed: its mount stays, dead, until somebody takes it away.
     fn before(&self, wish: &Wish) -> Vec<Step> {
         let folder = devices(wish);
-        let link = folder.join("device").display().to_string();
         let daemon = argv(["zfs-fuse", "--no-daemon", "--no-kstat-mount"]);
-        vec![
-            Step::new("make a folder for `zpool import` to look in", Action::MakeDirectory(folder.clone()))
-                .undo(Undo::RemoveTree(folder)),
-            Step::run("put the device there", ["ln", "-sfn", &wish.device(), &link])
-                .undo(Undo::Unmount(wish.mount_point.into())),
+        let make = Step::new("make a folder for `zpool import` to look in", Action::MakeDirectory(folder.clone()));
+        let mut steps = vec![make.undo(Undo::RemoveTree(folder.clone()))];
+        for (index, device) in wish.devices().iter().enumerate() {
+            let name = if index == 0 { "device".to_string() } else { format!("device{}", index + 1) };
+            let link = folder.join(name).display().to_string();
+            steps.push(
+                Step::run("put the device there", ["ln", "-sfn", device, &link])
+                    .undo(Undo::Unmount(wish.mount_point.into())),
+            );
+        }
+        steps.push(
             Step::new("start the ZFS daemon", Action::Daemon { argv: daemon, ready: argv(["zpool", "list"]) })
                 .undo(Undo::KillMarked(format!("PICKFS_DAEMON={}", wish.name))),
-        ]
+        );
+        steps
     }
 
     fn mkfs_mounts(&self) -> bool {

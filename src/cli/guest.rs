@@ -1,0 +1,157 @@
+//! `pickfs guest`: the guests of the `vm` executor that are kept, made and removed.
+
+use super::{Outcome, USAGE, wanted};
+use crate::guest::{self, Guest, RELEASES, Recipe};
+use crate::plan::Plan;
+use crate::units::show_bytes;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Show the guests that are kept: release, kernel, size, packages
+    List {
+        /// Print the packages of each with their versions
+        #[arg(long)]
+        packages: bool,
+    },
+    /// Make a guest before a run needs it
+    Build {
+        /// A release of Debian (bookworm, bullseye, sid, trixie), or a plan file: the guests that its run would use
+        #[arg(value_name = "RELEASE|PLAN")]
+        of: String,
+        /// Packages with the tools that are wanted in it, beside what every guest has
+        #[arg(value_name = "PACKAGE")]
+        packages: Vec<String>,
+    },
+    /// Remove guests; a run that needs one makes it again
+    Remove {
+        /// As `pickfs guest list` shows them
+        #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+        names: Vec<String>,
+        /// Every guest
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+pub fn main(arguments: &Arguments) -> Outcome {
+    match &arguments.what {
+        What::List { packages } => list(*packages),
+        What::Build { of, packages } => build(of, packages),
+        What::Remove { names, all } => remove(names, *all),
+    }
+}
+
+fn list(packages: bool) -> Outcome {
+    let guests = guest::all()?;
+    if guests.is_empty() {
+        let folder = guest::folder()?;
+        println!("no guests in {}; `pickfs guest build bookworm` makes one, as a run does", folder.display());
+        return Ok(0);
+    }
+    println!("{:<28} {:<9} {:<24} {:>8} {:>8}", "NAME", "RELEASE", "KERNEL", "SIZE", "PACKAGES");
+    for guest in guests {
+        let manifest = guest.manifest();
+        let kernel = guest.kernel_release().unwrap_or("unknown".into());
+        let (release, size) = (guest.release().unwrap_or("unknown"), show_bytes(guest.bytes() as f64));
+        println!("{:<28} {release:<9} {kernel:<24} {size:>8} {:>8}", guest.name, manifest.lines().count());
+        manifest.lines().filter(|_| packages).for_each(|line| println!("    {line}"));
+    }
+    Ok(0)
+}
+
+fn build(of: &str, packages: &[String]) -> Outcome {
+    let Some(release) = RELEASES.iter().find(|release| release.name == of) else { return build_for(of, packages) };
+    if let Some(wrong) = packages.iter().find(|name| !is_package(name)) {
+        eprintln!("`{wrong}` is no name of a package; write names as `apt-cache search` prints them");
+        return Ok(USAGE);
+    }
+    let recipe = Recipe::new(release, packages.iter().cloned());
+    let guest = make(&recipe)?;
+    let lacks: Vec<String> = guest.lacks(&recipe).into_iter().filter(|name| packages.contains(name)).collect();
+    if !lacks.is_empty() {
+        guest::remove(&[guest])?;
+        bail!("Debian {of} has no package {}; look for it on https://packages.debian.org/{of}/", lacks.join(", "));
+    }
+    Ok(0)
+}
+
+fn build_for(plan: &str, packages: &[String]) -> Outcome {
+    let names: Vec<&str> = RELEASES.iter().map(|release| release.name).collect();
+    if !Path::new(plan).is_file() {
+        eprintln!("there is no release and no plan `{plan}`; use one of {}, or name a plan file", names.join(", "));
+        return Ok(USAGE);
+    }
+    if !packages.is_empty() {
+        eprintln!("a plan says itself what its guests need; leave out {}", packages.join(" "));
+        return Ok(USAGE);
+    }
+    let plan = match wanted::plan(&wanted::Wanted::in_guests(PathBuf::from(plan)))? {
+        Ok(plan) => plan,
+        Err(code) => return Ok(code),
+    };
+    for recipe in recipes(&plan)? {
+        make(&recipe)?;
+    }
+    Ok(0)
+}
+
+fn recipes(plan: &Plan) -> Result<Vec<Recipe>> {
+    let recipes = guest::recipes(plan)?;
+    if recipes.is_empty() {
+        println!("there is nothing to make: every target of the plan has a kernel of your own");
+    }
+    Ok(recipes)
+}
+
+fn make(recipe: &Recipe) -> Result<Guest> {
+    let guest = guest::find_or_build(recipe, &mut |says| eprintln!("{says}"))?;
+    println!("{}  {}", guest.name, guest.folder.display());
+    Ok(guest)
+}
+
+/// As Debian's policy has it: nothing in it that apt would take for more than a name.
+fn is_package(name: &str) -> bool {
+    let is_right = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
+    name.len() > 1 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_right)
+}
+
+fn remove(names: &[String], all: bool) -> Outcome {
+    let guests = guest::all()?;
+    let find = |name: &String| {
+        let found = guests.iter().find(|guest| guest.name == *name).cloned();
+        found.with_context(|| format!("there is no guest `{name}`; `pickfs guest list` shows those that are there"))
+    };
+    let chosen = if all { guests.clone() } else { names.iter().map(find).collect::<Result<Vec<Guest>>>()? };
+    let bytes: u64 = chosen.iter().map(Guest::bytes).sum();
+    guest::remove(&chosen)?;
+    println!("removed {}, {} free again", counted(chosen.len()), show_bytes(bytes as f64));
+    Ok(0)
+}
+
+fn counted(guests: usize) -> String {
+    format!("{guests} guest{}", if guests == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_a_name_is_a_package() {
+        for (name, right) in
+            [("e2fsprogs", true), ("libstdc++6", true), ("0ad", true), ("a", false), ("?and(a)", false), ("a,b", false)]
+                .into_iter()
+                .chain([("-x", false), ("a b", false), ("Xfs", false), ("", false)])
+        {
+            assert_eq!(is_package(name), right, "{name}");
+        }
+    }
+}

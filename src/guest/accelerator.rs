@@ -1,0 +1,110 @@
+//! Whether KVM truly works here: a `/dev/kvm` that is there may still hang a kernel, so one is booted.
+
+use super::cache::{Guest, folder};
+use super::qemu::{self, Bus, Disk, Machine};
+use super::{ALIVE, PROBE_WORD, relay};
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A kernel under KVM says its word within a second or two.
+const PATIENCE: Duration = Duration::from_secs(20);
+const DEVICE: &str = "/dev/kvm";
+
+/// What a guest's processor is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accelerator {
+    /// `kvm` or `tcg`.
+    pub name: &'static str,
+    pub why: String,
+}
+
+impl Accelerator {
+    fn tcg(why: impl Into<String>) -> Accelerator {
+        Accelerator { name: "tcg", why: why.into() }
+    }
+
+    fn kvm() -> Accelerator {
+        Accelerator { name: "kvm", why: "a kernel booted under it".into() }
+    }
+
+    pub fn told(&self) -> String {
+        format!("{} ({})", self.name, self.why)
+    }
+}
+
+/// Probed once for a kernel of the host, and kept; a device that cannot be opened needs no boot.
+pub fn find(guest: &Guest) -> Result<Accelerator> {
+    if let Err(error) = File::options().read(true).write(true).open(DEVICE) {
+        return Ok(Accelerator::tcg(format!("{DEVICE} cannot be used: {error}")));
+    }
+    if let Some(known) = known() {
+        return Ok(known);
+    }
+    let found = probe(guest)?;
+    let text = format!("{}\n{}\n{}\n", host(), found.name, found.why);
+    std::fs::write(note()?, text).context("cannot keep what was found out of KVM")?;
+    Ok(found)
+}
+
+/// What an earlier probe found on this kernel of the host.
+pub fn known() -> Option<Accelerator> {
+    let text = std::fs::read_to_string(note().ok()?).ok()?;
+    let [kernel, name, why] = text.lines().collect::<Vec<_>>()[..] else { return None };
+    let found = if name == "kvm" { Accelerator::kvm() } else { Accelerator::tcg(why) };
+    (kernel == host()).then_some(found)
+}
+
+fn note() -> Result<std::path::PathBuf> {
+    Ok(folder()?.join("accelerator"))
+}
+
+/// Another kernel may do what this one cannot.
+fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into()
+}
+
+fn probe(guest: &Guest) -> Result<Accelerator> {
+    let desk = folder()?.join(format!("probe-{}", std::process::id()));
+    std::fs::create_dir_all(&desk).with_context(|| format!("cannot make {} to probe KVM in", desk.display()))?;
+    let found = boot(guest, &desk);
+    std::fs::remove_dir_all(&desk).with_context(|| format!("cannot remove {}", desk.display()))?;
+    found
+}
+
+fn boot(guest: &Guest, desk: &Path) -> Result<Accelerator> {
+    let (initramfs, console) = (desk.join("initramfs"), desk.join("console"));
+    relay::write_initramfs(&initramfs, guest)?;
+    let machine = Machine {
+        accelerator: "kvm",
+        memory_bytes: 512 << 20,
+        processors: 1,
+        bus: Bus::VirtioBlk,
+        disks: Vec::<Disk>::new(),
+        data: None,
+        initramfs,
+        console: console.clone(),
+        kernel_words: PROBE_WORD.into(),
+    };
+    let words = qemu::command(guest, &machine)?;
+    let (program, arguments) = words.split_first().context("no command for QEMU")?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().context("cannot start QEMU")?;
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE && !is_alive(&console) && child.try_wait()?.is_none() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let _ = child.kill();
+    child.wait()?;
+    Ok(match is_alive(&console) {
+        true => Accelerator::kvm(),
+        false => Accelerator::tcg(format!("a kernel under {DEVICE} was not up within {} s", PATIENCE.as_secs())),
+    })
+}
+
+fn is_alive(console: &Path) -> bool {
+    std::fs::read(console).is_ok_and(|text| String::from_utf8_lossy(&text).contains(ALIVE))
+}

@@ -1,0 +1,199 @@
+//! Guests that are made already, under the user's cache folder, and folders of the user's own that look like them.
+
+use super::recipe::{RELEASES, Recipe};
+use super::{build, kernel};
+use anyhow::{Context, Result};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The ending of a folder that is being filled.
+pub(super) const PARTIAL: &str = "partial";
+
+/// A guest that is there: a kernel, a root, and the modules that come first.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    pub name: String,
+    pub folder: PathBuf,
+}
+
+impl Guest {
+    /// A folder of the user's own: a kernel `vmlinuz` and a root `root.TYPE` at least.
+    pub fn own(folder: &Path) -> Result<Guest> {
+        let guest = Guest { name: folder.display().to_string(), folder: folder.into() };
+        std::fs::metadata(guest.kernel()).with_context(|| format!("there is no {}", guest.kernel().display()))?;
+        guest.root()?;
+        Ok(guest)
+    }
+
+    pub fn kernel(&self) -> PathBuf {
+        self.folder.join("vmlinuz")
+    }
+
+    /// The image of the root, and the type of its file system, which is the ending of its name.
+    pub fn root(&self) -> Result<(PathBuf, String)> {
+        let entries =
+            std::fs::read_dir(&self.folder).with_context(|| format!("cannot list {}", self.folder.display()))?;
+        let kind = |path: &Path| Some(path.file_name()?.to_str()?.strip_prefix("root.")?.to_string());
+        let mut roots = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+        let found = roots.find_map(|path| kind(&path).filter(|_| path.is_file()).map(|kind| (path, kind)));
+        found.with_context(|| format!("there is no root image, such as root.squashfs, in {}", self.folder.display()))
+    }
+
+    /// In the order in which they are to be loaded; none where all that is needed is built in.
+    pub fn modules(&self) -> Result<Vec<PathBuf>> {
+        let order = self.folder.join("modules.order");
+        if !order.exists() {
+            return Ok(Vec::new());
+        }
+        let listed = std::fs::read_to_string(&order).with_context(|| format!("cannot read {}", order.display()))?;
+        Ok(listed.lines().map(|name| self.folder.join("modules").join(name)).collect())
+    }
+
+    /// Packages with their versions, one a line; nothing where nobody wrote them down.
+    pub fn manifest(&self) -> String {
+        std::fs::read_to_string(self.folder.join("manifest")).unwrap_or_default()
+    }
+
+    /// The release of Debian; `None` for a folder of the user's own.
+    pub fn release(&self) -> Option<&'static str> {
+        let named = |name: &&str| self.name.strip_prefix(*name).is_some_and(|rest| rest.starts_with('-'));
+        RELEASES.iter().map(|release| release.name).find(named)
+    }
+
+    /// The kernel that QEMU gets: the unpacked one where there is one.
+    pub fn bootable(&self) -> PathBuf {
+        let unpacked = self.folder.join(kernel::UNPACKED);
+        if unpacked.is_file() { unpacked } else { self.kernel() }
+    }
+
+    /// As `uname -r` would say it.
+    pub fn kernel_release(&self) -> Option<String> {
+        kernel::release(&self.kernel())
+    }
+
+    /// What it takes on the disk.
+    pub fn bytes(&self) -> u64 {
+        let files = walkdir::WalkDir::new(&self.folder).into_iter().flatten();
+        files.filter_map(|entry| Some(entry.metadata().ok()?.blocks() * 512)).sum()
+    }
+
+    /// Packages of the recipe that its release does not have.
+    pub fn lacks(&self, recipe: &Recipe) -> Vec<String> {
+        let manifest = self.manifest();
+        let has = |name: &str| manifest.lines().any(|line| line.split(' ').next() == Some(name));
+        recipe.packages.iter().filter(|name| !has(name)).cloned().collect()
+    }
+}
+
+/// `$XDG_CACHE_HOME/pickfs/guests`.
+pub fn folder() -> Result<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from).or_else(home);
+    Ok(cache.context("neither XDG_CACHE_HOME nor HOME is set; set one of them")?.join("pickfs/guests"))
+}
+
+/// Sorted by name; none where nothing was made yet.
+pub fn all() -> Result<Vec<Guest>> {
+    let Ok(entries) = std::fs::read_dir(folder()?) else { return Ok(Vec::new()) };
+    let made = |path: &PathBuf| path.join("manifest").is_file() && path.extension().is_none();
+    let folders = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(made);
+    let name = |folder: &Path| folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut guests: Vec<Guest> = folders.map(|folder| Guest { name: name(&folder), folder }).collect();
+    guests.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(guests)
+}
+
+pub fn find_or_build(recipe: &Recipe, say: &mut dyn FnMut(&str)) -> Result<Guest> {
+    let guest = Guest { name: recipe.name(), folder: folder()?.join(recipe.name()) };
+    let made = || guest.folder.join("manifest").is_file();
+    if made() {
+        return Ok(guest);
+    }
+    let turn = turn(say)?;
+    if !made() {
+        remove_unfinished()?;
+        build::build(recipe, &guest.folder, say).with_context(|| format!("cannot make the guest {}", guest.name))?;
+        let lacks = guest.lacks(recipe);
+        if !lacks.is_empty() {
+            say(&format!("Debian {} has no {}", recipe.release, lacks.join(", ")));
+        }
+    }
+    drop(turn);
+    Ok(guest)
+}
+
+/// Nobody else makes or removes guests here until it is dropped.
+fn turn(say: &mut dyn FnMut(&str)) -> Result<File> {
+    let folder = folder()?;
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make {}; point XDG_CACHE_HOME to a folder of your own", folder.display()))?;
+    let lock = File::create(folder.join("lock")).with_context(|| format!("cannot write to {}", folder.display()))?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        say("waiting for another pickfs that makes a guest");
+        flock(&lock, FlockOperation::LockExclusive).context("cannot lock the guests")?;
+    }
+    Ok(lock)
+}
+
+/// What a build that was killed has left. Only in one's turn: nobody fills them then.
+fn remove_unfinished() -> Result<()> {
+    for entry in std::fs::read_dir(folder()?)?.flatten() {
+        if entry.path().extension().is_some_and(|ending| ending == PARTIAL) {
+            std::fs::remove_dir_all(entry.path())
+                .with_context(|| format!("cannot remove {}", entry.path().display()))?;
+        }
+    }
+    Ok(())
+}
+
+pub fn remove(guests: &[Guest]) -> Result<()> {
+    let turn = turn(&mut |_| {})?;
+    remove_unfinished()?;
+    for guest in guests {
+        std::fs::remove_dir_all(&guest.folder).with_context(|| format!("cannot remove {}", guest.folder.display()))?;
+    }
+    drop(turn);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder_with(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        files.iter().for_each(|(name, content)| std::fs::write(folder.path().join(name), content).expect("written"));
+        folder
+    }
+
+    /// Files with their content, and what is found of them.
+    type Row = (&'static [(&'static str, &'static [u8])], Option<(&'static str, usize)>);
+
+    #[test]
+    fn a_folder_of_ones_own_needs_a_kernel_and_a_root() {
+        let said = |files: &[(&str, &[u8])]| {
+            let folder = folder_with(files);
+            Guest::own(folder.path()).and_then(|guest| Ok((guest.root()?.1, guest.modules()?.len())))
+        };
+        let rows: [Row; 4] = [
+            (&[("vmlinuz", b"")], None),
+            (&[("root.erofs", b"")], None),
+            (&[("vmlinuz", b""), ("root.erofs", b"")], Some(("erofs", 0))),
+            (&[("vmlinuz", b""), ("root.ext4", b""), ("modules.order", b"a.ko\nb.ko\n")], Some(("ext4", 2))),
+        ];
+        for (files, wanted) in rows {
+            assert_eq!(said(files).ok(), wanted.map(|(kind, modules)| (kind.to_string(), modules)), "{files:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_release_does_not_have_is_told() {
+        let folder = folder_with(&[("manifest", b"base-files 12\nxfsprogs 6.1\n")]);
+        let guest = Guest { name: "bookworm-1".into(), folder: folder.path().into() };
+        let packages = ["base-files", "xfs", "xfsprogs"].map(String::from);
+        let recipe = Recipe { release: "bookworm", packages: packages.into() };
+        assert_eq!((guest.lacks(&recipe), guest.release()), (vec!["xfs".to_string()], Some("bookworm")));
+    }
+}

@@ -1,0 +1,42 @@
+//! Guests of Debian for the `vm` executor: made once without root, kept in a cache, booted for every cell.
+//!
+//! The room has both ends of the pipe: what builds and starts a guest on the host, and `init`, which is its process 1. It
+//! must not know what is measured: it brings the agent up in the guest and carries lines between it and the host.
+
+mod accelerator;
+mod build;
+mod cache;
+mod host_cache;
+mod init;
+mod initramfs;
+mod kernel;
+mod modules;
+mod qemu;
+mod recipe;
+mod relay;
+mod running;
+mod tail;
+
+pub use accelerator::{Accelerator, known as known_accelerator};
+pub use cache::{Guest, all, find_or_build, folder, remove};
+pub use init::main as init;
+pub use recipe::{RELEASES, Recipe, Release};
+pub use relay::{main as relay, objection_to, recipes};
+
+/// Serial numbers of the disks that a guest gets, by which its init knows them.
+const ROOT_DISK: &str = "pickfs-root";
+const DATA_DISK: &str = "pickfs-data";
+/// Of the first disk under test; the others have a number behind it.
+const TARGET_DISK: &str = "pickfs-target";
+const MOST_DISKS: usize = 16;
+
+fn target_disk(index: usize) -> String {
+    if index == 0 { TARGET_DISK.to_string() } else { format!("{TARGET_DISK}-{}", index + 1) }
+}
+/// The virtio-serial port that the agent speaks on.
+const PORT: &str = "pickfs";
+/// A word for the kernel that makes a guest say [`ALIVE`] on its console and end.
+const PROBE_WORD: &str = "pickfs.probe";
+/// Before the type of the root's file system.
+const ROOT_WORD: &str = "pickfs.root=";
+const ALIVE: &str = "pickfs init: alive";

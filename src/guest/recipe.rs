@@ -1,0 +1,78 @@
+//! What a guest is made of: a release of Debian, its kernel, and the packages with the tools that are used.
+
+use std::collections::BTreeSet;
+
+/// A release of Debian that guests can be made of.
+#[derive(Debug)]
+pub struct Release {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub kernel_package: &'static str,
+}
+
+/// Sorted by name.
+pub const RELEASES: &[Release] = &[
+    Release { name: "bookworm", about: "Debian 12, kernel 6.1", kernel_package: "linux-image-amd64" },
+    Release { name: "bullseye", about: "Debian 11, kernel 5.10", kernel_package: "linux-image-amd64" },
+    Release { name: "sid", about: "Debian unstable, the newest kernel", kernel_package: "linux-image-amd64" },
+    Release { name: "trixie", about: "Debian 13, kernel 6.12", kernel_package: "linux-image-amd64" },
+];
+
+/// What every guest needs to run an agent: libraries, programs of daily use, and what loads modules.
+const BASE: &[&str] = &[
+    "base-files",
+    "base-passwd",
+    "bash",
+    "coreutils",
+    "dash",
+    "findutils",
+    "grep",
+    "kmod",
+    "libc-bin",
+    "libc6",
+    "mount",
+    "passwd",
+    "procps",
+    "sed",
+    "tar",
+    "util-linux",
+];
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipe {
+    pub release: &'static str,
+    /// Sorted; the kernel among them.
+    pub packages: BTreeSet<String>,
+}
+
+impl Recipe {
+    pub fn new(release: &'static Release, tools: impl IntoIterator<Item = String>) -> Recipe {
+        let base = BASE.iter().chain([&release.kernel_package]).map(|name| name.to_string());
+        Recipe { release: release.name, packages: base.chain(tools).collect() }
+    }
+
+    /// In words that a build follows exactly; what it hashes to is the guest's name.
+    pub fn text(&self) -> String {
+        let packages: Vec<&str> = self.packages.iter().map(String::as_str).collect();
+        format!("format 2\nrelease {}\npackages {}\n", self.release, packages.join(" "))
+    }
+
+    /// `bookworm-1f2e3d4c5b6a7988`.
+    pub fn name(&self) -> String {
+        format!("{}-{:016x}", self.release, xxhash_rust::xxh3::xxh3_64(self.text().as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_tools_in_any_order_are_the_same_guest() {
+        let recipe = |tools: &[&str]| Recipe::new(&RELEASES[0], tools.iter().map(|name| name.to_string()));
+        assert_eq!(recipe(&["xfsprogs", "btrfs-progs"]).name(), recipe(&["btrfs-progs", "xfsprogs", "tar"]).name());
+        assert_ne!(recipe(&["xfsprogs"]).name(), recipe(&[]).name());
+        assert_ne!(recipe(&[]).name(), Recipe::new(&RELEASES[1], []).name());
+        assert!(RELEASES.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+}

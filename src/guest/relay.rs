@@ -1,0 +1,245 @@
+//! The host's end of the pipe: an agent that has its cells done in guests.
+//!
+//! To the run it is an agent like any other. It prepares on the host what needs no root there (images, staged sources),
+//! boots a guest for every cell, carries lines between the two, and sees the guest's end: steps that were taken in a
+//! guest need no undoing, as they are gone with it.
+
+use super::initramfs::Initramfs;
+use super::qemu::{Bus, Disk, Machine};
+use super::recipe::{RELEASES, Recipe, Release};
+use super::running::Running;
+use super::{Guest, accelerator, find_or_build};
+use crate::agent::{self, Elsewhere, Interrupted, Link};
+use crate::journal::{Begin, Cell, End, GuestPart, Job, Outcome, Record, Request};
+use crate::plan::{Chosen, Plan, Settings, Target};
+use crate::stack::{Action, Place, backing, fs, layer};
+use crate::workload;
+use anyhow::{Context, Result, bail};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+/// Where a target names no kernel.
+const USUAL: &str = "bookworm";
+/// What a guest's kernel and programs take beside what is staged.
+const LEAST_MEMORY: u64 = 1 << 30;
+
+pub fn main() -> ExitCode {
+    agent::main_with(&InGuests)
+}
+
+struct InGuests;
+
+impl Elsewhere for InGuests {
+    /// One guest a release, with the tools of all cells: fewer to make and to keep.
+    fn prepare(&self, plan: &Plan, place: &Place) -> Result<BTreeMap<String, String>> {
+        let mut facts = BTreeMap::new();
+        for recipe in recipes(plan)? {
+            let guest = find_or_build(&recipe, &mut |says| eprintln!("{says}"))?;
+            std::fs::write(note_of(recipe.release, place), &guest.name)?;
+            facts.insert(format!("guest {}", recipe.release), told(&guest)?);
+        }
+        for folder in kernels(plan).into_iter().filter(|kernel| is_own(kernel)) {
+            facts.insert(format!("guest {folder}"), told(&Guest::own(Path::new(folder))?)?);
+        }
+        Ok(facts)
+    }
+
+    fn cell(&self, request: &Request, cell: &Cell, link: &mut Link) -> Result<()> {
+        let place = Place::of_run(&request.run);
+        // A guest may fail before it can say a word, and its cell has a name all the same.
+        link.tell(Record::Begin(Begin::of(cell, agent::now())));
+        match in_guest(request, cell, &place, link) {
+            Err(error) if error.is::<Interrupted>() => Err(error),
+            Err(error) => {
+                let outcome = Outcome::Failed(format!("{error:#}"));
+                link.tell(Record::End(End { cell: cell.id.clone(), outcome, at: agent::now() }));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// Packages with the programs that the plan's file systems and workloads need.
+fn tools(plan: &Plan) -> BTreeSet<String> {
+    let drivers = plan.targets.iter().filter_map(|target| fs::find(target.fs.as_deref()?));
+    let works =
+        plan.works.iter().filter_map(|work| Some((workload::find(&work.workload.name)?, &work.workload.settings)));
+    let layers = plan.targets.iter().flat_map(|target| layer::needs(&target.layers));
+    let needs = layers
+        .chain(drivers.flat_map(|driver| driver.needs()))
+        .chain(works.flat_map(|(work, settings)| work.needs(settings)));
+    let ageing = plan.targets.iter().flat_map(agent::needs_of_ageing);
+    needs.chain(ageing).filter_map(|need| need.package()).collect()
+}
+
+/// What is made for a plan: one a release.
+pub fn recipes(plan: &Plan) -> Result<Vec<Recipe>> {
+    let tools = tools(plan);
+    let releases = kernels(plan).into_iter().filter(|kernel| !is_own(kernel));
+    releases.map(|name| Ok(Recipe::new(find_release(name)?, tools.iter().cloned()))).collect()
+}
+
+fn kernels(plan: &Plan) -> BTreeSet<&str> {
+    plan.targets.iter().map(kernel_of).collect()
+}
+
+/// A release's name, or the folder of a guest of the user's own.
+fn kernel_of(target: &Target) -> &str {
+    target.machine.text("kernel").unwrap_or(USUAL)
+}
+
+/// What stands against a `kernel` of a plan, and what to do.
+pub fn objection_to(kernel: &str) -> Option<(String, String)> {
+    let names: Vec<String> = RELEASES.iter().map(|release| format!("`{}`", release.name)).collect();
+    let all = format!("use one of {}, or the path of a folder with a kernel and a root of your own", names.join(", "));
+    if !is_own(kernel) {
+        return find_release(kernel).err().map(|error| (format!("{error}"), all));
+    }
+    let wrong = Guest::own(Path::new(kernel)).err()?;
+    Some((format!("{wrong:#}"), "a guest's folder holds vmlinuz and root.squashfs; docs/vm.md has the rest".into()))
+}
+
+fn is_own(kernel: &str) -> bool {
+    kernel.contains('/')
+}
+
+fn find_release(name: &str) -> Result<&'static Release> {
+    let found = RELEASES.iter().find(|release| release.name == name);
+    found.with_context(|| format!("there is no kernel `{}`", name.escape_debug()))
+}
+
+fn told(guest: &Guest) -> Result<String> {
+    let kernel = guest.kernel_release().map(|release| format!(", kernel {release}")).unwrap_or_default();
+    Ok(format!("{}{kernel}, {}", guest.name, accelerator::find(guest)?.told()))
+}
+
+/// Where the name of the run's guest is noted.
+fn note_of(release: &str, place: &Place) -> PathBuf {
+    place.memory.join(format!("guest-{release}"))
+}
+
+fn guest_of(cell: &Cell, place: &Place) -> Result<Guest> {
+    let kernel = kernel_of(&cell.target);
+    if is_own(kernel) {
+        return Guest::own(Path::new(kernel));
+    }
+    let noted = std::fs::read_to_string(note_of(kernel, place));
+    let name = noted.context("the run's guest is not noted; was the run prepared?")?;
+    let found = super::all()?.into_iter().find(|guest| guest.name == name);
+    found.with_context(|| format!("the guest {name} is gone; begin the run again"))
+}
+
+fn in_guest(request: &Request, cell: &Cell, place: &Place, link: &mut Link) -> Result<()> {
+    let guest = guest_of(cell, place)?;
+    let folder = place.memory.join("guest");
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let machine = machine(cell, place, &guest, &folder)?;
+    let inside = Request { guest: Some(GuestPart { data: machine.data.is_some() }), ..inside(request, cell) };
+    let running = Running::start(&guest, &machine, &inside, &request.run, &cell.id)?;
+    running.carry(link, Duration::from_nanos(cell.limit_ns))
+}
+
+/// The cell as the guest's agent gets it: the image is a disk there.
+fn inside(request: &Request, cell: &Cell) -> Request {
+    let mut cell = cell.clone();
+    let disks = disks(&cell.target.backing);
+    if disks > 0 {
+        let path = |index| serde_json::Value::from(format!("/dev/disk/by-id/{}", super::target_disk(index)));
+        let more: Vec<_> = (1..disks).map(path).collect();
+        let settings = [("path".to_string(), path(0)), (backing::MORE_DEVICES.to_string(), more.into())];
+        cell.target.backing = Chosen { name: "device".into(), settings: Settings(settings.into()) };
+    }
+    Request { run: request.run.clone(), job: Job::Cell(Box::new(cell)), guest: None }
+}
+
+fn machine(cell: &Cell, place: &Place, guest: &Guest, folder: &Path) -> Result<Machine> {
+    let data = Some(place.memory.join("data.tar")).filter(|path| path.exists());
+    let staged = data.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |found| found.len());
+    let initramfs = folder.join(format!("initramfs-{:016x}", xxhash_rust::xxh3::xxh3_64(guest.name.as_bytes())));
+    if !initramfs.exists() {
+        // A cell that was stopped here must not leave half of it to the next.
+        let partial = folder.join("initramfs.partial");
+        write_initramfs(&partial, guest)?;
+        std::fs::rename(&partial, &initramfs)?;
+    }
+    let said = &cell.target.machine;
+    let all = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let cache = said.text("cache").unwrap_or("none").to_string();
+    let disks = files(&cell.target.backing, place)?.into_iter();
+    Ok(Machine {
+        accelerator: accelerator::find(guest)?.name,
+        memory_bytes: said.number("memory").unwrap_or(LEAST_MEMORY) + 3 * staged,
+        processors: said.number("processors").unwrap_or(all) as u32,
+        bus: Bus::of(said.text("bus")),
+        disks: disks.map(|file| Disk { file, cache: cache.clone() }).collect(),
+        data,
+        initramfs,
+        console: folder.join("console"),
+        kernel_words: said.text("words").unwrap_or_default().into(),
+    })
+}
+
+/// Those that preparing made.
+fn files(chosen: &Chosen, place: &Place) -> Result<Vec<PathBuf>> {
+    match chosen.name.as_str() {
+        "memory" => Ok(Vec::new()),
+        "image" => {
+            let backing = backing::find("image").context("no backing `image`")?;
+            let steps = backing.prepare(&chosen.settings, place);
+            let made = steps.into_iter().filter_map(|step| match step.action {
+                Action::MakeImage { path, .. } => Some(path),
+                _ => None,
+            });
+            Ok(made.collect())
+        }
+        "device" => Ok(chosen.settings.path("path").into_iter().collect()),
+        other => bail!("a guest cannot have the backing `{other}`; use image, memory or device"),
+    }
+}
+
+fn disks(chosen: &Chosen) -> usize {
+    match chosen.name.as_str() {
+        "image" => chosen.settings.number("disks").unwrap_or(1).max(1) as usize,
+        "device" => 1,
+        _ => 0,
+    }
+}
+
+/// This program, its libraries, and the modules that come before the root.
+pub(super) fn write_initramfs(path: &Path, guest: &Guest) -> Result<()> {
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = std::fs::read(&own).with_context(|| format!("cannot read {}", own.display()))?;
+    let mut made = Initramfs::create(path)?;
+    let mut order = String::new();
+    for module in guest.modules()? {
+        let name = module.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        made.file(&format!("modules/{name}"), &std::fs::read(&module)?)?;
+        order.push_str(&format!("{name}\n"));
+    }
+    made.file("modules/order", order.as_bytes())?;
+    for (at, file) in libraries(&own)? {
+        let content = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let kept =
+            if at.contains("ld-linux") { "agent/loader".to_string() } else { format!("agent/lib/{}", base(&at)) };
+        made.file(&kept, &content)?;
+        made.link(&at, &format!("/{kept}"))?;
+    }
+    made.file("agent/start", &program)?;
+    made.link("init", "/agent/start")?;
+    made.finish()
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Where the program's loader looks for each library, and the file; none for a static program.
+fn libraries(program: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let out = Command::new("ldd").arg(program).output().context("cannot run ldd")?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    let paths = said.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+    Ok(paths.map(|path| (path.to_string(), PathBuf::from(path))).collect())
+}

@@ -1,0 +1,311 @@
+//! One guest under way: its start, the lines to and from its agent, its limits, and its end, whoever brings it about.
+
+use super::qemu::{self, Machine};
+use super::tail::{Tail, plain};
+use super::{Guest, host_cache};
+use crate::agent::{self, Interrupted, Link};
+use crate::executor::{BOOT_PATIENCE, GUEST_GRACE, READY_PATIENCE};
+use crate::journal::{Answer, Outcome, Record, Request, Say};
+use crate::sys::process::{self, Signal};
+use crate::units::show_duration;
+use anyhow::{Context, Result, anyhow, bail};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+const TICK: Duration = Duration::from_millis(50);
+/// A histogram is a tenth of that.
+const LONGEST_LINE: u64 = 8 << 20;
+/// Lines that wait; a guest that says more waits itself.
+const MOST_LINES: usize = 256;
+/// For QEMU to be gone once it has closed its pipe.
+const ENDING: Duration = Duration::from_secs(2);
+
+pub struct Running<'m> {
+    machine: &'m Machine,
+    child: Child,
+    to_guest: Sender<Vec<u8>>,
+    lines: Receiver<Result<String>>,
+    console: Tail,
+    /// QEMU's own.
+    words: Tail,
+    reached: Reached,
+    /// From the start of QEMU until the agent's first word; `None` before that, and when it was told.
+    booted: Option<Duration>,
+    /// What the console had said when the cell began.
+    before: u64,
+}
+
+/// How far a guest has come, and when.
+#[derive(Clone, Copy, Debug)]
+enum Reached {
+    Started(Instant),
+    Spoken(Instant),
+    Begun(Instant),
+}
+
+impl Reached {
+    /// Why it is to be ended, if it has been there for too long.
+    fn overdue(self, now: Instant, limit: Duration) -> Option<String> {
+        let shown = |duration: Duration| show_duration(duration.as_nanos() as f64);
+        let (since, patience, why) = match self {
+            Reached::Started(at) => {
+                (at, BOOT_PATIENCE, format!("the guest did not boot within {}", shown(BOOT_PATIENCE)))
+            }
+            Reached::Spoken(at) => {
+                (at, READY_PATIENCE, format!("the guest did not begin its cell within {}", shown(READY_PATIENCE)))
+            }
+            Reached::Begun(at) => {
+                let why = format!("the time limit of {} passed, and the guest did not answer", shown(limit));
+                (at, limit + GUEST_GRACE, why)
+            }
+        };
+        (now.duration_since(since) > patience).then_some(why)
+    }
+}
+
+impl<'m> Running<'m> {
+    pub fn start(guest: &Guest, machine: &'m Machine, request: &Request, run: &str, cell: &str) -> Result<Running<'m>> {
+        let words = qemu::command(guest, machine)?;
+        let console = Tail::of_pipe(&machine.console)?;
+        // It ends with us, whatever ends us.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(agent::RUN_MARK, run).env(agent::CELL_MARK, cell);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("cannot start QEMU")?;
+        let stdin = child.stdin.take().context("no pipe to the guest")?;
+        let stdout = child.stdout.take().context("no pipe from the guest")?;
+        let stderr = child.stderr.take().context("no pipe from QEMU")?;
+        let running = Running {
+            machine,
+            child,
+            to_guest: write_lines(stdin),
+            lines: read_lines(stdout),
+            console,
+            words: Tail::of(move || Ok(stderr)),
+            reached: Reached::Started(Instant::now()),
+            booted: None,
+            before: 0,
+        };
+        running.say(request)?;
+        Ok(running)
+    }
+
+    /// Until the cell has ended, or the guest has, or must; it is gone then. An error says all that is known of why.
+    pub fn carry(mut self, link: &mut Link, limit: Duration) -> Result<()> {
+        let carried = self.carry_lines(link, limit);
+        carried.map_err(|error| if error.is::<Interrupted>() { error } else { self.explained(error) })
+    }
+
+    fn carry_lines(&mut self, link: &mut Link, limit: Duration) -> Result<()> {
+        loop {
+            match self.lines.recv_timeout(TICK) {
+                Ok(line) => {
+                    if self.pass_on(&line?, link)? {
+                        return Ok(());
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => bail!("the guest ended before its cell did"),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            agent::check_stop()?;
+            if let Some(why) = self.reached.overdue(Instant::now(), limit) {
+                bail!(why);
+            }
+        }
+    }
+
+    /// True when that was the cell's end.
+    fn pass_on(&mut self, line: &str, link: &mut Link) -> Result<bool> {
+        if let Reached::Started(at) = self.reached {
+            self.booted = Some(at.elapsed());
+            self.reached = Reached::Spoken(Instant::now());
+        }
+        let said: Say = serde_json::from_str(line).with_context(|| format!("the guest said `{}`", plain(line)))?;
+        match said {
+            // The host has said so itself, before the guest was there.
+            Say::Tell(Record::Begin(_)) => {
+                self.reached = Reached::Begun(Instant::now());
+                self.before = self.console.said();
+                Ok(false)
+            }
+            // Gone with the guest: nobody need undo them.
+            Say::Tell(Record::Undone(_)) => Ok(false),
+            Say::Ask(Record::Step(_)) => self.say(&Answer::Written).map(|()| false),
+            Say::Tell(Record::End(mut end)) => {
+                if let Outcome::Failed(why) = &mut end.outcome {
+                    let words = self.console.words(self.before);
+                    words.into_iter().for_each(|words| why.push_str(&format!("; the guest's console: {words}")));
+                }
+                link.tell(Record::End(end));
+                Ok(true)
+            }
+            Say::Tell(Record::Provenance(mut found)) => {
+                let booted = self.booted.take().map(|booted| show_duration(booted.as_nanos() as f64));
+                found.facts.extend(booted.map(|booted| ("guest boot".to_string(), booted)));
+                link.tell(Record::Provenance(found));
+                Ok(false)
+            }
+            Say::Tell(record) => {
+                link.tell(record);
+                Ok(false)
+            }
+            Say::Ask(record) => {
+                link.ask(record)?;
+                self.say(&Answer::Written).map(|()| false)
+            }
+            Say::Forget => self.say(&host_cache::forget(&self.machine.disks)).map(|()| false),
+        }
+    }
+
+    fn say(&self, what: &impl serde::Serialize) -> Result<()> {
+        let line = serde_json::to_string(what)? + "\n";
+        // One that is dead already shows in how it ends.
+        let _ = self.to_guest.send(line.into_bytes());
+        Ok(())
+    }
+
+    /// With how QEMU ended, if it did so itself, and the last words of both.
+    fn explained(&mut self, error: anyhow::Error) -> anyhow::Error {
+        let ended = self.ended_by_itself();
+        self.switch_off();
+        self.console.finish();
+        self.words.finish();
+        let words = self.words.words(0).map(|words| format!(": {words}")).unwrap_or_default();
+        let qemu =
+            ended.filter(|status| !status.success()).map(|status| format!("; QEMU ended {}{words}", how(status)));
+        let console = self.console.words(0).map(|words| format!("; the guest's console ends with: {words}"));
+        anyhow!("{error:#}{}{}", qemu.unwrap_or_default(), console.unwrap_or_default())
+    }
+
+    /// It closes its pipe a moment before it is gone.
+    fn ended_by_itself(&mut self) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        let is_closed = matches!(self.lines.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            if !is_closed || begun.elapsed() > ENDING {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Not asked first: its disks are made anew for the next cell.
+    fn switch_off(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = process::kill(self.child.id() as i32, Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.switch_off();
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("by signal {signal}"),
+        (_, code) => format!("with exit code {}", code.unwrap_or_default()),
+    }
+}
+
+/// By a thread: a guest that takes nothing makes nobody wait.
+fn write_lines(mut stdin: impl Write + Send + 'static) -> Sender<Vec<u8>> {
+    let (send, lines) = mpsc::channel::<Vec<u8>>();
+    std::thread::spawn(move || {
+        for line in lines {
+            if stdin.write_all(&line).and_then(|()| stdin.flush()).is_err() {
+                return;
+            }
+        }
+    });
+    send
+}
+
+/// Until the guest's end. A last line without an end is torn and dropped; one that has no end in sight is an error.
+fn read_lines(stdout: impl Read + Send + 'static) -> Receiver<Result<String>> {
+    let (send, lines) = mpsc::sync_channel(MOST_LINES);
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stdout);
+        while let Some(line) = next_line(&mut reader, LONGEST_LINE) {
+            let is_last = line.is_err();
+            if send.send(line).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+fn next_line(reader: &mut impl BufRead, longest: u64) -> Option<Result<String>> {
+    let mut line = Vec::new();
+    let read = reader.by_ref().take(longest).read_until(b'\n', &mut line).ok()?;
+    match line.last() {
+        Some(b'\n') => Some(Ok(String::from_utf8_lossy(&line).into_owned())),
+        _ if read as u64 == longest => {
+            let begun = plain(&String::from_utf8_lossy(&line[..line.len().min(200)]));
+            Some(Err(anyhow!("the guest says a line without an end: `{begun}`")))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_guest_are_bounded_and_a_torn_one_is_dropped() {
+        let rows: [(&[u8], &[&str]); 6] = [
+            (b"", &[]),
+            (b"a\nb\n", &["a\n", "b\n"]),
+            (b"a\ntorn", &["a\n"]),
+            (b"\xff\n", &["\u{fffd}\n"]),
+            (b"1234567890\n", &["a line without an end: `12345678`"]),
+            (b"1234567\n1\n", &["1234567\n", "1\n"]),
+        ];
+        for (said, wanted) in rows {
+            let mut reader = BufReader::new(said);
+            let mut found = Vec::new();
+            while let Some(line) = next_line(&mut reader, 8) {
+                let is_last = line.is_err();
+                found.push(line.unwrap_or_else(|error| error.to_string()));
+                if is_last {
+                    break;
+                }
+            }
+            assert_eq!(found.len(), wanted.len(), "{found:?}");
+            assert!(found.iter().zip(wanted).all(|(found, wanted)| found.ends_with(wanted)), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn each_stretch_of_a_guests_life_has_its_own_patience() {
+        let limit = Duration::from_secs(60);
+        let then = Instant::now();
+        let rows = [
+            (Reached::Started(then), BOOT_PATIENCE, "did not boot within"),
+            (Reached::Spoken(then), READY_PATIENCE, "did not begin its cell within"),
+            (Reached::Begun(then), limit + GUEST_GRACE, "the time limit of 60.0 s passed"),
+        ];
+        for (reached, patience, says) in rows {
+            assert_eq!(reached.overdue(then + patience, limit), None);
+            let why = reached.overdue(then + patience + TICK, limit).unwrap();
+            assert!(why.contains(says), "{why}");
+        }
+    }
+
+    #[test]
+    fn an_end_is_told_with_its_kind() {
+        assert_eq!(how(ExitStatus::from_raw(9)), "by signal 9");
+        assert_eq!(how(ExitStatus::from_raw(1 << 8)), "with exit code 1");
+    }
+}

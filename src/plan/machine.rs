@@ -1,0 +1,219 @@
+//! `machine` and `layers`: what does the work, and what lies between the backing and the file system.
+
+use super::complaint::Span;
+use super::read::Reader;
+use super::table::{Field, Table, choose};
+use super::value::{checked, settings};
+use super::{Chosen, Kind, Placed, Setting, Settings};
+
+/// What the executor is told of a target's machine: the target's own words before the plan's, then the defaults.
+pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &mut Reader) -> Settings {
+    let own = target.map(|table| given(table, reader)).unwrap_or_default();
+    let shared: Vec<Field> = given(plan, reader).into_iter().filter(|f| own.iter().all(|o| o.key != f.key)).collect();
+    let span = first_span(&own).or_else(|| first_span(&shared)).or_else(|| plan.span.clone());
+    let fields: Vec<Field> = own.into_iter().chain(shared).collect();
+    let executor = reader.executor();
+    settings(executor, &fields, &[], &span, reader)
+}
+
+fn first_span(fields: &[Field]) -> Span {
+    fields.first().and_then(|field| field.span.clone())
+}
+
+/// The entries of `machine`; none where there is none.
+fn given<'a>(table: &Table<'a>, reader: &mut Reader) -> Vec<Field<'a>> {
+    let Some(field) = table.field("machine") else { return Vec::new() };
+    let table = field.table("machine", &mut reader.complaints);
+    table.map(|table| table.fields().collect()).unwrap_or_default()
+}
+
+/// In the text of a target, what it says of its machine itself: key and value as its name shows them.
+pub(super) fn own_words(target: &Table) -> Vec<(String, String)> {
+    let Some(entries) = target.field("machine").and_then(|field| field.value.as_table()) else { return Vec::new() };
+    let shown = |field: Field| Some((field.key.to_string(), shown(&field)?));
+    Table::new("machine", None, entries).fields().filter_map(shown).collect()
+}
+
+fn shown(field: &Field) -> Option<String> {
+    let number = || field.value.as_integer().map(|number| number.as_str().to_string());
+    field.value.as_str().map(String::from).or_else(number)
+}
+
+/// `layers = ["luks", { md = { level = "raid1" } }]`, the lowest first; and how many devices lie above them all, where so
+/// many lie below and that can be known.
+pub(super) fn layers(table: &Table, devices: Option<usize>, reader: &mut Reader) -> (Vec<Chosen>, Option<usize>) {
+    let Some(field) = table.field("layers") else { return (Vec::new(), devices) };
+    let (mut chosen, mut devices) = (Vec::new(), devices);
+    for element in field.elements(&mut reader.complaints).unwrap_or_default() {
+        let before = reader.complaints.len();
+        let found = layer(&element, reader);
+        devices = devices.filter(|_| reader.complaints.len() == before);
+        devices = found.as_ref().zip(devices).and_then(|(layer, there)| above(layer, there, &element, reader));
+        chosen.extend(found);
+    }
+    (chosen, devices)
+}
+
+fn above(layer: &Chosen, there: usize, element: &Field, reader: &mut Reader) -> Option<usize> {
+    let catalogue = reader.catalogue;
+    let entry = catalogue.layers.iter().find(|entry| entry.name == layer.name)?;
+    let remedy =
+        "give the backing more `disks`, such as `image = { size = \"4GiB\", disks = 4 }`, or take another layer";
+    let counted = (entry.above)(entry.name, &layer.settings, there);
+    counted.map_err(|why| reader.complaints.add(&element.span, why, remedy)).ok()
+}
+
+fn layer(element: &Field, reader: &mut Reader) -> Option<Chosen> {
+    let listing = ("layer", "pickfs list layers");
+    let catalogue = reader.catalogue;
+    if element.value.is_str() {
+        let entry = choose(element, listing, &catalogue.layers, |entry| entry.name, &mut reader.complaints)?;
+        return Some(Chosen { name: entry.name.into(), settings: settings(entry, &[], &[], &element.span, reader) });
+    }
+    let example = "write a name, or one name with its settings, such as `{ md = { level = \"raid1\" } }`";
+    let table = element.value.as_table().map(|entries| Table::new("a layer", None, entries));
+    let fields: Vec<Field> = table.iter().flat_map(Table::fields).collect();
+    let [value] = &fields[..] else { return element.refuse("is not one layer", example, &mut reader.complaints) };
+    let name = toml::de::DeValue::String(value.key.into());
+    let name = Field { value: &name, span: value.key_span.clone(), ..value.clone() };
+    let entry = choose(&name, listing, &catalogue.layers, |entry| entry.name, &mut reader.complaints)?;
+    let inner = value.table(entry.name, &mut reader.complaints)?;
+    let given: Vec<Field> = inner.fields().collect();
+    Some(Chosen { name: entry.name.into(), settings: settings(entry, &given, &[], &value.span, reader) })
+}
+
+/// The executor's settings that a matrix may have: those that are written as text.
+pub(super) fn in_matrix(settings: &'static [Setting]) -> Vec<&'static Setting> {
+    settings.iter().filter(|setting| !matches!(setting.kind, Kind::Count | Kind::Counts | Kind::Flag)).collect()
+}
+
+/// Checked, and nothing stands against it.
+fn suited(element: &Field, setting: &Setting, reader: &mut Reader) -> Option<serde_json::Value> {
+    let value = checked(element, setting.kind, reader)?;
+    let executor = reader.executor();
+    let alone = Settings([(setting.name.to_string(), value.clone())].into());
+    let objections = (executor.objections)(executor.name, &alone);
+    let object = |objection| reader.complaints.object(&element.span, objection);
+    objections.into_iter().filter(|objection| objection.setting == setting.name).for_each(object);
+    Some(value)
+}
+
+/// Every target with each value of one of the executor's settings.
+pub(super) fn on_machines(targets: Vec<Placed>, field: &Field, setting: &Setting, reader: &mut Reader) -> Vec<Placed> {
+    if let Some(placed) = targets.iter().find(|placed| placed.own_machine.iter().any(|(key, _)| key == setting.name)) {
+        let message = format!("the target `{}` has {} of its own", placed.target.name, field.shown());
+        reader.complaints.add(&field.key_span, message, "take it out of the target, or out of [matrix]");
+    }
+    let elements = field.elements(&mut reader.complaints).unwrap_or_default();
+    let value = |element: &Field| Some((shown(element)?, suited(element, setting, reader)?));
+    let values: Vec<_> = elements.iter().filter_map(value).collect();
+    let with = |placed: &Placed, (shown, value): &(String, serde_json::Value)| {
+        let mut placed = placed.clone();
+        placed.target.machine.0.insert(setting.name.into(), value.clone());
+        placed.target.name = format!("{} {shown}", placed.target.name);
+        placed
+    };
+    if values.is_empty() {
+        return targets;
+    }
+    targets.iter().flat_map(|placed| values.iter().map(|value| with(placed, value)).collect::<Vec<_>>()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::{Hostile, complained, read, with};
+    use serde_json::json;
+
+    #[test]
+    fn a_target_tells_its_machine_before_the_plan_does() {
+        let plan = with(
+            "BW",
+            "executor = 'vm'\nmachine = { memory = '2GiB', kernel = 'sid' }\n\
+             [[target]]\nfs = 'ext4'\nmachine = { kernel = 'trixie' }\n[[target]]\nfs = 'xfs'\n",
+        );
+        let plan = read(&plan).unwrap();
+        let told = |index: usize, key: &str| plan.targets[index].machine.0.get(key).cloned();
+        assert_eq!([told(0, "kernel"), told(1, "kernel")], [Some(json!("trixie")), Some(json!("sid"))]);
+        assert_eq!([told(0, "memory"), told(1, "processors")], [Some(json!(2u64 << 30)), None]);
+        let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names[..2], ["ext4 trixie", "xfs"]);
+    }
+
+    #[test]
+    fn here_nothing_is_told_and_old_cells_keep_their_ids() {
+        let plan = read(&with("BTW", "")).unwrap();
+        assert!(plan.targets[0].machine.is_empty() && plan.targets[0].layers.is_empty());
+        let text = serde_json::to_string(&plan.targets[0]).unwrap();
+        assert!(!text.contains("machine") && !text.contains("layers"), "{text}");
+    }
+
+    #[test]
+    fn every_target_has_each_kernel_of_a_matrix() {
+        let plan = read(&with("BTW", "executor = 'vm'\n[matrix]\nkernel = ['bullseye', 'sid']\n")).unwrap();
+        let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names[..2], ["ext4 bullseye", "ext4 sid"]);
+        assert_eq!(plan.targets[1].machine.text("kernel"), Some("sid"));
+    }
+
+    #[test]
+    fn layers_are_named_with_or_without_settings() {
+        let plan = with(
+            "W",
+            "backing = { image = { dir = '/m', disks = 2 } }\n[[target]]\nfs = 'ext4'\n\
+             layers = ['luks', { md = { level = 'raid0' } }, 'luks']\n[[target]]\nfs = 'ext4'\nlayers = ['md']",
+        );
+        let plan = read(&plan).unwrap();
+        let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names[..2], ["ext4 on luks on md raid0 on luks", "ext4 on md raid1"]);
+        let levels: Vec<_> = plan.targets[0].layers.iter().map(|layer| layer.settings.text("level")).collect();
+        assert_eq!(levels, [None, Some("raid0"), None]);
+    }
+
+    #[rustfmt::skip]
+    const HOSTILE: &[Hostile] = &[
+        ("BTW", "machine = { kernel = 'sid' }", &[(1, "`local` has no setting `kernel`")]),
+        ("BTW", "executor = 'vm'\nmachine = { kernal = 'sid', memory = 'much' }", &[(2, "did you mean `kernel`"), (2, "`memory`")]),
+        ("BTW", "executor = 'vm'\nmachine = 'fast'", &[(2, "`machine`")]),
+        ("BTW", "[matrix]\nkernel = ['sid']", &[(2, "no key `kernel`")]),
+        ("BTW", "executor = 'vm'\n[matrix]\nmemory = ['lots']", &[(3, "`memory`")]),
+        ("BW", "executor = 'vm'\ntarget = [{ fs = 'xfs', machine = { kernel = 'sid' } }]\n[matrix]\nkernel = ['sid']",
+            &[(4, "has `kernel` of its own")]),
+        ("BW", "target = [{ fs = 'xfs', layers = ['lux', 3, { luks = {}, md = {} }, { md = { level = 'x' } }] }]",
+            &[(1, "use one of `luks` and `md`"), (1, "one layer"), (1, "one layer"), (1, "`level`")]),
+    ];
+
+    #[test]
+    fn what_cannot_be_told_is_complained_of() {
+        complained(HOSTILE);
+    }
+
+    /// One target on an image with so many disks.
+    macro_rules! plan {
+        ($disks:literal, $target:literal) => {
+            concat!("backing = { image = { dir = '/m', disks = ", $disks, " } }\n[[target]]\n", $target)
+        };
+    }
+
+    #[test]
+    fn layers_and_file_systems_get_as_many_devices_as_they_need() {
+        complained(&[
+            ("W", plan!(1, "fs = 'ext4'\nlayers = ['luks', 'md']"), &[(4, "md needs 2 devices, and 1 lie below it")]),
+            ("W", plan!(3, "fs = 'ext4'\nlayers = ['md', 'md']"), &[(4, "md needs 2 devices, and 1 lie below it")]),
+            ("W", plan!(3, "fs = 'ext4'"), &[(3, "ext4 is made on one device, and 3 come to it")]),
+            ("W", plan!(3, "fs = 'xfs'\nlayers = ['luks']"), &[(3, "xfs is made on one device, and 3 come to it")]),
+            ("W", plan!(1, "fs = 'btrfs'\nvariant = 'raid1'"), &[(4, "btrfs raid1 needs 2 devices, and 1 come to it")]),
+            (
+                "W",
+                plan!(3, "fs = 'btrfs'\nvariant = 'raid1'\nlayers = ['md']"),
+                &[(4, "btrfs raid1 needs 2 devices, and 1 come to it")],
+            ),
+        ]);
+        for right in [
+            plan!(3, "fs = 'ext4'\nlayers = ['luks', 'md']"),
+            plan!(2, "fs = 'btrfs'\nvariant = 'raid1'\nlayers = ['luks']"),
+        ] {
+            let plan = read(&with("W", right));
+            assert!(plan.is_ok(), "{right}: {plan:?}");
+        }
+    }
+}

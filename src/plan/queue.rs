@@ -1,0 +1,82 @@
+//! `queue = { nr_requests = 64, write_cache = "write through" }`: settings of the block queue under the file system.
+
+use super::Settings;
+use super::complaint::{listed, nearest, quoted};
+use super::read::Reader;
+use super::table::{Field, Table};
+
+/// Those that change how requests are made of the same work, and can be read back; sorted.
+const NAMES: [&str; 8] = [
+    "max_sectors_kb",
+    "nomerges",
+    "nr_requests",
+    "read_ahead_kb",
+    "rotational",
+    "rq_affinity",
+    "wbt_lat_usec",
+    "write_cache",
+];
+pub(super) const WRITE_CACHE: &str = "write_cache";
+const CACHES: [&str; 2] = ["write back", "write through"];
+
+/// Every setting as the text that is written to its file.
+pub(super) fn queue(table: &Table, reader: &mut Reader) -> Settings {
+    let Some(field) = table.field("queue") else { return Settings::default() };
+    let table = field.table("queue", &mut reader.complaints);
+    let fields = table.iter().flat_map(|table| table.fields());
+    Settings(fields.filter_map(|field| Some((name(&field, reader)?, value(&field, reader)?.into()))).collect())
+}
+
+fn name(field: &Field, reader: &mut Reader) -> Option<String> {
+    if NAMES.contains(&field.key) {
+        return Some(field.key.to_string());
+    }
+    let remedy = match nearest(field.key, NAMES) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("leave it out, or use {}; `scheduler` is a key of its own", listed(NAMES)),
+    };
+    reader.complaints.refuse(&field.key_span, format!("`queue` has no setting {}", quoted(field.key)), remedy)
+}
+
+fn value(field: &Field, reader: &mut Reader) -> Option<String> {
+    match field.key {
+        WRITE_CACHE => super::value::choice(field, &CACHES, &mut reader.complaints).map(String::from),
+        _ => field.count(&mut reader.complaints).map(|number| number.to_string()),
+    }
+}
+
+/// "nr_requests=64", as a target's name shows them.
+pub(super) fn words(queue: &Settings) -> Vec<String> {
+    queue.0.iter().map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::{complained, read, with};
+    use super::*;
+
+    #[test]
+    fn settings_of_the_queue_are_text_and_in_the_name() {
+        let text = "duplicate = false\n[[target]]\nfs = 'ext4'\nscheduler = 'bfq'\n\
+                    queue = { write_cache = 'write through', nr_requests = 64 }";
+        let plan = read(&with("BW", text)).unwrap();
+        assert_eq!(plan.targets[0].name, "ext4 bfq nr_requests=64 write_cache=write through");
+        assert_eq!(serde_json::to_value(&plan.targets[0].queue).unwrap()["nr_requests"], "64");
+        assert!(NAMES.windows(2).all(|pair| pair[0] < pair[1]) && NAMES.contains(&WRITE_CACHE));
+        let without = read(&with("BTW", "")).unwrap();
+        assert!(serde_json::to_value(&without.targets[0]).unwrap().get("queue").is_none());
+    }
+
+    #[rustfmt::skip]
+    #[test]
+    fn what_cannot_be_set_is_refused() {
+        complained(&[
+            ("BW", "[[target]]\nfs = 'ext4'\nqueue = { nr_request = 64 }", &[(3, "did you mean `nr_requests`?")]),
+            ("BW", "[[target]]\nfs = 'ext4'\nqueue = { discard = 1 }", &[(3, "has no setting")]),
+            ("BW", "[[target]]\nfs = 'ext4'\nqueue = { write_cache = 'off' }", &[(3, "write through")]),
+            ("BW", "[[target]]\nfs = 'ext4'\nqueue = { nr_requests = 'many' }", &[(3, "whole number")]),
+            ("BW", "[[target]]\nfs = 'ext4'\nqueue = 64", &[(3, "must be")]),
+            ("W", "[[target]]\nbacking.directory = '/a'\nqueue = { nr_requests = 64 }", &[(3, "brings its own file system")]),
+        ]);
+    }
+}

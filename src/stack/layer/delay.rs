@@ -1,0 +1,124 @@
+//! dm-delay: every request waits a while before it reaches the device, as on a slow disk.
+
+use super::{Below, DEVICES, Layer, MAPS};
+use crate::journal::Undo;
+use crate::need::Need;
+use crate::plan::{Kind, Objection, Setting, Settings};
+use crate::stack::{Action, Argv, Step, argv};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub struct Delay;
+
+const SETTINGS: &[Setting] = &[
+    Setting { name: "read", kind: Kind::Duration, default: Some("5ms"), about: "how long a read waits" },
+    Setting { name: "write", kind: Kind::Duration, default: Some("5ms"), about: "how long a write or a flush waits" },
+    DEVICES,
+];
+
+/// What dm-delay counts in.
+const MILLISECOND: u64 = 1_000_000;
+
+impl Layer for Delay {
+    fn name(&self) -> &'static str {
+        "delay"
+    }
+
+    fn about(&self) -> &'static str {
+        "latency: requests wait before they reach each device below, as on a slow disk"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        vec![Need::Root, MAPS]
+    }
+
+    fn versions(&self) -> Vec<(&'static str, Argv)> {
+        vec![("dmsetup", argv(["dmsetup", "version"]))]
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let broken = |name: &&str| settings.number(name).unwrap_or_default() % MILLISECOND != 0;
+        let told = |name| {
+            let message = format!("the kernel delays by whole milliseconds, and `{name}` is none");
+            Objection::new(name, message, "give a whole number of milliseconds, such as \"4ms\"")
+        };
+        ["read", "write"].into_iter().filter(broken).map(told).collect()
+    }
+
+    fn steps(&self, settings: &Settings, below: &Below) -> Vec<Step> {
+        let steps = below.devices.iter().enumerate().map(|(index, device)| {
+            let (name, words) = (below.name_of(index), words(settings, device));
+            let map = Action::MapWhole { device: device.clone(), name: name.clone(), words };
+            Step::new(format!("delay {}", device.display()), map).undo(Undo::RemoveMapping(name))
+        });
+        steps.collect()
+    }
+
+    fn facts(&self, _settings: &Settings, below: &Below) -> Vec<(&'static str, Argv)> {
+        vec![("dmsetup table", argv(["dmsetup", "table", below.name]))]
+    }
+
+    fn mismatches(&self, settings: &Settings, facts: &BTreeMap<String, String>) -> Vec<String> {
+        let shown = facts.get("dmsetup table").map(String::as_str).unwrap_or_default();
+        let [read, write] = waits(settings);
+        let found: Vec<&str> = shown.split_whitespace().collect();
+        match found[..] {
+            [_, _, "delay", _, _, shown_read, _, _, shown_write] if shown_read == read && shown_write == write => {
+                vec![]
+            }
+            _ => vec![format!("asked for a delay of {read} and {write} ms, the kernel shows {shown}")],
+        }
+    }
+}
+
+/// Those of writes hold for flushes too, unless a third device is named.
+fn words(settings: &Settings, device: &Path) -> Argv {
+    let (device, [read, write]) = (device.display().to_string(), waits(settings));
+    argv(["delay", &device, "0", &read, &device, "0", &write])
+}
+
+fn waits(settings: &Settings) -> [String; 2] {
+    ["read", "write"].map(|name| (settings.number(name).unwrap_or_default() / MILLISECOND).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::{mismatches, printed, sentences, settings};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_device_is_delayed() {
+        assert_eq!(
+            sentences("delay", json!({"read": 4_000_000, "write": 9_000_000}), 2),
+            [
+                "map /dev/D0 as pickfsC: delay /dev/D0 0 4 /dev/D0 0 9; back: remove mapping pickfsC",
+                "map /dev/D1 as pickfsCd1: delay /dev/D1 0 4 /dev/D1 0 9; back: remove mapping pickfsCd1",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_kernels_table_is_held_against_the_plan() {
+        let table = printed("dmsetup-table-delay");
+        let table = table.as_str();
+        for (read, write, printed, wrong) in [
+            (2_000_000, 3_000_000, table, 0),
+            (2_000_000, 4_000_000, table, 1),
+            (5_000_000, 3_000_000, table, 1),
+            (2_000_000, 3_000_000, "", 1),
+        ] {
+            assert_eq!(mismatches("delay", json!({"read": read, "write": write}), printed).len(), wrong, "{printed}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_wait_is_refused() {
+        let objections = |read: u64| Delay.objections(&settings(json!({"read": read, "write": 0}))).len();
+        assert_eq!([objections(5_000_000), objections(500_000), objections(0)], [0, 1, 0]);
+    }
+}

@@ -1,0 +1,255 @@
+//! What lies between a backing and a file system, one file each, in one sorted list: encryption, volumes, arrays.
+//!
+//! A layer says how devices below become devices above, how that is read back, and how it is taken down. It must not
+//! know which backing gave the devices, nor which file system comes on top; layers are stacked in any order.
+
+mod delay;
+mod integrity;
+mod luks;
+mod lvm;
+mod lvmcache;
+mod md;
+
+use super::{Argv, Step};
+use crate::need::Need;
+use crate::plan::{Chosen, Kind, Objection, Setting, Settings};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Every layer, sorted by name.
+pub const ALL: &[&dyn Layer] =
+    &[&delay::Delay, &integrity::Integrity, &luks::Luks, &lvm::Lvm, &lvmcache::LvmCache, &md::Md];
+
+/// Every layer has it: a mirror of slow disks can be made beside the fast disk that then caches it.
+const DEVICES: Setting = Setting {
+    name: "devices",
+    kind: Kind::Count,
+    default: None,
+    about: "only so many, the first; the others pass by and lie beside it, for what comes above",
+};
+
+/// What LVM must be told of this place: volumes may lie on volumes, nothing is left in /etc, and no list of devices or
+/// daemon of the system's has a say.
+pub const GROUPS: &str = "devices/scan_lvs=1 devices/use_devicesfile=0 devices/obtain_device_list_from_udev=0 \
+                          activation/monitoring=0 global/use_lvmpolld=0 global/use_lvmlockd=0 backup/backup=0 \
+                          backup/archive=0";
+
+/// What a layer is built on.
+#[derive(Clone, Debug)]
+pub struct Below<'a> {
+    /// In the order in which the backing, or the layer below, gave them.
+    pub devices: &'a [PathBuf],
+    /// For mappings, groups and arrays: unique on this machine, begins with `pickfs`, letters and digits only.
+    pub name: &'a str,
+    /// A folder in memory that is the cell's own, for keys.
+    pub memory: &'a Path,
+}
+
+impl Below<'_> {
+    /// Devices as words of a command.
+    pub fn words(&self) -> Vec<String> {
+        self.devices.iter().map(|device| device.display().to_string()).collect()
+    }
+
+    /// The name for what is made of the device of that index.
+    pub fn name_of(&self, index: usize) -> String {
+        if index == 0 { self.name.to_string() } else { format!("{}d{index}", self.name) }
+    }
+}
+
+/// Something that makes devices of devices.
+pub trait Layer: Sync {
+    fn name(&self) -> &'static str;
+    /// One sentence for `pickfs list layers`.
+    fn about(&self) -> &'static str;
+    /// Steps that build it. Those that use a device give it to what lies above, in their order.
+    fn steps(&self, settings: &Settings, below: &Below) -> Vec<Step>;
+    /// Programs that say what is in effect, by the fact that it becomes.
+    fn facts(&self, settings: &Settings, below: &Below) -> Vec<(&'static str, Argv)>;
+    /// What the facts contradict of what the plan asked for.
+    fn mismatches(&self, settings: &Settings, facts: &BTreeMap<String, String>) -> Vec<String>;
+
+    fn settings(&self) -> &'static [Setting] {
+        &[]
+    }
+
+    /// How many devices it takes from below at least.
+    fn least_devices(&self, _settings: &Settings) -> usize {
+        1
+    }
+
+    /// True where it makes one device of all, false where it makes one of each.
+    fn joins(&self) -> bool {
+        false
+    }
+
+    /// What is wrong with settings that are right in themselves.
+    fn objections(&self, _settings: &Settings) -> Vec<Objection> {
+        Vec::new()
+    }
+
+    fn needs(&self) -> Vec<Need>;
+
+    /// Programs that print versions of what was used.
+    fn versions(&self) -> Vec<(&'static str, Argv)>;
+}
+
+/// The layer of that name.
+pub fn find(name: &str) -> Option<&'static dyn Layer> {
+    ALL.iter().copied().find(|layer| layer.name() == name)
+}
+
+/// How many it takes of those that lie below it; the others pass by.
+pub fn taken(settings: &Settings, there: usize) -> usize {
+    settings.number(DEVICES.name).map_or(there, |devices| devices as usize)
+}
+
+/// How many lie above a layer, or why it cannot be built on so many.
+pub fn above(layer: &dyn Layer, settings: &Settings, there: usize) -> Result<usize, String> {
+    let (taken, least) = (taken(settings, there), layer.least_devices(settings));
+    if taken > there || least > there {
+        return Err(format!("{} needs {} devices, and {there} lie below it", layer.name(), taken.max(least)));
+    }
+    if taken < least {
+        return Err(format!("{} needs {least} devices, and `devices` gives it {taken}", layer.name()));
+    }
+    Ok(if layer.joins() { 1 + there - taken } else { there })
+}
+
+/// What the layers of a target need, without knowing how they are stacked.
+pub fn needs(layers: &[Chosen]) -> Vec<Need> {
+    layers.iter().filter_map(|chosen| find(&chosen.name)).flat_map(|layer| layer.needs()).collect()
+}
+
+/// What cryptsetup, dmsetup and the like make and show.
+fn mapping(name: &str) -> PathBuf {
+    Path::new("/dev/mapper").join(name)
+}
+
+/// Old signatures make some programs ask, and others refuse.
+fn wipe(device: &str) -> Step {
+    Step::run(format!("forget what was on {device}"), ["wipefs", "--all", "--force", "--quiet", device])
+}
+
+/// For [`wipe`].
+const WIPES: Need = Need::Program { name: "wipefs", package: "util-linux" };
+/// For mappings and what takes them away.
+const MAPS: Need = Need::Program { name: "dmsetup", package: "dmsetup" };
+
+/// The value that a program prints behind a word and a colon, such as `cipher:  aes-xts-plain64`.
+fn told<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.trim().strip_prefix(word)?.trim_start().strip_prefix(':')).map(str::trim)
+}
+
+/// "asked for cipher X, cryptsetup shows Y" unless they are the same.
+fn differs(what: &str, asked: &str, shown: Option<&str>) -> Option<String> {
+    let shown = shown.unwrap_or("nothing");
+    (shown != asked).then(|| format!("asked for {what} {asked}, the kernel shows {shown}"))
+}
+
+/// For the tests of every layer.
+#[cfg(test)]
+mod example {
+    use super::*;
+    use crate::stack::sentence;
+    use serde_json::Value;
+
+    pub(super) fn settings(value: Value) -> Settings {
+        Settings(value.as_object().unwrap().clone().into_iter().collect())
+    }
+
+    /// The steps on so many devices.
+    pub(super) fn sentences(name: &str, value: Value, devices: usize) -> Vec<String> {
+        let devices: Vec<PathBuf> = (0..devices).map(|n| format!("/dev/D{n}").into()).collect();
+        let below = Below { devices: &devices, name: "pickfsC", memory: Path::new("/dev/shm/pickfs-r/cell") };
+        find(name).unwrap().steps(&settings(value), &below).iter().map(sentence).collect()
+    }
+
+    /// What the programs of Debian 12 really printed of such a layer in a guest.
+    pub(super) fn printed(name: &str) -> String {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/layers");
+        std::fs::read_to_string(Path::new(folder).join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// What is wrong where all that the layer asks prints this text.
+    pub(super) fn mismatches(name: &str, value: Value, printed: &str) -> Vec<String> {
+        let (layer, settings) = (find(name).unwrap(), settings(value));
+        let below = Below { devices: &["/dev/D0".into()], name: "pickfsC", memory: Path::new("/m") };
+        let asked = layer.facts(&settings, &below);
+        let facts = asked.into_iter().map(|(name, _)| (name.to_string(), printed.to_string())).collect();
+        layer.mismatches(&settings, &facts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::example::{mismatches, printed, sentences, settings};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_list_is_sorted_unique_and_described() {
+        assert!(ALL.is_sorted_by(|a, b| a.name() < b.name()));
+        for layer in ALL {
+            assert!(!layer.about().is_empty() && !layer.about().ends_with('.'), "{}", layer.name());
+            assert!(layer.settings().iter().all(|setting| !setting.about.is_empty()), "{}", layer.name());
+            assert!(layer.settings().iter().any(|setting| setting.name == DEVICES.name), "{}", layer.name());
+            assert!(!layer.versions().is_empty() && layer.needs().contains(&Need::Root), "{}", layer.name());
+        }
+    }
+
+    #[test]
+    fn every_device_is_encrypted_with_one_key() {
+        let said = sentences("luks", json!({"cipher": "aes-xts-plain64", "sector": 4096}), 2);
+        let format = "cryptsetup luksFormat --batch-mode --type luks2 --cipher aes-xts-plain64 --sector-size 4096 \
+                      --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file /dev/shm/pickfs-r/cell/luks-key";
+        let open = "cryptsetup open --type luks2 --key-file /dev/shm/pickfs-r/cell/luks-key";
+        assert_eq!(
+            said,
+            [
+                "run dd if=/dev/urandom of=/dev/shm/pickfs-r/cell/luks-key bs=64 count=1 status=none".to_string(),
+                format!("run {format} /dev/D0"),
+                format!("run {open} /dev/D0 pickfsC; back: remove mapping pickfsC"),
+                "device /dev/mapper/pickfsC".to_string(),
+                format!("run {format} /dev/D1"),
+                format!("run {open} /dev/D1 pickfsCd1; back: remove mapping pickfsCd1"),
+                "device /dev/mapper/pickfsCd1".to_string(),
+            ]
+        );
+    }
+
+    #[test]
+    fn devices_are_counted_from_below_upwards() {
+        for (name, given, there, found) in [
+            ("luks", json!({}), 2, Ok(2)),
+            ("lvm", json!({}), 3, Ok(1)),
+            ("lvm", json!({"stripes": 3}), 2, Err("lvm needs 3 devices, and 2 lie below it")),
+            ("lvmcache", json!({}), 1, Err("lvmcache needs 2 devices, and 1 lie below it")),
+            ("md", json!({"level": "raid1", "devices": 2}), 3, Ok(2)),
+            ("md", json!({"level": "raid5"}), 2, Err("md needs 3 devices, and 2 lie below it")),
+            ("md", json!({"level": "raid6", "devices": 2}), 4, Err("md needs 4 devices, and `devices` gives it 2")),
+            ("delay", json!({"devices": 1}), 2, Ok(2)),
+            ("delay", json!({"devices": 3}), 2, Err("delay needs 3 devices, and 2 lie below it")),
+            ("delay", json!({"devices": 0}), 2, Err("delay needs 1 devices, and `devices` gives it 0")),
+        ] {
+            let counted = above(find(name).unwrap(), &settings(given.clone()), there);
+            assert_eq!(counted, found.map_err(String::from), "{name} {given}");
+        }
+    }
+
+    #[test]
+    fn values_are_found_behind_their_words() {
+        let text = "  type:    LUKS2\n  cipher:  aes-xts-plain64\n  sector size:  4096\n";
+        assert_eq!([told(text, "cipher"), told(text, "sector size")], [Some("aes-xts-plain64"), Some("4096")]);
+        assert_eq!(told(text, "key"), None);
+        assert_eq!(differs("cipher", "x", Some("x")), None);
+        assert!(differs("cipher", "x", None).unwrap().contains("nothing"));
+        let shown = printed("cryptsetup-status");
+        for (cipher, sector, wrong) in
+            [("aes-xts-plain64", 512, 0), ("aes-xts-plain64", 4096, 1), ("aes-cbc-essiv:sha256", 4096, 2)]
+        {
+            let found = mismatches("luks", json!({"cipher": cipher, "sector": sector}), &shown);
+            assert_eq!(found.len(), wrong, "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! What goes wrong in and around a guest costs its cell, with the cause; the run goes on, and nothing is left.
+
+mod common;
+
+use common::{Lab, Said, failed, not_run};
+use pickfs::journal::{Folded, FoldedCell, Outcome, Record};
+use pickfs::sys::process::{Signal, Stat, kill, marked_processes};
+use rand_core::{Rng, SeedableRng};
+use std::collections::BTreeSet;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+const HEAD: &str = r#"
+executor = "vm"
+duplicate = false
+machine = { processors = 1 }
+"#;
+
+fn lacking() -> Option<String> {
+    let vm = pickfs::executor::find("vm").expect("the executor of guests");
+    let missing = pickfs::need::missing(&vm.needs());
+    (!missing.is_empty()).then(|| missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+}
+
+/// A guest is made of packages that a mirror of Debian's gives.
+fn unmade(said: &Said) -> Option<String> {
+    let lines = said.err.lines().filter(|line| line.contains("cannot prepare the run"));
+    lines.filter(|line| line.contains("mmdebstrap")).map(String::from).next()
+}
+
+/// One cell for each of these works, on ext4 in a guest.
+fn plan(works: &[(&str, &str)], more: &str) -> String {
+    let mut text = format!(
+        "{HEAD}{more}backing = {{ image = {{ dir = \".\", size = \"64MiB\" }} }}\ntarget = [{{ fs = \"ext4\" }}]\n"
+    );
+    for (name, script) in works {
+        text += &format!(
+            "[[work]]\nname = \"{name}\"\nworkload = \"command\"\ncommand = [\"sh\", \"-c\", \"{script}\"]\n\
+             writes = false\nstart = \"warm\"\n"
+        );
+    }
+    text + "[stop]\nrounds = 1\ncell = \"60s\"\n"
+}
+
+fn find<'f>(folded: &'f Folded, name: &str) -> &'f FoldedCell {
+    let found = folded.cells.iter().find(|cell| cell.work == name || cell.target == name);
+    found.unwrap_or_else(|| panic!("no cell of {name}"))
+}
+
+fn ends(lab: &Lab) -> Vec<(String, bool)> {
+    let text = std::fs::read_to_string(lab.journal()).unwrap_or_default();
+    let records = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    records
+        .filter_map(|record| match record {
+            Record::End(end) => Some((end.cell, end.outcome == Outcome::Done)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[track_caller]
+fn assert_fails(folded: &Folded, rows: &[(&str, &[&str])]) {
+    for (name, says) in rows {
+        let why = failed(find(folded, name));
+        println!("{name}: {why}");
+        assert!(says.iter().all(|says| why.contains(says)), "{name}: {why}, without {says:?}");
+    }
+}
+
+const PANIC: &str = "echo 1 > /proc/sys/kernel/sysrq; echo c > /proc/sysrq-trigger; sleep 60";
+/// The agent starts the command itself.
+const KILL_AGENT: &str = "kill -9 $PPID; sleep 60";
+
+#[test]
+fn a_guest_that_panics_and_an_agent_that_is_killed_cost_their_cells() {
+    const NAME: &str = "a_guest_that_panics_and_an_agent_that_is_killed_cost_their_cells";
+    if not_run(NAME, lacking()) {
+        return;
+    }
+    let lab = Lab::new();
+    let works = [("panic", PANIC), ("killed", KILL_AGENT), ("fine", "true"), ("fails", "echo no luck >&2; exit 3")];
+    let said = lab.run_plan(&plan(&works, ""));
+    if not_run(NAME, unmade(&said)) {
+        return;
+    }
+    let said = said.code(1);
+    lab.assert_nothing_left();
+    let folded = lab.folded();
+    assert_eq!(find(&folded, "fine").outcome, Some(Outcome::Done), "{}", said.err);
+    assert_fails(
+        &folded,
+        &[
+            ("panic", &["the guest ended before its cell did", "Kernel panic - not syncing: sysrq triggered crash"]),
+            ("killed", &["the guest ended before its cell did", "the agent ended by signal 9"]),
+            ("fails", &["exit status: 3: no luck"]),
+        ],
+    );
+    let first_failure = ends(&lab).iter().position(|(_, done)| !done);
+    assert!(ends(&lab)[first_failure.unwrap()..].iter().any(|(_, done)| *done), "no cell after a dead guest");
+}
+
+fn start(lab: &Lab) -> Child {
+    let mut command = lab.pickfs();
+    command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+fn resume(lab: &Lab) -> Said {
+    lab.run(&["run", "--resume", "journal.jsonl"])
+}
+
+/// Those of the run under way whose program's name begins so.
+fn of_the_run(lab: &Lab, program: &str) -> Vec<i32> {
+    let id = std::fs::read_dir(lab.path("state/pickfs/active")).ok().and_then(|mut all| all.next()?.ok());
+    let Some(id) = id else { return Vec::new() };
+    let marked = marked_processes(&format!("PICKFS_RUN={}", id.file_name().to_string_lossy()));
+    marked.into_iter().filter(|pid| Stat::of(*pid).is_some_and(|stat| stat.name.starts_with(program))).collect()
+}
+
+/// True when one came; false when the run ended before.
+fn await_program(lab: &Lab, child: &mut Child, program: &str) -> bool {
+    while of_the_run(lab, program).is_empty() {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+#[test]
+fn a_qemu_that_dies_costs_its_cell() {
+    const NAME: &str = "a_qemu_that_dies_costs_its_cell";
+    if not_run(NAME, lacking()) {
+        return;
+    }
+    let lab = Lab::new();
+    // More than any machine has.
+    let huge = "target = [{ fs = \"ext4\" }, { fs = \"ext4\", name = \"huge\", machine = { memory = \"4096TiB\" } }]";
+    let usual = plan(&[("first", "true"), ("second", "true")], "");
+    lab.write_plan(&usual.replace("target = [{ fs = \"ext4\" }]", huge));
+    let mut child = start(&lab);
+    let mut killed = false;
+    // The first that got past its start; those of `huge` end by themselves.
+    while !killed && await_program(&lab, &mut child, "qemu") {
+        std::thread::sleep(Duration::from_secs(2));
+        killed = of_the_run(&lab, "qemu").into_iter().any(|pid| kill(pid, Signal::KILL).is_ok());
+    }
+    child.wait().unwrap();
+    lab.assert_nothing_left();
+    if !killed {
+        let said = lab.run_plan(&usual);
+        return assert!(not_run(NAME, unmade(&said)), "no QEMU came: {}", said.err);
+    }
+    let folded = lab.folded();
+    let of = |target: &str| folded.cells.iter().filter(|cell| cell.target == target).collect::<Vec<_>>();
+    let (usual, huge) = (of("ext4"), of("huge"));
+    assert_eq!((usual.len(), huge.len()), (2, 2));
+    for cell in huge {
+        let why = failed(cell);
+        assert!(why.contains("QEMU ended with exit code 1: qemu-system-x86_64"), "{why}");
+    }
+    let (done, other): (Vec<_>, Vec<_>) = usual.into_iter().partition(|cell| cell.outcome == Some(Outcome::Done));
+    assert_eq!((done.len(), other.len()), (1, 1), "{other:#?}");
+    assert!(failed(other[0]).contains("the guest ended before its cell did; QEMU ended by signal 9"));
+}
+
+#[test]
+#[ignore = "a guest that hangs is waited for: minutes"]
+fn what_goes_wrong_in_a_guest_is_told() {
+    const NAME: &str = "what_goes_wrong_in_a_guest_is_told";
+    if not_run(NAME, lacking()) {
+        return;
+    }
+    let lab = Lab::new();
+    let works = [
+        ("stopped", "kill -STOP $PPID; sleep 600"),
+        ("slow", "sleep 600"),
+        ("hungry", "tail /dev/zero"),
+        ("full", "dd if=/dev/zero of=big bs=1M status=none"),
+        (
+            "gone",
+            "for disk in /sys/block/sd?; do echo 1 > $disk/device/delete; done; dd if=/dev/zero of=x count=9000; sync",
+        ),
+        ("flood", "head -c 3000000 /dev/zero | tr '\\\\0' x > /dev/console"),
+        ("fine", "true"),
+    ];
+    let said = lab.run_plan(&plan(&works, "").replace("processors = 1", "processors = 1, bus = \"virtio-scsi\""));
+    if not_run(NAME, unmade(&said)) {
+        return;
+    }
+    let said = said.code(1);
+    lab.assert_nothing_left();
+    let folded = lab.folded();
+    for name in ["fine", "flood"] {
+        assert_eq!(find(&folded, name).outcome, Some(Outcome::Done), "{name}: {}", said.err);
+    }
+    assert_fails(
+        &folded,
+        &[
+            ("stopped", &["the time limit of 60.0 s passed, and the guest did not answer"]),
+            ("slow", &["the time limit of 60.0 s passed"]),
+            ("hungry", &["in phase command", "Out of memory: Killed process"]),
+            ("full", &["in phase command", "No space left on device"]),
+            ("gone", &["the guest's console"]),
+        ],
+    );
+}
+
+/// From the start of pickfs until it has done all, so that moments lie over the whole of it, boots as well.
+const MOMENTS: usize = 12;
+
+#[test]
+#[ignore = "a dozen runs, cut and taken up: a quarter of an hour"]
+fn whoever_is_killed_and_whenever_nothing_is_left() {
+    const NAME: &str = "whoever_is_killed_and_whenever_nothing_is_left";
+    if not_run(NAME, lacking()) {
+        return;
+    }
+    let works = [("first", "sleep 1"), ("second", "sleep 1")];
+    let (lab, begun) = (Lab::new(), Instant::now());
+    let said = lab.run_plan(&plan(&works, ""));
+    if not_run(NAME, unmade(&said)) {
+        return;
+    }
+    said.code(0);
+    let usual = begun.elapsed();
+    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(12);
+    let mut cut_off = 0;
+    for number in 0..MOMENTS {
+        let moment = usual.mul_f64((random.next_u64() % 1000) as f64 / 1000.0);
+        let victim = ["host", "qemu", "agent"][number % 3];
+        let context = format!("moment {number}: {moment:?}, {victim}");
+        println!("{context}");
+        let lab = Lab::new();
+        lab.write_plan(&plan(&works, ""));
+        let mut child = start(&lab);
+        std::thread::sleep(moment);
+        match victim {
+            "host" => child.kill().unwrap(),
+            "qemu" => of_the_run(&lab, "qemu").into_iter().for_each(|pid| drop(kill(pid, Signal::KILL))),
+            _ => of_the_run(&lab, "pickfs").into_iter().for_each(|pid| drop(kill(pid, Signal::KILL))),
+        }
+        child.wait().unwrap();
+        let cleaned = lab.run(&["clean"]);
+        assert_eq!(cleaned.code, Some(0), "{context}: {}{}", cleaned.out, cleaned.err);
+        assert_eq!(lab.leftovers(), Vec::<String>::new(), "{context}");
+        if !std::fs::read_to_string(lab.journal()).is_ok_and(|text| text.contains('\n')) {
+            continue;
+        }
+        let failures = ends(&lab).iter().filter(|(_, done)| !done).count();
+        assert!(failures <= usize::from(victim != "host"), "{context}: one death cost {failures} cells");
+        cut_off += usize::from(failures > 0 || ends(&lab).len() < works.len());
+        let resumed = resume(&lab);
+        assert!(matches!(resumed.code, Some(0 | 1)), "{context}: {}{}", resumed.out, resumed.err);
+        let ended: Vec<String> = ends(&lab).into_iter().map(|(cell, _)| cell).collect();
+        assert_eq!((ended.len(), ended.iter().collect::<BTreeSet<_>>().len()), (2, 2), "{context}: {ended:?}");
+        assert_eq!(lab.leftovers(), Vec::<String>::new(), "{context}, resumed");
+    }
+    println!("{cut_off} of {MOMENTS} moments cut cells off");
+    assert!(cut_off >= MOMENTS / 4, "only {cut_off} moments fell into the run");
+}
+
+/// Ctrl-C while a guest boots, and in a phase.
+#[test]
+#[ignore = "boots four guests: a minute or two"]
+fn a_run_that_is_interrupted_is_taken_up() {
+    const NAME: &str = "a_run_that_is_interrupted_is_taken_up";
+    if not_run(NAME, lacking()) {
+        return;
+    }
+    for what in ["qemu", "phase"] {
+        let lab = Lab::new();
+        lab.write_plan(&plan(&[("long", "sleep 20")], ""));
+        let mut child = start(&lab);
+        if !await_program(&lab, &mut child, "qemu") {
+            let said = lab.run_plan(&plan(&[("long", "true")], ""));
+            return assert!(not_run(NAME, unmade(&said)), "no QEMU came: {}", said.err);
+        }
+        // What is in effect is told right before the phase, by the guest.
+        while what == "phase" && !std::fs::read_to_string(lab.journal()).unwrap().contains("\"mkfs\":\"") {
+            if let Some(status) = child.try_wait().unwrap() {
+                panic!("the run ended with {status} before its phase: {:#?}", lab.folded().cells);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        kill(child.id() as i32, Signal::INT).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{what}");
+        lab.assert_nothing_left();
+        assert_eq!(ends(&lab), [], "{what}: a cell that was stopped is not run");
+        resume(&lab).code(0);
+        assert_eq!(ends(&lab).len(), 1);
+        lab.assert_nothing_left();
+    }
+}
+
+/// A guest's cold start is none if the host has its disk in memory.
+#[test]
+#[ignore = "boots three guests: a minute or two"]
+fn what_the_host_has_cached_is_dropped_or_told() {
+    const NAME: &str = "what_the_host_has_cached_is_dropped_or_told";
+    let memory = std::path::Path::new("/dev/shm");
+    if not_run(NAME, lacking().or_else(|| (!memory.is_dir()).then(|| "there is no /dev/shm".into()))) {
+        return;
+    }
+    let lab = Lab::new();
+    let folder = tempfile::tempdir_in(memory).unwrap();
+    let image = |dir: &str, cache: &str, name: &str| {
+        format!(
+            "[[target]]\nfs = \"ext4\"\nname = \"{name}\"\nmachine = {{ cache = \"{cache}\" }}\n\
+             backing = {{ image = {{ dir = \"{dir}\", size = \"64MiB\" }} }}\n"
+        )
+    };
+    let shown = folder.path().display().to_string();
+    let targets =
+        [image(".", "writeback", "dropped"), image(".", "none", "direct"), image(&shown, "writeback", "in memory")];
+    let work = "[[work]]\nworkload = \"command\"\nprepare = [\"dd\", \"if=/dev/urandom\", \"of=x\", \"bs=1M\", \"count=16\"]\n\
+                command = [\"cat\", \"x\"]\nwrites = false\n[stop]\nrounds = 1\n";
+    let said = lab.run_plan(&format!("{HEAD}{}{work}", targets.concat()));
+    if not_run(NAME, unmade(&said)) {
+        return;
+    }
+    said.code(0);
+    lab.assert_nothing_left();
+    let folded = lab.folded();
+    let doubts = |name: &str| {
+        let flags = find(&folded, name).flags.iter().filter(|flag| flag.flag.contains("cold"));
+        flags.map(|flag| format!("{}: {}", flag.flag, flag.why)).collect::<Vec<_>>()
+    };
+    assert_eq!((doubts("dropped"), doubts("direct")), (vec![], vec![]));
+    let told = doubts("in memory");
+    assert!(told.len() == 1 && told[0].contains("not-cold: the host still has "), "{told:?}");
+}
