@@ -6,6 +6,7 @@
 mod accelerator;
 mod build;
 mod cache;
+mod clock;
 mod host_cache;
 mod init;
 mod initramfs;

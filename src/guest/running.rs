@@ -1,5 +1,6 @@
 //! One guest under way: its start, the lines to and from its agent, its limits, and its end, whoever brings it about.
 
+use super::clock::Both;
 use super::qemu::{self, Machine};
 use super::tail::{Tail, plain};
 use super::{Guest, host_cache};
@@ -36,6 +37,8 @@ pub struct Running<'m> {
     booted: Option<Duration>,
     /// What the console had said when the cell began.
     before: u64,
+    /// When that was.
+    begun: Option<Both>,
 }
 
 /// How far a guest has come, and when.
@@ -88,6 +91,7 @@ impl<'m> Running<'m> {
             reached: Reached::Started(Instant::now()),
             booted: None,
             before: 0,
+            begun: None,
         };
         running.say(request)?;
         Ok(running)
@@ -126,7 +130,8 @@ impl<'m> Running<'m> {
         let said: Say = serde_json::from_str(line).with_context(|| format!("the guest said `{}`", plain(line)))?;
         match said {
             // The host has said so itself, before the guest was there.
-            Say::Tell(Record::Begin(_)) => {
+            Say::Tell(Record::Begin(begin)) => {
+                self.begun = Both::now(&begin.at);
                 self.reached = Reached::Begun(Instant::now());
                 self.before = self.console.said();
                 Ok(false)
@@ -135,6 +140,9 @@ impl<'m> Running<'m> {
             Say::Tell(Record::Undone(_)) => Ok(false),
             Say::Ask(Record::Step(_)) => self.say(&Answer::Written).map(|()| false),
             Say::Tell(Record::End(mut end)) => {
+                if let (Outcome::Done, Some(why)) = (&end.outcome, self.drift(&end.at)) {
+                    end.outcome = Outcome::Failed(why);
+                }
                 if let Outcome::Failed(why) = &mut end.outcome {
                     let words = self.console.words(self.before);
                     words.into_iter().for_each(|words| why.push_str(&format!("; the guest's console: {words}")));
@@ -158,6 +166,10 @@ impl<'m> Running<'m> {
             }
             Say::Forget => self.say(&host_cache::forget(&self.machine.disks)).map(|()| false),
         }
+    }
+
+    fn drift(&self, ended: &str) -> Option<String> {
+        self.begun?.drift(Both::now(ended)?)
     }
 
     fn say(&self, what: &impl serde::Serialize) -> Result<()> {
