@@ -134,8 +134,7 @@ fn kernel_has(filesystem: &str) -> bool {
 
 /// By its own name, or as one that another module brings: ext4's brings ext2 and ext3.
 fn module_exists(name: &str) -> bool {
-    let Ok(release) = std::fs::read_to_string("/proc/sys/kernel/osrelease") else { return false };
-    let folder = Path::new("/lib/modules").join(release.trim());
+    let folder = Path::new("/lib/modules").join(&*rustix::system::uname().release().to_string_lossy());
     let index = |file| std::fs::read_to_string(folder.join(file)).unwrap_or_default();
     is_listed(name, &index("modules.dep"), &index("modules.alias"))
 }

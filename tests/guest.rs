@@ -2,30 +2,12 @@
 
 mod common;
 
-use common::{Lab, Said, not_run};
+use common::{Lab, Said, no_guests, not_run};
 use pickfs::journal::{FoldedCell, Outcome};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 const NOBODY: u32 = 65534;
-
-/// Why no guest can be made here.
-fn unable() -> Option<String> {
-    let vm = pickfs::executor::find("vm").expect("a known executor");
-    let missing: Vec<String> = pickfs::need::missing(&vm.needs()).iter().map(ToString::to_string).collect();
-    if !missing.is_empty() {
-        return Some(missing.join("; "));
-    }
-    let said = Command::new("apt-config").arg("dump").output().ok();
-    let proxied = said.is_some_and(|said| String::from_utf8_lossy(&said.stdout).contains("Acquire::http::Proxy"));
-    let reached = || {
-        let mut addresses = "deb.debian.org:80".to_socket_addrs().into_iter().flatten();
-        addresses.any(|address| TcpStream::connect_timeout(&address, Duration::from_secs(10)).is_ok())
-    };
-    (!proxied && !reached()).then(|| "Debian's mirror is not reached from here".to_string())
-}
 
 /// Somebody without rights, with a place and a cache of their own. Root becomes nobody for it.
 struct Nobody {
@@ -80,7 +62,7 @@ fn only_guest(listed: &str) -> &str {
 
 #[test]
 fn without_root_file_systems_are_measured_in_guests_from_nothing() {
-    if not_run("without_root_file_systems_are_measured_in_guests_from_nothing", unable()) {
+    if not_run("without_root_file_systems_are_measured_in_guests_from_nothing", no_guests()) {
         return;
     }
     let nobody = Nobody::new();
@@ -183,7 +165,7 @@ const RELEASES: [&str; 4] = ["bullseye", "bookworm", "trixie", "sid"];
 #[test]
 #[ignore = "fetches four guests and boots six: minutes"]
 fn every_release_boots_and_a_folder_of_ones_own_does() {
-    if not_run("every_release_boots_and_a_folder_of_ones_own_does", unable()) {
+    if not_run("every_release_boots_and_a_folder_of_ones_own_does", no_guests()) {
         return;
     }
     let lab = Lab::new();

@@ -2,16 +2,8 @@
 
 mod common;
 
-use common::{Lab, failed, not_run};
-use pickfs::executor;
+use common::{Lab, failed, no_guests, not_run};
 use pickfs::journal::{FoldedCell, Outcome};
-
-/// Why no guest can be built or booted here.
-fn unable() -> Option<String> {
-    let vm = executor::ALL.iter().find(|executor| executor.name() == "vm").expect("the executor");
-    let missing = pickfs::need::missing(&vm.needs());
-    (!missing.is_empty()).then(|| missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-}
 
 fn fact<'a>(cell: &'a FoldedCell, name: &str) -> &'a str {
     let found = cell.provenance.facts.get(name);
@@ -41,7 +33,7 @@ const ROWS: &[Row] = &[
 #[test]
 #[ignore = "boots a guest for each stack; `make test-vm`"]
 fn stacks_stand_and_are_what_was_asked_for() {
-    if not_run("stacks_stand_and_are_what_was_asked_for", unable()) {
+    if not_run("stacks_stand_and_are_what_was_asked_for", no_guests()) {
         return;
     }
     let lab = Lab::new();
@@ -65,7 +57,7 @@ fn stacks_stand_and_are_what_was_asked_for() {
 #[test]
 #[ignore = "boots a guest for each target; `make test-vm`"]
 fn the_example_of_mirrors_and_caches_runs() {
-    if not_run("the_example_of_mirrors_and_caches_runs", unable()) {
+    if not_run("the_example_of_mirrors_and_caches_runs", no_guests()) {
         return;
     }
     let whole = include_str!("../examples/mirrors-and-caches.toml");
@@ -86,7 +78,7 @@ fn the_example_of_mirrors_and_caches_runs() {
 #[test]
 #[ignore = "boots a guest; `make test-vm`"]
 fn a_layer_that_cannot_be_built_fails_clearly() {
-    if not_run("a_layer_that_cannot_be_built_fails_clearly", unable()) {
+    if not_run("a_layer_that_cannot_be_built_fails_clearly", no_guests()) {
         return;
     }
     let lab = Lab::new();

@@ -3,28 +3,18 @@
 
 mod common;
 
-use common::{Lab, not_run, unable};
+use common::{Lab, no_guests, not_run, shrunk, unable};
 use pickfs::journal::{Folded, Outcome};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Why guests cannot be booted here.
-fn no_guests() -> Option<String> {
-    let needs = pickfs::executor::find("vm").expect("the executor").needs();
-    pickfs::need::missing(&needs).first().map(ToString::to_string)
-}
-
 /// The example for guests, with other targets and with each of these replaced, which must be there.
-fn shrunk(example: &str, targets: &str, replaced: &[(&str, &str)]) -> String {
+fn for_guests(example: &str, targets: &str, replaced: &[(&str, &str)]) -> String {
     let (begin, end) = (example.find("[[target]]"), example.find("[matrix]").or(example.find("[[work]]")));
     let (begin, end) = (begin.expect("targets"), end.expect("what comes after them"));
     let text = format!("{}{targets}\n{}", &example[..begin], &example[end..]);
-    let plan = replaced.iter().fold(text, |text, (long, short)| {
-        assert!(text.contains(long), "the example has no {long}");
-        text.replace(long, short)
-    });
-    format!("executor = \"vm\"\nduplicate = false\n{plan}")
+    format!("executor = \"vm\"\nduplicate = false\n{}", shrunk(&text, replaced))
 }
 
 const TARGETS: &str = "[[target]]\nfs = \"ext4\"\n[[target]]\nfs = \"reiserfs\"\n";
@@ -62,7 +52,7 @@ fn a_site_generator_in_guests() {
         ("(1..2000)", "(1..20)"),
         ("budget = \"2h\"", "rounds = 1"),
     ];
-    let plan = shrunk(include_str!("../examples/site-generator.toml"), TARGETS, &replaced);
+    let plan = for_guests(include_str!("../examples/site-generator.toml"), TARGETS, &replaced);
     let folded = assert_all_done(&Lab::new(), &plan);
     assert_eq!(folded.cells.len(), 8);
 }
@@ -88,7 +78,7 @@ fn bonnie_and_schedulers_in_guests() {
         ),
         ("budget = \"12h\"\nthreshold = \"3%\"", "rounds = 1"),
     ];
-    let plan = shrunk(include_str!("../examples/bonnie-and-schedulers.toml"), TARGETS, &replaced);
+    let plan = for_guests(include_str!("../examples/bonnie-and-schedulers.toml"), TARGETS, &replaced);
     let lab = Lab::new();
     let folded = assert_all_done(&lab, &plan);
     assert_eq!(folded.cells.len(), 8);
@@ -115,7 +105,7 @@ fn databases_in_guests() {
         ("rows = 100000", "rows = 2000"),
         ("budget = \"6h\"", "rounds = 1"),
     ];
-    let plan = shrunk(include_str!("../examples/postgresql.toml"), TARGETS, &replaced);
+    let plan = for_guests(include_str!("../examples/postgresql.toml"), TARGETS, &replaced);
     let folded = assert_all_done(&Lab::new(), &plan);
     assert_eq!(folded.cells.len(), 4);
 }
@@ -190,7 +180,7 @@ fn an_unstable_system_in_guests() {
         ),
         ("budget = \"4h\"", "rounds = 1"),
     ];
-    let plan = shrunk(include_str!("../examples/unstable-system.toml"), "[[target]]\nfs = \"ext4\"\n", &replaced);
+    let plan = for_guests(include_str!("../examples/unstable-system.toml"), "[[target]]\nfs = \"ext4\"\n", &replaced);
     let folded = assert_all_done(&lab, &plan);
     assert_eq!(folded.cells.len(), 3);
 }

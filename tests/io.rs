@@ -187,12 +187,7 @@ fn a_job_that_fails_fails_the_cell_with_fios_words() {
 /// The text of an example with values made small; each must be there.
 fn shrunk(name: &str, changes: &[(&str, &str)]) -> String {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
-    let mut text = std::fs::read_to_string(path).expect("the example");
-    for (from, to) in changes {
-        assert!(text.contains(from), "{name} has no `{from}` any more");
-        text = text.replace(from, to);
-    }
-    text
+    common::shrunk(&std::fs::read_to_string(path).expect("the example"), changes)
 }
 
 const SMALL: [(&str, &str); 2] = [

@@ -2,16 +2,8 @@
 
 mod common;
 
-use common::{Lab, failed, not_run, unable};
+use common::{Lab, failed, not_run, shrunk, unable};
 use pickfs::journal::{Folded, FoldedCell, Outcome};
-
-/// The text with each of these replaced, which must be there.
-fn shrunk(text: &str, replaced: &[(&str, &str)]) -> String {
-    replaced.iter().fold(text.to_string(), |text, (long, short)| {
-        assert!(text.contains(long), "the example has no {long}");
-        text.replace(long, short)
-    })
-}
 
 fn value(folded: &Folded, cell: &FoldedCell, phase: &str, metric: &str) -> f64 {
     let found = folded.value(cell, phase, metric);

@@ -35,12 +35,7 @@ fn unable_here(filesystems: &[&str]) -> Option<String> {
 /// The example with other values; every text that is replaced must be there.
 fn shrunk(replaced: &[(&str, &str)]) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/bonnie-and-schedulers.toml");
-    let mut plan = std::fs::read_to_string(path).expect("the example");
-    for (from, to) in replaced {
-        assert!(plan.contains(from), "the example has no `{from}`");
-        plan = plan.replace(from, to);
-    }
-    plan
+    common::shrunk(&std::fs::read_to_string(path).expect("the example"), replaced)
 }
 
 fn assert_every_phase(folded: &Folded, cell: &FoldedCell) {

@@ -121,10 +121,7 @@ fn tiny_pacman_archive(lab: &Lab) -> String {
 
 /// The example with each of these replaced, which must be in it.
 fn shrunk(replaced: &[(&str, &str)]) -> String {
-    replaced.iter().fold(EXAMPLE.to_string(), |plan, (from, to)| {
-        assert!(plan.contains(from), "the example has no `{from}` any more");
-        plan.replace(from, to)
-    })
+    common::shrunk(EXAMPLE, replaced)
 }
 
 fn assert_measured(folded: &Folded, cell: &FoldedCell) {

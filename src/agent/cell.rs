@@ -122,12 +122,19 @@ fn parts(cell: &Cell) -> Result<Parts> {
     })
 }
 
+/// What it takes to build the stack of a target, whatever is done on it.
+pub fn needs_of_target(target: &Target) -> Vec<Need> {
+    let driver = target.fs.as_deref().and_then(fs::find).map(|driver| driver.needs());
+    let backing = backing::find(&target.backing.name).map(|backing| backing.needs());
+    let first = driver.into_iter().chain(backing).flatten();
+    first.chain(layer::needs(&target.layers)).chain(git::needs(target)).collect()
+}
+
 /// Every reason, not the first.
 fn missing(cell: &Cell, parts: &Parts) -> Vec<String> {
-    let mut needs = parts.driver.map(|driver| driver.needs()).unwrap_or_default();
-    let layers = layer::needs(&cell.target.layers);
-    let others = parts.backing.needs().into_iter().chain(layers).chain(git::needs(&cell.target));
-    for need in others.chain(parts.workload.needs(&cell.work.workload.settings)) {
+    let mut needs: Vec<Need> = Vec::new();
+    let of_work = parts.workload.needs(&cell.work.workload.settings);
+    for need in needs_of_target(&cell.target).into_iter().chain(of_work) {
         if !needs.contains(&need) {
             needs.push(need);
         }
@@ -262,7 +269,10 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
             let mut devices = devices.into_iter();
             stack.device = devices.next();
             stack.more_devices = devices.collect();
-            check_devices(&stack, driver)?;
+            let variant = stack.target.variant.as_deref();
+            if let Some(wrong) = fs::objection_to_devices(driver, variant, 1 + stack.more_devices.len()) {
+                bail!("{}; {}", wrong.message, wrong.remedy);
+            }
             let disks = hardware::disks(stack.device.as_deref(), &stack.more_devices);
             stack.flushes_lost = hardware::loses_flushes(&stack.target, &disks);
             ready_device(&stack, &disks, engine, link)?;
@@ -315,21 +325,6 @@ fn layered(
 
 pub fn folder(says: &str, path: PathBuf) -> Step {
     Step::new(says, Action::MakeDirectory(path.clone())).undo(Undo::RemoveTree(path))
-}
-
-/// As many as the file system can be made of.
-fn check_devices(stack: &Stack, driver: &dyn Filesystem) -> Result<()> {
-    let (name, there) = (driver.name(), 1 + stack.more_devices.len());
-    if there > 1 && !driver.takes_several() {
-        bail!("{name} is made on one device, and {there} come to it; put a layer below it that joins them, such as md");
-    }
-    let variant = stack.target.variant.as_deref();
-    let least = driver.least_devices(variant);
-    if there < least {
-        let variant = variant.unwrap_or_default();
-        bail!("{name} {variant} needs {least} devices, and {there} come to it; give the backing more `disks`");
-    }
-    Ok(())
 }
 
 /// Discards as declared, and the scheduler. With `none` the drivers keep mkfs and mount from discarding.

@@ -2,6 +2,7 @@
 
 use super::machine::{self, content};
 use crate::plan::{Settings, Target};
+use procfs::Current;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -29,13 +30,12 @@ pub fn look(target: &Target) -> Option<Shown> {
         return None;
     }
     let disk = target.backing.settings.path("path").and_then(|path| machine::device_number(&path));
-    let memory = total_memory().and_then(|size| crate::units::parse_size(&size).ok());
     Some(Shown {
         words: split(&content("/proc/cmdline").unwrap_or_default()),
         unknown: ["/proc/1/environ", "/proc/1/cmdline"].into_iter().flat_map(between_noughts).collect(),
         preemption: content("/sys/kernel/debug/sched/preempt").and_then(|shown| chosen(&shown)),
         processors: std::thread::available_parallelism().map_or(0, |number| number.get() as u64),
-        memory_bytes: memory.unwrap_or(0),
+        memory_bytes: procfs::Meminfo::current().map_or(0, |memory| memory.mem_total),
         bus: disk.and_then(|number| bus(&machine::sys_path(number).canonicalize().ok()?)),
         write_cache: disk.and_then(|number| content(machine::queue_file(number, "write_cache")?)),
     })
@@ -45,13 +45,6 @@ pub fn look(target: &Target) -> Option<Shown> {
 fn between_noughts(file: &str) -> Vec<String> {
     let content = std::fs::read(file).unwrap_or_default();
     content.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect()
-}
-
-/// `MemTotal:  1001440 kB`, which means KiB, as a size that a plan could say.
-fn total_memory() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    Some(format!("{}KiB", line.trim().trim_end_matches("kB").trim()))
 }
 
 fn split(words: &str) -> Vec<String> {

@@ -27,16 +27,16 @@ mod timed;
 mod undo;
 mod watch;
 
-pub use cell::now;
+pub use cell::{needs_of_target, now};
 pub use command::last_words;
 pub use engine::CELL_MARK;
-pub use git::needs as needs_of_ageing;
 
 pub use hygiene::Written;
 pub use latency::Latencies;
 pub use link::Link;
 pub use machine::bytes_read_by_disk_of;
 pub use pace::SHORTEST_TIME;
+pub use prepare::STAGED;
 pub use program::Program;
 pub use punctual::{Every, Kept};
 pub use server::Server;
@@ -84,18 +84,10 @@ pub trait Elsewhere {
     fn cell(&self, request: &Request, cell: &Cell, link: &mut Link) -> Result<()>;
 }
 
-/// Reads the request and does it. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on stderr.
-pub fn main() -> std::process::ExitCode {
-    ended(read_request().and_then(serve))
-}
-
-/// The same, with cells done elsewhere: nothing of this machine is set or mounted for them.
-pub fn main_with(elsewhere: &dyn Elsewhere) -> std::process::ExitCode {
-    ended(read_request().and_then(|request| serve_elsewhere(&request, elsewhere)))
-}
-
-fn ended(served: Result<()>) -> std::process::ExitCode {
-    match served {
+/// Reads the request and does it; cells `elsewhere` where that is given, and then nothing of this machine is set or
+/// mounted for them. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on stderr.
+pub fn main(elsewhere: Option<&dyn Elsewhere>) -> std::process::ExitCode {
+    match read_request().and_then(|request| serve(&request, elsewhere)) {
         Ok(()) => 0.into(),
         Err(error) if error.is::<Interrupted>() => INTERRUPTED.into(),
         Err(error) => {
@@ -111,28 +103,18 @@ fn read_request() -> Result<Request> {
     serde_json::from_str(&line).context("the request is not one this agent understands; is it the same pickfs?")
 }
 
-fn serve(request: Request) -> Result<()> {
+fn serve(request: &Request, elsewhere: Option<&dyn Elsewhere>) -> Result<()> {
     watch::obey_signals()?;
     let place = Place::of_run(&request.run);
     let mut link = Link::new(request.guest.is_some());
-    match request.job {
-        Job::Prepare(plan) => prepare::prepare(&plan, &place, &mut link),
-        Job::Cell(cell) => {
+    match (&request.job, elsewhere) {
+        (Job::Prepare(plan), _) => prepare::prepare(plan, elsewhere, &place, &mut link),
+        (Job::Cell(cell), Some(elsewhere)) => elsewhere.cell(request, cell, &mut link),
+        (Job::Cell(cell), None) => {
             let guest = request.guest.as_ref();
-            let facts = guest.map(|part| prepare::in_guest(part, &cell, &place, &mut link)).transpose()?;
-            cell::run(&cell, facts.unwrap_or_default(), &place, &mut link)
+            let facts = guest.map(|part| prepare::in_guest(part, cell, &place, &mut link)).transpose()?;
+            cell::run(cell, facts.unwrap_or_default(), &place, &mut link)
         }
-        Job::Undo(steps) => undo::all(&request.run, &steps, &mut link),
-    }
-}
-
-fn serve_elsewhere(request: &Request, elsewhere: &dyn Elsewhere) -> Result<()> {
-    watch::obey_signals()?;
-    let place = Place::of_run(&request.run);
-    let mut link = Link::new(false);
-    match &request.job {
-        Job::Prepare(plan) => prepare::for_guests(plan, elsewhere, &place, &mut link),
-        Job::Cell(cell) => elsewhere.cell(request, cell, &mut link),
-        Job::Undo(steps) => undo::all(&request.run, steps, &mut link),
+        (Job::Undo(steps), _) => undo::all(&request.run, steps, &mut link),
     }
 }

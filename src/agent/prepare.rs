@@ -17,11 +17,16 @@ use std::time::Instant;
 
 /// Scope of the run's own steps.
 pub const SCOPE: &str = "run";
+/// In the run's folder in memory: what guests get of it.
+pub const STAGED: &str = "data.tar";
 
-pub fn prepare(plan: &Plan, place: &Place, link: &mut Link) -> Result<()> {
+pub fn prepare(plan: &Plan, elsewhere: Option<&dyn Elsewhere>, place: &Place, link: &mut Link) -> Result<()> {
     let begun = Instant::now();
     let mut engine = Engine::new(place, SCOPE);
-    let prepared = steps(plan, &mut engine, link);
+    let prepared = match elsewhere {
+        Some(elsewhere) => for_guests(plan, elsewhere, &mut engine, link),
+        None => steps(plan, &mut engine, link),
+    };
     let setup_ns = begun.elapsed().as_nanos() as u64;
     link.tell(Record::Ledger(Ledger { setup_ns, ..Ledger::default() }));
     match prepared {
@@ -43,7 +48,7 @@ fn steps(plan: &Plan, engine: &mut Engine, link: &mut Link) -> Result<()> {
         facts.extend(prepare_backing(chosen, &mut made, engine, link)?);
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
-        stage_source(chosen, engine)?;
+        stage_source(chosen, engine, false)?;
     }
     git::prepare(plan, engine)?;
     link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
@@ -73,13 +78,24 @@ fn prepare_backing(
     if !need::missing(&backing.needs()).is_empty() {
         return Ok(BTreeMap::new());
     }
+    make_once(backing, chosen, made, engine, link)?;
+    raw_speed(chosen, backing, engine, link)
+}
+
+fn make_once(
+    backing: &dyn backing::Backing,
+    chosen: &Chosen,
+    made: &mut Vec<Step>,
+    engine: &mut Engine,
+    link: &mut Link,
+) -> Result<()> {
     for step in backing.prepare(&chosen.settings, engine.place) {
         if !made.contains(&step) {
             engine.take(step.clone(), link)?;
             made.push(step);
         }
     }
-    raw_speed(chosen, backing, engine, link)
+    Ok(())
 }
 
 /// The backing as the cells will see it, looked at, measured and taken down again.
@@ -112,25 +128,20 @@ fn measure_raw(given: &Given) -> Result<BTreeMap<String, String>> {
     Ok(facts)
 }
 
-fn stage_source(chosen: &Chosen, engine: &Engine) -> Result<()> {
-    let workload =
-        workload::find(&chosen.name).with_context(|| format!("this agent knows no workload `{}`", chosen.name))?;
-    if !need::missing(&workload.needs(&chosen.settings)).is_empty() {
-        return Ok(());
-    }
-    let staged = workload.prepare(&chosen.settings, engine.place);
-    staged.with_context(|| format!("cannot stage the source of {}", chosen.name))
-}
-
-/// Whatever the host lacks, which the guest may have: only what staging itself needs must be here.
-fn stage_for_guests(chosen: &Chosen, engine: &Engine) -> Result<()> {
+/// A work whose needs are not met is left alone: its cells will be skipped with the reasons. For guests, which may have
+/// what this host lacks, it is tried all the same: only what staging itself needs must be here.
+fn stage_source(chosen: &Chosen, engine: &Engine, for_guests: bool) -> Result<()> {
     let workload =
         workload::find(&chosen.name).with_context(|| format!("this agent knows no workload `{}`", chosen.name))?;
     let lacks: Vec<String> = need::missing(&workload.needs(&chosen.settings)).iter().map(ToString::to_string).collect();
-    let staged = workload.prepare(&chosen.settings, engine.place).with_context(|| match lacks.as_slice() {
-        [] => "preparing failed".to_string(),
-        lacks => format!("this host lacks {}", lacks.join("; ")),
-    });
+    if !lacks.is_empty() && !for_guests {
+        return Ok(());
+    }
+    let staged = workload.prepare(&chosen.settings, engine.place);
+    let staged = match lacks.as_slice() {
+        [] => staged,
+        lacks => staged.with_context(|| format!("this host lacks {}", lacks.join("; "))),
+    };
     staged.with_context(|| format!("cannot stage the source of {}", chosen.name))
 }
 
@@ -175,35 +186,34 @@ fn knob(name: &str) -> std::path::PathBuf {
 }
 
 /// On the host of guests: images and staged sources, packed for guests to unpack; nothing that needs root.
-pub fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, place: &Place, link: &mut Link) -> Result<()> {
-    let mut engine = Engine::new(place, SCOPE);
-    engine.take(folder("make a folder in memory", place.memory.clone()), link)?;
-    let mut made: Vec<Step> = Vec::new();
+fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, engine: &mut Engine, link: &mut Link) -> Result<()> {
+    engine.take(folder("make a folder in memory", engine.place.memory.clone()), link)?;
+    let (image, mut made) = (backing::find("image").context("no backing `image`")?, Vec::new());
     let chosen = unique(plan.targets.iter().map(|target| &target.backing));
-    for chosen in chosen.into_iter().filter(|chosen| chosen.name == "image") {
-        let backing = backing::find("image").context("no backing `image`")?;
-        for step in backing.prepare(&chosen.settings, place) {
-            if !made.contains(&step) {
-                engine.take(step.clone(), link)?;
-                made.push(step);
-            }
-        }
+    for chosen in chosen.into_iter().filter(|chosen| chosen.name == image.name()) {
+        make_once(image, chosen, &mut made, engine, link)?;
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
-        stage_for_guests(chosen, &engine)?;
+        stage_source(chosen, engine, true)?;
     }
-    git::prepare(plan, &engine)?;
-    let [memory, archive] =
-        [place.memory.clone(), place.memory.join("data.tar")].map(|path| path.display().to_string());
-    let list = std::fs::read_dir(&memory)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    git::prepare(plan, engine)?;
+    pack_staged(engine)?;
+    let mut facts = provenance::of_host();
+    facts.extend(elsewhere.prepare(plan, engine.place)?);
+    link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
+    Ok(())
+}
+
+/// All that is in the run's memory so far, as the archive that becomes a disk of guests; none where there is nothing.
+fn pack_staged(engine: &Engine) -> Result<()> {
+    let memory = &engine.place.memory;
+    let list = std::fs::read_dir(memory)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let names: Vec<String> = list.collect();
     if !names.is_empty() {
+        let [memory, archive] = [memory.clone(), memory.join(STAGED)].map(|path| path.display().to_string());
         let words = ["tar", "-c", "-f", &archive, "-C", &memory, "--"].into_iter().map(String::from);
         engine.output(&words.chain(names).collect())?;
     }
-    let mut facts = provenance::of_host();
-    facts.extend(elsewhere.prepare(plan, place)?);
-    link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
     Ok(())
 }
 
@@ -213,10 +223,10 @@ pub fn in_guest(part: &GuestPart, cell: &Cell, place: &Place, link: &mut Link) -
     let mut engine = Engine::new(place, SCOPE);
     engine.take(folder("make a folder in memory", place.memory.clone()), link)?;
     engine.take(folder("make a folder for mount points", place.mounts.clone()), link)?;
-    fix_writeback(&HostSettings::default(), &mut engine, link)?;
-    if part.data {
-        let memory = place.memory.display().to_string();
-        engine.output(&crate::stack::argv(["tar", "-x", "-f", "/dev/disk/by-id/pickfs-data", "-C", &memory]))?;
+    fix_writeback(&part.host, &mut engine, link)?;
+    if let Some(data) = &part.data {
+        let [data, memory] = [data, &place.memory].map(|path| path.display().to_string());
+        engine.output(&crate::stack::argv(["tar", "-x", "-f", &data, "-C", &memory]))?;
     }
     let mut facts = provenance::of_host();
     facts.extend(prepare_backing(&cell.target.backing, &mut Vec::new(), &mut engine, link)?);

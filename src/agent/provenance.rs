@@ -30,7 +30,7 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
         let wish = stack.wish();
         facts.insert("mkfs".into(), driver.mkfs(&wish).join(" "));
         facts.extend(driver.facts(&wish).into_iter().map(|(name, words)| (name.to_string(), engine.listing(&words))));
-        facts.extend(versions(driver.versions(), engine.place.name.trim_start_matches("pickfs-")));
+        facts.extend(versions(driver.versions(), &engine.run));
         provenance.mismatches = match facts.get("zfs get") {
             Some(properties) => property_mismatches(&wish.mount, properties),
             None => mismatches(&wish.mount, &options),
@@ -41,9 +41,7 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
     facts.extend(features(stack, &mount.fs_type, &shown, &facts).map(|names| ("features".to_string(), names)));
     provenance.mismatches.extend(stack.layers.mismatches.iter().cloned());
     let attributes = file::attributes(&stack.root).ok();
-    let disks = hardware::disks(stack.device.as_deref(), &stack.more_devices);
-    let disks = if disks.is_empty() { stack.subject.device.into_iter().collect() } else { disks };
-    provenance.mismatches.extend(hardware::queue_mismatches(&stack.target, &disks));
+    provenance.mismatches.extend(hardware::queue_mismatches(&stack.target, &stack.subject.devices()));
     if stack.flushes_lost {
         provenance.weakened.push("write_cache=write through".into());
     }

@@ -108,9 +108,8 @@ fn family<'a>(all: &'a [Stat], servers: &[i32], own: i32) -> Vec<&'a Stat> {
 
 /// With that of the children that it has waited for (proc_pid_io(5)); nought on a kernel that does not count it.
 fn read_bytes(pid: i32) -> u64 {
-    let told = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-    let bytes = told.lines().find_map(|line| line.strip_prefix("read_bytes: "));
-    bytes.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0)
+    let told = procfs::process::Process::new(pid).and_then(|process| process.io());
+    told.map_or(0, |io| io.read_bytes)
 }
 
 impl Drop for Server {

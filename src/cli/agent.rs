@@ -10,5 +10,5 @@ pub struct Arguments {
 }
 
 pub fn main(arguments: &Arguments) -> ExitCode {
-    if arguments.in_guests { crate::guest::relay() } else { crate::agent::main() }
+    if arguments.in_guests { crate::guest::relay() } else { crate::agent::main(None) }
 }

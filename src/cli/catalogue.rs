@@ -25,8 +25,7 @@ fn filesystem(fs: &dyn fs::Filesystem) -> FilesystemEntry {
         variants,
         minimum_size: fs.minimum_size(),
         takes_nodatacow: fs.takes_nodatacow(),
-        takes_several: fs.takes_several(),
-        least_devices: |name, variant| fs::find(name).map_or(1, |fs| fs.least_devices(variant)),
+        devices: |name, variant, there| fs::objection_to_devices(fs::find(name)?, variant, there),
     }
 }
 

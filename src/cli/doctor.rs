@@ -7,7 +7,6 @@ use crate::run::Active;
 use crate::stack::{backing, fs};
 use crate::{executor, guest, workload};
 use std::collections::BTreeSet;
-use std::path::Path;
 
 pub fn main() -> Outcome {
     let mut packages = BTreeSet::new();
@@ -75,13 +74,10 @@ fn machine() {
 
 /// What guests run on; nothing is booted to find out.
 fn accelerator() -> String {
-    let device = Path::new("/dev/kvm");
-    let opened = std::fs::File::options().read(true).write(true).open(device);
-    match (opened, guest::known_accelerator()) {
-        (Err(error), _) => format!("note    guests are emulated, many times slower: {} {error}", device.display()),
-        (Ok(_), Some(known)) if known.name == "kvm" => format!("ok      guests run on {}", known.told()),
-        (Ok(_), Some(known)) => format!("note    guests run on {}, many times slower", known.told()),
-        (Ok(_), None) => "note    KVM: not known; the first run with --executor vm boots a kernel to find out".into(),
+    match guest::known_accelerator() {
+        Some(known) if known.name == "kvm" => format!("ok      guests run on {}", known.told()),
+        Some(known) => format!("note    guests run on {}, many times slower", known.told()),
+        None => "note    KVM: not known; the first run with --executor vm boots a kernel to find out".into(),
     }
 }
 

@@ -46,31 +46,23 @@ fn list(what: What) {
         What::Fs => fs::ALL.iter().for_each(|fs| filesystem(*fs)),
         What::Features => FEATURES.iter().for_each(|feature| wide_row(feature.name, feature.about)),
         What::Backings => {
-            for backing in backing::ALL {
-                row(backing.name(), backing.about());
-                settings(backing.settings());
-                wanting(&backing.needs());
-            }
+            backing::ALL.iter().for_each(|one| plugin(one.name(), one.about(), one.settings(), &one.needs()))
         }
-        What::Layers => {
-            for layer in layer::ALL {
-                row(layer.name(), layer.about());
-                settings(layer.settings());
-                wanting(&layer.needs());
-            }
-        }
+        What::Layers => layer::ALL.iter().for_each(|one| plugin(one.name(), one.about(), one.settings(), &one.needs())),
         What::Workloads => workload::ALL.iter().for_each(|workload| one_workload(*workload)),
         What::Profiles => shipped::ALL.iter().for_each(profile),
         What::Probes => probe::ALL.iter().for_each(|probe| row(probe.name(), probe.about())),
         What::Executors => {
-            for executor in executor::ALL {
-                row(executor.name(), executor.about());
-                settings(executor.settings());
-                wanting(&executor.needs());
-            }
+            executor::ALL.iter().for_each(|one| plugin(one.name(), one.about(), one.settings(), &one.needs()))
         }
         What::Formats => report::ALL.iter().for_each(|format| row(format.name(), format.about())),
     }
+}
+
+fn plugin(name: &str, about: &str, of_it: &[Setting], needs: &[Need]) {
+    row(name, about);
+    settings(of_it);
+    wanting(needs);
 }
 
 fn filesystem(fs: &dyn fs::Filesystem) {

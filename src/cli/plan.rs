@@ -120,14 +120,12 @@ fn describe_targets(plan: &Plan, text: &mut String) {
         let _ = writeln!(text, "target {}{kind}", target.name);
         let place = Place::of_run("RUN");
         let mut steps: Vec<Step> = Vec::new();
-        let mut needs = Vec::new();
         if let Some(backing) = backing::find(&target.backing.name) {
             steps.extend(backing.prepare(&target.backing.settings, &place));
             // An image is a disk of the guest, as it is.
             if !brings_its_own(plan) || target.backing.name != "image" {
                 steps.extend(backing.steps(&target.backing.settings, &place));
             }
-            needs.extend(backing.needs());
         }
         if let Some(driver) = target.fs.as_deref().and_then(fs::find) {
             let mount_point = place.mount_point();
@@ -135,16 +133,15 @@ fn describe_targets(plan: &Plan, text: &mut String) {
             steps.extend(driver.before(&wish));
             steps.push(Step::new("make it", Action::Run(driver.mkfs(&wish))));
             steps.push(Step::new("mount it", Action::Run(driver.mount(&wish))));
-            needs.extend(driver.needs());
             for feature in lacking(driver, &wish, &plan.verdict.require) {
                 let _ = writeln!(text, "  will not be in the verdict: {} has no {feature} like this", driver.name());
             }
         }
-        needs.extend(crate::agent::needs_of_ageing(target));
         for step in steps {
             let _ = writeln!(text, "  {}: {}", step.says, shown(&step.action));
         }
         describe_ageing(target, text);
+        let needs = crate::agent::needs_of_target(target);
         for missing in need::missing(&needs).into_iter().filter(|_| !brings_its_own(plan)) {
             let _ = writeln!(text, "  will be skipped: {missing}");
         }

@@ -35,11 +35,8 @@ impl Accelerator {
     }
 }
 
-/// Probed once for a kernel of the host, and kept; a device that cannot be opened needs no boot.
+/// Probed once for a kernel of the host, and kept.
 pub fn find(guest: &Guest) -> Result<Accelerator> {
-    if let Err(error) = File::options().read(true).write(true).open(DEVICE) {
-        return Ok(Accelerator::tcg(format!("{DEVICE} cannot be used: {error}")));
-    }
     if let Some(known) = known() {
         return Ok(known);
     }
@@ -49,8 +46,11 @@ pub fn find(guest: &Guest) -> Result<Accelerator> {
     Ok(found)
 }
 
-/// What an earlier probe found on this kernel of the host.
+/// What an earlier probe found on this kernel of the host; a device that cannot be opened needs none.
 pub fn known() -> Option<Accelerator> {
+    if let Err(error) = File::options().read(true).write(true).open(DEVICE) {
+        return Some(Accelerator::tcg(format!("{DEVICE} cannot be used: {error}")));
+    }
     let text = std::fs::read_to_string(note().ok()?).ok()?;
     let [kernel, name, why] = text.lines().collect::<Vec<_>>()[..] else { return None };
     let found = if name == "kvm" { Accelerator::kvm() } else { Accelerator::tcg(why) };
@@ -63,7 +63,7 @@ fn note() -> Result<std::path::PathBuf> {
 
 /// Another kernel may do what this one cannot.
 fn host() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into()
+    rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
 fn probe(guest: &Guest) -> Result<Accelerator> {

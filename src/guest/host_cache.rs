@@ -1,11 +1,12 @@
 //! What the host has cached of a guest's disks: a phase that is cold in the guest must not be read from there.
 
 use super::qemu::Disk;
+use crate::agent::run_program;
 use crate::journal::Answer;
+use crate::stack::argv;
 use crate::sys::file;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use std::path::Path;
-use std::process::Command;
 
 /// Pages that a processor has in hand stay for a moment; more than that is a cache.
 const IN_HAND: u64 = 1 << 20;
@@ -38,10 +39,8 @@ fn forget_one(disk: &Disk) -> Result<u64> {
 }
 
 fn cached_bytes(path: &Path) -> Result<u64> {
-    let words = ["--bytes", "--noheadings", "--output", "RES", "--"];
-    let out = Command::new("fincore").args(words).arg(path).output().context("cannot run fincore of util-linux")?;
-    let (told, said) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    ensure!(out.status.success(), "fincore ended with {}: {}", out.status, said.trim());
+    let path = path.display().to_string();
+    let told = run_program(&argv(["fincore", "--bytes", "--noheadings", "--output", "RES", "--", &path]))?;
     told.trim().parse().with_context(|| format!("fincore said `{}`", told.trim()))
 }
 

@@ -3,14 +3,14 @@
 //! It runs from the initramfs, with this program and its libraries in it, so that the agent is the same program as on
 //! the host, whatever the guest's libraries are.
 
-use super::{ALIVE, DATA_DISK, MOST_DISKS, PORT, PROBE_WORD, ROOT_DISK, ROOT_WORD, target_disk};
+use super::running::how;
+use super::{ALIVE, BY_SERIAL, DATA_DISK, MOST_DISKS, PORT, PROBE_WORD, ROOT_DISK, ROOT_WORD, target_disk};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{CWD, FileType, Mode, makedev};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_move};
 use std::fs::File;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 /// Disks and ports may appear a while after their drivers.
@@ -148,8 +148,9 @@ fn second_mounts() -> Result<()> {
 
 /// Device nodes whose drivers are loaded when they are opened, such as `/dev/fuse`: "fuse fuse c10:229".
 fn nodes() -> Result<()> {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let listed = std::fs::read_to_string(format!("/lib/modules/{}/modules.devname", release.trim()));
+    let system = rustix::system::uname();
+    let listed =
+        std::fs::read_to_string(format!("/lib/modules/{}/modules.devname", system.release().to_string_lossy()));
     for line in listed.unwrap_or_default().lines() {
         let [_, name, numbers] = line.split(' ').collect::<Vec<_>>()[..] else { continue };
         let Some((major, minor)) = numbers.strip_prefix('c').and_then(|numbers| numbers.split_once(':')) else {
@@ -191,8 +192,8 @@ fn what_packages_would_have_made() -> Result<()> {
 /// A name that does not hang on the bus.
 fn name_disk(serial: &str) -> Result<()> {
     let Some(device) = disk(serial)? else { return Ok(()) };
-    std::fs::create_dir_all("/dev/disk/by-id")?;
-    Ok(std::os::unix::fs::symlink(device, Path::new("/dev/disk/by-id").join(serial))?)
+    std::fs::create_dir_all(BY_SERIAL)?;
+    Ok(std::os::unix::fs::symlink(device, Path::new(BY_SERIAL).join(serial))?)
 }
 
 fn agent() -> Result<()> {
@@ -213,13 +214,6 @@ fn agent() -> Result<()> {
         eprintln!("pickfs init: the agent ended {}", how(status));
     }
     Ok(())
-}
-
-fn how(status: ExitStatus) -> String {
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("by signal {signal}"),
-        (_, code) => format!("with exit code {}", code.unwrap_or_default()),
-    }
 }
 
 /// The serial port of the agent's name.

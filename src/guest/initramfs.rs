@@ -2,6 +2,7 @@
 //! early-userspace/buffer-format.rst), uncompressed, as unpacking costs an emulated processor seconds.
 
 use anyhow::{Context, Result};
+use cpio::newc;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,7 +14,6 @@ const LINK: u32 = 0o120_777;
 
 pub struct Initramfs {
     out: BufWriter<File>,
-    written: u64,
     entries: u32,
     folders: BTreeSet<PathBuf>,
 }
@@ -21,7 +21,7 @@ pub struct Initramfs {
 impl Initramfs {
     pub fn create(path: &Path) -> Result<Initramfs> {
         let file = File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Initramfs { out: BufWriter::new(file), written: 0, entries: 0, folders: BTreeSet::new() })
+        Ok(Initramfs { out: BufWriter::new(file), entries: 0, folders: BTreeSet::new() })
     }
 
     pub fn folder(&mut self, path: &str) -> Result<()> {
@@ -53,29 +53,17 @@ impl Initramfs {
     }
 
     pub fn finish(mut self) -> Result<()> {
-        self.entry("TRAILER!!!", 0, b"")?;
+        newc::trailer(&mut self.out)?;
         Ok(self.out.flush()?)
     }
 
     fn entry(&mut self, name: &str, mode: u32, content: &[u8]) -> Result<()> {
         self.entries += 1;
         let size = u32::try_from(content.len()).context("a file of 4 GiB or more in an initramfs")?;
-        let fields = [self.entries, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name.len() as u32 + 1, 0];
-        let header: String = fields.iter().map(|field| format!("{field:08x}")).collect();
-        self.put(format!("070701{header}{name}\0").as_bytes())?;
-        self.pad()?;
-        self.put(content)?;
-        self.pad()
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        self.written += bytes.len() as u64;
-        Ok(self.out.write_all(bytes)?)
-    }
-
-    fn pad(&mut self) -> Result<()> {
-        let missing = self.written.next_multiple_of(4) - self.written;
-        self.put(&[0; 3][..missing as usize])
+        let mut entry = newc::Builder::new(name).ino(self.entries).mode(mode).write(&mut self.out, size);
+        entry.write_all(content)?;
+        entry.finish()?;
+        Ok(())
     }
 }
 

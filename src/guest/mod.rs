@@ -30,10 +30,8 @@ const DATA_DISK: &str = "pickfs-data";
 /// Of the first disk under test; the others have a number behind it.
 const TARGET_DISK: &str = "pickfs-target";
 const MOST_DISKS: usize = 16;
-
-fn target_disk(index: usize) -> String {
-    if index == 0 { TARGET_DISK.to_string() } else { format!("{TARGET_DISK}-{}", index + 1) }
-}
+/// Where a guest's init puts its disks, by their serial numbers.
+const BY_SERIAL: &str = "/dev/disk/by-id";
 /// The virtio-serial port that the agent speaks on.
 const PORT: &str = "pickfs";
 /// A word for the kernel that makes a guest say [`ALIVE`] on its console and end.
@@ -41,3 +39,7 @@ const PROBE_WORD: &str = "pickfs.probe";
 /// Before the type of the root's file system.
 const ROOT_WORD: &str = "pickfs.root=";
 const ALIVE: &str = "pickfs init: alive";
+
+fn target_disk(index: usize) -> String {
+    if index == 0 { TARGET_DISK.to_string() } else { format!("{TARGET_DISK}-{}", index + 1) }
+}

@@ -1,5 +1,7 @@
 //! Kernel modules that a guest needs before it can see its root: which, and in which order.
 
+use crate::agent::run_program;
+use crate::stack::argv;
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +14,11 @@ const WANTED: &[&str] =
 /// the guest's `modprobe` reads later.
 pub fn in_order(root: &Path, kernel: &str) -> Result<Vec<PathBuf>> {
     let root = root.display().to_string();
-    run(&["depmod", "-b", &root, kernel])?;
+    run_program(&argv(["depmod", "-b", &root, kernel]))?;
     let mut files: Vec<PathBuf> = Vec::new();
     for module in WANTED {
-        for line in run(&["modprobe", "-d", &root, "-S", kernel, "--show-depends", module])?.lines() {
+        let asked = argv(["modprobe", "-d", &root, "-S", kernel, "--show-depends", module]);
+        for line in run_program(&asked)?.lines() {
             let Some(path) = line.strip_prefix("insmod ").map(|rest| PathBuf::from(rest.trim())) else { continue };
             if !files.contains(&path) {
                 files.push(path);
@@ -42,14 +45,6 @@ pub fn content(file: &Path) -> Result<Vec<u8>> {
 pub fn plain_name(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     [".xz", ".zst"].iter().find_map(|kind| name.strip_suffix(kind)).unwrap_or(&name).to_string()
-}
-
-fn run(words: &[&str]) -> Result<String> {
-    let program = crate::need::find_program(words[0]).with_context(|| format!("no program `{}`", words[0]))?;
-    let out = Command::new(program).args(&words[1..]).output()?;
-    let said = String::from_utf8_lossy(&out.stderr);
-    ensure!(out.status.success(), "`{}` ended with {}: {}", words.join(" "), out.status, said.trim());
-    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
 #[cfg(test)]

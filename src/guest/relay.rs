@@ -8,13 +8,14 @@ use super::initramfs::Initramfs;
 use super::qemu::{Bus, Disk, Machine};
 use super::recipe::{RELEASES, Recipe, Release};
 use super::running::Running;
-use super::{Guest, accelerator, find_or_build};
+use super::{BY_SERIAL, DATA_DISK, Guest, accelerator, find_or_build, target_disk};
 use crate::agent::{self, Elsewhere, Interrupted, Link};
 use crate::journal::{Begin, Cell, End, GuestPart, Job, Outcome, Record, Request};
-use crate::plan::{Chosen, Plan, Settings, Target};
-use crate::stack::{Action, Place, backing, fs, layer};
+use crate::plan::{Chosen, HostSettings, Plan, Settings, Target};
+use crate::stack::{Action, Place, backing};
 use crate::workload;
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -26,7 +27,7 @@ const USUAL: &str = "bookworm";
 const LEAST_MEMORY: u64 = 1 << 30;
 
 pub fn main() -> ExitCode {
-    agent::main_with(&InGuests)
+    agent::main(Some(&InGuests))
 }
 
 struct InGuests;
@@ -34,12 +35,13 @@ struct InGuests;
 impl Elsewhere for InGuests {
     /// One guest a release, with the tools of all cells: fewer to make and to keep.
     fn prepare(&self, plan: &Plan, place: &Place) -> Result<BTreeMap<String, String>> {
-        let mut facts = BTreeMap::new();
+        let (mut facts, mut noted) = (BTreeMap::new(), Noted { host: plan.host, ..Noted::default() });
         for recipe in recipes(plan)? {
             let guest = find_or_build(&recipe, &mut |says| eprintln!("{says}"))?;
-            std::fs::write(note_of(recipe.release, place), &guest.name)?;
             facts.insert(format!("guest {}", recipe.release), told(&guest)?);
+            noted.guests.insert(recipe.release.into(), guest.name);
         }
+        noted.write(place)?;
         for folder in kernels(plan).into_iter().filter(|kernel| is_own(kernel)) {
             facts.insert(format!("guest {folder}"), told(&Guest::own(Path::new(folder))?)?);
         }
@@ -62,17 +64,12 @@ impl Elsewhere for InGuests {
     }
 }
 
-/// Packages with the programs that the plan's file systems and workloads need.
+/// Packages with the programs that the plan's targets and works need.
 fn tools(plan: &Plan) -> BTreeSet<String> {
-    let drivers = plan.targets.iter().filter_map(|target| fs::find(target.fs.as_deref()?));
-    let works =
-        plan.works.iter().filter_map(|work| Some((workload::find(&work.workload.name)?, &work.workload.settings)));
-    let layers = plan.targets.iter().flat_map(|target| layer::needs(&target.layers));
-    let needs = layers
-        .chain(drivers.flat_map(|driver| driver.needs()))
-        .chain(works.flat_map(|(work, settings)| work.needs(settings)));
-    let ageing = plan.targets.iter().flat_map(agent::needs_of_ageing);
-    needs.chain(ageing).filter_map(|need| need.package()).collect()
+    let chosen = plan.works.iter().map(|work| &work.workload);
+    let works = chosen.filter_map(|chosen| Some(workload::find(&chosen.name)?.needs(&chosen.settings))).flatten();
+    let needs = plan.targets.iter().flat_map(agent::needs_of_target).chain(works);
+    needs.filter_map(|need| need.package()).collect()
 }
 
 /// What is made for a plan: one a release.
@@ -116,47 +113,72 @@ fn told(guest: &Guest) -> Result<String> {
     Ok(format!("{}{kernel}, {}", guest.name, accelerator::find(guest)?.told()))
 }
 
-/// Where the name of the run's guest is noted.
-fn note_of(release: &str, place: &Place) -> PathBuf {
-    place.memory.join(format!("guest-{release}"))
+/// What cells must know of the run: each is done by an agent of its own.
+#[derive(Default, Serialize, Deserialize)]
+struct Noted {
+    /// Names of guests by their releases.
+    guests: BTreeMap<String, String>,
+    host: HostSettings,
 }
 
-fn guest_of(cell: &Cell, place: &Place) -> Result<Guest> {
+impl Noted {
+    fn path(place: &Place) -> PathBuf {
+        place.memory.join("guests.json")
+    }
+
+    fn write(&self, place: &Place) -> Result<()> {
+        Ok(std::fs::write(Noted::path(place), serde_json::to_vec(self)?)?)
+    }
+
+    fn read(place: &Place) -> Result<Noted> {
+        let text =
+            std::fs::read(Noted::path(place)).context("the run's guests are not noted; was the run prepared?")?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+}
+
+fn guest_of(cell: &Cell, noted: &Noted) -> Result<Guest> {
     let kernel = kernel_of(&cell.target);
     if is_own(kernel) {
         return Guest::own(Path::new(kernel));
     }
-    let noted = std::fs::read_to_string(note_of(kernel, place));
-    let name = noted.context("the run's guest is not noted; was the run prepared?")?;
-    let found = super::all()?.into_iter().find(|guest| guest.name == name);
+    let name = noted.guests.get(kernel).with_context(|| format!("the run has no guest of {kernel}"))?;
+    let found = super::all()?.into_iter().find(|guest| guest.name == *name);
     found.with_context(|| format!("the guest {name} is gone; begin the run again"))
 }
 
 fn in_guest(request: &Request, cell: &Cell, place: &Place, link: &mut Link) -> Result<()> {
-    let guest = guest_of(cell, place)?;
+    let noted = Noted::read(place)?;
+    let guest = guest_of(cell, &noted)?;
     let folder = place.memory.join("guest");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let machine = machine(cell, place, &guest, &folder)?;
-    let inside = Request { guest: Some(GuestPart { data: machine.data.is_some() }), ..inside(request, cell) };
-    let running = Running::start(&guest, &machine, &inside, &request.run, &cell.id)?;
+    let part = GuestPart { data: machine.data.as_ref().map(|_| in_the_guest(DATA_DISK)), host: noted.host };
+    let cell_there = Cell { target: on_its_disks(&cell.target, machine.disks.len()), ..cell.clone() };
+    let there = Request { run: request.run.clone(), job: Job::Cell(Box::new(cell_there)), guest: Some(part) };
+    let running = Running::start(&guest, &machine, &there, &request.run, &cell.id)?;
     running.carry(link, Duration::from_nanos(cell.limit_ns))
 }
 
-/// The cell as the guest's agent gets it: the image is a disk there.
-fn inside(request: &Request, cell: &Cell) -> Request {
-    let mut cell = cell.clone();
-    let disks = disks(&cell.target.backing);
+/// The target as the guest's agent gets it: files and devices of the host are so many disks there.
+fn on_its_disks(target: &Target, disks: usize) -> Target {
+    let mut target = target.clone();
     if disks > 0 {
-        let path = |index| serde_json::Value::from(format!("/dev/disk/by-id/{}", super::target_disk(index)));
+        let path = |index| serde_json::Value::from(in_the_guest(&target_disk(index)).display().to_string());
         let more: Vec<_> = (1..disks).map(path).collect();
         let settings = [("path".to_string(), path(0)), (backing::MORE_DEVICES.to_string(), more.into())];
-        cell.target.backing = Chosen { name: "device".into(), settings: Settings(settings.into()) };
+        target.backing = Chosen { name: "device".into(), settings: Settings(settings.into()) };
     }
-    Request { run: request.run.clone(), job: Job::Cell(Box::new(cell)), guest: None }
+    target
+}
+
+/// Where init puts the disk with that serial number.
+fn in_the_guest(serial: &str) -> PathBuf {
+    Path::new(BY_SERIAL).join(serial)
 }
 
 fn machine(cell: &Cell, place: &Place, guest: &Guest, folder: &Path) -> Result<Machine> {
-    let data = Some(place.memory.join("data.tar")).filter(|path| path.exists());
+    let data = Some(place.memory.join(agent::STAGED)).filter(|path| path.exists());
     let staged = data.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |found| found.len());
     let initramfs = folder.join(format!("initramfs-{:016x}", xxhash_rust::xxh3::xxh3_64(guest.name.as_bytes())));
     if !initramfs.exists() {
@@ -197,14 +219,6 @@ fn files(chosen: &Chosen, place: &Place) -> Result<Vec<PathBuf>> {
         }
         "device" => Ok(chosen.settings.path("path").into_iter().collect()),
         other => bail!("a guest cannot have the backing `{other}`; use image, memory or device"),
-    }
-}
-
-fn disks(chosen: &Chosen) -> usize {
-    match chosen.name.as_str() {
-        "image" => chosen.settings.number("disks").unwrap_or(1).max(1) as usize,
-        "device" => 1,
-        _ => 0,
     }
 }
 

@@ -222,7 +222,8 @@ impl Drop for Running<'_> {
     }
 }
 
-fn how(status: ExitStatus) -> String {
+/// A program ended.
+pub fn how(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => format!("by signal {signal}"),
         (_, code) => format!("with exit code {}", code.unwrap_or_default()),

@@ -2,8 +2,9 @@
 //! of which wait for an [`Answer`].
 
 use super::{Begin, Record, StepTaken};
-use crate::plan::{Plan, Target, Work};
+use crate::plan::{HostSettings, Plan, Target, Work};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// The whole of a cell. Its id hashes everything in it but the limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,8 +41,10 @@ pub struct Request {
 /// What an agent in a guest finds there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GuestPart {
-    /// What was staged on the host is on a disk of its own.
-    pub data: bool,
+    /// The disk with what was staged on the host, as the guest sees it.
+    pub data: Option<PathBuf>,
+    /// The plan's: in a guest they are set for each cell.
+    pub host: HostSettings,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,8 @@
 //! For tests: a catalogue, which is what plans may name without any plug-in, and plans of few lines.
 
-use super::{Catalogue, Complaint, Entry, FilesystemEntry, Kind, Plan, Setting, Settings, from_toml, render};
+use super::{
+    Catalogue, Complaint, Entry, FilesystemEntry, Kind, Objection, Plan, Setting, Settings, from_toml, render,
+};
 use std::path::Path;
 
 const fn setting(name: &'static str, kind: Kind, default: Option<&'static str>) -> Setting {
@@ -37,8 +39,7 @@ pub(super) fn catalogue() -> Catalogue {
         variants: variants.to_vec(),
         minimum_size: mebibytes << 20,
         takes_nodatacow: name == "btrfs",
-        takes_several: name == "btrfs",
-        least_devices: |_, variant| if variant == Some("raid1") { 2 } else { 1 },
+        devices,
     };
     let entry = |name, settings, main_setting| Entry {
         name,
@@ -103,6 +104,17 @@ pub(super) fn complained(rows: &[Hostile]) {
             assert!(all.contains(says) && !complaint.remedy.is_empty(), "{text}\n{says}\n{shown}");
             assert!(shown.contains("--> a.toml:") && shown.contains(&complaint.remedy), "{shown}");
         }
+    }
+}
+
+fn devices(name: &str, variant: Option<&str>, there: usize) -> Option<Objection> {
+    let object = |setting, message| Some(Objection::new(setting, message, "take another"));
+    match (name, variant) {
+        ("btrfs", Some("raid1")) if there < 2 => {
+            object("variant", format!("btrfs raid1 needs 2 devices, and {there} come to it"))
+        }
+        _ if name == "btrfs" || there < 2 => None,
+        _ => object("fs", format!("{name} is made on one device, and {there} come to it")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::complaint::Span;
 use super::read::Reader;
-use super::table::{Field, Table, choose};
+use super::table::{Field, Table, choose, choose_key};
 use super::value::{checked, settings};
 use super::{Chosen, Kind, Placed, Setting, Settings};
 
@@ -74,9 +74,7 @@ fn layer(element: &Field, reader: &mut Reader) -> Option<Chosen> {
     let table = element.value.as_table().map(|entries| Table::new("a layer", None, entries));
     let fields: Vec<Field> = table.iter().flat_map(Table::fields).collect();
     let [value] = &fields[..] else { return element.refuse("is not one layer", example, &mut reader.complaints) };
-    let name = toml::de::DeValue::String(value.key.into());
-    let name = Field { value: &name, span: value.key_span.clone(), ..value.clone() };
-    let entry = choose(&name, listing, &catalogue.layers, |entry| entry.name, &mut reader.complaints)?;
+    let entry = choose_key(value, listing, &catalogue.layers, |entry| entry.name, &mut reader.complaints)?;
     let inner = value.table(entry.name, &mut reader.complaints)?;
     let given: Vec<Field> = inner.fields().collect();
     Some(Chosen { name: entry.name.into(), settings: settings(entry, &given, &[], &value.span, reader) })

@@ -266,10 +266,8 @@ pub struct FilesystemEntry {
     pub minimum_size: u64,
     /// Copy on write can be switched off for data.
     pub takes_nodatacow: bool,
-    /// One file system can be made of several devices.
-    pub takes_several: bool,
-    /// How many it takes at least, by its name and variant.
-    pub least_devices: fn(&str, Option<&str>) -> usize,
+    /// What stands against so many devices, by the driver's name and with this variant.
+    pub devices: fn(&str, Option<&str>, usize) -> Option<Objection>,
 }
 
 /// A backing or workload, as far as a plan needs to know it.

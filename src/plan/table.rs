@@ -259,6 +259,18 @@ pub(super) fn choose<'c, T>(
     })
 }
 
+/// The same of a key, such as that of `{ md = { level = "raid1" } }`.
+pub(super) fn choose_key<'c, T>(
+    field: &Field,
+    listing: (&str, &str),
+    rows: &'c [T],
+    name: fn(&T) -> &str,
+    complaints: &mut Complaints,
+) -> Option<&'c T> {
+    let key = DeValue::String(field.key.into());
+    choose(&Field { value: &key, span: field.key_span.clone(), ..field.clone() }, listing, rows, name, complaints)
+}
+
 pub(super) fn find<'c, T>(text: &str, rows: &'c [T], name: fn(&T) -> &str) -> Option<&'c T> {
     rows.iter().find(|row| name(row) == text)
 }

@@ -5,7 +5,7 @@ use super::complaint::{Complaints, Span, quoted};
 use super::machine;
 use super::queue;
 use super::read::Reader;
-use super::table::{Field, Table, choose};
+use super::table::{Field, Table, choose, choose_key};
 use super::value::settings;
 use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
 use crate::units::show_bytes;
@@ -119,10 +119,8 @@ fn kind_of_backing<'a, 'c>(field: &Field<'a>, reader: &mut Reader<'c>) -> Option
         let remedy = "keep one here, and give a target that lives elsewhere its own `backing`";
         reader.complaints.add(&second.key_span, format!("a second backing {}", second.shown()), remedy);
     }
-    let name = toml::de::DeValue::String(value.key.into());
-    let name = Field { value: &name, span: value.key_span.clone(), ..value.clone() };
     let listing = ("backing", "pickfs list backings");
-    let entry = choose(&name, listing, &catalogue.backings, |entry| entry.name, &mut reader.complaints)?;
+    let entry = choose_key(&value, listing, &catalogue.backings, |entry| entry.name, &mut reader.complaints)?;
     Some((entry, value))
 }
 
@@ -294,22 +292,10 @@ fn check_size(backing: &Backing, driver: &FilesystemEntry, complaints: &mut Comp
 
 /// As many as a file system can be made of.
 fn check_devices(table: &Table, driver: &FilesystemEntry, devices: usize, complaints: &mut Complaints) {
-    let name = driver.name;
-    if devices > 1 && !driver.takes_several {
-        let span = table.field("fs").and_then(|field| field.span);
-        let message = format!("{name} is made on one device, and {devices} come to it");
-        complaints.add(
-            &span,
-            message,
-            "put what joins them below it, such as `layers = [\"md\"]`, or give the backing one",
-        );
-    }
-    let variant = table.field("variant");
-    let least = (driver.least_devices)(name, variant.as_ref().and_then(|field| field.value.as_str()));
-    if let Some(variant) = variant.filter(|_| devices < least) {
-        let shown = variant.value.as_str().unwrap_or_default();
-        let message = format!("{name} {shown} needs {least} devices, and {devices} come to it");
-        complaints.add(&variant.span, message, "give the backing more `disks`, or take another variant");
+    let variant = table.field("variant").and_then(|field| field.value.as_str());
+    if let Some(objection) = (driver.devices)(driver.name, variant, devices) {
+        let span = table.field(objection.setting).and_then(|field| field.span);
+        complaints.object(&span, objection);
     }
 }
 

@@ -3,8 +3,10 @@
 #![allow(dead_code)] // each test file uses its part
 
 use pickfs::journal::{Folded, FoldedCell, Outcome, fold_file};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 pub struct Lab {
     folder: tempfile::TempDir,
@@ -115,6 +117,30 @@ pub fn unable(filesystems: &[&str]) -> Option<String> {
     let needs: Vec<_> = filesystems.iter().flat_map(driver).chain(backing).collect();
     let missing = pickfs::need::missing(&needs);
     (!missing.is_empty()).then(|| missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+}
+
+/// Why no guest can be made here: a program of the host's, or the mirror that its packages come from.
+pub fn no_guests() -> Option<String> {
+    let vm = pickfs::executor::find("vm").expect("the executor of guests");
+    let missing: Vec<String> = pickfs::need::missing(&vm.needs()).iter().map(ToString::to_string).collect();
+    if !missing.is_empty() {
+        return Some(missing.join("; "));
+    }
+    let said = Command::new("apt-config").arg("dump").output().ok();
+    let proxied = said.is_some_and(|said| String::from_utf8_lossy(&said.stdout).contains("Acquire::http::Proxy"));
+    let reached = || {
+        let mut addresses = "deb.debian.org:80".to_socket_addrs().into_iter().flatten();
+        addresses.any(|address| TcpStream::connect_timeout(&address, Duration::from_secs(10)).is_ok())
+    };
+    (!proxied && !reached()).then(|| "Debian's mirror is not reached from here".to_string())
+}
+
+/// A plan with each of these replaced, which must be there.
+pub fn shrunk(plan: &str, replaced: &[(&str, &str)]) -> String {
+    replaced.iter().fold(plan.to_string(), |plan, (long, short)| {
+        assert!(plan.contains(long), "the example has no `{long}` any more");
+        plan.replace(long, short)
+    })
 }
 
 /// Prints why, and is true, when the test cannot run here.

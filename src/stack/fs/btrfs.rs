@@ -4,7 +4,7 @@ use super::feature::{
     CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, Found, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SHRINK,
     SNAPSHOTS, changed,
 };
-use super::{Argv, Filesystem, Variant, Wish, argv, make, mount_options, number_above};
+use super::{Argv, Filesystem, Variant, Wish, argv, make, mount_options, mount_with, number_above};
 use std::collections::BTreeMap;
 
 pub struct Btrfs;
@@ -72,12 +72,7 @@ impl Filesystem for Btrfs {
     fn mount(&self, wish: &Wish) -> Argv {
         let others = wish.more_devices.iter().map(|device| format!("device={}", device.display()));
         let options: Vec<String> = mount_options(self.no_discard(), wish).into_iter().chain(others).collect();
-        let mut words = argv(["mount", "-t", self.kernel_type()]);
-        if !options.is_empty() {
-            words.extend(["-o".to_string(), options.join(",")]);
-        }
-        words.extend([wish.device(), wish.mount_point()]);
-        words
+        mount_with(self.kernel_type(), &options, wish)
     }
 
     /// What a variant says of profiles must be what the kernel shows.

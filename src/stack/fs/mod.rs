@@ -22,7 +22,7 @@ mod zfs_fuse;
 use super::{Argv, Step, argv};
 use crate::journal::Undo;
 use crate::need::Need;
-use crate::plan::Target;
+use crate::plan::{Objection, Target};
 use feature::Found;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -171,13 +171,7 @@ pub trait Filesystem: Sync {
 
     /// Brings the made file system to the mount point. Run again after each [`Filesystem::unmount`].
     fn mount(&self, wish: &Wish) -> Argv {
-        let mut words = argv(["mount", "-t", self.kernel_type()]);
-        let options = mount_options(self.no_discard(), wish);
-        if !options.is_empty() {
-            words.extend(["-o".to_string(), options.join(",")]);
-        }
-        words.extend([wish.device(), wish.mount_point()]);
-        words
+        mount_with(self.kernel_type(), &mount_options(self.no_discard(), wish), wish)
     }
 
     /// Programs run once after the first mount, such as setting an attribute on the empty root.
@@ -263,6 +257,15 @@ fn programs(tools: &'static [(&'static str, &'static str)]) -> impl Iterator<Ite
     tools.iter().map(|&(name, package)| Need::Program { name, package })
 }
 
+fn mount_with(kind: &str, options: &[String], wish: &Wish) -> Argv {
+    let mut words = argv(["mount", "-t", kind]);
+    if !options.is_empty() {
+        words.extend(["-o".to_string(), options.join(",")]);
+    }
+    words.extend([wish.device(), wish.mount_point()]);
+    words
+}
+
 /// The wish's mount options, after a word against discards, unless the wish itself says something about them.
 fn mount_options(no_discard: Option<&str>, wish: &Wish) -> Vec<String> {
     let said = wish.mount.iter().any(|option| option.starts_with("discard") || option == "nodiscard");
@@ -273,6 +276,19 @@ fn mount_options(no_discard: Option<&str>, wish: &Wish) -> Vec<String> {
 /// Whether an option such as `commit=60` is over a limit.
 fn number_above(option: &str, prefix: &str, limit: u64) -> bool {
     option.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok()).is_some_and(|number| number > limit)
+}
+
+/// What stands against making a file system on so many devices.
+pub fn objection_to_devices(driver: &dyn Filesystem, variant: Option<&str>, there: usize) -> Option<Objection> {
+    let (name, least) = (driver.name(), driver.least_devices(variant));
+    if there > 1 && !driver.takes_several() {
+        let message = format!("{name} is made on one device, and {there} come to it");
+        let remedy = "put what joins them below it, such as `layers = [\"md\"]`, or give the backing one";
+        return Some(Objection::new("fs", message, remedy));
+    }
+    let message = || format!("{name} {} needs {least} devices, and {there} come to it", variant.unwrap_or_default());
+    let remedy = "give the backing more `disks`, or take another variant";
+    (there < least).then(|| Objection::new("variant", message(), remedy))
 }
 
 /// The driver of that name.

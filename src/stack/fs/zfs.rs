@@ -1,7 +1,7 @@
 //! OpenZFS, and the words that zfs-fuse shares with it.
 //!
-//! A pool of all devices: each by itself, or by a variant. Mount options of a target are properties of its dataset, such as `compression=lz4`; `noatime`
-//! is understood, so that one plan can ask it of every file system.
+//! A pool of all devices: each by itself, or by a variant. Mount options of a target are properties of its dataset, such
+//! as `compression=lz4`; `noatime` is understood, so that one plan can ask it of every file system.
 
 use super::feature::{
     CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, ENCRYPTION, Found, GROW, METADATA_CHECKSUMS, MULTI_DEVICE,
