@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-statistics test-data test-kernel test-vm build lint bench install-build install-run install-test
+.PHONY: static deb run test test-statistics test-data test-kernel test-vm build lint bench install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -40,6 +40,17 @@ test-kernel: install-run install-test install-build
 # Guests of every release of Debian, and what else takes long in guests: fetches some hundred MiB.
 test-vm: install-run install-test install-build
 	cargo test --release --locked $(patsubst tests/%.rs,--test %,$(wildcard tests/guest*.rs)) -- --ignored --nocapture --test-threads=1
+
+# A program that needs no library, for any amd64 Linux: target/x86_64-unknown-linux-gnu/release/pickfs.
+static: install-build
+	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --target $(STATIC)
+
+# target/deb/pickfs_VERSION_amd64.deb, with man pages and completions.
+deb: static
+	@$(call install,dpkg-dev gzip)
+	packaging/deb target/$(STATIC)/release/pickfs target/deb
+
+STATIC = x86_64-unknown-linux-gnu
 
 lint: install-build
 	cargo fmt --check

@@ -12,6 +12,11 @@ pub enum Need {
         name: &'static str,
         package: &'static str,
     },
+    /// A header of C that compiling takes, as in `#include <NAME>`.
+    Header {
+        name: &'static str,
+        package: &'static str,
+    },
     /// A program that Debian keeps off the path, one folder a version: `UNDER/15/bin/NAME`; one on the path will do.
     VersionedProgram {
         name: &'static str,
@@ -57,7 +62,9 @@ impl Need {
     /// The Debian package that meets it, as far as one does.
     pub fn package(self) -> Option<String> {
         match self {
-            Need::Program { package, .. } | Need::VersionedProgram { package, .. } => Some(package.to_string()),
+            Need::Program { package, .. } | Need::Header { package, .. } | Need::VersionedProgram { package, .. } => {
+                Some(package.to_string())
+            }
             Need::Named { package, .. } => package,
             Need::Root | Need::Kernel { .. } | Need::File { .. } | Need::NoProcess { .. } => None,
         }
@@ -73,6 +80,10 @@ impl Need {
             ),
             Need::Program { name, package } => {
                 (find_program(name).is_some(), format!("no program `{name}`"), format!("apt-get install {package}"))
+            }
+            Need::Header { name, package } => {
+                let there = Path::new("/usr/include").join(name).is_file();
+                (there, format!("no header `{name}`"), format!("apt-get install {package}"))
             }
             Need::VersionedProgram { name, under, package } => {
                 let there = find_versioned(name, Path::new(under)).is_some();
@@ -170,6 +181,7 @@ mod tests {
         let needs = [
             Need::Program { name: "sh", package: "dash" },
             Need::Program { name: "mkfs.nowhere", package: "nowhere-tools" },
+            Need::Header { name: "nowhere.h", package: "nowhere-dev" },
             Need::Named { name: "/bin/sh".into(), package: None },
             Need::Named { name: "nowhere".into(), package: Some("nowhere-bin".into()) },
             Need::Named { name: "/nowhere/at/all".into(), package: None },
@@ -180,6 +192,7 @@ mod tests {
             said,
             [
                 "no program `mkfs.nowhere`: apt-get install nowhere-tools",
+                "no header `nowhere.h`: apt-get install nowhere-dev",
                 "no program `nowhere`: apt-get install nowhere-bin",
                 "no program `/nowhere/at/all`: install it, or name another program in the plan",
                 "the kernel has no nowherefs: try another world"

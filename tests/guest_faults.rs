@@ -86,6 +86,19 @@ fn a_guest_that_panics_and_an_agent_that_is_killed_cost_their_cells() {
     assert!(ends(&lab)[first_failure.unwrap()..].iter().any(|(_, done)| *done), "no cell after a dead guest");
 }
 
+#[test]
+fn a_kernel_that_panics_as_it_boots_is_booted_again_and_then_given_up() {
+    const NAME: &str = "a_kernel_that_panics_as_it_boots_is_booted_again_and_then_given_up";
+    if not_run(NAME, no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let no_init = "processors = 1, words = \"rdinit=/nowhere\"";
+    lab.run_plan(&plan(&[("never", "true")], "").replace("processors = 1", no_init)).code(1);
+    lab.assert_nothing_left();
+    assert_fails(&lab.folded(), &[("never", &["in each of 3 boots the guest ended", "Kernel panic"])]);
+}
+
 fn start(lab: &Lab) -> Child {
     let mut command = lab.pickfs();
     command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());

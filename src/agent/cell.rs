@@ -4,7 +4,7 @@ use super::engine::{DAEMON_MARK, Engine, Given, name_of};
 use super::link::Link;
 use super::stage::{Expected, Stage};
 use super::watch::Deadline;
-use super::{CELL_MARK, Interrupted, ageing, command, git, hardware, machine, provenance};
+use super::{CELL_MARK, Interrupted, ageing, command, git, hardware, limits, machine, provenance};
 use crate::journal::{Begin, Cell, End, Ledger, Outcome, Provenance, Record, Undo};
 use crate::need::{self, Need};
 use crate::plan::{Ageing, Discard, Target, allowance_ns};
@@ -193,7 +193,7 @@ fn play(
     let mut found = provenance::of_cell(cell, &stack, engine)?;
     let used = parts.workload.versions(&cell.work.workload.settings);
     found.facts.extend(versions(used, &engine.run));
-    let mismatches = found.mismatches.clone();
+    let (mismatches, features) = (found.mismatches.clone(), found.facts.get("features").cloned());
     ledger.checks_ns += begun.elapsed().as_nanos() as u64;
     // Only what is as asked for is worth ageing; how that went belongs to what is in effect.
     let aged = match mismatches.as_slice() {
@@ -220,7 +220,12 @@ fn play(
         clocked: None,
         warm_below: None,
     };
-    parts.workload.run(&mut stage, &cell.work.workload.settings)
+    parts.workload.run(&mut stage, &cell.work.workload.settings)?;
+    let begun = Instant::now();
+    let facts = limits::of(&stage.stack.root, features.as_ref());
+    stage.link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, ..Provenance::default() }));
+    stage.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
+    Ok(())
 }
 
 fn aged(

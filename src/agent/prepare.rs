@@ -5,7 +5,7 @@ use super::Elsewhere;
 use super::cell::folder;
 use super::engine::{Engine, Given};
 use super::link::Link;
-use super::{drive, git, machine, provenance};
+use super::{drive, git, machine, other_disk, provenance};
 use crate::journal::{Cell, GuestPart, Ledger, Provenance, Record};
 use crate::need;
 use crate::plan::{Chosen, HostSettings, Plan};
@@ -198,6 +198,7 @@ fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, engine: &mut Engine, link:
     }
     git::prepare(plan, engine)?;
     pack_staged(engine)?;
+    other_disk::make(&plan.works, engine, link)?;
     let mut facts = provenance::of_host();
     facts.extend(elsewhere.prepare(plan, engine.place)?);
     link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
@@ -227,6 +228,9 @@ pub fn in_guest(part: &GuestPart, cell: &Cell, place: &Place, link: &mut Link) -
     if let Some(data) = &part.data {
         let [data, memory] = [data, &place.memory].map(|path| path.display().to_string());
         engine.output(&crate::stack::argv(["tar", "-x", "-f", &data, "-C", &memory]))?;
+    }
+    if let Some(device) = &part.other_disk {
+        other_disk::mount(device, &engine)?;
     }
     let mut facts = provenance::of_host();
     facts.extend(prepare_backing(&cell.target.backing, &mut Vec::new(), &mut engine, link)?);

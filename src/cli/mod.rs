@@ -4,10 +4,12 @@
 mod agent;
 mod catalogue;
 mod clean;
+mod completions;
 mod confirm;
 mod doctor;
 mod forecast;
 mod guest;
+mod help;
 mod list;
 mod machine;
 mod plan;
@@ -27,7 +29,7 @@ pub const REFUSED: u8 = 5;
 
 /// Which file system, with which options, for this work on this disk? Measured, with error bars.
 #[derive(Parser)]
-#[command(name = "pickfs", version, arg_required_else_help = true)]
+#[command(name = "pickfs", version, arg_required_else_help = true, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -51,6 +53,10 @@ enum Verb {
     Guest(guest::Arguments),
     /// Undo what a killed run left behind
     Clean(clean::Arguments),
+    /// Print a shell's completions
+    Completions(completions::Arguments),
+    /// Explain a verb or a topic, or print a manual page
+    Help(help::Arguments),
     /// The target side, started by an executor
     #[command(hide = true)]
     Agent(agent::Arguments),
@@ -65,7 +71,10 @@ pub fn main() -> ExitCode {
         return crate::guest::init();
     }
     let cli = Cli::parse();
-    if matches!(cli.verb, Verb::Plan(_) | Verb::Report(_) | Verb::List(_) | Verb::Scan(_) | Verb::Doctor) {
+    if matches!(
+        cli.verb,
+        Verb::Plan(_) | Verb::Report(_) | Verb::List(_) | Verb::Scan(_) | Verb::Doctor | Verb::Help(_)
+    ) {
         crate::sys::process::end_with_reader();
     }
     let outcome = match cli.verb {
@@ -77,6 +86,8 @@ pub fn main() -> ExitCode {
         Verb::Scan(arguments) => scan::main(&arguments),
         Verb::Guest(arguments) => guest::main(&arguments),
         Verb::Clean(arguments) => clean::main(&arguments),
+        Verb::Completions(arguments) => completions::main(&arguments),
+        Verb::Help(arguments) => help::main(&arguments),
         Verb::Agent(arguments) => return agent::main(&arguments),
     };
     match outcome {

@@ -4,7 +4,7 @@ use super::{Outcome, confirm, forecast, wanted};
 use crate::journal::Cell;
 use crate::plan::{Ageing, Limit, Part, Plan, Stop, Target, Wishes, capacity, expand};
 use crate::stack::fs::feature::Found;
-use crate::stack::{Action, Place, Step, backing, fs};
+use crate::stack::{Action, Place, Step, backing, fs, layer};
 use crate::stats::LOOKS;
 use crate::sys::block;
 use crate::units::{Unit, show_bytes, show_duration};
@@ -119,17 +119,12 @@ fn describe_targets(plan: &Plan, text: &mut String) {
         let kind = if target.duplicate { " (hidden duplicate, for the noise floor)" } else { "" };
         let _ = writeln!(text, "target {}{kind}", target.name);
         let place = Place::of_run("RUN");
-        let mut steps: Vec<Step> = Vec::new();
-        if let Some(backing) = backing::find(&target.backing.name) {
-            steps.extend(backing.prepare(&target.backing.settings, &place));
-            // An image is a disk of the guest, as it is.
-            if !brings_its_own(plan) || target.backing.name != "image" {
-                steps.extend(backing.steps(&target.backing.settings, &place));
-            }
-        }
-        if let Some(driver) = target.fs.as_deref().and_then(fs::find) {
+        let mut steps = of_backing(plan, target, &place);
+        let (of_layers, devices) = layered(target, &place);
+        steps.extend(of_layers);
+        if let (Some(driver), [device, more @ ..]) = (target.fs.as_deref().and_then(fs::find), &devices[..]) {
             let mount_point = place.mount_point();
-            let wish = fs::Wish::new(driver, target, std::path::Path::new("DEVICE"), &mount_point);
+            let wish = fs::Wish { more_devices: more, ..fs::Wish::new(driver, target, device, &mount_point) };
             steps.extend(driver.before(&wish));
             steps.push(Step::new("make it", Action::Run(driver.mkfs(&wish))));
             steps.push(Step::new("mount it", Action::Run(driver.mount(&wish))));
@@ -146,6 +141,38 @@ fn describe_targets(plan: &Plan, text: &mut String) {
             let _ = writeln!(text, "  will be skipped: {missing}");
         }
     }
+}
+
+fn of_backing(plan: &Plan, target: &Target, place: &Place) -> Vec<Step> {
+    let Some(backing) = backing::find(&target.backing.name) else { return Vec::new() };
+    let mut steps = backing.prepare(&target.backing.settings, place);
+    // An image is a disk of the guest, as it is.
+    if !brings_its_own(plan) || target.backing.name != "image" {
+        steps.extend(backing.steps(&target.backing.settings, place));
+    }
+    steps
+}
+
+/// Steps of all layers, and the devices above them. Which devices there are is known when they are there: until then the
+/// first is `DEVICE`, and what is made of it carries the cell's name.
+fn layered(target: &Target, place: &Place) -> (Vec<Step>, Vec<PathBuf>) {
+    let disks = target.backing.settings.number("disks").unwrap_or(1).max(1);
+    let name = |number: u64| PathBuf::from(if number == 1 { "DEVICE".into() } else { format!("DEVICE{number}") });
+    let (mut steps, mut devices) = (Vec::new(), (1..=disks).map(name).collect::<Vec<_>>());
+    let memory = place.memory.join("cell");
+    for (number, chosen) in target.layers.iter().enumerate() {
+        let Some(layer) = layer::find(&chosen.name) else { continue };
+        let beside = devices.split_off(layer::taken(&chosen.settings, devices.len()).min(devices.len()));
+        let name = format!("pickfsCELLl{number}");
+        let made = layer.steps(&chosen.settings, &layer::Below { devices: &devices, name: &name, memory: &memory });
+        let given = made.iter().filter_map(|step| match &step.action {
+            Action::UseDevice(device) => Some(device.clone()),
+            _ => None,
+        });
+        devices = given.chain(beside).collect();
+        steps.extend(made);
+    }
+    (steps, devices)
 }
 
 /// Nothing for a target that stays fresh.
@@ -294,6 +321,28 @@ mod tests {
         assert!(text.contains(expected), "{text}");
         assert!(text.contains(" cells: 1 target x 1 work x "), "{text}");
         assert!(text.contains("  phases that only read are done 3 times in each cell\n"), "{text}");
+    }
+
+    #[test]
+    fn layers_are_told_from_the_lowest() {
+        let chosen = |name: &str, settings: serde_json::Value| Chosen {
+            name: name.into(),
+            settings: crate::plan::Settings(settings.as_object().unwrap().clone().into_iter().collect()),
+        };
+        let mut plan = plan(Wishes::default());
+        plan.targets[0].fs = Some("xfs".into());
+        plan.targets[0].backing = chosen("image", serde_json::json!({"disks": 3, "size": 1 << 30}));
+        plan.targets[0].layers = vec![
+            chosen("delay", serde_json::json!({"read": "8ms", "write": "8ms", "devices": 2})),
+            chosen("md", serde_json::json!({"level": "raid1", "chunk": 524288, "devices": 2})),
+            chosen("lvmcache", serde_json::json!({"mode": "writethrough", "size": 1 << 29})),
+        ];
+        let text = describe(&plan, "");
+        let places: Vec<Option<usize>> =
+            ["DEVICE2, ", "mdadm --create", "lvconvert", "mkfs.xfs"].map(|word| text.find(word)).to_vec();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{text}");
+        assert!(text.contains("vgcreate") && text.contains("DEVICE3"), "{text}");
+        assert!(!text.contains("mkfs.xfs -f -q -K DEVICE\n"), "{text}");
     }
 
     #[test]

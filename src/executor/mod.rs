@@ -12,7 +12,7 @@ use anyhow::Result;
 use std::ffi::OsString;
 use std::time::Duration;
 
-pub use vm::{BOOT_PATIENCE, GUEST_GRACE, READY_PATIENCE};
+pub use vm::{BOOT_PATIENCE, BOOTS, GUEST_GRACE, READY_PATIENCE};
 
 /// Every executor, sorted by name.
 pub const ALL: &[&dyn Executor] = &[&local::Local, &vm::Vm];

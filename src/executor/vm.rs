@@ -9,6 +9,9 @@ use std::time::Duration;
 
 /// From the start of QEMU until the agent's first word, emulated on a busy machine.
 pub const BOOT_PATIENCE: Duration = Duration::from_secs(180);
+/// An emulated kernel on a busy machine may panic in its check of timers (`IO-APIC + timer doesn't work`), though nothing
+/// is wrong with it: so often it is booted before that is the cell's failure.
+pub const BOOTS: u32 = 3;
 /// From there until its cell begins: what was staged is unpacked, and the raw speed of the disk taken.
 pub const READY_PATIENCE: Duration = Duration::from_secs(180);
 /// How long an agent in a guest may take to tear down after its own deadline.
@@ -62,7 +65,7 @@ impl Executor for Vm {
 
     /// Whoever watches the guest sees first that it is dead, and knows its console.
     fn patience(&self) -> Duration {
-        BOOT_PATIENCE + READY_PATIENCE + GUEST_GRACE
+        BOOT_PATIENCE * BOOTS + READY_PATIENCE + GUEST_GRACE
     }
 
     fn brings_its_own(&self) -> bool {

@@ -84,6 +84,7 @@ fn boot(guest: &Guest, desk: &Path) -> Result<Accelerator> {
         bus: Bus::VirtioBlk,
         disks: Vec::<Disk>::new(),
         data: None,
+        other_disk: None,
         initramfs,
         console: console.clone(),
         kernel_words: PROBE_WORD.into(),

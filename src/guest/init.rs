@@ -4,7 +4,7 @@
 //! the host, whatever the guest's libraries are.
 
 use super::running::how;
-use super::{ALIVE, BY_SERIAL, DATA_DISK, MOST_DISKS, PORT, PROBE_WORD, ROOT_DISK, ROOT_WORD, target_disk};
+use super::{ALIVE, BY_SERIAL, DATA_DISK, MOST_DISKS, OTHER_DISK, PORT, PROBE_WORD, ROOT_DISK, ROOT_WORD, target_disk};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{CWD, FileType, Mode, makedev};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_move};
@@ -45,6 +45,7 @@ fn live() -> Result<()> {
     what_packages_would_have_made()?;
     (0..MOST_DISKS).try_for_each(|index| name_disk(&target_disk(index)))?;
     name_disk(DATA_DISK)?;
+    name_disk(OTHER_DISK)?;
     agent()
 }
 

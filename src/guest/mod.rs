@@ -27,6 +27,8 @@ pub use relay::{main as relay, objection_to, recipes};
 /// Serial numbers of the disks that a guest gets, by which its init knows them.
 const ROOT_DISK: &str = "pickfs-root";
 const DATA_DISK: &str = "pickfs-data";
+/// That a tree is brought from.
+const OTHER_DISK: &str = "pickfs-other";
 /// Of the first disk under test; the others have a number behind it.
 const TARGET_DISK: &str = "pickfs-target";
 const MOST_DISKS: usize = 16;

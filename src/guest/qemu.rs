@@ -1,7 +1,7 @@
 //! QEMU's command line for one cell.
 
 use super::cache::Guest;
-use super::{DATA_DISK, PORT, ROOT_DISK, ROOT_WORD, TARGET_DISK, target_disk};
+use super::{DATA_DISK, OTHER_DISK, PORT, ROOT_DISK, ROOT_WORD, TARGET_DISK, target_disk};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,8 @@ pub struct Machine {
     pub disks: Vec<Disk>,
     /// What was staged, as a tar archive.
     pub data: Option<PathBuf>,
+    /// That a tree is brought from, never written to.
+    pub other_disk: Option<Disk>,
     pub initramfs: PathBuf,
     /// Where the guest's console goes: a file, or a named pipe that somebody reads.
     pub console: PathBuf,
@@ -79,6 +81,11 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     if let Some(data) = &machine.data {
         add(&["-drive", &drive("data", data, "readonly=on,cache=unsafe")]);
         add(&["-device", &format!("virtio-blk-pci,drive=data,serial={DATA_DISK}")]);
+    }
+    if let Some(other) = &machine.other_disk {
+        let how = format!("readonly=on,cache={},aio=threads", other.cache);
+        add(&["-drive", &drive("other", &other.file, &how)]);
+        add(&["-device", &format!("virtio-blk-pci,drive=other,serial={OTHER_DISK}")]);
     }
     if !machine.disks.is_empty() {
         add(controller(machine.bus));

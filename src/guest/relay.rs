@@ -7,11 +7,12 @@
 use super::initramfs::Initramfs;
 use super::qemu::{Bus, Disk, Machine};
 use super::recipe::{RELEASES, Recipe, Release};
-use super::running::Running;
-use super::{BY_SERIAL, DATA_DISK, Guest, accelerator, find_or_build, target_disk};
+use super::running::{PanickedAtBoot, Running};
+use super::{BY_SERIAL, DATA_DISK, Guest, OTHER_DISK, accelerator, find_or_build, target_disk};
 use crate::agent::{self, Elsewhere, Interrupted, Link};
+use crate::executor::BOOTS;
 use crate::journal::{Begin, Cell, End, GuestPart, Job, Outcome, Record, Request};
-use crate::plan::{Chosen, HostSettings, Plan, Settings, Target};
+use crate::plan::{Chosen, HostSettings, Plan, SIZE, Settings, Target};
 use crate::stack::{Action, Place, backing};
 use crate::workload;
 use anyhow::{Context, Result, bail};
@@ -153,21 +154,35 @@ fn in_guest(request: &Request, cell: &Cell, place: &Place, link: &mut Link) -> R
     let folder = place.memory.join("guest");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let machine = machine(cell, place, &guest, &folder)?;
-    let part = GuestPart { data: machine.data.as_ref().map(|_| in_the_guest(DATA_DISK)), host: noted.host };
+    let data = machine.data.as_ref().map(|_| in_the_guest(DATA_DISK));
+    let other_disk = machine.other_disk.as_ref().map(|_| in_the_guest(OTHER_DISK));
+    let part = GuestPart { data, other_disk, host: noted.host };
     let cell_there = Cell { target: on_its_disks(&cell.target, machine.disks.len()), ..cell.clone() };
     let there = Request { run: request.run.clone(), job: Job::Cell(Box::new(cell_there)), guest: Some(part) };
-    let running = Running::start(&guest, &machine, &there, &request.run, &cell.id)?;
-    running.carry(link, Duration::from_nanos(cell.limit_ns))
+    let limit = Duration::from_nanos(cell.limit_ns);
+    for boot in 1.. {
+        let carried = Running::start(&guest, &machine, &there, &cell.id, boot)?.carry(link, limit);
+        let Err(error) = carried else { break };
+        match error.is::<PanickedAtBoot>() {
+            true if boot < BOOTS => continue,
+            true => bail!("in each of {BOOTS} boots {error:#}"),
+            false => return Err(error),
+        }
+    }
+    Ok(())
 }
 
-/// The target as the guest's agent gets it: files and devices of the host are so many disks there.
+/// The target as the guest's agent gets it: files and devices of the host are so many disks there. The size stays, as the
+/// time that is allowed for ageing comes from it.
 fn on_its_disks(target: &Target, disks: usize) -> Target {
     let mut target = target.clone();
     if disks > 0 {
+        let size = target.backing.settings.0.remove(SIZE).map(|size| (SIZE.to_string(), size));
         let path = |index| serde_json::Value::from(in_the_guest(&target_disk(index)).display().to_string());
         let more: Vec<_> = (1..disks).map(path).collect();
         let settings = [("path".to_string(), path(0)), (backing::MORE_DEVICES.to_string(), more.into())];
-        target.backing = Chosen { name: "device".into(), settings: Settings(settings.into()) };
+        let settings = settings.into_iter().chain(size).collect();
+        target.backing = Chosen { name: "device".into(), settings: Settings(settings) };
     }
     target
 }
@@ -198,10 +213,18 @@ fn machine(cell: &Cell, place: &Place, guest: &Guest, folder: &Path) -> Result<M
         bus: Bus::of(said.text("bus")),
         disks: disks.map(|file| Disk { file, cache: cache.clone() }).collect(),
         data,
+        other_disk: other_disk(cell, place),
         initramfs,
         console: folder.join("console"),
         kernel_words: said.text("words").unwrap_or_default().into(),
     })
+}
+
+/// QEMU passes the host's cache by, but a memory file system has no other place.
+fn other_disk(cell: &Cell, place: &Place) -> Option<Disk> {
+    let file = agent::image_of_other_disk(&cell.work, place)?;
+    let cache = if file.starts_with(&place.memory) { "unsafe" } else { "none" };
+    Some(Disk { file, cache: cache.into() })
 }
 
 /// Those that preparing made.
@@ -256,4 +279,24 @@ fn libraries(program: &Path) -> Result<Vec<(String, PathBuf)>> {
     let said = String::from_utf8_lossy(&out.stdout);
     let paths = said.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
     Ok(paths.map(|path| (path.to_string(), PathBuf::from(path))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::allowance_ns;
+
+    #[test]
+    fn a_target_has_its_disks_in_the_guest_and_as_long_for_ageing() {
+        let given = serde_json::json!({"dir": "/somewhere", "size": 1 << 30, "disks": 2});
+        let settings = Settings(given.as_object().unwrap().clone().into_iter().collect());
+        let backing = Chosen { name: "image".into(), settings };
+        let here = Target { backing, fill: Some(0.5), ..Target::default() };
+        let there = on_its_disks(&here, 2);
+        assert_eq!(there.backing.name, "device");
+        assert_eq!(there.backing.settings.path("path").unwrap(), in_the_guest(&target_disk(0)));
+        assert_eq!(there.backing.settings.texts(backing::MORE_DEVICES).len(), 1);
+        assert_eq!(allowance_ns(&there), allowance_ns(&here));
+        assert_eq!(on_its_disks(&here, 0), here);
+    }
 }

@@ -39,7 +39,21 @@ pub struct Running<'m> {
     before: u64,
     /// When that was.
     begun: Option<Both>,
+    /// Which boot of this cell it is, from 1.
+    boot: u32,
 }
+
+/// The kernel panicked before the agent had said a word: nothing of the cell has begun.
+#[derive(Debug)]
+pub struct PanickedAtBoot(String);
+
+impl std::fmt::Display for PanickedAtBoot {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PanickedAtBoot {}
 
 /// How far a guest has come, and when.
 #[derive(Clone, Copy, Debug)]
@@ -70,12 +84,13 @@ impl Reached {
 }
 
 impl<'m> Running<'m> {
-    pub fn start(guest: &Guest, machine: &'m Machine, request: &Request, run: &str, cell: &str) -> Result<Running<'m>> {
+    pub fn start(guest: &Guest, machine: &'m Machine, request: &Request, cell: &str, boot: u32) -> Result<Running<'m>> {
         let words = qemu::command(guest, machine)?;
         let console = Tail::of_pipe(&machine.console)?;
         // It ends with us, whatever ends us.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(agent::RUN_MARK, run).env(agent::CELL_MARK, cell);
+        command.args(["--pdeathsig", "KILL", "--"]).args(&words);
+        command.env(agent::RUN_MARK, &request.run).env(agent::CELL_MARK, cell);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot start QEMU")?;
         let stdin = child.stdin.take().context("no pipe to the guest")?;
@@ -92,6 +107,7 @@ impl<'m> Running<'m> {
             booted: None,
             before: 0,
             begun: None,
+            boot,
         };
         running.say(request)?;
         Ok(running)
@@ -152,6 +168,9 @@ impl<'m> Running<'m> {
             }
             Say::Tell(Record::Provenance(mut found)) => {
                 let booted = self.booted.take().map(|booted| show_duration(booted.as_nanos() as f64));
+                let again =
+                    (booted.is_some() && self.boot > 1).then(|| format!("{}, the kernel panicked before", self.boot));
+                found.facts.extend(again.map(|again| ("guest boots".to_string(), again)));
                 found.facts.extend(booted.map(|booted| ("guest boot".to_string(), booted)));
                 link.tell(Record::Provenance(found));
                 Ok(false)
@@ -189,7 +208,9 @@ impl<'m> Running<'m> {
         let qemu =
             ended.filter(|status| !status.success()).map(|status| format!("; QEMU ended {}{words}", how(status)));
         let console = self.console.words(0).map(|words| format!("; the guest's console ends with: {words}"));
-        anyhow!("{error:#}{}{}", qemu.unwrap_or_default(), console.unwrap_or_default())
+        let whole = format!("{error:#}{}{}", qemu.unwrap_or_default(), console.unwrap_or_default());
+        let panicked = matches!(self.reached, Reached::Started(_)) && whole.contains("Kernel panic");
+        if panicked { anyhow!(PanickedAtBoot(whole)) } else { anyhow!(whole) }
     }
 
     /// It closes its pipe a moment before it is gone.

@@ -43,6 +43,9 @@ pub struct Request {
 pub struct GuestPart {
     /// The disk with what was staged on the host, as the guest sees it.
     pub data: Option<PathBuf>,
+    /// The disk that the work brings its tree from.
+    #[serde(default)]
+    pub other_disk: Option<PathBuf>,
     /// The plan's: in a guest they are set for each cell.
     pub host: HostSettings,
 }

@@ -98,9 +98,12 @@ fn share_of(whole: u64, share: f64) -> u64 {
     (whole as f64 * share).round() as u64
 }
 
+/// The setting of a backing that says how large it is.
+pub const SIZE: &str = "size";
+
 /// The size that a plan gives a backing; a device has its own.
 pub fn capacity(backing: &Settings) -> Option<u64> {
-    backing.number("size")
+    backing.number(SIZE)
 }
 
 /// What a cell's limit grows by for a target's ageing.

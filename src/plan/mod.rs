@@ -20,7 +20,7 @@ mod target;
 mod value;
 mod wishes;
 
-pub use age::{Age, Ageing, allowance_ns, capacity};
+pub use age::{Age, Ageing, SIZE, allowance_ns, capacity};
 pub use complaint::{Complaint, render};
 pub use expand::{cell_id, expand, order, round_seed};
 pub use read::from_toml;

@@ -101,6 +101,11 @@ impl Place {
     pub fn mount_point(&self) -> PathBuf {
         self.mounts.join("target")
     }
+
+    /// In a guest, where the disk is mounted that a tree is brought from.
+    pub fn other_disk(&self) -> PathBuf {
+        self.mounts.join("other-disk")
+    }
 }
 
 /// A step as one line, for tests: what it does and how it is taken back.

@@ -3,7 +3,7 @@
 //! Which side held the copy back is told by two times beside it: what the source alone gives, cold, and what the file
 //! system alone takes, from memory.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset};
+use super::{Judged, OtherDisk, Phase, Reads, Setting, Stage, Starts, Workload, dataset};
 use crate::agent::{Clocked, Program, bytes_read_by_disk_of};
 use crate::data::{self, Digest};
 use crate::need::Need;
@@ -117,7 +117,15 @@ impl Workload for CopyIn {
     }
 
     fn folders(&self, settings: &Settings, place: &Place) -> Vec<PathBuf> {
-        settings.path("from").map(|from| beside(&from, place)).into_iter().collect()
+        let in_guest = place.other_disk().is_dir();
+        settings.path("from").filter(|_| !in_guest).map(|from| beside(&from, place)).into_iter().collect()
+    }
+
+    /// A source's image is made in memory, as nothing says where else there is room.
+    fn other_disk(&self, settings: &Settings, place: &Place) -> Option<OtherDisk> {
+        let (source, from) = (settings.path("source"), settings.path("from"));
+        let folder = from.map_or(place.memory.clone(), |from| beside(&from, place));
+        Some(OtherDisk { tree: source.unwrap_or_else(|| dataset::folder(settings, place)), folder })
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
@@ -160,7 +168,8 @@ fn beside(from: &Path, place: &Place) -> PathBuf {
 /// Where the tree is brought from, and its copy in memory where the second side is wanted.
 fn sides(stage: &mut Stage, settings: &Settings) -> Result<(PathBuf, Option<PathBuf>)> {
     let staged = in_memory(settings).then(|| dataset::staged(settings, stage.place())).transpose()?;
-    let source = match (settings.path("source"), settings.path("from"), &staged) {
+    let other_disk = Some(stage.place().other_disk()).filter(|folder| folder.is_dir());
+    let source = match (other_disk.or(settings.path("source")), settings.path("from"), &staged) {
         (Some(source), _, _) => source,
         (None, Some(from), Some(staged)) => {
             let folder = beside(&from, stage.place());

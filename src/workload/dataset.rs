@@ -76,7 +76,7 @@ pub fn staged(settings: &Settings, place: &Place) -> Result<Staged> {
 }
 
 /// Where the tree lies in memory: one place per set of settings.
-fn folder(settings: &Settings, place: &Place) -> PathBuf {
+pub fn folder(settings: &Settings, place: &Place) -> PathBuf {
     let spelled = serde_json::to_string(settings).unwrap_or_default();
     place.memory.join(format!("source-{:016x}", xxhash_rust::xxh3::xxh3_64(spelled.as_bytes())))
 }

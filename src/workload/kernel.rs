@@ -154,7 +154,9 @@ impl Workload for Kernel {
             ("bc", "bc"),
             ("rm", "coreutils"),
         ];
-        always.map(program).into_iter().chain(tarball(settings).iter().flat_map(|t| archive::needs(t))).collect()
+        let header = Need::Header { name: "stdio.h", package: "libc6-dev" };
+        let programs = always.map(program).into_iter().chain([header]);
+        programs.chain(tarball(settings).iter().flat_map(|t| archive::needs(t))).collect()
     }
 
     fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {

@@ -119,6 +119,11 @@ pub trait Workload: Sync {
         Vec::new()
     }
 
+    /// What is brought from another disk than the one under test, for guests, which get such a disk of their own.
+    fn other_disk(&self, _settings: &Settings, _place: &Place) -> Option<OtherDisk> {
+        None
+    }
+
     /// Files below `root`, the folder that it works in, where PostgreSQL servers note the segments of System V shared
     /// memory that they leave when they are killed: removed when all of its programs have ended.
     fn segment_notes(&self, _root: &Path) -> Vec<PathBuf> {
@@ -129,6 +134,14 @@ pub trait Workload: Sync {
     fn bytes(&self, _settings: &Settings) -> Option<u64> {
         None
     }
+}
+
+/// A tree that is to be on a disk of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherDisk {
+    pub tree: PathBuf,
+    /// Where the disk's image goes: the run's folder in memory, or another that carries the run's name.
+    pub folder: PathBuf,
 }
 
 /// A timed part of a workload.

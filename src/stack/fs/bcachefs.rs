@@ -1,8 +1,8 @@
 //! bcachefs, a module from outside the kernel since 6.18.
 
 use super::feature::{
-    CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, ENCRYPTION, Found, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS,
-    SNAPSHOTS, changed,
+    CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, Found, GROW, METADATA_CHECKSUMS,
+    MULTI_DEVICE, REFLINKS, SNAPSHOTS, changed,
 };
 use super::{Argv, Filesystem, Wish, argv, make, number_above};
 
@@ -58,7 +58,7 @@ impl Filesystem for Bcachefs {
     }
 
     fn more_features(&self) -> &'static [&'static str] {
-        &[ENCRYPTION]
+        &[CREATION_TIME, ENCRYPTION]
     }
 
     /// Without copy on write there are neither checksums of data nor compression.

@@ -1,8 +1,8 @@
 //! btrfs, with the compressions, metadata profiles and copy-on-write switches that people compare.
 
 use super::feature::{
-    CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, Found, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SHRINK,
-    SNAPSHOTS, changed,
+    CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, Found, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS,
+    SHRINK, SNAPSHOTS, changed,
 };
 use super::{Argv, Filesystem, Variant, Wish, argv, make, mount_options, mount_with, number_above};
 use std::collections::BTreeMap;
@@ -115,6 +115,10 @@ impl Filesystem for Btrfs {
             SHRINK,
             SNAPSHOTS,
         ]
+    }
+
+    fn more_features(&self) -> &'static [&'static str] {
+        &[CREATION_TIME]
     }
 
     /// Without copy on write, or without checksums of data, nothing is compressed either (btrfs(5), MOUNT OPTIONS).

@@ -1,7 +1,7 @@
 //! ext2, made and driven by the same programs as ext4.
 
 use super::ext4::{TOOLS, dumpe2fs, mke2fs, mke2fs_version, weakens_journal};
-use super::feature::{GROW, SHRINK};
+use super::feature::{CREATION_TIME, GROW, SHRINK};
 use super::{Argv, Filesystem, Wish, argv};
 
 pub struct Ext2;
@@ -42,6 +42,10 @@ impl Filesystem for Ext2 {
     /// resize2fs(8).
     fn features(&self) -> &'static [&'static str] {
         &[GROW, SHRINK]
+    }
+
+    fn more_features(&self) -> &'static [&'static str] {
+        &[CREATION_TIME]
     }
 
     fn weakens(&self, option: &str) -> bool {

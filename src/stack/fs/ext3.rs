@@ -1,6 +1,7 @@
 //! ext3, made and driven by the same programs as ext4.
 
 use super::ext4::{JOURNAL_MINIMUM, JOURNALLING, TOOLS, dumpe2fs, mke2fs, mke2fs_version, weakens_journal};
+use super::feature::CREATION_TIME;
 use super::{Argv, Filesystem, Wish, argv};
 
 pub struct Ext3;
@@ -41,6 +42,10 @@ impl Filesystem for Ext3 {
     /// resize2fs(8). The kernel mounts nothing as ext3 that lacks a journal or has what ext4 brought.
     fn features(&self) -> &'static [&'static str] {
         JOURNALLING
+    }
+
+    fn more_features(&self) -> &'static [&'static str] {
+        &[CREATION_TIME]
     }
 
     fn weakens(&self, option: &str) -> bool {

@@ -1,6 +1,8 @@
 //! ext4, and what its elders ext2 and ext3 share with it.
 
-use super::feature::{CASE_FOLDING, CRASH_CONSISTENCY, ENCRYPTION, Found, GROW, METADATA_CHECKSUMS, SHRINK, changed};
+use super::feature::{
+    CASE_FOLDING, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, Found, GROW, METADATA_CHECKSUMS, SHRINK, changed,
+};
 use super::{Argv, Filesystem, Wish, argv, make, number_above};
 
 pub struct Ext4;
@@ -43,7 +45,7 @@ impl Filesystem for Ext4 {
     }
 
     fn more_features(&self) -> &'static [&'static str] {
-        &[CASE_FOLDING, ENCRYPTION, METADATA_CHECKSUMS]
+        &[CASE_FOLDING, CREATION_TIME, ENCRYPTION, METADATA_CHECKSUMS]
     }
 
     /// What the super block says (ext4(5), FILE SYSTEM FEATURES). Where nobody read it, there is a journal, as nearly

@@ -1,6 +1,6 @@
 //! F2FS, log-structured, for flash.
 
-use super::feature::{CASE_FOLDING, COMPRESSION, CRASH_CONSISTENCY, ENCRYPTION, Found, GROW, changed};
+use super::feature::{CASE_FOLDING, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, Found, GROW, changed};
 use super::{Argv, Filesystem, Wish, argv, make};
 
 pub struct F2fs;
@@ -49,7 +49,7 @@ impl Filesystem for F2fs {
     }
 
     fn more_features(&self) -> &'static [&'static str] {
-        &[CASE_FOLDING, COMPRESSION, ENCRYPTION]
+        &[CASE_FOLDING, COMPRESSION, CREATION_TIME, ENCRYPTION]
     }
 
     /// Each is a feature of mkfs.f2fs(8), and off unless asked for.

@@ -19,6 +19,7 @@ pub const FEATURES: &[Feature] = &[
     Feature { name: CHECKSUMS, about: "checksums of data: a wrong byte from the disk is an error, not an answer" },
     Feature { name: COMPRESSION, about: "files can be kept compressed" },
     Feature { name: CRASH_CONSISTENCY, about: "whole again after a crash, without a check of all of it" },
+    Feature { name: CREATION_TIME, about: "it is known when a file was made; tried on each, as old layouts lack it" },
     Feature { name: ENCRYPTION, about: "files can be kept encrypted, by the file system's own means" },
     Feature { name: GROW, about: "can be made larger later" },
     Feature { name: METADATA_CHECKSUMS, about: "checksums of names, inodes and the like" },
@@ -32,6 +33,7 @@ pub const CASE_FOLDING: &str = "case-folding";
 pub const CHECKSUMS: &str = "checksums";
 pub const COMPRESSION: &str = "compression";
 pub const CRASH_CONSISTENCY: &str = "crash-consistency";
+pub const CREATION_TIME: &str = "creation-time";
 pub const ENCRYPTION: &str = "encryption";
 pub const GROW: &str = "grow";
 pub const METADATA_CHECKSUMS: &str = "metadata-checksums";

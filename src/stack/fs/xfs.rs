@@ -1,6 +1,6 @@
 //! XFS.
 
-use super::feature::{CRASH_CONSISTENCY, Found, GROW, METADATA_CHECKSUMS, REFLINKS, changed};
+use super::feature::{CRASH_CONSISTENCY, CREATION_TIME, Found, GROW, METADATA_CHECKSUMS, REFLINKS, changed};
 use super::{Argv, Filesystem, Wish, argv, make};
 
 pub struct Xfs;
@@ -46,7 +46,7 @@ impl Filesystem for Xfs {
     }
 
     fn more_features(&self) -> &'static [&'static str] {
-        &[METADATA_CHECKSUMS, REFLINKS]
+        &[CREATION_TIME, METADATA_CHECKSUMS, REFLINKS]
     }
 
     /// Old versions of mkfs.xfs left them out by default, so they count where xfs_info(8) shows them. Its folding of

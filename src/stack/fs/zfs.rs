@@ -4,8 +4,8 @@
 //! as `compression=lz4`; `noatime` is understood, so that one plan can ask it of every file system.
 
 use super::feature::{
-    CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, ENCRYPTION, Found, GROW, METADATA_CHECKSUMS, MULTI_DEVICE,
-    REFLINKS, SNAPSHOTS, changed,
+    CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, Found, GROW,
+    METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SNAPSHOTS, changed,
 };
 use super::{Argv, Filesystem, Variant, Wish, argv};
 use crate::journal::Undo;
@@ -94,7 +94,7 @@ impl Filesystem for Zfs {
     }
 
     fn more_features(&self) -> &'static [&'static str] {
-        &[CASE_FOLDING, ENCRYPTION, REFLINKS]
+        &[CASE_FOLDING, CREATION_TIME, ENCRYPTION, REFLINKS]
     }
 
     /// zfsprops(7), zpool-features(7). Blocks are cloned only where the module's switch allows it too, which was off in

@@ -1,0 +1,17 @@
+//! `pickfs completions`: what a shell needs to complete pickfs' words.
+
+use super::{Cli, Outcome};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The shell; `pickfs help completions` says where its file goes
+    shell: Shell,
+}
+
+pub fn main(arguments: &Arguments) -> Outcome {
+    let mut command = Cli::command();
+    clap_complete::generate(arguments.shell, &mut command, "pickfs", &mut std::io::stdout());
+    Ok(0)
+}
