@@ -7,7 +7,7 @@
 use super::initramfs::Initramfs;
 use super::qemu::{Bus, Disk, Machine};
 use super::recipe::{RELEASES, Recipe, Release};
-use super::running::Running;
+use super::running::{Marks, Running};
 use super::{BY_SERIAL, DATA_DISK, Guest, accelerator, find_or_build, target_disk};
 use crate::agent::{self, Elsewhere, Interrupted, Link};
 use crate::journal::{Begin, Cell, End, GuestPart, Job, Outcome, Record, Request};
@@ -156,7 +156,8 @@ fn in_guest(request: &Request, cell: &Cell, place: &Place, link: &mut Link) -> R
     let part = GuestPart { data: machine.data.as_ref().map(|_| in_the_guest(DATA_DISK)), host: noted.host };
     let cell_there = Cell { target: on_its_disks(&cell.target, machine.disks.len()), ..cell.clone() };
     let there = Request { run: request.run.clone(), job: Job::Cell(Box::new(cell_there)), guest: Some(part) };
-    let running = Running::start(&guest, &machine, &there, &request.run, &cell.id)?;
+    let marks = Marks { run: &request.run, cell: &cell.id };
+    let running = Running::start(&guest, &machine, &there, marks)?;
     running.carry(link, Duration::from_nanos(cell.limit_ns))
 }
 
@@ -201,6 +202,7 @@ fn machine(cell: &Cell, place: &Place, guest: &Guest, folder: &Path) -> Result<M
         initramfs,
         console: folder.join("console"),
         kernel_words: said.text("words").unwrap_or_default().into(),
+        boots: false,
     })
 }
 

@@ -3,10 +3,10 @@
 use super::clock::Both;
 use super::qemu::{self, Machine};
 use super::tail::{Tail, plain};
-use super::{Guest, host_cache};
+use super::{Guest, boot, host_cache};
 use crate::agent::{self, Interrupted, Link};
 use crate::executor::{BOOT_PATIENCE, GUEST_GRACE, READY_PATIENCE};
-use crate::journal::{Answer, Outcome, Record, Request, Say};
+use crate::journal::{Answer, Outcome, Record, Say};
 use crate::sys::process::{self, Signal};
 use crate::units::show_duration;
 use anyhow::{Context, Result, anyhow, bail};
@@ -25,7 +25,9 @@ const MOST_LINES: usize = 256;
 const ENDING: Duration = Duration::from_secs(2);
 
 pub struct Running<'m> {
+    guest: &'m Guest,
     machine: &'m Machine,
+    marks: Marks<'m>,
     child: Child,
     to_guest: Sender<Vec<u8>>,
     lines: Receiver<Result<String>>,
@@ -39,6 +41,13 @@ pub struct Running<'m> {
     before: u64,
     /// When that was.
     begun: Option<Both>,
+}
+
+/// What names a process as the run's and the cell's.
+#[derive(Clone, Copy)]
+pub struct Marks<'m> {
+    pub run: &'m str,
+    pub cell: &'m str,
 }
 
 /// How far a guest has come, and when.
@@ -70,19 +79,28 @@ impl Reached {
 }
 
 impl<'m> Running<'m> {
-    pub fn start(guest: &Guest, machine: &'m Machine, request: &Request, run: &str, cell: &str) -> Result<Running<'m>> {
+    /// The first line that it hears is there before it can hear.
+    pub fn start(
+        guest: &'m Guest,
+        machine: &'m Machine,
+        first: &impl serde::Serialize,
+        marks: Marks<'m>,
+    ) -> Result<Running<'m>> {
         let words = qemu::command(guest, machine)?;
         let console = Tail::of_pipe(&machine.console)?;
         // It ends with us, whatever ends us.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(agent::RUN_MARK, run).env(agent::CELL_MARK, cell);
+        command.args(["--pdeathsig", "KILL", "--"]).args(&words);
+        command.env(agent::RUN_MARK, marks.run).env(agent::CELL_MARK, marks.cell);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot start QEMU")?;
         let stdin = child.stdin.take().context("no pipe to the guest")?;
         let stdout = child.stdout.take().context("no pipe from the guest")?;
         let stderr = child.stderr.take().context("no pipe from QEMU")?;
         let running = Running {
+            guest,
             machine,
+            marks,
             child,
             to_guest: write_lines(stdin),
             lines: read_lines(stdout),
@@ -93,7 +111,7 @@ impl<'m> Running<'m> {
             before: 0,
             begun: None,
         };
-        running.say(request)?;
+        running.say(first)?;
         Ok(running)
     }
 
@@ -101,6 +119,28 @@ impl<'m> Running<'m> {
     pub fn carry(mut self, link: &mut Link, limit: Duration) -> Result<()> {
         let carried = self.carry_lines(link, limit);
         carried.map_err(|error| if error.is::<Interrupted>() { error } else { self.explained(error) })
+    }
+
+    /// What it says next; none when it has ended. `late` is why it must end if it says nothing for so long.
+    pub fn next(&mut self, patience: Duration, late: &str) -> Result<Option<String>> {
+        let begun = Instant::now();
+        loop {
+            match self.lines.recv_timeout(TICK) {
+                Ok(line) => return line.map(Some),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            agent::check_stop()?;
+            if begun.elapsed() > patience {
+                bail!("{late}");
+            }
+        }
+    }
+
+    /// Bytes that QEMU itself had read from block devices; none where the host does not tell.
+    pub fn read_bytes(&self) -> Option<u64> {
+        let process = procfs::process::Process::new(self.child.id() as i32).ok()?;
+        Some(process.io().ok()?.read_bytes)
     }
 
     fn carry_lines(&mut self, link: &mut Link, limit: Duration) -> Result<()> {
@@ -165,6 +205,10 @@ impl<'m> Running<'m> {
                 self.say(&Answer::Written).map(|()| false)
             }
             Say::Forget => self.say(&host_cache::forget(&self.machine.disks)).map(|()| false),
+            Say::Boot(wanted) => {
+                let answer = boot::boot(self.guest, self.machine, &wanted, self.marks)?;
+                self.say(&answer).map(|()| false)
+            }
         }
     }
 
@@ -180,7 +224,7 @@ impl<'m> Running<'m> {
     }
 
     /// With how QEMU ended, if it did so itself, and the last words of both.
-    fn explained(&mut self, error: anyhow::Error) -> anyhow::Error {
+    pub fn explained(&mut self, error: anyhow::Error) -> anyhow::Error {
         let ended = self.ended_by_itself();
         self.switch_off();
         self.console.finish();
