@@ -381,7 +381,7 @@ impl SmallDisk {
 
     fn free_mib(&self) -> u64 {
         let found = rustix::fs::statvfs(&self.folder).unwrap();
-        found.f_bavail * found.f_frsize >> 20
+        (found.f_bavail * found.f_frsize) >> 20
     }
 
     /// Takes all that is free, whenever there is any, until the run has ended; whether the image had given any back.

@@ -40,11 +40,11 @@ impl Stage<'_, '_> {
         let begun = Instant::now();
         let booted = self.link.boot(self.wanted(ready));
         self.ledger.phases_ns += begun.elapsed().as_nanos() as u64;
-        self.deadline.check()?;
         // Mounted again after a failure, too: teardown counts on it.
         let taken_up = self.take_up();
         let booted = booted.context("a machine was booted from the target, and it failed")?;
-        taken_up.map(|()| booted)
+        taken_up?;
+        self.deadline.check().map(|()| booted)
     }
 
     fn wanted(&self, ready: &str) -> Boot {

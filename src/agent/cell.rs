@@ -141,7 +141,7 @@ fn missing(cell: &Cell, parts: &Parts, in_guest: bool) -> Vec<String> {
     }
     needs.dedup_by(|a, b| *a == Need::Root && *b == Need::Root);
     let lacks = need::missing(&needs).into_iter().map(|missing| missing.to_string());
-    let cannot = parts.workload.boots().then(|| boot::objections(&cell.target, in_guest)).unwrap_or_default();
+    let cannot = if parts.workload.boots() { boot::objections(&cell.target, in_guest) } else { Vec::new() };
     lacks.chain(cannot).collect()
 }
 
