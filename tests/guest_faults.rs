@@ -204,7 +204,8 @@ fn what_goes_wrong_in_a_guest_is_told() {
     );
 }
 
-/// From the start of pickfs until it has done all, so that moments lie over the whole of it, boots as well.
+/// From the first agent, as a run may have to wait for its turn, until all is done: so moments lie over the whole of it,
+/// boots as well.
 const MOMENTS: usize = 12;
 
 #[test]
@@ -215,9 +216,12 @@ fn whoever_is_killed_and_whenever_nothing_is_left() {
         return;
     }
     let works = [("first", "sleep 1"), ("second", "sleep 1")];
-    let (lab, begun) = (Lab::new(), Instant::now());
-    let said = lab.run_plan(&plan(&works, ""));
-    said.code(0);
+    let lab = Lab::new();
+    lab.write_plan(&plan(&works, ""));
+    let mut child = start(&lab);
+    assert!(await_program(&lab, &mut child, "pickfs"), "no agent came");
+    let begun = Instant::now();
+    assert!(child.wait().unwrap().success(), "{:#?}", lab.folded().cells);
     let usual = begun.elapsed();
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(12);
     let mut cut_off = 0;
@@ -229,6 +233,7 @@ fn whoever_is_killed_and_whenever_nothing_is_left() {
         let lab = Lab::new();
         lab.write_plan(&plan(&works, ""));
         let mut child = start(&lab);
+        assert!(await_program(&lab, &mut child, "pickfs"), "{context}: no agent came");
         std::thread::sleep(moment);
         match victim {
             "host" => child.kill().unwrap(),
@@ -321,4 +326,119 @@ fn what_the_host_has_cached_is_dropped_or_told() {
     assert_eq!((doubts("dropped"), doubts("direct")), (vec![], vec![]));
     let told = doubts("in memory");
     assert!(told.len() == 1 && told[0].contains("not-cold: the host still has "), "{told:?}");
+}
+
+/// Where programs of a guest's making are looked for first: one that has started another and never ends by itself.
+fn programs_that_never_end(lab: &Lab) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, program) = (lab.path("programs"), lab.path("programs/mmdebstrap"));
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(&program, "#!/bin/sh\ntouch \"$TMPDIR/half\"\nsetsid sleep 6789 &\nwait\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
+}
+
+fn half_made(lab: &Lab) -> bool {
+    let guests = std::fs::read_dir(lab.path("cache/pickfs/guests")).into_iter().flatten().flatten();
+    guests.map(|entry| entry.path()).any(|path| path.join("half").exists())
+}
+
+/// Ctrl-C ends the making of a guest, by a run and by itself, with all that was started for it and half made.
+#[test]
+fn a_guest_that_is_being_made_is_given_up_at_once() {
+    const NAME: &str = "a_guest_that_is_being_made_is_given_up_at_once";
+    if not_run(NAME, no_guests()) {
+        return;
+    }
+    for words in [&["run", "plan.toml", "--journal", "journal.jsonl"][..], &["guest", "build", "plan.toml"]] {
+        let lab = Lab::new();
+        lab.write_plan(&plan(&[("never", "true")], ""));
+        let mut command = lab.pickfs();
+        command.args(words).env("PATH", programs_that_never_end(&lab)).env("XDG_CACHE_HOME", lab.path("cache"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        while !half_made(&lab) {
+            assert_eq!(child.try_wait().unwrap(), None, "{words:?} ended by itself");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        kill(child.id() as i32, Signal::INT).unwrap();
+        let said = Said::of(child.wait_with_output().unwrap()).code(1);
+        assert!(said.err.contains("stop"), "{}", said.err);
+        lab.assert_nothing_left();
+        let kept = std::fs::read_dir(lab.path("cache/pickfs/guests")).unwrap().flatten();
+        assert_eq!(kept.map(|entry| entry.file_name()).collect::<Vec<_>>(), ["lock"], "{words:?}");
+        let sleeps = pickfs::sys::process::all_processes().into_iter().filter(|pid| is_sleeping(*pid));
+        assert_eq!(sleeps.count(), 0, "{words:?} left what it had started");
+    }
+}
+
+fn is_sleeping(pid: i32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words == b"sleep\x006789\0")
+}
+
+/// A small disk of the host, in memory, that is full but for what is given back to it.
+struct SmallDisk {
+    folder: std::path::PathBuf,
+}
+
+impl SmallDisk {
+    const MIB: u64 = 80;
+
+    fn new(lab: &Lab) -> SmallDisk {
+        let folder = lab.path("small");
+        std::fs::create_dir(&folder).unwrap();
+        let size = format!("size={}m", SmallDisk::MIB);
+        let mut mount = std::process::Command::new("mount");
+        assert!(mount.args(["-t", "tmpfs", "-o", &size, "small"]).arg(&folder).status().unwrap().success());
+        SmallDisk { folder }
+    }
+
+    fn free_mib(&self) -> u64 {
+        let found = rustix::fs::statvfs(&self.folder).unwrap();
+        (found.f_bavail * found.f_frsize) >> 20
+    }
+
+    /// Takes all that is free, whenever there is any, until the run has ended; whether the image had given any back.
+    fn fill_beside(&self, child: &mut Child) -> bool {
+        let (mut had_image, mut gave_back, mut files) = (false, false, 0);
+        while child.try_wait().unwrap().is_none() {
+            let free = self.free_mib();
+            had_image |= free < SmallDisk::MIB - 60;
+            gave_back |= had_image && free > SmallDisk::MIB - 40;
+            if had_image && free > 0 {
+                files += 1;
+                let file = std::fs::File::create(self.folder.join(format!("fill{files}"))).unwrap();
+                let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, free << 20);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        gave_back
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.folder).status();
+    }
+}
+
+/// The guest discards its disk, the host's is full before it is written to again.
+#[test]
+fn a_host_whose_disk_is_full_costs_the_cell() {
+    const NAME: &str = "a_host_whose_disk_is_full_costs_the_cell";
+    let root = rustix::process::geteuid().is_root();
+    if not_run(NAME, no_guests().or_else(|| (!root).then(|| "only root can mount a small disk".into()))) {
+        return;
+    }
+    let lab = Lab::new();
+    let disk = SmallDisk::new(&lab);
+    let text = plan(&[("full", "dd if=/dev/urandom of=big bs=1M count=40 conv=fsync")], "discard = \"fresh\"\n");
+    lab.write_plan(&text.replace("dir = \".\"", "dir = \"small\"").replace("processors = 1", "cache = \"writeback\""));
+    let mut child = start(&lab);
+    assert!(disk.fill_beside(&mut child), "the image gave nothing back: {:#?}", lab.folded().cells);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    lab.assert_nothing_left();
+    let folded = lab.folded();
+    let why = failed(find(&folded, "full"));
+    println!("{why}");
+    assert!(why.contains("I/O error") || why.contains("Input/output error"), "{why}");
 }

@@ -4,7 +4,7 @@ use super::engine::{DAEMON_MARK, Engine, Given, name_of};
 use super::link::Link;
 use super::stage::{Expected, Stage};
 use super::watch::Deadline;
-use super::{CELL_MARK, Interrupted, ageing, command, git, hardware, limits, machine, provenance};
+use super::{CELL_MARK, Interrupted, ageing, boot, command, git, hardware, limits, machine, provenance};
 use crate::journal::{Begin, Cell, End, Ledger, Outcome, Provenance, Record, Undo};
 use crate::need::{self, Need};
 use crate::plan::{Ageing, Discard, Target, allowance_ns};
@@ -93,7 +93,7 @@ pub fn run(cell: &Cell, facts: BTreeMap<String, String>, place: &Place, link: &m
         link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, ..Provenance::default() }));
     }
     let mut ledger = Ledger { cell: cell.id.clone(), ..Ledger::default() };
-    let outcome = match parts(cell).map(|parts| (missing(cell, &parts), parts)) {
+    let outcome = match parts(cell).map(|parts| (missing(cell, &parts, link.is_in_guest()), parts)) {
         Err(error) => Outcome::Failed(format!("{error:#}")),
         Ok((reasons, _)) if !reasons.is_empty() => Outcome::Skipped(reasons),
         Ok((_, parts)) => perform(cell, &parts, place, link, &mut ledger)?,
@@ -131,7 +131,7 @@ pub fn needs_of_target(target: &Target) -> Vec<Need> {
 }
 
 /// Every reason, not the first.
-fn missing(cell: &Cell, parts: &Parts) -> Vec<String> {
+fn missing(cell: &Cell, parts: &Parts, in_guest: bool) -> Vec<String> {
     let mut needs: Vec<Need> = Vec::new();
     let of_work = parts.workload.needs(&cell.work.workload.settings);
     for need in needs_of_target(&cell.target).into_iter().chain(of_work) {
@@ -140,7 +140,9 @@ fn missing(cell: &Cell, parts: &Parts) -> Vec<String> {
         }
     }
     needs.dedup_by(|a, b| *a == Need::Root && *b == Need::Root);
-    need::missing(&needs).iter().map(ToString::to_string).collect()
+    let lacks = need::missing(&needs).into_iter().map(|missing| missing.to_string());
+    let cannot = if parts.workload.boots() { boot::objections(&cell.target, in_guest) } else { Vec::new() };
+    lacks.chain(cannot).collect()
 }
 
 /// Build, prove, play, take down. Teardown comes whatever happened before.

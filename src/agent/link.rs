@@ -2,7 +2,7 @@
 //! [`Interrupted`].
 
 use super::Interrupted;
-use crate::journal::{Answer, Record, Say};
+use crate::journal::{Answer, Boot, Booted, Record, Say};
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, Write};
 
@@ -42,8 +42,22 @@ impl Link {
                 Ok(Some(format!("the host still has {cached_bytes} bytes of the disk in its cache")))
             }
             Answer::Kept(why) => Ok(Some(format!("the host has not dropped its cache of the disk: {why}"))),
-            Answer::Written => bail!("the host wrote where it was to drop its cache"),
+            other => bail!("the host answered {other:?} where it was to drop its cache"),
         }
+    }
+
+    /// In a guest: has the host boot another machine from the guest's disks, and waits until that is gone.
+    pub fn boot(&mut self, boot: Boot) -> Result<Booted> {
+        match self.answer(&Say::Boot(Box::new(boot)))? {
+            Answer::Booted(booted) => Ok(*booted),
+            Answer::NotBooted(why) => bail!("{why}"),
+            other => bail!("the host answered {other:?} where it was to boot"),
+        }
+    }
+
+    /// The agent has a machine of its own, and a host below.
+    pub fn is_in_guest(&self) -> bool {
+        self.in_guest
     }
 
     fn answer(&mut self, say: &Say) -> Result<Answer> {

@@ -4,6 +4,7 @@
 //! cells there are, nor what a number means: no executor, no report, no statistics.
 
 mod ageing;
+mod boot;
 mod cell;
 mod command;
 mod drive;
@@ -29,6 +30,7 @@ mod timed;
 mod undo;
 mod watch;
 
+pub use boot::objections as boot_objections;
 pub use cell::{needs_of_target, now};
 pub use command::last_words;
 pub use engine::CELL_MARK;
@@ -45,7 +47,7 @@ pub use punctual::{Every, Kept};
 pub use server::Server;
 pub use stage::{Clocked, SMALLEST_INODE, Stage};
 pub use timed::{Part, Timed};
-pub use watch::check_stop;
+pub use watch::{check_stop, stop_on_signals};
 
 /// For work by the character: workloads do not import `sys`.
 pub use crate::sys::stdio::Stream;

@@ -74,7 +74,7 @@ impl Expected {
     }
 
     /// Of content, what compression leaves; at most all.
-    fn stored_share(&self) -> f64 {
+    pub(super) fn stored_share(&self) -> f64 {
         let share = self.data_bytes.zip(self.apparent_bytes).map(|(stored, apparent)| stored / apparent);
         share.filter(|share| share.is_finite()).unwrap_or(1.0).min(1.0)
     }
@@ -165,7 +165,7 @@ impl Stage<'_, '_> {
         self.tell_parts(&phase, told.parts)
     }
 
-    fn declared(&self, name: &str) -> Result<Phase> {
+    pub(super) fn declared(&self, name: &str) -> Result<Phase> {
         let found = self.phases.iter().find(|phase| phase.name == name).cloned();
         found.with_context(|| format!("{} does not declare a phase `{name}`", self.workload.name()))
     }
@@ -418,7 +418,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    fn flag_unsettled(&mut self, phase: &Phase, unsettled: Option<String>, when: &str) {
+    pub(super) fn flag_unsettled(&mut self, phase: &Phase, unsettled: Option<String>, when: &str) {
         if let Some(why) = unsettled {
             self.flag(&phase.name, "not-settled", format!("{when}: {why}"));
         }
@@ -430,7 +430,7 @@ impl Stage<'_, '_> {
         self.link.tell(Record::Flag(flag));
     }
 
-    fn tell_samples(&mut self, phase: &str, samples: Vec<(String, f64)>) {
+    pub(super) fn tell_samples(&mut self, phase: &str, samples: Vec<(String, f64)>) {
         for (metric, value) in samples {
             let (cell, phase) = (self.cell.to_string(), phase.to_string());
             self.link.tell(Record::Sample(Sample { cell, phase, metric, value }));

@@ -12,9 +12,16 @@ use std::time::{Duration, Instant};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGTERM and SIGINT only set a flag, and the death of the host is a SIGTERM. Orphans of
-/// the workload stay our descendants.
+/// As [`stop_on_signals`], and the death of the host is a SIGTERM. Orphans of the workload stay our descendants.
 pub fn obey_signals() -> Result<()> {
+    stop_on_signals()?;
+    process::die_with_parent(process::Signal::TERM)?;
+    process::adopt_orphans()?;
+    Ok(())
+}
+
+/// From now on SIGTERM and SIGINT only set a flag, for [`check_stop`].
+pub fn stop_on_signals() -> Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [libc::SIGTERM, libc::SIGINT] {
         signal_hook::flag::register(signal, stop.clone())?;
@@ -25,8 +32,6 @@ pub fn obey_signals() -> Result<()> {
         }
         STOP.store(true, Ordering::Relaxed);
     });
-    process::die_with_parent(process::Signal::TERM)?;
-    process::adopt_orphans()?;
     Ok(())
 }
 

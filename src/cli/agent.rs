@@ -7,8 +7,15 @@ pub struct Arguments {
     /// Have cells done in virtual machines
     #[arg(long)]
     in_guests: bool,
+    /// In a machine that was booted from a target: tell the host that it is ready, and switch it off
+    #[arg(long, conflicts_with = "in_guests")]
+    tell_ready: bool,
 }
 
 pub fn main(arguments: &Arguments) -> ExitCode {
-    if arguments.in_guests { crate::guest::relay() } else { crate::agent::main(None) }
+    match arguments {
+        Arguments { tell_ready: true, .. } => crate::guest::tell_ready(),
+        Arguments { in_guests: true, .. } => crate::guest::relay(),
+        _ => crate::agent::main(None),
+    }
 }

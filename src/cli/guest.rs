@@ -68,6 +68,7 @@ fn list(packages: bool) -> Outcome {
 }
 
 fn build(of: &str, packages: &[String]) -> Outcome {
+    crate::agent::stop_on_signals()?;
     let Some(release) = RELEASES.iter().find(|release| release.name == of) else { return build_for(of, packages) };
     if let Some(wrong) = packages.iter().find(|name| !is_package(name)) {
         eprintln!("`{wrong}` is no name of a package; write names as `apt-cache search` prints them");

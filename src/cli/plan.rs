@@ -2,7 +2,7 @@
 
 use super::{Outcome, confirm, forecast, wanted};
 use crate::journal::Cell;
-use crate::plan::{Ageing, Limit, Part, Plan, Stop, Target, Wishes, capacity, expand};
+use crate::plan::{Ageing, Limit, Part, Plan, Stop, Target, Wishes, Work, capacity, expand};
 use crate::stack::fs::feature::Found;
 use crate::stack::{Action, Place, Step, backing, fs, layer};
 use crate::stats::LOOKS;
@@ -139,6 +139,17 @@ fn describe_targets(plan: &Plan, text: &mut String) {
         let needs = crate::agent::needs_of_target(target);
         for missing in need::missing(&needs).into_iter().filter(|_| !brings_its_own(plan)) {
             let _ = writeln!(text, "  will be skipped: {missing}");
+        }
+        describe_boots(plan, target, text);
+    }
+}
+
+/// Works that boot a machine from the target, which it may be unable to carry.
+fn describe_boots(plan: &Plan, target: &Target, text: &mut String) {
+    let boots = |work: &&Work| workload::find(&work.workload.name).is_some_and(|workload| workload.boots());
+    for work in plan.works.iter().filter(boots) {
+        for why in crate::agent::boot_objections(target, brings_its_own(plan)) {
+            let _ = writeln!(text, "  work {} will be skipped: {why}", work.name);
         }
     }
 }

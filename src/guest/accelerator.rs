@@ -88,6 +88,7 @@ fn boot(guest: &Guest, desk: &Path) -> Result<Accelerator> {
         initramfs,
         console: console.clone(),
         kernel_words: PROBE_WORD.into(),
+        boots: false,
     };
     let words = qemu::command(guest, &machine)?;
     let (program, arguments) = words.split_first().context("no command for QEMU")?;

@@ -8,6 +8,7 @@ use super::cache::PARTIAL;
 use super::kernel;
 use super::modules;
 use super::recipe::Recipe;
+use super::stoppable;
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsString;
 use std::path::Path;
@@ -163,7 +164,7 @@ fn run(words: &[OsString], temporary: Option<&Path>) -> Result<String> {
     temporary.iter().for_each(|folder| {
         command.env("TMPDIR", folder);
     });
-    let out = command.output().with_context(|| format!("cannot run {}", shown[0]))?;
+    let out = stoppable::output(&mut command).with_context(|| format!("cannot run {}", shown[0]))?;
     let said = String::from_utf8_lossy(&out.stderr);
     ensure!(out.status.success(), "`{}` ended with {}: {}", shown.join(" "), out.status, causes(&said));
     Ok(String::from_utf8_lossy(&out.stdout).into_owned())

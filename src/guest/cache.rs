@@ -2,14 +2,18 @@
 
 use super::recipe::{RELEASES, Recipe};
 use super::{build, kernel};
+use crate::agent;
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The ending of a folder that is being filled.
 pub(super) const PARTIAL: &str = "partial";
+
+const TURN_TICK: Duration = Duration::from_millis(100);
 
 /// A guest that is there: a kernel, a root, and the modules that come first.
 #[derive(Clone, Debug)]
@@ -132,7 +136,10 @@ fn turn(say: &mut dyn FnMut(&str)) -> Result<File> {
     let lock = File::create(folder.join("lock")).with_context(|| format!("cannot write to {}", folder.display()))?;
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         say("waiting for another pickfs that makes a guest");
-        flock(&lock, FlockOperation::LockExclusive).context("cannot lock the guests")?;
+        while flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            agent::check_stop()?;
+            std::thread::sleep(TURN_TICK);
+        }
     }
     Ok(lock)
 }

@@ -3,8 +3,12 @@
 //! It runs from the initramfs, with this program and its libraries in it, so that the agent is the same program as on
 //! the host, whatever the guest's libraries are.
 
+use super::booted;
 use super::running::how;
-use super::{ALIVE, BY_SERIAL, DATA_DISK, MOST_DISKS, OTHER_DISK, PORT, PROBE_WORD, ROOT_DISK, ROOT_WORD, target_disk};
+use super::{
+    ALIVE, BOOT_WORD, BY_SERIAL, DATA_DISK, MOST_DISKS, OTHER_DISK, PORT, PROBE_WORD, ROOT_DISK, ROOT_WORD, target_disk,
+};
+use crate::sys::clock::monotonic;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{CWD, FileType, Mode, makedev};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_move};
@@ -18,8 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Names that programs are called by, and the packages' programs that have them.
 const ALTERNATIVES: &[(&str, &str)] =
     &[("awk", "mawk"), ("c++", "g++"), ("cc", "gcc"), ("lzma", "xz"), ("which", "which.debianutils")];
+pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Where the first root stays to be seen from the guest's root.
 const FIRST_ROOT: &str = "/pickfs";
+pub(super) const LOWER: &str = "/lower";
 
 /// Never returns to the kernel: process 1 that ends is a panic.
 pub fn main() -> ExitCode {
@@ -33,13 +39,18 @@ pub fn main() -> ExitCode {
 }
 
 fn live() -> Result<()> {
+    let began_ns = monotonic();
     first_mounts()?;
     load_modules()?;
-    if is_probe() {
+    // Booted only to see whether it boots.
+    if has_word(PROBE_WORD) {
         eprintln!("{ALIVE}");
         return Ok(());
     }
     let root = disk(ROOT_DISK)?.context("there is no root disk")?;
+    if has_word(BOOT_WORD) {
+        return booted::become_system(&root, began_ns);
+    }
     enter(&root)?;
     second_mounts()?;
     what_packages_would_have_made()?;
@@ -49,9 +60,8 @@ fn live() -> Result<()> {
     agent()
 }
 
-/// Booted only to see whether it boots.
-fn is_probe() -> bool {
-    word(|word| (word == PROBE_WORD).then_some(())).is_some()
+fn has_word(wanted: &str) -> bool {
+    word(|word| (word == wanted).then_some(())).is_some()
 }
 
 /// Of those that the kernel was started with.
@@ -66,7 +76,7 @@ fn first_mounts() -> Result<()> {
     Ok(())
 }
 
-fn mount_new(kind: &str, at: &str, options: &str) -> Result<()> {
+pub(super) fn mount_new(kind: &str, at: &str, options: &str) -> Result<()> {
     std::fs::create_dir_all(at).with_context(|| format!("cannot make {at}"))?;
     let options = std::ffi::CString::new(options)?;
     mount(kind, at, kind, MountFlags::empty(), Some(options.as_c_str())).with_context(|| format!("cannot mount {kind}"))
@@ -103,20 +113,25 @@ fn disk(serial: &str) -> Result<Option<PathBuf>> {
 }
 
 /// virtio-blk and NVMe show it as text, SCSI as a page of vital product data behind four bytes.
-fn serial_of(block: &Path) -> Option<String> {
+pub(super) fn serial_of(block: &Path) -> Option<String> {
     let text = ["serial", "device/serial"].iter().find_map(|name| std::fs::read(block.join(name)).ok());
     let page = || Some(std::fs::read(block.join("device/vpd_pg80")).ok()?.get(4..)?.to_vec());
     Some(String::from_utf8_lossy(&text.or_else(page)?).trim().to_string())
 }
 
+/// The guest's programs, as they were packed.
+pub(super) fn mount_lower(root: &Path) -> Result<()> {
+    std::fs::create_dir_all(LOWER)?;
+    let kind = word(|word| word.strip_prefix(ROOT_WORD).map(String::from)).unwrap_or("squashfs".into());
+    mount(root, LOWER, &*kind, MountFlags::RDONLY, None).with_context(|| format!("cannot mount the root as {kind}"))
+}
+
 /// The image below, memory above: programs may write where they like.
 fn enter(root: &Path) -> Result<()> {
-    for folder in ["/lower", "/upper", "/next"] {
+    for folder in ["/upper", "/next"] {
         std::fs::create_dir_all(folder)?;
     }
-    let kind = word(|word| word.strip_prefix(ROOT_WORD).map(String::from)).unwrap_or("squashfs".into());
-    mount(root, "/lower", &*kind, MountFlags::RDONLY, None)
-        .with_context(|| format!("cannot mount the root as {kind}"))?;
+    mount_lower(root)?;
     mount_new("tmpfs", "/upper", "")?;
     for folder in ["/upper/files", "/upper/work"] {
         std::fs::create_dir_all(folder)?;
@@ -132,6 +147,11 @@ fn enter(root: &Path) -> Result<()> {
         mount_move(folder, format!("/next{folder}")).with_context(|| format!("cannot move {folder}"))?;
     }
     std::env::set_current_dir("/next")?;
+    become_root()
+}
+
+/// The working directory.
+pub(super) fn become_root() -> Result<()> {
     mount_move(".", "/").context("cannot move the root")?;
     rustix::process::chroot(".").context("cannot enter the root")?;
     Ok(std::env::set_current_dir("/")?)
@@ -191,7 +211,7 @@ fn what_packages_would_have_made() -> Result<()> {
 }
 
 /// A name that does not hang on the bus.
-fn name_disk(serial: &str) -> Result<()> {
+pub(super) fn name_disk(serial: &str) -> Result<()> {
     let Some(device) = disk(serial)? else { return Ok(()) };
     std::fs::create_dir_all(BY_SERIAL)?;
     Ok(std::os::unix::fs::symlink(device, Path::new(BY_SERIAL).join(serial))?)
@@ -199,15 +219,10 @@ fn name_disk(serial: &str) -> Result<()> {
 
 fn agent() -> Result<()> {
     let port = port()?;
-    let mut command = Command::new(Path::new(FIRST_ROOT).join("start"));
-    // A program with libraries of its own is started by its own loader.
-    let loader = Path::new(FIRST_ROOT).join("loader");
-    if loader.exists() {
-        command = Command::new(loader);
-        command.arg("--library-path").arg(Path::new(FIRST_ROOT).join("lib")).arg(Path::new(FIRST_ROOT).join("start"));
-    }
-    command.arg("agent").stdin(port.try_clone()?).stdout(port);
-    command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/tmp");
+    let words = own_program(FIRST_ROOT, Path::new(FIRST_ROOT).join("loader").exists());
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).arg("agent").stdin(port.try_clone()?).stdout(port);
+    command.env("PATH", PATH).env("HOME", "/tmp");
     // No udev runs here that would make nodes and links, or answer.
     command.env("DM_DISABLE_UDEV", "1").env("MDADM_NO_UDEV", "1");
     let status = command.status().context("cannot start the agent")?;
@@ -217,8 +232,17 @@ fn agent() -> Result<()> {
     Ok(())
 }
 
+/// The words that start this program from where its folder lies: one with libraries of its own by its own loader.
+pub(super) fn own_program(at: &str, has_loader: bool) -> Vec<String> {
+    let program = format!("{at}/start");
+    match has_loader {
+        true => vec![format!("{at}/loader"), "--library-path".into(), format!("{at}/lib"), program],
+        false => vec![program],
+    }
+}
+
 /// The serial port of the agent's name.
-fn port() -> Result<File> {
+pub(super) fn port() -> Result<File> {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
         for entry in std::fs::read_dir("/sys/class/virtio-ports").into_iter().flatten().flatten() {

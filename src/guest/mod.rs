@@ -4,6 +4,8 @@
 //! must not know what is measured: it brings the agent up in the guest and carries lines between it and the host.
 
 mod accelerator;
+mod boot;
+mod booted;
 mod build;
 mod cache;
 mod clock;
@@ -16,9 +18,11 @@ mod qemu;
 mod recipe;
 mod relay;
 mod running;
+mod stoppable;
 mod tail;
 
 pub use accelerator::{Accelerator, known as known_accelerator};
+pub use booted::main as tell_ready;
 pub use cache::{Guest, all, find_or_build, folder, remove};
 pub use init::main as init;
 pub use recipe::{RELEASES, Recipe, Release};
@@ -40,6 +44,8 @@ const PORT: &str = "pickfs";
 const PROBE_WORD: &str = "pickfs.probe";
 /// Before the type of the root's file system.
 const ROOT_WORD: &str = "pickfs.root=";
+/// A word for the kernel that makes what is on a guest's disks its system.
+const BOOT_WORD: &str = "pickfs.boot";
 const ALIVE: &str = "pickfs init: alive";
 
 fn target_disk(index: usize) -> String {

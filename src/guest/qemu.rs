@@ -1,7 +1,7 @@
 //! QEMU's command line for one cell.
 
 use super::cache::Guest;
-use super::{DATA_DISK, OTHER_DISK, PORT, ROOT_DISK, ROOT_WORD, TARGET_DISK, target_disk};
+use super::{BOOT_WORD, DATA_DISK, OTHER_DISK, PORT, ROOT_DISK, ROOT_WORD, TARGET_DISK, target_disk};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,8 @@ pub struct Machine {
     pub console: PathBuf,
     /// More words for the kernel.
     pub kernel_words: String,
+    /// What is on its disks becomes the system, while another machine waits that has the same ones.
+    pub boots: bool,
 }
 
 /// A disk under test.
@@ -65,7 +67,8 @@ const ERRORS: &str = "werror=report,rerror=report";
 
 pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     let (root, kind) = guest.root()?;
-    let kernel_words = format!("{KERNEL_WORDS} {ROOT_WORD}{kind} {}", machine.kernel_words);
+    let own = if machine.boots { format!(" {BOOT_WORD}") } else { String::new() };
+    let kernel_words = format!("{KERNEL_WORDS} {ROOT_WORD}{kind}{} {}", own, machine.kernel_words);
     let mut words: Vec<String> = Vec::new();
     let mut add = |list: &[&str]| words.extend(list.iter().map(|word| word.to_string()));
     add(&["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc"]);
@@ -91,7 +94,9 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
         add(controller(machine.bus));
     }
     for (index, disk) in machine.disks.iter().enumerate() {
-        let how = format!("cache={},aio=threads,discard=unmap,{ERRORS}", disk.cache);
+        // Whoever waits holds QEMU's locks.
+        let locks = if machine.boots { ",file.locking=off" } else { "" };
+        let how = format!("cache={},aio=threads,discard=unmap,{ERRORS}{locks}", disk.cache);
         add(&["-drive", &drive(&format!("target{index}"), &disk.file, &how)]);
         add(&["-device", &device(machine.bus, index)]);
     }

@@ -7,10 +7,9 @@
 use super::initramfs::Initramfs;
 use super::qemu::{Bus, Disk, Machine};
 use super::recipe::{RELEASES, Recipe, Release};
-use super::running::{PanickedAtBoot, Running};
+use super::running::{Marks, Running, booted_again};
 use super::{BY_SERIAL, DATA_DISK, Guest, OTHER_DISK, accelerator, find_or_build, target_disk};
 use crate::agent::{self, Elsewhere, Interrupted, Link};
-use crate::executor::BOOTS;
 use crate::journal::{Begin, Cell, End, GuestPart, Job, Outcome, Record, Request};
 use crate::plan::{Chosen, HostSettings, Plan, SIZE, Settings, Target};
 use crate::stack::{Action, Place, backing};
@@ -160,16 +159,10 @@ fn in_guest(request: &Request, cell: &Cell, place: &Place, link: &mut Link) -> R
     let cell_there = Cell { target: on_its_disks(&cell.target, machine.disks.len()), ..cell.clone() };
     let there = Request { run: request.run.clone(), job: Job::Cell(Box::new(cell_there)), guest: Some(part) };
     let limit = Duration::from_nanos(cell.limit_ns);
-    for boot in 1.. {
-        let carried = Running::start(&guest, &machine, &there, &cell.id, boot)?.carry(link, limit);
-        let Err(error) = carried else { break };
-        match error.is::<PanickedAtBoot>() {
-            true if boot < BOOTS => continue,
-            true => bail!("in each of {BOOTS} boots {error:#}"),
-            false => return Err(error),
-        }
-    }
-    Ok(())
+    booted_again(|boot| {
+        let marks = Marks { run: &request.run, cell: &cell.id, boot };
+        Running::start(&guest, &machine, &there, marks)?.carry(link, limit)
+    })
 }
 
 /// The target as the guest's agent gets it: files and devices of the host are so many disks there. The size stays, as the
@@ -217,6 +210,7 @@ fn machine(cell: &Cell, place: &Place, guest: &Guest, folder: &Path) -> Result<M
         initramfs,
         console: folder.join("console"),
         kernel_words: said.text("words").unwrap_or_default().into(),
+        boots: false,
     })
 }
 

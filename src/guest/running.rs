@@ -3,10 +3,10 @@
 use super::clock::Both;
 use super::qemu::{self, Machine};
 use super::tail::{Tail, plain};
-use super::{Guest, host_cache};
+use super::{Guest, boot, host_cache};
 use crate::agent::{self, Interrupted, Link};
-use crate::executor::{BOOT_PATIENCE, GUEST_GRACE, READY_PATIENCE};
-use crate::journal::{Answer, Outcome, Record, Request, Say};
+use crate::executor::{BOOT_PATIENCE, BOOTS, GUEST_GRACE, READY_PATIENCE};
+use crate::journal::{Answer, Outcome, Record, Say};
 use crate::sys::process::{self, Signal};
 use crate::units::show_duration;
 use anyhow::{Context, Result, anyhow, bail};
@@ -25,7 +25,9 @@ const MOST_LINES: usize = 256;
 const ENDING: Duration = Duration::from_secs(2);
 
 pub struct Running<'m> {
+    guest: &'m Guest,
     machine: &'m Machine,
+    marks: Marks<'m>,
     child: Child,
     to_guest: Sender<Vec<u8>>,
     lines: Receiver<Result<String>>,
@@ -39,13 +41,11 @@ pub struct Running<'m> {
     before: u64,
     /// When that was.
     begun: Option<Both>,
-    /// Which boot of this cell it is, from 1.
-    boot: u32,
 }
 
-/// The kernel panicked before the agent had said a word: nothing of the cell has begun.
+/// The kernel panicked before the machine had said a word: nothing has begun that it was booted for.
 #[derive(Debug)]
-pub struct PanickedAtBoot(String);
+struct PanickedAtBoot(String);
 
 impl std::fmt::Display for PanickedAtBoot {
     fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
@@ -54,6 +54,29 @@ impl std::fmt::Display for PanickedAtBoot {
 }
 
 impl std::error::Error for PanickedAtBoot {}
+
+/// Boots a machine until its kernel gets over its start, at most [`BOOTS`] times: `boot` is told which time it is.
+pub fn booted_again<T>(mut boot: impl FnMut(u32) -> Result<T>) -> Result<T> {
+    for time in 1..BOOTS {
+        match boot(time) {
+            Err(error) if error.is::<PanickedAtBoot>() => {}
+            carried => return carried,
+        }
+    }
+    let last = boot(BOOTS);
+    last.map_err(
+        |error| if error.is::<PanickedAtBoot>() { anyhow!("in each of {BOOTS} boots {error:#}") } else { error },
+    )
+}
+
+/// What names a process as the run's and the cell's.
+#[derive(Clone, Copy)]
+pub struct Marks<'m> {
+    pub run: &'m str,
+    pub cell: &'m str,
+    /// Which boot of the cell's machine it is, from 1.
+    pub boot: u32,
+}
 
 /// How far a guest has come, and when.
 #[derive(Clone, Copy, Debug)]
@@ -84,20 +107,28 @@ impl Reached {
 }
 
 impl<'m> Running<'m> {
-    pub fn start(guest: &Guest, machine: &'m Machine, request: &Request, cell: &str, boot: u32) -> Result<Running<'m>> {
+    /// The first line that it hears is there before it can hear.
+    pub fn start(
+        guest: &'m Guest,
+        machine: &'m Machine,
+        first: &impl serde::Serialize,
+        marks: Marks<'m>,
+    ) -> Result<Running<'m>> {
         let words = qemu::command(guest, machine)?;
         let console = Tail::of_pipe(&machine.console)?;
         // It ends with us, whatever ends us.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).args(&words);
-        command.env(agent::RUN_MARK, &request.run).env(agent::CELL_MARK, cell);
+        command.env(agent::RUN_MARK, marks.run).env(agent::CELL_MARK, marks.cell);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot start QEMU")?;
         let stdin = child.stdin.take().context("no pipe to the guest")?;
         let stdout = child.stdout.take().context("no pipe from the guest")?;
         let stderr = child.stderr.take().context("no pipe from QEMU")?;
         let running = Running {
+            guest,
             machine,
+            marks,
             child,
             to_guest: write_lines(stdin),
             lines: read_lines(stdout),
@@ -107,9 +138,8 @@ impl<'m> Running<'m> {
             booted: None,
             before: 0,
             begun: None,
-            boot,
         };
-        running.say(request)?;
+        running.say(first)?;
         Ok(running)
     }
 
@@ -117,6 +147,31 @@ impl<'m> Running<'m> {
     pub fn carry(mut self, link: &mut Link, limit: Duration) -> Result<()> {
         let carried = self.carry_lines(link, limit);
         carried.map_err(|error| if error.is::<Interrupted>() { error } else { self.explained(error) })
+    }
+
+    /// What it says next; none when it has ended. `late` is why it must end if it says nothing for so long.
+    pub fn next(&mut self, patience: Duration, late: &str) -> Result<Option<String>> {
+        let begun = Instant::now();
+        loop {
+            match self.lines.recv_timeout(TICK) {
+                Ok(line) => {
+                    self.has_spoken();
+                    return line.map(Some);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            agent::check_stop()?;
+            if begun.elapsed() > patience {
+                bail!("{late}");
+            }
+        }
+    }
+
+    /// Bytes that QEMU itself had read from block devices; none where the host does not tell.
+    pub fn read_bytes(&self) -> Option<u64> {
+        let process = procfs::process::Process::new(self.child.id() as i32).ok()?;
+        Some(process.io().ok()?.read_bytes)
     }
 
     fn carry_lines(&mut self, link: &mut Link, limit: Duration) -> Result<()> {
@@ -137,12 +192,16 @@ impl<'m> Running<'m> {
         }
     }
 
-    /// True when that was the cell's end.
-    fn pass_on(&mut self, line: &str, link: &mut Link) -> Result<bool> {
+    fn has_spoken(&mut self) {
         if let Reached::Started(at) = self.reached {
             self.booted = Some(at.elapsed());
             self.reached = Reached::Spoken(Instant::now());
         }
+    }
+
+    /// True when that was the cell's end.
+    fn pass_on(&mut self, line: &str, link: &mut Link) -> Result<bool> {
+        self.has_spoken();
         let said: Say = serde_json::from_str(line).with_context(|| format!("the guest said `{}`", plain(line)))?;
         match said {
             // The host has said so itself, before the guest was there.
@@ -168,8 +227,8 @@ impl<'m> Running<'m> {
             }
             Say::Tell(Record::Provenance(mut found)) => {
                 let booted = self.booted.take().map(|booted| show_duration(booted.as_nanos() as f64));
-                let again =
-                    (booted.is_some() && self.boot > 1).then(|| format!("{}, the kernel panicked before", self.boot));
+                let again = (booted.is_some() && self.marks.boot > 1)
+                    .then(|| format!("{}, the kernel panicked before", self.marks.boot));
                 found.facts.extend(again.map(|again| ("guest boots".to_string(), again)));
                 found.facts.extend(booted.map(|booted| ("guest boot".to_string(), booted)));
                 link.tell(Record::Provenance(found));
@@ -184,6 +243,10 @@ impl<'m> Running<'m> {
                 self.say(&Answer::Written).map(|()| false)
             }
             Say::Forget => self.say(&host_cache::forget(&self.machine.disks)).map(|()| false),
+            Say::Boot(wanted) => {
+                let answer = boot::boot(self.guest, self.machine, &wanted, self.marks)?;
+                self.say(&answer).map(|()| false)
+            }
         }
     }
 
@@ -199,7 +262,7 @@ impl<'m> Running<'m> {
     }
 
     /// With how QEMU ended, if it did so itself, and the last words of both.
-    fn explained(&mut self, error: anyhow::Error) -> anyhow::Error {
+    pub fn explained(&mut self, error: anyhow::Error) -> anyhow::Error {
         let ended = self.ended_by_itself();
         self.switch_off();
         self.console.finish();
@@ -335,6 +398,22 @@ mod tests {
             let why = reached.overdue(then + patience + TICK, limit).unwrap();
             assert!(why.contains(says), "{why}");
         }
+    }
+
+    #[test]
+    fn a_machine_that_panics_as_it_starts_is_booted_again_and_no_other() {
+        let boots = |panics: u32, then: fn() -> Result<()>| {
+            let mut times = 0;
+            let last = booted_again(|time| {
+                times = time;
+                if time <= panics { Err(anyhow!(PanickedAtBoot("it ended".into()))) } else { then() }
+            });
+            (times, last.map_err(|error| error.to_string()))
+        };
+        assert_eq!(boots(0, || Ok(())), (1, Ok(())));
+        assert_eq!(boots(BOOTS - 1, || Ok(())), (BOOTS, Ok(())));
+        assert_eq!(boots(1, || Err(anyhow!("broken"))), (2, Err("broken".into())));
+        assert_eq!(boots(9, || Ok(())), (BOOTS, Err(format!("in each of {BOOTS} boots it ended"))));
     }
 
     #[test]

@@ -71,9 +71,53 @@ pub enum Say {
     /// Not for the journal: the host of a guest is to drop what it has cached of the guest's disks, and the agent goes
     /// on when it has.
     Forget,
+    /// Not for the journal: the host of a guest is to boot another machine from the guest's disks, of which nothing is
+    /// mounted until it has answered.
+    Boot(Box<Boot>),
 }
 
-/// The host's answer to an `Ask` or a `Forget`.
+/// What a machine is booted for, and how it finds its root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Boot {
+    /// As the kernel asks for it: `fs-ext4`.
+    pub module: String,
+    /// The program that mounts the file system, with its arguments.
+    pub mount: Vec<String>,
+    pub mount_point: PathBuf,
+    /// Below the mount point: what becomes the root.
+    pub folder: String,
+    /// The system is ready when systemd has reached this unit.
+    pub ready: String,
+    /// From the start of the machine until it is ready.
+    pub limit_ns: u64,
+}
+
+/// How a boot went. Times are the booted kernel's own monotonic clock, which counts from its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Booted {
+    /// Process 1 began.
+    pub kernel_ns: u64,
+    /// The modules of bus and file system were loaded.
+    pub modules_ns: u64,
+    /// The file system was mounted.
+    pub mounted_ns: u64,
+    /// systemd began.
+    pub init_ns: u64,
+    pub ready_ns: u64,
+    /// Of the disks, until it was ready.
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+    /// What failed of the system's units.
+    pub failed: Vec<String>,
+    /// What the emulator itself had read from block devices by then; none where the host does not tell.
+    pub host_read_bytes: Option<u64>,
+    /// What the host had in its memory of the disks before, though it was to drop it.
+    pub cached_bytes: u64,
+    /// From the start of the emulator until it was ready, by the host's clock.
+    pub host_ns: u64,
+}
+
+/// The host's answer to what waits for one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -84,4 +128,7 @@ pub enum Answer {
     },
     /// With the reason.
     Kept(String),
+    Booted(Box<Booted>),
+    /// With the reason.
+    NotBooted(String),
 }

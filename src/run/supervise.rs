@@ -204,7 +204,7 @@ impl Supervisor {
         let said: Say = serde_json::from_str(line).with_context(|| format!("the agent said `{line}`"))?;
         match said {
             Say::Tell(record) => self.take(record),
-            Say::Forget => bail!("the agent asked for what only the host of a guest can do"),
+            Say::Forget | Say::Boot(_) => bail!("the agent asked for what only the host of a guest can do"),
             Say::Ask(record) => {
                 self.take(record)?;
                 let answer = serde_json::to_string(&Answer::Written)? + "\n";

@@ -65,7 +65,8 @@ fn count() -> u64 {
     monotonic()
 }
 
-fn monotonic() -> u64 {
+/// Nanoseconds by the kernel's monotonic clock, which counts from its start.
+pub fn monotonic() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

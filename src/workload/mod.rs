@@ -5,6 +5,7 @@
 
 mod archive;
 mod bonnie;
+mod boot;
 mod check;
 mod command;
 mod copy_in;
@@ -42,6 +43,7 @@ use std::path::{Path, PathBuf};
 /// Every workload, sorted by name.
 pub const ALL: &[&dyn Workload] = &[
     &bonnie::Bonnie,
+    &boot::Boot,
     &check::Check,
     &command::Command,
     &copy_in::CopyIn,
@@ -128,6 +130,11 @@ pub trait Workload: Sync {
     /// memory that they leave when they are killed: removed when all of its programs have ended.
     fn segment_notes(&self, _root: &Path) -> Vec<PathBuf> {
         Vec::new()
+    }
+
+    /// A machine is booted from the target, which not every target can carry ([`Stage::boot`]).
+    fn boots(&self) -> bool {
+        false
     }
 
     /// Bytes that the work puts on the file system at its fullest, where that is known before the run.

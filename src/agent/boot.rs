@@ -1,0 +1,225 @@
+//! Boots another machine from the file system under test and tells how long that took: what a workload asks of the stage
+//! that nothing of this machine's can time.
+
+use super::hygiene;
+use super::stage::Stage;
+use super::watch;
+use crate::journal::{Boot, Booted};
+use crate::plan::Target;
+use crate::stack::{backing, fs};
+use crate::sys::block;
+use crate::workload::{Phase, Starts};
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Where the booted machine mounts the file system first, among its guest's programs: they can be written to nowhere
+/// else than in the kernel's own file systems.
+const MOUNT_POINT: &str = "/dev/pickfs";
+/// Of what the booted machine read, the share that must have come to the host's disk.
+const FROM_DISK: f64 = 0.9;
+
+impl Stage<'_, '_> {
+    /// A phase that is the boot of another machine from the folder that the work owns, until its systemd has reached
+    /// the unit `ready`. Judged by the booted kernel's own clock, from its start.
+    pub fn boot(&mut self, phase: &str, ready: &str) -> Result<()> {
+        let phase = self.declared(phase)?;
+        ensure!(phase.only_reads() && phase.starts == Starts::Cold, "phase {} is no boot", phase.name);
+        let booted = self.boot_aside(ready)?;
+        self.tell_samples(&phase.name, samples(&booted));
+        for (flag, why) in doubts(&booted, self.least_read()) {
+            self.flag(&phase.name, flag, why);
+        }
+        self.settle_after(&phase)
+    }
+
+    /// The same, and nothing is told of it.
+    pub fn boot_aside(&mut self, ready: &str) -> Result<Booted> {
+        watch::check_stop()?;
+        self.put_down()?;
+        let begun = Instant::now();
+        let booted = self.link.boot(self.wanted(ready));
+        self.ledger.phases_ns += begun.elapsed().as_nanos() as u64;
+        // Mounted again after a failure, too: teardown counts on it.
+        let taken_up = self.take_up();
+        let booted = booted.context("a machine was booted from the target, and it failed")?;
+        taken_up?;
+        self.deadline.check().map(|()| booted)
+    }
+
+    fn wanted(&self, ready: &str) -> Boot {
+        let mut wish = self.stack.wish();
+        wish.mount_point = Path::new(MOUNT_POINT);
+        let driver = self.stack.driver.expect("objections() wants a file system");
+        let folder = self.stack.root.strip_prefix(&self.stack.mount_point).unwrap_or(Path::new(""));
+        Boot {
+            module: format!("fs-{}", driver.kernel_type()),
+            mount: driver.mount(&wish),
+            mount_point: MOUNT_POINT.into(),
+            folder: folder.display().to_string(),
+            ready: ready.into(),
+            limit_ns: self.deadline.left().as_nanos().min(u128::from(u64::MAX)) as u64,
+        }
+    }
+
+    /// All that was written is on the disk, and nothing of the disk is in our memory.
+    fn put_down(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        self.stack.make_durable(self.engine)?;
+        let driver = self.stack.driver.context("a directory cannot be booted")?;
+        self.engine.output(&driver.unmount(&self.stack.wish()))?;
+        self.forget_device()?;
+        hygiene::settle(&self.stack.subject.devices(), Duration::ZERO)?;
+        self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
+        self.deadline.check()
+    }
+
+    /// What the other machine has written is not what we remember.
+    fn take_up(&mut self) -> Result<()> {
+        let driver = self.stack.driver.context("a directory cannot be booted")?;
+        self.forget_device()?;
+        self.engine.output(&driver.mount(&self.stack.wish())).context("what was booted is not mounted again").map(drop)
+    }
+
+    fn forget_device(&self) -> Result<()> {
+        let device = self.stack.device.as_deref().context("there is no disk to boot from")?;
+        block::flush_buffers(device).with_context(|| format!("cannot flush the buffers of {}", device.display()))
+    }
+
+    fn settle_after(&mut self, phase: &Phase) -> Result<()> {
+        let settled = hygiene::settle(&self.stack.subject.devices(), Duration::ZERO)?;
+        self.flag_unsettled(phase, settled.unsettled, "after the phase");
+        Ok(())
+    }
+
+    /// Of the init alone, which nobody starts without reading it; a file system may have compressed it.
+    fn least_read(&self) -> f64 {
+        let init = ["lib/systemd/systemd", "usr/lib/systemd/systemd"];
+        let size = |path: &&str| self.stack.root.join(path).metadata().ok();
+        init.iter().find_map(size).map_or(0.0, |found| found.len() as f64) * self.expected.stored_share()
+    }
+}
+
+fn samples(booted: &Booted) -> Vec<(String, f64)> {
+    let parts = [
+        ("time_ns", booted.ready_ns),
+        ("kernel_ns", booted.kernel_ns),
+        ("load_modules_ns", booted.modules_ns.saturating_sub(booted.kernel_ns)),
+        ("mount_ns", booted.mounted_ns.saturating_sub(booted.modules_ns)),
+        ("user_space_ns", booted.ready_ns.saturating_sub(booted.init_ns)),
+        ("host_clock_ns", booted.host_ns),
+        ("device_read_bytes", booted.read_bytes),
+        ("device_write_bytes", booted.write_bytes),
+    ];
+    parts.into_iter().map(|(metric, value)| (metric.to_string(), value as f64)).collect()
+}
+
+/// Flags with their reasons. A machine that was just started has nothing in its memory; the host may have.
+fn doubts(booted: &Booted, least: f64) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    let read = booted.read_bytes as f64;
+    if booted.cached_bytes > 0 {
+        let why = format!("the host still had {} bytes of the disk in its cache", booted.cached_bytes);
+        found.push(("not-cold", why));
+    } else if read < least {
+        let why = format!("the drive gave {read:.0} bytes, and the system's init alone has {least:.0}");
+        found.push(("not-cold", why));
+    } else if let Some(told) = booted.host_read_bytes.filter(|told| (*told as f64) < FROM_DISK * read) {
+        let why = format!("of the {read:.0} bytes that the machine read only {told} came from the host's disk");
+        found.push(("not-cold", why));
+    }
+    if !booted.failed.is_empty() {
+        let why = format!("units of the system failed: {}", booted.failed.join(", "));
+        found.push(("degraded", why));
+    }
+    found
+}
+
+/// Every reason why no machine can be booted from a target, with what to do.
+pub fn objections(target: &Target, in_guest: bool) -> Vec<String> {
+    let driver = target.fs.as_deref().and_then(fs::find);
+    let settings = &target.backing.settings;
+    let disks = settings.number("disks").unwrap_or(1).max(1 + settings.texts(backing::MORE_DEVICES).len() as u64);
+    let rows = [
+        (!in_guest, "this machine cannot be booted from a target: use executor = \"vm\"".to_string()),
+        (driver.is_none(), "a directory as it is cannot be booted: name a file system".into()),
+        (
+            driver.is_some_and(|driver| driver.mkfs_mounts()),
+            format!("{} is not brought up by `mount` alone: take another file system", target.name),
+        ),
+        (!target.layers.is_empty(), "what lies below a root is not built at boot: leave out `layers`".into()),
+        (
+            in_guest && target.backing.name == "memory",
+            "the guest's memory is gone where another machine boots: use backing image or device".into(),
+        ),
+        (disks > 1, format!("a root is mounted from one disk, and there are {disks}: leave out `disks`")),
+    ];
+    rows.into_iter().filter(|(stands, _)| *stands).map(|(_, why)| why).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Chosen;
+
+    #[test]
+    fn every_reason_against_a_root_is_told() {
+        let chosen = |name: &str| Chosen { name: name.into(), ..Chosen::default() };
+        let target = |fs: Option<&str>, backing: &str, layers: &[&str]| Target {
+            name: "t".into(),
+            fs: fs.map(String::from),
+            backing: chosen(backing),
+            layers: layers.iter().map(|name| chosen(name)).collect(),
+            ..Target::default()
+        };
+        let rows = [
+            (target(Some("ext4"), "device", &[]), true, vec![]),
+            (target(Some("ext4"), "image", &[]), false, vec!["use executor"]),
+            (target(None, "directory", &[]), false, vec!["use executor", "name a file system"]),
+            (target(Some("zfs"), "device", &[]), true, vec!["another file system"]),
+            (target(Some("xfs"), "memory", &["luks"]), true, vec!["`layers`", "backing image or device"]),
+        ];
+        for (target, in_guest, wanted) in rows {
+            let found = objections(&target, in_guest);
+            assert_eq!(found.len(), wanted.len(), "{found:?}");
+            assert!(found.iter().zip(&wanted).all(|(found, wanted)| found.contains(wanted)), "{found:?} {wanted:?}");
+        }
+        let mut two = target(Some("btrfs"), "device", &[]);
+        two.backing.settings.0.insert(backing::MORE_DEVICES.into(), serde_json::json!(["/dev/b"]));
+        assert_eq!(objections(&two, true).len(), 1);
+    }
+
+    #[test]
+    fn a_boot_is_doubted_for_each_cause() {
+        let fine = Booted { read_bytes: 1000, host_read_bytes: Some(1000), ..Booted::default() };
+        let rows = [
+            (fine.clone(), vec![]),
+            (Booted { host_read_bytes: None, ..fine.clone() }, vec![]),
+            (Booted { host_read_bytes: Some(899), ..fine.clone() }, vec!["not-cold"]),
+            (Booted { read_bytes: 99, ..fine.clone() }, vec!["not-cold"]),
+            (Booted { cached_bytes: 1, read_bytes: 0, ..fine.clone() }, vec!["not-cold"]),
+            (Booted { failed: vec!["a.service".into()], ..fine }, vec!["degraded"]),
+        ];
+        for (booted, wanted) in rows {
+            let found: Vec<_> = doubts(&booted, 100.0).into_iter().map(|(flag, _)| flag).collect();
+            assert_eq!(found, wanted, "{booted:?}");
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_boot_lie_between_its_moments() {
+        let booted = Booted {
+            kernel_ns: 10,
+            modules_ns: 15,
+            mounted_ns: 22,
+            init_ns: 30,
+            ready_ns: 130,
+            host_ns: 200,
+            ..Booted::default()
+        };
+        let told = samples(&booted);
+        let value = |metric: &str| told.iter().find(|(name, _)| name == metric).map(|(_, value)| *value);
+        let metrics = ["time_ns", "kernel_ns", "load_modules_ns", "mount_ns", "user_space_ns"];
+        assert_eq!(metrics.map(|metric| value(metric).unwrap()), [130.0, 10.0, 5.0, 7.0, 100.0]);
+    }
+}

@@ -1,0 +1,32 @@
+//! A program that takes long and ends at once when the run is to stop, with all that it has started.
+
+use crate::agent;
+use crate::sys::process;
+use anyhow::{Context, Result};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// The environment variable by which such a program's processes are found.
+const MARK: &str = "PICKFS_BUILD";
+const TICK: Duration = Duration::from_millis(50);
+
+/// What it printed, however it ended; an error [`agent::Interrupted`] when it was stopped, and none of it is left.
+pub fn output(command: &mut Command) -> Result<Output> {
+    let own = std::process::id().to_string();
+    command.env(MARK, &own).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn()?;
+    let (send, ended) = mpsc::channel();
+    std::thread::spawn(move || send.send(child.wait_with_output()));
+    loop {
+        match ended.recv_timeout(TICK) {
+            Ok(output) => return Ok(output?),
+            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("nobody waits for it any more"),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Err(stop) = agent::check_stop() {
+            process::kill_marked(&format!("{MARK}={own}"), &[]).context("cannot end it")?;
+            return Err(stop);
+        }
+    }
+}
