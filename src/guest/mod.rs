@@ -7,6 +7,7 @@ mod accelerator;
 mod build;
 mod cache;
 mod clock;
+mod compile;
 mod host_cache;
 mod init;
 mod initramfs;
@@ -17,6 +18,8 @@ mod recipe;
 mod relay;
 mod running;
 mod tail;
+mod udev;
+mod watched;
 
 pub use accelerator::{Accelerator, known as known_accelerator};
 pub use cache::{Guest, all, find_or_build, folder, remove};
@@ -30,8 +33,9 @@ const DATA_DISK: &str = "pickfs-data";
 /// Of the first disk under test; the others have a number behind it.
 const TARGET_DISK: &str = "pickfs-target";
 const MOST_DISKS: usize = 16;
-/// Where a guest's init puts its disks, by their serial numbers.
-const BY_SERIAL: &str = "/dev/disk/by-id";
+/// Where a guest's init puts its disks, by their serial numbers. Not below /dev/disk, whose links programs take for udev's:
+/// `zpool create` removes them and waits for udev to make them anew.
+const BY_SERIAL: &str = "/dev/pickfs";
 /// The virtio-serial port that the agent speaks on.
 const PORT: &str = "pickfs";
 /// A word for the kernel that makes a guest say [`ALIVE`] on its console and end.
