@@ -10,7 +10,7 @@ use super::recipe::{ModuleSource, Recipe};
 use super::watched::{Watched, last_words};
 use crate::agent::{Interrupted, run_program};
 use crate::stack::argv;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -138,28 +138,30 @@ impl<'r> Job<'r> {
 
     fn work(&self, namespaces: &[&str], say: &mut dyn FnMut(&str)) -> Result<()> {
         let (name, version) = self.dkms_name()?;
-        let log = PathBuf::from(format!("{}.log", self.kept.display()));
-        std::fs::create_dir_all(log.parent().context("the log lies nowhere")?)?;
-        let _ = std::fs::remove_file(&log);
+        // It goes with what was begun.
+        let log = self.desk.with_extension("log");
         let make_log = self.desk.join("var/lib/dkms").join(&name).join(&version).join("build/make.log");
         let one = ["-m", &name, "-v", &version, "-k", &self.kernel];
         for words in [[&["dkms", "add"], &one[..4]].concat(), [&["dkms", "build"], &one[..]].concat()] {
             let told = self.told();
             let watched = Watched { told: &told, log: &log, other_log: &make_log };
-            match watched.run(&inside(&self.desk, namespaces, &words), say) {
-                Ok(()) => {}
-                Err(error) if error.is::<Interrupted>() => {
-                    let _ = std::fs::remove_file(&log);
-                    return Err(error);
-                }
-                Err(error) => {
-                    append(&log, &make_log)?;
-                    let last = last_words(&log);
-                    return Err(error.context(format!("{last}; all that was said is in {}", log.display())));
-                }
-            }
+            let ran = watched.run(&inside(&self.desk, namespaces, &words), say);
+            ran.map_err(
+                |error| if error.is::<Interrupted>() { error } else { self.explained(error, &log, &make_log) },
+            )?;
         }
         Ok(std::fs::remove_file(&log)?)
+    }
+
+    /// With what was said last, and all that was said kept: what `make` has said behind what DKMS has said of it.
+    fn explained(&self, error: Error, log: &Path, make_log: &Path) -> Error {
+        let kept = PathBuf::from(format!("{}.log", self.kept.display()));
+        let said = [log, make_log].map(|file| std::fs::read(file).unwrap_or_default()).concat();
+        let folder = kept.parent().map(std::fs::create_dir_all);
+        match folder.transpose().and_then(|_| std::fs::write(&kept, said)) {
+            Ok(()) => error.context(format!("{}; all that was said is in {}", last_words(&kept), kept.display())),
+            Err(wrong) => error.context(format!("{}, and its log cannot be kept: {wrong}", last_words(log))),
+        }
     }
 
     /// Name and version as DKMS knows them.
@@ -228,14 +230,6 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries.flatten().map(|entry| entry.path()).collect())
 }
 
-/// What `make` has said, behind what DKMS has said of it.
-fn append(log: &Path, other: &Path) -> Result<()> {
-    let Ok(said) = std::fs::read(other) else { return Ok(()) };
-    let mut all = std::fs::read(log).unwrap_or_default();
-    all.extend(said);
-    std::fs::write(log, all).with_context(|| format!("cannot write {}", log.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,6 +295,19 @@ mod tests {
         write(&made.join("6.1.0-9-amd64/x86_64/module/zfs.ko.xz"), "");
         write(&made.join("build/module/zfs.ko"), "not stripped");
         assert_eq!(job.modules().expect("found"), [made.join("6.1.0-9-amd64/x86_64/module/zfs.ko.xz")]);
+    }
+
+    #[test]
+    fn a_failure_is_told_with_its_errors_and_its_log_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let job = unpacked(folder.path(), recipe()).expect("a job");
+        let (log, make_log) = (folder.path().join("log"), folder.path().join("make.log"));
+        write(&log, "configure: fine\n");
+        write(&make_log, "CC a.o\na.c:1: error: no such thing\nCC b.o\n");
+        let told = format!("{:#}", job.explained(anyhow::anyhow!("it ended"), &log, &make_log));
+        let kept = format!("{}.log", job.kept.display());
+        assert_eq!(told, format!("a.c:1: error: no such thing; all that was said is in {kept}: it ended"));
+        assert!(std::fs::read_to_string(kept).expect("the log").starts_with("configure: fine\nCC a.o"));
     }
 
     /// The host's own root serves as what was unpacked.

@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(20);
 /// Of a log, for somebody who looks at a line.
 const WIDTH: usize = 100;
 /// Lines of a log that are told of a failure.
-const LAST: usize = 12;
+const LAST: usize = 8;
 
 pub struct Watched<'a> {
     pub told: &'a str,
@@ -71,9 +71,13 @@ impl Watched<'_> {
     }
 }
 
-/// The end of a log, in one line.
+/// The last errors of a log, or its end where it names none; in one line.
 pub fn last_words(log: &Path) -> String {
-    last_lines(log, LAST).join(" / ")
+    let lines = last_lines(log, usize::MAX);
+    let errors: Vec<&String> = lines.iter().filter(|line| line.to_lowercase().contains("error:")).collect();
+    let told = if errors.is_empty() { lines.iter().collect() } else { errors };
+    let told: Vec<&str> = told[told.len().saturating_sub(LAST)..].iter().map(|line| line.as_str()).collect();
+    told.join(" / ")
 }
 
 fn last_lines(log: &Path, count: usize) -> Vec<String> {
@@ -102,7 +106,7 @@ mod tests {
         assert!(ended.is_ok() && said == "one / two", "{ended:?} {said}");
         let (ended, said) = run("seq 100; exit 3");
         assert!(format!("{:#}", ended.unwrap_err()).contains("exit status: 3"));
-        assert!(said.starts_with("89 / 90") && said.ends_with("/ 100"), "{said}");
+        assert!(said.starts_with("93 / 94") && said.ends_with("/ 100"), "{said}");
     }
 
     #[test]

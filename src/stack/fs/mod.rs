@@ -145,6 +145,11 @@ pub trait Filesystem: Sync {
         None
     }
 
+    /// Bytes that an inode takes at least on disk, where compressed metadata make that less than on any other.
+    fn least_inode(&self) -> Option<u64> {
+        None
+    }
+
     /// A program that lists the free space of the device, for how it is cut up; it only reads.
     fn free_space(&self, _wish: &Wish) -> Option<Argv> {
         None
