@@ -119,8 +119,8 @@ fn the_example_runs_and_counts() {
         let has_checksums = cell.target.starts_with("btrfs") && !cell.target.contains("nodatacow");
         assert!(checked == has_checksums || cell.target.starts_with("zfs"), "{}", cell.target);
     }
-    // Six targets and the reference's copy, with two works each.
-    assert_eq!(folded.cells.len(), 14);
+    // Seven targets and the reference's copy, with two works each.
+    assert_eq!(folded.cells.len(), 16);
     assert!(folded.cells.iter().any(|cell| cell.target == "btrfs nodatacow noatime"), "{}", folded.cells[0].target);
     let run = folded.run.as_ref().expect("a run").id.clone();
     assert_eq!((still_inside(&run), forsaken_segments().difference(&before).count()), (Vec::new(), 0));

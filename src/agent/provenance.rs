@@ -165,9 +165,16 @@ fn property_mismatches(asked: &[String], properties: &str) -> Vec<String> {
     let told = |option: &String| {
         let (name, value) = if option == "noatime" { ("atime", "off") } else { option.split_once('=')? };
         let found = shown(name).unwrap_or("nothing".into());
-        (found != value).then(|| format!("asked for property {name}={value}, zfs shows {found}"))
+        let same = found == value || same_size(&found, value);
+        (!same).then(|| format!("asked for property {name}={value}, zfs shows {found}"))
     };
     asked.iter().filter_map(told).collect()
+}
+
+/// `recordsize=8192` is shown as `8K`.
+fn same_size(shown: &str, asked: &str) -> bool {
+    let [shown, asked] = [shown, asked].map(|text| crate::units::parse_size(text).ok());
+    shown.is_some() && shown == asked
 }
 
 /// As asked and as shown: an option that weakens counts wherever it is seen.
@@ -267,12 +274,22 @@ mod tests {
 
     #[test]
     fn properties_of_a_dataset_are_read_back() {
-        let shown = "NAME  PROPERTY  VALUE  SOURCE\npk  compression  lzjb  local\npk  atime  on  default";
-        let wrong = |option: &str| property_mismatches(&[option.to_string()], shown).len();
-        assert_eq!(
-            [wrong("compression=lzjb"), wrong("compression=gzip"), wrong("noatime"), wrong("sync=off")],
-            [0, 1, 1, 1]
-        );
+        let shown = "NAME  PROPERTY  VALUE  SOURCE\npk  compression  lzjb  local\npk  atime  on  default\n\
+                     pk  recordsize  8K  local\npk  primarycache  metadata  local";
+        let rows = [
+            ("compression=lzjb", 0),
+            ("compression=gzip", 1),
+            ("noatime", 1),
+            ("sync=off", 1),
+            ("recordsize=8K", 0),
+            ("recordsize=8192", 0),
+            ("recordsize=16K", 1),
+            ("primarycache=metadata", 0),
+            ("primarycache=all", 1),
+        ];
+        for (option, wrong) in rows {
+            assert_eq!(property_mismatches(&[option.to_string()], shown).len(), wrong, "{option}");
+        }
     }
 
     fn stack(driver: Option<&'static dyn Filesystem>, variant: &str) -> Stack {

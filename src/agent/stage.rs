@@ -26,7 +26,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Bytes that one inode takes at least on any disk format here (reiserfs stat data), for proving cold walks.
+/// Bytes that one inode takes at least on any disk format here (reiserfs stat data) that does not compress them, for
+/// proving cold walks.
 pub const SMALLEST_INODE: u64 = 44;
 
 pub struct Stage<'a, 'b> {
@@ -390,7 +391,10 @@ impl Stage<'_, '_> {
         }
         let expected = match phase.reads {
             Reads::Data => self.expected.data_bytes,
-            Reads::Names => self.expected.entries.map(|entries| entries * SMALLEST_INODE as f64),
+            Reads::Names => {
+                let inode = self.stack.driver.and_then(|driver| driver.least_inode()).unwrap_or(SMALLEST_INODE);
+                self.expected.entries.map(|entries| entries * inode as f64)
+            }
             Reads::Told => least_read.map(|bytes| bytes as f64 * self.expected.stored_share()),
             Reads::Unknown => Some(0.0),
         };

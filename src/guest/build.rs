@@ -5,6 +5,7 @@
 //! guest's init makes.
 
 use super::cache::PARTIAL;
+use super::compile;
 use super::kernel;
 use super::modules;
 use super::recipe::Recipe;
@@ -39,7 +40,7 @@ const LEFT_OUT: &[&str] = &[
     "usr/lib/modules/*/kernel/drivers/input",
 ];
 
-const MODULES: &str = "usr/lib/modules";
+pub(super) const MODULES: &str = "usr/lib/modules";
 
 /// As every release since bookworm has it, and as the kernel's modules are looked for in all of them.
 const MERGED_USR: &str = "mkdir -p \"$1/usr/bin\" \"$1/usr/sbin\" \"$1/usr/lib\" \"$1/usr/lib64\" && \
@@ -63,9 +64,11 @@ pub fn build(recipe: &Recipe, folder: &Path, say: &mut dyn FnMut(&str)) -> Resul
 fn fill(recipe: &Recipe, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
     let root = folder.join("root");
     say(&format!("fetching {} packages of Debian {}, and what they need", recipe.packages.len(), recipe.release));
-    unpack(recipe, folder, &root).context(
+    let names: Vec<String> = recipe.packages.iter().cloned().collect();
+    unpack(recipe.release, recipe.components(), &names, folder, &root).context(
         "a guest is made of packages from Debian's mirror; check the network, apt's proxy and the free space, and try again",
     )?;
+    compile::add(recipe, folder, &root, say)?;
     say("finding the kernel and its modules");
     take_kernel(folder, &root)?;
     // The packed kernel serves as well, later.
@@ -75,14 +78,22 @@ fn fill(recipe: &Recipe, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<()>
     say("packing the root");
     pack(folder, &root)?;
     std::fs::write(folder.join("recipe"), recipe.text())?;
-    let manifest = manifest(&root)?;
+    let packages = manifest(&root)?;
+    let manifest = compile::manifest(recipe, &packages) + &packages;
     std::fs::remove_dir_all(&root).context("cannot remove what was unpacked")?;
     Ok(std::fs::write(folder.join("manifest"), manifest)?)
 }
 
-fn unpack(recipe: &Recipe, folder: &Path, root: &Path) -> Result<()> {
+/// Those of the packages that the release has, with all that they need.
+pub(super) fn unpack(
+    release: &str,
+    components: &str,
+    packages: &[String],
+    temporary: &Path,
+    root: &Path,
+) -> Result<()> {
     // A pattern, as apt takes what there is of it: not every release has every tool.
-    let names: Vec<String> = recipe.packages.iter().map(|name| format!("?exact-name({name})")).collect();
+    let names: Vec<String> = packages.iter().map(|name| format!("?exact-name({name})")).collect();
     let mut words: Vec<OsString> = vec![
         "mmdebstrap".into(),
         "--quiet".into(),
@@ -92,12 +103,13 @@ fn unpack(recipe: &Recipe, folder: &Path, root: &Path) -> Result<()> {
         "--skip=cleanup/apt/cache".into(),
         "--variant=extract".into(),
         "--format=directory".into(),
+        format!("--components={components}").into(),
         format!("--setup-hook={MERGED_USR}").into(),
         format!("--include=?and(?version(.),?or({}))", names.join(",")).into(),
     ];
     words.extend(said_to_apt()?.iter().map(|line| format!("--aptopt={line}").into()));
-    words.extend([recipe.release.into(), root.into()]);
-    run(&words, Some(folder)).map(drop)
+    words.extend([release.into(), root.into()]);
+    run(&words, Some(temporary)).map(drop)
 }
 
 fn said_to_apt() -> Result<Vec<String>> {
@@ -124,7 +136,7 @@ fn take_kernel(folder: &Path, root: &Path) -> Result<()> {
     Ok(std::fs::write(folder.join("modules.order"), order)?)
 }
 
-fn kernel_release(root: &Path) -> Result<String> {
+pub(super) fn kernel_release(root: &Path) -> Result<String> {
     let entries =
         std::fs::read_dir(root.join(MODULES)).context("no kernel's modules: the kernel's package has none")?;
     let mut releases: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
@@ -141,7 +153,7 @@ fn pack(folder: &Path, root: &Path) -> Result<()> {
 }
 
 /// "package version" of all that is in it, by the names of the packages' files.
-fn manifest(root: &Path) -> Result<String> {
+pub(super) fn manifest(root: &Path) -> Result<String> {
     let entries = std::fs::read_dir(root.join("var/cache/apt/archives")).context("no packages in apt's cache")?;
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut lines: Vec<String> = names.filter_map(|name| versioned(&name)).collect();

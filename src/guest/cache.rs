@@ -10,6 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Beside the guests: modules that were compiled for them.
+pub(super) const COMPILED: &str = "compiled";
 /// The ending of a folder that is being filled.
 pub(super) const PARTIAL: &str = "partial";
 
@@ -155,11 +157,16 @@ fn remove_unfinished() -> Result<()> {
     Ok(())
 }
 
+/// With the last guest goes what was compiled for any of them.
 pub fn remove(guests: &[Guest]) -> Result<()> {
     let turn = turn(&mut |_| {})?;
     remove_unfinished()?;
     for guest in guests {
         std::fs::remove_dir_all(&guest.folder).with_context(|| format!("cannot remove {}", guest.folder.display()))?;
+    }
+    let compiled = folder()?.join(COMPILED);
+    if compiled.exists() && all()?.is_empty() {
+        std::fs::remove_dir_all(&compiled).with_context(|| format!("cannot remove {}", compiled.display()))?;
     }
     drop(turn);
     Ok(())
@@ -200,7 +207,7 @@ mod tests {
         let folder = folder_with(&[("manifest", b"base-files 12\nxfsprogs 6.1\n")]);
         let guest = Guest { name: "bookworm-1".into(), folder: folder.path().into() };
         let packages = ["base-files", "xfs", "xfsprogs"].map(String::from);
-        let recipe = Recipe { release: "bookworm", packages: packages.into() };
+        let recipe = Recipe { release: "bookworm", packages: packages.into(), compiled: Vec::new() };
         assert_eq!((guest.lacks(&recipe), guest.release()), (vec!["xfs".to_string()], Some("bookworm")));
     }
 }

@@ -164,6 +164,7 @@ fn second_mounts() -> Result<()> {
     // Only there the kernel tells which preemption it has; one without debugfs tells nothing.
     let _ = mount_new("debugfs", "/sys/kernel/debug", "");
     mount_new("devpts", "/dev/pts", "")?;
+    super::udev::have_seen_all()?;
     nodes()
 }
 
@@ -214,7 +215,9 @@ fn what_packages_would_have_made() -> Result<()> {
 pub(super) fn name_disk(serial: &str) -> Result<()> {
     let Some(device) = disk(serial)? else { return Ok(()) };
     std::fs::create_dir_all(BY_SERIAL)?;
-    Ok(std::os::unix::fs::symlink(device, Path::new(BY_SERIAL).join(serial))?)
+    let link = Path::new(BY_SERIAL).join(serial);
+    std::os::unix::fs::symlink(&device, &link)?;
+    super::udev::link_partitions(&link, &device)
 }
 
 fn agent() -> Result<()> {

@@ -9,6 +9,7 @@ mod booted;
 mod build;
 mod cache;
 mod clock;
+mod compile;
 mod host_cache;
 mod init;
 mod initramfs;
@@ -20,6 +21,8 @@ mod relay;
 mod running;
 mod stoppable;
 mod tail;
+mod udev;
+mod watched;
 
 pub use accelerator::{Accelerator, known as known_accelerator};
 pub use booted::main as tell_ready;
@@ -36,8 +39,9 @@ const OTHER_DISK: &str = "pickfs-other";
 /// Of the first disk under test; the others have a number behind it.
 const TARGET_DISK: &str = "pickfs-target";
 const MOST_DISKS: usize = 16;
-/// Where a guest's init puts its disks, by their serial numbers.
-const BY_SERIAL: &str = "/dev/disk/by-id";
+/// Where a guest's init puts its disks, by their serial numbers. Not below /dev/disk, whose links programs take for udev's:
+/// `zpool create` removes them and waits for udev to make them anew.
+const BY_SERIAL: &str = "/dev/pickfs";
 /// The virtio-serial port that the agent speaks on.
 const PORT: &str = "pickfs";
 /// A word for the kernel that makes a guest say [`ALIVE`] on its console and end.

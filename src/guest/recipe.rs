@@ -38,23 +38,52 @@ const BASE: &[&str] = &[
     "util-linux",
 ];
 
+/// Kernel modules that Debian has the source of only, in contrib, for DKMS to compile.
+#[derive(Debug, PartialEq)]
+pub struct ModuleSource {
+    pub package: &'static str,
+    /// Made of the same source, so of the same version, and of no use without the modules.
+    pub tools: &'static str,
+}
+
+const MODULE_SOURCES: &[ModuleSource] = &[ModuleSource { package: "zfs-dkms", tools: "zfsutils-linux" }];
+
+/// What of a package's name is to be compiled for a guest, rather than put into it.
+pub fn module_source(package: &str) -> Option<&'static ModuleSource> {
+    MODULE_SOURCES.iter().find(|source| source.package == package)
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {
     pub release: &'static str,
     /// Sorted; the kernel among them.
     pub packages: BTreeSet<String>,
+    pub compiled: Vec<&'static ModuleSource>,
 }
 
 impl Recipe {
+    /// Of the tools, sources of kernel modules are compiled, and their own tools come with them.
     pub fn new(release: &'static Release, tools: impl IntoIterator<Item = String>) -> Recipe {
         let base = BASE.iter().chain([&release.kernel_package]).map(|name| name.to_string());
-        Recipe { release: release.name, packages: base.chain(tools).collect() }
+        let (sources, tools): (BTreeSet<String>, BTreeSet<String>) =
+            tools.into_iter().partition(|name| module_source(name).is_some());
+        let compiled: Vec<&'static ModuleSource> = sources.iter().filter_map(|name| module_source(name)).collect();
+        let beside = compiled.iter().map(|source| source.tools.to_string());
+        let packages = base.chain(tools).chain(beside).collect();
+        Recipe { release: release.name, packages, compiled }
     }
 
     /// In words that a build follows exactly; what it hashes to is the guest's name.
     pub fn text(&self) -> String {
         let packages: Vec<&str> = self.packages.iter().map(String::as_str).collect();
-        format!("format 2\nrelease {}\npackages {}\n", self.release, packages.join(" "))
+        let compiled = self.compiled.iter().map(|source| format!("compiled {}\n", source.package));
+        let compiled: String = compiled.collect();
+        format!("format 2\nrelease {}\npackages {}\n{compiled}", self.release, packages.join(" "))
+    }
+
+    /// Of Debian's archive; only where something is compiled is contrib asked for.
+    pub fn components(&self) -> &'static str {
+        if self.compiled.is_empty() { "main" } else { "main,contrib" }
     }
 
     /// `bookworm-1f2e3d4c5b6a7988`.
@@ -74,5 +103,17 @@ mod tests {
         assert_ne!(recipe(&["xfsprogs"]).name(), recipe(&[]).name());
         assert_ne!(recipe(&[]).name(), Recipe::new(&RELEASES[1], []).name());
         assert!(RELEASES.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+
+    #[test]
+    fn what_is_compiled_makes_another_guest_and_brings_its_tools() {
+        let recipe = |tools: &[&str]| Recipe::new(&RELEASES[0], tools.iter().map(|name| name.to_string()));
+        let (with, without) = (recipe(&["zfs-dkms"]), recipe(&["zfsutils-linux"]));
+        assert_eq!(with.packages, without.packages);
+        assert!(with.packages.contains("zfsutils-linux") && !with.packages.contains("zfs-dkms"));
+        assert_ne!(with.name(), without.name());
+        assert!(with.text().ends_with("\ncompiled zfs-dkms\n") && !without.text().contains("compiled"));
+        assert_eq!((with.components(), without.components()), ("main,contrib", "main"));
+        assert_eq!(recipe(&["zfs-dkms", "xfsprogs"]), recipe(&["xfsprogs", "zfs-dkms", "zfsutils-linux"]));
     }
 }

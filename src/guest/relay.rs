@@ -12,7 +12,7 @@ use super::{BY_SERIAL, DATA_DISK, Guest, OTHER_DISK, accelerator, find_or_build,
 use crate::agent::{self, Elsewhere, Interrupted, Link};
 use crate::journal::{Begin, Cell, End, GuestPart, Job, Outcome, Record, Request};
 use crate::plan::{Chosen, HostSettings, Plan, SIZE, Settings, Target};
-use crate::stack::{Action, Place, backing};
+use crate::stack::{Action, Place, backing, fs};
 use crate::workload;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -33,13 +33,22 @@ pub fn main() -> ExitCode {
 struct InGuests;
 
 impl Elsewhere for InGuests {
-    /// One guest a release, with the tools of all cells: fewer to make and to keep.
+    /// One guest a release, with the tools of all cells: fewer to make and to keep. One whose modules cannot be compiled
+    /// leaves its cells skipped, with the reason, and the others are done.
     fn prepare(&self, plan: &Plan, place: &Place) -> Result<BTreeMap<String, String>> {
         let (mut facts, mut noted) = (BTreeMap::new(), Noted { host: plan.host, ..Noted::default() });
-        for recipe in recipes(plan)? {
-            let guest = find_or_build(&recipe, &mut |says| eprintln!("{says}"))?;
-            facts.insert(format!("guest {}", recipe.release), told(&guest)?);
-            noted.guests.insert(recipe.release.into(), guest.name);
+        for (kind, recipe) in kinds_and_recipes(plan)? {
+            match find_or_build(&recipe, &mut |says| eprintln!("{says}")) {
+                Ok(guest) => {
+                    facts.insert(format!("guest {kind}"), told(&guest)?);
+                    noted.guests.insert(kind, guest.name);
+                }
+                Err(error) if recipe.compiled.is_empty() || error.is::<Interrupted>() => return Err(error),
+                Err(error) => {
+                    eprintln!("cells in guests of {kind} are skipped: {error:#}");
+                    noted.lacking.insert(kind, format!("{error:#}"));
+                }
+            }
         }
         noted.write(place)?;
         for folder in kernels(plan).into_iter().filter(|kernel| is_own(kernel)) {
@@ -52,31 +61,48 @@ impl Elsewhere for InGuests {
         let place = Place::of_run(&request.run);
         // A guest may fail before it can say a word, and its cell has a name all the same.
         link.tell(Record::Begin(Begin::of(cell, agent::now())));
-        match in_guest(request, cell, &place, link) {
-            Err(error) if error.is::<Interrupted>() => Err(error),
-            Err(error) => {
-                let outcome = Outcome::Failed(format!("{error:#}"));
-                link.tell(Record::End(End { cell: cell.id.clone(), outcome, at: agent::now() }));
-                Ok(())
-            }
-            Ok(()) => Ok(()),
-        }
+        let outcome = match in_guest(request, cell, &place, link) {
+            Ok(None) => return Ok(()),
+            Ok(Some(reason)) => Outcome::Skipped(vec![reason]),
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) => Outcome::Failed(format!("{error:#}")),
+        };
+        link.tell(Record::End(End { cell: cell.id.clone(), outcome, at: agent::now() }));
+        Ok(())
     }
 }
 
-/// Packages with the programs that the plan's targets and works need.
-fn tools(plan: &Plan) -> BTreeSet<String> {
+/// Packages with the programs that the plan's targets with such a source of modules, and its works, need.
+fn tools(plan: &Plan, source: Option<&'static str>) -> BTreeSet<String> {
     let chosen = plan.works.iter().map(|work| &work.workload);
     let works = chosen.filter_map(|chosen| Some(workload::find(&chosen.name)?.needs(&chosen.settings))).flatten();
-    let needs = plan.targets.iter().flat_map(agent::needs_of_target).chain(works);
-    needs.filter_map(|need| need.package()).collect()
+    let targets = plan.targets.iter().filter(|target| module_source(target) == source);
+    let needs = targets.flat_map(agent::needs_of_target).chain(works);
+    needs.filter_map(|need| need.package()).chain(source.map(String::from)).collect()
 }
 
-/// What is made for a plan: one a release.
+/// What is made for a plan: one a release, and one more where modules are to be compiled. What needs such modules brings
+/// tools that may not stand beside others, as those of OpenZFS and zfs-fuse.
 pub fn recipes(plan: &Plan) -> Result<Vec<Recipe>> {
-    let tools = tools(plan);
-    let releases = kernels(plan).into_iter().filter(|kernel| !is_own(kernel));
-    releases.map(|name| Ok(Recipe::new(find_release(name)?, tools.iter().cloned()))).collect()
+    Ok(kinds_and_recipes(plan)?.into_iter().map(|(_, recipe)| recipe).collect())
+}
+
+fn kinds_and_recipes(plan: &Plan) -> Result<Vec<(String, Recipe)>> {
+    let targets = plan.targets.iter().filter(|target| !is_own(kernel_of(target)));
+    let kinds: BTreeSet<_> = targets.map(|target| (kernel_of(target), module_source(target))).collect();
+    let recipe =
+        |(release, source)| Ok((kind(release, source), Recipe::new(find_release(release)?, tools(plan, source))));
+    kinds.into_iter().map(recipe).collect()
+}
+
+fn module_source(target: &Target) -> Option<&'static str> {
+    fs::find(target.fs.as_deref()?)?.module_source()
+}
+
+/// By which cells find their guest: `bookworm`, `bookworm with zfs-dkms`.
+fn kind(release: &str, source: Option<&str>) -> String {
+    let with = source.map(|source| format!(" with {source}")).unwrap_or_default();
+    format!("{release}{with}")
 }
 
 fn kernels(plan: &Plan) -> BTreeSet<&str> {
@@ -116,8 +142,11 @@ fn told(guest: &Guest) -> Result<String> {
 /// What cells must know of the run: each is done by an agent of its own.
 #[derive(Default, Serialize, Deserialize)]
 struct Noted {
-    /// Names of guests by their releases.
+    /// Names of guests by their kinds.
     guests: BTreeMap<String, String>,
+    /// Why there is none, by kind.
+    #[serde(default)]
+    lacking: BTreeMap<String, String>,
     host: HostSettings,
 }
 
@@ -137,19 +166,28 @@ impl Noted {
     }
 }
 
-fn guest_of(cell: &Cell, noted: &Noted) -> Result<Guest> {
+/// The guest of a cell, or why the run has none.
+fn guest_of(cell: &Cell, noted: &Noted) -> Result<Result<Guest, String>> {
     let kernel = kernel_of(&cell.target);
     if is_own(kernel) {
-        return Guest::own(Path::new(kernel));
+        return Guest::own(Path::new(kernel)).map(Ok);
     }
-    let name = noted.guests.get(kernel).with_context(|| format!("the run has no guest of {kernel}"))?;
+    let kind = kind(kernel, module_source(&cell.target));
+    if let Some(reason) = noted.lacking.get(&kind) {
+        return Ok(Err(reason.clone()));
+    }
+    let name = noted.guests.get(&kind).with_context(|| format!("the run has no guest of {kind}"))?;
     let found = super::all()?.into_iter().find(|guest| guest.name == *name);
-    found.with_context(|| format!("the guest {name} is gone; begin the run again"))
+    found.map(Ok).with_context(|| format!("the guest {name} is gone; begin the run again"))
 }
 
-fn in_guest(request: &Request, cell: &Cell, place: &Place, link: &mut Link) -> Result<()> {
+/// Why the cell was skipped, where it was.
+fn in_guest(request: &Request, cell: &Cell, place: &Place, link: &mut Link) -> Result<Option<String>> {
     let noted = Noted::read(place)?;
-    let guest = guest_of(cell, &noted)?;
+    let guest = match guest_of(cell, &noted)? {
+        Ok(guest) => guest,
+        Err(reason) => return Ok(Some(reason)),
+    };
     let folder = place.memory.join("guest");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let machine = machine(cell, place, &guest, &folder)?;
@@ -159,10 +197,11 @@ fn in_guest(request: &Request, cell: &Cell, place: &Place, link: &mut Link) -> R
     let cell_there = Cell { target: on_its_disks(&cell.target, machine.disks.len()), ..cell.clone() };
     let there = Request { run: request.run.clone(), job: Job::Cell(Box::new(cell_there)), guest: Some(part) };
     let limit = Duration::from_nanos(cell.limit_ns);
-    booted_again(|boot| {
+    let carried = booted_again(|boot| {
         let marks = Marks { run: &request.run, cell: &cell.id, boot };
         Running::start(&guest, &machine, &there, marks)?.carry(link, limit)
-    })
+    });
+    carried.map(|()| None)
 }
 
 /// The target as the guest's agent gets it: files and devices of the host are so many disks there. The size stays, as the
@@ -292,5 +331,28 @@ mod tests {
         assert_eq!(there.backing.settings.texts(backing::MORE_DEVICES).len(), 1);
         assert_eq!(allowance_ns(&there), allowance_ns(&here));
         assert_eq!(on_its_disks(&here, 0), here);
+    }
+
+    fn target(fs: &str, kernel: Option<&str>) -> Target {
+        let mut target = Target { fs: Some(fs.into()), ..Target::default() };
+        if let Some(kernel) = kernel {
+            target.machine = Settings([("kernel".to_string(), kernel.into())].into());
+        }
+        target
+    }
+
+    #[test]
+    fn what_needs_modules_of_its_own_has_a_guest_of_its_own() {
+        let targets =
+            [("ext4", None), ("zfs-fuse", None), ("zfs", None), ("zfs", Some("trixie")), ("xfs", Some("./own"))];
+        let targets = targets.map(|(fs, kernel)| target(fs, kernel)).to_vec();
+        let made = kinds_and_recipes(&Plan { targets, ..Plan::default() }).expect("recipes");
+        let names: Vec<&str> = made.iter().map(|(kind, _)| kind.as_str()).collect();
+        assert_eq!(names, ["bookworm", "bookworm with zfs-dkms", "trixie with zfs-dkms"]);
+        let has = |index: usize, name: &str| made[index].1.packages.contains(name);
+        assert!(
+            has(0, "zfs-fuse") && has(0, "e2fsprogs") && !has(0, "zfsutils-linux") && made[0].1.compiled.is_empty()
+        );
+        assert!(has(1, "zfsutils-linux") && !has(1, "zfs-fuse") && made[1].1.compiled.len() == 1);
     }
 }

@@ -140,6 +140,16 @@ pub trait Filesystem: Sync {
         self.name()
     }
 
+    /// Debian's package with the source of its kernel modules, where Debian ships none compiled: guests get theirs of it.
+    fn module_source(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Bytes that an inode takes at least on disk, where compressed metadata make that less than on any other.
+    fn least_inode(&self) -> Option<u64> {
+        None
+    }
+
     /// A program that lists the free space of the device, for how it is cut up; it only reads.
     fn free_space(&self, _wish: &Wish) -> Option<Argv> {
         None
@@ -477,6 +487,30 @@ mod tests {
             assert_eq!(wrong("btrfs", variant, "btrfs profiles", df), expected, "{variant}");
         }
         assert_eq!(wrong("btrfs", "raid1", "btrfs profiles", ""), 2);
+        let status = &printed("zpool-status-raidz");
+        for (variant, expected) in [("raidz", 0), ("raidz2", 1), ("mirror", 1)] {
+            assert_eq!(wrong("zfs", variant, "zpool status", status), expected, "{variant}");
+        }
+    }
+
+    #[test]
+    fn options_of_a_pool_are_read_back() {
+        let fs = find("zfs").unwrap();
+        let facts = BTreeMap::from([
+            ("zpool get".to_string(), "NAME  PROPERTY  VALUE  SOURCE\npk  ashift  12  local".to_string()),
+            ("zfs get".to_string(), "NAME  PROPERTY  VALUE  SOURCE\npk  xattr  sa  local".to_string()),
+        ]);
+        for (options, wrong) in [
+            ("-o ashift=12 -O xattr=sa", 0),
+            ("-o ashift=13", 1),
+            ("-O xattr=on -o ashift=9", 2),
+            ("-o x=1", 1),
+            ("-d", 0),
+        ] {
+            let mkfs = options.split(' ').map(String::from).collect();
+            let asked = Wish { mkfs, ..wish(fs, None, Discard::None) };
+            assert_eq!(fs.mismatches(&asked, &facts).len(), wrong, "{options}");
+        }
     }
 
     #[test]

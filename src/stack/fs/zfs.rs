@@ -9,6 +9,7 @@ use super::feature::{
 };
 use super::{Argv, Filesystem, Variant, Wish, argv};
 use crate::journal::Undo;
+use crate::stack::Step;
 use std::collections::BTreeMap;
 
 pub struct Zfs;
@@ -39,16 +40,33 @@ impl Filesystem for Zfs {
     }
 
     fn mismatches(&self, wish: &Wish, facts: &BTreeMap<String, String>) -> Vec<String> {
-        mismatches(wish, facts)
+        let mut all = mismatches(wish, facts);
+        all.extend(option_mismatches(wish, facts));
+        all
     }
 
     /// In Debian's contrib.
     fn tools(&self) -> &'static [(&'static str, &'static str)] {
-        &[("zpool", "zfsutils-linux"), ("zfs", "zfsutils-linux")]
+        &[("modprobe", "kmod"), ("zpool", "zfsutils-linux"), ("zfs", "zfsutils-linux")]
+    }
+
+    /// Nothing else loads it: `zpool` only asks for it where its service has not.
+    fn before(&self, _wish: &Wish) -> Vec<Step> {
+        vec![Step::run("load the kernel's module", ["modprobe", "zfs"])]
     }
 
     fn hint(&self) -> &'static str {
         "enable `contrib` in Debian's sources and `apt-get install zfs-dkms`"
+    }
+
+    fn module_source(&self) -> Option<&'static str> {
+        Some("zfs-dkms")
+    }
+
+    /// Dnodes of 512 bytes are always compressed (zfs(4), `zfs_mdcomp_disable`): 512 that are alike were read as 33 bytes
+    /// each; half of that.
+    fn least_inode(&self) -> Option<u64> {
+        Some(16)
     }
 
     fn minimum_size(&self) -> u64 {
@@ -182,6 +200,22 @@ pub(super) fn mismatches(wish: &Wish, facts: &BTreeMap<String, String>) -> Vec<S
     let found = shown.split_whitespace().any(|word| word.starts_with(&sign));
     let told = || format!("asked for a pool of one {variant}, `zpool status` shows none: {shown}");
     if found { Vec::new() } else { vec![told()] }
+}
+
+/// `-o ashift=12` of a pool and `-O xattr=sa` of its dataset, as `zpool create` takes them.
+fn option_mismatches(wish: &Wish, facts: &BTreeMap<String, String>) -> Vec<String> {
+    let shown = Found { mkfs: &[], mount: &[], variant: None, nodatacow: false, facts };
+    let told = |pair: &[String]| {
+        let fact = match pair[0].as_str() {
+            "-o" => "zpool get",
+            "-O" => "zfs get",
+            _ => return None,
+        };
+        let (name, asked) = pair[1].split_once('=')?;
+        let found = shown.property(fact, name).unwrap_or("nothing");
+        (found != asked).then(|| format!("asked for {name}={asked}, `{fact}` shows {found}"))
+    };
+    wish.mkfs.windows(2).filter_map(told).collect()
 }
 
 /// The intent log switched off: fsync returns before anything is written (zfsprops(7)).

@@ -1,0 +1,121 @@
+//! Every file system of docs/guest-filesystems.md in a real guest, daily work and small files, cold where it says so:
+//! `make test-vm`.
+
+mod common;
+
+use common::{Lab, no_guests, not_run};
+use pickfs::journal::{Folded, FoldedCell, Outcome};
+
+/// A target, and on how many disks.
+type Row = (&'static str, u32);
+
+const ROWS: &[Row] = &[
+    ("fs = 'btrfs'", 1),
+    ("fs = 'btrfs'\nvariant = 'raid0'", 2),
+    ("fs = 'btrfs'\nvariant = 'raid1'", 2),
+    ("fs = 'btrfs'\nvariant = 'raid10'", 4),
+    ("fs = 'btrfs'\nvariant = 'raid1c3'", 3),
+    ("fs = 'ext2'", 1),
+    ("fs = 'ext3'", 1),
+    ("fs = 'ext4'", 1),
+    ("fs = 'f2fs'", 1),
+    ("fs = 'jfs'", 1),
+    ("fs = 'nilfs2'", 1),
+    ("fs = 'reiserfs'", 1),
+    ("fs = 'xfs'", 1),
+    ("fs = 'zfs-fuse'", 1),
+];
+
+/// With what must be found in a fact of each: OpenZFS 2.1 unless it says another kernel.
+const OPENZFS: &[(Row, &str, &str)] = &[
+    (("fs = 'zfs'", 1), "version zfs", "zfs-kmod-2.1."),
+    (
+        ("fs = 'zfs'\nmount = ['noatime', 'recordsize=8K', 'compression=lz4', 'logbias=throughput']", 1),
+        "zfs get",
+        "throughput",
+    ),
+    (("fs = 'zfs'\nmount = ['recordsize=16384', 'compression=zstd', 'primarycache=metadata']", 1), "zfs get", "zstd"),
+    (("fs = 'zfs'\nmkfs = ['-o', 'ashift=12']", 1), "zpool get", "ashift"),
+    (("fs = 'zfs'\nvariant = 'mirror'", 2), "zpool status", "mirror-0"),
+    (("fs = 'zfs'\nvariant = 'raidz'", 3), "zpool status", "raidz1-0"),
+    (("fs = 'zfs'\nmachine = { kernel = 'trixie' }", 1), "version zfs", "zfs-kmod-2.3."),
+    (
+        ("fs = 'zfs'\nmount = ['recordsize=8K', 'compression=zstd']\nmachine = { kernel = 'trixie' }", 1),
+        "zfs get",
+        "zstd",
+    ),
+];
+
+/// Enough files and bytes for a cold start to be proved on all of them.
+const WORKS: &str = "[[work]]\nworkload = 'tree'\nlike = 'site'\nscale = 0.05\n\
+     [[work]]\nworkload = 'small-files'\nfiles = 512\nlarge = '8MiB'\ncharacters = '256KiB'\nseeks = 64\nsyncs = 8\n\
+     time = '1ms'\n[stop]\nrounds = 1\ncell = '10m'\n";
+
+fn plan(rows: &[Row]) -> String {
+    let target = |(number, (text, disks)): (usize, &Row)| {
+        let backing = format!("backing = {{ image = {{ dir = '.', size = '400MiB', disks = {disks} }} }}");
+        format!("[[target]]\nname = 't{number}'\n{text}\n{backing}\n")
+    };
+    let targets: String = rows.iter().enumerate().map(target).collect();
+    format!("executor = 'vm'\nduplicate = false\n{targets}{WORKS}")
+}
+
+/// Every cell is done and proved its cold starts; all that went otherwise is told at once.
+#[track_caller]
+fn assert_all_done_and_cold(folded: &Folded, rows: &[Row]) {
+    let row = |cell: &FoldedCell| rows[cell.target[1..].parse::<usize>().expect("a number")].0;
+    let wrong = |cell: &FoldedCell| {
+        let warm: Vec<_> = cell.flags.iter().filter(|flag| flag.flag == "not-cold").collect();
+        let right = cell.outcome == Some(Outcome::Done) && warm.is_empty();
+        (!right).then(|| format!("{} {}: {:?} {warm:?}", row(cell), cell.work, cell.outcome))
+    };
+    let wrong: Vec<String> = folded.cells.iter().filter_map(wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(folded.cells.len(), 2 * rows.len());
+}
+
+#[test]
+#[ignore = "boots two guests for each of fourteen targets: half an hour; `make test-vm`"]
+fn every_file_system_is_run_and_cold_in_guests() {
+    if not_run("every_file_system_is_run_and_cold_in_guests", no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(&plan(ROWS));
+    assert_all_done_and_cold(&lab.folded(), ROWS);
+    lab.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "compiles OpenZFS twice and boots sixteen guests: most of an hour; `make test-vm`"]
+fn openzfs_is_compiled_run_and_cold_in_guests() {
+    if not_run("openzfs_is_compiled_run_and_cold_in_guests", no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let rows: Vec<Row> = OPENZFS.iter().map(|(row, _, _)| *row).collect();
+    lab.run_plan(&plan(&rows));
+    let folded = lab.folded();
+    assert_all_done_and_cold(&folded, &rows);
+    for cell in &folded.cells {
+        let (_, name, shown) = OPENZFS[cell.target[1..].parse::<usize>().expect("a number")];
+        let fact = cell.provenance.facts.get(name).map(String::as_str).unwrap_or_default();
+        assert!(fact.contains(shown), "{}: {name}: {fact}", cell.target);
+    }
+    lab.assert_nothing_left();
+}
+
+/// What `zfs` takes under one name and shows under another was not what was asked for.
+#[test]
+#[ignore = "boots a guest with OpenZFS, which may be compiled first; `make test-vm`"]
+fn a_property_that_is_not_in_effect_fails_its_cell() {
+    if not_run("a_property_that_is_not_in_effect_fails_its_cell", no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let rows: [Row; 1] = [("fs = 'zfs'\nmount = ['compression=gzip-6']", 1)];
+    lab.run_plan(&plan(&rows)).code(1);
+    let why = common::failed(&lab.folded().cells[0]).to_string();
+    assert!(why.contains("asked for property compression=gzip-6, zfs shows gzip"), "{why}");
+    lab.assert_nothing_left();
+}
