@@ -45,7 +45,7 @@ pub fn print(folded: &Folded, journal: &Path, format: &str) -> Result<()> {
 }
 
 /// A terminal's columns; `None` where nobody looks at one.
-fn terminal_width() -> Option<usize> {
+pub fn terminal_width() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;
     }

@@ -7,6 +7,7 @@
 mod beside;
 mod bmf;
 mod champions;
+mod compare;
 mod course;
 mod criteria;
 mod csv;
@@ -31,6 +32,7 @@ mod trust;
 mod verdict;
 mod words;
 
+pub use compare::{COMPARISON_FORMATS, Compared, ComparedRow, Provenance, compared, differences, write_comparison};
 pub use course::repeats as repeats_in_words;
 pub use model::*;
 pub use raw::{Raw, RawCell, RawFlag, RawSample, Times};

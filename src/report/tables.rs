@@ -153,6 +153,7 @@ fn chart_row<'a>(model: &'a Model, work: &'a WorkReport, panel: &'a Panel, row: 
 pub fn method_name(method: Method) -> &'static str {
     match method {
         Method::SignedRank => "signed-rank",
+        Method::RankSum => "rank-sum",
         Method::LogT => "log-t, preliminary",
         Method::Anecdote => "anecdote, no interval",
     }
