@@ -9,6 +9,7 @@ mod confirm;
 mod doctor;
 mod forecast;
 mod guest;
+mod import;
 mod list;
 mod machine;
 mod plan;
@@ -47,6 +48,8 @@ enum Verb {
     Report(report::Arguments),
     /// Compare two runs of the same targets: another kernel, tool, machine or day
     Compare(compare::Arguments),
+    /// Read results of other programs (fio, bonnie++, pgbench, hyperfine, Phoronix) into a journal
+    Import(import::Arguments),
     /// List what pickfs knows: fs, backings, workloads, probes, executors, formats
     List(list::Arguments),
     /// Say what this machine can run, what is missing and how to get it
@@ -82,6 +85,7 @@ pub fn main() -> ExitCode {
         Verb::Plan(arguments) => plan::main(&arguments),
         Verb::Report(arguments) => report::main(&arguments),
         Verb::Compare(arguments) => compare::main(&arguments),
+        Verb::Import(arguments) => import::main(&arguments),
         Verb::List(arguments) => list::main(&arguments),
         Verb::Doctor => doctor::main(),
         Verb::Scan(arguments) => scan::main(&arguments),

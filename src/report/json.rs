@@ -47,6 +47,7 @@ impl Serialize for Document<'_> {
         map.serialize_entry("doubts", &model.flags.iter().map(|one| doubt(model, one)).collect::<Vec<_>>())?;
         map.serialize_entry("ledger", &ledger(&model.ledger))?;
         map.serialize_entry("plan", &model.raw.plan)?;
+        map.serialize_entry("looks", &model.raw.looks)?;
         map.serialize_entry("cells", &Cells(model))?;
         map.end()
     }

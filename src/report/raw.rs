@@ -18,6 +18,8 @@ pub struct Raw {
     pub seed: u64,
     /// Of which program the figures are, where pickfs has not measured them itself; else empty.
     pub imported: String,
+    /// When the run looked at its results, and what it saw; as in the journal.
+    pub looks: Vec<serde_json::Value>,
     pub cells: Vec<RawCell>,
     /// Times of every target by round: for each work the whole job first, then each phase.
     pub times: Vec<Times>,
@@ -118,6 +120,7 @@ pub fn raw(run: &Run, folded: &Folded, observed: &Observed, targets: &[TargetInf
         plan: tame(serde_json::to_value(&run.plan).unwrap_or_default()),
         seed: run.plan.seed,
         imported: plain(&run.imported),
+        looks: folded.looks.iter().map(|look| tame(serde_json::to_value(look).unwrap_or_default())).collect(),
         ..Raw::default()
     };
     let mut places = Places::default();
