@@ -34,6 +34,7 @@ fn each_is_known_by_its_looks() {
         ("pgbench-log", PGBENCH_LOG),
         ("pgbench-log", PGBENCH_AGGREGATE),
         ("hyperfine", HYPERFINE),
+        ("pickfs", "{\"schema\":1,\"cells\":[], 1 2 3 4 5 6 7"),
     ];
     for (name, text) in all {
         let found: Vec<&str> = ALL.iter().filter(|one| one.recognises(text)).map(|one| one.name()).collect();
