@@ -204,3 +204,41 @@ fn what_others_have_measured_is_shown_marked_and_without_intervals() {
     let again = lab.run(&["import", &format!("{fixtures}/fio-3.33.json"), "-o", "fio-3.33.json.jsonl"]).code(1);
     assert!(again.err.contains("cannot create the journal"), "{}", again.err);
 }
+
+/// What another program says, or says that it is called, steers nothing, in any format.
+#[test]
+fn hostile_imports_are_inert_in_every_format() {
+    let lab = Lab::new();
+    let names = [
+        "<script>alert(1)</script>".to_string(),
+        "\u{1b}[31mred\u{7}\u{202e}".to_string(),
+        "=1+1".to_string(),
+        "x".repeat(10 << 20),
+    ];
+    let result = |name: &String| serde_json::json!({ "command": name, "mean": 1.5, "times": [1.0, 2.0] });
+    let results: Vec<Value> = names.iter().map(result).collect();
+    std::fs::write(lab.path("h.json"), serde_json::json!({ "results": results }).to_string()).unwrap();
+    lab.run(&["import", "h.json", "-o", "journal.jsonl"]).code(0);
+    for format in pickfs::report::ALL {
+        export(&lab, format.name(), "out");
+        let written = std::fs::read(lab.path("out")).unwrap();
+        assert!(written.len() < 1 << 20, "{}: {} bytes", format.name(), written.len());
+        if !format.is_binary() {
+            assert!(!written.contains(&0x1b) && !written.contains(&7), "{}", format.name());
+        }
+        // To a pipe the same bytes as to a file.
+        let piped = lab.pickfs().args(["report", "journal.jsonl", "--format", format.name()]).output().unwrap();
+        assert!(piped.stdout == written, "{}", format.name());
+    }
+    for wrong in
+        ["{\"results\":[{\"command\":\"\\ud800\",\"mean\":1}]}", "{\"results\":[{\"command\":\"x\",\"mean\":NaN}]}"]
+    {
+        std::fs::write(lab.path("h.json"), wrong).unwrap();
+        let said = lab.run(&["import", "h.json", "-o", "other.jsonl"]).code(1);
+        assert!(
+            said.err.contains("cannot read h.json as hyperfine") && !lab.path("other.jsonl").exists(),
+            "{}",
+            said.err
+        );
+    }
+}

@@ -76,6 +76,6 @@ fn print(compared: &report::Compared, arguments: &Arguments) -> Result<()> {
     report::write_comparison(compared, &arguments.format, width, &mut text)?;
     match &arguments.output {
         Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display())),
-        None => anstream::stdout().lock().write_all(&text).context("cannot write to standard output"),
+        None => std::io::stdout().lock().write_all(&text).context("cannot write to standard output"),
     }
 }

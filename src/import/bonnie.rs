@@ -51,6 +51,7 @@ impl Importer for Bonnie {
             figures.facts.insert("bonnie++ large file".into(), fields[5].to_string());
             figures.facts.insert("bonnie++ files, in 1024s".into(), fields[21].to_string());
         }
+        figures.time_of("one GiB, or of a thousand seeks or files");
         Ok(Contents::Figures(figures))
     }
 }

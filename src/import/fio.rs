@@ -105,6 +105,9 @@ impl Importer for Fio {
             *clone += 1;
             let phase = if *clone > 1 { format!("{} #{clone}", job.jobname) } else { job.jobname.clone() };
             job.tell(&phase, output.is_for_a_time(job), &mut figures);
+            if output.is_for_a_time(job) {
+                figures.time_of("one GiB, in jobs that end with their time");
+            }
         }
         figures.facts.insert("fio version".into(), output.version);
         figures.facts.insert("fio time".into(), output.time);

@@ -17,6 +17,7 @@ use crate::journal::{Begin, End, Flag, Outcome, Provenance, Record, Run, SCHEMA,
 use crate::plan::{Chosen, Plan, Target, Work};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// One foreign format.
 pub trait Importer: Sync {
@@ -74,6 +75,11 @@ pub struct Measure {
 }
 
 impl Figures {
+    /// Says what the judged times are of, where it is not what the program timed.
+    fn time_of(&mut self, what: &str) {
+        self.facts.insert("a time is that of".into(), what.into());
+    }
+
     /// A value of the file's own target; what is no number is left out.
     pub fn say(&mut self, work: &str, phase: &str, metric: &str, value: f64) {
         let (work, phase, metric) = (work.to_string(), phase.to_string(), metric.to_string());
@@ -167,7 +173,9 @@ impl Journal {
         if !self.programs.contains(&program) {
             self.programs.push(program);
         }
-        self.facts.insert(format!("imported file {number}"), file.name.to_string());
+        // Whoever shares a report need not share where things lie at home.
+        let name = Path::new(file.name).file_name().map_or(file.name.into(), |name| name.to_string_lossy());
+        self.facts.insert(format!("imported file {number}"), name.into_owned());
         self.facts.extend(figures.facts.into_iter().map(|(name, value)| (format!("{name} (file {number})"), value)));
         for measure in figures.measures {
             let target = measure.target.unwrap_or_else(|| file.label.to_string());

@@ -52,6 +52,7 @@ impl Importer for Pgbench {
         {
             figures.facts.extend(after(begin).map(|value| (format!("pgbench {name}"), value.to_string())));
         }
+        figures.time_of("a thousand transactions");
         Ok(Contents::Figures(figures))
     }
 }

@@ -49,6 +49,7 @@ impl Importer for PgbenchLog {
                 figures.say(WORK, PHASE, &format!("latency_{name}_ns"), all[at.clamp(1, all.len()) - 1]);
             }
         }
+        figures.time_of("one transaction, on average");
         Ok(Contents::Figures(figures))
     }
 }

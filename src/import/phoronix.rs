@@ -111,6 +111,9 @@ impl Found {
         if scale == "MB/s" && self.field("Identifier").starts_with("pts/fio") {
             figures.doubts.push((self.phase(), "pts/fio says MB/s and means MiB/s".into()));
         }
+        if self.field("Proportion") != "LIB" {
+            figures.time_of("one GiB, or of a thousand of what a rate counts");
+        }
         self.entries.iter().for_each(|entry| self.entry(entry, convert, figures));
     }
 

@@ -46,6 +46,11 @@ pub trait Format: Sync {
     fn name(&self) -> &'static str;
     fn about(&self) -> &'static str;
     fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Nothing that a terminal could show.
+    fn is_binary(&self) -> bool {
+        false
+    }
 }
 
 /// Every format, sorted by name.

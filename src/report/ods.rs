@@ -39,6 +39,10 @@ impl Format for Ods {
         "spreadsheet for LibreOffice and others: summary, chart data, samples"
     }
 
+    fn is_binary(&self) -> bool {
+        true
+    }
+
     fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         let options = SimpleFileOptions::default().last_modified_time(DateTime::default());

@@ -3,7 +3,7 @@
 
 use super::lab::{Lab, rendered};
 use crate::journal::Outcome;
-use crate::report::{ALL, Format, Model};
+use crate::report::{self, ALL, Format, Model};
 
 fn bytes(format: &dyn Format, model: &Model) -> Vec<u8> {
     let mut out = Vec::new();
@@ -84,6 +84,32 @@ fn no_cell_of_a_table_is_a_formula() {
         }
     }
     assert!(!rendered(&model, "ods").contains("table:formula"));
+}
+
+/// Names of targets, works and phases, and facts of the machine.
+#[test]
+fn hostile_text_is_inert_in_a_comparison() {
+    let mut lab = Lab::new(&HOSTILE);
+    lab.rounds(5, &[1.0; 8]);
+    let old = lab.folded();
+    for (at, name) in HOSTILE.iter().enumerate() {
+        lab.also(at, name, "time_ns", 2e9);
+        lab.provenance(at, 1, &[(&format!("version {name}"), name)], &[]);
+    }
+    lab.provenance(0, 0, &[("kernel", HOSTILE[1]), (HOSTILE[4], HOSTILE[5])], &[]);
+    let new = lab.folded();
+    let (old, new) = ((old.run.as_ref().unwrap(), &old), (new.run.as_ref().unwrap(), &new));
+    assert!(report::differences(old, new).is_empty());
+    let compared = report::compared(old, new, 0.05);
+    assert!(!compared.provenance.is_empty());
+    for format in report::COMPARISON_FORMATS {
+        let mut out = Vec::new();
+        report::write_comparison(&compared, format, 80, &mut out).unwrap();
+        let said = String::from_utf8(out).unwrap();
+        assert_eq!(said.chars().find(|c| c.is_control() && *c != '\n'), None, "{format}");
+        assert!(format != "markdown" || !said.contains("<script") && !said.contains("<!--"), "{said}");
+        assert!(format != "json" || serde_json::from_str::<serde_json::Value>(&said).is_ok());
+    }
 }
 
 #[test]
