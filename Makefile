@@ -7,7 +7,8 @@
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
 TEST_PACKAGES = btrfs-compsize zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql sqlite3 nanoc make binutils flex bison bc \
-  xz-utils zstd pacman-package-manager bonnie++ fsmark $(VM_PACKAGES)
+  xz-utils zstd pacman-package-manager bonnie++ fsmark \
+  libreoffice-calc-nogui python3-pandas python3-jsonschema $(VM_PACKAGES)
 KERNEL_PACKAGES = linux-source
 VM_PACKAGES = qemu-system-x86 mmdebstrap squashfs-tools kmod cpio tar xz-utils
 

@@ -11,6 +11,7 @@ pub mod data;
 pub mod decide;
 pub mod executor;
 pub mod guest;
+pub mod import;
 pub mod journal;
 pub mod need;
 pub mod plan;

@@ -17,6 +17,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("decide", &["journal", "plan", "stats"]),
     ("executor", &["journal", "need", "plan"]),
     ("guest", &["agent", "executor", "journal", "need", "plan", "stack", "sys", "units", "workload"]),
+    ("import", &["journal", "plan"]),
     ("journal", &["plan", "stats::one_observation", "units"]),
     ("need", &[]),
     ("plan", &["journal::Cell", "stats::LOOKS", "units"]),
@@ -60,11 +61,18 @@ struct Side {
 const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "guest", "need", "run"];
 
 /// Rooms that give the same answer at any hour.
-const TIMELESS: &[&str] = &["decide", "plan", "report", "stats"];
+const TIMELESS: &[&str] = &["decide", "import", "plan", "report", "stats"];
 
 /// Folders with one file a plug-in.
-const PLUGIN_FOLDERS: &[&str] =
-    &["src/executor", "src/probe", "src/stack/backing", "src/stack/fs", "src/stack/layer", "src/workload"];
+const PLUGIN_FOLDERS: &[&str] = &[
+    "src/executor",
+    "src/import",
+    "src/probe",
+    "src/stack/backing",
+    "src/stack/fs",
+    "src/stack/layer",
+    "src/workload",
+];
 
 /// Lines of a function, from `fn` to its closing brace.
 const MEDIAN_FUNCTION: usize = 10;
@@ -143,6 +151,7 @@ fn plugins_are_sorted_unique_and_described() {
     }
     let lists = [
         ("executor::ALL", entries!(pickfs::executor::ALL)),
+        ("import::ALL", entries!(pickfs::import::ALL)),
         ("probe::ALL", entries!(pickfs::probe::ALL)),
         ("stack::backing::ALL", entries!(pickfs::stack::backing::ALL)),
         ("stack::fs::ALL", entries!(pickfs::stack::fs::ALL)),

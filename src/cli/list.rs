@@ -7,7 +7,7 @@ use crate::plan::{Setting, Settings};
 use crate::stack::fs::feature::FEATURES;
 use crate::stack::{backing, fs, layer};
 use crate::units::show_bytes;
-use crate::{executor, probe, report, workload};
+use crate::{executor, import, probe, report, workload};
 use clap::ValueEnum;
 
 #[derive(clap::Args)]
@@ -28,6 +28,7 @@ enum What {
     Probes,
     Executors,
     Formats,
+    Imports,
 }
 
 pub fn main(arguments: &Arguments) -> Outcome {
@@ -55,7 +56,8 @@ fn list(what: What) {
         What::Executors => {
             executor::ALL.iter().for_each(|one| plugin(one.name(), one.about(), one.settings(), &one.needs()))
         }
-        What::Formats => report::ALL.iter().for_each(|format| row(format.name(), format.about())),
+        What::Formats => report::ALL.iter().for_each(|format| wide_row(format.name(), format.about())),
+        What::Imports => import::ALL.iter().for_each(|one| row(one.name(), one.about())),
     }
 }
 

@@ -4,12 +4,14 @@
 mod agent;
 mod catalogue;
 mod clean;
+mod compare;
 mod completions;
 mod confirm;
 mod doctor;
 mod forecast;
 mod guest;
 mod help;
+mod import;
 mod list;
 mod machine;
 mod plan;
@@ -22,9 +24,12 @@ mod wanted;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Exit codes: 0 done, 1 error or failed cells, 2 usage, 5 refused as unsafe (3 and 4 are kept for gates).
+/// Exit codes: 0 done, 1 error or failed cells, 2 usage, 3 something is slower than before, 4 that is not excluded, 5
+/// refused as unsafe.
 pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
+pub const REGRESSION: u8 = 3;
+pub const INCONCLUSIVE: u8 = 4;
 pub const REFUSED: u8 = 5;
 
 /// Which file system, with which options, for this work on this disk? Measured, with error bars.
@@ -43,6 +48,10 @@ enum Verb {
     Plan(plan::Arguments),
     /// Judge a journal and print the verdict
     Report(report::Arguments),
+    /// Compare two runs of the same targets: another kernel, tool, machine or day
+    Compare(compare::Arguments),
+    /// Read results of other programs (fio, bonnie++, pgbench, hyperfine, Phoronix) into a journal
+    Import(import::Arguments),
     /// List what pickfs knows: fs, backings, workloads, probes, executors, formats
     List(list::Arguments),
     /// Say what this machine can run, what is missing and how to get it
@@ -73,7 +82,13 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     if matches!(
         cli.verb,
-        Verb::Plan(_) | Verb::Report(_) | Verb::List(_) | Verb::Scan(_) | Verb::Doctor | Verb::Help(_)
+        Verb::Plan(_)
+            | Verb::Report(_)
+            | Verb::Compare(_)
+            | Verb::List(_)
+            | Verb::Scan(_)
+            | Verb::Doctor
+            | Verb::Help(_)
     ) {
         crate::sys::process::end_with_reader();
     }
@@ -81,6 +96,8 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::main(&arguments),
         Verb::Plan(arguments) => plan::main(&arguments),
         Verb::Report(arguments) => report::main(&arguments),
+        Verb::Compare(arguments) => compare::main(&arguments),
+        Verb::Import(arguments) => import::main(&arguments),
         Verb::List(arguments) => list::main(&arguments),
         Verb::Doctor => doctor::main(),
         Verb::Scan(arguments) => scan::main(&arguments),

@@ -3,7 +3,7 @@
 use super::Outcome;
 use crate::journal::{Folded, fold_file};
 use crate::report;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -37,15 +37,19 @@ pub fn main(arguments: &Arguments) -> Outcome {
 
 /// To standard output; a reader who has seen enough is no error.
 pub fn print(folded: &Folded, journal: &Path, format: &str) -> Result<()> {
+    if std::io::stdout().is_terminal() && report::find(format).is_some_and(|format| format.is_binary()) {
+        bail!("a terminal cannot show `{format}`; give a file to write it to with -o FILE");
+    }
     let text = written(folded, journal, format, terminal_width())?;
-    match anstream::stdout().lock().write_all(&text) {
+    // As it is: what looks for colours to take out of a pipe takes bytes out of an archive.
+    match std::io::stdout().lock().write_all(&text) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
     }
 }
 
 /// A terminal's columns; `None` where nobody looks at one.
-fn terminal_width() -> Option<usize> {
+pub fn terminal_width() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;
     }

@@ -11,6 +11,7 @@ mod look;
 mod made_up;
 mod race;
 mod repeats;
+mod runs;
 mod score;
 mod veto;
 
@@ -18,6 +19,7 @@ pub use collect::{Combine, Observed, ObservedWork, Rounds, observe};
 pub use look::{level, look, rounds_planned};
 pub use race::{Conclusion, Race, Yardstick, compare, p_value, race, race_as_run, rests_on_symmetry};
 pub use repeats::{RepeatsAdvice, repeats_advice};
+pub use runs::{Change, Changes, Difference, Gate, changes, differences};
 pub use score::{named_parts, part, score, score_of_works, works_of_verdict};
 pub use veto::{Veto, vetoes};
 

@@ -34,6 +34,9 @@ pub struct Run {
     /// RFC 3339.
     pub started: String,
     pub plan: Plan,
+    /// What other program has measured it, and in which file; empty, and not written, for a run of pickfs.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub imported: String,
 }
 
 /// Written before the step runs, so that whoever survives can take it back.

@@ -5,15 +5,26 @@
 //! journal is hostile: control characters are gone once a model is made; a markup format still escapes all of it.
 
 mod beside;
+mod bmf;
 mod champions;
+mod compare;
 mod course;
 mod criteria;
+mod csv;
+mod github_action;
 mod holes;
+mod hyperfine;
+mod json;
 mod judge;
 mod latency;
+mod markdown;
 mod model;
+mod ods;
 mod overall;
+mod phoronix;
+mod raw;
 mod svg;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -21,22 +32,41 @@ mod trust;
 mod verdict;
 mod words;
 
+pub use compare::{COMPARISON_FORMATS, Compared, ComparedRow, Provenance, compared, differences, write_comparison};
 pub use course::repeats as repeats_in_words;
 pub use model::*;
+pub use raw::{Raw, RawCell, RawFlag, RawSample, Times};
 pub use text::write_wide;
 
 use std::io::{self, Write};
 
 /// One way to show a model.
 pub trait Format: Sync {
-    /// As typed after `--format`, and the usual end of a file's name.
+    /// As typed after `--format`.
     fn name(&self) -> &'static str;
     fn about(&self) -> &'static str;
     fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Nothing that a terminal could show.
+    fn is_binary(&self) -> bool {
+        false
+    }
 }
 
 /// Every format, sorted by name.
-pub const ALL: &[&dyn Format] = &[&svg::Svg, &text::Text];
+pub const ALL: &[&dyn Format] = &[
+    &bmf::Bmf,
+    &csv::Csv,
+    &csv::CsvSummary,
+    &github_action::GithubAction,
+    &hyperfine::Hyperfine,
+    &json::Json,
+    &markdown::Markdown,
+    &ods::Ods,
+    &phoronix::Phoronix,
+    &svg::Svg,
+    &text::Text,
+];
 
 pub fn find(name: &str) -> Option<&'static dyn Format> {
     ALL.iter().copied().find(|format| format.name() == name)

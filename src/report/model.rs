@@ -1,7 +1,8 @@
 //! Judged tables: all that a report says, with the words and the printed numbers ready. Indices into
 //! [`Model::targets`] name targets everywhere.
 
-use super::{beside, champions, course, criteria, holes, judge, overall, trust, verdict, words};
+use super::raw::Raw;
+use super::{beside, champions, course, criteria, holes, judge, overall, raw, trust, verdict, words};
 use crate::decide::{self, Conclusion};
 use crate::journal::{Folded, SCHEMA};
 use crate::stats::{Band, Estimate, Finding};
@@ -41,6 +42,8 @@ pub struct Model {
     pub holes: Vec<Hole>,
     pub flags: Vec<FlagGroup>,
     pub ledger: LedgerShares,
+    /// What it was all made of.
+    pub raw: Raw,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -408,6 +411,7 @@ pub fn model(folded: &Folded) -> Result<Model> {
     }
     let judged = model.overall.as_ref().map(|overall| &overall.work).or(model.works.first());
     model.champions = judged.and_then(|report| champions::champions(&case, report));
+    model.raw = raw::raw(run, folded, &observed, &targets);
     model.targets = targets;
     model.headlines = verdict::headlines(&model, &run.plan);
     model.holes = holes;
@@ -422,6 +426,14 @@ fn emulated(folded: &Folded) -> bool {
 
 fn warnings(folded: &Folded, schema: u32) -> Vec<String> {
     let mut warnings = Vec::new();
+    let imported = folded.run.as_ref().map_or("", |run| &run.imported);
+    if !imported.is_empty() {
+        let from = words::plain(imported);
+        warnings.push(format!(
+            "imported from {from}: how it was measured is not known here, and what does not say that it was measured in \
+             rounds has no interval"
+        ));
+    }
     if emulated(folded) {
         let doubt = "the processor of the guests was emulated (tcg): times are those of an emulated processor, and ratios \
                      may differ on real hardware";

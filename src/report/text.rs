@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
 use std::io::{self, Write};
 
 /// For who does not know the terminal.
-const WIDTH: usize = 100;
+const WIDTH: usize = 80;
 
 /// What stands between a figure and its ratio in tables of two lines a row.
 const UNDER: &str = "\n";

@@ -49,6 +49,7 @@ pub fn begin(plan: &Plan, journal: &Path, progress: &mut dyn Progress) -> Result
         id,
         started: jiff::Timestamp::now().to_string(),
         plan: plan.clone(),
+        imported: String::new(),
     };
     journal.append(&Record::Run(Box::new(run.clone())))?;
     go(run, journal, Folded::default(), active, progress)

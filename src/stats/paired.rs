@@ -13,6 +13,8 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub enum Method {
     /// Hodges-Lehmann estimate, exact signed-rank interval.
     SignedRank,
+    /// Of rounds that nothing pairs: Hodges-Lehmann shift, exact rank-sum interval.
+    RankSum,
     /// Mean and Student's t interval of the log ratios: preliminary. For three to five rounds, and for the few more
     /// that are still too few for a signed-rank interval at a high level (6 at 97 %, 7 at 99 %).
     LogT,

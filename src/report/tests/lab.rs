@@ -115,9 +115,14 @@ impl Lab {
     }
 }
 
+/// What people and programs read of it: of an archive, what is packed in it.
 pub fn rendered(model: &Model, format: &str) -> String {
     let mut out = Vec::new();
     find(format).unwrap().write(model, &mut out).unwrap();
+    if format == "ods" {
+        let mut archive = zip::ZipArchive::new(std::io::Cursor::new(out)).unwrap();
+        return std::io::read_to_string(archive.by_name("content.xml").unwrap()).unwrap();
+    }
     String::from_utf8(out).unwrap()
 }
 

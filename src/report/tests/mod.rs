@@ -2,6 +2,7 @@
 
 mod champions;
 mod deciding;
+mod exports;
 mod lab;
 mod latency;
 
@@ -256,7 +257,11 @@ fn a_journal_with_nothing_in_it_says_so() {
     let model = lab.model();
     assert_eq!(headline(&model), "Nothing has been measured yet: 16 cells planned, none has ended.");
     for format in ALL {
-        assert!(rendered(&model, format.name()).contains("Nothing has been measured yet"));
+        let page = rendered(&model, format.name());
+        // Tables of times alone have no place for words.
+        let is_table =
+            ["bmf", "csv", "csv-summary", "github-action-benchmark", "hyperfine", "ods"].contains(&format.name());
+        assert!(is_table || page.contains("Nothing has been measured yet"), "{}", format.name());
     }
     lab.plan.targets.clear();
     lab.plan.works.clear();
@@ -286,7 +291,11 @@ fn hostile_names_steer_nothing() {
     let model = lab.model();
     for format in ALL {
         let page = rendered(&model, format.name());
-        assert!(page.chars().all(|c| c == '\n' || !c.is_control()), "{} has control characters", format.name());
+        assert!(
+            page.chars().all(|c| matches!(c, '\n' | '\r') || !c.is_control()),
+            "{} has control characters",
+            format.name()
+        );
         assert!(!page.contains('\u{202e}'));
     }
     let picture = rendered(&model, "svg");

@@ -1,0 +1,17 @@
+//! Any text as a journal: folded, judged, shown by every format, and compared with itself.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pickfs::journal::fold;
+use pickfs::report;
+
+fuzz_target!(|data: &[u8]| {
+    let folded = fold(data).unwrap();
+    let Ok(model) = report::model(&folded) else { return };
+    for format in report::ALL {
+        format.write(&model, &mut std::io::sink()).unwrap();
+    }
+    let Some(run) = &folded.run else { return };
+    assert!(report::differences((run, &folded), (run, &folded)).is_empty() || run.plan.targets.is_empty() || run.plan.works.is_empty());
+    report::compared((run, &folded), (run, &folded), 0.05);
+});

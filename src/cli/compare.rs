@@ -1,0 +1,81 @@
+//! `pickfs compare`: what has changed between two runs of the same targets, and an exit code for whoever waits for it.
+
+use super::{INCONCLUSIVE, Outcome, REGRESSION, USAGE, report as reporting};
+use crate::decide::Gate;
+use crate::journal::{Folded, Run, fold_file};
+use crate::report::{self, COMPARISON_FORMATS};
+use crate::run::tell;
+use crate::units::parse_share;
+use anyhow::{Context, Result, bail};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Exit code 3: something is slower by clearly more than the threshold; 4: that is not excluded; 2: not comparable.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Journal of the run before
+    old: PathBuf,
+    /// Journal of the run now
+    new: PathBuf,
+    /// The smallest slowdown that matters
+    #[arg(long, value_name = "SHARE", default_value = "5%")]
+    threshold: String,
+    /// How to print it
+    #[arg(long, default_value = "text", value_parser = COMPARISON_FORMATS)]
+    format: String,
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub fn main(arguments: &Arguments) -> Outcome {
+    let threshold = match parse_share(&arguments.threshold) {
+        Ok(share) if share > 0.0 => share,
+        wrong => {
+            let why = wrong.err().unwrap_or("the threshold is not above 0".to_string());
+            tell(&format!("{why}; give one like --threshold 5%"));
+            return Ok(USAGE);
+        }
+    };
+    let (old, new) = (read(&arguments.old)?, read(&arguments.new)?);
+    let (old, new) = (with_run(&old, &arguments.old)?, with_run(&new, &arguments.new)?);
+    let differences = report::differences(old, new);
+    if !differences.is_empty() {
+        tell("these runs cannot be compared:");
+        for found in differences {
+            tell(&format!("  {}: {} in the old run, {} in the new one", found.field, found.old, found.new));
+        }
+        tell("run the old plan again (`pickfs run PLAN`), or compare runs of one plan");
+        return Ok(USAGE);
+    }
+    let compared = report::compared(old, new, threshold);
+    print(&compared, arguments)?;
+    Ok(match compared.gate {
+        Gate::Fine => 0,
+        Gate::Regression => REGRESSION,
+        Gate::Inconclusive => INCONCLUSIVE,
+    })
+}
+
+fn read(journal: &Path) -> Result<Folded> {
+    fold_file(journal)
+}
+
+fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<(&'a Run, &'a Folded)> {
+    let shown = journal.display();
+    let run = folded.run.as_ref().with_context(|| format!("{shown} is no journal: it has no `run` record"))?;
+    if let Some(absurdity) = run.plan.absurd_measure() {
+        bail!("the plan of {shown} has {absurdity}, which no plan can have; the journal is damaged or not a journal");
+    }
+    Ok((run, folded))
+}
+
+fn print(compared: &report::Compared, arguments: &Arguments) -> Result<()> {
+    let width = reporting::terminal_width().unwrap_or(80).clamp(40, 400);
+    let mut text = Vec::new();
+    report::write_comparison(compared, &arguments.format, width, &mut text)?;
+    match &arguments.output {
+        Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display())),
+        None => std::io::stdout().lock().write_all(&text).context("cannot write to standard output"),
+    }
+}

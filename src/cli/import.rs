@@ -1,0 +1,64 @@
+//! `pickfs import`: results of other programs as a journal.
+
+use super::Outcome;
+use crate::import::{self, File, Wanted};
+use crate::journal::{Journal, Record};
+use crate::run::tell;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Files to read; NAME=FILE names the target of what does not name one itself (else the file's name does)
+    #[arg(required = true, value_name = "[NAME=]FILE")]
+    files: Vec<String>,
+    /// The journal to write
+    #[arg(long, short, value_name = "JOURNAL")]
+    output: PathBuf,
+    /// What the files are (`pickfs list imports`); told by their looks unless said
+    #[arg(long, value_name = "FORMAT")]
+    from: Option<String>,
+    /// The n-th file of each name is its n-th round: they were measured in turn, one of each
+    #[arg(long)]
+    rounds: bool,
+}
+
+/// A file on disk, with its label.
+struct Given {
+    label: String,
+    path: PathBuf,
+    text: String,
+}
+
+pub fn main(arguments: &Arguments) -> Outcome {
+    let given = arguments.files.iter().map(|word| read(word)).collect::<Result<Vec<_>>>()?;
+    let names: Vec<String> = given.iter().map(|file| file.path.display().to_string()).collect();
+    let files: Vec<File> =
+        given.iter().zip(&names).map(|(file, name)| File { label: &file.label, name, text: &file.text }).collect();
+    let wanted = Wanted { from: arguments.from.as_deref(), rounds: arguments.rounds };
+    let records = import::records(&files, wanted)?;
+    let mut journal = Journal::create(&arguments.output)?;
+    records.iter().try_for_each(|record| journal.append(record))?;
+    let values = records.iter().filter(|record| matches!(record, Record::Sample(_))).count();
+    let shown = arguments.output.display();
+    tell(&format!("{values} values in {shown}; `pickfs report {shown}` shows them"));
+    Ok(0)
+}
+
+/// A file that is there is never taken for NAME=FILE.
+fn read(word: &str) -> Result<Given> {
+    let (label, path) = match word.split_once('=') {
+        Some((label, path)) if !Path::new(word).exists() => (Some(label), Path::new(path)),
+        _ => (None, Path::new(word)),
+    };
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if bytes.is_empty() {
+        bail!("{} is empty", path.display());
+    }
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(Given {
+        label: label.map_or(stem, String::from),
+        path: path.to_path_buf(),
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+    })
+}

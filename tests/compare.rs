@@ -1,0 +1,109 @@
+//! `pickfs compare`: its exit codes, what it refuses, and what it says, on journals whose truth is known.
+
+mod common;
+mod made;
+
+use common::{Lab, Said};
+use made::Made;
+
+const NAMES: [&str; 2] = ["ext4", "xfs"];
+
+fn journal(lab: &Lab, name: &str, factors: &[f64], rounds: u32, seed: u64, change: impl Fn(&mut Made)) {
+    let mut made = Made::new(&NAMES, factors, rounds, seed);
+    change(&mut made);
+    made.write(&lab.path(name));
+}
+
+fn compare(lab: &Lab, words: &[&str]) -> Said {
+    lab.run(&[&["compare", "old.jsonl", "new.jsonl"], words].concat())
+}
+
+#[test]
+fn a_run_compared_with_itself_has_no_regression() {
+    let lab = Lab::new();
+    journal(&lab, "old.jsonl", &[1.0, 0.8], 10, 1, |_| ());
+    let said = lab.run(&["compare", "old.jsonl", "old.jsonl"]).code(0);
+    assert!(said.out.starts_with("No time is slower by more than 5 %: 6 times compared."), "{}", said.out);
+    assert!(!said.out.contains("Not the same"), "{}", said.out);
+}
+
+#[test]
+fn a_slowdown_beyond_the_threshold_comes_first_and_ends_with_three() {
+    let lab = Lab::new();
+    journal(&lab, "old.jsonl", &[1.0, 1.0], 10, 1, |_| ());
+    journal(&lab, "new.jsonl", &[0.7, 1.2], 10, 2, |made| made.kernel = "6.18");
+    let said = compare(&lab, &[]).code(3);
+    assert!(said.out.contains("3 of 6 times are slower by clearly more than 5 %."), "{}", said.out);
+    assert!(said.out.contains("kernel: 6.1 → 6.18"), "{}", said.out);
+    let (slower, faster) = (said.out.find("│ xfs, tree, write"), said.out.find("│ ext4, tree, write"));
+    assert!(slower.is_some() && slower < faster, "{}", said.out);
+    assert!(said.out.lines().all(|line| line.chars().count() <= 80), "{}", said.out);
+    compare(&lab, &["--threshold", "30%"]).code(0);
+    for format in ["json", "markdown"] {
+        let other = compare(&lab, &["--format", format]).code(3).out;
+        assert!(other.contains("3 of 6 times are slower"), "{other}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&compare(&lab, &["--format", "json"]).out).unwrap();
+    assert_eq!((&json["gate"], &json["times"][0]["says"]), (&"regression".into(), &"slower".into()));
+    let ratio = json["times"][0]["ratio"].as_f64().unwrap();
+    assert!((1.18..1.22).contains(&ratio), "{ratio}");
+}
+
+/// At the threshold nothing is clear, and of two rounds nothing is sure.
+#[test]
+fn what_is_not_excluded_ends_with_four() {
+    let lab = Lab::new();
+    journal(&lab, "old.jsonl", &[1.0, 1.0], 8, 1, |_| ());
+    journal(&lab, "new.jsonl", &[1.0, 1.05], 8, 2, |_| ());
+    let said = compare(&lab, &[]).code(4);
+    assert!(said.out.starts_with("Inconclusive: "), "{}", said.out);
+    journal(&lab, "old.jsonl", &[1.0, 1.0], 2, 1, |_| ());
+    journal(&lab, "new.jsonl", &[1.0, 2.0], 2, 2, |_| ());
+    compare(&lab, &[]).code(4);
+    journal(&lab, "new.jsonl", &[], 8, 2, |_| ());
+    assert!(compare(&lab, &[]).code(4).out.contains("no value"));
+}
+
+#[test]
+fn what_is_not_comparable_is_refused_by_its_field() {
+    let lab = Lab::new();
+    journal(&lab, "old.jsonl", &[1.0, 1.0], 3, 1, |_| ());
+    type Change = fn(&mut Made);
+    let cases: [(&str, Change); 7] = [
+        ("plan.seed: 1 in the old run, 2 in the new one", |made| made.plan.seed = 2),
+        ("targets.ext4.mount", |made| made.plan.targets[0].mount = vec!["nobarrier".into()]),
+        ("targets.xfs.backing.settings.size", |made| {
+            made.plan.targets[1].backing.settings.0.insert("size".into(), 7u64.into());
+        }),
+        ("works.tree.workload.name", |made| made.plan.works[0].workload.name = "pgbench".into()),
+        ("plan.host.dirty_bytes", |made| made.plan.host.dirty_bytes = Some(1)),
+        ("targets: ext4, xfs in the old run, a, b in the new one", |made| {
+            made.plan.targets.iter_mut().zip(["a", "b"]).for_each(|(target, name)| target.name = name.into());
+        }),
+        ("work_bytes: 256000000 in the old run, 1 in the new one", |made| {
+            for record in &mut made.records {
+                if let pickfs::journal::Record::Sample(sample) = record
+                    && sample.metric == "work_bytes"
+                {
+                    sample.value = 1.0;
+                }
+            }
+        }),
+    ];
+    for (field, change) in cases {
+        journal(&lab, "new.jsonl", &[1.0, 1.0], 3, 1, change);
+        let said = compare(&lab, &[]).code(2);
+        assert!(said.err.contains(field), "{field} is not in {}", said.err);
+    }
+    // Where it lies, how long it was measured and what it was measured for is nobody's business.
+    journal(&lab, "new.jsonl", &[1.0, 1.0], 6, 1, |made| {
+        made.plan.targets[0].backing.settings.0.insert("dir".into(), "/elsewhere".into());
+        made.plan.title = "Another".into();
+        made.plan.executor = "vm".into();
+    });
+    assert_ne!(compare(&lab, &[]).code, Some(2));
+    let said = compare(&lab, &["--threshold", "0"]).code(2);
+    assert!(said.err.contains("--threshold 5%"), "{}", said.err);
+    std::fs::write(lab.path("new.jsonl"), "{}\n").unwrap();
+    assert!(compare(&lab, &[]).code(1).err.contains("no `run` record"));
+}

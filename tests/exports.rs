@@ -1,0 +1,244 @@
+//! Exports read by the programs that they are for, and round trips through imports, with the real binary.
+
+mod common;
+mod made;
+
+use common::{Lab, not_run};
+use made::Made;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Where Debian's modules are; another Python of a user has none of them.
+const PYTHON: &str = "/usr/bin/python3";
+
+fn made(lab: &Lab) {
+    Made::new(&["ext4", "=cmd|' /C calc'!A0, \"x\""], &[1.0, 0.8], 7, 1).write(&lab.journal());
+}
+
+fn export(lab: &Lab, format: &str, to: &str) {
+    lab.run(&["report", "journal.jsonl", "--format", format, "-o", to]).code(0);
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).expect("it was written")).expect("it is JSON")
+}
+
+/// Why a module of Python cannot be had.
+fn no_module(name: &str) -> Option<String> {
+    let said = Command::new(PYTHON).args(["-c", &format!("import {name}")]).output();
+    let there = said.is_ok_and(|said| said.status.success());
+    (!there).then(|| format!("{PYTHON} has no {name} (apt-get install python3-{name})"))
+}
+
+#[track_caller]
+fn python(lab: &Lab, script: &str) -> String {
+    let said = Command::new(PYTHON).current_dir(lab.path(".")).args(["-c", script]).output().expect("Python starts");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    String::from_utf8_lossy(&said.stdout).trim().to_string()
+}
+
+#[test]
+fn tables_of_commas_read_in_pandas() {
+    if not_run("tables_of_commas_read_in_pandas", no_module("pandas")) {
+        return;
+    }
+    let lab = Lab::new();
+    made(&lab);
+    export(&lab, "csv", "samples.csv");
+    export(&lab, "csv-summary", "summary.csv");
+    let script = "
+import pandas
+d = pandas.read_csv('samples.csv')
+assert str(d['value in unit'].dtype) == 'float64' and len(d) == 7 * 2 * 2 * 3, (d.dtypes, len(d))
+assert list(d.target.unique()) == ['ext4', '\\'=cmd|\\' /C calc\\'!A0, \"x\"'], d.target.unique()
+times = d[(d.metric == 'time_ns') & (d.phase == 'write') & (d.target == 'ext4')]['value in unit']
+s = pandas.read_csv('summary.csv')
+told = s[(s.metric == 'time_ns') & (s.phase == 'write') & (s.target == 'ext4')]['median in unit']
+print(times.median() == told.iloc[0])";
+    assert_eq!(python(&lab, script), "True");
+}
+
+#[test]
+fn our_json_is_as_its_schema_says() {
+    if not_run("our_json_is_as_its_schema_says", no_module("jsonschema")) {
+        return;
+    }
+    let lab = Lab::new();
+    made(&lab);
+    export(&lab, "json", "report.json");
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/report-1.schema.json");
+    let script = format!(
+        "
+import json, jsonschema
+schema = json.load(open('{schema}'))
+jsonschema.Draft202012Validator.check_schema(schema)
+document = json.load(open('report.json'))
+jsonschema.validate(document, schema)
+for member in list(document):
+    broken = {{name: value for name, value in document.items() if name != member}}
+    try:
+        jsonschema.validate(broken, schema)
+        print('without', member)
+    except jsonschema.ValidationError:
+        pass
+"
+    );
+    assert_eq!(python(&lab, &script), "", "the schema misses what is missing");
+    let bmf = r#"
+import json, jsonschema
+metric = {'type': 'object', 'properties': {n: {'type': 'number'} for n in ['value', 'lower_value', 'upper_value']}, 'required': ['value']}
+measures = {'type': 'object', 'patternProperties': {'.+': metric}}
+jsonschema.validate(json.load(open('r.bmf')), {'type': 'object', 'patternProperties': {'.+': measures}})
+one = json.load(open('r.bmf'))['ext4: tree, write']['latency']
+print(one['lower_value'] < one['value'] < one['upper_value'])"#;
+    export(&lab, "bmf", "r.bmf");
+    assert_eq!(python(&lab, bmf), "True");
+}
+
+/// The three sheets come back as the same cells, a formula as its text.
+#[test]
+fn the_spreadsheet_opens_in_libreoffice_with_the_same_figures() {
+    let there = Command::new("soffice").arg("--version").output().is_ok_and(|said| said.status.success());
+    let why = (!there).then(|| "there is no soffice (apt-get install libreoffice-calc-nogui)".to_string());
+    if not_run("the_spreadsheet_opens_in_libreoffice_with_the_same_figures", why) {
+        return;
+    }
+    let lab = Lab::new();
+    made(&lab);
+    export(&lab, "ods", "r.ods");
+    export(&lab, "csv", "samples.csv");
+    export(&lab, "csv-summary", "summary.csv");
+    let profile = format!("-env:UserInstallation=file://{}", lab.path("office").display());
+    // Commas, quotes, UTF-8, from the first line, as they are rather than as they are shown, all sheets.
+    let filter = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1";
+    let words = ["--headless", &profile, "--convert-to", filter, "--outdir", "out", "r.ods"];
+    let said = Command::new("soffice").current_dir(lab.path(".")).args(words).output().expect("it starts");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let rows = |name: &str| -> Vec<Vec<String>> {
+        let text = std::fs::read(lab.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut rows = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_slice());
+        let cell = |cell: &str| match cell.parse::<f64>() {
+            Ok(number) => format!("{number:.12e}"),
+            Err(_) => cell.trim_start_matches('\'').to_string(),
+        };
+        rows.records().map(|row| row.expect("a row").iter().map(cell).collect()).collect()
+    };
+    assert_eq!(rows("out/r-Samples.csv"), rows("samples.csv"));
+    assert_eq!(rows("out/r-Summary.csv"), rows("summary.csv"));
+    assert_eq!(rows("out/r-Chart data.csv").len(), 1 + 3 * 2);
+}
+
+/// Times by target, phase and round, to the nanosecond.
+fn times(lab: &Lab, journal: &str) -> Vec<String> {
+    let folded = lab.folded_at(journal);
+    let mut all = Vec::new();
+    for cell in &folded.cells {
+        for (phase, metric, value) in folded.samples(cell).filter(|(_, metric, _)| *metric == "time_ns") {
+            all.push(format!("{} {} {} {phase} {metric} {value:.0}", cell.target, cell.work, cell.round));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn what_is_exported_and_imported_again_keeps_every_figure() {
+    let lab = Lab::new();
+    made(&lab);
+    let before = times(&lab, "journal.jsonl");
+    assert_eq!(before.len(), 7 * 2 * 2);
+    let text = |journal: &str| lab.run(&["report", journal, "--format", "hyperfine"]).code(0).out;
+    for format in ["json", "hyperfine", "phoronix"] {
+        export(&lab, format, "exported");
+        let journal = format!("{format}.jsonl");
+        lab.run(&["import", "exported", "-o", &journal]).code(0);
+        assert_eq!(times(&lab, &journal), before, "{format}");
+        assert_eq!(text(&journal), text("journal.jsonl"), "{format}");
+        let report = lab.run(&["report", &journal]).code(0).out;
+        assert!(report.contains("imported from "), "{report}");
+    }
+    // Our own says all that the journal says: judgements, environment and order come back too.
+    export(&lab, "json", "one.json");
+    lab.run(&["report", "json.jsonl", "--format", "json", "-o", "two.json"]).code(0);
+    let (mut one, mut two) = (json(&lab.path("one.json")), json(&lab.path("two.json")));
+    assert_eq!((&one["run"]["imported"], &two["run"]["imported"]), (&"".into(), &"pickfs".into()));
+    for document in [&mut one, &mut two] {
+        document["run"]["imported"].take();
+        document["verdict"]["warnings"].take();
+    }
+    assert!(one == two);
+    // And so it can be compared with the run that it came from.
+    lab.run(&["compare", "journal.jsonl", "json.jsonl"]).code(0);
+}
+
+/// Real output of each program, through import and report, never gets an interval.
+#[test]
+fn what_others_have_measured_is_shown_marked_and_without_intervals() {
+    let lab = Lab::new();
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/import");
+    for (name, shown) in [
+        ("fio-3.33.json", "write"),
+        ("fio-3.33-plus.json", "mixed"),
+        ("fio-3.33-status.json", "write"),
+        ("bonnie-2.00a.csv", "putc"),
+        ("pgbench-15.txt", "clients-2"),
+        ("pgbench-15.log", "transactions"),
+        ("pgbench-15-aggregate.log", "transactions"),
+        ("hyperfine-1.15.json", "find /usr/share/doc -maxdepth 1"),
+    ] {
+        let journal = format!("{name}.jsonl");
+        let (one, two) = (format!("one={fixtures}/{name}"), format!("two={fixtures}/{name}"));
+        lab.run(&["import", &one, &two, "-o", &journal]).code(0);
+        let report = lab.run(&["report", &journal]).code(0).out;
+        assert!(report.contains("imported from ") && report.contains(shown), "{report}");
+        lab.run(&["report", &journal, "--format", "json", "-o", "r.json"]).code(0);
+        let document = json(&lab.path("r.json"));
+        let panels = document["works"][0]["times"].as_array().expect("times");
+        let rows = panels.iter().flat_map(|panel| panel["rows"].as_array().expect("rows"));
+        for row in rows {
+            assert!(row["against_reference"]["estimate"]["low"].is_null(), "{name}: {row}");
+        }
+    }
+    assert!(lab.run(&["import", &format!("{fixtures}/README.md"), "-o", "x.jsonl"]).code(1).err.contains("--from"));
+    let again = lab.run(&["import", &format!("{fixtures}/fio-3.33.json"), "-o", "fio-3.33.json.jsonl"]).code(1);
+    assert!(again.err.contains("cannot create the journal"), "{}", again.err);
+}
+
+/// What another program says, or says that it is called, steers nothing, in any format.
+#[test]
+fn hostile_imports_are_inert_in_every_format() {
+    let lab = Lab::new();
+    let names = [
+        "<script>alert(1)</script>".to_string(),
+        "\u{1b}[31mred\u{7}\u{202e}".to_string(),
+        "=1+1".to_string(),
+        "x".repeat(10 << 20),
+    ];
+    let result = |name: &String| serde_json::json!({ "command": name, "mean": 1.5, "times": [1.0, 2.0] });
+    let results: Vec<Value> = names.iter().map(result).collect();
+    std::fs::write(lab.path("h.json"), serde_json::json!({ "results": results }).to_string()).unwrap();
+    lab.run(&["import", "h.json", "-o", "journal.jsonl"]).code(0);
+    for format in pickfs::report::ALL {
+        export(&lab, format.name(), "out");
+        let written = std::fs::read(lab.path("out")).unwrap();
+        assert!(written.len() < 1 << 20, "{}: {} bytes", format.name(), written.len());
+        if !format.is_binary() {
+            assert!(!written.contains(&0x1b) && !written.contains(&7), "{}", format.name());
+        }
+        // To a pipe the same bytes as to a file.
+        let piped = lab.pickfs().args(["report", "journal.jsonl", "--format", format.name()]).output().unwrap();
+        assert!(piped.stdout == written, "{}", format.name());
+    }
+    for wrong in
+        ["{\"results\":[{\"command\":\"\\ud800\",\"mean\":1}]}", "{\"results\":[{\"command\":\"x\",\"mean\":NaN}]}"]
+    {
+        std::fs::write(lab.path("h.json"), wrong).unwrap();
+        let said = lab.run(&["import", "h.json", "-o", "other.jsonl"]).code(1);
+        assert!(
+            said.err.contains("cannot read h.json as hyperfine") && !lab.path("other.jsonl").exists(),
+            "{}",
+            said.err
+        );
+    }
+}
