@@ -8,11 +8,17 @@ mod beside;
 mod champions;
 mod course;
 mod criteria;
+mod curves;
+mod effect;
 mod holes;
+mod html;
 mod judge;
 mod latency;
 mod model;
 mod overall;
+mod pairs;
+mod rates;
+mod series;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -22,6 +28,7 @@ mod verdict;
 mod words;
 
 pub use course::repeats as repeats_in_words;
+pub use html::pictures;
 pub use model::*;
 pub use text::write_wide;
 
@@ -36,7 +43,7 @@ pub trait Format: Sync {
 }
 
 /// Every format, sorted by name.
-pub const ALL: &[&dyn Format] = &[&svg::Svg, &text::Text];
+pub const ALL: &[&dyn Format] = &[&html::Html, &svg::Svg, &text::Text];
 
 pub fn find(name: &str) -> Option<&'static dyn Format> {
     ALL.iter().copied().find(|format| format.name() == name)

@@ -2,6 +2,7 @@
 
 mod champions;
 mod deciding;
+mod html;
 mod lab;
 mod latency;
 
