@@ -5,7 +5,7 @@ use super::cell::Stack;
 use super::engine::Engine;
 use super::link::Link;
 use super::program::Program;
-use super::sampler::Sampler;
+use super::sampler::{Sampled, Sampler};
 use super::samples::{
     after_the_return, by_metric, counts_up, differences, doubted, find, foreign_cpu, foreign_io, of_one_time,
     own_samples, proof_of_reading,
@@ -13,7 +13,7 @@ use super::samples::{
 use super::server::{Server, Used};
 use super::timed::{Findings, Part, Timed, Told};
 use super::{command, hygiene, machine, watch};
-use crate::journal::{Flag, Histogram, Ledger, Provenance, Record, Sample};
+use crate::journal::{DeviceCourse, Flag, Histogram, Ledger, Provenance, Record, Sample};
 use crate::need::Need;
 use crate::plan::Settings;
 use crate::probe::{self, Probe, Reading};
@@ -131,14 +131,14 @@ impl Stage<'_, '_> {
         let sampler = Sampler::start(self.stack.subject.devices());
         let used = Used::by(&self.servers);
         let clocked = self.clock(&phase, work, &mut timed);
-        let peaks = sampler.stop();
+        let sampled = sampler.stop();
         timed.also_used(Used::by(&self.servers).since(used));
         let (counts, told) = timed.end();
         let clocked = clocked?;
         self.clocked = Some(clocked);
         self.deadline.check()?;
         let counters = self.accounted(|stage| Ok(stage.read_probes(&phase, false)))?;
-        let mut samples = own_samples(&phase, &clocked, peaks);
+        let mut samples = own_samples(&phase, &clocked, sampled.as_ref().map(|sampled| sampled.peaks));
         samples.extend(counts.map(|(metric, value)| (metric.to_string(), value as f64)));
         samples.extend(differences(&before, &counters));
         samples.extend(after_the_return(&clocked, &counters));
@@ -162,6 +162,7 @@ impl Stage<'_, '_> {
         told.doubts.into_iter().for_each(|(flag, why)| self.flag(&phase.name, flag, why));
         samples = of_one_time(samples, told.times, |metric| metric == "time_ns" || counts_up(metric, &counters));
         self.tell_samples(&phase.name, samples);
+        self.tell_course(&phase.name, sampled);
         self.tell_findings(&phase.name, told.found)?;
         self.tell_parts(&phase, told.parts)
     }
@@ -439,6 +440,13 @@ impl Stage<'_, '_> {
             let (cell, phase) = (self.cell.to_string(), phase.to_string());
             self.link.tell(Record::Sample(Sample { cell, phase, metric, value }));
         }
+    }
+
+    fn tell_course(&mut self, phase: &str, sampled: Option<Sampled>) {
+        let Some(Sampled { course, .. }) = sampled else { return };
+        let (cell, phase) = (self.cell.to_string(), phase.to_string());
+        let (until_ns, read_bytes, write_bytes) = (course.until_ns, course.read_bytes, course.write_bytes);
+        self.link.tell(Record::DeviceCourse(DeviceCourse { cell, phase, until_ns, read_bytes, write_bytes }));
     }
 
     fn tell_findings(&mut self, phase: &str, found: Findings) -> Result<()> {

@@ -17,6 +17,9 @@ pub struct Arguments {
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write every chart as a picture (SVG) of its own into a folder, instead of a report
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "output"])]
+    charts: Option<PathBuf>,
 }
 
 pub fn main(arguments: &Arguments) -> Outcome {
@@ -25,6 +28,10 @@ pub fn main(arguments: &Arguments) -> Outcome {
         None => latest(Path::new("pickfs-runs"))?,
     };
     let folded = fold_file(&journal)?;
+    if let Some(folder) = &arguments.charts {
+        write_charts(&folded, folder)?;
+        return Ok(0);
+    }
     match &arguments.output {
         None => print(&folded, &journal, &arguments.format)?,
         Some(path) => {
@@ -33,6 +40,35 @@ pub fn main(arguments: &Arguments) -> Outcome {
         }
     }
     Ok(0)
+}
+
+fn write_charts(folded: &Folded, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let pictures = report::pictures(&report::model(folded)?);
+    for (name, picture) in &pictures {
+        let path = folder.join(name);
+        std::fs::write(&path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    println!("{} pictures in {}", pictures.len(), folder.display());
+    Ok(())
+}
+
+/// The page of a journal, beside it; where it is.
+pub fn write_page(folded: &Folded, journal: &Path) -> Result<PathBuf> {
+    let path = page_beside(journal);
+    let page = written(folded, journal, "html", None)?;
+    std::fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+/// `run.html` for `run.jsonl`; never the journal itself, whatever it is called.
+fn page_beside(journal: &Path) -> PathBuf {
+    if journal.extension().is_some_and(|end| end == "jsonl") {
+        return journal.with_extension("html");
+    }
+    let mut name = journal.as_os_str().to_owned();
+    name.push(".html");
+    name.into()
 }
 
 /// To standard output; a reader who has seen enough is no error.
@@ -75,4 +111,16 @@ fn latest(folder: &Path) -> Result<PathBuf> {
     let journals = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "jsonl"));
     let newest = journals.max_by_key(|path| path.metadata().and_then(|m| m.modified()).ok());
     newest.with_context(|| format!("no journal in {}; name one, or make one with `pickfs run`", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_lies_beside_its_journal() {
+        for (journal, page) in [("a/b.jsonl", "a/b.html"), ("b", "b.html"), ("b.html", "b.html.html")] {
+            assert_eq!(page_beside(Path::new(journal)), Path::new(page));
+        }
+    }
 }

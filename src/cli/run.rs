@@ -76,6 +76,11 @@ fn told(journal: &Path, finish: Finish) -> Outcome {
         Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {shown}` goes on")),
     }
     report::print(&folded, journal, "text")?;
+    match report::write_page(&folded, journal) {
+        Ok(page) => tell(&format!("with charts: {}", page.display())),
+        // What was measured is in the journal all the same.
+        Err(error) => tell(&format!("no page with charts: {error:#}; `pickfs report {shown} --format html` makes one")),
+    }
     let failed = folded.cells.iter().any(|cell| matches!(cell.outcome, Some(crate::journal::Outcome::Failed(_))));
     Ok(if failed || finish == Finish::Stopped { FAILED } else { 0 })
 }

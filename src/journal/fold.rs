@@ -42,6 +42,7 @@ pub struct FoldedCell {
     pub ledger: Ledger,
     pub flags: Vec<Flag>,
     pub histograms: Vec<Histogram>,
+    pub courses: Vec<DeviceCourse>,
     samples: Vec<Series>,
 }
 
@@ -91,6 +92,7 @@ impl Folded {
             }
             Record::Sample(sample) => self.sample(sample),
             Record::Histogram(histogram) => self.cell(&histogram.cell.clone()).histograms.push(histogram),
+            Record::DeviceCourse(course) => self.cell(&course.cell.clone()).courses.push(course),
             Record::Flag(flag) if of_the_run(&flag.cell) => self.flags.push(flag),
             Record::Flag(flag) => self.cell(&flag.cell.clone()).flags.push(flag),
             Record::Ledger(ledger) if of_the_run(&ledger.cell) => self.ledger.add(&ledger),

@@ -18,6 +18,7 @@ pub enum Record {
     Begin(Begin),
     Sample(Sample),
     Histogram(Histogram),
+    DeviceCourse(DeviceCourse),
     Flag(Flag),
     Ledger(Ledger),
     End(End),
@@ -127,6 +128,18 @@ pub struct Histogram {
     pub operation: String,
     /// Nanoseconds; HdrHistogram V2, deflated, in base64.
     pub encoded: String,
+}
+
+/// What the device did while a phase was played, in steps of time that follow each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceCourse {
+    pub cell: String,
+    pub phase: String,
+    /// Nanoseconds from the start of the phase to the end of each step.
+    pub until_ns: Vec<u64>,
+    /// In each step.
+    pub read_bytes: Vec<u64>,
+    pub write_bytes: Vec<u64>,
 }
 
 /// A doubt about a cell or a phase of it; the value stays.

@@ -1,7 +1,7 @@
 //! The best target of each file system, and those against each other: which scheduler (or option) for each, and then
 //! which of them all. Judged like everything else, by pairs of rounds.
 
-use super::judge::{Case, Context};
+use super::judge::Case;
 use super::model::*;
 use super::words;
 use crate::decide::{self, Combine, Rounds};
@@ -23,7 +23,7 @@ pub fn champions(case: &Case, report: &WorkReport) -> Option<Champions> {
     let mut rows: Vec<Champion> = found.into_iter().map(|(_, champion)| champion).collect();
     let first = rows.first()?.target;
     for row in rows.iter_mut().skip(1) {
-        row.against = field.against(row.target, first, report);
+        row.against = field.against(row.target, first);
     }
     Some(Champions { of: report.name.clone(), rows })
 }
@@ -77,11 +77,10 @@ impl Field<'_> {
         Some((least, Champion { group: name, target, members: measured.len(), ties, open, against: None }))
     }
 
-    fn against(&self, target: usize, first: usize, report: &WorkReport) -> Option<Comparison> {
+    fn against(&self, target: usize, first: usize) -> Option<Comparison> {
         let estimate = self.compare(target, first)?;
-        let context = self.case.context(&report.name, self.series, &report.ranked, report.rounds);
-        let context = Context { reference: Some(first), ..context };
         let finding = stats::judge(&estimate, self.band);
-        Some(words::comparison(Some(finding), estimate, "time_ns", self.band.threshold, &context))
+        let name = &self.case.targets[first].name;
+        Some(words::comparison(Some(finding), estimate, "time_ns", self.band.threshold, name))
     }
 }

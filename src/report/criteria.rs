@@ -37,21 +37,22 @@ pub fn criteria(case: &Case) -> Option<Criteria> {
         return None;
     }
     let thresholds: Vec<f64> = found.iter().map(|(_, _, threshold)| *threshold).collect();
-    let ratios: Vec<Ratios> = found.iter().map(|(series, ..)| ratios(series, &shown, case.level.confidence)).collect();
-    let front: Vec<usize> = stats::front(&ratios, &thresholds).into_iter().map(|at| shown[at]).collect();
-    let cell = |series: &[Rounds], target: usize| {
-        let found = decide::compare(&series[target], &series[reference], case.level.confidence);
-        found.as_ref().map_or("–".to_string(), words::ratio)
-    };
-    let row = |&target: &usize| CriteriaRow {
-        target,
-        on_front: front.contains(&target),
-        cells: found.iter().map(|(series, ..)| cell(series, target)).collect(),
+    let trades = trades(&found, &shown, case);
+    let front: Vec<usize> = stats::front(&ratios(&trades, found.len()), &thresholds);
+    let place = shown.iter().position(|target| *target == reference);
+    let row = |(at, others): (usize, Vec<Vec<Trade>>)| CriteriaRow {
+        target: shown[at],
+        on_front: front.contains(&at),
+        cells: match place {
+            Some(place) => others[place].iter().map(|trade| trade.shown.clone()).collect(),
+            None => found.iter().map(|(series, ..)| trade(series, shown[at], reference, case).shown).collect(),
+        },
+        others,
     };
     Some(Criteria {
         names: found.iter().map(|(_, name, _)| name.to_string()).collect(),
         reference,
-        rows: shown.iter().map(row).collect(),
+        rows: trades.into_iter().enumerate().map(row).collect(),
     })
 }
 
@@ -64,8 +65,24 @@ fn measured(case: &Case, criterion: &Criterion) -> Option<(Vec<Rounds>, &'static
     Some((series, name, threshold.unwrap_or(case.plan.stop.threshold)))
 }
 
-/// By pair of targets, for one criterion.
-fn ratios(series: &[Rounds], shown: &[usize], confidence: f64) -> Ratios {
-    let of = |a: usize, b: usize| decide::compare(&series[a], &series[b], confidence).and_then(|found| found.interval);
-    shown.iter().map(|&a| shown.iter().map(|&b| if a == b { None } else { of(a, b) }).collect()).collect()
+/// By pair of targets, in each criterion.
+fn trades(found: &[(Vec<Rounds>, &str, f64)], shown: &[usize], case: &Case) -> Vec<Vec<Vec<Trade>>> {
+    let pair = |a: usize, b: usize| found.iter().map(|(series, ..)| trade(series, a, b, case)).collect();
+    shown.iter().map(|&a| shown.iter().map(|&b| pair(a, b)).collect()).collect()
+}
+
+fn trade(series: &[Rounds], target: usize, reference: usize, case: &Case) -> Trade {
+    let estimate = decide::compare(&series[target], &series[reference], case.level.confidence);
+    Trade { shown: estimate.as_ref().map_or("–".to_string(), words::ratio), estimate }
+}
+
+/// For each criterion by pair of targets.
+fn ratios(trades: &[Vec<Vec<Trade>>], criteria: usize) -> Vec<Ratios> {
+    let of = |a: usize, b: usize, criterion: usize| match a == b {
+        true => None,
+        false => trades[a][b][criterion].estimate.as_ref().and_then(|found| found.interval),
+    };
+    let all = 0..trades.len();
+    let one = |criterion: usize| all.clone().map(|a| all.clone().map(|b| of(a, b, criterion)).collect()).collect();
+    (0..criteria).map(one).collect()
 }

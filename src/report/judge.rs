@@ -1,11 +1,12 @@
 //! Series -> figures, comparisons and the pick of one work.
 
 use super::model::*;
+use super::pairs::Pairing;
 use super::words::plain;
 use super::{holes, verdict, words};
 use crate::decide::{self, Combine, Observed, ObservedWork, Race, Rounds, Veto, Yardstick};
 use crate::plan::Plan;
-use crate::stats::{self, Estimate, Level};
+use crate::stats::{self, Level};
 use crate::units::Unit;
 
 /// The smallest relative difference worth acting on in what is measured beside the time.
@@ -75,7 +76,7 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
         None => (verdict::nothing(), String::new()),
     };
     let sentences = phases.iter().filter(|p| !p.phase.is_empty()).map(|p| verdict::phase(p, &context)).collect();
-    let (trade_offs, beside, compression) = Default::default();
+    let (trade_offs, beside, compression, latencies, rates) = Default::default();
     let (reference, rounds) = (context.reference, context.rounds);
     let mut report = WorkReport {
         name,
@@ -88,6 +89,8 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
         trade_offs,
         beside,
         compression,
+        latencies,
+        rates,
         noise,
     };
     let all: Vec<&ObservedWork> = case.observed.works.iter().collect();
@@ -178,29 +181,27 @@ fn mark_unproven(panel: &mut Panel, observed: &ObservedWork) {
 
 /// One quantity for every target, compared with the reference round by round.
 pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
-    let compare = |a: usize, b: usize| decide::compare(&series[a], &series[b], context.level.confidence);
-    let against = |target: usize| context.reference.and_then(|reference| compare(target, reference));
-    let noise = context.duplicate.filter(|_| what.wanted.is_some()).and_then(against);
     let wanted = what.wanted.unwrap_or(0.0);
+    let unjudged = Pairing { series, context, metric: &what.metric, band: stats::Band::from(wanted), judged: false };
+    let itself = context.reference.zip(context.duplicate).filter(|_| what.wanted.is_some());
+    let noise = itself.and_then(|(reference, duplicate)| unjudged.estimate(duplicate, reference));
     let band = stats::Band::new(wanted, noise.as_ref());
     let threshold = band.threshold;
     let refused = context.refused.clone().filter(|_| what.wanted.is_some() && what.metric == "time_ns");
     let judged = what.wanted.is_some() && refused.is_none();
     let unit = Unit::of_metric(&what.metric);
+    let pairing = Pairing { band, judged, ..unjudged };
     let row = |target: usize| {
         let figure = figure(&series[target], unit, context.rounds.saturating_sub(context.unasked[target]));
-        let compared = what.wanted.is_some() && context.reference != Some(target);
-        let estimate = if compared { against(target) } else { None };
-        let finding = |estimate: &Estimate| judged.then(|| stats::judge(estimate, band));
-        let mut against = estimate.map(|e| words::comparison(finding(&e), e, &what.metric, threshold, context));
-        if let (Some(comparison), Some(reference)) = (against.as_mut().filter(|c| c.tells()), context.reference) {
-            let (own, base) = (&series[target], &series[reference]);
-            comparison.p = decide::p_value(own, base);
-            comparison.rests_on_symmetry = decide::rests_on_symmetry(own, base, context.level.confidence);
-        }
+        let others = if what.wanted.is_some() { pairing.against_each(target) } else { Vec::new() };
+        let reference = context.reference.filter(|_| what.wanted.is_some());
+        let against = reference.and_then(|reference| match others.get(reference) {
+            Some(judged) => judged.clone(),
+            None => pairing.comparison(target, reference),
+        });
         let lacking = || holes::absent(context.holes, context.work, target);
         let absent = if figure.is_none() { lacking() } else { Absent::default() };
-        Row { target, figure, against, absent, unproven_cache: false }
+        Row { target, figure, against, others, absent, series: Series::default(), unproven_cache: false }
     };
     let shown_targets = (0..context.targets.len()).filter(|&target| !context.targets[target].duplicate);
     Panel {

@@ -11,8 +11,11 @@ mod compare;
 mod course;
 mod criteria;
 mod csv;
+mod curves;
+mod effect;
 mod github_action;
 mod holes;
+mod html;
 mod hyperfine;
 mod json;
 mod judge;
@@ -21,8 +24,11 @@ mod markdown;
 mod model;
 mod ods;
 mod overall;
+mod pairs;
 mod phoronix;
+mod rates;
 mod raw;
+mod series;
 mod svg;
 mod tables;
 #[cfg(test)]
@@ -34,6 +40,7 @@ mod words;
 
 pub use compare::{COMPARISON_FORMATS, Compared, ComparedRow, Provenance, compared, differences, write_comparison};
 pub use course::repeats as repeats_in_words;
+pub use html::pictures;
 pub use model::*;
 pub use raw::{Raw, RawCell, RawFlag, RawSample, Times};
 pub use text::write_wide;
@@ -59,6 +66,7 @@ pub const ALL: &[&dyn Format] = &[
     &csv::Csv,
     &csv::CsvSummary,
     &github_action::GithubAction,
+    &html::Html,
     &hyperfine::Hyperfine,
     &json::Json,
     &markdown::Markdown,

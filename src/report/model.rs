@@ -1,8 +1,15 @@
 //! Judged tables: all that a report says, with the words and the printed numbers ready. Indices into
 //! [`Model::targets`] name targets everywhere.
 
+pub use super::curves::{LatencyCurve, LatencyCurves};
+pub use super::effect::{Effect, EffectRow};
+pub use super::rates::{DeviceRates, RateCurve, RateStep};
 use super::raw::Raw;
-use super::{beside, champions, course, criteria, holes, judge, overall, raw, trust, verdict, words};
+pub use super::series::{Point, Series};
+use super::{
+    beside, champions, course, criteria, curves, effect, holes, judge, overall, rates, raw, series, trust, verdict,
+    words,
+};
 use crate::decide::{self, Conclusion};
 use crate::journal::{Folded, SCHEMA};
 use crate::stats::{Band, Estimate, Finding};
@@ -41,6 +48,8 @@ pub struct Model {
     pub works: Vec<WorkReport>,
     pub holes: Vec<Hole>,
     pub flags: Vec<FlagGroup>,
+    /// What was read back of each target.
+    pub effect: Effect,
     pub ledger: LedgerShares,
     /// What it was all made of.
     pub raw: Raw,
@@ -89,6 +98,10 @@ pub struct WorkReport {
     /// What was measured beside the time.
     pub beside: Vec<Table>,
     pub compression: Vec<Compression>,
+    /// Of every phase and operation whose latencies the journal has.
+    pub latencies: Vec<LatencyCurves>,
+    /// Of every phase that was long enough to see the device at work.
+    pub rates: Vec<DeviceRates>,
     /// "noise floor ±1.2 % (ext4 against itself)" of the whole job, or why there is none.
     pub noise: String,
 }
@@ -151,6 +164,16 @@ pub struct CriteriaRow {
     pub on_front: bool,
     /// "0.88 (0.84–0.92)".
     pub cells: Vec<String>,
+    /// Against each row in turn, in each criterion.
+    pub others: Vec<Vec<Trade>>,
+}
+
+/// A ratio in one criterion; nothing where none can be made.
+#[derive(Clone, Debug, Default)]
+pub struct Trade {
+    /// "0.88 (0.84–0.92)", or a dash.
+    pub shown: String,
+    pub estimate: Option<Estimate>,
 }
 
 #[derive(Debug)]
@@ -239,6 +262,10 @@ pub struct Row {
     pub figure: Option<Figure>,
     /// Against the reference; `None` for the reference itself.
     pub against: Option<Comparison>,
+    /// Against every target, by its index; empty where nothing is compared, or there are too many targets.
+    pub others: Vec<Option<Comparison>>,
+    /// The values by round; of times alone.
+    pub series: Series,
     /// Why there is no figure; empty if there is one.
     pub absent: Absent,
     /// Some round of it was not proven to start from a cold cache.
@@ -269,7 +296,7 @@ pub struct Figure {
     pub rounds_shown: String,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Comparison {
     pub estimate: Estimate,
     /// `None` where nothing is judged.
@@ -405,12 +432,16 @@ pub fn model(folded: &Folded) -> Result<Model> {
         let mut report = judge::work(&case, work);
         beside::fill(&mut report, work, &case);
         trust::mark_chance(&mut report);
+        series::fill(&mut report, work);
+        report.latencies = curves::latencies(work, &targets);
+        report.rates = rates::rates(work, &targets);
         model.warnings.extend(trust::drift(&report, work, &targets));
         model.warnings.extend(trust::modes(&report, work, &targets));
         model.works.push(report);
     }
     let judged = model.overall.as_ref().map(|overall| &overall.work).or(model.works.first());
     model.champions = judged.and_then(|report| champions::champions(&case, report));
+    model.effect = effect::effect(&targets);
     model.raw = raw::raw(run, folded, &observed, &targets);
     model.targets = targets;
     model.headlines = verdict::headlines(&model, &run.plan);

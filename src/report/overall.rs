@@ -2,8 +2,8 @@
 
 use super::judge::{self, Case, Quantity};
 use super::model::*;
-use super::verdict;
 use super::words::{listed, percent, plain};
+use super::{series, verdict};
 use crate::decide::{self, Combine, Rounds};
 use crate::plan::Part;
 use crate::stats;
@@ -29,6 +29,9 @@ pub fn overall(case: &Case) -> Option<Overall> {
     let context = case.context(ALL_WORK, &values, &ranked, rounds);
     let mut panel = judge::judged_panel(quantity(case), &values, &context);
     judge::race_as_run(case, std::slice::from_mut(&mut panel), &values, &context);
+    for row in &mut panel.rows {
+        row.series = series::series(&values[row.target]);
+    }
     let mut verdict = verdict::verdict(&panel, &context);
     if verdict.kind == VerdictKind::Nothing && panel.rows.iter().all(|row| row.figure.is_none()) {
         verdict.headline = "No verdict over all work: no target has finished all of it in any round.".to_string();
@@ -37,7 +40,7 @@ pub fn overall(case: &Case) -> Option<Overall> {
     let robustness = robustness(case, &values, &verdict, &ranked, context.reference);
     let noise = verdict::noise_floor(&panel, &context);
     let reference = context.reference;
-    let (sentences, trade_offs, beside, compression) = Default::default();
+    let (sentences, trade_offs, beside, compression, latencies, rates) = Default::default();
     let work = WorkReport {
         name: ALL_WORK.to_string(),
         reference,
@@ -49,6 +52,8 @@ pub fn overall(case: &Case) -> Option<Overall> {
         trade_offs,
         beside,
         compression,
+        latencies,
+        rates,
         noise,
     };
     Some(Overall { made_of: made_of(case), robustness, work })

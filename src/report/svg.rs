@@ -7,7 +7,7 @@ mod draw;
 
 use super::{Figure, Format, Model, Panel, Row, WorkReport};
 use crate::stats::Finding;
-use axis::Axis;
+pub(super) use axis::Axis;
 use draw::{Drawing, cut, cut_middle, wrap};
 use std::io::{self, Write};
 
@@ -46,13 +46,22 @@ impl Format for Svg {
 }
 
 fn picture(model: &Model) -> String {
+    drawn(model, &shown(model).collect::<Vec<_>>())
+}
+
+/// One work alone.
+pub fn of_work(model: &Model, work: &WorkReport) -> String {
+    drawn(model, &[work])
+}
+
+fn drawn(model: &Model, works: &[&WorkReport]) -> String {
     let sheet = Sheet::of(model);
     let mut drawing = Drawing::default();
     let mut y = head(&mut drawing, model, &sheet);
-    for work in shown(model) {
+    for work in works {
         y = sheet.work(&mut drawing, work, y);
     }
-    if model.works.iter().any(|work| !work.phases.is_empty()) {
+    if works.iter().any(|work| !work.phases.is_empty()) {
         y = legend(&mut drawing, &sheet, y);
     }
     drawing.finish(sheet.width, y, &model.title)

@@ -81,14 +81,20 @@ fn loud(twins: &[Estimate], wanted: f64) -> Option<String> {
     })
 }
 
-/// Marks the comparisons of a work's phases that do not stand when all of them are made at once (Benjamini & Hochberg).
+/// Marks the comparisons of a work's phases that do not stand when all of them are made at once (Benjamini & Hochberg):
+/// those with the reference, and those with each target that a reader may take for it.
 pub fn mark_chance(report: &mut WorkReport) {
-    let phases = || report.phases.iter().filter(|panel| !panel.phase.is_empty()).flat_map(|panel| &panel.rows);
-    let compared: Vec<f64> = phases().filter_map(|row| row.against.as_ref()).map(|c| c.p.unwrap_or(1.0)).collect();
-    let mut stand = stats::benjamini_hochberg(&compared, FALSE_DISCOVERIES).into_iter();
+    let targets = report.phases.iter().flat_map(|panel| &panel.rows).map(|row| row.others.len()).max().unwrap_or(0);
+    mark_family(report, |row| row.against.as_mut());
+    (0..targets).for_each(|other| mark_family(report, |row| row.others.get_mut(other)?.as_mut()));
+}
+
+fn mark_family(report: &mut WorkReport, of: impl Fn(&mut Row) -> Option<&mut Comparison>) {
     let panels = report.phases.iter_mut().filter(|panel| !panel.phase.is_empty());
-    for comparison in panels.flat_map(|panel| &mut panel.rows).filter_map(|row| row.against.as_mut()) {
-        let stands = stand.next().unwrap_or(true);
+    let mut compared: Vec<&mut Comparison> = panels.flat_map(|panel| &mut panel.rows).filter_map(of).collect();
+    let chances: Vec<f64> = compared.iter().map(|comparison| comparison.p.unwrap_or(1.0)).collect();
+    let stand = stats::benjamini_hochberg(&chances, FALSE_DISCOVERIES);
+    for (comparison, stands) in compared.iter_mut().zip(stand) {
         // What is preliminary is called so already: so few rounds allow no small p-value.
         comparison.may_be_chance = comparison.tells() && comparison.estimate.method == Method::SignedRank && !stands;
     }

@@ -1,7 +1,6 @@
 //! Sentences, and numbers inside them. A ratio above one is more: "more time", never "slower by"; "12 % less time"
 //! is always against the whole of the reference.
 
-use super::judge::Context;
 use super::model::*;
 use crate::stats::{Estimate, Finding};
 use serde_json::Value;
@@ -144,9 +143,8 @@ pub fn comparison(
     estimate: Estimate,
     metric: &str,
     threshold: f64,
-    context: &Context,
+    reference: &str,
 ) -> Comparison {
-    let reference = context.reference.map_or("", |reference| &context.targets[reference].name);
     let noun = noun(metric);
     let words = finding.as_ref().map(|finding| against(finding, &estimate, noun, reference, threshold));
     let brief = finding.as_ref().map(|finding| in_brief(finding, &estimate, noun, reference));

@@ -1,6 +1,7 @@
 //! A logarithmic axis of ratios around one.
 
 use crate::report::Panel;
+use crate::stats::{Band, Estimate};
 
 pub struct Axis {
     pub left: f64,
@@ -29,11 +30,16 @@ const LABEL: f64 = 32.0;
 impl Axis {
     /// Wide enough for every interval, for one, and for the band in which differences do not matter.
     pub fn over(panel: &Panel, left: f64, right: f64) -> Axis {
-        let band = 1.0 + panel.band.threshold.clamp(0.01, 1.0);
+        let compared = panel.rows.iter().filter_map(|row| row.against.as_ref());
+        Axis::around(panel.band, compared.map(|against| &against.estimate), left, right)
+    }
+
+    pub fn around<'a>(band: Band, found: impl Iterator<Item = &'a Estimate>, left: f64, right: f64) -> Axis {
+        let band = 1.0 + band.threshold.clamp(0.01, 1.0);
         let (mut low, mut high) = (1.0 / band, band);
-        for against in panel.rows.iter().filter_map(|row| row.against.as_ref()) {
-            let ratio = against.estimate.ratio;
-            let (from, to) = against.estimate.interval.unwrap_or((ratio, ratio));
+        for estimate in found {
+            let ratio = estimate.ratio;
+            let (from, to) = estimate.interval.unwrap_or((ratio, ratio));
             low = from.min(ratio).min(low);
             high = to.max(ratio).max(high);
         }
@@ -58,13 +64,18 @@ impl Axis {
 
     /// The finest labels that leave room for each other, and no long stretch without any.
     pub fn ticks(&self) -> Vec<(f64, String)> {
+        self.ticks_apart(LABEL)
+    }
+
+    /// `room` is what a label needs, in the unit of the axis.
+    pub fn ticks_apart(&self, room: f64) -> Vec<(f64, String)> {
         let choices = TICKS.iter().map(|ratios| self.ticks_at(ratios));
-        let fitting = choices.into_iter().find(|ticks| self.is_legible(ticks));
+        let fitting = choices.into_iter().find(|ticks| self.is_legible(ticks, room));
         fitting.unwrap_or_else(|| vec![(self.one(), "×1".to_string())])
     }
 
-    fn is_legible(&self, ticks: &[(f64, String)]) -> bool {
-        let apart = ticks.windows(2).all(|pair| pair[1].0 - pair[0].0 >= LABEL);
+    fn is_legible(&self, ticks: &[(f64, String)], room: f64) -> bool {
+        let apart = ticks.windows(2).all(|pair| pair[1].0 - pair[0].0 >= room);
         let longest = (self.right - self.left) * 0.5;
         let (first, last) = (ticks.first().map_or(0.0, |tick| tick.0), ticks.last().map_or(0.0, |tick| tick.0));
         apart && first - self.left <= longest && self.right - last <= longest

@@ -3,6 +3,7 @@
 mod champions;
 mod deciding;
 mod exports;
+mod html;
 mod lab;
 mod latency;
 

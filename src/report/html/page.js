@@ -1,0 +1,192 @@
+'use strict';
+// Filters, another reference, pictures to keep. Every judgement comes from the block of JSON: nothing is computed here but
+// where to put it.
+(() => {
+  const judged = JSON.parse(document.getElementById('judged').textContent);
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const root = document.documentElement;
+  const drawing = 'http://www.w3.org/2000/svg';
+
+  const shape = (name, attributes, inner = []) => {
+    const made = document.createElementNS(drawing, name);
+    Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+    made.append(...inner);
+    return made;
+  };
+  const upright = (kind, x) => shape('line', { class: kind, x1: x + '%', x2: x + '%', y2: '100%' });
+
+  // ------------------------------------------------------------ another reference
+
+  const marked = ([, finding, at, from, to]) => shape('g', { class: 'f-' + finding }, [
+    shape('line', { x1: from + '%', x2: to + '%', y1: '50%', y2: '50%' }),
+    shape('use', { href: '#f-' + finding, x: at + '%', y: '50%' }),
+  ]);
+
+  const say = (cell, ratio, words) => {
+    cell.textContent = ratio;
+    cell.title = words;
+  };
+
+  const showRow = (row, view, mark) => {
+    const plot = row.querySelector('svg.row');
+    if (!plot) return;
+    plot.replaceChildren(
+      shape('rect', { class: 'band', x: view.band[0] + '%', width: view.band[1] + '%', height: '100%' }),
+      ...view.ticks.map(([x]) => upright('g', x)), upright('one', view.one), ...(mark[1] ? [marked(mark)] : []));
+    say(row.querySelector('[data-r]'), mark[5] || '–', mark[6]);
+  };
+
+  const showTable = (table, reference) => {
+    const view = judged.panels[table.dataset.p]?.[reference];
+    table.querySelector('svg.ticks').replaceChildren(...(view?.ticks ?? []).map(([x, label]) => shape('text', { x: x + '%', y: 12 }, [label])));
+    if (!view) {
+      all('svg.row', table).forEach(plot => plot.replaceChildren());
+      all('[data-r]', table).forEach(cell => say(cell, '–', 'the reference has no figure here'));
+      return;
+    }
+    all('tbody tr', table).forEach(row => showRow(row, view, view.marks.find(mark => mark[0] == row.dataset.t)));
+  };
+
+  const showFigure = (cell, reference) => {
+    const found = judged.panels[cell.dataset.r]?.[reference]?.ratios.find(entry => entry[0] == cell.dataset.t);
+    say(cell, found?.[1] || '–', found?.[2] ?? '');
+  };
+
+  const compareWith = (reference, name) => {
+    all('table.forest').filter(table => judged.panels[table.dataset.p]).forEach(table => showTable(table, reference));
+    all('small[data-r]').filter(cell => judged.panels[cell.dataset.r]).forEach(cell => showFigure(cell, reference));
+    all('[data-named]').forEach(place => { place.textContent = name; });
+    const blocks = all('[data-reference]');
+    if (blocks.some(block => block.dataset.reference === reference)) {
+      blocks.forEach(block => { block.hidden = block.dataset.reference !== reference; });
+    }
+    document.getElementById('said').textContent = 'Compared with ' + name;
+  };
+
+  const reference = document.getElementById('reference');
+  reference.addEventListener('change', () => compareWith(reference.value, reference.selectedOptions[0].textContent));
+
+  // ------------------------------------------------------------ filters
+
+  all('[data-kind]').forEach(box => box.addEventListener('change', () => {
+    const kind = box.dataset.kind;
+    all('[data-' + kind + ']').filter(part => part.dataset[kind] === box.value)
+      .forEach(part => part.classList.toggle('off-' + kind, !box.checked));
+  }));
+  const lists = all('details.choices');
+  const closeBut = kept => lists.filter(list => list !== kept).forEach(list => { list.open = false; });
+  document.addEventListener('click', event => closeBut(event.target.closest('details.choices')));
+  document.addEventListener('keydown', event => {
+    const open = event.key === 'Escape' && lists.find(list => list.open);
+    if (open) {
+      open.open = false;
+      open.querySelector('summary').focus();
+    }
+  });
+
+  // What is wider than its place is scrolled with the keyboard too.
+  const letScroll = () => all('.scroll').forEach(part => {
+    const isWide = part.scrollWidth > part.clientWidth + 1;
+    const given = { tabindex: '0', role: 'region', 'aria-label': part.dataset.label };
+    Object.entries(given).forEach(([name, value]) => isWide ? part.setAttribute(name, value) : part.removeAttribute(name));
+  });
+  letScroll();
+  addEventListener('resize', letScroll);
+  document.addEventListener('toggle', letScroll, true);
+
+  // ------------------------------------------------------------ dark and light
+
+  const theme = document.getElementById('theme');
+  const remember = value => { try { value ? localStorage.setItem('pickfs-theme', value) : 0; return localStorage.getItem('pickfs-theme'); } catch { return value; } };
+  const isDark = () => (root.dataset.theme ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark';
+  const dress = value => {
+    if (value === 'dark' || value === 'light') root.dataset.theme = value;
+    theme.textContent = isDark() ? 'Light' : 'Dark';
+  };
+  dress(remember());
+  theme.addEventListener('click', () => dress(remember(isDark() ? 'light' : 'dark') ?? root.dataset.theme));
+
+  // ------------------------------------------------------------ pictures to keep
+
+  const sheet = document.querySelector('style').textContent;
+  const alone = (width, height, title, parts) => {
+    const name = shape('text', { class: 'title', x: 10, y: 20 }, [title]);
+    const paper = shape('rect', { width: '100%', height: '100%', fill: '#fff' });
+    const style = shape('style', {}, [sheet]);
+    const picture = shape('svg', { class: 'chart picture', 'data-theme': 'light', viewBox: `0 0 ${width} ${height}`, width, height },
+      [style, document.querySelector('.defs defs').cloneNode(true), paper, name, ...parts]);
+    return new XMLSerializer().serializeToString(picture);
+  };
+  const keyOf = (targets, top) => targets.map((item, at) => {
+    const mark = item.querySelector('.mark').cloneNode(true);
+    Object.entries({ x: 10 + at % 3 * 150, y: top + Math.floor(at / 3) * 20 - 8, width: 16, height: 16 }).forEach(([k, v]) => mark.setAttribute(k, v));
+    return [mark, shape('text', { x: 32 + at % 3 * 150, y: top + Math.floor(at / 3) * 20 + 4 }, [item.querySelector('span').textContent])];
+  }).flat();
+  const ofFigure = figure => {
+    const chart = figure.querySelector('svg.chart');
+    const [, , width, height] = chart.viewBox.baseVal ? [0, 0, chart.viewBox.baseVal.width, chart.viewBox.baseVal.height] : [];
+    const targets = all('#controls ~ * .key[aria-label="Targets"]')[0]?.querySelectorAll('li:not(.off-t)') ?? [];
+    const inner = shape('g', { transform: 'translate(0 30)' }, [...chart.cloneNode(true).childNodes]);
+    const room = Math.ceil(targets.length / 3) * 20 + 16;
+    return [chart.dataset.name, alone(width, height + 30 + room, figure.querySelector('figcaption').firstChild.textContent, [inner, ...keyOf([...targets], height + 46)])];
+  };
+  const ofTable = table => {
+    const rows = all('tbody tr:not(.off-t)', table).filter(row => row.querySelector('svg.row'));
+    const placed = (element, x, y, width, height) => {
+      const copy = element.cloneNode(true);
+      Object.entries({ x, y, width, height }).forEach(([k, v]) => copy.setAttribute(k, v));
+      return copy;
+    };
+    const parts = rows.flatMap((row, at) => [
+      shape('text', { x: 10, y: 62 + at * 36, class: 'words' }, [row.querySelector('th span').textContent]),
+      placed(row.querySelector('svg.row'), 220, 40 + at * 36, 340, 36),
+      shape('text', { x: 575, y: 62 + at * 36, class: 'words' }, [row.querySelector('[data-r]').textContent]),
+      shape('text', { x: 760, y: 62 + at * 36, class: 'words' }, [row.querySelector('.n b').textContent]),
+    ]);
+    const below = 40 + rows.length * 36;
+    const ticks = placed(table.querySelector('svg.ticks'), 220, below, 340, 16);
+    const about = 'relative to ' + (table.querySelector('[data-named]').textContent);
+    const title = `${table.closest('section').querySelector('h2').textContent}: ${table.querySelector('caption b').textContent}, ${about}`;
+    return ['ratios-' + table.dataset.p, alone(840, below + 30, title, [...parts, ticks])];
+  };
+
+  const save = (name, blob) => {
+    const link = Object.assign(document.createElement('a'), { href: URL.createObjectURL(blob), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+  const asSvg = ([name, text]) => save(name + '.svg', new Blob([text], { type: 'image/svg+xml' }));
+  const asPng = ([name, text]) => {
+    const picture = new Image();
+    picture.onload = () => {
+      const canvas = Object.assign(document.createElement('canvas'), { width: picture.width * 2, height: picture.height * 2 });
+      canvas.getContext('2d').drawImage(picture, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob(blob => save(name + '.png', blob));
+    };
+    picture.src = 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(text);
+  };
+  const offer = (place, picture, what) => {
+    const button = (kind, keep) => {
+      const made = Object.assign(document.createElement('button'), { type: 'button', textContent: kind });
+      made.setAttribute('aria-label', `Save ${what} as ${kind}`);
+      made.addEventListener('click', () => keep(picture()));
+      return made;
+    };
+    const box = Object.assign(document.createElement('span'), { className: 'save' });
+    box.append(button('SVG', asSvg), button('PNG', asPng));
+    place.append(box);
+  };
+  all('figure').forEach(figure => offer(figure.querySelector('figcaption'), () => ofFigure(figure), figure.querySelector('figcaption').textContent));
+  all('table.forest').forEach(table => offer(table.querySelector('caption'), () => ofTable(table), table.querySelector('caption b').textContent));
+
+  // ------------------------------------------------------------ paper shows all
+
+  let closed = [];
+  addEventListener('beforeprint', () => {
+    closed = all('main details:not([open]):not(.choices)');
+    closed.forEach(part => { part.open = true; });
+  });
+  addEventListener('afterprint', () => closed.forEach(part => { part.open = false; }));
+
+  document.getElementById('controls').hidden = false;
+})();

@@ -1,0 +1,144 @@
+// Looks at a report in Chromium as people do, and says what is wrong with it: `node look.mjs PAGE FOLDER`. Pictures go to the
+// folder. One JSON object on standard output; all its lists are empty for a page that is as it should be.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+
+const require = createRequire(process.env.PICKFS_BROWSER_MODULES + '/');
+const { chromium } = require('playwright-core');
+const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+const [page, folder] = process.argv.slice(2);
+const address = pathToFileURL(page).href;
+
+const SIZES = { phone: [390, 844], laptop: [1280, 800] };
+const found = { console: [], requests: [], axe: [], keyboard: [], reference: [], filters: [], wide: [], pictures: [], script_off: [], ready_ms: {} };
+
+const browser = await chromium.launch({ executablePath: process.env.PICKFS_CHROMIUM, args: ['--no-sandbox'] });
+
+const open = async (size, scheme, more = {}) => {
+  const [width, height] = SIZES[size];
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, ...more });
+  const tab = await context.newPage();
+  tab.on('console', said => found.console.push(`${size} ${scheme}: ${said.text()}`));
+  tab.on('pageerror', error => found.console.push(`${size} ${scheme}: ${error.message}`));
+  tab.on('request', asked => /^(file|blob|data):/.test(asked.url()) || found.requests.push(asked.url()));
+  const begun = performance.now();
+  await tab.goto(address);
+  found.ready_ms[`${size} ${scheme}`] = Math.round(performance.now() - begun);
+  return tab;
+};
+
+const picture = async (tab, name) => {
+  const { width } = tab.viewportSize();
+  const height = Math.min(6000, await tab.evaluate(() => document.documentElement.scrollHeight));
+  await tab.screenshot({ path: `${folder}/${name}.png`, fullPage: true, clip: { x: 0, y: 0, width, height } });
+};
+
+const checkAxe = async (tab, name) => {
+  await tab.evaluate(axe);
+  const { violations } = await tab.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  for (const { id, help, nodes } of violations) {
+    found.axe.push(`${name}: ${id}: ${help}: ${nodes.slice(0, 3).map(node => `${node.target} ${node.failureSummary}`).join(' | ')}`);
+  }
+};
+
+// Tab through all of it: everything that can be used is reached, in order, and shows where the focus is.
+const walk = async tab => {
+  const usable = await tab.evaluate(() => [...document.querySelectorAll('a, button, select, summary, [tabindex="0"]')]
+    .filter(part => part.checkVisibility()).length);
+  const seen = [];
+  for (let step = 0; step < usable + 5; step++) {
+    await tab.keyboard.press('Tab');
+    const now = await tab.evaluate(() => {
+      const part = document.activeElement;
+      if (part === document.body) return null;
+      part.dataset.walked ??= String(document.querySelectorAll('[data-walked]').length);
+      return [part.dataset.walked, part.tagName, part.textContent.slice(0, 30), getComputedStyle(part).outlineStyle];
+    });
+    if (!now || seen.some(before => before[0] === now[0])) break;
+    seen.push(now);
+  }
+  if (seen.length < usable) found.keyboard.push(`${seen.length} of ${usable} parts are reached`);
+  seen.filter(part => part[3] === 'none').forEach(part => found.keyboard.push(`no focus is seen on ${part}`));
+  if (seen[0]?.[1] !== 'A') found.keyboard.push(`first is ${seen[0]}, not the way past the head`);
+};
+
+const ratios = tab => tab.evaluate(() => [...document.querySelectorAll('table.forest td.ratio')].map(cell => cell.textContent));
+
+// Another reference by keyboard alone, and back: what is shown changes, is what was judged, and comes back.
+const changeReference = async tab => {
+  const before = await ratios(tab);
+  await tab.focus('#reference');
+  await tab.keyboard.press('ArrowDown');
+  const after = await ratios(tab);
+  const named = await tab.evaluate(() => [document.querySelector('#reference').selectedOptions[0].textContent,
+    ...new Set([...document.querySelectorAll('[data-named]')].map(place => place.textContent))]);
+  if (String(before) === String(after)) found.reference.push('nothing changes');
+  if (new Set(named).size !== 1) found.reference.push(`names differ: ${named}`);
+  if (after.filter(text => text === 'reference').length !== before.filter(text => text === 'reference').length) found.reference.push(`references: ${after}`);
+  await picture(tab, 'another-reference');
+  await tab.keyboard.press('ArrowUp');
+  if (String(before) !== String(await ratios(tab))) found.reference.push('going back does not give what was there');
+};
+
+const filter = async tab => {
+  const rows = () => tab.evaluate(() => [...document.querySelectorAll('table.forest tbody tr')].filter(row => row.checkVisibility()).length);
+  const before = await rows();
+  await tab.focus('.choices summary');
+  await tab.keyboard.press('Enter');
+  await tab.keyboard.press('Tab');
+  await tab.keyboard.press('Space');
+  if (!(await rows() < before)) found.filters.push('a target is not hidden');
+  await tab.keyboard.press('Space');
+  if (await rows() !== before) found.filters.push('a target does not come back');
+  await tab.keyboard.press('Escape');
+  if (await tab.evaluate(() => document.querySelector('.choices').open)) found.filters.push('Escape does not close the list');
+};
+
+const savePictures = async tab => {
+  for (const [button, end] of [['figure .save button:nth-child(1)', 'svg'], ['figure .save button:nth-child(2)', 'png'], ['caption .save button:nth-child(1)', 'svg'], ['caption .save button:nth-child(2)', 'png']]) {
+    const [download] = await Promise.all([tab.waitForEvent('download', { timeout: 20000 }), tab.click(button)]);
+    const path = `${folder}/saved-${button.split(' ')[0]}.${end}`;
+    await download.saveAs(path);
+    const bytes = readFileSync(path);
+    const begin = end === 'png' ? bytes.subarray(1, 4).toString() : bytes.subarray(0, 4).toString();
+    if (begin !== (end === 'png' ? 'PNG' : '<svg') || bytes.length < 1000) found.pictures.push(`${button}: ${bytes.length} bytes that begin with ${begin}`);
+    if (/\b(NaN|undefined)\b/.test(bytes.toString())) found.pictures.push(`${button}: a place is no number`);
+  }
+};
+
+for (const size of Object.keys(SIZES)) {
+  for (const scheme of ['light', 'dark']) {
+    const tab = await open(size, scheme);
+    await picture(tab, `${size}-${scheme}`);
+    await checkAxe(tab, `${size} ${scheme}`);
+    const wide = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    if (wide > 0) found.wide.push(`${size}: ${wide} pixels too wide`);
+    await tab.context().close();
+  }
+}
+
+const tab = await open('laptop', 'light');
+await tab.evaluate(() => document.querySelectorAll('main details:not(.choices)').forEach(part => { part.open = true; }));
+await checkAxe(tab, 'all open');
+await walk(tab);
+await tab.reload();
+await changeReference(tab);
+await filter(tab);
+await savePictures(tab);
+await tab.click('#theme');
+if (await tab.evaluate(() => document.documentElement.dataset.theme) !== 'dark') found.filters.push('the page does not turn dark');
+await tab.emulateMedia({ media: 'print' });
+await tab.setViewportSize({ width: 794, height: 1123 });
+await picture(tab, 'print');
+await tab.pdf({ path: `${folder}/print.pdf`, format: 'A4' });
+
+const still = await open('laptop', 'light', { javaScriptEnabled: false });
+await picture(still, 'script-off');
+for (const [what, selector] of [['verdict', '.headline'], ['ratio charts', 'svg.row use'], ['pictures', 'figure svg.chart']]) {
+  if (!await still.locator(selector).first().isVisible()) found.script_off.push(`no ${what}`);
+}
+if (await still.locator('#controls').isVisible()) found.script_off.push('controls that do nothing');
+
+await browser.close();
+console.log(JSON.stringify(found));
