@@ -20,6 +20,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 pub fn parse_duration(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text)?;
     let seconds = match unit {
+        "µs" | "us" => 1e-6,
         "ms" => 1e-3,
         "s" | "sec" => 1.0,
         "m" | "min" => 60.0,

@@ -3,6 +3,7 @@
 
 mod agent;
 mod catalogue;
+mod choices;
 mod clean;
 mod compare;
 mod completions;
@@ -48,6 +49,8 @@ enum Verb {
     Plan(plan::Arguments),
     /// Judge a journal and print the verdict
     Report(report::Arguments),
+    /// Put many runs into one table: for each disk and work the best, second, third and worst
+    Choices(choices::Arguments),
     /// Compare two runs of the same targets: another kernel, tool, machine or day
     Compare(compare::Arguments),
     /// Read results of other programs (fio, bonnie++, pgbench, hyperfine, Phoronix) into a journal
@@ -84,6 +87,7 @@ pub fn main() -> ExitCode {
         cli.verb,
         Verb::Plan(_)
             | Verb::Report(_)
+            | Verb::Choices(_)
             | Verb::Compare(_)
             | Verb::List(_)
             | Verb::Scan(_)
@@ -96,6 +100,7 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::main(&arguments),
         Verb::Plan(arguments) => plan::main(&arguments),
         Verb::Report(arguments) => report::main(&arguments),
+        Verb::Choices(arguments) => choices::main(&arguments),
         Verb::Compare(arguments) => compare::main(&arguments),
         Verb::Import(arguments) => import::main(&arguments),
         Verb::List(arguments) => list::main(&arguments),

@@ -7,6 +7,7 @@
 mod beside;
 mod bmf;
 mod champions;
+mod choices;
 mod compare;
 mod course;
 mod criteria;
@@ -38,6 +39,7 @@ mod trust;
 mod verdict;
 mod words;
 
+pub use choices::{CHOICE_FORMATS, Choice, Place, choices, write_choices};
 pub use compare::{COMPARISON_FORMATS, Compared, ComparedRow, Provenance, compared, differences, write_comparison};
 pub use course::repeats as repeats_in_words;
 pub use html::pictures;

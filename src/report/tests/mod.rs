@@ -1,6 +1,7 @@
 //! Made-up journals in, sentences out.
 
 mod champions;
+mod choices;
 mod deciding;
 mod exports;
 mod html;

@@ -1,0 +1,37 @@
+//! `pickfs choices`: many runs, on disks, hosts or kernels, as one table of what to pick.
+
+use super::{Outcome, report as reporting};
+use crate::journal::fold_file;
+use crate::report::{self, CHOICE_FORMATS};
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Journals of runs
+    #[arg(required = true)]
+    journals: Vec<PathBuf>,
+    /// How to print it
+    #[arg(long, default_value = "text", value_parser = CHOICE_FORMATS)]
+    format: String,
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub fn main(arguments: &Arguments) -> Outcome {
+    let models = arguments.journals.iter().map(|journal| model(journal)).collect::<Result<Vec<_>>>()?;
+    let width = reporting::terminal_width().unwrap_or(80).clamp(40, 400);
+    let mut text = Vec::new();
+    report::write_choices(&report::choices(&models), &arguments.format, width, &mut text)?;
+    match &arguments.output {
+        Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?,
+        None => std::io::stdout().lock().write_all(&text).context("cannot write to standard output")?,
+    }
+    Ok(0)
+}
+
+fn model(journal: &Path) -> Result<report::Model> {
+    report::model(&fold_file(journal)?).with_context(|| format!("cannot judge {}", journal.display()))
+}
