@@ -191,9 +191,10 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
     let judged = what.wanted.is_some() && refused.is_none();
     let unit = Unit::of_metric(&what.metric);
     let pairing = Pairing { band, judged, ..unjudged };
+    let each = if what.wanted.is_some() { pairing.each_with_each() } else { Vec::new() };
     let row = |target: usize| {
         let figure = figure(&series[target], unit, context.rounds.saturating_sub(context.unasked[target]));
-        let others = if what.wanted.is_some() { pairing.against_each(target) } else { Vec::new() };
+        let others = each.get(target).cloned().unwrap_or_default();
         let reference = context.reference.filter(|_| what.wanted.is_some());
         let against = reference.and_then(|reference| match others.get(reference) {
             Some(judged) => judged.clone(),

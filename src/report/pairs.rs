@@ -28,9 +28,7 @@ impl Pairing<'_> {
     /// `None` for a target against itself, and where no ratio can be made.
     pub fn comparison(&self, target: usize, reference: usize) -> Option<Comparison> {
         let estimate = self.estimate(target, reference).filter(|_| target != reference)?;
-        let finding = self.judged.then(|| stats::judge(&estimate, self.band));
-        let name = &self.context.targets[reference].name;
-        let mut found = words::comparison(finding, estimate, self.metric, self.band.threshold, name);
+        let mut found = self.told(estimate, reference);
         if found.tells() {
             let (own, base) = (&self.series[target], &self.series[reference]);
             found.p = decide::p_value(own, base);
@@ -39,14 +37,33 @@ impl Pairing<'_> {
         Some(found)
     }
 
-    /// Against each target in turn, but for the reference's copy; nothing where there are too many.
-    pub fn against_each(&self, target: usize) -> Vec<Option<Comparison>> {
-        let targets = &self.context.targets;
-        if targets.len() > MOST_TARGETS {
+    fn told(&self, estimate: Estimate, reference: usize) -> Comparison {
+        let finding = self.judged.then(|| stats::judge(&estimate, self.band));
+        let name = &self.context.targets[reference].name;
+        words::comparison(finding, estimate, self.metric, self.band.threshold, name)
+    }
+
+    /// Each target against each but the reference's copy, by target and reference; nothing where there are too many.
+    /// A pair is compared once, the plan's reference below: the other way round it is the same comparison.
+    pub fn each_with_each(&self) -> Vec<Vec<Option<Comparison>>> {
+        let count = self.context.targets.len();
+        if count > MOST_TARGETS {
             return Vec::new();
         }
-        let against = |reference: usize| self.comparison(target, reference).filter(|_| !targets[reference].duplicate);
-        (0..targets.len()).map(against).collect()
+        let mut found = vec![vec![None; count]; count];
+        for (a, b) in (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))) {
+            let (above, below) = if self.context.reference == Some(a) { (b, a) } else { (a, b) };
+            found[above][below] = self.comparison(above, below);
+            found[below][above] = found[above][below].as_ref().map(|found| self.swapped(found, above));
+        }
+        let copies = (0..count).filter(|at| self.context.targets[*at].duplicate);
+        copies.for_each(|copy| found.iter_mut().for_each(|row| row[copy] = None));
+        found
+    }
+
+    fn swapped(&self, found: &Comparison, reference: usize) -> Comparison {
+        let swapped = self.told(found.estimate.swapped(), reference);
+        Comparison { p: found.p, rests_on_symmetry: found.rests_on_symmetry, ..swapped }
     }
 }
 

@@ -45,9 +45,8 @@ impl Estimate {
         self.interval.map(|(low, high)| (high.ln() - low.ln()) / 2.0)
     }
 
-    /// The same comparison seen from the other side, for rounds without equal pairs.
-    #[cfg(test)]
-    pub(super) fn swapped(&self) -> Estimate {
+    /// The same comparison seen from the other side: a round with equal values is above on both.
+    pub fn swapped(&self) -> Estimate {
         let interval = self.interval.map(|(low, high)| (1.0 / high, 1.0 / low));
         Estimate { ratio: 1.0 / self.ratio, interval, share_above: 1.0 - self.share_above, ..self.clone() }
     }

@@ -18,6 +18,7 @@ const browser = await chromium.launch({ executablePath: process.env.PICKFS_CHROM
 const open = async (size, scheme, more = {}) => {
   const [width, height] = SIZES[size];
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, ...more });
+  context.setDefaultTimeout(300000); // a machine may be busy
   const tab = await context.newPage();
   tab.on('console', said => found.console.push(`${size} ${scheme}: ${said.text()}`));
   tab.on('pageerror', error => found.console.push(`${size} ${scheme}: ${error.message}`));
@@ -97,7 +98,7 @@ const filter = async tab => {
 
 const savePictures = async tab => {
   for (const [button, end] of [['figure .save button:nth-child(1)', 'svg'], ['figure .save button:nth-child(2)', 'png'], ['caption .save button:nth-child(1)', 'svg'], ['caption .save button:nth-child(2)', 'png']]) {
-    const [download] = await Promise.all([tab.waitForEvent('download', { timeout: 20000 }), tab.click(button)]);
+    const [download] = await Promise.all([tab.waitForEvent('download'), tab.click(button)]);
     const path = `${folder}/saved-${button.split(' ')[0]}.${end}`;
     await download.saveAs(path);
     const bytes = readFileSync(path);

@@ -1,5 +1,6 @@
 //! Text into markup. All that comes from a journal passes here: nothing of it may be read as markup, script or style.
 
+use crate::report::words::steers;
 use std::fmt::Write;
 
 /// A page, or a piece of one, as it grows.
@@ -56,7 +57,7 @@ pub fn escaped(text: &str) -> String {
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
             '`' => safe.push_str("&#96;"),
-            c if c.is_control() => safe.push(' '),
+            c if steers(c) => safe.push(' '),
             c => safe.push(c),
         }
     }
