@@ -85,6 +85,15 @@ for member in list(document):
 "
     );
     assert_eq!(python(&lab, &script), "", "the schema misses what is missing");
+    lab.run(&["compare", "journal.jsonl", "journal.jsonl", "--format", "json", "-o", "compare.json"]).code(0);
+    let schema = schema.replace("report-1", "compare-1");
+    let compared = format!(
+        "import json, jsonschema
+schema = json.load(open('{schema}'))
+jsonschema.Draft202012Validator.check_schema(schema)
+print(jsonschema.validate(json.load(open('compare.json')), schema))"
+    );
+    assert_eq!(python(&lab, &compared), "None");
     let bmf = r#"
 import json, jsonschema
 metric = {'type': 'object', 'properties': {n: {'type': 'number'} for n in ['value', 'lower_value', 'upper_value']}, 'required': ['value']}
