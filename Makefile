@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: static deb run test test-statistics test-data test-kernel test-vm build lint bench install-build install-run install-test
+.PHONY: run test test-statistics test-data test-kernel test-vm build static deb lint fuzz bench install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -58,6 +58,11 @@ STATIC = x86_64-unknown-linux-gnu
 lint: install-build
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
+
+# Ten minutes of nonsense for each reader of what others wrote; needs a nightly compiler and cargo-fuzz.
+fuzz: install-build
+	cargo +nightly fuzz run import -- -max_total_time=600
+	cargo +nightly fuzz run journal -- -max_total_time=600
 
 # Ratios against a plain clock, and limits of time and memory: never part of the tests.
 bench: install-run install-test build

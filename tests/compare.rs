@@ -39,6 +39,16 @@ fn a_slowdown_beyond_the_threshold_comes_first_and_ends_with_three() {
     assert!(slower.is_some() && slower < faster, "{}", said.out);
     assert!(said.out.lines().all(|line| line.chars().count() <= 80), "{}", said.out);
     compare(&lab, &["--threshold", "30%"]).code(0);
+    let written = |record: &mut Made, mount: &str| {
+        let facts = [("mount".to_string(), mount.to_string())].into();
+        let cell = "0-1".to_string();
+        let found = pickfs::journal::Provenance { cell, facts, ..Default::default() };
+        record.records.push(pickfs::journal::Record::Provenance(found));
+    };
+    journal(&lab, "old.jsonl", &[1.0, 1.0], 10, 1, |made| written(made, "/dev/loop0 ext4 rw"));
+    journal(&lab, "new.jsonl", &[0.7, 1.2], 10, 2, |made| written(made, "/dev/loop7 ext4 rw,noatime"));
+    let mounted = compare(&lab, &[]).code(3).out;
+    assert!(mounted.contains("ext4: mount: ext4 rw → ext4 rw,noatime"), "{mounted}");
     for format in ["json", "markdown"] {
         let other = compare(&lab, &["--format", format]).code(3).out;
         assert!(other.contains("3 of 6 times are slower"), "{other}");
@@ -60,6 +70,13 @@ fn what_is_not_excluded_ends_with_four() {
     journal(&lab, "old.jsonl", &[1.0, 1.0], 2, 1, |_| ());
     journal(&lab, "new.jsonl", &[1.0, 2.0], 2, 2, |_| ());
     compare(&lab, &[]).code(4);
+    // A target without a value in one run is open; without one in both, nobody waits for it.
+    journal(&lab, "old.jsonl", &[1.0, 1.0], 8, 1, |_| ());
+    journal(&lab, "new.jsonl", &[1.0], 8, 2, |_| ());
+    let said = compare(&lab, &[]).code(4);
+    assert!(said.out.contains("no value"), "{}", said.out);
+    journal(&lab, "old.jsonl", &[1.0], 8, 1, |_| ());
+    compare(&lab, &[]).code(0);
     journal(&lab, "new.jsonl", &[], 8, 2, |_| ());
     assert!(compare(&lab, &[]).code(4).out.contains("no value"));
 }

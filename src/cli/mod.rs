@@ -55,7 +55,7 @@ enum Verb {
     Compare(compare::Arguments),
     /// Read results of other programs (fio, bonnie++, pgbench, hyperfine, Phoronix) into a journal
     Import(import::Arguments),
-    /// List what pickfs knows: fs, backings, workloads, probes, executors, formats
+    /// List what pickfs knows: fs, backings, workloads, probes, executors, formats, imports
     List(list::Arguments),
     /// Say what this machine can run, what is missing and how to get it
     Doctor,

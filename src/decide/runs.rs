@@ -255,7 +255,8 @@ fn of_target(target: &str, works: Works, at: (usize, usize), by: &By) -> Vec<Cha
         let times = |work: &ObservedWork, at: usize| work.series(at, phase, "time_ns");
         change(name, Some(phase), &times(works.0, at.0), &times(works.1, at.1), by)
     });
-    all.into_iter().chain(each).collect()
+    // What neither run has, no third one must wait for.
+    all.into_iter().chain(each).filter(|change| change.old.is_some() || change.new.is_some()).collect()
 }
 
 fn change((target, work): (&str, &str), phase: Option<&str>, old: &Rounds, new: &Rounds, by: &By) -> Change {

@@ -159,7 +159,7 @@ fn text(choices: &[Choice], width: usize, out: &mut dyn Write) -> io::Result<()>
     table.load_style(presets::UTF8_FULL_CONDENSED.with_rounded_corners());
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width.min(u16::MAX.into()) as u16);
     table.set_header(COLUMNS);
-    choices.iter().for_each(|choice| drop(table.add_row(cells(choice))));
+    table.add_rows(choices.iter().map(cells));
     writeln!(out, "{table}")?;
     writeln!(out, "= the same; or: not told apart; × time relative to the first of the best\n")?;
     choices.iter().try_for_each(|choice| writeln!(out, "{}", sentence(choice)))

@@ -142,12 +142,19 @@ fn facts(folded: &Folded) -> BTreeMap<String, String> {
     let host = folded.host.iter().filter(|(name, _)| !name.contains(" raw "));
     let mut facts: BTreeMap<String, String> = host.map(|(name, value)| (plain(name), plain(value))).collect();
     for cell in folded.cells.iter().filter(|cell| cell.outcome == Some(Outcome::Done)) {
-        let told = cell.provenance.facts.iter();
-        for (name, value) in told.filter(|(name, _)| name.starts_with("version ") || name.starts_with("queue ")) {
+        for (name, value) in cell.provenance.facts.iter().filter(|(name, _)| is_setting(name)) {
+            // What it is mounted from has another number each time.
+            let value =
+                if name == "mount" { value.split_once(' ').map_or(value.as_str(), |(_, rest)| rest) } else { value };
             facts.insert(plain(&format!("{}: {name}", cell.target)), plain(value));
         }
     }
     facts
+}
+
+/// Of what is known of a cell.
+fn is_setting(name: &str) -> bool {
+    matches!(name, "mount" | "features") || name.starts_with("version ") || name.starts_with("queue ")
 }
 
 /// How it can be printed.
@@ -178,8 +185,8 @@ fn text(compared: &Compared, width: usize, out: &mut dyn Write) -> io::Result<()
     if !compared.provenance.is_empty() {
         writeln!(out, "Not the same in both runs:")?;
     }
-    let lines = compared.provenance.iter().map(|fact| format!("  {}: {} → {}", fact.name, fact.old, fact.new));
-    lines.into_iter().try_for_each(|line| writeln!(out, "{}", wrapped(&line, width)))
+    let lines = compared.provenance.iter().map(|fact| format!("{}: {} → {}", fact.name, fact.old, fact.new));
+    lines.into_iter().try_for_each(|line| writeln!(out, "  {}", wrapped(&line, width - 4).replace('\n', "\n    ")))
 }
 
 /// Broken at blanks.
