@@ -5,6 +5,7 @@ mod common;
 
 use common::{Lab, no_guests, not_run};
 use pickfs::journal::{Folded, FoldedCell, Outcome};
+use std::process::Command;
 
 /// A target, and on how many disks.
 type Row = (&'static str, u32);
@@ -72,6 +73,25 @@ fn assert_all_done_and_cold(folded: &Folded, rows: &[Row]) {
     let wrong: Vec<String> = folded.cells.iter().filter_map(wrong).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(folded.cells.len(), 2 * rows.len());
+}
+
+/// The host's own root serves as one that was unpacked.
+#[test]
+fn programs_are_run_as_root_of_an_unpacked_folder_alone() {
+    let namespaces = ["--user", "--map-root-user", "--mount"];
+    let allowed = Command::new("unshare").args(namespaces).arg("true").status().is_ok_and(|status| status.success());
+    let refused = (!allowed).then(|| "this host lets nobody make namespaces".to_string());
+    if not_run("programs_are_run_as_root_of_an_unpacked_folder_alone", refused) {
+        return;
+    }
+    let mut command = Command::new("unshare");
+    command.args(namespaces).args([env!("CARGO_BIN_EXE_pickfs"), "guest", "inside", "/", "--"]);
+    command.args(["unshare", "--pid", "--fork", "--kill-child", "--root", "/", "env", "-i", "PATH=/usr/bin:/bin"]);
+    let said =
+        command.args(["sh", "-c", "id -u; echo $$; test -c /dev/null && test -d /proc/self && echo both"]).output();
+    let said = said.expect("unshare starts");
+    let shown = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    assert_eq!(shown.0, "0\n1\nboth\n", "{}", shown.1);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::guest::{self, Guest, RELEASES, Recipe};
 use crate::plan::Plan;
 use crate::units::show_bytes;
 use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -30,6 +31,13 @@ enum What {
         #[arg(value_name = "PACKAGE")]
         packages: Vec<String>,
     },
+    /// Run a program in a root that was unpacked to compile modules
+    #[command(hide = true)]
+    Inside {
+        root: PathBuf,
+        #[arg(last = true)]
+        words: Vec<OsString>,
+    },
     /// Remove guests; a run that needs one makes it again
     Remove {
         /// As `pickfs guest list` shows them
@@ -45,6 +53,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
     match &arguments.what {
         What::List { packages } => list(*packages),
         What::Build { of, packages } => build(of, packages),
+        What::Inside { root, words } => match guest::enter(root, words)? {},
         What::Remove { names, all } => remove(names, *all),
     }
 }

@@ -11,8 +11,12 @@ use super::watched::{Watched, last_words};
 use crate::agent::{Interrupted, run_program};
 use crate::stack::argv;
 use anyhow::{Context, Error, Result, bail, ensure};
+use rustix::mount::mount_bind_recursive;
+use std::convert::Infallible;
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What DKMS and the configure scripts of modules call, beside what they name themselves.
 const TOOLS: &[&str] = &[
@@ -145,7 +149,7 @@ impl<'r> Job<'r> {
         for words in [[&["dkms", "add"], &one[..4]].concat(), [&["dkms", "build"], &one[..]].concat()] {
             let told = self.told();
             let watched = Watched { told: &told, log: &log, other_log: &make_log };
-            let ran = watched.run(&inside(&self.desk, namespaces, &words), say);
+            let ran = watched.run(&inside(&self.desk, namespaces, &words)?, say);
             ran.map_err(
                 |error| if error.is::<Interrupted>() { error } else { self.explained(error, &log, &make_log) },
             )?;
@@ -188,23 +192,33 @@ impl<'r> Job<'r> {
     }
 }
 
-/// Words that are run in what was unpacked. Whatever ends us ends `unshare`, and with it all in its namespace.
-fn inside(root: &Path, namespaces: &[&str], words: &[&str]) -> Vec<OsString> {
-    let before = ["setpriv", "--pdeathsig", "KILL", "--", "nice"].iter().chain(namespaces).copied();
-    let within = ["sh", "-e", "-c", WITHIN, "sh"];
-    let words = words.iter().copied().map(OsString::from);
-    before.chain(within).map(OsString::from).chain([root.into()]).chain(words).collect()
+/// Words that are run in what was unpacked, by way of [`enter`]. Whatever ends us ends `unshare`, and with it all in its
+/// namespace of processes. Nothing of ours is in their environment.
+fn inside(root: &Path, namespaces: &[&str], words: &[&str]) -> Result<Vec<OsString>> {
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
+    let mut all: Vec<OsString> = ["setpriv", "--pdeathsig", "KILL", "--", "nice"].map(OsString::from).into();
+    all.extend(namespaces.iter().map(OsString::from));
+    all.extend([own.into(), "guest".into(), "inside".into(), root.into(), "--".into()]);
+    all.extend(["unshare", "--pid", "--fork", "--kill-child", "--root"].map(OsString::from));
+    all.push(root.into());
+    all.extend(["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LC_ALL=C"].map(OsString::from));
+    all.extend(words.iter().map(OsString::from));
+    Ok(all)
 }
 
-/// Its arguments are the new root, and what is to be run there. Nothing of ours is in its environment.
-const WITHIN: &str = "root=$1; shift; mount --rbind /dev \"$root/dev\"; mount --rbind /proc \"$root/proc\"; \
-    exec chroot \"$root\" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/ LC_ALL=C \"$@\"";
+/// In namespaces that were made for it: lends a root the devices and processes of this machine, and becomes the program.
+pub fn enter(root: &Path, words: &[OsString]) -> Result<Infallible> {
+    for folder in ["dev", "proc"] {
+        let (lent, at) = (Path::new("/").join(folder), root.join(folder));
+        mount_bind_recursive(&lent, &at).with_context(|| format!("cannot bind {} there", lent.display()))?;
+    }
+    let (program, arguments) = words.split_first().context("no program to run")?;
+    let error = Command::new(program).args(arguments).exec();
+    Err(error).with_context(|| format!("cannot run {}", program.to_string_lossy()))
+}
 
-/// Of users, mounts and processes; root can do without the first where they are switched off.
-const NAMESPACES: &[&[&str]] = &[
-    &["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child"],
-    &["unshare", "--mount", "--pid", "--fork", "--kill-child"],
-];
+/// Of users and mounts; root can do without the first where it is switched off.
+const NAMESPACES: &[&[&str]] = &[&["unshare", "--user", "--map-root-user", "--mount"], &["unshare", "--mount"]];
 
 fn namespaces() -> Result<&'static [&'static str]> {
     let works = |words: &&&[&str]| run_program(&argv(words.iter().copied().chain(["true"]))).is_ok();
@@ -310,18 +324,16 @@ mod tests {
         assert!(std::fs::read_to_string(kept).expect("the log").starts_with("configure: fine\nCC a.o"));
     }
 
-    /// The host's own root serves as what was unpacked.
     #[test]
-    fn what_is_run_inside_is_root_there_and_alone() {
-        let namespaces = match namespaces() {
-            Ok(namespaces) => namespaces,
-            Err(why) => return println!("not run, because {why}"),
-        };
-        let folder = tempfile::tempdir().expect("a folder");
-        let log = folder.path().join("log");
-        let watched = Watched { told: "it", log: &log, other_log: &folder.path().join("none") };
-        let words = ["sh", "-c", "id -u; echo $$; echo $HOME; test -c /dev/null && test -d /proc/self"];
-        watched.run(&inside(Path::new("/"), namespaces, &words), &mut |_| {}).expect("it ends well");
-        assert_eq!(last_words(&log), "0 / 1 / /");
+    fn what_is_run_inside_dies_with_us_and_sees_nothing_of_ours() {
+        let words = inside(Path::new("/desk"), NAMESPACES[0], &["dkms", "add"]).expect("words");
+        let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+        let told = words.join(" ");
+        assert!(
+            told.starts_with("setpriv --pdeathsig KILL -- nice unshare --user --map-root-user --mount /"),
+            "{told}"
+        );
+        let within = "guest inside /desk -- unshare --pid --fork --kill-child --root /desk env -i ";
+        assert!(told.contains(within) && told.ends_with(" dkms add"), "{told}");
     }
 }

@@ -27,6 +27,7 @@ mod watched;
 pub use accelerator::{Accelerator, known as known_accelerator};
 pub use booted::main as tell_ready;
 pub use cache::{Guest, all, find_or_build, folder, remove};
+pub use compile::enter;
 pub use init::main as init;
 pub use recipe::{RELEASES, Recipe, Release};
 pub use relay::{main as relay, objection_to, recipes};
