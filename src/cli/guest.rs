@@ -1,6 +1,7 @@
 //! `pickfs guest`: the guests of the `vm` executor that are kept, made and removed.
 
 use super::{Outcome, USAGE, wanted};
+use crate::agent::Interrupted;
 use crate::guest::{self, Guest, RELEASES, Recipe};
 use crate::plan::Plan;
 use crate::units::show_bytes;
@@ -122,7 +123,9 @@ fn recipes(plan: &Plan) -> Result<Vec<Recipe>> {
 }
 
 fn make(recipe: &Recipe) -> Result<Guest> {
-    let guest = guest::find_or_build(recipe, &mut |says| eprintln!("{says}"))?;
+    let made = guest::find_or_build(recipe, &mut |says| eprintln!("{says}"));
+    // What could not be done then is no news.
+    let guest = made.map_err(|error| if error.is::<Interrupted>() { Interrupted.into() } else { error })?;
     println!("{}  {}", guest.name, guest.folder.display());
     Ok(guest)
 }
