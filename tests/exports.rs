@@ -251,3 +251,62 @@ fn hostile_imports_are_inert_in_every_format() {
         );
     }
 }
+
+/// One of the usual accidents: a byte changed, a piece lost, doubled or swapped for another piece.
+fn damaged(text: &[u8], random: &mut impl rand_core::Rng) -> Vec<u8> {
+    let mut bytes = text.to_vec();
+    for _ in 0..1 + random.next_u32() % 4 {
+        let mut place = || random.next_u64() as usize % bytes.len().max(1);
+        let (from, length, to) = (place(), place() % 64, place());
+        let end = (from + length).min(bytes.len());
+        let piece: Vec<u8> = bytes[from.min(end)..end].to_vec();
+        match random.next_u32() % 5 {
+            0 if !bytes.is_empty() => bytes[from] = random.next_u32() as u8,
+            1 => drop(bytes.drain(from.min(end)..end)),
+            2 => drop(bytes.splice(to..to, piece)),
+            3 => bytes.truncate(to),
+            _ => {
+                let odd =
+                    ["1e308", "-1", "NaN", "\\ud800", "\0", "{", "<Result>", "99999999999999999999", "+++++", ":", ","];
+                let odd = odd[random.next_u32() as usize % odd.len()].bytes();
+                drop(bytes.splice(from..end, odd));
+            }
+        }
+    }
+    bytes
+}
+
+/// Real results, damaged: read or refused, and what was read is shown by every format. With PICKFS_FULL a hundred times as
+/// often; `fuzz/` looks further.
+#[test]
+fn damaged_results_are_read_or_refused() {
+    use pickfs::import::{ALL, File, Wanted, records};
+    use rand_core::SeedableRng;
+    let lab = Lab::new();
+    made(&lab);
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    for format in ["json", "hyperfine", "phoronix"] {
+        export(&lab, format, "exported");
+        all.push(std::fs::read(lab.path("exported")).unwrap());
+    }
+    let fixtures = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/import")).unwrap();
+    all.extend(fixtures.map(|file| std::fs::read(file.unwrap().path()).unwrap()));
+    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(7);
+    let (mut read, count) = (0, if std::env::var_os("PICKFS_FULL").is_some() { 20_000 } else { 200 });
+    for number in 0..count {
+        let bytes = damaged(&all[number % all.len()], &mut random);
+        let text = String::from_utf8_lossy(&bytes);
+        let from = ALL.iter().find(|one| one.recognises(&text)).map_or("fio", |one| one.name());
+        let file = File { label: "damaged", name: "damaged", text: &text };
+        let Ok(records) = records(&[file], Wanted { from: Some(from), rounds: false }) else { continue };
+        let lines: Vec<String> = records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();
+        let Ok(model) = pickfs::report::model(&pickfs::journal::fold(lines.join("\n").as_bytes()).unwrap()) else {
+            continue;
+        };
+        read += 1;
+        for format in pickfs::report::ALL {
+            format.write(&model, &mut std::io::sink()).unwrap();
+        }
+    }
+    assert!(read > count / 10, "{read} of {count} were read: too few to show anything");
+}

@@ -35,8 +35,7 @@ impl Importer for Pgbench {
         let clients = after("number of clients:").unwrap_or("?");
         let phase = format!("clients-{clients}");
         // Up to version 13 there were two rates.
-        let rate =
-            lines().filter(|line| line.starts_with("tps = ") && !line.contains("including connections")).next_back();
+        let rate = lines().rfind(|line| line.starts_with("tps = ") && !line.contains("including connections"));
         let rate =
             rate.and_then(|line| first(line.strip_prefix("tps = ")?)).context("it has no line `tps = ` with a rate")?;
         figures.say(WORK, &phase, "time_ns", 1e12 / rate);
