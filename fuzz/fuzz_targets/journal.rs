@@ -12,6 +12,10 @@ fuzz_target!(|data: &[u8]| {
         format.write(&model, &mut std::io::sink()).unwrap();
     }
     let Some(run) = &folded.run else { return };
-    assert!(report::differences((run, &folded), (run, &folded)).is_empty() || run.plan.targets.is_empty() || run.plan.works.is_empty());
+    assert!(
+        report::differences((run, &folded), (run, &folded)).is_empty()
+            || run.plan.targets.is_empty()
+            || run.plan.works.is_empty()
+    );
     report::compared((run, &folded), (run, &folded), 0.05);
 });
