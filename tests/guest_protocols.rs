@@ -1,5 +1,5 @@
 //! The shipped protocols in guests, shrunk to one round, and that a plan comes to the same shape near and far. Guests are
-//! made and booted, which takes minutes: `make test-vm`.
+//! made and booted, which takes minutes: one protocol is always run, the others by `make test-vm`.
 
 mod common;
 
@@ -90,7 +90,6 @@ fn bonnie_and_schedulers_in_guests() {
 }
 
 #[test]
-#[ignore = "boots guests: make test-vm"]
 fn databases_in_guests() {
     if not_run("databases_in_guests", no_guests()) {
         return;
