@@ -368,7 +368,7 @@ impl Stage<'_, '_> {
 
     /// Flags: the value stays, the doubt is told beside it.
     fn doubt(&mut self, phase: &Phase, clocked: &Clocked, samples: &[(String, f64)], told: &Told) {
-        if let Some((flag, why)) = self.not_cold(phase, samples, told.least_read) {
+        if let Some((flag, why)) = self.not_cold(phase, samples, told) {
             doubted(&phase.name, &told.parts).iter().for_each(|name| self.flag(name, flag, why.clone()));
         }
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
@@ -378,12 +378,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    fn not_cold(
-        &self,
-        phase: &Phase,
-        samples: &[(String, f64)],
-        least_read: Option<u64>,
-    ) -> Option<(&'static str, String)> {
+    fn not_cold(&self, phase: &Phase, samples: &[(String, f64)], told: &Told) -> Option<(&'static str, String)> {
         if phase.starts != Starts::Cold {
             return None;
         }
@@ -396,7 +391,10 @@ impl Stage<'_, '_> {
                 let inode = self.stack.driver.and_then(|driver| driver.least_inode()).unwrap_or(SMALLEST_INODE);
                 self.expected.entries.map(|entries| entries * inode as f64)
             }
-            Reads::Told => least_read.map(|bytes| bytes as f64 * self.expected.stored_share()),
+            Reads::Told => {
+                let share = if told.least_is_stored { 1.0 } else { self.expected.stored_share() };
+                told.least_read.map(|bytes| bytes as f64 * share)
+            }
             Reads::Unknown => Some(0.0),
         };
         match (proof_of_reading(samples, self.witness()), expected) {

@@ -42,6 +42,8 @@ pub(super) struct Told {
     /// Instead of the stage's clock, in nanoseconds.
     pub(super) judged_ns: Option<f64>,
     pub(super) least_read: Option<u64>,
+    /// In bytes as they are stored, not of content.
+    pub(super) least_is_stored: bool,
     pub(super) found: Findings,
     pub(super) parts: Vec<Part>,
     /// Flags with their reasons.
@@ -106,6 +108,7 @@ impl<'a> Timed<'a> {
                 times: 1.0,
                 judged_ns: None,
                 least_read: None,
+                least_is_stored: false,
                 found: Findings::default(),
                 parts: Vec::new(),
                 doubts: Vec::new(),
@@ -289,6 +292,11 @@ impl<'a> Timed<'a> {
     /// bytes of content, which the file system may have compressed.
     pub fn reads_at_least(&mut self, bytes: u64) {
         self.told.least_read = Some(bytes);
+    }
+
+    /// The same in bytes as they lie on the device: a file may be compressed better than all of the tree is.
+    pub fn reads_at_least_stored(&mut self, bytes: u64) {
+        (self.told.least_read, self.told.least_is_stored) = (Some(bytes), true);
     }
 
     /// A quantity of the workload's own; its unit and its direction are told by its name, see [`crate::units`].
