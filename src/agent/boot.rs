@@ -5,7 +5,7 @@ use super::hygiene;
 use super::stage::Stage;
 use super::watch;
 use crate::journal::{Boot, Booted};
-use crate::plan::Target;
+use crate::plan::{Target, disks};
 use crate::stack::{backing, fs};
 use crate::sys::block;
 use crate::workload::{Phase, Starts};
@@ -139,7 +139,7 @@ fn doubts(booted: &Booted, least: f64) -> Vec<(&'static str, String)> {
 pub fn objections(target: &Target, in_guest: bool) -> Vec<String> {
     let driver = target.fs.as_deref().and_then(fs::find);
     let settings = &target.backing.settings;
-    let disks = settings.number("disks").unwrap_or(1).max(1 + settings.texts(backing::MORE_DEVICES).len() as u64);
+    let disks = disks(settings).max(1 + settings.texts(backing::MORE_DEVICES).len() as u64);
     let rows = [
         (!in_guest, "this machine cannot be booted from a target: use executor = \"vm\"".to_string()),
         (driver.is_none(), "a directory as it is cannot be booted: name a file system".into()),

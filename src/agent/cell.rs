@@ -139,7 +139,6 @@ fn missing(cell: &Cell, parts: &Parts, in_guest: bool) -> Vec<String> {
             needs.push(need);
         }
     }
-    needs.dedup_by(|a, b| *a == Need::Root && *b == Need::Root);
     let lacks = need::missing(&needs).into_iter().map(|missing| missing.to_string());
     let cannot = if parts.workload.boots() { boot::objections(&cell.target, in_guest) } else { Vec::new() };
     lacks.chain(cannot).collect()

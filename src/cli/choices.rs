@@ -4,7 +4,6 @@ use super::{Outcome, report as reporting};
 use crate::journal::fold_file;
 use crate::report::{self, CHOICE_FORMATS};
 use anyhow::{Context, Result};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -22,14 +21,9 @@ pub struct Arguments {
 
 pub fn main(arguments: &Arguments) -> Outcome {
     let models = arguments.journals.iter().map(|journal| model(journal)).collect::<Result<Vec<_>>>()?;
-    let width = reporting::terminal_width().unwrap_or(80).clamp(40, 400);
     let mut text = Vec::new();
-    report::write_choices(&report::choices(&models), &arguments.format, width, &mut text)?;
-    match &arguments.output {
-        Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?,
-        None => std::io::stdout().lock().write_all(&text).context("cannot write to standard output")?,
-    }
-    Ok(0)
+    report::write_choices(&report::choices(&models), &arguments.format, reporting::width(), &mut text)?;
+    reporting::deliver(&text, arguments.output.as_deref()).map(|()| 0)
 }
 
 fn model(journal: &Path) -> Result<report::Model> {

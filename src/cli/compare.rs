@@ -7,7 +7,6 @@ use crate::report::{self, COMPARISON_FORMATS};
 use crate::run::tell;
 use crate::units::parse_share;
 use anyhow::{Context, Result, bail};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Exit code 3: something is slower by clearly more than the threshold; 4: that is not excluded; 2: not comparable.
@@ -37,7 +36,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
             return Ok(USAGE);
         }
     };
-    let (old, new) = (read(&arguments.old)?, read(&arguments.new)?);
+    let (old, new) = (fold_file(&arguments.old)?, fold_file(&arguments.new)?);
     let (old, new) = (with_run(&old, &arguments.old)?, with_run(&new, &arguments.new)?);
     let differences = report::differences(old, new);
     if !differences.is_empty() {
@@ -57,10 +56,6 @@ pub fn main(arguments: &Arguments) -> Outcome {
     })
 }
 
-fn read(journal: &Path) -> Result<Folded> {
-    fold_file(journal)
-}
-
 fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<(&'a Run, &'a Folded)> {
     let shown = journal.display();
     let run = folded.run.as_ref().with_context(|| format!("{shown} is no journal: it has no `run` record"))?;
@@ -71,11 +66,7 @@ fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<(&'a Run, &'a Fold
 }
 
 fn print(compared: &report::Compared, arguments: &Arguments) -> Result<()> {
-    let width = reporting::terminal_width().unwrap_or(80).clamp(40, 400);
     let mut text = Vec::new();
-    report::write_comparison(compared, &arguments.format, width, &mut text)?;
-    match &arguments.output {
-        Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display())),
-        None => std::io::stdout().lock().write_all(&text).context("cannot write to standard output"),
-    }
+    report::write_comparison(compared, &arguments.format, reporting::width(), &mut text)?;
+    reporting::deliver(&text, arguments.output.as_deref())
 }

@@ -6,7 +6,8 @@ use clap_complete::Shell;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The shell; `pickfs help completions` says where its file goes
+    /// The shell; put what is printed where it looks for completions, such as
+    /// /usr/share/bash-completion/completions/pickfs
     shell: Shell,
 }
 

@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A verb, or a topic; all of them unless said
-    topic: Option<String>,
+    /// A verb with the words behind it, or a topic; all of them unless said
+    topic: Vec<String>,
     /// Print the manual page, in roff, of pickfs or of the verb
     #[arg(long)]
     man: bool,
@@ -44,10 +44,10 @@ const TOPICS: &[Topic] = &[
 ];
 
 pub fn main(arguments: &Arguments) -> Outcome {
-    let text = match (&arguments.topic, arguments.man) {
-        (topic, true) => manual(topic.as_deref())?,
-        (None, false) => overview(),
-        (Some(topic), false) => explained(topic)?,
+    let text = match (arguments.topic.as_slice(), arguments.man) {
+        (topic, true) => manual(topic)?,
+        ([], false) => overview(),
+        (topic, false) => explained(topic)?,
     };
     print!("{text}");
     Ok(0)
@@ -63,31 +63,34 @@ fn overview() -> String {
 }
 
 /// A verb's own help before a topic's.
-fn explained(topic: &str) -> anyhow::Result<String> {
-    if let Some(verb) = Cli::command().find_subcommand_mut(topic) {
-        let mut verb = verb.clone().bin_name(format!("pickfs {topic}"));
+fn explained(words: &[String]) -> anyhow::Result<String> {
+    if let Some(mut verb) = verb(words) {
         return Ok(verb.render_long_help().to_string());
     }
+    let topic = words.join(" ");
     match TOPICS.iter().find(|known| known.name == topic) {
         Some(known) => Ok(known.text.to_string()),
         None => bail!("no verb and no topic `{}`; `pickfs help` lists both", topic.escape_debug()),
     }
 }
 
-/// Of pickfs with its topics, or of one verb.
-fn manual(verb: Option<&str>) -> anyhow::Result<String> {
-    let mut command = Cli::command();
-    command.build();
+/// Of `guest build` what follows `guest`; without words, pickfs itself.
+fn verb(words: &[String]) -> Option<clap::Command> {
+    let mut whole = Cli::command();
+    whole.build();
+    words.iter().try_fold(whole, |verb, word| verb.find_subcommand(word).cloned())
+}
+
+/// Of pickfs with its topics, or of a verb.
+fn manual(words: &[String]) -> anyhow::Result<String> {
+    let Some(verb) = verb(words) else {
+        bail!("no verb `{}`; `pickfs help` lists them", words.join(" ").escape_debug());
+    };
+    let title = [&["pickfs".to_string()], words].concat().join("-");
     let mut page = Vec::new();
-    match verb {
-        None => {
-            clap_mangen::Man::new(command).render(&mut page)?;
-            topics().to_writer(&mut page)?;
-        }
-        Some(verb) => match command.find_subcommand(verb) {
-            Some(found) => clap_mangen::Man::new(found.clone()).title(format!("pickfs-{verb}")).render(&mut page)?,
-            None => bail!("no verb `{}`; `pickfs help` lists them", verb.escape_debug()),
-        },
+    clap_mangen::Man::new(verb).title(title).render(&mut page)?;
+    if words.is_empty() {
+        topics().to_writer(&mut page)?;
     }
     Ok(String::from_utf8(page)?)
 }
@@ -114,19 +117,23 @@ mod tests {
 
     #[test]
     fn every_verb_and_topic_is_explained_and_in_the_manual() {
-        let page = manual(None).unwrap();
+        let page = manual(&[]).unwrap();
         assert!(TOPICS.windows(2).all(|pair| pair[0].name < pair[1].name));
         for topic in TOPICS {
-            assert!(overview().contains(topic.about) && explained(topic.name).unwrap() == topic.text);
+            assert!(overview().contains(topic.about) && explained(&[topic.name.into()]).unwrap() == topic.text);
             assert!(page.contains(&format!(".SH {}", topic.name.to_uppercase())), "{}", topic.name);
             assert!(topic.text.lines().all(|line| line.chars().count() <= 80), "{}", topic.name);
             assert!(Cli::command().find_subcommand(topic.name).is_none(), "{} is a verb", topic.name);
         }
         let verbs: Vec<String> = Cli::command().get_subcommands().map(|verb| verb.get_name().to_string()).collect();
         for verb in verbs {
-            assert!(explained(&verb).unwrap().contains("Usage: pickfs"), "{verb}");
-            assert!(manual(Some(&verb)).unwrap().contains(".TH"), "{verb}");
+            let verb = [verb];
+            assert!(explained(&verb).unwrap().contains("Usage: pickfs"), "{verb:?}");
+            assert!(manual(&verb).unwrap().contains(".TH"), "{verb:?}");
         }
-        assert!(explained("nonsense").unwrap_err().to_string().contains("`pickfs help`"));
+        assert!(explained(&["nonsense".into()]).unwrap_err().to_string().contains("`pickfs help`"));
+        let below = ["guest", "build"].map(String::from);
+        assert!(explained(&below).unwrap().contains("Usage: pickfs guest build"));
+        assert!(manual(&below).unwrap().contains(".TH pickfs-guest-build"));
     }
 }

@@ -92,6 +92,7 @@ pub fn main() -> ExitCode {
             | Verb::List(_)
             | Verb::Scan(_)
             | Verb::Doctor
+            | Verb::Completions(_)
             | Verb::Help(_)
     ) {
         crate::sys::process::end_with_reader();

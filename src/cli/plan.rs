@@ -2,7 +2,7 @@
 
 use super::{Outcome, confirm, forecast, wanted};
 use crate::journal::Cell;
-use crate::plan::{Ageing, Limit, Part, Plan, Stop, Target, Wishes, Work, capacity, expand};
+use crate::plan::{Ageing, Limit, Part, Plan, Stop, Target, Wishes, Work, capacity, disks, expand};
 use crate::stack::fs::feature::Found;
 use crate::stack::{Action, Place, Step, backing, fs, layer};
 use crate::stats::LOOKS;
@@ -167,9 +167,8 @@ fn of_backing(plan: &Plan, target: &Target, place: &Place) -> Vec<Step> {
 /// Steps of all layers, and the devices above them. Which devices there are is known when they are there: until then the
 /// first is `DEVICE`, and what is made of it carries the cell's name.
 fn layered(target: &Target, place: &Place) -> (Vec<Step>, Vec<PathBuf>) {
-    let disks = target.backing.settings.number("disks").unwrap_or(1).max(1);
     let name = |number: u64| PathBuf::from(if number == 1 { "DEVICE".into() } else { format!("DEVICE{number}") });
-    let (mut steps, mut devices) = (Vec::new(), (1..=disks).map(name).collect::<Vec<_>>());
+    let (mut steps, mut devices) = (Vec::new(), (1..=disks(&target.backing.settings)).map(name).collect::<Vec<_>>());
     let memory = place.memory.join("cell");
     for (number, chosen) in target.layers.iter().enumerate() {
         let Some(layer) = layer::find(&chosen.name) else { continue };

@@ -34,10 +34,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
     }
     match &arguments.output {
         None => print(&folded, &journal, &arguments.format)?,
-        Some(path) => {
-            let text = written(&folded, &journal, &arguments.format, None)?;
-            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        Some(path) => deliver(&written(&folded, &journal, &arguments.format, None)?, Some(path))?,
     }
     Ok(0)
 }
@@ -47,7 +44,7 @@ fn write_charts(folded: &Folded, folder: &Path) -> Result<()> {
     let pictures = report::pictures(&report::model(folded)?);
     for (name, picture) in &pictures {
         let path = folder.join(name);
-        std::fs::write(&path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+        deliver(picture.as_bytes(), Some(&path))?;
     }
     println!("{} pictures in {}", pictures.len(), folder.display());
     Ok(())
@@ -56,8 +53,7 @@ fn write_charts(folded: &Folded, folder: &Path) -> Result<()> {
 /// The page of a journal, beside it; where it is.
 pub fn write_page(folded: &Folded, journal: &Path) -> Result<PathBuf> {
     let path = page_beside(journal);
-    let page = written(folded, journal, "html", None)?;
-    std::fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
+    deliver(&written(folded, journal, "html", None)?, Some(&path))?;
     Ok(path)
 }
 
@@ -71,21 +67,33 @@ fn page_beside(journal: &Path) -> PathBuf {
     name.into()
 }
 
-/// To standard output; a reader who has seen enough is no error.
+/// To standard output.
 pub fn print(folded: &Folded, journal: &Path, format: &str) -> Result<()> {
     if std::io::stdout().is_terminal() && report::find(format).is_some_and(|format| format.is_binary()) {
         bail!("a terminal cannot show `{format}`; give a file to write it to with -o FILE");
     }
-    let text = written(folded, journal, format, terminal_width())?;
+    deliver(&written(folded, journal, format, terminal_width())?, None)
+}
+
+/// Into a file, or to standard output, where a reader who has seen enough is no error.
+pub fn deliver(text: &[u8], output: Option<&Path>) -> Result<()> {
+    if let Some(path) = output {
+        return std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
+    }
     // As it is: what looks for colours to take out of a pipe takes bytes out of an archive.
-    match std::io::stdout().lock().write_all(&text) {
+    match std::io::stdout().lock().write_all(text) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
     }
 }
 
+/// Columns for text that is no report: the terminal's, or eighty.
+pub fn width() -> usize {
+    terminal_width().unwrap_or(80).clamp(40, 400)
+}
+
 /// A terminal's columns; `None` where nobody looks at one.
-pub fn terminal_width() -> Option<usize> {
+fn terminal_width() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;
     }

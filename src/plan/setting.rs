@@ -86,3 +86,8 @@ impl Settings {
         list.map(|list| list.iter().filter_map(|v| v.as_str().map(String::from)).collect()).unwrap_or_default()
     }
 }
+
+/// How many disks a backing has.
+pub fn disks(backing: &Settings) -> u64 {
+    backing.number("disks").unwrap_or(1).max(1)
+}

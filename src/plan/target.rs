@@ -5,6 +5,7 @@ use super::complaint::{Complaints, Span, quoted};
 use super::machine;
 use super::queue;
 use super::read::Reader;
+use super::setting::disks;
 use super::table::{Field, Table, choose, choose_key};
 use super::value::settings;
 use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
@@ -165,7 +166,7 @@ fn target(table: &Table, plan: &Table, shared: Shared, reader: &mut Reader) -> P
     check_fit(table, backing, driver, &mut reader.complaints);
     let mut target = described(table, driver, reader);
     target.backing = backing.map(|backing| backing.chosen.clone()).unwrap_or_default();
-    let below = backing.map(|backing| backing.chosen.settings.number("disks").unwrap_or(1).max(1) as usize);
+    let below = backing.map(|backing| disks(&backing.chosen.settings) as usize);
     let (layers, devices) = machine::layers(table, below, reader);
     target.layers = layers;
     if let Some((driver, devices)) = driver.zip(devices) {

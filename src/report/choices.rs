@@ -5,10 +5,11 @@
 
 use super::markdown::escaped;
 use super::model::*;
-use super::words::plain;
+use super::text::new_table;
+use super::words::{plain, wrapped};
 use crate::stats::Finding;
 use crate::units::{parse_duration, parse_size};
-use comfy_table::{ContentArrangement, presets};
+use comfy_table::presets;
 use std::io::{self, Write};
 
 #[derive(Debug, PartialEq)]
@@ -155,14 +156,12 @@ pub fn write_choices(choices: &[Choice], format: &str, width: usize, out: &mut d
 }
 
 fn text(choices: &[Choice], width: usize, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = comfy_table::Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED.with_rounded_corners());
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width.min(u16::MAX.into()) as u16);
+    let mut table = new_table(presets::UTF8_FULL_CONDENSED, width);
     table.set_header(COLUMNS);
     table.add_rows(choices.iter().map(cells));
     writeln!(out, "{table}")?;
     writeln!(out, "= the same; or: not told apart; × time relative to the first of the best\n")?;
-    choices.iter().try_for_each(|choice| writeln!(out, "{}", sentence(choice)))
+    choices.iter().try_for_each(|choice| writeln!(out, "{}", wrapped("", &sentence(choice), width)))
 }
 
 fn markdown(choices: &[Choice], out: &mut dyn Write) -> io::Result<()> {

@@ -3,11 +3,12 @@
 
 use super::markdown::escaped;
 use super::tables::method_name;
+use super::text::new_table;
 use super::words::{self, plain};
 use crate::decide::{self, Change, Difference, Gate};
 use crate::journal::{Folded, Outcome, Run};
 use crate::units::show_duration;
-use comfy_table::{ContentArrangement, presets};
+use comfy_table::presets;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -170,43 +171,25 @@ pub fn write_comparison(compared: &Compared, format: &str, width: usize, out: &m
 }
 
 fn text(compared: &Compared, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}\n", wrapped(&compared.headline, width))?;
-    let mut table = comfy_table::Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED.with_rounded_corners());
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width as u16).force_no_tty();
+    writeln!(out, "{}\n", words::wrapped("", &compared.headline, width))?;
+    let mut table = new_table(presets::UTF8_FULL_CONDENSED, width);
     table.set_header(["", "before", "now", "ratio", ""]);
     for row in &compared.rows {
         let name = format!("{}, {}, {}", row.target, row.work, row.phase);
         table.add_row([name.as_str(), &row.old, &row.new, &row.ratio, row.says]);
     }
     writeln!(out, "{}", table.trim_fmt())?;
-    writeln!(out, "{}\n", wrapped(&format!("Ratio: now over before, with its 95 % interval. {SINGLE}"), width))?;
-    compared.missing.iter().try_for_each(|line| writeln!(out, "{}", wrapped(line, width)))?;
+    writeln!(
+        out,
+        "{}\n",
+        words::wrapped("", &format!("Ratio: now over before, with its 95 % interval. {SINGLE}"), width)
+    )?;
+    compared.missing.iter().try_for_each(|line| writeln!(out, "{}", words::wrapped("", line, width)))?;
     if !compared.provenance.is_empty() {
         writeln!(out, "Not the same in both runs:")?;
     }
     let lines = compared.provenance.iter().map(|fact| format!("{}: {} → {}", fact.name, fact.old, fact.new));
-    lines.into_iter().try_for_each(|line| writeln!(out, "  {}", wrapped(&line, width - 4).replace('\n', "\n    ")))
-}
-
-/// Broken at blanks.
-fn wrapped(text: &str, width: usize) -> String {
-    let mut out = String::new();
-    let mut used = 0;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        let breaks = used > 0 && used + 1 + length > width;
-        out += if breaks {
-            "\n"
-        } else if out.is_empty() {
-            ""
-        } else {
-            " "
-        };
-        used = if breaks { length } else { used + 1 + length };
-        out += word;
-    }
-    out
+    lines.into_iter().try_for_each(|line| writeln!(out, "{}", words::wrapped("  ", &line, width)))
 }
 
 fn markdown(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {

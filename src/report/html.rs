@@ -14,9 +14,10 @@ mod sections;
 mod shapes;
 mod tables;
 
+use super::words::escaped;
 use super::{Format, Model, svg};
 use base64::Engine as _;
-use markup::{Markup, escaped, json_in_script};
+use markup::{Markup, json_in_script};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 

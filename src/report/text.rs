@@ -248,24 +248,11 @@ impl Page<'_> {
         lines.iter().try_for_each(|line| self.wrapped("  ", line))
     }
 
-    /// A paragraph, broken at blanks; later lines are indented like the first and a little more.
     fn wrapped(&mut self, indent: &str, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }
-        let mut line = indent.to_string();
-        let mut words_in_line = 0;
-        for word in text.split(' ') {
-            if words_in_line > 0 && line.chars().count() + 1 + word.chars().count() > self.width {
-                writeln!(self.out, "{line}")?;
-                line = if indent.is_empty() { String::new() } else { format!("{indent}  ") };
-                words_in_line = 0;
-            }
-            line += if words_in_line > 0 { " " } else { "" };
-            line += word;
-            words_in_line += 1;
-        }
-        writeln!(self.out, "{line}")
+        writeln!(self.out, "{}", super::words::wrapped(indent, text, self.width))
     }
 }
 
@@ -281,7 +268,7 @@ struct Sheet {
     ranges: bool,
 }
 
-fn new_table(style: TableStyle, width: usize) -> comfy_table::Table {
+pub(super) fn new_table(style: TableStyle, width: usize) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_style(style.with_rounded_corners());
     table.set_content_arrangement(ContentArrangement::Dynamic);

@@ -36,10 +36,46 @@ pub fn tame(value: Value) -> Value {
     }
 }
 
-pub fn steers(c: char) -> bool {
+fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// A paragraph, broken at blanks; later lines are indented like the first and a little more.
+pub fn wrapped(indent: &str, text: &str, width: usize) -> String {
+    let mut whole = String::new();
+    let mut line = indent.to_string();
+    let mut words_in_line = 0;
+    for word in text.split(' ') {
+        if words_in_line > 0 && line.chars().count() + 1 + word.chars().count() > width {
+            whole += &format!("{line}\n");
+            line = if indent.is_empty() { String::new() } else { format!("{indent}  ") };
+            words_in_line = 0;
+        }
+        line += if words_in_line > 0 { " " } else { "" };
+        line += word;
+        words_in_line += 1;
+    }
+    whole + &line
+}
+
+/// For the content of elements and for quoted attributes alike, of HTML and of SVG.
+pub fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '`' => safe.push_str("&#96;"),
+            c if steers(c) => safe.push(' '),
+            c => safe.push(c),
+        }
+    }
+    safe
 }
 
 /// "1 round", "4 rounds".

@@ -1,9 +1,9 @@
 //! The charts that have two axes: rounds in order, latencies, device rates, and criteria against each other. The page
 //! shows them where they belong, and each can stand alone as a picture.
 
-use super::markup::escaped;
 use super::plot::{BOTTOM, Kind, LEFT, Plot, RIGHT, Scale, TOP, series_class};
 use super::{Sheet, shapes};
+use crate::report::words::escaped;
 use crate::report::{Criteria, DeviceRates, LatencyCurves, Panel, RateStep, Series, WorkReport};
 use crate::stats::Estimate;
 use crate::units::Unit;

@@ -1,6 +1,6 @@
 //! Text into markup. All that comes from a journal passes here: nothing of it may be read as markup, script or style.
 
-use crate::report::words::steers;
+use crate::report::words::escaped;
 use std::fmt::Write;
 
 /// A page, or a piece of one, as it grows.
@@ -44,24 +44,6 @@ impl Markup {
         let name = open.split(' ').next().unwrap_or(open);
         self.put(format_args!("</{name}>\n"))
     }
-}
-
-/// For element content and for quoted attributes alike.
-pub fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            '`' => safe.push_str("&#96;"),
-            c if steers(c) => safe.push(' '),
-            c => safe.push(c),
-        }
-    }
-    safe
 }
 
 /// JSON for a script element of a data type: the parser of HTML looks for `</script` and `<!--` in it, and old

@@ -2,7 +2,7 @@
 //! said elsewhere. Colours and shapes of targets are classes and symbols, which the page and pictures that stand alone
 //! define alike.
 
-use super::markup::escaped;
+use crate::report::words::escaped;
 use crate::units::Unit;
 use std::fmt::Write;
 

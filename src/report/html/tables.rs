@@ -76,7 +76,7 @@ fn by_quantity(page: &mut Markup, sheet: &Sheet, work: &WorkReport, table: &Tabl
 
 /// An attribute by which the script finds what belongs to a phase.
 pub fn phase(name: &str) -> String {
-    if name.is_empty() { String::new() } else { format!(" data-phase=\"{}\"", super::markup::escaped(name)) }
+    if name.is_empty() { String::new() } else { format!(" data-phase=\"{}\"", crate::report::words::escaped(name)) }
 }
 
 fn most(panel: &Panel) -> f64 {

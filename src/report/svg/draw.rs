@@ -1,5 +1,6 @@
 //! Shapes and text as SVG. Every text that comes from elsewhere is escaped here.
 
+use crate::report::words::escaped;
 use std::fmt::Write;
 
 /// A font's average width per character, as a share of its size; a little too wide on purpose.
@@ -76,21 +77,6 @@ impl Drawing {
     fn put(&mut self, shape: std::fmt::Arguments) {
         writeln!(self.body, "{shape}").expect("a string takes all");
     }
-}
-
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
-        }
-    }
-    safe
 }
 
 fn fitting(room: f64, size: f64) -> usize {

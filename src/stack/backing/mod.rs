@@ -13,7 +13,7 @@ pub use device::MORE_DEVICES;
 use super::{Action, Place, Step, argv};
 use crate::journal::Undo;
 use crate::need::Need;
-use crate::plan::{Setting, Settings};
+use crate::plan::{Setting, Settings, disks};
 use std::path::{Path, PathBuf};
 
 /// Every backing, sorted by name.
@@ -67,7 +67,7 @@ fn images_in(folder: &Path, settings: &Settings) -> Vec<PathBuf> {
         1 => image_in(folder, settings),
         _ => folder.join(format!("disk-{}-{number}.img", image_bytes(settings))),
     };
-    (1..=settings.number("disks").unwrap_or(1).max(1)).map(name).collect()
+    (1..=disks(settings)).map(name).collect()
 }
 
 fn image_bytes(settings: &Settings) -> u64 {
