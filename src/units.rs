@@ -11,6 +11,8 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         "m" => 20,
         "g" => 30,
         "t" => 40,
+        "p" => 50,
+        "e" => 60,
         _ => return Err(format!("`{text}` is not a size; write it like 64MiB or 20GiB")),
     };
     positive(number * (1u64 << shift) as f64, text)
@@ -118,7 +120,7 @@ impl Better {
 
 /// "1.25 GiB" from bytes.
 pub fn show_bytes(bytes: f64) -> String {
-    const NAMES: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    const NAMES: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = bytes;
     let mut name = 0;
     while value.abs() >= 1000.0 && name + 1 < NAMES.len() {

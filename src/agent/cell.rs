@@ -223,8 +223,8 @@ fn play(
     };
     parts.workload.run(&mut stage, &cell.work.workload.settings)?;
     let begun = Instant::now();
-    let facts = limits::of(&stage.stack.root, features.as_ref());
-    stage.link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, ..Provenance::default() }));
+    let (facts, largest) = limits::of(&stage.stack.root, features.as_ref());
+    stage.link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, largest, ..Provenance::default() }));
     stage.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
     Ok(())
 }

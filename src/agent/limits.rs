@@ -3,6 +3,7 @@
 //!
 //! Drivers say what their makers document; this is what the kernel answers here. Where the two differ, both are shown.
 
+use crate::plan::{FILE, NAME};
 use crate::stack::fs::feature::{CREATION_TIME, REFLINKS};
 use crate::units::show_bytes;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
@@ -10,23 +11,25 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-const NAME: &str = ".pickfs-limits";
+const TRIAL: &str = ".pickfs-limits";
 const COPY: &str = ".pickfs-limits-copy";
 /// More than the smallest files that are kept in an inode, and a multiple of every block size in use.
 const CONTENT: usize = 256 << 10;
 
-/// Facts; what could not be tried is left out. `features` are those told of the file system before.
-pub fn of(root: &Path, features: Option<&String>) -> BTreeMap<String, String> {
-    let (file, copy) = (root.join(NAME), root.join(COPY));
+/// Facts, and the largest of each; what could not be tried is left out. `features` are those told of the file system before.
+pub fn of(root: &Path, features: Option<&String>) -> (BTreeMap<String, String>, BTreeMap<String, u64>) {
+    let (file, copy) = (root.join(TRIAL), root.join(COPY));
     let tried = tried(&file, &copy);
     // Gone already where they could not be made.
     for path in [&file, &copy] {
         let _ = std::fs::remove_file(path);
     }
-    let Ok(tried) = tried else { return BTreeMap::new() };
-    let mut facts = tried.facts(longest_name(root));
+    let Ok(tried) = tried else { return Default::default() };
+    let name = longest_name(root);
+    let mut facts = tried.facts(name);
     facts.extend(features.map(|told| ("features".to_string(), tried.features(told))));
-    facts
+    let largest = [(FILE, Some(tried.largest_file.unwrap_or(i64::MAX as u64))), (NAME, name)];
+    (facts, largest.into_iter().filter_map(|(what, bytes)| Some((what.to_string(), bytes?))).collect())
 }
 
 fn longest_name(root: &Path) -> Option<u64> {
@@ -114,10 +117,12 @@ mod tests {
     #[test]
     fn a_file_system_is_tried_and_left_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let facts = of(folder.path(), Some(&String::new()));
+        let (facts, largest) = of(folder.path(), Some(&String::new()));
+        assert_eq!(largest[NAME], 255);
+        assert!(largest[FILE] > 1 << 40, "{largest:?}");
         assert_eq!(facts["tried: longest name"], "255 B", "{facts:?}");
         assert!(facts.contains_key("tried: largest file") && facts.contains_key("features"), "{facts:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        assert!(of(Path::new("/nowhere/at/all"), None).is_empty());
+        assert!(of(Path::new("/nowhere/at/all"), None) == Default::default());
     }
 }

@@ -5,9 +5,11 @@ use super::engine::Engine;
 use super::hardware;
 use super::machine::{self, content};
 use crate::journal::{Cell, Provenance};
+use crate::plan::{FILE, VOLUME};
 use crate::stack::fs::feature::Found;
 use crate::stack::fs::{Filesystem, Wish, of_kernel};
 use crate::sys::file;
+use crate::units::show_bytes;
 use anyhow::Result;
 use std::collections::BTreeMap;
 
@@ -39,6 +41,13 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
         provenance.weakened = weakened(driver, &wish.mount, &wish.mkfs, &shown);
     }
     facts.extend(features(stack, &mount.fs_type, &shown, &facts).map(|names| ("features".to_string(), names)));
+    provenance.largest = documented(stack.driver.or_else(|| of_kernel(&mount.fs_type)));
+    facts.extend(
+        provenance
+            .largest
+            .iter()
+            .map(|(what, bytes)| (format!("documented: largest {what}"), show_bytes(*bytes as f64))),
+    );
     provenance.mismatches.extend(stack.layers.mismatches.iter().cloned());
     let attributes = file::attributes(&stack.root).ok();
     provenance.mismatches.extend(hardware::queue_mismatches(&stack.target, &stack.subject.devices()));
@@ -53,6 +62,13 @@ pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance
     facts.extend(attributes.map(|names| ("attributes".to_string(), names.join(" "))));
     provenance.facts = facts;
     Ok(provenance)
+}
+
+/// Of a file and a volume; what is tried later counts before it.
+fn documented(driver: Option<&dyn Filesystem>) -> BTreeMap<String, u64> {
+    let Some(driver) = driver else { return BTreeMap::new() };
+    let largest = [(FILE, driver.largest_file()), (VOLUME, driver.largest_volume())];
+    largest.into_iter().filter_map(|(what, bytes)| Some((what.to_string(), bytes?))).collect()
 }
 
 /// What users can have of this file system, with blanks between; of one that we did not make, as far as its type and

@@ -76,6 +76,12 @@ fn filesystem(fs: &dyn fs::Filesystem) {
     if !fs.more_features().is_empty() {
         println!("      by option or version: {}", fs.more_features().join(", "));
     }
+    let sizes = [("files", fs.largest_file()), ("all of it", fs.largest_volume())];
+    let known = sizes.iter().filter_map(|(what, bytes)| Some(format!("{what} {}", show_bytes((*bytes)? as f64))));
+    let known: Vec<String> = known.collect();
+    if !known.is_empty() {
+        println!("      documented at most: {}", known.join(", "));
+    }
     wanting(&fs.needs());
 }
 

@@ -260,6 +260,11 @@ fn describe_verdict(wishes: &Wishes) -> String {
     if !wishes.require.is_empty() {
         lines.push(format!("only of targets that have {}", wishes.require.join(", ")));
     }
+    let holds = wishes
+        .holds
+        .iter()
+        .map(|(what, bytes)| format!("only of targets that take a {what} of {}", show_bytes(*bytes as f64)));
+    lines.extend(holds);
     lines.extend(wishes.limits.iter().map(described_limit));
     let lines: Vec<String> = lines.into_iter().map(|line| format!("  {line}\n")).collect();
     if lines.is_empty() { String::new() } else { format!("\nverdict\n{}", lines.concat()) }
@@ -316,6 +321,7 @@ mod tests {
         };
         let text = describe(
             &plan(Wishes {
+                holds: [("file".to_string(), 20 << 40)].into(),
                 costs: true,
                 parts: vec![part(Some("read"), 20.0), part(None, 1.0)],
                 require: vec!["checksums".into(), "snapshots".into()],
@@ -326,6 +332,7 @@ mod tests {
         let expected = "\nverdict\n  one verdict over all, their times add up; what is not named here is left out\n  \
             work mail phase read: done 20 times\n  work mail: done 1 time\n  \
             only of targets that have checksums, snapshots\n  \
+            only of targets that take a file of 20.0 TiB\n  \
             only of targets whose space_grown_bytes is at most 954 MiB\n  \
             only of targets whose time_ns of phase read is at most 2.00 s\n\n";
         assert!(text.contains(expected), "{text}");

@@ -46,6 +46,12 @@ impl MadeUp {
         self.folded.take(Record::Provenance(Provenance { cell, facts, weakened, ..Provenance::default() }));
     }
 
+    pub fn takes(&mut self, target: &str, round: u32, what: &str, bytes: u64) {
+        let largest = [(what.to_string(), bytes)].into();
+        let cell = format!("{target}{round}");
+        self.folded.take(Record::Provenance(Provenance { cell, largest, ..Provenance::default() }));
+    }
+
     pub fn leaves(&mut self, target: &str, round: u32) {
         let leaving = vec![Leaving { target: target.into(), why: "slower".into() }];
         self.folded.take(Record::Look(Look { round, alpha: 0.001, leaving, ..Look::default() }));

@@ -18,6 +18,8 @@ pub enum Veto {
     Failed { cells: usize, of: usize, why: String },
     /// It is not known to have this feature.
     Lacks(String),
+    /// The largest that it takes, in bytes, is less than the plan requires, or not known.
+    Small { what: String, largest: Option<u64>, wanted: u64 },
     /// The median is above what the plan allows; `sure` where its whole interval is.
     OverLimit { limit: Limit, median: f64, sure: bool },
     /// So few of the rounds that it took part in have finished.
@@ -28,7 +30,7 @@ impl Veto {
     /// It will not go away with more rounds, or hardly ever: the target may leave.
     pub fn is_final(&self) -> bool {
         match self {
-            Veto::Weakened(_) | Veto::Failed { .. } | Veto::Lacks(_) => true,
+            Veto::Weakened(_) | Veto::Failed { .. } | Veto::Lacks(_) | Veto::Small { .. } => true,
             Veto::OverLimit { sure, .. } => *sure,
             Veto::Unfinished { rounds, of } => is_seldom(*rounds, *of),
         }
@@ -58,6 +60,7 @@ fn of_target(plan: &Plan, works: &Works, target: usize, score: &Rounds, asked: u
     found.extend(failed(works, target));
     if !score.is_empty() {
         found.extend(plan.verdict.require.iter().filter(|name| !has(works, target, name)).cloned().map(Veto::Lacks));
+        found.extend(plan.verdict.holds.iter().filter_map(|(what, wanted)| small(works, target, what, *wanted)));
     }
     found.extend(plan.verdict.limits.iter().filter_map(|limit| over_limit(works, target, limit)));
     // A target that left the race was there for all that it was asked for.
@@ -99,6 +102,14 @@ fn failed(works: &Works, target: usize) -> Option<Veto> {
 fn has(works: &Works, target: usize, feature: &str) -> bool {
     let lists: Vec<&String> = done(works, target).filter_map(|cell| cell.provenance.facts.get("features")).collect();
     !lists.is_empty() && lists.iter().all(|list| list.split_whitespace().any(|word| word == feature))
+}
+
+/// What was the least in any of its cells counts.
+fn small(works: &Works, target: usize, what: &str, wanted: u64) -> Option<Veto> {
+    let all: Vec<Option<u64>> = done(works, target).map(|cell| cell.provenance.largest.get(what).copied()).collect();
+    // None is less than any number.
+    let largest = all.into_iter().min().flatten();
+    largest.is_none_or(|bytes| bytes < wanted).then(|| Veto::Small { what: what.into(), largest, wanted })
 }
 
 /// The largest of the medians of works and phases is what counts: a limit is kept everywhere or not at all.
@@ -174,6 +185,18 @@ mod tests {
         assert_eq!(against_b(&made), lacks, "not in the second round");
     }
 
+    #[test]
+    fn what_is_too_small_or_not_known_in_any_round_does_not_hold() {
+        let mut made = four_rounds();
+        made.plan.verdict.holds = [("file".to_string(), 4 << 40)].into();
+        let small = |largest| vec![Veto::Small { what: "file".into(), largest, wanted: 4 << 40 }];
+        assert_eq!(against_b(&made), small(None), "nobody knows");
+        (1..=4).for_each(|round| made.takes("b", round, "file", 4 << 40));
+        assert_eq!(against_b(&made), []);
+        made.takes("b", 3, "file", (4 << 40) - 1);
+        assert_eq!(against_b(&made), small(Some((4 << 40) - 1)));
+    }
+
     /// The median of three rounds is 2; the largest of the phases counts where none is named.
     #[test]
     fn limits_hold_for_the_median_of_every_phase_that_they_name() {
@@ -235,6 +258,7 @@ mod tests {
             (Veto::Weakened(vec![]), true),
             (Veto::Failed { cells: 1, of: 8, why: String::new() }, true),
             (Veto::Lacks(String::new()), true),
+            (Veto::Small { what: String::new(), largest: None, wanted: 1 }, true),
             (Veto::OverLimit { limit: limit.clone(), median: 1.0, sure: false }, false),
             (Veto::OverLimit { limit, median: 1.0, sure: true }, true),
             (Veto::Unfinished { rounds: 0, of: 6 }, false),

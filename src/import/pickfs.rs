@@ -1,7 +1,9 @@
 //! Our own JSON (`pickfs report --format json`): a whole run with its plan, its order and its rounds.
 
 use super::{Contents, Importer};
-use crate::journal::{Begin, End, Flag, Histogram, Look, Outcome, Provenance, Record, Run, SCHEMA, Sample};
+use crate::journal::{
+    Begin, DeviceCourse, End, Flag, Histogram, Ledger, Look, Outcome, Provenance, Record, Run, SCHEMA, Sample,
+};
 use crate::plan::Plan;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -23,6 +25,8 @@ struct Document {
     plan: Plan,
     #[serde(default)]
     looks: Vec<Look>,
+    #[serde(default)]
+    run_ledger: Ledger,
     cells: Vec<CellTold>,
 }
 
@@ -57,6 +61,12 @@ struct CellTold {
     flags: Vec<FlagTold>,
     #[serde(default)]
     histograms: Vec<HistogramTold>,
+    /// Missing in exports of early versions: then what its target tells counts.
+    provenance: Option<Provenance>,
+    #[serde(default)]
+    ledger: Ledger,
+    #[serde(default)]
+    device_courses: Vec<CourseTold>,
     samples: Vec<(String, String, Option<f64>)>,
 }
 
@@ -73,6 +83,14 @@ struct HistogramTold {
     phase: String,
     operation: String,
     encoded: String,
+}
+
+#[derive(Deserialize)]
+struct CourseTold {
+    phase: String,
+    until_ns: Vec<u64>,
+    read_bytes: Vec<u64>,
+    write_bytes: Vec<u64>,
 }
 
 impl Importer for Pickfs {
@@ -104,6 +122,7 @@ impl Document {
             Run { schema: SCHEMA, pickfs: told.pickfs, id: told.id, started: told.started, plan: self.plan, imported };
         let mut records = vec![Record::Run(Box::new(run))];
         records.push(Record::Provenance(Provenance { facts: self.environment, ..Provenance::default() }));
+        records.push(Record::Ledger(Ledger { cell: "run".into(), ..self.run_ledger }));
         let targets: BTreeMap<String, TargetTold> =
             self.targets.into_iter().map(|target| (target.name.clone(), target)).collect();
         for cell in self.cells {
@@ -120,10 +139,14 @@ impl CellTold {
         let cell = || self.id.clone();
         let (round, target_name, work) = (self.round, self.target.clone(), self.work.clone());
         records.push(Record::Begin(Begin { cell: cell(), round, target: target_name, work, at: String::new() }));
-        if let Some(target) = target {
+        let of_target = |target: &TargetTold| {
             let (facts, weakened) = (target.facts.clone(), target.weakened.clone());
-            records.push(Record::Provenance(Provenance { cell: cell(), facts, weakened, ..Provenance::default() }));
+            Provenance { facts, weakened, ..Provenance::default() }
+        };
+        if let Some(found) = self.provenance.clone().or_else(|| target.map(of_target)) {
+            records.push(Record::Provenance(Provenance { cell: cell(), ..found }));
         }
+        records.push(Record::Ledger(Ledger { cell: cell(), ..self.ledger.clone() }));
         for (phase, metric, value) in &self.samples {
             let (phase, metric) = (phase.clone(), metric.clone());
             records.extend(value.map(|value| Record::Sample(Sample { cell: cell(), phase, metric, value })));
@@ -135,6 +158,15 @@ impl CellTold {
         for told in &self.histograms {
             let (phase, operation, encoded) = (told.phase.clone(), told.operation.clone(), told.encoded.clone());
             records.push(Record::Histogram(Histogram { cell: cell(), phase, operation, encoded }));
+        }
+        for CourseTold { phase, until_ns, read_bytes, write_bytes } in self.device_courses {
+            records.push(Record::DeviceCourse(DeviceCourse {
+                cell: self.id.clone(),
+                phase,
+                until_ns,
+                read_bytes,
+                write_bytes,
+            }));
         }
         let outcome = match self.outcome.as_str() {
             "done" => Outcome::Done,

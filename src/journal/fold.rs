@@ -199,6 +199,7 @@ impl Provenance {
         self.facts.extend(later.facts);
         self.mismatches.extend(later.mismatches);
         self.weakened.extend(later.weakened);
+        self.largest.extend(later.largest);
     }
 }
 

@@ -95,6 +95,10 @@ pub struct Provenance {
     pub mismatches: Vec<String>,
     /// Options in effect that promise less durability than the file system's default.
     pub weakened: Vec<String>,
+    /// Bytes of the largest that the file system takes, by a name of [`crate::plan::HOLDS`]: tried, or documented where
+    /// it was not; nothing where neither.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub largest: BTreeMap<String, u64>,
 }
 
 /// A cell starts: forget what was seen for it.

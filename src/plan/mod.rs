@@ -31,6 +31,7 @@ pub use wishes::WORK_KEYS;
 
 use crate::stats::LOOKS;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The whole of a plan file, checked, defaults filled in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -176,8 +177,17 @@ pub struct Wishes {
     pub parts: Vec<Part>,
     /// Features that a target must have, such as `snapshots`.
     pub require: Vec<String>,
+    /// Bytes that a target must be able to hold, by a name of [`HOLDS`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub holds: BTreeMap<String, u64>,
     pub limits: Vec<Limit>,
 }
+
+/// What has a largest size in every file system: the bytes of one file, of one name, and of all of it.
+pub const HOLDS: [&str; 3] = [FILE, NAME, VOLUME];
+pub const FILE: &str = "file";
+pub const NAME: &str = "name";
+pub const VOLUME: &str = "volume";
 
 /// A work, or one phase of it, and its share in the verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

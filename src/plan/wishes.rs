@@ -3,9 +3,9 @@
 use super::complaint::{Complaints, listed, nearest, quoted};
 use super::read::Reader;
 use super::table::{Field, Table, choose, not_found};
-use super::{AMOUNTS, Limit, Part, Repeats, Settings, Wishes, Work};
+use super::{AMOUNTS, HOLDS, Limit, Part, Repeats, Settings, Wishes, Work};
 use crate::units::Unit;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// Keys of `[[work]]` that are the plan's own; all others are settings of the workload.
 pub const WORK_KEYS: [&str; 5] = ["name", "workload", "repeats", "weight", "count"];
@@ -95,8 +95,10 @@ pub(super) fn wishes(plan: &Table, asked: &[Asked], reader: &mut Reader) -> Wish
     let wishes = Wishes { costs, parts, ..Wishes::default() };
     let Some(field) = plan.field("verdict") else { return wishes };
     let Some(table) = field.table("[verdict]", &mut reader.complaints) else { return wishes };
-    table.only(&["require", "limit"], &mut reader.complaints);
-    Wishes { require: require(&table, reader), limits: limits(&table, asked, &mut reader.complaints), ..wishes }
+    table.only(&["require", "holds", "limit"], &mut reader.complaints);
+    let require = require(&table, reader);
+    let complaints = &mut reader.complaints;
+    Wishes { require, holds: holds(&table, complaints), limits: limits(&table, asked, complaints), ..wishes }
 }
 
 /// Whether they are counts, and every work or phase that is not left out; nothing where no work says anything.
@@ -138,6 +140,15 @@ fn require(verdict: &Table, reader: &mut Reader) -> Vec<String> {
     }
     let wanted = features.iter().filter(|name| seen.contains(**name));
     wanted.map(|name| name.to_string()).collect()
+}
+
+/// `holds = { file = "20TiB" }`.
+fn holds(verdict: &Table, complaints: &mut Complaints) -> BTreeMap<String, u64> {
+    let Some(field) = verdict.field("holds") else { return BTreeMap::new() };
+    let Some(table) = field.table("[verdict.holds]", complaints) else { return BTreeMap::new() };
+    table.only(&HOLDS, complaints);
+    let known = table.fields().filter(|field| HOLDS.contains(&field.key));
+    known.filter_map(|field| Some((field.key.to_string(), field.size(complaints)?))).collect()
 }
 
 const TWICE: &str = "leave one of the two out";
@@ -269,6 +280,9 @@ mod tests {
             \"tar-read/time\" = \"2s\"\npeak_write_bytes_per_second = \"1MiB\"\n\"remove/p99\" = \"1ms\"";
         let verdict = two("", "", rest).verdict;
         assert_eq!(verdict.require, ["checksums", "snapshots"]);
+        let holds = two("", "", "[verdict]\nholds = { file = '20TiB', name = 300, volume = '1.5PiB' }").verdict.holds;
+        let expected = [("file", 20 << 40), ("name", 300), ("volume", 3 << 49)];
+        assert_eq!(holds, expected.map(|(what, bytes)| (what.to_string(), bytes)).into());
         let shown = |limit: &Limit| format!("{:?} {} {}", limit.phase.as_deref(), limit.metric, limit.at_most);
         let expected = [
             "None space_grown_bytes 10737418240",
@@ -320,6 +334,8 @@ mod tests {
         // Requirements.
         ("BTW", "verdict = 3", &[(1, "must be a table")]),
         ("BTW", "[verdict]\nrequires = ['checksums']", &[(2, "did you mean `require`?")]),
+        ("BTW", "[verdict]\nholds = { fil = 3, name = 0, volume = 'big' }", &[(2, "did you mean `file`?"), (2, "out of range"), (2, "a size within reason")]),
+        ("BTW", "[verdict]\nholds = '3TiB'", &[(2, "must be a table, but it is text")]),
         ("BTW", "[verdict]\nrequire = 'checksums'", &[(2, "must be a list, but it is text")]),
         ("BTW", "[verdict]\nrequire = []", &[(2, "is an empty list")]),
         ("BTW", "[verdict]\nrequire = ['snapshot', 'flying']", &[(2, "did you mean `snapshots`?"), (2, "pickfs list features")]),

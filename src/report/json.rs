@@ -46,6 +46,7 @@ impl Serialize for Document<'_> {
         map.serialize_entry("not_measured", &model.holes.iter().map(|one| hole(model, one)).collect::<Vec<_>>())?;
         map.serialize_entry("doubts", &model.flags.iter().map(|one| doubt(model, one)).collect::<Vec<_>>())?;
         map.serialize_entry("ledger", &ledger(&model.ledger))?;
+        map.serialize_entry("run_ledger", &model.raw.ledger)?;
         map.serialize_entry("plan", &model.raw.plan)?;
         map.serialize_entry("looks", &model.raw.looks)?;
         map.serialize_entry("cells", &Cells(model))?;
@@ -211,6 +212,9 @@ impl Serialize for Cell<'_> {
         map.serialize_entry("why", &cell.why)?;
         map.serialize_entry("flags", &cell.flags.iter().map(flag).collect::<Vec<_>>())?;
         map.serialize_entry("histograms", &cell.histograms.iter().map(histogram).collect::<Vec<_>>())?;
+        map.serialize_entry("provenance", &cell.provenance)?;
+        map.serialize_entry("ledger", &cell.ledger)?;
+        map.serialize_entry("device_courses", &cell.courses)?;
         map.serialize_entry("samples", &Samples(self.0, cell))?;
         map.end()
     }

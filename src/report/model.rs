@@ -455,16 +455,23 @@ fn emulated(folded: &Folded) -> bool {
     guests.map(|(_, value)| value.split(' ').nth(1)).any(|accelerator| accelerator == Some("tcg"))
 }
 
+/// A run of pickfs that was exported and read again has kept its rounds, its order and what was in effect.
+fn foreign(imported: &str) -> Option<String> {
+    let from = words::plain(imported);
+    match imported {
+        "" => None,
+        "pickfs" => Some("imported from pickfs: read from a report of a run, not from its journal".into()),
+        _ => Some(format!(
+            "imported from {from}: how it was measured is not known here, and what does not say that it was measured in \
+             rounds has no interval"
+        )),
+    }
+}
+
 fn warnings(folded: &Folded, schema: u32) -> Vec<String> {
     let mut warnings = Vec::new();
     let imported = folded.run.as_ref().map_or("", |run| &run.imported);
-    if !imported.is_empty() {
-        let from = words::plain(imported);
-        warnings.push(format!(
-            "imported from {from}: how it was measured is not known here, and what does not say that it was measured in \
-             rounds has no interval"
-        ));
-    }
+    warnings.extend(foreign(imported));
     if emulated(folded) {
         let doubt = "the processor of the guests was emulated (tcg): times are those of an emulated processor, and ratios \
                      may differ on real hardware";

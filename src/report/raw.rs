@@ -20,6 +20,8 @@ pub struct Raw {
     pub imported: String,
     /// When the run looked at its results, and what it saw; as in the journal.
     pub looks: Vec<serde_json::Value>,
+    /// Time of the run that is no cell's.
+    pub ledger: serde_json::Value,
     pub cells: Vec<RawCell>,
     /// Times of every target by round: for each work the whole job first, then each phase.
     pub times: Vec<Times>,
@@ -40,6 +42,10 @@ pub struct RawCell {
     pub why: Vec<String>,
     pub flags: Vec<RawFlag>,
     pub histograms: Vec<Histogram>,
+    /// As in the journal, without the name of the cell.
+    pub provenance: serde_json::Value,
+    pub ledger: serde_json::Value,
+    pub courses: Vec<serde_json::Value>,
     samples: Vec<(u32, u32, f64)>,
 }
 
@@ -121,6 +127,7 @@ pub fn raw(run: &Run, folded: &Folded, observed: &Observed, targets: &[TargetInf
         seed: run.plan.seed,
         imported: plain(&run.imported),
         looks: folded.looks.iter().map(|look| tame(serde_json::to_value(look).unwrap_or_default())).collect(),
+        ledger: of_cell(&folded.ledger),
         ..Raw::default()
     };
     let mut places = Places::default();
@@ -154,8 +161,20 @@ fn raw_cell(at: usize, cell: &FoldedCell, folded: &Folded, places: &mut Places) 
         why,
         flags: cell.flags.iter().map(flag).collect(),
         histograms: cell.histograms.iter().map(plain_histogram).collect(),
+        provenance: of_cell(&cell.provenance),
+        ledger: of_cell(&cell.ledger),
+        courses: cell.courses.iter().map(of_cell).collect(),
         samples: folded.series(cell).iter().map(|s| (place(s.phase), place(s.metric), s.value)).collect(),
     }
+}
+
+/// A record without the name of its cell, which stands beside it.
+fn of_cell(record: &impl serde::Serialize) -> serde_json::Value {
+    let mut value = tame(serde_json::to_value(record).unwrap_or_default());
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("cell");
+    }
+    value
 }
 
 fn plain_histogram(found: &Histogram) -> Histogram {

@@ -5,7 +5,7 @@ use super::model::*;
 use super::words::{capital, counted, listed, more_rounds};
 use crate::decide::{Conclusion, ObservedWork, Veto};
 use crate::plan::{Limit, Plan};
-use crate::units::Unit;
+use crate::units::{Unit, show_bytes};
 
 pub fn noise_floor(panel: &Panel, context: &Context) -> String {
     let name = context.reference.map_or("", |reference| &context.targets[reference].name);
@@ -284,6 +284,12 @@ fn in_words(veto: &Veto) -> String {
             format!("{cells} of {} failed: {}", counted(*of, "cell"), super::words::plain(why))
         }
         Veto::Lacks(feature) => format!("it is not known to have {}", super::words::plain(feature)),
+        Veto::Small { what, largest, wanted } => {
+            let bytes = |bytes: u64| show_bytes(bytes as f64);
+            let found = largest
+                .map_or("it is not known how large they may be".into(), |found| format!("it takes {}", bytes(found)));
+            format!("a {} of {} is required, and {found}", super::words::plain(what), bytes(*wanted))
+        }
         Veto::OverLimit { limit, median, .. } => {
             let unit = Unit::of_metric(&limit.metric);
             let metric = super::words::plain(&limit.metric.replace('_', " "));

@@ -95,7 +95,7 @@ impl Lab {
         let facts: BTreeMap<String, String> = facts.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
         let weakened = weakened.iter().map(|w| w.to_string()).collect();
         let cell = if round == 0 { String::new() } else { format!("{target}-{round}") };
-        self.records.push(Record::Provenance(Provenance { cell, facts, mismatches: Vec::new(), weakened }));
+        self.records.push(Record::Provenance(Provenance { cell, facts, weakened, ..Provenance::default() }));
     }
 
     pub fn fail(&mut self, target: usize, round: u32, outcome: Outcome) {

@@ -4,7 +4,7 @@ use super::feature::{
     CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, Found, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS,
     SHRINK, SNAPSHOTS, changed,
 };
-use super::{Argv, Filesystem, Variant, Wish, argv, make, mount_options, mount_with, number_above};
+use super::{Argv, Filesystem, VFS_FILE, Variant, Wish, argv, make, mount_options, mount_with, number_above};
 use std::collections::BTreeMap;
 
 pub struct Btrfs;
@@ -34,6 +34,15 @@ impl Filesystem for Btrfs {
     /// mkfs.btrfs says so itself, for metadata in two copies, its default.
     fn minimum_size(&self) -> u64 {
         109 << 20
+    }
+
+    /// btrfs(5): 16 EiB by its format, of which the VFS leaves 8 EiB to a file.
+    fn largest_file(&self) -> Option<u64> {
+        Some(VFS_FILE)
+    }
+
+    fn largest_volume(&self) -> Option<u64> {
+        Some(u64::MAX)
     }
 
     /// Since kernel 6.2 `discard=async` is the default where the device can discard.

@@ -31,6 +31,15 @@ impl Filesystem for Ext3 {
         JOURNAL_MINIMUM
     }
 
+    /// Documentation/filesystems/ext2.rst of Linux: its blocks are those of ext2.
+    fn largest_file(&self) -> Option<u64> {
+        Some(2 << 40)
+    }
+
+    fn largest_volume(&self) -> Option<u64> {
+        Some(16 << 40)
+    }
+
     fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
         dumpe2fs(wish)
     }

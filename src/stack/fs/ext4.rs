@@ -32,6 +32,15 @@ impl Filesystem for Ext4 {
         JOURNAL_MINIMUM
     }
 
+    /// Documentation/filesystems/ext4/blocks.rst of Linux: extents hold 2^32 blocks of a file and lie within 2^48 blocks.
+    fn largest_file(&self) -> Option<u64> {
+        Some(16 << 40)
+    }
+
+    fn largest_volume(&self) -> Option<u64> {
+        Some(1 << 60)
+    }
+
     fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
         dumpe2fs(wish)
     }

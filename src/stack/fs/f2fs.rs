@@ -30,6 +30,15 @@ impl Filesystem for F2fs {
         52 << 20
     }
 
+    /// Documentation/filesystems/f2fs.rst and include/linux/f2fs_fs.h of Linux: addresses are of 32 bits.
+    fn largest_file(&self) -> Option<u64> {
+        Some(4096 * (923 + 2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018))
+    }
+
+    fn largest_volume(&self) -> Option<u64> {
+        Some(16 << 40)
+    }
+
     /// Discarding while mounted is its default where the device can.
     fn no_discard(&self) -> Option<&'static str> {
         Some("nodiscard")

@@ -31,6 +31,15 @@ impl Filesystem for Jfs {
         16 << 20
     }
 
+    /// fs/jfs/super.c of Linux: addresses are of 40 bits. Old versions of jfsutils made no volume above 32 TiB.
+    fn largest_file(&self) -> Option<u64> {
+        Some(4 << 50)
+    }
+
+    fn largest_volume(&self) -> Option<u64> {
+        Some(4 << 50)
+    }
+
     fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
         vec![("jfs_tune", argv(["jfs_tune", "-l", &wish.device()]))]
     }

@@ -169,6 +169,18 @@ pub trait Filesystem: Sync {
         16 << 20
     }
 
+    /// Bytes of the largest file that is documented, with the usual blocks of 4 KiB on a machine of 64 bits; `None` where
+    /// nothing is.
+    fn largest_file(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes of the largest device, or devices together, that are documented, with blocks of 4 KiB; `None` where nothing
+    /// is. 2^64 - 1 stands for more than can be counted here.
+    fn largest_volume(&self) -> Option<u64> {
+        None
+    }
+
     /// The mount option that stops discards which the mounted file system would do unasked.
     fn no_discard(&self) -> Option<&'static str> {
         None
@@ -252,6 +264,9 @@ pub trait Filesystem: Sync {
         matches!(option, "nobarrier" | "barrier=0")
     }
 }
+
+/// Linux's VFS takes no larger file of any file system: include/linux/fs.h, MAX_LFS_FILESIZE.
+const VFS_FILE: u64 = i64::MAX as u64;
 
 /// For file systems whose modules Debian leaves out of its cloud kernels.
 const STOCK_KERNEL: &str =

@@ -1,7 +1,7 @@
 //! NILFS2, log-structured, with continuous snapshots.
 
 use super::feature::{CRASH_CONSISTENCY, GROW, SHRINK, SNAPSHOTS};
-use super::{Argv, Filesystem, Wish, argv, make};
+use super::{Argv, Filesystem, VFS_FILE, Wish, argv, make};
 
 pub struct Nilfs2;
 
@@ -30,6 +30,11 @@ impl Filesystem for Nilfs2 {
 
     fn minimum_size(&self) -> u64 {
         129 << 20
+    }
+
+    /// fs/nilfs2/the_nilfs.c of Linux; how large a volume may be, its documentation leaves open.
+    fn largest_file(&self) -> Option<u64> {
+        Some(VFS_FILE)
     }
 
     fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {

@@ -32,6 +32,15 @@ impl Filesystem for Reiserfs {
         33 << 20
     }
 
+    /// fs/reiserfs/super.c of Linux: an inode counts sectors, and a volume its blocks, with 32 bits.
+    fn largest_file(&self) -> Option<u64> {
+        Some((2 << 40) - 4096)
+    }
+
+    fn largest_volume(&self) -> Option<u64> {
+        Some(16 << 40)
+    }
+
     fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
         vec![("debugreiserfs", argv(["debugreiserfs", &wish.device()]))]
     }

@@ -1,7 +1,7 @@
 //! XFS.
 
 use super::feature::{CRASH_CONSISTENCY, CREATION_TIME, Found, GROW, METADATA_CHECKSUMS, REFLINKS, changed};
-use super::{Argv, Filesystem, Wish, argv, make};
+use super::{Argv, Filesystem, VFS_FILE, Wish, argv, make};
 
 pub struct Xfs;
 
@@ -30,6 +30,15 @@ impl Filesystem for Xfs {
     /// mkfs.xfs refuses less since xfsprogs 5.19.
     fn minimum_size(&self) -> u64 {
         300 << 20
+    }
+
+    /// fs/xfs/xfs_super.c of Linux for files. Red Hat and Oracle give 8 EiB for both, and support less.
+    fn largest_file(&self) -> Option<u64> {
+        Some(VFS_FILE)
+    }
+
+    fn largest_volume(&self) -> Option<u64> {
+        Some(VFS_FILE)
     }
 
     fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {

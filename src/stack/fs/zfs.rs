@@ -7,7 +7,7 @@ use super::feature::{
     CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, Found, GROW,
     METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SNAPSHOTS, changed,
 };
-use super::{Argv, Filesystem, Variant, Wish, argv};
+use super::{Argv, Filesystem, VFS_FILE, Variant, Wish, argv};
 use crate::journal::Undo;
 use crate::stack::Step;
 use std::collections::BTreeMap;
@@ -71,6 +71,15 @@ impl Filesystem for Zfs {
 
     fn minimum_size(&self) -> u64 {
         MINIMUM
+    }
+
+    /// 2^64 bytes by its format, of which the VFS leaves 8 EiB to a file; a pool takes 2^78 and more.
+    fn largest_file(&self) -> Option<u64> {
+        Some(VFS_FILE)
+    }
+
+    fn largest_volume(&self) -> Option<u64> {
+        Some(u64::MAX)
     }
 
     fn mkfs_mounts(&self) -> bool {

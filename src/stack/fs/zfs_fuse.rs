@@ -7,7 +7,7 @@ use super::feature::{Found, changed};
 use super::zfs::{
     MINIMUM, POOL, POOLS, create, export, least_devices, mismatches, properties, weakens_dataset, without_checksums,
 };
-use super::{Argv, Filesystem, Variant, Wish, argv};
+use super::{Argv, Filesystem, VFS_FILE, Variant, Wish, argv};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::stack::{Action, Step};
@@ -70,6 +70,15 @@ impl Filesystem for ZfsFuse {
 
     fn minimum_size(&self) -> u64 {
         MINIMUM
+    }
+
+    /// The format is that of zfs.
+    fn largest_file(&self) -> Option<u64> {
+        Some(VFS_FILE)
+    }
+
+    fn largest_volume(&self) -> Option<u64> {
+        Some(u64::MAX)
     }
 
     /// The unmount is for a daemon that was killed: its mount stays, dead, until somebody takes it away.
