@@ -38,6 +38,8 @@ fn a_page_is_as_it_should_be_in_chromium() {
         .args([&look, &kept.join("page.html"), &kept])
         .env("PICKFS_BROWSER_MODULES", modules)
         .env("PICKFS_CHROMIUM", "/usr/bin/chromium")
+        // Chromium forgets some of what it makes there.
+        .env("TMPDIR", lab.path("."))
         .output()
         .expect("node starts");
     let (out, errors) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));

@@ -18,6 +18,14 @@ fn assert_says_when_it_was_safe(folded: &Folded, cell: &FoldedCell, phase: &str)
     assert!(value("after_write_bytes") >= 0.0 && value("after_ns") >= 0.0, "{} {phase}", cell.target);
 }
 
+/// Folders that nanoc makes for itself and forgets.
+fn leftovers() -> Vec<std::ffi::OsString> {
+    let names = std::fs::read_dir(std::env::temp_dir()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut found: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("nanoc")).collect();
+    found.sort();
+    found
+}
+
 #[test]
 fn the_example_on_three_file_systems() {
     let nanoc = pickfs::need::find_program("nanoc").is_none().then(|| "there is no nanoc".to_string());
@@ -37,7 +45,9 @@ fn the_example_on_three_file_systems() {
             ("budget = \"2h\"", "rounds = 1"),
         ],
     );
+    let left = leftovers();
     lab.run_plan(&plan).code(0);
+    assert_eq!(leftovers(), left, "nanoc has left something");
     let folded = lab.folded();
     assert_eq!(folded.cells.len(), 12);
     for cell in &folded.cells {

@@ -44,7 +44,7 @@ const SETTINGS: &[Setting] = &[
         name: "environment",
         kind: Kind::Texts,
         default: Some("[]"),
-        about: "variables as NAME=value; `{dir}` and `{source}` as in the command",
+        about: "variables as NAME=value; `{dir}` and `{source}` as in the command; TMPDIR is in memory unless given",
     },
     Setting {
         name: "warm_up",
@@ -138,17 +138,17 @@ impl Workload for Command {
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let dir = stage.root();
+        let (dir, memory) = (stage.root(), stage.memory());
         if let Some(tree) = tree(settings) {
             let source = dataset::staged(&tree, stage.place())?;
             dataset::lay_out(stage, &source, &dir.join(source_as(settings)))?;
         }
         if !settings.texts("prepare").is_empty() {
-            let prepare = made(settings, "prepare", &dir)?;
+            let prepare = made(settings, "prepare", &dir, &memory)?;
             stage.lay_out("preparing", |stage| stage.run(&prepare).map(drop))?;
         }
         let codes = settings.numbers("codes").into_iter().filter_map(|code| i32::try_from(code).ok());
-        let command = made(settings, "command", &dir)?.may_end_with(codes);
+        let command = made(settings, "command", &dir, &memory)?.may_end_with(codes);
         let phase = self.phases(settings).remove(0);
         let times = if phase.only_reads() { stage.repeats() } else { 0..1 };
         for _ in times {
@@ -187,8 +187,9 @@ fn filled(settings: &Settings, word: &str, dir: &Path) -> String {
     word.replace("{dir}", &dir.display().to_string()).replace("{source}", &source)
 }
 
-/// The program of a setting, in the target's folder and with the environment that is asked for.
-fn made(settings: &Settings, name: &str, dir: &Path) -> Result<Program> {
+/// The program of a setting, in the target's folder and with the environment that is asked for. Its temporary files go
+/// to memory, where they cost no disk and are gone after the cell.
+fn made(settings: &Settings, name: &str, dir: &Path, memory: &Path) -> Result<Program> {
     let mut words: Argv = settings.texts(name).iter().map(|word| filled(settings, word, dir)).collect();
     match words.first_mut() {
         None => bail!("`{name}` has no words"),
@@ -196,7 +197,7 @@ fn made(settings: &Settings, name: &str, dir: &Path) -> Result<Program> {
         Some(program) if program.contains('/') => *program = dir.join(&*program).display().to_string(),
         Some(_) => {}
     }
-    let mut program = Program::new(words).in_folder(dir);
+    let mut program = Program::new(words).in_folder(dir).with("TMPDIR", memory.display().to_string());
     for variable in settings.texts("environment") {
         let (name, value) = variable.split_once('=').context("a variable without a value")?;
         program = program.with(name, filled(settings, value, dir));
@@ -237,7 +238,7 @@ mod tests {
     #[test]
     fn folders_are_filled_in_and_programs_found_from_there() {
         let dir = Path::new("/target/work");
-        let shown = |words: Value| made(&settings(json!({ "command": words })), "command", dir).unwrap().shown();
+        let shown = |words: Value| made(&settings(json!({ "command": words })), "command", dir, dir).unwrap().shown();
         assert_eq!(shown(json!(["ls", "{dir}/a", "x{source}"])), "ls /target/work/a x/target/work/source");
         assert_eq!(shown(json!(["./build", "a/b"])), "/target/work/./build a/b");
         assert_eq!(shown(json!(["{dir}/build"])), "/target/work/build");

@@ -45,20 +45,24 @@ const checkAxe = async (tab, name) => {
 
 // Tab through all of it: everything that can be used is reached, in order, and shows where the focus is.
 const walk = async tab => {
-  const usable = await tab.evaluate(() => [...document.querySelectorAll('a, button, select, summary, [tabindex="0"]')]
-    .filter(part => part.checkVisibility()).length);
+  const usable = await tab.evaluate(() => {
+    const parts = [...document.querySelectorAll('a, button, select, input, summary, [tabindex="0"]')].filter(part => part.checkVisibility());
+    parts.forEach((part, place) => { part.dataset.place = place; });
+    return parts.length;
+  });
   const seen = [];
   for (let step = 0; step < usable + 5; step++) {
     await tab.keyboard.press('Tab');
     const now = await tab.evaluate(() => {
       const part = document.activeElement;
       if (part === document.body) return null;
-      part.dataset.walked ??= String(document.querySelectorAll('[data-walked]').length);
-      return [part.dataset.walked, part.tagName, part.textContent.slice(0, 30), getComputedStyle(part).outlineStyle];
+      return [part.dataset.place, part.tagName, part.textContent.slice(0, 30), getComputedStyle(part).outlineStyle];
     });
     if (!now || seen.some(before => before[0] === now[0])) break;
     seen.push(now);
   }
+  const order = seen.map(part => Number(part[0]));
+  order.forEach((place, step) => place === step || found.keyboard.push(`step ${step} goes to part ${place}: ${seen[step]}`));
   if (seen.length < usable) found.keyboard.push(`${seen.length} of ${usable} parts are reached`);
   seen.filter(part => part[3] === 'none').forEach(part => found.keyboard.push(`no focus is seen on ${part}`));
   if (seen[0]?.[1] !== 'A') found.keyboard.push(`first is ${seen[0]}, not the way past the head`);

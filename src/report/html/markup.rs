@@ -15,7 +15,7 @@ impl Markup {
     }
 
     pub fn text(&mut self, text: &str) -> &mut Markup {
-        self.0.push_str(&escaped(text));
+        self.0.push_str(&unbroken(text));
         self
     }
 
@@ -30,7 +30,7 @@ impl Markup {
             return self;
         }
         let name = open.split(' ').next().unwrap_or(open);
-        self.put(format_args!("<{open}>{}</{name}>", escaped(text)))
+        self.put(format_args!("<{open}>{}</{name}>", unbroken(text)))
     }
 
     pub fn list(&mut self, open: &str, lines: &[String]) -> &mut Markup {
@@ -44,6 +44,11 @@ impl Markup {
         let name = open.split(' ').next().unwrap_or(open);
         self.put(format_args!("</{name}>\n"))
     }
+}
+
+/// Escaped, and a number stays with its per cent.
+fn unbroken(text: &str) -> String {
+    escaped(text).replace(" %", "\u{a0}%")
 }
 
 /// JSON for a script element of a data type: the parser of HTML looks for `</script` and `<!--` in it, and old

@@ -22,7 +22,7 @@ fn made_up() -> Model {
 fn the_verdict_stands_before_all_charts() {
     let model = made_up();
     let page = rendered(&model, "html");
-    let at = |what: &str| page.find(what).unwrap_or_else(|| panic!("no {what}"));
+    let at = |what: &str| page.find(&what.replace(" %", "\u{a0}%")).unwrap_or_else(|| panic!("no {what}"));
     assert!(at(&model.headlines[0]) < at("class=\"forest\"") && at("class=\"forest\"") < at("<figure"));
     assert!(at("Rounds in order") < at("id=\"all-round\"") && at("id=\"all-round\"") < at("id=\"missing\""));
 }
