@@ -163,8 +163,18 @@ fn the_rest(beaten: &[&Row], context: &Context) -> String {
         [] => ".".to_string(),
         [row] => said(row, context)
             .map_or(format!("; {} takes longer than one of them.", names[0]), |said| format!("; {said}.")),
-        _ => format!(". Shown to take longer than one of them: {}.", listed(&names)),
+        _ => format!(". Shown to take longer than one of them: {}.", listed(&some(names))),
     }
+}
+
+/// A headline is read at a glance; the tables name all.
+fn some(names: Vec<String>) -> Vec<String> {
+    const MOST: usize = 8;
+    if names.len() <= MOST {
+        return names;
+    }
+    let rest = format!("{} more", names.len() - MOST + 1);
+    names.into_iter().take(MOST - 1).chain([rest]).collect()
 }
 
 fn others<'a>(members: &[usize], panel: &'a Panel, context: &Context) -> Vec<&'a Row> {

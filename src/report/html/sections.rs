@@ -39,7 +39,8 @@ pub fn controls(page: &mut Markup, sheet: &Sheet) {
     let model = sheet.model;
     page.raw("<form id=\"controls\" hidden aria-label=\"What is shown\"><label>Compare with <select id=\"reference\">");
     let reference = island::works(model).find_map(|work| work.reference);
-    for &target in &sheet.shown {
+    for &target in sheet.shown.iter().filter(|target| reference == Some(**target) || is_judged_against(model, **target))
+    {
         let selected = if reference == Some(target) { " selected" } else { "" };
         page.put(format_args!("<option value=\"{target}\"{selected}>"))
             .text(&model.targets[target].name)
@@ -59,6 +60,12 @@ pub fn controls(page: &mut Markup, sheet: &Sheet) {
     }
     choices(page, "Phases", "phase", phases.iter().map(|phase| (phase.to_string(), *phase)));
     page.raw("<button type=\"button\" id=\"theme\">Dark</button><p id=\"said\" role=\"status\"></p></form>\n");
+}
+
+/// With many targets only pairs with the plan's reference are judged; a target without figures is in none.
+fn is_judged_against(model: &crate::report::Model, target: usize) -> bool {
+    let rows = island::works(model).flat_map(island::panels).flat_map(|panel| &panel.rows);
+    rows.into_iter().any(|row| row.compared_with(target).is_some())
 }
 
 fn choices<'a>(page: &mut Markup, title: &str, kind: &str, entries: impl Iterator<Item = (String, &'a str)>) {

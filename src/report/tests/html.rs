@@ -27,6 +27,20 @@ fn the_verdict_stands_before_all_charts() {
     assert!(at("Rounds in order") < at("id=\"all-round\"") && at("id=\"all-round\"") < at("id=\"missing\""));
 }
 
+/// Of more targets than are judged in pairs, none but the plan's reference can be chosen; nor one that has no figure.
+#[test]
+fn nobody_is_offered_as_a_reference_who_was_not_judged() {
+    let offered = |targets: usize, measured: usize| {
+        let names: Vec<String> = (1..=targets).map(|number| format!("target {number}")).collect();
+        let mut lab = Lab::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        lab.rounds(6, &vec![1.0; measured]);
+        rendered(&lab.model(), "html").matches("<option").count()
+    };
+    assert_eq!(offered(30, 30), 30);
+    assert_eq!(offered(31, 31), 1);
+    assert_eq!(offered(4, 3), 3);
+}
+
 /// Whatever target is taken as the reference, the page has what was judged in Rust, word for word.
 #[test]
 fn every_reference_has_been_judged() {
