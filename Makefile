@@ -7,7 +7,7 @@
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
 TEST_PACKAGES = btrfs-compsize zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql sqlite3 nanoc make binutils flex bison bc \
-  xz-utils zstd pacman-package-manager bonnie++ fsmark chromium fonts-dejavu-core \
+  xz-utils zstd pacman-package-manager bonnie++ fsmark chromium fonts-dejavu-core librsvg2-bin \
   libreoffice-calc-nogui python3-pandas python3-jsonschema $(NODE_PACKAGES) $(VM_PACKAGES)
 # Node.js from elsewhere has its own npm, which Debian's would not stand beside.
 NODE_PACKAGES = $(shell command -v npm >/dev/null 2>&1 || echo nodejs npm)

@@ -79,6 +79,28 @@ fn the_same_journal_gives_the_same_bytes() {
     }
 }
 
+#[test]
+fn charts_are_painted_where_there_is_a_painter() {
+    let painter = pickfs::need::find_program("rsvg-convert").is_none().then(|| "there is no rsvg-convert".to_string());
+    if not_run("charts as PNG", painter) {
+        return;
+    }
+    let lab = Lab::new();
+    std::fs::write(lab.journal(), journal()).unwrap();
+    lab.run(&["report", "journal.jsonl", "--charts", "charts", "--png"]).code(0);
+    let (mut drawn, mut painted) = (0, 0);
+    for entry in std::fs::read_dir(lab.path("charts")).unwrap() {
+        let path = entry.unwrap().path();
+        drawn += usize::from(path.extension().is_some_and(|end| end == "svg"));
+        if path.extension().is_some_and(|end| end == "png") {
+            let png = std::fs::read(&path).unwrap();
+            assert!(png.starts_with(b"\x89PNG") && png.len() > 3000, "{}: {} bytes", path.display(), png.len());
+            painted += 1;
+        }
+    }
+    assert!(drawn > 10 && drawn == painted, "{drawn} drawn, {painted} painted");
+}
+
 /// Why there is nothing to look with.
 fn unable() -> Option<String> {
     let is_there =

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use crate::journal::{Folded, fold_file};
+use crate::need::Need;
 use crate::report;
 use anyhow::{Context, Result, bail};
 use std::io::{IsTerminal, Write};
@@ -20,7 +21,14 @@ pub struct Arguments {
     /// Write every chart as a picture (SVG) of its own into a folder, instead of a report
     #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "output"])]
     charts: Option<PathBuf>,
+    /// With `--charts`: each as PNG too, drawn by rsvg-convert
+    #[arg(long, requires = "charts")]
+    png: bool,
 }
+
+/// PNG has a pixel for every half of SVG's: sharp on screens of today.
+const ZOOM: &str = "2";
+const RENDERER: Need = Need::Program { name: "rsvg-convert", package: "librsvg2-bin" };
 
 pub fn main(arguments: &Arguments) -> Outcome {
     let journal = match &arguments.journal {
@@ -29,7 +37,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
     };
     let folded = fold_file(&journal)?;
     if let Some(folder) = &arguments.charts {
-        write_charts(&folded, folder)?;
+        write_charts(&folded, folder, arguments.png)?;
         return Ok(0);
     }
     match &arguments.output {
@@ -39,12 +47,21 @@ pub fn main(arguments: &Arguments) -> Outcome {
     Ok(0)
 }
 
-fn write_charts(folded: &Folded, folder: &Path) -> Result<()> {
+fn write_charts(folded: &Folded, folder: &Path, png: bool) -> Result<()> {
+    if png && let Err(missing) = RENDERER.check() {
+        bail!("no PNG can be drawn: {missing}");
+    }
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let pictures = report::pictures(&report::model(folded)?);
     for (name, picture) in &pictures {
         let path = folder.join(name);
         deliver(picture.as_bytes(), Some(&path))?;
+        if png {
+            let painted = path.with_extension("png");
+            let words = ["rsvg-convert", "--zoom", ZOOM, "--output"].map(String::from);
+            let words = words.into_iter().chain([painted, path].map(|path| path.display().to_string())).collect();
+            crate::agent::run_program(&words)?;
+        }
     }
     println!("{} pictures in {}", pictures.len(), folder.display());
     Ok(())

@@ -217,6 +217,7 @@ fn json(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
         "schema": 1,
         "gate": gate,
         "headline": compared.headline,
+        "caveat": SINGLE,
         "threshold": compared.threshold,
         "times": compared.rows.iter().map(json_row).collect::<Vec<_>>(),
         "missing": compared.missing,
