@@ -7,7 +7,7 @@ mod draw;
 
 use super::{Figure, Format, Model, Panel, Row, WorkReport};
 use crate::stats::Finding;
-pub(super) use axis::Axis;
+pub(super) use axis::{Axis, ratio_label};
 use draw::{Drawing, cut, cut_middle, wrap};
 use std::io::{self, Write};
 

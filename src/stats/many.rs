@@ -92,7 +92,7 @@ pub fn fisher_exact(a: u64, b: u64, c: u64, d: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::stats::noise::{Noise, PAIRS, replications, share_error};
-    use crate::stats::signed_rank::{signed_rank_interval, signed_rank_k};
+    use crate::stats::signed_rank::{centre_and_interval, signed_rank_k};
 
     /// The 99 % quantiles of Binomial(m, 0.05): of 1, 10, 20, 100 and 1000 comparisons 1, 3, 4, 11 and 67.
     #[test]
@@ -148,7 +148,7 @@ mod tests {
             let n = 6 + case % 25;
             let rounds: Vec<f64> = (0..n).map(|_| 0.5 + noise.normal()).collect();
             let (k, level) = signed_rank_k(n, 0.05).expect("six and more");
-            let (low, high) = signed_rank_interval(&rounds, k).expect("as above");
+            let (_, (low, high)) = centre_and_interval(&rounds, k).expect("as above");
             let p = signed_rank_p(&rounds).expect("finite");
             assert_eq!(p <= 1.0 - level + 1e-12, low > 0.0 || high < 0.0, "{rounds:?}: {p}");
         }

@@ -5,7 +5,7 @@
 //! outliers; a bootstrap of the median covers too little at any n we can afford. With fewer rounds Student's is all
 //! there is, so it is given and called preliminary.
 
-use super::signed_rank::{hodges_lehmann, signed_rank_interval, signed_rank_k};
+use super::signed_rank::{centre_and_interval, signed_rank_k};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// How an estimate was made.
@@ -68,8 +68,8 @@ fn signed_rank(log_ratios: &[f64], confidence: f64) -> Option<Estimate> {
         return None;
     }
     let (k, level) = signed_rank_k(log_ratios.len(), 1.0 - confidence)?;
-    let interval = signed_rank_interval(log_ratios, k)?;
-    Some(estimate(log_ratios, hodges_lehmann(log_ratios)?, Some(interval), Method::SignedRank, level))
+    let (centre, interval) = centre_and_interval(log_ratios, k)?;
+    Some(estimate(log_ratios, centre, Some(interval), Method::SignedRank, level))
 }
 
 /// `None` where there are too few rounds.

@@ -64,19 +64,21 @@ pub(super) fn at_rank(averages: &mut [f64], place: usize) -> f64 {
     *averages.select_nth_unstable_by(place, f64::total_cmp).1
 }
 
-/// The Hodges-Lehmann estimate of the centre, in the unit of `values`; `None` for no values.
-pub(super) fn hodges_lehmann(values: &[f64]) -> Option<f64> {
-    let mut averages = pair_averages(values);
-    let last = averages.len().checked_sub(1)?;
-    Some((at_rank(&mut averages, last / 2) + at_rank(&mut averages, last.div_ceil(2))) / 2.0)
-}
-
-/// The K-th smallest and K-th largest of the averages of pairs; `None` unless K is 1 or more and the two do not cross.
-/// K comes from [`signed_rank_k`].
-pub(super) fn signed_rank_interval(values: &[f64], k: usize) -> Option<(f64, f64)> {
+/// The Hodges-Lehmann estimate of the centre, and the K-th smallest and K-th largest of the averages of pairs, in the unit
+/// of `values`; `None` unless K is 1 or more and the two do not cross. K comes from [`signed_rank_k`].
+pub(super) fn centre_and_interval(values: &[f64], k: usize) -> Option<(f64, (f64, f64))> {
     let mut averages = pair_averages(values);
     let count = averages.len();
-    (k >= 1 && 2 * k <= count + 1).then(|| (at_rank(&mut averages, k - 1), at_rank(&mut averages, count - k)))
+    if k < 1 || 2 * k > count + 1 {
+        return None;
+    }
+    // The ends are looked for in the halves on either side of the middle: there are half a million for a thousand rounds.
+    let place = (count - 1) / 2;
+    let (below, middle, above) = averages.select_nth_unstable_by(place, f64::total_cmp);
+    let next = above.iter().copied().min_by(f64::total_cmp).filter(|_| count % 2 == 0);
+    let low = if k - 1 < place { at_rank(below, k - 1) } else { *middle };
+    let high = if count - k > place { at_rank(above, count - k - place - 1) } else { *middle };
+    Some(((*middle + next.unwrap_or(*middle)) / 2.0, (low, high)))
 }
 
 #[cfg(test)]
@@ -159,7 +161,7 @@ mod tests {
             (&DEPRESSION, Some(-0.46)),
         ];
         for (values, wanted) in cases {
-            let got = hodges_lehmann(values);
+            let got = centre_and_interval(values, 1).map(|(centre, _)| centre);
             let near = got.zip(wanted).is_some_and(|(g, w)| (g - w).abs() < 1e-9);
             assert!(near || got == wanted, "{values:?}: {got:?}, not {wanted:?}");
         }
@@ -168,13 +170,28 @@ mod tests {
     #[test]
     fn the_interval_is_the_known_one() {
         let (k, level) = signed_rank_k(9, 0.05).expect("nine observations allow 95 %");
-        let (low, high) = signed_rank_interval(&DEPRESSION, k).expect("as above");
+        let (_, (low, high)) = centre_and_interval(&DEPRESSION, k).expect("as above");
         assert!((level - 0.961).abs() < 5e-4 && (low + 0.786).abs() < 1e-9 && (high + 0.010).abs() < 1e-9);
+    }
+
+    /// Looked up in all of them, sorted.
+    #[test]
+    fn every_rank_is_that_of_the_sorted_averages() {
+        for n in 1..=9 {
+            let mut sorted = pair_averages(&DEPRESSION[..n]);
+            sorted.sort_by(f64::total_cmp);
+            let count = sorted.len();
+            let centre = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2.0;
+            for k in 1..=count.div_ceil(2) {
+                let wanted = Some((centre, (sorted[k - 1], sorted[count - k])));
+                assert_eq!(centre_and_interval(&DEPRESSION[..n], k), wanted, "n = {n}, K = {k}");
+            }
+        }
     }
 
     #[test]
     fn bounds_that_cross_or_lie_outside_are_none() {
         let values = [1.0, 2.0];
-        assert_eq!([0, 1, 2, 3].map(|k| signed_rank_interval(&values, k).is_some()), [false, true, true, false]);
+        assert_eq!([0, 1, 2, 3].map(|k| centre_and_interval(&values, k).is_some()), [false, true, true, false]);
     }
 }

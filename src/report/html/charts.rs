@@ -3,6 +3,7 @@
 
 use super::plot::{BOTTOM, Kind, LEFT, Plot, RIGHT, Scale, TOP, series_class};
 use super::{Sheet, shapes};
+use crate::report::svg::ratio_label;
 use crate::report::words::escaped;
 use crate::report::{Criteria, DeviceRates, LatencyCurves, Panel, RateStep, Series, WorkReport};
 use crate::stats::Estimate;
@@ -246,7 +247,7 @@ fn ratio_ticks(scale: &Scale, most: usize) -> Vec<(f64, String)> {
     let fine: Vec<f64> = FINE.into_iter().filter(inside).collect();
     let chosen = if fine.len() >= 2 { fine } else { scale.ticks(most, Unit::Count) };
     let chosen = shapes::apart(chosen, |ratio| scale.at(ratio), 34.0);
-    chosen.into_iter().map(|ratio| (ratio, shapes::ratio_label(ratio))).collect()
+    chosen.into_iter().map(|ratio| (ratio, ratio_label(ratio))).collect()
 }
 
 impl Chart {

@@ -51,12 +51,6 @@ pub fn file_name(words: &[&str]) -> String {
     name.trim_end_matches('-').to_string()
 }
 
-/// "×1.25".
-pub fn ratio_label(ratio: f64) -> String {
-    let text = if ratio < 0.1 { format!("{ratio:.6}") } else { format!("{ratio:.2}") };
-    format!("×{}", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
 /// Without those that lie too near to the one before; one stays in any case.
 pub fn apart(values: Vec<f64>, at: impl Fn(f64) -> f64, room: f64) -> Vec<f64> {
     let one = values.iter().position(|value| *value == 1.0);
@@ -78,6 +72,7 @@ pub fn apart(values: Vec<f64>, at: impl Fn(f64) -> f64, room: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::svg::ratio_label;
 
     #[test]
     fn names_of_files_stay_in_their_folder() {

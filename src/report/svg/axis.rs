@@ -83,11 +83,12 @@ impl Axis {
 
     fn ticks_at(&self, ratios: &[f64]) -> Vec<(f64, String)> {
         let inside = ratios.iter().filter(|ratio| (self.low..=self.high).contains(&ratio.ln()));
-        inside.map(|&ratio| (self.at(ratio), label(ratio))).collect()
+        inside.map(|&ratio| (self.at(ratio), ratio_label(ratio))).collect()
     }
 }
 
-fn label(ratio: f64) -> String {
+/// "×1.25".
+pub fn ratio_label(ratio: f64) -> String {
     let text = if ratio < 0.1 { format!("{ratio:.6}") } else { format!("{ratio:.2}") };
     format!("×{}", text.trim_end_matches('0').trim_end_matches('.'))
 }
