@@ -59,12 +59,12 @@ lint: install-build
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
 
-# Ten minutes of nonsense for each reader of what others wrote; needs a nightly compiler and cargo-fuzz. Seeds are a cut
-# journal of `small-files` on ext4 and btrfs, what was exported of it, and the fixtures of the tests.
+# Ten minutes of nonsense for each reader of what others wrote; needs a nightly compiler and cargo-fuzz. Seeds are the
+# fixtures of the tests, and what was exported of their journal.
 fuzz: install-build
 	mkdir -p fuzz/corpus/import fuzz/corpus/journal
 	cargo +nightly fuzz run import fuzz/corpus/import fuzz/seeds/import tests/fixtures/import -- -max_total_time=600
-	cargo +nightly fuzz run journal fuzz/corpus/journal fuzz/seeds/journal -- -max_total_time=600
+	cargo +nightly fuzz run journal fuzz/corpus/journal tests/fixtures/journals -- -max_total_time=600
 
 # Ratios against a plain clock, and limits of time and memory: never part of the tests.
 bench: install-run install-test build

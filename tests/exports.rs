@@ -168,7 +168,33 @@ fn what_is_exported_and_imported_again_keeps_every_figure() {
         assert!(report.contains("imported from "), "{report}");
     }
     // Our own says all that the journal says: judgements, environment and order come back too.
-    export(&lab, "json", "one.json");
+    assert_comes_back(&lab);
+    // And so it can be compared with the run that it came from.
+    lab.run(&["compare", "journal.jsonl", "json.jsonl"]).code(0);
+}
+
+/// Of a real run (see `tests/fixtures/journals`): what was in effect in each cell, where its time went, what its device did.
+#[test]
+fn a_real_run_is_exported_whole_and_comes_back() {
+    let lab = Lab::new();
+    let journal = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/journals/small-files.jsonl");
+    std::fs::copy(journal, lab.journal()).unwrap();
+    export(&lab, "json", "exported");
+    lab.run(&["import", "exported", "-o", "json.jsonl"]).code(0);
+    assert_comes_back(&lab);
+    let document = json(&lab.path("exported"));
+    let cell = &document["cells"][0];
+    let told =
+        ["provenance/facts/mount", "provenance/largest/volume", "ledger/settle_ns", "device_courses/0/until_ns/0"];
+    for place in told {
+        assert!(cell.pointer(&format!("/{place}")).is_some(), "no {place} in {cell}");
+    }
+    assert!(document["run_ledger"]["setup_ns"].as_u64() > Some(0));
+}
+
+/// `journal.jsonl`, and what came of it by way of JSON, are the same in JSON.
+fn assert_comes_back(lab: &Lab) {
+    export(lab, "json", "one.json");
     lab.run(&["report", "json.jsonl", "--format", "json", "-o", "two.json"]).code(0);
     let (mut one, mut two) = (json(&lab.path("one.json")), json(&lab.path("two.json")));
     assert_eq!((&one["run"]["imported"], &two["run"]["imported"]), (&"".into(), &"pickfs".into()));
@@ -177,8 +203,6 @@ fn what_is_exported_and_imported_again_keeps_every_figure() {
         document["verdict"]["warnings"].take();
     }
     assert!(one == two);
-    // And so it can be compared with the run that it came from.
-    lab.run(&["compare", "journal.jsonl", "json.jsonl"]).code(0);
 }
 
 /// Real output of each program, through import and report, never gets an interval.
