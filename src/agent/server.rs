@@ -88,7 +88,7 @@ impl Used {
         let family = family(&all, servers, std::process::id() as i32);
         Used {
             cpu_ns: family.iter().map(|stat| stat.ticks + stat.children_ticks).sum::<u64>() * tick_ns(),
-            read_bytes: family.iter().map(|stat| read_bytes(stat.pid)).sum(),
+            read_bytes: family.iter().filter_map(|stat| process::read_bytes(stat.pid)).sum(),
         }
     }
 
@@ -104,12 +104,6 @@ fn family<'a>(all: &'a [Stat], servers: &[i32], own: i32) -> Vec<&'a Stat> {
     let parents = Parents::among(all);
     let is_server = |pid: i32| servers.contains(&pid) && parents.of(pid) == Some(own);
     all.iter().filter(|stat| parents.line(stat.pid).any(is_server)).collect()
-}
-
-/// With that of the children that it has waited for (proc_pid_io(5)); nought on a kernel that does not count it.
-fn read_bytes(pid: i32) -> u64 {
-    let told = procfs::process::Process::new(pid).and_then(|process| process.io());
-    told.map_or(0, |io| io.read_bytes)
 }
 
 impl Drop for Server {
@@ -174,6 +168,6 @@ mod tests {
             return;
         }
         let usage = process::own_usage().read_bytes;
-        assert!(read_bytes(std::process::id() as i32) >= usage);
+        assert!(process::read_bytes(std::process::id() as i32) >= Some(usage));
     }
 }

@@ -170,8 +170,7 @@ impl<'m> Running<'m> {
 
     /// Bytes that QEMU itself had read from block devices; none where the host does not tell.
     pub fn read_bytes(&self) -> Option<u64> {
-        let process = procfs::process::Process::new(self.child.id() as i32).ok()?;
-        Some(process.io().ok()?.read_bytes)
+        process::read_bytes(self.child.id() as i32)
     }
 
     fn carry_lines(&mut self, link: &mut Link, limit: Duration) -> Result<()> {

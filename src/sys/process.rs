@@ -185,6 +185,12 @@ fn is_marked(pid: i32, mark: &str) -> bool {
         && Stat::of(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
+/// Bytes that a process had read from block devices, with those of the children that it has waited for (proc_pid_io(5));
+/// `None` where it is gone, or the kernel does not count them.
+pub fn read_bytes(pid: i32) -> Option<u64> {
+    Some(procfs::process::Process::new(pid).ok()?.io().ok()?.read_bytes)
+}
+
 /// Ends every marked process but those to spare, again and again, as they may fork meanwhile. Says whom it ended;
 /// an error names who is still there after five seconds. Nobody there is believed at the second look: a process in
 /// the middle of exec(2) shows no environment.
