@@ -44,8 +44,11 @@ fn steps(plan: &Plan, engine: &mut Engine, link: &mut Link) -> Result<()> {
     fix_writeback(&plan.host, engine, link)?;
     let mut facts = provenance::of_host();
     let mut made = Vec::new();
-    for chosen in unique(plan.targets.iter().map(|target| &target.backing)) {
-        facts.extend(prepare_backing(chosen, &mut made, engine, link)?);
+    let backings = unique(plan.targets.iter().map(|target| &target.backing));
+    for chosen in &backings {
+        let found = prepare_backing(chosen, &mut made, engine, link)?;
+        let name = told_apart(chosen, &backings);
+        facts.extend(named(&name, found));
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
         stage_source(chosen, engine, false)?;
@@ -63,6 +66,23 @@ fn unique<'a>(all: impl Iterator<Item = &'a Chosen>) -> Vec<&'a Chosen> {
         }
     }
     seen
+}
+
+fn named(backing: &str, facts: BTreeMap<String, String>) -> impl Iterator<Item = (String, String)> {
+    facts.into_iter().map(move |(fact, value)| (format!("{backing} {fact}"), value))
+}
+
+/// "image"; "device /dev/sdb" where another disk is in the same run.
+fn told_apart(chosen: &Chosen, all: &[&Chosen]) -> String {
+    let place = |one: &Chosen| {
+        let main = backing::find(&one.name)?.main_setting();
+        one.settings.text(main).map(String::from)
+    };
+    let is_other = |other: &&Chosen| other.name == chosen.name && place(other) != place(chosen);
+    match place(chosen).filter(|_| all.iter().any(is_other)) {
+        Some(place) => format!("{} {place}", chosen.name),
+        None => chosen.name.clone(),
+    }
 }
 
 /// A backing whose needs are not met is left alone: its cells will be skipped with the reasons. `made` are the steps
@@ -110,8 +130,7 @@ fn raw_speed(
     let measured = given.and_then(|given| measure_raw(&given));
     let undone = probe.undo_all(link);
     let speed = measured.with_context(|| format!("cannot take the raw speed of backing {}", chosen.name))?;
-    undone?;
-    Ok(speed.into_iter().map(|(name, value)| (format!("{} {name}", chosen.name), value)).collect())
+    undone.map(|_| speed)
 }
 
 fn measure_raw(given: &Given) -> Result<BTreeMap<String, String>> {
@@ -233,6 +252,31 @@ pub fn in_guest(part: &GuestPart, cell: &Cell, place: &Place, link: &mut Link) -
         other_disk::mount(device, &engine)?;
     }
     let mut facts = provenance::of_host();
-    facts.extend(prepare_backing(&cell.target.backing, &mut Vec::new(), &mut engine, link)?);
+    let backing = &cell.target.backing;
+    let found = prepare_backing(backing, &mut Vec::new(), &mut engine, link)?;
+    facts.extend(named(&backing.name, found));
     Ok(facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn disks_of_one_kind_are_told_apart() {
+        let one = |name: &str, settings: serde_json::Value| Chosen {
+            name: name.into(),
+            settings: crate::plan::Settings(settings.as_object().unwrap().clone().into_iter().collect()),
+        };
+        let all = [
+            one("image", json!({"dir": "/a", "size": 1})),
+            one("image", json!({"dir": "/a", "size": 2})),
+            one("device", json!({"path": "/dev/sda"})),
+            one("device", json!({"path": "/dev/sdb"})),
+        ];
+        let all: Vec<&Chosen> = all.iter().collect();
+        let names: Vec<String> = all.iter().map(|chosen| told_apart(chosen, &all)).collect();
+        assert_eq!(names, ["image", "image", "device /dev/sda", "device /dev/sdb"]);
+    }
 }

@@ -10,6 +10,7 @@ use super::words::{plain, wrapped};
 use crate::stats::Finding;
 use crate::units::{parse_duration, parse_size};
 use comfy_table::presets;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 #[derive(Debug, PartialEq)]
@@ -60,13 +61,34 @@ const MEMORY_NS: f64 = 8e3;
 /// SATA's 6 Gbit/s carry at most 600 MB/s.
 const SATA: f64 = 620e6;
 
-/// From what the run has measured of its backing before all cells: a random read of 4 KiB, one at a time, and reading on.
+const RANDOM: &str = "raw 4 KiB random read";
+const ONWARD: &str = "raw buffered reads";
+
+/// Every backing that was looked at before all cells; named where there are several.
 fn disk(model: &Model) -> String {
-    let facts = || model.host.iter().chain(model.targets.iter().flat_map(|target| &target.facts));
-    let fact = |end: &str| facts().find(|fact| fact.name.ends_with(end)).map(|fact| fact.value.as_str());
-    let random = fact("raw 4 KiB random read").and_then(|text| text.split(" each").next());
+    let facts: BTreeMap<&str, &str> = model
+        .host
+        .iter()
+        .chain(model.targets.iter().flat_map(|target| &target.facts))
+        .map(|fact| (fact.name.as_str(), fact.value.as_str()))
+        .collect();
+    let backings: BTreeSet<&str> =
+        facts.keys().filter_map(|name| [RANDOM, ONWARD].into_iter().find_map(|end| name.strip_suffix(end))).collect();
+    let described: Vec<(&str, String)> =
+        backings.iter().map(|backing| (*backing, of_backing(backing, &facts))).collect();
+    match described.as_slice() {
+        [] => class(None, None).to_string(),
+        [(_, one)] => one.clone(),
+        several => several.iter().map(|(name, found)| format!("{name}on {found}")).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// From a random read of 4 KiB, one at a time, and reading on.
+fn of_backing(backing: &str, facts: &BTreeMap<&str, &str>) -> String {
+    let fact = |end: &str| facts.get(format!("{backing}{end}").as_str()).copied();
+    let random = fact(RANDOM).and_then(|text| text.split(" each").next());
     let random = random.and_then(|shown| Some((shown, parse_duration(shown).ok()?)));
-    let onward = fact("raw buffered reads");
+    let onward = fact(ONWARD);
     let onward = onward.and_then(|shown| Some((shown, parse_size(shown.strip_suffix("/s")?).ok()?)));
     let class = class(random.map(|(_, ns)| ns as f64), onward.map(|(_, rate)| rate as f64));
     let shown = [random.map(|(shown, _)| format!("{shown} a random read")), onward.map(|(shown, _)| shown.to_string())];

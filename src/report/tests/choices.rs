@@ -51,6 +51,18 @@ fn places_are_shared_by_what_is_not_told_apart_and_the_worst_is_last() {
 }
 
 #[test]
+fn a_run_on_two_disks_names_both() {
+    let mut both = lab(&[1.0, 1.0, 1.3, 1.6, 2.5], 12);
+    on_disk(&mut both, "85.1 µs", "1.20 GiB/s");
+    let facts =
+        [("device /dev/sdb raw 4 KiB random read".to_string(), "9.10 ms each, one at a time, direct".to_string())];
+    both.records.push(Record::Provenance(Provenance { facts: facts.into(), ..Provenance::default() }));
+    let wanted = "device /dev/sdb on a disk that seeks (9.10 ms a random read); \
+                  image on flash, faster than SATA (85.1 µs a random read, 1.20 GiB/s)";
+    assert_eq!(choices(&[both.model()])[0].disk, wanted);
+}
+
+#[test]
 fn a_run_without_a_verdict_has_no_places_and_every_format_says_so() {
     let found = choices(&[lab(&[1.0, 1.0, 1.0, 1.0, 1.0], 2).model()]);
     assert!(found[0].places.is_empty() && found[0].disk == "a disk of unknown speed", "{found:?}");
