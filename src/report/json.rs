@@ -3,6 +3,7 @@
 
 use super::raw::{RawCell, better_name, unit_name};
 use super::tables::{finding_name, method_name};
+use super::words::tame;
 use super::*;
 use crate::stats::Estimate;
 use serde::{Serialize, Serializer, ser::SerializeMap};
@@ -46,7 +47,7 @@ impl Serialize for Document<'_> {
         map.serialize_entry("not_measured", &model.holes.iter().map(|one| hole(model, one)).collect::<Vec<_>>())?;
         map.serialize_entry("doubts", &model.flags.iter().map(|one| doubt(model, one)).collect::<Vec<_>>())?;
         map.serialize_entry("ledger", &ledger(&model.ledger))?;
-        map.serialize_entry("run_ledger", &model.raw.ledger)?;
+        map.serialize_entry("run_ledger", &without_cell(&model.raw.ledger))?;
         map.serialize_entry("plan", &model.raw.plan)?;
         map.serialize_entry("looks", &model.raw.looks)?;
         map.serialize_entry("cells", &Cells(model))?;
@@ -212,12 +213,21 @@ impl Serialize for Cell<'_> {
         map.serialize_entry("why", &cell.why)?;
         map.serialize_entry("flags", &cell.flags.iter().map(flag).collect::<Vec<_>>())?;
         map.serialize_entry("histograms", &cell.histograms.iter().map(histogram).collect::<Vec<_>>())?;
-        map.serialize_entry("provenance", &cell.provenance)?;
-        map.serialize_entry("ledger", &cell.ledger)?;
-        map.serialize_entry("device_courses", &cell.courses)?;
+        map.serialize_entry("provenance", &without_cell(&cell.provenance))?;
+        map.serialize_entry("ledger", &without_cell(&cell.ledger))?;
+        map.serialize_entry("device_courses", &cell.courses.iter().map(without_cell).collect::<Vec<_>>())?;
         map.serialize_entry("samples", &Samples(self.0, cell))?;
         map.end()
     }
+}
+
+/// A record, harmless and without the name of its cell, which stands beside it.
+fn without_cell(record: &impl serde::Serialize) -> Value {
+    let mut value = tame(serde_json::to_value(record).unwrap_or_default());
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("cell");
+    }
+    value
 }
 
 struct Samples<'a>(&'a Model, &'a RawCell);

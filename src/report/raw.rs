@@ -4,7 +4,7 @@
 use super::model::{Better, TargetInfo};
 use super::words::{plain, tame};
 use crate::decide::{Combine, Observed, ObservedWork, Rounds};
-use crate::journal::{Folded, FoldedCell, Histogram, Outcome, Run};
+use crate::journal::{DeviceCourse, Folded, FoldedCell, Histogram, Ledger, Outcome, Provenance, Run};
 use crate::stats;
 use crate::units::Unit;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub struct Raw {
     /// When the run looked at its results, and what it saw; as in the journal.
     pub looks: Vec<serde_json::Value>,
     /// Time of the run that is no cell's.
-    pub ledger: serde_json::Value,
+    pub ledger: Ledger,
     pub cells: Vec<RawCell>,
     /// Times of every target by round: for each work the whole job first, then each phase.
     pub times: Vec<Times>,
@@ -42,10 +42,10 @@ pub struct RawCell {
     pub why: Vec<String>,
     pub flags: Vec<RawFlag>,
     pub histograms: Vec<Histogram>,
-    /// As in the journal, without the name of the cell.
-    pub provenance: serde_json::Value,
-    pub ledger: serde_json::Value,
-    pub courses: Vec<serde_json::Value>,
+    /// As in the journal: whoever shows these three makes them harmless, as there may be much of them.
+    pub provenance: Provenance,
+    pub ledger: Ledger,
+    pub courses: Vec<DeviceCourse>,
     samples: Vec<(u32, u32, f64)>,
 }
 
@@ -127,7 +127,7 @@ pub fn raw(run: &Run, folded: &Folded, observed: &Observed, targets: &[TargetInf
         seed: run.plan.seed,
         imported: plain(&run.imported),
         looks: folded.looks.iter().map(|look| tame(serde_json::to_value(look).unwrap_or_default())).collect(),
-        ledger: of_cell(&folded.ledger),
+        ledger: folded.ledger.clone(),
         ..Raw::default()
     };
     let mut places = Places::default();
@@ -161,20 +161,11 @@ fn raw_cell(at: usize, cell: &FoldedCell, folded: &Folded, places: &mut Places) 
         why,
         flags: cell.flags.iter().map(flag).collect(),
         histograms: cell.histograms.iter().map(plain_histogram).collect(),
-        provenance: of_cell(&cell.provenance),
-        ledger: of_cell(&cell.ledger),
-        courses: cell.courses.iter().map(of_cell).collect(),
+        provenance: cell.provenance.clone(),
+        ledger: cell.ledger.clone(),
+        courses: cell.courses.clone(),
         samples: folded.series(cell).iter().map(|s| (place(s.phase), place(s.metric), s.value)).collect(),
     }
-}
-
-/// A record without the name of its cell, which stands beside it.
-fn of_cell(record: &impl serde::Serialize) -> serde_json::Value {
-    let mut value = tame(serde_json::to_value(record).unwrap_or_default());
-    if let Some(fields) = value.as_object_mut() {
-        fields.remove("cell");
-    }
-    value
 }
 
 fn plain_histogram(found: &Histogram) -> Histogram {
