@@ -7,7 +7,7 @@
 //! by more than 3 %, than the bare loop by more than 3 % of a direct operation, or that measuring costs more than 100 ns.
 
 use io_uring::{IoUring, opcode, types};
-use pickfs::agent::Latencies;
+use pickfs::stage::Latencies;
 use pickfs::sys::file::{AlignedBuffer, open_direct};
 use pickfs::workload::io::blocks::{self, Supply};
 use pickfs::workload::io::engine::{Crew, Direction, Engine, Job};

@@ -8,7 +8,7 @@
 //!
 //! Exit code 1 if a limit is exceeded. A program that is missing is told and left out.
 
-use pickfs::agent::Latencies;
+use pickfs::stage::Latencies;
 use pickfs::stats::paired_ratio;
 use pickfs::workload::small_files::engine::{Batch, Crew, Names, Step, create, delete, stat};
 use rustix::fs::{AtFlags, Mode, OFlags};

@@ -19,6 +19,7 @@ pub mod probe;
 pub mod report;
 pub mod run;
 pub mod stack;
+pub mod stage;
 pub mod stats;
 pub mod sys;
 pub mod units;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Each room, and the rooms it may import; `room::Item` allows that item alone. `ANY` is everything.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("agent", &["data", "journal", "need", "plan", "probe", "stack", "stats", "sys", "units", "workload"]),
+    ("agent", &["data", "journal", "need", "plan", "probe", "stack", "stage", "sys", "units", "workload"]),
     ("cli", &[ANY]),
     ("data", &["sys", "units"]),
     ("decide", &["journal", "plan", "stats"]),
@@ -25,10 +25,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("report", &["decide", "journal", "plan", "stats", "units"]),
     ("run", &["decide", "executor", "journal", "plan", "stats::LOOKS", "sys", "units"]),
     ("stack", &["journal", "need", "plan", "units"]),
+    ("stage", &["agent", "journal", "need", "plan", "probe", "stack", "stats", "sys", "units"]),
     ("stats", &[]),
     ("sys", &[]),
     ("units", &[]),
-    ("workload", &["agent", "data", "need", "plan", "stack", "sys::file", "sys::uring", "units"]),
+    ("workload", &["agent", "data", "need", "plan", "stack", "stage", "sys::file", "sys::uring", "units"]),
 ];
 
 const ANY: &str = "*";
@@ -38,13 +39,13 @@ const SIDES: &[Side] = &[
     Side {
         name: "host side",
         rooms: &["decide", "executor", "report", "run"],
-        never: &["agent", "data", "probe", "stack", "workload"],
+        never: &["agent", "data", "probe", "stack", "stage", "workload"],
         remedy: "the host knows plug-ins by name only: put the name in the plan or a record in the journal, and let \
                  the agent act on it",
     },
     Side {
         name: "target side",
-        rooms: &["agent", "data", "probe", "stack", "workload"],
+        rooms: &["agent", "data", "probe", "stack", "stage", "workload"],
         never: &["cli", "decide", "executor", "report", "run"],
         remedy: "the agent answers with records alone: write what the host needs as a record of the journal",
     },
@@ -58,7 +59,7 @@ struct Side {
 }
 
 /// Rooms that may start a program. All others describe it as an argv.
-const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "guest", "need", "run"];
+const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "guest", "need", "run", "stage"];
 
 /// Rooms that give the same answer at any hour.
 const TIMELESS: &[&str] = &["decide", "import", "plan", "report", "stats"];

@@ -5,11 +5,10 @@
 //! read back as a digest, equal for all; how it lies there is recorded as facts. Afterwards everything is durable and
 //! cold, and the folder for the work is made, as on a fresh file system.
 
-use super::cell::Stack;
 use super::engine::Engine;
+use super::git;
 use super::link::Link;
 use super::watch::{Deadline, check_stop};
-use super::{git, hygiene};
 use crate::data::ageing::{Amounts, FOLDERS, File, Operation, Schedule};
 use crate::data::content::Content;
 use crate::data::random::Random;
@@ -17,6 +16,8 @@ use crate::data::{self, Digest};
 use crate::journal::Cell;
 use crate::plan::Ageing;
 use crate::probe::layout;
+use crate::stage::BuiltStack;
+use crate::stage::caches;
 use crate::sys::block;
 use crate::units::{show_bytes, show_share};
 use anyhow::{Context, Result};
@@ -43,7 +44,7 @@ struct Done {
 }
 
 /// Ages the stack as its target says, and tells what came of it; no facts for a target that stays fresh.
-pub fn age(cell: &Cell, stack: &Stack, engine: &Engine, link: &mut Link, deadline: &Deadline) -> Result<Facts> {
+pub fn age(cell: &Cell, stack: &BuiltStack, engine: &Engine, link: &mut Link, deadline: &Deadline) -> Result<Facts> {
     let (Some(ageing), Some(device)) = (Ageing::of(&cell.target), stack.device.as_deref()) else {
         return Ok(Facts::new());
     };
@@ -70,15 +71,15 @@ pub fn age(cell: &Cell, stack: &Stack, engine: &Engine, link: &mut Link, deadlin
 
 /// As after a mkfs: the work's folder is new, and nothing is cached. The file system's own list of free space is read
 /// while nothing of it is only in memory, and its traces are dropped again.
-fn make_ready(stack: &Stack, engine: &Engine, link: &mut Link, facts: &mut Facts) -> Result<()> {
+fn make_ready(stack: &BuiltStack, engine: &Engine, link: &mut Link, facts: &mut Facts) -> Result<()> {
     std::fs::remove_dir(&stack.root)?;
     std::fs::create_dir(&stack.root).context("cannot make a folder on the aged file system")?;
-    hygiene::make_cold(stack, engine, link, &[])?;
+    caches::make_cold(stack, engine, link, &[])?;
     let listing = stack.driver.and_then(|driver| driver.free_space(&stack.wish()));
     let block = rustix::fs::statvfs(&stack.root)?.f_frsize;
     let told = listing.map(|words| engine.listing(&words)).and_then(|text| free_extents(&text, block));
     if told.is_some() {
-        hygiene::make_cold(stack, engine, link, &[])?;
+        caches::make_cold(stack, engine, link, &[])?;
     }
     facts.insert("aged free space".into(), told.unwrap_or("unknown: no tool tells it of this file system".into()));
     Ok(())
@@ -88,7 +89,7 @@ fn play(
     amounts: Amounts,
     seed: u64,
     folder: &Path,
-    stack: &Stack,
+    stack: &BuiltStack,
     engine: &Engine,
     deadline: &Deadline,
 ) -> Result<Done> {

@@ -2,81 +2,23 @@
 
 use super::engine::{DAEMON_MARK, Engine, Given, name_of};
 use super::link::Link;
-use super::stage::{Expected, Stage};
 use super::watch::Deadline;
-use super::{CELL_MARK, Interrupted, ageing, boot, command, git, hardware, limits, machine, provenance};
+use super::{CELL_MARK, Interrupted, ageing, command, git, hardware, limits, machine, provenance};
 use crate::journal::{Begin, Cell, End, Ledger, Outcome, Provenance, Record, Undo};
 use crate::need::{self, Need};
 use crate::plan::{Ageing, Discard, Target, allowance_ns};
 use crate::probe::Subject;
 use crate::stack::backing::{self, Backing};
-use crate::stack::fs::{self, Filesystem, Wish};
+use crate::stack::fs::{self, Filesystem};
 use crate::stack::layer::{self, Below};
 use crate::stack::{Action, Place, Step};
+use crate::stage::{BuiltStack, Expected, Layers, Stage, boot_objections};
 use crate::sys::{block, process};
 use crate::workload::{self, Workload};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
-
-/// A stack that stands.
-pub struct Stack {
-    pub driver: Option<&'static dyn Filesystem>,
-    pub target: Target,
-    pub device: Option<PathBuf>,
-    /// Those beside it, for a file system on several.
-    pub more_devices: Vec<PathBuf>,
-    /// What the layers say of themselves, once they stand.
-    pub layers: Layers,
-    /// The device has a cache, and the kernel was told that it has none.
-    pub flushes_lost: bool,
-    pub mount_point: PathBuf,
-    /// The folder that the work owns.
-    pub root: PathBuf,
-    pub subject: Subject,
-    pub pool: String,
-    pub seed: u64,
-}
-
-/// Facts of the layers, and what in them is not as the plan asked for.
-#[derive(Default)]
-pub struct Layers {
-    pub facts: BTreeMap<String, String>,
-    pub mismatches: Vec<String>,
-}
-
-impl Layers {
-    /// Two layers of a kind have facts of the same name.
-    fn take(&mut self, facts: BTreeMap<String, String>, number: usize) {
-        for (name, value) in facts {
-            let taken = self.facts.contains_key(&name);
-            self.facts.insert(if taken { format!("{name} (layer {number})") } else { name }, value);
-        }
-    }
-}
-
-impl Stack {
-    pub fn wish(&self) -> Wish<'_> {
-        let driver = self.driver.expect("only a stack with a file system of its own has wishes");
-        let device = self.device.as_deref().unwrap_or(Path::new(""));
-        let mut wish = Wish::new(driver, &self.target, device, &self.mount_point);
-        wish.more_devices = &self.more_devices;
-        wish.seed = self.seed;
-        wish.name = &self.pool;
-        wish
-    }
-
-    /// Returns when all that was written is durable: `syncfs(2)`, and what the driver adds to it.
-    pub fn make_durable(&self, engine: &Engine) -> Result<()> {
-        let root = std::fs::File::open(&self.root).with_context(|| format!("cannot open {}", self.root.display()))?;
-        rustix::fs::syncfs(&root).context("syncfs failed")?;
-        match self.driver.and_then(|driver| driver.commit(&self.wish())) {
-            Some(commit) => engine.output(&commit).map(drop),
-            None => Ok(()),
-        }
-    }
-}
 
 /// What a cell is made of, by plug-in.
 struct Parts {
@@ -140,8 +82,14 @@ fn missing(cell: &Cell, parts: &Parts, in_guest: bool) -> Vec<String> {
         }
     }
     let lacks = need::missing(&needs).into_iter().map(|missing| missing.to_string());
-    let cannot = if parts.workload.boots() { boot::objections(&cell.target, in_guest) } else { Vec::new() };
+    let cannot = if parts.workload.boots() { boot_objections(&cell.target, in_guest) } else { Vec::new() };
     lacks.chain(cannot).collect()
+}
+
+/// The programs among the needs of a workload.
+fn programs(needs: Vec<Need>) -> Vec<&'static str> {
+    let name = |need: Need| if let Need::Program { name, .. } = need { Some(name) } else { None };
+    needs.into_iter().filter_map(name).collect()
 }
 
 /// Build, prove, play, take down. Teardown comes whatever happened before.
@@ -203,14 +151,16 @@ fn play(
     };
     link.tell(Record::Provenance(found));
     aged?;
+    let settings = &cell.work.workload.settings;
     let mut stage = Stage {
         cell: &cell.id,
         stack: &stack,
         engine,
         link,
-        workload: parts.workload,
-        settings: &cell.work.workload.settings,
-        phases: parts.workload.phases(&cell.work.workload.settings),
+        workload: parts.workload.name(),
+        phases: parts.workload.phases(settings),
+        programs: programs(parts.workload.needs(settings)),
+        warm_up: parts.workload.warm_up(settings, engine.place),
         deadline,
         trim: cell.target.discard == Discard::Trim,
         repeats: cell.work.repeats.0,
@@ -221,7 +171,7 @@ fn play(
         clocked: None,
         warm_below: None,
     };
-    parts.workload.run(&mut stage, &cell.work.workload.settings)?;
+    parts.workload.run(&mut stage, settings)?;
     let begun = Instant::now();
     let (facts, largest) = limits::of(&stage.stack.root, features.as_ref());
     stage.link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, largest, ..Provenance::default() }));
@@ -231,7 +181,7 @@ fn play(
 
 fn aged(
     cell: &Cell,
-    stack: &Stack,
+    stack: &BuiltStack,
     engine: &Engine,
     link: &mut Link,
     deadline: &Deadline,
@@ -247,7 +197,7 @@ fn aged(
 }
 
 /// Backing, discard, scheduler, mkfs, mount: every step with its undo.
-fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Result<Stack> {
+fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Result<BuiltStack> {
     let memory = engine.place.memory.join("cell");
     link.check()?;
     engine.take(folder("make a folder in memory", memory), link)?;
@@ -255,7 +205,7 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
         engine.take(folder("make a folder for the work", path), link)?;
     }
     let given = engine.take_all(parts.backing.steps(&cell.target.backing.settings, engine.place), link)?;
-    let mut stack = Stack {
+    let mut stack = BuiltStack {
         driver: parts.driver,
         target: cell.target.clone(),
         device: None,
@@ -334,7 +284,7 @@ pub fn folder(says: &str, path: PathBuf) -> Step {
 }
 
 /// Discards as declared, and the scheduler. With `none` the drivers keep mkfs and mount from discarding.
-fn ready_device(stack: &Stack, disks: &[(u32, u32)], engine: &mut Engine, link: &mut Link) -> Result<()> {
+fn ready_device(stack: &BuiltStack, disks: &[(u32, u32)], engine: &mut Engine, link: &mut Link) -> Result<()> {
     for device in stack.device.iter().chain(&stack.more_devices).filter(|_| stack.target.discard != Discard::None) {
         block::discard(device, 0, block::size_of_device(device)?)
             .context("cannot discard the device; use discard = \"none\"")?;
@@ -358,7 +308,7 @@ fn set_queue(target: &Target, number: (u32, u32), engine: &mut Engine, link: &mu
     Ok(())
 }
 
-fn make_and_mount(stack: &Stack, driver: &dyn Filesystem, engine: &mut Engine, link: &mut Link) -> Result<()> {
+fn make_and_mount(stack: &BuiltStack, driver: &dyn Filesystem, engine: &mut Engine, link: &mut Link) -> Result<()> {
     let wish = stack.wish();
     engine.take_all(driver.before(&wish), link)?;
     engine.take(folder("make the mount point", stack.mount_point.clone()), link)?;
@@ -376,7 +326,7 @@ fn make_and_mount(stack: &Stack, driver: &dyn Filesystem, engine: &mut Engine, l
     Ok(())
 }
 
-fn subject(stack: &Stack) -> Result<Subject> {
+fn subject(stack: &BuiltStack) -> Result<Subject> {
     let device = match &stack.device {
         Some(device) => machine::device_number(device),
         None => machine::disk_of_file(&stack.root),

@@ -1,7 +1,7 @@
 //! The raw speed of a backing, once a run, to set results beside: what `hdparm -tT` calls buffered and cached reads,
 //! 4 KiB random reads, and 4 KiB writes each made durable. Half a second each: an orientation, not a verdict.
 
-use super::hygiene;
+use crate::stage::caches;
 use crate::sys::{block, file};
 use crate::units::{show_bytes, show_duration};
 use anyhow::{Context, Result};
@@ -21,7 +21,7 @@ type Facts = Vec<(String, String)>;
 pub fn device_speed(device: &Path) -> Result<Facts> {
     block::flush_buffers(device).ok();
     // The image was just written, and is still in memory.
-    hygiene::drop_below(device)?;
+    caches::drop_below(device)?;
     let bytes = block::size_of_device(device)?;
     all(device, bytes, 0)
 }

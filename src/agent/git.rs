@@ -4,7 +4,6 @@
 //! The history is made once per run, in memory, and served over `file://`, so that each pull brings a pack and unpacks
 //! it as from a server. git's own tidying up is off: it would start in the background whenever it likes.
 
-use super::cell::Stack;
 use super::command::{self, Mark};
 use super::engine::Engine;
 use super::watch::{Deadline, check_stop};
@@ -12,6 +11,7 @@ use crate::data::history::{self, branch};
 use crate::need::Need;
 use crate::plan::{Ageing, Plan, Target};
 use crate::stack::{Argv, argv};
+use crate::stage::BuiltStack;
 use anyhow::{Context, Result};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn make_history(history: &Path, pulls: u32, seed: u64, marks: &[Mark]) -> Result
 }
 
 /// Clones the first commit and pulls the others one by one.
-pub fn clone_and_pull(to: &Path, pulls: u32, stack: &Stack, engine: &Engine, deadline: &Deadline) -> Result<()> {
+pub fn clone_and_pull(to: &Path, pulls: u32, stack: &BuiltStack, engine: &Engine, deadline: &Deadline) -> Result<()> {
     let from = format!("file://{}", history_of(engine).display());
     let (to, marks) = (to.display().to_string(), engine.marks());
     let clone = ["git", "clone", "--quiet", "--template=", "--no-tags", "--single-branch", "--branch"];

@@ -4,53 +4,30 @@
 //! cells there are, nor what a number means: no executor, no report, no statistics.
 
 mod ageing;
-mod boot;
-mod cell;
-mod command;
+pub(crate) mod cell;
+pub(crate) mod command;
 mod drive;
-mod engine;
+pub(crate) mod engine;
 mod git;
 mod hardware;
-mod hygiene;
-mod latency;
 mod limits;
-mod link;
-mod machine;
+pub(crate) mod link;
+pub(crate) mod machine;
 mod other_disk;
-mod pace;
 mod prepare;
-mod program;
 mod provenance;
-mod punctual;
-mod sampler;
-mod samples;
-mod server;
-mod stage;
-mod timed;
 mod undo;
-mod watch;
+pub(crate) mod watch;
 
-pub use boot::objections as boot_objections;
 pub use cell::{needs_of_target, now};
 pub use command::last_words;
 pub use engine::CELL_MARK;
 
-pub use hygiene::Written;
-pub use latency::Latencies;
 pub use link::Link;
 pub use machine::bytes_read_by_disk_of;
 pub use other_disk::image as image_of_other_disk;
-pub use pace::SHORTEST_TIME;
 pub use prepare::STAGED;
-pub use program::Program;
-pub use punctual::{Every, Kept};
-pub use server::Server;
-pub use stage::{Clocked, SMALLEST_INODE, Stage};
-pub use timed::{Part, Timed};
 pub use watch::{check_stop, stop_on_signals};
-
-/// For work by the character: workloads do not import `sys`.
-pub use crate::sys::stdio::Stream;
 
 use crate::journal::{Cell, Job, Request};
 use crate::plan::Plan;

@@ -1,6 +1,6 @@
 //! What is in effect, read back from the kernel and the tools, not copied from the plan.
 
-use super::cell::{Stack, versions};
+use super::cell::versions;
 use super::engine::Engine;
 use super::hardware;
 use super::machine::{self, content};
@@ -8,6 +8,7 @@ use crate::journal::{Cell, Provenance};
 use crate::plan::{FILE, VOLUME};
 use crate::stack::fs::feature::Found;
 use crate::stack::fs::{Filesystem, Wish, of_kernel};
+use crate::stage::BuiltStack;
 use crate::sys::file;
 use crate::units::show_bytes;
 use anyhow::Result;
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 type Facts = BTreeMap<String, String>;
 
 /// A cell's facts, and where they contradict the plan.
-pub fn of_cell(cell: &Cell, stack: &Stack, engine: &Engine) -> Result<Provenance> {
+pub fn of_cell(cell: &Cell, stack: &BuiltStack, engine: &Engine) -> Result<Provenance> {
     let mount = machine::mount_of(&stack.root.canonicalize()?)?;
     let options = machine::effective_options(&mount);
     let shown: Vec<String> = options.iter().map(|(name, value)| spelled(name, value.as_deref())).collect();
@@ -73,7 +74,7 @@ fn documented(driver: Option<&dyn Filesystem>) -> BTreeMap<String, u64> {
 
 /// What users can have of this file system, with blanks between; of one that we did not make, as far as its type and
 /// its mount options tell. Nothing where no driver knows it.
-fn features(stack: &Stack, kind: &str, shown: &[String], facts: &Facts) -> Option<String> {
+fn features(stack: &BuiltStack, kind: &str, shown: &[String], facts: &Facts) -> Option<String> {
     let features = match stack.driver {
         Some(driver) => {
             let wish = stack.wish();
@@ -120,7 +121,7 @@ fn queue_setting(number: (u32, u32), name: &str) -> Option<String> {
 }
 
 /// The queue of the device under the file system.
-fn of_device(stack: &Stack) -> Facts {
+fn of_device(stack: &BuiltStack) -> Facts {
     let Some(number) = stack.subject.device else { return Facts::new() };
     let mut facts = Facts::from([("device".to_string(), format!("{}:{}", number.0, number.1))]);
     let names = [
@@ -203,7 +204,7 @@ fn weakened(driver: &dyn Filesystem, mount: &[String], mkfs: &[String], shown: &
 }
 
 /// What is made in the work's folder takes the attribute from it.
-fn in_place_mismatch(stack: &Stack, attributes: Option<&[String]>) -> Option<String> {
+fn in_place_mismatch(stack: &BuiltStack, attributes: Option<&[String]>) -> Option<String> {
     let found = attributes.is_some_and(|names| names.iter().any(|name| name == file::IN_PLACE));
     let missing = stack.target.nodatacow && !found;
     let shown = attributes.map_or("none".into(), |names| names.join(" "));
@@ -308,8 +309,8 @@ mod tests {
         }
     }
 
-    fn stack(driver: Option<&'static dyn Filesystem>, variant: &str) -> Stack {
-        Stack {
+    fn stack(driver: Option<&'static dyn Filesystem>, variant: &str) -> BuiltStack {
+        BuiltStack {
             driver,
             target: crate::plan::Target { variant: Some(variant.into()), ..Default::default() },
             device: None,
@@ -327,7 +328,7 @@ mod tests {
     #[test]
     fn a_folder_that_copies_on_write_all_the_same_is_a_mismatch() {
         let mut stack = stack(crate::stack::fs::find("btrfs"), "");
-        let wrong = |stack: &Stack, names: Option<&[&str]>| {
+        let wrong = |stack: &BuiltStack, names: Option<&[&str]>| {
             let names = names.map(|names| names.iter().map(ToString::to_string).collect::<Vec<_>>());
             in_place_mismatch(stack, names.as_deref()).is_some()
         };

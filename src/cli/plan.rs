@@ -148,7 +148,7 @@ fn describe_targets(plan: &Plan, text: &mut String) {
 fn describe_boots(plan: &Plan, target: &Target, text: &mut String) {
     let boots = |work: &&Work| workload::find(&work.workload.name).is_some_and(|workload| workload.boots());
     for work in plan.works.iter().filter(boots) {
-        for why in crate::agent::boot_objections(target, brings_its_own(plan)) {
+        for why in crate::stage::boot_objections(target, brings_its_own(plan)) {
             let _ = writeln!(text, "  work {} will be skipped: {why}", work.name);
         }
     }

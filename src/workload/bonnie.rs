@@ -2,11 +2,12 @@
 //! here either. A target without it would have no whole job, and be out of the verdict for being fast: so the cell fails
 //! and says what to give, unless the plan wants the rest.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
-use crate::agent::{Part, Program};
+use super::{Setting, Stage, Workload};
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::{Argv, argv};
+use crate::stage::{Judged, Phase, Reads, Starts};
+use crate::stage::{Part, Program};
 use anyhow::{Context, Result, bail, ensure};
 use std::borrow::Cow;
 

@@ -3,11 +3,12 @@
 //! The system is the guest's own Debian with systemd, udev and D-Bus, copied to the target. It is booted once untimed,
 //! which sets up what packages leave to the first boot, and then for the phase, each time in a machine of its own.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
-use crate::agent::Program;
+use super::{Setting, Stage, Workload};
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::Argv;
+use crate::stage::Program;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use crate::units::show_duration;
 use anyhow::{Context, Result};
 use std::borrow::Cow;

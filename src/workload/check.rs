@@ -3,11 +3,12 @@
 //! How much work that is for a byte is told as a fact of every cell. Where the processor is busy with it, a faster file
 //! system gains less, as it would under the program itself.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset};
-use crate::agent::Latencies;
+use super::{Setting, Stage, Workload, dataset};
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::Place;
+use crate::stage::Latencies;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::{Context, Result, ensure};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

@@ -3,11 +3,12 @@
 //! `{dir}` in its words is the folder on the file system under test, which is also where it starts; `{source}` is a
 //! copy of a tree there.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset};
-use crate::agent::Program;
+use super::{Setting, Stage, Workload, dataset};
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::{Argv, Place};
+use crate::stage::Program;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::{Context, Result, bail};
 use std::borrow::Cow;
 use std::path::Path;

@@ -3,12 +3,14 @@
 //! Which side held the copy back is told by two times beside it: what the source alone gives, cold, and what the file
 //! system alone takes, from memory.
 
-use super::{Judged, OtherDisk, Phase, Reads, Setting, Stage, Starts, Workload, dataset};
-use crate::agent::{Clocked, Program, bytes_read_by_disk_of};
+use super::{OtherDisk, Setting, Stage, Workload, dataset};
+use crate::agent::bytes_read_by_disk_of;
 use crate::data::{self, Digest};
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::Place;
+use crate::stage::{Clocked, Program};
+use crate::stage::{Judged, Phase, Reads, Starts};
 use crate::units::show_bytes;
 use anyhow::{Context, Result, ensure};
 use std::borrow::Cow;

@@ -3,10 +3,11 @@
 //! No workload itself; it has the settings that all of them share which work on a tree.
 
 use super::{Setting, Stage};
-use crate::agent::{Program, run_program};
+use crate::agent::run_program;
 use crate::data::{self, Digest, Outline, Shape, profile::Profile, shipped};
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::{Place, argv};
+use crate::stage::Program;
 use crate::units::show_bytes;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};

@@ -5,11 +5,12 @@
 //! on all file systems and hides what differs. What compilers keep for a moment goes into memory too.
 
 use super::archive::{self, Held, text};
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
-use crate::agent::Program;
+use super::{Setting, Stage, Workload};
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::{Argv, Place, argv};
+use crate::stage::Program;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

@@ -1,7 +1,8 @@
 //! Misbehaves on purpose: never returns, either as a program or in the agent's own loop.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use super::{Setting, Stage, Workload};
 use crate::plan::{Kind, Settings};
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::Result;
 use std::borrow::Cow;
 

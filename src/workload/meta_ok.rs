@@ -1,7 +1,8 @@
 //! The smallest workload that behaves: one file written and read back.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use super::{Setting, Stage, Workload};
 use crate::plan::{Kind, Settings};
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::{Result, ensure};
 use std::borrow::Cow;
 

@@ -3,8 +3,9 @@
 //! `mke2fs -d FOLDER` fills what it makes, so a target that is born with a fifth more files has exactly a fifth more
 //! to do. That is a slow-down of a known size that no statistics made up, for testing what a report says of it.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use super::{Setting, Stage, Workload};
 use crate::plan::{Kind, Settings};
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::{Result, ensure};
 use std::borrow::Cow;
 use std::path::Path;

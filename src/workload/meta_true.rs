@@ -1,7 +1,8 @@
 //! Nothing at all, as a program: what a phase costs by itself.
 
-use super::{Judged, Phase, Reads, Stage, Starts, Workload};
+use super::{Stage, Workload};
 use crate::plan::Settings;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::Result;
 use std::borrow::Cow;
 

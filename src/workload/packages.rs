@@ -6,11 +6,13 @@
 
 use super::archive::{self, Held, text};
 use super::manager::Manager;
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
-use crate::agent::{Program, run_program};
+use super::{Setting, Stage, Workload};
+use crate::agent::run_program;
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::{Argv, Place, argv};
+use crate::stage::Program;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

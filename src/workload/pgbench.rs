@@ -6,11 +6,12 @@
 //! inside the phase, so that the device's bytes are all of its bytes, and outside of the time that it is judged by.
 
 use super::postgres::{self, Cluster, NAME, OURS};
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
-use crate::agent::{Latencies, Timed};
+use super::{Setting, Stage, Workload};
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::Argv;
+use crate::stage::{Judged, Phase, Reads, Starts};
+use crate::stage::{Latencies, Timed};
 use anyhow::{Context, Result, ensure};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

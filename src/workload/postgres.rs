@@ -1,8 +1,8 @@
 //! A PostgreSQL cluster on the file system under test, for the workloads that need one: made, started, asked and stopped.
 
-use crate::agent::{Program, Server, Stage};
 use crate::need::{Need, find_versioned};
 use crate::stack::Argv;
+use crate::stage::{Program, Server, Stage};
 use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

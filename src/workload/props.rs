@@ -2,11 +2,11 @@
 //!
 //! All that is to be cold is used once after a cold start: there is as much of it as the probes can use in their time.
 
-use crate::agent::SMALLEST_INODE;
 use crate::data::content::Content;
 use crate::data::profile::Stuff;
 use crate::data::random::Random;
 use crate::plan::Settings;
+use crate::stage::SMALLEST_INODE;
 use anyhow::{Context, Result};
 use rustix::fs::Advice;
 use std::fs::File;

@@ -3,11 +3,13 @@
 //! Each probe is what somebody waits for: a mail saved, a page opened, a file renamed, a name looked up, a program
 //! started. See docs/respond.md for what is counted.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset, props::Props};
-use crate::agent::{Every, Kept, Part, Program, Timed, run_program};
+use super::{Setting, Stage, Workload, dataset, props::Props};
+use crate::agent::run_program;
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::{Place, argv};
+use crate::stage::{Every, Kept, Part, Program, Timed};
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::{Context, Result, bail};
 use std::borrow::Cow;
 use std::fs::File;
@@ -457,7 +459,7 @@ mod tests {
         assert!(few(99).is_some_and(|why| why.contains("99 operations")) && few(100).is_none());
         // It is what it says.
         for (count, is_longest) in [(99, true), (100, false)] {
-            let mut latencies = crate::agent::Latencies::new();
+            let mut latencies = crate::stage::Latencies::new();
             (1..=count).for_each(|ns| latencies.record(ns));
             assert_eq!(latencies.quantile(0.99) == latencies.quantile(1.0), is_longest, "{count}");
         }

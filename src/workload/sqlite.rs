@@ -4,14 +4,15 @@
 //! The statements are made once, in memory, from a fixed seed, and with them what the database must hold after each
 //! phase.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
-use crate::agent::Program;
+use super::{Setting, Stage, Workload};
 use crate::data::content::Content;
 use crate::data::profile::Stuff;
 use crate::data::random::Random;
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::{Argv, Place, argv};
+use crate::stage::Program;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

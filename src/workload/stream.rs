@@ -1,12 +1,13 @@
 //! A file overwritten again and again for a time, as a log or a recording is: how fast it goes on once caches are full
 //! and the first fine seconds are over.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
-use crate::agent::SHORTEST_TIME;
+use super::{Setting, Stage, Workload};
 use crate::data::content::Content;
 use crate::data::profile::Stuff;
 use crate::data::random::Random;
 use crate::plan::{Kind, Objection, Settings};
+use crate::stage::SHORTEST_TIME;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use crate::units::show_duration;
 use anyhow::{Context, Result, ensure};
 use std::borrow::Cow;

@@ -3,10 +3,11 @@
 //! The tree is the user's own, or a generated one; it is staged in memory before any cell, so that reading the source
 //! costs every file system the same.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset};
+use super::{Setting, Stage, Workload, dataset};
 use crate::need::Need;
 use crate::plan::{Objection, Settings};
 use crate::stack::Place;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::{Result, ensure};
 use std::borrow::Cow;
 use std::path::Path;

@@ -1,11 +1,12 @@
 //! What a site generator does before it decides that nothing is to be compiled: it lists every directory and asks for
 //! the metadata of every file, and writes nothing.
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload, dataset};
-use crate::agent::Latencies;
+use super::{Setting, Stage, Workload, dataset};
 use crate::need::Need;
 use crate::plan::{Objection, Settings};
 use crate::stack::Place;
+use crate::stage::Latencies;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use std::borrow::Cow;

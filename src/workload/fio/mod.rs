@@ -7,11 +7,12 @@
 mod job;
 mod told;
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
-use crate::agent::Program;
+use super::{Setting, Stage, Workload};
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::{Argv, Place, argv};
+use crate::stage::Program;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::{Context, Result, ensure};
 use job::{Job, Section};
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! What fio 3.33 tells in JSON (`--output-format=json+`, which has every latency bucket), by sections.
 
 use super::job::{Rate, Section};
-use crate::agent::{Latencies, Part};
+use crate::stage::{Latencies, Part};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 //! loop an operation's latency counts from when it was to begin, however late it did: what waits behind a stall is
 //! counted with the stall (no coordinated omission).
 
-use crate::agent::Latencies;
 use crate::data::random::Random;
+use crate::stage::Latencies;
 use anyhow::Result;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

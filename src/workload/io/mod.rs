@@ -10,9 +10,10 @@ pub mod drive;
 pub mod engine;
 mod wanted;
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
-use crate::agent::Timed;
+use super::{Setting, Stage, Workload};
 use crate::plan::{Objection, Settings};
+use crate::stage::Timed;
+use crate::stage::{Judged, Phase, Reads, Starts};
 use crate::units::show_duration;
 use anyhow::{Context, Result};
 use drive::Account;

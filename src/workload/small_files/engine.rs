@@ -1,8 +1,8 @@
 //! The loops over many files: names and their order are made before, so that a loop is its system calls and two looks at
 //! a clock, and costs nothing else that shows (`benches/small_files.rs`).
 
-use crate::agent::Latencies;
 use crate::data::random::Random;
+use crate::stage::Latencies;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;

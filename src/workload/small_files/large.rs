@@ -2,8 +2,8 @@
 
 use super::engine::Crew;
 use super::{Job, Pool};
-use crate::agent::{Latencies, Stage, Stream, Timed};
 use crate::data::random::Random;
+use crate::stage::{Latencies, Stage, Stream, Timed};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::fs::File;

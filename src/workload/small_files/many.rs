@@ -2,7 +2,7 @@
 
 use super::engine::{self, Batch, Crew, Names, Step, on_each, place_of, room};
 use super::{Job, Pool};
-use crate::agent::{Latencies, Stage, Timed};
+use crate::stage::{Latencies, Stage, Timed};
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;

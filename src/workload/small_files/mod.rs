@@ -7,11 +7,12 @@ pub mod engine;
 mod large;
 mod many;
 
-use super::{Judged, Phase, Reads, Setting, Stage, Starts, Workload};
+use super::{Setting, Stage, Workload};
 use crate::data::content::Content;
 use crate::data::profile::Stuff;
 use crate::data::random::Random;
 use crate::plan::{Kind, Objection, Settings};
+use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::Result;
 use std::borrow::Cow;
 use std::ffi::CStr;

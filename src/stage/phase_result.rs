@@ -1,10 +1,10 @@
 //! What is told of a phase: readings before and after become samples, and samples become doubts. Pure.
 
+use super::run_phase::Clocked;
 use super::sampler::Peaks;
-use super::stage::Clocked;
 use super::timed::Part;
+use super::{Judged, Phase};
 use crate::probe::{Kind, Reading};
-use crate::workload::{Judged, Phase};
 use std::collections::BTreeMap;
 
 /// Shares above which something foreign is flagged.
@@ -13,7 +13,7 @@ const FOREIGN_CPU: f64 = 0.03;
 const FOREIGN_IO_SLACK: f64 = (1 << 20) as f64;
 
 /// All that counts up as it is for one of so many times; whole nanoseconds and bytes stay whole.
-pub(super) fn of_one_time(
+pub(crate) fn of_one_time(
     samples: Vec<(String, f64)>,
     times: f64,
     counts: impl Fn(&str) -> bool,
@@ -30,7 +30,7 @@ pub(super) fn of_one_time(
     told
 }
 
-pub(super) fn own_samples(phase: &Phase, clocked: &Clocked, peaks: Option<Peaks>) -> Vec<(String, f64)> {
+pub(crate) fn own_samples(phase: &Phase, clocked: &Clocked, peaks: Option<Peaks>) -> Vec<(String, f64)> {
     let judged = match phase.judged {
         Judged::Returned => Some(clocked.returned_ns),
         Judged::Durable => Some(clocked.durable_ns),
@@ -49,7 +49,7 @@ pub(super) fn own_samples(phase: &Phase, clocked: &Clocked, peaks: Option<Peaks>
 }
 
 /// What the device did from when the work had returned until all was durable.
-pub(super) fn after_the_return(clocked: &Clocked, counters: &BTreeMap<String, Reading>) -> Vec<(String, f64)> {
+pub(crate) fn after_the_return(clocked: &Clocked, counters: &BTreeMap<String, Reading>) -> Vec<(String, f64)> {
     let Some(returned) = &clocked.returned else { return Vec::new() };
     let since = |metric: &str, then: u64| Some((counters.get(metric)?.value - then as f64).max(0.0));
     let told = [
@@ -60,7 +60,7 @@ pub(super) fn after_the_return(clocked: &Clocked, counters: &BTreeMap<String, Re
 }
 
 /// More of it when more is done; states, peaks and what is still to do afterwards are not.
-pub(super) fn counts_up(metric: &str, counters: &BTreeMap<String, Reading>) -> bool {
+pub(crate) fn counts_up(metric: &str, counters: &BTreeMap<String, Reading>) -> bool {
     let own = [
         "returned_ns",
         "durable_ns",
@@ -74,12 +74,12 @@ pub(super) fn counts_up(metric: &str, counters: &BTreeMap<String, Reading>) -> b
     own.contains(&metric) || counters.get(metric).is_some_and(|reading| reading.kind == Kind::Counter)
 }
 
-pub(super) fn by_metric(readings: impl Iterator<Item = Reading>) -> BTreeMap<String, Reading> {
+pub(crate) fn by_metric(readings: impl Iterator<Item = Reading>) -> BTreeMap<String, Reading> {
     readings.map(|reading| (reading.metric.clone(), reading)).collect()
 }
 
 /// Counters as after minus before, states as found after.
-pub(super) fn differences(before: &BTreeMap<String, Reading>, after: &BTreeMap<String, Reading>) -> Vec<(String, f64)> {
+pub(crate) fn differences(before: &BTreeMap<String, Reading>, after: &BTreeMap<String, Reading>) -> Vec<(String, f64)> {
     let difference = |reading: &Reading| match (reading.kind, before.get(&reading.metric)) {
         (Kind::State, _) => Some(reading.value),
         // A process that ended takes its past with it: sums over processes can shrink.
@@ -89,24 +89,24 @@ pub(super) fn differences(before: &BTreeMap<String, Reading>, after: &BTreeMap<S
     after.values().filter_map(|reading| Some((reading.metric.clone(), difference(reading)?))).collect()
 }
 
-pub(super) fn find(samples: &[(String, f64)], name: &str) -> Option<f64> {
+pub(crate) fn find(samples: &[(String, f64)], name: &str) -> Option<f64> {
     samples.iter().find(|(metric, _)| metric == name).map(|(_, value)| *value)
 }
 
 /// What the device has read, and the witness too, where there is one.
-pub(super) fn proof_of_reading(samples: &[(String, f64)], witness: Option<&str>) -> Option<f64> {
+pub(crate) fn proof_of_reading(samples: &[(String, f64)], witness: Option<&str>) -> Option<f64> {
     let read = find(samples, "device_read_bytes")?;
     let seen = witness.and_then(|metric| find(samples, metric));
     Some(seen.map_or(read, |seen| seen.min(read)))
 }
 
 /// Where a doubt that a phase was cold is told: of the phase, and of its parts, which is what reports show then.
-pub(super) fn doubted(phase: &str, parts: &[Part]) -> Vec<String> {
+pub(crate) fn doubted(phase: &str, parts: &[Part]) -> Vec<String> {
     std::iter::once(phase).chain(parts.iter().map(|part| part.name.as_str())).map(String::from).collect()
 }
 
 /// The disk below moved more than the device above asked for.
-pub(super) fn foreign_io(samples: &[(String, f64)]) -> Option<(&'static str, String)> {
+pub(crate) fn foreign_io(samples: &[(String, f64)]) -> Option<(&'static str, String)> {
     let sum = |level: &str| {
         Some(find(samples, &format!("{level}_read_bytes"))? + find(samples, &format!("{level}_write_bytes"))?)
     };
@@ -121,7 +121,7 @@ pub(super) fn foreign_io(samples: &[(String, f64)]) -> Option<(&'static str, Str
     })
 }
 
-pub(super) fn foreign_cpu(samples: &[(String, f64)], capacity_ns: f64) -> Option<(&'static str, String)> {
+pub(crate) fn foreign_cpu(samples: &[(String, f64)], capacity_ns: f64) -> Option<(&'static str, String)> {
     let foreign = find(samples, "foreign_cpu_ns")?;
     // Ticks are 10 ms: one tick of somebody else's is no finding.
     let much = foreign > capacity_ns * FOREIGN_CPU && foreign > 2e7;

@@ -164,7 +164,7 @@ impl Drop for Finish<'_> {
 }
 
 /// All kinds for as long as the work lasts, which can ask whether an operation has failed.
-pub(super) fn beside(
+pub(crate) fn beside(
     kinds: &mut [Every],
     limits: Limits,
     work: impl FnOnce(&dyn Fn() -> bool) -> Result<()>,

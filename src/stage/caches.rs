@@ -4,10 +4,10 @@
 //! caches dropped, the device's buffers flushed, the loop's backing file forgotten, mounted again. Dropping caches
 //! alone is not cold: it keeps what is not reclaimable, and ZFS keeps its own cache elsewhere.
 
-use super::cell::Stack;
-use super::engine::Engine;
-use super::link::Link;
-use super::{machine, watch};
+use super::BuiltStack;
+use crate::agent::engine::Engine;
+use crate::agent::link::Link;
+use crate::agent::{machine, watch};
 use crate::probe::device;
 use crate::sys::{block, file};
 use anyhow::{Context, Result};
@@ -83,7 +83,7 @@ pub struct Written {
 }
 
 impl Written {
-    pub(super) fn watch(devices: Vec<(u32, u32)>) -> Written {
+    pub(crate) fn watch(devices: Vec<(u32, u32)>) -> Written {
         Written { devices, begun: Instant::now(), quiet: None }
     }
 
@@ -115,7 +115,7 @@ fn dirty_bytes() -> Result<u64> {
 
 /// Makes every cache of the stack cold, as far as we may; what then is read proves it. What it cannot prove is whether
 /// the host of a guest has it cached: the reason is returned where that is so.
-pub fn make_cold(stack: &Stack, engine: &Engine, link: &mut Link, programs: &[&str]) -> Result<Option<String>> {
+pub fn make_cold(stack: &BuiltStack, engine: &Engine, link: &mut Link, programs: &[&str]) -> Result<Option<String>> {
     stack.make_durable(engine)?;
     let mut warm_below = None;
     match stack.driver {
@@ -147,7 +147,7 @@ fn drop_caches() -> Result<()> {
     std::fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop caches")
 }
 
-fn drop_device_caches(stack: &Stack) -> Result<()> {
+fn drop_device_caches(stack: &BuiltStack) -> Result<()> {
     for device in stack.device.iter().chain(&stack.more_devices) {
         block::flush_buffers(device).with_context(|| format!("cannot flush the buffers of {}", device.display()))?;
         drop_below(device)?;

@@ -1,8 +1,8 @@
 //! A program that runs beside the phases of a cell, such as a database server. It is the workload's: one that is not
 //! stopped before the workload ends has leaked.
 
-use super::command::{Mark, last_words};
 use super::program::Program;
+use crate::agent::command::{Mark, last_words};
 use crate::probe::cpu::tick_ns;
 use crate::sys::process::{self, Parents, Signal, Stat};
 use anyhow::{Context, Result, bail};
@@ -21,7 +21,7 @@ pub struct Server {
 
 impl Server {
     /// Starts it as the head of a process group; what it says goes to `log`.
-    pub(super) fn start(program: &Program, log: &Path, marks: &[Mark]) -> Result<Server> {
+    pub(crate) fn start(program: &Program, log: &Path, marks: &[Mark]) -> Result<Server> {
         let out = File::create(log).with_context(|| format!("cannot make {}", log.display()))?;
         let mut command = program.command(marks)?;
         command.stdout(out.try_clone()?).stderr(out).process_group(0);
@@ -72,15 +72,15 @@ impl Server {
 /// What servers and all that descend from them have used so far; the difference of two is what a phase cost them. What
 /// ended in between is at whoever waited for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Used {
-    pub(super) cpu_ns: u64,
+pub(crate) struct Used {
+    pub(crate) cpu_ns: u64,
     /// Had read from block devices.
-    pub(super) read_bytes: u64,
+    pub(crate) read_bytes: u64,
 }
 
 impl Used {
     /// Those among them that have ended are no children of ours any more, even where their number was given again.
-    pub(super) fn by(servers: &[i32]) -> Used {
+    pub(crate) fn by(servers: &[i32]) -> Used {
         if servers.is_empty() {
             return Used::default();
         }
@@ -92,7 +92,7 @@ impl Used {
         }
     }
 
-    pub(super) fn since(self, before: Used) -> Used {
+    pub(crate) fn since(self, before: Used) -> Used {
         Used {
             cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
             read_bytes: self.read_bytes.saturating_sub(before.read_bytes),

@@ -1,14 +1,14 @@
 //! Boots another machine from the file system under test and tells how long that took: what a workload asks of the stage
 //! that nothing of this machine's can time.
 
-use super::hygiene;
-use super::stage::Stage;
-use super::watch;
+use super::caches;
+use super::run_phase::Stage;
+use super::{Phase, Starts};
+use crate::agent::watch;
 use crate::journal::{Boot, Booted};
 use crate::plan::{Target, disks};
 use crate::stack::{backing, fs};
 use crate::sys::block;
-use crate::workload::{Phase, Starts};
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ impl Stage<'_, '_> {
         let driver = self.stack.driver.context("a directory cannot be booted")?;
         self.engine.output(&driver.unmount(&self.stack.wish()))?;
         self.forget_device()?;
-        hygiene::settle(&self.stack.subject.devices(), Duration::ZERO)?;
+        caches::settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
         self.deadline.check()
     }
@@ -87,7 +87,7 @@ impl Stage<'_, '_> {
     }
 
     fn settle_after(&mut self, phase: &Phase) -> Result<()> {
-        let settled = hygiene::settle(&self.stack.subject.devices(), Duration::ZERO)?;
+        let settled = caches::settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.flag_unsettled(phase, settled.unsettled, "after the phase");
         Ok(())
     }

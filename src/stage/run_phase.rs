@@ -1,25 +1,24 @@
 //! Where a workload plays: the stage owns the clock, the caches, the sync and the probes, so that no workload can
 //! forget them.
 
-use super::cell::Stack;
-use super::engine::Engine;
-use super::link::Link;
-use super::program::Program;
-use super::sampler::{Sampled, Sampler};
-use super::samples::{
+use super::BuiltStack;
+use super::caches;
+use super::phase_result::{
     after_the_return, by_metric, counts_up, differences, doubted, find, foreign_cpu, foreign_io, of_one_time,
     own_samples, proof_of_reading,
 };
+use super::program::Program;
+use super::sampler::{Sampled, Sampler};
 use super::server::{Server, Used};
 use super::timed::{Findings, Part, Timed, Told};
-use super::{command, hygiene, machine, watch};
+use super::{Judged, Phase, Reads, Starts};
+use crate::agent::engine::Engine;
+use crate::agent::link::Link;
+use crate::agent::{command, machine, watch};
 use crate::journal::{DeviceCourse, Flag, Histogram, Ledger, Provenance, Record, Sample};
-use crate::need::Need;
-use crate::plan::Settings;
 use crate::probe::{self, Probe, Reading};
-use crate::stack::Place;
+use crate::stack::{Argv, Place};
 use crate::sys::clock::Clock;
-use crate::workload::{Judged, Phase, Reads, Starts, Workload};
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,33 +30,37 @@ use std::time::{Duration, Instant};
 pub const SMALLEST_INODE: u64 = 44;
 
 pub struct Stage<'a, 'b> {
-    pub(super) cell: &'a str,
-    pub(super) stack: &'a Stack,
-    pub(super) engine: &'a Engine<'b>,
-    pub(super) link: &'a mut Link,
-    pub(super) workload: &'static dyn Workload,
-    pub(super) settings: &'a Settings,
-    /// As the workload declares them with these settings.
-    pub(super) phases: Vec<Phase>,
-    pub(super) deadline: &'a watch::Deadline,
-    pub(super) trim: bool,
+    pub(crate) cell: &'a str,
+    pub(crate) stack: &'a BuiltStack,
+    pub(crate) engine: &'a Engine<'b>,
+    pub(crate) link: &'a mut Link,
+    /// The workload's name.
+    pub(crate) workload: &'a str,
+    /// As the workload declares them.
+    pub(crate) phases: Vec<Phase>,
+    /// Programs that a cold start brings back into memory, by asking for their version.
+    pub(crate) programs: Vec<&'static str>,
+    /// What is run besides after caches were dropped.
+    pub(crate) warm_up: Vec<Argv>,
+    pub(crate) deadline: &'a watch::Deadline,
+    pub(crate) trim: bool,
     /// How often the plan wants phases that only read; see [`Stage::repeats`].
-    pub(super) repeats: u32,
+    pub(crate) repeats: u32,
     /// Phases that were played, for holding those that write to one time.
-    pub(super) played: Vec<String>,
-    pub(super) ledger: &'a mut Ledger,
+    pub(crate) played: Vec<String>,
+    pub(crate) ledger: &'a mut Ledger,
     /// Process ids of those that were started; they may have ended since.
-    pub(super) servers: Vec<i32>,
-    pub(super) expected: Expected,
+    pub(crate) servers: Vec<i32>,
+    pub(crate) expected: Expected,
     /// Of the phase before.
-    pub(super) clocked: Option<Clocked>,
+    pub(crate) clocked: Option<Clocked>,
     /// Why the last cold start was none for the host below.
-    pub(super) warm_below: Option<String>,
+    pub(crate) warm_below: Option<String>,
 }
 
 /// What a cold phase must read at least, known once something was written.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Expected {
+pub struct Expected {
     data_bytes: Option<f64>,
     /// Of the same, what files hold.
     apparent_bytes: Option<f64>,
@@ -67,7 +70,7 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    pub(super) fn of_empty(stack: &Stack) -> Expected {
+    pub(crate) fn of_empty(stack: &BuiltStack) -> Expected {
         let space = probe::ALL.iter().find(|probe| probe.name() == "space");
         let readings = space.map(|probe| probe.read(&stack.subject)).unwrap_or_default();
         let used = readings.iter().find(|reading| reading.metric == "space_used_bytes").map(|reading| reading.value);
@@ -75,7 +78,7 @@ impl Expected {
     }
 
     /// Of content, what compression leaves; at most all.
-    pub(super) fn stored_share(&self) -> f64 {
+    pub(crate) fn stored_share(&self) -> f64 {
         let share = self.data_bytes.zip(self.apparent_bytes).map(|(stored, apparent)| stored / apparent);
         share.filter(|share| share.is_finite()).unwrap_or(1.0).min(1.0)
     }
@@ -87,7 +90,7 @@ pub struct Clocked {
     pub returned_ns: u64,
     pub durable_ns: u64,
     /// The device's counters when the work had returned.
-    pub(super) returned: Option<probe::device::Counters>,
+    pub(crate) returned: Option<probe::device::Counters>,
 }
 
 impl Stage<'_, '_> {
@@ -167,9 +170,9 @@ impl Stage<'_, '_> {
         self.tell_parts(&phase, told.parts)
     }
 
-    pub(super) fn declared(&self, name: &str) -> Result<Phase> {
+    pub(crate) fn declared(&self, name: &str) -> Result<Phase> {
         let found = self.phases.iter().find(|phase| phase.name == name).cloned();
-        found.with_context(|| format!("{} does not declare a phase `{name}`", self.workload.name()))
+        found.with_context(|| format!("{} does not declare a phase `{name}`", self.workload))
     }
 
     /// Runs a program outside any timer; what it prints. Accounted as a check.
@@ -248,9 +251,9 @@ impl Stage<'_, '_> {
     }
 
     /// Makes the next reading of a tree elsewhere on this machine come from its disk. Whether it does is for the
-    /// workload to prove, by [`super::bytes_read_by_disk_of`].
+    /// workload to prove, by [`crate::agent::bytes_read_by_disk_of`].
     pub fn forget(&mut self, tree: &Path) -> Result<()> {
-        self.accounted(|stage| hygiene::make_cold_elsewhere(tree, stage.engine, &stage.programs()))
+        self.accounted(|stage| caches::make_cold_elsewhere(tree, stage.engine, &stage.programs))
     }
 
     /// Whether a cold start forgets names and inodes too: without root, on a directory as it is, data alone is dropped.
@@ -264,18 +267,12 @@ impl Stage<'_, '_> {
         Some(machine::whole_disk(own)? == machine::whole_disk(machine::disk_of_file(tree)?)?)
     }
 
-    fn programs(&self) -> Vec<&'static str> {
-        let name = |need: Need| if let Need::Program { name, .. } = need { Some(name) } else { None };
-        self.workload.needs(self.settings).into_iter().filter_map(name).collect()
-    }
-
     fn get_ready(&mut self, phase: &Phase) -> Result<()> {
         let begun = Instant::now();
         if phase.starts == Starts::Cold {
-            let programs = self.programs();
-            self.warm_below = hygiene::make_cold(self.stack, self.engine, self.link, &programs)?;
-            for words in self.workload.warm_up(self.settings, self.engine.place) {
-                self.engine.output(&words).context("cannot bring programs back into memory")?;
+            self.warm_below = caches::make_cold(self.stack, self.engine, self.link, &self.programs)?;
+            for words in &self.warm_up {
+                self.engine.output(words).context("cannot bring programs back into memory")?;
             }
             if phase.reads == Reads::Unknown {
                 // Going there makes the device read; what is read then would prove nothing of the command.
@@ -285,7 +282,7 @@ impl Stage<'_, '_> {
         if phase.starts == Starts::Fresh && self.trim {
             self.engine.output(&crate::stack::argv(["fstrim", &self.stack.mount_point.display().to_string()]))?;
         }
-        let settled = hygiene::settle(&self.stack.subject.devices(), Duration::ZERO)?;
+        let settled = caches::settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.flag_unsettled(phase, settled.unsettled, "before the phase");
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
         self.deadline.check()
@@ -328,7 +325,7 @@ impl Stage<'_, '_> {
         let begun = Instant::now();
         let devices = self.stack.subject.devices();
         let before = counters.get("device_write_bytes").map(|reading| reading.value);
-        let settled = hygiene::settle(&devices, Duration::from_nanos(clocked.durable_ns))?;
+        let settled = caches::settle(&devices, Duration::from_nanos(clocked.durable_ns))?;
         samples.push(("after_ns".into(), settled.busy_ns as f64));
         if let (Some(before), Some(after)) = (before, probe::device::counters_of(&devices)) {
             samples.push(("after_write_bytes".into(), after.write_bytes as f64 - before));
@@ -421,7 +418,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    pub(super) fn flag_unsettled(&mut self, phase: &Phase, unsettled: Option<String>, when: &str) {
+    pub(crate) fn flag_unsettled(&mut self, phase: &Phase, unsettled: Option<String>, when: &str) {
         if let Some(why) = unsettled {
             self.flag(&phase.name, "not-settled", format!("{when}: {why}"));
         }
@@ -433,7 +430,7 @@ impl Stage<'_, '_> {
         self.link.tell(Record::Flag(flag));
     }
 
-    pub(super) fn tell_samples(&mut self, phase: &str, samples: Vec<(String, f64)>) {
+    pub(crate) fn tell_samples(&mut self, phase: &str, samples: Vec<(String, f64)>) {
         for (metric, value) in samples {
             let (cell, phase) = (self.cell.to_string(), phase.to_string());
             self.link.tell(Record::Sample(Sample { cell, phase, metric, value }));

@@ -1,13 +1,13 @@
 //! What a workload does inside the timer: programs of the trade, and loops of our own.
 
-use super::command::{Mark, last_words};
-use super::hygiene;
-use super::latency::Latencies;
-use super::pace::{self, Pace};
+use super::caches;
+use super::latencies::Latencies;
+use super::open_loop::{self, Every, Kept};
 use super::program::Program;
-use super::punctual::{self, Every, Kept};
 use super::server::Used;
-use super::watch::{self, Deadline};
+use super::steady_state::{self, Pace};
+use crate::agent::command::{Mark, last_words};
+use crate::agent::watch::{self, Deadline};
 use crate::sys::{file, process};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
@@ -34,25 +34,25 @@ pub struct Timed<'a> {
 }
 
 /// What the work itself says of its phase.
-pub(super) struct Told {
+pub(crate) struct Told {
     /// Where the work was for a time.
-    pub(super) pace: Option<Pace>,
+    pub(crate) pace: Option<Pace>,
     /// How often what is told was done.
-    pub(super) times: f64,
+    pub(crate) times: f64,
     /// Instead of the stage's clock, in nanoseconds.
-    pub(super) judged_ns: Option<f64>,
-    pub(super) least_read: Option<u64>,
+    pub(crate) judged_ns: Option<f64>,
+    pub(crate) least_read: Option<u64>,
     /// In bytes as they are stored, not of content.
-    pub(super) least_is_stored: bool,
-    pub(super) found: Findings,
-    pub(super) parts: Vec<Part>,
+    pub(crate) least_is_stored: bool,
+    pub(crate) found: Findings,
+    pub(crate) parts: Vec<Part>,
     /// Flags with their reasons.
-    pub(super) doubts: Vec<(&'static str, String)>,
+    pub(crate) doubts: Vec<(&'static str, String)>,
 }
 
 /// What the work itself says of a phase or a part.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(crate) struct Findings {
     pub values: Vec<(String, f64)>,
     pub latencies: Vec<(String, Latencies)>,
 }
@@ -60,11 +60,11 @@ pub(super) struct Findings {
 /// A part of a phase that is judged by its parts, timed by the work itself.
 #[derive(Debug)]
 pub struct Part {
-    pub(super) name: String,
-    pub(super) time_ns: f64,
-    pub(super) found: Findings,
+    pub(crate) name: String,
+    pub(crate) time_ns: f64,
+    pub(crate) found: Findings,
     /// Flags with their reasons.
-    pub(super) doubts: Vec<(&'static str, String)>,
+    pub(crate) doubts: Vec<(&'static str, String)>,
 }
 
 impl Part {
@@ -92,7 +92,7 @@ impl Part {
 }
 
 impl<'a> Timed<'a> {
-    pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline, devices: Vec<(u32, u32)>) -> Result<Timed<'a>> {
+    pub(crate) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline, devices: Vec<(u32, u32)>) -> Result<Timed<'a>> {
         let words = rustix::fs::memfd_create("pickfs-words", rustix::fs::MemfdFlags::CLOEXEC)?;
         Ok(Timed {
             marks,
@@ -117,7 +117,7 @@ impl<'a> Timed<'a> {
     }
 
     /// All of it, when the phase is over; counts by the metrics that they become.
-    pub(super) fn end(self) -> ([(&'static str, u64); 4], Told) {
+    pub(crate) fn end(self) -> ([(&'static str, u64); 4], Told) {
         let counts = [
             ("cpu_workload_ns", self.cpu_ns),
             ("workload_read_bytes", self.read_bytes),
@@ -198,8 +198,9 @@ impl<'a> Timed<'a> {
     pub fn for_a_time(&mut self, time: Duration, mut piece: impl FnMut() -> Result<u64>) -> Result<()> {
         let (begun, deadline, limits) = (Instant::now(), self.deadline, self.limits());
         // Settling afterwards may need all of its patience.
-        let may_last = |more: Duration| deadline.left() > more + more / 10 + hygiene::PATIENCE;
-        let pace = self.own(|| pace::keep(time, || begun.elapsed(), may_last, || limits().and_then(|()| piece())))?;
+        let may_last = |more: Duration| deadline.left() > more + more / 10 + caches::PATIENCE;
+        let pace =
+            self.own(|| steady_state::keep(time, || begun.elapsed(), may_last, || limits().and_then(|()| piece())))?;
         self.handled(pace.bytes, 0);
         self.told.pace = Some(pace);
         Ok(())
@@ -213,12 +214,12 @@ impl<'a> Timed<'a> {
         work: impl FnOnce(&mut Timed<'a>, &dyn Fn() -> bool) -> Result<()>,
     ) -> Result<Vec<Kept>> {
         let limits = self.limits();
-        self.own_with(|timed| punctual::beside(kinds, &limits, |failed| work(timed, failed)))
+        self.own_with(|timed| open_loop::beside(kinds, &limits, |failed| work(timed, failed)))
     }
 
     /// To learn when all that was written is on the device under test.
-    pub fn written(&self) -> hygiene::Written {
-        hygiene::Written::watch(self.devices.clone())
+    pub fn written(&self) -> caches::Written {
+        caches::Written::watch(self.devices.clone())
     }
 
     /// Asks again and again, with so long a pause, until something is so, or for so long; whether it was. What is asked
@@ -340,7 +341,7 @@ impl<'a> Timed<'a> {
     }
 
     /// By programs beside the phase, which are waited for when it is long over.
-    pub(super) fn also_used(&mut self, used: Used) {
+    pub(crate) fn also_used(&mut self, used: Used) {
         self.cpu_ns += used.cpu_ns;
         self.read_bytes += used.read_bytes;
     }

@@ -1,0 +1,67 @@
+//! The stack that a cell works on, once it is built and mounted.
+
+use crate::agent::engine::Engine;
+use crate::plan::Target;
+use crate::probe::Subject;
+use crate::stack::fs::{Filesystem, Wish};
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A stack that stands: backing, layers and file system, built and mounted.
+pub struct BuiltStack {
+    pub driver: Option<&'static dyn Filesystem>,
+    pub target: Target,
+    pub device: Option<PathBuf>,
+    /// Those beside it, for a file system on several.
+    pub more_devices: Vec<PathBuf>,
+    /// What the layers say of themselves, once they stand.
+    pub layers: Layers,
+    /// The device has a cache, and the kernel was told that it has none.
+    pub flushes_lost: bool,
+    pub mount_point: PathBuf,
+    /// The folder that the work owns.
+    pub root: PathBuf,
+    pub subject: Subject,
+    pub pool: String,
+    pub seed: u64,
+}
+
+/// Facts of the layers, and what in them is not as the plan asked for.
+#[derive(Default)]
+pub struct Layers {
+    pub facts: BTreeMap<String, String>,
+    pub mismatches: Vec<String>,
+}
+
+impl Layers {
+    /// Two layers of a kind have facts of the same name.
+    pub fn take(&mut self, facts: BTreeMap<String, String>, number: usize) {
+        for (name, value) in facts {
+            let taken = self.facts.contains_key(&name);
+            self.facts.insert(if taken { format!("{name} (layer {number})") } else { name }, value);
+        }
+    }
+}
+
+impl BuiltStack {
+    pub fn wish(&self) -> Wish<'_> {
+        let driver = self.driver.expect("only a stack with a file system of its own has wishes");
+        let device = self.device.as_deref().unwrap_or(Path::new(""));
+        let mut wish = Wish::new(driver, &self.target, device, &self.mount_point);
+        wish.more_devices = &self.more_devices;
+        wish.seed = self.seed;
+        wish.name = &self.pool;
+        wish
+    }
+
+    /// Returns when all that was written is durable: `syncfs(2)`, and what the driver adds to it.
+    pub fn make_durable(&self, engine: &Engine) -> Result<()> {
+        let root = std::fs::File::open(&self.root).with_context(|| format!("cannot open {}", self.root.display()))?;
+        rustix::fs::syncfs(&root).context("syncfs failed")?;
+        match self.driver.and_then(|driver| driver.commit(&self.wish())) {
+            Some(commit) => engine.output(&commit).map(drop),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What workloads are made of: phases, the timer, programs, servers, latencies, cache states.
+//!
+//! The stage owns the clock, the caches, the sync and the probes, so that no workload can forget them. It must not know
+//! which workload plays on it, how the stack was built, nor what a number means.
+
+mod boot_phase;
+mod built_stack;
+pub mod caches;
+mod latencies;
+mod open_loop;
+mod phase;
+mod phase_result;
+mod program;
+mod run_phase;
+mod sampler;
+mod server;
+mod steady_state;
+mod timed;
+
+pub use boot_phase::objections as boot_objections;
+pub use built_stack::{BuiltStack, Layers};
+pub use caches::Written;
+pub use latencies::Latencies;
+pub use open_loop::{Every, Kept};
+pub use phase::{Judged, Phase, Reads, Starts};
+pub use program::Program;
+pub use run_phase::{Clocked, Expected, SMALLEST_INODE, Stage};
+pub use server::Server;
+pub use steady_state::SHORTEST_TIME;
+pub use timed::{Part, Timed};
+
+/// For work by the character: workloads do not import `sys`.
+pub use crate::sys::stdio::Stream;
