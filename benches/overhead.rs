@@ -112,8 +112,10 @@ fn pickfs(folder: &Path, workload: &str, more: &[&str], rounds: usize) -> Folded
     fold_file(&journal).expect("a journal")
 }
 
+/// One value a cell; these phases are done once.
 fn values(folded: &Folded, phase: &str, metric: &str) -> Vec<f64> {
-    folded.cells.iter().filter_map(|cell| folded.value(cell, phase, metric)).collect()
+    let samples = folded.cells.iter().flat_map(|cell| folded.samples(cell));
+    samples.filter(|(in_phase, name, _)| (*in_phase, *name) == (phase, metric)).map(|(_, _, value)| value).collect()
 }
 
 fn median(values: &[f64]) -> f64 {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Lab, failed, not_run, unable};
+use common::{Lab, Observation, failed, not_run, unable};
 use pickfs::journal::{Folded, FoldedCell, Outcome};
 use pickfs::need::{Need, missing};
 use std::collections::BTreeMap;

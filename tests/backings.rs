@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, failed, not_run, unable};
+use common::{Lab, Observation, failed, not_run, unable};
 use pickfs::journal::{Outcome, fold_file};
 use std::process::Stdio;
 use std::time::Duration;

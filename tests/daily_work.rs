@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, Said, not_run, unable};
+use common::{Lab, Observation, Said, not_run, unable};
 use pickfs::journal::{Folded, Outcome};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;

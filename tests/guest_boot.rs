@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, no_guests, not_run};
+use common::{Lab, Observation, no_guests, not_run};
 use pickfs::journal::{Folded, FoldedCell, Outcome};
 
 fn plan(targets: &str, more: &str) -> String {

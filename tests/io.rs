@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, Said, failed, not_run, unable};
+use common::{Lab, Observation, Said, failed, not_run, unable};
 use pickfs::journal::{Folded, FoldedCell, Outcome};
 
 const FILESYSTEMS: [&str; 3] = ["btrfs", "ext4", "xfs"];

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, not_run, unable};
+use common::{Lab, Observation, not_run, unable};
 use pickfs::units::Unit;
 
 /// Things that are counted and have no unit.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, failed, not_run, unable, writeback_knobs};
+use common::{Lab, Observation, failed, not_run, unable, writeback_knobs};
 use pickfs::journal::Outcome;
 
 const PLAN: &str = r#"

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, Said, failed, not_run, unable};
+use common::{Lab, Observation, Said, failed, not_run, unable};
 use pickfs::journal::{Folded, FoldedCell, Outcome, fold_file};
 use pickfs::need;
 use pickfs::plan::Settings;

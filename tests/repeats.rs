@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Lab, not_run, unable};
+use common::{Lab, Observation, not_run, unable};
 use pickfs::journal::{Begin, End, Folded, Outcome, Record, Run, SCHEMA, Sample, fold};
 use pickfs::plan::{Chosen, Plan, Repeats, Settings, Stop, Target, Work};
 use pickfs::report::{self, Model, VerdictKind};

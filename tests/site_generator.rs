@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, failed, not_run, shrunk, unable};
+use common::{Lab, Observation, failed, not_run, shrunk, unable};
 use pickfs::journal::{Folded, FoldedCell, Outcome};
 
 fn value(folded: &Folded, cell: &FoldedCell, phase: &str, metric: &str) -> f64 {

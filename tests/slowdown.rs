@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Lab, not_run, unable};
+use common::{Lab, Observation, not_run, unable};
 use pickfs::journal::{Enough, Folded};
 use pickfs::report::{self, Comparison, Model, VerdictKind};
 use pickfs::stats::Finding;

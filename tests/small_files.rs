@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, failed, not_run, unable};
+use common::{Lab, Observation, failed, not_run, unable};
 use pickfs::journal::{Folded, FoldedCell, Outcome};
 
 const PHASES: [&str; 17] = [

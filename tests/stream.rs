@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, not_run, unable};
+use common::{Lab, Observation, not_run, unable};
 use pickfs::journal::Outcome;
 
 /// The shortest time that shows a steady rate, and a limit that allows it and no more.

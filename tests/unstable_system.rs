@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Lab, Said, failed, not_run, unable};
+use common::{Lab, Observation, Said, failed, not_run, unable};
 use pickfs::journal::{Folded, FoldedCell, Outcome};
 use pickfs::need::missing;
 use pickfs::plan::Settings;

@@ -1,8 +1,7 @@
 //! `pickfs plan`: what a run would do, without doing it.
 
 use super::{Outcome, confirm, forecast, wanted};
-use crate::journal::Cell;
-use crate::plan::{Ageing, Limit, Part, Plan, Stop, Target, Wishes, Work, capacity, disks, expand};
+use crate::plan::{Ageing, Cell, Limit, Part, Plan, Stop, Target, Wishes, Work, capacity, disks, expand};
 use crate::stack::fs::feature::Found;
 use crate::stack::{Action, Place, Step, backing, fs, layer};
 use crate::stats::LOOKS;

@@ -1,7 +1,6 @@
 //! Records -> what is known: cells with their samples, and the steps that nobody has taken back.
 
 use super::*;
-use crate::stats::one_observation;
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
@@ -175,13 +174,6 @@ impl Folded {
         self.by_id.get(id).map(|&at| &self.cells[at])
     }
 
-    /// What a cell's samples of a metric in a phase come to: they are one observation, however many.
-    pub fn value(&self, cell: &FoldedCell, phase: &str, metric: &str) -> Option<f64> {
-        let (phase, metric) = (*self.by_name.get(phase)?, *self.by_name.get(metric)?);
-        let repeats = cell.samples.iter().filter(|s| s.phase == phase && s.metric == metric);
-        one_observation(&repeats.map(|s| s.value).collect::<Vec<_>>())
-    }
-
     pub fn samples<'a>(&'a self, cell: &'a FoldedCell) -> impl Iterator<Item = (&'a str, &'a str, f64)> {
         cell.samples.iter().map(|s| (self.name(s.phase), self.name(s.metric), s.value))
     }
@@ -249,7 +241,7 @@ mod tests {
     fn samples_of_a_stack_that_was_not_the_planned_one_are_refused() {
         let found = r#"{"provenance":{"cell":"c","mismatches":["asked compress=zstd:99, found zstd:15"]}}"#;
         let folded = folded(&[BEGIN, found, SAMPLE, END].join("\n"));
-        assert_eq!(folded.value(&folded.cells[0], "write", "time_ns"), None);
+        assert_eq!(folded.samples(&folded.cells[0]).count(), 0);
         assert!(matches!(&folded.cells[0].outcome, Some(Outcome::Failed(why)) if why.contains("zstd:99")));
     }
 

@@ -2,23 +2,9 @@
 //! of which wait for an [`Answer`].
 
 use super::{Begin, Record, StepTaken};
-use crate::plan::{HostSettings, Plan, Target, Work};
+use crate::plan::{Cell, HostSettings, Plan};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-
-/// The whole of a cell. Its id hashes everything in it but the limit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Cell {
-    pub id: String,
-    pub round: u32,
-    pub target: Target,
-    pub work: Work,
-    /// The round's seed: the same for every target of the round.
-    pub seed: u64,
-    /// The agent's own deadline, in nanoseconds.
-    pub limit_ns: u64,
-}
 
 impl Begin {
     pub fn of(cell: &Cell, at: String) -> Begin {

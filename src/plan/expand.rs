@@ -2,10 +2,24 @@
 
 use super::age::allowance_ns;
 use super::{Plan, Target, Work};
-use crate::journal::Cell;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
+
+/// The whole of a cell. Its id hashes everything in it but the limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cell {
+    pub id: String,
+    pub round: u32,
+    pub target: Target,
+    pub work: Work,
+    /// The round's seed: the same for every target of the round.
+    pub seed: u64,
+    /// The agent's own deadline, in nanoseconds.
+    pub limit_ns: u64,
+}
 
 /// All cells of a plan, in the order in which they are run: round after round, each round in its own random order.
 pub fn expand(plan: &Plan) -> Vec<Cell> {

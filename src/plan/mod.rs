@@ -22,7 +22,7 @@ mod wishes;
 
 pub use age::{Age, Ageing, SIZE, allowance_ns, capacity};
 pub use complaint::{Complaint, render};
-pub use expand::{cell_id, expand, order, round_seed};
+pub use expand::{Cell, cell_id, expand, order, round_seed};
 pub use read::from_toml;
 pub use setting::{Kind, Setting, Settings, disks};
 pub use short::{Short, short, short_toml};

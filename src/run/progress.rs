@@ -1,6 +1,7 @@
 //! What a run says while it goes on: plain lines, or a bar with an ETA for the whole plan on a terminal.
 
-use crate::journal::{Cell, Look, Outcome};
+use crate::journal::{Look, Outcome};
+use crate::plan::Cell;
 use crate::units::show_duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::HashMap;

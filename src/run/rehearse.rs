@@ -5,7 +5,7 @@ use super::Progress;
 use super::rounds::{Doer, measure};
 use crate::decide::observe;
 use crate::journal::*;
-use crate::plan::Plan;
+use crate::plan::{Cell, Plan};
 use anyhow::Result;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

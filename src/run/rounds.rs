@@ -3,7 +3,7 @@
 use super::Progress;
 use crate::decide::look;
 use crate::journal::*;
-use crate::plan::{Plan, order};
+use crate::plan::{Cell, Plan, order};
 use crate::stats::LOOKS;
 use anyhow::Result;
 

@@ -8,6 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
+/// One observation of a cell: all samples of a metric in a phase, however many.
+pub trait Observation {
+    fn value(&self, cell: &FoldedCell, phase: &str, metric: &str) -> Option<f64>;
+}
+
+impl Observation for Folded {
+    fn value(&self, cell: &FoldedCell, phase: &str, metric: &str) -> Option<f64> {
+        let samples = self.samples(cell).filter(|(in_phase, name, _)| (*in_phase, *name) == (phase, metric));
+        pickfs::stats::one_observation(&samples.map(|(_, _, value)| value).collect::<Vec<_>>())
+    }
+}
+
 pub struct Lab {
     folder: tempfile::TempDir,
 }

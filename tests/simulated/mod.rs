@@ -5,8 +5,8 @@
 pub mod noise;
 
 use noise::{Field, Noise, Pair};
-use pickfs::journal::{Cell, Enough, Folded};
-use pickfs::plan::{Plan, Stop, Target, Work};
+use pickfs::journal::{Enough, Folded};
+use pickfs::plan::{Cell, Plan, Stop, Target, Work};
 use pickfs::report::{Model, VerdictKind, model};
 use pickfs::run::rehearse;
 
