@@ -6,9 +6,9 @@
 //! a report. `tests/architecture.rs` holds everybody to that.
 
 pub mod agent;
+pub mod analysis;
 pub mod cli;
 pub mod data;
-pub mod decide;
 pub mod executor;
 pub mod guest;
 pub mod import;
@@ -23,4 +23,5 @@ pub mod stage;
 pub mod stats;
 pub mod sys;
 pub mod units;
+pub mod wording;
 pub mod workload;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Lab, not_run, unable};
-use pickfs::decide;
+use pickfs::analysis as decide;
 use pickfs::journal::{Begin, End, Enough, Folded, Look, Outcome, Record, Sample, fold_file};
 use pickfs::plan::{Plan, order};
 use pickfs::report::{self, HoleKind, Model, VerdictKind};

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// Each room, and the rooms it may import; `room::Item` allows that item alone. `ANY` is everything.
 const ROOMS: &[(&str, &[&str])] = &[
     ("agent", &["data", "journal", "need", "plan", "probe", "stack", "stage", "sys", "units", "workload"]),
+    ("analysis", &["journal", "plan", "stats", "units", "wording"]),
     ("cli", &[ANY]),
     ("data", &["sys", "units"]),
-    ("decide", &["journal", "plan", "stats"]),
     ("executor", &["journal", "need", "plan"]),
     ("guest", &["agent", "executor", "journal", "need", "plan", "stack", "sys", "units", "workload"]),
     ("import", &["journal", "plan"]),
@@ -22,13 +22,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("need", &[]),
     ("plan", &["stats::LOOKS", "units"]),
     ("probe", &["sys", "units"]),
-    ("report", &["decide", "journal", "plan", "stats", "units"]),
-    ("run", &["decide", "executor", "journal", "plan", "stats::LOOKS", "sys", "units"]),
+    ("report", &["analysis", "journal", "plan", "stats", "units", "wording"]),
+    ("run", &["analysis", "executor", "journal", "plan", "stats::LOOKS", "sys", "units"]),
     ("stack", &["journal", "need", "plan", "units"]),
     ("stage", &["agent", "journal", "need", "plan", "probe", "stack", "stats", "sys", "units"]),
     ("stats", &[]),
     ("sys", &[]),
     ("units", &[]),
+    ("wording", &["analysis", "journal", "plan", "stats", "units"]),
     ("workload", &["agent", "data", "need", "plan", "stack", "stage", "sys::file", "sys::uring", "units"]),
 ];
 
@@ -38,7 +39,7 @@ const ANY: &str = "*";
 const SIDES: &[Side] = &[
     Side {
         name: "host side",
-        rooms: &["decide", "executor", "report", "run"],
+        rooms: &["analysis", "executor", "report", "run", "wording"],
         never: &["agent", "data", "probe", "stack", "stage", "workload"],
         remedy: "the host knows plug-ins by name only: put the name in the plan or a record in the journal, and let \
                  the agent act on it",
@@ -46,7 +47,7 @@ const SIDES: &[Side] = &[
     Side {
         name: "target side",
         rooms: &["agent", "data", "probe", "stack", "stage", "workload"],
-        never: &["cli", "decide", "executor", "report", "run"],
+        never: &["analysis", "cli", "executor", "report", "run", "wording"],
         remedy: "the agent answers with records alone: write what the host needs as a record of the journal",
     },
 ];
@@ -62,7 +63,7 @@ struct Side {
 const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "guest", "need", "run", "stage"];
 
 /// Rooms that give the same answer at any hour.
-const TIMELESS: &[&str] = &["decide", "import", "plan", "report", "stats"];
+const TIMELESS: &[&str] = &["analysis", "import", "plan", "report", "stats", "wording"];
 
 /// Folders with one file a plug-in.
 const PLUGIN_FOLDERS: &[&str] = &[

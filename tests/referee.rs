@@ -1,7 +1,7 @@
 //! Every figure of a report against a computation that shares nothing with the program's: tests/fixtures/referee.py
 //! made the runs and, with NumPy and SciPy, what must come out of them. Stored, so that nobody needs Python here.
 
-use pickfs::decide::Conclusion;
+use pickfs::analysis::Conclusion;
 use pickfs::journal::{Begin, End, Folded, Look, Outcome, Record, Run, SCHEMA, Sample, fold};
 use pickfs::plan::Plan;
 use pickfs::report::{Comparison, Model, Panel, Row, WorkReport, model};

@@ -1,7 +1,7 @@
 //! `pickfs compare`: what has changed between two runs of the same targets, and an exit code for whoever waits for it.
 
 use super::{INCONCLUSIVE, Outcome, REGRESSION, USAGE, report as reporting};
-use crate::decide::Gate;
+use crate::analysis::Gate;
 use crate::journal::{Folded, Run, fold_file};
 use crate::report::{self, COMPARISON_FORMATS};
 use crate::run::tell;

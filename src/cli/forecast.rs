@@ -1,6 +1,6 @@
 //! How long a plan will take and how precise it will be, in words: from an earlier run, or from a rule of thumb.
 
-use crate::decide;
+use crate::analysis as decide;
 use crate::journal::fold_file;
 use crate::plan::{Plan, Stop};
 use crate::report::repeats_in_words;

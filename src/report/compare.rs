@@ -5,7 +5,7 @@ use super::markdown::escaped;
 use super::tables::method_name;
 use super::text::new_table;
 use super::words::{self, plain};
-use crate::decide::{self, Change, Difference, Gate};
+use crate::analysis::{self as decide, Change, Difference, Gate};
 use crate::journal::{Folded, Outcome, Run};
 use crate::units::show_duration;
 use comfy_table::presets;
@@ -80,7 +80,7 @@ fn row(change: Change) -> ComparedRow {
     ComparedRow {
         target: plain(&change.target),
         work: plain(&change.work),
-        phase: plain(change.phase.as_deref().unwrap_or(super::judge::WHOLE_JOB)),
+        phase: plain(change.phase.as_deref().unwrap_or(crate::analysis::work::WHOLE_JOB)),
         old: shown(change.old),
         new: shown(change.new),
         ratio: change.estimate.as_ref().map_or(String::new(), words::ratio),

@@ -4,49 +4,33 @@
 //! lays a [`Model`] out and computes nothing, so that no two formats can tell different stories. Everything in a
 //! journal is hostile: control characters are gone once a model is made; a markup format still escapes all of it.
 
-mod beside;
 mod bmf;
-mod champions;
 mod choices;
 mod compare;
-mod course;
-mod criteria;
 mod csv;
-mod curves;
-mod effect;
 mod github_action;
-mod holes;
 mod html;
 mod hyperfine;
 mod json;
-mod judge;
-mod latency;
 mod markdown;
-mod model;
 mod ods;
-mod overall;
-mod pairs;
 mod phoronix;
-mod rates;
-mod raw;
-mod series;
 mod svg;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod text;
-mod trust;
-mod verdict;
-mod words;
 
+pub use crate::analysis::model::{self, *};
+pub use crate::analysis::{Raw, RawCell, RawFlag, RawSample, Times};
+pub use crate::wording::history::repeats as repeats_in_words;
 pub use choices::{CHOICE_FORMATS, Choice, Place, choices, write_choices};
 pub use compare::{COMPARISON_FORMATS, Compared, ComparedRow, Provenance, compared, differences, write_comparison};
-pub use course::repeats as repeats_in_words;
 pub use html::pictures;
-pub use model::*;
-pub use raw::{Raw, RawCell, RawFlag, RawSample, Times};
 pub use text::write_wide;
 
+use crate::analysis::raw;
+use crate::wording::text as words;
 use std::io::{self, Write};
 
 /// One way to show a model.

@@ -3,7 +3,7 @@
 
 use super::Progress;
 use super::rounds::{Doer, measure};
-use crate::decide::observe;
+use crate::analysis::observe;
 use crate::journal::*;
 use crate::plan::{Cell, Plan};
 use anyhow::Result;

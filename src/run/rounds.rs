@@ -1,7 +1,7 @@
 //! Round after round until it is enough: the order of cells, the looks, and what a resumed run leaves out.
 
 use super::Progress;
-use crate::decide::look;
+use crate::analysis::look;
 use crate::journal::*;
 use crate::plan::{Cell, Plan, order};
 use crate::stats::LOOKS;

@@ -6,38 +6,38 @@
 //! round; what is compared is the logarithm of the ratio of two targets within the same round, which cancels whatever
 //! the round did to both (drift, a warm room, a fuller disk) and makes "5 % slower" and "5 % faster" mirror images.
 
-mod change;
-mod describe;
+mod alpha_spending;
+mod change_point;
+mod dip_test;
 mod judge;
-mod looks;
-mod many;
-mod modes;
+mod mser;
+mod multiple_testing;
 #[cfg(test)]
 mod noise;
 mod observation;
-mod order;
+mod order_statistics;
 mod paired;
 mod pareto;
 mod race;
 mod rank_sum;
 mod repeats;
+mod sensitivity;
 mod signed_rank;
-mod steady;
-mod weights;
+mod trend;
 
-pub use change::changes_at;
-pub use describe::{drifts, median, relative_range};
+pub use alpha_spending::{ALPHA, LOOKS, Level};
+pub use change_point::changes_at;
+pub use dip_test::{Mode, modes};
 pub use judge::{Band, Finding, judge, noise_verdict};
-pub use looks::{ALPHA, LOOKS, Level};
-pub use many::{benjamini_hochberg, fisher_exact, signed_rank_p, too_many_apart};
-pub use modes::{Mode, modes};
+pub use mser::{Steady, mser5};
+pub use multiple_testing::{benjamini_hochberg, fisher_exact, signed_rank_p, too_many_apart};
 pub use observation::one_observation;
-pub use order::{order_statistic_interval, rests_on_symmetry, sign_k};
+pub use order_statistics::{order_statistic_interval, rests_on_symmetry, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
 pub use pareto::{Ratios, front};
 pub use race::{Standing, Ties, rounds_to_decide, standing};
 pub use rank_sum::{holm, rank_sum_above, unpaired_ratio};
 pub use repeats::{Repeats, best_repeats};
+pub use sensitivity::sensitivity;
 pub use signed_rank::signed_rank_k;
-pub use steady::{Steady, mser5};
-pub use weights::sensitivity;
+pub use trend::{drifts, median, relative_range};

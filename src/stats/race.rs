@@ -6,8 +6,8 @@
 //! the comparisons depend on one another (Bonferroni). The set is therefore wide rather than wrong: naming the lowest
 //! mean of three runs names a target that is not the best in 15 to 40 % of cases.
 
+use super::alpha_spending::Level;
 use super::judge::{Band, Finding, judge};
-use super::looks::Level;
 use super::paired::{Estimate, Method, paired_ratio};
 use super::signed_rank::signed_rank_k;
 use statrs::distribution::{ContinuousCDF, Normal};

@@ -131,7 +131,7 @@ fn a_work_that_is_left_out_keeps_nobody_out() {
     assert!(headline(&model).starts_with("Pick xfs"), "{}", headline(&model));
     let notes = &model.overall.as_ref().expect("a part is named").work.verdict.notes;
     assert_eq!(*notes, ["the limit on space_grown_bytes keeps nobody out: nothing here measures it"]);
-    assert_eq!(crate::decide::look(&lab.plan, &lab.folded(), 8, false).best, ["xfs"]);
+    assert_eq!(crate::analysis::look(&lab.plan, &lab.folded(), 8, false).best, ["xfs"]);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn too_few_rounds_for_many_comparisons_are_told_in_the_headline() {
         let mut lab = Lab::new(&["ext4", "xfs", "btrfs", "jfs"]);
         lab.rounds(rounds, &[1.0, 1.5, 1.5, 1.5]);
         lab.plan.stop.rounds = None;
-        let look = crate::decide::look(&lab.plan, &lab.folded(), rounds, rounds < 8);
+        let look = crate::analysis::look(&lab.plan, &lab.folded(), rounds, rounds < 8);
         assert_eq!(look.end, (rounds < 8).then_some(Enough::Budget), "{rounds} rounds decide nothing");
         if look_is_made {
             lab.records.push(Record::Look(look.clone()));
@@ -370,7 +370,7 @@ fn chance_is_marked_among_many_comparisons() {
         for (panel, p) in work.phases.iter_mut().filter(|panel| !panel.phase.is_empty()).zip(ps) {
             panel.rows[1].against.as_mut().expect("xfs is compared").p = Some(p);
         }
-        trust::mark_chance(work);
+        crate::analysis::diagnostics::mark_chance(work);
         work.phases
             .iter()
             .map(|panel| panel.rows[1].against.as_ref().expect("as above").may_be_chance)

@@ -2,11 +2,11 @@
 //! those of the rest of the model, so that rows of a table and rows of samples meet.
 
 use super::model::{Better, TargetInfo};
-use super::words::{plain, tame};
-use crate::decide::{Combine, Observed, ObservedWork, Rounds};
+use crate::analysis::{Combine, Observed, ObservedWork, Rounds};
 use crate::journal::{DeviceCourse, Folded, FoldedCell, Histogram, Ledger, Outcome, Provenance, Run};
 use crate::stats;
 use crate::units::Unit;
+use crate::wording::text::{plain, tame};
 use std::collections::HashMap;
 
 /// All of it, in the order in which it was measured.
@@ -196,7 +196,7 @@ impl Places {
 
 fn times_of(work: &ObservedWork, targets: &[TargetInfo]) -> Vec<Times> {
     let phases = work.phases();
-    let whole = (phases.len() > 1).then(|| (super::judge::WHOLE_JOB, work.over_phases("time_ns", Combine::Sum)));
+    let whole = (phases.len() > 1).then(|| (super::work::WHOLE_JOB, work.over_phases("time_ns", Combine::Sum)));
     let each = phases.iter().map(|phase| (*phase, work.in_phase(phase, "time_ns")));
     let shown = |target: &usize| !targets[*target].duplicate;
     let of_phase = |(phase, series): (&str, Vec<Rounds>)| {

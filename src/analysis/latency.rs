@@ -1,10 +1,10 @@
 //! How long single operations took: one table for each operation of a phase, and who differs in the slowest hundredth.
 
-use super::beside::something;
-use super::judge::{self, Context, LATENCY_THRESHOLD, Quantity};
 use super::model::{Better, Table};
-use super::words::plain;
-use crate::decide::ObservedWork;
+use super::secondary::something;
+use super::work::{self, Context, LATENCY_THRESHOLD, Quantity};
+use crate::analysis::ObservedWork;
+use crate::wording::text::plain;
 
 /// What is shown, in this order: end of the metric's name, heading, and the difference that matters where it is judged.
 /// The longest of all hangs on single accidents, and so is shown and not compared.
@@ -59,7 +59,7 @@ impl<'a> Latencies<'a> {
                     better: Better::of_metric(&metric),
                     wanted,
                 };
-                something(judge::panel(quantity, &observed.in_phase(phase, &metric), context))
+                something(work::panel(quantity, &observed.in_phase(phase, &metric), context))
             };
             let of = if *operation == ONLY { String::new() } else { format!(", {}", operation.replace('_', " ")) };
             Table {

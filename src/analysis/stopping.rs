@@ -4,9 +4,9 @@
 //! no number of rounds that a run may have would decide. The last two stop it undecided, so they cannot name a wrong
 //! target.
 
-use super::collect::{Observed, Rounds, observe};
-use super::race::{Race, Yardstick, compare, race_as_run};
-use super::veto::{Veto, vetoes};
+use super::eligibility::{Veto, vetoes};
+use super::elimination::{Race, Yardstick, compare, race_as_run};
+use super::series::{Observed, Rounds, observe};
 use super::{Combine, differs_from_itself, reference, score, twins, works_of_verdict};
 use crate::journal::{Enough, Folded, Leaving, Look};
 use crate::plan::Plan;

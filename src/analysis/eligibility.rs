@@ -1,6 +1,6 @@
 //! Vetoes come first: what keeps a target out of the verdict, whatever its times.
 
-use super::collect::{Observed, ObservedWork, Rounds};
+use super::series::{Observed, ObservedWork, Rounds};
 use crate::journal::{FoldedCell, Outcome};
 use crate::plan::{Limit, Plan};
 use crate::stats::{self, ALPHA, LOOKS};

@@ -1,6 +1,6 @@
 //! The race on one value: who is left, what it concludes, and how many more rounds would conclude more.
 
-use super::collect::{Observed, Rounds};
+use super::series::{Observed, Rounds};
 use crate::stats::{self, Band, Estimate, Finding, Level, Ties};
 
 /// What a comparison is held against.

@@ -5,23 +5,40 @@
 //! not know how cells are run, nor how anything is worded or printed; it reads neither files nor clocks. The same
 //! journal in, the same decision out.
 
-mod collect;
-mod look;
+mod best_per_filesystem;
+mod between_runs;
+pub mod comparison;
+mod composite;
+mod device_rates;
+pub mod diagnostics;
+mod eligibility;
+mod elimination;
+mod latency;
+mod latency_curves;
 #[cfg(test)]
 mod made_up;
-mod race;
+mod missing;
+pub mod model;
+mod overall;
+mod points;
+pub mod raw;
+mod readback;
 mod repeats;
-mod runs;
-mod score;
-mod veto;
+mod secondary;
+mod series;
+mod stopping;
+mod tradeoffs;
+pub mod work;
 
-pub use collect::{Combine, Observed, ObservedWork, Rounds, observe};
-pub use look::{level, look, rounds_planned};
-pub use race::{Conclusion, Race, Yardstick, compare, p_value, race, race_as_run, rests_on_symmetry};
+pub use between_runs::{Change, Changes, Difference, Gate, changes, differences};
+pub use composite::{named_parts, part, score, score_of_works, works_of_verdict};
+pub use eligibility::{Veto, vetoes};
+pub use elimination::{Conclusion, Race, Yardstick, compare, p_value, race, race_as_run, rests_on_symmetry};
+pub use model::*;
+pub use raw::{Raw, RawCell, RawFlag, RawSample, Times};
 pub use repeats::{RepeatsAdvice, repeats_advice};
-pub use runs::{Change, Changes, Difference, Gate, changes, differences};
-pub use score::{named_parts, part, score, score_of_works, works_of_verdict};
-pub use veto::{Veto, vetoes};
+pub use series::{Combine, Observed, ObservedWork, Rounds, observe};
+pub use stopping::{level, look, rounds_planned};
 
 use crate::plan::Plan;
 use crate::stats::{self, Estimate};
@@ -50,7 +67,7 @@ pub fn reference(plan: &Plan, observed: &Observed, values: &[Rounds]) -> Option<
     let has = |at: &usize| !values[*at].is_empty() && !is_copy(*at);
     let planned = observed.targets.iter().position(|target| *target == plan.reference);
     let all = || (0..observed.targets.len()).filter(has);
-    let sound = || all().find(|at| veto::weakened(&works, *at).is_none());
+    let sound = || all().find(|at| eligibility::weakened(&works, *at).is_none());
     planned.or((!observed.targets.is_empty()).then_some(0)).filter(has).or_else(sound).or_else(|| all().next())
 }
 

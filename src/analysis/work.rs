@@ -1,13 +1,14 @@
 //! Series -> figures, comparisons and the pick of one work.
 
+use super::comparison::Pairing;
+use super::missing;
 use super::model::*;
-use super::pairs::Pairing;
-use super::words::plain;
-use super::{holes, verdict, words};
-use crate::decide::{self, Combine, Observed, ObservedWork, Race, Rounds, Veto, Yardstick};
+use crate::analysis::{self as decide, Combine, Observed, ObservedWork, Race, Rounds, Veto, Yardstick};
 use crate::plan::Plan;
 use crate::stats::{self, Level};
 use crate::units::Unit;
+use crate::wording::text::plain;
+use crate::wording::{headline as verdict, text as words};
 
 /// The smallest relative difference worth acting on in what is measured beside the time.
 pub const SPACE_THRESHOLD: f64 = 0.02;
@@ -200,7 +201,7 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
             Some(judged) => judged.clone(),
             None => pairing.comparison(target, reference),
         });
-        let lacking = || holes::absent(context.holes, context.work, target);
+        let lacking = || missing::absent(context.holes, context.work, target);
         let absent = if figure.is_none() { lacking() } else { Absent::default() };
         Row { target, figure, against, others, absent, series: Series::default(), unproven_cache: false }
     };

@@ -2,11 +2,11 @@
 //! the ledger.
 
 use super::model::*;
-use super::words::{counted, plain};
-use crate::decide::{self, Observed, ObservedWork};
+use crate::analysis::{self as decide, Observed, ObservedWork};
 use crate::journal::{Folded, FoldedCell, Ledger, Outcome};
 use crate::plan::Plan;
 use crate::units;
+use crate::wording::text::{counted, plain};
 use std::collections::BTreeMap;
 
 /// Facts about the machine that open a report, if they are known.

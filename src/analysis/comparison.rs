@@ -1,11 +1,11 @@
 //! Every pair of targets, judged: whoever reads a report may take another target as the reference, and must find
 //! judgements that were made, not make any.
 
-use super::judge::Context;
 use super::model::{Comparison, Row};
-use super::words;
-use crate::decide::{self, Rounds};
+use super::work::Context;
+use crate::analysis::{self as decide, Rounds};
 use crate::stats::{self, Band, Estimate};
+use crate::wording::text as words;
 
 /// Pairs grow with the square of the targets; with more than this only those with the plan's reference are judged.
 pub const MOST_TARGETS: usize = 30;

@@ -1,12 +1,12 @@
 //! What cannot be added up: time, tail, space, CPU and wear side by side, and the targets that no other one beats all
 //! round (the Pareto front). The verdict is one point of it.
 
-use super::judge::{CPU_THRESHOLD, Case, SPACE_THRESHOLD};
 use super::model::*;
 use super::overall::ALL_WORK;
-use super::words;
-use crate::decide::{self, Combine, Rounds};
+use super::work::{CPU_THRESHOLD, Case, SPACE_THRESHOLD};
+use crate::analysis::{self as decide, Combine, Rounds};
 use crate::stats::{self, Ratios};
+use crate::wording::text as words;
 
 /// Name, metrics of which the first that there is counts, how phases combine, and the difference that matters; `None`
 /// is the plan's own.

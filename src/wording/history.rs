@@ -1,7 +1,7 @@
 //! The course of a run: who left when, why it ended, and what more rounds would cost.
 
-use super::words::{about, counted, plain};
-use crate::decide::{self, Observed, RepeatsAdvice};
+use super::text::{about, counted, plain};
+use crate::analysis::{self as decide, Observed, RepeatsAdvice};
 use crate::journal::{Enough, Folded, Look};
 use crate::plan::Plan;
 use crate::stats::LOOKS;
@@ -37,7 +37,7 @@ pub fn course(folded: &Folded, plan: &Plan, observed: &Observed) -> Vec<String> 
 
 /// "Repeats of tree tar-read: scatter 1.2 % on one file system, 4 % between rounds; 1 is worth its time."
 pub fn repeats(advice: &RepeatsAdvice) -> String {
-    let percent = |variance: f64| super::words::percent(variance.sqrt());
+    let percent = |variance: f64| super::text::percent(variance.sqrt());
     let (within, between) = (percent(advice.found.within), percent(advice.found.between));
     let worth = match advice.found.repeats {
         1 => "repeating is not worth its time".to_string(),
@@ -69,7 +69,7 @@ fn overspent(folded: &Folded, plan: &Plan) -> Option<String> {
     let (_, before) = folded.looks.split_last()?;
     let went_on = before.iter().any(|look| look.end == Some(Enough::Budget));
     (plan.stop.rounds.is_none() && went_on && spent > crate::stats::ALPHA * 1.001).then(|| {
-        let percent = super::words::percent(spent.min(1.0));
+        let percent = super::text::percent(spent.min(1.0));
         format!("Taken up again after its budget: the chance that a true best was lost is at most {percent}, not 5 %.")
     })
 }

@@ -1,13 +1,13 @@
 //! What was measured beside the time: throughput, space, CPU, what the device saw, how compression came out.
 
-use super::judge::{self, CPU_THRESHOLD, Case, Context, Quantity, SPACE_THRESHOLD};
 use super::latency::Latencies;
 use super::model::*;
-use super::verdict;
-use super::words::plain;
-use crate::decide::{Combine, ObservedWork, Rounds};
+use super::work::{self, CPU_THRESHOLD, Case, Context, Quantity, SPACE_THRESHOLD};
+use crate::analysis::{Combine, ObservedWork, Rounds};
 use crate::stats::{self, Finding};
 use crate::units::{show_bytes, show_share};
+use crate::wording::headline;
+use crate::wording::text::plain;
 
 /// One row of what is shown: in which table, under which name, from which metric.
 struct Measure {
@@ -114,7 +114,7 @@ fn measured(measure: &Measure, observed: &ObservedWork, context: &Context) -> Op
         better: Better::of_metric(measure.metric),
         wanted: measure.wanted,
     };
-    something(judge::panel(quantity, &series, context))
+    something(work::panel(quantity, &series, context))
 }
 
 /// A quantity that is nought everywhere is no news.
@@ -136,7 +136,7 @@ fn throughput(observed: &ObservedWork, context: &Context) -> Table {
             better: Better::More,
             wanted: None,
         };
-        panels.extend(something(judge::panel(quantity, &rates, context)));
+        panels.extend(something(work::panel(quantity, &rates, context)));
     }
     Table { title: "Throughput".to_string(), detail: false, panels }
 }
@@ -163,7 +163,7 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
             better: Better::of_metric(metric),
             wanted: None,
         };
-        let panel = something(judge::panel(quantity, &observed.in_phase(phase, metric), context));
+        let panel = something(work::panel(quantity, &observed.in_phase(phase, metric), context));
         let known = MEASURES.iter().any(|measure| measure.metric == metric) || latencies.tell(phase, metric);
         let detail = known || DETAILS.iter().any(|start| metric.starts_with(start));
         if detail { details.extend(panel) } else { own.extend(panel) }
@@ -187,7 +187,7 @@ fn trade_offs(tables: &[Table], context: &Context) -> Vec<String> {
     let lines = shown.filter_map(|target| {
         let found = told.iter().filter_map(|(panel, noun)| clear_difference((*panel)?, target, noun));
         let found: Vec<String> = found.collect();
-        (!found.is_empty()).then(|| verdict::trade_off(&context.targets[target], &found))
+        (!found.is_empty()).then(|| headline::trade_off(&context.targets[target], &found))
     });
     lines.collect()
 }
@@ -195,7 +195,7 @@ fn trade_offs(tables: &[Table], context: &Context) -> Vec<String> {
 fn clear_difference(panel: &Panel, target: usize, noun: &str) -> Option<String> {
     let against = panel.rows.iter().find(|row| row.target == target)?.against.as_ref()?;
     let clear = matches!(against.finding, Some(Finding::Higher | Finding::Lower));
-    clear.then(|| verdict::amount(&against.estimate, noun))
+    clear.then(|| headline::amount(&against.estimate, noun))
 }
 
 fn compression(observed: &ObservedWork, targets: &[TargetInfo]) -> Vec<Compression> {

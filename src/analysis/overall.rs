@@ -1,12 +1,13 @@
 //! The one verdict over all works of a plan, and how much it rests on the weights.
 
-use super::judge::{self, Case, Quantity};
 use super::model::*;
-use super::words::{listed, percent, plain};
-use super::{series, verdict};
-use crate::decide::{self, Combine, Rounds};
+use super::points;
+use super::work::{self, Case, Quantity};
+use crate::analysis::{self as decide, Combine, Rounds};
 use crate::plan::Part;
 use crate::stats;
+use crate::wording::headline as verdict;
+use crate::wording::text::{listed, percent, plain};
 
 /// What the whole of several works is called.
 pub const ALL_WORK: &str = "all work";
@@ -24,13 +25,13 @@ pub fn overall(case: &Case) -> Option<Overall> {
     let values = decide::score(case.plan, case.observed, "time_ns", Combine::Sum);
     let works = decide::works_of_verdict(case.plan, case.observed);
     let vetoes = decide::vetoes(case.plan, case.observed, &works, &values);
-    let ranked = judge::ranked(case, &vetoes);
+    let ranked = work::ranked(case, &vetoes);
     let rounds = works.iter().map(|work| work.rounds.len()).max().unwrap_or(0);
     let context = case.context(ALL_WORK, &values, &ranked, rounds);
-    let mut panel = judge::judged_panel(quantity(case), &values, &context);
-    judge::race_as_run(case, std::slice::from_mut(&mut panel), &values, &context);
+    let mut panel = work::judged_panel(quantity(case), &values, &context);
+    work::race_as_run(case, std::slice::from_mut(&mut panel), &values, &context);
     for row in &mut panel.rows {
-        row.series = series::series(&values[row.target]);
+        row.series = points::series(&values[row.target]);
     }
     let mut verdict = verdict::verdict(&panel, &context);
     if verdict.kind == VerdictKind::Nothing && panel.rows.iter().all(|row| row.figure.is_none()) {

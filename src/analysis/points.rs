@@ -2,9 +2,9 @@
 //! extremes of some rounds at a time, and word of it.
 
 use super::model::WorkReport;
-use super::words::counted;
-use crate::decide::{Combine, ObservedWork, Rounds};
+use crate::analysis::{Combine, ObservedWork, Rounds};
 use crate::stats;
+use crate::wording::text::counted;
 
 /// Points of a target's series.
 const MOST_POINTS: usize = 60;
@@ -33,7 +33,7 @@ pub fn fill(report: &mut WorkReport, observed: &ObservedWork) {
     let whole = observed.over_phases("time_ns", Combine::Sum);
     let names = observed.phases();
     for panel in &mut report.phases {
-        let name = names.iter().find(|name| super::words::plain(name) == panel.phase);
+        let name = names.iter().find(|name| crate::wording::text::plain(name) == panel.phase);
         for row in &mut panel.rows {
             let of_phase = name.map(|name| observed.series(row.target, name, "time_ns"));
             row.series = series(of_phase.as_ref().unwrap_or(&whole[row.target]));

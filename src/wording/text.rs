@@ -1,7 +1,7 @@
 //! Sentences, and numbers inside them. A ratio above one is more: "more time", never "slower by"; "12 % less time"
 //! is always against the whole of the reference.
 
-use super::model::*;
+use crate::analysis::model::*;
 use crate::stats::{Estimate, Finding};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Where repeats belong: whether a phase is worth repeating on one file system, from a run that did.
 
-use super::collect::{Observed, ObservedWork};
+use super::series::{Observed, ObservedWork};
 use crate::journal::{Folded, FoldedCell, Outcome};
 use crate::stats::{self, Repeats};
 

@@ -42,7 +42,7 @@ fn fact(target: &TargetInfo, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Fact;
+    use crate::analysis::Fact;
 
     fn target(facts: &[(&str, &str)]) -> TargetInfo {
         let facts = facts.iter().map(|(name, value)| Fact { name: name.to_string(), value: value.to_string() });

@@ -1,13 +1,13 @@
 //! Whether the machine was steady enough for what is said: the reference against its second copy, drifts and jumps,
 //! several modes, and how many of many comparisons may be chance. Doubts are told; no value is ever dropped.
 
-use super::judge::Case;
 use super::model::*;
-use super::words::{counted, listed, percent, plain};
-use crate::decide::{self, Combine, ObservedWork};
+use super::work::Case;
+use crate::analysis::{self as decide, Combine, ObservedWork};
 use crate::journal::Outcome;
 use crate::stats::{self, Estimate, Method};
 use crate::units::Unit;
+use crate::wording::text::{counted, listed, percent, plain};
 
 /// Of all comparisons that are said to differ, so many may be chance.
 const FALSE_DISCOVERIES: f64 = 0.05;

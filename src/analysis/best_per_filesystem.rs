@@ -1,11 +1,11 @@
 //! The best target of each file system, and those against each other: which scheduler (or option) for each, and then
 //! which of them all. Judged like everything else, by pairs of rounds.
 
-use super::judge::Case;
 use super::model::*;
-use super::words;
-use crate::decide::{self, Combine, Rounds};
+use super::work::Case;
+use crate::analysis::{self as decide, Combine, Rounds};
 use crate::stats::{self, Band, Finding};
+use crate::wording::text as words;
 
 /// `None` where there is one file system, or none has several targets, or nothing is judged.
 pub fn champions(case: &Case, report: &WorkReport) -> Option<Champions> {

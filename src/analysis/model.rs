@@ -1,20 +1,21 @@
 //! Judged tables: all that a report says, with the words and the printed numbers ready. Indices into
 //! [`Model::targets`] name targets everywhere.
 
-pub use super::curves::{LatencyCurve, LatencyCurves};
-pub use super::effect::{Effect, EffectRow};
-pub use super::rates::{DeviceRates, RateCurve, RateStep};
+pub use super::device_rates::{DeviceRates, RateCurve, RateStep};
+pub use super::latency_curves::{LatencyCurve, LatencyCurves};
+pub use super::points::{Point, Series};
 use super::raw::Raw;
-pub use super::series::{Point, Series};
+pub use super::readback::{Effect, EffectRow};
 use super::{
-    beside, champions, course, criteria, curves, effect, holes, judge, overall, rates, raw, series, trust, verdict,
-    words,
+    best_per_filesystem, device_rates, diagnostics, latency_curves, missing, overall, points, raw, readback, secondary,
+    tradeoffs, work,
 };
-use crate::decide::{self, Conclusion};
+use crate::analysis::{self as decide, Conclusion};
 use crate::journal::{Folded, SCHEMA};
 use crate::stats::{Band, Estimate, Finding};
 pub use crate::units::Better;
 use crate::units::Unit;
+use crate::wording::{headline, history, text as words};
 use anyhow::{Result, bail};
 
 #[derive(Debug, Default)]
@@ -407,44 +408,44 @@ pub fn model(folded: &Folded) -> Result<Model> {
         bail!("this journal's plan has {absurdity}, which no plan can have; the journal is damaged or not a journal");
     }
     let observed = decide::observe(folded, &run.plan);
-    let targets = holes::targets(folded, &run.plan, &observed);
-    let holes = holes::holes(folded, &run.plan, &observed, &targets);
+    let targets = missing::targets(folded, &run.plan, &observed);
+    let holes = missing::holes(folded, &run.plan, &observed, &targets);
     let level = decide::level(&run.plan, folded, observed.last_round());
-    let refused = judge::refusal(&run.plan, &observed, level);
-    let case = judge::Case { plan: &run.plan, observed: &observed, targets: &targets, holes: &holes, level, refused };
+    let refused = work::refusal(&run.plan, &observed, level);
+    let case = work::Case { plan: &run.plan, observed: &observed, targets: &targets, holes: &holes, level, refused };
     let mut model = Model {
         title: words::plain(&run.plan.title),
         run: words::plain(&run.id),
         started: words::plain(&run.started),
         pickfs: words::plain(&run.pickfs),
-        machine: holes::machine(folded),
-        host: holes::facts(&folded.host),
-        flags: holes::flags(folded, &observed, &targets),
-        ledger: holes::ledger(folded),
+        machine: missing::machine(folded),
+        host: missing::facts(&folded.host),
+        flags: missing::flags(folded, &observed, &targets),
+        ledger: missing::ledger(folded),
         warnings: warnings(folded, run.schema),
-        course: course::course(folded, &run.plan, &observed),
+        course: history::course(folded, &run.plan, &observed),
         overall: overall::overall(&case),
-        criteria: criteria::criteria(&case),
+        criteria: tradeoffs::criteria(&case),
         ..Model::default()
     };
-    model.warnings.extend(trust::warnings(&case));
+    model.warnings.extend(diagnostics::warnings(&case));
     for work in &observed.works {
-        let mut report = judge::work(&case, work);
-        beside::fill(&mut report, work, &case);
-        trust::mark_chance(&mut report);
-        series::fill(&mut report, work);
-        report.latencies = curves::latencies(work, &targets);
-        report.rates = rates::rates(work, &targets);
-        model.warnings.extend(trust::drift(&report, work, &targets));
-        model.warnings.extend(trust::modes(&report, work, &targets));
+        let mut report = work::work(&case, work);
+        secondary::fill(&mut report, work, &case);
+        diagnostics::mark_chance(&mut report);
+        points::fill(&mut report, work);
+        report.latencies = latency_curves::latencies(work, &targets);
+        report.rates = device_rates::rates(work, &targets);
+        model.warnings.extend(diagnostics::drift(&report, work, &targets));
+        model.warnings.extend(diagnostics::modes(&report, work, &targets));
         model.works.push(report);
     }
     let judged = model.overall.as_ref().map(|overall| &overall.work).or(model.works.first());
-    model.champions = judged.and_then(|report| champions::champions(&case, report));
-    model.effect = effect::effect(&targets);
+    model.champions = judged.and_then(|report| best_per_filesystem::champions(&case, report));
+    model.effect = readback::effect(&targets);
     model.raw = raw::raw(run, folded, &observed, &targets);
     model.targets = targets;
-    model.headlines = verdict::headlines(&model, &run.plan);
+    model.headlines = headline::headlines(&model, &run.plan);
     model.holes = holes;
     Ok(model)
 }

@@ -1,9 +1,9 @@
 //! What to pick, in words: one sentence for each work, one line for each phase, and the small print.
 
-use super::judge::{Case, Context};
-use super::model::*;
-use super::words::{capital, counted, listed, more_rounds};
-use crate::decide::{Conclusion, ObservedWork, Veto};
+use super::text::{capital, counted, listed, more_rounds};
+use crate::analysis::model::*;
+use crate::analysis::work::{Case, Context};
+use crate::analysis::{Conclusion, ObservedWork, Veto};
 use crate::plan::{Limit, Plan};
 use crate::units::{Unit, show_bytes};
 
@@ -69,7 +69,7 @@ fn anecdote(rows: &[&Row], panel: &Panel, context: &Context) -> String {
 
 /// "the whole job", or the phase if it is the only one.
 fn part(panel: &Panel) -> String {
-    if panel.name == super::judge::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
+    if panel.name == crate::analysis::work::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
 }
 
 fn judged(best: &Best, panel: &Panel, context: &Context) -> Verdict {
@@ -110,7 +110,7 @@ fn within_noise(names: &[String], panel: &Panel) -> String {
     let floor = panel.noise.as_ref().map_or("", |noise| &noise.shown);
     format!(
         "No verdict: the noise floor, {floor}, is above the {} that matter, and {} is ahead by less than that noise.",
-        super::words::percent(panel.band.wanted),
+        super::text::percent(panel.band.wanted),
         names.first().map_or("", String::as_str),
     )
 }
@@ -257,7 +257,7 @@ pub fn not_ranked(
     let out = (0..targets.len()).filter(|at| !targets[*at].duplicate && !ranked.contains(at));
     let mut notes: Vec<String> = out.map(|at| left_out(&targets[at], &vetoes[at])).collect();
     if let Some(reference) = reference.map(|at| &targets[at].name) {
-        let planned = super::words::plain(&plan.reference);
+        let planned = super::text::plain(&plan.reference);
         if !planned.is_empty() && *reference != planned {
             notes.push(format!("{planned} has no results; compared with {reference} instead"));
         }
@@ -278,7 +278,7 @@ fn is_measured(works: &[&ObservedWork], limit: &Limit) -> bool {
 
 fn unheld(limit: &Limit) -> String {
     let phase = limit.phase.as_ref().map_or(String::new(), |phase| format!("{phase}/"));
-    let metric = super::words::plain(&format!("{phase}{}", limit.metric));
+    let metric = super::text::plain(&format!("{phase}{}", limit.metric));
     format!("the limit on {metric} keeps nobody out: nothing here measures it")
 }
 
@@ -289,20 +289,20 @@ fn left_out(target: &TargetInfo, vetoes: &[Veto]) -> String {
 
 fn in_words(veto: &Veto) -> String {
     match veto {
-        Veto::Weakened(options) => format!("weaker durability: {}", super::words::plain(&options.join(", "))),
+        Veto::Weakened(options) => format!("weaker durability: {}", super::text::plain(&options.join(", "))),
         Veto::Failed { cells, of, why } => {
-            format!("{cells} of {} failed: {}", counted(*of, "cell"), super::words::plain(why))
+            format!("{cells} of {} failed: {}", counted(*of, "cell"), super::text::plain(why))
         }
-        Veto::Lacks(feature) => format!("it is not known to have {}", super::words::plain(feature)),
+        Veto::Lacks(feature) => format!("it is not known to have {}", super::text::plain(feature)),
         Veto::Small { what, largest, wanted } => {
             let bytes = |bytes: u64| show_bytes(bytes as f64);
             let found = largest
                 .map_or("it is not known how large they may be".into(), |found| format!("it takes {}", bytes(found)));
-            format!("a {} of {} is required, and {found}", super::words::plain(what), bytes(*wanted))
+            format!("a {} of {} is required, and {found}", super::text::plain(what), bytes(*wanted))
         }
         Veto::OverLimit { limit, median, .. } => {
             let unit = Unit::of_metric(&limit.metric);
-            let metric = super::words::plain(&limit.metric.replace('_', " "));
+            let metric = super::text::plain(&limit.metric.replace('_', " "));
             format!("{metric} is {}, above the limit of {}", unit.show(*median), unit.show(limit.at_most))
         }
         Veto::Unfinished { rounds: 0, .. } => "no round of the whole job finished".to_string(),
@@ -351,7 +351,7 @@ fn depends(model: &Model) -> Option<String> {
 
 /// "55 % less space", "2.1 times the CPU time".
 pub fn amount(estimate: &crate::stats::Estimate, noun: &str) -> String {
-    let (amount, range) = super::words::difference(estimate);
+    let (amount, range) = super::text::difference(estimate);
     let shown = format!("{amount} {noun}");
     if range == "±0" { shown } else { format!("{shown} ({range})") }
 }
