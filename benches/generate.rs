@@ -2,9 +2,9 @@
 //! Prints figures with their limits; exit code 1 if one is missed. `cargo bench --bench generate`.
 
 use pickfs::data::content::Content;
-use pickfs::data::palette::palette;
+use pickfs::data::content::recipes::recipes;
 use pickfs::data::random::Random;
-use pickfs::data::{Outline, Shape, shipped, write};
+use pickfs::data::{Shape, TreeLayout, profile::builtin, write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ fn rates() -> Vec<f64> {
         };
         (0..8).map(&mut once).fold(0.0, f64::max)
     };
-    let mut rates: Vec<f64> = palette().iter().map(|entry| rate(&entry.recipe)).collect();
+    let mut rates: Vec<f64> = recipes().iter().map(|entry| rate(&entry.recipe)).collect();
     rates.sort_by(f64::total_cmp);
     rates
 }
@@ -65,8 +65,8 @@ fn boost_build() -> [Duration; 2] {
 }
 
 fn generate(root: &Path) {
-    let profile = shipped::profile("boost-build").expect("a shipped profile");
-    let outline = Outline::new(&profile, &Shape::scaled(&profile, 1.0), 1).expect("an outline");
+    let profile = builtin::profile("boost-build").expect("a shipped profile");
+    let outline = TreeLayout::new(&profile, &Shape::scaled(&profile, 1.0), 1).expect("an outline");
     write(root, &outline).expect("a tree");
 }
 

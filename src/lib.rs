@@ -15,6 +15,7 @@ pub mod import;
 pub mod journal;
 pub mod need;
 pub mod plan;
+pub mod predict;
 pub mod probe;
 pub mod report;
 pub mod run;

@@ -21,6 +21,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("journal", &["plan", "units"]),
     ("need", &[]),
     ("plan", &["stats::LOOKS", "units"]),
+    ("predict", &["data"]),
     ("probe", &["sys", "units"]),
     ("report", &["analysis", "journal", "plan", "stats", "units", "wording"]),
     ("run", &["analysis", "executor", "journal", "plan", "stats::LOOKS", "sys", "units"]),

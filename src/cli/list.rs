@@ -1,7 +1,7 @@
 //! `pickfs list`: every plug-in, from the same lists that run them.
 
 use super::Outcome;
-use crate::data::shipped::{self, Shipped};
+use crate::data::profile::builtin::{self, Builtin};
 use crate::need::{self, Need};
 use crate::plan::{Setting, Settings};
 use crate::stack::fs::feature::FEATURES;
@@ -51,7 +51,7 @@ fn list(what: What) {
         }
         What::Layers => layer::ALL.iter().for_each(|one| plugin(one.name(), one.about(), one.settings(), &one.needs())),
         What::Workloads => workload::ALL.iter().for_each(|workload| one_workload(*workload)),
-        What::Profiles => shipped::ALL.iter().for_each(profile),
+        What::Profiles => builtin::ALL.iter().for_each(profile),
         What::Probes => probe::ALL.iter().for_each(|probe| row(probe.name(), probe.about())),
         What::Executors => {
             executor::ALL.iter().for_each(|one| plugin(one.name(), one.about(), one.settings(), &one.needs()))
@@ -94,9 +94,9 @@ fn one_workload(workload: &dyn workload::Workload) {
     wanting(&workload.needs(&Settings::default()));
 }
 
-fn profile(shipped: &Shipped) {
-    let profile = shipped.profile();
-    row(shipped.name, &profile.about);
+fn profile(builtin: &Builtin) {
+    let profile = builtin.profile();
+    row(builtin.name, &profile.about);
     println!("      {} files, {}", profile.files(), show_bytes(profile.bytes() as f64));
 }
 

@@ -1,11 +1,11 @@
 //! `pickfs scan --predict`: what file systems would store for a tree, and whether to turn compression on.
 
 use super::Outcome;
-use crate::data::predict::estimate::Estimate;
-use crate::data::predict::{Effort, Predicted, Prediction, predict};
-use crate::data::store::CODECS;
-use crate::data::survey::survey;
-use crate::data::walk::Options;
+use crate::data::scan::survey::survey;
+use crate::data::scan::walk::Options;
+use crate::predict::estimate::Estimate;
+use crate::predict::rules::CODECS;
+use crate::predict::{Effort, Predicted, Prediction, predict};
 use crate::run::tell;
 use crate::units::{show_bytes, show_duration, show_share};
 use anyhow::Context;
@@ -138,7 +138,7 @@ fn more(prediction: &Prediction, pick: &Predicted, best: &Predicted, plain: &Pre
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::store::WAYS;
+    use crate::predict::rules::WAYS;
 
     fn estimate(bytes: f64) -> Estimate {
         Estimate { bytes, half_width: 0.01 * bytes }

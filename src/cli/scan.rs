@@ -1,10 +1,10 @@
 //! `pickfs scan`: what a tree is like, and what file systems would store for it.
 
 use super::Outcome;
-use crate::data::describe::describe;
 use crate::data::profile::Profile;
-use crate::data::survey::{Survey, survey};
-use crate::data::walk::Options;
+use crate::data::scan::describe::describe;
+use crate::data::scan::survey::{Survey, survey};
+use crate::data::scan::walk::Options;
 use crate::units::{show_bytes, show_duration, show_share};
 use anyhow::Context;
 use std::path::PathBuf;

@@ -164,12 +164,12 @@ const ROOMY: u64 = 4 << 30;
 
 /// Of the source, or of the tree that is generated if one is asked for; what is wrong with it is told by the plan's check.
 fn bytes(arguments: &Wanted) -> Option<u64> {
-    use crate::data::{Shape, shipped};
+    use crate::data::{Shape, profile::builtin};
     if let Some(source) = &arguments.source {
         return Some(crate::data::apparent_bytes(source));
     }
     let said = arguments.like.is_some() || arguments.scale.is_some();
-    let like = said.then(|| shipped::profile(arguments.like.as_deref().unwrap_or(shipped::USUAL)).ok())??;
+    let like = said.then(|| builtin::profile(arguments.like.as_deref().unwrap_or(builtin::USUAL)).ok())??;
     Some(Shape::scaled(&like, arguments.scale.unwrap_or(1.0)).bytes)
 }
 

@@ -9,8 +9,8 @@
 //! Geriatrix makes files with `fallocate`; here every byte is written, as compression and copy on write see no other.
 //! Writes are made durable at regular distances, or a short-lived file would never reach the disk at all.
 
-use super::profile::Stuff;
-use super::random::Random;
+use crate::data::profile::Stuff;
+use crate::data::random::Random;
 
 /// How much, in bytes of files as their owners count them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 //! The first commit has all the files; each further one changes some, adds some and deletes as many, as a day's work in a
 //! large project does. Each state has a branch of its own, so that a clone can be brought on commit by commit.
 
-use super::content::Content;
-use super::profile::Stuff;
-use super::random::Random;
+use crate::data::content::Content;
+use crate::data::profile::Stuff;
+use crate::data::random::Random;
 use std::io::{Result, Write};
 
 /// Files at any time.

@@ -5,35 +5,18 @@
 pub mod ageing;
 pub mod codec;
 pub mod content;
-pub mod copies;
-pub mod describe;
 pub mod digest;
-mod folders;
-pub mod generate;
 pub mod history;
-pub mod kinds;
-pub mod measure;
-mod names;
-pub mod outline;
-pub mod palette;
-pub mod predict;
+pub mod parallel;
 pub mod profile;
 pub mod random;
-pub mod share_out;
-pub mod shipped;
-mod sizes;
-pub mod sketch;
-pub mod store;
-pub mod survey;
-pub mod twins;
-mod vocabulary;
-pub mod walk;
-mod write;
+pub mod scan;
+pub mod tree;
 
 pub use digest::{Digest, differences, digest, digest_without};
-pub use generate::{generate, generate_like};
-pub use outline::{Outline, Shape};
-pub use write::write;
+pub use tree::layout::{Shape, TreeLayout};
+pub use tree::write::write;
+pub use tree::{generate, generate_like};
 
 /// Sum of the sizes of all regular files below a root, each once however many names it has, as `cp -a` and tar take
 /// them; 0 where it cannot be read.

@@ -4,7 +4,10 @@
 
 use super::{Setting, Stage};
 use crate::agent::run_program;
-use crate::data::{self, Digest, Outline, Shape, profile::Profile, shipped};
+use crate::data::{
+    self, Digest, Shape, TreeLayout,
+    profile::{Profile, builtin},
+};
 use crate::plan::{Kind, Objection, Settings};
 use crate::stack::{Place, argv};
 use crate::stage::Program;
@@ -126,7 +129,7 @@ pub fn objections(settings: &Settings) -> Vec<Objection> {
 
 fn bad_profile(settings: &Settings) -> Option<Objection> {
     let error = profile(settings).err()?;
-    let remedy = format!("use one of {}, or a file that `pickfs scan DIR --output FILE` wrote", shipped::names());
+    let remedy = format!("use one of {}, or a file that `pickfs scan DIR --output FILE` wrote", builtin::names());
     Some(Objection::new("like", format!("{error:#}"), &remedy))
 }
 
@@ -170,7 +173,7 @@ fn free(folder: &Path) -> rustix::io::Result<u64> {
 }
 
 fn profile(settings: &Settings) -> Result<Profile> {
-    shipped::profile(settings.text("like").unwrap_or(shipped::USUAL))
+    builtin::profile(settings.text("like").unwrap_or(builtin::USUAL))
 }
 
 fn shape(settings: &Settings) -> Result<Shape> {
@@ -193,7 +196,7 @@ fn stage(settings: &Settings, staged: &Path) -> Result<()> {
     match settings.path("source") {
         Some(source) => copy_into_memory(&source, staged),
         None => {
-            let outline = Outline::new(&profile(settings)?, &shape(settings)?, SEED)?;
+            let outline = TreeLayout::new(&profile(settings)?, &shape(settings)?, SEED)?;
             fits(outline.memory(), staged, "the generated tree takes", "take a smaller one with `scale`")?;
             data::write(staged, &outline)
         }

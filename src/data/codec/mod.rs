@@ -5,8 +5,8 @@
 
 mod lzo;
 
-use super::profile::Ratios;
 use flate2::{Compress, Compression, FlushCompress};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use zstd_safe::{CCtx, CParameter};
 
@@ -14,6 +14,26 @@ use zstd_safe::{CCtx, CParameter};
 pub const PIECE: usize = 128 << 10;
 /// What btrfs hands LZO and zlib at a time.
 const PAGE: usize = 4 << 10;
+
+/// Compressed over plain bytes, a file or a piece of 128 KiB of it at a time, before any rounding to blocks; above 1 for
+/// what grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ratios {
+    /// As btrfs does: pages of 4 KiB, each on its own.
+    pub lzo: f64,
+    pub lz4: f64,
+    /// At btrfs's usual level, 3.
+    pub zlib: f64,
+    pub zstd1: f64,
+    pub zstd3: f64,
+}
+
+impl Ratios {
+    pub fn is_unsaid(&self) -> bool {
+        *self == Ratios::default()
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Codec {

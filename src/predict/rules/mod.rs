@@ -7,7 +7,7 @@ pub mod btrfs;
 pub mod heuristic;
 pub mod zfs;
 
-use super::codec::Codec;
+use crate::data::codec::Codec;
 
 /// A piece of a file of at most 128 KiB, measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! How many files repeat another, and how many bytes are holes: from samples that a survey drew.
 
-use super::kinds::kind;
-use super::profile::Kind;
-use super::share_out;
-use super::sketch::Sample;
-use super::survey::{Survey, Thin};
-use super::twins::Alike;
+use crate::data::parallel;
+use crate::data::profile::Kind;
+use crate::data::profile::kinds::kind;
+use crate::data::scan::same_size::SizeGroup;
+use crate::data::scan::sketch::Sample;
+use crate::data::scan::survey::{Survey, Thin};
 use rustix::fs::SeekFrom;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,20 +22,20 @@ const STEPS: usize = 1000;
 
 /// The share of the files of each kind that repeat another one.
 pub fn repeated(survey: &Survey, threads: usize) -> BTreeMap<Kind, f64> {
-    let sizes = affordable(survey.twins.sizes());
-    let digests = share_out::map(
+    let sizes = affordable(survey.same_size.sizes());
+    let digests = parallel::map(
         threads,
         &sizes,
         || vec![0; PART as usize],
-        |buffer, alike| {
-            let of_several = alike.samples.iter().filter(|_| alike.samples.len() > 1);
+        |buffer, group| {
+            let of_several = group.samples.iter().filter(|_| group.samples.len() > 1);
             of_several.filter_map(|sample| digest(survey, sample, buffer)).collect::<Vec<_>>()
         },
     );
     let (mut files, mut repeats) = (BTreeMap::<Kind, f64>::new(), BTreeMap::<Kind, f64>::new());
-    for (alike, digests) in sizes.iter().zip(digests) {
-        alike.files.iter().for_each(|(kind, of_kind)| *files.entry(*kind).or_default() += *of_kind as f64);
-        let stands_for = alike.files.values().sum::<u64>() as f64 / alike.samples.len().max(1) as f64;
+    for (group, digests) in sizes.iter().zip(digests) {
+        group.files.iter().for_each(|(kind, of_kind)| *files.entry(*kind).or_default() += *of_kind as f64);
+        let stands_for = group.files.values().sum::<u64>() as f64 / group.samples.len().max(1) as f64;
         for kind in repeats_among(digests) {
             *repeats.entry(kind).or_default() += stands_for;
         }
@@ -45,12 +45,12 @@ pub fn repeated(survey: &Survey, threads: usize) -> BTreeMap<Kind, f64> {
 }
 
 /// As many sizes as may be read. They come in random order, so that these are a sample of all.
-fn affordable(sizes: Vec<&Alike>) -> Vec<&Alike> {
+fn affordable(sizes: Vec<&SizeGroup>) -> Vec<&SizeGroup> {
     let (mut files, mut bytes) = (0, 0);
-    let fits = |alike: &&Alike| {
-        let several = if alike.samples.len() > 1 { alike.samples.len() } else { 0 };
+    let fits = |group: &&SizeGroup| {
+        let several = if group.samples.len() > 1 { group.samples.len() } else { 0 };
         files += several;
-        bytes += several as u64 * alike.size.min(4 * PART);
+        bytes += several as u64 * group.size.min(4 * PART);
         files <= FILES && bytes <= BYTES
     };
     sizes.into_iter().take_while(fits).collect()
@@ -118,9 +118,9 @@ fn bytes_in_holes(file: &File, size: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::survey::survey;
-    use super::super::walk::Options;
     use super::*;
+    use crate::data::scan::survey::survey;
+    use crate::data::scan::walk::Options;
 
     #[test]
     fn what_repeats_is_counted_and_nothing_else() {

@@ -4,15 +4,18 @@
 //! Zeros between random bytes, as many benchmarks write, shrink alike under every compressor and at no cost, which
 //! would erase exactly the differences that are to be measured. Here words are what entropy coders gain on, repeats
 //! are what LZO gains on (which btrfs lets see 4 KiB at a time), and noise is what nobody gains on; a compressor has
-//! to work for what it gets, as on the real thing. What each recipe comes to is measured in [`super::palette`].
+//! to work for what it gets, as on the real thing. What each recipe comes to is measured in [`recipes`].
 //!
 //! No block comes twice, nor is any all zeros.
 
-use super::codec::PIECE;
-use super::palette::{self, Mixture};
-use super::profile::Stuff;
-use super::random::{Random, scale};
-use super::vocabulary::{SLOT, VOCABULARIES, Vocabulary};
+pub mod recipes;
+pub mod vocabulary;
+
+use crate::data::codec::PIECE;
+use crate::data::content::vocabulary::{SLOT, VOCABULARIES, Vocabulary};
+use crate::data::profile::Stuff;
+use crate::data::random::{Random, scale};
+use recipes::Mixture;
 
 /// How to make bytes: what each step does, by chances of 256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,7 +69,7 @@ impl Content {
         if let Some((_, recipe)) = self.known.iter().find(|(of, _)| *of == (stuff, unit)) {
             return *recipe;
         }
-        let Mixture { recipes, first } = palette::mixture(&palette::of_stuff(stuff), unit as u64);
+        let Mixture { recipes, first } = recipes::mixture(&recipes::of_stuff(stuff), unit as u64);
         let recipe = recipes[usize::from(first < 0.5)];
         self.known.push(((stuff, unit), recipe));
         recipe
@@ -143,8 +146,8 @@ fn letters(bits: u8) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::palette::palette;
     use super::*;
+    use crate::data::content::recipes::recipes;
     use std::collections::HashSet;
 
     fn made(recipe: &Recipe, bytes: usize) -> Vec<u8> {
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn no_block_comes_twice_or_is_zero() {
-        for entry in palette() {
+        for entry in recipes() {
             let bytes = made(&entry.recipe, 4 << 20);
             let blocks: HashSet<&[u8]> = bytes.chunks(4096).collect();
             assert_eq!(blocks.len(), 1024, "{:?}", entry.recipe);
@@ -164,7 +167,7 @@ mod tests {
     #[test]
     fn a_longer_piece_begins_as_a_shorter_one() {
         let mut content = Content::new();
-        for entry in palette() {
+        for entry in recipes() {
             let mut of = |bytes| content.make(&entry.recipe, &mut Random::new(3, 9), bytes).to_vec();
             let (long, short) = (of(10_000), of(777));
             assert_eq!([short.len(), long.len()], [777, 10_000]);

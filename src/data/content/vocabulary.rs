@@ -2,7 +2,7 @@
 //!
 //! They are made here from a seed that never changes; nothing is taken from anybody's text.
 
-use super::random::Random;
+use crate::data::random::Random;
 
 /// Room for a word; the last byte is its length.
 pub const SLOT: usize = 16;

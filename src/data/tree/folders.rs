@@ -1,8 +1,8 @@
 //! Directories as a profile has them: at each level the same number of subdirectories and files in each as often.
 
-use super::profile::{Directories, Level, Profile};
-use super::random::Random;
-use super::sizes;
+use crate::data::profile::{Directories, Level, Profile};
+use crate::data::random::Random;
+use crate::data::tree::sizes;
 
 /// A directory to be, and how many files go into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,8 +152,8 @@ fn poisson(mean: f64, deepest: u64, files: u64) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::profile::Class;
     use super::*;
+    use crate::data::profile::Class;
 
     fn profile(levels: Vec<Level>, files: u64) -> Profile {
         Profile { levels, classes: vec![Class { files, ..Class::default() }], ..Profile::default() }

@@ -3,11 +3,11 @@
 //! Nothing of a file is read here. The counts do not depend on which thread saw what: a file with several names belongs
 //! to the one whose rank is lowest, wherever that was met.
 
-use super::kinds::kind;
-use super::profile::Kind;
-use super::sketch::{Fans, Lowest, Numbers, Sample, Sizes};
-use super::twins::Twins;
-use super::walk::{self, Directory, Entry, Options, Problems, Root, Visitor};
+use crate::data::profile::Kind;
+use crate::data::profile::kinds::kind;
+use crate::data::scan::same_size::SameSizeFiles;
+use crate::data::scan::sketch::{Fans, Lowest, Numbers, Sample, Sizes};
+use crate::data::scan::walk::{self, Directory, Entry, Options, Problems, Root, Visitor};
 use anyhow::Result;
 use rustix::fs::{FileType, OFlags, Statx};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub struct Survey {
     pub levels: Vec<Level>,
     pub kinds: BTreeMap<Kind, Tally>,
     /// Files of equal sizes, to be compared.
-    pub twins: Twins,
+    pub same_size: SameSizeFiles,
     pub problems: Problems,
     root: Root,
 }
@@ -115,7 +115,7 @@ pub fn survey(root: &Path, options: &Options) -> Result<Survey> {
     let mut counter = Counter::new(&linked, options.seed);
     walked.visitors.into_iter().for_each(|other| counter.merge(other));
     counter.finish();
-    let Counter { counts, levels, kinds, twins, .. } = counter;
+    let Counter { counts, levels, kinds, same_size, .. } = counter;
     let distinct = linked.files();
     Ok(Survey {
         entries: counts.entries,
@@ -127,7 +127,7 @@ pub fn survey(root: &Path, options: &Options) -> Result<Survey> {
         names: counts.names,
         levels,
         kinds,
-        twins,
+        same_size,
         problems: walked.problems,
         root: walked.root,
     })
@@ -218,7 +218,7 @@ struct Counter<'a> {
     counts: Counts,
     levels: Vec<Level>,
     kinds: BTreeMap<Kind, Tally>,
-    twins: Twins,
+    same_size: SameSizeFiles,
     /// Directories where files with several names are, by their hash: depth, and files that have one name. As many as
     /// may be remembered; in further ones such files do not count.
     waiting: Numbers<(usize, u64)>,
@@ -228,7 +228,15 @@ impl<'a> Counter<'a> {
     fn new(linked: &'a Linked, seed: u64) -> Counter<'a> {
         let counts = Counts { names: vec![0; 256], ..Counts::default() };
         let (levels, kinds) = (Vec::new(), BTreeMap::new());
-        Counter { seed, linked, counts, levels, kinds, twins: Twins::new(seed), waiting: Numbers::default() }
+        Counter {
+            seed,
+            linked,
+            counts,
+            levels,
+            kinds,
+            same_size: SameSizeFiles::new(seed),
+            waiting: Numbers::default(),
+        }
     }
 
     fn file(&mut self, directory: &mut Directory, entry: &Entry) {
@@ -261,7 +269,7 @@ impl<'a> Counter<'a> {
     fn sample(&mut self, file: &Found, rank: u64, directory: &Directory, entry: &Entry) {
         let sample = || Sample { rank, path: directory.join(entry.name), size: file.size };
         self.kinds.entry(file.kind).or_default().sample(file, rank, sample);
-        self.twins.add(file.kind, rank, file.size, sample);
+        self.same_size.add(file.kind, rank, file.size, sample);
     }
 
     fn level(&mut self, depth: usize) -> &mut Level {
@@ -280,7 +288,7 @@ impl<'a> Counter<'a> {
             own.files.merge(&level.files);
         }
         other.kinds.into_iter().for_each(|(kind, tally)| self.kinds.entry(kind).or_default().merge(tally));
-        self.twins.merge(other.twins);
+        self.same_size.merge(other.same_size);
         self.waiting.extend(other.waiting);
     }
 

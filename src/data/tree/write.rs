@@ -3,11 +3,11 @@
 //! What is in a file follows from the seed and the file alone, and one thread makes all of a directory in order, so
 //! that no chance of threads shows in the tree.
 
-use super::codec::PIECE;
-use super::content::Content;
-use super::names::name;
-use super::outline::{Directory, File, Outline};
-use super::random::Random;
+use crate::data::codec::PIECE;
+use crate::data::content::Content;
+use crate::data::random::Random;
+use crate::data::tree::layout::{Directory, File, TreeLayout};
+use crate::data::tree::names::name;
 use anyhow::{Context, Result, anyhow};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::fs::DirBuilder;
@@ -23,7 +23,7 @@ const LINKS: u64 = 1 << 62;
 const STREAMS: u32 = 24;
 
 /// Makes the tree in `root`, which is made too where it is not there.
-pub fn write(root: &Path, outline: &Outline) -> Result<()> {
+pub fn write(root: &Path, outline: &TreeLayout) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o755).create(root);
     made.with_context(|| format!("making {}", root.display()))?;
     let writer = Writer { root: open_directory(CWD, root)?, outline, hidden: hidden_bits() };
@@ -36,7 +36,7 @@ pub fn write(root: &Path, outline: &Outline) -> Result<()> {
 
 struct Writer<'a> {
     root: OwnedFd,
-    outline: &'a Outline,
+    outline: &'a TreeLayout,
     /// Permission bits that new files do not get by themselves.
     hidden: u32,
 }
@@ -159,7 +159,7 @@ impl Writer<'_> {
     }
 }
 
-fn file_name(outline: &Outline, directory: usize, number: u64) -> String {
+fn file_name(outline: &TreeLayout, directory: usize, number: u64) -> String {
     let Directory { subdirectories, files, .. } = &outline.directories[directory];
     let file = &files[number as usize];
     let mut random = Random::new(outline.seed, NAMES | (directory as u64) << 32 | number);

@@ -1,16 +1,17 @@
 //! What file systems would store for a tree, by compressing a sample of it, without making one.
 //!
-//! A [survey](super::survey) tells kinds and sizes of all files, and draws some of each. Rounds read more and more of
+//! A [survey](crate::data::scan::survey) tells kinds and sizes of all files, and draws some of each. Rounds read more and more of
 //! these until the intervals are narrow, or time is up; each round goes where it narrows them most. What is drawn
-//! depends on a fixed seed and the files' names, and not on threads. It must not print.
+//! depends on a fixed seed and the files' names, and not on threads. It must not know plans, journals or how a benchmark runs, and does not print.
 
 pub mod estimate;
 pub mod file;
+pub mod rules;
 
-use super::sketch::Sample;
-use super::store::{CODECS, WAYS, Way};
-use super::survey::{Range, Survey};
-use super::walk::{FORBIDDEN, Problems, UNREADABLE, VANISHED};
+use crate::data::scan::sketch::Sample;
+use crate::data::scan::survey::{Range, Survey};
+use crate::data::scan::walk::{FORBIDDEN, Problems, UNREADABLE, VANISHED};
+use crate::predict::rules::{CODECS, WAYS, Way};
 use estimate::{Amount, Drawn, Estimate, Part, Stratum};
 use file::{Contents, Reader};
 use std::collections::BTreeMap;

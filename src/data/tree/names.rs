@@ -1,7 +1,7 @@
 //! Names of files and directories: syllables made here, a number that makes them unique, and an ending by kind.
 
-use super::profile::Kind;
-use super::random::Random;
+use crate::data::profile::Kind;
+use crate::data::random::Random;
 
 /// No file system takes longer ones.
 const LONGEST: usize = 255;

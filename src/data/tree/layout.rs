@@ -3,13 +3,14 @@
 //! It is the same on every machine and takes some dozens of bytes for a file, so that what a tree needs is known before
 //! anything is made.
 
-use super::content::Recipe;
-use super::folders::{Folder, folders};
-use super::names::name;
-use super::palette::{self, Mixture};
-use super::profile::{Class, Contents, Kind, Profile};
-use super::random::Random;
-use super::{codec, sizes};
+use crate::data::codec;
+use crate::data::content::Recipe;
+use crate::data::content::recipes::{self, Mixture};
+use crate::data::profile::{Class, Contents, Kind, Profile};
+use crate::data::random::Random;
+use crate::data::tree::folders::{Folder, folders};
+use crate::data::tree::names::name;
+use crate::data::tree::sizes;
 use anyhow::{Result, ensure};
 
 /// How large a tree.
@@ -30,7 +31,7 @@ impl Shape {
 }
 
 #[derive(Debug)]
-pub struct Outline {
+pub struct TreeLayout {
     pub seed: u64,
     /// Parents before children; the root is first.
     pub directories: Vec<Directory>,
@@ -80,9 +81,9 @@ const ENTRY: u64 = 1024;
 /// What names look like unless a profile says.
 const USUAL_LENGTHS: [u64; 5] = [4, 9, 12, 16, 30];
 
-impl Outline {
+impl TreeLayout {
     /// A profile that is not sound is refused in words for who wrote it.
-    pub fn new(profile: &Profile, shape: &Shape, seed: u64) -> Result<Outline> {
+    pub fn new(profile: &Profile, shape: &Shape, seed: u64) -> Result<TreeLayout> {
         ensure!(shape.files > 0 || shape.bytes == 0, "a tree of no files cannot hold {} bytes", shape.bytes);
         ensure!(shape.files < 1 << 32, "a tree of {} files is larger than pickfs makes", shape.files);
         let mut random = Random::new(seed, u64::MAX);
@@ -96,7 +97,7 @@ impl Outline {
         let part =
             |count: u64| (u128::from(count) * u128::from(shape.files) / u128::from(profile.files().max(1))) as u64;
         let names = &profile.names;
-        Ok(Outline {
+        Ok(TreeLayout {
             seed,
             directories,
             mixtures,
@@ -217,7 +218,7 @@ fn repeat(share: f64, files: &mut [File]) {
 
 /// Gives files their recipes, group by group of those that the profile tells of together.
 fn mix(class: &Class, files: &mut [File], mixtures: &mut Vec<Mixture>) {
-    let usual = [Contents { like: Some(palette::usual(class.kind)), ..Contents::default() }];
+    let usual = [Contents { like: Some(recipes::usual(class.kind)), ..Contents::default() }];
     let rows = if class.contents.is_empty() { &usual[..] } else { &class.contents };
     let mut ranges: Vec<(u64, u64)> = rows.iter().map(|row| row.sizes).collect();
     ranges.sort_unstable();
@@ -285,8 +286,8 @@ impl Quota {
 /// just these sizes.
 fn mixture(row: &Contents, typical: u64) -> Mixture {
     match row.like {
-        Some(stuff) => palette::mixture(&palette::of_stuff(stuff), codec::PIECE as u64),
-        None => palette::mixture(&row.ratios, typical),
+        Some(stuff) => recipes::mixture(&recipes::of_stuff(stuff), codec::PIECE as u64),
+        None => recipes::mixture(&row.ratios, typical),
     }
 }
 
@@ -299,9 +300,10 @@ fn typical(files: &[File]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::profile::{Names, Ratios};
-    use super::super::{digest, write};
     use super::*;
+    use crate::data::codec::Ratios;
+    use crate::data::profile::Names;
+    use crate::data::{digest, write};
     use std::os::unix::fs::MetadataExt;
 
     fn profile(class: Class) -> Profile {
@@ -316,7 +318,7 @@ mod tests {
     #[test]
     fn shares_come_out_as_they_are_asked_for() {
         let class = Class { duplicates: 0.03, sparse: 0.05, holes: 0.9, ..class() };
-        let outline = Outline::new(&profile(class), &Shape { files: 1000, bytes: 8 << 20 }, 1).unwrap();
+        let outline = TreeLayout::new(&profile(class), &Shape { files: 1000, bytes: 8 << 20 }, 1).unwrap();
         let count = |what: fn(&File) -> bool| outline.files().filter(|file| what(file)).count();
         assert_eq!(count(|file| file.executable), 250);
         let holes = count(|file| file.hole > 0);
@@ -336,7 +338,8 @@ mod tests {
         };
         let contents = vec![row((0, 4000), 1.0, 1.0), row((4001, 1 << 40), 0.3, 0.1), row((4001, 1 << 40), 0.7, 1.0)];
         let outline =
-            Outline::new(&profile(Class { contents, ..class() }), &Shape { files: 1000, bytes: 8 << 20 }, 1).unwrap();
+            TreeLayout::new(&profile(Class { contents, ..class() }), &Shape { files: 1000, bytes: 8 << 20 }, 1)
+                .unwrap();
         let bytes = |which: u16, large: bool| -> u64 {
             outline.files().filter(|f| (f.bytes > 4000) == large && f.mixture == which).map(|f| f.bytes).sum()
         };
@@ -348,7 +351,7 @@ mod tests {
     #[test]
     fn a_tree_is_what_its_outline_says() {
         let class = Class { duplicates: 0.1, sparse: 0.2, holes: 0.5, ..class() };
-        let outline = Outline::new(&profile(class), &Shape { files: 1000, bytes: 8 << 20 }, 1).unwrap();
+        let outline = TreeLayout::new(&profile(class), &Shape { files: 1000, bytes: 8 << 20 }, 1).unwrap();
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
         let roots = ["a", "b"].map(|name| folder.path().join(name));
         roots.iter().for_each(|root| write(root, &outline).unwrap());
@@ -367,21 +370,21 @@ mod tests {
 
     #[test]
     fn odd_shapes() {
-        let outline = |files, bytes| Outline::new(&profile(class()), &Shape { files, bytes }, 1);
+        let outline = |files, bytes| TreeLayout::new(&profile(class()), &Shape { files, bytes }, 1);
         assert!(outline(0, 1).is_err() && outline(1 << 32, 1).is_err());
         for (files, bytes) in [(0, 0), (1, 3), (20, 5), (3, 1 << 30)] {
             let outline = outline(files, bytes).unwrap();
             assert_eq!(outline.files().map(|file| file.bytes).sum::<u64>(), bytes);
             assert_eq!(outline.files().count() as u64, files);
         }
-        assert!(Outline::new(&Profile::default(), &Shape { files: 0, bytes: 0 }, 1).is_ok());
+        assert!(TreeLayout::new(&Profile::default(), &Shape { files: 0, bytes: 0 }, 1).is_ok());
     }
 
     #[test]
     fn another_seed_is_another_tree() {
         let made = |seed| {
             let folder = tempfile::tempdir().unwrap();
-            let outline = Outline::new(&profile(class()), &Shape { files: 30, bytes: 1 << 20 }, seed).unwrap();
+            let outline = TreeLayout::new(&profile(class()), &Shape { files: 30, bytes: 1 << 20 }, seed).unwrap();
             write(folder.path(), &outline).unwrap();
             digest(folder.path()).unwrap().hash
         };

@@ -1,7 +1,7 @@
 //! Sizes of files as a profile has them: not drawn, but spread evenly over the quantiles, so that few files have the
 //! right distribution too; and made to add up.
 
-use super::profile::{Class, Lognormal};
+use crate::data::profile::{Class, Lognormal};
 
 /// Rising, so many, with that sum where there are any. Exact for all machines.
 pub fn sizes(class: &Class, files: u64, bytes: u64) -> Vec<u64> {

@@ -1,6 +1,6 @@
 //! What a file is for, told from the ending of its name.
 
-use super::profile::Kind;
+use crate::data::profile::Kind;
 
 /// Of a name without its folder. What has no ending is a program if it may be executed.
 pub fn kind(name: &[u8], executable: bool) -> Kind {

@@ -1,12 +1,13 @@
 //! Recipes and what compressors make of them, measured; and which recipes to mix so that content shrinks as wanted.
 //!
-//! `palette.csv` has a line for each recipe: its six numbers, then for files of 512 bytes to 128 KiB, each size twice
+//! `recipes.csv` has a line for each recipe: its six numbers, then for files of 512 bytes to 128 KiB, each size twice
 //! the one before, thousandths that LZO, LZ4, zlib, zstd:1 and zstd:3 leave of them. A test holds the table to the
 //! compressors; `PICKFS_PALETTE=FILE cargo test --lib make_the_palette -- --ignored` makes it anew, and
 //! `measure_the_palette` in its place keeps the recipes.
 
-use super::content::Recipe;
-use super::profile::{Kind, Ratios, Stuff};
+use crate::data::codec::Ratios;
+use crate::data::content::Recipe;
+use crate::data::profile::{Kind, Stuff};
 use std::sync::LazyLock;
 
 /// A recipe and its ratios at each of the [`UNITS`].
@@ -26,9 +27,9 @@ const WEIGHTS: [f64; CODECS] = [2.0, 0.5, 1.5, 1.5, 1.5];
 const UNLIKENESS: f64 = 0.05;
 
 /// All recipes, in an order that never changes.
-pub fn palette() -> &'static [Entry] {
-    static PALETTE: LazyLock<Vec<Entry>> = LazyLock::new(|| parse(include_str!("palette.csv")));
-    &PALETTE
+pub fn recipes() -> &'static [Entry] {
+    static RECIPES: LazyLock<Vec<Entry>> = LazyLock::new(|| parse(include_str!("recipes.csv")));
+    &RECIPES
 }
 
 /// Two recipes, and which share of the bytes is made by the first.
@@ -41,8 +42,8 @@ pub struct Mixture {
 /// The recipes that come nearest to the ratios on files of so many bytes, or on pieces of 128 KiB of larger ones.
 pub fn mixture(wanted: &Ratios, bytes: u64) -> Mixture {
     let wanted = array(wanted);
-    let known: Vec<(Recipe, [f64; CODECS])> = palette().iter().map(|entry| (entry.recipe, entry.at(bytes))).collect();
-    let mut best = (f64::INFINITY, Mixture { recipes: [palette()[0].recipe; 2], first: 1.0 });
+    let known: Vec<(Recipe, [f64; CODECS])> = recipes().iter().map(|entry| (entry.recipe, entry.at(bytes))).collect();
+    let mut best = (f64::INFINITY, Mixture { recipes: [recipes()[0].recipe; 2], first: 1.0 });
     for (place, a) in known.iter().enumerate() {
         for b in &known[place..] {
             let (miss, first) = nearest(&wanted, &a.1, &b.1);
@@ -56,7 +57,7 @@ pub fn mixture(wanted: &Ratios, bytes: u64) -> Mixture {
 
 /// What a mixture comes to.
 pub fn ratios(mixture: &Mixture, bytes: u64) -> Ratios {
-    let of = |recipe| palette().iter().find(|entry| entry.recipe == recipe).map(|entry| entry.at(bytes));
+    let of = |recipe| recipes().iter().find(|entry| entry.recipe == recipe).map(|entry| entry.at(bytes));
     let [a, b] = mixture.recipes.map(|recipe| of(recipe).unwrap_or([1.0; CODECS]));
     let mixed: [f64; CODECS] = std::array::from_fn(|codec| b[codec] + mixture.first * (a[codec] - b[codec]));
     let [lzo, lz4, zlib, zstd1, zstd3] = mixed;
@@ -140,12 +141,12 @@ fn entry(line: &str) -> Entry {
 
 #[cfg(test)]
 mod tests {
-    use super::super::codec::Meter;
-    use super::super::content::{Content, MEDIA};
-    use super::super::random::Random;
-    use super::super::store::heuristic::worth_trying;
-    use super::super::vocabulary::VOCABULARIES;
     use super::*;
+    use crate::data::codec::Meter;
+    use crate::data::content::vocabulary::VOCABULARIES;
+    use crate::data::content::{Content, MEDIA};
+    use crate::data::random::Random;
+    use crate::predict::rules::heuristic::worth_trying;
     use std::fmt::Write;
 
     /// Ratios of files of `unit` bytes, over as many as have `bytes` together.
@@ -163,8 +164,8 @@ mod tests {
 
     #[test]
     fn the_table_is_what_compressors_find() {
-        assert_eq!(palette().len(), 140);
-        for entry in palette().iter().step_by(17) {
+        assert_eq!(recipes().len(), 140);
+        for entry in recipes().iter().step_by(17) {
             for unit in [2u64 << 10, 128 << 10] {
                 let (known, found) = (entry.at(unit), measured(&entry.recipe, unit, 2 << 20));
                 for codec in 0..CODECS {
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn btrfs_tries_to_compress_what_shrinks() {
         let mut content = Content::new();
-        for Entry { recipe, .. } in palette().iter().filter(|entry| entry.at(128 << 10)[3] < 0.85) {
+        for Entry { recipe, .. } in recipes().iter().filter(|entry| entry.at(128 << 10)[3] < 0.85) {
             let mut tried = |stream: &u64| worth_trying(content.make(recipe, &mut Random::new(9, *stream), 128 << 10));
             let refused = (0..200).filter(|stream| !tried(stream)).count();
             assert!(refused <= 1, "{recipe:?}: {refused} of 200 pieces");
@@ -204,7 +205,7 @@ mod tests {
 
     /// Many recipes, of which those stay that are unlike all that are chosen already.
     #[test]
-    #[ignore = "makes src/data/palette.csv anew"]
+    #[ignore = "makes src/data/recipes.csv anew"]
     fn make_the_palette() {
         let Ok(file) = std::env::var("PICKFS_PALETTE") else { return };
         let known = candidates().into_iter().map(|recipe| (recipe, at_two_sizes(&recipe)));
@@ -226,10 +227,10 @@ mod tests {
 
     /// When a codec has changed and the recipes are as good as before.
     #[test]
-    #[ignore = "makes src/data/palette.csv anew, with the same recipes"]
+    #[ignore = "makes src/data/recipes.csv anew, with the same recipes"]
     fn measure_the_palette() {
         let Ok(file) = std::env::var("PICKFS_PALETTE") else { return };
-        let recipes: Vec<Recipe> = palette().iter().map(|entry| entry.recipe).collect();
+        let recipes: Vec<Recipe> = recipes().iter().map(|entry| entry.recipe).collect();
         std::fs::write(file, table(&recipes)).unwrap();
     }
 

@@ -3,7 +3,7 @@
 
 use crate::data::codec::{Meter, PIECE};
 use crate::data::random::Random;
-use crate::data::store::{CODECS, Piece, heuristic};
+use crate::predict::rules::{CODECS, Piece, heuristic};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};

@@ -3,12 +3,12 @@
 //! Bytes decide: how much is read of a range of sizes depends on the bytes that its files hold together, and each piece
 //! stands for its share of them. The effort does not grow with the tree.
 
-use super::codec::{Meter, PIECE};
-use super::profile::{Contents, Kind, Ratios};
-use super::random::Random;
-use super::share_out;
-use super::sketch::Sample;
-use super::survey::{Range, Survey, Tally, range_end};
+use crate::data::codec::{Meter, PIECE, Ratios};
+use crate::data::parallel;
+use crate::data::profile::{Contents, Kind};
+use crate::data::random::Random;
+use crate::data::scan::sketch::Sample;
+use crate::data::scan::survey::{Range, Survey, Tally, range_end};
 use rustix::fs::SeekFrom;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,7 +34,7 @@ pub struct Measured(BTreeMap<(Kind, usize), Vec<Group>>);
 /// Reads and measures, a bounded number of pieces.
 pub fn measure(survey: &Survey, threads: usize) -> Measured {
     let jobs = jobs(survey);
-    let measured = share_out::map(threads, &jobs, Reader::default, |reader, job| reader.measure(survey, job));
+    let measured = parallel::map(threads, &jobs, Reader::default, |reader, job| reader.measure(survey, job));
     let read = read(&jobs, &measured);
     let mut cells: BTreeMap<(Kind, usize), Vec<Group>> = BTreeMap::new();
     for (job, pieces) in jobs.iter().zip(&measured) {
@@ -247,10 +247,10 @@ fn told(cells: &BTreeMap<(Kind, usize), Vec<Group>>, kind: Kind, tally: &Tally) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::content::Content;
-    use super::super::profile::Stuff;
-    use super::super::walk::Options;
     use super::*;
+    use crate::data::content::Content;
+    use crate::data::profile::Stuff;
+    use crate::data::scan::walk::Options;
     use std::path::Path;
 
     fn group(bytes: f64, ratio: f64) -> Group {
@@ -308,7 +308,7 @@ mod tests {
     fn text_shrinks_and_media_do_not_and_holes_are_not_read() {
         let folder = tempfile::tempdir().unwrap();
         tree(folder.path());
-        let survey = super::super::survey::survey(folder.path(), &Options::default()).unwrap();
+        let survey = crate::data::scan::survey::survey(folder.path(), &Options::default()).unwrap();
         let contents = measure(&survey, 2).contents(&survey, 80);
         let zstd: Vec<f64> = contents[&Kind::Image].iter().map(|row| row.ratios.zstd3).collect();
         assert!(zstd.len() == 1 && zstd[0] > 0.99, "{zstd:?}");

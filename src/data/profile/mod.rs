@@ -3,6 +3,10 @@
 //! Scanned from a tree or written by hand, kept as TOML that is small enough to paste into an issue, and what trees are
 //! generated from.
 
+pub mod builtin;
+pub mod kinds;
+
+use crate::data::codec::Ratios;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -162,26 +166,6 @@ impl Stuff {
             Stuff::Object => "object",
             Stuff::Media => "media",
         }
-    }
-}
-
-/// Compressed over plain bytes, a file or a piece of 128 KiB of it at a time, before any rounding to blocks; above 1 for
-/// what grows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Ratios {
-    /// As btrfs does: pages of 4 KiB, each on its own.
-    pub lzo: f64,
-    pub lz4: f64,
-    /// At btrfs's usual level, 3.
-    pub zlib: f64,
-    pub zstd1: f64,
-    pub zstd3: f64,
-}
-
-impl Ratios {
-    fn is_unsaid(&self) -> bool {
-        *self == Ratios::default()
     }
 }
 

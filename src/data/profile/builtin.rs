@@ -1,21 +1,21 @@
 //! The profiles that come with pickfs, and those in files.
 
-use super::profile::Profile;
+use crate::data::profile::Profile;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 
 /// A profile by its name.
-pub struct Shipped {
+pub struct Builtin {
     pub name: &'static str,
     text: &'static str,
 }
 
-macro_rules! shipped {
-    ($($name:literal),*) => { &[$(Shipped { name: $name, text: include_str!(concat!("profiles/", $name, ".toml")) }),*] };
+macro_rules! builtin {
+    ($($name:literal),*) => { &[$(Builtin { name: $name, text: include_str!(concat!("builtin/", $name, ".toml")) }),*] };
 }
 
 /// Every profile, sorted by name.
-pub const ALL: &[Shipped] = shipped![
+pub const ALL: &[Builtin] = builtin![
     "boost-build",
     "developer",
     "ffmpeg-build",
@@ -30,24 +30,24 @@ pub const ALL: &[Shipped] = shipped![
 /// What a tree is like unless a plan says.
 pub const USUAL: &str = "developer";
 
-impl Shipped {
+impl Builtin {
     pub fn profile(&self) -> Profile {
         Profile::parse(self.text).unwrap_or_else(|error| panic!("the profile {} came broken: {error:#}", self.name))
     }
 }
 
 pub fn usual() -> Profile {
-    find(USUAL).map(Shipped::profile).unwrap_or_default()
+    find(USUAL).map(Builtin::profile).unwrap_or_default()
 }
 
-fn find(name: &str) -> Option<&'static Shipped> {
-    ALL.iter().find(|shipped| shipped.name == name)
+fn find(name: &str) -> Option<&'static Builtin> {
+    ALL.iter().find(|builtin| builtin.name == name)
 }
 
-/// The shipped profile of that name, or the one in that file.
+/// The builtin profile of that name, or the one in that file.
 pub fn profile(like: &str) -> Result<Profile> {
-    if let Some(shipped) = find(like) {
-        return Ok(shipped.profile());
+    if let Some(builtin) = find(like) {
+        return Ok(builtin.profile());
     }
     let path = Path::new(like);
     if !path.is_file() {
@@ -59,13 +59,13 @@ pub fn profile(like: &str) -> Result<Profile> {
 
 /// The names of all, for who named none of them.
 pub fn names() -> String {
-    ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
+    ALL.iter().map(|builtin| builtin.name).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Outline, Shape, digest, generate_like};
     use super::*;
+    use crate::data::{Shape, TreeLayout, digest, generate_like};
 
     /// XXH3 of each tree of about two hundred files, seed 1: the same on every machine and, within one version, for good.
     const GOLDEN: &[(&str, &str)] = &[
@@ -82,13 +82,13 @@ mod tests {
 
     #[test]
     fn each_profile_makes_the_tree_that_it_made_before() {
-        let made = ALL.iter().map(|shipped| {
-            let (folder, profile) = (tempfile::tempdir().unwrap(), shipped.profile());
+        let made = ALL.iter().map(|builtin| {
+            let (folder, profile) = (tempfile::tempdir().unwrap(), builtin.profile());
             let bytes = (4 << 20).min(profile.bytes() / profile.files() * 200);
             generate_like(folder.path(), &profile, &Shape { files: 200, bytes }, 1).unwrap();
             let found = digest(folder.path()).unwrap();
             assert_eq!(found.files, 200 + profile.names.hard_links * 200 / profile.files());
-            (shipped.name, found.hash)
+            (builtin.name, found.hash)
         });
         let made: Vec<(&str, String)> = made.collect();
         assert!(made.iter().map(|(name, hash)| (*name, hash.as_str())).eq(GOLDEN.iter().copied()), "{made:#?}");
@@ -97,20 +97,20 @@ mod tests {
     /// What the sentence of a profile says is what it makes, also at other scales.
     #[test]
     fn profiles_are_sound_and_scale() {
-        for shipped in ALL {
-            let profile = shipped.profile();
+        for builtin in ALL {
+            let profile = builtin.profile();
             for scale in [1.0, 0.1, 0.003] {
                 let shape = Shape::scaled(&profile, scale);
-                let outline = Outline::new(&profile, &shape, 7).unwrap();
+                let outline = TreeLayout::new(&profile, &shape, 7).unwrap();
                 let (files, bytes) = outline.files().fold((0, 0), |(n, sum), file| (n + 1, sum + file.bytes));
-                assert_eq!((files, bytes), (shape.files, shape.bytes), "{} at {scale}", shipped.name);
+                assert_eq!((files, bytes), (shape.files, shape.bytes), "{} at {scale}", builtin.name);
                 let largest = outline.files().map(|file| file.bytes).max().unwrap();
-                assert!(largest <= bytes / 2 || files < 100, "{} at {scale}: {largest} of {bytes}", shipped.name);
+                assert!(largest <= bytes / 2 || files < 100, "{} at {scale}: {largest} of {bytes}", builtin.name);
             }
-            assert!(!profile.about.is_empty() && !profile.about.ends_with('.'), "{}", shipped.name);
-            assert_eq!(Profile::parse(&profile.to_toml().unwrap()).unwrap(), profile, "{}", shipped.name);
+            assert!(!profile.about.is_empty() && !profile.about.ends_with('.'), "{}", builtin.name);
+            assert_eq!(Profile::parse(&profile.to_toml().unwrap()).unwrap(), profile, "{}", builtin.name);
         }
-        assert!(ALL.is_sorted_by_key(|shipped| shipped.name));
+        assert!(ALL.is_sorted_by_key(|builtin| builtin.name));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! From a survey to a profile: quantiles, pairs and shares, in as much detail as fits into an issue.
 
-use super::profile::{Class, Contents, Kind, Level, Names, Profile, SCHEMA};
 use super::sketch::Sizes;
 use super::survey::{Survey, Tally};
-use super::{copies, measure};
+use super::{duplicates, measure};
+use crate::data::profile::{Class, Contents, Kind, Level, Names, Profile, SCHEMA};
 use anyhow::Result;
 use std::collections::BTreeMap;
 
@@ -42,11 +42,11 @@ struct Read {
 /// The profile of what was surveyed. With `content` files are read, a bounded number of them.
 pub fn describe(survey: &Survey, content: bool, threads: usize, about: String) -> Result<Profile> {
     let read = match content {
-        true => Read { measured: measure::measure(survey, threads), repeated: copies::repeated(survey, threads) },
+        true => Read { measured: measure::measure(survey, threads), repeated: duplicates::repeated(survey, threads) },
         false => Read::default(),
     };
     let holes: BTreeMap<Kind, (f64, f64)> =
-        survey.kinds.iter().map(|(kind, tally)| (*kind, copies::holes(survey, &tally.thin, tally.files))).collect();
+        survey.kinds.iter().map(|(kind, tally)| (*kind, duplicates::holes(survey, &tally.thin, tally.files))).collect();
     let mut profile = Profile::default();
     for detail in &DETAILS {
         let mut contents = read.measured.contents(survey, detail.rows);
