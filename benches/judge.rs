@@ -5,9 +5,9 @@
 mod noise;
 
 use noise::Noise;
+use pickfs::analysis;
 use pickfs::journal::{Begin, End, Folded, Outcome, Record, Run, SCHEMA, Sample};
 use pickfs::plan::{Plan, Target, Work};
-use pickfs::report;
 use std::time::{Duration, Instant};
 
 const TARGETS: usize = 200;
@@ -34,7 +34,7 @@ fn judge(name: &str, range: f64, noise: f64) -> Duration {
     let folded = world(range, noise);
     let folding = begun.elapsed();
     let begun = Instant::now();
-    let model = report::model(&folded).expect("the journal is judged");
+    let model = analysis::model(&folded).expect("the journal is judged");
     let judging = begun.elapsed();
     let kind = model.works[0].verdict.kind;
     println!(

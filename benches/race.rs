@@ -4,8 +4,8 @@
 #[path = "../tests/simulated/mod.rs"]
 mod simulated;
 
+use pickfs::analysis::VerdictKind;
 use pickfs::plan::Stop;
-use pickfs::report::VerdictKind;
 use simulated::noise::{FIELDS, Field, Noise, share_error};
 use simulated::{Played, Race, mean, same_medians, share, trials};
 

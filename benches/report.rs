@@ -4,7 +4,7 @@
 
 use pickfs::journal::{Begin, End, Outcome, Record, Run, SCHEMA, Sample, fold_file};
 use pickfs::plan::{Plan, Target, Work};
-use pickfs::report;
+use pickfs::{analysis, render};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::io::{BufWriter, Write};
@@ -49,11 +49,11 @@ fn main() -> std::process::ExitCode {
     let begun = Instant::now();
     let folded = fold_file(file.path()).expect("the journal folds");
     let folding = begun.elapsed();
-    let model = report::model(&folded).expect("the journal is judged");
+    let model = analysis::model(&folded).expect("the journal is judged");
     let judging = begun.elapsed() - folding;
     let (mut text, mut page) = (Vec::new(), Vec::new());
-    report::find("text").expect("there is a text format").write(&model, &mut text).expect("memory takes all");
-    report::find("html").expect("there is a format of pages").write(&model, &mut page).expect("memory takes all");
+    render::find("text").expect("there is a text format").write(&model, &mut text).expect("memory takes all");
+    render::find("html").expect("there is a format of pages").write(&model, &mut page).expect("memory takes all");
     let (all, peak) = (begun.elapsed(), peak_memory());
     println!("{} samples: fold {folding:.2?}, judge {judging:.2?}, all {all:.2?} (limit {TIME_LIMIT:?})", samples());
     println!("the page has {} KiB (limit {} KiB)", page.len() >> 10, PAGE_LIMIT >> 10);

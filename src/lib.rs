@@ -17,7 +17,7 @@ pub mod need;
 pub mod plan;
 pub mod predict;
 pub mod probe;
-pub mod report;
+pub mod render;
 pub mod run;
 pub mod stack;
 pub mod stage;

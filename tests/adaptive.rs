@@ -5,9 +5,9 @@ mod common;
 
 use common::{Lab, not_run, unable};
 use pickfs::analysis as decide;
+use pickfs::analysis::{self, HoleKind, Model, VerdictKind};
 use pickfs::journal::{Begin, End, Enough, Folded, Look, Outcome, Record, Sample, fold_file};
 use pickfs::plan::{Plan, order};
-use pickfs::report::{self, HoleKind, Model, VerdictKind};
 use pickfs::stats::{ALPHA, LOOKS};
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -37,7 +37,7 @@ fn checked(lab: &Lab) -> (Folded, Model) {
     let folded = lab.folded();
     assert_cells_follow_from_looks(lab, &folded);
     assert_looks_follow_from_cells(lab, &folded);
-    let model = report::model(&folded).expect("the report is made");
+    let model = analysis::model(&folded).expect("the report is made");
     assert_report_tells(&folded, &model);
     (folded, model)
 }

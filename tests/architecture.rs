@@ -23,7 +23,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("plan", &["stats::LOOKS", "units"]),
     ("predict", &["data"]),
     ("probe", &["sys", "units"]),
-    ("report", &["analysis", "journal", "plan", "stats", "units", "wording"]),
+    ("render", &["analysis", "journal", "plan", "stats", "units", "wording"]),
     ("run", &["analysis", "executor", "journal", "plan", "stats::LOOKS", "sys", "units"]),
     ("stack", &["journal", "need", "plan", "units"]),
     ("stage", &["agent", "journal", "need", "plan", "probe", "stack", "stats", "sys", "units"]),
@@ -40,7 +40,7 @@ const ANY: &str = "*";
 const SIDES: &[Side] = &[
     Side {
         name: "host side",
-        rooms: &["analysis", "executor", "report", "run", "wording"],
+        rooms: &["analysis", "executor", "render", "run", "wording"],
         never: &["agent", "data", "probe", "stack", "stage", "workload"],
         remedy: "the host knows plug-ins by name only: put the name in the plan or a record in the journal, and let \
                  the agent act on it",
@@ -48,7 +48,7 @@ const SIDES: &[Side] = &[
     Side {
         name: "target side",
         rooms: &["agent", "data", "probe", "stack", "stage", "workload"],
-        never: &["analysis", "cli", "executor", "report", "run", "wording"],
+        never: &["analysis", "cli", "executor", "render", "run", "wording"],
         remedy: "the agent answers with records alone: write what the host needs as a record of the journal",
     },
 ];
@@ -64,7 +64,7 @@ struct Side {
 const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "guest", "need", "run", "stage"];
 
 /// Rooms that give the same answer at any hour.
-const TIMELESS: &[&str] = &["analysis", "import", "plan", "report", "stats", "wording"];
+const TIMELESS: &[&str] = &["analysis", "import", "plan", "render", "stats", "wording"];
 
 /// Folders with one file a plug-in.
 const PLUGIN_FOLDERS: &[&str] = &[

@@ -252,7 +252,7 @@ fn hostile_imports_are_inert_in_every_format() {
     let results: Vec<Value> = names.iter().map(result).collect();
     std::fs::write(lab.path("h.json"), serde_json::json!({ "results": results }).to_string()).unwrap();
     lab.run(&["import", "h.json", "-o", "journal.jsonl"]).code(0);
-    for format in pickfs::report::ALL {
+    for format in pickfs::render::ALL {
         export(&lab, format.name(), "out");
         let written = std::fs::read(lab.path("out")).unwrap();
         assert!(written.len() < 4 << 20, "{}: {} bytes", format.name(), written.len());
@@ -324,11 +324,11 @@ fn damaged_results_are_read_or_refused() {
         let file = File { label: "damaged", name: "damaged", text: &text };
         let Ok(records) = records(&[file], Wanted { from: Some(from), rounds: false }) else { continue };
         let lines: Vec<String> = records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();
-        let Ok(model) = pickfs::report::model(&pickfs::journal::fold(lines.join("\n").as_bytes()).unwrap()) else {
+        let Ok(model) = pickfs::analysis::model(&pickfs::journal::fold(lines.join("\n").as_bytes()).unwrap()) else {
             continue;
         };
         read += 1;
-        for format in pickfs::report::ALL {
+        for format in pickfs::render::ALL {
             format.write(&model, &mut std::io::sink()).unwrap();
         }
     }

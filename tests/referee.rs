@@ -2,9 +2,9 @@
 //! made the runs and, with NumPy and SciPy, what must come out of them. Stored, so that nobody needs Python here.
 
 use pickfs::analysis::Conclusion;
+use pickfs::analysis::{Comparison, Model, Panel, Row, WorkReport, model};
 use pickfs::journal::{Begin, End, Folded, Look, Outcome, Record, Run, SCHEMA, Sample, fold};
 use pickfs::plan::Plan;
-use pickfs::report::{Comparison, Model, Panel, Row, WorkReport, model};
 use pickfs::stats::Finding;
 use serde::Deserialize;
 use serde_json::{Value, json};

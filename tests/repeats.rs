@@ -4,9 +4,9 @@
 mod common;
 
 use common::{Lab, Observation, not_run, unable};
+use pickfs::analysis::{self, Model, VerdictKind};
 use pickfs::journal::{Begin, End, Folded, Outcome, Record, Run, SCHEMA, Sample, fold};
 use pickfs::plan::{Chosen, Plan, Repeats, Settings, Stop, Target, Work};
-use pickfs::report::{self, Model, VerdictKind};
 use pickfs::stats::Method;
 use serde_json::json;
 
@@ -71,7 +71,7 @@ fn journal(rounds: u32, samples: u32) -> String {
 
 fn judged(rounds: u32, samples: u32) -> (Folded, Model) {
     let folded = fold(journal(rounds, samples).as_bytes()).expect("the journal folds");
-    let model = report::model(&folded).expect("the report is made");
+    let model = analysis::model(&folded).expect("the report is made");
     (folded, model)
 }
 

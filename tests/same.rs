@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Lab, not_run, unable};
-use pickfs::report::{self, Model, VerdictKind};
+use pickfs::analysis::{self, Model, VerdictKind};
 
 /// Two targets that differ in nothing but their name, and the hidden duplicate of the first.
 fn targets(backing: &str) -> String {
@@ -26,7 +26,7 @@ fn compared(number: usize, plan: fn(&Lab) -> String, stop: &str) -> VerdictKind 
     lab.run_plan(&format!("seed = {number}\n{}{stop}", plan(&lab))).code(0);
     lab.assert_nothing_left();
     let folded = lab.folded();
-    let model = report::model(&folded).expect("the report is made");
+    let model = analysis::model(&folded).expect("the report is made");
     let end = folded.looks.last().and_then(|look| look.end).map_or("-".to_string(), |end| format!("{end:?}"));
     let work = &model.works[0];
     let kind = work.verdict.kind;

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{Lab, Observation, not_run, unable};
+use pickfs::analysis::{self, Comparison, Model, VerdictKind};
 use pickfs::journal::{Enough, Folded};
-use pickfs::report::{self, Comparison, Model, VerdictKind};
 use pickfs::stats::Finding;
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ fn plan(lab: &Lab, more: u32, stop: &str) -> String {
 fn compared_once(lab: &Lab, more: u32) -> Model {
     lab.run_plan(&plan(lab, more, "[stop]\nrounds = 8\n")).code(0);
     lab.assert_nothing_left();
-    report::model(&lab.folded()).expect("the report is made")
+    analysis::model(&lab.folded()).expect("the report is made")
 }
 
 fn many_against_few(model: &Model) -> &Comparison {
@@ -107,7 +107,7 @@ fn a_hundredth_more_work_ends_as_a_tie() {
         lab.run(&["run", "--resume", "journal.jsonl"]).code(0);
     }
     lab.assert_nothing_left();
-    let (folded, model) = (lab.folded(), report::model(&lab.folded()).expect("the report is made"));
+    let (folded, model) = (lab.folded(), analysis::model(&lab.folded()).expect("the report is made"));
     let rounds: Vec<u32> = folded.looks.iter().map(|look| look.round).collect();
     println!("looks after {rounds:?}, {:?}, {:?}", last(), model.works[0].verdict.kind);
     assert_no_clear_winner(&model);

@@ -5,9 +5,9 @@
 
 mod simulated;
 
+use pickfs::analysis::{Comparison, VerdictKind};
 use pickfs::journal::{Enough, Folded};
 use pickfs::plan::Stop;
-use pickfs::report::{Comparison, VerdictKind};
 use pickfs::run::rehearse;
 use pickfs::stats::{paired_ratio, signed_rank_k};
 use simulated::noise::{FIELDS, Field, Noise, PAIRS, Pair, Side, replications, share_error};

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use pickfs::import::{ALL, File, Wanted, records};
 use pickfs::journal::fold;
-use pickfs::report;
+use pickfs::{analysis, render};
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
@@ -13,8 +13,8 @@ fuzz_target!(|data: &[u8]| {
         let Ok(records) = records(&[file], Wanted { from: Some(importer.name()), rounds: false }) else { continue };
         let lines: Vec<String> = records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();
         let folded = fold(lines.join("\n").as_bytes()).unwrap();
-        let Ok(model) = report::model(&folded) else { continue };
-        for format in report::ALL {
+        let Ok(model) = analysis::model(&folded) else { continue };
+        for format in render::ALL {
             format.write(&model, &mut std::io::sink()).unwrap();
         }
     }

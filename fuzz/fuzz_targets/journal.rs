@@ -3,19 +3,19 @@
 
 use libfuzzer_sys::fuzz_target;
 use pickfs::journal::fold;
-use pickfs::report;
+use pickfs::{analysis, render};
 
 fuzz_target!(|data: &[u8]| {
     let folded = fold(data).unwrap();
-    let Ok(model) = report::model(&folded) else { return };
-    for format in report::ALL {
+    let Ok(model) = analysis::model(&folded) else { return };
+    for format in render::ALL {
         format.write(&model, &mut std::io::sink()).unwrap();
     }
     let Some(run) = &folded.run else { return };
     assert!(
-        report::differences((run, &folded), (run, &folded)).is_empty()
+        render::differences((run, &folded), (run, &folded)).is_empty()
             || run.plan.targets.is_empty()
             || run.plan.works.is_empty()
     );
-    report::compared((run, &folded), (run, &folded), 0.05);
+    render::compared((run, &folded), (run, &folded), 0.05);
 });

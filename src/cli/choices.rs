@@ -1,8 +1,9 @@
 //! `pickfs choices`: many runs, on disks, hosts or kernels, as one table of what to pick.
 
 use super::{Outcome, report as reporting};
+use crate::analysis;
 use crate::journal::fold_file;
-use crate::report::{self, CHOICE_FORMATS};
+use crate::render::{self, CHOICE_FORMATS};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
@@ -22,10 +23,10 @@ pub struct Arguments {
 pub fn main(arguments: &Arguments) -> Outcome {
     let models = arguments.journals.iter().map(|journal| model(journal)).collect::<Result<Vec<_>>>()?;
     let mut text = Vec::new();
-    report::write_choices(&report::choices(&models), &arguments.format, reporting::width(), &mut text)?;
+    render::write_choices(&render::choices(&models), &arguments.format, reporting::width(), &mut text)?;
     reporting::deliver(&text, arguments.output.as_deref()).map(|()| 0)
 }
 
-fn model(journal: &Path) -> Result<report::Model> {
-    report::model(&fold_file(journal)?).with_context(|| format!("cannot judge {}", journal.display()))
+fn model(journal: &Path) -> Result<analysis::Model> {
+    analysis::model(&fold_file(journal)?).with_context(|| format!("cannot judge {}", journal.display()))
 }

@@ -3,7 +3,7 @@
 use super::{INCONCLUSIVE, Outcome, REGRESSION, USAGE, report as reporting};
 use crate::analysis::Gate;
 use crate::journal::{Folded, Run, fold_file};
-use crate::report::{self, COMPARISON_FORMATS};
+use crate::render::{self, COMPARISON_FORMATS};
 use crate::run::tell;
 use crate::units::parse_share;
 use anyhow::{Context, Result, bail};
@@ -38,7 +38,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
     };
     let (old, new) = (fold_file(&arguments.old)?, fold_file(&arguments.new)?);
     let (old, new) = (with_run(&old, &arguments.old)?, with_run(&new, &arguments.new)?);
-    let differences = report::differences(old, new);
+    let differences = render::differences(old, new);
     if !differences.is_empty() {
         tell("these runs cannot be compared:");
         for found in differences {
@@ -47,7 +47,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
         tell("run the old plan again (`pickfs run PLAN`), or compare runs of one plan");
         return Ok(USAGE);
     }
-    let compared = report::compared(old, new, threshold);
+    let compared = render::compared(old, new, threshold);
     print(&compared, arguments)?;
     Ok(match compared.gate {
         Gate::Fine => 0,
@@ -65,8 +65,8 @@ fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<(&'a Run, &'a Fold
     Ok((run, folded))
 }
 
-fn print(compared: &report::Compared, arguments: &Arguments) -> Result<()> {
+fn print(compared: &render::Compared, arguments: &Arguments) -> Result<()> {
     let mut text = Vec::new();
-    report::write_comparison(compared, &arguments.format, reporting::width(), &mut text)?;
+    render::write_comparison(compared, &arguments.format, reporting::width(), &mut text)?;
     reporting::deliver(&text, arguments.output.as_deref())
 }

@@ -3,9 +3,9 @@
 use crate::analysis as decide;
 use crate::journal::fold_file;
 use crate::plan::{Plan, Stop};
-use crate::report::repeats_in_words;
 use crate::run::{self, Forecast};
 use crate::units::show_duration;
+use crate::wording::history::repeats as repeats_in_words;
 use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::path::Path;

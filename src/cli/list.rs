@@ -7,7 +7,7 @@ use crate::plan::{Setting, Settings};
 use crate::stack::fs::feature::FEATURES;
 use crate::stack::{backing, fs, layer};
 use crate::units::show_bytes;
-use crate::{executor, import, probe, report, workload};
+use crate::{executor, import, probe, render, workload};
 use clap::ValueEnum;
 
 #[derive(clap::Args)]
@@ -56,7 +56,7 @@ fn list(what: What) {
         What::Executors => {
             executor::ALL.iter().for_each(|one| plugin(one.name(), one.about(), one.settings(), &one.needs()))
         }
-        What::Formats => report::ALL.iter().for_each(|format| wide_row(format.name(), format.about())),
+        What::Formats => render::ALL.iter().for_each(|format| wide_row(format.name(), format.about())),
         What::Imports => import::ALL.iter().for_each(|one| row(one.name(), one.about())),
     }
 }

@@ -3,7 +3,7 @@
 use super::Outcome;
 use crate::journal::{Folded, fold_file};
 use crate::need::Need;
-use crate::report;
+use crate::{analysis, render};
 use anyhow::{Context, Result, bail};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn write_charts(folded: &Folded, folder: &Path, png: bool) -> Result<()> {
         bail!("no PNG can be drawn: {missing}");
     }
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let pictures = report::pictures(&report::model(folded)?);
+    let pictures = render::pictures(&analysis::model(folded)?);
     for (name, picture) in &pictures {
         let path = folder.join(name);
         deliver(picture.as_bytes(), Some(&path))?;
@@ -86,7 +86,7 @@ fn page_beside(journal: &Path) -> PathBuf {
 
 /// To standard output.
 pub fn print(folded: &Folded, journal: &Path, format: &str) -> Result<()> {
-    if std::io::stdout().is_terminal() && report::find(format).is_some_and(|format| format.is_binary()) {
+    if std::io::stdout().is_terminal() && render::find(format).is_some_and(|format| format.is_binary()) {
         bail!("a terminal cannot show `{format}`; give a file to write it to with -o FILE");
     }
     deliver(&written(folded, journal, format, terminal_width())?, None)
@@ -119,13 +119,13 @@ fn terminal_width() -> Option<usize> {
 }
 
 fn written(folded: &Folded, journal: &Path, format: &str, width: Option<usize>) -> Result<Vec<u8>> {
-    let known = || report::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
-    let format = report::find(format).with_context(|| format!("no format `{format}`; there are: {}", known()))?;
-    let mut model = report::model(folded)?;
+    let known = || render::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
+    let format = render::find(format).with_context(|| format!("no format `{format}`; there are: {}", known()))?;
+    let mut model = analysis::model(folded)?;
     model.journal = journal.display().to_string();
     let mut out = Vec::new();
     match width {
-        Some(width) if format.name() == "text" => report::write_wide(&model, width, &mut out)?,
+        Some(width) if format.name() == "text" => render::write_wide(&model, width, &mut out)?,
         _ => format.write(&model, &mut out)?,
     }
     Ok(out)

@@ -5,9 +5,9 @@
 pub mod noise;
 
 use noise::{Field, Noise, Pair};
+use pickfs::analysis::{Model, VerdictKind, model};
 use pickfs::journal::{Enough, Folded};
 use pickfs::plan::{Cell, Plan, Stop, Target, Work};
-use pickfs::report::{Model, VerdictKind, model};
 use pickfs::run::rehearse;
 
 /// The name of the hidden second copy of the reference.

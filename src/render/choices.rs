@@ -1,0 +1,196 @@
+//! Many runs in one table: for each disk, host and kernel, and each work, which target is best, second, third and worst.
+//!
+//! Places are taken from judgements that each run's report makes; ties and what is not told apart share a place. Disks are
+//! named by how fast they were found to be in the run itself: names of models say little, and those of virtual disks less.
+
+use super::markdown::escaped;
+use super::text::new_table;
+use crate::analysis::*;
+use crate::stats::Finding;
+use crate::units::{parse_duration, parse_size};
+use crate::wording::text::{plain, wrapped};
+use comfy_table::presets;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+#[derive(Debug, PartialEq)]
+pub struct Choice {
+    /// Measured class of the disk, and the two speeds it comes from.
+    pub disk: String,
+    /// Processor, memory, kernel and drive, as the run tells them.
+    pub machine: String,
+    pub work: String,
+    /// From the best to the worst; empty where there is no verdict.
+    pub places: Vec<Place>,
+    /// One sentence.
+    pub verdict: String,
+}
+
+/// Targets that are not told apart, the fastest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    pub names: Vec<String>,
+    /// False: not told apart, which is less than being the same.
+    pub tie: bool,
+    /// The first of them against the first of the best: "×1.23 (1.15–1.30)"; empty for the best.
+    pub against: String,
+}
+
+/// Of each work of each run, in the order given.
+pub fn choices(models: &[Model]) -> Vec<Choice> {
+    models.iter().flat_map(of_run).collect()
+}
+
+fn of_run(model: &Model) -> Vec<Choice> {
+    let disk = disk(model);
+    let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
+    let choice = |work: &WorkReport| Choice {
+        disk: disk.clone(),
+        machine: model.machine.clone(),
+        work: work.name.clone(),
+        places: places(model, work),
+        verdict: plain(&work.verdict.headline),
+    };
+    all.map(choice).collect()
+}
+
+/// Slower than this at one random read, an arm moves: the fastest disks that turn need about 3 ms.
+const SEEK_NS: f64 = 2e6;
+/// No flash is read faster over any bus; memory is.
+const MEMORY_NS: f64 = 8e3;
+/// SATA's 6 Gbit/s carry at most 600 MB/s.
+const SATA: f64 = 620e6;
+
+const RANDOM: &str = "raw 4 KiB random read";
+const ONWARD: &str = "raw buffered reads";
+
+/// Every backing that was looked at before all cells; named where there are several.
+fn disk(model: &Model) -> String {
+    let facts: BTreeMap<&str, &str> = model
+        .host
+        .iter()
+        .chain(model.targets.iter().flat_map(|target| &target.facts))
+        .map(|fact| (fact.name.as_str(), fact.value.as_str()))
+        .collect();
+    let backings: BTreeSet<&str> =
+        facts.keys().filter_map(|name| [RANDOM, ONWARD].into_iter().find_map(|end| name.strip_suffix(end))).collect();
+    let described: Vec<(&str, String)> =
+        backings.iter().map(|backing| (*backing, of_backing(backing, &facts))).collect();
+    match described.as_slice() {
+        [] => class(None, None).to_string(),
+        [(_, one)] => one.clone(),
+        several => several.iter().map(|(name, found)| format!("{name}on {found}")).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// From a random read of 4 KiB, one at a time, and reading on.
+fn of_backing(backing: &str, facts: &BTreeMap<&str, &str>) -> String {
+    let fact = |end: &str| facts.get(format!("{backing}{end}").as_str()).copied();
+    let random = fact(RANDOM).and_then(|text| text.split(" each").next());
+    let random = random.and_then(|shown| Some((shown, parse_duration(shown).ok()?)));
+    let onward = fact(ONWARD);
+    let onward = onward.and_then(|shown| Some((shown, parse_size(shown.strip_suffix("/s")?).ok()?)));
+    let class = class(random.map(|(_, ns)| ns as f64), onward.map(|(_, rate)| rate as f64));
+    let shown = [random.map(|(shown, _)| format!("{shown} a random read")), onward.map(|(shown, _)| shown.to_string())];
+    let shown: Vec<String> = shown.into_iter().flatten().collect();
+    if shown.is_empty() { class.to_string() } else { format!("{class} ({})", shown.join(", ")) }
+}
+
+/// `random` in nanoseconds, `onward` in bytes a second.
+fn class(random: Option<f64>, onward: Option<f64>) -> &'static str {
+    match (random, onward) {
+        (Some(random), _) if random >= SEEK_NS => "a disk that seeks",
+        (Some(random), _) if random <= MEMORY_NS => "as fast as memory",
+        (Some(_), Some(onward)) if onward <= SATA => "flash, no faster than SATA",
+        (Some(_), Some(_)) => "flash, faster than SATA",
+        _ => "a disk of unknown speed",
+    }
+}
+
+fn places(model: &Model, work: &WorkReport) -> Vec<Place> {
+    let judged = matches!(work.verdict.kind, VerdictKind::Pick | VerdictKind::Tie | VerdictKind::Unresolved);
+    let best = &work.verdict.best;
+    let (Some(panel), Some(first), true) = (work.phases.first(), best.first(), judged) else { return Vec::new() };
+    let name = |at: usize| model.targets[at].name.clone();
+    let row = |at: usize| panel.rows.iter().find(|row| row.target == at);
+    let place = |members: &[usize], tie: bool| Place {
+        names: members.iter().map(|at| name(*at)).collect(),
+        tie,
+        against: row(members[0])
+            .and_then(|row| row.compared_with(*first))
+            .map(|found| format!("×{}", found.shown))
+            .unwrap_or_default(),
+    };
+    let mut places = vec![place(best, work.verdict.kind == VerdictKind::Tie)];
+    let mut rest: Vec<usize> = work.ranked.iter().copied().filter(|at| !best.contains(at)).collect();
+    rest.sort_by(|a, b| median(panel, *a).total_cmp(&median(panel, *b)));
+    while let Some(fastest) = rest.first().copied() {
+        let finding = |at: usize| row(at).and_then(|row| row.compared_with(fastest)).and_then(|found| found.finding);
+        let apart = |at: &usize| matches!(finding(*at), Some(Finding::Higher | Finding::Lower));
+        let end = rest.iter().position(|at| *at != fastest && apart(at)).unwrap_or(rest.len());
+        let members: Vec<usize> = rest.drain(..end).collect();
+        let tie = members.len() > 1 && members[1..].iter().all(|at| finding(*at) == Some(Finding::Tie));
+        places.push(place(&members, tie));
+    }
+    places
+}
+
+fn median(panel: &Panel, target: usize) -> f64 {
+    let row = panel.rows.iter().find(|row| row.target == target);
+    row.and_then(|row| row.figure.as_ref()).map_or(f64::INFINITY, |figure| figure.median)
+}
+
+/// "xfs = ext4 ×1.12 (1.05–1.20)", "xfs or ext4".
+fn told(place: &Place) -> String {
+    let names = if place.tie { place.names.join(" = ") } else { place.names.join(" or ") };
+    format!("{names} {}", place.against).trim_end().to_string()
+}
+
+const COLUMNS: [&str; 6] = ["disk", "work", "best", "2nd", "3rd", "worst"];
+
+/// The last place is the worst, wherever it comes; what lies between the third and the worst is left out.
+fn cells(choice: &Choice) -> [String; 6] {
+    let (last, others) = match choice.places.as_slice() {
+        [] | [_] => (None, &choice.places[..]),
+        [others @ .., last] => (Some(last), others),
+    };
+    let place = |at: usize| others.get(at).map(told).unwrap_or_default();
+    let best = if choice.places.is_empty() { "no verdict".to_string() } else { place(0) };
+    let worst = last.map(told).unwrap_or_default();
+    [choice.disk.clone(), choice.work.clone(), best, place(1), place(2), worst]
+}
+
+/// "On flash, no faster than SATA (...), tree: ..."
+fn sentence(choice: &Choice) -> String {
+    let machine = if choice.machine.is_empty() { String::new() } else { format!(" [{}]", choice.machine) };
+    format!("{}{machine}, {}: {}", choice.disk, choice.work, choice.verdict)
+}
+
+/// Formats of [`write_choices`].
+pub const CHOICE_FORMATS: [&str; 2] = ["markdown", "text"];
+
+/// In one of [`CHOICE_FORMATS`]; `width` in columns, for text alone.
+pub fn write_choices(choices: &[Choice], format: &str, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        "markdown" => markdown(choices, out),
+        _ => text(choices, width, out),
+    }
+}
+
+fn text(choices: &[Choice], width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = new_table(presets::UTF8_FULL_CONDENSED, width);
+    table.set_header(COLUMNS);
+    table.add_rows(choices.iter().map(cells));
+    writeln!(out, "{table}")?;
+    writeln!(out, "= the same; or: not told apart; × time relative to the first of the best\n")?;
+    choices.iter().try_for_each(|choice| writeln!(out, "{}", wrapped("", &sentence(choice), width)))
+}
+
+fn markdown(choices: &[Choice], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "| {} |\n|{}", COLUMNS.join(" | "), ":---|".repeat(COLUMNS.len()))?;
+    for choice in choices {
+        writeln!(out, "| {} |", cells(choice).map(|cell| escaped(&cell)).join(" | "))?;
+    }
+    writeln!(out)?;
+    choices.iter().try_for_each(|choice| writeln!(out, "- {}", escaped(&sentence(choice))))
+}

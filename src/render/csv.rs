@@ -1,0 +1,79 @@
+//! Comma-separated values as RFC 4180 has them, `.` in numbers whatever the locale: one row a sample, or one a summary.
+
+use super::Format;
+use super::tables::{self, Value};
+use crate::analysis::Model;
+use std::io::{self, Write};
+
+/// One row a sample.
+pub struct Csv;
+
+/// One row a summary.
+pub struct CsvSummary;
+
+impl Format for Csv {
+    fn name(&self) -> &'static str {
+        "csv"
+    }
+
+    fn about(&self) -> &'static str {
+        "comma-separated values, one row a sample"
+    }
+
+    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
+        write(tables::SAMPLES, tables::samples(model), out)
+    }
+}
+
+impl Format for CsvSummary {
+    fn name(&self) -> &'static str {
+        "csv-summary"
+    }
+
+    fn about(&self) -> &'static str {
+        "comma-separated values, one row for every target and quantity"
+    }
+
+    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
+        write(tables::SUMMARY, tables::summary(model), out)
+    }
+}
+
+fn write<'a>(header: &[&str], rows: impl Iterator<Item = Vec<Value<'a>>>, out: &mut dyn Write) -> io::Result<()> {
+    let mut csv = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(out);
+    csv.write_record(header)?;
+    for row in rows {
+        csv.write_record(row.iter().map(shown))?;
+    }
+    csv.flush()
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Text(text) => inert(text),
+        Value::Number(number) => number.to_string(),
+        Value::Nothing => String::new(),
+    }
+}
+
+/// A spreadsheet takes what begins like this for a formula (OWASP, "CSV Injection"); with a quote before it, for text.
+fn inert(text: &str) -> String {
+    let dangerous = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+    if text.starts_with(dangerous) { format!("'{text}") } else { text.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_spreadsheet_would_run_is_text() {
+        for (text, wanted) in [("=1+1", "'=1+1"), ("@SUM(A1)", "'@SUM(A1)"), ("ext4", "ext4"), ("－1", "'－1")] {
+            assert_eq!(inert(text), wanted);
+        }
+        let mut out = Vec::new();
+        let row = vec![Value::from("a,\"b\""), Value::from(-1.5), Value::from(f64::NAN)];
+        write(&["x", "y", "z"], [row].into_iter(), &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "x,y,z\r\n\"a,\"\"b\"\"\",-1.5,\r\n");
+    }
+}

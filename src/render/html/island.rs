@@ -1,0 +1,50 @@
+//! What the script reads: for every panel that is compared, and every target that may be the reference, the judgements
+//! as they are to be shown. The script puts them in their places and computes nothing.
+
+use super::Sheet;
+use super::forest::View;
+use crate::analysis::{Model, Panel, WorkReport};
+use serde_json::{Value, json};
+
+/// Panels in the order of the page: of each work first its times, then what stands beside them.
+pub fn panels(work: &WorkReport) -> impl Iterator<Item = &Panel> {
+    work.phases.iter().chain(work.beside.iter().flat_map(|table| &table.panels))
+}
+
+/// All work together, then each.
+pub fn works(model: &Model) -> impl Iterator<Item = &WorkReport> {
+    model.overall.iter().map(|overall| &overall.work).chain(&model.works)
+}
+
+pub fn island(sheet: &Sheet) -> Value {
+    let names: Vec<Value> =
+        sheet.shown.iter().map(|&target| json!([target, sheet.model.targets[target].name])).collect();
+    let mut by_number = serde_json::Map::new();
+    let numbered = works(sheet.model).flat_map(|work| {
+        let times = work.phases.len();
+        panels(work).enumerate().map(move |(at, panel)| (at < times, panel))
+    });
+    for (number, (is_time, panel)) in numbered.enumerate() {
+        if panel.rows.iter().any(|row| !row.others.is_empty()) {
+            by_number.insert(number.to_string(), views(sheet, panel, is_time));
+        }
+    }
+    json!({ "targets": names, "panels": by_number })
+}
+
+fn views(sheet: &Sheet, panel: &Panel, is_time: bool) -> Value {
+    let has_figures = |target: &&usize| panel.rows.iter().any(|row| row.target == **target && row.figure.is_some());
+    let view = |target: &usize| match is_time {
+        true => (target.to_string(), View::of(panel, Some(*target)).json()),
+        false => (target.to_string(), ratios(panel, *target)),
+    };
+    Value::Object(sheet.shown.iter().filter(has_figures).map(view).collect())
+}
+
+fn ratios(panel: &Panel, reference: usize) -> Value {
+    let of = |row: &crate::analysis::Row| {
+        let (ratio, words) = View::ratio_of(row, reference);
+        json!([row.target, ratio, words])
+    };
+    json!({ "ratios": panel.rows.iter().map(of).collect::<Vec<_>>() })
+}

@@ -1,0 +1,76 @@
+//! Many runs in one table, from made-up journals.
+
+use super::lab::*;
+use crate::journal::{Provenance, Record};
+use crate::render::{CHOICE_FORMATS, choices, write_choices};
+use std::collections::BTreeMap;
+
+const FIVE: [&str; 5] = ["ext4", "xfs", "btrfs", "jfs", "nilfs2"];
+
+/// As a run notes what it found of its disk before all cells.
+fn on_disk(lab: &mut Lab, random: &str, onward: &str) {
+    let facts = BTreeMap::from([
+        ("image raw 4 KiB random read".to_string(), format!("{random} each, one at a time, direct")),
+        ("image raw buffered reads".to_string(), onward.to_string()),
+    ]);
+    lab.records.push(Record::Provenance(Provenance { facts, ..Provenance::default() }));
+}
+
+fn lab(factors: &[f64], rounds: u32) -> Lab {
+    let mut lab = Lab::new(&FIVE);
+    lab.rounds(rounds, factors);
+    lab
+}
+
+#[test]
+fn places_are_shared_by_what_is_not_told_apart_and_the_worst_is_last() {
+    let mut fast = lab(&[1.0, 1.0, 1.3, 1.6, 2.5], 12);
+    on_disk(&mut fast, "85.1 µs", "1.20 GiB/s");
+    let mut slow = lab(&[1.5, 1.0, 1.2, 1.2, 1.2], 12);
+    on_disk(&mut slow, "9.10 ms", "151 MiB/s");
+    let found = choices(&[fast.model(), slow.model()]);
+    let names = |at: usize| found[at].places.iter().map(|place| place.names.clone()).collect::<Vec<_>>();
+    let mut best = names(0)[0].clone();
+    best.sort();
+    assert_eq!(
+        (best, &names(0)[1..]),
+        (
+            vec!["ext4".into(), "xfs".into()],
+            &[vec!["btrfs".to_string()], vec!["jfs".to_string()], vec!["nilfs2".to_string()],][..]
+        )
+    );
+    assert!(found[0].places[0].tie && found[0].places[0].against.is_empty());
+    assert!(found[0].places[3].against.starts_with("×2.5"), "{:?}", found[0].places[3]);
+    assert_eq!(found[0].disk, "flash, faster than SATA (85.1 µs a random read, 1.20 GiB/s)");
+    let counted: Vec<usize> = names(1).iter().map(Vec::len).collect();
+    assert_eq!(
+        (counted, &names(1)[0], &names(1)[2]),
+        (vec![1, 3, 1], &vec!["xfs".to_string()], &vec!["ext4".to_string()])
+    );
+    assert!(found[1].disk.starts_with("a disk that seeks (9.10 ms"), "{}", found[1].disk);
+}
+
+#[test]
+fn a_run_on_two_disks_names_both() {
+    let mut both = lab(&[1.0, 1.0, 1.3, 1.6, 2.5], 12);
+    on_disk(&mut both, "85.1 µs", "1.20 GiB/s");
+    let facts =
+        [("device /dev/sdb raw 4 KiB random read".to_string(), "9.10 ms each, one at a time, direct".to_string())];
+    both.records.push(Record::Provenance(Provenance { facts: facts.into(), ..Provenance::default() }));
+    let wanted = "device /dev/sdb on a disk that seeks (9.10 ms a random read); \
+                  image on flash, faster than SATA (85.1 µs a random read, 1.20 GiB/s)";
+    assert_eq!(choices(&[both.model()])[0].disk, wanted);
+}
+
+#[test]
+fn a_run_without_a_verdict_has_no_places_and_every_format_says_so() {
+    let found = choices(&[lab(&[1.0, 1.0, 1.0, 1.0, 1.0], 2).model()]);
+    assert!(found[0].places.is_empty() && found[0].disk == "a disk of unknown speed", "{found:?}");
+    for format in CHOICE_FORMATS {
+        let mut out = Vec::new();
+        write_choices(&found, format, 80, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("no") && text.contains("verdict") && text.contains("tree"), "{text}");
+        assert!(format != "text" || text.lines().take(6).all(|line| line.chars().count() <= 80), "{text}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Every format, over the list of them: hostile text is inert, the same journal gives the same bytes, and what is no
+//! number is never written as one.
+
+use super::lab::{Lab, rendered};
+use crate::analysis::Model;
+use crate::journal::Outcome;
+use crate::render::{self, ALL, Format};
+
+fn bytes(format: &dyn Format, model: &Model) -> Vec<u8> {
+    let mut out = Vec::new();
+    format.write(model, &mut out).unwrap();
+    out
+}
+
+/// What has been put into labels of all kinds.
+const HOSTILE: [&str; 8] = [
+    "<script>alert('x')</script>",
+    "\u{1b}[31mred\u{1b}]0;title\u{7}",
+    "=HYPERLINK(\"http://x\",\"y\")",
+    "@SUM(1+1)*cmd|' /C calc'!A0",
+    "+1\t-2\r\n\"quoted\", and more",
+    "](javascript:alert(1)) ![x](http://x) <!-- ]]> -->",
+    "\u{202e}drawkcab\u{200b}\u{feff}\u{ffff}\u{0}",
+    "</text:p></table:table-cell>&amp;&#0;%s%n${HOME}`id`",
+];
+
+fn hostile() -> Model {
+    let mut lab = Lab::new(&HOSTILE);
+    lab.plan.title = HOSTILE.concat();
+    lab.plan.works[0].workload.name = HOSTILE[1].into();
+    lab.rounds(6, &[1.0; 8]);
+    for (at, name) in HOSTILE.iter().enumerate() {
+        lab.also(at, name, "time_ns", 2e9).also(at, name, &format!("{name}_bytes"), 7.0);
+        lab.fail(at, 9, Outcome::Failed(name.to_string()));
+        lab.flag(at, 2, name, name, name);
+        lab.provenance(at, 1, &[("mkfs", name), ("mount", name), (name, name)], &[name]);
+    }
+    lab.provenance(0, 0, &[("cpu", HOSTILE[1]), ("kernel", HOSTILE[0]), (HOSTILE[4], HOSTILE[5])], &[]);
+    lab.model()
+}
+
+#[test]
+fn hostile_text_is_inert_in_every_format() {
+    let model = hostile();
+    for format in ALL {
+        let said = rendered(&model, format.name());
+        let steers = |c: &char| {
+            (c.is_control() && !matches!(c, '\n' | '\r'))
+                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{feff}' | '\u{ffff}')
+        };
+        assert_eq!(said.chars().find(steers), None, "{}", format.name());
+        // What is not for a browser may hold it as text; what is, or could be taken for it, may not.
+        if !matches!(format.name(), "text" | "csv" | "csv-summary") && !said.starts_with(['{', '[']) {
+            assert!(!said.contains("<script>alert") && !said.contains("<!-- ]]"), "{}", format.name());
+        }
+    }
+}
+
+#[test]
+fn json_is_json_and_xml_is_xml_whatever_it_says() {
+    let model = hostile();
+    for name in ["bmf", "github-action-benchmark", "hyperfine", "json"] {
+        let said = rendered(&model, name);
+        let found: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(found.is_object() || found.is_array());
+    }
+    for name in ["ods", "phoronix", "svg"] {
+        let said = rendered(&model, name);
+        let mut reader = quick_xml::Reader::from_str(&said);
+        reader.config_mut().check_end_names = true;
+        while !matches!(reader.read_event().unwrap_or_else(|e| panic!("{name}: {e}")), quick_xml::events::Event::Eof) {}
+    }
+}
+
+#[test]
+fn no_cell_of_a_table_is_a_formula() {
+    let model = hostile();
+    for name in ["csv", "csv-summary"] {
+        let said = rendered(&model, name);
+        let mut rows = ::csv::Reader::from_reader(said.as_bytes());
+        for row in rows.records().map(Result::unwrap) {
+            let runs = row.iter().find(|cell| cell.starts_with(['=', '+', '@', '\t', '\r', '\n']));
+            let minus = row.iter().find(|cell| cell.starts_with('-') && cell.parse::<f64>().is_err());
+            assert_eq!((runs, minus), (None, None), "{name}");
+        }
+    }
+    assert!(!rendered(&model, "ods").contains("table:formula"));
+}
+
+/// Names of targets, works and phases, and facts of the machine.
+#[test]
+fn hostile_text_is_inert_in_a_comparison() {
+    let mut lab = Lab::new(&HOSTILE);
+    lab.rounds(5, &[1.0; 8]);
+    let old = lab.folded();
+    for (at, name) in HOSTILE.iter().enumerate() {
+        lab.also(at, name, "time_ns", 2e9);
+        lab.provenance(at, 1, &[(&format!("version {name}"), name)], &[]);
+    }
+    lab.provenance(0, 0, &[("kernel", HOSTILE[1]), (HOSTILE[4], HOSTILE[5])], &[]);
+    let new = lab.folded();
+    let (old, new) = ((old.run.as_ref().unwrap(), &old), (new.run.as_ref().unwrap(), &new));
+    assert!(render::differences(old, new).is_empty());
+    let compared = render::compared(old, new, 0.05);
+    assert!(!compared.provenance.is_empty());
+    for format in render::COMPARISON_FORMATS {
+        let mut out = Vec::new();
+        render::write_comparison(&compared, format, 80, &mut out).unwrap();
+        let said = String::from_utf8(out).unwrap();
+        assert_eq!(said.chars().find(|c| c.is_control() && *c != '\n'), None, "{format}");
+        assert!(format != "markdown" || !said.contains("<script") && !said.contains("<!--"), "{said}");
+        assert!(format != "json" || serde_json::from_str::<serde_json::Value>(&said).is_ok());
+    }
+}
+
+#[test]
+fn the_same_journal_gives_the_same_bytes() {
+    for format in ALL {
+        let [one, two] = [(), ()].map(|()| bytes(*format, &hostile()));
+        assert!(one == two, "{}", format.name());
+    }
+}
+
+/// As far from a number as a journal can get: zeros, the largest and the smallest.
+#[test]
+fn what_is_no_number_is_written_as_none() {
+    let mut lab = Lab::new(&["a", "b"]);
+    lab.rounds(4, &[1.0, 1.0]);
+    for (at, value) in [(0, 0.0), (1, f64::MAX), (0, f64::MIN_POSITIVE), (1, -0.0)] {
+        lab.also(at, "odd", "time_ns", value).also(at, "odd", "work_bytes", f64::MAX);
+    }
+    let model = lab.model();
+    for format in ALL {
+        let said = rendered(&model, format.name());
+        let words = ["NaN", "nan,", "inf,", "Infinity", ":inf", "\"inf"];
+        assert_eq!(words.iter().find(|word| said.contains(**word)), None, "{}", format.name());
+        if said.starts_with(['{', '[']) {
+            serde_json::from_str::<serde_json::Value>(&said).unwrap();
+        }
+    }
+}
+
+#[test]
+fn names_of_ten_megabytes_are_cut() {
+    let name = "x".repeat(10 << 20);
+    let mut lab = Lab::new(&[&name, "b"]);
+    lab.plan.title = name.clone();
+    let model = lab.rounds(3, &[1.0, 1.0]).model();
+    for format in ALL {
+        let size = bytes(*format, &model).len();
+        assert!(size < 4 << 20, "{}: {size} bytes", format.name());
+    }
+}

@@ -1,0 +1,395 @@
+//! The report for a terminal: plain text without colours, so that it reads the same in a pipe and in a mail.
+
+use super::Format;
+use crate::analysis::{
+    Champion, Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport,
+};
+use crate::stats::Method;
+use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
+use std::io::{self, Write};
+
+/// For who does not know the terminal.
+const WIDTH: usize = 80;
+
+/// What stands between a figure and its ratio in tables of two lines a row.
+const UNDER: &str = "\n";
+
+pub struct Text;
+
+impl Format for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn about(&self) -> &'static str {
+        "plain text for a terminal"
+    }
+
+    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
+        write_wide(model, WIDTH, out)
+    }
+}
+
+/// The text report for lines of a given width.
+pub fn write_wide(model: &Model, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = Page { model, width: width.clamp(40, 400), out };
+    page.head()?;
+    if let Some(overall) = &model.overall {
+        page.overall(overall)?;
+    }
+    for work in &model.works {
+        page.work(work)?;
+    }
+    if let Some(champions) = &model.champions {
+        page.champions(champions)?;
+    }
+    if let Some(criteria) = &model.criteria {
+        page.criteria(criteria)?;
+    }
+    page.tail()
+}
+
+struct Page<'a> {
+    model: &'a Model,
+    width: usize,
+    out: &'a mut dyn Write,
+}
+
+impl Page<'_> {
+    fn head(&mut self) -> io::Result<()> {
+        let title = if self.model.title.is_empty() { "pickfs" } else { &self.model.title };
+        self.wrapped("", title)?;
+        self.wrapped("", &self.model.machine)?;
+        writeln!(self.out)?;
+        for line in &self.model.headlines {
+            self.wrapped("", line)?;
+        }
+        self.list("", &self.model.course)?;
+        self.list("Take care", &self.model.warnings)
+    }
+
+    fn overall(&mut self, overall: &Overall) -> io::Result<()> {
+        writeln!(self.out, "\n── all work ──")?;
+        self.wrapped("  ", &overall.made_of)?;
+        let robustness = overall.robustness.iter().map(|robustness| &robustness.sentence);
+        for note in overall.work.verdict.notes.iter().chain(robustness) {
+            self.wrapped("  ", note)?;
+        }
+        self.times(&overall.work)
+    }
+
+    fn champions(&mut self, champions: &Champions) -> io::Result<()> {
+        writeln!(self.out, "\nBest of each file system")?;
+        let names = |targets: &[usize]| {
+            targets.iter().map(|at| self.model.targets[*at].name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let best = |row: &Champion| {
+            let of = if row.members > 1 { format!(", of {}", row.members) } else { String::new() };
+            let told = |what: &str, who: &[usize]| match who {
+                [] => String::new(),
+                who => format!("\n{what} {}", names(who)),
+            };
+            let (ties, open) = (told("tied with", &row.ties), told("not told apart from", &row.open));
+            format!("{}{of}{ties}{open}", names(&[row.target]))
+        };
+        let mut table = new_table(presets::UTF8_FULL, self.width);
+        table.set_header(["", "best of it", "time"]);
+        for row in &champions.rows {
+            let ratio = row.against.as_ref().map_or("fastest".to_string(), ratio);
+            table.add_row([row.group.clone(), best(row), ratio]);
+        }
+        writeln!(self.out, "{}", table.trim_fmt())?;
+        let first = champions.rows.first().map_or("", |row| &self.model.targets[row.target].name);
+        let marks = "= ties with it; ~ probably, but may be negligible; ? not told apart";
+        self.wrapped("", &format!("× time of {} relative to {first}; {marks}", champions.of))
+    }
+
+    fn criteria(&mut self, criteria: &Criteria) -> io::Result<()> {
+        writeln!(self.out, "\nAll round")?;
+        let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
+        table.set_header([""].into_iter().chain(criteria.names.iter().map(String::as_str)));
+        for row in &criteria.rows {
+            let mark = if row.on_front { " *" } else { "" };
+            let name = format!("{}{mark}", self.model.targets[row.target].name);
+            let reference = row.target == criteria.reference;
+            let cells = row.cells.iter().map(|cell| if reference { "reference".into() } else { format!("×{cell}") });
+            table.add_row([name].into_iter().chain(cells));
+        }
+        writeln!(self.out, "{}", table.trim_fmt())?;
+        let reference = &self.model.targets[criteria.reference].name;
+        self.wrapped(
+            "",
+            &format!("× relative to {reference}, less is better; * no other target is shown to beat it all round"),
+        )
+    }
+
+    fn work(&mut self, work: &WorkReport) -> io::Result<()> {
+        if self.model.works.len() > 1 || self.model.overall.is_some() {
+            writeln!(self.out, "\n── {} ──", work.name)?;
+        }
+        let notes: Vec<String> = work.verdict.notes.clone();
+        for note in &notes {
+            self.wrapped("  ", note)?;
+        }
+        if work.phases.is_empty() {
+            return Ok(());
+        }
+        self.times(work)?;
+        self.list("", &work.sentences)?;
+        let reference = work.reference.map_or("", |at| &self.model.targets[at].name);
+        self.list(&format!("Beside the time, compared with {reference}"), &work.trade_offs)?;
+        for table in work.beside.iter().filter(|table| !table.detail) {
+            self.beside(table)?;
+        }
+        for compression in &work.compression {
+            self.compression(compression)?;
+        }
+        Ok(())
+    }
+
+    fn times(&mut self, work: &WorkReport) -> io::Result<()> {
+        let panels: Vec<&Panel> = work.phases.iter().collect();
+        let rows: Vec<usize> = (0..panels[0].rows.len()).collect();
+        let labels = rows.iter().map(|&at| time_label(self.model, work, &panels[0].rows[at])).collect();
+        let sheet = Sheet { style: presets::UTF8_FULL, labels, rows, between: UNDER, ranges: true };
+        self.panels("Time", &sheet, &panels)?;
+        self.wrapped("", &legend(self.model, work))
+    }
+
+    /// Only targets that have a figure here: the time table has said who is missing.
+    fn beside(&mut self, table: &Table) -> io::Result<()> {
+        let panels: Vec<&Panel> = table.panels.iter().collect();
+        let any = |at: &usize| panels.iter().any(|panel| panel.rows[*at].figure.is_some());
+        let rows: Vec<usize> = (0..panels[0].rows.len()).filter(any).collect();
+        let labels = rows.iter().map(|&at| self.model.targets[panels[0].rows[at].target].name.clone()).collect();
+        let style = presets::UTF8_FULL_CONDENSED;
+        let mut sheet = Sheet { style, labels, rows, between: "  ", ranges: false };
+        // Two lines a row rather than two tables.
+        if !self.fit(&sheet, &panels) {
+            sheet.between = UNDER;
+            sheet.between = if self.fit(&sheet, &panels) { UNDER } else { "  " };
+        }
+        self.panels(&table.title, &sheet, &panels)
+    }
+
+    /// All columns side by side.
+    fn fit(&self, sheet: &Sheet, panels: &[&Panel]) -> bool {
+        columns_that_fit(panels, sheet, self.for_columns(sheet)) == panels.len()
+    }
+
+    /// What the rows' names leave.
+    fn for_columns(&self, sheet: &Sheet) -> usize {
+        let lines = sheet.labels.iter().flat_map(|label| label.lines());
+        let first = lines.map(|line| line.chars().count()).max().unwrap_or(0).clamp(6, self.width / 3);
+        self.width.saturating_sub(first + 4)
+    }
+
+    /// One table, or several under each other if the columns do not fit side by side.
+    fn panels(&mut self, title: &str, sheet: &Sheet, panels: &[&Panel]) -> io::Result<()> {
+        let mut rest = panels;
+        writeln!(self.out, "\n{title}")?;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(columns_that_fit(rest, sheet, self.for_columns(sheet)));
+            self.table(sheet, now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, sheet: &Sheet, panels: &[&Panel]) -> io::Result<()> {
+        let mut table = new_table(sheet.style, self.width);
+        table.set_header([String::new()].into_iter().chain(panels.iter().map(|panel| heading(panel))));
+        for (label, &at) in sheet.labels.iter().zip(&sheet.rows) {
+            let cells = panels.iter().map(|panel| cell(panel, &panel.rows[at], sheet));
+            table.add_row([label.clone()].into_iter().chain(cells));
+        }
+        writeln!(self.out, "{}", table.trim_fmt())
+    }
+
+    fn compression(&mut self, found: &Compression) -> io::Result<()> {
+        writeln!(self.out, "\nCompression of {}", self.model.targets[found.target].name)?;
+        let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
+        table.set_header(["type", "share", "disk usage", "uncompressed", "referenced"]);
+        for row in &found.rows {
+            table.add_row([&row.kind, &row.percent, &row.disk, &row.uncompressed, &row.referenced]);
+        }
+        table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        writeln!(self.out, "{}", table.trim_fmt())?;
+        let differs =
+            if found.differs { format!(" (medians of {} rounds that differ)", found.rounds) } else { String::new() };
+        self.wrapped("", &format!("{}{differs}", found.summary))
+    }
+
+    fn tail(&mut self) -> io::Result<()> {
+        let model = self.model;
+        let weakened = model.targets.iter().filter(|target| !target.weakened.is_empty());
+        let weakened: Vec<String> =
+            weakened.map(|target| format!("{}: {}", target.name, target.weakened.join(", "))).collect();
+        self.list("Weaker durability", &weakened)?;
+        self.list("Not measured", &model.holes.iter().map(|hole| hole.sentence.clone()).collect::<Vec<_>>())?;
+        self.list("Doubts", &model.flags.iter().map(|flag| flag.sentence.clone()).collect::<Vec<_>>())?;
+        self.list("In effect", &in_effect(model))?;
+        writeln!(self.out)?;
+        if !model.ledger.parts.is_empty() {
+            let others = model.ledger.parts.iter().skip(1).map(|part| format!("{} {}", part.name, part.shown));
+            let others = others.collect::<Vec<_>>().join(", ");
+            self.wrapped("", &format!("Time spent: {} ({others}).", model.ledger.sentence))?;
+        }
+        if !model.journal.is_empty() {
+            writeln!(self.out, "Journal: {}", model.journal)?;
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, title: &str, lines: &[String]) -> io::Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out, "{}", if title.is_empty() { String::new() } else { format!("\n{title}:") })?;
+        lines.iter().try_for_each(|line| self.wrapped("  ", line))
+    }
+
+    fn wrapped(&mut self, indent: &str, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out, "{}", crate::wording::text::wrapped(indent, text, self.width))
+    }
+}
+
+/// The rows that a table shows, and how.
+struct Sheet {
+    style: TableStyle,
+    labels: Vec<String>,
+    /// Places of the rows in each panel.
+    rows: Vec<usize>,
+    /// What stands between a figure and its ratio.
+    between: &'static str,
+    /// Where there is no ratio, the range instead.
+    ranges: bool,
+}
+
+pub(super) fn new_table(style: TableStyle, width: usize) -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    table.load_style(style.with_rounded_corners());
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(width as u16).force_no_tty();
+    table
+}
+
+fn columns_that_fit(panels: &[&Panel], sheet: &Sheet, width: usize) -> usize {
+    let mut used = 0;
+    let fitting = panels.iter().take_while(|panel| {
+        used += column_width(panel, sheet) + 3;
+        used <= width
+    });
+    fitting.count().max(1)
+}
+
+fn column_width(panel: &Panel, sheet: &Sheet) -> usize {
+    let cells = sheet.rows.iter().map(|&at| cell(panel, &panel.rows[at], sheet));
+    let lines = cells.chain([heading(panel)]).filter_map(|cell| cell.lines().map(|line| line.chars().count()).max());
+    lines.max().unwrap_or(0)
+}
+
+/// What a workload measures itself has long names: the phase on a line of its own, the rest broken at blanks.
+fn heading(panel: &Panel) -> String {
+    let name = match panel.name.split_once(": ") {
+        Some((phase, metric)) => format!("{phase}:{}", broken(metric)),
+        None => panel.name.clone(),
+    };
+    format!("{name}{}", if panel.refused.is_some() { "\n(no verdict)" } else { "" })
+}
+
+/// On new lines, none much longer than a figure.
+fn broken(words: &str) -> String {
+    const LONGEST: usize = 16;
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split(' ') {
+        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= LONGEST) {
+            Some(line) => *line = format!("{line} {word}"),
+            None => lines.push(word.to_string()),
+        }
+    }
+    lines.iter().map(|line| format!("\n{line}")).collect()
+}
+
+/// A target's name, and under it what sets it apart.
+fn time_label(model: &Model, work: &WorkReport, row: &Row) -> String {
+    let found = &model.targets[row.target];
+    let reference = if work.reference == Some(row.target) { "reference, " } else { "" };
+    let rounds =
+        row.figure.as_ref().map_or(String::new(), |figure| format!("\n{reference}n = {}", figure.rounds_shown));
+    let weaker =
+        if found.note.is_empty() { String::new() } else { format!("\n{}", found.note.replacen(": ", ":\n", 1)) };
+    format!("{}{rounds}{weaker}", found.name)
+}
+
+/// The median, and under or after it the ratio to the reference.
+fn cell(panel: &Panel, row: &Row, sheet: &Sheet) -> String {
+    let Some(figure) = &row.figure else { return row.absent.word.to_string() };
+    let best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
+    let marks = format!("{}{}", if best { " *" } else { "" }, if row.unproven_cache { " †" } else { "" });
+    let second = match &row.against {
+        Some(against) => ratio(against),
+        None if sheet.ranges => figure.range.clone(),
+        None => String::new(),
+    };
+    let between = if second.is_empty() { "" } else { sheet.between };
+    format!("{}{marks}{between}{second}", figure.shown)
+}
+
+fn ratio(against: &Comparison) -> String {
+    let mark = if against.mark.is_empty() { String::new() } else { format!(" {}", against.mark) };
+    format!("×{}{mark}{}", against.shown, doubts(against))
+}
+
+/// ° and ^, where the comparison is in doubt.
+fn doubts(against: &Comparison) -> &'static str {
+    match (against.may_be_chance, against.rests_on_symmetry) {
+        (true, true) => " °^",
+        (true, false) => " °",
+        (false, true) => " ^",
+        (false, false) => "",
+    }
+}
+
+fn is_preliminary(row: &Row) -> bool {
+    row.against.as_ref().is_some_and(|against| against.estimate.method == Method::LogT)
+}
+
+/// What the marks in the time table mean; only those that are in it.
+fn legend(model: &Model, work: &WorkReport) -> String {
+    let rows = || work.phases.iter().flat_map(|panel| &panel.rows);
+    let marked = |mark: &str| rows().filter_map(|row| row.against.as_ref()).any(|against| against.mark == mark);
+    let reference = work.reference.map_or("", |reference| &model.targets[reference].name);
+    let any = |doubt: &dyn Fn(&Comparison) -> bool| rows().filter_map(|row| row.against.as_ref()).any(doubt);
+    let meanings = [
+        (rows().any(|row| row.against.is_some()), format!("× time relative to {reference}, with its 95 % interval")),
+        (work.phases.iter().any(|panel| panel.best.is_some()), "* no ranked target is shown to be faster".to_string()),
+        (rows().any(is_preliminary), "preliminary: fewer than 6 rounds".to_string()),
+        (marked("="), format!("= ties with {reference}")),
+        (marked("~"), "~ probably, but may be negligible".to_string()),
+        (marked("?"), format!("? not told apart from {reference}")),
+        (rows().any(|row| row.unproven_cache), "† cache state unproven".to_string()),
+        (any(&|against| against.may_be_chance), "° may be chance among so many comparisons".to_string()),
+        (
+            any(&|against| against.rests_on_symmetry),
+            "^ shown only if the scatter is symmetric, which it is not".to_string(),
+        ),
+        (true, work.noise.clone()),
+    ];
+    meanings.into_iter().filter(|(is_used, _)| *is_used).map(|(_, meaning)| meaning).collect::<Vec<_>>().join("; ")
+}
+
+/// The lines that made a target what it was, and the rest of what is known of the machine.
+fn in_effect(model: &Model) -> Vec<String> {
+    let of_target = model.targets.iter().filter(|target| !target.duplicate).filter_map(|target| {
+        let mounted = if target.mount.is_empty() { String::new() } else { format!("mounted {}", target.mount) };
+        let aged = if target.aged.is_empty() { String::new() } else { format!("aged: {}", target.aged) };
+        let known: Vec<String> =
+            [target.mkfs.clone(), mounted, aged].into_iter().filter(|line| !line.is_empty()).collect();
+        (!known.is_empty()).then(|| format!("{}: {}", target.name, known.join("; ")))
+    });
+    of_target.chain(model.host.iter().map(|fact| format!("{}: {}", fact.name, fact.value))).collect()
+}
