@@ -4,4 +4,7 @@
 
 pub mod headline;
 pub mod history;
+pub mod marks;
+#[cfg(test)]
+pub mod planted_mark;
 pub mod text;
