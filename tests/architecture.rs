@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 
 /// Each room, and the rooms it may import; `room::Item` allows that item alone. `ANY` is everything.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("agent", &["data", "journal", "need", "plan", "probe", "stack", "stage", "sys", "units", "workload"]),
+    ("agent", &["data", "journal", "need", "plan", "probe", "protocol", "stack", "stage", "sys", "units", "workload"]),
     ("analysis", &["journal", "plan", "stats", "units", "wording"]),
     ("cli", &[ANY]),
     ("data", &["sys", "units"]),
-    ("executor", &["journal", "need", "plan"]),
-    ("guest", &["agent", "executor", "journal", "need", "plan", "stack", "sys", "units", "workload"]),
+    ("executor", &["agent", "journal", "need", "plan", "protocol", "stack", "sys", "units", "workload"]),
     ("import", &["journal", "plan"]),
     ("journal", &["plan", "units"]),
     ("need", &[]),
     ("plan", &["stats::LOOKS", "units"]),
     ("predict", &["data"]),
     ("probe", &["sys", "units"]),
+    ("protocol", &["journal", "plan"]),
     ("render", &["analysis", "journal", "plan", "stats", "units", "wording"]),
-    ("run", &["analysis", "executor", "journal", "plan", "stats::LOOKS", "sys", "units"]),
+    ("run", &["analysis", "executor", "journal", "plan", "protocol", "stats::LOOKS", "sys", "units"]),
     ("stack", &["journal", "need", "plan", "units"]),
-    ("stage", &["agent", "journal", "need", "plan", "probe", "stack", "stats", "sys", "units"]),
+    ("stage", &["agent", "journal", "need", "plan", "probe", "protocol", "stack", "stats", "sys", "units"]),
     ("stats", &[]),
     ("sys", &[]),
     ("units", &[]),
@@ -40,7 +40,7 @@ const ANY: &str = "*";
 const SIDES: &[Side] = &[
     Side {
         name: "host side",
-        rooms: &["analysis", "executor", "render", "run", "wording"],
+        rooms: &["analysis", "render", "run", "wording"],
         never: &["agent", "data", "probe", "stack", "stage", "workload"],
         remedy: "the host knows plug-ins by name only: put the name in the plan or a record in the journal, and let \
                  the agent act on it",
@@ -61,7 +61,7 @@ struct Side {
 }
 
 /// Rooms that may start a program. All others describe it as an argv.
-const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "guest", "need", "run", "stage"];
+const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "need", "run", "stage"];
 
 /// Rooms that give the same answer at any hour.
 const TIMELESS: &[&str] = &["analysis", "import", "plan", "render", "stats", "wording"];

@@ -182,7 +182,7 @@ fn every_release_boots_and_a_folder_of_ones_own_does() {
     assert_eq!(folded.cells.len(), RELEASES.len());
     assert_done(&folded.cells, &RELEASES.map(|release| format!("ext4 {release}")).each_ref().map(|name| &name[..]));
 
-    let kept = pickfs::guest::all().expect("guests");
+    let kept = pickfs::executor::vm::all().expect("guests");
     let bookworm = folded.host.get("guest bookworm").expect("a guest").split(',').next().unwrap_or_default();
     let guest = kept.iter().find(|guest| guest.name == bookworm).expect("kept");
     let own = lab.path("own");

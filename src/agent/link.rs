@@ -2,7 +2,8 @@
 //! [`Interrupted`].
 
 use super::Interrupted;
-use crate::journal::{Answer, Boot, Booted, Record, Say};
+use crate::journal::Record;
+use crate::protocol::{Answer, Boot, Booted, Say};
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, Write};
 

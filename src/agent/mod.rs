@@ -29,8 +29,8 @@ pub use other_disk::image as image_of_other_disk;
 pub use prepare::STAGED;
 pub use watch::{check_stop, stop_on_signals};
 
-use crate::journal::{Job, Request};
 use crate::plan::{Cell, Plan};
+use crate::protocol::{Job, Request};
 use crate::stack::Place;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;

@@ -14,8 +14,8 @@ pub struct Arguments {
 
 pub fn main(arguments: &Arguments) -> ExitCode {
     match arguments {
-        Arguments { tell_ready: true, .. } => crate::guest::tell_ready(),
-        Arguments { in_guests: true, .. } => crate::guest::relay(),
+        Arguments { tell_ready: true, .. } => crate::executor::vm::tell_ready(),
+        Arguments { in_guests: true, .. } => crate::executor::vm::relay(),
         _ => crate::agent::main(None),
     }
 }

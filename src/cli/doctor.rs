@@ -1,11 +1,12 @@
 //! `pickfs doctor`: what this machine can run, what is missing and how to get it.
 
 use super::Outcome;
+use crate::executor::{self, vm as guest};
 use crate::need::{self, Need};
 use crate::plan::Settings;
 use crate::run::Active;
 use crate::stack::{backing, fs};
-use crate::{executor, guest, workload};
+use crate::workload;
 use std::collections::BTreeSet;
 
 pub fn main() -> Outcome {

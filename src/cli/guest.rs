@@ -2,7 +2,7 @@
 
 use super::{Outcome, USAGE, wanted};
 use crate::agent::Interrupted;
-use crate::guest::{self, Guest, RELEASES, Recipe};
+use crate::executor::vm::{self as guest, Guest, RELEASES, Recipe};
 use crate::plan::Plan;
 use crate::units::show_bytes;
 use anyhow::{Context, Result, bail};

@@ -1,7 +1,7 @@
 //! What this machine says to a plan's settings, before anything is touched: paths that are not there, no room, and
 //! devices that must not be erased.
 
-use crate::guest;
+use crate::executor::vm as guest;
 use crate::plan::{Objection, Settings};
 use crate::stack::safety;
 use crate::workload;

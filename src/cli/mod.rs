@@ -80,7 +80,7 @@ type Outcome = anyhow::Result<u8>;
 pub fn main() -> ExitCode {
     // Process 1 has no command line of ours: the kernel started it.
     if std::process::id() == 1 {
-        return crate::guest::init();
+        return crate::executor::vm::init();
     }
     let cli = Cli::parse();
     if matches!(

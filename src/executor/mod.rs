@@ -4,15 +4,13 @@
 //! take the same path, and a crash or a hang costs one cell.
 
 mod local;
-mod vm;
+pub mod vm;
 
 use crate::need::Need;
 use crate::plan::Setting;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::time::Duration;
-
-pub use vm::{BOOT_PATIENCE, BOOTS, GUEST_GRACE, READY_PATIENCE};
 
 /// Every executor, sorted by name.
 pub const ALL: &[&dyn Executor] = &[&local::Local, &vm::Vm];

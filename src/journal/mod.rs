@@ -1,5 +1,4 @@
-//! What happened: record types, append, fold. Append-only JSON lines, one run one file, also the wire format between
-//! host and agent.
+//! What happened: record types, append, fold. Append-only JSON lines, one run one file.
 //!
 //! This room must not know how a cell is run or what a number means. A torn last line is a crash, not an error;
 //! `Begin` forgets what was seen for its cell; the first `End` of an attempt is final; unknown fields are ignored and
@@ -8,9 +7,7 @@
 mod append;
 mod fold;
 mod record;
-mod wire;
 
 pub use append::Journal;
 pub use fold::{Folded, FoldedCell, Series, fold, fold_file};
 pub use record::*;
-pub use wire::*;

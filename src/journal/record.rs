@@ -1,6 +1,6 @@
 //! The lines of a journal. Nanoseconds and bytes are integers; a metric's unit is the end of its name.
 
-use crate::plan::Plan;
+use crate::plan::{Cell, Plan};
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -111,6 +111,13 @@ pub struct Begin {
     /// RFC 3339.
     #[serde(default)]
     pub at: String,
+}
+
+impl Begin {
+    pub fn of(cell: &Cell, at: String) -> Begin {
+        let (target, work) = (cell.target.name.clone(), cell.work.name.clone());
+        Begin { cell: cell.id.clone(), round: cell.round, target, work, at }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

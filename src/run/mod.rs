@@ -18,6 +18,7 @@ pub use supervise::stop_requests;
 use crate::executor::{self, Executor};
 use crate::journal::*;
 use crate::plan::{Cell, Plan};
+use crate::protocol::Job;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::time::{Duration, Instant};

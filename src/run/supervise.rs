@@ -4,6 +4,7 @@ use super::progress::tell;
 use crate::executor::Executor;
 use crate::journal::*;
 use crate::plan::Cell;
+use crate::protocol::{Answer, Job, Request, Say};
 use crate::sys::process;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,8 +1,9 @@
 //! Whether KVM truly works here: a `/dev/kvm` that is there may still hang a kernel, so one is booted.
 
-use super::cache::{Guest, folder};
+use super::build::{Guest, folder};
+use super::names::{ALIVE, PROBE_WORD};
 use super::qemu::{self, Bus, Disk, Machine};
-use super::{ALIVE, PROBE_WORD, relay};
+use super::relay;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::path::Path;

@@ -1,17 +1,18 @@
 //! One guest under way: its start, the lines to and from its agent, its limits, and its end, whoever brings it about.
 
+use super::build::Guest;
 use super::clock::Both;
+use super::console::{Tail, plain};
+use super::names::how;
 use super::qemu::{self, Machine};
-use super::tail::{Tail, plain};
-use super::{Guest, boot, host_cache};
+use super::{BOOT_PATIENCE, BOOTS, GUEST_GRACE, READY_PATIENCE, host_cache, second_boot};
 use crate::agent::{self, Interrupted, Link};
-use crate::executor::{BOOT_PATIENCE, BOOTS, GUEST_GRACE, READY_PATIENCE};
-use crate::journal::{Answer, Outcome, Record, Say};
+use crate::journal::{Outcome, Record};
+use crate::protocol::{Answer, Say};
 use crate::sys::process::{self, Signal};
 use crate::units::show_duration;
 use anyhow::{Context, Result, anyhow, bail};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -243,7 +244,7 @@ impl<'m> Running<'m> {
             }
             Say::Forget => self.say(&host_cache::forget(&self.machine.disks)).map(|()| false),
             Say::Boot(wanted) => {
-                let answer = boot::boot(self.guest, self.machine, &wanted, self.marks)?;
+                let answer = second_boot::boot(self.guest, self.machine, &wanted, self.marks)?;
                 self.say(&answer).map(|()| false)
             }
         }
@@ -302,14 +303,6 @@ impl<'m> Running<'m> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.switch_off();
-    }
-}
-
-/// A program ended.
-pub fn how(status: ExitStatus) -> String {
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("by signal {signal}"),
-        (_, code) => format!("with exit code {}", code.unwrap_or_default()),
     }
 }
 
@@ -413,11 +406,5 @@ mod tests {
         assert_eq!(boots(BOOTS - 1, || Ok(())), (BOOTS, Ok(())));
         assert_eq!(boots(1, || Err(anyhow!("broken"))), (2, Err("broken".into())));
         assert_eq!(boots(9, || Ok(())), (BOOTS, Err(format!("in each of {BOOTS} boots it ended"))));
-    }
-
-    #[test]
-    fn an_end_is_told_with_its_kind() {
-        assert_eq!(how(ExitStatus::from_raw(9)), "by signal 9");
-        assert_eq!(how(ExitStatus::from_raw(1 << 8)), "with exit code 1");
     }
 }

@@ -1,4 +1,19 @@
 //! A guest of QEMU, booted for every cell: any kernel of Debian's, without root and without a spare disk.
+//!
+//! The folder has both ends of the pipe: `build` makes guests, `init` is process 1 inside one. It must not know what is
+//! measured: it brings the agent up in the guest.
+
+mod accelerator;
+mod build;
+mod clock;
+mod console;
+mod host_cache;
+mod init;
+mod names;
+mod qemu;
+mod relay;
+mod running;
+mod second_boot;
 
 use super::Executor;
 use crate::need::Need;
@@ -6,6 +21,12 @@ use crate::plan::{Kind, Setting};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::time::Duration;
+
+pub use accelerator::{Accelerator, known as known_accelerator};
+pub use build::{Guest, RELEASES, Recipe, Release, all, enter, find_or_build, folder, remove};
+pub use init::boot_root::main as tell_ready;
+pub use init::main as init;
+pub use relay::{main as relay, objection_to, recipes};
 
 /// From the start of QEMU until the agent's first word, emulated on a busy machine.
 pub const BOOT_PATIENCE: Duration = Duration::from_secs(180);

@@ -2,7 +2,7 @@
 
 use super::qemu::Disk;
 use crate::agent::run_program;
-use crate::journal::Answer;
+use crate::protocol::Answer;
 use crate::stack::argv;
 use crate::sys::file;
 use anyhow::{Context, Result};

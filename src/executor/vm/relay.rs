@@ -4,14 +4,15 @@
 //! boots a guest for every cell, carries lines between the two, and sees the guest's end: steps that were taken in a
 //! guest need no undoing, as they are gone with it.
 
-use super::initramfs::Initramfs;
+use super::accelerator;
+use super::build::{self, Guest, Initramfs, RELEASES, Recipe, Release, find_or_build};
+use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK, target_disk};
 use super::qemu::{Bus, Disk, Machine};
-use super::recipe::{RELEASES, Recipe, Release};
 use super::running::{Marks, Running, booted_again};
-use super::{BY_SERIAL, DATA_DISK, Guest, OTHER_DISK, accelerator, find_or_build, target_disk};
 use crate::agent::{self, Elsewhere, Interrupted, Link};
-use crate::journal::{Begin, End, GuestPart, Job, Outcome, Record, Request};
+use crate::journal::{Begin, End, Outcome, Record};
 use crate::plan::{Cell, Chosen, HostSettings, Plan, SIZE, Settings, Target};
+use crate::protocol::{GuestPart, Job, Request};
 use crate::stack::{Action, Place, backing, fs};
 use crate::workload;
 use anyhow::{Context, Result, bail};
@@ -177,7 +178,7 @@ fn guest_of(cell: &Cell, noted: &Noted) -> Result<Result<Guest, String>> {
         return Ok(Err(reason.clone()));
     }
     let name = noted.guests.get(&kind).with_context(|| format!("the run has no guest of {kind}"))?;
-    let found = super::all()?.into_iter().find(|guest| guest.name == *name);
+    let found = build::all()?.into_iter().find(|guest| guest.name == *name);
     found.map(Ok).with_context(|| format!("the guest {name} is gone; begin the run again"))
 }
 

@@ -5,12 +5,10 @@
 //! is started when systemd has reached the unit that counts as ready, and takes its times from systemd, so what it
 //! costs itself is in none of them.
 
-use super::boot::Word;
-use super::init::{LOWER, PATH, become_root, mount_lower, mount_new, name_disk, own_program, port, serial_of};
-use super::running::how;
-use super::{BY_SERIAL, MOST_DISKS, TARGET_DISK, target_disk};
+use super::{LOWER, PATH, become_root, mount_lower, mount_new, name_disk, own_program, port, serial_of};
 use crate::agent::last_words;
-use crate::journal::{Boot, Booted};
+use crate::executor::vm::names::{BY_SERIAL, MOST_DISKS, TARGET_DISK, Word, how, target_disk};
+use crate::protocol::{Boot, Booted};
 use crate::sys::clock::monotonic;
 use anyhow::{Context, Result, ensure};
 use rustix::mount::{mount_bind, mount_bind_recursive, mount_move};

@@ -1,7 +1,7 @@
 //! QEMU's command line for one cell.
 
-use super::cache::Guest;
-use super::{BOOT_WORD, DATA_DISK, OTHER_DISK, PORT, ROOT_DISK, ROOT_WORD, TARGET_DISK, target_disk};
+use super::build::Guest;
+use super::names::{BOOT_WORD, DATA_DISK, OTHER_DISK, PORT, ROOT_DISK, ROOT_WORD, TARGET_DISK, target_disk};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 

@@ -1,29 +1,20 @@
 //! Another machine, booted from the disks of a guest while that guest waits and has nothing mounted: the host's end.
 
+use super::BOOT_PATIENCE;
+use super::build::Guest;
+use super::names::Word;
 use super::qemu::Machine;
 use super::running::{Marks, Running, booted_again};
-use super::{Guest, clock, host_cache};
+use super::{clock, console, host_cache};
 use crate::agent::Interrupted;
-use crate::executor::BOOT_PATIENCE;
-use crate::journal::{Answer, Boot, Booted};
+use crate::protocol::{Answer, Boot, Booted};
 use crate::units::show_duration;
 use anyhow::{Context, Result, bail, ensure};
 use jiff::SignedDuration;
-use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// For a system that is ready to be shut down: systemd lets a service take a minute and a half.
 const END_PATIENCE: Duration = Duration::from_secs(150);
-
-/// What the booted machine says, a line of JSON each.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Word {
-    /// Process 1 is there, and its clock says so many nanoseconds.
-    Started { at_ns: u64 },
-    /// The system is ready, and its clock now says so many nanoseconds.
-    Ready { at_ns: u64, booted: Box<Booted> },
-}
 
 /// An error only when the run is to stop.
 pub(super) fn boot(guest: &Guest, machine: &Machine, wanted: &Boot, marks: Marks) -> Result<Answer> {
@@ -71,7 +62,7 @@ fn hear(running: &mut Running, limit: Duration, begun: Instant) -> Result<Booted
 
 fn word(running: &mut Running, patience: Duration, late: &str) -> Result<Word> {
     let line = running.next(patience, late)?.context("it ended before it was ready")?;
-    serde_json::from_str(&line).with_context(|| format!("it said `{}`", super::tail::plain(&line)))
+    serde_json::from_str(&line).with_context(|| format!("it said `{}`", console::plain(&line)))
 }
 
 fn shown(duration: Duration) -> String {

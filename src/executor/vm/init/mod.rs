@@ -3,10 +3,12 @@
 //! It runs from the initramfs, with this program and its libraries in it, so that the agent is the same program as on
 //! the host, whatever the guest's libraries are.
 
-use super::booted;
-use super::running::how;
-use super::{
-    ALIVE, BOOT_WORD, BY_SERIAL, DATA_DISK, MOST_DISKS, OTHER_DISK, PORT, PROBE_WORD, ROOT_DISK, ROOT_WORD, target_disk,
+pub mod boot_root;
+mod udev;
+
+use crate::executor::vm::names::{
+    ALIVE, BOOT_WORD, BY_SERIAL, DATA_DISK, MOST_DISKS, OTHER_DISK, PORT, PROBE_WORD, ROOT_DISK, ROOT_WORD, how,
+    target_disk,
 };
 use crate::sys::clock::monotonic;
 use anyhow::{Context, Result, bail};
@@ -49,7 +51,7 @@ fn live() -> Result<()> {
     }
     let root = disk(ROOT_DISK)?.context("there is no root disk")?;
     if has_word(BOOT_WORD) {
-        return booted::become_system(&root, began_ns);
+        return boot_root::become_system(&root, began_ns);
     }
     enter(&root)?;
     second_mounts()?;
@@ -164,7 +166,7 @@ fn second_mounts() -> Result<()> {
     // Only there the kernel tells which preemption it has; one without debugfs tells nothing.
     let _ = mount_new("debugfs", "/sys/kernel/debug", "");
     mount_new("devpts", "/dev/pts", "")?;
-    super::udev::have_seen_all()?;
+    udev::have_seen_all()?;
     nodes()
 }
 
@@ -217,7 +219,7 @@ pub(super) fn name_disk(serial: &str) -> Result<()> {
     std::fs::create_dir_all(BY_SERIAL)?;
     let link = Path::new(BY_SERIAL).join(serial);
     std::os::unix::fs::symlink(&device, &link)?;
-    super::udev::link_partitions(&link, &device)
+    udev::link_partitions(&link, &device)
 }
 
 fn agent() -> Result<()> {

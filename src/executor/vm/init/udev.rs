@@ -4,7 +4,7 @@
 //! (OpenZFS, `zpool_label_disk_wait`). A partition is taken as seen when udev's database has links for it, all of which are
 //! there; it is looked for by the name that the disk was given by, with its number.
 
-use super::BY_SERIAL;
+use crate::executor::vm::names::BY_SERIAL;
 use anyhow::{Context, Result};
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Guests that are made already, under the user's cache folder, and folders of the user's own that look like them.
 
 use super::recipe::{RELEASES, Recipe};
-use super::{build, kernel};
+use super::{kernel, root};
 use crate::agent;
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Beside the guests: modules that were compiled for them.
-pub(super) const COMPILED: &str = "compiled";
+pub const COMPILED: &str = "compiled";
 /// The ending of a folder that is being filled.
-pub(super) const PARTIAL: &str = "partial";
+pub const PARTIAL: &str = "partial";
 
 const TURN_TICK: Duration = Duration::from_millis(100);
 
@@ -120,7 +120,7 @@ pub fn find_or_build(recipe: &Recipe, say: &mut dyn FnMut(&str)) -> Result<Guest
     let turn = turn(say)?;
     if !made() {
         remove_unfinished()?;
-        build::build(recipe, &guest.folder, say).with_context(|| format!("cannot make the guest {}", guest.name))?;
+        root::build(recipe, &guest.folder, say).with_context(|| format!("cannot make the guest {}", guest.name))?;
         let lacks = guest.lacks(recipe);
         if !lacks.is_empty() {
             say(&format!("Debian {} has no {}", recipe.release, lacks.join(", ")));

@@ -4,9 +4,9 @@
 //! of their own: no rights are needed, nothing of the host is seen but its processors, /dev and /proc, and what runs there
 //! dies with us. Only the modules come into the guest.
 
-use super::build::{self, MODULES};
 use super::cache::{COMPILED, PARTIAL};
 use super::recipe::{ModuleSource, Recipe};
+use super::root::{self, MODULES};
 use super::watched::{Watched, last_words};
 use crate::agent::{Interrupted, run_program};
 use crate::stack::argv;
@@ -90,11 +90,11 @@ struct Job<'r> {
 
 impl<'r> Job<'r> {
     fn of(recipe: &'r Recipe, source: &'static ModuleSource, folder: &Path, root: &Path) -> Result<Job<'r>> {
-        let packages = build::manifest(root)?;
+        let packages = root::manifest(root)?;
         let version = version(&packages, source.tools).with_context(|| {
             format!("Debian {} has no {}; does its mirror have `contrib`?", recipe.release, source.tools)
         })?;
-        let (version, kernel) = (version.to_string(), build::kernel_release(root)?);
+        let (version, kernel) = (version.to_string(), root::kernel_release(root)?);
         let guests = folder.parent().context("the guest lies nowhere")?;
         let name = format!("{}_{version}_{kernel}", source.package);
         Ok(Job { recipe, source, version, kernel, desk: folder.join("desk"), kept: guests.join(COMPILED).join(name) })
@@ -128,8 +128,8 @@ impl<'r> Job<'r> {
         let names = TOOLS.iter().copied().chain([self.source.package, &headers]);
         let names: Vec<String> = names.map(String::from).collect();
         let temporary = self.desk.parent().context("the guest lies nowhere")?;
-        build::unpack(self.recipe.release, self.recipe.components(), &names, temporary, &self.desk)?;
-        let packages = build::manifest(&self.desk)?;
+        root::unpack(self.recipe.release, self.recipe.components(), &names, temporary, &self.desk)?;
+        let packages = root::manifest(&self.desk)?;
         let found = version(&packages, self.source.package).unwrap_or("nothing");
         ensure!(found == self.version, "Debian's archive has {found} of it by now; remove the guest, and try again");
         ensure!(version(&packages, &headers).is_some(), "Debian's archive has no {headers} any more; try again");
@@ -247,7 +247,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::recipe::{RELEASES, module_source};
+    use crate::executor::vm::build::recipe::{RELEASES, module_source};
 
     fn write(path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder");

@@ -1,17 +1,12 @@
-//! What host and agent say to each other: one request on the agent's stdin, then journal records on its stdout, some
-//! of which wait for an [`Answer`].
+//! What host and agent say to each other: one request on the agent's stdin, then journal records on its stdout, some of
+//! which wait for an [`Answer`].
+//!
+//! This room must not know how an agent is reached, what a cell measures, or who undoes what.
 
-use super::{Begin, Record, StepTaken};
+use crate::journal::{Record, StepTaken};
 use crate::plan::{Cell, HostSettings, Plan};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-
-impl Begin {
-    pub fn of(cell: &Cell, at: String) -> Begin {
-        let (target, work) = (cell.target.name.clone(), cell.work.name.clone());
-        Begin { cell: cell.id.clone(), round: cell.round, target, work, at }
-    }
-}
 
 /// The one line on an agent's stdin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,16 @@
+//! Guests: made once without root from Debian's packages, kept in a cache, and found again by their recipes.
+
+mod cache;
+mod compile;
+mod initramfs;
+mod kernel;
+mod modules;
+mod recipe;
+mod root;
+mod stoppable;
+mod watched;
+
+pub use cache::{Guest, all, find_or_build, folder, remove};
+pub use compile::enter;
+pub use initramfs::Initramfs;
+pub use recipe::{RELEASES, Recipe, Release};

@@ -1,0 +1,61 @@
+//! What the host and the programs inside a guest agree on: serial numbers of disks, kernel words, and what a system that
+//! boots from a target says.
+
+use crate::protocol::Booted;
+use serde::{Deserialize, Serialize};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// Serial numbers of the disks that a guest gets, by which its init knows them.
+pub const ROOT_DISK: &str = "pickfs-root";
+pub const DATA_DISK: &str = "pickfs-data";
+/// That a tree is brought from.
+pub const OTHER_DISK: &str = "pickfs-other";
+/// Of the first disk under test; the others have a number behind it.
+pub const TARGET_DISK: &str = "pickfs-target";
+pub const MOST_DISKS: usize = 16;
+/// Where a guest's init puts its disks, by their serial numbers. Not below /dev/disk, whose links programs take for udev's:
+/// `zpool create` removes them and waits for udev to make them anew.
+pub const BY_SERIAL: &str = "/dev/pickfs";
+/// The virtio-serial port that the agent speaks on.
+pub const PORT: &str = "pickfs";
+/// A word for the kernel that makes a guest say [`ALIVE`] on its console and end.
+pub const PROBE_WORD: &str = "pickfs.probe";
+/// Before the type of the root's file system.
+pub const ROOT_WORD: &str = "pickfs.root=";
+/// A word for the kernel that makes what is on a guest's disks its system.
+pub const BOOT_WORD: &str = "pickfs.boot";
+pub const ALIVE: &str = "pickfs init: alive";
+
+pub fn target_disk(index: usize) -> String {
+    if index == 0 { TARGET_DISK.to_string() } else { format!("{TARGET_DISK}-{}", index + 1) }
+}
+
+/// What the booted machine says, a line of JSON each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// Process 1 is there, and its clock says so many nanoseconds.
+    Started { at_ns: u64 },
+    /// The system is ready, and its clock now says so many nanoseconds.
+    Ready { at_ns: u64, booted: Box<Booted> },
+}
+
+/// A program ended.
+pub fn how(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("by signal {signal}"),
+        (_, code) => format!("with exit code {}", code.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told_with_its_kind() {
+        assert_eq!(how(ExitStatus::from_raw(9)), "by signal 9");
+        assert_eq!(how(ExitStatus::from_raw(1 << 8)), "with exit code 1");
+    }
+}
