@@ -11,7 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// Each room, and the rooms it may import; `room::Item` allows that item alone. `ANY` is everything.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("agent", &["data", "journal", "need", "plan", "probe", "protocol", "stack", "stage", "sys", "units", "workload"]),
+    (
+        "agent",
+        &[
+            "data", "journal", "need", "plan", "probe", "process", "protocol", "stack", "stage", "steps", "sys",
+            "units", "workload",
+        ],
+    ),
     ("analysis", &["journal", "plan", "stats", "units", "wording"]),
     ("cli", &[ANY]),
     ("data", &["sys", "units"]),
@@ -22,16 +28,21 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("plan", &["stats::LOOKS", "units"]),
     ("predict", &["data"]),
     ("probe", &["sys", "units"]),
-    ("protocol", &["journal", "plan"]),
+    ("process", &["need", "sys", "units"]),
+    ("protocol", &["journal", "plan", "process"]),
     ("render", &["analysis", "journal", "plan", "stats", "units", "wording"]),
     ("run", &["analysis", "executor", "journal", "plan", "protocol", "stats::LOOKS", "sys", "units"]),
-    ("stack", &["journal", "need", "plan", "units"]),
-    ("stage", &["agent", "journal", "need", "plan", "probe", "protocol", "stack", "stats", "sys", "units"]),
+    ("stack", &["journal", "need", "plan", "process::Argv", "process::argv", "units"]),
+    ("stage", &["journal", "need", "plan", "probe", "process", "protocol", "stack", "stats", "steps", "sys", "units"]),
     ("stats", &[]),
+    ("steps", &["journal", "process", "protocol", "stack", "sys"]),
     ("sys", &[]),
     ("units", &[]),
     ("wording", &["analysis", "journal", "plan", "stats", "units"]),
-    ("workload", &["agent", "data", "need", "plan", "stack", "stage", "sys::file", "sys::uring", "units"]),
+    (
+        "workload",
+        &["data", "need", "plan", "probe::device", "process", "stack", "stage", "sys::file", "sys::uring", "units"],
+    ),
 ];
 
 const ANY: &str = "*";
@@ -61,7 +72,7 @@ struct Side {
 }
 
 /// Rooms that may start a program. All others describe it as an argv.
-const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "need", "run", "stage"];
+const MAY_SPAWN: &[&str] = &["agent", "cli", "executor", "need", "process", "run", "stage", "steps"];
 
 /// Rooms that give the same answer at any hour.
 const TIMELESS: &[&str] = &["analysis", "import", "plan", "render", "stats", "wording"];

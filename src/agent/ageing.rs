@@ -5,18 +5,18 @@
 //! read back as a digest, equal for all; how it lies there is recorded as facts. Afterwards everything is durable and
 //! cold, and the folder for the work is made, as on a fresh file system.
 
-use super::engine::Engine;
 use super::git;
-use super::link::Link;
-use super::watch::{Deadline, check_stop};
 use crate::data::ageing::{Amounts, FOLDERS, File, Operation, Schedule};
 use crate::data::content::Content;
 use crate::data::random::Random;
 use crate::data::{self, Digest};
 use crate::plan::{Ageing, Cell};
 use crate::probe::layout;
+use crate::process::{Deadline, check_stop};
+use crate::protocol::Link;
 use crate::stage::BuiltStack;
 use crate::stage::caches;
+use crate::steps::StepRunner;
 use crate::sys::block;
 use crate::units::{show_bytes, show_share};
 use anyhow::{Context, Result};
@@ -43,7 +43,13 @@ struct Done {
 }
 
 /// Ages the stack as its target says, and tells what came of it; no facts for a target that stays fresh.
-pub fn age(cell: &Cell, stack: &BuiltStack, engine: &Engine, link: &mut Link, deadline: &Deadline) -> Result<Facts> {
+pub fn age(
+    cell: &Cell,
+    stack: &BuiltStack,
+    runner: &StepRunner,
+    link: &mut Link,
+    deadline: &Deadline,
+) -> Result<Facts> {
     let (Some(ageing), Some(device)) = (Ageing::of(&cell.target), stack.device.as_deref()) else {
         return Ok(Facts::new());
     };
@@ -55,30 +61,30 @@ pub fn age(cell: &Cell, stack: &BuiltStack, engine: &Engine, link: &mut Link, de
         churn: ageing.churn_bytes(capacity),
         leaves: ageing.leaves_bytes(capacity),
     };
-    let done = play(amounts, cell.seed, &folder, stack, engine, deadline)?;
+    let done = play(amounts, cell.seed, &folder, stack, runner, deadline)?;
     if ageing.pulls > 0 {
-        git::clone_and_pull(&folder.join(REPOSITORY), ageing.pulls, stack, engine, deadline)?;
+        git::clone_and_pull(&folder.join(REPOSITORY), ageing.pulls, stack, runner, deadline)?;
     }
-    stack.make_durable(engine).context("cannot make the aged file system durable")?;
+    stack.make_durable(runner).context("cannot make the aged file system durable")?;
     let digest = data::digest_without(&folder, Some(".git")).context("cannot read the aged files back")?;
     let mut facts = told(&done, &digest, ageing.pulls);
     facts.insert("aged layout".into(), layout_of(&folder));
     facts.extend(space_used(&folder).map(|used| ("aged space used".to_string(), used)));
-    make_ready(stack, engine, link, &mut facts)?;
+    make_ready(stack, runner, link, &mut facts)?;
     Ok(facts)
 }
 
 /// As after a mkfs: the work's folder is new, and nothing is cached. The file system's own list of free space is read
 /// while nothing of it is only in memory, and its traces are dropped again.
-fn make_ready(stack: &BuiltStack, engine: &Engine, link: &mut Link, facts: &mut Facts) -> Result<()> {
+fn make_ready(stack: &BuiltStack, runner: &StepRunner, link: &mut Link, facts: &mut Facts) -> Result<()> {
     std::fs::remove_dir(&stack.root)?;
     std::fs::create_dir(&stack.root).context("cannot make a folder on the aged file system")?;
-    caches::make_cold(stack, engine, link, &[])?;
+    caches::make_cold(stack, runner, link, &[])?;
     let listing = stack.driver.and_then(|driver| driver.free_space(&stack.wish()));
     let block = rustix::fs::statvfs(&stack.root)?.f_frsize;
-    let told = listing.map(|words| engine.listing(&words)).and_then(|text| free_extents(&text, block));
+    let told = listing.map(|words| runner.listing(&words)).and_then(|text| free_extents(&text, block));
     if told.is_some() {
-        caches::make_cold(stack, engine, link, &[])?;
+        caches::make_cold(stack, runner, link, &[])?;
     }
     facts.insert("aged free space".into(), told.unwrap_or("unknown: no tool tells it of this file system".into()));
     Ok(())
@@ -89,7 +95,7 @@ fn play(
     seed: u64,
     folder: &Path,
     stack: &BuiltStack,
-    engine: &Engine,
+    runner: &StepRunner,
     deadline: &Deadline,
 ) -> Result<Done> {
     let mut done = Done::default();
@@ -106,7 +112,7 @@ fn play(
         let acted = match operation {
             Operation::Make(file) => make(&file, folder, &mut content, seed),
             Operation::Delete(file) => std::fs::remove_file(path_of(&file, folder)).context("cannot delete a file"),
-            Operation::Sync => stack.make_durable(engine),
+            Operation::Sync => stack.make_durable(runner),
         };
         let [left, level] = [done.left, amounts.level].map(|bytes| show_bytes(bytes as f64));
         acted.with_context(|| format!("ageing, with {left} of at most {level} in files"))?;

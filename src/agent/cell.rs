@@ -1,19 +1,19 @@
 //! One cell: needs, stack, provenance, the workload's phases, and everything taken down again.
 
-use super::engine::{DAEMON_MARK, Engine, Given, name_of};
-use super::link::Link;
-use super::watch::Deadline;
-use super::{CELL_MARK, Interrupted, ageing, command, git, hardware, limits, machine, provenance};
+use super::{ageing, git, hardware, limits, provenance};
 use crate::journal::{Begin, End, Ledger, Outcome, Provenance, Record, Undo};
 use crate::need::{self, Need};
 use crate::plan::{Ageing, Cell, Discard, Target, allowance_ns};
 use crate::probe::Subject;
+use crate::process::{CELL_MARK, DAEMON_MARK, Deadline, Interrupted, listing};
+use crate::protocol::Link;
 use crate::stack::backing::{self, Backing};
 use crate::stack::fs::{self, Filesystem};
 use crate::stack::layer::{self, Below};
 use crate::stack::{Action, Place, Step};
 use crate::stage::{BuiltStack, Expected, Layers, Stage, boot_objections};
-use crate::sys::{block, process};
+use crate::steps::{StepResult, StepRunner, name_of};
+use crate::sys::{block, devices, process};
 use crate::workload::{self, Workload};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
@@ -94,15 +94,15 @@ fn programs(needs: Vec<Need>) -> Vec<&'static str> {
 
 /// Build, prove, play, take down. Teardown comes whatever happened before.
 fn perform(cell: &Cell, parts: &Parts, place: &Place, link: &mut Link, ledger: &mut Ledger) -> Result<Outcome> {
-    let mut engine = Engine::new(place, &cell.id);
+    let mut runner = StepRunner::new(place, &cell.id);
     let deadline = Deadline::start(&cell.id, cell.limit_ns);
-    let played = play(cell, parts, &mut engine, link, &deadline, ledger);
+    let played = play(cell, parts, &mut runner, link, &deadline, ledger);
     let timely = deadline.check();
     drop(deadline);
     let begun = Instant::now();
     let mut leaked = process::kill_marked(&format!("{CELL_MARK}={}", cell.id), &[]).unwrap_or_default();
     leaked.extend(process::kill_unmarked_children(DAEMON_MARK));
-    let undone = engine.undo_all(link);
+    let undone = runner.undo_all(link);
     ledger.teardown_ns += begun.elapsed().as_nanos() as u64;
     let played = match (timely, played) {
         (Err(late), Err(error)) if !error.is::<Interrupted>() && !told(&error, &late) => {
@@ -130,23 +130,23 @@ fn told(error: &anyhow::Error, late: &anyhow::Error) -> bool {
 fn play(
     cell: &Cell,
     parts: &Parts,
-    engine: &mut Engine,
+    runner: &mut StepRunner,
     link: &mut Link,
     deadline: &Deadline,
     ledger: &mut Ledger,
 ) -> Result<()> {
     let begun = Instant::now();
-    let stack = build(cell, parts, engine, link)?;
+    let stack = build(cell, parts, runner, link)?;
     ledger.setup_ns += begun.elapsed().as_nanos() as u64;
     let begun = Instant::now();
-    let mut found = provenance::of_cell(cell, &stack, engine)?;
+    let mut found = provenance::of_cell(cell, &stack, runner)?;
     let used = parts.workload.versions(&cell.work.workload.settings);
-    found.facts.extend(versions(used, &engine.run));
+    found.facts.extend(versions(used, &runner.run));
     let (mismatches, features) = (found.mismatches.clone(), found.facts.get("features").cloned());
     ledger.checks_ns += begun.elapsed().as_nanos() as u64;
     // Only what is as asked for is worth ageing; how that went belongs to what is in effect.
     let aged = match mismatches.as_slice() {
-        [] => aged(cell, &stack, engine, link, deadline, ledger).map(|facts| found.facts.extend(facts)),
+        [] => aged(cell, &stack, runner, link, deadline, ledger).map(|facts| found.facts.extend(facts)),
         _ => Err(anyhow!("the stack is not what the plan asked for: {}", mismatches.join("; "))),
     };
     link.tell(Record::Provenance(found));
@@ -155,12 +155,12 @@ fn play(
     let mut stage = Stage {
         cell: &cell.id,
         stack: &stack,
-        engine,
+        engine: runner,
         link,
         workload: parts.workload.name(),
         phases: parts.workload.phases(settings),
         programs: programs(parts.workload.needs(settings)),
-        warm_up: parts.workload.warm_up(settings, engine.place),
+        warm_up: parts.workload.warm_up(settings, runner.place),
         deadline,
         trim: cell.target.discard == Discard::Trim,
         repeats: cell.work.repeats.0,
@@ -182,13 +182,13 @@ fn play(
 fn aged(
     cell: &Cell,
     stack: &BuiltStack,
-    engine: &Engine,
+    runner: &StepRunner,
     link: &mut Link,
     deadline: &Deadline,
     ledger: &mut Ledger,
 ) -> Result<BTreeMap<String, String>> {
     let begun = Instant::now();
-    let facts = ageing::age(cell, stack, engine, link, deadline);
+    let facts = ageing::age(cell, stack, runner, link, deadline);
     if Ageing::of(&cell.target).is_some() {
         ledger.ageing_ns += begun.elapsed().as_nanos() as u64;
         deadline.at_most(cell.limit_ns.saturating_sub(allowance_ns(&cell.target)));
@@ -197,14 +197,14 @@ fn aged(
 }
 
 /// Backing, discard, scheduler, mkfs, mount: every step with its undo.
-fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Result<BuiltStack> {
-    let memory = engine.place.memory.join("cell");
+fn build(cell: &Cell, parts: &Parts, runner: &mut StepRunner, link: &mut Link) -> Result<BuiltStack> {
+    let memory = runner.place.memory.join("cell");
     link.check()?;
-    engine.take(folder("make a folder in memory", memory), link)?;
-    for path in parts.workload.folders(&cell.work.workload.settings, engine.place) {
-        engine.take(folder("make a folder for the work", path), link)?;
+    runner.take(folder("make a folder in memory", memory), link)?;
+    for path in parts.workload.folders(&cell.work.workload.settings, runner.place) {
+        runner.take(folder("make a folder for the work", path), link)?;
     }
-    let given = engine.take_all(parts.backing.steps(&cell.target.backing.settings, engine.place), link)?;
+    let given = runner.take_all(parts.backing.steps(&cell.target.backing.settings, runner.place), link)?;
     let mut stack = BuiltStack {
         driver: parts.driver,
         target: cell.target.clone(),
@@ -212,15 +212,15 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
         more_devices: Vec::new(),
         layers: Layers::default(),
         flushes_lost: false,
-        mount_point: engine.place.mount_point(),
+        mount_point: runner.place.mount_point(),
         root: PathBuf::new(),
         subject: Subject::default(),
         pool: name_of(&cell.id),
         seed: cell.seed,
     };
     match (given, parts.driver) {
-        (Given::Devices(devices), Some(driver)) => {
-            let (devices, layers) = layered(&cell.target, devices, &stack.pool, engine, link)?;
+        (StepResult::Devices(devices), Some(driver)) => {
+            let (devices, layers) = layered(&cell.target, devices, &stack.pool, runner, link)?;
             stack.layers = layers;
             let mut devices = devices.into_iter();
             stack.device = devices.next();
@@ -231,20 +231,20 @@ fn build(cell: &Cell, parts: &Parts, engine: &mut Engine, link: &mut Link) -> Re
             }
             let disks = hardware::disks(stack.device.as_deref(), &stack.more_devices);
             stack.flushes_lost = hardware::loses_flushes(&stack.target, &disks);
-            ready_device(&stack, &disks, engine, link)?;
-            make_and_mount(&stack, driver, engine, link)?;
+            ready_device(&stack, &disks, runner, link)?;
+            make_and_mount(&stack, driver, runner, link)?;
             stack.root = stack.mount_point.join("work");
             std::fs::create_dir(&stack.root).context("cannot make a folder on the new file system")?;
         }
-        (Given::Directory(directory), None) => {
-            stack.mount_point = machine::mount_of(&directory.canonicalize()?)?.mount_point;
+        (StepResult::Directory(directory), None) => {
+            stack.mount_point = devices::mount_of(&directory.canonicalize()?)?.mount_point;
             stack.root = directory;
         }
         _ => bail!("backing {} and file system {:?} do not go together", parts.backing.name(), cell.target.fs),
     }
     stack.subject = subject(&stack)?;
     for note in parts.workload.segment_notes(&stack.root) {
-        engine.promise("start a server with shared memory", Undo::RemoveSegment(note), link)?;
+        runner.promise("start a server with shared memory", Undo::RemoveSegment(note), link)?;
     }
     Ok(stack)
 }
@@ -254,10 +254,10 @@ fn layered(
     target: &Target,
     mut devices: Vec<PathBuf>,
     pool: &str,
-    engine: &mut Engine,
+    runner: &mut StepRunner,
     link: &mut Link,
 ) -> Result<(Vec<PathBuf>, Layers)> {
-    let (mut said, memory) = (Layers::default(), engine.place.memory.join("cell"));
+    let (mut said, memory) = (Layers::default(), runner.place.memory.join("cell"));
     for (number, chosen) in target.layers.iter().enumerate() {
         let found = layer::find(&chosen.name);
         let layer = found.with_context(|| format!("this agent knows no layer `{}`", chosen.name))?;
@@ -266,14 +266,14 @@ fn layered(
         let beside = devices.split_off(layer::taken(&chosen.settings, devices.len()));
         let name = format!("{pool}l{number}");
         let below = Below { devices: &devices, name: &name, memory: &memory };
-        let given = engine.take_all(layer.steps(&chosen.settings, &below), link)?;
-        let Given::Devices(above) = given else { bail!("layer {} gave no device", chosen.name) };
+        let given = runner.take_all(layer.steps(&chosen.settings, &below), link)?;
+        let StepResult::Devices(above) = given else { bail!("layer {} gave no device", chosen.name) };
         let facts = layer.facts(&chosen.settings, &below);
         let facts: BTreeMap<String, String> =
-            facts.into_iter().map(|(name, words)| (name.to_string(), engine.listing(&words))).collect();
+            facts.into_iter().map(|(name, words)| (name.to_string(), runner.listing(&words))).collect();
         said.mismatches.extend(layer.mismatches(&chosen.settings, &facts));
         said.take(facts, number + 1);
-        said.facts.extend(versions(layer.versions(), &engine.run));
+        said.facts.extend(versions(layer.versions(), &runner.run));
         devices = [above, beside].concat();
     }
     Ok((devices, said))
@@ -284,63 +284,63 @@ pub fn folder(says: &str, path: PathBuf) -> Step {
 }
 
 /// Discards as declared, and the scheduler. With `none` the drivers keep mkfs and mount from discarding.
-fn ready_device(stack: &BuiltStack, disks: &[(u32, u32)], engine: &mut Engine, link: &mut Link) -> Result<()> {
+fn ready_device(stack: &BuiltStack, disks: &[(u32, u32)], runner: &mut StepRunner, link: &mut Link) -> Result<()> {
     for device in stack.device.iter().chain(&stack.more_devices).filter(|_| stack.target.discard != Discard::None) {
         block::discard(device, 0, block::size_of_device(device)?)
             .context("cannot discard the device; use discard = \"none\"")?;
     }
-    disks.iter().try_for_each(|number| set_queue(&stack.target, *number, engine, link))
+    disks.iter().try_for_each(|number| set_queue(&stack.target, *number, runner, link))
 }
 
 /// The scheduler first: it brings a number of requests of its own.
-fn set_queue(target: &Target, number: (u32, u32), engine: &mut Engine, link: &mut Link) -> Result<()> {
+fn set_queue(target: &Target, number: (u32, u32), runner: &mut StepRunner, link: &mut Link) -> Result<()> {
     if let Some(scheduler) = &target.scheduler {
-        let path = machine::queue_file(number, "scheduler").context("the device has no I/O scheduler to set")?;
+        let path = devices::queue_file(number, "scheduler").context("the device has no I/O scheduler to set")?;
         let set = Action::Set { path, value: scheduler.clone() };
-        engine.take(Step::new("set the I/O scheduler", set), link)?;
+        runner.take(Step::new("set the I/O scheduler", set), link)?;
     }
     for (name, value) in &target.queue.0 {
-        let path = machine::queue_file(number, name);
+        let path = devices::queue_file(number, name);
         let path = path.with_context(|| format!("the device's queue has no `{name}`; leave it out of `queue`"))?;
         let set = Action::Set { path, value: value.as_str().unwrap_or_default().into() };
-        engine.take(Step::new(format!("set the queue's {name}"), set), link)?;
+        runner.take(Step::new(format!("set the queue's {name}"), set), link)?;
     }
     Ok(())
 }
 
-fn make_and_mount(stack: &BuiltStack, driver: &dyn Filesystem, engine: &mut Engine, link: &mut Link) -> Result<()> {
+fn make_and_mount(stack: &BuiltStack, driver: &dyn Filesystem, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
     let wish = stack.wish();
-    engine.take_all(driver.before(&wish), link)?;
-    engine.take(folder("make the mount point", stack.mount_point.clone()), link)?;
+    runner.take_all(driver.before(&wish), link)?;
+    runner.take(folder("make the mount point", stack.mount_point.clone()), link)?;
     let make = Step::new(format!("make {}", driver.name()), Action::Run(driver.mkfs(&wish)));
     if driver.mkfs_mounts() {
-        engine.take(make.undo(driver.undo(&wish)), link)?;
+        runner.take(make.undo(driver.undo(&wish)), link)?;
     } else {
-        engine.take(make, link)?;
+        runner.take(make, link)?;
         let mount = Step::new(format!("mount {}", driver.name()), Action::Run(driver.mount(&wish)));
-        engine.take(mount.undo(driver.undo(&wish)), link)?;
+        runner.take(mount.undo(driver.undo(&wish)), link)?;
     }
     for words in driver.after_first_mount(&wish) {
-        engine.output(&words)?;
+        runner.output(&words)?;
     }
     Ok(())
 }
 
 fn subject(stack: &BuiltStack) -> Result<Subject> {
     let device = match &stack.device {
-        Some(device) => machine::device_number(device),
-        None => machine::disk_of_file(&stack.root),
+        Some(device) => devices::device_number(device),
+        None => devices::disk_of_file(&stack.root),
     };
     Ok(Subject {
         device,
-        beside: stack.more_devices.iter().filter_map(|device| machine::device_number(device)).collect(),
-        below: device.and_then(machine::below),
+        beside: stack.more_devices.iter().filter_map(|device| devices::device_number(device)).collect(),
+        below: device.and_then(devices::below),
         mount_point: stack.root.clone(),
-        filesystem: machine::mount_of(&stack.root.canonicalize()?)?.fs_type,
+        filesystem: devices::mount_of(&stack.root.canonicalize()?)?.fs_type,
     })
 }
 
 /// Versions of the programs that a cell uses, by name.
 pub fn versions(list: Vec<(&'static str, crate::stack::Argv)>, run: &str) -> Vec<(String, String)> {
-    list.into_iter().map(|(name, words)| (format!("version {name}"), command::listing(&words, run))).collect()
+    list.into_iter().map(|(name, words)| (format!("version {name}"), listing(&words, run))).collect()
 }

@@ -4,14 +4,14 @@
 //! The history is made once per run, in memory, and served over `file://`, so that each pull brings a pack and unpacks
 //! it as from a server. git's own tidying up is off: it would start in the background whenever it likes.
 
-use super::command::{self, Mark};
-use super::engine::Engine;
-use super::watch::{Deadline, check_stop};
 use crate::data::history::{self, branch};
 use crate::need::Need;
 use crate::plan::{Ageing, Plan, Target};
+use crate::process::{self, Mark};
+use crate::process::{Deadline, check_stop};
 use crate::stack::{Argv, argv};
 use crate::stage::BuiltStack;
+use crate::steps::StepRunner;
 use anyhow::{Context, Result};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -27,16 +27,16 @@ pub fn needs(target: &Target) -> Vec<Need> {
 }
 
 /// Makes the history that the plan's targets need, if any does.
-pub fn prepare(plan: &Plan, engine: &Engine) -> Result<()> {
+pub fn prepare(plan: &Plan, runner: &StepRunner) -> Result<()> {
     let pulls = plan.targets.iter().filter_map(Ageing::of).map(|ageing| ageing.pulls).max().unwrap_or(0);
     if pulls == 0 || crate::need::find_program("git").is_none() {
         return Ok(()); // without git the cells are skipped, with that reason
     }
-    make_history(&history_of(engine), pulls, plan.seed, &engine.marks()).context("cannot make a git history in memory")
+    make_history(&history_of(runner), pulls, plan.seed, &runner.marks()).context("cannot make a git history in memory")
 }
 
-fn history_of(engine: &Engine) -> PathBuf {
-    engine.place.memory.join("history.git")
+fn history_of(runner: &StepRunner) -> PathBuf {
+    runner.place.memory.join("history.git")
 }
 
 fn make_history(history: &Path, pulls: u32, seed: u64, marks: &[Mark]) -> Result<()> {
@@ -49,14 +49,20 @@ fn make_history(history: &Path, pulls: u32, seed: u64, marks: &[Mark]) -> Result
     let written = history::write(pulls, seed, &mut BufWriter::new(stream));
     let output = child.wait_with_output()?;
     // What git says is the better cause: that its input broke off is only what follows.
-    anyhow::ensure!(output.status.success(), "`{}`: {}", words.join(" "), command::last_words(&output.stderr));
+    anyhow::ensure!(output.status.success(), "`{}`: {}", words.join(" "), process::last_words(&output.stderr));
     Ok(written?)
 }
 
 /// Clones the first commit and pulls the others one by one.
-pub fn clone_and_pull(to: &Path, pulls: u32, stack: &BuiltStack, engine: &Engine, deadline: &Deadline) -> Result<()> {
-    let from = format!("file://{}", history_of(engine).display());
-    let (to, marks) = (to.display().to_string(), engine.marks());
+pub fn clone_and_pull(
+    to: &Path,
+    pulls: u32,
+    stack: &BuiltStack,
+    runner: &StepRunner,
+    deadline: &Deadline,
+) -> Result<()> {
+    let from = format!("file://{}", history_of(runner).display());
+    let (to, marks) = (to.display().to_string(), runner.marks());
     let clone = ["git", "clone", "--quiet", "--template=", "--no-tags", "--single-branch", "--branch"];
     let clone = argv(clone.into_iter().chain([branch(0).as_str(), &from, &to]));
     run(&clone, &marks).context("ageing: the clone")?;
@@ -66,19 +72,19 @@ pub fn clone_and_pull(to: &Path, pulls: u32, stack: &BuiltStack, engine: &Engine
         let words = ["git", "-C", &to, "pull", "--quiet", "--ff-only", "--no-tags", "origin", &branch(pull)];
         run(&argv(words), &marks).with_context(|| format!("ageing: pull {pull} of {pulls}"))?;
         if pull % PULLS_PER_SYNC == 0 {
-            stack.make_durable(engine)?;
+            stack.make_durable(runner)?;
         }
     }
     Ok(())
 }
 
 fn run(words: &Argv, marks: &[Mark]) -> Result<()> {
-    command::output_of(git(words, marks)?, words).map(drop)
+    process::output_of(git(words, marks)?, words).map(drop)
 }
 
 /// Nobody's configuration but what is said here, so that it is the same git for everybody.
 fn git(words: &Argv, marks: &[Mark]) -> Result<Command> {
-    let mut command = command::command(words, marks)?;
+    let mut command = process::command(words, marks)?;
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
         command.env_remove(name);
     }
@@ -106,7 +112,7 @@ mod tests {
             let path = folder.path().join(name);
             make_history(&path, pulls, 5, &[]).unwrap();
             let words = argv(["git", "-C", &path.display().to_string(), "rev-parse", &branch(2)]);
-            command::output_of(git(&words, &[]).unwrap(), &words).unwrap()
+            process::output_of(git(&words, &[]).unwrap(), &words).unwrap()
         };
         assert_eq!(head("one", 2), head("two", 4));
     }

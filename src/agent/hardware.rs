@@ -1,7 +1,7 @@
 //! The machine of a target, as the system on it sees it: what the plan asked for, read back.
 
-use super::machine::{self, content};
 use crate::plan::{Settings, Target};
+use crate::sys::devices::{self, content};
 use procfs::Current;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,15 +29,15 @@ pub fn look(target: &Target) -> Option<Shown> {
     if target.machine.is_empty() {
         return None;
     }
-    let disk = target.backing.settings.path("path").and_then(|path| machine::device_number(&path));
+    let disk = target.backing.settings.path("path").and_then(|path| devices::device_number(&path));
     Some(Shown {
         words: split(&content("/proc/cmdline").unwrap_or_default()),
         unknown: ["/proc/1/environ", "/proc/1/cmdline"].into_iter().flat_map(between_noughts).collect(),
         preemption: content("/sys/kernel/debug/sched/preempt").and_then(|shown| chosen(&shown)),
         processors: std::thread::available_parallelism().map_or(0, |number| number.get() as u64),
         memory_bytes: procfs::Meminfo::current().map_or(0, |memory| memory.mem_total),
-        bus: disk.and_then(|number| bus(&machine::sys_path(number).canonicalize().ok()?)),
-        write_cache: disk.and_then(|number| content(machine::queue_file(number, "write_cache")?)),
+        bus: disk.and_then(|number| bus(&devices::sys_path(number).canonicalize().ok()?)),
+        write_cache: disk.and_then(|number| content(devices::queue_file(number, "write_cache")?)),
     })
 }
 
@@ -125,13 +125,13 @@ fn told(asked: &str, shown: &str) -> String {
 
 /// The disks under the file system.
 pub fn disks(device: Option<&Path>, more: &[PathBuf]) -> Vec<(u32, u32)> {
-    device.into_iter().chain(more.iter().map(PathBuf::as_path)).filter_map(machine::device_number).collect()
+    device.into_iter().chain(more.iter().map(PathBuf::as_path)).filter_map(devices::device_number).collect()
 }
 
 /// Where scheduler and queue are not as the target says, on any of its disks.
 pub fn queue_mismatches(target: &Target, disks: &[(u32, u32)]) -> Vec<String> {
     let shown =
-        |number: &(u32, u32), name: &str| machine::queue_file(*number, name).and_then(content).unwrap_or_default();
+        |number: &(u32, u32), name: &str| devices::queue_file(*number, name).and_then(content).unwrap_or_default();
     let of_disk = |number: &(u32, u32)| {
         let scheduler =
             target.scheduler.as_ref().and_then(|asked| scheduler_mismatch(asked, &shown(number, "scheduler")));
@@ -154,7 +154,7 @@ fn scheduler_mismatch(asked: &str, shown: &str) -> Option<String> {
 /// The kernel is about to be told that a cache that must be flushed is none.
 pub fn loses_flushes(target: &Target, disks: &[(u32, u32)]) -> bool {
     let has_cache = |number: &(u32, u32)| {
-        machine::queue_file(*number, "write_cache").and_then(content).as_deref() == Some("write back")
+        devices::queue_file(*number, "write_cache").and_then(content).as_deref() == Some("write back")
     };
     target.queue.text("write_cache") == Some("write through") && disks.iter().any(has_cache)
 }

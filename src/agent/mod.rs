@@ -4,60 +4,34 @@
 //! cells there are, nor what a number means: no executor, no report, no statistics.
 
 mod ageing;
-pub(crate) mod cell;
-pub(crate) mod command;
+mod cell;
 mod drive;
-pub(crate) mod engine;
 mod git;
 mod hardware;
 mod limits;
-pub(crate) mod link;
-pub(crate) mod machine;
+
 mod other_disk;
 mod prepare;
 mod provenance;
-mod undo;
-pub(crate) mod watch;
 
 pub use cell::{needs_of_target, now};
-pub use command::last_words;
-pub use engine::CELL_MARK;
 
-pub use link::Link;
-pub use machine::bytes_read_by_disk_of;
+pub use crate::protocol::Link;
 pub use other_disk::image as image_of_other_disk;
 pub use prepare::STAGED;
-pub use watch::{check_stop, stop_on_signals};
+
+pub use crate::process::{CELL_MARK, Interrupted, RUN_MARK, check_stop, last_words, run_program, stop_on_signals};
 
 use crate::plan::{Cell, Plan};
 use crate::protocol::{Job, Request};
 use crate::stack::Place;
+use crate::{process, steps};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-/// The environment variable that names the run to every process that belongs to it.
-pub const RUN_MARK: &str = "PICKFS_RUN";
-
 /// Exit code of an agent that was asked to stop and has taken everything down.
 pub const INTERRUPTED: u8 = 130;
-
-/// Stopped on request; carried through `anyhow` and told from a failure by its type.
-#[derive(Debug)]
-pub struct Interrupted;
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(out, "stopped on request")
-    }
-}
-
-impl std::error::Error for Interrupted {}
-
-/// Runs a program outside any timer, for staging; its output, or an error with its last words.
-pub fn run_program(argv: &crate::stack::Argv) -> Result<String> {
-    command::output(argv, &[])
-}
 
 /// Where cells are done that are not done on this machine.
 pub trait Elsewhere {
@@ -86,7 +60,7 @@ fn read_request() -> Result<Request> {
 }
 
 fn serve(request: &Request, elsewhere: Option<&dyn Elsewhere>) -> Result<()> {
-    watch::obey_signals()?;
+    process::obey_signals()?;
     let place = Place::of_run(&request.run);
     let mut link = Link::new(request.guest.is_some());
     match (&request.job, elsewhere) {
@@ -97,6 +71,6 @@ fn serve(request: &Request, elsewhere: Option<&dyn Elsewhere>) -> Result<()> {
             let facts = guest.map(|part| prepare::in_guest(part, cell, &place, &mut link)).transpose()?;
             cell::run(cell, facts.unwrap_or_default(), &place, &mut link)
         }
-        (Job::Undo(steps), _) => undo::all(&request.run, steps, &mut link),
+        (Job::Undo(steps), _) => steps::undo_all(&request.run, steps, &mut link),
     }
 }

@@ -2,10 +2,10 @@
 //! the tree is put on an ext4 of its own, without root, and the guest gets that read only.
 
 use super::cell::folder;
-use super::engine::Engine;
-use super::link::Link;
 use crate::plan::Work;
+use crate::protocol::Link;
 use crate::stack::{Place, Step, argv};
+use crate::steps::StepRunner;
 use crate::workload::{self, OtherDisk};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -32,15 +32,15 @@ fn at(other: &OtherDisk) -> PathBuf {
 }
 
 /// On the host, once per run, when sources are staged.
-pub fn make(works: &[Work], engine: &mut Engine, link: &mut Link) -> Result<()> {
+pub fn make(works: &[Work], runner: &mut StepRunner, link: &mut Link) -> Result<()> {
     for work in works {
-        let Some(other) = of(work, engine.place) else { continue };
+        let Some(other) = of(work, runner.place) else { continue };
         let image = at(&other);
         if !other.folder.exists() {
-            engine.take(folder("make a folder for the other disk", other.folder.clone()), link)?;
+            runner.take(folder("make a folder for the other disk", other.folder.clone()), link)?;
         }
         if !image.exists() {
-            let made = fill(&other.tree, &image, engine, link);
+            let made = fill(&other.tree, &image, runner, link);
             made.with_context(|| format!("cannot make a disk of {}", other.tree.display()))?;
         }
     }
@@ -48,15 +48,15 @@ pub fn make(works: &[Work], engine: &mut Engine, link: &mut Link) -> Result<()> 
 }
 
 /// mke2fs makes a `lost+found`, which is nothing of the tree.
-fn fill(tree: &Path, image: &Path, engine: &mut Engine, link: &mut Link) -> Result<()> {
+fn fill(tree: &Path, image: &Path, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
     let (bytes, entries) = size(tree)?;
     let [tree, image] = [tree, image].map(|path| path.display().to_string());
     let (blocks, inodes) = ((bytes / BLOCK).to_string(), (entries + 64).to_string());
     let mut words = argv(["mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-O", "^has_journal"]);
     words.extend(argv(["-N", &inodes, "-d", &tree, &image, &blocks]));
-    engine.take(Step::run("put the tree on a disk of its own", words), link)?;
+    runner.take(Step::run("put the tree on a disk of its own", words), link)?;
     let remove = ["debugfs", "-w", "-R", "rmdir lost+found", &image];
-    engine.take(Step::run("leave nothing but the tree on it", remove), link)?;
+    runner.take(Step::run("leave nothing but the tree on it", remove), link)?;
     Ok(())
 }
 
@@ -72,11 +72,11 @@ fn size(tree: &Path) -> Result<(u64, u64)> {
 }
 
 /// In a guest. It goes with the guest, so nothing is kept for undoing.
-pub fn mount(device: &Path, engine: &Engine) -> Result<()> {
-    let place = engine.place.other_disk();
+pub fn mount(device: &Path, runner: &StepRunner) -> Result<()> {
+    let place = runner.place.other_disk();
     std::fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
     let [device, place] = [device, &place].map(|path| path.display().to_string());
-    engine.output(&argv(["mount", "-t", "ext4", "-o", "ro,noatime", &device, &place]))?;
+    runner.output(&argv(["mount", "-t", "ext4", "-o", "ro,noatime", &device, &place]))?;
     Ok(())
 }
 

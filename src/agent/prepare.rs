@@ -3,14 +3,15 @@
 
 use super::Elsewhere;
 use super::cell::folder;
-use super::engine::{Engine, Given};
-use super::link::Link;
-use super::{drive, git, machine, other_disk, provenance};
+use super::{drive, git, other_disk, provenance};
 use crate::journal::{Ledger, Provenance, Record};
 use crate::need;
 use crate::plan::{Cell, Chosen, HostSettings, Plan};
 use crate::protocol::GuestPart;
+use crate::protocol::Link;
 use crate::stack::{Action, Place, Step, backing};
+use crate::steps::{StepResult, StepRunner};
+use crate::sys::devices;
 use crate::workload;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
@@ -23,38 +24,38 @@ pub const STAGED: &str = "data.tar";
 
 pub fn prepare(plan: &Plan, elsewhere: Option<&dyn Elsewhere>, place: &Place, link: &mut Link) -> Result<()> {
     let begun = Instant::now();
-    let mut engine = Engine::new(place, SCOPE);
+    let mut runner = StepRunner::new(place, SCOPE);
     let prepared = match elsewhere {
-        Some(elsewhere) => for_guests(plan, elsewhere, &mut engine, link),
-        None => steps(plan, &mut engine, link),
+        Some(elsewhere) => for_guests(plan, elsewhere, &mut runner, link),
+        None => steps(plan, &mut runner, link),
     };
     let setup_ns = begun.elapsed().as_nanos() as u64;
     link.tell(Record::Ledger(Ledger { setup_ns, ..Ledger::default() }));
     match prepared {
         Ok(()) => Ok(()),
-        Err(error) => match engine.undo_all(link) {
+        Err(error) => match runner.undo_all(link) {
             Ok(()) => Err(error),
             Err(undo) => Err(error.context(format!("{undo:#}"))),
         },
     }
 }
 
-fn steps(plan: &Plan, engine: &mut Engine, link: &mut Link) -> Result<()> {
-    engine.take(folder("make a folder in memory", engine.place.memory.clone()), link)?;
-    engine.take(folder("make a folder for mount points", engine.place.mounts.clone()), link)?;
-    fix_writeback(&plan.host, engine, link)?;
+fn steps(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
+    runner.take(folder("make a folder in memory", runner.place.memory.clone()), link)?;
+    runner.take(folder("make a folder for mount points", runner.place.mounts.clone()), link)?;
+    fix_writeback(&plan.host, runner, link)?;
     let mut facts = provenance::of_host();
     let mut made = Vec::new();
     let backings = unique(plan.targets.iter().map(|target| &target.backing));
     for chosen in &backings {
-        let found = prepare_backing(chosen, &mut made, engine, link)?;
+        let found = prepare_backing(chosen, &mut made, runner, link)?;
         let name = told_apart(chosen, &backings);
         facts.extend(named(&name, found));
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
-        stage_source(chosen, engine, false)?;
+        stage_source(chosen, runner, false)?;
     }
-    git::prepare(plan, engine)?;
+    git::prepare(plan, runner)?;
     link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
     Ok(())
 }
@@ -91,7 +92,7 @@ fn told_apart(chosen: &Chosen, all: &[&Chosen]) -> String {
 fn prepare_backing(
     chosen: &Chosen,
     made: &mut Vec<Step>,
-    engine: &mut Engine,
+    runner: &mut StepRunner,
     link: &mut Link,
 ) -> Result<BTreeMap<String, String>> {
     let backing =
@@ -99,20 +100,20 @@ fn prepare_backing(
     if !need::missing(&backing.needs()).is_empty() {
         return Ok(BTreeMap::new());
     }
-    make_once(backing, chosen, made, engine, link)?;
-    raw_speed(chosen, backing, engine, link)
+    make_once(backing, chosen, made, runner, link)?;
+    raw_speed(chosen, backing, runner, link)
 }
 
 fn make_once(
     backing: &dyn backing::Backing,
     chosen: &Chosen,
     made: &mut Vec<Step>,
-    engine: &mut Engine,
+    runner: &mut StepRunner,
     link: &mut Link,
 ) -> Result<()> {
-    for step in backing.prepare(&chosen.settings, engine.place) {
+    for step in backing.prepare(&chosen.settings, runner.place) {
         if !made.contains(&step) {
-            engine.take(step.clone(), link)?;
+            runner.take(step.clone(), link)?;
             made.push(step);
         }
     }
@@ -123,25 +124,25 @@ fn make_once(
 fn raw_speed(
     chosen: &Chosen,
     backing: &dyn backing::Backing,
-    engine: &mut Engine,
+    runner: &mut StepRunner,
     link: &mut Link,
 ) -> Result<BTreeMap<String, String>> {
-    let mut probe = Engine::new(engine.place, "raw-speed");
-    let given = probe.take_all(backing.steps(&chosen.settings, engine.place), link);
+    let mut probe = StepRunner::new(runner.place, "raw-speed");
+    let given = probe.take_all(backing.steps(&chosen.settings, runner.place), link);
     let measured = given.and_then(|given| measure_raw(&given));
     let undone = probe.undo_all(link);
     let speed = measured.with_context(|| format!("cannot take the raw speed of backing {}", chosen.name))?;
     undone.map(|_| speed)
 }
 
-fn measure_raw(given: &Given) -> Result<BTreeMap<String, String>> {
+fn measure_raw(given: &StepResult) -> Result<BTreeMap<String, String>> {
     let (number, speed) = match given {
-        Given::Devices(devices) => {
+        StepResult::Devices(devices) => {
             let device = devices.first().context("no device")?;
-            (machine::device_number(device), drive::device_speed(device)?)
+            (devices::device_number(device), drive::device_speed(device)?)
         }
-        Given::Directory(directory) => (machine::disk_of_file(directory), drive::directory_speed(directory)?),
-        Given::Nothing => bail!("it gave neither device nor directory"),
+        StepResult::Directory(directory) => (devices::disk_of_file(directory), drive::directory_speed(directory)?),
+        StepResult::Nothing => bail!("it gave neither device nor directory"),
     };
     let mut facts: BTreeMap<String, String> = number.map(provenance::of_backing).unwrap_or_default();
     facts.extend(speed.into_iter().map(|(name, value)| (format!("raw {name}"), value)));
@@ -150,14 +151,14 @@ fn measure_raw(given: &Given) -> Result<BTreeMap<String, String>> {
 
 /// A work whose needs are not met is left alone: its cells will be skipped with the reasons. For guests, which may have
 /// what this host lacks, it is tried all the same: only what staging itself needs must be here.
-fn stage_source(chosen: &Chosen, engine: &Engine, for_guests: bool) -> Result<()> {
+fn stage_source(chosen: &Chosen, runner: &StepRunner, for_guests: bool) -> Result<()> {
     let workload =
         workload::find(&chosen.name).with_context(|| format!("this agent knows no workload `{}`", chosen.name))?;
     let lacks: Vec<String> = need::missing(&workload.needs(&chosen.settings)).iter().map(ToString::to_string).collect();
     if !lacks.is_empty() && !for_guests {
         return Ok(());
     }
-    let staged = workload.prepare(&chosen.settings, engine.place);
+    let staged = workload.prepare(&chosen.settings, runner.place);
     let staged = match lacks.as_slice() {
         [] => staged,
         lacks => staged.with_context(|| format!("this host lacks {}", lacks.join("; "))),
@@ -167,7 +168,7 @@ fn stage_source(chosen: &Chosen, engine: &Engine, for_guests: bool) -> Result<()
 
 /// Bytes, not shares of whatever memory is free, and the same for all; the kernel's default shares of the memory
 /// there is, unless the plan says otherwise. Without root they stay as they are, and are recorded.
-fn fix_writeback(host: &HostSettings, engine: &mut Engine, link: &mut Link) -> Result<()> {
+fn fix_writeback(host: &HostSettings, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
     use procfs::Current;
     if !rustix::process::geteuid().is_root() {
         return Ok(());
@@ -180,24 +181,24 @@ fn fix_writeback(host: &HostSettings, engine: &mut Engine, link: &mut Link) -> R
         ("dirty_bytes", "dirty_ratio", host.dirty_bytes.unwrap_or(share(5))),
     ];
     for (bytes, ratio, value) in values {
-        save_pair(bytes, ratio, engine, link)?;
-        super::engine::set(&knob(bytes), &value.to_string())?;
+        save_pair(bytes, ratio, runner, link)?;
+        crate::steps::set(&knob(bytes), &value.to_string())?;
     }
     for (name, value) in [("dirty_expire_centisecs", "3000"), ("dirty_writeback_centisecs", "500")] {
         let says = format!("fix vm.{name}");
-        engine.take(Step::new(says, Action::Set { path: knob(name), value: value.into() }), link)?;
+        runner.take(Step::new(says, Action::Set { path: knob(name), value: value.into() }), link)?;
     }
     Ok(())
 }
 
 /// Of bytes and ratio only the one that is not 0 is in force; writing it back switches the other off. Both may be 0:
 /// a ratio of nothing is in force then.
-fn save_pair(bytes: &str, ratio: &str, engine: &mut Engine, link: &mut Link) -> Result<()> {
-    let in_force = [bytes, ratio].into_iter().find(|name| machine::content(knob(name)).is_some_and(|v| v != "0"));
+fn save_pair(bytes: &str, ratio: &str, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
+    let in_force = [bytes, ratio].into_iter().find(|name| devices::content(knob(name)).is_some_and(|v| v != "0"));
     let name = in_force.unwrap_or(ratio);
-    let value = machine::content(knob(name)).unwrap_or_default();
+    let value = devices::content(knob(name)).unwrap_or_default();
     let says = format!("save vm.{name}");
-    engine.take(Step::new(says, Action::Set { path: knob(name), value }), link)?;
+    runner.take(Step::new(says, Action::Set { path: knob(name), value }), link)?;
     Ok(())
 }
 
@@ -206,34 +207,34 @@ fn knob(name: &str) -> std::path::PathBuf {
 }
 
 /// On the host of guests: images and staged sources, packed for guests to unpack; nothing that needs root.
-fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, engine: &mut Engine, link: &mut Link) -> Result<()> {
-    engine.take(folder("make a folder in memory", engine.place.memory.clone()), link)?;
+fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
+    runner.take(folder("make a folder in memory", runner.place.memory.clone()), link)?;
     let (image, mut made) = (backing::find("image").context("no backing `image`")?, Vec::new());
     let chosen = unique(plan.targets.iter().map(|target| &target.backing));
     for chosen in chosen.into_iter().filter(|chosen| chosen.name == image.name()) {
-        make_once(image, chosen, &mut made, engine, link)?;
+        make_once(image, chosen, &mut made, runner, link)?;
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
-        stage_source(chosen, engine, true)?;
+        stage_source(chosen, runner, true)?;
     }
-    git::prepare(plan, engine)?;
-    pack_staged(engine)?;
-    other_disk::make(&plan.works, engine, link)?;
+    git::prepare(plan, runner)?;
+    pack_staged(runner)?;
+    other_disk::make(&plan.works, runner, link)?;
     let mut facts = provenance::of_host();
-    facts.extend(elsewhere.prepare(plan, engine.place)?);
+    facts.extend(elsewhere.prepare(plan, runner.place)?);
     link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
     Ok(())
 }
 
 /// All that is in the run's memory so far, as the archive that becomes a disk of guests; none where there is nothing.
-fn pack_staged(engine: &Engine) -> Result<()> {
-    let memory = &engine.place.memory;
+fn pack_staged(runner: &StepRunner) -> Result<()> {
+    let memory = &runner.place.memory;
     let list = std::fs::read_dir(memory)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let names: Vec<String> = list.collect();
     if !names.is_empty() {
         let [memory, archive] = [memory.clone(), memory.join(STAGED)].map(|path| path.display().to_string());
         let words = ["tar", "-c", "-f", &archive, "-C", &memory, "--"].into_iter().map(String::from);
-        engine.output(&words.chain(names).collect())?;
+        runner.output(&words.chain(names).collect())?;
     }
     Ok(())
 }
@@ -241,20 +242,20 @@ fn pack_staged(engine: &Engine) -> Result<()> {
 /// In a guest, before its one cell: what the run has prepared elsewhere is brought here, and the knobs are set. The
 /// guest goes when the cell is done, so nothing is kept for undoing.
 pub fn in_guest(part: &GuestPart, cell: &Cell, place: &Place, link: &mut Link) -> Result<BTreeMap<String, String>> {
-    let mut engine = Engine::new(place, SCOPE);
-    engine.take(folder("make a folder in memory", place.memory.clone()), link)?;
-    engine.take(folder("make a folder for mount points", place.mounts.clone()), link)?;
-    fix_writeback(&part.host, &mut engine, link)?;
+    let mut runner = StepRunner::new(place, SCOPE);
+    runner.take(folder("make a folder in memory", place.memory.clone()), link)?;
+    runner.take(folder("make a folder for mount points", place.mounts.clone()), link)?;
+    fix_writeback(&part.host, &mut runner, link)?;
     if let Some(data) = &part.data {
         let [data, memory] = [data, &place.memory].map(|path| path.display().to_string());
-        engine.output(&crate::stack::argv(["tar", "-x", "-f", &data, "-C", &memory]))?;
+        runner.output(&crate::stack::argv(["tar", "-x", "-f", &data, "-C", &memory]))?;
     }
     if let Some(device) = &part.other_disk {
-        other_disk::mount(device, &engine)?;
+        other_disk::mount(device, &runner)?;
     }
     let mut facts = provenance::of_host();
     let backing = &cell.target.backing;
-    let found = prepare_backing(backing, &mut Vec::new(), &mut engine, link)?;
+    let found = prepare_backing(backing, &mut Vec::new(), &mut runner, link)?;
     facts.extend(named(&backing.name, found));
     Ok(facts)
 }

@@ -1,14 +1,14 @@
 //! What is in effect, read back from the kernel and the tools, not copied from the plan.
 
 use super::cell::versions;
-use super::engine::Engine;
 use super::hardware;
-use super::machine::{self, content};
 use crate::journal::Provenance;
 use crate::plan::{Cell, FILE, VOLUME};
 use crate::stack::fs::feature::Found;
 use crate::stack::fs::{Filesystem, Wish, of_kernel};
 use crate::stage::BuiltStack;
+use crate::steps::StepRunner;
+use crate::sys::devices::{self, content};
 use crate::sys::file;
 use crate::units::show_bytes;
 use anyhow::Result;
@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 type Facts = BTreeMap<String, String>;
 
 /// A cell's facts, and where they contradict the plan.
-pub fn of_cell(cell: &Cell, stack: &BuiltStack, engine: &Engine) -> Result<Provenance> {
-    let mount = machine::mount_of(&stack.root.canonicalize()?)?;
-    let options = machine::effective_options(&mount);
+pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<Provenance> {
+    let mount = devices::mount_of(&stack.root.canonicalize()?)?;
+    let options = devices::effective_options(&mount);
     let shown: Vec<String> = options.iter().map(|(name, value)| spelled(name, value.as_deref())).collect();
     let source = mount.mount_source.clone().unwrap_or_default();
     let mut facts = Facts::from([
@@ -32,8 +32,8 @@ pub fn of_cell(cell: &Cell, stack: &BuiltStack, engine: &Engine) -> Result<Prove
     if let Some(driver) = stack.driver {
         let wish = stack.wish();
         facts.insert("mkfs".into(), driver.mkfs(&wish).join(" "));
-        facts.extend(driver.facts(&wish).into_iter().map(|(name, words)| (name.to_string(), engine.listing(&words))));
-        facts.extend(versions(driver.versions(), &engine.run));
+        facts.extend(driver.facts(&wish).into_iter().map(|(name, words)| (name.to_string(), runner.listing(&words))));
+        facts.extend(versions(driver.versions(), &runner.run));
         provenance.mismatches = match facts.get("zfs get") {
             Some(properties) => property_mismatches(&wish.mount, properties),
             None => mismatches(&wish.mount, &options),
@@ -94,14 +94,14 @@ fn features(stack: &BuiltStack, kind: &str, shown: &[String], facts: &Facts) -> 
 /// A block device and, if it is a loop device, the disk below: what the kernel says of their queues.
 pub fn of_backing(number: (u32, u32)) -> Facts {
     let mut facts = Facts::from([("device".to_string(), in_brief(number))]);
-    facts.extend(machine::below(number).map(|below| ("disk below".to_string(), in_brief(below))));
+    facts.extend(devices::below(number).map(|below| ("disk below".to_string(), in_brief(below))));
     facts
 }
 
 /// "loop0, scheduler none, write cache write back, sectors 512/512 B, rotational 0, direct I/O 1".
 fn in_brief(number: (u32, u32)) -> String {
     let queue = |name: &str| queue_setting(number, name);
-    let sys = machine::sys_path(number);
+    let sys = devices::sys_path(number);
     let name = sys.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
     let sectors = queue("logical_block_size").zip(queue("physical_block_size"));
     let parts = [
@@ -117,7 +117,7 @@ fn in_brief(number: (u32, u32)) -> String {
 }
 
 fn queue_setting(number: (u32, u32), name: &str) -> Option<String> {
-    machine::queue_file(number, name).and_then(content)
+    devices::queue_file(number, name).and_then(content)
 }
 
 /// The queue of the device under the file system.
@@ -137,7 +137,7 @@ fn of_device(stack: &BuiltStack) -> Facts {
     for name in names.into_iter().chain(stack.target.queue.0.keys().map(String::as_str)) {
         facts.extend(queue_setting(number, name).map(|value| (format!("queue {name}"), value)));
     }
-    let sys = machine::sys_path(number);
+    let sys = devices::sys_path(number);
     for (name, file) in [
         ("sectors", "size"),
         ("loop direct I/O", "loop/dio"),

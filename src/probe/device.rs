@@ -120,6 +120,11 @@ fn read(file: &File) -> Option<Counters> {
     Counters::parse(std::str::from_utf8(&line[..length]).ok()?)
 }
 
+/// Bytes that the disk under a file has read since it came up; none where the file lies on no disk.
+pub fn bytes_read_by_disk_of(path: &std::path::Path) -> Option<u64> {
+    Some(counters(crate::sys::devices::disk_of_file(path)?)?.read_bytes)
+}
+
 /// A device's counters, once.
 pub fn counters(device: (u32, u32)) -> Option<Counters> {
     counters_of(&[device])

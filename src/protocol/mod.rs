@@ -3,6 +3,10 @@
 //!
 //! This room must not know how an agent is reached, what a cell measures, or who undoes what.
 
+mod link;
+
+pub use link::Link;
+
 use crate::journal::{Record, StepTaken};
 use crate::plan::{Cell, HostSettings, Plan};
 use serde::{Deserialize, Serialize};

@@ -9,15 +9,8 @@ pub mod layer;
 pub mod safety;
 
 use crate::journal::Undo;
+pub use crate::process::{Argv, argv};
 use std::path::{Path, PathBuf};
-
-/// A program and its arguments; no shell ever sees it.
-pub type Argv = Vec<String>;
-
-/// Words to an [`Argv`].
-pub fn argv<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Argv {
-    words.into_iter().map(|w| w.as_ref().to_string()).collect()
-}
 
 /// One step of building a stack, and how to take it back.
 #[derive(Clone, Debug, PartialEq)]

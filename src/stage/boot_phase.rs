@@ -4,8 +4,8 @@
 use super::caches;
 use super::run_phase::Stage;
 use super::{Phase, Starts};
-use crate::agent::watch;
 use crate::plan::{Target, disks};
+use crate::process::check_stop;
 use crate::protocol::{Boot, Booted};
 use crate::stack::{backing, fs};
 use crate::sys::block;
@@ -35,7 +35,7 @@ impl Stage<'_, '_> {
 
     /// The same, and nothing is told of it.
     pub fn boot_aside(&mut self, ready: &str) -> Result<Booted> {
-        watch::check_stop()?;
+        check_stop()?;
         self.put_down()?;
         let begun = Instant::now();
         let booted = self.link.boot(self.wanted(ready));

@@ -1,9 +1,9 @@
 //! The stack that a cell works on, once it is built and mounted.
 
-use crate::agent::engine::Engine;
 use crate::plan::Target;
 use crate::probe::Subject;
 use crate::stack::fs::{Filesystem, Wish};
+use crate::steps::StepRunner;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl BuiltStack {
     }
 
     /// Returns when all that was written is durable: `syncfs(2)`, and what the driver adds to it.
-    pub fn make_durable(&self, engine: &Engine) -> Result<()> {
+    pub fn make_durable(&self, engine: &StepRunner) -> Result<()> {
         let root = std::fs::File::open(&self.root).with_context(|| format!("cannot open {}", self.root.display()))?;
         rustix::fs::syncfs(&root).context("syncfs failed")?;
         match self.driver.and_then(|driver| driver.commit(&self.wish())) {

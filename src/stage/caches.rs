@@ -5,10 +5,11 @@
 //! alone is not cold: it keeps what is not reclaimable, and ZFS keeps its own cache elsewhere.
 
 use super::BuiltStack;
-use crate::agent::engine::Engine;
-use crate::agent::link::Link;
-use crate::agent::{machine, watch};
 use crate::probe::device;
+use crate::process::check_stop;
+use crate::protocol::Link;
+use crate::steps::StepRunner;
+use crate::sys::devices;
 use crate::sys::{block, file};
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -47,7 +48,7 @@ pub fn settle(devices: &[(u32, u32)], after: Duration) -> Result<Settled> {
     let (mut moved, mut busy) = (begun, begun);
     loop {
         std::thread::sleep(Duration::from_millis(10));
-        watch::check_stop()?;
+        check_stop()?;
         let now = device::counters_of(devices);
         let dirty = dirty_bytes()?;
         let in_flight = now.as_ref().map_or(0, |counters| counters.in_flight);
@@ -115,7 +116,12 @@ fn dirty_bytes() -> Result<u64> {
 
 /// Makes every cache of the stack cold, as far as we may; what then is read proves it. What it cannot prove is whether
 /// the host of a guest has it cached: the reason is returned where that is so.
-pub fn make_cold(stack: &BuiltStack, engine: &Engine, link: &mut Link, programs: &[&str]) -> Result<Option<String>> {
+pub fn make_cold(
+    stack: &BuiltStack,
+    engine: &StepRunner,
+    link: &mut Link,
+    programs: &[&str],
+) -> Result<Option<String>> {
     stack.make_durable(engine)?;
     let mut warm_below = None;
     match stack.driver {
@@ -134,7 +140,7 @@ pub fn make_cold(stack: &BuiltStack, engine: &Engine, link: &mut Link, programs:
 }
 
 /// The same for a tree that lies elsewhere, on a disk that stays mounted.
-pub fn make_cold_elsewhere(tree: &Path, engine: &Engine, programs: &[&str]) -> Result<()> {
+pub fn make_cold_elsewhere(tree: &Path, engine: &StepRunner, programs: &[&str]) -> Result<()> {
     drop_file_caches(tree)?;
     if rustix::process::geteuid().is_root() {
         drop_caches()?;
@@ -157,7 +163,7 @@ fn drop_device_caches(stack: &BuiltStack) -> Result<()> {
 
 /// A loop device reads through the page cache of its file, unless it is direct.
 pub fn drop_below(device: &Path) -> Result<()> {
-    match machine::loop_file(device) {
+    match devices::loop_file(device) {
         Some(file) => {
             file::drop_file_cache(&file).with_context(|| format!("cannot drop the cache of {}", file.display()))
         }
@@ -179,7 +185,7 @@ fn drop_file_caches(root: &Path) -> Result<()> {
 
 /// Dropping caches drops programs too; without this the first phase would pay for loading `tar` from the system disk.
 /// And for the names of owners, which `tar` looks up: `id` asks the same files of the system's.
-fn warm_programs(engine: &Engine, programs: &[&str]) {
+fn warm_programs(engine: &StepRunner, programs: &[&str]) {
     for program in programs {
         engine.listing(&crate::stack::argv([program, "--version"]));
     }

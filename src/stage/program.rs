@@ -1,6 +1,6 @@
 //! A program to run: its words, and where they differ from the usual, its folder, environment and user.
 
-use crate::agent::command::{Mark, command};
+use crate::process::{Mark, command};
 use crate::stack::{Argv, argv};
 use anyhow::Result;
 use std::path::PathBuf;

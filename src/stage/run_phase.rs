@@ -12,13 +12,14 @@ use super::sampler::{Sampled, Sampler};
 use super::server::{Server, Used};
 use super::timed::{Findings, Part, Timed, Told};
 use super::{Judged, Phase, Reads, Starts};
-use crate::agent::engine::Engine;
-use crate::agent::link::Link;
-use crate::agent::{command, machine, watch};
 use crate::journal::{DeviceCourse, Flag, Histogram, Ledger, Provenance, Record, Sample};
 use crate::probe::{self, Probe, Reading};
+use crate::process::{self, Deadline, check_stop};
+use crate::protocol::Link;
 use crate::stack::{Argv, Place};
+use crate::steps::StepRunner;
 use crate::sys::clock::Clock;
+use crate::sys::devices;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,7 +33,7 @@ pub const SMALLEST_INODE: u64 = 44;
 pub struct Stage<'a, 'b> {
     pub(crate) cell: &'a str,
     pub(crate) stack: &'a BuiltStack,
-    pub(crate) engine: &'a Engine<'b>,
+    pub(crate) engine: &'a StepRunner<'b>,
     pub(crate) link: &'a mut Link,
     /// The workload's name.
     pub(crate) workload: &'a str,
@@ -42,7 +43,7 @@ pub struct Stage<'a, 'b> {
     pub(crate) programs: Vec<&'static str>,
     /// What is run besides after caches were dropped.
     pub(crate) warm_up: Vec<Argv>,
-    pub(crate) deadline: &'a watch::Deadline,
+    pub(crate) deadline: &'a Deadline,
     pub(crate) trim: bool,
     /// How often the plan wants phases that only read; see [`Stage::repeats`].
     pub(crate) repeats: u32,
@@ -122,7 +123,7 @@ impl Stage<'_, '_> {
     /// Runs one of the workload's declared phases: brings the caches into the declared state, settles, reads the
     /// probes, times the work and then the sync, reads the probes again, and waits out what goes on afterwards.
     pub fn phase(&mut self, name: &str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<()> {
-        watch::check_stop()?;
+        check_stop()?;
         let phase = self.declared(name)?;
         ensure!(phase.starts != Starts::Within, "{name} is a part of a phase");
         self.may_be_played(&phase)?;
@@ -177,9 +178,9 @@ impl Stage<'_, '_> {
 
     /// Runs a program outside any timer; what it prints. Accounted as a check.
     pub fn run(&mut self, program: &Program) -> Result<String> {
-        watch::check_stop()?;
+        check_stop()?;
         let marks = self.engine.marks();
-        let ran = self.accounted(|_| command::output_of(program.command(&marks)?, &program.argv));
+        let ran = self.accounted(|_| process::output_of(program.command(&marks)?, &program.argv));
         self.deadline.check()?;
         ran
     }
@@ -187,7 +188,7 @@ impl Stage<'_, '_> {
     /// Starts a program that runs beside the phases to come, and is stopped by the workload; what it says goes to a
     /// file in memory.
     pub fn start(&mut self, program: &Program) -> Result<Server> {
-        watch::check_stop()?;
+        check_stop()?;
         let log = self.memory().join(format!("server-{}", self.servers.len()));
         let server = Server::start(program, &log, &self.engine.marks())?;
         self.servers.push(server.process() as i32);
@@ -202,7 +203,7 @@ impl Stage<'_, '_> {
 
     /// Untimed work, such as verifying what was written; accounted as a check.
     pub fn check(&mut self, what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        watch::check_stop()?;
+        check_stop()?;
         let checked = self.accounted(|_| work());
         self.deadline.check()?;
         checked.with_context(|| what.to_string())
@@ -242,7 +243,7 @@ impl Stage<'_, '_> {
     /// Times what is no part of the job and explains it. It starts settled, with the caches as they are, and nothing
     /// is told of it but what the workload makes of these times.
     pub fn aside(&mut self, what: &'static str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<Clocked> {
-        watch::check_stop()?;
+        check_stop()?;
         let phase = Phase { name: what.into(), starts: Starts::Warm, ..Phase::part("".into(), "") };
         self.get_ready(&phase)?;
         let marks = self.engine.marks();
@@ -251,7 +252,7 @@ impl Stage<'_, '_> {
     }
 
     /// Makes the next reading of a tree elsewhere on this machine come from its disk. Whether it does is for the
-    /// workload to prove, by [`crate::agent::bytes_read_by_disk_of`].
+    /// workload to prove, by [`crate::probe::device::bytes_read_by_disk_of`].
     pub fn forget(&mut self, tree: &Path) -> Result<()> {
         self.accounted(|stage| caches::make_cold_elsewhere(tree, stage.engine, &stage.programs))
     }
@@ -264,7 +265,7 @@ impl Stage<'_, '_> {
     /// Whether a tree elsewhere lies on the disk of the file system under test; none where that cannot be seen.
     pub fn shares_disk_with(&self, tree: &Path) -> Option<bool> {
         let own = self.stack.subject.below.or(self.stack.subject.device)?;
-        Some(machine::whole_disk(own)? == machine::whole_disk(machine::disk_of_file(tree)?)?)
+        Some(devices::whole_disk(own)? == devices::whole_disk(devices::disk_of_file(tree)?)?)
     }
 
     fn get_ready(&mut self, phase: &Phase) -> Result<()> {
@@ -410,7 +411,7 @@ impl Stage<'_, '_> {
     /// What must have seen the device's reads too. A loop device that does not pass by the page cache of its file can
     /// be read without any disk; the disk under a directory that is there already is read by others as well.
     fn witness(&self) -> Option<&'static str> {
-        let direct = self.stack.subject.device.and_then(|n| machine::content(machine::sys_path(n).join("loop/dio")));
+        let direct = self.stack.subject.device.and_then(|n| devices::content(devices::sys_path(n).join("loop/dio")));
         match (self.stack.driver, direct.as_deref()) {
             (None, _) => Some("workload_read_bytes"),
             (_, Some("0")) => Some("below_read_bytes"),

@@ -2,8 +2,8 @@
 //! stopped before the workload ends has leaked.
 
 use super::program::Program;
-use crate::agent::command::{Mark, last_words};
 use crate::probe::cpu::tick_ns;
+use crate::process::{Mark, last_words};
 use crate::sys::process::{self, Parents, Signal, Stat};
 use anyhow::{Context, Result, bail};
 use std::fs::File;

@@ -6,8 +6,8 @@ use super::open_loop::{self, Every, Kept};
 use super::program::Program;
 use super::server::Used;
 use super::steady_state::{self, Pace};
-use crate::agent::command::{Mark, last_words};
-use crate::agent::watch::{self, Deadline};
+use crate::process::{Deadline, check_stop};
+use crate::process::{Mark, last_words};
 use crate::sys::{file, process};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
@@ -325,7 +325,7 @@ impl<'a> Timed<'a> {
     pub fn limits(&self) -> impl Fn() -> Result<()> + Sync + Copy + use<'a> {
         let deadline = self.deadline;
         move || {
-            watch::check_stop()?;
+            check_stop()?;
             deadline.check()
         }
     }

@@ -6,6 +6,7 @@
 pub mod block;
 pub mod btrfs;
 pub mod clock;
+pub mod devices;
 pub mod extents;
 pub mod file;
 pub mod process;

@@ -2,9 +2,9 @@
 //!
 //! No workload itself; it has what those share that unpack tarballs and packages.
 
-use crate::agent::run_program;
 use crate::need::Need;
 use crate::plan::Settings;
+use crate::process::run_program;
 use crate::stack::{Place, argv};
 use crate::units::show_bytes;
 use anyhow::{Context, Result, ensure};

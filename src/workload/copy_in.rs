@@ -4,10 +4,10 @@
 //! system alone takes, from memory.
 
 use super::{OtherDisk, Setting, Stage, Workload, dataset};
-use crate::agent::bytes_read_by_disk_of;
 use crate::data::{self, Digest};
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
+use crate::probe::device::bytes_read_by_disk_of;
 use crate::stack::Place;
 use crate::stage::{Clocked, Program};
 use crate::stage::{Judged, Phase, Reads, Starts};

@@ -3,12 +3,12 @@
 //! No workload itself; it has the settings that all of them share which work on a tree.
 
 use super::{Setting, Stage};
-use crate::agent::run_program;
 use crate::data::{
     self, Digest, Shape, TreeLayout,
     profile::{Profile, builtin},
 };
 use crate::plan::{Kind, Objection, Settings};
+use crate::process::run_program;
 use crate::stack::{Place, argv};
 use crate::stage::Program;
 use crate::units::show_bytes;

@@ -293,7 +293,7 @@ fn reproducible(words: Argv, memory: &Path) -> Program {
 /// In one folder at the top, as kernels are packed.
 fn first_makefile(tarball: &Path) -> Result<u64> {
     let words = ["tar", "--numeric-owner", "-tvf", &text(tarball), "--wildcards", "--no-wildcards-match-slash"];
-    let listing = crate::agent::run_program(&argv(words.into_iter().chain(["*/Makefile"])));
+    let listing = crate::process::run_program(&argv(words.into_iter().chain(["*/Makefile"])));
     let listing = listing.context("it has no folder with a Makefile at its top, as kernels have")?;
     Ok(Held::of_listing(&listing).bytes)
 }

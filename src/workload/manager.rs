@@ -7,8 +7,8 @@
 //! the packages, whose data stays as it is to the byte; pacman can leave them out itself.
 
 use super::archive::{Held, text};
-use crate::agent::run_program;
 use crate::need::Need;
+use crate::process::run_program;
 use crate::stack::{Argv, argv};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Misbehaves on purpose: leaves a process behind that sits on the file system under test.
 
 use super::{Setting, Stage, Workload};
-use crate::agent::{CELL_MARK, RUN_MARK};
 use crate::need::Need;
 use crate::plan::{Kind, Settings};
+use crate::process::{CELL_MARK, RUN_MARK};
 use crate::stage::{Judged, Phase, Reads, Starts};
 use anyhow::Result;
 use std::borrow::Cow;

@@ -7,9 +7,9 @@
 use super::archive::{self, Held, text};
 use super::manager::Manager;
 use super::{Setting, Stage, Workload};
-use crate::agent::run_program;
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
+use crate::process::run_program;
 use crate::stack::{Argv, Place, argv};
 use crate::stage::Program;
 use crate::stage::{Judged, Phase, Reads, Starts};

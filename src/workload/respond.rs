@@ -4,9 +4,9 @@
 //! started. See docs/respond.md for what is counted.
 
 use super::{Setting, Stage, Workload, dataset, props::Props};
-use crate::agent::run_program;
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Settings};
+use crate::process::run_program;
 use crate::stack::{Place, argv};
 use crate::stage::{Every, Kept, Part, Program, Timed};
 use crate::stage::{Judged, Phase, Reads, Starts};

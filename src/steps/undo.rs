@@ -1,13 +1,11 @@
 //! Takes a step back. Every one is idempotent: undoing what never happened, or what is undone already, is no error.
 
-use super::RUN_MARK;
-use super::command::output;
-use super::link::Link;
-use super::machine;
+use super::runner;
 use crate::journal::{Record, StepTaken, Undo, Undone};
-use crate::stack::argv;
+use crate::process::{RUN_MARK, argv, output};
+use crate::protocol::Link;
 use crate::stack::layer::GROUPS;
-use crate::sys::process;
+use crate::sys::{devices, process};
 use anyhow::{Context, Result, bail};
 use std::path::{Component, Path};
 use std::time::Duration;
@@ -91,8 +89,8 @@ fn remove_group(name: &str) -> Result<()> {
 
 /// Without their superblocks, as udev would start the array anew where it sees them.
 fn stop_array(device: &Path) -> Result<()> {
-    let Some(number) = machine::device_number(device) else { return Ok(()) };
-    let members = machine::members(number);
+    let Some(number) = devices::device_number(device) else { return Ok(()) };
+    let members = devices::members(number);
     output(&argv(["mdadm", "--stop", &device.display().to_string()]), &[])?;
     for member in members {
         output(&argv(["mdadm", "--zero-superblock", &member]), &[])?;
@@ -105,11 +103,11 @@ fn unmount(at: &Path) -> Result<()> {
     let plain = argv(["umount", &at.display().to_string()]);
     let lazy = argv(["umount", "--lazy", &at.display().to_string()]);
     for attempt in 0.. {
-        if !machine::is_mount_point(at)? {
+        if !devices::is_mount_point(at)? {
             return Ok(());
         }
         match output(if attempt < 20 { &plain } else { &lazy }, &[]) {
-            Err(error) if attempt >= 20 && machine::is_mount_point(at)? => return Err(error),
+            Err(error) if attempt >= 20 && devices::is_mount_point(at)? => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
             Ok(_) => {}
         }
@@ -119,7 +117,7 @@ fn unmount(at: &Path) -> Result<()> {
 
 fn detach_loops(file: &Path) -> Result<()> {
     for attempt in 0..40 {
-        let loops = machine::loops_of(file)?;
+        let loops = devices::loops_of(file)?;
         if loops.is_empty() {
             return Ok(());
         }
@@ -129,12 +127,12 @@ fn detach_loops(file: &Path) -> Result<()> {
         }
         std::thread::sleep(Duration::from_millis(if attempt == 0 { 0 } else { 50 }));
     }
-    bail!("{} is still attached to {}", file.display(), machine::loops_of(file)?.join(", "))
+    bail!("{} is still attached to {}", file.display(), devices::loops_of(file)?.join(", "))
 }
 
 /// Never follows a mount.
 fn remove_tree(path: &Path) -> Result<()> {
-    if let Some(mounted) = machine::mounts_below(path)?.first() {
+    if let Some(mounted) = devices::mounts_below(path)?.first() {
         bail!("refused to remove {}: {mounted} is mounted in it", path.display());
     }
     match std::fs::remove_dir_all(path) {
@@ -147,7 +145,7 @@ fn restore(path: &Path, value: &str) -> Result<()> {
     if !path.exists() {
         return Ok(());
     }
-    super::engine::set(path, value)
+    runner::set(path, value)
 }
 
 /// Best effort, as a pool whose daemon was killed is gone already: the device is free all the same.

@@ -2,9 +2,16 @@
 
 use super::RUN_MARK;
 use crate::need::find_program;
-use crate::stack::Argv;
 use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
+
+/// A program and its arguments; no shell ever sees it.
+pub type Argv = Vec<String>;
+
+/// Makes an [`Argv`] of words.
+pub fn argv<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Argv {
+    words.into_iter().map(|word| word.as_ref().to_string()).collect()
+}
 
 /// What marks a process as ours: variable and value.
 pub type Mark<'a> = (&'a str, &'a str);
@@ -61,7 +68,6 @@ pub fn last_words(text: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stack::argv;
 
     #[test]
     fn a_failure_gives_the_programs_last_words() {

@@ -1,44 +1,13 @@
-//! Signals and the agent's own deadline.
+//! The time limit of a cell.
 //!
-//! SIGTERM (from the host's first Ctrl-C, or because the host died) asks to finish the step and undo. At the deadline
-//! the cell's processes are killed, so that whatever waits for them goes on and finds the reason here.
+//! When it passes, the cell's processes are killed, so that whatever waits for them goes on and finds the reason here.
 
-use super::{CELL_MARK, Interrupted};
+use super::CELL_MARK;
 use crate::sys::process;
 use anyhow::{Result, bail};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-static STOP: AtomicBool = AtomicBool::new(false);
-
-/// As [`stop_on_signals`], and the death of the host is a SIGTERM. Orphans of the workload stay our descendants.
-pub fn obey_signals() -> Result<()> {
-    stop_on_signals()?;
-    process::die_with_parent(process::Signal::TERM)?;
-    process::adopt_orphans()?;
-    Ok(())
-}
-
-/// From now on SIGTERM and SIGINT only set a flag, for [`check_stop`].
-pub fn stop_on_signals() -> Result<()> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [libc::SIGTERM, libc::SIGINT] {
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
-    std::thread::spawn(move || {
-        while !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        STOP.store(true, Ordering::Relaxed);
-    });
-    Ok(())
-}
-
-/// Asked to stop?
-pub fn check_stop() -> Result<()> {
-    if STOP.load(Ordering::Relaxed) { bail!(Interrupted) } else { Ok(()) }
-}
 
 /// Kills the cell's processes when its time is over, until dropped.
 pub struct Deadline {

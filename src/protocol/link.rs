@@ -1,9 +1,9 @@
 //! The pipe to the host. When the host is gone, teardown must still go on: telling fails silently then, asking says
 //! [`Interrupted`].
 
-use super::Interrupted;
+use super::{Answer, Boot, Booted, Say};
 use crate::journal::Record;
-use crate::protocol::{Answer, Boot, Booted, Say};
+use crate::process::Interrupted;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, Write};
 

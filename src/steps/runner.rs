@@ -1,9 +1,9 @@
 //! Takes the steps that plug-ins describe, journals each undo before its step, and takes them back.
 
-use super::command::{self, Mark};
-use super::link::Link;
-use super::{RUN_MARK, undo, watch};
+use super::undo;
 use crate::journal::{Record, StepTaken, Undo, Undone};
+use crate::process::{self, CELL_MARK, DAEMON_MARK, Mark, RUN_MARK, check_stop};
+use crate::protocol::Link;
 use crate::stack::{Action, Argv, Place, Step, argv};
 use crate::sys::block;
 use anyhow::{Context, Result, bail};
@@ -12,32 +12,27 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The environment variable that names the cell to every process that belongs to it.
-pub const CELL_MARK: &str = "PICKFS_CELL";
-/// The environment variable of programs that a stack needs while it stands; they are no leak of a workload.
-pub const DAEMON_MARK: &str = "PICKFS_DAEMON";
-
 const DAEMON_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a step gave to those above it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Given {
+pub enum StepResult {
     Nothing,
     Devices(Vec<PathBuf>),
     Directory(PathBuf),
 }
 
-impl Given {
+impl StepResult {
     /// Devices come together; anything else is the last that was given.
-    fn and(self, more: Given) -> Given {
+    fn and(self, more: StepResult) -> StepResult {
         match (self, more) {
-            (Given::Devices(all), Given::Devices(more)) => Given::Devices([all, more].concat()),
+            (StepResult::Devices(all), StepResult::Devices(more)) => StepResult::Devices([all, more].concat()),
             (_, more) => more,
         }
     }
 }
 
-pub struct Engine<'a> {
+pub struct StepRunner<'a> {
     pub place: &'a Place,
     pub run: String,
     /// `run`, or a cell id.
@@ -46,10 +41,10 @@ pub struct Engine<'a> {
     daemons: Vec<std::process::Child>,
 }
 
-impl<'a> Engine<'a> {
-    pub fn new(place: &'a Place, scope: &str) -> Engine<'a> {
+impl<'a> StepRunner<'a> {
+    pub fn new(place: &'a Place, scope: &str) -> StepRunner<'a> {
         let run = place.name.trim_start_matches("pickfs-").to_string();
-        Engine { place, run, scope: scope.into(), taken: Vec::new(), daemons: Vec::new() }
+        StepRunner { place, run, scope: scope.into(), taken: Vec::new(), daemons: Vec::new() }
     }
 
     pub fn marks(&self) -> [Mark<'_>; 2] {
@@ -60,21 +55,21 @@ impl<'a> Engine<'a> {
     pub fn output(&self, argv: &Argv) -> Result<String> {
         // What `mount` leaves running, such as nilfs2's cleaner, belongs to the file system and ends with it.
         if argv.first().is_some_and(|program| program == "mount") {
-            return command::output(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name_of(&self.scope))]);
+            return process::output(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name_of(&self.scope))]);
         }
-        command::output(argv, &self.marks())
+        process::output(argv, &self.marks())
     }
 
     /// What a program says of itself, whatever its exit code.
     pub fn listing(&self, argv: &Argv) -> String {
-        command::listing(argv, &self.run)
+        process::listing(argv, &self.run)
     }
 
-    pub fn take_all(&mut self, steps: Vec<Step>, link: &mut Link) -> Result<Given> {
-        let mut given = Given::Nothing;
+    pub fn take_all(&mut self, steps: Vec<Step>, link: &mut Link) -> Result<StepResult> {
+        let mut given = StepResult::Nothing;
         for step in steps {
             match self.take(step, link)? {
-                Given::Nothing => {}
+                StepResult::Nothing => {}
                 something => given = given.and(something),
             }
         }
@@ -82,8 +77,8 @@ impl<'a> Engine<'a> {
     }
 
     /// Journals the undo, then does the step.
-    pub fn take(&mut self, step: Step, link: &mut Link) -> Result<Given> {
-        watch::check_stop()?;
+    pub fn take(&mut self, step: Step, link: &mut Link) -> Result<StepResult> {
+        check_stop()?;
         link.check()?;
         let undo = match &step.action {
             Action::Set { path, .. } => Some(restore(path)?),
@@ -104,34 +99,34 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    fn act(&mut self, action: &Action) -> Result<Given> {
+    fn act(&mut self, action: &Action) -> Result<StepResult> {
         match action {
             Action::Run(argv) => {
                 self.output(argv)?;
             }
-            Action::RunForDevice(argv) => return Ok(Given::Devices(vec![self.output(argv)?.trim().into()])),
-            Action::UseDevice(path) => return unused(path).map(|()| Given::Devices(vec![path.clone()])),
+            Action::RunForDevice(argv) => return Ok(StepResult::Devices(vec![self.output(argv)?.trim().into()])),
+            Action::UseDevice(path) => return unused(path).map(|()| StepResult::Devices(vec![path.clone()])),
             Action::MapWhole { device, name, words } => return self.map_whole(device, name, words),
-            Action::UseDirectory(path) => return Ok(Given::Directory(path.clone())),
+            Action::UseDirectory(path) => return Ok(StepResult::Directory(path.clone())),
             Action::MakeDirectory(path) => make_directory(path)?,
             Action::MakeImage { path, bytes } => make_image(path, *bytes)?,
             Action::Set { path, value } => set(path, value)?,
             Action::Daemon { argv, ready } => self.start_daemon(argv, ready)?,
         }
-        Ok(Given::Nothing)
+        Ok(StepResult::Nothing)
     }
 
-    fn map_whole(&self, device: &Path, name: &str, words: &Argv) -> Result<Given> {
+    fn map_whole(&self, device: &Path, name: &str, words: &Argv) -> Result<StepResult> {
         let bytes = block::size_of_device(device).with_context(|| format!("no size of {}", device.display()))?;
         let table = format!("0 {} {}", bytes / 512, words.join(" "));
         self.output(&argv(["dmsetup", "create", name, "--table", &table]))?;
-        Ok(Given::Devices(vec![Path::new("/dev/mapper").join(name)]))
+        Ok(StepResult::Devices(vec![Path::new("/dev/mapper").join(name)]))
     }
 
     /// A daemon carries its own mark, not the cell's, and lives until its undo kills it.
     fn start_daemon(&mut self, argv: &Argv, ready: &Argv) -> Result<()> {
         let name = name_of(&self.scope);
-        let mut command = command::command(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name)])?;
+        let mut command = process::command(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name)])?;
         let quiet = || std::process::Stdio::null();
         let child = command.stdout(quiet()).stderr(quiet()).spawn();
         self.daemons.push(child.with_context(|| format!("cannot start `{}`", argv.join(" ")))?);
@@ -140,7 +135,7 @@ impl<'a> Engine<'a> {
             if begun.elapsed() > DAEMON_PATIENCE {
                 return Err(error.context(format!("`{}` did not become ready", argv.join(" "))));
             }
-            watch::check_stop()?;
+            check_stop()?;
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(())
@@ -215,7 +210,7 @@ fn make_image(path: &Path, bytes: u64) -> Result<()> {
     let mut chunk = vec![0; 4 << 20];
     let mut left = bytes;
     while left > 0 {
-        watch::check_stop()?;
+        check_stop()?;
         random.fill_bytes(&mut chunk);
         let part = left.min(chunk.len() as u64) as usize;
         file.write_all(&chunk[..part])?;

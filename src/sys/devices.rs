@@ -1,4 +1,4 @@
-//! Questions to the kernel about mounts, loop devices and disks, read from /proc and /sys.
+//! Mounts, loop devices and disks, as /proc and /sys show them.
 
 use anyhow::{Context, Result};
 use procfs::process::{MountInfo, Process};
@@ -78,11 +78,6 @@ pub fn disk_of_file(path: &Path) -> Option<(u32, u32)> {
 pub fn whole_disk(device: (u32, u32)) -> Option<PathBuf> {
     let own = sys_path(device).canonicalize().ok()?;
     if own.join("partition").exists() { own.parent().map(Path::to_path_buf) } else { Some(own) }
-}
-
-/// What the disk under a file has read since it came up; none where it lies on no disk.
-pub fn bytes_read_by_disk_of(path: &Path) -> Option<u64> {
-    Some(crate::probe::device::counters(disk_of_file(path)?)?.read_bytes)
 }
 
 /// The disk below a loop device.

@@ -1,0 +1,23 @@
+//! Programs that pickfs runs outside any timer: how they are started, marked, limited and stopped.
+//!
+//! Host and target use it alike. It must not know why a program runs, nor what its output means.
+
+mod command;
+mod deadline;
+mod stop;
+
+pub use command::{Argv, Mark, argv, command, last_words, listing, output, output_of};
+pub use deadline::Deadline;
+pub use stop::{Interrupted, check_stop, obey_signals, stop_on_signals};
+
+/// The environment variable that names the run to every process that belongs to it.
+pub const RUN_MARK: &str = "PICKFS_RUN";
+/// The environment variable that names the cell to every process that belongs to it.
+pub const CELL_MARK: &str = "PICKFS_CELL";
+/// The environment variable of programs that a stack needs while it stands; they are no leak of a workload.
+pub const DAEMON_MARK: &str = "PICKFS_DAEMON";
+
+/// Runs a program without marks; its output, or an error with its last words.
+pub fn run_program(argv: &Argv) -> anyhow::Result<String> {
+    output(argv, &[])
+}

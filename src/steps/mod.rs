@@ -1,0 +1,10 @@
+//! Takes the steps that a stack is made of, and takes them back.
+//!
+//! Each undo is journaled before its step runs. This room must not know which stack the steps belong to, what is
+//! measured on it, nor how the host is reached.
+
+mod runner;
+mod undo;
+
+pub use runner::{StepResult, StepRunner, name_of, set};
+pub use undo::all as undo_all;
