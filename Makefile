@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-statistics test-data test-kernel test-vm build static deb lint fuzz bench install-build install-run install-test
+.PHONY: run test test-statistics test-data recipes test-kernel test-vm build static deb lint fuzz bench install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -34,6 +34,10 @@ test-statistics: install-run install-test install-build
 # Real trees against their twins and their predictions on btrfs: the tables of docs/data.md and docs/compression.md.
 test-data: install-run install-test install-build
 	cargo test --release --locked --test twins --test predict -- --ignored --nocapture --test-threads=1
+
+# Chooses the recipes of generated content anew and measures them: a script, whose result is committed.
+recipes: install-build
+	PICKFS_RECIPES=$(CURDIR)/src/data/content/recipes.csv cargo test --release --locked --test recipes make_recipes -- --ignored
 
 # A real kernel, tinyconfig, unpacked, compiled and removed on ext4 in memory: minutes, and 6 GiB of memory.
 test-kernel: install-run install-test install-build

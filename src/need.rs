@@ -1,5 +1,7 @@
 //! What must be there before a thing can run, and what to do when it is not. Plug-ins list their needs as data; the
 //! agent, `pickfs list` and `pickfs doctor` ask the machine.
+//!
+//! Must not know: `agent`, `cli`, `executor`, `plan`, `run`.
 
 use std::path::{Path, PathBuf};
 

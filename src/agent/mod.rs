@@ -2,6 +2,8 @@
 //!
 //! It owns needs, stack, provenance, phases, probes and teardown. It must not know how it was reached, what other
 //! cells there are, nor what a number means: no executor, no report, no statistics.
+//!
+//! Must not know: `analysis`, `cli`, `executor`, `import`, `render`, `run`, `wording`.
 
 mod ageing;
 mod cell;

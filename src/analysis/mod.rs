@@ -4,6 +4,8 @@
 //! Asked by the run after each look and by reports at the end, so that the two cannot tell different stories. It must
 //! not know how cells are run, nor how anything is worded or printed; it reads neither files nor clocks. The same
 //! journal in, the same decision out.
+//!
+//! Must not know: `agent`, `cli`, `executor`, `import`, `render`, `run`, `stack`, `stage`, `workload`.
 
 mod best_per_filesystem;
 mod between_runs;

@@ -1,6 +1,8 @@
 //! Datasets: trees of files made from a seed, and the proof that a copy is the same.
 //!
 //! Plain files below a folder. It must not know file systems, plans or journals; whoever asks for a tree knows why.
+//!
+//! Must not know: `agent`, `journal`, `plan`, `stack`, `stage`, `workload`.
 
 pub mod ageing;
 pub mod codec;

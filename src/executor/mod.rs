@@ -2,6 +2,8 @@
 //!
 //! An executor must not know what a cell measures, and nothing of workloads, file systems or reports: near and far
 //! take the same path, and a crash or a hang costs one cell.
+//!
+//! Must not know: `analysis`, `cli`, `import`, `render`, `run`, `wording`.
 
 mod local;
 pub mod vm;

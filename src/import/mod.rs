@@ -4,6 +4,8 @@
 //! This room must not know how anything is measured, judged or printed. Nobody knows in which order another program
 //! has worked, or what it did to the machine: all values of one target, work and phase are repeats of one observation,
 //! which has no interval, unless the file says that they are rounds (exports of pickfs do) or the user does.
+//!
+//! Must not know: `analysis`, `agent`, `executor`, `render`, `run`, `stack`, `stage`, `workload`.
 
 mod bonnie;
 mod fio;

@@ -3,6 +3,8 @@
 //! This room must not know how a cell is run or what a number means. A torn last line is a crash, not an error;
 //! `Begin` forgets what was seen for its cell; the first `End` of an attempt is final; unknown fields are ignored and
 //! none is required.
+//!
+//! Must not know: `agent`, `analysis`, `executor`, `render`, `run`, `stack`, `stage`, `stats`, `workload`.
 
 mod append;
 mod fold;

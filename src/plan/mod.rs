@@ -3,6 +3,8 @@
 //!
 //! This room must not know any plug-in: names of file systems, backings and workloads stay text here, and what is
 //! allowed is handed in as a [`Catalogue`].
+//!
+//! Must not know: `agent`, `executor`, `journal`, `probe`, `stack`, `stage`, `workload`.
 
 mod age;
 mod complaint;

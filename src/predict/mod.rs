@@ -3,6 +3,8 @@
 //! A [survey](crate::data::scan::survey) tells kinds and sizes of all files, and draws some of each. Rounds read more and more of
 //! these until the intervals are narrow, or time is up; each round goes where it narrows them most. What is drawn
 //! depends on a fixed seed and the files' names, and not on threads. It must not know plans, journals or how a benchmark runs, and does not print.
+//!
+//! Must not know: `agent`, `journal`, `plan`, `render`, `run`, `stack`, `stage`, `workload`.
 
 pub mod estimate;
 pub mod file;

@@ -2,6 +2,8 @@
 //!
 //! A probe reads counters or states of the machine and gives them names that end in their unit. It must not know
 //! which phase runs, nor write anything; the stage takes the differences.
+//!
+//! Must not know: `agent`, `plan`, `stage`, `workload`.
 
 pub mod compression;
 pub mod cpu;

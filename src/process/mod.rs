@@ -1,6 +1,8 @@
 //! Programs that pickfs runs outside any timer: how they are started, marked, limited and stopped.
 //!
 //! Host and target use it alike. It must not know why a program runs, nor what its output means.
+//!
+//! Must not know: `agent`, `executor`, `journal`, `plan`, `run`, `stack`, `stage`, `workload`.
 
 mod command;
 mod deadline;

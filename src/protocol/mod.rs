@@ -2,6 +2,8 @@
 //! which wait for an [`Answer`].
 //!
 //! This room must not know how an agent is reached, what a cell measures, or who undoes what.
+//!
+//! Must not know: `agent`, `analysis`, `executor`, `render`, `run`, `stack`, `stage`, `workload`.
 
 mod link;
 

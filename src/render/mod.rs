@@ -3,6 +3,8 @@
 //! This room must not know how anything is run or judged: it spawns nothing, reads no clock and touches no file. A format
 //! computes nothing, so that no two formats can tell different stories. Names of a journal are free of control characters
 //! here, but still hostile: a markup format escapes all of them.
+//!
+//! Must not know: `agent`, `executor`, `probe`, `run`, `stack`, `stage`, `sys`, `workload`.
 
 mod bmf;
 mod choices;

@@ -2,6 +2,8 @@
 //!
 //! It must not know what a workload does or how a file system is made; it sends requests, writes down what comes
 //! back, and sees to it that every step is taken back.
+//!
+//! Must not know: `agent`, `cli`, `probe`, `render`, `stack`, `stage`, `workload`.
 
 mod active;
 mod progress;

@@ -2,6 +2,8 @@
 //!
 //! Plug-ins here DESCRIBE steps (argv and undo); they run nothing and open nothing. They must not know the host, the
 //! clock or the work. What is described can be printed, tested without root, journaled and undone.
+//!
+//! Must not know: `agent`, `probe`, `run`, `stage`, `sys`, `workload`.
 
 pub mod backing;
 pub mod fs;

@@ -2,6 +2,8 @@
 //!
 //! The stage owns the clock, the caches, the sync and the probes, so that no workload can forget them. It must not know
 //! which workload plays on it, how the stack was built, nor what a number means.
+//!
+//! Must not know: `analysis`, `cli`, `executor`, `render`, `run`, `wording`, `workload`.
 
 mod boot_phase;
 mod built_stack;

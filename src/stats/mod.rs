@@ -5,6 +5,8 @@
 //! must not know journals, plans, units or printing, and it reads neither files nor clocks. One observation is one
 //! round; what is compared is the logarithm of the ratio of two targets within the same round, which cancels whatever
 //! the round did to both (drift, a warm room, a fuller disk) and makes "5 % slower" and "5 % faster" mirror images.
+//!
+//! Must not know: `agent`, `analysis`, `journal`, `plan`, `render`, `units`.
 
 mod alpha_spending;
 mod change_point;

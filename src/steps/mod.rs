@@ -2,6 +2,8 @@
 //!
 //! Each undo is journaled before its step runs. This room must not know which stack the steps belong to, what is
 //! measured on it, nor how the host is reached.
+//!
+//! Must not know: `analysis`, `executor`, `render`, `run`, `stage`, `workload`.
 
 mod runner;
 mod undo;

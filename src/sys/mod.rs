@@ -2,6 +2,8 @@
 //!
 //! Plain functions of files, devices and processes. It must not know what is compared, what was planned or where
 //! results go: a caller gets bytes, counts and `io::Error`, and gives them a meaning.
+//!
+//! Must not know: `agent`, `journal`, `plan`, `stack`, `stage`, `workload`.
 
 pub mod block;
 pub mod btrfs;

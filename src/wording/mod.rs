@@ -1,6 +1,8 @@
 //! Every English sentence, mark and legend of reports, once: what an analysis says in words.
 //!
 //! This room must not know formats: it lays nothing out, and computes nothing but how a number is printed.
+//!
+//! Must not know: `agent`, `executor`, `render`, `run`, `stack`, `stage`, `workload`.
 
 pub mod headline;
 pub mod history;

@@ -2,6 +2,8 @@
 //!
 //! A workload reads as prose: it names its phases and says what each one does. It must not know the clock, the
 //! caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no workload can forget them.
+//!
+//! Must not know: `analysis`, `executor`, `render`, `run`, `wording`.
 
 mod archive;
 mod bonnie;

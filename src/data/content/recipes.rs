@@ -2,8 +2,7 @@
 //!
 //! `recipes.csv` has a line for each recipe: its six numbers, then for files of 512 bytes to 128 KiB, each size twice
 //! the one before, thousandths that LZO, LZ4, zlib, zstd:1 and zstd:3 leave of them. A test holds the table to the
-//! compressors; `PICKFS_PALETTE=FILE cargo test --lib make_the_palette -- --ignored` makes it anew, and
-//! `measure_the_palette` in its place keeps the recipes.
+//! compressors; `make recipes` (tests/recipes.rs) makes it anew.
 
 use crate::data::codec::Ratios;
 use crate::data::content::Recipe;
@@ -17,10 +16,10 @@ pub struct Entry {
     ratios: [[f64; CODECS]; UNITS],
 }
 
-const CODECS: usize = 5;
+pub const CODECS: usize = 5;
 /// Sizes that ratios are measured for: 512 bytes, 1 KiB, ... 128 KiB.
-const UNITS: usize = 9;
-const SMALLEST: u64 = 512;
+pub const UNITS: usize = 9;
+pub const SMALLEST: u64 = 512;
 /// What counts for how much when not all codecs can be met: LZO sees other things than the rest, which agree.
 const WEIGHTS: [f64; CODECS] = [2.0, 0.5, 1.5, 1.5, 1.5];
 /// The price of mixing recipes that differ, against missing by so much: files of a group are alike.
@@ -77,7 +76,7 @@ fn nearest(wanted: &[f64; CODECS], a: &[f64; CODECS], b: &[f64; CODECS]) -> (f64
 
 impl Entry {
     /// Between the two sizes that are measured and next to this one.
-    fn at(&self, bytes: u64) -> [f64; CODECS] {
+    pub fn at(&self, bytes: u64) -> [f64; CODECS] {
         let bytes = bytes.clamp(SMALLEST, SMALLEST << (UNITS - 1));
         let unit = ((bytes / SMALLEST).ilog2() as usize).min(UNITS - 2);
         let from = SMALLEST << unit;
@@ -87,7 +86,8 @@ impl Entry {
     }
 }
 
-fn array(ratios: &Ratios) -> [f64; CODECS] {
+/// In the order of the table.
+pub fn array(ratios: &Ratios) -> [f64; CODECS] {
     [ratios.lzo, ratios.lz4, ratios.zlib, ratios.zstd1, ratios.zstd3]
 }
 
@@ -143,16 +143,13 @@ fn entry(line: &str) -> Entry {
 mod tests {
     use super::*;
     use crate::data::codec::Meter;
-    use crate::data::content::vocabulary::VOCABULARIES;
-    use crate::data::content::{Content, MEDIA};
+    use crate::data::content::Content;
     use crate::data::random::Random;
-    use crate::predict::rules::heuristic::worth_trying;
-    use std::fmt::Write;
 
-    /// Ratios of files of `unit` bytes, over as many as have `bytes` together.
-    fn measured(recipe: &Recipe, unit: u64, bytes: u64) -> [f64; CODECS] {
+    /// Ratios of files of `unit` bytes, over as many as have 2 MiB together.
+    fn measured(recipe: &Recipe, unit: u64) -> [f64; CODECS] {
         let (mut content, mut meter) = (Content::new(), Meter::new());
-        let count = (bytes / unit).max(1);
+        let count = (2 << 20) / unit;
         let mut sum = [0.0; CODECS];
         for stream in 0..count {
             let made = content.make(recipe, &mut Random::new(5, stream), unit as usize);
@@ -167,22 +164,12 @@ mod tests {
         assert_eq!(recipes().len(), 140);
         for entry in recipes().iter().step_by(17) {
             for unit in [2u64 << 10, 128 << 10] {
-                let (known, found) = (entry.at(unit), measured(&entry.recipe, unit, 2 << 20));
+                let (known, found) = (entry.at(unit), measured(&entry.recipe, unit));
                 for codec in 0..CODECS {
                     let off = (known[codec] - found[codec]).abs();
                     assert!(off < 0.001, "{:?} at {unit}: {known:?} in the table, {found:?}", entry.recipe);
                 }
             }
-        }
-    }
-
-    #[test]
-    fn btrfs_tries_to_compress_what_shrinks() {
-        let mut content = Content::new();
-        for Entry { recipe, .. } in recipes().iter().filter(|entry| entry.at(128 << 10)[3] < 0.85) {
-            let mut tried = |stream: &u64| worth_trying(content.make(recipe, &mut Random::new(9, *stream), 128 << 10));
-            let refused = (0..200).filter(|stream| !tried(stream)).count();
-            assert!(refused <= 1, "{recipe:?}: {refused} of 200 pieces");
         }
     }
 
@@ -201,91 +188,5 @@ mod tests {
             let worst = wanted.iter().zip(found).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(worst < 0.035, "{what}: {wanted:?} became {found:?}");
         }
-    }
-
-    /// Many recipes, of which those stay that are unlike all that are chosen already.
-    #[test]
-    #[ignore = "makes src/data/recipes.csv anew"]
-    fn make_the_palette() {
-        let Ok(file) = std::env::var("PICKFS_PALETTE") else { return };
-        let known = candidates().into_iter().map(|recipe| (recipe, at_two_sizes(&recipe)));
-        let mut known: Vec<_> = known.filter(|(recipe, ratios)| ratios[8] > 0.85 || btrfs_tries(recipe, 16)).collect();
-        let mut chosen: Vec<(Recipe, Vec<f64>)> = vec![(MEDIA, at_two_sizes(&MEDIA))];
-        while chosen.len() < 140 {
-            let from = |(_, ratios): &(Recipe, Vec<f64>)| {
-                chosen.iter().map(|(_, other)| distance(ratios, other)).fold(f64::INFINITY, f64::min)
-            };
-            let next = (0..known.len()).max_by(|a, b| from(&known[*a]).total_cmp(&from(&known[*b]))).unwrap_or(0);
-            let next = known.swap_remove(next);
-            if next.1[8] > 0.85 || btrfs_tries(&next.0, 2000) {
-                chosen.push(next);
-            }
-        }
-        let recipes: Vec<Recipe> = chosen.into_iter().map(|(recipe, _)| recipe).collect();
-        std::fs::write(file, table(&recipes)).unwrap();
-    }
-
-    /// When a codec has changed and the recipes are as good as before.
-    #[test]
-    #[ignore = "makes src/data/recipes.csv anew, with the same recipes"]
-    fn measure_the_palette() {
-        let Ok(file) = std::env::var("PICKFS_PALETTE") else { return };
-        let recipes: Vec<Recipe> = recipes().iter().map(|entry| entry.recipe).collect();
-        std::fs::write(file, table(&recipes)).unwrap();
-    }
-
-    fn table(recipes: &[Recipe]) -> String {
-        let mut text =
-            String::from("# vocabulary,repeats,longest,reach,noise,bits, then lzo,lz4,zlib,zstd1,zstd3 by size\n");
-        recipes.iter().for_each(|recipe| line(recipe, &mut text));
-        text
-    }
-
-    fn candidates() -> Vec<Recipe> {
-        let mut all = vec![MEDIA];
-        for vocabulary in 0..VOCABULARIES.len() as u8 {
-            for repeats in [0, 16, 40, 72, 112, 152, 192, 224, 244] {
-                for (longest, reach) in
-                    [(127, 2048), (127, 30_000), (31, 2048), (31, 400), (127, 700), (1023, 1024), (4095, 512)]
-                {
-                    for (noise, bits) in
-                        [(0, 8), (6, 8), (20, 8), (60, 8), (150, 8), (40, 6), (200, 6), (60, 4), (200, 4)]
-                    {
-                        let fits = u16::from(repeats) + noise < 253;
-                        let same = (repeats == 0 && reach != 2048) || (noise > 100 && vocabulary % 4 != 0);
-                        if fits && !same {
-                            all.push(Recipe { vocabulary, repeats, longest, reach, noise: noise as u8, bits });
-                        }
-                    }
-                }
-            }
-        }
-        all
-    }
-
-    fn at_two_sizes(recipe: &Recipe) -> Vec<f64> {
-        [4 << 10, 128 << 10].into_iter().flat_map(|unit| measured(recipe, unit, 128 << 10)).collect()
-    }
-
-    /// Files that shrink on btrfs are those that it tries to compress. A recipe with one piece in a hundred that it does not
-    /// try would make three files in a hundred that are stored plain, as one piece decides for many.
-    fn btrfs_tries(recipe: &Recipe, pieces: u64) -> bool {
-        let mut content = Content::new();
-        (0..pieces).all(|stream| worth_trying(content.make(recipe, &mut Random::new(5, stream), 128 << 10)))
-    }
-
-    /// Between logarithms, as halving counts alike whether from 1 or from 0.1; what is nearly nothing is alike.
-    fn distance(a: &[f64], b: &[f64]) -> f64 {
-        a.iter().zip(b).map(|(a, b)| ((a + 0.03) / (b + 0.03)).ln().powi(2)).sum()
-    }
-
-    fn line(recipe: &Recipe, text: &mut String) {
-        let Recipe { vocabulary, repeats, longest, reach, noise, bits } = recipe;
-        write!(text, "{vocabulary},{repeats},{longest},{reach},{noise},{bits}").unwrap();
-        for unit in 0..UNITS {
-            let found = measured(recipe, SMALLEST << unit, 2 << 20);
-            found.iter().for_each(|ratio| write!(text, ",{:.0}", ratio * 1000.0).unwrap());
-        }
-        text.push('\n');
     }
 }
