@@ -6,6 +6,8 @@
 //! takes of the others with its interval. Exit code 1 if an interval says that ours is slower than the fastest of fio's
 //! by more than 3 %, than the bare loop by more than 3 % of a direct operation, or that measuring costs more than 100 ns.
 
+#![expect(unsafe_code, reason = "a ring by hand, to compare with")]
+
 use io_uring::{IoUring, opcode, types};
 use pickfs::stage::Latencies;
 use pickfs::sys::file::{AlignedBuffer, open_direct};

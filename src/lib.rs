@@ -5,6 +5,8 @@
 //! workload or a file system; the target side (`agent`, `stack`, `workload`, `probe`) never imports an executor or
 //! a report. `tests/architecture.rs` holds everybody to that.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod agent;
 pub mod analysis;
 pub mod cli;

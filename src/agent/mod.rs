@@ -5,6 +5,12 @@
 //!
 //! Must not know: `analysis`, `cli`, `executor`, `import`, `render`, `run`, `wording`.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "limits of cells, and git, which makes a history"
+)]
+
 mod ageing;
 mod cell;
 mod drive;

@@ -1,6 +1,8 @@
 //! What this machine says to a plan's settings, before anything is touched: paths that are not there, no room, and
 //! devices that must not be erased.
 
+#![expect(clippy::disallowed_types, reason = "asks lsblk")]
+
 use crate::executor::vm as guest;
 use crate::plan::{Objection, Settings};
 use crate::stack::safety;

@@ -1,5 +1,7 @@
 //! `pickfs scan --predict`: what file systems would store for a tree, and whether to turn compression on.
 
+#![expect(clippy::disallowed_methods, reason = "shows progress")]
+
 use super::Outcome;
 use crate::data::scan::survey::survey;
 use crate::data::scan::walk::Options;

@@ -1,5 +1,7 @@
 //! `pickfs run`: measure, then say the verdict.
 
+#![expect(clippy::disallowed_methods, reason = "names a journal by its time")]
+
 use super::{FAILED, Outcome, REFUSED, USAGE, confirm, report, wanted};
 use crate::journal::{Enough, fold_file};
 use crate::plan::Plan;

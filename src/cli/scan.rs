@@ -1,5 +1,7 @@
 //! `pickfs scan`: what a tree is like, and what file systems would store for it.
 
+#![expect(clippy::disallowed_methods, reason = "shows progress, and dates profiles")]
+
 use super::Outcome;
 use crate::data::profile::Profile;
 use crate::data::scan::describe::describe;

@@ -5,6 +5,8 @@
 //!
 //! Must not know: `analysis`, `cli`, `import`, `render`, `run`, `wording`.
 
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "starts agents and guests, and limits them")]
+
 mod local;
 pub mod vm;
 

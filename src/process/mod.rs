@@ -4,6 +4,12 @@
 //!
 //! Must not know: `agent`, `executor`, `journal`, `plan`, `run`, `stack`, `stage`, `workload`.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "starts programs for all other rooms, and limits them"
+)]
+
 mod command;
 mod deadline;
 mod stop;

@@ -5,6 +5,12 @@
 //!
 //! Must not know: `agent`, `cli`, `probe`, `render`, `stack`, `stage`, `workload`.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "starts agents, and writes down when things happened"
+)]
+
 mod active;
 mod progress;
 mod rehearse;

@@ -5,6 +5,12 @@
 //!
 //! Must not know: `analysis`, `cli`, `executor`, `render`, `run`, `wording`, `workload`.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "owns the clock, and starts what workloads run"
+)]
+
 mod boot_phase;
 mod built_stack;
 pub mod caches;

@@ -5,6 +5,8 @@
 //!
 //! Must not know: `analysis`, `executor`, `render`, `run`, `stage`, `workload`.
 
+#![expect(clippy::disallowed_methods, reason = "says how long each step took")]
+
 mod runner;
 mod undo;
 

@@ -1,6 +1,8 @@
 //! A clock for single operations that costs next to nothing: the processor's own count, where the kernel keeps its time
 //! by that too, and the kernel's monotonic clock everywhere else.
 
+#![expect(clippy::disallowed_methods, reason = "compares the clocks of kernel and processor")]
+
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 

@@ -5,6 +5,8 @@
 //!
 //! Must not know: `agent`, `journal`, `plan`, `stack`, `stage`, `workload`.
 
+#![expect(unsafe_code, reason = "small functions that are safe to call, each with the reason why it is sound")]
+
 pub mod block;
 pub mod btrfs;
 pub mod clock;

@@ -1,5 +1,7 @@
 //! Processes: what they used, who their parents are, and making sure that none is left behind.
 
+#![expect(clippy::disallowed_methods, reason = "gives up ending processes after a time")]
+
 use rustix::process::{Pid, PidfdFlags};
 use std::collections::HashMap;
 use std::io;

@@ -1,5 +1,7 @@
 //! A PostgreSQL cluster on the file system under test, for the workloads that need one: made, started, asked and stopped.
 
+#![expect(clippy::disallowed_methods, reason = "waits until the server answers, for a limited time")]
+
 use crate::need::{Need, find_versioned};
 use crate::stack::Argv;
 use crate::stage::{Program, Server, Stage};

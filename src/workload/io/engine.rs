@@ -1,5 +1,7 @@
 //! Reads and writes blocks of a file, by plain system calls or through io_uring, and counts what each one took.
 
+#![expect(clippy::disallowed_methods, reason = "an operation is late or not by the clock")]
+
 use super::blocks::{self, Supply};
 use super::drive::{self, Account, Arrivals, Queue, Worker};
 use crate::sys::file::AlignedBuffer;
