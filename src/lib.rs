@@ -14,6 +14,7 @@ pub mod data;
 pub mod executor;
 pub mod import;
 pub mod journal;
+pub mod metric;
 pub mod need;
 pub mod plan;
 pub mod predict;

@@ -28,14 +28,15 @@ type Room = (&'static str, Side, &'static str);
 /// Each room, its side, and the rooms that it may import; `room::Item` allows that item alone. A row a room, sorted.
 const ROOMS: &[Room] = &[
     ("agent", Target, "data journal need plan probe process protocol stack stage steps sys units workload"),
-    ("analysis", Host, "journal plan stats units wording"),
+    ("analysis", Host, "journal metric plan stats units wording"),
     ("cli", Both, ANY),
     ("data", Target, ""),
     ("executor", Host, "agent journal need plan protocol stack sys units workload"),
     ("import", Host, "journal plan"),
     ("journal", Shared, "plan"),
+    ("metric", Shared, "units"),
     ("need", Shared, ""),
-    ("plan", Shared, "stats::LOOKS units"),
+    ("plan", Shared, "metric stats::LOOKS units"),
     ("predict", Target, "data"),
     ("probe", Target, "sys"),
     ("process", Shared, "need sys units"),
@@ -48,7 +49,7 @@ const ROOMS: &[Room] = &[
     ("steps", Target, "journal process protocol stack sys"),
     ("sys", Shared, ""),
     ("units", Shared, ""),
-    ("wording", Host, "analysis journal plan stats units"),
+    ("wording", Host, "analysis journal metric plan stats units"),
     ("workload", Target, "data need plan probe::device process stack stage sys::file sys::uring units"),
 ];
 

@@ -6,7 +6,8 @@
 //! slowdown beyond the threshold; that needs no correction, as all of them must agree (Berger 1982). Between the two lies
 //! "inconclusive".
 
-use super::series::{Combine, Observed, ObservedWork, Rounds, observe};
+use super::Combine;
+use super::series::{Observed, ObservedWork, Rounds, observe};
 use super::stopping::level;
 use crate::journal::{Folded, Run};
 use crate::plan::Plan;

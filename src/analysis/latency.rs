@@ -1,19 +1,17 @@
 //! How long single operations took: one table for each operation of a phase, and who differs in the slowest hundredth.
 
-use super::model::{Better, Table};
+use super::model::Table;
 use super::secondary::something;
-use super::work::{self, Context, LATENCY_THRESHOLD, Quantity};
+use super::work::{self, Context, Quantity};
 use crate::analysis::ObservedWork;
+use crate::metric::{METRICS, Metric, Shown};
 use crate::wording::text::plain;
 
-/// What is shown, in this order: end of the metric's name, heading, and the difference that matters where it is judged.
-/// The longest of all hangs on single accidents, and so is shown and not compared.
-const SHOWN: [(&str, &str, Option<f64>); 4] = [
-    ("_p50_ns", "p50", None),
-    ("_p99_ns", "p99", Some(LATENCY_THRESHOLD)),
-    ("_p999_ns", "p99.9", None),
-    ("_max_ns", "longest", None),
-];
+/// The columns of each table: end of the metric's name, and its row.
+fn columns() -> impl Iterator<Item = (&'static str, &'static Metric)> {
+    let shown = METRICS.iter().filter(|metric| metric.shown == Shown::Latency);
+    shown.filter_map(|metric| Some((metric.name.strip_prefix('*')?, metric)))
+}
 
 /// Of interest to few.
 const MORE: [&str; 3] = ["_p90_ns", "_mean_ns", "_operations"];
@@ -36,7 +34,7 @@ impl<'a> Latencies<'a> {
 
     /// It has a place in a table of latencies.
     pub fn show(&self, phase: &str, metric: &str) -> bool {
-        SHOWN.iter().any(|(end, ..)| self.has(phase, metric, end))
+        columns().any(|(end, _)| self.has(phase, metric, end))
     }
 
     /// It is said of them too.
@@ -50,14 +48,13 @@ impl<'a> Latencies<'a> {
 
     pub fn tables(&self, observed: &ObservedWork, context: &Context) -> Vec<Table> {
         let table = |(phase, operation): &(&str, &str)| {
-            let panel = |(end, name, wanted): (&str, &str, Option<f64>)| {
+            let panel = |(end, column): (&str, &Metric)| {
                 let metric = format!("{operation}{end}");
                 let quantity = Quantity {
-                    name: name.to_string(),
+                    name: column.heading.to_string(),
                     phase: plain(phase),
                     metric: plain(&metric),
-                    better: Better::of_metric(&metric),
-                    wanted,
+                    wanted: column.matters(0.0),
                 };
                 something(work::panel(quantity, &observed.in_phase(phase, &metric), context))
             };
@@ -65,7 +62,7 @@ impl<'a> Latencies<'a> {
             Table {
                 title: plain(&format!("Latency: {phase}{of}")),
                 detail: false,
-                panels: SHOWN.into_iter().filter_map(panel).collect(),
+                panels: columns().filter_map(panel).collect(),
             }
         };
         self.0.iter().map(table).collect()

@@ -39,9 +39,10 @@ pub use elimination::{Conclusion, Race, Yardstick, compare, p_value, race, race_
 pub use model::*;
 pub use raw::{Raw, RawCell, RawFlag, RawSample, Times};
 pub use repeats::{RepeatsAdvice, repeats_advice};
-pub use series::{Combine, Observed, ObservedWork, Rounds, observe};
+pub use series::{Observed, ObservedWork, Rounds, observe};
 pub use stopping::{level, look, rounds_planned};
 
+pub use crate::metric::{Better, Combine};
 use crate::plan::Plan;
 use crate::stats::{self, Estimate};
 

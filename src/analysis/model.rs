@@ -12,8 +12,8 @@ use super::{
 };
 use crate::analysis::{self as decide, Conclusion};
 use crate::journal::{Folded, SCHEMA};
+pub use crate::metric::Better;
 use crate::stats::{Band, Estimate, Finding};
-pub use crate::units::Better;
 use crate::units::Unit;
 use crate::wording::{headline, history, text as words};
 use anyhow::{Result, bail};

@@ -65,7 +65,6 @@ fn quantity(case: &Case) -> Quantity {
         name: ALL_WORK.to_string(),
         phase: String::new(),
         metric: "time_ns".to_string(),
-        better: Better::Less,
         wanted: Some(case.plan.stop.threshold),
     }
 }

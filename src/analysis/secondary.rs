@@ -2,78 +2,21 @@
 
 use super::latency::Latencies;
 use super::model::*;
-use super::work::{self, CPU_THRESHOLD, Case, Context, Quantity, SPACE_THRESHOLD};
+use super::work::{self, Case, Context, Quantity};
 use crate::analysis::{Combine, ObservedWork, Rounds};
+use crate::metric::{self, METRICS, Metric, Shown};
 use crate::stats::{self, Finding};
 use crate::units::{show_bytes, show_share};
 use crate::wording::headline;
 use crate::wording::text::plain;
 
-/// One row of what is shown: in which table, under which name, from which metric.
-struct Measure {
-    table: &'static str,
-    name: &'static str,
-    metric: &'static str,
-    how: Combine,
-    /// Compared with the reference, if differences of this share matter.
-    wanted: Option<f64>,
-}
-
-const fn measure(
-    table: &'static str,
-    name: &'static str,
-    metric: &'static str,
-    how: Combine,
-    wanted: Option<f64>,
-) -> Measure {
-    Measure { table, name, metric, how, wanted }
-}
-
-const SPACE: &str = "Space";
-const CPU: &str = "CPU time";
-const DEVICE: &str = "What the device saw";
-const DURABLE: &str = "Until the data was safe";
-
-const LAYOUT: &str = "Layout of what was written";
-
-const MEASURES: [Measure; 20] = [
-    measure(SPACE, "space filled", "space_grown_bytes", Combine::First, Some(SPACE_THRESHOLD)),
-    measure(SPACE, "space allocated", "space_allocated_bytes", Combine::First, Some(SPACE_THRESHOLD)),
-    measure(SPACE, "apparent size", "space_apparent_bytes", Combine::First, None),
-    measure(LAYOUT, "layout score", "layout_adjacent_share", Combine::First, None),
-    measure(LAYOUT, "fragments a file", "layout_fragments_mean", Combine::First, None),
-    measure(LAYOUT, "fragments, 99 % have at most", "layout_fragments_p99", Combine::First, None),
-    measure(CPU, "CPU, whole system", "cpu_system_wide_ns", Combine::Sum, Some(CPU_THRESHOLD)),
-    measure(CPU, "CPU, workload alone", "cpu_workload_ns", Combine::Sum, Some(CPU_THRESHOLD)),
-    measure(CPU, "CPU, other processes", "foreign_cpu_ns", Combine::Sum, None),
-    measure(DEVICE, "written", "device_write_bytes", Combine::Sum, Some(CPU_THRESHOLD)),
-    measure(DEVICE, "read", "device_read_bytes", Combine::Sum, Some(CPU_THRESHOLD)),
-    measure(DEVICE, "peak write", "peak_write_bytes_per_second", Combine::Largest, None),
-    measure(DEVICE, "peak read", "peak_read_bytes_per_second", Combine::Largest, None),
-    measure(DEVICE, "flushes", "device_flushes", Combine::Sum, None),
-    measure(DURABLE, "command returned", "returned_ns", Combine::Sum, None),
-    measure(DURABLE, "durable", "durable_ns", Combine::Sum, None),
-    measure(DURABLE, "written in between", "sync_write_bytes", Combine::Sum, None),
-    measure(DURABLE, "device busy in between", "sync_busy_ns", Combine::Sum, None),
-    measure(DURABLE, "device busy after", "after_ns", Combine::Sum, None),
-    measure(DURABLE, "written after", "after_write_bytes", Combine::Sum, None),
-];
-
-/// Of interest to few: kept out of short formats.
-const DETAILS: [&str; 13] = [
-    "layout_",
-    "workload_",
-    "device_",
-    "below_",
-    "swap_",
-    "pressure_",
-    "space_",
-    "work_",
-    "peak_",
-    "cpu_",
-    "foreign_",
-    "after_",
-    "sync_",
+/// The tables of metrics over all phases, in the order of print.
+const TABLES: [(Shown, &str); 5] = [
+    (Shown::Space, "Space"),
+    (Shown::Layout, "Layout of what was written"),
+    (Shown::Cpu, "CPU time"),
+    (Shown::Device, "What the device saw"),
+    (Shown::Durability, "Until the data was safe"),
 ];
 
 /// Fills in all of a work's report that is not time.
@@ -94,9 +37,9 @@ pub fn fill(report: &mut WorkReport, observed: &ObservedWork, case: &Case) {
         refused: None,
     };
     let mut tables = vec![throughput(observed, &context)];
-    for title in [SPACE, LAYOUT, CPU, DEVICE, DURABLE] {
-        let chosen = MEASURES.iter().filter(|measure| measure.table == title);
-        let panels = chosen.filter_map(|measure| measured(measure, observed, &context)).collect();
+    for (shown, title) in TABLES {
+        let chosen = METRICS.iter().filter(|metric| metric.shown == shown && !metric.heading.is_empty());
+        let panels = chosen.filter_map(|metric| measured(metric, observed, &context)).collect();
         tables.push(Table { title: title.to_string(), detail: false, panels });
     }
     tables.extend(everything_else(observed, &context));
@@ -105,14 +48,13 @@ pub fn fill(report: &mut WorkReport, observed: &ObservedWork, case: &Case) {
     (report.trade_offs, report.beside, report.compression) = (trade_offs, tables, compression);
 }
 
-fn measured(measure: &Measure, observed: &ObservedWork, context: &Context) -> Option<Panel> {
-    let series = observed.over_phases(measure.metric, measure.how);
+fn measured(metric: &Metric, observed: &ObservedWork, context: &Context) -> Option<Panel> {
+    let series = observed.over_phases(metric.name, metric.combine);
     let quantity = Quantity {
-        name: measure.name.to_string(),
+        name: metric.heading.to_string(),
         phase: String::new(),
-        metric: measure.metric.to_string(),
-        better: Better::of_metric(measure.metric),
-        wanted: measure.wanted,
+        metric: metric.name.to_string(),
+        wanted: metric.matters(0.0),
     };
     something(work::panel(quantity, &series, context))
 }
@@ -133,7 +75,6 @@ fn throughput(observed: &ObservedWork, context: &Context) -> Table {
             name: plain(phase),
             phase: plain(phase),
             metric: "work_bytes_per_second".to_string(),
-            better: Better::More,
             wanted: None,
         };
         panels.extend(something(work::panel(quantity, &rates, context)));
@@ -152,7 +93,8 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
     let latencies = Latencies::of(observed);
     let (mut own, mut details) = (Vec::new(), Vec::new());
     for (phase, metric) in observed.measured() {
-        if metric == "time_ns" || metric.starts_with("compression_") || latencies.show(phase, metric) {
+        let shown = metric::find(metric).map(|metric| metric.shown);
+        if matches!(shown, Some(Shown::Times | Shown::Compression)) || latencies.show(phase, metric) {
             continue;
         }
         let said = metric.strip_suffix("_ns").or(metric.strip_suffix("_per_second")).unwrap_or(metric);
@@ -160,12 +102,11 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
             name: plain(&format!("{phase}: {}", said.replace('_', " "))),
             phase: plain(phase),
             metric: plain(metric),
-            better: Better::of_metric(metric),
             wanted: None,
         };
         let panel = something(work::panel(quantity, &observed.in_phase(phase, metric), context));
-        let known = MEASURES.iter().any(|measure| measure.metric == metric) || latencies.tell(phase, metric);
-        let detail = known || DETAILS.iter().any(|start| metric.starts_with(start));
+        let is_own = matches!(shown, None | Some(Shown::Workload | Shown::Latency));
+        let detail = !is_own || latencies.tell(phase, metric);
         if detail { details.extend(panel) } else { own.extend(panel) }
     }
     let others = [("What the workload says of itself", false, own), ("Details", true, details)];
@@ -173,29 +114,25 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
     latencies.tables(observed, context).into_iter().chain(others).collect()
 }
 
-/// For each target what it clearly saves or costs against the reference.
+/// For each target what it clearly saves or costs against the reference, by the criteria that are no times.
 fn trade_offs(tables: &[Table], context: &Context) -> Vec<String> {
     let Some(reference) = context.reference else { return Vec::new() };
-    let find = |metric: &str| tables.iter().flat_map(|table| &table.panels).find(|panel| panel.metric == metric);
-    let space = find("space_grown_bytes").or_else(|| find("space_allocated_bytes"));
-    let told = [
-        (space, "space"),
-        (find("cpu_system_wide_ns"), "CPU time"),
-        (find("device_write_bytes"), "written to the device"),
-    ];
+    let panels = || tables.iter().flat_map(|table| &table.panels).filter(|panel| panel.phase.is_empty());
+    let panel = |metric: &&Metric| panels().find(|panel| panel.metric == metric.name);
+    let costs: Vec<&Panel> =
+        metric::criteria().iter().filter_map(|criterion| criterion.iter().find_map(panel)).collect();
     let shown = (0..context.targets.len()).filter(|at| !context.targets[*at].duplicate && *at != reference);
     let lines = shown.filter_map(|target| {
-        let found = told.iter().filter_map(|(panel, noun)| clear_difference((*panel)?, target, noun));
-        let found: Vec<String> = found.collect();
+        let found: Vec<String> = costs.iter().filter_map(|panel| clear_difference(panel, target)).collect();
         (!found.is_empty()).then(|| headline::trade_off(&context.targets[target], &found))
     });
     lines.collect()
 }
 
-fn clear_difference(panel: &Panel, target: usize, noun: &str) -> Option<String> {
+fn clear_difference(panel: &Panel, target: usize) -> Option<String> {
     let against = panel.rows.iter().find(|row| row.target == target)?.against.as_ref()?;
     let clear = matches!(against.finding, Some(Finding::Higher | Finding::Lower));
-    clear.then(|| headline::amount(&against.estimate, noun))
+    clear.then(|| headline::amount(&against.estimate, metric::noun(&panel.metric)))
 }
 
 fn compression(observed: &ObservedWork, targets: &[TargetInfo]) -> Vec<Compression> {

@@ -2,6 +2,7 @@
 //! so that a million of them cost no more than reading them.
 
 use crate::journal::{Flag, Folded, FoldedCell, Look, Outcome};
+use crate::metric::Combine;
 use crate::plan::Plan;
 use crate::stats::one_observation;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -69,16 +70,6 @@ pub struct ObservedWork<'a> {
     pub cells: Vec<BTreeMap<u32, &'a FoldedCell>>,
     /// Rounds of which any cell has ended.
     pub rounds: BTreeSet<u32>,
-}
-
-/// How the values of a cell's phases become one value of the cell.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Combine {
-    /// Over all phases; a round that lacks one of them does not count.
-    Sum,
-    Largest,
-    /// The first phase that has it.
-    First,
 }
 
 pub fn observe<'a>(folded: &'a Folded, plan: &'a Plan) -> Observed<'a> {

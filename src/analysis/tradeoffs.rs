@@ -3,36 +3,26 @@
 
 use super::model::*;
 use super::overall::ALL_WORK;
-use super::work::{CPU_THRESHOLD, Case, SPACE_THRESHOLD};
-use crate::analysis::{self as decide, Combine, Rounds};
+use super::work::Case;
+use crate::analysis::{self as decide, Rounds};
+use crate::metric::{self, Metric};
 use crate::stats::{self, Ratios};
 use crate::wording::text as words;
-
-/// Name, metrics of which the first that there is counts, how phases combine, and the difference that matters; `None`
-/// is the plan's own.
-type Criterion = (&'static str, &'static [&'static str], Combine, Option<f64>);
-
-const CRITERIA: [Criterion; 5] = [
-    ("time", &["time_ns"], Combine::Sum, None),
-    ("tail (p99)", &["latency_p99_ns"], Combine::Largest, Some(0.10)),
-    ("space", &["space_grown_bytes", "space_allocated_bytes"], Combine::First, Some(SPACE_THRESHOLD)),
-    ("CPU", &["cpu_system_wide_ns"], Combine::Sum, Some(CPU_THRESHOLD)),
-    ("written", &["device_write_bytes"], Combine::Sum, Some(CPU_THRESHOLD)),
-];
 
 /// Every pair is compared in every criterion: with more targets than this nobody reads the table either.
 const MOST_TARGETS: usize = 30;
 
 /// `None` where there are fewer than two targets, or fewer than two criteria, to trade against each other.
 pub fn criteria(case: &Case) -> Option<Criteria> {
-    let (time, ..) = measured(case, &CRITERIA[0])?;
+    let criteria = metric::criteria();
+    let (time, ..) = measured(case, criteria.first()?)?;
     let reference = case.context(ALL_WORK, &time, &[], 0).reference?;
     let works = decide::works_of_verdict(case.plan, case.observed);
     let vetoes = decide::vetoes(case.plan, case.observed, &works, &time);
     let shown: Vec<usize> = (0..case.targets.len())
         .filter(|&target| !case.targets[target].duplicate && vetoes[target].is_empty())
         .collect();
-    let found: Vec<_> = CRITERIA.iter().filter_map(|criterion| measured(case, criterion)).collect();
+    let found: Vec<_> = criteria.iter().filter_map(|criterion| measured(case, criterion)).collect();
     if shown.len() < 2 || shown.len() > MOST_TARGETS || found.len() < 2 {
         return None;
     }
@@ -57,12 +47,11 @@ pub fn criteria(case: &Case) -> Option<Criteria> {
 }
 
 /// Values of a criterion with its name and threshold; `None` where no target has any.
-fn measured(case: &Case, criterion: &Criterion) -> Option<(Vec<Rounds>, &'static str, f64)> {
-    let (name, metrics, how, threshold) = criterion;
-    let of = |metric: &&str| decide::score_of_works(case.plan, case.observed, metric, *how);
-    let any = |series: &Vec<Rounds>| series.iter().any(|rounds| rounds.iter().any(|(_, value)| *value > 0.0));
-    let series = metrics.iter().map(of).find(any)?;
-    Some((series, name, threshold.unwrap_or(case.plan.stop.threshold)))
+fn measured(case: &Case, criterion: &[&'static Metric]) -> Option<(Vec<Rounds>, &'static str, f64)> {
+    let of = |metric: &&Metric| decide::score_of_works(case.plan, case.observed, metric.name, metric.combine);
+    let any = |series: &[Rounds]| series.iter().any(|rounds| rounds.iter().any(|(_, value)| *value > 0.0));
+    let found = criterion.iter().map(|metric| (of(metric), metric)).find(|(series, _)| any(series));
+    found.map(|(series, metric)| (series, metric.criterion, metric.matters(case.plan.stop.threshold).unwrap_or(0.0)))
 }
 
 /// By pair of targets, in each criterion.

@@ -4,17 +4,12 @@ use super::comparison::Pairing;
 use super::missing;
 use super::model::*;
 use crate::analysis::{self as decide, Combine, Observed, ObservedWork, Race, Rounds, Veto, Yardstick};
+use crate::metric;
 use crate::plan::Plan;
 use crate::stats::{self, Level};
 use crate::units::Unit;
 use crate::wording::text::plain;
 use crate::wording::{headline as verdict, text as words};
-
-/// The smallest relative difference worth acting on in what is measured beside the time.
-pub const SPACE_THRESHOLD: f64 = 0.02;
-pub const CPU_THRESHOLD: f64 = 0.05;
-/// Of the 99th percentile: rare operations scatter more than sums.
-pub const LATENCY_THRESHOLD: f64 = 0.10;
 
 /// Flags of a phase that should have started cold: it did not, or nothing can show that it did.
 const UNPROVEN: [&str; 2] = ["not-cold", "not-proved-cold"];
@@ -45,7 +40,6 @@ pub struct Quantity {
     pub name: String,
     pub phase: String,
     pub metric: String,
-    pub better: Better,
     /// `None`: shown, not compared.
     pub wanted: Option<f64>,
 }
@@ -150,7 +144,6 @@ fn panels(plan: &Plan, context: &Context, observed: &ObservedWork, names: &[&str
         name: plain(name),
         phase: plain(phase),
         metric: "time_ns".to_string(),
-        better: Better::Less,
         wanted: Some(plan.stop.threshold),
     };
     let mut panels = Vec::new();
@@ -210,9 +203,9 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
         rows: shown_targets.map(row).collect(),
         name: what.name,
         phase: what.phase,
-        metric: what.metric,
         unit,
-        better: what.better,
+        better: metric::better(&what.metric),
+        metric: what.metric,
         band,
         threshold_shown: format!("±{}", words::percent(threshold)),
         noise: noise.map(|estimate| Noise { shown: words::half_width(&estimate), estimate }),

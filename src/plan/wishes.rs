@@ -4,6 +4,7 @@ use super::complaint::{Complaints, listed, nearest, quoted};
 use super::read::Reader;
 use super::table::{Field, Table, choose, not_found};
 use super::{AMOUNTS, HOLDS, Limit, Part, Repeats, Settings, Wishes, Work};
+use crate::metric;
 use crate::units::Unit;
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,10 +14,6 @@ pub const WORK_KEYS: [&str; 5] = ["name", "workload", "repeats", "weight", "coun
 const SHARES: [&str; 2] = ["weight", "count"];
 
 const MOST_REPEATS: u64 = 100;
-
-/// Short names of metrics that many plans limit.
-const ALIASES: [(&str, &str); 4] =
-    [("cpu", "cpu_system_wide_ns"), ("p99", "latency_p99_ns"), ("space", "space_grown_bytes"), ("time", "time_ns")];
 
 /// What a work asks of the verdict.
 pub(super) struct Asked<'a> {
@@ -185,7 +182,7 @@ fn limit(field: &Field, phases: Option<&[String]>, complaints: &mut Complaints) 
 
 /// A name as the journal has it. Which of them a run is going to have is not known here, so only its shape is checked.
 fn metric<'n>(field: &Field, name: &'n str, complaints: &mut Complaints) -> Option<&'n str> {
-    if let Some((_, metric)) = ALIASES.iter().find(|(alias, _)| *alias == name) {
+    if let Some(metric) = metric::by_alias(name) {
         return Some(metric);
     }
     let letters = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
@@ -193,7 +190,7 @@ fn metric<'n>(field: &Field, name: &'n str, complaints: &mut Complaints) -> Opti
     if letters && inside == name && inside.contains('_') {
         return Some(name);
     }
-    let aliases = || ALIASES.iter().map(|(alias, _)| *alias);
+    let aliases = || metric::aliases().map(|metric| metric.alias);
     let remedy = match nearest(name, aliases()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("use {}, or a name from the journal, such as `device_write_bytes`", listed(aliases())),

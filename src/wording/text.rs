@@ -181,7 +181,7 @@ pub fn comparison(
     threshold: f64,
     reference: &str,
 ) -> Comparison {
-    let noun = noun(metric);
+    let noun = crate::metric::noun(metric);
     let words = finding.as_ref().map(|finding| against(finding, &estimate, noun, reference, threshold));
     let brief = finding.as_ref().map(|finding| in_brief(finding, &estimate, noun, reference));
     let (words, brief) = (words.unwrap_or_default(), brief.unwrap_or_default());
@@ -193,17 +193,6 @@ impl Comparison {
     /// It says which of the two is above.
     pub fn tells(&self) -> bool {
         !matches!(self.finding, None | Some(Finding::Unresolved { .. } | Finding::Tie))
-    }
-}
-
-fn noun(metric: &str) -> &'static str {
-    match metric {
-        "cpu_system_wide_ns" | "cpu_workload_ns" => "CPU time",
-        name if name.ends_with("_ns") => "time",
-        name if name.starts_with("space") => "space",
-        "device_write_bytes" => "written to the device",
-        "device_read_bytes" => "read from the device",
-        _ => "of it",
     }
 }
 

@@ -7,6 +7,7 @@ mod exports;
 mod html;
 mod lab;
 mod latency;
+mod plug_ins;
 
 use super::*;
 use crate::analysis::*;
