@@ -2,9 +2,10 @@
 //! as a page within limits of time, memory and size.
 //! Prints them with their limits, and keeps the page with `-- --page=FILE`; exit code 1 if one is exceeded. `cargo bench --bench report`.
 
+use pickfs::analysis;
 use pickfs::journal::{Begin, End, Outcome, Record, Run, SCHEMA, Sample, fold_file};
 use pickfs::plan::{Plan, Target, Work};
-use pickfs::{analysis, render};
+use pickfs::render::{self, Document, Options};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::io::{BufWriter, Write};
@@ -51,9 +52,9 @@ fn main() -> std::process::ExitCode {
     let folding = begun.elapsed();
     let model = analysis::model(&folded).expect("the journal is judged");
     let judging = begun.elapsed() - folding;
-    let (mut text, mut page) = (Vec::new(), Vec::new());
-    render::find("text").expect("there is a text format").write(&model, &mut text).expect("memory takes all");
-    render::find("html").expect("there is a format of pages").write(&model, &mut page).expect("memory takes all");
+    let shown =
+        |format: &str| render::written(format, Document::Run(&model), &Options::default()).expect("it is shown");
+    let (_, page) = (shown("text"), shown("html"));
     let (all, peak) = (begun.elapsed(), peak_memory());
     println!("{} samples: fold {folding:.2?}, judge {judging:.2?}, all {all:.2?} (limit {TIME_LIMIT:?})", samples());
     println!("the page has {} KiB (limit {} KiB)", page.len() >> 10, PAGE_LIMIT >> 10);

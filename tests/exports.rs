@@ -253,15 +253,15 @@ fn hostile_imports_are_inert_in_every_format() {
     std::fs::write(lab.path("h.json"), serde_json::json!({ "results": results }).to_string()).unwrap();
     lab.run(&["import", "h.json", "-o", "journal.jsonl"]).code(0);
     for format in pickfs::render::ALL {
-        export(&lab, format.name(), "out");
+        export(&lab, format.name, "out");
         let written = std::fs::read(lab.path("out")).unwrap();
-        assert!(written.len() < 4 << 20, "{}: {} bytes", format.name(), written.len());
-        if !format.is_binary() {
-            assert!(!written.contains(&0x1b) && !written.contains(&7), "{}", format.name());
+        assert!(written.len() < 4 << 20, "{}: {} bytes", format.name, written.len());
+        if !format.is_binary {
+            assert!(!written.contains(&0x1b) && !written.contains(&7), "{}", format.name);
         }
         // To a pipe the same bytes as to a file.
-        let piped = lab.pickfs().args(["report", "journal.jsonl", "--format", format.name()]).output().unwrap();
-        assert!(piped.stdout == written, "{}", format.name());
+        let piped = lab.pickfs().args(["report", "journal.jsonl", "--format", format.name]).output().unwrap();
+        assert!(piped.stdout == written, "{}", format.name);
     }
     for wrong in
         ["{\"results\":[{\"command\":\"\\ud800\",\"mean\":1}]}", "{\"results\":[{\"command\":\"x\",\"mean\":NaN}]}"]
@@ -329,7 +329,8 @@ fn damaged_results_are_read_or_refused() {
         };
         read += 1;
         for format in pickfs::render::ALL {
-            format.write(&model, &mut std::io::sink()).unwrap();
+            let document = pickfs::render::Document::Run(&model);
+            format.write(document, &Default::default(), &mut std::io::sink()).unwrap();
         }
     }
     assert!(read > count / 10, "{read} of {count} were read: too few to show anything");

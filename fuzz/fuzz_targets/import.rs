@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
         let folded = fold(lines.join("\n").as_bytes()).unwrap();
         let Ok(model) = analysis::model(&folded) else { continue };
         for format in render::ALL {
-            format.write(&model, &mut std::io::sink()).unwrap();
+            format.write(render::Document::Run(&model), &Default::default(), &mut std::io::sink()).unwrap();
         }
     }
 });

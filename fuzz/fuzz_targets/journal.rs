@@ -3,19 +3,20 @@
 
 use libfuzzer_sys::fuzz_target;
 use pickfs::journal::fold;
+use pickfs::wording::between_runs;
 use pickfs::{analysis, render};
 
 fuzz_target!(|data: &[u8]| {
     let folded = fold(data).unwrap();
     let Ok(model) = analysis::model(&folded) else { return };
     for format in render::ALL {
-        format.write(&model, &mut std::io::sink()).unwrap();
+        format.write(render::Document::Run(&model), &Default::default(), &mut std::io::sink()).unwrap();
     }
     let Some(run) = &folded.run else { return };
     assert!(
-        render::differences((run, &folded), (run, &folded)).is_empty()
+        between_runs::differences((run, &folded), (run, &folded)).is_empty()
             || run.plan.targets.is_empty()
             || run.plan.works.is_empty()
     );
-    render::compared((run, &folded), (run, &folded), 0.05);
+    between_runs::comparison((run, &folded), (run, &folded), 0.05);
 });

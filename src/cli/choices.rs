@@ -3,8 +3,10 @@
 use super::{Outcome, report as reporting};
 use crate::analysis;
 use crate::journal::fold_file;
-use crate::render::{self, CHOICE_FORMATS};
+use crate::render::{self, Document, Kind, Options};
+use crate::wording::ranking::ranking;
 use anyhow::{Context, Result};
+use clap::builder::PossibleValuesParser;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -13,7 +15,7 @@ pub struct Arguments {
     #[arg(required = true)]
     journals: Vec<PathBuf>,
     /// How to print it
-    #[arg(long, default_value = "text", value_parser = CHOICE_FORMATS)]
+    #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(render::names(Kind::Ranking)))]
     format: String,
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -22,8 +24,8 @@ pub struct Arguments {
 
 pub fn main(arguments: &Arguments) -> Outcome {
     let models = arguments.journals.iter().map(|journal| model(journal)).collect::<Result<Vec<_>>>()?;
-    let mut text = Vec::new();
-    render::write_choices(&render::choices(&models), &arguments.format, reporting::width(), &mut text)?;
+    let document = Document::Ranking(&ranking(&models));
+    let text = render::written(&arguments.format, document, &Options { width: reporting::width() })?;
     reporting::deliver(&text, arguments.output.as_deref()).map(|()| 0)
 }
 

@@ -3,10 +3,12 @@
 use super::{INCONCLUSIVE, Outcome, REGRESSION, USAGE, report as reporting};
 use crate::analysis::Gate;
 use crate::journal::{Folded, Run, fold_file};
-use crate::render::{self, COMPARISON_FORMATS};
+use crate::render::{self, Document, Kind, Options};
 use crate::run::tell;
 use crate::units::parse_share;
+use crate::wording::between_runs::{self, RunComparison};
 use anyhow::{Context, Result, bail};
+use clap::builder::PossibleValuesParser;
 use std::path::{Path, PathBuf};
 
 /// Exit code 3: something is slower by clearly more than the threshold; 4: that is not excluded; 2: not comparable.
@@ -20,7 +22,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SHARE", default_value = "5%")]
     threshold: String,
     /// How to print it
-    #[arg(long, default_value = "text", value_parser = COMPARISON_FORMATS)]
+    #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(render::names(Kind::Comparison)))]
     format: String,
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -38,7 +40,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
     };
     let (old, new) = (fold_file(&arguments.old)?, fold_file(&arguments.new)?);
     let (old, new) = (with_run(&old, &arguments.old)?, with_run(&new, &arguments.new)?);
-    let differences = render::differences(old, new);
+    let differences = between_runs::differences(old, new);
     if !differences.is_empty() {
         tell("these runs cannot be compared:");
         for found in differences {
@@ -47,9 +49,9 @@ pub fn main(arguments: &Arguments) -> Outcome {
         tell("run the old plan again (`pickfs run PLAN`), or compare runs of one plan");
         return Ok(USAGE);
     }
-    let compared = render::compared(old, new, threshold);
-    print(&compared, arguments)?;
-    Ok(match compared.gate {
+    let runs = between_runs::comparison(old, new, threshold);
+    print(&runs, arguments)?;
+    Ok(match runs.gate {
         Gate::Fine => 0,
         Gate::Regression => REGRESSION,
         Gate::Inconclusive => INCONCLUSIVE,
@@ -65,8 +67,7 @@ fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<(&'a Run, &'a Fold
     Ok((run, folded))
 }
 
-fn print(compared: &render::Compared, arguments: &Arguments) -> Result<()> {
-    let mut text = Vec::new();
-    render::write_comparison(compared, &arguments.format, reporting::width(), &mut text)?;
+fn print(runs: &RunComparison, arguments: &Arguments) -> Result<()> {
+    let text = render::written(&arguments.format, Document::Comparison(runs), &Options { width: reporting::width() })?;
     reporting::deliver(&text, arguments.output.as_deref())
 }

@@ -4,10 +4,11 @@ use super::Outcome;
 use crate::data::profile::builtin::{self, Builtin};
 use crate::need::{self, Need};
 use crate::plan::{Setting, Settings};
+use crate::render::{self, Kind};
 use crate::stack::fs::feature::FEATURES;
 use crate::stack::{backing, fs, layer};
 use crate::units::show_bytes;
-use crate::{executor, import, probe, render, workload};
+use crate::{executor, import, probe, workload};
 use clap::ValueEnum;
 
 #[derive(clap::Args)]
@@ -56,7 +57,7 @@ fn list(what: What) {
         What::Executors => {
             executor::ALL.iter().for_each(|one| plugin(one.name(), one.about(), one.settings(), &one.needs()))
         }
-        What::Formats => render::ALL.iter().for_each(|format| wide_row(format.name(), format.about())),
+        What::Formats => render::ALL.iter().for_each(format),
         What::Imports => import::ALL.iter().for_each(|one| row(one.name(), one.about())),
     }
 }
@@ -98,6 +99,14 @@ fn profile(builtin: &Builtin) {
     let profile = builtin.profile();
     row(builtin.name, &profile.about);
     println!("      {} files, {}", profile.files(), show_bytes(profile.bytes() as f64));
+}
+
+fn format(format: &render::Format) {
+    let others = [(Kind::Comparison, "compare"), (Kind::Ranking, "choices")];
+    let verbs: Vec<&str> = others.iter().filter(|(kind, _)| format.shows(*kind)).map(|(_, verb)| *verb).collect();
+    let also =
+        if verbs.is_empty() { String::new() } else { format!(" (also of `pickfs {}`)", verbs.join("`, `pickfs ")) };
+    wide_row(format.name, &format!("{}{also}", format.about));
 }
 
 fn row(name: &str, about: &str) {

@@ -1,9 +1,10 @@
 //! `pickfs report`: judge a journal and print it in a format.
 
 use super::Outcome;
+use crate::analysis;
 use crate::journal::{Folded, fold_file};
 use crate::need::Need;
-use crate::{analysis, render};
+use crate::render::{self, Document, Options};
 use anyhow::{Context, Result, bail};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ fn page_beside(journal: &Path) -> PathBuf {
 
 /// To standard output.
 pub fn print(folded: &Folded, journal: &Path, format: &str) -> Result<()> {
-    if std::io::stdout().is_terminal() && render::find(format).is_some_and(|format| format.is_binary()) {
+    if std::io::stdout().is_terminal() && render::find(format).is_some_and(|format| format.is_binary) {
         bail!("a terminal cannot show `{format}`; give a file to write it to with -o FILE");
     }
     deliver(&written(folded, journal, format, terminal_width())?, None)
@@ -119,16 +120,9 @@ fn terminal_width() -> Option<usize> {
 }
 
 fn written(folded: &Folded, journal: &Path, format: &str, width: Option<usize>) -> Result<Vec<u8>> {
-    let known = || render::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
-    let format = render::find(format).with_context(|| format!("no format `{format}`; there are: {}", known()))?;
     let mut model = analysis::model(folded)?;
     model.journal = journal.display().to_string();
-    let mut out = Vec::new();
-    match width {
-        Some(width) if format.name() == "text" => render::write_wide(&model, width, &mut out)?,
-        _ => format.write(&model, &mut out)?,
-    }
-    Ok(out)
+    render::written(format, Document::Run(&model), &width.map_or_else(Options::default, |width| Options { width }))
 }
 
 fn latest(folder: &Path) -> Result<PathBuf> {

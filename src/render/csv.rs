@@ -1,42 +1,26 @@
 //! Comma-separated values as RFC 4180 has them, `.` in numbers whatever the locale: one row a sample, or one a summary.
 
-use super::Format;
 use super::tables::{self, Value};
+use super::{Format, Options};
 use crate::analysis::Model;
 use std::io::{self, Write};
 
-/// One row a sample.
-pub struct Csv;
+pub const CSV: Format =
+    Format { name: "csv", about: "comma-separated values, one row a sample", run: Some(samples), ..Format::NONE };
 
-/// One row a summary.
-pub struct CsvSummary;
-
-impl Format for Csv {
-    fn name(&self) -> &'static str {
-        "csv"
-    }
-
-    fn about(&self) -> &'static str {
-        "comma-separated values, one row a sample"
-    }
-
-    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
-        write(tables::SAMPLES, tables::samples(model), out)
-    }
+fn samples(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    write(tables::SAMPLES, tables::samples(model), out)
 }
 
-impl Format for CsvSummary {
-    fn name(&self) -> &'static str {
-        "csv-summary"
-    }
+pub const CSV_SUMMARY: Format = Format {
+    name: "csv-summary",
+    about: "comma-separated values, one row for every target and quantity",
+    run: Some(summary),
+    ..Format::NONE
+};
 
-    fn about(&self) -> &'static str {
-        "comma-separated values, one row for every target and quantity"
-    }
-
-    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
-        write(tables::SUMMARY, tables::summary(model), out)
-    }
+fn summary(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    write(tables::SUMMARY, tables::summary(model), out)
 }
 
 fn write<'a>(header: &[&str], rows: impl Iterator<Item = Vec<Value<'a>>>, out: &mut dyn Write) -> io::Result<()> {

@@ -14,7 +14,7 @@ mod sections;
 mod shapes;
 mod tables;
 
-use super::{Format, svg};
+use super::{Format, Options, svg};
 use crate::analysis::Model;
 use crate::wording::text::escaped;
 use base64::Engine as _;
@@ -25,20 +25,15 @@ use std::io::{self, Write};
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-pub struct Html;
+pub const HTML: Format = Format {
+    name: "html",
+    about: "one page with charts, filters and all that is known, for a browser; needs no network",
+    run: Some(write),
+    ..Format::NONE
+};
 
-impl Format for Html {
-    fn name(&self) -> &'static str {
-        "html"
-    }
-
-    fn about(&self) -> &'static str {
-        "one page with charts, filters and all that is known, for a browser; needs no network"
-    }
-
-    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(page(model).as_bytes())
-    }
+fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(page(model).as_bytes())
 }
 
 /// Every picture of a report by itself, with the name of its file: of each work the ratios, then what has two axes.

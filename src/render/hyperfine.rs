@@ -1,28 +1,23 @@
 //! The JSON that `hyperfine --export-json` writes, in seconds, for the scripts that plot it. What pickfs does not know
 //! (times of user and system apart) is left out. `pickfs` holds the rounds, so that an import can pair them again.
 
-use super::Format;
+use super::{Format, Options};
 use crate::analysis::Model;
 use crate::analysis::raw::Times;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-pub struct Hyperfine;
+pub const HYPERFINE: Format = Format {
+    name: "hyperfine",
+    about: "JSON as hyperfine exports it: times in seconds",
+    run: Some(write),
+    ..Format::NONE
+};
 
-impl Format for Hyperfine {
-    fn name(&self) -> &'static str {
-        "hyperfine"
-    }
-
-    fn about(&self) -> &'static str {
-        "JSON as hyperfine exports it: times in seconds"
-    }
-
-    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
-        let results: Vec<Value> = model.raw.times.iter().map(|times| result(model, times)).collect();
-        serde_json::to_writer_pretty(&mut *out, &json!({ "results": results }))?;
-        out.write_all(b"\n")
-    }
+fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let results: Vec<Value> = model.raw.times.iter().map(|times| result(model, times)).collect();
+    serde_json::to_writer_pretty(&mut *out, &json!({ "results": results }))?;
+    out.write_all(b"\n")
 }
 
 fn result(model: &Model, times: &Times) -> Value {

@@ -1,34 +1,31 @@
 //! Our own JSON: all that a report says and all that it is made of. `schema/report-1.schema.json` describes it;
 //! `schema` counts up when a reader of old files would misunderstand new ones.
 
-use super::Format;
+use super::{Format, Options};
 use crate::analysis::raw::{RawCell, better_name, unit_name};
 use crate::analysis::*;
 use crate::render::tables::{finding_name, method_name};
 use crate::stats::Estimate;
+use crate::wording::between_runs::{CAVEAT, RunComparison, TimeChange};
 use crate::wording::text::tame;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-pub struct Json;
-
 /// Of this layout.
 const SCHEMA: u32 = 1;
 
-impl Format for Json {
-    fn name(&self) -> &'static str {
-        "json"
-    }
+pub const JSON: Format = Format {
+    name: "json",
+    about: "everything: judgements, environment, order, samples (schema/report-1.schema.json)",
+    run: Some(report),
+    comparison: Some(comparison),
+    ..Format::NONE
+};
 
-    fn about(&self) -> &'static str {
-        "everything: judgements, environment, order, samples (schema/report-1.schema.json)"
-    }
-
-    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
-        serde_json::to_writer(&mut *out, &Document(model))?;
-        out.write_all(b"\n")
-    }
+fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, &Document(model))?;
+    out.write_all(b"\n")
 }
 
 /// Written piece by piece: a million samples are never a tree in memory.
@@ -240,4 +237,41 @@ impl Serialize for Samples<'_> {
         let each = self.0.raw.samples(self.1).map(|sample| (sample.phase, sample.metric, number(sample.value)));
         serializer.collect_seq(each)
     }
+}
+
+fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let gate = match runs.gate {
+        Gate::Fine => "fine",
+        Gate::Regression => "regression",
+        Gate::Inconclusive => "inconclusive",
+    };
+    let facts = runs.facts.iter();
+    let document = json!({
+        "schema": 1,
+        "gate": gate,
+        "headline": runs.headline,
+        "caveat": CAVEAT,
+        "threshold": runs.threshold,
+        "times": runs.rows.iter().map(change).collect::<Vec<_>>(),
+        "missing": runs.missing,
+        "not_the_same": facts.map(|fact| json!({ "name": fact.name, "old": fact.old, "new": fact.new })).collect::<Vec<_>>(),
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}
+
+fn change(row: &TimeChange) -> Value {
+    let estimate = row.change.estimate.as_ref();
+    let bound = |of: fn((f64, f64)) -> f64| estimate.and_then(|estimate| estimate.interval).map(of);
+    json!({
+        "target": row.target, "work": row.work, "phase": row.phase,
+        "old_median_ns": row.change.old, "new_median_ns": row.change.new,
+        "old_rounds": row.change.old_rounds, "new_rounds": row.change.new_rounds,
+        "ratio": estimate.map(|estimate| estimate.ratio),
+        "low": bound(|(low, _)| low),
+        "high": bound(|(_, high)| high),
+        "level": estimate.map(|estimate| estimate.level),
+        "method": estimate.map(|estimate| method_name(estimate.method)),
+        "says": row.says,
+    })
 }

@@ -1,44 +1,44 @@
 //! Markdown for forums and issues: the verdict, one table of times for each work, what is missing, and what was in
 //! effect. Names are escaped, so that none becomes a link, a picture or HTML.
 
-use super::Format;
+use super::{Format, Options};
 use crate::analysis::{Model, Panel, Row, WorkReport};
+use crate::wording::between_runs::{CAVEAT, RunComparison};
+use crate::wording::marks::{self, Mark};
+use crate::wording::ranking::{self, Choice};
 use std::io::{self, Write};
 
-pub struct Markdown;
+pub const MARKDOWN: Format = Format {
+    name: "markdown",
+    about: "verdict and tables of times for forums and issues",
+    run: Some(report),
+    comparison: Some(comparison),
+    ranking: Some(ranking),
+    ..Format::NONE
+};
 
-impl Format for Markdown {
-    fn name(&self) -> &'static str {
-        "markdown"
+fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let title = if model.title.is_empty() { "pickfs" } else { &model.title };
+    writeln!(out, "## {}\n", escaped(title))?;
+    for line in &model.headlines {
+        writeln!(out, "**{}**\n", escaped(line))?;
     }
-
-    fn about(&self) -> &'static str {
-        "verdict and tables of times for forums and issues"
+    if !model.machine.is_empty() {
+        writeln!(out, "{}\n", escaped(&model.machine))?;
     }
-
-    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
-        let title = if model.title.is_empty() { "pickfs" } else { &model.title };
-        writeln!(out, "## {}\n", escaped(title))?;
-        for line in &model.headlines {
-            writeln!(out, "**{}**\n", escaped(line))?;
-        }
-        if !model.machine.is_empty() {
-            writeln!(out, "{}\n", escaped(&model.machine))?;
-        }
-        list("Take care", &model.warnings, out)?;
-        let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
-        all.filter(|work| !work.phases.is_empty()).try_for_each(|work| times(model, work, out))?;
-        let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence.clone()).collect();
-        list("Not measured", &missing, out)?;
-        list("In effect", &in_effect(model), out)?;
-        writeln!(
-            out,
-            "<sub>pickfs {}, run {}, {}</sub>",
-            escaped(&model.pickfs),
-            escaped(&model.run),
-            escaped(&model.started)
-        )
-    }
+    list("Take care", &model.warnings, out)?;
+    let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
+    all.filter(|work| !work.phases.is_empty()).try_for_each(|work| times(model, work, out))?;
+    let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence.clone()).collect();
+    list("Not measured", &missing, out)?;
+    list("In effect", &in_effect(model), out)?;
+    writeln!(
+        out,
+        "<sub>pickfs {}, run {}, {}</sub>",
+        escaped(&model.pickfs),
+        escaped(&model.run),
+        escaped(&model.started)
+    )
 }
 
 fn list(title: &str, lines: &[String], out: &mut dyn Write) -> io::Result<()> {
@@ -62,22 +62,37 @@ fn times(model: &Model, work: &WorkReport, out: &mut dyn Write) -> io::Result<()
         let note = if target.note.is_empty() { String::new() } else { format!(" ({})", escaped(&target.note)) };
         writeln!(out, "| {}{note} |{}", escaped(&target.name), cells.collect::<String>())?;
     }
-    let reference = work.reference.map_or("", |at| &model.targets[at].name);
-    let legend = "with its 95 % interval; **bold**: no ranked target is shown to be faster; `=` tie, `~` probably, `?` not \
-                  told apart";
-    writeln!(out, "\n× time relative to {}, {legend}. {}\n", escaped(reference), escaped(&work.noise))
+    let legend = marks::legend(model, work, &marks::used(&work.phases));
+    writeln!(out, "\n{}\n", escaped(&legend))
 }
 
 fn cell(panel: &Panel, row: &Row) -> String {
     let Some(figure) = &row.figure else { return format!("*{}*", row.absent.word) };
     let best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
     let shown = if best { format!("**{}**", figure.shown) } else { figure.shown.clone() };
-    let doubt = if row.unproven_cache { " †" } else { "" };
-    let ratio = row.against.as_ref().map(|against| {
-        let mark = if against.mark.is_empty() { String::new() } else { format!(" `{}`", against.mark) };
-        format!("<br>×{}{mark}", against.shown)
-    });
-    format!("{shown}{doubt}{}", ratio.unwrap_or_default())
+    let signs = |marks: &[&Mark]| escaped(&marks::signs(marks));
+    let ratio = row.against.as_ref().map(|found| format!("<br>×{}{}", found.shown, signs(&marks::of_ratio(found))));
+    format!("{shown}{}{}", signs(&marks::of_figure(panel, row)), ratio.unwrap_or_default())
+}
+
+fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "**{}**\n", escaped(&runs.headline))?;
+    writeln!(out, "| | before | now | ratio | |\n|:---|---:|---:|---:|:---|")?;
+    for row in &runs.rows {
+        writeln!(out, "| {} | {} | {} | {} | {} |", escaped(&row.name()), row.old, row.new, row.ratio, row.says)?;
+    }
+    writeln!(out, "\n{CAVEAT}\n")?;
+    let facts = runs.facts.iter().map(|fact| fact.sentence());
+    runs.missing.iter().cloned().chain(facts).try_for_each(|line| writeln!(out, "- {}", escaped(&line)))
+}
+
+fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "| {} |\n|{}", ranking::COLUMNS.join(" | "), ":---|".repeat(ranking::COLUMNS.len()))?;
+    for choice in choices {
+        writeln!(out, "| {} |", ranking::cells(choice).map(|cell| escaped(&cell)).join(" | "))?;
+    }
+    writeln!(out, "\n{}\n", escaped(ranking::LEGEND))?;
+    choices.iter().try_for_each(|choice| writeln!(out, "- {}", escaped(&ranking::sentence(choice))))
 }
 
 fn in_effect(model: &Model) -> Vec<String> {

@@ -1,14 +1,14 @@
-//! Formats: one file each, which lay out what `report` has judged.
+//! Formats: one file each, which lay out what `analysis` has judged and `wording` has said.
 //!
 //! This room must not know how anything is run or judged: it spawns nothing, reads no clock and touches no file. A format
 //! computes nothing, so that no two formats can tell different stories. Names of a journal are free of control characters
 //! here, but still hostile: a markup format escapes all of them.
 //!
+//! A new format is a file with a [`Format`] and its line in [`ALL`].
+//!
 //! Must not know: `agent`, `executor`, `probe`, `run`, `stack`, `stage`, `sys`, `workload`.
 
 mod bmf;
-mod choices;
-mod compare;
 mod csv;
 mod github_action;
 mod html;
@@ -23,43 +23,113 @@ mod tables;
 mod tests;
 mod text;
 
-pub use choices::{CHOICE_FORMATS, Choice, Place, choices, write_choices};
-pub use compare::{COMPARISON_FORMATS, Compared, ComparedRow, Provenance, compared, differences, write_comparison};
 pub use html::pictures;
-pub use text::write_wide;
 
 use crate::analysis::Model;
+use crate::wording::between_runs::RunComparison;
+use crate::wording::ranking::Choice;
+use anyhow::{Context, Result};
 use std::io::{self, Write};
 
-/// One way to show a model.
-pub trait Format: Sync {
-    /// As typed after `--format`.
-    fn name(&self) -> &'static str;
-    fn about(&self) -> &'static str;
-    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()>;
+/// What can be shown.
+#[derive(Clone, Copy)]
+pub enum Document<'a> {
+    /// One run: `pickfs report`.
+    Run(&'a Model),
+    /// Two runs of one plan: `pickfs compare`.
+    Comparison(&'a RunComparison),
+    /// The best targets of many runs: `pickfs choices`.
+    Ranking(&'a [Choice]),
+}
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Run,
+    Comparison,
+    Ranking,
+}
+
+pub struct Options {
+    /// Columns; for plain text.
+    pub width: usize,
+}
+
+impl Default for Options {
+    /// For a reader whose terminal is not known.
+    fn default() -> Options {
+        Options { width: 80 }
+    }
+}
+
+/// Writes a document of one kind.
+type Writer<D> = fn(&D, &Options, &mut dyn Write) -> io::Result<()>;
+
+/// One way to show documents: those for which it has a writer.
+pub struct Format {
+    /// As typed after `--format`.
+    pub name: &'static str,
+    pub about: &'static str,
     /// Nothing that a terminal could show.
-    fn is_binary(&self) -> bool {
-        false
+    pub is_binary: bool,
+    pub run: Option<Writer<Model>>,
+    pub comparison: Option<Writer<RunComparison>>,
+    pub ranking: Option<Writer<[Choice]>>,
+}
+
+impl Format {
+    /// Shows nothing: for `..Format::NONE`.
+    pub const NONE: Format =
+        Format { name: "", about: "", is_binary: false, run: None, comparison: None, ranking: None };
+
+    pub fn shows(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Run => self.run.is_some(),
+            Kind::Comparison => self.comparison.is_some(),
+            Kind::Ranking => self.ranking.is_some(),
+        }
+    }
+
+    /// Fails with [`io::ErrorKind::Unsupported`] for a kind of document that it does not show.
+    pub fn write(&self, document: Document, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+        match document {
+            Document::Run(model) => self.run.map(|write| write(model, options, out)),
+            Document::Comparison(runs) => self.comparison.map(|write| write(runs, options, out)),
+            Document::Ranking(choices) => self.ranking.map(|write| write(choices, options, out)),
+        }
+        .unwrap_or_else(|| Err(io::Error::new(io::ErrorKind::Unsupported, format!("`{}` cannot show this", self.name))))
     }
 }
 
 /// Every format, sorted by name.
-pub const ALL: &[&dyn Format] = &[
-    &bmf::Bmf,
-    &csv::Csv,
-    &csv::CsvSummary,
-    &github_action::GithubAction,
-    &html::Html,
-    &hyperfine::Hyperfine,
-    &json::Json,
-    &markdown::Markdown,
-    &ods::Ods,
-    &phoronix::Phoronix,
-    &svg::Svg,
-    &text::Text,
+pub const ALL: &[Format] = &[
+    bmf::BMF,
+    csv::CSV,
+    csv::CSV_SUMMARY,
+    github_action::GITHUB_ACTION,
+    html::HTML,
+    hyperfine::HYPERFINE,
+    json::JSON,
+    markdown::MARKDOWN,
+    ods::ODS,
+    phoronix::PHORONIX,
+    svg::SVG,
+    text::TEXT,
 ];
 
-pub fn find(name: &str) -> Option<&'static dyn Format> {
-    ALL.iter().copied().find(|format| format.name() == name)
+pub fn find(name: &str) -> Option<&'static Format> {
+    ALL.iter().find(|format| format.name == name)
+}
+
+/// Names of the formats that show documents of a kind.
+pub fn names(kind: Kind) -> Vec<&'static str> {
+    ALL.iter().filter(|format| format.shows(kind)).map(|format| format.name).collect()
+}
+
+/// A document in the format of that name.
+pub fn written(format: &str, document: Document, options: &Options) -> Result<Vec<u8>> {
+    let known = || ALL.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    let format = find(format).with_context(|| format!("no format `{format}`; there are: {}", known()))?;
+    let mut out = Vec::new();
+    format.write(document, options, &mut out)?;
+    Ok(out)
 }

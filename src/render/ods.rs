@@ -3,15 +3,13 @@
 //! Three sheets of plain cells need one XML file in a zip archive; a crate that models all of OpenDocument costs more to
 //! build than the rest of the reports together. The archive has no times in it: the same journal gives the same bytes.
 
-use super::Format;
 use super::tables::{self, Value};
+use super::{Format, Options};
 use crate::analysis::Model;
 use quick_xml::escape::escape;
 use std::io::{self, Cursor, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
-
-pub struct Ods;
 
 const MIME: &str = "application/vnd.oasis.opendocument.spreadsheet";
 
@@ -31,37 +29,31 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 
 const FOOT: &str = "</office:spreadsheet></office:body></office:document-content>\n";
 
-impl Format for Ods {
-    fn name(&self) -> &'static str {
-        "ods"
-    }
+pub const ODS: Format = Format {
+    name: "ods",
+    about: "spreadsheet for LibreOffice and others: summary, chart data, samples",
+    is_binary: true,
+    run: Some(write),
+    ..Format::NONE
+};
 
-    fn about(&self) -> &'static str {
-        "spreadsheet for LibreOffice and others: summary, chart data, samples"
-    }
-
-    fn is_binary(&self) -> bool {
-        true
-    }
-
-    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
-        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-        let options = SimpleFileOptions::default().last_modified_time(DateTime::default());
-        let stored = options.compression_method(CompressionMethod::Stored);
-        // What the file is must lie first and as it is, for programs that look at the first bytes alone.
-        zip.start_file("mimetype", stored)?;
-        zip.write_all(MIME.as_bytes())?;
-        let packed = options.compression_method(CompressionMethod::Deflated);
-        zip.start_file("META-INF/manifest.xml", packed)?;
-        zip.write_all(MANIFEST.as_bytes())?;
-        zip.start_file("content.xml", packed)?;
-        // Cells come in small pieces, and the packer likes large ones.
-        let mut content = io::BufWriter::with_capacity(1 << 16, &mut zip);
-        sheets(model, &mut content)?;
-        content.flush()?;
-        drop(content);
-        out.write_all(zip.finish()?.get_ref())
-    }
+fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().last_modified_time(DateTime::default());
+    let stored = options.compression_method(CompressionMethod::Stored);
+    // What the file is must lie first and as it is, for programs that look at the first bytes alone.
+    zip.start_file("mimetype", stored)?;
+    zip.write_all(MIME.as_bytes())?;
+    let packed = options.compression_method(CompressionMethod::Deflated);
+    zip.start_file("META-INF/manifest.xml", packed)?;
+    zip.write_all(MANIFEST.as_bytes())?;
+    zip.start_file("content.xml", packed)?;
+    // Cells come in small pieces, and the packer likes large ones.
+    let mut content = io::BufWriter::with_capacity(1 << 16, &mut zip);
+    sheets(model, &mut content)?;
+    content.flush()?;
+    drop(content);
+    out.write_all(zip.finish()?.get_ref())
 }
 
 fn sheets(model: &Model, out: &mut dyn Write) -> io::Result<()> {

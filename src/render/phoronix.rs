@@ -2,33 +2,28 @@
 //! the value of each round in `RawString` (elements and their order as in its `result-file.xsd`). Less is better in all of
 //! them, and says so. Which rounds they were stands in `JSON`, so that an import can pair them again.
 
-use super::Format;
+use super::{Format, Options};
 use crate::analysis::Model;
 use crate::analysis::raw::Times;
 use quick_xml::escape::escape;
 use std::io::{self, Write};
 
-pub struct Phoronix;
+pub const PHORONIX: Format = Format {
+    name: "phoronix",
+    about: "composite.xml of the Phoronix Test Suite: every round of every time",
+    run: Some(write),
+    ..Format::NONE
+};
 
-impl Format for Phoronix {
-    fn name(&self) -> &'static str {
-        "phoronix"
+fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<PhoronixTestSuite>")?;
+    head(model, out)?;
+    for target in model.targets.iter().filter(|target| !target.duplicate) {
+        system(model, &target.name, out)?;
     }
-
-    fn about(&self) -> &'static str {
-        "composite.xml of the Phoronix Test Suite: every round of every time"
-    }
-
-    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<PhoronixTestSuite>")?;
-        head(model, out)?;
-        for target in model.targets.iter().filter(|target| !target.duplicate) {
-            system(model, &target.name, out)?;
-        }
-        let same = |a: &Times, b: &Times| (&a.work, &a.phase) == (&b.work, &b.phase);
-        model.raw.times.chunk_by(same).try_for_each(|times| result(model, times, out))?;
-        writeln!(out, "</PhoronixTestSuite>")
-    }
+    let same = |a: &Times, b: &Times| (&a.work, &a.phase) == (&b.work, &b.phase);
+    model.raw.times.chunk_by(same).try_for_each(|times| result(model, times, out))?;
+    writeln!(out, "</PhoronixTestSuite>")
 }
 
 fn head(model: &Model, out: &mut dyn Write) -> io::Result<()> {

@@ -5,9 +5,10 @@
 mod axis;
 mod draw;
 
-use super::Format;
+use super::{Format, Options};
 use crate::analysis::{Figure, Model, Panel, Row, WorkReport};
 use crate::stats::Finding;
+use crate::wording::marks;
 pub(super) use axis::{Axis, ratio_label};
 use draw::{Drawing, cut, cut_middle, wrap};
 use std::io::{self, Write};
@@ -30,20 +31,15 @@ const LESS: &str = "#0b6ba8";
 const MORE: &str = "#c24e00";
 const UNDECIDED: &str = "#6e7781";
 
-pub struct Svg;
+pub const SVG: Format = Format {
+    name: "svg",
+    about: "forest plots of time, space and CPU as one picture",
+    run: Some(write),
+    ..Format::NONE
+};
 
-impl Format for Svg {
-    fn name(&self) -> &'static str {
-        "svg"
-    }
-
-    fn about(&self) -> &'static str {
-        "forest plots of time, space and CPU as one picture"
-    }
-
-    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(picture(model).as_bytes())
-    }
+fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(picture(model).as_bytes())
 }
 
 fn picture(model: &Model) -> String {
@@ -63,7 +59,7 @@ fn drawn(model: &Model, works: &[&WorkReport]) -> String {
         y = sheet.work(&mut drawing, work, y);
     }
     if works.iter().any(|work| !work.phases.is_empty()) {
-        y = legend(&mut drawing, &sheet, y);
+        y = legend(&mut drawing, &sheet, works, y);
     }
     drawing.finish(sheet.width, y, &model.title)
 }
@@ -187,8 +183,7 @@ impl<'a> Sheet<'a> {
             }
             drawing.dot(axis.at(against.estimate.ratio), y, colour, hollow);
         }
-        let best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
-        figure_beside(drawing, row, figure, best, axis.right + 14.0, y);
+        figure_beside(drawing, panel, (row, figure), axis.right + 14.0, y);
     }
 }
 
@@ -207,15 +202,21 @@ fn absent(drawing: &mut Drawing, axis: &Axis, y: f64, why: &str) {
 }
 
 /// The median, and under it the ratio with its interval.
-fn figure_beside(drawing: &mut Drawing, row: &Row, figure: &Figure, best: bool, x: f64, y: f64) {
-    let doubt = if row.unproven_cache { " †" } else { "" };
-    let star = if best { " *" } else { "" };
+fn figure_beside(drawing: &mut Drawing, panel: &Panel, (row, figure): (&Row, &Figure), x: f64, y: f64) {
+    let best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
     let weight = if best { "font-weight=\"600\"" } else { "" };
     let below = match &row.against {
-        Some(against) => format!("×{} {}", against.shown, against.mark),
+        Some(against) => format!("×{}{}", against.shown, marks::signs(&marks::of_ratio(against))),
         None => figure.range.clone(),
     };
-    drawing.text(x, y - 2.0, 11.5, INK, weight, &format!("{}{star}{doubt}", figure.shown));
+    drawing.text(
+        x,
+        y - 2.0,
+        11.5,
+        INK,
+        weight,
+        &format!("{}{}", figure.shown, marks::signs(&marks::of_figure(panel, row))),
+    );
     drawing.text(x, y + 12.0, 10.5, FAINT, "", &cut(below.trim_end(), NUMBERS + 2.0, 10.5));
 }
 
@@ -244,7 +245,7 @@ fn colour(finding: Option<&Finding>) -> &'static str {
     }
 }
 
-fn legend(drawing: &mut Drawing, sheet: &Sheet, y: f64) -> f64 {
+fn legend(drawing: &mut Drawing, sheet: &Sheet, works: &[&WorkReport], y: f64) -> f64 {
     let entries = [
         (LESS, false, "clearly less"),
         (MORE, false, "clearly more"),
@@ -257,11 +258,14 @@ fn legend(drawing: &mut Drawing, sheet: &Sheet, y: f64) -> f64 {
         drawing.text(x + 11.0, y + 4.0, 11.0, FAINT, "", words);
         x += 30.0 + words.chars().count() as f64 * 6.2;
     }
-    let words = "Less is better. Dots are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; in \
-                 the grey band differences are small, or are noise. * no ranked target is shown to be faster; = tie; ~ probably; \
-                 ? unresolved; † cache state unproven.";
+    let used = marks::used(works.iter().flat_map(|work| panels(work)));
+    let meanings = marks::meanings(&used, "the reference").join("; ");
+    let words = format!(
+        "Less is better. Dots are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; in the grey \
+         band differences are small, or are noise. {meanings}"
+    );
     let mut below = y + 24.0;
-    for line in wrap(words, sheet.width - 2.0 * MARGIN, 11.0) {
+    for line in wrap(&words, sheet.width - 2.0 * MARGIN, 11.0) {
         drawing.text(MARGIN, below, 11.0, FAINT, "", &line);
         below += 16.0;
     }

@@ -3,6 +3,7 @@
 use crate::analysis::raw::{better_name, unit_name};
 use crate::analysis::{Comparison, Model, Panel, Row, WorkReport};
 use crate::stats::{Finding, Method};
+use crate::wording::marks;
 use std::borrow::Cow;
 
 /// What a cell of a table holds.
@@ -82,6 +83,7 @@ pub const SUMMARY: &[&str] = &[
     "finding",
     "may be best",
     "why absent",
+    "caveats",
 ];
 
 /// One row for every target and quantity.
@@ -120,7 +122,16 @@ fn summary_row<'a>(model: &'a Model, work: &'a WorkReport, panel: &'a Panel, row
         against.and_then(finding_name).into(),
         best.into(),
         row.absent.why.as_str().into(),
+        caveats(panel, row),
     ]
+}
+
+/// What the marks at figure and ratio say, other than that a figure may be the best.
+fn caveats<'a>(panel: &Panel, row: &Row) -> Value<'a> {
+    let ratio = row.against.iter().flat_map(marks::of_ratio);
+    let all = marks::of_figure(panel, row).into_iter().chain(ratio).filter(|mark| mark.caveat);
+    let meanings: Vec<&str> = all.map(|mark| mark.meaning).collect();
+    if meanings.is_empty() { Value::Nothing } else { Value::Text(meanings.join("; ").into()) }
 }
 
 pub const CHART: &[&str] = &["work", "phase", "target", "median in s", "ratio", "below", "above"];

@@ -1,38 +1,30 @@
 //! The report for a terminal: plain text without colours, so that it reads the same in a pipe and in a mail.
 
-use super::Format;
+use super::{Format, Options};
 use crate::analysis::{
     Champion, Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport,
 };
-use crate::stats::Method;
+use crate::wording::between_runs::{CAVEAT, RunComparison};
+use crate::wording::marks;
+use crate::wording::ranking::{self, Choice};
+use crate::wording::text::{lines, wrapped};
 use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
 use std::io::{self, Write};
-
-/// For who does not know the terminal.
-const WIDTH: usize = 80;
 
 /// What stands between a figure and its ratio in tables of two lines a row.
 const UNDER: &str = "\n";
 
-pub struct Text;
+pub const TEXT: Format = Format {
+    name: "text",
+    about: "plain text for a terminal",
+    run: Some(report),
+    comparison: Some(comparison),
+    ranking: Some(ranking),
+    ..Format::NONE
+};
 
-impl Format for Text {
-    fn name(&self) -> &'static str {
-        "text"
-    }
-
-    fn about(&self) -> &'static str {
-        "plain text for a terminal"
-    }
-
-    fn write(&self, model: &Model, out: &mut dyn Write) -> io::Result<()> {
-        write_wide(model, WIDTH, out)
-    }
-}
-
-/// The text report for lines of a given width.
-pub fn write_wide(model: &Model, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    let mut page = Page { model, width: width.clamp(40, 400), out };
+fn report(model: &Model, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = Page { model, width: options.width.clamp(40, 400), out };
     page.head()?;
     if let Some(overall) = &model.overall {
         page.overall(overall)?;
@@ -47,6 +39,32 @@ pub fn write_wide(model: &Model, width: usize, out: &mut dyn Write) -> io::Resul
         page.criteria(criteria)?;
     }
     page.tail()
+}
+
+fn comparison(runs: &RunComparison, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let width = options.width;
+    writeln!(out, "{}\n", wrapped("", &runs.headline, width))?;
+    let mut table = new_table(presets::UTF8_FULL_CONDENSED, width);
+    table.set_header(["", "before", "now", "ratio", ""]);
+    for row in &runs.rows {
+        table.add_row([row.name().as_str(), &row.old, &row.new, &row.ratio, row.says]);
+    }
+    writeln!(out, "{}", table.trim_fmt())?;
+    let legend = format!("Ratio: now over before, with its 95 % interval. {CAVEAT}");
+    writeln!(out, "{}\n", wrapped("", &legend, width))?;
+    runs.missing.iter().try_for_each(|line| writeln!(out, "{}", wrapped("", line, width)))?;
+    if !runs.facts.is_empty() {
+        writeln!(out, "Not the same in both runs:")?;
+    }
+    runs.facts.iter().try_for_each(|fact| writeln!(out, "{}", wrapped("  ", &fact.sentence(), width)))
+}
+
+fn ranking(choices: &[Choice], options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = new_table(presets::UTF8_FULL_CONDENSED, options.width);
+    table.set_header(ranking::COLUMNS);
+    table.add_rows(choices.iter().map(ranking::cells));
+    writeln!(out, "{table}\n{}\n", wrapped("", ranking::LEGEND, options.width))?;
+    choices.iter().try_for_each(|choice| writeln!(out, "{}", wrapped("", &ranking::sentence(choice), options.width)))
 }
 
 struct Page<'a> {
@@ -100,8 +118,10 @@ impl Page<'_> {
         }
         writeln!(self.out, "{}", table.trim_fmt())?;
         let first = champions.rows.first().map_or("", |row| &self.model.targets[row.target].name);
-        let marks = "= ties with it; ~ probably, but may be negligible; ? not told apart";
-        self.wrapped("", &format!("× time of {} relative to {first}; {marks}", champions.of))
+        let used = marks::of_ratios(champions.rows.iter().filter_map(|row| row.against.as_ref()));
+        let ratio = format!("× time of {} relative to {first}", champions.of);
+        let legend: Vec<String> = [ratio].into_iter().chain(marks::meanings(&used, first)).collect();
+        self.wrapped("", &legend.join("; "))
     }
 
     fn criteria(&mut self, criteria: &Criteria) -> io::Result<()> {
@@ -153,7 +173,9 @@ impl Page<'_> {
         let labels = rows.iter().map(|&at| time_label(self.model, work, &panels[0].rows[at])).collect();
         let sheet = Sheet { style: presets::UTF8_FULL, labels, rows, between: UNDER, ranges: true };
         self.panels("Time", &sheet, &panels)?;
-        self.wrapped("", &legend(self.model, work))
+        let tables = work.beside.iter().filter(|table| !table.detail);
+        let shown = work.phases.iter().chain(tables.flat_map(|table| &table.panels));
+        self.wrapped("", &marks::legend(self.model, work, &marks::used(shown)))
     }
 
     /// Only targets that have a figure here: the time table has said who is missing.
@@ -253,7 +275,7 @@ impl Page<'_> {
         if text.is_empty() {
             return Ok(());
         }
-        writeln!(self.out, "{}", crate::wording::text::wrapped(indent, text, self.width))
+        writeln!(self.out, "{}", wrapped(indent, text, self.width))
     }
 }
 
@@ -269,7 +291,7 @@ struct Sheet {
     ranges: bool,
 }
 
-pub(super) fn new_table(style: TableStyle, width: usize) -> comfy_table::Table {
+fn new_table(style: TableStyle, width: usize) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_style(style.with_rounded_corners());
     table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -292,26 +314,16 @@ fn column_width(panel: &Panel, sheet: &Sheet) -> usize {
     lines.max().unwrap_or(0)
 }
 
+/// In columns: not much longer than a figure.
+const LONGEST_LINE: usize = 16;
+
 /// What a workload measures itself has long names: the phase on a line of its own, the rest broken at blanks.
 fn heading(panel: &Panel) -> String {
     let name = match panel.name.split_once(": ") {
-        Some((phase, metric)) => format!("{phase}:{}", broken(metric)),
+        Some((phase, metric)) => format!("{phase}:\n{}", lines(metric, LONGEST_LINE).join("\n")),
         None => panel.name.clone(),
     };
     format!("{name}{}", if panel.refused.is_some() { "\n(no verdict)" } else { "" })
-}
-
-/// On new lines, none much longer than a figure.
-fn broken(words: &str) -> String {
-    const LONGEST: usize = 16;
-    let mut lines: Vec<String> = Vec::new();
-    for word in words.split(' ') {
-        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= LONGEST) {
-            Some(line) => *line = format!("{line} {word}"),
-            None => lines.push(word.to_string()),
-        }
-    }
-    lines.iter().map(|line| format!("\n{line}")).collect()
 }
 
 /// A target's name, and under it what sets it apart.
@@ -328,58 +340,17 @@ fn time_label(model: &Model, work: &WorkReport, row: &Row) -> String {
 /// The median, and under or after it the ratio to the reference.
 fn cell(panel: &Panel, row: &Row, sheet: &Sheet) -> String {
     let Some(figure) = &row.figure else { return row.absent.word.to_string() };
-    let best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
-    let marks = format!("{}{}", if best { " *" } else { "" }, if row.unproven_cache { " †" } else { "" });
     let second = match &row.against {
         Some(against) => ratio(against),
         None if sheet.ranges => figure.range.clone(),
         None => String::new(),
     };
     let between = if second.is_empty() { "" } else { sheet.between };
-    format!("{}{marks}{between}{second}", figure.shown)
+    format!("{}{}{between}{second}", figure.shown, marks::signs(&marks::of_figure(panel, row)))
 }
 
 fn ratio(against: &Comparison) -> String {
-    let mark = if against.mark.is_empty() { String::new() } else { format!(" {}", against.mark) };
-    format!("×{}{mark}{}", against.shown, doubts(against))
-}
-
-/// ° and ^, where the comparison is in doubt.
-fn doubts(against: &Comparison) -> &'static str {
-    match (against.may_be_chance, against.rests_on_symmetry) {
-        (true, true) => " °^",
-        (true, false) => " °",
-        (false, true) => " ^",
-        (false, false) => "",
-    }
-}
-
-fn is_preliminary(row: &Row) -> bool {
-    row.against.as_ref().is_some_and(|against| against.estimate.method == Method::LogT)
-}
-
-/// What the marks in the time table mean; only those that are in it.
-fn legend(model: &Model, work: &WorkReport) -> String {
-    let rows = || work.phases.iter().flat_map(|panel| &panel.rows);
-    let marked = |mark: &str| rows().filter_map(|row| row.against.as_ref()).any(|against| against.mark == mark);
-    let reference = work.reference.map_or("", |reference| &model.targets[reference].name);
-    let any = |doubt: &dyn Fn(&Comparison) -> bool| rows().filter_map(|row| row.against.as_ref()).any(doubt);
-    let meanings = [
-        (rows().any(|row| row.against.is_some()), format!("× time relative to {reference}, with its 95 % interval")),
-        (work.phases.iter().any(|panel| panel.best.is_some()), "* no ranked target is shown to be faster".to_string()),
-        (rows().any(is_preliminary), "preliminary: fewer than 6 rounds".to_string()),
-        (marked("="), format!("= ties with {reference}")),
-        (marked("~"), "~ probably, but may be negligible".to_string()),
-        (marked("?"), format!("? not told apart from {reference}")),
-        (rows().any(|row| row.unproven_cache), "† cache state unproven".to_string()),
-        (any(&|against| against.may_be_chance), "° may be chance among so many comparisons".to_string()),
-        (
-            any(&|against| against.rests_on_symmetry),
-            "^ shown only if the scatter is symmetric, which it is not".to_string(),
-        ),
-        (true, work.noise.clone()),
-    ];
-    meanings.into_iter().filter(|(is_used, _)| *is_used).map(|(_, meaning)| meaning).collect::<Vec<_>>().join("; ")
+    format!("×{}{}", against.shown, marks::signs(&marks::of_ratio(against)))
 }
 
 /// The lines that made a target what it was, and the rest of what is known of the machine.

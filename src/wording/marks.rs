@@ -99,6 +99,12 @@ pub fn used<'a>(panels: impl IntoIterator<Item = &'a Panel>) -> Marks {
     ALL.iter().filter(holds).collect()
 }
 
+/// All marks at some ratios, each once, in the order of [`ALL`].
+pub fn of_ratios<'a>(ratios: impl IntoIterator<Item = &'a Comparison>) -> Marks {
+    let ratios: Vec<&Comparison> = ratios.into_iter().collect();
+    ALL.iter().filter(|mark| matches!(mark.holds, Ratio(holds) if ratios.iter().any(|found| holds(found)))).collect()
+}
+
 /// " * †": each sign after a blank, for the end of a figure or a ratio.
 pub fn signs(marks: &[&Mark]) -> String {
     marks.iter().filter(|mark| !mark.sign.is_empty()).map(|mark| format!(" {}", mark.sign)).collect()

@@ -4,9 +4,11 @@
 //!
 //! Must not know: `agent`, `executor`, `render`, `run`, `stack`, `stage`, `workload`.
 
+pub mod between_runs;
 pub mod headline;
 pub mod history;
 pub mod marks;
 #[cfg(test)]
 pub mod planted_mark;
+pub mod ranking;
 pub mod text;

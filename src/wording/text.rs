@@ -44,20 +44,20 @@ fn steers(c: char) -> bool {
 
 /// A paragraph, broken at blanks; later lines are indented like the first and a little more.
 pub fn wrapped(indent: &str, text: &str, width: usize) -> String {
-    let mut whole = String::new();
-    let mut line = indent.to_string();
-    let mut words_in_line = 0;
-    for word in text.split(' ') {
-        if words_in_line > 0 && line.chars().count() + 1 + word.chars().count() > width {
-            whole += &format!("{line}\n");
-            line = if indent.is_empty() { String::new() } else { format!("{indent}  ") };
-            words_in_line = 0;
-        }
-        line += if words_in_line > 0 { " " } else { "" };
-        line += word;
-        words_in_line += 1;
-    }
-    whole + &line
+    let later = if indent.is_empty() { String::new() } else { format!("{indent}  ") };
+    textwrap::fill(text, at_blanks(width).initial_indent(indent).subsequent_indent(&later))
+}
+
+/// A paragraph as lines of at most that many columns, where its words allow it.
+pub fn lines(text: &str, width: usize) -> Vec<String> {
+    textwrap::wrap(text, at_blanks(width)).into_iter().map(|line| line.into_owned()).collect()
+}
+
+fn at_blanks(width: usize) -> textwrap::Options<'static> {
+    textwrap::Options::new(width)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .break_words(false)
 }
 
 /// For the content of elements and for quoted attributes alike, of HTML and of SVG.

@@ -6,7 +6,8 @@ use super::Sheet;
 use super::markup::Markup;
 use crate::analysis::{Comparison, Figure, Panel, Row, WorkReport};
 use crate::render::svg::Axis;
-use crate::stats::{Finding, Method};
+use crate::stats::Finding;
+use crate::wording::marks;
 use serde_json::{Value, json};
 
 /// A panel against one reference. All places are percent of the plot's width.
@@ -85,10 +86,7 @@ fn mark(row: &Row, found: Option<&Comparison>, axis: &Axis, reference: Option<us
     };
     let estimate = &found.estimate;
     let (low, high) = estimate.interval.unwrap_or((estimate.ratio, estimate.ratio));
-    let mut words = found.words.clone();
-    words += if found.may_be_chance { "; may be chance among so many comparisons" } else { "" };
-    words += if found.rests_on_symmetry { "; shown only if the scatter is symmetric, which it is not" } else { "" };
-    words += if estimate.method == Method::LogT { "; preliminary: fewer than 6 rounds" } else { "" };
+    let words = format!("{}{}", found.words, marks::caveats(found));
     Mark {
         target: row.target,
         finding: symbol(found.finding.as_ref()),
@@ -113,10 +111,7 @@ fn symbol(finding: Option<&Finding>) -> &'static str {
 }
 
 fn ratio(found: &Comparison) -> String {
-    let marks =
-        [found.mark, if found.may_be_chance { "°" } else { "" }, if found.rests_on_symmetry { "^" } else { "" }];
-    let marks: String = marks.into_iter().filter(|mark| !mark.is_empty()).map(|mark| format!(" {mark}")).collect();
-    format!("×{}{marks}", found.shown)
+    format!("×{}{}", found.shown, marks::signs(&marks::of_ratio(found)))
 }
 
 /// The table of a work's panel at that place; `number` is under which the script finds its views.
@@ -173,15 +168,15 @@ fn table_row(
     page.put(format_args!("<tr data-t=\"{}\"><th scope=\"row\">", row.target));
     sheet.name(page, row.target);
     let rounds = format!("n = {}", figure.rounds_shown);
-    let unproven = if row.unproven_cache { "† cache state unproven" } else { "" };
-    let notes = [rounds.as_str(), sheet.model.targets[row.target].note.as_str(), unproven];
-    let notes: Vec<&str> = notes.into_iter().filter(|note| !note.is_empty()).collect();
+    let (best, caveats): (Vec<_>, Vec<_>) = marks::of_figure(panel, row).into_iter().partition(|mark| !mark.caveat);
+    let notes = [rounds, sheet.model.targets[row.target].note.clone()].into_iter().filter(|note| !note.is_empty());
+    let notes: Vec<String> = notes.chain(marks::meanings(&caveats, "")).collect();
     page.element("small", &notes.join(", ")).raw("</th><td class=\"plot\">");
     plot(page, mark, view);
     page.raw("</td><td class=\"ratio\" data-r title=\"").text(&mark.words).raw("\">").text(&mark.ratio);
     page.raw("</td><td class=\"n\">").element("b", &figure.shown);
-    if panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target)) {
-        page.raw("<span class=\"best\" title=\"no ranked target is shown to be faster\"> ★</span>");
+    for mark in best {
+        page.put(format_args!("<span class=\"best\" title=\"{}\"> {}</span>", mark.meaning, mark.sign));
     }
     page.element("small", &figure.range).raw("</td><td class=\"rounds\">");
     strip(page, sheet, panel, row, figure);

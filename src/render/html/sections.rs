@@ -4,6 +4,7 @@ use super::charts::{self, Chart};
 use super::markup::Markup;
 use super::{Sheet, forest, island, tables};
 use crate::analysis::{Champion, Champions, Criteria, FlagGroup, Panel, Table, VerdictKind, WorkReport};
+use crate::wording::marks;
 
 pub fn verdict(page: &mut Markup, sheet: &Sheet) {
     let model = sheet.model;
@@ -173,8 +174,9 @@ pub fn champions(page: &mut Markup, sheet: &Sheet, champions: &Champions) {
         for cell in [name(&row.target), names(&row.ties), names(&row.open)] {
             page.raw("<td>").text(&cell).raw("</td>");
         }
-        let time =
-            row.against.as_ref().map_or("fastest".to_string(), |found| format!("×{} {}", found.shown, found.mark));
+        let time = row.against.as_ref().map_or("fastest".to_string(), |found| {
+            format!("×{}{}", found.shown, marks::signs(&marks::of_ratio(found)))
+        });
         page.element("td", time.trim_end()).raw("</tr>");
     };
     champions.rows.iter().for_each(|champion| row(page, champion));
@@ -269,5 +271,12 @@ pub fn legend(page: &mut Markup) {
     for (finding, words) in entries {
         page.put(format_args!("<li><svg class=\"mark\" aria-hidden=\"true\"><g class=\"f-{finding}\"><use href=\"#f-{finding}\" x=\"50%\" y=\"50%\"/></g></svg>{words}</li>"));
     }
-    page.raw("</ul><p class=\"note\">Marks are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; further left is faster. In the shaded band differences are too small to matter, or noise. ★ no ranked target is shown to be faster; † cache state unproven; ° may be chance among so many comparisons; ^ shown only if the scatter is symmetric, which it is not. In “every round” each stroke is a round and the long one the median.</p></section>\n");
+    page.raw("</ul>").element("p class=\"note\"", HOW_TO_READ);
+    let all: Vec<_> = marks::ALL.iter().collect();
+    page.element("p class=\"note\"", &format!("{}.", marks::meanings(&all, "the reference").join("; ")));
+    page.raw("</section>\n");
 }
+
+const HOW_TO_READ: &str = "Marks are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; further left is faster. In the \
+                           shaded band differences are too small to matter, or noise. In “every round” each stroke is a \
+                           round and the long one the median.";

@@ -378,7 +378,7 @@ fn chance_is_marked_among_many_comparisons() {
     };
     assert_eq!(marked(work, [0.001, 0.004, 0.02]), [false; 4]);
     assert_eq!(marked(work, [0.001, 0.04, 0.2]), [false, false, true, true]);
-    assert!(text(&model).contains("° may be chance among so many comparisons"));
+    assert!(text(&model).contains("° not significant after correction for multiple comparisons"));
 }
 
 #[test]
@@ -411,5 +411,5 @@ fn what_rests_on_symmetry_is_marked() {
         lab.cell(1, round, if round <= 12 { (0.02 * f64::from(round * round)).exp() } else { 0.999 });
     }
     let said = text(&lab.model());
-    assert!(said.contains("^ shown only if the scatter is symmetric, which it is not"), "{said}");
+    assert!(said.contains("^ significant only if the noise were symmetric, which it is not"), "{said}");
 }

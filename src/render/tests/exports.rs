@@ -4,11 +4,12 @@
 use super::lab::{Lab, rendered};
 use crate::analysis::Model;
 use crate::journal::Outcome;
-use crate::render::{self, ALL, Format};
+use crate::render::{ALL, Document, Format, Kind, Options, find, names, written};
+use crate::wording::{between_runs, marks};
 
-fn bytes(format: &dyn Format, model: &Model) -> Vec<u8> {
+fn bytes(format: &Format, model: &Model) -> Vec<u8> {
     let mut out = Vec::new();
-    format.write(model, &mut out).unwrap();
+    format.write(Document::Run(model), &Options::default(), &mut out).unwrap();
     out
 }
 
@@ -43,15 +44,15 @@ fn hostile() -> Model {
 fn hostile_text_is_inert_in_every_format() {
     let model = hostile();
     for format in ALL {
-        let said = rendered(&model, format.name());
+        let said = rendered(&model, format.name);
         let steers = |c: &char| {
             (c.is_control() && !matches!(c, '\n' | '\r'))
                 || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{feff}' | '\u{ffff}')
         };
-        assert_eq!(said.chars().find(steers), None, "{}", format.name());
+        assert_eq!(said.chars().find(steers), None, "{}", format.name);
         // What is not for a browser may hold it as text; what is, or could be taken for it, may not.
-        if !matches!(format.name(), "text" | "csv" | "csv-summary") && !said.starts_with(['{', '[']) {
-            assert!(!said.contains("<script>alert") && !said.contains("<!-- ]]"), "{}", format.name());
+        if !matches!(format.name, "text" | "csv" | "csv-summary") && !said.starts_with(['{', '[']) {
+            assert!(!said.contains("<script>alert") && !said.contains("<!-- ]]"), "{}", format.name);
         }
     }
 }
@@ -100,13 +101,12 @@ fn hostile_text_is_inert_in_a_comparison() {
     lab.provenance(0, 0, &[("kernel", HOSTILE[1]), (HOSTILE[4], HOSTILE[5])], &[]);
     let new = lab.folded();
     let (old, new) = ((old.run.as_ref().unwrap(), &old), (new.run.as_ref().unwrap(), &new));
-    assert!(render::differences(old, new).is_empty());
-    let compared = render::compared(old, new, 0.05);
-    assert!(!compared.provenance.is_empty());
-    for format in render::COMPARISON_FORMATS {
-        let mut out = Vec::new();
-        render::write_comparison(&compared, format, 80, &mut out).unwrap();
-        let said = String::from_utf8(out).unwrap();
+    assert!(between_runs::differences(old, new).is_empty());
+    let runs = between_runs::comparison(old, new, 0.05);
+    assert!(!runs.facts.is_empty());
+    for format in names(Kind::Comparison) {
+        let said = written(format, Document::Comparison(&runs), &Options::default()).unwrap();
+        let said = String::from_utf8(said).unwrap();
         assert_eq!(said.chars().find(|c| c.is_control() && *c != '\n'), None, "{format}");
         assert!(format != "markdown" || !said.contains("<script") && !said.contains("<!--"), "{said}");
         assert!(format != "json" || serde_json::from_str::<serde_json::Value>(&said).is_ok());
@@ -116,8 +116,8 @@ fn hostile_text_is_inert_in_a_comparison() {
 #[test]
 fn the_same_journal_gives_the_same_bytes() {
     for format in ALL {
-        let [one, two] = [(), ()].map(|()| bytes(*format, &hostile()));
-        assert!(one == two, "{}", format.name());
+        let [one, two] = [(), ()].map(|()| bytes(format, &hostile()));
+        assert!(one == two, "{}", format.name);
     }
 }
 
@@ -131,9 +131,9 @@ fn what_is_no_number_is_written_as_none() {
     }
     let model = lab.model();
     for format in ALL {
-        let said = rendered(&model, format.name());
+        let said = rendered(&model, format.name);
         let words = ["NaN", "nan,", "inf,", "Infinity", ":inf", "\"inf"];
-        assert_eq!(words.iter().find(|word| said.contains(**word)), None, "{}", format.name());
+        assert_eq!(words.iter().find(|word| said.contains(**word)), None, "{}", format.name);
         if said.starts_with(['{', '[']) {
             serde_json::from_str::<serde_json::Value>(&said).unwrap();
         }
@@ -147,7 +147,79 @@ fn names_of_ten_megabytes_are_cut() {
     lab.plan.title = name.clone();
     let model = lab.rounds(3, &[1.0, 1.0]).model();
     for format in ALL {
-        let size = bytes(*format, &model).len();
-        assert!(size < 4 << 20, "{}: {size} bytes", format.name());
+        let size = bytes(format, &model).len();
+        assert!(size < 4 << 20, "{}: {size} bytes", format.name);
     }
+}
+
+/// By construction, as all formats take marks and meanings from one list; this finds one that does not.
+#[test]
+fn every_format_that_shows_ratios_marks_and_explains_their_caveats() {
+    let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
+    lab.rounds(9, &[1.0, 0.9, 1.3]);
+    let mut model = lab.model();
+    for panel in model.works.iter_mut().flat_map(|work| &mut work.phases) {
+        let row = &mut panel.rows[1];
+        row.unproven_cache = true;
+        let ratios = row.against.iter_mut().chain(row.others.iter_mut().flatten());
+        ratios.for_each(|found| (found.may_be_chance, found.rests_on_symmetry) = (true, true));
+    }
+    let used = marks::used(&model.works[0].phases);
+    assert_eq!(used.iter().map(|mark| mark.sign).collect::<String>(), "*†°^");
+    let text = |format: &str| rendered(&model, format).split_whitespace().collect::<Vec<_>>().join(" ");
+    for format in ["html", "markdown", "svg", "text"] {
+        let said = text(format).replace("<tspan>", "").replace('\\', "");
+        for mark in &used {
+            assert!(said.contains(mark.sign), "{format}: {}", mark.sign);
+            let lacking = mark.meaning.split(' ').find(|word| !said.contains(word));
+            assert_eq!(lacking, None, "{format}: {}", mark.meaning);
+        }
+    }
+    for format in ["csv-summary", "ods"] {
+        let caveats = used.iter().filter(|mark| mark.caveat);
+        assert!(caveats.clone().count() == 3 && caveats.into_iter().all(|mark| text(format).contains(mark.meaning)));
+    }
+    let json: serde_json::Value = serde_json::from_str(&text("json")).unwrap();
+    let row = &json["works"][0]["times"][0]["rows"][1];
+    assert_eq!(
+        (&row["against_reference"]["may_be_chance"], &row["cache_state_unproven"]),
+        (&true.into(), &true.into())
+    );
+    // The others hand on values of rounds, and no ratio.
+    let mut others = names(Kind::Run);
+    others.retain(|name| !text(name).contains(&model.works[0].phases[0].rows[1].against.as_ref().unwrap().shown));
+    assert_eq!(
+        others,
+        ["bmf", "csv", "csv-summary", "github-action-benchmark", "hyperfine", "json", "ods", "phoronix"]
+    );
+}
+
+/// All that a new format needs: this, and its line in `render::ALL`.
+const PLANTED: Format = Format {
+    name: "names",
+    about: "names of targets, for this test",
+    run: Some(|model, _, out| model.targets.iter().try_for_each(|target| writeln!(out, "{}", target.name))),
+    ranking: Some(|choices, _, out| choices.iter().try_for_each(|choice| writeln!(out, "{}", choice.work))),
+    ..Format::NONE
+};
+
+#[test]
+fn a_new_format_is_one_file_and_one_line() {
+    let model = Lab::new(&["ext4", "xfs"]).rounds(3, &[1.0, 1.0]).model();
+    assert_eq!(bytes(&PLANTED, &model), b"ext4\nxfs\n");
+    let mut out = Vec::new();
+    PLANTED
+        .write(Document::Ranking(&crate::wording::ranking::ranking(&[model])), &Options::default(), &mut out)
+        .unwrap();
+    assert_eq!(out, b"tree\n");
+    assert_eq!([Kind::Run, Kind::Comparison, Kind::Ranking].map(|kind| PLANTED.shows(kind)), [true, false, true]);
+}
+
+#[test]
+fn a_format_refuses_what_it_cannot_show() {
+    let refused = find("csv").unwrap().write(Document::Ranking(&[]), &Options::default(), &mut Vec::new()).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::Unsupported);
+    assert_eq!(names(Kind::Comparison), ["json", "markdown", "text"]);
+    assert_eq!(names(Kind::Ranking), ["markdown", "text"]);
+    assert_eq!(names(Kind::Run).len(), ALL.len());
 }

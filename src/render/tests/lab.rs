@@ -3,7 +3,7 @@
 use crate::analysis::{Model, model};
 use crate::journal::*;
 use crate::plan::{Plan, Stop, Target, Work};
-use crate::render::find;
+use crate::render::{Document, Options, written};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -118,8 +118,7 @@ impl Lab {
 
 /// What people and programs read of it: of an archive, what is packed in it.
 pub fn rendered(model: &Model, format: &str) -> String {
-    let mut out = Vec::new();
-    find(format).unwrap().write(model, &mut out).unwrap();
+    let out = written(format, Document::Run(model), &Options::default()).unwrap();
     if format == "ods" {
         let mut archive = zip::ZipArchive::new(std::io::Cursor::new(out)).unwrap();
         return std::io::read_to_string(archive.by_name("content.xml").unwrap()).unwrap();

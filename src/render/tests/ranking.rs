@@ -2,7 +2,8 @@
 
 use super::lab::*;
 use crate::journal::{Provenance, Record};
-use crate::render::{CHOICE_FORMATS, choices, write_choices};
+use crate::render::{Document, Kind, Options, names, written};
+use crate::wording::ranking::ranking;
 use std::collections::BTreeMap;
 
 const FIVE: [&str; 5] = ["ext4", "xfs", "btrfs", "jfs", "nilfs2"];
@@ -28,7 +29,7 @@ fn places_are_shared_by_what_is_not_told_apart_and_the_worst_is_last() {
     on_disk(&mut fast, "85.1 µs", "1.20 GiB/s");
     let mut slow = lab(&[1.5, 1.0, 1.2, 1.2, 1.2], 12);
     on_disk(&mut slow, "9.10 ms", "151 MiB/s");
-    let found = choices(&[fast.model(), slow.model()]);
+    let found = ranking(&[fast.model(), slow.model()]);
     let names = |at: usize| found[at].places.iter().map(|place| place.names.clone()).collect::<Vec<_>>();
     let mut best = names(0)[0].clone();
     best.sort();
@@ -59,17 +60,15 @@ fn a_run_on_two_disks_names_both() {
     both.records.push(Record::Provenance(Provenance { facts: facts.into(), ..Provenance::default() }));
     let wanted = "device /dev/sdb on a disk that seeks (9.10 ms a random read); \
                   image on flash, faster than SATA (85.1 µs a random read, 1.20 GiB/s)";
-    assert_eq!(choices(&[both.model()])[0].disk, wanted);
+    assert_eq!(ranking(&[both.model()])[0].disk, wanted);
 }
 
 #[test]
 fn a_run_without_a_verdict_has_no_places_and_every_format_says_so() {
-    let found = choices(&[lab(&[1.0, 1.0, 1.0, 1.0, 1.0], 2).model()]);
+    let found = ranking(&[lab(&[1.0, 1.0, 1.0, 1.0, 1.0], 2).model()]);
     assert!(found[0].places.is_empty() && found[0].disk == "a disk of unknown speed", "{found:?}");
-    for format in CHOICE_FORMATS {
-        let mut out = Vec::new();
-        write_choices(&found, format, 80, &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
+    for format in names(Kind::Ranking) {
+        let text = String::from_utf8(written(format, Document::Ranking(&found), &Options::default()).unwrap()).unwrap();
         assert!(text.contains("no") && text.contains("verdict") && text.contains("tree"), "{text}");
         assert!(format != "text" || text.lines().take(6).all(|line| line.chars().count() <= 80), "{text}");
     }

@@ -3,15 +3,11 @@
 //! Places are taken from judgements that each run's report makes; ties and what is not told apart share a place. Disks are
 //! named by how fast they were found to be in the run itself: names of models say little, and those of virtual disks less.
 
-use super::markdown::escaped;
-use super::text::new_table;
-use crate::analysis::*;
+use super::text::plain;
+use crate::analysis::{Model, Panel, VerdictKind, WorkReport};
 use crate::stats::Finding;
 use crate::units::{parse_duration, parse_size};
-use crate::wording::text::{plain, wrapped};
-use comfy_table::presets;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
 
 #[derive(Debug, PartialEq)]
 pub struct Choice {
@@ -37,7 +33,7 @@ pub struct Place {
 }
 
 /// Of each work of each run, in the order given.
-pub fn choices(models: &[Model]) -> Vec<Choice> {
+pub fn ranking(models: &[Model]) -> Vec<Choice> {
     models.iter().flat_map(of_run).collect()
 }
 
@@ -141,56 +137,30 @@ fn median(panel: &Panel, target: usize) -> f64 {
 }
 
 /// "xfs = ext4 ×1.12 (1.05–1.20)", "xfs or ext4".
-fn told(place: &Place) -> String {
+fn place_name(place: &Place) -> String {
     let names = if place.tie { place.names.join(" = ") } else { place.names.join(" or ") };
     format!("{names} {}", place.against).trim_end().to_string()
 }
 
-const COLUMNS: [&str; 6] = ["disk", "work", "best", "2nd", "3rd", "worst"];
+pub const COLUMNS: [&str; 6] = ["disk", "work", "best", "2nd", "3rd", "worst"];
 
 /// The last place is the worst, wherever it comes; what lies between the third and the worst is left out.
-fn cells(choice: &Choice) -> [String; 6] {
+pub fn cells(choice: &Choice) -> [String; 6] {
     let (last, others) = match choice.places.as_slice() {
         [] | [_] => (None, &choice.places[..]),
         [others @ .., last] => (Some(last), others),
     };
-    let place = |at: usize| others.get(at).map(told).unwrap_or_default();
+    let place = |at: usize| others.get(at).map(place_name).unwrap_or_default();
     let best = if choice.places.is_empty() { "no verdict".to_string() } else { place(0) };
-    let worst = last.map(told).unwrap_or_default();
+    let worst = last.map(place_name).unwrap_or_default();
     [choice.disk.clone(), choice.work.clone(), best, place(1), place(2), worst]
 }
 
 /// "On flash, no faster than SATA (...), tree: ..."
-fn sentence(choice: &Choice) -> String {
+pub fn sentence(choice: &Choice) -> String {
     let machine = if choice.machine.is_empty() { String::new() } else { format!(" [{}]", choice.machine) };
     format!("{}{machine}, {}: {}", choice.disk, choice.work, choice.verdict)
 }
 
-/// Formats of [`write_choices`].
-pub const CHOICE_FORMATS: [&str; 2] = ["markdown", "text"];
-
-/// In one of [`CHOICE_FORMATS`]; `width` in columns, for text alone.
-pub fn write_choices(choices: &[Choice], format: &str, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        "markdown" => markdown(choices, out),
-        _ => text(choices, width, out),
-    }
-}
-
-fn text(choices: &[Choice], width: usize, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = new_table(presets::UTF8_FULL_CONDENSED, width);
-    table.set_header(COLUMNS);
-    table.add_rows(choices.iter().map(cells));
-    writeln!(out, "{table}")?;
-    writeln!(out, "= the same; or: not told apart; × time relative to the first of the best\n")?;
-    choices.iter().try_for_each(|choice| writeln!(out, "{}", wrapped("", &sentence(choice), width)))
-}
-
-fn markdown(choices: &[Choice], out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "| {} |\n|{}", COLUMNS.join(" | "), ":---|".repeat(COLUMNS.len()))?;
-    for choice in choices {
-        writeln!(out, "| {} |", cells(choice).map(|cell| escaped(&cell)).join(" | "))?;
-    }
-    writeln!(out)?;
-    choices.iter().try_for_each(|choice| writeln!(out, "- {}", escaped(&sentence(choice))))
-}
+/// What the signs in [`cells`] mean.
+pub const LEGEND: &str = "= the same; or: cannot be distinguished; × time relative to the first of the best";

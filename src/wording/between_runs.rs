@@ -1,0 +1,168 @@
+//! Two runs side by side, in words and numbers: what `pickfs compare` prints. Regressions come first, then facts of the
+//! machines that differ.
+
+use super::text::{self as words, plain};
+use crate::analysis::{self, Change, Difference, Gate};
+use crate::journal::{Folded, Outcome, Run};
+use crate::units::show_duration;
+use std::collections::BTreeMap;
+
+/// A comparison of two runs, ready to be printed.
+#[derive(Debug)]
+pub struct RunComparison {
+    pub gate: Gate,
+    /// What it comes to, in words.
+    pub headline: String,
+    pub threshold: f64,
+    pub rows: Vec<TimeChange>,
+    /// Targets and works that only one run has.
+    pub missing: Vec<String>,
+    /// Settings in effect that differ.
+    pub facts: Vec<FactChange>,
+}
+
+#[derive(Debug)]
+pub struct TimeChange {
+    pub target: String,
+    pub work: String,
+    /// "whole job", or the phase.
+    pub phase: String,
+    /// Medians with their units; "no value" where there is none.
+    pub old: String,
+    pub new: String,
+    /// "1.23 (1.18–1.28)".
+    pub ratio: String,
+    /// "slower", "faster", "no slower", "open".
+    pub says: &'static str,
+    pub change: Change,
+}
+
+#[derive(Debug, PartialEq)]
+pub struct FactChange {
+    pub name: String,
+    pub old: String,
+    pub new: String,
+}
+
+/// What is true of every comparison of two single runs.
+pub const CAVEAT: &str = "Each side is one run: what a whole run has for itself, its day and its boot, is in the ratios and not \
+                          in their intervals.";
+
+/// The runs' fields that must be alike and are not, if there are any.
+pub fn differences(old: (&Run, &Folded), new: (&Run, &Folded)) -> Vec<Difference> {
+    let tamed =
+        |found: Difference| Difference { field: plain(&found.field), old: plain(&found.old), new: plain(&found.new) };
+    analysis::differences(old, new).into_iter().map(tamed).collect()
+}
+
+/// `threshold` is the smallest slowdown that matters, as a share of one.
+pub fn comparison(old: (&Run, &Folded), new: (&Run, &Folded), threshold: f64) -> RunComparison {
+    let found = analysis::changes(old, new, threshold);
+    let rows: Vec<TimeChange> = found.changes.into_iter().map(row).collect();
+    RunComparison {
+        gate: found.gate,
+        headline: headline(found.gate, &rows, threshold),
+        threshold,
+        missing: found.missing.iter().map(|line| plain(line)).collect(),
+        facts: fact_changes(old.1, new.1),
+        rows,
+    }
+}
+
+fn row(change: Change) -> TimeChange {
+    let shown = |ns: Option<f64>| ns.map_or("no value".to_string(), show_duration);
+    let high = change.estimate.as_ref().and_then(|estimate| estimate.interval).map(|(_, high)| high);
+    TimeChange {
+        target: plain(&change.target),
+        work: plain(&change.work),
+        phase: plain(change.phase.as_deref().unwrap_or(crate::analysis::work::WHOLE_JOB)),
+        old: shown(change.old),
+        new: shown(change.new),
+        ratio: change.estimate.as_ref().map_or(String::new(), words::ratio),
+        says: match () {
+            () if change.is_regression => "slower",
+            () if change.is_fine && high.is_some_and(|high| high < 1.0) => "faster",
+            () if change.is_fine => "no slower",
+            () => "open",
+        },
+        change,
+    }
+}
+
+fn headline(gate: Gate, rows: &[TimeChange], threshold: f64) -> String {
+    let beyond = words::percent(threshold);
+    match gate {
+        Gate::Regression => {
+            let slower: Vec<&TimeChange> = rows.iter().filter(|row| row.change.is_regression).collect();
+            let most = slower.first().map(|row| format!(" The most: {}.", sentence(row))).unwrap_or_default();
+            format!("{} slower by clearly more than {beyond}.{most}", times_are(slower.len(), rows.len()))
+        }
+        Gate::Fine => {
+            format!("No time is slower by more than {beyond}: {} compared.", words::counted(rows.len(), "time"))
+        }
+        Gate::Inconclusive => {
+            let open = rows.iter().filter(|row| !row.change.is_fine).count();
+            format!(
+                "Inconclusive: no time is slower by clearly more than {beyond}, but of {open} of {} it is not excluded; more \
+                 rounds of both runs would tell.",
+                rows.len()
+            )
+        }
+    }
+}
+
+fn times_are(count: usize, of: usize) -> String {
+    format!("{count} of {of} times {}", if count == 1 { "is" } else { "are" })
+}
+
+impl TimeChange {
+    /// "ext4, tree, write".
+    pub fn name(&self) -> String {
+        format!("{}, {}, {}", self.target, self.work, self.phase)
+    }
+}
+
+impl FactChange {
+    /// "kernel: 6.1 → 6.12".
+    pub fn sentence(&self) -> String {
+        format!("{}: {} → {}", self.name, self.old, self.new)
+    }
+}
+
+/// "ext4, tree, write takes 23 % more time than before (18–28 %)".
+fn sentence(row: &TimeChange) -> String {
+    let name = row.name();
+    let Some(estimate) = &row.change.estimate else { return name };
+    let (amount, range) = words::difference(estimate);
+    let than = if amount.ends_with("the") { "time of before" } else { "time than before" };
+    format!("{name} takes {amount} {than} ({range})")
+}
+
+/// Facts of the machine, and the versions and settings in effect of every target, that are not the same.
+fn fact_changes(old: &Folded, new: &Folded) -> Vec<FactChange> {
+    let (old, new) = (facts(old), facts(new));
+    let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
+    let shown = |facts: &BTreeMap<String, String>, name: &String| facts.get(name).cloned().unwrap_or("unknown".into());
+    let differ = names.filter(|name| old.get(*name) != new.get(*name));
+    differ.map(|name| FactChange { name: name.clone(), old: shown(&old, name), new: shown(&new, name) }).collect()
+}
+
+/// What is measured anew each time is no setting.
+fn facts(folded: &Folded) -> BTreeMap<String, String> {
+    let host = folded.host.iter().filter(|(name, _)| !name.contains(" raw "));
+    let mut facts: BTreeMap<String, String> = host.map(|(name, value)| (plain(name), plain(value))).collect();
+    for cell in folded.cells.iter().filter(|cell| cell.outcome == Some(Outcome::Done)) {
+        for (name, value) in cell.provenance.facts.iter().filter(|(name, _)| is_setting(name)) {
+            // What it is mounted from has another number each time.
+            let value =
+                if name == "mount" { value.split_once(' ').map_or(value.as_str(), |(_, rest)| rest) } else { value };
+            facts.insert(plain(&format!("{}: {name}", cell.target)), plain(value));
+        }
+    }
+    facts
+}
+
+/// Of what is known of a cell.
+fn is_setting(name: &str) -> bool {
+    matches!(name, "mount" | "features") || name.starts_with("version ") || name.starts_with("queue ")
+}
