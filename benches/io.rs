@@ -12,7 +12,7 @@ use io_uring::{IoUring, opcode, types};
 use pickfs::stage::Latencies;
 use pickfs::sys::file::{AlignedBuffer, open_direct};
 use pickfs::workload::io::blocks::{self, Supply};
-use pickfs::workload::io::engine::{Crew, Direction, Engine, Job};
+use pickfs::workload::io::engine::{Direction, Engine, Job, Workers};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -195,11 +195,11 @@ fn ours(case: Case, path: &Path) -> (f64, f64) {
         Calls::Ring(depth) => (Engine::IoUring, depth),
     };
     let job = Job { engine, threads: 1, depth, block: BLOCK, direction, places: &places, due: None };
-    let crew = Crew::new(job).expect("io_uring is there");
+    let workers = Workers::new(job).expect("io_uring is there");
     let begun = Begun::now();
-    let account = crew.work(&file, || Ok(())).expect("it works");
+    let log = workers.work(&file, || Ok(())).expect("it works");
     let took = begun.each(places.len());
-    assert_eq!(account.latencies.count() as usize, places.len());
+    assert_eq!(log.latencies.count() as usize, places.len());
     took
 }
 

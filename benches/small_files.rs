@@ -10,7 +10,7 @@
 
 use pickfs::stage::Latencies;
 use pickfs::stats::paired_ratio;
-use pickfs::workload::small_files::engine::{Batch, Crew, Names, Step, create, delete, stat};
+use pickfs::workload::small_files::engine::{Batch, Names, Step, Workers, create, delete, stat};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -168,18 +168,19 @@ fn note(times: &mut Times, operation: &'static str, by: &'static str, ns: f64) {
 fn ours(files: &Files, place: &Path, times: &mut Times) {
     for ([made, asked, deleted], steps, order) in files.sets() {
         let batch = Batch::make(&place.join(made), 1).expect("a batch");
-        let mut crew = Crew::new(1);
+        let mut workers = Workers::new(1);
         let ns = files.each(|| {
-            crew.work(&steps, |steps, own| batch.each("create", steps, own, |f, name| create(f, name, &[])))
+            workers
+                .work(&steps, |steps, own| batch.each("create", steps, own, |f, name| create(f, name, &[])))
                 .expect("files");
         });
         note(times, made, "ours", ns);
-        let ns = files.each(|| crew.work(&order, |steps, own| batch.each("stat", steps, own, stat)).expect("files"));
+        let ns = files.each(|| workers.work(&order, |steps, own| batch.each("stat", steps, own, stat)).expect("files"));
         note(times, asked, "ours", ns);
         let ns =
-            files.each(|| crew.work(&order, |steps, own| batch.each("delete", steps, own, delete)).expect("files"));
+            files.each(|| workers.work(&order, |steps, own| batch.each("delete", steps, own, delete)).expect("files"));
         note(times, deleted, "ours", ns);
-        assert_eq!(crew.latencies().count(), 3 * files.count as u64);
+        assert_eq!(workers.latencies().count(), 3 * files.count as u64);
     }
     clean(place);
 }

@@ -44,7 +44,7 @@ const ROOMS: &[Room] = &[
     ("render", Host, "analysis journal plan stats units wording"),
     ("run", Host, "analysis executor journal plan protocol stats::LOOKS sys units"),
     ("stack", Target, "journal need plan process::Argv process::argv"),
-    ("stage", Target, "journal plan probe process protocol stack stats steps sys units"),
+    ("stage", Target, "data::random journal plan probe process protocol stack stats steps sys units"),
     ("stats", Shared, ""),
     ("steps", Target, "journal process protocol stack sys"),
     ("sys", Shared, ""),

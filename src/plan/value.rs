@@ -3,7 +3,7 @@
 use super::complaint::{Complaints, Span, listed, nearest, quoted};
 use super::read::Reader;
 use super::table::Field;
-use super::{Entry, Kind, Setting, Settings};
+use super::{Catalogue, Entry, Kind, Setting, Settings};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use toml::de::{DeString, DeValue};
@@ -128,6 +128,16 @@ fn home(text: &str) -> Result<PathBuf, String> {
     }
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).ok_or("needs HOME, which is not set")?;
     Ok(Path::new(&home).join(rest.trim_start_matches('/')))
+}
+
+impl Setting {
+    /// Its default, as it is kept once checked.
+    pub fn default_value(&self) -> Option<Value> {
+        let catalogue = Catalogue::default();
+        let folder = Path::new("/");
+        let mut reader = Reader { catalogue: &catalogue, folder, complaints: Complaints::default(), executor: "" };
+        default(self, &mut reader)
+    }
 }
 
 /// A default is text as a user would type it, so it is read by what reads the user's.

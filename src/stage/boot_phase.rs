@@ -2,8 +2,8 @@
 //! that nothing of this machine's can time.
 
 use super::caches;
+use super::phase::{CacheState, Phase};
 use super::run_phase::Stage;
-use super::{Phase, Starts};
 use crate::plan::{Target, disks};
 use crate::process::check_stop;
 use crate::protocol::{Boot, Booted};
@@ -24,7 +24,7 @@ impl Stage<'_, '_> {
     /// the unit `ready`. Judged by the booted kernel's own clock, from its start.
     pub fn boot(&mut self, phase: &str, ready: &str) -> Result<()> {
         let phase = self.declared(phase)?;
-        ensure!(phase.only_reads() && phase.starts == Starts::Cold, "phase {} is no boot", phase.name);
+        ensure!(phase.only_reads() && phase.starts == CacheState::Cold, "phase {} is no boot", phase.name);
         let booted = self.boot_aside(ready)?;
         self.tell_samples(&phase.name, samples(&booted));
         for (flag, why) in doubts(&booted, self.least_read()) {

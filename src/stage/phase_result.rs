@@ -1,9 +1,9 @@
 //! What is told of a phase: readings before and after become samples, and samples become doubts. Pure.
 
+use super::phase::{Phase, TimedUntil};
 use super::run_phase::Clocked;
 use super::sampler::Peaks;
 use super::timed::Part;
-use super::{Judged, Phase};
 use crate::probe::{Kind, Reading};
 use std::collections::BTreeMap;
 
@@ -31,10 +31,10 @@ pub(crate) fn of_one_time(
 }
 
 pub(crate) fn own_samples(phase: &Phase, clocked: &Clocked, peaks: Option<Peaks>) -> Vec<(String, f64)> {
-    let judged = match phase.judged {
-        Judged::Returned => Some(clocked.returned_ns),
-        Judged::Durable => Some(clocked.durable_ns),
-        Judged::ByParts => None,
+    let judged = match phase.timed {
+        TimedUntil::Returned => Some(clocked.returned_ns),
+        TimedUntil::Durable => Some(clocked.durable_ns),
+        TimedUntil::Parts | TimedUntil::Part => None,
     };
     let mut samples: Vec<(String, f64)> = judged.map(|ns| ("time_ns".to_string(), ns as f64)).into_iter().collect();
     samples.extend([

@@ -3,6 +3,7 @@
 
 use super::BuiltStack;
 use super::caches;
+use super::phase::{CacheState, ColdProof, Phase, TimedUntil};
 use super::phase_result::{
     after_the_return, by_metric, counts_up, differences, doubted, find, foreign_cpu, foreign_io, of_one_time,
     own_samples, proof_of_reading,
@@ -11,7 +12,6 @@ use super::program::Program;
 use super::sampler::{Sampled, Sampler};
 use super::server::{Server, Used};
 use super::timed::{Findings, Part, Timed, Told};
-use super::{Judged, Phase, Reads, Starts};
 use crate::journal::{DeviceCourse, Flag, Histogram, Ledger, Provenance, Record, Sample};
 use crate::probe::{self, Probe, Reading};
 use crate::process::{self, Deadline, check_stop};
@@ -122,10 +122,10 @@ impl Stage<'_, '_> {
 
     /// Runs one of the workload's declared phases: brings the caches into the declared state, settles, reads the
     /// probes, times the work and then the sync, reads the probes again, and waits out what goes on afterwards.
-    pub fn phase(&mut self, name: &str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<()> {
+    pub fn phase<T>(&mut self, name: &str, work: impl FnOnce(&mut Timed) -> Result<T>) -> Result<T> {
         check_stop()?;
         let phase = self.declared(name)?;
-        ensure!(phase.starts != Starts::Within, "{name} is a part of a phase");
+        ensure!(phase.timed != TimedUntil::Part, "{name} is a part of a phase");
         self.may_be_played(&phase)?;
         self.get_ready(&phase)?;
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
@@ -138,7 +138,7 @@ impl Stage<'_, '_> {
         let sampled = sampler.stop();
         timed.also_used(Used::by(&self.servers).since(used));
         let (counts, told) = timed.end();
-        let clocked = clocked?;
+        let (clocked, done) = clocked?;
         self.clocked = Some(clocked);
         self.deadline.check()?;
         let counters = self.accounted(|stage| Ok(stage.read_probes(&phase, false)))?;
@@ -168,7 +168,8 @@ impl Stage<'_, '_> {
         self.tell_samples(&phase.name, samples);
         self.tell_course(&phase.name, sampled);
         self.tell_findings(&phase.name, told.found)?;
-        self.tell_parts(&phase, told.parts)
+        self.tell_parts(&phase, told.parts)?;
+        Ok(done)
     }
 
     pub(crate) fn declared(&self, name: &str) -> Result<Phase> {
@@ -202,7 +203,7 @@ impl Stage<'_, '_> {
     }
 
     /// Untimed work, such as verifying what was written; accounted as a check.
-    pub fn check(&mut self, what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    pub fn check<T>(&mut self, what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
         check_stop()?;
         let checked = self.accounted(|_| work());
         self.deadline.check()?;
@@ -244,11 +245,11 @@ impl Stage<'_, '_> {
     /// is told of it but what the workload makes of these times.
     pub fn aside(&mut self, what: &'static str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<Clocked> {
         check_stop()?;
-        let phase = Phase { name: what.into(), starts: Starts::Warm, ..Phase::part("".into(), "") };
+        let phase = Phase { name: what.into(), starts: CacheState::Warm, ..Phase::part("".into(), "") };
         self.get_ready(&phase)?;
         let marks = self.engine.marks();
         let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.devices())?;
-        self.clock(&phase, work, &mut timed)
+        self.clock(&phase, work, &mut timed).map(|(clocked, ())| clocked)
     }
 
     /// Makes the next reading of a tree elsewhere on this machine come from its disk. Whether it does is for the
@@ -270,17 +271,17 @@ impl Stage<'_, '_> {
 
     fn get_ready(&mut self, phase: &Phase) -> Result<()> {
         let begun = Instant::now();
-        if phase.starts == Starts::Cold {
+        if phase.starts == CacheState::Cold {
             self.warm_below = caches::make_cold(self.stack, self.engine, self.link, &self.programs)?;
             for words in &self.warm_up {
                 self.engine.output(words).context("cannot bring programs back into memory")?;
             }
-            if phase.reads == Reads::Unknown {
+            if phase.proof == ColdProof::AnyRead {
                 // Going there makes the device read; what is read then would prove nothing of the command.
                 self.stack.root.metadata().context("cannot look at the target's folder")?;
             }
         }
-        if phase.starts == Starts::Fresh && self.trim {
+        if phase.starts == CacheState::Fresh && self.trim {
             self.engine.output(&crate::stack::argv(["fstrim", &self.stack.mount_point.display().to_string()]))?;
         }
         let settled = caches::settle(&self.stack.subject.devices(), Duration::ZERO)?;
@@ -289,12 +290,12 @@ impl Stage<'_, '_> {
         self.deadline.check()
     }
 
-    fn clock(
+    fn clock<T>(
         &mut self,
         phase: &Phase,
-        work: impl FnOnce(&mut Timed) -> Result<()>,
+        work: impl FnOnce(&mut Timed) -> Result<T>,
         timed: &mut Timed,
-    ) -> Result<Clocked> {
+    ) -> Result<(Clocked, T)> {
         let begun = Instant::now();
         let worked = work(timed);
         let returned_ns = begun.elapsed().as_nanos() as u64;
@@ -307,9 +308,9 @@ impl Stage<'_, '_> {
         self.ledger.phases_ns += durable_ns;
         self.deadline.check().with_context(|| format!("in phase {}", phase.name))?;
         match (worked, synced) {
-            (Ok(()), Ok(())) => Ok(Clocked { returned_ns, durable_ns, returned }),
+            (Ok(done), Ok(())) => Ok((Clocked { returned_ns, durable_ns, returned }, done)),
             (Err(error), Ok(())) => Err(error.context(format!("in phase {}", phase.name))),
-            (Ok(()), Err(error)) => Err(error.context(format!("syncing phase {}", phase.name))),
+            (Ok(_), Err(error)) => Err(error.context(format!("syncing phase {}", phase.name))),
             (Err(error), Err(sync)) => bail!("in phase {}: {error:#}; and its sync: {sync:#}", phase.name),
         }
     }
@@ -377,26 +378,26 @@ impl Stage<'_, '_> {
     }
 
     fn not_cold(&self, phase: &Phase, samples: &[(String, f64)], told: &Told) -> Option<(&'static str, String)> {
-        if phase.starts != Starts::Cold {
+        if phase.starts != CacheState::Cold {
             return None;
         }
         if let Some(why) = &self.warm_below {
             return Some(("not-cold", why.clone()));
         }
-        let expected = match phase.reads {
-            Reads::Data => self.expected.data_bytes,
-            Reads::Names => {
+        let expected = match phase.proof {
+            ColdProof::AllData => self.expected.data_bytes,
+            ColdProof::Metadata => {
                 let inode = self.stack.driver.and_then(|driver| driver.least_inode()).unwrap_or(SMALLEST_INODE);
                 self.expected.entries.map(|entries| entries * inode as f64)
             }
-            Reads::Told => {
+            ColdProof::Declared => {
                 let share = if told.least_is_stored { 1.0 } else { self.expected.stored_share() };
                 told.least_read.map(|bytes| bytes as f64 * share)
             }
-            Reads::Unknown => Some(0.0),
+            ColdProof::AnyRead => Some(0.0),
         };
         match (proof_of_reading(samples, self.witness()), expected) {
-            (Some(0.0), _) if phase.reads == Reads::Unknown => {
+            (Some(0.0), _) if phase.proof == ColdProof::AnyRead => {
                 let why = "the drive gave no byte: it was not cold, or there was nothing to read";
                 Some(("not-proved-cold", why.into()))
             }
@@ -456,11 +457,11 @@ impl Stage<'_, '_> {
     }
 
     fn tell_parts(&mut self, phase: &Phase, parts: Vec<Part>) -> Result<()> {
-        let by_parts = phase.judged == Judged::ByParts;
+        let by_parts = phase.timed == TimedUntil::Parts;
         ensure!(parts.is_empty() != by_parts, "phase {} gave {} parts", phase.name, parts.len());
         for part in parts {
             let declared = self.declared(&part.name)?;
-            ensure!(declared.starts == Starts::Within, "{} is no part of a phase", part.name);
+            ensure!(declared.timed == TimedUntil::Part, "{} is no part of a phase", part.name);
             self.tell_samples(&part.name, vec![("time_ns".into(), part.time_ns.round())]);
             part.doubts.into_iter().for_each(|(flag, why)| self.flag(&part.name, flag, why));
             self.tell_findings(&part.name, part.found)?;

@@ -2,7 +2,7 @@
 
 use super::caches;
 use super::latencies::Latencies;
-use super::open_loop::{self, Every, Kept};
+use super::open_loop::{self, Periodic, PeriodicLog};
 use super::program::Program;
 use super::server::Used;
 use super::steady_state::{self, Pace};
@@ -210,9 +210,9 @@ impl<'a> Timed<'a> {
     /// of each kind, in their order; the work's own failure is told before theirs.
     pub fn beside(
         &mut self,
-        kinds: &mut [Every],
+        kinds: &mut [Periodic],
         work: impl FnOnce(&mut Timed<'a>, &dyn Fn() -> bool) -> Result<()>,
-    ) -> Result<Vec<Kept>> {
+    ) -> Result<Vec<PeriodicLog>> {
         let limits = self.limits();
         self.own_with(|timed| open_loop::beside(kinds, &limits, |failed| work(timed, failed)))
     }
@@ -289,7 +289,7 @@ impl<'a> Timed<'a> {
         self.told.judged_ns = Some(ns);
     }
 
-    /// The least that a cold start makes the device read, for a phase that reads [`crate::workload::Reads::Told`]:
+    /// The least that a cold start makes the device read, for a phase that reads [`super::ColdProof::Declared`]:
     /// bytes of content, which the file system may have compressed.
     pub fn reads_at_least(&mut self, bytes: u64) {
         self.told.least_read = Some(bytes);

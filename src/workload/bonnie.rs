@@ -2,55 +2,42 @@
 //! here either. A target without it would have no whole job, and be out of the verdict for being fast: so the cell fails
 //! and says what to give, unless the plan wants the rest.
 
-use super::{Setting, Stage, Workload};
-use crate::need::Need;
-use crate::plan::{Kind, Objection, Settings};
+use super::settings::{Count, Size, choice, settings};
+use super::{Description, Workload, text};
+use crate::plan::{Objection, Settings};
 use crate::stack::{Argv, argv};
-use crate::stage::{Judged, Phase, Reads, Starts};
-use crate::stage::{Part, Program};
+use crate::stage::phase::*;
+use crate::stage::{Part, Program, Stage};
 use anyhow::{Context, Result, bail, ensure};
 use std::borrow::Cow;
+use std::path::Path;
 
 pub struct Bonnie;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "size",
-        kind: Kind::Size,
-        default: Some("1GiB"),
-        about: "size of the large file, in whole MiB; bonnie++ advises twice the memory",
-    },
-    Setting {
-        name: "characters",
-        kind: Kind::Size,
-        default: Some("4MiB"),
-        about: "how much is written and read by the character, in whole MiB",
-    },
-    Setting {
-        name: "files",
-        kind: Kind::Count,
-        default: Some("131072"),
-        about: "files to create, stat and delete, in whole 1024s; what takes under half a second has no value",
-    },
-    Setting {
-        name: "file-size",
-        kind: Kind::Size,
-        default: None,
-        about: "of each of them; they are empty unless said",
-    },
-    Setting { name: "directories", kind: Kind::Count, default: Some("1"), about: "that they are spread over" },
-    Setting { name: "seeks", kind: Kind::Count, default: Some("8192"), about: "random seeks in the large file" },
-    Setting { name: "seekers", kind: Kind::Count, default: Some("5"), about: "processes that seek" },
-    Setting {
-        name: "missing",
-        kind: Kind::Choice(&[FAIL, LEAVE_OUT]),
-        default: Some(FAIL),
-        about: "what a test without a value is: a failure, or left out, and then only phases compare",
-    },
-];
+settings! {
+    Sizes {
+        size: Size = "1GiB", "size of the large file, in whole MiB; bonnie++ advises twice the memory";
+        characters: Size = "4MiB", "how much is written and read by the character, in whole MiB";
+        files: Count = "131072",
+            "files to create, stat and delete, in whole 1024s; what takes under half a second has no value";
+        file_size["file-size"]: Size, "of each of them; they are empty unless said";
+        directories: Count = "1", "that they are spread over";
+        seeks: Count = "8192", "random seeks in the large file";
+        seekers: Count = "5", "processes that seek";
+        missing: Missing = "fail", "what a test without a value is: a failure, or left out, and then only phases compare";
+    }
+}
 
-const FAIL: &str = "fail";
-const LEAVE_OUT: &str = "leave-out";
+choice! { Missing { Fail = "fail", LeaveOut = "leave-out" } }
+
+const DESCRIPTION: Description = Description {
+    name: "bonnie",
+    about: "the real bonnie++, test by test",
+    settings: Sizes::ROWS,
+    main_setting: "size",
+    programs: &[("bonnie++", "bonnie++")],
+    ..Description::EMPTY
+};
 
 /// How the rate of a test becomes a time.
 #[derive(Clone, Copy)]
@@ -91,38 +78,15 @@ const TESTS: &[Test] = &[
     test("random-delete", "deleted in that order", 36, 49, Amount::Files),
 ];
 
-const PHASE: Phase = Phase {
-    name: Cow::Borrowed("bonnie++"),
-    about: "all tests, one after the other",
-    starts: Starts::Fresh,
-    reads: Reads::Told,
-    judged: Judged::ByParts,
-};
-
 impl Workload for Bonnie {
-    fn name(&self) -> &'static str {
-        "bonnie"
-    }
-
-    fn about(&self) -> &'static str {
-        "the real bonnie++, test by test"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "size"
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
     fn phases(&self, _settings: &Settings) -> Vec<Phase> {
+        let whole = Phase::new("bonnie++", "all tests, one after the other", Fresh, Declared, Parts);
         let parts = TESTS.iter().map(|test| Phase::part(Cow::Borrowed(test.part), test.about));
-        std::iter::once(PHASE).chain(parts).collect()
-    }
-
-    fn needs(&self, _settings: &Settings) -> Vec<Need> {
-        vec![Need::Program { name: "bonnie++", package: "bonnie++" }]
+        std::iter::once(whole).chain(parts).collect()
     }
 
     fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
@@ -131,10 +95,14 @@ impl Workload for Bonnie {
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let not_whole = |name: &str, unit: u64| settings.number(name).is_some_and(|number| number % unit != 0);
-        let units = [("size", 1 << 20, "MiB"), ("characters", 1 << 20, "MiB"), ("files", 1024, "1024s")];
-        let wrong = units.into_iter().filter(|(name, unit, _)| not_whole(name, *unit));
-        let told = wrong.map(|(name, _, unit)| {
+        let sizes = Sizes::of(settings);
+        let units = [
+            ("size", sizes.size, 1 << 20, "MiB"),
+            ("characters", sizes.characters, 1 << 20, "MiB"),
+            ("files", sizes.files, 1024, "1024s"),
+        ];
+        let wrong = units.into_iter().filter(|(_, number, unit, _)| number % unit != 0);
+        let told = wrong.map(|(name, _, _, unit)| {
             let message = format!("bonnie++ counts `{name}` in whole {unit}");
             Objection::new(name, message, &format!("give a multiple of one {}", unit.trim_end_matches('s')))
         });
@@ -142,36 +110,35 @@ impl Workload for Bonnie {
     }
 
     fn bytes(&self, settings: &Settings) -> Option<u64> {
-        let number = |name| settings.number(name).unwrap_or(0);
-        Some(number("size").max(number("files") * number("file-size").max(1)))
+        let sizes = Sizes::of(settings);
+        Some(sizes.size.max(sizes.files * sizes.file_size.unwrap_or(0).max(1)))
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let program = program(&stage.root().display().to_string(), settings);
-        let mut said = None;
-        stage.phase("bonnie++", |p| {
+        let sizes = Sizes::of(settings);
+        let program = program(&stage.root(), &sizes);
+        let results = stage.phase("bonnie++", |p| {
             let results = Results::read(&p.output(&program)?)?;
-            if let Some(why) = results.doubt(settings)? {
+            if let Some(why) = results.doubt(sizes.missing)? {
                 p.doubt("no-value", why);
             }
-            results.parts(settings).into_iter().for_each(|part| p.part(part));
-            said = Some(results);
-            Ok(())
+            results.parts(&sizes).into_iter().for_each(|part| p.part(part));
+            Ok(results)
         })?;
-        let results = said.context("the phase was played")?;
         stage.fact("bonnie++", &results.version());
         Ok(())
     }
 }
 
-fn program(folder: &str, settings: &Settings) -> Program {
-    let number = |name| settings.number(name).unwrap_or(1);
-    let file_size = settings.number("file-size").unwrap_or(0);
-    let large = format!("{}:8k:{}:{}", number("size") >> 20, number("seeks"), number("seekers"));
-    let many = format!("{}:{file_size}:{file_size}:{}", number("files") >> 10, number("directories"));
-    let characters = format!("-f{}", number("characters") >> 20);
+fn program(folder: &Path, sizes: &Sizes) -> Program {
+    let Sizes { size, characters, files, directories, seeks, seekers, .. } = sizes;
+    let file_size = sizes.file_size.unwrap_or(0);
+    let large = format!("{}:8k:{seeks}:{seekers}", size >> 20);
+    let many = format!("{}:{file_size}:{file_size}:{directories}", files >> 10);
+    let characters = format!("-f{}", characters >> 20);
+    let folder = text(folder);
     // No memory said means no complaint about files that fit in it; the seed makes all targets seek alike.
-    let words = ["-d", folder, "-s", &large, &characters, "-n", &many, "-r", "0", "-z", "1", "-m", "pickfs", "-q"];
+    let words = ["-d", &folder, "-s", &large, &characters, "-n", &many, "-r", "0", "-z", "1", "-m", "pickfs", "-q"];
     let own = ["-u", "root"];
     let own: &[&str] = if rustix::process::geteuid().is_root() { &own } else { &[] };
     Program::new([&["bonnie++"], &words[..], own].concat())
@@ -208,13 +175,13 @@ impl Results {
         self.0[field].parse().ok().filter(|number: &f64| number.is_finite())
     }
 
-    fn parts(&self, settings: &Settings) -> Vec<Part> {
-        TESTS.iter().filter_map(|test| self.part(test, settings)).collect()
+    fn parts(&self, sizes: &Sizes) -> Vec<Part> {
+        TESTS.iter().filter_map(|test| self.part(test, sizes)).collect()
     }
 
-    fn part(&self, test: &Test, settings: &Settings) -> Option<Part> {
+    fn part(&self, test: &Test, sizes: &Sizes) -> Option<Part> {
         let rate = self.number(test.rate).filter(|rate| *rate > 0.0)?;
-        let part = Part::new(test.part, test.amount.of(settings) / rate * 1e9);
+        let part = Part::new(test.part, test.amount.of(sizes) / rate * 1e9);
         let part = match test.amount {
             Amount::Large | Amount::Characters => part.say("bytes_per_second", rate * 1024.0),
             Amount::Seeks | Amount::Files => part.say("operations_per_second", rate),
@@ -231,7 +198,7 @@ impl Results {
     }
 
     /// What is missing, where the plan wants the rest all the same.
-    fn doubt(&self, settings: &Settings) -> Result<Option<String>> {
+    fn doubt(&self, rule: Missing) -> Result<Option<String>> {
         let missing = self.without_value();
         let names: Vec<&str> = missing.iter().map(|test| test.part).collect();
         let said = format!("bonnie++ says +++++ of {}: less than half a second is too short for it", names.join(", "));
@@ -239,8 +206,8 @@ impl Results {
         more.sort();
         more.dedup();
         let more = more.join(" and ");
-        let leave_out = settings.text("missing") == Some(LEAVE_OUT);
-        ensure!(missing.is_empty() || leave_out, "{said}; give more {more}, or missing = \"{LEAVE_OUT}\"");
+        let leave_out = rule == Missing::LeaveOut;
+        ensure!(missing.is_empty() || leave_out, "{said}; give more {more}, or missing = \"leave-out\"");
         ensure!(missing.len() < TESTS.len(), "{said}; nothing is left to tell, give more {more}");
         Ok((!missing.is_empty()).then_some(said))
     }
@@ -258,12 +225,13 @@ impl Amount {
     }
 
     /// In what the rate counts.
-    fn of(self, settings: &Settings) -> f64 {
-        let unit = match self {
-            Amount::Large | Amount::Characters => 1024.0,
-            Amount::Seeks | Amount::Files => 1.0,
-        };
-        settings.number(self.setting()).unwrap_or(0) as f64 / unit
+    fn of(self, sizes: &Sizes) -> f64 {
+        match self {
+            Amount::Large => sizes.size as f64 / 1024.0,
+            Amount::Characters => sizes.characters as f64 / 1024.0,
+            Amount::Seeks => sizes.seeks as f64,
+            Amount::Files => sizes.files as f64,
+        }
     }
 }
 
@@ -282,6 +250,7 @@ fn nanoseconds(latency: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::need::Need;
 
     /// As bonnie++ 2.00a of Debian 12 printed it for -s 64:8k -n 16:0:0:1 on ext4.
     const SHORT: &str = include_str!("../../tests/fixtures/bonnie-2.00a-short.csv");
@@ -292,10 +261,14 @@ mod tests {
         Settings(list.iter().map(|(name, value)| (name.to_string(), (*value).into())).collect())
     }
 
+    fn sizes(list: &[(&str, u64)]) -> Sizes {
+        Sizes::of(&settings(list))
+    }
+
     #[test]
     fn what_was_too_short_has_no_value_and_is_named() {
         let results = Results::read(SHORT).unwrap();
-        let given = settings(&[("size", 64 << 20), ("characters", 3 << 20), ("files", 16384), ("seeks", 8192)]);
+        let given = sizes(&[("size", 64 << 20), ("characters", 3 << 20), ("files", 16384), ("seeks", 8192)]);
         let shown = format!("{:?}", results.parts(&given));
         let told: Vec<&str> =
             TESTS.iter().map(|t| t.part).filter(|part| shown.contains(&format!("\"{part}\""))).collect();
@@ -311,21 +284,20 @@ mod tests {
 
     #[test]
     fn a_test_without_a_value_fails_the_cell_unless_the_plan_wants_the_rest() {
-        let all = Settings::default();
-        let rest = Settings([("missing".to_string(), LEAVE_OUT.into())].into());
+        let (all, rest) = (Missing::Fail, Missing::LeaveOut);
         let long = Results::read(LONG).unwrap();
-        assert_eq!([&all, &rest].map(|given| long.doubt(given).unwrap()), [None, None]);
+        assert_eq!([all, rest].map(|given| long.doubt(given).unwrap()), [None, None]);
         let short = Results::read(SHORT).unwrap();
-        let refused = short.doubt(&all).unwrap_err().to_string();
+        let refused = short.doubt(all).unwrap_err().to_string();
         for part in ["sequential-stat", "write", "more `files` and `seeks` and `size`,", "missing = \"leave-out\""] {
             assert!(refused.contains(part), "{part} is not in: {refused}");
         }
         assert!(!refused.contains("putc") && !refused.contains("`characters`"), "{refused}");
-        let told = short.doubt(&rest).unwrap().unwrap();
+        let told = short.doubt(rest).unwrap().unwrap();
         assert!(told.contains("sequential-stat") && !told.contains("give"), "{told}");
         let fields = (0..FIELDS).map(|at| if TESTS.iter().any(|test| test.rate == at) { "+++++" } else { "" });
         let none = Results(fields.map(String::from).collect());
-        assert!(none.doubt(&rest).unwrap_err().to_string().contains("nothing is left"));
+        assert!(none.doubt(rest).unwrap_err().to_string().contains("nothing is left"));
     }
 
     #[test]
@@ -349,7 +321,7 @@ mod tests {
     #[test]
     fn every_test_is_a_part_with_fields_of_its_own() {
         let results = Results::read(LONG).unwrap();
-        let given = settings(&[("size", 512 << 20), ("characters", 3 << 20), ("files", 131072), ("seeks", 8192)]);
+        let given = sizes(&[("size", 512 << 20), ("characters", 3 << 20), ("files", 131072), ("seeks", 8192)]);
         let parts = results.parts(&given).len();
         assert_eq!(parts + results.without_value().len(), TESTS.len());
         assert_eq!(parts, TESTS.len());

@@ -3,155 +3,123 @@
 //! `{dir}` in its words is the folder on the file system under test, which is also where it starts; `{source}` is a
 //! copy of a tree there.
 
-use super::{Setting, Stage, Workload, dataset};
+use super::settings::{Counts, Flag, Text, Texts, Words, choice, joined, settings};
+use super::trees::{self, Dataset, GENERATED};
+use super::{Description, Workload, programs, settings, text};
 use crate::need::Need;
-use crate::plan::{Kind, Objection, Settings};
+use crate::plan::{Objection, Settings};
 use crate::stack::{Argv, Place};
-use crate::stage::Program;
-use crate::stage::{Judged, Phase, Reads, Starts};
+use crate::stage::phase::*;
+use crate::stage::{Program, Stage};
 use anyhow::{Context, Result, bail};
-use std::borrow::Cow;
 use std::path::Path;
 
 pub struct Command;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "command",
-        kind: Kind::Words,
-        default: None,
-        about: "program and arguments; `{dir}` is the target's folder, `{source}` the tree that was copied there",
-    },
-    Setting {
-        name: "prepare",
-        kind: Kind::Words,
-        default: None,
-        about: "a command that is run before, untimed, in every cell",
-    },
-    Setting {
-        name: "start",
-        kind: Kind::Choice(&["cold", "warm", "fresh"]),
-        default: Some("cold"),
-        about: "nothing cached and mounted anew; as `prepare` left the caches; or trimmed too, where the target is",
-    },
-    Setting {
-        name: "writes",
-        kind: Kind::Flag,
-        default: Some("true"),
-        about: "timed until all is durable; without, until it returned, and it can be repeated",
-    },
-    Setting { name: "codes", kind: Kind::Counts, default: Some("0"), about: "exit codes that are no failure" },
-    Setting {
-        name: "environment",
-        kind: Kind::Texts,
-        default: Some("[]"),
-        about: "variables as NAME=value; `{dir}` and `{source}` as in the command; TMPDIR is in memory unless given",
-    },
-    Setting {
-        name: "warm_up",
-        kind: Kind::Words,
-        default: None,
-        about: "run after a cold start, to bring the program back into memory, such as `PROGRAM --version`",
-    },
-    Setting { name: "package", kind: Kind::Text, default: None, about: "what to install where the program is missing" },
-    Setting { name: "source", kind: Kind::Path, default: None, about: "directory that is copied to the target first" },
-    Setting { name: "source_as", kind: Kind::Text, default: Some("source"), about: "name of the copy below `{dir}`" },
-    dataset::SETTINGS[1],
-    dataset::SETTINGS[2],
-    dataset::SETTINGS[3],
-    dataset::SETTINGS[4],
-];
+choice! { Start { Emptied = "cold", Kept = "warm", New = "fresh" } }
+
+settings! {
+    Order {
+        command: Words, "program and arguments; `{dir}` is the target's folder, `{source}` the tree that was copied there";
+        prepare: Words, "a command that is run before, untimed, in every cell";
+        start: Start = "cold",
+            "nothing cached and mounted anew; as `prepare` left the caches; or trimmed too, where the target is";
+        writes: Flag = "true", "timed until all is durable; without, until it returned, and it can be repeated";
+        codes: Counts = "0", "exit codes that are no failure";
+        environment: Texts = "[]",
+            "variables as NAME=value; `{dir}` and `{source}` as in the command; TMPDIR is in memory unless given";
+        warm_up: Words, "run after a cold start, to bring the program back into memory, such as `PROGRAM --version`";
+        package: Text, "what to install where the program is missing";
+        source: settings::Path, "directory that is copied to the target first";
+        source_as: Text = "source", "name of the copy below `{dir}`";
+    }
+}
 
 const NAME: &str = "command";
 
+const DESCRIPTION: Description = Description {
+    name: NAME,
+    about: "a command of your own, cold or warm, with what it needs prepared before",
+    settings: &joined::<14>(Order::ROWS, GENERATED),
+    main_setting: "command",
+    ..Description::EMPTY
+};
+
 impl Workload for Command {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn about(&self) -> &'static str {
-        "a command of your own, cold or warm, with what it needs prepared before"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "command"
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {
-        let starts = match settings.text("start") {
-            Some("warm") => Starts::Warm,
-            Some("fresh") => Starts::Fresh,
-            _ => Starts::Cold,
+        let order = Order::of(settings);
+        let starts = match order.start {
+            Start::Emptied => Cold,
+            Start::Kept => Warm,
+            Start::New => Fresh,
         };
-        let reads_only = settings.0.contains_key("writes") && !settings.flag("writes");
-        let judged = if reads_only { Judged::Returned } else { Judged::Durable };
+        let timed = if order.writes { Durable } else { Returned };
         let about = "the command, until all is durable, or until it returned if it writes nothing";
-        vec![Phase { name: Cow::Borrowed(NAME), about, starts, reads: Reads::Unknown, judged }]
+        vec![Phase::new(NAME, about, starts, AnyRead, timed)]
     }
 
     fn needs(&self, settings: &Settings) -> Vec<Need> {
-        let package = settings.text("package").map(String::from);
-        let copies = tree(settings).map(|_| Need::Program { name: "cp", package: "coreutils" });
-        let programs = ["command", "prepare", "warm_up"].into_iter().filter_map(|name| program(settings, name));
-        copies.into_iter().chain(programs.map(|name| Need::Named { name, package: package.clone() })).collect()
+        let order = Order::of(settings);
+        let copies = self.dataset(settings).map(|_| programs(&[("cp", "coreutils")])).unwrap_or_default();
+        let programs = [&order.command, &order.prepare, &order.warm_up].into_iter().filter_map(program);
+        let named = programs.map(|name| Need::Named { name, package: order.package.clone() });
+        copies.into_iter().chain(named).collect()
     }
 
     fn warm_up(&self, settings: &Settings, _place: &Place) -> Vec<Argv> {
-        Some(settings.texts("warm_up")).filter(|words| !words.is_empty()).into_iter().collect()
+        Order::of(settings).warm_up.filter(|words| !words.is_empty()).into_iter().collect()
+    }
+
+    /// What the command writes is unknown.
+    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
+        let source = Order::of(settings).source;
+        Some(Dataset { source, ..Dataset::of(settings) }).filter(|dataset| !dataset.is_unset())
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let (order, dataset) = (Order::of(settings), self.dataset(settings));
         let mut found = Vec::new();
-        if settings.texts("command").is_empty() {
+        if order.command.as_ref().is_none_or(Vec::is_empty) {
             let message = "there is no command to run".to_string();
             found.push(Objection::new("command", message, "give one, such as command = [\"make\", \"-C\", \"{dir}\"]"));
         }
-        let bad = settings.texts("environment").into_iter().find(|variable| variable.find('=').unwrap_or(0) == 0);
+        let bad = order.environment.iter().find(|variable| variable.find('=').unwrap_or(0) == 0);
         found.extend(bad.map(|variable| {
             let message = format!("`{variable}` is no variable with a value");
             Objection::new("environment", message, "write it like \"LANG=C.UTF-8\"")
         }));
-        if !plain_name(source_as(settings)) {
+        if !plain_name(&order.source_as) {
             let message = "the copy must be right below the target's folder".to_string();
             found.push(Objection::new("source_as", message, "give a plain name, such as \"content\""));
         }
-        let mentions = |name: &str| settings.texts(name).iter().any(|word| word.contains("{source}"));
-        if let (None, Some(setting)) = (tree(settings), ["command", "prepare"].into_iter().find(|name| mentions(name)))
-        {
+        let words = [("command", &order.command), ("prepare", &order.prepare)];
+        let mentions = |words: &Option<Argv>| words.iter().flatten().any(|word| word.contains("{source}"));
+        if let (None, Some((setting, _))) = (&dataset, words.into_iter().find(|(_, words)| mentions(words))) {
             let message = "`{source}` is used, and there is no tree".to_string();
             found.push(Objection::new(setting, message, "name one with `source`, or a generated one with `like`"));
         }
-        found.extend(tree(settings).map(|tree| dataset::objections(&tree)).unwrap_or_default());
+        found.extend(dataset.map(|dataset| dataset.objections()).unwrap_or_default());
         found
     }
 
-    fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
-        tree(settings).map_or(Ok(()), |tree| dataset::prepare(&tree, place))
-    }
-
-    /// Of the tree; what the command writes nobody knows.
-    fn bytes(&self, settings: &Settings) -> Option<u64> {
-        dataset::bytes(&tree(settings)?)
-    }
-
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let (dir, memory) = (stage.root(), stage.memory());
-        if let Some(tree) = tree(settings) {
-            let source = dataset::staged(&tree, stage.place())?;
-            dataset::lay_out(stage, &source, &dir.join(source_as(settings)))?;
+        let (order, dir, memory) = (Order::of(settings), stage.root(), stage.memory());
+        if let Some(dataset) = self.dataset(settings) {
+            let source = dataset.staged(stage.place())?;
+            trees::lay_out(stage, &source, &dir.join(&order.source_as))?;
         }
-        if !settings.texts("prepare").is_empty() {
-            let prepare = made(settings, "prepare", &dir, &memory)?;
+        if let Some(words) = order.prepare.as_ref().filter(|words| !words.is_empty()) {
+            let prepare = order.program(words, &dir, &memory)?;
             stage.lay_out("preparing", |stage| stage.run(&prepare).map(drop))?;
         }
-        let codes = settings.numbers("codes").into_iter().filter_map(|code| i32::try_from(code).ok());
-        let command = made(settings, "command", &dir, &memory)?.may_end_with(codes);
-        let phase = self.phases(settings).remove(0);
-        let times = if phase.only_reads() { stage.repeats() } else { 0..1 };
+        let codes = order.codes.iter().filter_map(|code| i32::try_from(*code).ok());
+        let words = order.command.as_deref().unwrap_or_default();
+        let command = order.program(words, &dir, &memory)?.may_end_with(codes);
+        let times = if order.writes { 0..1 } else { stage.repeats() };
         for _ in times {
             stage.phase(NAME, |p| p.output(&command).map(drop))?;
         }
@@ -159,9 +127,28 @@ impl Workload for Command {
     }
 }
 
-/// Where the tree is put, in the target's folder.
-fn source_as(settings: &Settings) -> &str {
-    settings.text("source_as").unwrap_or("source")
+impl Order {
+    fn filled(&self, word: &str, dir: &Path) -> String {
+        word.replace("{dir}", &text(dir)).replace("{source}", &text(&dir.join(&self.source_as)))
+    }
+
+    /// A program in the target's folder, with the environment that is asked for. Its temporary files go to memory,
+    /// where they cost no disk and are gone after the cell.
+    fn program(&self, words: &[String], dir: &Path, memory: &Path) -> Result<Program> {
+        let mut words: Argv = words.iter().map(|word| self.filled(word, dir)).collect();
+        match words.first_mut() {
+            None => bail!("there is no command to run"),
+            // From where it starts, not from where pickfs does.
+            Some(program) if program.contains('/') => *program = text(&dir.join(&*program)),
+            Some(_) => {}
+        }
+        let mut program = Program::new(words).in_folder(dir).with("TMPDIR", text(memory));
+        for variable in &self.environment {
+            let (name, value) = variable.split_once('=').context("a variable without a value")?;
+            program = program.with(name, self.filled(value, dir));
+        }
+        Ok(program)
+    }
 }
 
 fn plain_name(name: &str) -> bool {
@@ -169,41 +156,11 @@ fn plain_name(name: &str) -> bool {
     matches!((parts.next(), parts.next()), (Some(std::path::Component::Normal(_)), None))
 }
 
-/// The settings of the tree, if one is asked for.
-fn tree(settings: &Settings) -> Option<Settings> {
-    let asked = |setting: &Setting| settings.0.get(setting.name).map(|value| (setting.name.to_string(), value.clone()));
-    let given: Settings = Settings(dataset::SETTINGS.iter().filter_map(asked).collect());
-    Some(given).filter(|given| !given.0.is_empty())
-}
-
 /// The program that must be there before: not one that the target's folder will hold.
-fn program(settings: &Settings, words: &str) -> Option<String> {
-    let name = settings.texts(words).into_iter().next()?;
+fn program(words: &Option<Argv>) -> Option<String> {
+    let name = words.iter().flatten().next()?;
     let later = name.contains('{') || name.contains('/') && !name.starts_with('/');
-    (!later).then_some(name)
-}
-
-fn filled(settings: &Settings, word: &str, dir: &Path) -> String {
-    let source = dir.join(source_as(settings)).display().to_string();
-    word.replace("{dir}", &dir.display().to_string()).replace("{source}", &source)
-}
-
-/// The program of a setting, in the target's folder and with the environment that is asked for. Its temporary files go
-/// to memory, where they cost no disk and are gone after the cell.
-fn made(settings: &Settings, name: &str, dir: &Path, memory: &Path) -> Result<Program> {
-    let mut words: Argv = settings.texts(name).iter().map(|word| filled(settings, word, dir)).collect();
-    match words.first_mut() {
-        None => bail!("`{name}` has no words"),
-        // From where it starts, not from where pickfs does.
-        Some(program) if program.contains('/') => *program = dir.join(&*program).display().to_string(),
-        Some(_) => {}
-    }
-    let mut program = Program::new(words).in_folder(dir).with("TMPDIR", memory.display().to_string());
-    for variable in settings.texts("environment") {
-        let (name, value) = variable.split_once('=').context("a variable without a value")?;
-        program = program.with(name, filled(settings, value, dir));
-    }
-    Ok(program)
+    (!later).then(|| name.clone())
 }
 
 #[cfg(test)]
@@ -239,7 +196,10 @@ mod tests {
     #[test]
     fn folders_are_filled_in_and_programs_found_from_there() {
         let dir = Path::new("/target/work");
-        let shown = |words: Value| made(&settings(json!({ "command": words })), "command", dir, dir).unwrap().shown();
+        let shown = |words: Value| {
+            let order = Order::of(&settings(json!({ "command": words })));
+            order.program(order.command.as_ref().unwrap(), dir, dir).unwrap().shown()
+        };
         assert_eq!(shown(json!(["ls", "{dir}/a", "x{source}"])), "ls /target/work/a x/target/work/source");
         assert_eq!(shown(json!(["./build", "a/b"])), "/target/work/./build a/b");
         assert_eq!(shown(json!(["{dir}/build"])), "/target/work/build");
@@ -259,8 +219,8 @@ mod tests {
     #[test]
     fn a_command_that_writes_is_timed_until_durable() {
         let phase = |given: Value| Command.phases(&settings(given)).remove(0);
-        assert_eq!(phase(json!({})).judged, Judged::Durable);
-        assert_eq!(phase(json!({"writes": false})).judged, Judged::Returned);
-        assert_eq!(phase(json!({"start": "warm"})).starts, Starts::Warm);
+        assert_eq!(phase(json!({})).timed, Durable);
+        assert_eq!(phase(json!({"writes": false})).timed, Returned);
+        assert_eq!(phase(json!({"start": "warm"})).starts, Warm);
     }
 }

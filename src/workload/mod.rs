@@ -5,115 +5,138 @@
 //!
 //! Must not know: `analysis`, `executor`, `render`, `run`, `wording`.
 
-mod archive;
 mod bonnie;
-mod boot;
-mod check;
 mod command;
-mod copy_in;
-mod dataset;
+mod content;
+mod databases;
 mod fio;
 pub mod io;
-mod kernel;
-mod manager;
-mod meta_crash;
-mod meta_fail;
-mod meta_hang;
-mod meta_leak;
-mod meta_ok;
-mod meta_read;
-mod meta_true;
-mod packages;
-mod pgbench;
-mod postgres;
-mod props;
+mod meta;
 mod respond;
+mod settings;
 pub mod small_files;
-mod sqlite;
+mod staging;
 mod stream;
-mod tree;
-mod walk;
+mod system;
+mod trees;
 
 use crate::need::Need;
 use crate::plan::{Objection, Setting, Settings};
-use crate::stack::{Argv, Place};
+use crate::stack::{Argv, Place, argv};
 use crate::stage::{Phase, Stage};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
+use trees::Dataset;
 
 /// Every workload, sorted by name.
 pub const ALL: &[&dyn Workload] = &[
     &bonnie::Bonnie,
-    &boot::Boot,
-    &check::Check,
+    &system::boot::Boot,
+    &trees::check::Check,
     &command::Command,
-    &copy_in::CopyIn,
+    &trees::copy_in::CopyIn,
     &fio::Fio,
     &io::Io,
-    &kernel::Kernel,
-    &meta_crash::MetaCrash,
-    &meta_fail::MetaFail,
-    &meta_hang::MetaHang,
-    &meta_leak::MetaLeak,
-    &meta_ok::MetaOk,
-    &meta_read::MetaRead,
-    &meta_true::MetaTrue,
-    &packages::Packages,
-    &pgbench::Pgbench,
+    &system::kernel::Kernel,
+    &meta::Crash,
+    &meta::Fail,
+    &meta::Hang,
+    &meta::Leak,
+    &meta::Healthy,
+    &meta::Read,
+    &meta::True,
+    &system::packages::Packages,
+    &databases::pgbench::Pgbench,
     &respond::Respond,
     &small_files::SmallFiles,
-    &sqlite::Sqlite,
+    &databases::sqlite::Sqlite,
     &stream::Stream,
-    &tree::Tree,
-    &walk::Walk,
+    &trees::tree::Tree,
+    &trees::walk::Walk,
 ];
 
-/// A named job.
-pub trait Workload: Sync {
-    fn name(&self) -> &'static str;
+/// What is constant about a workload.
+pub struct Description {
+    pub name: &'static str,
     /// One sentence for `pickfs list workloads`.
-    fn about(&self) -> &'static str;
+    pub about: &'static str,
+    pub settings: &'static [Setting],
+    /// The setting that a bare value stands for in a plan.
+    pub main_setting: &'static str,
+    /// The timed parts, in order.
+    pub phases: &'static [Phase],
+    /// Programs that it needs, with the packages that bring them.
+    pub programs: &'static [(&'static str, &'static str)],
+    /// Commands that print versions of what is used.
+    pub versions: &'static [&'static [&'static str]],
+}
+
+impl Description {
+    pub const EMPTY: Description =
+        Description { name: "", about: "", settings: &[], main_setting: "", phases: &[], programs: &[], versions: &[] };
+}
+
+/// A named job. What depends on settings is asked with none by `pickfs list` and `pickfs doctor`, which stands for the
+/// defaults.
+pub trait Workload: Sync {
+    fn description(&self) -> &'static Description;
+
     /// Runs the phases, in order.
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()>;
 
+    fn name(&self) -> &'static str {
+        self.description().name
+    }
+
+    fn about(&self) -> &'static str {
+        self.description().about
+    }
+
     fn settings(&self) -> &'static [Setting] {
-        &[]
+        self.description().settings
     }
 
-    /// The setting that a bare value stands for in a plan.
     fn main_setting(&self) -> &'static str {
-        ""
+        self.description().main_setting
     }
 
-    /// The timed parts, in order. Without settings, as `pickfs list` asks, those of the defaults.
     fn phases(&self, _settings: &Settings) -> Vec<Phase> {
-        Vec::new()
+        self.description().phases.to_vec()
     }
 
-    /// Without settings, as `pickfs list` and `pickfs doctor` ask, those of the defaults.
     fn needs(&self, _settings: &Settings) -> Vec<Need> {
-        Vec::new()
+        programs(self.description().programs)
     }
 
-    /// Programs that print versions of what is used.
+    /// Programs that print versions of what is used, by name.
     fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
-        Vec::new()
+        self.description().versions.iter().map(|words| (words[0], argv(*words))).collect()
     }
 
-    /// What is run after caches were dropped, so that a cold phase does not pay for loading programs: beside the
+    /// What is run after caches were dropped, so that a cold phase does not pay for loading programs: besides the
     /// programs of `needs`, which are asked for their version.
     fn warm_up(&self, _settings: &Settings, _place: &Place) -> Vec<Argv> {
         Vec::new()
     }
 
+    /// The tree of files that it works on, staged in memory before any cell.
+    fn dataset(&self, _settings: &Settings) -> Option<Dataset> {
+        None
+    }
+
     /// What cannot be done with these settings, each right in itself.
-    fn objections(&self, _settings: &Settings) -> Vec<Objection> {
-        Vec::new()
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        self.dataset(settings).map(|dataset| dataset.objections()).unwrap_or_default()
     }
 
     /// Once per run, before any cell: stage sources in memory under `place.memory`.
-    fn prepare(&self, _settings: &Settings, _place: &Place) -> Result<()> {
-        Ok(())
+    fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
+        self.dataset(settings).map_or(Ok(()), |dataset| dataset.prepare(place))
+    }
+
+    /// Bytes that the work puts on the file system at its fullest, where that is known before the run.
+    fn bytes(&self, settings: &Settings) -> Option<u64> {
+        self.dataset(settings)?.bytes()
     }
 
     /// Folders elsewhere on the machine that a cell needs, made before it and removed after it with all that is in
@@ -137,11 +160,6 @@ pub trait Workload: Sync {
     fn boots(&self) -> bool {
         false
     }
-
-    /// Bytes that the work puts on the file system at its fullest, where that is known before the run.
-    fn bytes(&self, _settings: &Settings) -> Option<u64> {
-        None
-    }
 }
 
 /// A tree that is to be on a disk of its own.
@@ -155,4 +173,12 @@ pub struct OtherDisk {
 /// The workload of that name.
 pub fn find(name: &str) -> Option<&'static dyn Workload> {
     ALL.iter().copied().find(|workload| workload.name() == name)
+}
+
+fn programs(list: &[(&'static str, &'static str)]) -> Vec<Need> {
+    list.iter().map(|(name, package)| Need::Program { name, package }).collect()
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
 }

@@ -7,12 +7,13 @@
 mod job;
 mod told;
 
-use super::{Setting, Stage, Workload};
-use crate::need::Need;
-use crate::plan::{Kind, Objection, Settings};
-use crate::stack::{Argv, Place, argv};
-use crate::stage::Program;
-use crate::stage::{Judged, Phase, Reads, Starts};
+use super::settings::{Path as PathKind, settings};
+use super::staging::Staging;
+use super::{Description, Workload};
+use crate::plan::{Objection, Settings};
+use crate::stack::{Place, argv};
+use crate::stage::phase::*;
+use crate::stage::{Program, Stage};
 use anyhow::{Context, Result, ensure};
 use job::{Job, Section};
 use std::borrow::Cow;
@@ -21,43 +22,36 @@ use told::Output;
 
 pub struct Fio;
 
-const SETTINGS: &[Setting] =
-    &[Setting { name: "job", kind: Kind::Path, default: None, about: "fio job file; without any `directory` in it" }];
+settings! {
+    JobFile {
+        job: PathKind, "fio job file; without any `directory` in it";
+    }
+}
+
+const DESCRIPTION: Description = Description {
+    name: "fio",
+    about: "a fio job file of one's own, each section told by fio's own clock",
+    settings: JobFile::ROWS,
+    main_setting: "job",
+    programs: &[("fio", "fio")],
+    versions: &[&["fio", "--version"]],
+    ..Description::EMPTY
+};
 
 impl Workload for Fio {
-    fn name(&self) -> &'static str {
-        "fio"
-    }
-
-    fn about(&self) -> &'static str {
-        "a fio job file of one's own, each section told by fio's own clock"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "job"
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {
-        let read = settings.path("job").and_then(|path| Job::read(&path).ok());
+        let read = JobFile::of(settings).job.and_then(|path| Job::read(&path).ok());
         // Without a job file, as it is listed: every one has a first stage.
         read.map_or_else(|| vec![stage_phase(0)], |job| phases_of(&job))
     }
 
-    fn needs(&self, _settings: &Settings) -> Vec<Need> {
-        vec![Need::Program { name: "fio", package: "fio" }]
-    }
-
-    fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
-        vec![("fio", argv(["fio", "--version"]))]
-    }
-
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
         let object = |(message, remedy): (String, String)| Objection::new("job", message, &remedy);
-        let Some(path) = settings.path("job") else {
+        let Some(path) = JobFile::of(settings).job else {
             return vec![object(("there is no job file".into(), "name one: job = \"my.fio\"".into()))];
         };
         match Job::read(&path) {
@@ -67,7 +61,7 @@ impl Workload for Fio {
     }
 
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
-        let path = settings.path("job").context("there is no job file")?;
+        let path = JobFile::of(settings).job.context("there is no job file")?;
         std::fs::copy(&path, staged(settings, place)).with_context(|| format!("cannot copy {}", path.display()))?;
         Ok(())
     }
@@ -111,9 +105,9 @@ fn stage_phase(number: usize) -> Phase {
     Phase {
         name: Cow::Owned(stage_name(number)),
         about: "sections that fio runs together",
-        starts: if number == 0 { Starts::Fresh } else { Starts::Warm },
-        reads: Reads::Told,
-        judged: Judged::ByParts,
+        starts: if number == 0 { Fresh } else { Warm },
+        proof: Declared,
+        timed: Parts,
     }
 }
 
@@ -123,8 +117,7 @@ fn stage_name(number: usize) -> String {
 
 /// A copy, so that all rounds have the same.
 fn staged(settings: &Settings, place: &Place) -> PathBuf {
-    let path = settings.text("job").unwrap_or_default();
-    place.memory.join(format!("fio-{:016x}.fio", xxhash_rust::xxh3::xxh3_64(path.as_bytes())))
+    Staging::new("fio", &JobFile::of(settings), place).beside("fio")
 }
 
 fn program(root: &Path, output: &Path, sections: &[Section], job: &Path) -> Program {

@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "an operation is late or not by the clock")]
 
 use super::blocks::{self, Supply};
-use super::drive::{self, Account, Arrivals, Queue, Worker};
+use crate::stage::open_loop::{self, Arrivals, BlockingWorker, OpenLoopLog, Queue};
 use crate::sys::file::AlignedBuffer;
 use crate::sys::uring::Ring;
 use anyhow::{Context, Result, ensure};
@@ -48,41 +48,41 @@ pub struct Job<'a> {
 
 /// How often a loop asks whether it may go on: every so many operations.
 const ASKS: usize = 64;
-/// So long does nobody sleep without asking.
+/// Longest sleep between two times of asking whether to go on.
 const NAP: Duration = Duration::from_millis(200);
 /// Threads start before the first operation of a schedule.
 const START: Duration = Duration::from_millis(5);
 
 /// Threads with all that they need, made before the clock runs; the file comes when it does.
-pub struct Crew<'a> {
+pub struct Workers<'a> {
     job: Job<'a>,
-    hands: Vec<Hand>,
+    workers: Vec<Worker>,
 }
 
 /// What one thread works with.
-enum Hand {
-    Plain(Box<Plain>),
-    Ring(Box<Rings>),
+enum Worker {
+    Plain(Box<PlainWorker>),
+    Ring(Box<RingWorker>),
 }
 
-impl<'a> Crew<'a> {
-    pub fn new(job: Job<'a>) -> Result<Crew<'a>> {
-        let hands: Result<_> = match job.engine {
+impl<'a> Workers<'a> {
+    pub fn new(job: Job<'a>) -> Result<Workers<'a>> {
+        let workers: Result<_> = match job.engine {
             Engine::Plain => (0..job.threads * job.depth).map(|number| Ok(plain(&job, number))).collect(),
             Engine::IoUring => (0..job.threads).map(|number| ring(&job, number)).collect(),
         };
-        Ok(Crew { job, hands: hands? })
+        Ok(Workers { job, workers: workers? })
     }
 }
 
-impl Crew<'_> {
+impl Workers<'_> {
     /// When the last operation of an open loop begins, from the start.
     pub fn schedule_ns(&self) -> Option<u64> {
         self.job.due.and_then(|due| due.last().copied())
     }
 
     /// Does it all; fails with the first failure of any.
-    pub fn work(self, file: &File, may_go_on: impl Fn() -> Result<()> + Sync) -> Result<Account> {
+    pub fn work(self, file: &File, may_go_on: impl Fn() -> Result<()> + Sync) -> Result<OpenLoopLog> {
         let (taken, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let zero = Instant::now() + if self.job.due.is_some() { START } else { Duration::ZERO };
         let asks = || {
@@ -90,17 +90,17 @@ impl Crew<'_> {
             may_go_on()
         };
         let shared = Shared { job: &self.job, file, zero, taken: &taken, may_go_on: &asks };
-        let mut account = Account::default();
-        together(self.hands, &shared, &failed)?.iter().for_each(|part| account.add(part));
+        let mut log = OpenLoopLog::default();
+        together(self.workers, &shared, &failed)?.iter().for_each(|part| log.add(part));
         if let Ok(Some(error)) = failed.into_inner() {
             return Err(error);
         }
-        let (done, planned) = (account.latencies.count(), self.job.places.len() as u64);
+        let (done, planned) = (log.latencies.count(), self.job.places.len() as u64);
         ensure!(
             done == planned,
             "{done} of {planned} operations were done, which is an error of pickfs; please report it"
         );
-        Ok(account)
+        Ok(log)
     }
 }
 
@@ -114,12 +114,16 @@ struct Shared<'a> {
     may_go_on: &'a (dyn Fn() -> Result<()> + Sync),
 }
 
-/// What each did that did not fail. A single one works in this thread: a new one takes the scheduler tens of milliseconds
+/// The logs of the workers that did not fail. A single worker works in this thread: a new one takes the scheduler tens of milliseconds
 /// to find a good place for, in which an operation at a time took twice as long here.
-fn together(mut hands: Vec<Hand>, shared: &Shared, failed: &Mutex<Option<anyhow::Error>>) -> Result<Vec<Account>> {
-    let count = hands.len();
-    let one = |(number, hand)| match work(hand, number, count, shared) {
-        Ok(account) => Some(account),
+fn together(
+    mut workers: Vec<Worker>,
+    shared: &Shared,
+    failed: &Mutex<Option<anyhow::Error>>,
+) -> Result<Vec<OpenLoopLog>> {
+    let count = workers.len();
+    let one = |(number, worker)| match work(worker, number, count, shared) {
+        Ok(log) => Some(log),
         Err(error) => {
             // A poisoned lock means a panic, which joining finds.
             if let Ok(mut failed) = failed.lock() {
@@ -129,10 +133,10 @@ fn together(mut hands: Vec<Hand>, shared: &Shared, failed: &Mutex<Option<anyhow:
         }
     };
     if count == 1 {
-        return Ok(hands.pop().and_then(|hand| one((0, hand))).into_iter().collect());
+        return Ok(workers.pop().and_then(|worker| one((0, worker))).into_iter().collect());
     }
     let joined: std::thread::Result<Vec<_>> = std::thread::scope(|scope| {
-        let started: Vec<_> = hands.into_iter().enumerate().map(|each| scope.spawn(move || one(each))).collect();
+        let started: Vec<_> = workers.into_iter().enumerate().map(|each| scope.spawn(move || one(each))).collect();
         // All are joined: one that is not would panic in our place.
         started.into_iter().map(|thread| thread.join()).collect::<Vec<_>>().into_iter().collect()
     });
@@ -162,22 +166,22 @@ impl Drop for ExactSleeps {
 }
 
 /// What thread `number` of `count` does.
-fn work(hand: Hand, number: usize, count: usize, shared: &Shared) -> Result<Account> {
+fn work(worker: Worker, number: usize, count: usize, shared: &Shared) -> Result<OpenLoopLog> {
     let job = shared.job;
     let _exact = job.due.map(|_| ExactSleeps::new()).transpose()?;
-    match (hand, job.due) {
-        (Hand::Plain(plain), None) => plain.closed(own_part(job.places, number, count), shared),
-        (Hand::Plain(plain), Some(due)) => {
-            let mut at_work = AtWork { plain: *plain, shared, syncs: Account::default() };
-            let mut account = drive::work(due, shared.taken, &mut at_work)?;
-            account.syncs.add(&at_work.syncs.syncs);
-            Ok(account)
+    match (worker, job.due) {
+        (Worker::Plain(plain), None) => plain.closed(own_part(job.places, number, count), shared),
+        (Worker::Plain(plain), Some(due)) => {
+            let mut at_work = ScheduledPlain { plain: *plain, shared, syncs: OpenLoopLog::default() };
+            let mut log = open_loop::run_worker(|number| due.get(number).copied(), shared.taken, &mut at_work)?;
+            log.syncs.add(&at_work.syncs.syncs);
+            Ok(log)
         }
-        (Hand::Ring(ring), None) => {
+        (Worker::Ring(ring), None) => {
             let places = own_part(job.places, number, count);
             ring.work(Arrivals::Closed(places.len()), places, shared)
         }
-        (Hand::Ring(ring), Some(due)) => {
+        (Worker::Ring(ring), Some(due)) => {
             let turn = |all: usize| (number..all).step_by(count);
             let places: Vec<u32> = turn(job.places.len()).map(|index| job.places[index]).collect();
             let due: Vec<u64> = turn(due.len()).map(|index| due[index]).collect();
@@ -211,10 +215,10 @@ impl Unsynced {
         self.every > 0 && self.writes >= self.every
     }
 
-    fn sync(&mut self, file: &File, account: &mut Account) -> Result<()> {
+    fn sync(&mut self, file: &File, log: &mut OpenLoopLog) -> Result<()> {
         let begun = Instant::now();
         file.sync_data().context("fdatasync")?;
-        account.syncs.record(begun.elapsed().as_nanos() as u64);
+        log.syncs.record(begun.elapsed().as_nanos() as u64);
         self.writes = 0;
         Ok(())
     }
@@ -222,7 +226,7 @@ impl Unsynced {
 
 // ---------------------------------------------------------------- plain system calls
 
-struct Plain {
+struct PlainWorker {
     block: usize,
     direction: Direction,
     buffer: AlignedBuffer,
@@ -230,29 +234,29 @@ struct Plain {
     unsynced: Unsynced,
 }
 
-fn plain(job: &Job, number: usize) -> Hand {
+fn plain(job: &Job, number: usize) -> Worker {
     let supply = Supply::new(job.block, job.threads * job.depth);
     let mut buffer = AlignedBuffer::new(if job.direction == Direction::Read { job.block } else { supply.bytes() });
     blocks::fill(&mut buffer, number as u64);
     let unsynced = Unsynced::of(job.direction);
-    Hand::Plain(Box::new(Plain { block: job.block, direction: job.direction, buffer, supply, unsynced }))
+    Worker::Plain(Box::new(PlainWorker { block: job.block, direction: job.direction, buffer, supply, unsynced }))
 }
 
-impl Plain {
-    fn closed(mut self, places: &[u32], shared: &Shared) -> Result<Account> {
-        let mut account = Account::default();
-        account.latencies.start();
+impl PlainWorker {
+    fn closed(mut self, places: &[u32], shared: &Shared) -> Result<OpenLoopLog> {
+        let mut log = OpenLoopLog::default();
+        log.latencies.start();
         for (done, place) in places.iter().enumerate() {
             if done % ASKS == 0 {
                 (shared.may_go_on)()?;
             }
             self.operate(shared.file, *place)?;
             if self.unsynced.due() {
-                self.unsynced.sync(shared.file, &mut account)?;
+                self.unsynced.sync(shared.file, &mut log)?;
             }
-            account.latencies.lap();
+            log.latencies.lap();
         }
-        Ok(account)
+        Ok(log)
     }
 
     #[inline]
@@ -277,18 +281,18 @@ impl Plain {
 }
 
 /// A thread of an open loop.
-struct AtWork<'a> {
-    plain: Plain,
+struct ScheduledPlain<'a> {
+    plain: PlainWorker,
     shared: &'a Shared<'a>,
-    syncs: Account,
+    syncs: OpenLoopLog,
 }
 
-impl Worker for AtWork<'_> {
+impl BlockingWorker for ScheduledPlain<'_> {
     fn now(&mut self) -> u64 {
         since(self.shared.zero)
     }
 
-    fn sleep_until(&mut self, then: u64) -> Result<()> {
+    fn wait_until(&mut self, then: u64) -> Result<bool> {
         loop {
             (self.shared.may_go_on)()?;
             let now = self.now();
@@ -296,7 +300,7 @@ impl Worker for AtWork<'_> {
             let early = self.shared.zero.saturating_duration_since(Instant::now());
             let left = Duration::from_nanos(then.saturating_sub(now)) + early;
             if left.is_zero() {
-                return Ok(());
+                return Ok(true);
             }
             std::thread::sleep(left.min(NAP));
         }
@@ -318,14 +322,14 @@ fn since(zero: Instant) -> u64 {
 // ---------------------------------------------------------------- io_uring
 
 /// A ring, and what is under way in each of its slots.
-struct Rings {
+struct RingWorker {
     ring: Ring,
     block: usize,
     direction: Direction,
     supplies: Vec<Supply>,
 }
 
-fn ring(job: &Job, number: usize) -> Result<Hand> {
+fn ring(job: &Job, number: usize) -> Result<Worker> {
     let all = job.threads * job.depth;
     let bytes = if job.direction == Direction::Read { job.block } else { Supply::new(job.block, all).bytes() };
     let refused = "io_uring is refused here; set kernel.io_uring_disabled to 0, or use engine = \"plain\"";
@@ -334,18 +338,18 @@ fn ring(job: &Job, number: usize) -> Result<Hand> {
         blocks::fill(ring.buffer(slot), (number * job.depth + slot) as u64);
     }
     let supplies = (0..job.depth).map(|_| Supply::new(job.block, all)).collect();
-    Ok(Hand::Ring(Box::new(Rings { ring, block: job.block, direction: job.direction, supplies })))
+    Ok(Worker::Ring(Box::new(RingWorker { ring, block: job.block, direction: job.direction, supplies })))
 }
 
-impl Rings {
-    fn work(mut self, arrivals: Arrivals, places: &[u32], shared: &Shared) -> Result<Account> {
+impl RingWorker {
+    fn work(mut self, arrivals: Arrivals, places: &[u32], shared: &Shared) -> Result<OpenLoopLog> {
         self.ring.wake(shared.file).context("cannot use the ring")?;
         // A schedule begins a little later, so that all threads are there.
         std::thread::sleep(shared.zero.saturating_duration_since(Instant::now()));
         let (slots, unsynced) = (vec![(0, 0); self.supplies.len()], Unsynced::of(self.direction));
-        let Rings { ring, block, direction, supplies } = self;
-        let syncs = Account::default();
-        let mut at_work = RingAtWork {
+        let RingWorker { ring, block, direction, supplies } = self;
+        let syncs = OpenLoopLog::default();
+        let mut at_work = RunningRing {
             ring,
             block,
             direction,
@@ -358,13 +362,13 @@ impl Rings {
             written: None,
             syncs,
         };
-        let mut account = drive::drive(arrivals, &mut at_work, shared.may_go_on)?;
-        account.syncs.add(&at_work.syncs.syncs);
-        Ok(account)
+        let mut log = open_loop::run_queue(arrivals, &mut at_work, shared.may_go_on)?;
+        log.syncs.add(&at_work.syncs.syncs);
+        Ok(log)
     }
 }
 
-struct RingAtWork<'a> {
+struct RunningRing<'a> {
     ring: Ring,
     block: usize,
     direction: Direction,
@@ -378,10 +382,10 @@ struct RingAtWork<'a> {
     last: Option<usize>,
     /// When that was due, once it is written and not yet durable.
     written: Option<u64>,
-    syncs: Account,
+    syncs: OpenLoopLog,
 }
 
-impl Queue for RingAtWork<'_> {
+impl Queue for RunningRing<'_> {
     fn now(&mut self) -> u64 {
         since(self.shared.zero)
     }
@@ -446,8 +450,8 @@ mod tests {
     const BLOCK: usize = 4096;
     const BLOCKS: u32 = 128;
 
-    fn do_it(file: &File, job: Job) -> Result<Account> {
-        Crew::new(job)?.work(file, || Ok(()))
+    fn do_it(file: &File, job: Job) -> Result<OpenLoopLog> {
+        Workers::new(job)?.work(file, || Ok(()))
     }
 
     fn job(engine: Engine, direction: Direction, places: &[u32]) -> Job<'_> {
@@ -457,7 +461,7 @@ mod tests {
     #[test]
     fn both_engines_write_and_read_every_block_in_both_loops() {
         let order = blocks::in_order(BLOCKS);
-        let due = drive::schedule(20_000.0, BLOCKS as usize, drive::Spacing::Poisson, 1);
+        let due = open_loop::schedule(20_000.0, BLOCKS as usize, open_loop::Spacing::Poisson, 1);
         for engine in [Engine::Plain, Engine::IoUring] {
             let file = tempfile::tempfile().unwrap();
             let write = |generation, sync_every| Direction::Write { generation, sync_every };
@@ -496,7 +500,7 @@ mod tests {
             for due in [None, Some(&due[..])] {
                 let file = tempfile::tempfile().unwrap();
                 let job = Job { threads: 1, depth: 1, due, ..job(engine, write, &order) };
-                let account = match do_it(&file, job) {
+                let log = match do_it(&file, job) {
                     Err(error) if engine == Engine::IoUring && format!("{error:#}").contains("refused") => {
                         println!("not run, because {error:#}");
                         continue;
@@ -504,9 +508,9 @@ mod tests {
                     done => done.unwrap(),
                 };
                 // The last write's sync too; and as each write has one, none is shorter than the shortest of them.
-                assert_eq!((account.latencies.count(), account.syncs.count()), (128, 128), "{engine:?}");
+                assert_eq!((log.latencies.count(), log.syncs.count()), (128, 128), "{engine:?}");
                 for share in [0.0, 0.5] {
-                    let (whole, sync) = (account.latencies.quantile(share), account.syncs.quantile(share));
+                    let (whole, sync) = (log.latencies.quantile(share), log.syncs.quantile(share));
                     assert!(whole >= sync, "{engine:?} {due:?} {share}: {whole} ns with a sync of {sync} ns");
                 }
             }
@@ -516,7 +520,7 @@ mod tests {
     #[test]
     fn a_schedule_is_kept() {
         let (order, file) = (blocks::in_order(BLOCKS), tempfile::tempfile().unwrap());
-        let due = drive::schedule(500.0, BLOCKS as usize, drive::Spacing::Even, 1);
+        let due = open_loop::schedule(500.0, BLOCKS as usize, open_loop::Spacing::Even, 1);
         let write = Direction::Write { generation: 0, sync_every: 0 };
         let begun = Instant::now();
         do_it(&file, Job { due: Some(&due), ..job(Engine::Plain, write, &order) }).unwrap();
@@ -527,12 +531,12 @@ mod tests {
     fn a_thread_that_panics_fails_all() {
         let (order, file) = (blocks::in_order(BLOCKS), tempfile::tempfile().unwrap());
         let write = Direction::Write { generation: 0, sync_every: 0 };
-        let (crew, asked) = (Crew::new(job(Engine::Plain, write, &order)).unwrap(), AtomicUsize::new(0));
+        let (workers, asked) = (Workers::new(job(Engine::Plain, write, &order)).unwrap(), AtomicUsize::new(0));
         let once = || {
             assert!(asked.fetch_add(1, Ordering::Relaxed) != 2, "the third that asks panics, as it shall");
             Ok(())
         };
-        assert!(crew.work(&file, once).unwrap_err().to_string().contains("panicked"));
+        assert!(workers.work(&file, once).unwrap_err().to_string().contains("panicked"));
         // A schedule that is shorter than what is to be done.
         let due = vec![0; BLOCKS as usize - 1];
         let short = do_it(&file, Job { due: Some(&due), ..job(Engine::Plain, write, &order) }).unwrap_err();
@@ -544,8 +548,8 @@ mod tests {
         let (order, file) = (blocks::in_order(BLOCKS), tempfile::tempfile().unwrap());
         for (engine, due) in [(Engine::Plain, None), (Engine::Plain, Some(vec![u64::MAX / 2; BLOCKS as usize]))] {
             let write = Direction::Write { generation: 0, sync_every: 0 };
-            let crew = Crew::new(Job { due: due.as_deref(), ..job(engine, write, &order) }).unwrap();
-            let error = crew.work(&file, || bail!("the time is over")).unwrap_err();
+            let workers = Workers::new(Job { due: due.as_deref(), ..job(engine, write, &order) }).unwrap();
+            let error = workers.work(&file, || bail!("the time is over")).unwrap_err();
             assert_eq!(error.to_string(), "the time is over");
         }
     }

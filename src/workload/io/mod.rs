@@ -6,57 +6,51 @@
 //! each operation was to begin.
 
 pub mod blocks;
-pub mod drive;
 pub mod engine;
-mod wanted;
+mod params;
 
-use super::{Setting, Stage, Workload};
+use super::{Description, Workload};
 use crate::plan::{Objection, Settings};
-use crate::stage::Timed;
-use crate::stage::{Judged, Phase, Reads, Starts};
+use crate::stage::open_loop::OpenLoopLog;
+use crate::stage::phase::*;
+use crate::stage::{Stage, Timed};
 use crate::units::show_duration;
 use anyhow::{Context, Result};
-use drive::Account;
-use engine::{Crew, Direction, Job};
-use std::borrow::Cow;
+use engine::{Direction, Job, Workers};
+use params::{Given, IoParams};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use wanted::Wanted;
 
 pub struct Io;
 
 /// In the order in which they are played.
 const PHASES: &[Phase] = &[
-    Phase {
-        name: Cow::Borrowed("sequential-write"),
-        about: "a new file from start to end, until durable",
-        starts: Starts::Fresh,
-        reads: Reads::Told,
-        judged: Judged::Durable,
-    },
-    Phase {
-        name: Cow::Borrowed("sequential-read"),
-        about: "the file from start to end, cold",
-        starts: Starts::Cold,
-        reads: Reads::Told,
-        judged: Judged::Returned,
-    },
-    Phase {
-        name: Cow::Borrowed("random-read"),
-        about: "its blocks in any order, cold; at a rate, told by the 99th percentile of the latency",
-        starts: Starts::Cold,
-        reads: Reads::Told,
-        judged: Judged::Returned,
-    },
-    Phase {
-        name: Cow::Borrowed("random-write"),
-        about: "its blocks in any order, until durable; at a rate, told by the 99th percentile of the latency",
-        starts: Starts::Warm,
-        reads: Reads::Told,
-        judged: Judged::Durable,
-    },
+    Phase::new("sequential-write", "a new file from start to end, until durable", Fresh, Declared, Durable),
+    Phase::new("sequential-read", "the file from start to end, cold", Cold, Declared, Returned),
+    Phase::new(
+        "random-read",
+        "its blocks in any order, cold; at a rate, told by the 99th percentile of the latency",
+        Cold,
+        Declared,
+        Returned,
+    ),
+    Phase::new(
+        "random-write",
+        "its blocks in any order, until durable; at a rate, told by the 99th percentile of the latency",
+        Warm,
+        Declared,
+        Durable,
+    ),
 ];
+
+const DESCRIPTION: Description = Description {
+    name: "io",
+    about: "reads and writes of one file, sequential and random, plain or io_uring, as fast as they go or at a rate",
+    settings: Given::ROWS,
+    main_setting: "engine",
+    ..Description::EMPTY
+};
 
 /// A loop that is itself so late has not offered what it says.
 const LATE_NS: u64 = 1_000_000;
@@ -64,38 +58,27 @@ const LATE_NS: u64 = 1_000_000;
 const LONGER: f64 = 1.05;
 
 impl Workload for Io {
-    fn name(&self) -> &'static str {
-        "io"
-    }
-
-    fn about(&self) -> &'static str {
-        "reads and writes of one file, sequential and random, plain or io_uring, as fast as they go or at a rate"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        wanted::SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "engine"
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {
-        let names = wanted::phases(settings);
+        let names = params::phases(&Given::of(settings));
         PHASES.iter().filter(|phase| names.iter().any(|name| *name == phase.name)).cloned().collect()
     }
 
     fn bytes(&self, settings: &Settings) -> Option<u64> {
-        settings.number("size")
+        Some(Given::of(settings).size)
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        wanted::objections(settings)
+        params::objections(settings)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let work = Work { wanted: Wanted::of(settings), path: stage.root().join("file") };
-        let chosen = wanted::phases(settings);
+        let given = Given::of(settings);
+        let work = Work { params: IoParams::of(&given), path: stage.root().join("file") };
+        let chosen = params::phases(&given);
         let plays = |name: &str| chosen.iter().any(|chosen| chosen == name);
         if plays("sequential-write") {
             work.write_in_order(stage)?;
@@ -115,9 +98,9 @@ impl Workload for Io {
     }
 }
 
-/// The file, and what is wanted of it.
+/// The file, and what is to be done with it.
 struct Work {
-    wanted: Wanted,
+    params: IoParams,
     path: PathBuf,
 }
 
@@ -125,19 +108,19 @@ const FIRST: Direction = Direction::Write { generation: 0, sync_every: 0 };
 
 impl Work {
     fn write_in_order(&self, stage: &mut Stage) -> Result<()> {
-        let order = blocks::in_order(self.wanted.runs());
-        let crew = Crew::new(self.job(self.wanted.run, FIRST, &order))?;
-        stage.phase("sequential-write", |p| self.play(p, crew, self.wanted.size))?;
+        let order = blocks::in_order(self.params.runs());
+        let workers = Workers::new(self.job(self.params.run, FIRST, &order))?;
+        stage.phase("sequential-write", |p| self.play(p, workers, self.params.size))?;
         stage.check("verifying what was written", || self.verify(&[]))
     }
 
     fn read_in_order(&self, stage: &mut Stage) -> Result<()> {
-        let order = blocks::in_order(self.wanted.runs());
+        let order = blocks::in_order(self.params.runs());
         for _ in stage.repeats() {
-            let crew = Crew::new(self.job(self.wanted.run, Direction::Read, &order))?;
+            let workers = Workers::new(self.job(self.params.run, Direction::Read, &order))?;
             stage.phase("sequential-read", |p| {
-                p.reads_at_least(self.wanted.size);
-                self.play(p, crew, self.wanted.size)
+                p.reads_at_least(self.params.size);
+                self.play(p, workers, self.params.size)
             })?;
         }
         Ok(())
@@ -145,13 +128,13 @@ impl Work {
 
     fn read_at_random(&self, stage: &mut Stage) -> Result<()> {
         let places = self.at_random();
-        let due = self.wanted.due();
+        let due = self.params.due();
         for _ in stage.repeats() {
-            let job = self.job(self.wanted.block, Direction::Read, &places);
-            let crew = Crew::new(Job { due: due.as_deref(), ..job })?;
+            let job = self.job(self.params.block, Direction::Read, &places);
+            let workers = Workers::new(Job { due: due.as_deref(), ..job })?;
             stage.phase("random-read", |p| {
-                p.reads_at_least(places.len().min(self.wanted.blocks() as usize) as u64 * self.wanted.block as u64);
-                self.play(p, crew, self.bytes_of(&places))
+                p.reads_at_least(places.len().min(self.params.blocks() as usize) as u64 * self.params.block as u64);
+                self.play(p, workers, self.bytes_of(&places))
             })?;
         }
         Ok(())
@@ -159,52 +142,52 @@ impl Work {
 
     fn write_at_random(&self, stage: &mut Stage) -> Result<()> {
         let places = self.at_random();
-        let due = self.wanted.due();
-        let direction = Direction::Write { generation: 1, sync_every: self.wanted.fsync };
-        let job = self.job(self.wanted.block, direction, &places);
-        let crew = Crew::new(Job { due: due.as_deref(), ..job })?;
-        stage.phase("random-write", |p| self.play(p, crew, self.bytes_of(&places)))?;
+        let due = self.params.due();
+        let direction = Direction::Write { generation: 1, sync_every: self.params.fsync };
+        let job = self.job(self.params.block, direction, &places);
+        let workers = Workers::new(Job { due: due.as_deref(), ..job })?;
+        stage.phase("random-write", |p| self.play(p, workers, self.bytes_of(&places)))?;
         stage.check("verifying what was written", || self.verify(&places))
     }
 
     fn at_random(&self) -> Vec<u32> {
-        blocks::shuffled(self.wanted.blocks(), self.wanted.operations)
+        blocks::shuffled(self.params.blocks(), self.params.operations)
     }
 
     fn bytes_of(&self, places: &[u32]) -> u64 {
-        places.len() as u64 * self.wanted.block as u64
+        places.len() as u64 * self.params.block as u64
     }
 
     fn job<'a>(&self, block: usize, direction: Direction, places: &'a [u32]) -> Job<'a> {
-        let Wanted { engine, threads, depth, .. } = self.wanted;
+        let IoParams { engine, threads, depth, .. } = self.params;
         Job { engine, threads, depth, block, direction, places, due: None }
     }
 
     /// The file is opened inside of the phase, as nothing may be open when the file system is unmounted for a cold start.
-    fn play(&self, p: &mut Timed, crew: Crew, bytes: u64) -> Result<()> {
-        let (may_go_on, schedule) = (p.limits(), crew.schedule_ns());
-        let account = p.own(|| {
-            let file = open(&self.path, self.wanted.direct)?;
-            crew.work(&file, may_go_on)
+    fn play(&self, p: &mut Timed, workers: Workers, bytes: u64) -> Result<()> {
+        let (may_go_on, schedule) = (p.limits(), workers.schedule_ns());
+        let log = p.own(|| {
+            let file = open(&self.path, self.params.direct)?;
+            workers.work(&file, may_go_on)
         })?;
         match schedule {
             // And no bytes, which would be told by the time: that is a latency.
-            Some(schedule) => told_by_latency(p, &account, schedule),
+            Some(schedule) => told_by_latency(p, &log, schedule),
             None => p.handled(bytes, 1),
         }
-        if account.syncs.count() > 0 {
-            p.latencies("sync", account.syncs);
+        if log.syncs.count() > 0 {
+            p.latencies("sync", log.syncs);
         }
-        p.latencies("latency", account.latencies);
+        p.latencies("latency", log.latencies);
         Ok(())
     }
 
     /// By plain writes through the page cache, whatever the phases use.
     fn lay_out(&self) -> Result<()> {
-        let (run, file) = (self.wanted.run, open(&self.path, false)?);
+        let (run, file) = (self.params.run, open(&self.path, false)?);
         let mut buffer = vec![0; run.max(1 << 20)];
         blocks::fill(&mut buffer, 0);
-        for number in 0..self.wanted.runs() {
+        for number in 0..self.params.runs() {
             let offset = u64::from(number) * run as u64;
             blocks::stamp(&mut buffer[..run], offset, 0);
             file.write_all_at(&buffer[..run], offset)?;
@@ -213,29 +196,29 @@ impl Work {
     }
 
     fn verify(&self, written: &[u32]) -> Result<()> {
-        blocks::verify(&File::open(&self.path)?, self.wanted.block, self.wanted.blocks(), written)
+        blocks::verify(&File::open(&self.path)?, self.params.block, self.params.blocks(), written)
     }
 }
 
 /// What an open loop is judged by, and whether it kept its own schedule.
-fn told_by_latency(p: &mut Timed, account: &Account, schedule_ns: u64) {
-    let (lag, count) = (account.lag.quantile(0.99), account.latencies.count());
-    p.took(account.latencies.quantile(0.99) as f64);
-    p.say("done_per_second", count as f64 / (account.ended.max(1) as f64 / 1e9));
+fn told_by_latency(p: &mut Timed, log: &OpenLoopLog, schedule_ns: u64) {
+    let (lag, count) = (log.lag.quantile(0.99), log.latencies.count());
+    p.took(log.latencies.quantile(0.99) as f64);
+    p.say("done_per_second", count as f64 / (log.ended.max(1) as f64 / 1e9));
     p.say("generator_late_ns", lag as f64);
-    p.say("late_start_share", account.waited as f64 / count as f64);
-    doubts(account, schedule_ns).into_iter().for_each(|(flag, why)| p.doubt(flag, why));
+    p.say("late_start_share", log.waited as f64 / count as f64);
+    doubts(log, schedule_ns).into_iter().for_each(|(flag, why)| p.doubt(flag, why));
 }
 
 /// Flags with their reasons.
-fn doubts(account: &Account, schedule_ns: u64) -> Vec<(&'static str, String)> {
-    let (lag, mut found) = (account.lag.quantile(0.99), Vec::new());
+fn doubts(log: &OpenLoopLog, schedule_ns: u64) -> Vec<(&'static str, String)> {
+    let (lag, mut found) = (log.lag.quantile(0.99), Vec::new());
     if lag > LATE_NS {
         let lag = show_duration(lag as f64);
         let why = format!("one operation in a hundred began more than {lag} late, and not for the target");
         found.push(("generator-late", why));
     }
-    let (ended, schedule) = (account.ended as f64, schedule_ns as f64);
+    let (ended, schedule) = (log.ended as f64, schedule_ns as f64);
     if ended > schedule * LONGER {
         let (ended, schedule) = (show_duration(ended), show_duration(schedule));
         let why = format!("operations of {schedule} took {ended}, so that latencies tell how long a queue grew");
@@ -268,9 +251,9 @@ mod tests {
             (LATE_NS * 2, SECOND, &["generator-late"]),
             (LATE_NS * 2, SECOND * 2, &["generator-late", "rate-not-kept"]),
         ] {
-            let mut account = Account { ended, ..Account::default() };
-            account.lag.record(lag);
-            let found: Vec<&str> = doubts(&account, SECOND).into_iter().map(|(flag, _)| flag).collect();
+            let mut log = OpenLoopLog { ended, ..OpenLoopLog::default() };
+            log.lag.record(lag);
+            let found: Vec<&str> = doubts(&log, SECOND).into_iter().map(|(flag, _)| flag).collect();
             assert_eq!(found, flags, "{lag} {ended}");
         }
     }

@@ -204,14 +204,14 @@ pub fn write_all(file: &OwnedFd, mut content: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Who does the work: each thread with latencies of its own.
-pub struct Crew {
+/// Threads that do the work, each with latencies of its own.
+pub struct Workers {
     latencies: Vec<Latencies>,
 }
 
-impl Crew {
-    pub fn new(threads: usize) -> Crew {
-        Crew { latencies: (0..threads.max(1)).map(|_| Latencies::new()).collect() }
+impl Workers {
+    pub fn new(threads: usize) -> Workers {
+        Workers { latencies: (0..threads.max(1)).map(|_| Latencies::new()).collect() }
     }
 
     /// Each thread does its share of the steps, those that follow each other.
@@ -307,19 +307,21 @@ mod tests {
         let steps = names.steps();
         let place = place_of(lab.path(), "batch", 0);
         let batch = Batch::make(&place, 2).unwrap();
-        let mut crew = Crew::new(3);
+        let mut workers = Workers::new(3);
         let files = || walkdir::WalkDir::new(&place).into_iter().filter(|e| e.as_ref().unwrap().file_type().is_file());
         let sizes = || files().map(|e| e.unwrap().metadata().unwrap().len()).sum::<u64>();
-        crew.work(&steps, |steps, own| batch.each("create", steps, own, |f, name| create(f, name, b"12345"))).unwrap();
+        workers
+            .work(&steps, |steps, own| batch.each("create", steps, own, |f, name| create(f, name, b"12345")))
+            .unwrap();
         assert_eq!((files().count(), sizes()), (50, 250));
-        crew.work(&steps, |steps, own| batch.each("append", steps, own, |f, name| append(f, name, b"67"))).unwrap();
+        workers.work(&steps, |steps, own| batch.each("append", steps, own, |f, name| append(f, name, b"67"))).unwrap();
         assert_eq!((files().count(), sizes()), (50, 350));
-        crew.work(&names.shuffled(), |steps, own| batch.each("stat", steps, own, stat)).unwrap();
+        workers.work(&names.shuffled(), |steps, own| batch.each("stat", steps, own, stat)).unwrap();
         let mut listed = Latencies::new();
         assert_eq!((batch.list(&mut listed).unwrap(), listed.count()), (50, 2));
-        crew.work(&names.shuffled()[..40], |steps, own| batch.each("delete", steps, own, delete)).unwrap();
+        workers.work(&names.shuffled()[..40], |steps, own| batch.each("delete", steps, own, delete)).unwrap();
         assert_eq!(files().count(), 10);
-        assert_eq!(crew.latencies().count(), 190);
+        assert_eq!(workers.latencies().count(), 190);
     }
 
     #[test]
@@ -328,7 +330,7 @@ mod tests {
         let names = Names::in_order(9, 1);
         let batch = Batch::make(&place_of(lab.path(), "batch", 0), 1).unwrap();
         for threads in [1, 4] {
-            let failed = Crew::new(threads).work(&names.steps(), |steps, own| batch.each("stat", steps, own, stat));
+            let failed = Workers::new(threads).work(&names.steps(), |steps, own| batch.each("stat", steps, own, stat));
             let said = format!("{:#}", failed.unwrap_err());
             assert!(said.starts_with("stat of 00000/000000000") && said.contains("No such file"), "{said}");
         }

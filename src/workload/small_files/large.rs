@@ -1,7 +1,7 @@
 //! The phases on one large file: as bonnie++ does them, block by block and character by character.
 
-use super::engine::Crew;
-use super::{Job, Pool};
+use super::engine::Workers;
+use super::{Job, Pool, block as block_of};
 use crate::data::random::Random;
 use crate::stage::{Latencies, Stage, Stream, Timed};
 use anyhow::{Context, Result, ensure};
@@ -51,12 +51,8 @@ pub fn play(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
 
 /// Bytes that a durable file takes on its device.
 fn stored(stage: &mut Stage, path: &Path) -> Result<u64> {
-    let mut blocks = 0;
-    stage.check("looking at what a file takes", || {
-        blocks = std::os::unix::fs::MetadataExt::blocks(&path.metadata()?);
-        Ok(())
-    })?;
-    Ok(blocks * 512)
+    use std::os::unix::fs::MetadataExt;
+    stage.check("looking at what a file takes", || Ok(path.metadata()?.blocks() * 512))
 }
 
 /// Where caches shall be warm, they are made so.
@@ -91,7 +87,7 @@ fn put(path: &Path, characters: u64, pool: &Pool, latencies: &mut Latencies) -> 
     let mut number = 0;
     latencies.start();
     while left > 0 {
-        let block = &pool.block(number)[..left.min(BLOCK)];
+        let block = &block_of(pool, number)[..left.min(BLOCK)];
         block.iter().try_for_each(|byte| stream.put(*byte)).context("putc")?;
         (left, number) = (left - block.len(), number + 1);
         latencies.lap();
@@ -123,12 +119,12 @@ fn seek(stage: &mut Stage, job: &Job, large: &Large) -> Result<()> {
         (0..job.seeks).map(|number| (number % DIRTY == DIRTY - 1, random.below(large.blocks))).collect();
     let different: BTreeSet<u64> = seeks.iter().map(|seek| seek.1).collect();
     warm(stage, job, &large.path)?;
-    let mut crew = Crew::new(job.threads);
+    let mut workers = Workers::new(job.threads);
     stage.phase("seeks", |p| {
         p.reads_at_least(different.len() as u64 * BLOCK as u64);
         p.handled(seeks.len() as u64 * BLOCK as u64, 1);
-        p.own(|| crew.work(&seeks, |seeks, latencies| large.seek(seeks, latencies)))?;
-        p.latencies("latency", crew.latencies());
+        p.own(|| workers.work(&seeks, |seeks, latencies| large.seek(seeks, latencies)))?;
+        p.latencies("latency", workers.latencies());
         Ok(())
     })
 }
@@ -162,7 +158,7 @@ impl Large<'_> {
     fn write(&self, latencies: &mut Latencies) -> Result<()> {
         let made = File::options().write(true).create_new(true).open(&self.path);
         let file = made.with_context(|| format!("cannot make {}", self.path.display()))?;
-        self.each(latencies, |number| file.write_all_at(self.pool.block(number), number * BLOCK as u64))
+        self.each(latencies, |number| file.write_all_at(block_of(self.pool, number), number * BLOCK as u64))
     }
 
     /// Every block read, given its number, and written back.
@@ -187,7 +183,7 @@ impl Large<'_> {
             let place = number * BLOCK as u64;
             file.read_exact_at(&mut block, place).with_context(|| format!("reading at {place}"))?;
             if *dirty {
-                block[8] = !self.pool.block(*number)[8];
+                block[8] = !block_of(self.pool, *number)[8];
                 file.write_all_at(&block, place).with_context(|| format!("writing at {place}"))?;
             }
             latencies.lap();
@@ -201,7 +197,7 @@ impl Large<'_> {
         ensure!(file.metadata()?.len() == self.bytes(), "it has {} bytes", file.metadata()?.len());
         for number in 0..self.blocks {
             file.read_exact_at(&mut block, number * BLOCK as u64)?;
-            let right = block[..8] == number.to_le_bytes() && block[MARKED..] == self.pool.block(number)[MARKED..];
+            let right = block[..8] == number.to_le_bytes() && block[MARKED..] == block_of(self.pool, number)[MARKED..];
             ensure!(right, "other bytes in block {number} than were written");
         }
         Ok(())
@@ -215,7 +211,7 @@ mod tests {
     #[test]
     fn what_was_written_and_rewritten_is_there_and_damage_is_found() {
         let lab = tempfile::tempdir().unwrap();
-        let pool = Pool::new();
+        let pool = Pool::new(1, super::super::OF_EACH_CLASS);
         let large = Large { path: lab.path().join("large"), blocks: 40, pool: &pool };
         let mut latencies = Latencies::new();
         large.write(&mut latencies).unwrap();
@@ -226,7 +222,7 @@ mod tests {
         large.verify().unwrap();
         assert_eq!(latencies.count(), 123);
         let before = std::fs::read(&large.path).unwrap();
-        assert_eq!(before[3 * BLOCK + 8], !pool.block(3)[8]);
+        assert_eq!(before[3 * BLOCK + 8], !block_of(&pool, 3)[8]);
         large.open().unwrap().write_all_at(b"damage", 7 * BLOCK as u64 + 70).unwrap();
         assert!(large.verify().is_err());
     }
@@ -234,11 +230,11 @@ mod tests {
     #[test]
     fn characters_come_back() {
         let lab = tempfile::tempdir().unwrap();
-        let (path, pool) = (lab.path().join("characters"), Pool::new());
+        let (path, pool) = (lab.path().join("characters"), Pool::new(1, super::super::OF_EACH_CLASS));
         let characters = 3 * BLOCK as u64 + 5;
         let mut latencies = Latencies::new();
         put(&path, characters, &pool, &mut latencies).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap()[..BLOCK], *pool.block(0));
+        assert_eq!(std::fs::read(&path).unwrap()[..BLOCK], *block_of(&pool, 0));
         get(&path, characters, &mut latencies).unwrap();
         assert_eq!(latencies.count(), 8);
         assert!(get(&path, characters + 1, &mut latencies).is_err());

@@ -1,7 +1,7 @@
 //! The phases on many files, in whole batches of the same work.
 
-use super::engine::{self, Batch, Crew, Names, Step, on_each, place_of, room};
-use super::{Job, Pool};
+use super::engine::{self, Batch, Names, Step, Workers, on_each, place_of, room};
+use super::{Job, Naming, Pool, block, content_of};
 use crate::stage::{Latencies, Stage, Timed};
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -16,8 +16,8 @@ use std::time::Duration;
 pub const PIECE: usize = 4 << 10;
 
 /// Create, stat and delete: bonnie++'s six tests are two such sets, files in order and files at random.
-pub fn play_set(stage: &mut Stage, job: &Job, pool: &Pool, kind: &'static str) -> Result<()> {
-    let at_random = kind == "random";
+pub fn play_set(stage: &mut Stage, job: &Job, pool: &Pool, naming: Naming) -> Result<()> {
+    let (kind, at_random) = (naming.word(), naming == Naming::AtRandom);
     let make = if at_random { Names::at_random } else { Names::in_order };
     let names = make(job.files, job.folders);
     let steps = names.steps();
@@ -25,40 +25,30 @@ pub fn play_set(stage: &mut Stage, job: &Job, pool: &Pool, kind: &'static str) -
     let set = Set { job, kind, root: &stage.root(), names: &names };
     let most = room(set.root, job.files as u64, job.file_size as u64)?;
     let phase = |what: &str| format!("{kind}-{what}");
-    let created = stage_phase(stage, &phase("create"), |p| {
-        set.timed(p, job.file_size, 1..most, |batches, crew| {
-            batches.into_iter().try_for_each(|batch| set.create(batch, &steps, pool, crew))
+    let created = stage.phase(&phase("create"), |p| {
+        set.timed(p, job.file_size, 1..most, |batches, workers| {
+            batches.into_iter().try_for_each(|batch| set.create(batch, &steps, pool, workers))
         })
     })?;
     for _ in stage.repeats() {
         set.warm(stage, created, &order)?;
         // Cold, nothing can be done twice; warm, as often as it takes.
         let most = if job.cold { created } else { created << 10 };
-        stage_phase(stage, &phase("stat"), |p| {
-            set.timed(p, 0, created..most, |batches, crew| {
-                set.each("stat", batches, created, &order, crew, engine::stat)
+        stage.phase(&phase("stat"), |p| {
+            set.timed(p, 0, created..most, |batches, workers| {
+                set.each("stat", batches, created, &order, workers, engine::stat)
             })
         })?;
     }
     if !at_random {
         list(stage, &set, created)?;
     }
-    stage_phase(stage, &phase("delete"), |p| {
-        set.timed(p, 0, created..created, |batches, crew| {
-            set.each("delete", batches, created, &order, crew, engine::delete)
+    stage.phase(&phase("delete"), |p| {
+        set.timed(p, 0, created..created, |batches, workers| {
+            set.each("delete", batches, created, &order, workers, engine::delete)
         })
     })?;
     Ok(())
-}
-
-/// A phase that gives how many batches it did.
-fn stage_phase(stage: &mut Stage, name: &str, work: impl FnOnce(&mut Timed) -> Result<u64>) -> Result<u64> {
-    let mut done = 0;
-    stage.phase(name, |p| {
-        done = work(p)?;
-        Ok(())
-    })?;
-    Ok(done)
 }
 
 fn list(stage: &mut Stage, set: &Set, created: u64) -> Result<()> {
@@ -91,25 +81,25 @@ pub fn play_others(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
     let names = Names::in_order(job.files, job.folders);
     let set = Set { job, kind: "other", root: &stage.root(), names: &names };
     let steps = names.steps();
-    stage.check("making files for what follows", || set.create(0, &steps, pool, &mut Crew::new(1)))?;
+    stage.check("making files for what follows", || set.create(0, &steps, pool, &mut Workers::new(1)))?;
     let others = Names::at_random(job.files, job.folders);
     let renamed: Vec<Step<Pair>> = steps.iter().zip(others.steps()).map(|(a, b)| (a.0, (a.1, b.1))).collect();
     let back: Vec<Step<Pair>> = renamed.iter().map(|(folder, (from, to))| (*folder, (*to, *from))).collect();
-    stage_phase(stage, "rename", |p| {
-        set.timed(p, 0, 1..u64::MAX, |batches, crew| set.rename(&renamed, &back, batches, crew))
+    stage.phase("rename", |p| {
+        set.timed(p, 0, 1..u64::MAX, |batches, workers| set.rename(&renamed, &back, batches, workers))
     })?;
     let links: Vec<Step<(usize, &CStr)>> = steps.iter().map(|step| (step.0, *step)).collect();
     let most = room(set.root, job.files as u64, 0)?;
     let linked =
-        stage_phase(stage, "link", |p| set.timed(p, 0, 1..most, |batches, crew| set.link(&links, batches, crew)))?;
+        stage.phase("link", |p| set.timed(p, 0, 1..most, |batches, workers| set.link(&links, batches, workers)))?;
     stage.check("removing the links", || {
         (0..linked).try_for_each(|batch| Ok(std::fs::remove_dir_all(place_of(set.root, LINKED, batch))?))
     })?;
     let most = room(set.root, job.files as u64, PIECE as u64)?;
-    stage_phase(stage, "append", |p| {
-        set.timed(p, PIECE, 1..most, |batches, crew| {
-            let append = |folder: BorrowedFd, name: &CStr| engine::append(folder, name, pool.piece(name, PIECE));
-            set.each("append", batches, 1, &steps, crew, append)
+    stage.phase("append", |p| {
+        set.timed(p, PIECE, 1..most, |batches, workers| {
+            let append = |folder: BorrowedFd, name: &CStr| engine::append(folder, name, content_of(pool, name, PIECE));
+            set.each("append", batches, 1, &steps, workers, append)
         })
     })?;
     sync(stage, job, pool)
@@ -118,12 +108,12 @@ pub fn play_others(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
 /// A piece appended and made durable, again and again; each thread has a file.
 fn sync(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
     let root = stage.root();
-    let mut crew = Crew::new(job.threads);
+    let mut workers = Workers::new(job.threads);
     let numbers: Vec<u64> = (0..job.syncs as u64).collect();
     stage.phase("fsync", |p| {
         let (done, took) = p.in_batches(1, u64::MAX, job.time, |batches| {
             batches.into_iter().try_for_each(|_| {
-                crew.work(&numbers, |own, latencies| {
+                workers.work(&numbers, |own, latencies| {
                     append_durably(&root.join(format!("log-{}", own[0])), own, pool, latencies)
                 })
             })
@@ -131,7 +121,7 @@ fn sync(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
         let operations = done * job.syncs as u64;
         p.handled(operations * PIECE as u64, 0);
         p.say("operations_per_second", operations as f64 / took.as_secs_f64());
-        p.latencies("latency", crew.latencies());
+        p.latencies("latency", workers.latencies());
         Ok(())
     })
 }
@@ -141,7 +131,7 @@ fn append_durably(path: &Path, numbers: &[u64], pool: &Pool, latencies: &mut Lat
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).context("cannot open the file for fsync")?;
     latencies.start();
     for number in numbers {
-        engine::write_all(&file, &pool.block(*number)[..PIECE]).context("append before fsync")?;
+        engine::write_all(&file, &block(pool, *number)[..PIECE]).context("append before fsync")?;
         rustix::fs::fsync(&file).context("fsync")?;
         latencies.lap();
     }
@@ -167,22 +157,22 @@ impl Set<'_> {
         p: &mut Timed,
         bytes: usize,
         batches: Range<u64>,
-        mut work: impl FnMut(Range<u64>, &mut Crew) -> Result<()>,
+        mut work: impl FnMut(Range<u64>, &mut Workers) -> Result<()>,
     ) -> Result<u64> {
-        let mut crew = Crew::new(self.job.threads);
+        let mut workers = Workers::new(self.job.threads);
         let (done, took) =
-            p.in_batches(batches.start, batches.end, self.job.time, |batches| work(batches, &mut crew))?;
-        let latencies = crew.latencies();
+            p.in_batches(batches.start, batches.end, self.job.time, |batches| work(batches, &mut workers))?;
+        let latencies = workers.latencies();
         p.handled(done * (self.job.files * bytes) as u64, done * self.job.files as u64);
         p.say("operations_per_second", latencies.count() as f64 / took.as_secs_f64());
         p.latencies("latency", latencies);
         Ok(done)
     }
 
-    fn create(&self, batch: u64, steps: &[Step], pool: &Pool, crew: &mut Crew) -> Result<()> {
+    fn create(&self, batch: u64, steps: &[Step], pool: &Pool, workers: &mut Workers) -> Result<()> {
         let (size, batch) = (self.job.file_size, Batch::make(&self.place(batch), self.job.folders)?);
-        crew.work(steps, |steps, latencies| {
-            batch.each("create", steps, latencies, |f, name| engine::create(f, name, pool.piece(name, size)))
+        workers.work(steps, |steps, latencies| {
+            batch.each("create", steps, latencies, |f, name| engine::create(f, name, content_of(pool, name, size)))
         })
     }
 
@@ -193,12 +183,12 @@ impl Set<'_> {
         batches: Range<u64>,
         there: u64,
         order: &[Step],
-        crew: &mut Crew,
+        workers: &mut Workers,
         operation: impl Fn(BorrowedFd, &CStr) -> Result<(), Errno> + Sync,
     ) -> Result<()> {
         batches.into_iter().try_for_each(|batch| {
             on_each(self.root, self.kind, self.job.folders, batch % there..batch % there + 1, |batch| {
-                crew.work(order, |steps, latencies| batch.each(doing, steps, latencies, &operation))
+                workers.work(order, |steps, latencies| batch.each(doing, steps, latencies, &operation))
             })
         })
     }
@@ -217,11 +207,17 @@ impl Set<'_> {
     }
 
     /// Every file renamed and, once all are, back again.
-    fn rename(&self, there: &[Step<Pair>], back: &[Step<Pair>], batches: Range<u64>, crew: &mut Crew) -> Result<()> {
+    fn rename(
+        &self,
+        there: &[Step<Pair>],
+        back: &[Step<Pair>],
+        batches: Range<u64>,
+        workers: &mut Workers,
+    ) -> Result<()> {
         let batch = Batch::open(&self.place(0), self.job.folders)?;
         batches.into_iter().try_for_each(|_| {
             [there, back].into_iter().try_for_each(|steps| {
-                crew.work(steps, |steps, latencies| {
+                workers.work(steps, |steps, latencies| {
                     batch.each("rename", steps, latencies, |folder, (from, to)| {
                         rustix::fs::renameat(folder, from, folder, to)
                     })
@@ -231,11 +227,11 @@ impl Set<'_> {
     }
 
     /// Every file gets a second name in a folder that is new.
-    fn link(&self, steps: &[Step<(usize, &CStr)>], batches: Range<u64>, crew: &mut Crew) -> Result<()> {
+    fn link(&self, steps: &[Step<(usize, &CStr)>], batches: Range<u64>, workers: &mut Workers) -> Result<()> {
         let from = Batch::open(&self.place(0), self.job.folders)?;
         batches.into_iter().try_for_each(|batch| {
             let to = Batch::make(&place_of(self.root, LINKED, batch), self.job.folders)?;
-            crew.work(steps, |steps, latencies| {
+            workers.work(steps, |steps, latencies| {
                 from.each("link", steps, latencies, |folder, (number, name)| {
                     rustix::fs::linkat(folder, name, to.folder(number), name, AtFlags::empty())
                 })

@@ -4,8 +4,13 @@
 //! loop an operation's latency counts from when it was to begin, however late it did: what waits behind a stall is
 //! counted with the stall (no coordinated omission).
 
+mod periodic;
+
+pub(super) use periodic::beside;
+pub use periodic::{Periodic, PeriodicLog};
+
+use super::Latencies;
 use crate::data::random::Random;
-use crate::stage::Latencies;
 use anyhow::Result;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -57,9 +62,9 @@ pub fn schedule(rate: f64, count: usize, spacing: Spacing, seed: u64) -> Vec<u64
     (0..count).map(|number| next(number) as u64).collect()
 }
 
-/// What came of the operations.
+/// How long operations took, and how well their schedule was kept.
 #[derive(Clone, Debug, Default)]
-pub struct Account {
+pub struct OpenLoopLog {
     pub latencies: Latencies,
     /// How much later than it could have the loop itself began an operation.
     pub lag: Latencies,
@@ -71,7 +76,7 @@ pub struct Account {
     pub syncs: Latencies,
 }
 
-impl Account {
+impl OpenLoopLog {
     /// An operation begins now; `free` is since when there was room for it.
     fn begins(&mut self, due: u64, free: u64, now: u64) {
         self.lag.record(now.saturating_sub(due.max(free)));
@@ -83,7 +88,7 @@ impl Account {
         self.ended = self.ended.max(now);
     }
 
-    pub fn add(&mut self, other: &Account) {
+    pub fn add(&mut self, other: &OpenLoopLog) {
         self.latencies.add(&other.latencies);
         self.lag.add(&other.lag);
         self.syncs.add(&other.syncs);
@@ -108,9 +113,13 @@ pub trait Queue {
 const ASKS: usize = 64;
 
 /// Does all operations. One look at the clock between a wait and what follows from it.
-pub fn drive(arrivals: Arrivals, queue: &mut impl Queue, may_go_on: impl Fn() -> Result<()>) -> Result<Account> {
+pub fn run_queue(
+    arrivals: Arrivals,
+    queue: &mut impl Queue,
+    may_go_on: impl Fn() -> Result<()>,
+) -> Result<OpenLoopLog> {
     let (count, open) = (arrivals.count(), matches!(arrivals, Arrivals::Open(_)));
-    let (mut account, mut ended, mut next, mut turns) = (Account::default(), Vec::new(), 0, 0);
+    let (mut log, mut ended, mut next, mut turns) = (OpenLoopLog::default(), Vec::new(), 0, 0);
     let mut now = queue.now();
     let mut free = 0;
     while next < count || queue.in_flight() > 0 {
@@ -126,7 +135,7 @@ pub fn drive(arrivals: Arrivals, queue: &mut impl Queue, may_go_on: impl Fn() ->
                 break;
             }
             if open {
-                account.begins(due, free, now);
+                log.begins(due, free, now);
             }
             queue.begin(next, due)?;
             next += 1;
@@ -137,29 +146,43 @@ pub fn drive(arrivals: Arrivals, queue: &mut impl Queue, may_go_on: impl Fn() ->
         if was_full {
             free = now;
         }
-        ended.drain(..).for_each(|due| account.ends(due, now));
+        ended.drain(..).for_each(|due| log.ends(due, now));
     }
-    Ok(account)
+    Ok(log)
 }
 
 /// What does one operation at a time, and waits for it: a thread with its system calls.
-pub trait Worker {
+pub trait BlockingWorker {
     fn now(&mut self) -> u64;
-    fn sleep_until(&mut self, then: u64) -> Result<()>;
+    /// Waits until then; false if the end of all came before.
+    fn wait_until(&mut self, then: u64) -> Result<bool>;
     fn operate(&mut self, operation: usize) -> Result<()>;
+    /// An operation is over.
+    fn completed(&mut self, _due: u64, _now: u64) {}
 }
 
 /// One of the workers of an open loop: takes the next operation that nobody has taken, waits for its time, does it.
-pub fn work(due: &[u64], taken: &AtomicUsize, worker: &mut impl Worker) -> Result<Account> {
-    let mut account = Account::default();
+/// The first is done in any case: where the end came before it was due, it is due then.
+pub fn run_worker(
+    due: impl Fn(usize) -> Option<u64>,
+    taken: &AtomicUsize,
+    worker: &mut impl BlockingWorker,
+) -> Result<OpenLoopLog> {
+    let mut log = OpenLoopLog::default();
     loop {
         let operation = taken.fetch_add(1, Ordering::Relaxed);
-        let Some(due) = due.get(operation).copied() else { return Ok(account) };
+        let Some(due) = due(operation) else { return Ok(log) };
         let free = worker.now();
-        worker.sleep_until(due)?;
-        account.begins(due, free, worker.now());
+        if !worker.wait_until(due)? && operation > 0 {
+            return Ok(log);
+        }
+        let now = worker.now();
+        let due = due.min(now);
+        log.begins(due, free, now);
         worker.operate(operation)?;
-        account.ends(due, worker.now());
+        let now = worker.now();
+        log.ends(due, now);
+        worker.completed(due, now);
     }
 }
 
@@ -249,14 +272,14 @@ mod tests {
         }
     }
 
-    impl Worker for Simulated {
+    impl BlockingWorker for Simulated {
         fn now(&mut self) -> u64 {
             self.now
         }
 
-        fn sleep_until(&mut self, then: u64) -> Result<()> {
+        fn wait_until(&mut self, then: u64) -> Result<bool> {
             self.now = self.now.max(then);
-            Ok(())
+            Ok(true)
         }
 
         fn operate(&mut self, _operation: usize) -> Result<()> {
@@ -265,8 +288,8 @@ mod tests {
         }
     }
 
-    fn open(device: &Stalling, due: &[u64]) -> Account {
-        drive(Arrivals::Open(due), &mut Simulated::new(device.clone(), 10_000), || Ok(())).unwrap()
+    fn open(device: &Stalling, due: &[u64]) -> OpenLoopLog {
+        run_queue(Arrivals::Open(due), &mut Simulated::new(device.clone(), 10_000), || Ok(())).unwrap()
     }
 
     fn assert_near(found: u64, truth: f64, what: &str) {
@@ -278,15 +301,15 @@ mod tests {
         for (name, device) in [("regular", Stalling::regular()), ("markov", Stalling::markov())] {
             for spacing in [Spacing::Even, Spacing::Poisson] {
                 let due = schedule(100.0, 50_000, spacing, 3);
-                let account = open(&device, &due);
-                assert_eq!(account.latencies.count(), 50_000);
+                let log = open(&device, &due);
+                assert_eq!(log.latencies.count(), 50_000);
                 for share in [0.5, 0.9, 0.99, 0.999] {
                     let truth = device.truth(&due, share);
-                    assert_near(account.latencies.quantile(share), truth, &format!("{name} {spacing:?} {share}"));
+                    assert_near(log.latencies.quantile(share), truth, &format!("{name} {spacing:?} {share}"));
                 }
-                assert_eq!((account.lag.quantile(1.0), account.waited), (0, 0), "nobody was late");
+                assert_eq!((log.lag.quantile(1.0), log.waited), (0, 0), "nobody was late");
             }
-            let closed = drive(Arrivals::Closed(300_000), &mut Simulated::new(device, 1), || Ok(())).unwrap();
+            let closed = run_queue(Arrivals::Closed(300_000), &mut Simulated::new(device, 1), || Ok(())).unwrap();
             assert_near(closed.latencies.quantile(0.99), 1e6, "a closed loop, which stands still in a stall");
         }
         // By hand: a fifth of all waits for up to 2 s, evenly, so that one in a hundred waits for more than 1.9 s.
@@ -306,27 +329,27 @@ mod tests {
         });
         took.sort_unstable();
         let mut worker = Simulated::new(device.clone(), 1);
-        let by_worker = work(&due, &AtomicUsize::new(0), &mut worker).unwrap();
-        let by_queue = drive(Arrivals::Open(&due), &mut Simulated::new(device, 1), || Ok(())).unwrap();
-        for account in [by_worker, by_queue] {
-            assert_near(account.latencies.quantile(0.99), took[49_499] as f64, "one at a time");
+        let by_worker = run_worker(|n| due.get(n).copied(), &AtomicUsize::new(0), &mut worker).unwrap();
+        let by_queue = run_queue(Arrivals::Open(&due), &mut Simulated::new(device, 1), || Ok(())).unwrap();
+        for log in [by_worker, by_queue] {
+            assert_near(log.latencies.quantile(0.99), took[49_499] as f64, "one at a time");
             // All that came in a stall but its first, and those that came before the queue was empty again.
-            assert!((11_000..11_300).contains(&account.waited), "{}", account.waited);
-            assert_eq!(account.lag.quantile(1.0), 0, "it was busy, and that is not its own lag");
-            assert_eq!(account.ended, last);
+            assert!((11_000..11_300).contains(&log.waited), "{}", log.waited);
+            assert_eq!(log.lag.quantile(1.0), 0, "it was busy, and that is not its own lag");
+            assert_eq!(log.ended, last);
         }
     }
 
     /// A loop that looks only every 50 ms.
     struct Sleepy(Simulated);
 
-    impl Worker for Sleepy {
+    impl BlockingWorker for Sleepy {
         fn now(&mut self) -> u64 {
             self.0.now
         }
 
-        fn sleep_until(&mut self, then: u64) -> Result<()> {
-            self.0.sleep_until(then.next_multiple_of(50 * MS))
+        fn wait_until(&mut self, then: u64) -> Result<bool> {
+            self.0.wait_until(then.next_multiple_of(50 * MS))
         }
 
         fn operate(&mut self, operation: usize) -> Result<()> {
@@ -338,9 +361,9 @@ mod tests {
     fn a_loop_that_is_late_by_itself_is_found_out() {
         let due = schedule(7.0, 1000, Spacing::Even, 1);
         let mut sleepy = Sleepy(Simulated::new(Stalling(Vec::new()), 1));
-        let account = work(&due, &AtomicUsize::new(0), &mut sleepy).unwrap();
-        assert!(account.lag.quantile(0.99) > 40 * MS && account.waited == 0);
-        assert!(account.latencies.quantile(0.99) > 40 * MS, "and it counts");
+        let log = run_worker(|n| due.get(n).copied(), &AtomicUsize::new(0), &mut sleepy).unwrap();
+        assert!(log.lag.quantile(0.99) > 40 * MS && log.waited == 0);
+        assert!(log.latencies.quantile(0.99) > 40 * MS, "and it counts");
     }
 
     #[test]
@@ -361,6 +384,6 @@ mod tests {
     fn a_loop_that_may_not_go_on_ends() {
         let refuse = || anyhow::bail!("the time is over");
         let mut queue = Simulated::new(Stalling(Vec::new()), 1);
-        assert!(drive(Arrivals::Closed(10), &mut queue, refuse).is_err());
+        assert!(run_queue(Arrivals::Closed(10), &mut queue, refuse).is_err());
     }
 }

@@ -1,70 +1,42 @@
 //! What a site generator does before it decides that nothing is to be compiled: it lists every directory and asks for
 //! the metadata of every file, and writes nothing.
 
-use super::{Setting, Stage, Workload, dataset};
-use crate::need::Need;
-use crate::plan::{Objection, Settings};
-use crate::stack::Place;
-use crate::stage::Latencies;
-use crate::stage::{Judged, Phase, Reads, Starts};
+use super::Dataset;
+use crate::plan::Settings;
+use crate::stage::phase::*;
+use crate::stage::{Latencies, Stage};
+use crate::workload::{Description, Workload};
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
-use std::borrow::Cow;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 pub struct Walk;
 
-const PHASES: &[Phase] = &[Phase {
-    name: Cow::Borrowed("walk"),
-    about: "list every directory and lstat every entry, cold",
-    starts: Starts::Cold,
-    reads: Reads::Names,
-    judged: Judged::Returned,
-}];
+const DESCRIPTION: Description = Description {
+    name: "walk",
+    about: "metadata of a tree, a static site unless said: every directory listed, every entry's lstat",
+    settings: Dataset::ROWS,
+    main_setting: "source",
+    phases: &[Phase::new("walk", "list every directory and lstat every entry, cold", Cold, Metadata, Returned)],
+    programs: &[("cp", "coreutils")],
+    ..Description::EMPTY
+};
 
 impl Workload for Walk {
-    fn name(&self) -> &'static str {
-        "walk"
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
-    fn about(&self) -> &'static str {
-        "metadata of a tree, a static site unless said: every directory listed, every entry's lstat"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        dataset::SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "source"
-    }
-
-    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
-        PHASES.to_vec()
-    }
-
-    fn needs(&self, _settings: &Settings) -> Vec<Need> {
-        vec![Need::Program { name: "cp", package: "coreutils" }]
-    }
-
-    fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
-        dataset::prepare(&dataset::of_a_site(settings), place)
-    }
-
-    fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        dataset::objections(&dataset::of_a_site(settings))
-    }
-
-    fn bytes(&self, settings: &Settings) -> Option<u64> {
-        dataset::bytes(&dataset::of_a_site(settings))
+    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
+        Some(Dataset::of_a_site(settings))
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let source = dataset::staged(&dataset::of_a_site(settings), stage.place())?;
+        let source = Dataset::of_a_site(settings).staged(stage.place())?;
         let tree = stage.root().join("tree");
-        dataset::lay_out(stage, &source, &tree)?;
+        super::lay_out(stage, &source, &tree)?;
         for _ in stage.repeats() {
             stage.phase("walk", |p| {
                 p.handled(0, source.digest.files);

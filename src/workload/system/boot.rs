@@ -3,47 +3,51 @@
 //! The system is the guest's own Debian with systemd, udev and D-Bus, copied to the target. It is booted once untimed,
 //! which sets up what packages leave to the first boot, and then for the phase, each time in a machine of its own.
 
-use super::{Setting, Stage, Workload};
 use crate::need::Need;
-use crate::plan::{Kind, Objection, Settings};
-use crate::stack::Argv;
-use crate::stage::Program;
-use crate::stage::{Judged, Phase, Reads, Starts};
+use crate::plan::{Objection, Settings};
+use crate::stack::{Argv, argv};
+use crate::stage::phase::*;
+use crate::stage::{Program, Stage};
 use crate::units::show_duration;
+use crate::workload::settings::{Text, Texts, settings};
+use crate::workload::{Description, Workload, programs, text};
 use anyhow::{Context, Result};
-use std::borrow::Cow;
 use std::fs::{create_dir_all, write};
 use std::path::Path;
 
 pub struct Boot;
 
-const READY: &str = "ready";
-const SERVICES: &str = "services";
-const USUAL: &str = "multi-user.target";
+settings! {
+    System {
+        ready: Text = "multi-user.target",
+            "unit of systemd with which the system is ready; it is what the machine boots into";
+        services: Texts = "[]",
+            "programs of more services that the system starts, as PROGRAM or PROGRAM=PACKAGE, such as \"cron\" or \
+             \"sshd=openssh-server\"";
+    }
+}
 
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: READY,
-        kind: Kind::Text,
-        default: Some(USUAL),
-        about: "unit of systemd with which the system is ready; it is what the machine boots into",
-    },
-    Setting {
-        name: SERVICES,
-        kind: Kind::Texts,
-        default: Some("[]"),
-        about: "programs of more services that the system starts, as PROGRAM or PROGRAM=PACKAGE, such as \"cron\" or \
-                \"sshd=openssh-server\"",
-    },
-];
-
-const PHASES: &[Phase] = &[Phase {
-    name: Cow::Borrowed("boot"),
-    about: "a cold boot, from the start of the kernel until the system is ready",
-    starts: Starts::Cold,
-    reads: Reads::Told,
-    judged: Judged::Returned,
-}];
+const DESCRIPTION: Description = Description {
+    name: "boot",
+    about: "a Debian root on the target, booted cold in a machine of its own, until its user space is ready",
+    settings: System::ROWS,
+    main_setting: "ready",
+    phases: &[Phase::new(
+        "boot",
+        "a cold boot, from the start of the kernel until the system is ready",
+        Cold,
+        Declared,
+        Returned,
+    )],
+    programs: &[
+        ("cp", "coreutils"),
+        ("systemctl", "systemd"),
+        ("init", "systemd-sysv"),
+        ("udevadm", "udev"),
+        ("dbus-daemon", "dbus"),
+    ],
+    ..Description::EMPTY
+};
 
 /// What the scripts of packages make, and nobody has run, as far as the first boot does not make it.
 const FILES: [(&str, &str); 5] = [
@@ -56,24 +60,8 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 impl Workload for Boot {
-    fn name(&self) -> &'static str {
-        "boot"
-    }
-
-    fn about(&self) -> &'static str {
-        "a Debian root on the target, booted cold in a machine of its own, until its user space is ready"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        READY
-    }
-
-    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
-        PHASES.to_vec()
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
     fn boots(&self) -> bool {
@@ -81,27 +69,20 @@ impl Workload for Boot {
     }
 
     fn needs(&self, settings: &Settings) -> Vec<Need> {
-        let program = |name, package| Need::Program { name, package };
-        let own = [
-            program("cp", "coreutils"),
-            program("systemctl", "systemd"),
-            program("init", "systemd-sysv"),
-            program("udevadm", "udev"),
-            program("dbus-daemon", "dbus"),
-        ];
         let named = |text: String| {
             let (name, package) = text.split_once('=').unwrap_or((&text, &text));
             Need::Named { name: name.into(), package: Some(package.into()) }
         };
-        own.into_iter().chain(settings.texts(SERVICES).into_iter().map(named)).collect()
+        let services = System::of(settings).services.into_iter().map(named);
+        programs(DESCRIPTION.programs).into_iter().chain(services).collect()
     }
 
     fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
-        vec![("systemd", crate::stack::argv(["systemctl", "--version"]))]
+        vec![("systemd", argv(["systemctl", "--version"]))]
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let ready = settings.text(READY).unwrap_or(USUAL);
+        let ready = System::of(settings).ready;
         let is_unit = |name: &str| {
             let (stem, kind) = name.rsplit_once('.').unwrap_or_default();
             let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_@".contains(letter);
@@ -109,16 +90,16 @@ impl Workload for Boot {
         };
         let message = || format!("`{}` is no target of systemd", ready.escape_debug());
         let remedy = "name one, such as ready = \"multi-user.target\" or \"basic.target\"";
-        if is_unit(ready) { Vec::new() } else { vec![Objection::new(READY, message(), remedy)] }
+        if is_unit(&ready) { Vec::new() } else { vec![Objection::new("ready", message(), remedy)] }
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let ready = settings.text(READY).unwrap_or(USUAL);
-        stage.lay_out("laying out a system", |stage| lay_out(stage, ready))?;
-        let first = stage.boot_aside(ready).context("the first boot, which is not timed")?;
+        let ready = System::of(settings).ready;
+        stage.lay_out("laying out a system", |stage| lay_out(stage, &ready))?;
+        let first = stage.boot_aside(&ready).context("the first boot, which is not timed")?;
         stage.fact("first boot", &format!("{}, not timed", show_duration(first.ready_ns as f64)));
         for _ in stage.repeats() {
-            stage.boot("boot", ready)?;
+            stage.boot("boot", &ready)?;
         }
         Ok(())
     }
@@ -127,7 +108,7 @@ impl Workload for Boot {
 /// The guest's own root, and what makes it a system that can be booted.
 fn lay_out(stage: &mut Stage, ready: &str) -> Result<()> {
     let root = stage.root();
-    let at = root.display().to_string();
+    let at = text(&root);
     stage.run(&Program::new(["cp", "-a", "--one-file-system", "/.", &at]))?;
     FILES.iter().try_for_each(|(path, content)| file(&root, path, content))?;
     let systemctl = |words: &[&str]| Program::new(["systemctl", "--root", &at].iter().chain(words).copied());

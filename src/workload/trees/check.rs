@@ -3,95 +3,61 @@
 //! How much work that is for a byte is told as a fact of every cell. Where the processor is busy with it, a faster file
 //! system gains less, as it would under the program itself.
 
-use super::{Setting, Stage, Workload, dataset};
-use crate::need::Need;
-use crate::plan::{Kind, Objection, Settings};
-use crate::stack::Place;
-use crate::stage::Latencies;
-use crate::stage::{Judged, Phase, Reads, Starts};
+use super::Dataset;
+use crate::plan::Settings;
+use crate::stage::phase::*;
+use crate::stage::{Latencies, Stage};
+use crate::workload::settings::{Count, Size, joined, settings};
+use crate::workload::{Description, Workload};
 use anyhow::{Context, Result, ensure};
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 pub struct Check;
 
-const SETTINGS: &[Setting] = &[
-    dataset::SETTINGS[0],
-    dataset::SETTINGS[1],
-    dataset::SETTINGS[2],
-    dataset::SETTINGS[3],
-    dataset::SETTINGS[4],
-    Setting {
-        name: "checked",
-        kind: Kind::Count,
-        default: Some("2000"),
-        about: "how many small files are read; all of them where there are fewer",
-    },
-    Setting { name: "small", kind: Kind::Size, default: Some("64KiB"), about: "no larger file is read" },
-    Setting {
-        name: "passes",
-        kind: Kind::Count,
-        default: Some("8"),
-        about: "how often lines, words and links of each file are gone through: the work of the processor",
-    },
-];
+settings! {
+    Checking {
+        checked: Count = "2000", "how many small files are read; all of them where there are fewer";
+        small: Size = "64KiB", "no larger file is read";
+        passes: Count = "8",
+            "how often lines, words and links of each file are gone through: the work of the processor";
+    }
+}
 
-const PHASES: &[Phase] = &[Phase {
-    name: Cow::Borrowed("check"),
-    about: "read small files whole and go through lines, words and links of each, cold",
-    starts: Starts::Cold,
-    reads: Reads::Told,
-    judged: Judged::Returned,
-}];
+const DESCRIPTION: Description = Description {
+    name: "check",
+    about: "small files of a tree, a static site unless said: each read whole, with work for the processor",
+    settings: &joined::<8>(Dataset::ROWS, Checking::ROWS),
+    main_setting: "source",
+    phases: &[Phase::new(
+        "check",
+        "read small files whole and go through lines, words and links of each, cold",
+        Cold,
+        Declared,
+        Returned,
+    )],
+    programs: &[("cp", "coreutils")],
+    ..Description::EMPTY
+};
 
 impl Workload for Check {
-    fn name(&self) -> &'static str {
-        "check"
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
-    fn about(&self) -> &'static str {
-        "small files of a tree, a static site unless said: each read whole, with work for the processor"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "source"
-    }
-
-    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
-        PHASES.to_vec()
-    }
-
-    fn needs(&self, _settings: &Settings) -> Vec<Need> {
-        vec![Need::Program { name: "cp", package: "coreutils" }]
-    }
-
-    fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
-        dataset::prepare(&dataset::of_a_site(settings), place)
-    }
-
-    fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        dataset::objections(&dataset::of_a_site(settings))
-    }
-
-    fn bytes(&self, settings: &Settings) -> Option<u64> {
-        dataset::bytes(&dataset::of_a_site(settings))
+    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
+        Some(Dataset::of_a_site(settings))
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let source = dataset::staged(&dataset::of_a_site(settings), stage.place())?;
-        let number = |name| settings.number(name).unwrap_or(1);
+        let source = Dataset::of_a_site(settings).staged(stage.place())?;
+        let Checking { checked, small, passes } = Checking::of(settings);
         let tree = stage.root().join("tree");
-        dataset::lay_out(stage, &source, &tree)?;
-        let (mut names, mut wanted) = (Vec::new(), Checked::default());
-        stage.check("choosing the files and checking them in memory", || {
-            names = small_files(&source.folder, number("small"), number("checked"))?;
+        super::lay_out(stage, &source, &tree)?;
+        let (names, wanted) = stage.check("choosing the files and checking them in memory", || {
+            let names = small_files(&source.folder, small, checked)?;
             ensure!(!names.is_empty(), "no file of the tree is as small as `small`; name a larger size");
-            wanted = check(&source.folder, &names, number("passes"))?;
-            Ok(())
+            let wanted = check(&source.folder, &names, passes)?;
+            Ok((names, wanted))
         })?;
         let mean = wanted.working.mean_ns() * names.len() as f64 / wanted.bytes as f64;
         stage.fact("work of the processor", &format!("{mean:.0} ns for each byte that is read"));
@@ -99,7 +65,7 @@ impl Workload for Check {
             stage.phase("check", |p| {
                 p.handled(wanted.bytes, names.len() as u64);
                 p.reads_at_least(wanted.bytes);
-                let found = p.own(|| check(&tree, &names, number("passes")))?;
+                let found = p.own(|| check(&tree, &names, passes))?;
                 ensure!(found.digest == wanted.digest, "other content was read than was written");
                 p.latencies("read", found.reading);
                 p.latencies("work", found.working);

@@ -4,96 +4,58 @@
 //! The tarball is staged in memory, decompressed unless the plan wants it otherwise, as decompressing costs the same
 //! on all file systems and hides what differs. What compilers keep for a moment goes into memory too.
 
-use super::archive::{self, Held, text};
-use super::{Setting, Stage, Workload};
+use super::archive::{self, ArchiveContents};
 use crate::need::Need;
-use crate::plan::{Kind, Objection, Settings};
+use crate::plan::{Objection, Settings};
 use crate::stack::{Argv, Place, argv};
-use crate::stage::Program;
-use crate::stage::{Judged, Phase, Reads, Starts};
+use crate::stage::phase::*;
+use crate::stage::{Program, Stage};
+use crate::workload::settings::{Count, Flag, Path as PathKind, Text, Texts, settings};
+use crate::workload::staging::Staging;
+use crate::workload::{Description, Workload, programs, text};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 pub struct Kernel;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "tarball",
-        kind: Kind::Path,
-        default: None,
-        about: "kernel source, packed by tar; the newest /usr/src/linux-source-*.tar.xz unless said",
-    },
-    Setting {
-        name: "compressed",
-        kind: Kind::Flag,
-        default: Some("false"),
-        about: "unpack it as it is; else it is decompressed once, in memory, before anything is measured",
-    },
-    Setting {
-        name: "configure",
-        kind: Kind::Texts,
-        default: Some(r#"["tinyconfig"]"#),
-        about: "what `make` is asked for to configure it, such as allnoconfig or defconfig",
-    },
-    Setting {
-        name: "goals",
-        kind: Kind::Texts,
-        default: Some(r#"["vmlinux"]"#),
-        about: "what `make` is asked for to compile it",
-    },
-    Setting {
-        name: "result",
-        kind: Kind::Text,
-        default: Some("vmlinux"),
-        about: "a file that must be there once it is compiled",
-    },
-    Setting {
-        name: "jobs",
-        kind: Kind::Count,
-        default: None,
-        about: "how many compilers at once; as many as there are processors unless said",
-    },
-];
+settings! {
+    Source {
+        tarball: PathKind, "kernel source, packed by tar; the newest /usr/src/linux-source-*.tar.xz unless said";
+        compressed: Flag = "false",
+            "unpack it as it is; else it is decompressed once, in memory, before anything is measured";
+        configure: Texts = r#"["tinyconfig"]"#,
+            "what `make` is asked for to configure it, such as allnoconfig or defconfig";
+        goals: Texts = r#"["vmlinux"]"#, "what `make` is asked for to compile it";
+        result: Text = "vmlinux", "a file that must be there once it is compiled";
+        jobs: Count, "how many compilers at once; as many as there are processors unless said";
+    }
+}
 
-const PHASES: &[Phase] = &[
-    Phase {
-        name: Cow::Borrowed("unpack"),
-        about: "tar -x of the kernel source from memory, until durable",
-        starts: Starts::Fresh,
-        reads: Reads::Names,
-        judged: Judged::Durable,
-    },
-    Phase {
-        name: Cow::Borrowed("configure"),
-        about: "make tinyconfig, cold, until durable",
-        starts: Starts::Cold,
-        reads: Reads::Told,
-        judged: Judged::Durable,
-    },
-    Phase {
-        name: Cow::Borrowed("compile"),
-        about: "make, with a compiler for each processor, cold, until durable",
-        starts: Starts::Cold,
-        reads: Reads::Told,
-        judged: Judged::Durable,
-    },
-    Phase {
-        name: Cow::Borrowed("recompile"),
-        about: "make with nothing changed, warm, until durable",
-        starts: Starts::Warm,
-        reads: Reads::Names,
-        judged: Judged::Durable,
-    },
-    Phase {
-        name: Cow::Borrowed("remove"),
-        about: "rm -rf, cold, until durable",
-        starts: Starts::Cold,
-        reads: Reads::Names,
-        judged: Judged::Durable,
-    },
-];
+const DESCRIPTION: Description = Description {
+    name: "kernel",
+    about: "a Linux kernel: unpack, configure, compile, compile again unchanged, remove",
+    settings: Source::ROWS,
+    main_setting: "tarball",
+    phases: &[
+        Phase::new("unpack", "tar -x of the kernel source from memory, until durable", Fresh, Metadata, Durable),
+        Phase::new("configure", "make tinyconfig, cold, until durable", Cold, Declared, Durable),
+        Phase::new("compile", "make, with a compiler for each processor, cold, until durable", Cold, Declared, Durable),
+        Phase::new("recompile", "make with nothing changed, warm, until durable", Warm, Metadata, Durable),
+        Phase::new("remove", "rm -rf, cold, until durable", Cold, Metadata, Durable),
+    ],
+    programs: &[
+        ("tar", "tar"),
+        ("make", "make"),
+        ("gcc", "gcc"),
+        ("ld", "binutils"),
+        ("flex", "flex"),
+        ("bison", "bison"),
+        ("bc", "bc"),
+        ("rm", "coreutils"),
+    ],
+    versions: &[&["gcc", "--version"], &["ld", "--version"], &["make", "--version"]],
+};
 
 /// Where Debian's packages put kernel sources.
 const SOURCES: &str = "/usr/src";
@@ -117,85 +79,56 @@ const WARM_MAKEFILE: &str = "all:\n\tgcc -O2 -o warm warm.c\n\tgcc -S -O2 -o war
 #[derive(Debug, Serialize, Deserialize)]
 struct Staged {
     tarball: PathBuf,
-    held: Held,
+    held: ArchiveContents,
     /// Of the Makefile that comes first, which every run of make reads.
     makefile_bytes: u64,
 }
 
 impl Workload for Kernel {
-    fn name(&self) -> &'static str {
-        "kernel"
-    }
-
-    fn about(&self) -> &'static str {
-        "a Linux kernel: unpack, configure, compile, compile again unchanged, remove"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "tarball"
-    }
-
-    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
-        PHASES.to_vec()
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
     fn needs(&self, settings: &Settings) -> Vec<Need> {
-        let program = |(name, package)| Need::Program { name, package };
-        let always = [
-            ("tar", "tar"),
-            ("make", "make"),
-            ("gcc", "gcc"),
-            ("ld", "binutils"),
-            ("flex", "flex"),
-            ("bison", "bison"),
-            ("bc", "bc"),
-            ("rm", "coreutils"),
-        ];
-        let header = Need::Header { name: "stdio.h", package: "libc6-dev" };
-        let programs = always.map(program).into_iter().chain([header]);
-        programs.chain(tarball(settings).iter().flat_map(|t| archive::needs(t))).collect()
-    }
-
-    fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
-        let version = |name| (name, argv([name, "--version"]));
-        vec![version("gcc"), version("ld"), version("make")]
+        let mut needs = programs(DESCRIPTION.programs);
+        needs.push(Need::Header { name: "stdio.h", package: "libc6-dev" });
+        needs.extend(Source::of(settings).found().iter().flat_map(|tarball| archive::needs(tarball)));
+        needs
     }
 
     /// `gcc --version` loads neither the compiler proper, nor assembler, linker and headers.
     fn warm_up(&self, settings: &Settings, place: &Place) -> Vec<Argv> {
-        vec![argv(["make", "-s", "-B", "-C", &text(&warm(settings, place))])]
+        vec![argv(["make", "-s", "-B", "-C", &text(&staging(settings, place).beside("warm"))])]
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let empty = ["configure", "goals"].into_iter().filter(|name| settings.texts(name).is_empty());
-        let empty = empty.map(|name| {
+        let source = Source::of(settings);
+        let goals = [("configure", &source.configure), ("goals", &source.goals)];
+        let empty = goals.into_iter().filter(|(_, goals)| goals.is_empty()).map(|(name, _)| {
             let message = format!("`{name}` names nothing to make");
             Objection::new(name, message, "name a goal of the kernel's Makefile, or leave the setting out")
         });
-        empty.chain(no_tarball(settings)).chain(no_jobs(settings)).collect()
+        let jobless = (source.jobs == Some(0))
+            .then(|| Objection::new("jobs", "nothing can be compiled by no compiler".into(), "give 1 or more"));
+        empty.chain(source.no_tarball()).chain(jobless).collect()
     }
 
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
-        let found = tarball(settings).context("there is no kernel source")?;
-        let staged = archive::stage(&found, &folder(settings, place), settings.flag("compressed"))?;
-        let held = Held::of_tarball(&staged)?;
-        let makefile_bytes = first_makefile(&staged)?;
-        let note = Staged { tarball: staged, held, makefile_bytes };
-        std::fs::write(noted(settings, place), serde_json::to_string(&note)?)?;
-        let warm = warm(settings, place);
+        let (source, staging) = (Source::of(settings), staging(settings, place));
+        let found = source.found().context("there is no kernel source")?;
+        let tarball = archive::stage(&found, &staging.folder, source.compressed)?;
+        let held = ArchiveContents::of_tarball(&tarball)?;
+        let makefile_bytes = first_makefile(&tarball)?;
+        let warm = staging.beside("warm");
         std::fs::create_dir_all(&warm)?;
         std::fs::write(warm.join("warm.c"), WARM_SOURCE)?;
-        Ok(std::fs::write(warm.join("Makefile"), WARM_MAKEFILE)?)
+        std::fs::write(warm.join("Makefile"), WARM_MAKEFILE)?;
+        staging.note(&Staged { tarball, held, makefile_bytes })
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let note = std::fs::read_to_string(noted(settings, stage.place()));
-        let note = note.context("the kernel source is not staged in memory; was the run prepared?")?;
-        let Staged { tarball, held, makefile_bytes } = serde_json::from_str(&note)?;
+        let source = Source::of(settings);
+        let Staged { tarball, held, makefile_bytes } = staging(settings, stage.place()).noted()?;
         let unpacked = stage.root().join("unpacked");
         stage.phase("unpack", |p| {
             p.handled(held.bytes, held.files);
@@ -204,23 +137,21 @@ impl Workload for Kernel {
         })?;
         stage.check("verifying what was unpacked", || verify(&unpacked, &held))?;
         let tree = only_folder(&unpacked)?;
-        let make = |goals: &str, words: &[String]| {
-            let mut all = argv(["make", "-C", &text(&tree)]);
-            all.extend(words.iter().cloned());
-            all.extend(settings.texts(goals));
-            all
-        };
         let memory = stage.memory();
-        let compile = reproducible(make("goals", &[format!("-j{}", jobs(settings))]), &memory);
+        let make = |goals: &[String], option: Option<String>| {
+            let words = argv(["make", "-C", &text(&tree)]).into_iter().chain(option);
+            reproducible(words.chain(goals.iter().cloned()).collect(), &memory)
+        };
+        let (configure, compile) = (make(&source.configure, None), make(&source.goals, Some(source.jobs_option())));
         stage.phase("configure", |p| {
             p.reads_at_least(makefile_bytes);
-            p.run(&reproducible(make("configure", &[]), &memory))
+            p.run(&configure)
         })?;
         stage.phase("compile", |p| {
             p.reads_at_least(makefile_bytes);
             p.run(&compile)
         })?;
-        let result = tree.join(settings.text("result").unwrap_or("vmlinux"));
+        let result = tree.join(&source.result);
         let compiled = told(&result)?;
         stage.fact("compiled", &compiled);
         stage.phase("recompile", |p| p.run(&compile))?;
@@ -232,27 +163,35 @@ impl Workload for Kernel {
     }
 }
 
-fn no_tarball(settings: &Settings) -> Option<Objection> {
-    let (message, remedy) = match settings.path("tarball") {
-        Some(path) if path.is_file() => return None,
-        Some(path) => (format!("there is no tarball {}", path.display()), "name one that is there, or leave it out"),
-        None if tarball(settings).is_some() => return None,
-        None => (
-            format!("there is no kernel source: no {SOURCES}/linux-source-*.tar.xz"),
-            "apt-get install linux-source, or name a tarball of your own with `tarball`",
-        ),
-    };
-    Some(Objection::new("tarball", message, remedy))
+fn staging(settings: &Settings, place: &Place) -> Staging {
+    Staging::new("kernel", settings, place)
 }
 
-fn no_jobs(settings: &Settings) -> Option<Objection> {
-    let none = settings.number("jobs") == Some(0);
-    none.then(|| Objection::new("jobs", "nothing can be compiled by no compiler".into(), "give 1 or more"))
-}
+impl Source {
+    /// The user's tarball, or the newest that a package has put there.
+    fn found(&self) -> Option<PathBuf> {
+        self.tarball.clone().or_else(|| newest_source(Path::new(SOURCES)))
+    }
 
-/// The user's, or the newest that a package has put there.
-fn tarball(settings: &Settings) -> Option<PathBuf> {
-    settings.path("tarball").or_else(|| newest_source(Path::new(SOURCES)))
+    fn no_tarball(&self) -> Option<Objection> {
+        let (message, remedy) = match &self.tarball {
+            Some(path) if path.is_file() => return None,
+            Some(path) => {
+                (format!("there is no tarball {}", path.display()), "name one that is there, or leave it out")
+            }
+            None if self.found().is_some() => return None,
+            None => (
+                format!("there is no kernel source: no {SOURCES}/linux-source-*.tar.xz"),
+                "apt-get install linux-source, or name a tarball of your own with `tarball`",
+            ),
+        };
+        Some(Objection::new("tarball", message, remedy))
+    }
+
+    fn jobs_option(&self) -> String {
+        let processors = std::thread::available_parallelism().map_or(1, |number| number.get() as u64);
+        format!("-j{}", self.jobs.unwrap_or(processors))
+    }
 }
 
 fn newest_source(folder: &Path) -> Option<PathBuf> {
@@ -265,11 +204,6 @@ fn newest_source(folder: &Path) -> Option<PathBuf> {
 fn version(name: &str) -> Option<Vec<u64>> {
     let version = name.strip_prefix("linux-source-")?.strip_suffix(".tar.xz")?;
     version.split('.').map(|part| part.parse().ok()).collect()
-}
-
-fn jobs(settings: &Settings) -> u64 {
-    let processors = std::thread::available_parallelism().map_or(1, |number| number.get() as u64);
-    settings.number("jobs").unwrap_or(processors)
 }
 
 /// The same bytes whoever compiles, wherever and when.
@@ -295,7 +229,7 @@ fn first_makefile(tarball: &Path) -> Result<u64> {
     let words = ["tar", "--numeric-owner", "-tvf", &text(tarball), "--wildcards", "--no-wildcards-match-slash"];
     let listing = crate::process::run_program(&argv(words.into_iter().chain(["*/Makefile"])));
     let listing = listing.context("it has no folder with a Makefile at its top, as kernels have")?;
-    Ok(Held::of_listing(&listing).bytes)
+    Ok(ArchiveContents::of_listing(&listing).bytes)
 }
 
 fn only_folder(unpacked: &Path) -> Result<PathBuf> {
@@ -307,7 +241,7 @@ fn only_folder(unpacked: &Path) -> Result<PathBuf> {
     }
 }
 
-fn verify(unpacked: &Path, held: &Held) -> Result<()> {
+fn verify(unpacked: &Path, held: &ArchiveContents) -> Result<()> {
     let found = crate::data::apparent_bytes(unpacked);
     ensure!(found == held.bytes, "{found} bytes were unpacked of {}", held.bytes);
     Ok(())
@@ -319,18 +253,6 @@ fn told(result: &Path) -> Result<String> {
     let bytes = bytes.with_context(|| format!("make has not made {}; is `result` right?", result.display()))?;
     let name = result.file_name().unwrap_or_default().to_string_lossy();
     Ok(format!("{name}, {} bytes, xxh3 {:016x}", bytes.len(), xxhash_rust::xxh3::xxh3_64(&bytes)))
-}
-
-fn folder(settings: &Settings, place: &Place) -> PathBuf {
-    archive::folder("kernel", settings, place)
-}
-
-fn noted(settings: &Settings, place: &Place) -> PathBuf {
-    folder(settings, place).with_extension("json")
-}
-
-fn warm(settings: &Settings, place: &Place) -> PathBuf {
-    folder(settings, place).with_extension("warm")
 }
 
 #[cfg(test)]

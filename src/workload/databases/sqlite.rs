@@ -4,64 +4,64 @@
 //! The statements are made once, in memory, from a fixed seed, and with them what the database must hold after each
 //! phase.
 
-use super::{Setting, Stage, Workload};
 use crate::data::content::Content;
 use crate::data::profile::Stuff;
 use crate::data::random::Random;
-use crate::need::Need;
-use crate::plan::{Kind, Objection, Settings};
-use crate::stack::{Argv, Place, argv};
-use crate::stage::Program;
-use crate::stage::{Judged, Phase, Reads, Starts};
+use crate::plan::{Objection, Settings};
+use crate::stack::{Place, argv};
+use crate::stage::phase::*;
+use crate::stage::{Program, Stage};
+use crate::workload::settings::{Count, choice, settings};
+use crate::workload::staging::Staging;
+use crate::workload::{Description, Workload, text};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub struct Sqlite;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "transactions",
-        kind: Kind::Count,
-        default: Some("1000"),
-        about: "rows that are added one by one, and so many that are changed one by one",
-    },
-    Setting {
-        name: "rows",
-        kind: Kind::Count,
-        default: Some("100000"),
-        about: "rows that are added a hundred at a time; about 250 bytes each",
-    },
-    Setting { name: "selects", kind: Kind::Count, default: Some("2000"), about: "rows that are looked up, cold" },
-    Setting {
-        name: "journal",
-        kind: Kind::Choice(&["wal", "delete", "truncate", "persist"]),
-        default: Some("wal"),
-        about: "how SQLite keeps its promises: a write-ahead log, or a rollback journal and what becomes of it",
-    },
-];
+choice! { Journal { Wal = "wal", Delete = "delete", Truncate = "truncate", Persist = "persist" } }
 
-const PHASES: &[Phase] = &[
-    writing("insert", "add rows, each in a transaction of its own", Starts::Fresh),
-    writing("insert-many", "add rows, a hundred in a transaction", Starts::Warm),
-    Phase {
-        name: Cow::Borrowed("select"),
-        about: "look rows up by their number, cold",
-        starts: Starts::Cold,
-        reads: Reads::Told,
-        judged: Judged::Returned,
-    },
-    writing("update", "change rows, each in a transaction of its own", Starts::Warm),
-    writing("delete", "delete every third row, a hundred in a transaction", Starts::Warm),
-    writing("vacuum", "write the database anew, without its holes", Starts::Warm),
-];
-
-const fn writing(name: &'static str, about: &'static str, starts: Starts) -> Phase {
-    Phase { name: Cow::Borrowed(name), about, starts, reads: Reads::Data, judged: Judged::Durable }
+settings! {
+    Amounts {
+        transactions: Count = "1000", "rows that are added one by one, and so many that are changed one by one";
+        rows: Count = "100000", "rows that are added a hundred at a time; about 250 bytes each";
+        selects: Count = "2000", "rows that are looked up, cold";
+        journal: Journal = "wal",
+            "how SQLite keeps its promises: a write-ahead log, or a rollback journal and what becomes of it";
+    }
 }
+
+choice! {
+    /// The phases, in order.
+    Job {
+        Insert = "insert",
+        InsertMany = "insert-many",
+        Select = "select",
+        Update = "update",
+        Delete = "delete",
+        Vacuum = "vacuum",
+    }
+}
+
+const DESCRIPTION: Description = Description {
+    name: "sqlite",
+    about: "an application's SQLite database: rows added, looked up, changed and deleted",
+    settings: Amounts::ROWS,
+    main_setting: "transactions",
+    phases: &[
+        Phase::new("insert", "add rows, each in a transaction of its own", Fresh, AllData, Durable),
+        Phase::new("insert-many", "add rows, a hundred in a transaction", Warm, AllData, Durable),
+        Phase::new("select", "look rows up by their number, cold", Cold, Declared, Returned),
+        Phase::new("update", "change rows, each in a transaction of its own", Warm, AllData, Durable),
+        Phase::new("delete", "delete every third row, a hundred in a transaction", Warm, AllData, Durable),
+        Phase::new("vacuum", "write the database anew, without its holes", Warm, AllData, Durable),
+    ],
+    programs: &[("sqlite3", "sqlite3")],
+    versions: &[&["sqlite3", "--version"]],
+};
 
 const BATCH: u64 = 100;
 const TEXT_OF_ROWS: usize = 4 << 20;
@@ -73,77 +73,57 @@ const BYTES_OF_ROW: u64 = 300;
 const PAGE: u64 = 4096;
 
 impl Workload for Sqlite {
-    fn name(&self) -> &'static str {
-        "sqlite"
-    }
-
-    fn about(&self) -> &'static str {
-        "an application's SQLite database: rows added, looked up, changed and deleted"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "transactions"
-    }
-
-    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
-        PHASES.to_vec()
-    }
-
-    fn needs(&self, _settings: &Settings) -> Vec<Need> {
-        vec![Need::Program { name: "sqlite3", package: "sqlite3" }]
-    }
-
-    fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
-        vec![("sqlite3", argv(["sqlite3", "--version"]))]
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let count = |name: &'static str| settings.number(name).map(|count| (name, count));
-        let nothing = ["transactions", "rows", "selects"].into_iter().filter_map(count).find(|(_, count)| *count == 0);
+        let amounts = Amounts::of(settings);
+        let counts = [("transactions", amounts.transactions), ("rows", amounts.rows), ("selects", amounts.selects)];
+        let nothing = counts.into_iter().find(|(_, count)| *count == 0);
         let nothing = nothing.map(|(name, _)| Objection::new(name, format!("`{name}` is 0"), "give 1 or more"));
-        let many = count("selects").filter(|(_, selects)| *selects > rows(settings)).map(|(name, selects)| {
-            let message = format!("{selects} rows cannot be looked up in {}, each once", rows(settings));
-            Objection::new(name, message, "look up fewer, or add more `rows`")
+        let many = (amounts.selects > amounts.all()).then(|| {
+            let message = format!("{} rows cannot be looked up in {}, each once", amounts.selects, amounts.all());
+            Objection::new("selects", message, "look up fewer, or add more `rows`")
         });
         nothing.into_iter().chain(many).collect()
     }
 
     /// Vacuuming writes a second file beside the first, and a journal of its pages.
     fn bytes(&self, settings: &Settings) -> Option<u64> {
-        Some((rows(settings).saturating_mul(BYTES_OF_ROW)).saturating_mul(3))
+        Some(Amounts::of(settings).all().saturating_mul(BYTES_OF_ROW).saturating_mul(3))
     }
 
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
-        let folder = staged(settings, place);
-        std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let (amounts, staging) = (Amounts::of(settings), staging(settings, place));
+        let folder = &staging.folder;
+        std::fs::create_dir(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let mut wanted = BTreeMap::new();
-        let mut writer = Writer::new(settings);
-        for phase in PHASES {
-            let statements = writer.statements(&phase.name);
-            std::fs::write(folder.join(&*phase.name), statements).context("cannot write statements to memory")?;
-            wanted.insert(phase.name.to_string(), writer.wanted());
+        let mut writer = Writer::new(&amounts);
+        for job in Job::ALL {
+            std::fs::write(folder.join(job.word()), writer.statements(*job))
+                .context("cannot write statements to memory")?;
+            wanted.insert(job.word(), writer.wanted());
         }
-        Ok(std::fs::write(folder.join(WANTED), serde_json::to_string(&wanted)?)?)
+        staging.note(&wanted)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let folder = staged(settings, stage.place());
-        let noted = std::fs::read_to_string(folder.join(WANTED)).context("no statements; was the run prepared?")?;
-        let wanted: BTreeMap<String, Wanted> = serde_json::from_str(&noted)?;
+        let (amounts, staging) = (Amounts::of(settings), staging(settings, stage.place()));
+        let folder = &staging.folder;
+        let wanted: BTreeMap<String, ExpectedRows> = staging.noted()?;
         let database = stage.root().join("database");
-        for phase in PHASES.iter().filter(|phase| phase.name != "select") {
-            if phase.name == "update" {
-                look_up(stage, settings, &folder, wanted["select"].pages)?;
+        for job in Job::ALL {
+            let (phase, wanted) = (job.word(), &wanted[job.word()]);
+            if *job == Job::Select {
+                look_up(stage, &amounts, folder, wanted.pages)?;
+                continue;
             }
-            stage.phase(&phase.name, |p| {
-                p.say("work_transactions", transactions(settings, &phase.name) as f64);
-                p.run(&script(&database, &folder, &phase.name))
+            stage.phase(phase, |p| {
+                p.say("work_transactions", amounts.transactions_of(*job) as f64);
+                p.run(&script(&database, folder, phase))
             })?;
-            verify(stage, &database, &wanted[&*phase.name]).with_context(|| format!("after phase {}", phase.name))?;
+            verify(stage, &database, wanted).with_context(|| format!("after phase {phase}"))?;
         }
         let mode = stage.run(&statement(&database, "PRAGMA journal_mode"))?;
         stage.fact("sqlite journal_mode", mode.trim());
@@ -151,8 +131,8 @@ impl Workload for Sqlite {
     }
 }
 
-fn look_up(stage: &mut Stage, settings: &Settings, folder: &Path, pages: u64) -> Result<()> {
-    let (selects, database) = (number(settings, "selects"), stage.root().join("database"));
+fn look_up(stage: &mut Stage, amounts: &Amounts, folder: &Path, pages: u64) -> Result<()> {
+    let (selects, database) = (amounts.selects, stage.root().join("database"));
     for _ in stage.repeats() {
         stage.phase("select", |p| {
             p.reads_at_least(pages * PAGE);
@@ -168,7 +148,7 @@ fn look_up(stage: &mut Stage, settings: &Settings, folder: &Path, pages: u64) ->
 
 /// What the database must hold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Wanted {
+struct ExpectedRows {
     rows: u64,
     numbers: u64,
     letters: u64,
@@ -177,7 +157,7 @@ struct Wanted {
 }
 
 /// Untimed, and by another connection than the phase's.
-fn verify(stage: &mut Stage, database: &Path, wanted: &Wanted) -> Result<()> {
+fn verify(stage: &mut Stage, database: &Path, wanted: &ExpectedRows) -> Result<()> {
     let sql = "SELECT count(*), sum(id), sum(length(body)) FROM message; PRAGMA integrity_check";
     let found = stage.run(&statement(database, sql))?;
     let expected = format!("{}|{}|{}\nok", wanted.rows, wanted.numbers, wanted.letters);
@@ -187,7 +167,7 @@ fn verify(stage: &mut Stage, database: &Path, wanted: &Wanted) -> Result<()> {
 
 /// With nobody's own configuration, and at the first error it ends.
 fn sqlite3(database: &Path) -> Vec<String> {
-    argv(["sqlite3", "-init", "/dev/null", "-batch", "-bail", &database.display().to_string()])
+    argv(["sqlite3", "-init", "/dev/null", "-batch", "-bail", &text(database)])
 }
 
 fn script(database: &Path, folder: &Path, phase: &str) -> Program {
@@ -199,35 +179,30 @@ fn statement(database: &Path, sql: &str) -> Program {
     Program::new(sqlite3(database).into_iter().chain([sql.to_string()]))
 }
 
-/// Where the statements lie in memory: one place per set of settings.
-fn staged(settings: &Settings, place: &Place) -> PathBuf {
-    let spelled = serde_json::to_string(settings).unwrap_or_default();
-    place.memory.join(format!("sqlite-{:016x}", xxhash_rust::xxh3::xxh3_64(spelled.as_bytes())))
+fn staging(settings: &Settings, place: &Place) -> Staging {
+    Staging::new("sqlite", settings, place)
 }
 
-const WANTED: &str = "wanted.json";
+impl Amounts {
+    /// Rows that are there before any is deleted.
+    fn all(&self) -> u64 {
+        self.transactions + self.rows
+    }
 
-fn number(settings: &Settings, name: &str) -> u64 {
-    settings.number(name).unwrap_or(1).max(1)
-}
-
-/// All that are there before any is deleted.
-fn rows(settings: &Settings) -> u64 {
-    number(settings, "transactions") + number(settings, "rows")
-}
-
-fn transactions(settings: &Settings, phase: &str) -> u64 {
-    match phase {
-        "insert-many" => number(settings, "rows").div_ceil(BATCH),
-        "delete" => (rows(settings) / 3).div_ceil(BATCH),
-        "vacuum" => 1,
-        _ => number(settings, "transactions"),
+    fn transactions_of(&self, job: Job) -> u64 {
+        match job {
+            Job::Insert | Job::Update => self.transactions,
+            Job::InsertMany => self.rows.div_ceil(BATCH),
+            Job::Select => self.selects,
+            Job::Delete => (self.all() / 3).div_ceil(BATCH),
+            Job::Vacuum => 1,
+        }
     }
 }
 
 /// Makes the statements of the phases, in order, and keeps account of what they do.
 struct Writer<'a> {
-    settings: &'a Settings,
+    amounts: &'a Amounts,
     text: Vec<char>,
     random: Random,
     /// Letters of each row, by its number less one; 0 for none.
@@ -237,13 +212,13 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn new(settings: &Settings) -> Writer<'_> {
+    fn new(amounts: &Amounts) -> Writer<'_> {
         let mut content = Content::new();
         let text = content.like(Stuff::Source, &mut Random::new(1, 1), TEXT_OF_ROWS);
         // As letters, since a statement is text; line ends and quotes come as they are.
         let letter = |byte: &u8| if byte.is_ascii_graphic() || *byte == b'\n' { char::from(*byte) } else { ' ' };
         Writer {
-            settings,
+            amounts,
             text: text.iter().map(letter).collect(),
             random: Random::new(1, 2),
             rows: Vec::new(),
@@ -251,27 +226,27 @@ impl Writer<'_> {
         }
     }
 
-    fn statements(&mut self, phase: &str) -> String {
-        let singles = number(self.settings, "transactions");
-        let journal = self.settings.text("journal").unwrap_or("wal");
+    fn statements(&mut self, job: Job) -> String {
+        let (singles, all) = (self.amounts.transactions, self.amounts.all());
+        let journal = self.amounts.journal.word();
         // Of FULL, SQLite says that a transaction survives a loss of power; NORMAL, which some choose, may lose it.
         let mut text = format!("PRAGMA journal_mode={journal};\nPRAGMA synchronous=FULL;\n");
-        match phase {
-            "insert" => {
+        match job {
+            Job::Insert => {
                 text.push_str(SCHEMA);
                 (1..=singles).for_each(|id| self.insert(id, &mut text));
             }
-            "insert-many" => {
-                let ids: Vec<u64> = (singles + 1..=rows(self.settings)).collect();
+            Job::InsertMany => {
+                let ids: Vec<u64> = (singles + 1..=all).collect();
                 in_batches(&ids, &mut text, |id, text| self.insert(id, text));
             }
-            "select" => text = self.selects(),
-            "update" => (0..singles).for_each(|_| self.update(&mut text)),
-            "delete" => {
-                let ids: Vec<u64> = (3..=rows(self.settings)).step_by(3).collect();
+            Job::Select => text = self.selects(),
+            Job::Update => (0..singles).for_each(|_| self.update(&mut text)),
+            Job::Delete => {
+                let ids: Vec<u64> = (3..=all).step_by(3).collect();
                 in_batches(&ids, &mut text, |id, text| self.delete(id, text));
             }
-            _ => text.push_str("VACUUM;\n"),
+            Job::Vacuum => text.push_str("VACUUM;\n"),
         }
         text
     }
@@ -296,8 +271,8 @@ impl Writer<'_> {
 
     /// Evenly spread over all rows, in no order.
     fn selects(&mut self) -> String {
-        let selects = number(self.settings, "selects");
-        let step = rows(self.settings) / selects;
+        let selects = self.amounts.selects;
+        let step = self.amounts.all() / selects.max(1);
         let mut ids: Vec<u64> = (0..selects).map(|number| 1 + number * step).collect();
         self.pages = self.pages_of(&ids);
         self.random.shuffle(&mut ids);
@@ -325,9 +300,9 @@ impl Writer<'_> {
         self.text[start..start + length].iter().collect()
     }
 
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> ExpectedRows {
         let there = || (1..).zip(&self.rows).filter(|(_, letters)| **letters > 0);
-        Wanted {
+        ExpectedRows {
             rows: there().count() as u64,
             numbers: there().map(|(id, _): (u64, _)| id).sum(),
             letters: there().map(|(_, letters)| letters).sum(),
@@ -363,16 +338,16 @@ mod tests {
 
     #[test]
     fn the_account_is_of_what_the_statements_do() {
-        let settings = settings(10, 250, 20);
-        let mut writer = Writer::new(&settings);
+        let amounts = Amounts::of(&settings(10, 250, 20));
+        let mut writer = Writer::new(&amounts);
         let count = |text: &str, word: &str| text.lines().filter(|line| line.starts_with(word)).count();
-        let first = writer.statements("insert");
+        let first = writer.statements(Job::Insert);
         assert_eq!((count(&first, "INSERT"), writer.wanted().rows, writer.wanted().numbers), (10, 10, 55));
-        let many = writer.statements("insert-many");
+        let many = writer.statements(Job::InsertMany);
         assert_eq!((count(&many, "INSERT"), count(&many, "COMMIT")), (250, 3));
         let before = writer.wanted();
         assert_eq!((before.rows, before.numbers), (260, 260 * 261 / 2));
-        let selects = writer.statements("select");
+        let selects = writer.statements(Job::Select);
         let ids: std::collections::BTreeSet<&str> =
             selects.lines().filter_map(|line| line.split("id=").nth(1)).collect();
         assert_eq!((ids.len(), writer.wanted().letters), (20, before.letters));
@@ -381,19 +356,25 @@ mod tests {
         writer.rows = vec![2000; 260];
         assert_eq!([writer.pages_of(&[1, 4, 5, 8, 250]), writer.pages_of(&[1, 2, 3])], [3, 1]);
         writer.rows.fill(200);
-        assert_eq!(count(&writer.statements("update"), "UPDATE"), 10);
+        assert_eq!(count(&writer.statements(Job::Update), "UPDATE"), 10);
         assert!(writer.wanted().letters != 260 * 200 && writer.wanted().rows == before.rows);
-        let deleted = writer.statements("delete");
+        let deleted = writer.statements(Job::Delete);
         assert_eq!((count(&deleted, "DELETE"), writer.wanted().rows), (86, 260 - 86));
-        assert_eq!(count(&writer.statements("vacuum"), "VACUUM"), 1);
+        assert_eq!(count(&writer.statements(Job::Vacuum), "VACUUM"), 1);
+    }
+
+    #[test]
+    fn every_phase_is_a_job() {
+        let phases: Vec<&str> = DESCRIPTION.phases.iter().map(|phase| &*phase.name).collect();
+        assert_eq!(phases, Job::WORDS);
     }
 
     #[test]
     fn statements_are_the_same_every_time() {
-        let settings = settings(5, 30, 3);
+        let amounts = Amounts::of(&settings(5, 30, 3));
         let all = || {
-            let mut writer = Writer::new(&settings);
-            PHASES.iter().map(|phase| writer.statements(&phase.name)).collect::<String>()
+            let mut writer = Writer::new(&amounts);
+            Job::ALL.iter().map(|job| writer.statements(*job)).collect::<String>()
         };
         assert_eq!(all(), all());
     }

@@ -4,67 +4,51 @@
 //! Packages are the user's, or downloaded once a run; they lie in memory before anything is measured, so that there is
 //! no network within a phase. Their scripts are not run: see `manager.rs`.
 
-use super::archive::{self, Held, text};
+use super::archive::ArchiveContents;
 use super::manager::Manager;
-use super::{Setting, Stage, Workload};
 use crate::need::Need;
-use crate::plan::{Kind, Objection, Settings};
+use crate::plan::{Objection, Settings};
 use crate::process::run_program;
 use crate::stack::{Argv, Place, argv};
-use crate::stage::Program;
-use crate::stage::{Judged, Phase, Reads, Starts};
+use crate::stage::phase::*;
+use crate::stage::{Program, Stage};
+use crate::workload::settings::{Path as PathKind, Texts, settings};
+use crate::workload::staging::{Staging, fits};
+use crate::workload::{Description, Workload, text};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub struct Packages;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "manager",
-        kind: Kind::Choice(&["dpkg", "pacman"]),
-        default: Some("dpkg"),
-        about: "which package manager",
-    },
-    Setting {
-        name: "archive",
-        kind: Kind::Path,
-        default: None,
-        about: "a folder with the packages' files, .deb or .pkg.tar.zst; else they are downloaded by apt-get once a run",
-    },
-    Setting {
-        name: "names",
-        kind: Kind::Texts,
-        default: None,
-        about: "Debian packages to download with all that they depend on; xfce4 unless said: about 250",
-    },
-];
+settings! {
+    Selection {
+        manager: Manager = "dpkg", "which package manager";
+        archive: PathKind,
+            "a folder with the packages' files, .deb or .pkg.tar.zst; else they are downloaded by apt-get once a run";
+        names: Texts, "Debian packages to download with all that they depend on; xfce4 unless said: about 250";
+    }
+}
 
-const PHASES: &[Phase] = &[
-    Phase {
-        name: Cow::Borrowed("install"),
-        about: "install all packages from memory, without their scripts, until durable",
-        starts: Starts::Fresh,
-        reads: Reads::Names,
-        judged: Judged::Durable,
-    },
-    Phase {
-        name: Cow::Borrowed("list"),
-        about: "let the package manager list every installed file, cold",
-        starts: Starts::Cold,
-        reads: Reads::Told,
-        judged: Judged::Returned,
-    },
-    Phase {
-        name: Cow::Borrowed("remove"),
-        about: "remove all packages, cold, until durable",
-        starts: Starts::Cold,
-        reads: Reads::Names,
-        judged: Judged::Durable,
-    },
-];
+const DESCRIPTION: Description = Description {
+    name: "packages",
+    about: "some hundred packages: install, list every installed file, remove",
+    settings: Selection::ROWS,
+    main_setting: "archive",
+    phases: &[
+        Phase::new(
+            "install",
+            "install all packages from memory, without their scripts, until durable",
+            Fresh,
+            Metadata,
+            Durable,
+        ),
+        Phase::new("list", "let the package manager list every installed file, cold", Cold, Declared, Returned),
+        Phase::new("remove", "remove all packages, cold, until durable", Cold, Metadata, Durable),
+    ],
+    ..Description::EMPTY
+};
 
 const USUAL: &str = "xfce4";
 
@@ -76,49 +60,35 @@ const LISTS_SHRINK_AT_MOST: u64 = 8;
 struct Staged {
     files: Vec<String>,
     names: Vec<String>,
-    held: Held,
+    held: ArchiveContents,
 }
 
 impl Workload for Packages {
-    fn name(&self) -> &'static str {
-        "packages"
-    }
-
-    fn about(&self) -> &'static str {
-        "some hundred packages: install, list every installed file, remove"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "archive"
-    }
-
-    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
-        PHASES.to_vec()
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
     fn needs(&self, settings: &Settings) -> Vec<Need> {
-        let download = settings.path("archive").is_none() && manager(settings) == Manager::Dpkg;
+        let Selection { manager, archive, .. } = Selection::of(settings);
+        let download = archive.is_none() && manager == Manager::Dpkg;
         let apt = download.then_some(Need::Program { name: "apt-get", package: "apt" });
-        manager(settings).needs().into_iter().chain(apt).collect()
+        manager.needs().into_iter().chain(apt).collect()
     }
 
     fn versions(&self, settings: &Settings) -> Vec<(&'static str, Argv)> {
-        let name = manager(settings).program();
+        let name = Selection::of(settings).manager.word();
         vec![(name, argv([name, "--version"]))]
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let Selection { manager, archive, names } = Selection::of(settings);
         let objection = |setting, message: String, remedy: &str| vec![Objection::new(setting, message, remedy)];
-        match (settings.path("archive"), manager(settings)) {
+        match (archive, manager) {
             (Some(archive), _) if !archive.is_dir() => {
                 let message = format!("{} is no folder", archive.display());
                 objection("archive", message, "name a folder with packages, or leave it out to have them downloaded")
             }
-            (Some(_), _) if settings.0.contains_key("names") => {
+            (Some(_), _) if names.is_some() => {
                 let message = "`archive` and `names` exclude each other".to_string();
                 objection("names", message, "leave one of the two out: all of an archive is installed")
             }
@@ -131,21 +101,19 @@ impl Workload for Packages {
     }
 
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
-        let folder = folder(settings, place);
-        std::fs::create_dir_all(&folder)?;
-        match settings.path("archive") {
-            Some(archive) => take(&archive, &folder, manager(settings))?,
-            None => download(settings, &folder)?,
+        let Selection { manager, archive, names } = Selection::of(settings);
+        let staging = staging(settings, place);
+        std::fs::create_dir_all(&staging.folder)?;
+        match archive {
+            Some(archive) => take(&archive, &staging.folder, manager)?,
+            None => download(names.unwrap_or_default(), &staging.folder)?,
         }
-        let staged = look(&folder, manager(settings))?;
-        Ok(std::fs::write(noted(settings, place), serde_json::to_string(&staged)?)?)
+        staging.note(&look(&staging.folder, manager)?)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let note = std::fs::read_to_string(noted(settings, stage.place()));
-        let note = note.context("the packages are not staged in memory; was the run prepared?")?;
-        let Staged { files, names, held } = serde_json::from_str(&note)?;
-        let (manager, root) = (manager(settings), stage.root().join("root"));
+        let Staged { files, names, held } = staging(settings, stage.place()).noted()?;
+        let (manager, root) = (Selection::of(settings).manager, stage.root().join("root"));
         stage.fact("packages", &format!("{} with {} files of {} bytes", names.len(), held.files, held.bytes));
         stage.phase("install", |p| {
             p.handled(held.bytes, held.files);
@@ -175,13 +143,13 @@ impl Workload for Packages {
 fn expect_installed(stage: &mut Stage, manager: Manager, root: &Path, wanted: usize) -> Result<()> {
     stage.check("counting what is installed", || {
         let found = manager.installed(root)?;
-        ensure!(found == wanted, "{} says that {found} packages are installed, not {wanted}", manager.program());
+        ensure!(found == wanted, "{} says that {found} packages are installed, not {wanted}", manager.word());
         Ok(())
     })
 }
 
-fn manager(settings: &Settings) -> Manager {
-    Manager::named(settings.text("manager"))
+fn staging(settings: &Settings, place: &Place) -> Staging {
+    Staging::new("packages", settings, place)
 }
 
 /// The user's packages, copied.
@@ -189,9 +157,9 @@ fn take(archive: &Path, folder: &Path, manager: Manager) -> Result<()> {
     let all: Vec<_> = std::fs::read_dir(archive)?.collect::<Result<_, _>>()?;
     let packages = all.iter().filter(|entry| manager.is_package(&entry.file_name().to_string_lossy()));
     let packages: Vec<_> = packages.collect();
-    ensure!(!packages.is_empty(), "{} has no package for {}", archive.display(), manager.program());
+    ensure!(!packages.is_empty(), "{} has no package for {}", archive.display(), manager.word());
     let bytes = packages.iter().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum();
-    archive::fits(bytes, folder)?;
+    fits(bytes, folder)?;
     for package in packages {
         std::fs::copy(package.path(), folder.join(package.file_name()))
             .with_context(|| format!("cannot copy {} into memory", package.path().display()))?;
@@ -200,7 +168,7 @@ fn take(archive: &Path, folder: &Path, manager: Manager) -> Result<()> {
 }
 
 /// All that is needed on a machine that has nothing, whatever is installed here; apt-get checks what it gets.
-fn download(settings: &Settings, folder: &Path) -> Result<()> {
+fn download(names: Vec<String>, folder: &Path) -> Result<()> {
     let (archives, nothing) = (folder.join("apt"), folder.join("nothing-installed"));
     std::fs::create_dir_all(archives.join("partial"))?;
     std::fs::write(&nothing, "")?;
@@ -213,7 +181,7 @@ fn download(settings: &Settings, folder: &Path) -> Result<()> {
     ];
     let mut words = argv(["apt-get", "install", "--download-only", "-qq", "-y"]);
     words.extend(options.into_iter().flat_map(|option| ["-o".to_string(), option]));
-    words.extend(names(settings));
+    words.extend(if names.is_empty() { argv([USUAL]) } else { names });
     run_program(&words).context(
         "cannot download the packages; see to the network and `apt-get update`, or name a folder with packages as `archive`",
     )?;
@@ -222,17 +190,12 @@ fn download(settings: &Settings, folder: &Path) -> Result<()> {
     Ok(std::fs::remove_file(&nothing)?)
 }
 
-fn names(settings: &Settings) -> Vec<String> {
-    let names = settings.texts("names");
-    if names.is_empty() { argv([USUAL]) } else { names }
-}
-
 /// Makes every package harmless and looks into it.
 fn look(folder: &Path, manager: Manager) -> Result<Staged> {
     let all: Vec<_> = std::fs::read_dir(folder)?.collect::<Result<_, _>>()?;
     let mut files: Vec<PathBuf> = all.iter().map(|entry| entry.path()).collect();
     files.sort();
-    let (mut held, mut names) = (Held::default(), BTreeSet::new());
+    let (mut held, mut names) = (ArchiveContents::default(), BTreeSet::new());
     for file in &files {
         let looked = manager.make_harmless(file).and_then(|()| manager.look_into(file));
         let (name, more) = looked.with_context(|| format!("cannot use the package {}", file.display()))?;
@@ -240,14 +203,6 @@ fn look(folder: &Path, manager: Manager) -> Result<Staged> {
         held = held.and(more);
     }
     Ok(Staged { files: files.iter().map(|file| text(file)).collect(), names: names.into_iter().collect(), held })
-}
-
-fn folder(settings: &Settings, place: &Place) -> PathBuf {
-    archive::folder("packages", settings, place)
-}
-
-fn noted(settings: &Settings, place: &Place) -> PathBuf {
-    folder(settings, place).with_extension("json")
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 //! No workload itself; it has what those share that unpack tarballs and packages.
 
 use crate::need::Need;
-use crate::plan::Settings;
 use crate::process::run_program;
-use crate::stack::{Place, argv};
-use crate::units::show_bytes;
+use crate::stack::argv;
+use crate::workload::staging::fits;
+use crate::workload::text;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -24,34 +24,38 @@ const COMPRESSIONS: [(&str, &str, &str); 7] = [
 
 /// What an archive holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Held {
+pub struct ArchiveContents {
     /// Names of all kinds.
     pub entries: u64,
     pub files: u64,
     pub bytes: u64,
 }
 
-impl Held {
+impl ArchiveContents {
     /// From what tar lists with `-v` and numbers for owners: kind and rights, owner, size, date, time, name.
-    pub fn of_listing(listing: &str) -> Held {
+    pub fn of_listing(listing: &str) -> ArchiveContents {
         let lines = listing.lines().filter(|line| !line.is_empty());
-        let held = |held: Held, line: &str| {
+        let add = |held: ArchiveContents, line: &str| {
             let size = line.split_whitespace().nth(2).and_then(|size| size.parse().ok()).unwrap_or(0);
             let (file, bytes) = if line.starts_with('-') { (1, size) } else { (0, 0) };
-            Held { entries: held.entries + 1, files: held.files + file, bytes: held.bytes + bytes }
+            ArchiveContents { entries: held.entries + 1, files: held.files + file, bytes: held.bytes + bytes }
         };
-        lines.fold(Held::default(), held)
+        lines.fold(ArchiveContents::default(), add)
     }
 
-    pub fn of_tarball(tarball: &Path) -> Result<Held> {
+    pub fn of_tarball(tarball: &Path) -> Result<ArchiveContents> {
         let words = ["tar", "--numeric-owner", "-tvf", &text(tarball)];
-        let held = Held::of_listing(&run_program(&argv(words))?);
+        let held = ArchiveContents::of_listing(&run_program(&argv(words))?);
         ensure!(held.files > 0, "{} has no file in it", tarball.display());
         Ok(held)
     }
 
-    pub fn and(self, other: Held) -> Held {
-        Held { entries: self.entries + other.entries, files: self.files + other.files, bytes: self.bytes + other.bytes }
+    pub fn and(self, other: ArchiveContents) -> ArchiveContents {
+        ArchiveContents {
+            entries: self.entries + other.entries,
+            files: self.files + other.files,
+            bytes: self.bytes + other.bytes,
+        }
     }
 }
 
@@ -86,25 +90,6 @@ fn rename_only(folder: &Path, to: &Path) -> Result<()> {
     Ok(std::fs::rename(only.path(), to)?)
 }
 
-/// Refuses what memory cannot hold.
-pub fn fits(bytes: u64, folder: &Path) -> Result<()> {
-    let found = rustix::fs::statvfs(folder)?;
-    let free = found.f_bavail * found.f_frsize;
-    let show = |bytes: u64| show_bytes(bytes as f64);
-    ensure!(bytes <= free, "it takes {} of memory, and {} are free; take a smaller one", show(bytes), show(free));
-    Ok(())
-}
-
-/// Where what belongs to these settings is staged.
-pub fn folder(kind: &str, settings: &Settings, place: &Place) -> PathBuf {
-    let spelled = serde_json::to_string(settings).unwrap_or_default();
-    place.memory.join(format!("{kind}-{:016x}", xxhash_rust::xxh3::xxh3_64(spelled.as_bytes())))
-}
-
-pub fn text(path: &Path) -> String {
-    path.display().to_string()
-}
-
 fn compression(name: &Path) -> Option<(&'static str, &'static str, &'static str)> {
     let name = text(name);
     COMPRESSIONS.into_iter().find(|(end, ..)| name.ends_with(end))
@@ -121,7 +106,7 @@ mod tests {
                        lrwxrwxrwx 0/0               0 2024-01-01 00:00 a/l -> b\n\
                        hrw-rw-r-- 0/0               0 2024-01-01 00:00 a/second link to a/x\n\
                        -rw-rw-r-- 0/0               4 2024-01-01 00:00 a/x\n";
-        assert_eq!(Held::of_listing(listing), Held { entries: 5, files: 2, bytes: 500 });
+        assert_eq!(ArchiveContents::of_listing(listing), ArchiveContents { entries: 5, files: 2, bytes: 500 });
     }
 
     #[test]
@@ -132,13 +117,13 @@ mod tests {
         std::fs::write(at("tree/file"), vec![b'x'; 5000]).unwrap();
         let words = ["tar", "-czf", &text(&at("a.tar.gz")), "-C", &text(folder.path()), "tree"];
         run_program(&argv(words)).unwrap();
-        let held = Held { entries: 2, files: 1, bytes: 5000 };
+        let held = ArchiveContents { entries: 2, files: 1, bytes: 5000 };
         let plain = stage(&at("a.tar.gz"), &at("plain"), false).unwrap();
         assert!(plain.ends_with("source.tar") && plain.metadata().unwrap().len() > 5000);
         let packed = stage(&at("a.tar.gz"), &at("packed"), true).unwrap();
         assert!(packed.ends_with("a.tar.gz") && packed.metadata().unwrap().len() < 5000);
         for tarball in [&plain, &packed] {
-            assert_eq!(Held::of_tarball(tarball).unwrap(), held);
+            assert_eq!(ArchiveContents::of_tarball(tarball).unwrap(), held);
         }
         std::fs::write(at("torn.tar.gz"), "no archive").unwrap();
         let error = format!("{:#}", stage(&at("torn.tar.gz"), &at("torn"), false).unwrap_err());

@@ -6,18 +6,16 @@
 //! run in, and what they do is no work of the file system's that two runs would share. For dpkg they are taken out of
 //! the packages, whose data stays as it is to the byte; pacman can leave them out itself.
 
-use super::archive::{Held, text};
+use super::archive::ArchiveContents;
 use crate::need::Need;
 use crate::process::run_program;
 use crate::stack::{Argv, argv};
+use crate::workload::settings::choice;
+use crate::workload::{programs, text};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manager {
-    Dpkg,
-    Pacman,
-}
+choice! { pub Manager { Dpkg = "dpkg", Pacman = "pacman" } }
 
 /// All of a package that dpkg would run, ask or wait for.
 const SCRIPTS: [&str; 6] = ["config", "postinst", "postrm", "preinst", "prerm", "triggers"];
@@ -43,24 +41,13 @@ const DPKG: [&str; 12] = [
 const PACMAN: &str = "[options]\nArchitecture = auto\nSigLevel = Never\nLocalFileSigLevel = Never\n";
 
 impl Manager {
-    pub fn named(name: Option<&str>) -> Manager {
-        if name == Some("pacman") { Manager::Pacman } else { Manager::Dpkg }
-    }
-
     pub fn needs(self) -> Vec<Need> {
-        let program = |(name, package)| Need::Program { name, package };
-        let names: &[(&str, &str)] = match self {
+        let mut needs = programs(match self {
             Manager::Dpkg => &[("dpkg", "dpkg"), ("dpkg-deb", "dpkg"), ("dpkg-query", "dpkg"), ("tar", "tar")],
             Manager::Pacman => &[("pacman", "pacman-package-manager"), ("tar", "tar"), ("zstd", "zstd")],
-        };
-        names.iter().copied().map(program).chain([Need::Root]).collect()
-    }
-
-    pub fn program(self) -> &'static str {
-        match self {
-            Manager::Dpkg => "dpkg",
-            Manager::Pacman => "pacman",
-        }
+        });
+        needs.push(Need::Root);
+        needs
     }
 
     pub fn is_package(self, name: &str) -> bool {
@@ -143,7 +130,7 @@ impl Manager {
     }
 
     /// Its name and what it installs, from the package's file.
-    pub fn look_into(self, package: &Path) -> Result<(String, Held)> {
+    pub fn look_into(self, package: &Path) -> Result<(String, ArchiveContents)> {
         let file = text(package);
         let (name, listing) = match self {
             Manager::Dpkg => (
@@ -157,7 +144,7 @@ impl Manager {
                 (name.context("its .PKGINFO has no name")?.to_string(), without_notes(&listing))
             }
         };
-        Ok((name.trim().to_string(), Held::of_listing(&listing)))
+        Ok((name.trim().to_string(), ArchiveContents::of_listing(&listing)))
     }
 
     /// Takes out of a package in memory what must not be run.
@@ -311,6 +298,9 @@ mod tests {
     #[test]
     fn notes_of_a_package_are_not_installed() {
         let listing = "-rw-r--r-- 0/0 9 2024-01-01 00:00 .PKGINFO\n-rw-r--r-- 0/0 5 2024-01-01 00:00 usr/.hidden\n";
-        assert_eq!(Held::of_listing(&without_notes(listing)), Held { entries: 1, files: 1, bytes: 5 });
+        assert_eq!(
+            ArchiveContents::of_listing(&without_notes(listing)),
+            ArchiveContents { entries: 1, files: 1, bytes: 5 }
+        );
     }
 }

@@ -1,12 +1,11 @@
-//! What the probes of [`super::respond`] work on, and what each of them does: no workload itself.
+//! Files that the operations of [`super`] work on, and what each of them does.
 //!
 //! All that is to be cold is used once after a cold start: there is as much of it as the probes can use in their time.
 
-use crate::data::content::Content;
-use crate::data::profile::Stuff;
+use super::{Operation, Responding};
 use crate::data::random::Random;
-use crate::plan::Settings;
 use crate::stage::SMALLEST_INODE;
+use crate::workload::content::Pool;
 use anyhow::{Context, Result};
 use rustix::fs::Advice;
 use std::fs::File;
@@ -14,10 +13,7 @@ use std::io::{Read, Write};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// Of each class, that all content is cut from.
-const OF_EACH_CLASS: usize = 4 << 20;
 /// One block is read of so much: beyond what is read ahead of it, and beyond what compression takes for one.
 const REGION: u64 = 128 << 10;
 /// Paths for each that is asked for, so that few lie in the same block of inodes as one before.
@@ -25,12 +21,8 @@ const PATHS_FOR_EACH: u64 = 8;
 const PATHS_IN_A_FOLDER: u64 = 64;
 /// Every 50 ms.
 const OFTEN: u64 = 20;
-/// From the content of one write to that of the next; odd, so that none comes twice for long.
-const STEP: u64 = 3 * Props::BLOCK as u64 + 97;
-
 /// What there is, and how much of it.
-pub struct Props {
-    content: Vec<u8>,
+pub struct ProbeFiles {
     /// Blocks that can be read, one in a region.
     blocks: u64,
     paths: u64,
@@ -40,56 +32,37 @@ pub struct Props {
     start_bytes: u64,
 }
 
-impl Props {
+impl ProbeFiles {
     pub const BLOCK: usize = 4096;
 
-    /// As many as are used in so long a time, and some for an end that comes late.
-    pub fn new(settings: &Settings, most: Duration) -> Props {
-        let number = |name, usual| settings.number(name).unwrap_or(usual);
+    /// As many as are used in the longest time after one cold start, and some for an end that comes late.
+    pub fn new(given: &Responding) -> ProbeFiles {
+        let most = given.time + given.drain_time;
         let often = (most.as_millis() as u64).div_ceil(1000) * OFTEN * 11 / 10 + 20;
-        let starts = most.as_nanos() as u64 / number("start_every", 20_000_000_000).max(1) + 2;
-        let start_files = number("start_files", 200).max(1);
-        let start_bytes = number("start_bytes", 30 << 20) / start_files * start_files;
-        let paths = often * PATHS_FOR_EACH;
-        Props { content: Vec::new(), blocks: often, paths, starts, start_files, start_bytes }
+        let starts = (most.as_nanos() / given.start_every.as_nanos().max(1)) as u64 + 2;
+        let start_files = given.start_files.max(1);
+        let start_bytes = given.start_bytes / start_files * start_files;
+        ProbeFiles { blocks: often, paths: often * PATHS_FOR_EACH, starts, start_files, start_bytes }
     }
 
     pub fn bytes(&self) -> u64 {
         self.blocks * REGION + self.starts * self.start_bytes
     }
 
-    /// Bytes that a probe done so often makes the device read at least, after a cold start.
-    pub fn least_read(&self, probe: &str, done: u64) -> u64 {
-        match probe {
-            "read" => done.min(self.blocks) * Props::BLOCK as u64,
-            "stat" => done.min(self.paths) * SMALLEST_INODE,
-            "start" => done.min(self.starts) * self.start_bytes,
-            _ => 0,
+    /// Bytes that an operation done so often makes the device read at least, after a cold start.
+    pub fn least_read(&self, operation: Operation, done: u64) -> u64 {
+        match operation {
+            Operation::Read => done.min(self.blocks) * ProbeFiles::BLOCK as u64,
+            Operation::Stat => done.min(self.paths) * SMALLEST_INODE,
+            Operation::Start => done.min(self.starts) * self.start_bytes,
+            Operation::Append | Operation::Create => 0,
         }
     }
 
-    pub fn content(&self) -> &[u8] {
-        &self.content
-    }
-
-    /// Text, object code and media in equal parts.
-    pub fn make_content(&mut self) {
-        let mut content = Content::new();
-        for (stream, stuff) in (1..).zip([Stuff::Source, Stuff::Object, Stuff::Media]) {
-            self.content.extend_from_slice(content.like(stuff, &mut Random::new(2, stream), OF_EACH_CLASS));
-        }
-    }
-
-    /// So many bytes, others each time.
-    fn cut(&self, number: u64, length: usize) -> &[u8] {
-        let at = (number * STEP % (self.content.len() - length) as u64) as usize;
-        &self.content[at..at + length]
-    }
-
-    pub fn lay_out(&self, root: &Path) -> Result<()> {
+    pub fn lay_out(&self, root: &Path, pool: &Pool) -> Result<()> {
         let mut file = File::create_new(root.join("blocks"))?;
         for number in 0..self.blocks {
-            file.write_all(self.cut(number, REGION as usize))?;
+            file.write_all(pool.piece(number, REGION as usize))?;
         }
         File::create_new(root.join("appended"))?;
         std::fs::create_dir(root.join("created"))?;
@@ -104,34 +77,34 @@ impl Props {
             std::fs::create_dir_all(program(root, start))?;
             for number in 0..self.start_files {
                 let mut file = File::create_new(program(root, start).join(format!("file{number}")))?;
-                self.write_start(&mut file, start * self.start_files + number)?;
+                self.write_start(&mut file, pool, start * self.start_files + number)?;
             }
         }
         Ok(())
     }
 
-    fn write_start(&self, file: &mut File, seed: u64) -> Result<()> {
+    fn write_start(&self, file: &mut File, pool: &Pool, seed: u64) -> Result<()> {
         let mut left = self.start_bytes / self.start_files;
         for piece in 0.. {
             let length = left.min(REGION);
             if length == 0 {
                 break;
             }
-            file.write_all(self.cut(seed * 31 + piece, length as usize))?;
+            file.write_all(pool.piece(seed * 31 + piece, length as usize))?;
             left -= length;
         }
         Ok(())
     }
 
     /// 4 KiB at the end of a file, and durable.
-    pub fn append<'a>(&'a self, root: &Path) -> Result<impl FnMut(u64) -> Result<()> + Send + use<'a>> {
+    pub fn append<'a>(&self, root: &Path, pool: &'a Pool) -> Result<impl FnMut(u64) -> Result<()> + Send + use<'a>> {
         let path = root.join("appended");
         let mut file =
             File::options().append(true).open(&path).with_context(|| format!("opening {}", path.display()))?;
         let mut next = 0;
         Ok(move |_| {
             next += 1;
-            file.write_all(self.cut(next, Props::BLOCK)).context("appending")?;
+            file.write_all(pool.piece(next, ProbeFiles::BLOCK)).context("appending")?;
             file.sync_data().context("fdatasync of what was appended")
         })
     }
@@ -143,7 +116,7 @@ impl Props {
         // Else blocks that nobody asked for come with it, and the next is warm.
         rustix::fs::fadvise(&file, 0, None, Advice::Random).context("cannot switch reading ahead off")?;
         let order = shuffled(self.blocks, 3);
-        let (mut next, mut buffer) = (0, vec![0; Props::BLOCK]);
+        let (mut next, mut buffer) = (0, vec![0; ProbeFiles::BLOCK]);
         Ok(move |_| {
             let at = order[next % order.len()] * REGION;
             next += 1;
@@ -216,14 +189,13 @@ fn shuffled(count: u64, stream: u64) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Settings;
     use serde_json::json;
 
-    fn props() -> Props {
-        let given = json!({"start_every": 2_000_000_000_u64, "start_files": 3, "start_bytes": 600_000});
-        let settings = Settings(given.as_object().unwrap().clone().into_iter().collect());
-        let mut props = Props::new(&settings, Duration::from_secs(2));
-        props.make_content();
-        props
+    fn probe_files() -> ProbeFiles {
+        let given = json!({"time": 1_000_000_000_u64, "drain_time": 1_000_000_000_u64,
+            "start_every": 2_000_000_000_u64, "start_files": 3, "start_bytes": 600_000});
+        ProbeFiles::new(&Responding::of(&Settings(given.as_object().unwrap().clone().into_iter().collect())))
     }
 
     #[test]
@@ -233,33 +205,32 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, (0..1000).collect::<Vec<_>>());
         let often = 2 * OFTEN;
-        let props = props();
-        assert!(props.blocks >= often && props.paths >= often && props.starts >= 2);
-        assert_ne!(props.cut(1, 4096), props.cut(2, 4096));
+        let files = probe_files();
+        assert!(files.blocks >= often && files.paths >= often && files.starts >= 2);
     }
 
     #[test]
     fn every_cold_probe_has_something_to_prove() {
-        let props = props();
-        let read = |probe| [0, 2, u64::MAX].map(|done| props.least_read(probe, done));
-        assert_eq!(read("read"), [0, 2 * 4096, props.blocks * 4096]);
-        assert_eq!(read("stat"), [0, 2 * 44, props.paths * 44]);
-        assert_eq!(read("start"), [0, 2 * 600_000, props.starts * 600_000]);
-        assert_eq!((read("append"), read("create")), ([0; 3], [0; 3]));
+        let files = probe_files();
+        let read = |operation| [0, 2, u64::MAX].map(|done| files.least_read(operation, done));
+        assert_eq!(read(Operation::Read), [0, 2 * 4096, files.blocks * 4096]);
+        assert_eq!(read(Operation::Stat), [0, 2 * 44, files.paths * 44]);
+        assert_eq!(read(Operation::Start), [0, 2 * 600_000, files.starts * 600_000]);
+        assert_eq!((read(Operation::Append), read(Operation::Create)), ([0; 3], [0; 3]));
     }
 
     #[test]
     fn every_probe_does_what_it_says() {
         let folder = tempfile::tempdir().unwrap();
-        let (root, props) = (folder.path(), props());
-        props.lay_out(root).unwrap();
-        assert_eq!(root.join("blocks").metadata().unwrap().len(), props.blocks * REGION);
+        let (root, files, pool) = (folder.path(), probe_files(), Pool::new(2, 1 << 20));
+        files.lay_out(root, &pool).unwrap();
+        assert_eq!(root.join("blocks").metadata().unwrap().len(), files.blocks * REGION);
         let bytes = crate::data::apparent_bytes(root);
-        assert!(bytes.abs_diff(props.bytes()) < 1 << 20, "{bytes} of {}", props.bytes());
-        let mut append = props.append(root).unwrap();
-        let mut read = props.read(root).unwrap();
-        let mut create = props.create(root, "idle").unwrap();
-        let (mut stat, mut start) = (props.stat(root), props.start(root));
+        assert!(bytes.abs_diff(files.bytes()) < 1 << 20, "{bytes} of {}", files.bytes());
+        let mut append = files.append(root, &pool).unwrap();
+        let mut read = files.read(root).unwrap();
+        let mut create = files.create(root, "idle").unwrap();
+        let (mut stat, mut start) = (files.stat(root), files.start(root));
         for number in 0..5 {
             append(number).unwrap();
             read(number).unwrap();
@@ -267,7 +238,7 @@ mod tests {
             stat(number).unwrap();
             start(number).unwrap();
         }
-        assert_eq!(root.join("appended").metadata().unwrap().len(), 5 * Props::BLOCK as u64);
+        assert_eq!(root.join("appended").metadata().unwrap().len(), 5 * ProbeFiles::BLOCK as u64);
         assert_eq!(root.join("created").read_dir().unwrap().count(), 5);
         std::fs::remove_dir_all(root.join("programs")).unwrap();
         assert!(start(5).is_err());

@@ -6,56 +6,37 @@
 //! inside the phase, so that the device's bytes are all of its bytes, and outside of the time that it is judged by.
 
 use super::postgres::{self, Cluster, NAME, OURS};
-use super::{Setting, Stage, Workload};
 use crate::need::Need;
-use crate::plan::{Kind, Objection, Settings};
+use crate::plan::{Objection, Settings};
 use crate::stack::Argv;
-use crate::stage::{Judged, Phase, Reads, Starts};
-use crate::stage::{Latencies, Timed};
+use crate::stage::phase::*;
+use crate::stage::{Latencies, Stage, Timed};
+use crate::workload::settings::{Count, Counts, Duration, Texts, settings};
+use crate::workload::{Description, Workload, text};
 use anyhow::{Context, Result, ensure};
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 pub struct Pgbench;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "clients",
-        kind: Kind::Counts,
-        default: Some("[10, 100]"),
-        about: "how many clients at once; a phase for each number",
-    },
-    Setting {
-        name: "time",
-        kind: Kind::Duration,
-        default: Some("60s"),
-        about: "how long the clients of a phase work, in whole seconds",
-    },
-    Setting {
-        name: "transactions",
-        kind: Kind::Count,
-        default: None,
-        about: "so many transactions of each client instead of a time",
-    },
-    Setting {
-        name: "scale",
-        kind: Kind::Count,
-        default: None,
-        about: "size of the database, 100,000 accounts (about 15 MiB) each; as many as the most clients unless said",
-    },
-    Setting {
-        name: "threads",
-        kind: Kind::Count,
-        default: None,
-        about: "threads of pgbench; as many as there are processors unless said",
-    },
-    Setting {
-        name: "server",
-        kind: Kind::Texts,
-        default: Some("[]"),
-        about: "settings of the server, such as \"shared_buffers=1GB\"; its defaults unless said",
-    },
-];
+settings! {
+    Load {
+        clients: Counts = "[10, 100]", "how many clients at once; a phase for each number";
+        time: Duration = "60s", "how long the clients of a phase work, in whole seconds";
+        transactions: Count, "so many transactions of each client instead of a time";
+        scale: Count,
+            "size of the database, 100,000 accounts (about 15 MiB) each; as many as the most clients unless said";
+        threads: Count, "threads of pgbench; as many as there are processors unless said";
+        server: Texts = "[]", "settings of the server, such as \"shared_buffers=1GB\"; its defaults unless said";
+    }
+}
+
+const DESCRIPTION: Description = Description {
+    name: "pgbench",
+    about: "PostgreSQL under pgbench: small transactions of many clients, each durable before the next",
+    settings: Load::ROWS,
+    main_setting: "clients",
+    ..Description::EMPTY
+};
 
 /// What times and counts are told for.
 const TOLD_FOR: f64 = 1000.0;
@@ -67,32 +48,20 @@ const BYTES_OF_CLUSTER: u64 = 128 << 20;
 const MORE_CONNECTIONS: u64 = 10;
 
 impl Workload for Pgbench {
-    fn name(&self) -> &'static str {
-        "pgbench"
-    }
-
-    fn about(&self) -> &'static str {
-        "PostgreSQL under pgbench: small transactions of many clients, each durable before the next"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "clients"
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {
-        let phase = |name: Cow<'static, str>, about, starts| {
-            let (reads, judged) = (Reads::Data, Judged::Durable);
-            Phase { name, about, starts, reads, judged }
-        };
-        let make = phase("initdb".into(), "make an empty cluster, until durable", Starts::Fresh);
-        let load = phase("load".into(), "pgbench --initialize and a checkpoint, until durable", Starts::Warm);
-        let about = "pgbench with so many clients, warm; told for 1000 transactions";
-        let runs = clients(settings).into_iter().map(|clients| phase(name_of(clients).into(), about, Starts::Warm));
-        [make, load].into_iter().chain(runs).collect()
+        let make = Phase::new("initdb", "make an empty cluster, until durable", Fresh, AllData, Durable);
+        let load = Phase::new("load", "pgbench --initialize and a checkpoint, until durable", Warm, AllData, Durable);
+        let run =
+            Phase::new("", "pgbench with so many clients, warm; told for 1000 transactions", Warm, AllData, Durable);
+        let runs = Load::of(settings).clients.into_iter();
+        [make, load]
+            .into_iter()
+            .chain(runs.map(|clients| Phase { name: name_of(clients).into(), ..run.clone() }))
+            .collect()
     }
 
     fn needs(&self, _settings: &Settings) -> Vec<Need> {
@@ -104,8 +73,9 @@ impl Workload for Pgbench {
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let all = [to_clients(settings), to_scale(settings), to_time(settings)];
-        let to_server = settings.texts("server").into_iter().filter_map(|setting| to_server(&setting));
+        let load = Load::of(settings);
+        let all = [to_clients(&load.clients), to_scale(&load), to_time(&load)];
+        let to_server = load.server.iter().filter_map(|setting| to_server(setting));
         all.into_iter().flatten().chain(to_server).collect()
     }
 
@@ -114,53 +84,50 @@ impl Workload for Pgbench {
     }
 
     fn bytes(&self, settings: &Settings) -> Option<u64> {
-        Some(BYTES_OF_CLUSTER + scale(settings).saturating_mul(BYTES_OF_SCALE))
+        Some(BYTES_OF_CLUSTER + Load::of(settings).scale().saturating_mul(BYTES_OF_SCALE))
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
         let mut cluster = Cluster::new(stage)?;
-        let played = play(stage, settings, &mut cluster);
+        let played = play(stage, &Load::of(settings), &mut cluster);
         cluster.end(played)
     }
 }
 
-fn play(stage: &mut Stage, settings: &Settings, cluster: &mut Cluster) -> Result<()> {
+fn play(stage: &mut Stage, load: &Load, cluster: &mut Cluster) -> Result<()> {
     stage.phase("initdb", |p| p.run(&cluster.initdb()))?;
-    let own = settings.texts("server");
-    cluster.start(stage, most_clients(settings) + MORE_CONNECTIONS, &own)?;
+    cluster.start(stage, load.most_clients() + MORE_CONNECTIONS, &load.server)?;
     cluster.tell_settings(stage)?;
-    stage.fact("server weakened by", &weakening(&own).unwrap_or("nothing".into()));
-    let scale = scale(settings);
+    stage.fact("server weakened by", &weakening(&load.server).unwrap_or("nothing".into()));
+    let scale = load.scale();
     stage.phase("load", |p| {
         p.run(&cluster.client("pgbench", &["--initialize", "--quiet", "--scale", &scale.to_string(), NAME]))?;
         p.run(&cluster.sql("CHECKPOINT"))
     })?;
     let accounts = cluster.ask(stage, "SELECT count(*) FROM pgbench_accounts")?;
     ensure!(accounts.trim() == (scale * 100_000).to_string(), "{} accounts were loaded", accounts.trim());
-    for clients in clients(settings) {
-        one_run(stage, settings, cluster, clients).with_context(|| format!("with {clients} clients"))?;
+    for &clients in &load.clients {
+        one_run(stage, load, cluster, clients).with_context(|| format!("with {clients} clients"))?;
     }
     Ok(())
 }
 
-fn one_run(stage: &mut Stage, settings: &Settings, cluster: &mut Cluster, clients: u64) -> Result<()> {
+fn one_run(stage: &mut Stage, load: &Load, cluster: &mut Cluster, clients: u64) -> Result<()> {
     // No phase inherits the work of the one before: dead rows, a long history, pages not written yet.
     cluster.ask(stage, "TRUNCATE pgbench_history; VACUUM ANALYZE; CHECKPOINT")?;
-    let logs = cluster.desk().join("transaction");
-    let prefix = logs.display().to_string();
-    let program = cluster.client("pgbench", &words(settings, clients, &prefix).each_ref().map(String::as_str));
-    let mut done = 0;
-    stage.phase(&name_of(clients), |p| {
+    let prefix = text(&cluster.desk().join("transaction"));
+    let program = cluster.client("pgbench", &words(load, clients, &prefix).each_ref().map(String::as_str));
+    let done = stage.phase(&name_of(clients), |p| {
         let printed = p.output(&program)?;
         cluster.check()?;
         p.run(&cluster.sql("CHECKPOINT"))?;
         let report = Report::of(&printed)?;
-        done = report.transactions;
+        let done = report.transactions;
         report.tell(p);
         let latencies = take_logs(cluster.desk())?;
         ensure!(latencies.count() == done, "pgbench logged {} of its {done} transactions", latencies.count());
         p.latencies("latency", latencies);
-        Ok(())
+        Ok(done)
     })?;
     let balanced = "SELECT (SELECT sum(bbalance) FROM pgbench_branches) = (SELECT sum(tbalance) FROM pgbench_tellers)";
     let found = cluster.ask(stage, &format!("SELECT count(*) FROM pgbench_history; {balanced}"))?;
@@ -170,12 +137,12 @@ fn one_run(stage: &mut Stage, settings: &Settings, cluster: &mut Cluster, client
 }
 
 /// Of a run. The tables are vacuumed already; the seed is fixed, as far as clients that hinder each other let it tell.
-fn words(settings: &Settings, clients: u64, prefix: &str) -> [String; 11] {
+fn words(load: &Load, clients: u64, prefix: &str) -> [String; 11] {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
-    let threads = settings.number("threads").unwrap_or(processors).clamp(1, clients.max(1));
-    let [amount, number] = match settings.number("transactions") {
+    let threads = load.threads.unwrap_or(processors).clamp(1, clients.max(1));
+    let [amount, number] = match load.transactions {
         Some(count) => ["--transactions".into(), count.to_string()],
-        None => ["--time".into(), seconds(settings).to_string()],
+        None => ["--time".into(), load.time.as_secs().to_string()],
     };
     [
         "--no-vacuum".into(),
@@ -271,33 +238,21 @@ fn name_of(clients: u64) -> String {
     format!("clients-{clients}")
 }
 
-/// Those of the default where there are no settings.
-fn clients(settings: &Settings) -> Vec<u64> {
-    let given = settings.numbers("clients");
-    if given.is_empty() { vec![10, 100] } else { given }
+impl Load {
+    fn most_clients(&self) -> u64 {
+        self.clients.iter().copied().max().unwrap_or(1)
+    }
+
+    fn scale(&self) -> u64 {
+        self.scale.unwrap_or(self.most_clients())
+    }
 }
 
-fn most_clients(settings: &Settings) -> u64 {
-    clients(settings).into_iter().max().unwrap_or(1)
-}
-
-fn scale(settings: &Settings) -> u64 {
-    settings.number("scale").unwrap_or(most_clients(settings))
-}
-
-fn seconds(settings: &Settings) -> u64 {
-    settings.number("time").unwrap_or(60_000_000_000).div_ceil(1_000_000_000)
-}
-
-fn to_clients(settings: &Settings) -> Option<Objection> {
-    let given = settings.numbers("clients");
-    let mut unique = given.clone();
+fn to_clients(given: &[u64]) -> Option<Objection> {
+    let mut unique = given.to_vec();
     unique.sort();
     unique.dedup();
-    if unique.len() < given.len()
-        || unique.first() == Some(&0)
-        || settings.0.contains_key("clients") && given.is_empty()
-    {
+    if unique.len() < given.len() || unique.first() == Some(&0) || given.is_empty() {
         let message = format!("{given:?} are not numbers of clients, each for a phase of its own");
         return Some(Objection::new("clients", message, "give numbers from 1 on, each once, such as [10, 100]"));
     }
@@ -306,18 +261,18 @@ fn to_clients(settings: &Settings) -> Option<Objection> {
 
 /// Each client updates one of as many branches as the scale says: with fewer than clients they wait for each other, and
 /// not for the file system.
-fn to_scale(settings: &Settings) -> Option<Objection> {
-    let (scale, most) = (settings.number("scale")?, most_clients(settings));
+fn to_scale(load: &Load) -> Option<Objection> {
+    let (scale, most) = (load.scale?, load.most_clients());
     (scale < most).then(|| {
         let message = format!("with a scale of {scale}, {most} clients would wait for each other's rows");
         Objection::new("scale", message, &format!("make it {most} or more, or leave it out"))
     })
 }
 
-fn to_time(settings: &Settings) -> Option<Objection> {
-    let time = settings.number("time").filter(|time| time % 1_000_000_000 != 0)?;
-    let message = format!("pgbench works for whole seconds, and {time} ns are none");
-    Some(Objection::new("time", message, "write it in seconds, such as \"60s\""))
+fn to_time(load: &Load) -> Option<Objection> {
+    let message = format!("pgbench works for whole seconds, and {} ns are none", load.time.as_nanos());
+    let whole = load.time.subsec_nanos() == 0;
+    (!whole).then(|| Objection::new("time", message, "write it in seconds, such as \"60s\""))
 }
 
 fn to_server(setting: &str) -> Option<Objection> {
@@ -452,8 +407,8 @@ mod tests {
         assert_eq!(names(&Settings::default()), ["initdb", "load", "clients-10", "clients-100"]);
         let few = settings(&[("clients", json!([1, 3]))]);
         assert_eq!(names(&few), ["initdb", "load", "clients-1", "clients-3"]);
-        assert_eq!((scale(&few), Pgbench.bytes(&few)), (3, Some((128 + 48) << 20)));
-        let words = words(&few, 1, "/p").join(" ");
+        assert_eq!((Load::of(&few).scale(), Pgbench.bytes(&few)), (3, Some((128 + 48) << 20)));
+        let words = words(&Load::of(&few), 1, "/p").join(" ");
         assert!(words.contains("--client 1 --jobs 1 --time 60 postgres"), "{words}");
     }
 

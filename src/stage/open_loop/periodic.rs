@@ -4,8 +4,9 @@
 //! were due meanwhile, and their waiting counts; a loop that waits for each operation would have left them out
 //! ("coordinated omission"). Those that were due before the end are done and counted, however late, unless all shall stop.
 
-use super::Latencies;
+use super::{BlockingWorker, Latencies, run_worker};
 use anyhow::{Context, Result};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,18 +15,22 @@ const SLOW: u64 = 100_000_000;
 
 type Operation<'a> = Box<dyn FnMut(u64) -> Result<()> + Send + 'a>;
 
-/// Operations of one kind.
-pub struct Every<'a> {
+/// An operation that is due again and again.
+pub struct Periodic<'a> {
     period_ns: u64,
     /// When the first one is due.
     first_ns: u64,
     operation: Operation<'a>,
 }
 
-impl<'a> Every<'a> {
+impl<'a> Periodic<'a> {
     /// `operation` is given its number, from 0 on.
-    pub fn new(period: Duration, first: Duration, operation: impl FnMut(u64) -> Result<()> + Send + 'a) -> Every<'a> {
-        Every {
+    pub fn new(
+        period: Duration,
+        first: Duration,
+        operation: impl FnMut(u64) -> Result<()> + Send + 'a,
+    ) -> Periodic<'a> {
+        Periodic {
             period_ns: (period.as_nanos() as u64).max(1),
             first_ns: first.as_nanos() as u64,
             operation: Box::new(operation),
@@ -33,9 +38,9 @@ impl<'a> Every<'a> {
     }
 }
 
-/// What came of the operations of one kind.
+/// How long operations of one kind took, and how many were late.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct PeriodicLog {
     pub latencies: Latencies,
     /// How long operations were due.
     pub ran_ns: u64,
@@ -64,30 +69,47 @@ trait Clock {
 /// Fails when all shall stop, or the time for all is over.
 type Limits<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 
-/// One operation at least; all that are due before the end. Before each the limits are asked: what is left to do after
-/// the end may take longer than anybody allows.
-fn keep(every: &mut Every, clock: &impl Clock, limits: Limits) -> Result<Kept> {
-    let mut all = Vec::new();
-    for number in 0.. {
-        let due = every.first_ns + number * every.period_ns;
-        if !clock.wait_until(due) && number > 0 {
-            break;
-        }
-        // Where the end came before the first was due, it is due now.
-        let due = due.min(clock.now());
-        limits()?;
-        (every.operation)(number)?;
-        all.push(Done { due, completed: clock.now() });
-    }
-    Ok(told(&all, clock.end().unwrap_or_else(|| clock.now()), every.period_ns))
+/// A thread with one kind of operation.
+struct Caller<'a, 'b, C> {
+    operation: &'a mut Operation<'b>,
+    clock: &'a C,
+    limits: Limits<'a>,
+    done: Vec<Done>,
 }
 
-fn told(all: &[Done], ran_ns: u64, period: u64) -> Kept {
-    let mut latencies = Latencies::new();
-    let taken = || all.iter().map(|done| done.completed - done.due);
-    taken().for_each(|ns| latencies.record(ns));
-    let over = |limit: u64| taken().filter(|ns| *ns > limit).count() as u64;
-    Kept { latencies, ran_ns, stall_ns: stalled_ns(all, period), over_100ms: over(SLOW), over_1s: over(SECOND) }
+impl<C: Clock> BlockingWorker for Caller<'_, '_, C> {
+    fn now(&mut self) -> u64 {
+        self.clock.now()
+    }
+
+    fn wait_until(&mut self, then: u64) -> Result<bool> {
+        Ok(self.clock.wait_until(then))
+    }
+
+    /// The limits are asked each time: what is left to do after the end may take longer than anybody allows.
+    fn operate(&mut self, operation: usize) -> Result<()> {
+        (self.limits)()?;
+        (self.operation)(operation as u64)
+    }
+
+    fn completed(&mut self, due: u64, now: u64) {
+        self.done.push(Done { due, completed: now });
+    }
+}
+
+/// One operation at least; all that are due before the end.
+fn keep(periodic: &mut Periodic, clock: &impl Clock, limits: Limits) -> Result<PeriodicLog> {
+    let (period_ns, first_ns) = (periodic.period_ns, periodic.first_ns);
+    let mut caller = Caller { operation: &mut periodic.operation, clock, limits, done: Vec::new() };
+    let log = run_worker(|number| Some(first_ns + number as u64 * period_ns), &AtomicUsize::new(0), &mut caller)?;
+    let over = |limit: u64| caller.done.iter().filter(|done| done.completed - done.due > limit).count() as u64;
+    Ok(PeriodicLog {
+        latencies: log.latencies,
+        ran_ns: clock.end().unwrap_or_else(|| clock.now()),
+        stall_ns: stalled_ns(&caller.done, period_ns),
+        over_100ms: over(SLOW),
+        over_1s: over(SECOND),
+    })
 }
 
 /// The sum of the seconds, cut from the start on, in which nothing was completed although something was waiting all
@@ -165,19 +187,19 @@ impl Drop for Finish<'_> {
 
 /// All kinds for as long as the work lasts, which can ask whether an operation has failed.
 pub(crate) fn beside(
-    kinds: &mut [Every],
+    kinds: &mut [Periodic],
     limits: Limits,
     work: impl FnOnce(&dyn Fn() -> bool) -> Result<()>,
-) -> Result<Vec<Kept>> {
+) -> Result<Vec<PeriodicLog>> {
     let wall = Wall { begun: Instant::now(), end: Mutex::new(None), ended: Condvar::new() };
     std::thread::scope(|scope| {
         let finish = Finish(&wall);
         let threads: Vec<_> = kinds
             .iter_mut()
-            .map(|every| {
+            .map(|periodic| {
                 let wall = &wall;
                 scope.spawn(move || {
-                    let kept = keep(every, wall, limits);
+                    let kept = keep(periodic, wall, limits);
                     if kept.is_err() {
                         wall.finish();
                     }
@@ -188,7 +210,7 @@ pub(crate) fn beside(
         let worked = work(&|| wall.end().is_some());
         drop(finish);
         let joined = threads.into_iter().map(|thread| thread.join().ok().context("a thread of operations panicked")?);
-        let kept: Result<Vec<Kept>> = joined.collect();
+        let kept: Result<Vec<PeriodicLog>> = joined.collect();
         worked.and(kept)
     })
 }
@@ -229,13 +251,13 @@ mod tests {
     }
 
     /// Operations every so often for a time, each taking what is said of the time at which it begins.
-    fn kept(period_ms: u64, seconds: u64, takes_ms: impl Fn(u64) -> u64 + Sync) -> Kept {
+    fn kept(period_ms: u64, seconds: u64, takes_ms: impl Fn(u64) -> u64 + Sync) -> PeriodicLog {
         let clock = Virtual::until(seconds * SECOND);
         let work = |_| {
             clock.now.fetch_add(takes_ms(clock.now() / MS) * MS, Relaxed);
             Ok(())
         };
-        keep(&mut Every::new(Duration::from_millis(period_ms), Duration::ZERO, work), &clock, NONE).unwrap()
+        keep(&mut Periodic::new(Duration::from_millis(period_ms), Duration::ZERO, work), &clock, NONE).unwrap()
     }
 
     #[test]
@@ -257,7 +279,7 @@ mod tests {
         // Each takes longer than it may: the queue grows, and after some seconds all wait for more than one.
         let slow = kept(50, 60, |_| 60);
         assert!(slow.stall_ns >= 50 * SECOND && slow.latencies.count() == 1200, "{slow:?}");
-        // Every 20 s an operation of 0.4 s: most seconds complete nothing, and nobody waits.
+        // Periodic 20 s an operation of 0.4 s: most seconds complete nothing, and nobody waits.
         let rare = kept(20_000, 60, |_| 400);
         assert_eq!((rare.latencies.count(), rare.stall_ns, rare.over_100ms, rare.over_1s), (3, 0, 3, 0));
         // One of 3 s is due at the start of a second, and waits all through three.
@@ -269,7 +291,7 @@ mod tests {
     fn all_that_was_due_before_the_end_is_done() {
         let clock = Virtual::until(10 * SECOND);
         let count = AtomicU64::new(0);
-        let mut every = Every::new(Duration::from_millis(100), Duration::from_millis(50), |_| {
+        let mut every = Periodic::new(Duration::from_millis(100), Duration::from_millis(50), |_| {
             count.fetch_add(1, Relaxed);
             Ok(())
         });
@@ -279,7 +301,7 @@ mod tests {
         assert_eq!(count.into_inner(), 100);
         // The end comes before the first is due: one is done all the same, and its latency is not below nothing.
         let clock = Virtual::until(1000);
-        let mut every = Every::new(Duration::from_secs(20), Duration::from_secs(1), |_| Ok(()));
+        let mut every = Periodic::new(Duration::from_secs(20), Duration::from_secs(1), |_| Ok(()));
         let kept = keep(&mut every, &clock, NONE).unwrap();
         assert_eq!(kept.latencies.count(), 1);
     }
@@ -288,7 +310,7 @@ mod tests {
     fn what_is_left_after_the_end_knows_limits() {
         // Each takes twice as long as it may, so that half are left at the end; the limit is two seconds behind it.
         let clock = Virtual::until(10 * SECOND);
-        let mut every = Every::new(Duration::from_millis(100), Duration::ZERO, |_| {
+        let mut every = Periodic::new(Duration::from_millis(100), Duration::ZERO, |_| {
             clock.now.fetch_add(200 * MS, Relaxed);
             Ok(())
         });
@@ -298,7 +320,7 @@ mod tests {
         drop(every);
         assert_eq!(clock.now(), 12 * SECOND);
         // And the threads ask them.
-        let mut kinds = [Every::new(Duration::from_millis(1), Duration::ZERO, |_| Ok(()))];
+        let mut kinds = [Periodic::new(Duration::from_millis(1), Duration::ZERO, |_| Ok(()))];
         let stopped = beside(&mut kinds, &|| anyhow::bail!("stopped"), |_| Ok(())).map(drop);
         assert_eq!(stopped.unwrap_err().to_string(), "stopped");
     }
@@ -313,12 +335,12 @@ mod tests {
             }
             Ok(())
         };
-        let mut kinds = [Every::new(second, second, fails(5)), Every::new(second, second, |_| Ok(()))];
+        let mut kinds = [Periodic::new(second, second, fails(5)), Periodic::new(second, second, |_| Ok(()))];
         assert_eq!(beside(&mut kinds, NONE, until_failed).unwrap_err().to_string(), "no room");
-        let mut kinds = [Every::new(second, second, |_| Ok(()))];
+        let mut kinds = [Periodic::new(second, second, |_| Ok(()))];
         let failing = |_: &dyn Fn() -> bool| anyhow::bail!("the work failed");
         assert_eq!(beside(&mut kinds, NONE, failing).unwrap_err().to_string(), "the work failed");
-        let mut kinds = [Every::new(second, Duration::ZERO, |_| Ok(()))];
+        let mut kinds = [Periodic::new(second, Duration::ZERO, |_| Ok(()))];
         let kept = beside(&mut kinds, NONE, |_| {
             std::thread::sleep(Duration::from_millis(30));
             Ok(())

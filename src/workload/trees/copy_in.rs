@@ -3,53 +3,39 @@
 //! Which side held the copy back is told by two times beside it: what the source alone gives, cold, and what the file
 //! system alone takes, from memory.
 
-use super::{OtherDisk, Setting, Stage, Workload, dataset};
+use super::{Dataset, GENERATED};
 use crate::data::{self, Digest};
-use crate::need::Need;
-use crate::plan::{Kind, Objection, Settings};
+use crate::plan::{Objection, Settings};
 use crate::probe::device::bytes_read_by_disk_of;
 use crate::stack::Place;
-use crate::stage::{Clocked, Program};
-use crate::stage::{Judged, Phase, Reads, Starts};
+use crate::stage::phase::*;
+use crate::stage::{Clocked, Program, Stage};
 use crate::units::show_bytes;
+use crate::workload::settings::{Flag, Path as PathKind, joined, settings};
+use crate::workload::{Description, OtherDisk, Workload, text};
 use anyhow::{Context, Result, ensure};
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 pub struct CopyIn;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "source",
-        kind: Kind::Path,
-        default: None,
-        about: "directory to bring from where it lies, such as the home on the old disk",
-    },
-    dataset::SETTINGS[1],
-    dataset::SETTINGS[2],
-    dataset::SETTINGS[3],
-    dataset::SETTINGS[4],
-    Setting {
-        name: "from",
-        kind: Kind::Path,
-        default: None,
-        about: "instead of `source`: a directory on another disk, where a generated tree is put first",
-    },
-    Setting {
-        name: "from_memory",
-        kind: Kind::Flag,
-        default: Some("true"),
-        about: "measure beside it what the file system takes from memory, which must hold the tree twice",
-    },
-];
+settings! {
+    Origin {
+        source: PathKind, "directory to bring from where it lies, such as the home on the old disk";
+        from: PathKind, "instead of `source`: a directory on another disk, where a generated tree is put first";
+        from_memory: Flag = "true",
+            "measure beside it what the file system takes from memory, which must hold the tree twice";
+    }
+}
 
-const PHASES: &[Phase] = &[Phase {
-    name: Cow::Borrowed("copy"),
-    about: "cp -a from another disk, cold there, until durable",
-    starts: Starts::Fresh,
-    reads: Reads::Names,
-    judged: Judged::Durable,
-}];
+const DESCRIPTION: Description = Description {
+    name: "copy-in",
+    about: "a tree brought from another disk, and which of the two sides held it back",
+    settings: &joined::<7>(Origin::ROWS, GENERATED),
+    main_setting: "source",
+    phases: &[Phase::new("copy", "cp -a from another disk, cold there, until durable", Fresh, Metadata, Durable)],
+    programs: &[("cp", "coreutils"), ("rm", "coreutils"), ("sync", "coreutils"), ("tar", "tar")],
+    ..Description::EMPTY
+};
 
 /// Of what the source's files take on their disk, so much must be read for the copy to be called cold there.
 const COLD_SHARE: f64 = 0.9;
@@ -57,91 +43,63 @@ const COLD_SHARE: f64 = 0.9;
 const ALIKE: f64 = 0.9;
 
 impl Workload for CopyIn {
-    fn name(&self) -> &'static str {
-        "copy-in"
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
     }
 
-    fn about(&self) -> &'static str {
-        "a tree brought from another disk, and which of the two sides held it back"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "source"
-    }
-
-    fn phases(&self, _settings: &Settings) -> Vec<Phase> {
-        PHASES.to_vec()
-    }
-
-    fn needs(&self, _settings: &Settings) -> Vec<Need> {
-        let program = |name| Need::Program { name, package: "coreutils" };
-        vec![program("cp"), program("rm"), program("sync"), Need::Program { name: "tar", package: "tar" }]
+    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
+        Some(Dataset::of(settings))
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let (source, from) = (settings.path("source"), settings.path("from"));
+        let Origin { source, from, .. } = Origin::of(settings);
         let remedy = "name the tree with `source`, or with `from` a directory on another disk for a generated tree";
-        match (&source, &from) {
+        let (setting, folder) = match (source, from) {
             (None, None) => {
                 return vec![Objection::new("source", "nothing says where to bring a tree from".into(), remedy)];
             }
             (Some(_), Some(_)) => {
-                let message = "`source` and `from` exclude each other".into();
-                return vec![Objection::new(
-                    "from",
-                    message,
-                    "leave one of the two out: a source is taken where it lies",
-                )];
+                let remedy = "leave one of the two out: a source is taken where it lies";
+                return vec![Objection::new("from", "`source` and `from` exclude each other".into(), remedy)];
             }
-            _ => {}
-        }
-        let folder = source.or(from).filter(|folder| !folder.is_dir());
-        let gone = folder.map(|folder| {
-            let message = format!("{} is no directory", folder.display());
-            Objection::new(if settings.path("from").is_some() { "from" } else { "source" }, message, remedy)
-        });
-        gone.into_iter().chain(dataset::objections(settings)).collect()
-    }
-
-    fn bytes(&self, settings: &Settings) -> Option<u64> {
-        dataset::bytes(settings)
+            (Some(source), None) => ("source", source),
+            (None, Some(from)) => ("from", from),
+        };
+        let message = format!("{} is no directory", folder.display());
+        let gone = (!folder.is_dir()).then(|| Objection::new(setting, message, remedy));
+        gone.into_iter().chain(Dataset::of(settings).objections()).collect()
     }
 
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
-        if !in_memory(settings) {
+        if !Origin::of(settings).in_memory() {
             return Ok(());
         }
-        dataset::prepare(settings, place).context("a source that memory cannot hold needs `from_memory = false`")
+        Dataset::of(settings).prepare(place).context("a source that memory cannot hold needs `from_memory = false`")
     }
 
     fn folders(&self, settings: &Settings, place: &Place) -> Vec<PathBuf> {
         let in_guest = place.other_disk().is_dir();
-        settings.path("from").filter(|_| !in_guest).map(|from| beside(&from, place)).into_iter().collect()
+        Origin::of(settings).from.filter(|_| !in_guest).map(|from| beside(&from, place)).into_iter().collect()
     }
 
     /// A source's image is made in memory, as nothing says where else there is room.
     fn other_disk(&self, settings: &Settings, place: &Place) -> Option<OtherDisk> {
-        let (source, from) = (settings.path("source"), settings.path("from"));
+        let Origin { source, from, .. } = Origin::of(settings);
         let folder = from.map_or(place.memory.clone(), |from| beside(&from, place));
-        Some(OtherDisk { tree: source.unwrap_or_else(|| dataset::folder(settings, place)), folder })
+        Some(OtherDisk { tree: source.unwrap_or_else(|| Dataset::of(settings).staging(place).folder), folder })
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
         let (source, staged) = sides(stage, settings)?;
         let (tree, source) = (stage.root().join("tree"), Source::look(stage, source)?);
         stage.forget(&source.folder)?;
-        let mut read = None;
-        stage.phase("copy", |p| {
+        let read = stage.phase("copy", |p| {
             p.handled(source.bytes, source.digest.files);
             let before = bytes_read_by_disk_of(&source.folder);
             p.command(["cp", "-a", &text(&source.folder), &text(&tree)])?;
-            read = bytes_read_by_disk_of(&source.folder).zip(before).map(|(after, before)| after - before);
+            let read = bytes_read_by_disk_of(&source.folder).zip(before).map(|(after, before)| after - before);
             read.into_iter().for_each(|read| p.say("source_read_bytes", read as f64));
-            Ok(())
+            Ok(read)
         })?;
         let copy = stage.clocked().context("the phase has no time")?;
         stage.check("verifying what was copied", || source.verify(&tree))?;
@@ -158,9 +116,11 @@ impl Workload for CopyIn {
     }
 }
 
-/// Memory is needed for the second side, and for making a tree.
-fn in_memory(settings: &Settings) -> bool {
-    settings.flag("from_memory") || settings.path("source").is_none()
+impl Origin {
+    /// Memory is needed for the second side, and for making a tree.
+    fn in_memory(&self) -> bool {
+        self.from_memory || self.source.is_none()
+    }
 }
 
 fn beside(from: &Path, place: &Place) -> PathBuf {
@@ -169,9 +129,10 @@ fn beside(from: &Path, place: &Place) -> PathBuf {
 
 /// Where the tree is brought from, and its copy in memory where the second side is wanted.
 fn sides(stage: &mut Stage, settings: &Settings) -> Result<(PathBuf, Option<PathBuf>)> {
-    let staged = in_memory(settings).then(|| dataset::staged(settings, stage.place())).transpose()?;
+    let origin = Origin::of(settings);
+    let staged = origin.in_memory().then(|| Dataset::of(settings).staged(stage.place())).transpose()?;
     let other_disk = Some(stage.place().other_disk()).filter(|folder| folder.is_dir());
-    let source = match (other_disk.or(settings.path("source")), settings.path("from"), &staged) {
+    let source = match (other_disk.or(origin.source), origin.from, &staged) {
         (Some(source), _, _) => source,
         (None, Some(from), Some(staged)) => {
             let folder = beside(&from, stage.place());
@@ -181,7 +142,7 @@ fn sides(stage: &mut Stage, settings: &Settings) -> Result<(PathBuf, Option<Path
         }
         _ => anyhow::bail!("nothing says where to bring a tree from; name it with `source`"),
     };
-    Ok((source, staged.filter(|_| settings.flag("from_memory")).map(|staged| staged.folder)))
+    Ok((source, staged.filter(|_| origin.from_memory).map(|staged| staged.folder)))
 }
 
 /// The tree where it is brought from.
@@ -196,12 +157,9 @@ struct Source {
 
 impl Source {
     fn look(stage: &mut Stage, folder: PathBuf) -> Result<Source> {
-        let mut looked = None;
-        stage.check("looking at the source", || {
-            looked = Some((data::digest(&folder)?, data::apparent_bytes(&folder), on_disk(&folder)?));
-            Ok(())
+        let (digest, bytes, on_disk) = stage.check("looking at the source", || {
+            Ok((data::digest(&folder)?, data::apparent_bytes(&folder), on_disk(&folder)?))
         })?;
-        let (digest, bytes, on_disk) = looked.context("the source was not looked at")?;
         ensure!(digest.entries > 0, "{} is empty; there is nothing to bring", folder.display());
         Ok(Source { folder, digest, bytes, on_disk: on_disk.min(bytes) })
     }
@@ -309,10 +267,6 @@ impl Rates {
             show(target)
         )
     }
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
 }
 
 #[cfg(test)]

@@ -1,0 +1,5 @@
+//! Workloads on databases.
+
+pub mod pgbench;
+mod postgres;
+pub mod sqlite;
