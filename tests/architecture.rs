@@ -31,7 +31,7 @@ const ROOMS: &[Room] = &[
     ("analysis", Host, "journal metric plan stats units wording"),
     ("cli", Both, ANY),
     ("data", Target, ""),
-    ("executor", Host, "agent journal need plan protocol stack sys units workload"),
+    ("executor", Host, "agent journal need plan process protocol stack sys units workload"),
     ("import", Host, "journal plan"),
     ("journal", Shared, "plan"),
     ("metric", Shared, "units"),

@@ -4,7 +4,8 @@ mod common;
 
 use common::{Lab, Said, failed, no_guests, not_run};
 use pickfs::journal::{Folded, FoldedCell, Outcome, Record};
-use pickfs::sys::process::{Signal, Stat, kill, marked_processes};
+use pickfs::process::marked_processes;
+use pickfs::sys::process::{Signal, Stat, kill};
 use rand_core::{Rng, SeedableRng};
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};

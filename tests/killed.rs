@@ -5,7 +5,8 @@ mod common;
 
 use common::{Lab, not_run, unable, writeback_knobs};
 use pickfs::journal::Record;
-use pickfs::sys::process::{Signal, kill, marked_processes};
+use pickfs::process::marked_processes;
+use pickfs::sys::process::{Signal, kill};
 use rand_core::{Rng, SeedableRng};
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};

@@ -144,7 +144,7 @@ fn server_at_work(journal: &Path) -> (String, i32) {
     };
     for _ in 0..12_000 {
         if let Some(run) = fold_file(journal).ok().and_then(|folded| folded.run) {
-            let marked = process::marked_processes(&format!("PICKFS_RUN={}", run.id));
+            let marked = pickfs::process::marked_processes(&format!("PICKFS_RUN={}", run.id));
             let server = marked.iter().find(|pid| runs(pid, "/postgres", "-k"));
             if let (Some(server), true) = (server, marked.iter().any(|pid| runs(pid, "/pgbench", "--time"))) {
                 return (run.id, *server);

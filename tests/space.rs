@@ -6,9 +6,13 @@ use pickfs::data::profile::Stuff;
 use pickfs::data::random::Random;
 use pickfs::data::{Shape, differences, digest, generate};
 use pickfs::need::{Need, missing};
-use pickfs::probe::{self, Probe, Subject, compression::Compression, device::Device, space::Space};
+use pickfs::probe::{
+    self, Probe, Subject,
+    compression::{Compression, CompressionTable, Row, compression_table},
+    device::Device,
+    space::Space,
+};
 use pickfs::sys::block;
-use pickfs::sys::btrfs::{CompressionTable, Row, compression_table};
 use pickfs::sys::file::{AlignedBuffer, open_direct};
 use std::collections::BTreeMap;
 use std::fs::File;

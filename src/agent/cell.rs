@@ -13,7 +13,7 @@ use crate::stack::layer::{self, Below};
 use crate::stack::{Action, Place, Step};
 use crate::stage::{BuiltStack, Expected, Layers, Stage, boot_objections};
 use crate::steps::{StepResult, StepRunner, name_of};
-use crate::sys::{block, devices, process};
+use crate::sys::{block, devices};
 use crate::workload::{self, Workload};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
@@ -100,8 +100,8 @@ fn perform(cell: &Cell, parts: &Parts, place: &Place, link: &mut Link, ledger: &
     let timely = deadline.check();
     drop(deadline);
     let begun = Instant::now();
-    let mut leaked = process::kill_marked(&format!("{CELL_MARK}={}", cell.id), &[]).unwrap_or_default();
-    leaked.extend(process::kill_unmarked_children(DAEMON_MARK));
+    let mut leaked = crate::process::kill_marked(&format!("{CELL_MARK}={}", cell.id), &[]).unwrap_or_default();
+    leaked.extend(crate::process::kill_unmarked_children(DAEMON_MARK));
     let undone = runner.undo_all(link);
     ledger.teardown_ns += begun.elapsed().as_nanos() as u64;
     let played = match (timely, played) {

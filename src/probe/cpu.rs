@@ -5,6 +5,7 @@
 //! two ticks is missed; over a phase of seconds the doubt is a tick per CPU.
 
 use super::{Probe, Reading, Subject, counter};
+use procfs::{CpuTime, CurrentSI};
 
 pub struct Cpu;
 
@@ -18,10 +19,10 @@ impl Probe for Cpu {
     }
 
     fn read(&self, _subject: &Subject) -> Vec<Reading> {
-        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let tick_ns = tick_ns();
-        let Some((busy, stolen)) = ticks(&text) else { return Vec::new() };
-        vec![counter("cpu_system_wide_ns", (busy * tick_ns) as f64), counter("cpu_steal_ns", (stolen * tick_ns) as f64)]
+        let Ok(stat) = procfs::KernelStats::current() else { return Vec::new() };
+        let (busy, stolen) = ticks(&stat.total);
+        let ns = |ticks: u64| (ticks * tick_ns()) as f64;
+        vec![counter("cpu_system_wide_ns", ns(busy)), counter("cpu_steal_ns", ns(stolen))]
     }
 }
 
@@ -31,23 +32,22 @@ pub fn tick_ns() -> u64 {
 }
 
 /// Ticks that CPUs were busy, and that were stolen. Time of guests is in `user` and `nice` already (proc_stat(5)).
-fn ticks(stat: &str) -> Option<(u64, u64)> {
-    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let fields: Vec<u64> = line.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
-    let [user, nice, system, _idle, _waiting, irq, softirq, steal, ..] = fields[..] else { return None };
-    Some((user + nice + system + irq + softirq, steal))
+fn ticks(cpu: &CpuTime) -> (u64, u64) {
+    let interrupts = cpu.irq.unwrap_or(0) + cpu.softirq.unwrap_or(0);
+    (cpu.user + cpu.nice + cpu.system + interrupts, cpu.steal.unwrap_or(0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sys::process::own_usage;
+    use procfs::FromBufReadSI;
 
     #[test]
     fn guests_are_not_counted_twice_and_waiting_is_not_busy() {
-        assert_eq!(ticks("cpu  100 20 3 9999 8888 4 5 60 70 80\ncpu0 1 1 1 1 1 1 1 1 1 1\n"), Some((132, 60)));
-        assert_eq!(ticks("cpu 1 2 3\n"), None);
-        assert_eq!(ticks(""), None);
+        let text = "cpu  100 20 3 9999 8888 4 5 60 70 80\ncpu0 1 1 1 1 1 1 1 1 1 1\nctxt 1\nbtime 1\nprocesses 1\n";
+        let stat = procfs::KernelStats::from_buf_read(text.as_bytes(), procfs::current_system_info()).unwrap();
+        assert_eq!(ticks(&stat.total), (132, 60));
     }
 
     #[test]

@@ -10,9 +10,9 @@ pub mod cpu;
 pub mod device;
 pub mod foreign;
 pub mod layout;
-pub mod memory;
 pub mod pressure;
 pub mod space;
+pub mod swap;
 
 use std::path::PathBuf;
 
@@ -23,9 +23,9 @@ pub const ALL: &[&dyn Probe] = &[
     &device::Device,
     &foreign::Foreign,
     &layout::Layout,
-    &memory::Memory,
     &pressure::Pressure,
     &space::Space,
+    &swap::Swap,
 ];
 
 /// What a phase is measured on.

@@ -3,7 +3,6 @@
 //! When it passes, the cell's processes are killed, so that whatever waits for them goes on and finds the reason here.
 
 use super::CELL_MARK;
-use crate::sys::process;
 use anyhow::{Result, bail};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,7 +33,7 @@ impl Deadline {
                 if begun.elapsed() >= Duration::from_nanos(limit.load(Ordering::Relaxed)) {
                     passed.store(true, Ordering::Relaxed);
                     // Nothing to do about an error here: the host's own limit is the next line.
-                    let _ = process::kill_marked(&mark, &[]);
+                    let _ = super::kill_marked(&mark, &[]);
                 }
                 std::thread::sleep(Duration::from_millis(20));
             }

@@ -12,10 +12,12 @@
 
 mod command;
 mod deadline;
+mod marked;
 mod stop;
 
 pub use command::{Argv, Mark, argv, command, last_words, listing, output, output_of};
 pub use deadline::Deadline;
+pub use marked::{kill_marked, kill_unmarked_children, marked_processes};
 pub use stop::{Interrupted, check_stop, obey_signals, stop_on_signals};
 
 /// The environment variable that names the run to every process that belongs to it.

@@ -5,14 +5,14 @@ use crate::journal::{Record, StepTaken, Undo, Undone};
 use crate::process::{RUN_MARK, argv, output};
 use crate::protocol::Link;
 use crate::stack::layer::GROUPS;
-use crate::sys::{devices, process};
+use crate::sys::devices;
 use anyhow::{Context, Result, bail};
 use std::path::{Component, Path};
 use std::time::Duration;
 
 /// The whole of a run's (or a cell's) leftovers, for a host whose agent died, or a `clean` whose host died.
 pub fn all(run: &str, steps: &[StepTaken], link: &mut Link) -> Result<()> {
-    process::kill_marked(&format!("{RUN_MARK}={run}"), &[])?;
+    crate::process::kill_marked(&format!("{RUN_MARK}={run}"), &[])?;
     let mut failures = Vec::new();
     for step in steps.iter().rev() {
         match one(&step.undo, run) {
@@ -34,7 +34,7 @@ pub fn one(undo: &Undo, run: &str) -> Result<()> {
         Undo::DetachLoops(file) => detach_loops(file),
         Undo::RemoveTree(path) => remove_tree(path),
         Undo::Restore { path, value } => restore(path, value),
-        Undo::KillMarked(mark) => process::kill_marked(mark, &[]).map(drop).context("cannot kill"),
+        Undo::KillMarked(mark) => crate::process::kill_marked(mark, &[]).map(drop).context("cannot kill"),
         Undo::ExportPool(pool) => export_pool(pool),
         Undo::RemoveSegment(noted) => remove_segment(noted),
         Undo::RemoveMapping(name) => remove_mapping(name),

@@ -1,13 +1,10 @@
-//! Processes: what they used, who their parents are, and making sure that none is left behind.
+//! Processes: what they used, who their parents are, and signals to them.
 
-#![expect(clippy::disallowed_methods, reason = "gives up ending processes after a time")]
-
-use rustix::process::{Pid, PidfdFlags};
+use rustix::process::Pid;
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::time::{Duration, Instant};
 
 pub use rustix::process::Signal;
 
@@ -105,7 +102,7 @@ pub fn kill_group(leader: i32) -> io::Result<()> {
 }
 
 /// Refuses 0, 1 and negative numbers: to kill(2) those mean our own group, init and everybody.
-fn process_id(pid: i32) -> io::Result<Pid> {
+pub(crate) fn process_id(pid: i32) -> io::Result<Pid> {
     let refused = || io::Error::new(io::ErrorKind::InvalidInput, format!("{pid} is not a process to wait for or end"));
     if pid > 1 { Pid::from_raw(pid).ok_or_else(refused) } else { Err(refused()) }
 }
@@ -147,24 +144,21 @@ impl Parents {
 impl Stat {
     /// None when the process is gone.
     pub fn of(pid: i32) -> Option<Stat> {
-        Stat::parse(&String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?))
+        Some(Stat::from(procfs::process::Process::new(pid).ok()?.stat().ok()?))
     }
+}
 
-    /// The name stands in parentheses and may hold some itself, so the last one ends it (proc_pid_stat(5)).
-    fn parse(line: &str) -> Option<Stat> {
-        let (pid, rest) = line.split_once(" (")?;
-        let (name, rest) = rest.rsplit_once(") ")?;
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        Some(Stat {
-            pid: pid.parse().ok()?,
-            name: name.into(),
-            state: fields.first()?.chars().next()?,
-            parent: fields.get(1)?.parse().ok()?,
-            flags: number(9)?,
-            ticks: number(14)? + number(15)?,
-            children_ticks: number(16)? + number(17)?,
-        })
+impl From<procfs::process::Stat> for Stat {
+    fn from(stat: procfs::process::Stat) -> Stat {
+        Stat {
+            pid: stat.pid,
+            name: stat.comm,
+            state: stat.state,
+            parent: stat.ppid,
+            flags: stat.flags.into(),
+            ticks: stat.utime + stat.stime,
+            children_ticks: (stat.cutime.max(0) + stat.cstime.max(0)) as u64,
+        }
     }
 }
 
@@ -174,141 +168,31 @@ pub fn all_processes() -> Vec<i32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Processes whose environment holds exactly this `NAME=value`: an environment is inherited through fork and exec,
-/// also by daemons that leave group, session and parent. Not ourselves, not zombies, not those of other users.
-pub fn marked_processes(mark: &str) -> Vec<i32> {
-    let own = std::process::id() as i32;
-    all_processes().into_iter().filter(|pid| *pid != own && is_marked(*pid, mark)).collect()
-}
-
-fn is_marked(pid: i32, mark: &str) -> bool {
-    let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
-    environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
-        && Stat::of(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
-}
-
 /// Bytes that a process had read from block devices, with those of the children that it has waited for (proc_pid_io(5));
 /// `None` where it is gone, or the kernel does not count them.
 pub fn read_bytes(pid: i32) -> Option<u64> {
     Some(procfs::process::Process::new(pid).ok()?.io().ok()?.read_bytes)
 }
 
-/// Ends every marked process but those to spare, again and again, as they may fork meanwhile. Says whom it ended;
-/// an error names who is still there after five seconds. Nobody there is believed at the second look: a process in
-/// the middle of exec(2) shows no environment.
-pub fn kill_marked(mark: &str, spare: &[i32]) -> io::Result<Vec<String>> {
-    let deadline = Instant::now() + Duration::from_secs(5);
-    let mut ended = Vec::new();
-    let mut looks_without = 0;
-    loop {
-        let left: Vec<i32> = marked_processes(mark).into_iter().filter(|pid| !spare.contains(pid)).collect();
-        looks_without = if left.is_empty() { looks_without + 1 } else { 0 };
-        if looks_without == 2 {
-            return Ok(ended);
-        }
-        let names: Vec<String> = left.iter().filter_map(|pid| kill_if_marked(*pid, mark)).collect();
-        if !left.is_empty() && Instant::now() > deadline {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("still running: {}", names.join(", "))));
-        }
-        ended.extend(names.into_iter().filter(|name| !ended.contains(name)).collect::<Vec<_>>());
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// A handle is taken before the mark is looked at, so that a process that got the number meanwhile is not hit.
-fn kill_if_marked(pid: i32, mark: &str) -> Option<String> {
-    let handle = rustix::process::pidfd_open(process_id(pid).ok()?, PidfdFlags::empty()).ok()?;
-    if !is_marked(pid, mark) {
-        return None;
-    }
-    let name = Stat::of(pid)?.name;
-    rustix::process::pidfd_send_signal(&handle, Signal::KILL).ok()?;
-    Some(format!("{name} (pid {pid})"))
-}
-
-/// Ends our children that carry no mark of that name, and says whom: programs that overwrite their environment to show
-/// what they do, as database servers, lose the mark; orphans among them are our children where we adopt them. Only for
-/// a moment at which every other child has been waited for.
-pub fn kill_unmarked_children(name: &str) -> Vec<String> {
-    let own = std::process::id() as i32;
-    let mut ended = Vec::new();
-    // Whoever is ended may leave children of its own to us.
-    for _ in 0..100 {
-        let children = all_processes().into_iter().filter_map(Stat::of).filter(|stat| stat.parent == own);
-        let living = children.filter(|stat| !matches!(stat.state, 'Z' | 'X') && !has_variable(stat.pid, name));
-        let left: Vec<Stat> = living.collect();
-        if left.is_empty() {
-            break;
-        }
-        for stat in left {
-            // Its number cannot have been given to another: nobody has waited for it.
-            let said = format!("{} (pid {})", stat.name, stat.pid);
-            if kill(stat.pid, Signal::KILL).is_ok() && !ended.contains(&said) {
-                ended.push(said);
-            }
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    ended
-}
-
-fn has_variable(pid: i32, name: &str) -> bool {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment
-        .split(|byte| *byte == 0)
-        .any(|entry| entry.strip_prefix(name.as_bytes()).is_some_and(|r| r.starts_with(b"=")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use procfs::FromRead;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
-    fn sleeper(mark: &str) -> std::process::Child {
-        let (name, value) = mark.split_once('=').unwrap();
-        Command::new("sleep").arg("60").env(name, value).spawn().unwrap()
-    }
-
     #[test]
     fn stat_lines_with_odd_names() {
-        let fields = "S 7 7 7 0 -1 4194560 1 2 3 4 50 25 6 3 20 0 1 0 9 9 9";
+        let fields = "S 7 7 7 0 -1 4194560 1 2 3 4 50 25 6 3 20 0 1 0 9 9 9".to_string() + &" 1".repeat(29);
         for name in ["sh", "a b", ":) (x", ")"] {
-            let stat = Stat::parse(&format!("42 ({name}) {fields}")).unwrap();
+            let line = format!("42 ({name}) {fields}");
+            let stat = Stat::from(procfs::process::Stat::from_read(line.as_bytes()).unwrap());
             let (pid, name, state, parent) = (42, name.into(), 'S', 7);
             let expected = Stat { pid, name, state, parent, flags: 4194560, ticks: 75, children_ticks: 9 };
             assert_eq!(stat, expected);
         }
-        assert_eq!(Stat::parse("42 (sh"), None);
+        assert_eq!(Stat::of(i32::MAX), None);
         assert_eq!(Stat::of(std::process::id() as i32).unwrap().parent, std::os::unix::process::parent_id() as i32);
-    }
-
-    #[test]
-    fn marked_processes_are_found_and_ended_but_for_the_spared() {
-        let mark = format!("PICKFS_TEST_MARK={}", std::process::id());
-        let (mut first, mut second, mut other) = (sleeper(&mark), sleeper(&mark), sleeper(&format!("{mark}0")));
-        let spared = second.id() as i32;
-        let mut expected = vec![first.id() as i32, spared];
-        expected.sort();
-        let found = || {
-            let mut found = marked_processes(&mark);
-            found.sort();
-            found
-        };
-        // The kernel closes the pipe that tells us of the exec a moment before it shows the new environment.
-        let mut tries = 0;
-        while found() != expected && tries < 1000 {
-            std::thread::sleep(Duration::from_millis(1));
-            tries += 1;
-        }
-        assert_eq!(found(), expected);
-        assert_eq!(kill_marked(&mark, &[spared]).unwrap(), [format!("sleep (pid {})", first.id())]);
-        assert_eq!(marked_processes(&mark), [spared]);
-        assert_eq!(first.wait().unwrap().signal(), Some(9));
-        kill(spared, Signal::TERM).unwrap();
-        assert_eq!(second.wait().unwrap().signal(), Some(15));
-        other.kill().unwrap();
-        other.wait().unwrap();
     }
 
     #[test]

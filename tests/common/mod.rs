@@ -91,7 +91,7 @@ impl Lab {
         left.extend(
             folders.iter().map(|folder| folder.join(&name)).filter(|p| p.exists()).map(|p| p.display().to_string()),
         );
-        let marked = pickfs::sys::process::marked_processes(&format!("PICKFS_RUN={}", run.id));
+        let marked = pickfs::process::marked_processes(&format!("PICKFS_RUN={}", run.id));
         left.extend(marked.iter().map(|pid| format!("process {pid}")));
         left
     }

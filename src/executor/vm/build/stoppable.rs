@@ -1,7 +1,7 @@
 //! A program that takes long and ends at once when the run is to stop, with all that it has started.
 
 use crate::agent;
-use crate::sys::process;
+use crate::process;
 use anyhow::{Context, Result};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
