@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-statistics test-data recipes test-kernel test-vm build static deb lint fuzz bench install-build install-run install-test
+.PHONY: run test test-statistics test-data recipes test-kernel test-vm build static deb lint fuzz bench schema install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -69,6 +69,10 @@ fuzz: install-build
 	mkdir -p fuzz/corpus/import fuzz/corpus/journal
 	cargo +nightly fuzz run import fuzz/corpus/import fuzz/seeds/import tests/fixtures/import -- -max_total_time=600
 	cargo +nightly fuzz run journal fuzz/corpus/journal tests/fixtures/journals -- -max_total_time=600
+
+# The files in schema/, from the types that they describe.
+schema: install-build
+	PICKFS_WRITE_SCHEMA=1 cargo test --lib --locked -q exchange::
 
 # Ratios against a plain clock, and limits of time and memory: never part of the tests.
 bench: install-run install-test build

@@ -11,6 +11,7 @@ pub mod agent;
 pub mod analysis;
 pub mod cli;
 pub mod data;
+pub mod exchange;
 pub mod executor;
 pub mod import;
 pub mod journal;

@@ -1,6 +1,7 @@
 //! The lines of a journal. Nanoseconds and bytes are integers; a metric's unit is the end of its name.
 
 use crate::plan::{Cell, Plan};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -86,9 +87,10 @@ pub enum Undo {
 }
 
 /// What was in effect, read back from the machine. `cell` is empty for what holds for the whole run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Provenance {
+    #[schemars(skip)]
     pub cell: String,
     pub facts: BTreeMap<String, String>,
     /// What the plan asked for and the kernel does not show; samples of such a cell are refused.
@@ -131,8 +133,10 @@ pub struct Sample {
 }
 
 /// Latencies of one kind of operation in a phase, every one of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Histogram {
+    #[serde(default)]
+    #[schemars(skip)]
     pub cell: String,
     pub phase: String,
     /// `latency` where the phase has one kind alone.
@@ -142,8 +146,10 @@ pub struct Histogram {
 }
 
 /// What the device did while a phase was played, in steps of time that follow each other.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceCourse {
+    #[serde(default)]
+    #[schemars(skip)]
     pub cell: String,
     pub phase: String,
     /// Nanoseconds from the start of the phase to the end of each step.
@@ -154,8 +160,10 @@ pub struct DeviceCourse {
 }
 
 /// A doubt about a cell or a phase of it; the value stays.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Flag {
+    #[serde(default)]
+    #[schemars(skip)]
     pub cell: String,
     /// Empty: the whole cell.
     #[serde(default)]
@@ -166,9 +174,10 @@ pub struct Flag {
 }
 
 /// Where the wall time of a cell went, in nanoseconds. `cell` is `run` for preparing and undoing the whole run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Ledger {
+    #[schemars(skip)]
     pub cell: String,
     pub setup_ns: u64,
     /// Making the file system old or full; left out where nothing was.
