@@ -19,7 +19,7 @@ const SIZE: &str = "512MiB";
 fn main() -> ExitCode {
     let needs = [
         pickfs::stack::fs::find("ext4").map(|fs| fs.needs()),
-        pickfs::stack::backing::find("memory").map(|b| b.needs()),
+        pickfs::stack::backing::find("memory").map(|b| b.needs.to_vec()),
     ];
     let missing = pickfs::need::missing(&needs.into_iter().flatten().flatten().collect::<Vec<_>>());
     if let Some(why) = missing.first() {

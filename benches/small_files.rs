@@ -284,7 +284,7 @@ impl Lab {
         }
         let needs = [
             pickfs::stack::fs::find("ext4").map(|fs| fs.needs()),
-            pickfs::stack::backing::find("memory").map(|backing| backing.needs()),
+            pickfs::stack::backing::find("memory").map(|backing| backing.needs.to_vec()),
         ];
         let missing = pickfs::need::missing(&needs.into_iter().flatten().flatten().collect::<Vec<_>>());
         if let Some(why) = missing.first() {

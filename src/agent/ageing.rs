@@ -80,13 +80,14 @@ fn make_ready(stack: &BuiltStack, runner: &StepRunner, link: &mut Link, facts: &
     std::fs::remove_dir(&stack.root)?;
     std::fs::create_dir(&stack.root).context("cannot make a folder on the aged file system")?;
     caches::make_cold(stack, runner, link, &[])?;
-    let listing = stack.driver.and_then(|driver| driver.free_space(&stack.wish()));
     let block = rustix::fs::statvfs(&stack.root)?.f_frsize;
-    let told = listing.map(|words| runner.listing(&words)).and_then(|text| free_extents(&text, block));
-    if told.is_some() {
+    let free_space = stack.driver.and_then(|driver| driver.free_space);
+    let extents = free_space.and_then(|tool| (tool.extents)(&runner.listing(&tool.program(&stack.spec())), block));
+    if extents.is_some() {
         caches::make_cold(stack, runner, link, &[])?;
     }
-    facts.insert("aged free space".into(), told.unwrap_or("unknown: no tool tells it of this file system".into()));
+    let shown = extents.map(|(count, mean)| format!("{count:.0} extents of {} on average", show_bytes(mean)));
+    facts.insert("aged free space".into(), shown.unwrap_or("unknown: no tool tells it of this file system".into()));
     Ok(())
 }
 
@@ -188,35 +189,9 @@ fn space_used(folder: &Path) -> Option<String> {
     Some(format!("{} of {}", bytes(found.f_blocks.saturating_sub(found.f_bfree)), bytes(found.f_blocks)))
 }
 
-/// The mean size of a free extent and their number, from e2freefrag(8), in KiB, or `freesp -s` of xfs_db(8), in blocks.
-fn free_extents(text: &str, block: u64) -> Option<String> {
-    let number = |begin: &str| -> Option<f64> {
-        let rest = text.lines().find_map(|line| line.trim().strip_prefix(begin))?;
-        rest.trim_start_matches(':').split_whitespace().next()?.parse().ok()
-    };
-    let (count, mean) = match number("Num. free extent") {
-        Some(count) => (count, number("Avg. free extent")? * 1024.0),
-        None => (number("total free extents")?, number("average free extent size")? * block as f64),
-    };
-    Some(format!("{count:.0} extents of {} on average", show_bytes(mean)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// As e2freefrag of e2fsprogs 1.47 and xfs_db of xfsprogs 6.1 print them.
-    #[test]
-    fn free_space_is_read_from_what_the_tools_print() {
-        let ext = "Device: /dev/loop0\nBlocksize: 4096 bytes\nTotal blocks: 65536\nFree blocks: 56814 (86.7%)\n\n\
-                   Min. free extent: 4 KB \nMax. free extent: 94208 KB\nAvg. free extent: 45448 KB\n\
-                   Num. free extent: 5\n\nHISTOGRAM OF FREE EXTENT SIZES:\n";
-        let xfs = "   from      to extents  blocks    pct\n  16384   32768       4   60000 100.00\n\
-                   total free extents 4\ntotal free blocks 60000\naverage free extent size 15000\n";
-        assert_eq!(free_extents(ext, 1024).unwrap(), "5 extents of 44.4 MiB on average");
-        assert_eq!(free_extents(xfs, 4096).unwrap(), "4 extents of 58.6 MiB on average");
-        assert_eq!(free_extents("unknown: no such program", 4096), None);
-    }
 
     #[test]
     fn what_was_done_is_counted() {

@@ -8,9 +8,9 @@ use crate::probe::Subject;
 use crate::process::{CELL_MARK, DAEMON_MARK, Deadline, Interrupted, listing};
 use crate::protocol::Link;
 use crate::stack::backing::{self, Backing};
-use crate::stack::fs::{self, Filesystem};
+use crate::stack::fs::{self, Filesystem, argvs};
 use crate::stack::layer::{self, Below};
-use crate::stack::{Action, Place, Step};
+use crate::stack::{Action, Argv, Place, Step};
 use crate::stage::{BuiltStack, Expected, Layers, Stage, boot_objections};
 use crate::steps::{StepResult, StepRunner, name_of};
 use crate::sys::{block, devices};
@@ -22,8 +22,8 @@ use std::time::Instant;
 
 /// What a cell is made of, by plug-in.
 struct Parts {
-    driver: Option<&'static dyn Filesystem>,
-    backing: &'static dyn Backing,
+    driver: Option<&'static Filesystem>,
+    backing: &'static Backing,
     workload: &'static dyn Workload,
 }
 
@@ -67,7 +67,7 @@ fn parts(cell: &Cell) -> Result<Parts> {
 /// What it takes to build the stack of a target, whatever is done on it.
 pub fn needs_of_target(target: &Target) -> Vec<Need> {
     let driver = target.fs.as_deref().and_then(fs::find).map(|driver| driver.needs());
-    let backing = backing::find(&target.backing.name).map(|backing| backing.needs());
+    let backing = backing::find(&target.backing.name).map(|backing| backing.needs.to_vec());
     let first = driver.into_iter().chain(backing).flatten();
     first.chain(layer::needs(&target.layers)).chain(git::needs(target)).collect()
 }
@@ -204,7 +204,7 @@ fn build(cell: &Cell, parts: &Parts, runner: &mut StepRunner, link: &mut Link) -
     for path in parts.workload.folders(&cell.work.workload.settings, runner.place) {
         runner.take(folder("make a folder for the work", path), link)?;
     }
-    let given = runner.take_all(parts.backing.steps(&cell.target.backing.settings, runner.place), link)?;
+    let given = runner.take_all((parts.backing.steps)(&cell.target.backing.settings, runner.place), link)?;
     let mut stack = BuiltStack {
         driver: parts.driver,
         target: cell.target.clone(),
@@ -240,7 +240,7 @@ fn build(cell: &Cell, parts: &Parts, runner: &mut StepRunner, link: &mut Link) -
             stack.mount_point = devices::mount_of(&directory.canonicalize()?)?.mount_point;
             stack.root = directory;
         }
-        _ => bail!("backing {} and file system {:?} do not go together", parts.backing.name(), cell.target.fs),
+        _ => bail!("backing {} and file system {:?} do not go together", parts.backing.name, cell.target.fs),
     }
     stack.subject = subject(&stack)?;
     for note in parts.workload.segment_notes(&stack.root) {
@@ -266,14 +266,13 @@ fn layered(
         let beside = devices.split_off(layer::taken(&chosen.settings, devices.len()));
         let name = format!("{pool}l{number}");
         let below = Below { devices: &devices, name: &name, memory: &memory };
-        let given = runner.take_all(layer.steps(&chosen.settings, &below), link)?;
+        let given = runner.take_all((layer.steps)(&chosen.settings, &below), link)?;
         let StepResult::Devices(above) = given else { bail!("layer {} gave no device", chosen.name) };
-        let facts = layer.facts(&chosen.settings, &below);
-        let facts: BTreeMap<String, String> =
-            facts.into_iter().map(|(name, words)| (name.to_string(), runner.listing(&words))).collect();
-        said.mismatches.extend(layer.mismatches(&chosen.settings, &facts));
-        said.take(facts, number + 1);
-        said.facts.extend(versions(layer.versions(), &runner.run));
+        let (fact, words) = (layer.fact)(&below);
+        let shown = runner.listing(&words);
+        said.mismatches.extend((layer.mismatches)(&chosen.settings, &shown));
+        said.take([(fact.to_string(), shown)].into(), number + 1);
+        said.facts.extend(versions(argvs(layer.versions), &runner.run));
         devices = [above, beside].concat();
     }
     Ok((devices, said))
@@ -308,19 +307,19 @@ fn set_queue(target: &Target, number: (u32, u32), runner: &mut StepRunner, link:
     Ok(())
 }
 
-fn make_and_mount(stack: &BuiltStack, driver: &dyn Filesystem, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
-    let wish = stack.wish();
-    runner.take_all(driver.before(&wish), link)?;
+fn make_and_mount(stack: &BuiltStack, driver: &Filesystem, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
+    let spec = stack.spec();
+    runner.take_all((driver.before)(&spec), link)?;
     runner.take(folder("make the mount point", stack.mount_point.clone()), link)?;
-    let make = Step::new(format!("make {}", driver.name()), Action::Run(driver.mkfs(&wish)));
-    if driver.mkfs_mounts() {
-        runner.take(make.undo(driver.undo(&wish)), link)?;
+    let make = Step::new(format!("make {}", driver.name), Action::Run((driver.mkfs)(&spec)));
+    if driver.mkfs_mounts {
+        runner.take(make.undo((driver.undo)(&spec)), link)?;
     } else {
         runner.take(make, link)?;
-        let mount = Step::new(format!("mount {}", driver.name()), Action::Run(driver.mount(&wish)));
-        runner.take(mount.undo(driver.undo(&wish)), link)?;
+        let mount = Step::new(format!("mount {}", driver.name), Action::Mount(driver.mount(&spec)));
+        runner.take(mount.undo((driver.undo)(&spec)), link)?;
     }
-    for words in driver.after_first_mount(&wish) {
+    if let Some(words) = driver.in_place.and_then(|in_place| in_place(&spec)) {
         runner.output(&words)?;
     }
     Ok(())
@@ -341,6 +340,6 @@ fn subject(stack: &BuiltStack) -> Result<Subject> {
 }
 
 /// Versions of the programs that a cell uses, by name.
-pub fn versions(list: Vec<(&'static str, crate::stack::Argv)>, run: &str) -> Vec<(String, String)> {
-    list.into_iter().map(|(name, words)| (format!("version {name}"), listing(&words, run))).collect()
+pub fn versions(programs: Vec<(&'static str, Argv)>, run: &str) -> Vec<(String, String)> {
+    programs.into_iter().map(|(name, words)| (format!("version {name}"), listing(&words, run))).collect()
 }

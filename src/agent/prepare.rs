@@ -77,7 +77,7 @@ fn named(backing: &str, facts: BTreeMap<String, String>) -> impl Iterator<Item =
 /// "image"; "device /dev/sdb" where another disk is in the same run.
 fn told_apart(chosen: &Chosen, all: &[&Chosen]) -> String {
     let place = |one: &Chosen| {
-        let main = backing::find(&one.name)?.main_setting();
+        let main = backing::find(&one.name)?.main_setting;
         one.settings.text(main).map(String::from)
     };
     let is_other = |other: &&Chosen| other.name == chosen.name && place(other) != place(chosen);
@@ -97,7 +97,7 @@ fn prepare_backing(
 ) -> Result<BTreeMap<String, String>> {
     let backing =
         backing::find(&chosen.name).with_context(|| format!("this agent knows no backing `{}`", chosen.name))?;
-    if !need::missing(&backing.needs()).is_empty() {
+    if !need::missing(backing.needs).is_empty() {
         return Ok(BTreeMap::new());
     }
     make_once(backing, chosen, made, runner, link)?;
@@ -105,13 +105,13 @@ fn prepare_backing(
 }
 
 fn make_once(
-    backing: &dyn backing::Backing,
+    backing: &backing::Backing,
     chosen: &Chosen,
     made: &mut Vec<Step>,
     runner: &mut StepRunner,
     link: &mut Link,
 ) -> Result<()> {
-    for step in backing.prepare(&chosen.settings, runner.place) {
+    for step in (backing.prepare)(&chosen.settings, runner.place) {
         if !made.contains(&step) {
             runner.take(step.clone(), link)?;
             made.push(step);
@@ -123,12 +123,12 @@ fn make_once(
 /// The backing as the cells will see it, looked at, measured and taken down again.
 fn raw_speed(
     chosen: &Chosen,
-    backing: &dyn backing::Backing,
+    backing: &backing::Backing,
     runner: &mut StepRunner,
     link: &mut Link,
 ) -> Result<BTreeMap<String, String>> {
     let mut probe = StepRunner::new(runner.place, "raw-speed");
-    let given = probe.take_all(backing.steps(&chosen.settings, runner.place), link);
+    let given = probe.take_all((backing.steps)(&chosen.settings, runner.place), link);
     let measured = given.and_then(|given| measure_raw(&given));
     let undone = probe.undo_all(link);
     let speed = measured.with_context(|| format!("cannot take the raw speed of backing {}", chosen.name))?;
@@ -211,7 +211,7 @@ fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, runner: &mut StepRunner, l
     runner.take(folder("make a folder in memory", runner.place.memory.clone()), link)?;
     let (image, mut made) = (backing::find("image").context("no backing `image`")?, Vec::new());
     let chosen = unique(plan.targets.iter().map(|target| &target.backing));
-    for chosen in chosen.into_iter().filter(|chosen| chosen.name == image.name()) {
+    for chosen in chosen.into_iter().filter(|chosen| chosen.name == image.name) {
         make_once(image, chosen, &mut made, runner, link)?;
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {

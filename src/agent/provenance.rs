@@ -4,8 +4,8 @@ use super::cell::versions;
 use super::hardware;
 use crate::journal::Provenance;
 use crate::plan::{Cell, FILE, VOLUME};
-use crate::stack::fs::feature::Found;
-use crate::stack::fs::{Filesystem, Wish, of_kernel};
+use crate::stack::fs::feature::FsState;
+use crate::stack::fs::{Filesystem, argvs, of_kernel, spelled};
 use crate::stage::BuiltStack;
 use crate::steps::StepRunner;
 use crate::sys::devices::{self, content};
@@ -30,16 +30,13 @@ pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<P
     facts.extend(stack.layers.facts.clone());
     let mut provenance = Provenance { cell: cell.id.clone(), ..Provenance::default() };
     if let Some(driver) = stack.driver {
-        let wish = stack.wish();
-        facts.insert("mkfs".into(), driver.mkfs(&wish).join(" "));
-        facts.extend(driver.facts(&wish).into_iter().map(|(name, words)| (name.to_string(), runner.listing(&words))));
-        facts.extend(versions(driver.versions(), &runner.run));
-        provenance.mismatches = match facts.get("zfs get") {
-            Some(properties) => property_mismatches(&wish.mount, properties),
-            None => mismatches(&wish.mount, &options),
-        };
-        provenance.mismatches.extend(driver.mismatches(&wish, &facts));
-        provenance.weakened = weakened(driver, &wish.mount, &wish.mkfs, &shown);
+        let spec = stack.spec();
+        facts.insert("mkfs".into(), (driver.mkfs)(&spec).join(" "));
+        facts.extend(driver.facts(&spec).into_iter().map(|(name, words)| (name.to_string(), runner.listing(&words))));
+        facts.extend(versions(argvs(driver.versions), &runner.run));
+        provenance.mismatches = (driver.mount_mismatches)(&spec.mount, &options, &facts);
+        provenance.mismatches.extend((driver.mismatches)(&spec, &facts));
+        provenance.weakened = weakened(driver, &spec.mount, &spec.mkfs, &shown);
     }
     facts.extend(features(stack, &mount.fs_type, &shown, &facts).map(|names| ("features".to_string(), names)));
     provenance.largest = documented(stack.driver.or_else(|| of_kernel(&mount.fs_type)));
@@ -66,9 +63,9 @@ pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<P
 }
 
 /// Of a file and a volume; what is tried later counts before it.
-fn documented(driver: Option<&dyn Filesystem>) -> BTreeMap<String, u64> {
+fn documented(driver: Option<&Filesystem>) -> BTreeMap<String, u64> {
     let Some(driver) = driver else { return BTreeMap::new() };
-    let largest = [(FILE, driver.largest_file()), (VOLUME, driver.largest_volume())];
+    let largest = [(FILE, driver.largest_file), (VOLUME, driver.largest_volume)];
     largest.into_iter().filter_map(|(what, bytes)| Some((what.to_string(), bytes?))).collect()
 }
 
@@ -77,15 +74,13 @@ fn documented(driver: Option<&dyn Filesystem>) -> BTreeMap<String, u64> {
 fn features(stack: &BuiltStack, kind: &str, shown: &[String], facts: &Facts) -> Option<String> {
     let features = match stack.driver {
         Some(driver) => {
-            let wish = stack.wish();
-            let mount: Vec<String> = wish.mount.iter().chain(shown).cloned().collect();
-            let Wish { mkfs, variant, nodatacow, .. } = &wish;
-            let (variant, nodatacow) = (*variant, *nodatacow);
-            driver.features_in_effect(&Found { mkfs, mount: &mount, variant, nodatacow, facts })
+            let spec = stack.spec();
+            let mount: Vec<String> = spec.mount.iter().chain(shown).cloned().collect();
+            driver.features_in_effect(&FsState { mount: &mount, ..spec.state(facts) })
         }
         None => {
-            let found = Found { mkfs: &[], mount: shown, variant: None, nodatacow: false, facts };
-            of_kernel(kind)?.features_in_effect(&found)
+            let state = FsState { mkfs: &[], mount: shown, variant: None, nodatacow: false, facts };
+            of_kernel(kind)?.features_in_effect(&state)
         }
     };
     Some(features.join(" "))
@@ -149,55 +144,10 @@ fn of_device(stack: &BuiltStack) -> Facts {
     facts
 }
 
-/// An option that the kernel shows with another value was not taken as asked. One that it does not show at all is
-/// mostly its default, and no contradiction.
-fn mismatches(asked: &[String], found: &BTreeMap<String, Option<String>>) -> Vec<String> {
-    let contradicts = |option: &&String| {
-        let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        match found.get(name) {
-            Some(Some(shown)) if !value.is_empty() => shown != value && !shown.starts_with(&format!("{value}:")),
-            _ => negated(name, found),
-        }
-    };
-    let told = |option: &String| {
-        let name = option.split('=').next().unwrap_or(option);
-        let shown = found.get(name).map_or("nothing of it".to_string(), |value| spelled(name, value.as_deref()));
-        format!("asked for mount option {option}, the kernel shows {shown}")
-    };
-    asked.iter().filter(contradicts).map(told).collect()
-}
-
-/// `noatime` asked and `relatime` or `atime` shown, `nobarrier` asked and `barrier` shown.
-fn negated(name: &str, found: &BTreeMap<String, Option<String>>) -> bool {
-    let opposite = name.strip_prefix("no").map_or(format!("no{name}"), String::from);
-    found.contains_key(&opposite) || (name == "noatime" && found.contains_key("relatime"))
-}
-
-/// The same for a ZFS dataset, whose properties are no mount options; `properties` is what `zfs get all` prints.
-fn property_mismatches(asked: &[String], properties: &str) -> Vec<String> {
-    let shown = |name: &str| {
-        let mut rows = properties.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        rows.find(|row| row.get(1) == Some(&name)).and_then(|row| row.get(2).map(ToString::to_string))
-    };
-    let told = |option: &String| {
-        let (name, value) = if option == "noatime" { ("atime", "off") } else { option.split_once('=')? };
-        let found = shown(name).unwrap_or("nothing".into());
-        let same = found == value || same_size(&found, value);
-        (!same).then(|| format!("asked for property {name}={value}, zfs shows {found}"))
-    };
-    asked.iter().filter_map(told).collect()
-}
-
-/// `recordsize=8192` is shown as `8K`.
-fn same_size(shown: &str, asked: &str) -> bool {
-    let [shown, asked] = [shown, asked].map(|text| crate::units::parse_size(text).ok());
-    shown.is_some() && shown == asked
-}
-
 /// As asked and as shown: an option that weakens counts wherever it is seen.
-fn weakened(driver: &dyn Filesystem, mount: &[String], mkfs: &[String], shown: &[String]) -> Vec<String> {
+fn weakened(driver: &Filesystem, mount: &[String], mkfs: &[String], shown: &[String]) -> Vec<String> {
     let mut found: Vec<String> =
-        mount.iter().chain(mkfs).chain(shown).filter(|option| driver.weakens(option)).cloned().collect();
+        mount.iter().chain(mkfs).chain(shown).filter(|option| (driver.weakens)(option)).cloned().collect();
     found.sort();
     found.dedup();
     found
@@ -209,13 +159,6 @@ fn in_place_mismatch(stack: &BuiltStack, attributes: Option<&[String]>) -> Optio
     let missing = stack.target.nodatacow && !found;
     let shown = attributes.map_or("none".into(), |names| names.join(" "));
     missing.then(|| format!("asked for nodatacow, the kernel shows these attributes: {shown}"))
-}
-
-fn spelled(name: &str, value: Option<&str>) -> String {
-    match value {
-        Some(value) => format!("{name}={value}"),
-        None => name.to_string(),
-    }
 }
 
 /// What holds for the whole run.
@@ -267,49 +210,7 @@ fn field(path: &str, begin: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What was asked, what is shown, and whether that is wrong.
-    type Case = (&'static str, &'static [(&'static str, Option<&'static str>)], bool);
-
-    #[test]
-    fn an_option_shown_with_another_value_is_a_mismatch() {
-        let shown =
-            |pairs: &[(&str, Option<&str>)]| pairs.iter().map(|(n, v)| (n.to_string(), v.map(String::from))).collect();
-        let cases: [Case; 8] = [
-            ("compress=zstd:99", &[("compress", Some("zstd:15"))], true),
-            ("compress=zstd:1", &[("compress", Some("zstd:1"))], false),
-            ("compress=zstd", &[("compress", Some("zstd:3"))], false),
-            ("compress=zstd:1", &[("compress", Some("zstd:15"))], true),
-            ("noatime", &[("noatime", None), ("rw", None)], false),
-            ("noatime", &[("relatime", None)], true),
-            ("data=ordered", &[("rw", None)], false),
-            ("nobarrier", &[("barrier", None)], true),
-        ];
-        for (asked, found, wrong) in cases {
-            assert_eq!(!mismatches(&[asked.to_string()], &shown(found)).is_empty(), wrong, "{asked} {found:?}");
-        }
-    }
-
-    #[test]
-    fn properties_of_a_dataset_are_read_back() {
-        let shown = "NAME  PROPERTY  VALUE  SOURCE\npk  compression  lzjb  local\npk  atime  on  default\n\
-                     pk  recordsize  8K  local\npk  primarycache  metadata  local";
-        let rows = [
-            ("compression=lzjb", 0),
-            ("compression=gzip", 1),
-            ("noatime", 1),
-            ("sync=off", 1),
-            ("recordsize=8K", 0),
-            ("recordsize=8192", 0),
-            ("recordsize=16K", 1),
-            ("primarycache=metadata", 0),
-            ("primarycache=all", 1),
-        ];
-        for (option, wrong) in rows {
-            assert_eq!(property_mismatches(&[option.to_string()], shown).len(), wrong, "{option}");
-        }
-    }
-
-    fn stack(driver: Option<&'static dyn Filesystem>, variant: &str) -> BuiltStack {
+    fn stack(driver: Option<&'static Filesystem>, variant: &str) -> BuiltStack {
         BuiltStack {
             driver,
             target: crate::plan::Target { variant: Some(variant.into()), ..Default::default() },

@@ -8,43 +8,43 @@ use crate::{executor, workload};
 
 pub fn catalogue() -> Catalogue {
     Catalogue {
-        filesystems: fs::ALL.iter().map(|fs| filesystem(*fs)).collect(),
-        backings: backing::ALL.iter().map(|backing| backing_entry(*backing)).collect(),
+        filesystems: fs::ALL.iter().map(|fs| filesystem(fs)).collect(),
+        backings: backing::ALL.iter().map(|backing| backing_entry(backing)).collect(),
         workloads: workload::ALL.iter().map(|workload| workload_entry(*workload)).collect(),
-        layers: layer::ALL.iter().map(|layer| layer_entry(*layer)).collect(),
+        layers: layer::ALL.iter().map(|layer| layer_entry(layer)).collect(),
         executors: executor::ALL.iter().map(|executor| executor_entry(*executor)).collect(),
         executor: None,
         features: FEATURES.iter().map(|feature| feature.name).collect(),
     }
 }
 
-fn filesystem(fs: &dyn fs::Filesystem) -> FilesystemEntry {
-    let variants = fs.variants().iter().map(|variant| variant.name).collect();
+fn filesystem(fs: &fs::Filesystem) -> FilesystemEntry {
+    let variants = fs.variants.iter().map(|variant| variant.name).collect();
     FilesystemEntry {
-        name: fs.name(),
+        name: fs.name,
         variants,
-        minimum_size: fs.minimum_size(),
-        takes_nodatacow: fs.takes_nodatacow(),
+        minimum_size: fs.minimum_size,
+        takes_nodatacow: fs.in_place.is_some(),
         devices: |name, variant, there| fs::objection_to_devices(fs::find(name)?, variant, there),
     }
 }
 
-fn layer_entry(layer: &dyn layer::Layer) -> Entry {
+fn layer_entry(layer: &layer::Layer) -> Entry {
     Entry {
-        objections: |name, settings| layer::find(name).map(|layer| layer.objections(settings)).unwrap_or_default(),
+        objections: |name, settings| layer::find(name).map(|layer| (layer.objections)(settings)).unwrap_or_default(),
         above: |name, settings, there| {
             layer::find(name).map_or(Ok(there), |layer| layer::above(layer, settings, there))
         },
-        ..named(layer.name(), layer.settings())
+        ..named(layer.name, layer.settings)
     }
 }
 
-fn backing_entry(backing: &dyn backing::Backing) -> Entry {
+fn backing_entry(backing: &backing::Backing) -> Entry {
     Entry {
-        name: backing.name(),
-        settings: backing.settings(),
-        main_setting: backing.main_setting(),
-        makes_filesystem: backing.makes_filesystem(),
+        name: backing.name,
+        settings: backing.settings,
+        main_setting: backing.main_setting,
+        makes_filesystem: backing.makes_filesystem,
         objections: machine::backing_objections,
         above: |_, _, there| Ok(there),
         bytes: |_, _| None,

@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 
 pub fn main() -> Outcome {
     let mut packages = BTreeSet::new();
-    section("file systems", fs::ALL.iter().map(|fs| (fs.name(), fs.needs())), &mut packages);
-    section("backings", backing::ALL.iter().map(|backing| (backing.name(), backing.needs())), &mut packages);
+    section("file systems", fs::ALL.iter().map(|fs| (fs.name, fs.needs())), &mut packages);
+    section("backings", backing::ALL.iter().map(|backing| (backing.name, backing.needs.to_vec())), &mut packages);
     section(
         "workloads",
         workload::ALL.iter().map(|workload| (workload.name(), workload.needs(&Settings::default()))),

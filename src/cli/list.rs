@@ -45,12 +45,10 @@ pub fn main(arguments: &Arguments) -> Outcome {
 
 fn list(what: What) {
     match what {
-        What::Fs => fs::ALL.iter().for_each(|fs| filesystem(*fs)),
+        What::Fs => fs::ALL.iter().for_each(|fs| filesystem(fs)),
         What::Features => FEATURES.iter().for_each(|feature| wide_row(feature.name, feature.about)),
-        What::Backings => {
-            backing::ALL.iter().for_each(|one| plugin(one.name(), one.about(), one.settings(), &one.needs()))
-        }
-        What::Layers => layer::ALL.iter().for_each(|one| plugin(one.name(), one.about(), one.settings(), &one.needs())),
+        What::Backings => backing::ALL.iter().for_each(|one| plugin(one.name, one.about, one.settings, one.needs)),
+        What::Layers => layer::ALL.iter().for_each(|one| plugin(one.name, one.about, one.settings, one.needs)),
         What::Workloads => workload::ALL.iter().for_each(|workload| one_workload(*workload)),
         What::Profiles => builtin::ALL.iter().for_each(profile),
         What::Probes => probe::ALL.iter().for_each(|probe| row(probe.name(), probe.about())),
@@ -68,16 +66,16 @@ fn plugin(name: &str, about: &str, of_it: &[Setting], needs: &[Need]) {
     wanting(needs);
 }
 
-fn filesystem(fs: &dyn fs::Filesystem) {
-    row(fs.name(), fs.about());
-    for variant in fs.variants() {
+fn filesystem(fs: &fs::Filesystem) {
+    row(fs.name, fs.about);
+    for variant in fs.variants {
         println!("      {:<10} {}", variant.name, variant.about);
     }
-    println!("      has {}", fs.features().join(", "));
-    if !fs.more_features().is_empty() {
-        println!("      by option or version: {}", fs.more_features().join(", "));
+    println!("      has {}", fs.features.join(", "));
+    if !fs.more_features.is_empty() {
+        println!("      by option or version: {}", fs.more_features.join(", "));
     }
-    let sizes = [("files", fs.largest_file()), ("all of it", fs.largest_volume())];
+    let sizes = [("files", fs.largest_file), ("all of it", fs.largest_volume)];
     let known = sizes.iter().filter_map(|(what, bytes)| Some(format!("{what} {}", show_bytes((*bytes)? as f64))));
     let known: Vec<String> = known.collect();
     if !known.is_empty() {

@@ -2,7 +2,6 @@
 
 use super::{Outcome, confirm, forecast, wanted};
 use crate::plan::{Ageing, Cell, Limit, Part, Plan, Stop, Target, Wishes, Work, capacity, disks, expand};
-use crate::stack::fs::feature::Found;
 use crate::stack::{Action, Place, Step, backing, fs, layer};
 use crate::stats::LOOKS;
 use crate::sys::block;
@@ -123,12 +122,12 @@ fn describe_targets(plan: &Plan, text: &mut String) {
         steps.extend(of_layers);
         if let (Some(driver), [device, more @ ..]) = (target.fs.as_deref().and_then(fs::find), &devices[..]) {
             let mount_point = place.mount_point();
-            let wish = fs::Wish { more_devices: more, ..fs::Wish::new(driver, target, device, &mount_point) };
-            steps.extend(driver.before(&wish));
-            steps.push(Step::new("make it", Action::Run(driver.mkfs(&wish))));
-            steps.push(Step::new("mount it", Action::Run(driver.mount(&wish))));
-            for feature in lacking(driver, &wish, &plan.verdict.require) {
-                let _ = writeln!(text, "  will not be in the verdict: {} has no {feature} like this", driver.name());
+            let spec = fs::FsSpec { more_devices: more, ..fs::FsSpec::new(driver, target, device, &mount_point) };
+            steps.extend((driver.before)(&spec));
+            steps.push(Step::new("make it", Action::Run((driver.mkfs)(&spec))));
+            steps.push(Step::new("mount it", Action::Run(driver.mount(&spec))));
+            for feature in lacking(driver, &spec, &plan.verdict.require) {
+                let _ = writeln!(text, "  will not be in the verdict: {} has no {feature} like this", driver.name);
             }
         }
         for step in steps {
@@ -155,10 +154,10 @@ fn describe_boots(plan: &Plan, target: &Target, text: &mut String) {
 
 fn of_backing(plan: &Plan, target: &Target, place: &Place) -> Vec<Step> {
     let Some(backing) = backing::find(&target.backing.name) else { return Vec::new() };
-    let mut steps = backing.prepare(&target.backing.settings, place);
+    let mut steps = (backing.prepare)(&target.backing.settings, place);
     // An image is a disk of the guest, as it is.
     if !brings_its_own(plan) || target.backing.name != "image" {
-        steps.extend(backing.steps(&target.backing.settings, place));
+        steps.extend((backing.steps)(&target.backing.settings, place));
     }
     steps
 }
@@ -173,7 +172,7 @@ fn layered(target: &Target, place: &Place) -> (Vec<Step>, Vec<PathBuf>) {
         let Some(layer) = layer::find(&chosen.name) else { continue };
         let beside = devices.split_off(layer::taken(&chosen.settings, devices.len()).min(devices.len()));
         let name = format!("pickfsCELLl{number}");
-        let made = layer.steps(&chosen.settings, &layer::Below { devices: &devices, name: &name, memory: &memory });
+        let made = (layer.steps)(&chosen.settings, &layer::Below { devices: &devices, name: &name, memory: &memory });
         let given = made.iter().filter_map(|step| match &step.action {
             Action::UseDevice(device) => Some(device.clone()),
             _ => None,
@@ -213,16 +212,18 @@ fn describe_ageing(target: &Target, text: &mut String) {
 }
 
 /// What is required and cannot be had of it; what its makers' defaults decide, only a run can tell.
-fn lacking<'r>(driver: &dyn fs::Filesystem, wish: &fs::Wish, required: &'r [String]) -> Vec<&'r String> {
-    let (mkfs, mount, variant, nodatacow) = (&wish.mkfs, &wish.mount, wish.variant, wish.nodatacow);
-    let sure = driver.features_in_effect(&Found { mkfs, mount, variant, nodatacow, facts: &BTreeMap::new() });
-    let can = |name: &String| sure.iter().chain(driver.more_features()).any(|feature| feature == name);
+fn lacking<'r>(driver: &fs::Filesystem, spec: &fs::FsSpec, required: &'r [String]) -> Vec<&'r String> {
+    let facts = BTreeMap::new();
+    let sure = driver.features_in_effect(&spec.state(&facts));
+    let can = |name: &String| sure.iter().chain(driver.more_features).any(|feature| feature == name);
     required.iter().filter(|name| !can(name)).collect()
 }
 
 fn shown(action: &Action) -> String {
     match action {
-        Action::Run(argv) | Action::RunForDevice(argv) | Action::Daemon { argv, .. } => argv.join(" "),
+        Action::Run(argv) | Action::Mount(argv) | Action::RunForDevice(argv) | Action::Daemon { argv, .. } => {
+            argv.join(" ")
+        }
         Action::UseDevice(path) | Action::UseDirectory(path) | Action::MakeDirectory(path) => {
             path.display().to_string()
         }

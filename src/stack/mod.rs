@@ -27,6 +27,8 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     Run(Argv),
+    /// Mounts a file system; what that leaves running belongs to it.
+    Mount(Argv),
     /// Runs, and what the program prints is the path of the block device for all that lies above.
     RunForDevice(Argv),
     /// This block device is there already.
@@ -64,6 +66,11 @@ impl Step {
 
     pub fn run<S: AsRef<str>>(says: impl Into<String>, words: impl IntoIterator<Item = S>) -> Step {
         Step::new(says, Action::Run(argv(words)))
+    }
+
+    /// Makes a folder, which goes with all that is in it.
+    pub fn folder(says: impl Into<String>, path: PathBuf) -> Step {
+        Step::new(says, Action::MakeDirectory(path.clone())).undo(Undo::RemoveTree(path))
     }
 
     pub fn undo(mut self, undo: Undo) -> Step {
@@ -107,7 +114,7 @@ impl Place {
 #[cfg(test)]
 fn sentence(step: &Step) -> String {
     let does = match &step.action {
-        Action::Run(argv) => format!("run {}", argv.join(" ")),
+        Action::Run(argv) | Action::Mount(argv) => format!("run {}", argv.join(" ")),
         Action::RunForDevice(argv) => format!("device from {}", argv.join(" ")),
         Action::UseDevice(path) => format!("device {}", path.display()),
         Action::MapWhole { device, name, words } => format!("map {} as {name}: {}", device.display(), words.join(" ")),

@@ -48,13 +48,13 @@ impl Stage<'_, '_> {
     }
 
     fn wanted(&self, ready: &str) -> Boot {
-        let mut wish = self.stack.wish();
-        wish.mount_point = Path::new(MOUNT_POINT);
+        let mut spec = self.stack.spec();
+        spec.mount_point = Path::new(MOUNT_POINT);
         let driver = self.stack.driver.expect("objections() wants a file system");
         let folder = self.stack.root.strip_prefix(&self.stack.mount_point).unwrap_or(Path::new(""));
         Boot {
             module: format!("fs-{}", driver.kernel_type()),
-            mount: driver.mount(&wish),
+            mount: driver.mount(&spec),
             mount_point: MOUNT_POINT.into(),
             folder: folder.display().to_string(),
             ready: ready.into(),
@@ -67,7 +67,7 @@ impl Stage<'_, '_> {
         let begun = Instant::now();
         self.stack.make_durable(self.engine)?;
         let driver = self.stack.driver.context("a directory cannot be booted")?;
-        self.engine.output(&driver.unmount(&self.stack.wish()))?;
+        self.engine.output(&(driver.unmount)(&self.stack.spec()))?;
         self.forget_device()?;
         caches::settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
@@ -78,7 +78,7 @@ impl Stage<'_, '_> {
     fn take_up(&mut self) -> Result<()> {
         let driver = self.stack.driver.context("a directory cannot be booted")?;
         self.forget_device()?;
-        self.engine.output(&driver.mount(&self.stack.wish())).context("what was booted is not mounted again").map(drop)
+        self.engine.mount(&driver.mount(&self.stack.spec())).context("what was booted is not mounted again").map(drop)
     }
 
     fn forget_device(&self) -> Result<()> {
@@ -144,7 +144,7 @@ pub fn objections(target: &Target, in_guest: bool) -> Vec<String> {
         (!in_guest, "this machine cannot be booted from a target: use executor = \"vm\"".to_string()),
         (driver.is_none(), "a directory as it is cannot be booted: name a file system".into()),
         (
-            driver.is_some_and(|driver| driver.mkfs_mounts()),
+            driver.is_some_and(|driver| driver.mkfs_mounts),
             format!("{} is not brought up by `mount` alone: take another file system", target.name),
         ),
         (!target.layers.is_empty(), "what lies below a root is not built at boot: leave out `layers`".into()),

@@ -2,7 +2,7 @@
 
 use crate::plan::Target;
 use crate::probe::Subject;
-use crate::stack::fs::{Filesystem, Wish};
+use crate::stack::fs::{Filesystem, FsSpec};
 use crate::steps::StepRunner;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// A stack that stands: backing, layers and file system, built and mounted.
 pub struct BuiltStack {
-    pub driver: Option<&'static dyn Filesystem>,
+    pub driver: Option<&'static Filesystem>,
     pub target: Target,
     pub device: Option<PathBuf>,
     /// Those beside it, for a file system on several.
@@ -45,22 +45,22 @@ impl Layers {
 }
 
 impl BuiltStack {
-    pub fn wish(&self) -> Wish<'_> {
-        let driver = self.driver.expect("only a stack with a file system of its own has wishes");
+    pub fn spec(&self) -> FsSpec<'_> {
+        let driver = self.driver.expect("only a stack with a file system of its own has a spec");
         let device = self.device.as_deref().unwrap_or(Path::new(""));
-        let mut wish = Wish::new(driver, &self.target, device, &self.mount_point);
-        wish.more_devices = &self.more_devices;
-        wish.seed = self.seed;
-        wish.name = &self.pool;
-        wish
+        let mut spec = FsSpec::new(driver, &self.target, device, &self.mount_point);
+        spec.more_devices = &self.more_devices;
+        spec.seed = self.seed;
+        spec.name = &self.pool;
+        spec
     }
 
     /// Returns when all that was written is durable: `syncfs(2)`, and what the driver adds to it.
     pub fn make_durable(&self, engine: &StepRunner) -> Result<()> {
         let root = std::fs::File::open(&self.root).with_context(|| format!("cannot open {}", self.root.display()))?;
         rustix::fs::syncfs(&root).context("syncfs failed")?;
-        match self.driver.and_then(|driver| driver.commit(&self.wish())) {
-            Some(commit) => engine.output(&commit).map(drop),
+        match self.driver.and_then(|driver| driver.commit) {
+            Some(commit) => engine.output(&commit(&self.spec())).map(drop),
             None => Ok(()),
         }
     }

@@ -126,11 +126,11 @@ pub fn make_cold(
     let mut warm_below = None;
     match stack.driver {
         Some(driver) => {
-            engine.output(&driver.unmount(&stack.wish()))?;
+            engine.output(&(driver.unmount)(&stack.spec()))?;
             drop_caches()?;
             drop_device_caches(stack)?;
             warm_below = link.forget_below()?;
-            engine.output(&driver.mount(&stack.wish()))?;
+            engine.mount(&driver.mount(&stack.spec()))?;
         }
         None if rustix::process::geteuid().is_root() => drop_caches()?,
         None => drop_file_caches(&stack.root)?,

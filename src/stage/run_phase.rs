@@ -387,7 +387,7 @@ impl Stage<'_, '_> {
         let expected = match phase.proof {
             ColdProof::AllData => self.expected.data_bytes,
             ColdProof::Metadata => {
-                let inode = self.stack.driver.and_then(|driver| driver.least_inode()).unwrap_or(SMALLEST_INODE);
+                let inode = self.stack.driver.and_then(|driver| driver.least_inode).unwrap_or(SMALLEST_INODE);
                 self.expected.entries.map(|entries| entries * inode as f64)
             }
             ColdProof::Declared => {

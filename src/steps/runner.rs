@@ -53,11 +53,13 @@ impl<'a> StepRunner<'a> {
 
     /// Runs a program that is no step: it leaves nothing to undo.
     pub fn output(&self, argv: &Argv) -> Result<String> {
-        // What `mount` leaves running, such as nilfs2's cleaner, belongs to the file system and ends with it.
-        if argv.first().is_some_and(|program| program == "mount") {
-            return process::output(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name_of(&self.scope))]);
-        }
         process::output(argv, &self.marks())
+    }
+
+    /// Mounts a file system. What that leaves running, such as nilfs2's cleaner, belongs to the file system and ends with
+    /// it.
+    pub fn mount(&self, argv: &Argv) -> Result<()> {
+        process::output(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name_of(&self.scope))]).map(drop)
     }
 
     /// What a program says of itself, whatever its exit code.
@@ -104,6 +106,7 @@ impl<'a> StepRunner<'a> {
             Action::Run(argv) => {
                 self.output(argv)?;
             }
+            Action::Mount(argv) => self.mount(argv)?,
             Action::RunForDevice(argv) => return Ok(StepResult::Devices(vec![self.output(argv)?.trim().into()])),
             Action::UseDevice(path) => return unused(path).map(|()| StepResult::Devices(vec![path.clone()])),
             Action::MapWhole { device, name, words } => return self.map_whole(device, name, words),

@@ -125,7 +125,7 @@ impl Said {
 /// Why a test that makes file systems cannot run here.
 pub fn unable(filesystems: &[&str]) -> Option<String> {
     let driver = |name: &&str| pickfs::stack::fs::find(name).expect("a known file system").needs();
-    let backing = pickfs::stack::backing::find("memory").expect("a known backing").needs();
+    let backing = pickfs::stack::backing::find("memory").expect("a known backing").needs.to_vec();
     let needs: Vec<_> = filesystems.iter().flat_map(driver).chain(backing).collect();
     let missing = pickfs::need::missing(&needs);
     (!missing.is_empty()).then(|| missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))

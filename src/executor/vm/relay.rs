@@ -97,7 +97,7 @@ fn kinds_and_recipes(plan: &Plan) -> Result<Vec<(String, Recipe)>> {
 }
 
 fn module_source(target: &Target) -> Option<&'static str> {
-    fs::find(target.fs.as_deref()?)?.module_source()
+    fs::find(target.fs.as_deref()?)?.module_source.map(|source| source.package)
 }
 
 /// By which cells find their guest: `bookworm`, `bookworm with zfs-dkms`.
@@ -267,7 +267,7 @@ fn files(chosen: &Chosen, place: &Place) -> Result<Vec<PathBuf>> {
         "memory" => Ok(Vec::new()),
         "image" => {
             let backing = backing::find("image").context("no backing `image`")?;
-            let steps = backing.prepare(&chosen.settings, place);
+            let steps = (backing.prepare)(&chosen.settings, place);
             let made = steps.into_iter().filter_map(|step| match step.action {
                 Action::MakeImage { path, .. } => Some(path),
                 _ => None,

@@ -1,61 +1,44 @@
 //! A file in memory, as a loop device: what is left is the file system's own cost.
 
-use super::{Backing, LOOP, attach, image_bytes, image_in};
+use super::{Backing, LOOP_CONTROL, LOSETUP, attach, image_bytes, image_in};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Kind, Setting, Settings};
 use crate::stack::{Action, Place, Step};
 use std::path::PathBuf;
 
-pub struct Memory;
-
-impl Backing for Memory {
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
-    fn about(&self) -> &'static str {
-        "a file in memory (tmpfs), as a loop device"
-    }
-
-    /// Never direct: there is no second cache below to pass by, tmpfs takes it since Linux 6.6 only, and on 6.18 it
-    /// wrote at a fifth of the rate.
-    fn steps(&self, settings: &Settings, place: &Place) -> Vec<Step> {
-        vec![attach(&image_in(&folder(settings, place), settings), false)]
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        &[Setting {
-            name: "size",
-            kind: Kind::Size,
-            default: Some("2GiB"),
-            about: "how much memory it takes; below 4GiB btrfs writes slower than on a real disk",
-        }]
-    }
-
-    fn main_setting(&self) -> &'static str {
-        "size"
-    }
-
-    fn needs(&self) -> Vec<Need> {
-        let tmpfs = Need::Kernel { filesystem: "tmpfs", hint: "run it on a kernel with tmpfs" };
-        LOOP.iter().cloned().chain([tmpfs]).collect()
-    }
-
-    /// A tmpfs of its own, so that its size and its page size are ours: huge pages would come and go by luck.
-    fn prepare(&self, settings: &Settings, place: &Place) -> Vec<Step> {
-        let folder = folder(settings, place);
-        let bytes = image_bytes(settings);
+pub const MEMORY: Backing = Backing {
+    name: "memory",
+    about: "a file in memory (tmpfs), as a loop device",
+    settings: &[Setting {
+        name: "size",
+        kind: Kind::Size,
+        default: Some("2GiB"),
+        about: "how much memory it takes; below 4GiB btrfs writes slower than on a real disk",
+    }],
+    main_setting: "size",
+    needs: &[
+        Need::Root,
+        LOSETUP,
+        LOOP_CONTROL,
+        Need::Kernel { filesystem: "tmpfs", hint: "run it on a kernel with tmpfs" },
+    ],
+    // A tmpfs of its own, so that its size and its page size are ours: huge pages would come and go by luck.
+    prepare: |settings, place| {
+        let (folder, bytes) = (folder(settings, place), image_bytes(settings));
         let options = format!("size={},mode=700,huge=never", bytes + SLACK);
-        let make = Step::new("make a mount point for memory", Action::MakeDirectory(folder.clone()));
         let mount = ["mount", "-t", "tmpfs", "-o", &options, "pickfs", &folder.display().to_string()];
         vec![
-            make.undo(Undo::RemoveTree(folder.clone())),
+            Step::folder("make a mount point for memory", folder.clone()),
             Step::run("mount memory", mount).undo(Undo::Unmount(folder.clone())),
             Step::new("write the image", Action::MakeImage { path: image_in(&folder, settings), bytes }),
         ]
-    }
-}
+    },
+    // Never direct: there is no second cache below to pass by, tmpfs takes it since Linux 6.6 only, and on 6.18 it
+    // wrote at a fifth of the rate.
+    steps: |settings, place| vec![attach(&image_in(&folder(settings, place), settings), false)],
+    ..Backing::DEFAULT
+};
 
 /// For the folder's own pages.
 const SLACK: u64 = 1 << 20;

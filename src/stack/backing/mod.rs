@@ -17,44 +17,46 @@ use crate::plan::{Setting, Settings, disks};
 use std::path::{Path, PathBuf};
 
 /// Every backing, sorted by name.
-pub const ALL: &[&dyn Backing] = &[&device::Device, &directory::Directory, &image::Image, &memory::Memory];
+pub const ALL: &[&Backing] = &[&device::DEVICE, &directory::DIRECTORY, &image::IMAGE, &memory::MEMORY];
 
-/// Something that gives a block device or a directory.
-pub trait Backing: Sync {
-    fn name(&self) -> &'static str;
-    /// One sentence for `pickfs list backings`.
-    fn about(&self) -> &'static str;
-    /// For each cell: the last step gives the device or the directory.
-    fn steps(&self, settings: &Settings, place: &Place) -> Vec<Step>;
-
-    fn settings(&self) -> &'static [Setting] {
-        &[]
-    }
-
+/// Something that gives block devices or a directory. A backing names what differs from [`Backing::DEFAULT`].
+pub struct Backing {
+    pub name: &'static str,
+    /// One phrase for `pickfs list backings`.
+    pub about: &'static str,
+    pub settings: &'static [Setting],
     /// The setting that a bare value stands for in a plan.
-    fn main_setting(&self) -> &'static str;
-
-    fn needs(&self) -> Vec<Need> {
-        Vec::new()
-    }
-
-    /// Once per run, before any cell.
-    fn prepare(&self, _settings: &Settings, _place: &Place) -> Vec<Step> {
-        Vec::new()
-    }
-
+    pub main_setting: &'static str,
+    pub needs: &'static [Need],
     /// False where a file system is there already.
-    fn makes_filesystem(&self) -> bool {
-        true
-    }
+    pub makes_filesystem: bool,
+    /// Once per run, before any cell.
+    pub prepare: fn(&Settings, &Place) -> Vec<Step>,
+    /// For each cell: those that use a device, or the last one, give the devices or the directory.
+    pub steps: fn(&Settings, &Place) -> Vec<Step>,
+    /// What belongs to the user and is lost: each must be named in full, and agreed to.
+    pub erases: fn(&Settings) -> Vec<PathBuf>,
+}
+
+impl Backing {
+    const DEFAULT: Backing = Backing {
+        name: "",
+        about: "",
+        settings: &[],
+        main_setting: "",
+        needs: &[],
+        makes_filesystem: true,
+        prepare: |_, _| Vec::new(),
+        steps: |_, _| Vec::new(),
+        erases: |_| Vec::new(),
+    };
 }
 
 /// What it takes to make a loop device.
-const LOOP: &[Need] = &[
-    Need::Root,
-    Need::Program { name: "losetup", package: "mount" },
-    Need::File { path: "/dev/loop-control", hint: "`modprobe loop`; in a container, let it have loop devices" },
-];
+const LOOP: &[Need] = &[Need::Root, LOSETUP, LOOP_CONTROL];
+const LOSETUP: Need = Need::Program { name: "losetup", package: "mount" };
+const LOOP_CONTROL: Need =
+    Need::File { path: "/dev/loop-control", hint: "`modprobe loop`; in a container, let it have loop devices" };
 
 /// The image in a folder that a backing made: one for each size that the plan's targets ask for.
 fn image_in(folder: &Path, settings: &Settings) -> PathBuf {
@@ -82,8 +84,8 @@ fn attach(image: &Path, direct: bool) -> Step {
 }
 
 /// The backing of that name.
-pub fn find(name: &str) -> Option<&'static dyn Backing> {
-    ALL.iter().copied().find(|backing| backing.name() == name)
+pub fn find(name: &str) -> Option<&'static Backing> {
+    ALL.iter().copied().find(|backing| backing.name == name)
 }
 
 #[cfg(test)]
@@ -104,17 +106,17 @@ mod tests {
     fn sentences(name: &str, value: Value) -> (Vec<String>, Vec<String>) {
         let (backing, settings, place) = (find(name).unwrap(), settings(value), place());
         let said = |steps: Vec<Step>| steps.iter().map(sentence).collect();
-        (said(backing.prepare(&settings, &place)), said(backing.steps(&settings, &place)))
+        (said((backing.prepare)(&settings, &place)), said((backing.steps)(&settings, &place)))
     }
 
     #[test]
     fn the_list_is_sorted_unique_and_described() {
-        assert!(ALL.is_sorted_by(|a, b| a.name() < b.name()));
+        assert!(ALL.is_sorted_by(|a, b| a.name < b.name));
         for backing in ALL {
-            assert!(!backing.about().is_empty() && !backing.about().ends_with('.'), "{}", backing.name());
-            assert!(backing.settings().iter().any(|s| s.name == backing.main_setting()), "{}", backing.name());
-            assert!(backing.settings().iter().all(|s| !s.about.is_empty()), "{}", backing.name());
-            assert_eq!(backing.needs().contains(&Need::Root), backing.makes_filesystem(), "{}", backing.name());
+            assert!(!backing.about.is_empty() && !backing.about.ends_with('.'), "{}", backing.name);
+            assert!(backing.settings.iter().any(|s| s.name == backing.main_setting), "{}", backing.name);
+            assert!(backing.settings.iter().all(|s| !s.about.is_empty()), "{}", backing.name);
+            assert_eq!(backing.needs.contains(&Need::Root), backing.makes_filesystem, "{}", backing.name);
         }
     }
 

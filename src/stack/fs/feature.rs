@@ -44,7 +44,7 @@ pub const SNAPSHOTS: &str = "snapshots";
 
 /// A file system that stands, as far as is known.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
+pub struct FsState<'a> {
     /// Words for mkfs; none where we did not make it.
     pub mkfs: &'a [String],
     /// Mount options, as asked and as the kernel shows them.
@@ -52,13 +52,19 @@ pub struct Found<'a> {
     pub variant: Option<&'a str>,
     /// As the target asks for it.
     pub nodatacow: bool,
-    /// What the driver's programs said, by the names of [`super::Filesystem::facts`]; nothing where we did not make it.
+    /// What the driver's programs said, by the names of [`super::Filesystem`]'s facts; nothing where we did not make it.
     pub facts: &'a BTreeMap<String, String>,
 }
 
-impl Found<'_> {
+impl FsState<'_> {
     pub fn mounted_with(&self, options: &[&str]) -> bool {
         self.mount.iter().any(|option| options.contains(&option.as_str()))
+    }
+
+    /// A journal that a mount option switches off leaves nothing whole after a crash.
+    pub fn without_journal_by(&self, option: &str, usual: &[&'static str]) -> Vec<&'static str> {
+        let without: &[&str] = if self.mounted_with(&[option]) { &[CRASH_CONSISTENCY] } else { &[] };
+        changed(usual, without, &[])
     }
 
     /// Whether `-O a,b`, as one word or two, switched a feature on; the last mention counts.
@@ -100,7 +106,7 @@ pub fn changed(usual: &[&'static str], without: &[&str], with: &[&'static str]) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ALL, Filesystem, find, of_kernel};
+    use super::super::{ALL, find, of_kernel};
     use super::*;
 
     #[test]
@@ -109,16 +115,12 @@ mod tests {
         assert!(FEATURES.iter().all(|feature| !feature.about.is_empty() && !feature.about.ends_with('.')));
         assert!(FEATURES.iter().all(|feature| !feature.name.contains(char::is_whitespace)), "a fact splits at blanks");
         for fs in ALL {
-            let features = fs.features();
-            assert!(!features.is_empty() && features.is_sorted_by(|a, b| a < b), "{}", fs.name());
-            let more = fs.more_features();
-            assert!(
-                more.is_sorted_by(|a, b| a < b) && !more.iter().any(|name| features.contains(name)),
-                "{}",
-                fs.name()
-            );
+            let features = fs.features;
+            assert!(!features.is_empty() && features.is_sorted_by(|a, b| a < b), "{}", fs.name);
+            let more = fs.more_features;
+            assert!(more.is_sorted_by(|a, b| a < b) && !more.iter().any(|name| features.contains(name)), "{}", fs.name);
             let all = || features.iter().chain(more);
-            assert!(all().all(|name| FEATURES.iter().any(|known| known.name == *name)), "{}", fs.name());
+            assert!(all().all(|name| FEATURES.iter().any(|known| known.name == *name)), "{}", fs.name);
         }
     }
 
@@ -127,7 +129,7 @@ mod tests {
         let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
         let facts = BTreeMap::from([(fact.0.to_string(), fact.1.to_string())]);
         let (mkfs, mount) = (words(mkfs), words(mount));
-        find(fs).unwrap().features_in_effect(&Found {
+        find(fs).unwrap().features_in_effect(&FsState {
             mkfs: &mkfs,
             mount: &mount,
             variant,
@@ -188,7 +190,7 @@ mod tests {
                 assert!(!found.contains(&name), "{fs} {mkfs} {mount} {fact:?} has no {name}: {found:?}");
             }
             let driver = find(fs).unwrap();
-            let listed = |name: &&str| driver.features().contains(name) || driver.more_features().contains(name);
+            let listed = |name: &&str| driver.features.contains(name) || driver.more_features.contains(name);
             assert!(found.iter().all(listed), "{fs} {mkfs} {mount}: {found:?}");
             for name in with.split_whitespace() {
                 assert!(found.contains(&name), "{fs} {mkfs} {mount} {fact:?} has {name}: {found:?}");
@@ -198,7 +200,7 @@ mod tests {
 
     #[test]
     fn nocow_of_btrfs_has_no_checksums_and_the_other_variants_have() {
-        for variant in find("btrfs").unwrap().variants() {
+        for variant in find("btrfs").unwrap().variants {
             let found = in_effect("btrfs", "", "", Some(variant.name), PLAIN);
             assert_eq!(found.contains(&CHECKSUMS), variant.name != "nocow", "{}", variant.name);
             assert_eq!(found.contains(&COMPRESSION), variant.name != "nocow", "{}", variant.name);
@@ -207,7 +209,7 @@ mod tests {
 
     #[test]
     fn btrfs_without_copy_on_write_has_no_checksums() {
-        let found = Found { mkfs: &[], mount: &[], variant: None, nodatacow: true, facts: &BTreeMap::new() };
+        let found = FsState { mkfs: &[], mount: &[], variant: None, nodatacow: true, facts: &BTreeMap::new() };
         let features = find("btrfs").unwrap().features_in_effect(&found);
         assert!(!features.contains(&CHECKSUMS) && !features.contains(&COMPRESSION) && features.contains(&SNAPSHOTS));
     }
@@ -218,7 +220,7 @@ mod tests {
             let pool = format!("NAME PROPERTY VALUE\npk  feature@block_cloning  {enabled}  local");
             let facts = [("zpool get", pool.as_str()), ("zfs_bclone_enabled", module)];
             let facts = facts.map(|(name, text)| (name.to_string(), text.to_string())).into();
-            let found = Found { mkfs: &[], mount: &[], variant: None, nodatacow: false, facts: &facts };
+            let found = FsState { mkfs: &[], mount: &[], variant: None, nodatacow: false, facts: &facts };
             find("zfs").unwrap().features_in_effect(&found).contains(&REFLINKS)
         };
         assert_eq!(
@@ -236,7 +238,7 @@ mod tests {
     fn the_last_word_about_a_feature_counts() {
         let made = |mkfs: &str| {
             let mkfs: Vec<String> = mkfs.split_whitespace().map(String::from).collect();
-            Found { mkfs: &mkfs, mount: &[], variant: None, nodatacow: false, facts: &BTreeMap::new() }
+            FsState { mkfs: &mkfs, mount: &[], variant: None, nodatacow: false, facts: &BTreeMap::new() }
                 .made_with("encrypt")
         };
         assert!(made("-O encrypt") && made("-Oquota,encrypt") && made("-q -O ^encrypt -O encrypt"));
@@ -247,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_mount_is_known_by_its_kernel_type() {
-        assert_eq!(of_kernel("btrfs").map(Filesystem::name), Some("btrfs"));
+        assert_eq!(of_kernel("btrfs").map(|fs| fs.name), Some("btrfs"));
         assert!(of_kernel("fuse").is_none(), "anything may be behind FUSE");
         assert!(of_kernel("overlay").is_none());
     }

@@ -12,9 +12,11 @@ mod ext4;
 mod f2fs;
 pub mod feature;
 mod jfs;
+mod mount_options;
 mod nilfs2;
 mod reiser4;
 mod reiserfs;
+mod spec;
 mod xfs;
 mod zfs;
 mod zfs_fuse;
@@ -22,26 +24,28 @@ mod zfs_fuse;
 use super::{Argv, Step, argv};
 use crate::journal::Undo;
 use crate::need::Need;
-use crate::plan::{Objection, Target};
-use feature::Found;
+use crate::plan::Objection;
+use feature::FsState;
+pub use mount_options::spelled;
+use spec::{DEVICE, MOUNT_POINT, NAME, filled};
+pub use spec::{Facts, FsSpec, Programs, argvs};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// Every driver, sorted by name.
-pub const ALL: &[&dyn Filesystem] = &[
-    &bcachefs::Bcachefs,
-    &btrfs::Btrfs,
-    &ext2::Ext2,
-    &ext3::Ext3,
-    &ext4::Ext4,
-    &f2fs::F2fs,
-    &jfs::Jfs,
-    &nilfs2::Nilfs2,
-    &reiser4::Reiser4,
-    &reiserfs::Reiserfs,
-    &xfs::Xfs,
-    &zfs::Zfs,
-    &zfs_fuse::ZfsFuse,
+pub const ALL: &[&Filesystem] = &[
+    &bcachefs::BCACHEFS,
+    &btrfs::BTRFS,
+    &ext2::EXT2,
+    &ext3::EXT3,
+    &ext4::EXT4,
+    &f2fs::F2FS,
+    &jfs::JFS,
+    &nilfs2::NILFS2,
+    &reiser4::REISER4,
+    &reiserfs::REISERFS,
+    &xfs::XFS,
+    &zfs::ZFS,
+    &zfs_fuse::ZFS_FUSE,
 ];
 
 /// A named set of options.
@@ -51,219 +55,172 @@ pub struct Variant {
     pub about: &'static str,
     pub mkfs: &'static [&'static str],
     pub mount: &'static [&'static str],
+    /// How many devices it needs.
+    pub least_devices: usize,
 }
 
-/// What a driver is told about the cell.
-#[derive(Clone, Debug)]
-pub struct Wish<'a> {
-    pub device: &'a Path,
-    /// Those beside it, for drivers that take several.
-    pub more_devices: &'a [PathBuf],
-    pub mount_point: &'a Path,
-    /// Options for mkfs: the variant's, then the target's.
-    pub mkfs: Vec<String>,
-    /// Mount options: the variant's, then the target's.
-    pub mount: Vec<String>,
-    /// The chosen variant, for drivers where options do not say it all.
-    pub variant: Option<&'static str>,
-    /// Files are to be written in place.
-    pub nodatacow: bool,
-    /// False: neither mkfs nor the mounted file system may discard blocks.
-    pub discard: bool,
-    /// The round's seed, for hash seeds and the like.
-    pub seed: u64,
-    /// Unique on this machine and short: for pools and labels.
-    pub name: &'a str,
+impl Variant {
+    const DEFAULT: Variant = Variant { name: "", about: "", mkfs: &[], mount: &[], least_devices: 1 };
 }
 
-impl<'a> Wish<'a> {
-    /// Puts the variant's options before the target's own.
-    pub fn new(driver: &dyn Filesystem, target: &Target, device: &'a Path, mount_point: &'a Path) -> Wish<'a> {
-        let variant = driver.variants().iter().find(|v| Some(v.name) == target.variant.as_deref());
-        let both = |of_variant: Option<&[&str]>, own: &[String]| {
-            let first = of_variant.unwrap_or_default().iter().map(|s| s.to_string());
-            first.chain(own.iter().cloned()).collect::<Vec<_>>()
-        };
-        Wish {
-            device,
-            more_devices: &[],
-            mount_point,
-            mkfs: both(variant.map(|v| v.mkfs), &target.mkfs),
-            mount: both(variant.map(|v| v.mount), &target.mount),
-            variant: variant.map(|v| v.name),
-            nodatacow: target.nodatacow,
-            discard: target.discard != crate::plan::Discard::None,
-            seed: 0,
-            name: "pickfs",
-        }
-    }
+/// A program that lists the free space of the device, which it only reads.
+#[derive(Clone, Copy)]
+pub struct FreeSpace {
+    program: &'static [&'static str],
+    /// Number and mean bytes of free extents in what it prints; the file system's blocks are of the given bytes.
+    pub extents: fn(&str, u64) -> Option<(f64, f64)>,
+}
 
-    pub fn device(&self) -> String {
-        self.device.display().to_string()
-    }
-
-    /// All of them, as words of a command.
-    pub fn devices(&self) -> Vec<String> {
-        let more = self.more_devices.iter().map(|device| device.display().to_string());
-        std::iter::once(self.device()).chain(more).collect()
-    }
-
-    pub fn mount_point(&self) -> String {
-        self.mount_point.display().to_string()
+impl FreeSpace {
+    pub fn program(&self, spec: &FsSpec) -> Argv {
+        filled(self.program, spec)
     }
 }
 
-/// A file system that pickfs can make.
-pub trait Filesystem: Sync {
-    fn name(&self) -> &'static str;
-    /// One sentence for `pickfs list fs`.
-    fn about(&self) -> &'static str;
-    /// The program that makes it, with all options.
-    fn mkfs(&self, wish: &Wish) -> Argv;
+/// Debian's package with the source of kernel modules that Debian does not compile: guests compile it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModuleSource {
+    pub package: &'static str,
+    /// Made of the same source, so of the same version, and of no use without the modules.
+    pub tools: &'static str,
+}
 
-    /// What must be there; by default root, the kernel's file system of that name and [`Filesystem::tools`].
-    fn needs(&self) -> Vec<Need> {
-        let kernel = Need::Kernel { filesystem: self.kernel_type(), hint: self.hint() };
-        [Need::Root, kernel].into_iter().chain(programs(self.tools())).collect()
-    }
-
+/// A file system that pickfs can make: what is constant as data, what depends on the cell as functions. A driver names
+/// what differs from [`Filesystem::DEFAULT`].
+pub struct Filesystem {
+    pub name: &'static str,
+    /// One phrase for `pickfs list fs`.
+    pub about: &'static str,
     /// Programs and the Debian packages that bring them.
-    fn tools(&self) -> &'static [(&'static str, &'static str)];
-
+    pub tools: &'static [(&'static str, &'static str)],
+    /// What must be there besides root, the kernel's file system and the tools.
+    pub more_needs: &'static [Need],
     /// What to do when the kernel lacks it.
-    fn hint(&self) -> &'static str {
-        "nearly every kernel has it; load its module, or run on Debian's stock kernel (linux-image-amd64)"
-    }
-
-    /// As `/proc/filesystems` and `mount -t` spell it.
-    fn kernel_type(&self) -> &'static str {
-        self.name()
-    }
-
-    /// Debian's package with the source of its kernel modules, where Debian ships none compiled: guests get theirs of it.
-    fn module_source(&self) -> Option<&'static str> {
-        None
-    }
-
+    pub hint: &'static str,
+    /// As `/proc/filesystems` and `mount -t` spell it, where that is not the name.
+    pub kernel_type: Option<&'static str>,
+    pub module_source: Option<ModuleSource>,
     /// Bytes that an inode takes at least on disk, where compressed metadata make that less than on any other.
-    fn least_inode(&self) -> Option<u64> {
-        None
-    }
-
-    /// A program that lists the free space of the device, for how it is cut up; it only reads.
-    fn free_space(&self, _wish: &Wish) -> Option<Argv> {
-        None
-    }
-
-    fn variants(&self) -> &'static [Variant] {
-        &[]
-    }
-
-    /// Copy on write can be switched off for data, and [`Filesystem::after_first_mount`] does it.
-    fn takes_nodatacow(&self) -> bool {
-        false
-    }
-
+    pub least_inode: Option<u64>,
+    pub variants: &'static [Variant],
     /// Bytes of the smallest device that mkfs takes.
-    fn minimum_size(&self) -> u64 {
-        16 << 20
-    }
-
-    /// Bytes of the largest file that is documented, with the usual blocks of 4 KiB on a machine of 64 bits; `None` where
-    /// nothing is.
-    fn largest_file(&self) -> Option<u64> {
-        None
-    }
-
-    /// Bytes of the largest device, or devices together, that are documented, with blocks of 4 KiB; `None` where nothing
-    /// is. 2^64 - 1 stands for more than can be counted here.
-    fn largest_volume(&self) -> Option<u64> {
-        None
-    }
-
+    pub minimum_size: u64,
+    /// Bytes of the largest file that is documented, with the usual blocks of 4 KiB on a machine of 64 bits.
+    pub largest_file: Option<u64>,
+    /// Bytes of the largest device, or devices together, that are documented, with blocks of 4 KiB. 2^64 - 1 stands for
+    /// more than can be counted here.
+    pub largest_volume: Option<u64>,
     /// The mount option that stops discards which the mounted file system would do unasked.
-    fn no_discard(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Steps before mkfs, such as starting a daemon.
-    fn before(&self, _wish: &Wish) -> Vec<Step> {
-        Vec::new()
-    }
-
-    /// Brings the made file system to the mount point. Run again after each [`Filesystem::unmount`].
-    fn mount(&self, wish: &Wish) -> Argv {
-        mount_with(self.kernel_type(), &mount_options(self.no_discard(), wish), wish)
-    }
-
-    /// Programs run once after the first mount, such as setting an attribute on the empty root.
-    fn after_first_mount(&self, _wish: &Wish) -> Vec<Argv> {
-        Vec::new()
-    }
-
-    fn unmount(&self, wish: &Wish) -> Argv {
-        argv(["umount".to_string(), wish.mount_point()])
-    }
-
-    /// Takes back whatever mkfs and mount left, when [`Filesystem::unmount`] never ran.
-    fn undo(&self, wish: &Wish) -> Undo {
-        Undo::Unmount(wish.mount_point.into())
-    }
-
-    /// True where mkfs leaves the file system mounted (a ZFS pool).
-    fn mkfs_mounts(&self) -> bool {
-        false
-    }
-
+    pub no_discard: Option<&'static str>,
     /// True where mkfs makes one file system of several devices.
-    fn takes_several(&self) -> bool {
-        false
+    pub takes_several: bool,
+    /// True where mkfs leaves the file system mounted (a ZFS pool).
+    pub mkfs_mounts: bool,
+    /// What users can have of it as its mkfs makes it by itself, sorted; names of [`feature::FEATURES`].
+    pub features: &'static [&'static str],
+    /// What options, or newer versions of mkfs, bring besides; sorted.
+    pub more_features: &'static [&'static str],
+    /// Programs that say what is in effect.
+    pub facts: Programs,
+    /// Programs that print versions of what was used.
+    pub versions: Programs,
+    pub free_space: Option<FreeSpace>,
+
+    /// The program that makes it, with all options.
+    pub mkfs: fn(&FsSpec) -> Argv,
+    /// Steps before mkfs, such as starting a daemon.
+    pub before: fn(&FsSpec) -> Vec<Step>,
+    mount: fn(&Filesystem, &FsSpec) -> Argv,
+    /// Switches copy on write off for data, once after the first mount, where the spec asks for it.
+    pub in_place: Option<fn(&FsSpec) -> Option<Argv>>,
+    pub unmount: fn(&FsSpec) -> Argv,
+    /// Takes back whatever mkfs and mount left, when `unmount` never ran.
+    pub undo: fn(&FsSpec) -> Undo,
+    /// What must be run besides `syncfs(2)` until data are durable.
+    pub commit: Option<fn(&FsSpec) -> Argv>,
+    /// Where mount options in effect, or facts, contradict those that were asked for.
+    pub mount_mismatches: fn(&[String], &MountOptions, &Facts) -> Vec<String>,
+    /// What else the facts contradict of the spec.
+    pub mismatches: fn(&FsSpec, &Facts) -> Vec<String>,
+    /// The features of one that stands: options take some away and bring others.
+    features_in_effect: fn(&Filesystem, &FsState) -> Vec<&'static str>,
+    /// Mount options, as given or as in effect, after which a crash may take more than with the default. What only
+    /// concerns data that nobody synced, such as `lazytime`, does not count: a sync writes it all the same.
+    pub weakens: fn(&str) -> bool,
+}
+
+impl Filesystem {
+    const DEFAULT: Filesystem = Filesystem {
+        name: "",
+        about: "",
+        tools: &[],
+        more_needs: &[],
+        hint: "nearly every kernel has it; load its module, or run on Debian's stock kernel (linux-image-amd64)",
+        kernel_type: None,
+        module_source: None,
+        least_inode: None,
+        variants: &[],
+        minimum_size: 16 << 20,
+        largest_file: None,
+        largest_volume: None,
+        no_discard: None,
+        takes_several: false,
+        mkfs_mounts: false,
+        features: &[],
+        more_features: &[],
+        facts: &[],
+        versions: &[],
+        free_space: None,
+        mkfs: |_| Vec::new(),
+        before: |_| Vec::new(),
+        mount: |driver, spec| {
+            mount_options::command(driver.kernel_type(), &mount_options::with_discard(driver.no_discard, spec), spec)
+        },
+        in_place: None,
+        unmount: |spec| argv(["umount".to_string(), spec.mount_point()]),
+        undo: |spec| Undo::Unmount(spec.mount_point.into()),
+        commit: None,
+        mount_mismatches: |asked, shown, _| mount_options::mismatches(asked, shown),
+        mismatches: |_, _| Vec::new(),
+        features_in_effect: |driver, _| driver.features.to_vec(),
+        weakens: |option| option == "nobarrier",
+    };
+
+    pub fn needs(&self) -> Vec<Need> {
+        let kernel = Need::Kernel { filesystem: self.kernel_type(), hint: self.hint };
+        let tools = self.tools.iter().map(|&(name, package)| Need::Program { name, package });
+        [Need::Root, kernel].into_iter().chain(self.more_needs.iter().cloned()).chain(tools).collect()
+    }
+
+    pub fn kernel_type(&self) -> &'static str {
+        self.kernel_type.unwrap_or(self.name)
+    }
+
+    pub fn variant(&self, name: Option<&str>) -> Option<&'static Variant> {
+        self.variants.iter().find(|variant| Some(variant.name) == name)
     }
 
     /// How many devices a variant takes at least.
-    fn least_devices(&self, _variant: Option<&str>) -> usize {
-        1
+    pub fn least_devices(&self, variant: Option<&str>) -> usize {
+        self.variant(variant).map_or(1, |variant| variant.least_devices)
     }
 
-    /// What the facts contradict of what the wish asked for, beside mount options.
-    fn mismatches(&self, _wish: &Wish, _facts: &BTreeMap<String, String>) -> Vec<String> {
-        Vec::new()
+    /// Brings the made file system to the mount point. Run again after each unmount.
+    pub fn mount(&self, spec: &FsSpec) -> Argv {
+        (self.mount)(self, spec)
     }
 
-    /// What must be run beside `syncfs(2)` until data are durable.
-    fn commit(&self, _wish: &Wish) -> Option<Argv> {
-        None
+    pub fn facts(&self, spec: &FsSpec) -> Vec<(&'static str, Argv)> {
+        self.facts.iter().map(|(name, words)| (*name, filled(words, spec))).collect()
     }
 
-    /// Programs whose output says what is in effect, with a name for each.
-    fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)>;
-
-    /// Programs that print versions of what was used.
-    fn versions(&self) -> Vec<(&'static str, Argv)> {
-        Vec::new()
-    }
-
-    /// What users can have of it as its mkfs makes it by itself, sorted; names of [`feature::FEATURES`].
-    fn features(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// What options, or newer versions of mkfs, bring besides; sorted.
-    fn more_features(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Those of one that stands: options take some away and bring others.
-    fn features_in_effect(&self, _found: &Found) -> Vec<&'static str> {
-        self.features().to_vec()
-    }
-
-    /// Mount options, as given or as in effect, after which a crash may take more than with the default. What only
-    /// concerns data that nobody synced, such as `lazytime`, does not count: a sync writes it all the same.
-    fn weakens(&self, option: &str) -> bool {
-        matches!(option, "nobarrier" | "barrier=0")
+    pub fn features_in_effect(&self, state: &FsState) -> Vec<&'static str> {
+        (self.features_in_effect)(self, state)
     }
 }
+
+/// Options of a mount and its superblock, as mountinfo spells them.
+pub type MountOptions = BTreeMap<String, Option<String>>;
 
 /// Linux's VFS takes no larger file of any file system: include/linux/fs.h, MAX_LFS_FILESIZE.
 const VFS_FILE: u64 = i64::MAX as u64;
@@ -272,30 +229,11 @@ const VFS_FILE: u64 = i64::MAX as u64;
 const STOCK_KERNEL: &str =
     "Debian's stock kernel has it, its cloud kernel has not: `apt-get install linux-image-amd64` and boot that";
 
-/// A mkfs line: the driver's words, the wish's options, the devices.
-fn make(words: &[&str], wish: &Wish) -> Argv {
-    let own = words.iter().map(|word| word.to_string());
-    own.chain(wish.mkfs.iter().cloned()).chain(wish.devices()).collect()
-}
-
-fn programs(tools: &'static [(&'static str, &'static str)]) -> impl Iterator<Item = Need> {
-    tools.iter().map(|&(name, package)| Need::Program { name, package })
-}
-
-fn mount_with(kind: &str, options: &[String], wish: &Wish) -> Argv {
-    let mut words = argv(["mount", "-t", kind]);
-    if !options.is_empty() {
-        words.extend(["-o".to_string(), options.join(",")]);
-    }
-    words.extend([wish.device(), wish.mount_point()]);
-    words
-}
-
-/// The wish's mount options, after a word against discards, unless the wish itself says something about them.
-fn mount_options(no_discard: Option<&str>, wish: &Wish) -> Vec<String> {
-    let said = wish.mount.iter().any(|option| option.starts_with("discard") || option == "nodiscard");
-    let quiet = no_discard.filter(|_| !wish.discard && !said);
-    quiet.into_iter().map(String::from).chain(wish.mount.iter().cloned()).collect()
+/// A mkfs line: the driver's words, `keep` where nothing may be discarded, the spec's options, the devices.
+fn make(words: &[&str], keep: &[&str], spec: &FsSpec) -> Argv {
+    let keep = if spec.discard { &[] } else { keep };
+    let own = words.iter().chain(keep).map(|word| word.to_string());
+    own.chain(spec.mkfs.iter().cloned()).chain(spec.devices()).collect()
 }
 
 /// Whether an option such as `commit=60` is over a limit.
@@ -303,34 +241,41 @@ fn number_above(option: &str, prefix: &str, limit: u64) -> bool {
     option.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok()).is_some_and(|number| number > limit)
 }
 
+/// The number behind a phrase that begins a line of what a program printed, as in `Num. free extent: 5`.
+fn number(text: &str, begin: &str) -> Option<f64> {
+    let rest = text.lines().find_map(|line| line.trim().strip_prefix(begin))?;
+    rest.trim_start_matches(':').split_whitespace().next()?.parse().ok()
+}
+
 /// What stands against making a file system on so many devices.
-pub fn objection_to_devices(driver: &dyn Filesystem, variant: Option<&str>, there: usize) -> Option<Objection> {
-    let (name, least) = (driver.name(), driver.least_devices(variant));
-    if there > 1 && !driver.takes_several() {
-        let message = format!("{name} is made on one device, and {there} come to it");
+pub fn objection_to_devices(driver: &Filesystem, variant: Option<&str>, there: usize) -> Option<Objection> {
+    let (name, least) = (driver.name, driver.least_devices(variant));
+    if there > 1 && !driver.takes_several {
+        let message = format!("{name} uses one device, but {there} are below it");
         let remedy = "put what joins them below it, such as `layers = [\"md\"]`, or give the backing one";
         return Some(Objection::new("fs", message, remedy));
     }
-    let message = || format!("{name} {} needs {least} devices, and {there} come to it", variant.unwrap_or_default());
+    let message = || format!("{name} {} needs {least} devices, but {there} are below it", variant.unwrap_or_default());
     let remedy = "give the backing more `disks`, or take another variant";
     (there < least).then(|| Objection::new("variant", message(), remedy))
 }
 
 /// The driver of that name.
-pub fn find(name: &str) -> Option<&'static dyn Filesystem> {
-    ALL.iter().copied().find(|fs| fs.name() == name)
+pub fn find(name: &str) -> Option<&'static Filesystem> {
+    ALL.iter().copied().find(|fs| fs.name == name)
 }
 
 /// The driver of what the kernel shows as mounted. One that lies behind FUSE cannot be told from its type.
-pub fn of_kernel(kind: &str) -> Option<&'static dyn Filesystem> {
-    ALL.iter().copied().find(|fs| fs.kernel_type() == kind).filter(|fs| fs.name() == kind)
+pub fn of_kernel(kind: &str) -> Option<&'static Filesystem> {
+    find(kind).filter(|fs| fs.kernel_type() == kind)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Discard;
+    use crate::plan::{Discard, Target};
     use crate::stack::sentence;
+    use std::path::Path;
 
     /// What the programs of Debian 12 really printed in a guest.
     fn printed(name: &str) -> String {
@@ -338,27 +283,23 @@ mod tests {
         std::fs::read_to_string(Path::new(folder).join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    fn wish<'a>(fs: &dyn Filesystem, variant: Option<&str>, discard: Discard) -> Wish<'a> {
+    fn spec<'a>(fs: &Filesystem, variant: Option<&str>, discard: Discard) -> FsSpec<'a> {
         let target = Target { variant: variant.map(String::from), discard, ..Target::default() };
-        Wish::new(fs, &target, Path::new("/dev/DEV"), Path::new("/run/pickfs-r/target"))
+        FsSpec::new(fs, &target, Path::new("/dev/DEV"), Path::new("/run/pickfs-r/target"))
     }
 
     #[test]
     fn the_list_is_sorted_unique_and_described() {
-        assert!(ALL.is_sorted_by(|a, b| a.name() < b.name()));
+        assert!(ALL.is_sorted_by(|a, b| a.name < b.name));
         for fs in ALL {
-            assert!(!fs.about().is_empty() && !fs.about().ends_with('.'), "{}", fs.name());
-            assert!(!fs.tools().is_empty() && !fs.hint().is_empty(), "{}", fs.name());
-            assert!(
-                !fs.facts(&wish(*fs, None, Discard::None)).is_empty() && !fs.versions().is_empty(),
-                "{}",
-                fs.name()
-            );
-            assert!(fs.needs().contains(&Need::Root) && fs.minimum_size() >= 1 << 20, "{}", fs.name());
-            assert!(find(fs.name()).is_some_and(|found| found.about() == fs.about()));
-            let mut variants: Vec<_> = fs.variants().iter().map(|v| v.name).collect();
+            assert!(!fs.about.is_empty() && !fs.about.ends_with('.'), "{}", fs.name);
+            assert!(!fs.tools.is_empty() && !fs.hint.is_empty(), "{}", fs.name);
+            assert!(!fs.facts(&spec(fs, None, Discard::None)).is_empty() && !fs.versions.is_empty(), "{}", fs.name);
+            assert!(fs.needs().contains(&Need::Root) && fs.minimum_size >= 1 << 20, "{}", fs.name);
+            assert!(find(fs.name).is_some_and(|found| found.about == fs.about));
+            let mut variants: Vec<_> = fs.variants.iter().map(|v| v.name).collect();
             variants.sort();
-            assert!(variants.is_sorted_by(|a, b| a < b), "{}", fs.name());
+            assert!(variants.is_sorted_by(|a, b| a < b), "{}", fs.name);
         }
     }
 
@@ -384,9 +325,9 @@ mod tests {
     #[test]
     fn mkfs_asks_nothing_and_discards_only_when_told() {
         for (fs, &(name, kept, discarded)) in ALL.iter().zip(MKFS) {
-            assert_eq!(fs.name(), name);
-            assert_eq!(fs.mkfs(&wish(*fs, None, Discard::None)).join(" "), kept.replace("LAZY", LAZY));
-            assert_eq!(fs.mkfs(&wish(*fs, None, Discard::Fresh)).join(" "), discarded.replace("LAZY", LAZY));
+            assert_eq!(fs.name, name);
+            assert_eq!((fs.mkfs)(&spec(fs, None, Discard::None)).join(" "), kept.replace("LAZY", LAZY));
+            assert_eq!((fs.mkfs)(&spec(fs, None, Discard::Fresh)).join(" "), discarded.replace("LAZY", LAZY));
         }
         assert_eq!(ALL.len(), MKFS.len());
     }
@@ -395,7 +336,7 @@ mod tests {
     fn options_of_the_target_come_last_before_the_device() {
         let target = Target { mkfs: vec!["-L".into(), "x".into()], ..Target::default() };
         for fs in ALL {
-            let made = fs.mkfs(&Wish::new(*fs, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
+            let made = (fs.mkfs)(&FsSpec::new(fs, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
             assert!(made.contains(" -L x ") && made.ends_with("/dev/DEV"), "{made}");
         }
     }
@@ -419,27 +360,45 @@ mod tests {
     #[test]
     fn variants_of_btrfs_give_their_options() {
         let fs = find("btrfs").unwrap();
-        for (variant, &(name, made, quiet, loud, after)) in fs.variants().iter().zip(VARIANTS) {
+        for (variant, &(name, made, quiet, loud, after)) in fs.variants.iter().zip(VARIANTS) {
             assert_eq!(variant.name, name);
-            let [kept, trimmed] = [Discard::None, Discard::Trim].map(|discard| wish(fs, Some(name), discard));
+            let [kept, trimmed] = [Discard::None, Discard::Trim].map(|discard| spec(fs, Some(name), discard));
             assert_eq!(kept.mkfs.join(" "), made);
-            assert_eq!(mount_options(fs.no_discard(), &kept).join(","), quiet);
-            assert_eq!(mount_options(fs.no_discard(), &trimmed).join(","), loud);
-            assert_eq!(fs.after_first_mount(&kept).concat().join(" "), after);
+            assert_eq!(mount_options::with_discard(fs.no_discard, &kept).join(","), quiet);
+            assert_eq!(mount_options::with_discard(fs.no_discard, &trimmed).join(","), loud);
+            assert_eq!(run_after(fs, &kept), after);
         }
-        assert_eq!(fs.variants().len(), VARIANTS.len());
+        assert_eq!(fs.variants.len(), VARIANTS.len());
+    }
+
+    fn run_after(fs: &Filesystem, spec: &FsSpec) -> String {
+        fs.in_place.and_then(|in_place| in_place(spec)).unwrap_or_default().join(" ")
+    }
+
+    /// As e2freefrag of e2fsprogs 1.47 and xfs_db of xfsprogs 6.1 print them.
+    #[test]
+    fn free_space_is_read_from_what_the_tools_print() {
+        let ext = "Device: /dev/loop0\nBlocksize: 4096 bytes\nTotal blocks: 65536\nFree blocks: 56814 (86.7%)\n\n\
+                   Min. free extent: 4 KB \nMax. free extent: 94208 KB\nAvg. free extent: 45448 KB\n\
+                   Num. free extent: 5\n\nHISTOGRAM OF FREE EXTENT SIZES:\n";
+        let xfs = "   from      to extents  blocks    pct\n  16384   32768       4   60000 100.00\n\
+                   total free extents 4\ntotal free blocks 60000\naverage free extent size 15000\n";
+        let extents = |name: &str, text: &str, block| (find(name).unwrap().free_space.unwrap().extents)(text, block);
+        assert_eq!(extents("ext4", ext, 1024).unwrap(), (5.0, 45448.0 * 1024.0));
+        assert_eq!(extents("xfs", xfs, 4096).unwrap(), (4.0, 15000.0 * 4096.0));
+        assert_eq!(extents("ext2", "unknown: no such program", 4096), None);
     }
 
     #[test]
     fn copy_on_write_is_switched_off_where_it_can_be() {
         for fs in ALL {
             let target = Target { nodatacow: true, ..Target::default() };
-            let asked = Wish::new(*fs, &target, Path::new("/dev/DEV"), Path::new("/m"));
-            let after = |wish: &Wish| fs.after_first_mount(wish).concat().join(" ");
-            let usual = after(&Wish { nodatacow: false, ..asked.clone() });
-            assert_eq!(fs.takes_nodatacow(), after(&asked) != usual, "{}", fs.name());
+            let asked = FsSpec::new(fs, &target, Path::new("/dev/DEV"), Path::new("/m"));
+            let after = |spec: &FsSpec| run_after(fs, spec);
+            let usual = after(&FsSpec { nodatacow: false, ..asked.clone() });
+            assert_eq!(fs.in_place.is_some(), after(&asked) != usual, "{}", fs.name);
         }
-        assert!(find("btrfs").unwrap().takes_nodatacow());
+        assert!(find("btrfs").unwrap().in_place.is_some());
     }
 
     #[test]
@@ -457,9 +416,9 @@ mod tests {
             ),
         ] {
             let fs = find(name).unwrap();
-            let wish = Wish { mount: vec![option.into()], ..wish(fs, None, Discard::None) };
+            let spec = FsSpec { mount: vec![option.into()], ..spec(fs, None, Discard::None) };
             let short = |words: Argv| words.join(" ").replace("/dev/DEV", "DEV").replace("/run/pickfs-r/target", "MP");
-            assert_eq!((short(fs.mount(&wish)), short(fs.unmount(&wish))), (mount.to_string(), unmount.to_string()));
+            assert_eq!((short(fs.mount(&spec)), short((fs.unmount)(&spec))), (mount.to_string(), unmount.to_string()));
         }
     }
 
@@ -480,14 +439,14 @@ mod tests {
             ),
         ] {
             let fs = find(name).unwrap();
-            let wish = Wish { more_devices: &more, ..wish(fs, variant, Discard::None) };
-            assert_eq!(fs.mkfs(&wish).join(" "), made.replace("MP", "/run/pickfs-r/target"));
-            assert!(fs.takes_several() && fs.least_devices(variant) == least, "{made}");
+            let spec = FsSpec { more_devices: &more, ..spec(fs, variant, Discard::None) };
+            assert_eq!((fs.mkfs)(&spec).join(" "), made.replace("MP", "/run/pickfs-r/target"));
+            assert!(fs.takes_several && fs.least_devices(variant) == least, "{made}");
         }
         let fs = find("btrfs").unwrap();
-        let wish = Wish { more_devices: &more, ..wish(fs, None, Discard::Fresh) };
+        let spec = FsSpec { more_devices: &more, ..spec(fs, None, Discard::Fresh) };
         let mount = "mount -t btrfs -o device=/dev/E,device=/dev/F /dev/DEV /run/pickfs-r/target";
-        assert_eq!(fs.mount(&wish).join(" "), mount);
+        assert_eq!(fs.mount(&spec).join(" "), mount);
     }
 
     #[test]
@@ -495,7 +454,7 @@ mod tests {
         let wrong = |name: &str, variant: &str, fact: &str, printed: &str| {
             let fs = find(name).unwrap();
             let facts = BTreeMap::from([(fact.to_string(), printed.to_string())]);
-            fs.mismatches(&wish(fs, Some(variant), Discard::None), &facts).len()
+            (fs.mismatches)(&spec(fs, Some(variant), Discard::None), &facts).len()
         };
         let df = &printed("btrfs-df-raid1");
         for (variant, expected) in [("raid1", 0), ("raid10", 2), ("raid0", 1), ("single", 1), ("zstd:1", 0)] {
@@ -523,8 +482,8 @@ mod tests {
             ("-d", 0),
         ] {
             let mkfs = options.split(' ').map(String::from).collect();
-            let asked = Wish { mkfs, ..wish(fs, None, Discard::None) };
-            assert_eq!(fs.mismatches(&asked, &facts).len(), wrong, "{options}");
+            let asked = FsSpec { mkfs, ..spec(fs, None, Discard::None) };
+            assert_eq!((fs.mismatches)(&asked, &facts).len(), wrong, "{options}");
         }
     }
 
@@ -532,15 +491,15 @@ mod tests {
     fn mount_options_of_a_pool_are_its_properties() {
         let fs = find("zfs").unwrap();
         let target = Target { mount: vec!["noatime".into(), "recordsize=8K".into()], ..Target::default() };
-        let made = fs.mkfs(&Wish::new(fs, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
+        let made = (fs.mkfs)(&FsSpec::new(fs, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
         assert_eq!(made, "zpool create -f -o cachefile=none -O atime=off -O recordsize=8K -m /m pickfs /dev/DEV");
     }
 
     #[test]
     fn zfs_fuse_brings_its_daemon_and_takes_it_back() {
         let fs = find("zfs-fuse").unwrap();
-        let wish = wish(fs, None, Discard::None);
-        let steps: Vec<String> = fs.before(&wish).iter().map(sentence).collect();
+        let spec = spec(fs, None, Discard::None);
+        let steps: Vec<String> = (fs.before)(&spec).iter().map(sentence).collect();
         assert_eq!(
             steps,
             [
@@ -549,8 +508,8 @@ mod tests {
                 "start zfs-fuse --no-daemon --no-kstat-mount until zpool list; back: kill PICKFS_DAEMON=pickfs",
             ]
         );
-        assert_eq!(fs.commit(&wish).unwrap().join(" "), "zfs set pickfs:commit=1 pickfs");
-        assert_eq!(fs.undo(&wish), Undo::ExportPool("pickfs".into()));
+        assert_eq!((fs.commit.unwrap())(&spec).join(" "), "zfs set pickfs:commit=1 pickfs");
+        assert_eq!((fs.undo)(&spec), Undo::ExportPool("pickfs".into()));
     }
 
     #[test]
@@ -575,8 +534,8 @@ mod tests {
             ("zfs-fuse", "sync=disabled", "compression=lzjb"),
         ] {
             let fs = find(name).unwrap();
-            assert!(weak.split(' ').all(|option| fs.weakens(option)), "{name}: {weak}");
-            assert!(!strong.split(' ').any(|option| fs.weakens(option)), "{name}: {strong}");
+            assert!(weak.split(' ').all(|option| (fs.weakens)(option)), "{name}: {weak}");
+            assert!(!strong.split(' ').any(|option| (fs.weakens)(option)), "{name}: {strong}");
         }
     }
 }

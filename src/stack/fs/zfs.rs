@@ -1,233 +1,196 @@
-//! OpenZFS, and the words that zfs-fuse shares with it.
+//! OpenZFS, and what zfs-fuse shares with it.
 //!
 //! A pool of all devices: each by itself, or by a variant. Mount options of a target are properties of its dataset, such
 //! as `compression=lz4`; `noatime` is understood, so that one plan can ask it of every file system.
 
 use super::feature::{
-    CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, Found, GROW,
+    CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW,
     METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SNAPSHOTS, changed,
 };
-use super::{Argv, Filesystem, VFS_FILE, Variant, Wish, argv};
+use super::{Argv, Facts, Filesystem, FsSpec, ModuleSource, NAME, VFS_FILE, Variant, argv};
 use crate::journal::Undo;
 use crate::stack::Step;
-use std::collections::BTreeMap;
+use crate::units::parse_size;
 
-pub struct Zfs;
-
-impl Filesystem for Zfs {
-    fn name(&self) -> &'static str {
-        "zfs"
-    }
-
-    fn about(&self) -> &'static str {
-        "OpenZFS: copy on write, with checksums, snapshots, compression and its own cache"
-    }
-
-    fn mkfs(&self, wish: &Wish) -> Argv {
-        create(wish)
-    }
-
-    fn variants(&self) -> &'static [Variant] {
-        POOLS
-    }
-
-    fn takes_several(&self) -> bool {
-        true
-    }
-
-    fn least_devices(&self, variant: Option<&str>) -> usize {
-        least_devices(variant)
-    }
-
-    fn mismatches(&self, wish: &Wish, facts: &BTreeMap<String, String>) -> Vec<String> {
-        let mut all = mismatches(wish, facts);
-        all.extend(option_mismatches(wish, facts));
-        all
-    }
-
-    /// In Debian's contrib.
-    fn tools(&self) -> &'static [(&'static str, &'static str)] {
-        &[("modprobe", "kmod"), ("zpool", "zfsutils-linux"), ("zfs", "zfsutils-linux")]
-    }
-
-    /// Nothing else loads it: `zpool` only asks for it where its service has not.
-    fn before(&self, _wish: &Wish) -> Vec<Step> {
-        vec![Step::run("load the kernel's module", ["modprobe", "zfs"])]
-    }
-
-    fn hint(&self) -> &'static str {
-        "enable `contrib` in Debian's sources and `apt-get install zfs-dkms`"
-    }
-
-    fn module_source(&self) -> Option<&'static str> {
-        Some("zfs-dkms")
-    }
-
-    /// Dnodes of 512 bytes are always compressed (zfs(4), `zfs_mdcomp_disable`): 512 that are alike were read as 33 bytes
-    /// each; half of that.
-    fn least_inode(&self) -> Option<u64> {
-        Some(16)
-    }
-
-    fn minimum_size(&self) -> u64 {
-        MINIMUM
-    }
-
-    /// 2^64 bytes by its format, of which the VFS leaves 8 EiB to a file; a pool takes 2^78 and more.
-    fn largest_file(&self) -> Option<u64> {
-        Some(VFS_FILE)
-    }
-
-    fn largest_volume(&self) -> Option<u64> {
-        Some(u64::MAX)
-    }
-
-    fn mkfs_mounts(&self) -> bool {
-        true
-    }
-
-    /// Looks in the device's own folder: `zpool create` puts a partition table on a whole disk, and then the pool is
-    /// found beside the device, not on it.
-    fn mount(&self, wish: &Wish) -> Argv {
-        let folder = wish.device.parent().unwrap_or(wish.device);
-        argv(["zpool", "import", "-o", "cachefile=none", "-d", &folder.display().to_string(), wish.name])
-    }
-
-    fn unmount(&self, wish: &Wish) -> Argv {
-        export(wish)
-    }
-
-    fn undo(&self, wish: &Wish) -> Undo {
-        Undo::ExportPool(wish.name.into())
-    }
-
-    /// Waits until the open transaction group is on disk; `syncfs(2)` writes the intent log only.
-    fn commit(&self, wish: &Wish) -> Option<Argv> {
-        Some(argv(["zpool", "sync", wish.name]))
-    }
-
-    fn facts(&self, wish: &Wish) -> Vec<(&'static str, Argv)> {
-        let mut facts = properties(wish);
-        facts.push((CLONING, argv(["cat", "/sys/module/zfs/parameters/zfs_bclone_enabled"])));
-        facts
-    }
-
-    fn versions(&self) -> Vec<(&'static str, Argv)> {
-        vec![("zfs", argv(["zfs", "version"]))]
-    }
-
-    fn features(&self) -> &'static [&'static str] {
-        POOL
-    }
-
-    fn more_features(&self) -> &'static [&'static str] {
-        &[CASE_FOLDING, CREATION_TIME, ENCRYPTION, REFLINKS]
-    }
-
-    /// zfsprops(7), zpool-features(7). Blocks are cloned only where the module's switch allows it too, which was off in
-    /// most of 2.2 (zfs(4)).
-    fn features_in_effect(&self, found: &Found) -> Vec<&'static str> {
-        let feature = |name: &str| matches!(found.property("zpool get", name), Some("enabled" | "active"));
-        let cloning = found.facts.get(CLONING).is_some_and(|switch| switch.trim() == "1");
-        let with = [
-            (found.property("zfs get", "casesensitivity") == Some("insensitive"), CASE_FOLDING),
-            (feature("feature@encryption"), ENCRYPTION),
-            (feature("feature@block_cloning") && cloning, REFLINKS),
-        ];
-        let with: Vec<&'static str> = with.iter().filter(|(there, _)| *there).map(|(_, name)| *name).collect();
-        changed(POOL, without_checksums(found), &with)
-    }
-
-    fn weakens(&self, option: &str) -> bool {
-        weakens_dataset(option)
-    }
-}
+pub const ZFS: Filesystem = Filesystem {
+    name: "zfs",
+    about: "OpenZFS: copy on write, with checksums, snapshots, compression and its own cache",
+    mismatches: |spec, facts| [pool_mismatches(spec, facts), option_mismatches(spec, facts)].concat(),
+    // In Debian's contrib.
+    tools: &[("modprobe", "kmod"), ("zpool", "zfsutils-linux"), ("zfs", "zfsutils-linux")],
+    // Nothing else loads it: `zpool` only asks for it where its service has not.
+    before: |_| vec![Step::run("load the kernel's module", ["modprobe", "zfs"])],
+    hint: "enable `contrib` in Debian's sources and `apt-get install zfs-dkms`",
+    module_source: Some(ModuleSource { package: "zfs-dkms", tools: "zfsutils-linux" }),
+    // Dnodes of 512 bytes are always compressed (zfs(4), `zfs_mdcomp_disable`): 512 that are alike were read as 33 bytes
+    // each; half of that.
+    least_inode: Some(16),
+    // Looks in the device's own folder: `zpool create` puts a partition table on a whole disk, and then the pool is
+    // found beside the device, not on it.
+    mount: |_, spec| import(&spec.device.parent().unwrap_or(spec.device).display().to_string(), spec),
+    // Waits until the open transaction group is on disk; `syncfs(2)` writes the intent log only.
+    commit: Some(|spec| argv(["zpool", "sync", spec.name])),
+    facts: &[ZFS_GET, ZPOOL_GET, ZPOOL_STATUS, (CLONING, &["cat", "/sys/module/zfs/parameters/zfs_bclone_enabled"])],
+    versions: &[("zfs", &["zfs", "version"])],
+    more_features: &[CASE_FOLDING, CREATION_TIME, ENCRYPTION, REFLINKS],
+    features_in_effect,
+    ..POOL
+};
 
 const CLONING: &str = "zfs_bclone_enabled";
 
-/// zpool-add(8), zpool-online(8), zfsprops(7), zfs-snapshot(8). A pool never gets smaller by less than a device.
-pub(super) const POOL: &[&str] =
-    &[CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, SNAPSHOTS];
+/// A fact and the words that print it.
+type Program = (&'static str, &'static [&'static str]);
 
-/// `checksum=off` takes them from data alone (zfsprops(7)).
-pub(super) fn without_checksums(found: &Found) -> &'static [&'static str] {
-    if found.property("zfs get", "checksum") == Some("off") { &[CHECKSUMS] } else { &[] }
+pub(super) const ZFS_GET: Program = ("zfs get", &["zfs", "get", "all", NAME]);
+pub(super) const ZPOOL_GET: Program = ("zpool get", &["zpool", "get", "all", NAME]);
+pub(super) const ZPOOL_STATUS: Program = ("zpool status", &["zpool", "status", NAME]);
+
+/// What both implementations share.
+pub(super) const POOL: Filesystem = Filesystem {
+    mkfs: create,
+    variants: POOLS,
+    takes_several: true,
+    mkfs_mounts: true,
+    // SPA_MINDEVSIZE; measured with zfs-fuse.
+    minimum_size: 64 << 20,
+    // 2^64 bytes by its format, of which the VFS leaves 8 EiB to a file; a pool takes 2^78 and more.
+    largest_file: Some(VFS_FILE),
+    largest_volume: Some(u64::MAX),
+    unmount: |spec| argv(["zpool", "export", spec.name]),
+    undo: |spec| Undo::ExportPool(spec.name.into()),
+    mount_mismatches: |asked, _, facts| {
+        property_mismatches(asked, facts.get(ZFS_GET.0).map(String::as_str).unwrap_or_default())
+    },
+    mismatches: pool_mismatches,
+    // zpool-add(8), zpool-online(8), zfsprops(7), zfs-snapshot(8). A pool never gets smaller by less than a device.
+    features: &[CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, SNAPSHOTS],
+    features_in_effect: |driver, state: &FsState| changed(driver.features, without_checksums(state), &[]),
+    // The intent log switched off: fsync returns before anything is written (zfsprops(7)).
+    weakens: |option| option == "sync=disabled",
+    ..Filesystem::DEFAULT
+};
+
+/// Named as `zpool create` has them before the devices. Of two devices, one with parity is a mirror that costs more.
+const POOLS: &[Variant] = &[
+    Variant { name: "mirror", about: "a copy of everything on every device", least_devices: 2, ..Variant::DEFAULT },
+    Variant { name: "raidz", about: "striped over all devices, with one parity", least_devices: 3, ..Variant::DEFAULT },
+    Variant {
+        name: "raidz2",
+        about: "striped over all devices, with two parities",
+        least_devices: 4,
+        ..Variant::DEFAULT
+    },
+];
+
+/// zfsprops(7), zpool-features(7). Blocks are cloned only where the module's switch allows it too, which was off in
+/// most of 2.2 (zfs(4)).
+fn features_in_effect(driver: &Filesystem, state: &FsState) -> Vec<&'static str> {
+    let feature = |name: &str| matches!(state.property(ZPOOL_GET.0, name), Some("enabled" | "active"));
+    let cloning = state.facts.get(CLONING).is_some_and(|switch| switch.trim() == "1");
+    let with = [
+        (state.property(ZFS_GET.0, "casesensitivity") == Some("insensitive"), CASE_FOLDING),
+        (feature("feature@encryption"), ENCRYPTION),
+        (feature("feature@block_cloning") && cloning, REFLINKS),
+    ];
+    let with: Vec<&'static str> = with.iter().filter(|(there, _)| *there).map(|(_, name)| *name).collect();
+    changed(driver.features, without_checksums(state), &with)
 }
 
-/// SPA_MINDEVSIZE; measured with zfs-fuse.
-pub(super) const MINIMUM: u64 = 64 << 20;
+/// `checksum=off` takes them from data alone (zfsprops(7)).
+fn without_checksums(state: &FsState) -> &'static [&'static str] {
+    if state.property(ZFS_GET.0, "checksum") == Some("off") { &[CHECKSUMS] } else { &[] }
+}
 
 /// Leaves the pool mounted at the mount point. Without a cache file, no later boot looks for it.
-pub(super) fn create(wish: &Wish) -> Argv {
+fn create(spec: &FsSpec) -> Argv {
     let mut words = argv(["zpool", "create", "-f", "-o", "cachefile=none"]);
-    words.extend(wish.mkfs.iter().cloned());
-    words.extend(wish.mount.iter().flat_map(|option| ["-O".to_string(), property(option)]));
-    words.extend(argv(["-m", &wish.mount_point(), wish.name]));
-    words.extend(wish.variant.map(String::from));
-    words.extend(wish.devices());
+    words.extend(spec.mkfs.iter().cloned());
+    words.extend(spec.mount.iter().flat_map(|option| ["-O".to_string(), property(option)]));
+    words.extend(argv(["-m", &spec.mount_point(), spec.name]));
+    words.extend(spec.variant.map(String::from));
+    words.extend(spec.devices());
     words
+}
+
+/// From a folder that holds the pool's devices.
+pub(super) fn import(folder: &str, spec: &FsSpec) -> Argv {
+    argv(["zpool", "import", "-o", "cachefile=none", "-d", folder, spec.name])
 }
 
 fn property(option: &str) -> String {
     if option == "noatime" { "atime=off".into() } else { option.into() }
 }
 
-pub(super) fn export(wish: &Wish) -> Argv {
-    argv(["zpool", "export", wish.name])
-}
-
-pub(super) fn properties(wish: &Wish) -> Vec<(&'static str, Argv)> {
-    vec![
-        ("zfs get", argv(["zfs", "get", "all", wish.name])),
-        ("zpool get", argv(["zpool", "get", "all", wish.name])),
-        ("zpool status", argv(["zpool", "status", wish.name])),
-    ]
-}
-
-/// Named as `zpool create` has them before the devices.
-pub(super) const POOLS: &[Variant] = &[
-    Variant { name: "mirror", about: "a copy of everything on every device", mkfs: &[], mount: &[] },
-    Variant { name: "raidz", about: "striped over all devices, with one parity", mkfs: &[], mount: &[] },
-    Variant { name: "raidz2", about: "striped over all devices, with two parities", mkfs: &[], mount: &[] },
-];
-
-/// Of two devices, one with parity is a mirror that costs more.
-pub(super) fn least_devices(variant: Option<&str>) -> usize {
-    match variant {
-        Some("mirror") => 2,
-        Some("raidz") => 3,
-        Some("raidz2") => 4,
-        _ => 1,
-    }
-}
-
 /// `zpool status` shows such a group as `mirror-0`, or `raidz1-0` where one parity was not counted.
-pub(super) fn mismatches(wish: &Wish, facts: &BTreeMap<String, String>) -> Vec<String> {
-    let Some(variant) = wish.variant else { return Vec::new() };
+fn pool_mismatches(spec: &FsSpec, facts: &Facts) -> Vec<String> {
+    let Some(variant) = spec.variant else { return Vec::new() };
     let sign = if variant == "raidz" { "raidz1-".to_string() } else { format!("{variant}-") };
-    let shown = facts.get("zpool status").map(String::as_str).unwrap_or_default();
-    let found = shown.split_whitespace().any(|word| word.starts_with(&sign));
-    let told = || format!("asked for a pool of one {variant}, `zpool status` shows none: {shown}");
-    if found { Vec::new() } else { vec![told()] }
+    let shown = facts.get(ZPOOL_STATUS.0).map(String::as_str).unwrap_or_default();
+    let there = shown.split_whitespace().any(|word| word.starts_with(&sign));
+    let sentence = || format!("asked for a pool of one {variant}, `zpool status` shows none: {shown}");
+    if there { Vec::new() } else { vec![sentence()] }
 }
 
 /// `-o ashift=12` of a pool and `-O xattr=sa` of its dataset, as `zpool create` takes them.
-fn option_mismatches(wish: &Wish, facts: &BTreeMap<String, String>) -> Vec<String> {
-    let shown = Found { mkfs: &[], mount: &[], variant: None, nodatacow: false, facts };
-    let told = |pair: &[String]| {
+fn option_mismatches(spec: &FsSpec, facts: &Facts) -> Vec<String> {
+    let state = spec.state(facts);
+    let mismatch = |pair: &[String]| {
         let fact = match pair[0].as_str() {
-            "-o" => "zpool get",
-            "-O" => "zfs get",
+            "-o" => ZPOOL_GET.0,
+            "-O" => ZFS_GET.0,
             _ => return None,
         };
         let (name, asked) = pair[1].split_once('=')?;
-        let found = shown.property(fact, name).unwrap_or("nothing");
-        (found != asked).then(|| format!("asked for {name}={asked}, `{fact}` shows {found}"))
+        let shown = state.property(fact, name).unwrap_or("nothing");
+        (shown != asked).then(|| format!("asked for {name}={asked}, `{fact}` shows {shown}"))
     };
-    wish.mkfs.windows(2).filter_map(told).collect()
+    spec.mkfs.windows(2).filter_map(mismatch).collect()
 }
 
-/// The intent log switched off: fsync returns before anything is written (zfsprops(7)).
-pub(super) fn weakens_dataset(option: &str) -> bool {
-    option == "sync=disabled"
+/// Properties of the dataset that were asked for as mount options; `properties` is what `zfs get all` prints.
+fn property_mismatches(asked: &[String], properties: &str) -> Vec<String> {
+    let shown = |name: &str| {
+        let mut rows = properties.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        rows.find(|row| row.get(1) == Some(&name)).and_then(|row| row.get(2).copied())
+    };
+    let mismatch = |option: &String| {
+        let option = property(option);
+        let (name, asked) = option.split_once('=')?;
+        let shown = shown(name).unwrap_or("nothing");
+        let same = shown == asked || same_size(shown, asked);
+        (!same).then(|| format!("asked for property {name}={asked}, zfs shows {shown}"))
+    };
+    asked.iter().filter_map(mismatch).collect()
+}
+
+/// `recordsize=8192` is shown as `8K`.
+fn same_size(shown: &str, asked: &str) -> bool {
+    let [shown, asked] = [shown, asked].map(|text| parse_size(text).ok());
+    shown.is_some() && shown == asked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_of_a_dataset_are_read_back() {
+        let shown = "NAME  PROPERTY  VALUE  SOURCE\npk  compression  lzjb  local\npk  atime  on  default\n\
+                     pk  recordsize  8K  local\npk  primarycache  metadata  local";
+        let rows = [
+            ("compression=lzjb", 0),
+            ("compression=gzip", 1),
+            ("noatime", 1),
+            ("sync=off", 1),
+            ("recordsize=8K", 0),
+            ("recordsize=8192", 0),
+            ("recordsize=16K", 1),
+            ("primarycache=metadata", 0),
+            ("primarycache=all", 1),
+        ];
+        for (option, wrong) in rows {
+            assert_eq!(property_mismatches(&[option.to_string()], shown).len(), wrong, "{option}");
+        }
+    }
 }

@@ -5,73 +5,56 @@ use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Kind, Objection, Setting, Settings};
 use crate::stack::{Action, Argv, Step, argv};
-use std::collections::BTreeMap;
 use std::path::Path;
 
-pub struct Delay;
-
-const SETTINGS: &[Setting] = &[
-    Setting { name: "read", kind: Kind::Duration, default: Some("5ms"), about: "how long a read waits" },
-    Setting { name: "write", kind: Kind::Duration, default: Some("5ms"), about: "how long a write or a flush waits" },
-    DEVICES,
-];
+pub const DELAY: Layer = Layer {
+    name: "delay",
+    about: "latency: requests wait before they reach each device below, as on a slow disk",
+    settings: &[
+        Setting { name: "read", kind: Kind::Duration, default: Some("5ms"), about: "how long a read waits" },
+        Setting {
+            name: "write",
+            kind: Kind::Duration,
+            default: Some("5ms"),
+            about: "how long a write or a flush waits",
+        },
+        DEVICES,
+    ],
+    needs: &[Need::Root, MAPS],
+    versions: &[("dmsetup", &["dmsetup", "version"])],
+    objections,
+    steps,
+    fact: |below| ("dmsetup table", argv(["dmsetup", "table", below.name])),
+    mismatches,
+    ..Layer::DEFAULT
+};
 
 /// What dm-delay counts in.
 const MILLISECOND: u64 = 1_000_000;
 
-impl Layer for Delay {
-    fn name(&self) -> &'static str {
-        "delay"
-    }
+fn objections(settings: &Settings) -> Vec<Objection> {
+    let broken = |name: &&str| settings.number(name).unwrap_or_default() % MILLISECOND != 0;
+    let objection = |name| {
+        let message = format!("the kernel delays by whole milliseconds, and `{name}` is none");
+        Objection::new(name, message, "give a whole number of milliseconds, such as \"4ms\"")
+    };
+    ["read", "write"].into_iter().filter(broken).map(objection).collect()
+}
 
-    fn about(&self) -> &'static str {
-        "latency: requests wait before they reach each device below, as on a slow disk"
-    }
+fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
+    let steps = below.devices.iter().enumerate().map(|(index, device)| {
+        let (name, words) = (below.name_of(index), words(settings, device));
+        let map = Action::MapWhole { device: device.clone(), name: name.clone(), words };
+        Step::new(format!("delay {}", device.display()), map).undo(Undo::RemoveMapping(name))
+    });
+    steps.collect()
+}
 
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Root, MAPS]
-    }
-
-    fn versions(&self) -> Vec<(&'static str, Argv)> {
-        vec![("dmsetup", argv(["dmsetup", "version"]))]
-    }
-
-    fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let broken = |name: &&str| settings.number(name).unwrap_or_default() % MILLISECOND != 0;
-        let told = |name| {
-            let message = format!("the kernel delays by whole milliseconds, and `{name}` is none");
-            Objection::new(name, message, "give a whole number of milliseconds, such as \"4ms\"")
-        };
-        ["read", "write"].into_iter().filter(broken).map(told).collect()
-    }
-
-    fn steps(&self, settings: &Settings, below: &Below) -> Vec<Step> {
-        let steps = below.devices.iter().enumerate().map(|(index, device)| {
-            let (name, words) = (below.name_of(index), words(settings, device));
-            let map = Action::MapWhole { device: device.clone(), name: name.clone(), words };
-            Step::new(format!("delay {}", device.display()), map).undo(Undo::RemoveMapping(name))
-        });
-        steps.collect()
-    }
-
-    fn facts(&self, _settings: &Settings, below: &Below) -> Vec<(&'static str, Argv)> {
-        vec![("dmsetup table", argv(["dmsetup", "table", below.name]))]
-    }
-
-    fn mismatches(&self, settings: &Settings, facts: &BTreeMap<String, String>) -> Vec<String> {
-        let shown = facts.get("dmsetup table").map(String::as_str).unwrap_or_default();
-        let [read, write] = waits(settings);
-        let found: Vec<&str> = shown.split_whitespace().collect();
-        match found[..] {
-            [_, _, "delay", _, _, shown_read, _, _, shown_write] if shown_read == read && shown_write == write => {
-                vec![]
-            }
-            _ => vec![format!("asked for a delay of {read} and {write} ms, the kernel shows {shown}")],
-        }
+fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+    let [read, write] = waits(settings);
+    match shown.split_whitespace().collect::<Vec<_>>()[..] {
+        [_, _, "delay", _, _, shown_read, _, _, shown_write] if shown_read == read && shown_write == write => vec![],
+        _ => vec![format!("asked for a delay of {read} and {write} ms, the kernel shows {shown}")],
     }
 }
 
@@ -118,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_cannot_wait_is_refused() {
-        let objections = |read: u64| Delay.objections(&settings(json!({"read": read, "write": 0}))).len();
+        let objections = |read: u64| (DELAY.objections)(&settings(json!({"read": read, "write": 0}))).len();
         assert_eq!([objections(5_000_000), objections(500_000), objections(0)], [0, 1, 0]);
     }
 }

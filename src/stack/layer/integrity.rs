@@ -1,59 +1,35 @@
 //! dm-integrity: a checksum of every sector, with a journal, so that a device says when it gives back something else.
 
-use super::{Below, DEVICES, Layer, MAPS, WIPES, differs, mapping, told, wipe};
+use super::{DEVICES, Layer, MAPS, WIPES, differs, mapping, value, wipe};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Kind, Setting, Settings};
-use crate::stack::{Action, Argv, Step, argv};
-use std::collections::BTreeMap;
+use crate::stack::{Action, Step, argv};
 
-pub struct Integrity;
-
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "algorithm",
-        kind: Kind::Choice(&["crc32c", "sha1", "sha256", "xxhash64"]),
-        default: Some("crc32c"),
-        about: "what the checksums are made with",
-    },
-    DEVICES,
-];
-
-impl Layer for Integrity {
-    fn name(&self) -> &'static str {
-        "integrity"
-    }
-
-    fn about(&self) -> &'static str {
-        "checksums of every sector of each device below (dm-integrity), with its journal"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Root, Need::Program { name: "integritysetup", package: "cryptsetup-bin" }, MAPS, WIPES]
-    }
-
-    fn versions(&self) -> Vec<(&'static str, Argv)> {
-        vec![("integritysetup", argv(["integritysetup", "--version"]))]
-    }
-
-    fn steps(&self, settings: &Settings, below: &Below) -> Vec<Step> {
+pub const INTEGRITY: Layer = Layer {
+    name: "integrity",
+    about: "checksums of every sector of each device below (dm-integrity), with its journal",
+    settings: &[
+        Setting {
+            name: "algorithm",
+            kind: Kind::Choice(&["crc32c", "sha1", "sha256", "xxhash64"]),
+            default: Some("crc32c"),
+            about: "what the checksums are made with",
+        },
+        DEVICES,
+    ],
+    needs: &[Need::Root, Need::Program { name: "integritysetup", package: "cryptsetup-bin" }, MAPS, WIPES],
+    versions: &[("integritysetup", &["integritysetup", "--version"])],
+    steps: |settings, below| {
         let devices = below.words().into_iter().enumerate();
         devices.flat_map(|(index, device)| one(settings, &device, &below.name_of(index))).collect()
-    }
-
-    fn facts(&self, _settings: &Settings, below: &Below) -> Vec<(&'static str, Argv)> {
-        vec![("integritysetup status", argv(["integritysetup", "status", below.name]))]
-    }
-
-    fn mismatches(&self, settings: &Settings, facts: &BTreeMap<String, String>) -> Vec<String> {
-        let shown = facts.get("integritysetup status").map(String::as_str).unwrap_or_default();
-        differs("checksums by", algorithm(settings), told(shown, "integrity")).into_iter().collect()
-    }
-}
+    },
+    fact: |below| ("integritysetup status", argv(["integritysetup", "status", below.name])),
+    mismatches: |settings, shown| {
+        differs("checksums by", algorithm(settings), value(shown, "integrity")).into_iter().collect()
+    },
+    ..Layer::DEFAULT
+};
 
 fn algorithm(settings: &Settings) -> &str {
     settings.text("algorithm").unwrap_or_default()

@@ -1,63 +1,53 @@
 //! LUKS2 encryption of every device below.
 
-use super::{Below, DEVICES, Layer, MAPS, differs, mapping, told};
+use super::{Below, DEVICES, Layer, MAPS, differs, mapping, value};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Kind, Setting, Settings};
-use crate::stack::{Action, Argv, Step, argv};
-use std::collections::BTreeMap;
+use crate::stack::{Action, Step, argv};
 
-pub struct Luks;
+pub const LUKS: Layer = Layer {
+    name: "luks",
+    about: "encryption: LUKS2 on every device below",
+    settings: &[
+        Setting {
+            name: "cipher",
+            kind: Kind::Text,
+            default: Some("aes-xts-plain64"),
+            about: "as cryptsetup spells it",
+        },
+        Setting {
+            name: "sector",
+            kind: Kind::Count,
+            default: Some("512"),
+            about: "bytes that are encrypted at a time",
+        },
+        DEVICES,
+    ],
+    needs: &[Need::Root, Need::Program { name: "cryptsetup", package: "cryptsetup-bin" }, MAPS],
+    versions: &[("cryptsetup", &["cryptsetup", "--version"])],
+    steps,
+    fact: |below| ("cryptsetup status", argv(["cryptsetup", "status", below.name])),
+    mismatches,
+    ..Layer::DEFAULT
+};
 
-const SETTINGS: &[Setting] = &[
-    Setting { name: "cipher", kind: Kind::Text, default: Some("aes-xts-plain64"), about: "as cryptsetup spells it" },
-    Setting { name: "sector", kind: Kind::Count, default: Some("512"), about: "bytes that are encrypted at a time" },
-    DEVICES,
-];
-
-impl Layer for Luks {
-    fn name(&self) -> &'static str {
-        "luks"
+fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
+    let key = below.memory.join("luks-key").display().to_string();
+    let make_key = argv(["dd", "if=/dev/urandom", &format!("of={key}"), "bs=64", "count=1", "status=none"]);
+    let mut steps = vec![Step::run("make a key", make_key)];
+    for (index, device) in below.words().into_iter().enumerate() {
+        steps.extend(one(settings, &device, &below.name_of(index), &key));
     }
+    steps
+}
 
-    fn about(&self) -> &'static str {
-        "encryption: LUKS2 on every device below"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Root, Need::Program { name: "cryptsetup", package: "cryptsetup-bin" }, MAPS]
-    }
-
-    fn versions(&self) -> Vec<(&'static str, Argv)> {
-        vec![("cryptsetup", argv(["cryptsetup", "--version"]))]
-    }
-
-    fn steps(&self, settings: &Settings, below: &Below) -> Vec<Step> {
-        let key = below.memory.join("luks-key").display().to_string();
-        let make_key = argv(["dd", "if=/dev/urandom", &format!("of={key}"), "bs=64", "count=1", "status=none"]);
-        let mut steps = vec![Step::run("make a key", make_key)];
-        for (index, device) in below.words().into_iter().enumerate() {
-            steps.extend(one(settings, &device, &below.name_of(index), &key));
-        }
-        steps
-    }
-
-    fn facts(&self, _settings: &Settings, below: &Below) -> Vec<(&'static str, Argv)> {
-        vec![("cryptsetup status", argv(["cryptsetup", "status", below.name]))]
-    }
-
-    fn mismatches(&self, settings: &Settings, facts: &BTreeMap<String, String>) -> Vec<String> {
-        let shown = facts.get("cryptsetup status").map(String::as_str).unwrap_or_default();
-        let sector = settings.number("sector").unwrap_or_default().to_string();
-        // Some versions print the unit.
-        let found_sector = told(shown, "sector size").map(|found| found.trim_end_matches(" [bytes]"));
-        let cipher = differs("cipher", settings.text("cipher").unwrap_or_default(), told(shown, "cipher"));
-        cipher.into_iter().chain(differs("sector size", &sector, found_sector)).collect()
-    }
+fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+    let sector = settings.number("sector").unwrap_or_default().to_string();
+    // Some versions print the unit.
+    let shown_sector = value(shown, "sector size").map(|sector| sector.trim_end_matches(" [bytes]"));
+    let cipher = differs("cipher", settings.text("cipher").unwrap_or_default(), value(shown, "cipher"));
+    cipher.into_iter().chain(differs("sector size", &sector, shown_sector)).collect()
 }
 
 /// Opening is not what is measured: a key of random bytes needs no slow derivation.

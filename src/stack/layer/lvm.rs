@@ -5,67 +5,40 @@ use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Kind, Setting, Settings};
 use crate::stack::{Action, Argv, Step, argv};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub struct Lvm;
-
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "stripes",
-        kind: Kind::Count,
-        default: Some("1"),
-        about: "over so many devices; with 1 they are filled one after the other",
-    },
-    DEVICES,
-];
-
-impl Layer for Lvm {
-    fn name(&self) -> &'static str {
-        "lvm"
-    }
-
-    fn about(&self) -> &'static str {
-        "one logical volume of LVM over all devices below"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn least_devices(&self, settings: &Settings) -> usize {
-        stripes(settings) as usize
-    }
-
-    fn joins(&self) -> bool {
-        true
-    }
-
-    fn needs(&self) -> Vec<Need> {
-        needs()
-    }
-
-    fn versions(&self) -> Vec<(&'static str, Argv)> {
-        vec![("lvm", argv(["lvm", "version"]))]
-    }
-
-    fn steps(&self, settings: &Settings, below: &Below) -> Vec<Step> {
+pub const LVM: Layer = Layer {
+    name: "lvm",
+    about: "one logical volume of LVM over all devices below",
+    settings: &[
+        Setting {
+            name: "stripes",
+            kind: Kind::Count,
+            default: Some("1"),
+            about: "how many devices the data is striped over; with 1 they are filled one after the other",
+        },
+        DEVICES,
+    ],
+    needs: &[Need::Root, PROGRAM, MAPS, WIPES],
+    versions: VERSIONS,
+    joins: true,
+    least_devices: |settings| stripes(settings) as usize,
+    steps: |settings, below| {
         let mut steps = group(below);
         let stripes = stripes(settings).to_string();
         let words = ["--extents", "100%FREE", "--stripes", &stripes, below.name];
         steps.extend([volume(VOLUME, &words), use_volume(below.name)]);
         steps
-    }
-
-    fn facts(&self, _settings: &Settings, below: &Below) -> Vec<(&'static str, Argv)> {
-        vec![("lvs", listing(below.name, "lv_name,segtype,stripes,stripe_size,lv_size,devices"))]
-    }
-
-    fn mismatches(&self, settings: &Settings, facts: &BTreeMap<String, String>) -> Vec<String> {
-        let shown = facts.get("lvs").map(String::as_str).unwrap_or_default();
+    },
+    fact: |below| ("lvs", listing(below.name, "lv_name,segtype,stripes,stripe_size,lv_size,devices")),
+    mismatches: |settings, shown| {
         differs("stripes", &stripes(settings).to_string(), field(shown, "LVM2_STRIPES")).into_iter().collect()
-    }
-}
+    },
+    ..Layer::DEFAULT
+};
+
+pub(super) const PROGRAM: Need = Need::Program { name: "lvm", package: "lvm2" };
+pub(super) const VERSIONS: crate::stack::fs::Programs = &[("lvm", &["lvm", "version"])];
 
 fn stripes(settings: &Settings) -> u64 {
     settings.number("stripes").unwrap_or(1).max(1)
@@ -73,10 +46,6 @@ fn stripes(settings: &Settings) -> u64 {
 
 /// The one that the file system, or the layer above, gets.
 pub(super) const VOLUME: &str = "data";
-
-pub(super) fn needs() -> Vec<Need> {
-    vec![Need::Root, Need::Program { name: "lvm", package: "lvm2" }, MAPS, WIPES]
-}
 
 /// A group over all devices, without a volume; its undo takes away all that will be in it.
 pub(super) fn group(below: &Below) -> Vec<Step> {

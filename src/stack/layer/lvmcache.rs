@@ -1,90 +1,69 @@
 //! LVM's cache (dm-cache): the last device below caches a volume on those before it.
 
-use super::lvm::{VOLUME, command, field, group, listing, needs, use_volume, volume};
-use super::{Below, DEVICES, Layer, differs};
+use super::lvm::{PROGRAM, VERSIONS, VOLUME, command, field, group, listing, use_volume, volume};
+use super::{Below, DEVICES, Layer, MAPS, WIPES, differs};
 use crate::need::Need;
 use crate::plan::{Kind, Setting, Settings};
-use crate::stack::{Argv, Step, argv};
-use std::collections::BTreeMap;
+use crate::stack::Step;
 
-pub struct LvmCache;
-
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "mode",
-        kind: Kind::Choice(&["writethrough", "writeback"]),
-        default: Some("writethrough"),
-        about: "whether a write waits for the slow devices too, or for the cache alone",
+pub const LVMCACHE: Layer = Layer {
+    name: "lvmcache",
+    about: "one logical volume of LVM on the devices below but the last, which is its cache",
+    settings: &[
+        Setting {
+            name: "mode",
+            kind: Kind::Choice(&["writethrough", "writeback"]),
+            default: Some("writethrough"),
+            about: "whether a write waits for the slow devices too, or for the cache alone",
+        },
+        Setting { name: "size", kind: Kind::Size, default: None, about: "of the cache; by default all of its device" },
+        DEVICES,
+    ],
+    // The programs that check a cache's metadata are called when it is taken down, too.
+    needs: &[
+        Need::Root,
+        PROGRAM,
+        MAPS,
+        WIPES,
+        Need::Program { name: "cache_check", package: "thin-provisioning-tools" },
+    ],
+    versions: VERSIONS,
+    joins: true,
+    least_devices: |_| 2,
+    steps,
+    fact: |below| {
+        let fields = "lv_name,segtype,cache_mode,cache_policy,chunk_size,lv_size,pool_lv,cache_total_blocks,devices";
+        ("lvs of the cache", listing(below.name, fields))
     },
-    Setting { name: "size", kind: Kind::Size, default: None, about: "of the cache; all of its device unless said" },
-    DEVICES,
-];
+    mismatches: |settings, shown| {
+        let kind = differs("a volume of type", "cache", field(shown, "LVM2_SEGTYPE"));
+        let mode = settings.text("mode").unwrap_or_default();
+        kind.into_iter().chain(differs("cache mode", mode, field(shown, "LVM2_CACHE_MODE"))).collect()
+    },
+    ..Layer::DEFAULT
+};
 
 /// Volume that the cache is made of, metadata and all.
 const CACHE: &str = "cache";
 
-impl Layer for LvmCache {
-    fn name(&self) -> &'static str {
-        "lvmcache"
-    }
-
-    fn about(&self) -> &'static str {
-        "one logical volume of LVM on the devices below but the last, which is its cache"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn least_devices(&self, _settings: &Settings) -> usize {
-        2
-    }
-
-    fn joins(&self) -> bool {
-        true
-    }
-
-    /// The programs that check a cache's metadata are called when it is taken down, too.
-    fn needs(&self) -> Vec<Need> {
-        let check = Need::Program { name: "cache_check", package: "thin-provisioning-tools" };
-        needs().into_iter().chain([check]).collect()
-    }
-
-    fn versions(&self) -> Vec<(&'static str, Argv)> {
-        vec![("lvm", argv(["lvm", "version"]))]
-    }
-
-    fn steps(&self, settings: &Settings, below: &Below) -> Vec<Step> {
-        let devices = below.words();
-        let Some((fast, slow)) = devices.split_last() else { return Vec::new() };
-        let all = "100%PVS".to_string();
-        let size = settings.number("size").map(|bytes| ["--size".to_string(), format!("{bytes}b")]);
-        let [by, much] = size.unwrap_or(["--extents".into(), all.clone()]);
-        let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
-        let mode = settings.text("mode").unwrap_or_default();
-        let (whole, cache) = (format!("{}/{VOLUME}", below.name), format!("{}/{CACHE}", below.name));
-        let join = ["lvconvert", "--yes", "--type", "cache", "--cachevol", &cache, "--cachemode", mode, &whole];
-        let mut steps = group(below);
-        steps.extend([
-            volume(VOLUME, &[&["--extents", all.as_str(), below.name], slow.as_slice()].concat()),
-            volume(CACHE, &[&by, &much, below.name, fast]),
-            Step::run("put the cache before the volume", command(&join)),
-            use_volume(below.name),
-        ]);
-        steps
-    }
-
-    fn facts(&self, _settings: &Settings, below: &Below) -> Vec<(&'static str, Argv)> {
-        let fields = "lv_name,segtype,cache_mode,cache_policy,chunk_size,lv_size,pool_lv,cache_total_blocks,devices";
-        vec![("lvs of the cache", listing(below.name, fields))]
-    }
-
-    fn mismatches(&self, settings: &Settings, facts: &BTreeMap<String, String>) -> Vec<String> {
-        let shown = facts.get("lvs of the cache").map(String::as_str).unwrap_or_default();
-        let kind = differs("a volume of type", "cache", field(shown, "LVM2_SEGTYPE"));
-        let mode = settings.text("mode").unwrap_or_default();
-        kind.into_iter().chain(differs("cache mode", mode, field(shown, "LVM2_CACHE_MODE"))).collect()
-    }
+fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
+    let devices = below.words();
+    let Some((fast, slow)) = devices.split_last() else { return Vec::new() };
+    let all = "100%PVS".to_string();
+    let size = settings.number("size").map(|bytes| ["--size".to_string(), format!("{bytes}b")]);
+    let [by, much] = size.unwrap_or(["--extents".into(), all.clone()]);
+    let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
+    let mode = settings.text("mode").unwrap_or_default();
+    let (whole, cache) = (format!("{}/{VOLUME}", below.name), format!("{}/{CACHE}", below.name));
+    let join = ["lvconvert", "--yes", "--type", "cache", "--cachevol", &cache, "--cachemode", mode, &whole];
+    let mut steps = group(below);
+    steps.extend([
+        volume(VOLUME, &[&["--extents", all.as_str(), below.name], slow.as_slice()].concat()),
+        volume(CACHE, &[&by, &much, below.name, fast]),
+        Step::run("put the cache before the volume", command(&join)),
+        use_volume(below.name),
+    ]);
+    steps
 }
 
 #[cfg(test)]

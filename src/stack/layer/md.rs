@@ -1,104 +1,78 @@
 //! Linux's software RAID (md) over all devices below.
 
-use super::{Below, DEVICES, Layer, WIPES, differs, told, wipe};
+use super::{Below, DEVICES, Layer, WIPES, differs, value, wipe};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Kind, Setting, Settings};
-use crate::stack::{Action, Argv, Step, argv};
-use std::collections::BTreeMap;
+use crate::stack::{Action, Step, argv};
 use std::path::{Path, PathBuf};
 
-pub struct Md;
-
-const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "level",
-        kind: Kind::Choice(&["raid0", "raid1", "raid5", "raid6", "raid10"]),
-        default: Some("raid1"),
-        about: "how the devices share the data",
+pub const MD: Layer = Layer {
+    name: "md",
+    about: "Linux's software RAID over all devices below",
+    settings: &[
+        Setting {
+            name: "level",
+            kind: Kind::Choice(&["raid0", "raid1", "raid5", "raid6", "raid10"]),
+            default: Some("raid1"),
+            about: "how the devices share the data",
+        },
+        Setting { name: "chunk", kind: Kind::Size, default: Some("512KiB"), about: "of a stripe on one device" },
+        Setting {
+            name: "bitmap",
+            kind: Kind::Choice(&["internal", "none"]),
+            default: Some("internal"),
+            about: "whether it is noted what is being written; mdadm does so by itself on devices above 100 GB",
+        },
+        DEVICES,
+    ],
+    needs: &[Need::Root, Need::Program { name: "mdadm", package: "mdadm" }, WIPES],
+    versions: &[("mdadm", &["mdadm", "--version"])],
+    joins: true,
+    // md takes two for each level but 6; of these, one with parity is a mirror.
+    least_devices: |settings| match level(settings) {
+        "raid5" => 3,
+        "raid6" => 4,
+        _ => 2,
     },
-    Setting { name: "chunk", kind: Kind::Size, default: Some("512KiB"), about: "of a stripe on one device" },
-    Setting {
-        name: "bitmap",
-        kind: Kind::Choice(&["internal", "none"]),
-        default: Some("internal"),
-        about: "whether it is noted what is being written; mdadm does so by itself on devices above 100 GB",
-    },
-    DEVICES,
-];
+    steps,
+    fact: |below| ("mdadm --detail", argv(["mdadm", "--detail", &node(below.name).display().to_string()])),
+    mismatches,
+    ..Layer::DEFAULT
+};
 
-impl Layer for Md {
-    fn name(&self) -> &'static str {
-        "md"
+/// `--assume-clean`: what is not in step is only what nobody has written. Which devices a write goes to, and what is
+/// read for its parity, depends on the array's shape and not on what is there, so times are those of an array in
+/// step; a resync that goes on beside the work would be charged to it.
+fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
+    let node = node(below.name);
+    let devices = below.words();
+    let shown = node.display().to_string();
+    let mut words = argv(["mdadm", "--create", &shown, "--run", "--assume-clean", "--metadata", "1.2"]);
+    words.extend(argv(["--level", level(settings), "--raid-devices", &devices.len().to_string()]));
+    if let Some(chunk) = chunk(settings) {
+        words.extend(argv(["--chunk", &format!("{}K", chunk >> 10)]));
     }
+    if let Some(bitmap) = bitmap(settings) {
+        words.extend(argv(["--bitmap", bitmap]));
+    }
+    words.extend(devices.iter().cloned());
+    let make = Step::run("make an array", words).undo(Undo::StopArray(node.clone()));
+    let wipes = devices.iter().map(|device| wipe(device));
+    wipes.chain([make, Step::new("use the array", Action::UseDevice(node))]).collect()
+}
 
-    fn about(&self) -> &'static str {
-        "Linux's software RAID over all devices below"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    /// md takes two for each level but 6; of these, one with parity is a mirror.
-    fn least_devices(&self, settings: &Settings) -> usize {
-        match level(settings) {
-            "raid5" => 3,
-            "raid6" => 4,
-            _ => 2,
-        }
-    }
-
-    fn joins(&self) -> bool {
-        true
-    }
-
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Root, Need::Program { name: "mdadm", package: "mdadm" }, WIPES]
-    }
-
-    fn versions(&self) -> Vec<(&'static str, Argv)> {
-        vec![("mdadm", argv(["mdadm", "--version"]))]
-    }
-
-    /// `--assume-clean`: what is not in step is only what nobody has written. Which devices a write goes to, and what is
-    /// read for its parity, hangs on the array's shape and not on what is there, so times are those of an array in
-    /// step; a resync that goes on beside the work would be charged to it.
-    fn steps(&self, settings: &Settings, below: &Below) -> Vec<Step> {
-        let node = node(below.name);
-        let devices = below.words();
-        let shown = node.display().to_string();
-        let mut words = argv(["mdadm", "--create", &shown, "--run", "--assume-clean", "--metadata", "1.2"]);
-        words.extend(argv(["--level", level(settings), "--raid-devices", &devices.len().to_string()]));
-        if let Some(chunk) = chunk(settings) {
-            words.extend(argv(["--chunk", &format!("{}K", chunk >> 10)]));
-        }
-        if let Some(bitmap) = bitmap(settings) {
-            words.extend(argv(["--bitmap", bitmap]));
-        }
-        words.extend(devices.iter().cloned());
-        let make = Step::run("make an array", words).undo(Undo::StopArray(node.clone()));
-        let wipes = devices.iter().map(|device| wipe(device));
-        wipes.chain([make, Step::new("use the array", Action::UseDevice(node))]).collect()
-    }
-
-    fn facts(&self, _settings: &Settings, below: &Below) -> Vec<(&'static str, Argv)> {
-        vec![("mdadm --detail", argv(["mdadm", "--detail", &node(below.name).display().to_string()]))]
-    }
-
-    fn mismatches(&self, settings: &Settings, facts: &BTreeMap<String, String>) -> Vec<String> {
-        let shown = facts.get("mdadm --detail").map(String::as_str).unwrap_or_default();
-        let state = told(shown, "State").unwrap_or("nothing");
-        // "active" is one that is being written just now.
-        let whole = state.split(", ").all(|word| matches!(word, "clean" | "active"));
-        let state = (!whole).then(|| format!("asked for a whole array, the kernel shows {state}"));
-        let chunk = chunk(settings)
-            .and_then(|chunk| differs("chunk size", &format!("{}K", chunk >> 10), told(shown, "Chunk Size")));
-        let asked = bitmap(settings).filter(|asked| *asked == "internal");
-        let bitmap = asked.and_then(|asked| differs("bitmap", asked, told(shown, "Intent Bitmap").map(internal)));
-        let level = differs("level", level(settings), told(shown, "Raid Level"));
-        [level, chunk, bitmap, state].into_iter().flatten().collect()
-    }
+fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+    let state = value(shown, "State").unwrap_or("nothing");
+    // "active" is one that is being written just now.
+    let whole = state.split(", ").all(|word| matches!(word, "clean" | "active"));
+    let state = (!whole).then(|| format!("asked for a whole array, the kernel shows {state}"));
+    let chunk = chunk(settings)
+        .and_then(|chunk| differs("chunk size", &format!("{}K", chunk >> 10), value(shown, "Chunk Size")));
+    let asked = bitmap(settings).filter(|asked| *asked == "internal");
+    let bitmap = asked.and_then(|asked| differs("bitmap", asked, value(shown, "Intent Bitmap").map(internal)));
+    let level = differs("level", level(settings), value(shown, "Raid Level"));
+    [level, chunk, bitmap, state].into_iter().flatten().collect()
 }
 
 fn internal(shown: &str) -> &str {

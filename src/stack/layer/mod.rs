@@ -10,15 +10,15 @@ mod lvm;
 mod lvmcache;
 mod md;
 
+use super::fs::Programs;
 use super::{Argv, Step};
 use crate::need::Need;
 use crate::plan::{Chosen, Kind, Objection, Setting, Settings};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Every layer, sorted by name.
-pub const ALL: &[&dyn Layer] =
-    &[&delay::Delay, &integrity::Integrity, &luks::Luks, &lvm::Lvm, &lvmcache::LvmCache, &md::Md];
+pub const ALL: &[&Layer] =
+    &[&delay::DELAY, &integrity::INTEGRITY, &luks::LUKS, &lvm::LVM, &lvmcache::LVMCACHE, &md::MD];
 
 /// Every layer has it: a mirror of slow disks can be made beside the fast disk that then caches it.
 const DEVICES: Setting = Setting {
@@ -57,46 +57,48 @@ impl Below<'_> {
     }
 }
 
-/// Something that makes devices of devices.
-pub trait Layer: Sync {
-    fn name(&self) -> &'static str;
-    /// One sentence for `pickfs list layers`.
-    fn about(&self) -> &'static str;
-    /// Steps that build it. Those that use a device give it to what lies above, in their order.
-    fn steps(&self, settings: &Settings, below: &Below) -> Vec<Step>;
-    /// Programs that say what is in effect, by the fact that it becomes.
-    fn facts(&self, settings: &Settings, below: &Below) -> Vec<(&'static str, Argv)>;
-    /// What the facts contradict of what the plan asked for.
-    fn mismatches(&self, settings: &Settings, facts: &BTreeMap<String, String>) -> Vec<String>;
-
-    fn settings(&self) -> &'static [Setting] {
-        &[]
-    }
-
-    /// How many devices it takes from below at least.
-    fn least_devices(&self, _settings: &Settings) -> usize {
-        1
-    }
-
-    /// True where it makes one device of all, false where it makes one of each.
-    fn joins(&self) -> bool {
-        false
-    }
-
-    /// What is wrong with settings that are right in themselves.
-    fn objections(&self, _settings: &Settings) -> Vec<Objection> {
-        Vec::new()
-    }
-
-    fn needs(&self) -> Vec<Need>;
-
+/// Something that makes devices of devices. A layer names what differs from [`Layer::DEFAULT`].
+pub struct Layer {
+    pub name: &'static str,
+    /// One phrase for `pickfs list layers`.
+    pub about: &'static str,
+    pub settings: &'static [Setting],
+    pub needs: &'static [Need],
     /// Programs that print versions of what was used.
-    fn versions(&self) -> Vec<(&'static str, Argv)>;
+    pub versions: Programs,
+    /// True where it makes one device of all, false where it makes one of each.
+    pub joins: bool,
+    /// How many devices it takes from below at least.
+    pub least_devices: fn(&Settings) -> usize,
+    /// What is wrong with settings that are right in themselves.
+    pub objections: fn(&Settings) -> Vec<Objection>,
+    /// Steps that build it. Those that use a device give it to what lies above, in their order.
+    pub steps: fn(&Settings, &Below) -> Vec<Step>,
+    /// A program that says what is in effect, by the fact that it becomes.
+    pub fact: fn(&Below) -> (&'static str, Argv),
+    /// What that fact contradicts of what the plan asked for.
+    pub mismatches: fn(&Settings, &str) -> Vec<String>,
+}
+
+impl Layer {
+    const DEFAULT: Layer = Layer {
+        name: "",
+        about: "",
+        settings: &[DEVICES],
+        needs: &[],
+        versions: &[],
+        joins: false,
+        least_devices: |_| 1,
+        objections: |_| Vec::new(),
+        steps: |_, _| Vec::new(),
+        fact: |_| ("", Vec::new()),
+        mismatches: |_, _| Vec::new(),
+    };
 }
 
 /// The layer of that name.
-pub fn find(name: &str) -> Option<&'static dyn Layer> {
-    ALL.iter().copied().find(|layer| layer.name() == name)
+pub fn find(name: &str) -> Option<&'static Layer> {
+    ALL.iter().copied().find(|layer| layer.name == name)
 }
 
 /// How many it takes of those that lie below it; the others pass by.
@@ -105,20 +107,20 @@ pub fn taken(settings: &Settings, there: usize) -> usize {
 }
 
 /// How many lie above a layer, or why it cannot be built on so many.
-pub fn above(layer: &dyn Layer, settings: &Settings, there: usize) -> Result<usize, String> {
-    let (taken, least) = (taken(settings, there), layer.least_devices(settings));
+pub fn above(layer: &Layer, settings: &Settings, there: usize) -> Result<usize, String> {
+    let (taken, least) = (taken(settings, there), (layer.least_devices)(settings));
     if taken > there || least > there {
-        return Err(format!("{} needs {} devices, and {there} lie below it", layer.name(), taken.max(least)));
+        return Err(format!("{} needs {} devices, and {there} lie below it", layer.name, taken.max(least)));
     }
     if taken < least {
-        return Err(format!("{} needs {least} devices, and `devices` gives it {taken}", layer.name()));
+        return Err(format!("{} needs {least} devices, and `devices` gives it {taken}", layer.name));
     }
-    Ok(if layer.joins() { 1 + there - taken } else { there })
+    Ok(if layer.joins { 1 + there - taken } else { there })
 }
 
 /// What the layers of a target need, without knowing how they are stacked.
 pub fn needs(layers: &[Chosen]) -> Vec<Need> {
-    layers.iter().filter_map(|chosen| find(&chosen.name)).flat_map(|layer| layer.needs()).collect()
+    layers.iter().filter_map(|chosen| find(&chosen.name)).flat_map(|layer| layer.needs.iter().cloned()).collect()
 }
 
 /// What cryptsetup, dmsetup and the like make and show.
@@ -137,7 +139,7 @@ const WIPES: Need = Need::Program { name: "wipefs", package: "util-linux" };
 const MAPS: Need = Need::Program { name: "dmsetup", package: "dmsetup" };
 
 /// The value that a program prints behind a word and a colon, such as `cipher:  aes-xts-plain64`.
-fn told<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+fn value<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.trim().strip_prefix(word)?.trim_start().strip_prefix(':')).map(str::trim)
 }
 
@@ -162,7 +164,7 @@ mod example {
     pub(super) fn sentences(name: &str, value: Value, devices: usize) -> Vec<String> {
         let devices: Vec<PathBuf> = (0..devices).map(|n| format!("/dev/D{n}").into()).collect();
         let below = Below { devices: &devices, name: "pickfsC", memory: Path::new("/dev/shm/pickfs-r/cell") };
-        find(name).unwrap().steps(&settings(value), &below).iter().map(sentence).collect()
+        (find(name).unwrap().steps)(&settings(value), &below).iter().map(sentence).collect()
     }
 
     /// What the programs of Debian 12 really printed of such a layer in a guest.
@@ -174,10 +176,7 @@ mod example {
     /// What is wrong where all that the layer asks prints this text.
     pub(super) fn mismatches(name: &str, value: Value, printed: &str) -> Vec<String> {
         let (layer, settings) = (find(name).unwrap(), settings(value));
-        let below = Below { devices: &["/dev/D0".into()], name: "pickfsC", memory: Path::new("/m") };
-        let asked = layer.facts(&settings, &below);
-        let facts = asked.into_iter().map(|(name, _)| (name.to_string(), printed.to_string())).collect();
-        layer.mismatches(&settings, &facts)
+        (layer.mismatches)(&settings, printed)
     }
 }
 
@@ -189,12 +188,12 @@ mod tests {
 
     #[test]
     fn the_list_is_sorted_unique_and_described() {
-        assert!(ALL.is_sorted_by(|a, b| a.name() < b.name()));
+        assert!(ALL.is_sorted_by(|a, b| a.name < b.name));
         for layer in ALL {
-            assert!(!layer.about().is_empty() && !layer.about().ends_with('.'), "{}", layer.name());
-            assert!(layer.settings().iter().all(|setting| !setting.about.is_empty()), "{}", layer.name());
-            assert!(layer.settings().iter().any(|setting| setting.name == DEVICES.name), "{}", layer.name());
-            assert!(!layer.versions().is_empty() && layer.needs().contains(&Need::Root), "{}", layer.name());
+            assert!(!layer.about.is_empty() && !layer.about.ends_with('.'), "{}", layer.name);
+            assert!(layer.settings.iter().all(|setting| !setting.about.is_empty()), "{}", layer.name);
+            assert!(layer.settings.iter().any(|setting| setting.name == DEVICES.name), "{}", layer.name);
+            assert!(!layer.versions.is_empty() && layer.needs.contains(&Need::Root), "{}", layer.name);
         }
     }
 
@@ -240,8 +239,8 @@ mod tests {
     #[test]
     fn values_are_found_behind_their_words() {
         let text = "  type:    LUKS2\n  cipher:  aes-xts-plain64\n  sector size:  4096\n";
-        assert_eq!([told(text, "cipher"), told(text, "sector size")], [Some("aes-xts-plain64"), Some("4096")]);
-        assert_eq!(told(text, "key"), None);
+        assert_eq!([value(text, "cipher"), value(text, "sector size")], [Some("aes-xts-plain64"), Some("4096")]);
+        assert_eq!(value(text, "key"), None);
         assert_eq!(differs("cipher", "x", Some("x")), None);
         assert!(differs("cipher", "x", None).unwrap().contains("nothing"));
         let shown = printed("cryptsetup-status");

@@ -5,11 +5,12 @@
 //! dies with us. Only the modules come into the guest.
 
 use super::cache::{COMPILED, PARTIAL};
-use super::recipe::{ModuleSource, Recipe};
+use super::recipe::Recipe;
 use super::root::{self, MODULES};
 use super::watched::{Watched, last_words};
 use crate::agent::{Interrupted, run_program};
 use crate::stack::argv;
+use crate::stack::fs::ModuleSource;
 use anyhow::{Context, Error, Result, bail, ensure};
 use rustix::mount::mount_bind_recursive;
 use std::convert::Infallible;
@@ -49,7 +50,7 @@ const UPDATES: &str = "updates/dkms";
 
 /// Into a root that was unpacked by the recipe: all modules that it wants compiled, from what is kept where it is there.
 pub fn add(recipe: &Recipe, folder: &Path, root: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
-    for source in &recipe.compiled {
+    for &source in &recipe.compiled {
         let job = Job::of(recipe, source, folder, root)?;
         if job.kept.is_dir() {
             say(&format!("{} was compiled for this kernel before, and is kept", job.told()));
@@ -68,7 +69,7 @@ pub fn add(recipe: &Recipe, folder: &Path, root: &Path, say: &mut dyn FnMut(&str
 
 /// Of what is compiled, what the packages say of it: "zfs-dkms 2.1.11-1+deb12u1".
 pub fn manifest(recipe: &Recipe, packages: &str) -> String {
-    let line = |source: &&ModuleSource| Some(format!("{} {}\n", source.package, version(packages, source.tools)?));
+    let line = |source: &ModuleSource| Some(format!("{} {}\n", source.package, version(packages, source.tools)?));
     recipe.compiled.iter().filter_map(line).collect()
 }
 
@@ -79,7 +80,7 @@ fn version<'m>(manifest: &'m str, package: &str) -> Option<&'m str> {
 
 struct Job<'r> {
     recipe: &'r Recipe,
-    source: &'static ModuleSource,
+    source: ModuleSource,
     version: String,
     kernel: String,
     /// The folder with what compiles, which goes with the guest's own.
@@ -89,7 +90,7 @@ struct Job<'r> {
 }
 
 impl<'r> Job<'r> {
-    fn of(recipe: &'r Recipe, source: &'static ModuleSource, folder: &Path, root: &Path) -> Result<Job<'r>> {
+    fn of(recipe: &'r Recipe, source: ModuleSource, folder: &Path, root: &Path) -> Result<Job<'r>> {
         let packages = root::manifest(root)?;
         let version = version(&packages, source.tools).with_context(|| {
             format!("Debian {} has no {}; does its mirror have `contrib`?", recipe.release, source.tools)

@@ -1,5 +1,6 @@
 //! What a guest is made of: a release of Debian, its kernel, and the packages with the tools that are used.
 
+use crate::stack::fs::{self, ModuleSource};
 use std::collections::BTreeSet;
 
 /// A release of Debian that guests can be made of.
@@ -38,19 +39,9 @@ const BASE: &[&str] = &[
     "util-linux",
 ];
 
-/// Kernel modules that Debian has the source of only, in contrib, for DKMS to compile.
-#[derive(Debug, PartialEq)]
-pub struct ModuleSource {
-    pub package: &'static str,
-    /// Made of the same source, so of the same version, and of no use without the modules.
-    pub tools: &'static str,
-}
-
-const MODULE_SOURCES: &[ModuleSource] = &[ModuleSource { package: "zfs-dkms", tools: "zfsutils-linux" }];
-
 /// What of a package's name is to be compiled for a guest, rather than put into it.
-pub fn module_source(package: &str) -> Option<&'static ModuleSource> {
-    MODULE_SOURCES.iter().find(|source| source.package == package)
+pub fn module_source(package: &str) -> Option<ModuleSource> {
+    fs::ALL.iter().filter_map(|fs| fs.module_source).find(|source| source.package == package)
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +49,7 @@ pub struct Recipe {
     pub release: &'static str,
     /// Sorted; the kernel among them.
     pub packages: BTreeSet<String>,
-    pub compiled: Vec<&'static ModuleSource>,
+    pub compiled: Vec<ModuleSource>,
 }
 
 impl Recipe {
@@ -67,7 +58,7 @@ impl Recipe {
         let base = BASE.iter().chain([&release.kernel_package]).map(|name| name.to_string());
         let (sources, tools): (BTreeSet<String>, BTreeSet<String>) =
             tools.into_iter().partition(|name| module_source(name).is_some());
-        let compiled: Vec<&'static ModuleSource> = sources.iter().filter_map(|name| module_source(name)).collect();
+        let compiled: Vec<ModuleSource> = sources.iter().filter_map(|name| module_source(name)).collect();
         let beside = compiled.iter().map(|source| source.tools.to_string());
         let packages = base.chain(tools).chain(beside).collect();
         Recipe { release: release.name, packages, compiled }

@@ -1,0 +1,100 @@
+//! The file system that a cell asks for, and the words of programs that depend on it.
+
+use super::Filesystem;
+use super::feature::FsState;
+use crate::plan::{Discard, Target};
+use crate::stack::{Argv, argv};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The file system that a cell asks for.
+#[derive(Clone, Debug)]
+pub struct FsSpec<'a> {
+    pub device: &'a Path,
+    /// Further devices, for drivers that take several.
+    pub more_devices: &'a [PathBuf],
+    pub mount_point: &'a Path,
+    /// Options for mkfs: the variant's, then the target's.
+    pub mkfs: Vec<String>,
+    /// Mount options: the variant's, then the target's.
+    pub mount: Vec<String>,
+    /// The chosen variant, for drivers where options do not say it all.
+    pub variant: Option<&'static str>,
+    /// Files are to be written in place.
+    pub nodatacow: bool,
+    /// False: neither mkfs nor the mounted file system may discard blocks.
+    pub discard: bool,
+    /// The round's seed, for hash seeds and the like.
+    pub seed: u64,
+    /// Unique on this machine and short: for pools and labels.
+    pub name: &'a str,
+}
+
+impl<'a> FsSpec<'a> {
+    /// Puts the variant's options before the target's own.
+    pub fn new(driver: &Filesystem, target: &Target, device: &'a Path, mount_point: &'a Path) -> FsSpec<'a> {
+        let variant = driver.variant(target.variant.as_deref());
+        let both = |of_variant: Option<&[&str]>, own: &[String]| {
+            let first = of_variant.unwrap_or_default().iter().map(|s| s.to_string());
+            first.chain(own.iter().cloned()).collect::<Vec<_>>()
+        };
+        FsSpec {
+            device,
+            more_devices: &[],
+            mount_point,
+            mkfs: both(variant.map(|v| v.mkfs), &target.mkfs),
+            mount: both(variant.map(|v| v.mount), &target.mount),
+            variant: variant.map(|v| v.name),
+            nodatacow: target.nodatacow,
+            discard: target.discard != Discard::None,
+            seed: 0,
+            name: "pickfs",
+        }
+    }
+
+    pub fn device(&self) -> String {
+        self.device.display().to_string()
+    }
+
+    /// All devices, as words of a command.
+    pub fn devices(&self) -> Vec<String> {
+        let more = self.more_devices.iter().map(|device| device.display().to_string());
+        std::iter::once(self.device()).chain(more).collect()
+    }
+
+    pub fn mount_point(&self) -> String {
+        self.mount_point.display().to_string()
+    }
+
+    /// What it is before anything of it was read back.
+    pub fn state<'s>(&'s self, facts: &'s Facts) -> FsState<'s> {
+        let FsSpec { mkfs, mount, variant, nodatacow, .. } = self;
+        FsState { mkfs, mount, variant: *variant, nodatacow: *nodatacow, facts }
+    }
+}
+
+/// What programs printed, by name.
+pub type Facts = BTreeMap<String, String>;
+
+/// Programs by the name of the fact that they print. [`DEVICE`], [`MOUNT_POINT`] and [`NAME`] stand for the cell's.
+pub type Programs = &'static [(&'static str, &'static [&'static str])];
+
+pub(super) const DEVICE: &str = "{device}";
+pub(super) const MOUNT_POINT: &str = "{mount point}";
+pub(super) const NAME: &str = "{name}";
+
+/// Each of them as words of a command, for programs that need nothing of a cell.
+pub fn argvs(programs: Programs) -> Vec<(&'static str, Argv)> {
+    programs.iter().map(|(name, words)| (*name, argv(*words))).collect()
+}
+
+/// The words of a program with the cell's device, mount point and name.
+pub(super) fn filled(words: &[&str], spec: &FsSpec) -> Argv {
+    let fill = |word: &&str| match *word {
+        DEVICE => spec.device(),
+        MOUNT_POINT => spec.mount_point(),
+        NAME => spec.name.to_string(),
+        word => word.to_string(),
+    };
+    words.iter().map(fill).collect()
+}
