@@ -122,6 +122,12 @@ fn no_path_of_one_machine() {
 }
 
 #[test]
+fn paths_in_documents_exist() {
+    let documents = published().into_iter().filter(|(path, _)| path.ends_with(".md") && path != "CHANGELOG.md");
+    pass(documents.flat_map(|document| dead_paths(&document, |path| root().join(path).exists())).collect());
+}
+
+#[test]
 fn plugins_are_sorted_and_described() {
     /// Names and descriptions of a list of plug-ins, through the public interface.
     macro_rules! entries {
@@ -619,6 +625,23 @@ fn local_paths((path, text): &(String, String)) -> Vec<Offence> {
         .collect()
 }
 
+/// Files of ours that a document names in backticks and that are not there; `yours` stands for a reader's own.
+fn dead_paths((path, text): &(String, String), exists: impl Fn(&str) -> bool) -> Vec<Offence> {
+    let ours = |word: &&str| {
+        let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+        plain && ["src/", "tests/", "docs/", "benches/"].iter().any(|folder| word.starts_with(folder))
+    };
+    let mut offences = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        for word in line.split('`').skip(1).step_by(2).flat_map(str::split_whitespace).filter(ours) {
+            if !word.contains("yours") && !exists(word) {
+                offences.push(offence(path, at + 1, format!("`{word}` is not there"), "name the file as it is now"));
+            }
+        }
+    }
+    offences
+}
+
 // ---------------------------------------------------------------- files
 
 /// Every text that users get, but for this file, which must name what it refuses.
@@ -824,6 +847,13 @@ fn paths_of_one_machine_are_refused() {
     assert_eq!(found("\ncd /home/me && ls /work"), 2);
     assert_eq!(found("\"/root/x\" \"/root\""), 2);
     assert_eq!(found("src/workload /workload a/work/b /rooted {dir}/root $HOME ~/home"), 0);
+}
+
+#[test]
+fn dead_paths_are_refused() {
+    let found = |text: &str| dead_paths(&("README.md".into(), text.into()), |path| path == "src/a.rs").len();
+    assert_eq!(found("`src/a.rs`, `cp src/a.rs src/yours.rs`, src/b.rs, `~/src/b`"), 0);
+    assert_eq!(found("`src/b.rs`\n`cp src/c.rs x`"), 2);
 }
 
 #[test]
