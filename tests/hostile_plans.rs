@@ -165,7 +165,7 @@ fn a_plan_that_is_no_file_or_no_text_is_an_error_with_its_cause() {
         absent.err
     );
     std::fs::write(lab.path("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
-    assert!(lab.run(&["run", "binary.toml"]).code(1).err.contains("is no text"));
+    assert!(lab.run(&["run", "binary.toml"]).code(1).err.contains("is not text"));
     assert!(lab.run(&["run", "--fs", "ext5", "--memory"]).code(2).err.contains("ext5"));
     assert!(lab.run(&["run", "--resume", "absent.jsonl"]).code(1).err.contains("absent.jsonl"));
     assert!(lab.run(&["plan", "--precision", "3", "--memory"]).code(2).err.contains("--precision: "));

@@ -1,7 +1,9 @@
 //! `pickfs agent` (hidden): the target side.
 
+use super::{FAILED, Outcome, Verb};
 use std::process::ExitCode;
 
+/// The target side, started by an executor
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Have cells done in virtual machines
@@ -12,7 +14,13 @@ pub struct Arguments {
     tell_ready: bool,
 }
 
-pub fn main(arguments: &Arguments) -> ExitCode {
+impl Verb for Arguments {
+    fn run(&self) -> Outcome {
+        Ok(if main(self) == ExitCode::SUCCESS { 0 } else { FAILED })
+    }
+}
+
+fn main(arguments: &Arguments) -> ExitCode {
     match arguments {
         Arguments { tell_ready: true, .. } => crate::executor::vm::tell_ready(),
         Arguments { in_guests: true, .. } => crate::executor::vm::relay(),

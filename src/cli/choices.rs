@@ -1,6 +1,6 @@
 //! `pickfs choices`: many runs, on disks, hosts or kernels, as one table of what to pick.
 
-use super::{Outcome, report as reporting};
+use super::{Outcome, Verb, report as reporting};
 use crate::analysis;
 use crate::journal::fold_file;
 use crate::render::{self, Document, Kind, Options};
@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 use std::path::{Path, PathBuf};
 
+/// Put many runs into one table: for each disk and work the best, second, third and worst
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Journals of runs
@@ -22,7 +23,14 @@ pub struct Arguments {
     output: Option<PathBuf>,
 }
 
-pub fn main(arguments: &Arguments) -> Outcome {
+impl Verb for Arguments {
+    const ONLY_PRINTS: bool = true;
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn main(arguments: &Arguments) -> Outcome {
     let models = arguments.journals.iter().map(|journal| model(journal)).collect::<Result<Vec<_>>>()?;
     let document = Document::Ranking(&ranking(&models));
     let text = render::written(&arguments.format, document, &Options { width: reporting::width() })?;

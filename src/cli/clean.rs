@@ -1,17 +1,24 @@
 //! `pickfs clean`: undo what killed runs left behind.
 
-use super::{FAILED, Outcome};
+use super::{FAILED, Outcome, Verb};
 use crate::run::{self, Active, Plain};
 use crate::stack::Place;
 use std::path::{Path, PathBuf};
 
+/// Undo what a killed run left behind
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Journals of dead runs; all runs that this user has not ended unless said
     journals: Vec<PathBuf>,
 }
 
-pub fn main(arguments: &Arguments) -> Outcome {
+impl Verb for Arguments {
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn main(arguments: &Arguments) -> Outcome {
     run::stop_requests()?;
     let mut failed = false;
     if !arguments.journals.is_empty() {

@@ -1,16 +1,17 @@
 //! `pickfs compare`: what has changed between two runs of the same targets, and an exit code for whoever waits for it.
 
-use super::{INCONCLUSIVE, Outcome, REGRESSION, USAGE, report as reporting};
+use super::{Exit, INCONCLUSIVE, Outcome, REGRESSION, Verb, report as reporting};
 use crate::analysis::Gate;
 use crate::journal::{Folded, Run, fold_file};
 use crate::render::{self, Document, Kind, Options};
-use crate::run::tell;
 use crate::units::parse_share;
 use crate::wording::between_runs::{self, RunComparison};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use std::path::{Path, PathBuf};
 
+/// Compare two runs of the same targets: another kernel, tool, machine or day
+///
 /// Exit code 3: something is slower by clearly more than the threshold; 4: that is not excluded; 2: not comparable.
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -19,8 +20,8 @@ pub struct Arguments {
     /// Journal of the run now
     new: PathBuf,
     /// The smallest slowdown that matters
-    #[arg(long, value_name = "SHARE", default_value = "5%")]
-    threshold: String,
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = above_nothing)]
+    threshold: f64,
     /// How to print it
     #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(render::names(Kind::Comparison)))]
     format: String,
@@ -29,27 +30,30 @@ pub struct Arguments {
     output: Option<PathBuf>,
 }
 
-pub fn main(arguments: &Arguments) -> Outcome {
-    let threshold = match parse_share(&arguments.threshold) {
-        Ok(share) if share > 0.0 => share,
-        wrong => {
-            let why = wrong.err().unwrap_or("the threshold is not above 0".to_string());
-            tell(&format!("{why}; give one like --threshold 5%"));
-            return Ok(USAGE);
-        }
-    };
+impl Verb for Arguments {
+    const ONLY_PRINTS: bool = true;
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn above_nothing(text: &str) -> Result<f64, String> {
+    let share = parse_share(text).and_then(|share| if share > 0.0 { Ok(share) } else { Err("not above 0".into()) });
+    share.map_err(|why| format!("{why}; give one like --threshold 5%"))
+}
+
+fn main(arguments: &Arguments) -> Outcome {
     let (old, new) = (fold_file(&arguments.old)?, fold_file(&arguments.new)?);
     let (old, new) = (with_run(&old, &arguments.old)?, with_run(&new, &arguments.new)?);
     let differences = between_runs::differences(old, new);
     if !differences.is_empty() {
-        tell("these runs cannot be compared:");
-        for found in differences {
-            tell(&format!("  {}: {} in the old run, {} in the new one", found.field, found.old, found.new));
-        }
-        tell("run the old plan again (`pickfs run PLAN`), or compare runs of one plan");
-        return Ok(USAGE);
+        let shown = differences
+            .iter()
+            .map(|it| format!("  {}: {} in the old run, {} in the new one\n", it.field, it.old, it.new));
+        let remedy = "run the old plan again (`pickfs run PLAN`), or compare runs of one plan";
+        return Err(Exit::usage(format!("these runs cannot be compared:\n{}{remedy}", shown.collect::<String>())));
     }
-    let runs = between_runs::comparison(old, new, threshold);
+    let runs = between_runs::comparison(old, new, arguments.threshold);
     print(&runs, arguments)?;
     Ok(match runs.gate {
         Gate::Fine => 0,

@@ -1,9 +1,9 @@
 //! `pickfs completions`: what a shell needs to complete pickfs' words.
 
-use super::{Cli, Outcome};
-use clap::CommandFactory;
+use super::{Outcome, Verb, command};
 use clap_complete::Shell;
 
+/// Print a shell's completions
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The shell; put what is printed where it looks for completions, such as
@@ -11,8 +11,15 @@ pub struct Arguments {
     shell: Shell,
 }
 
-pub fn main(arguments: &Arguments) -> Outcome {
-    let mut command = Cli::command();
+impl Verb for Arguments {
+    const ONLY_PRINTS: bool = true;
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn main(arguments: &Arguments) -> Outcome {
+    let mut command = command();
     clap_complete::generate(arguments.shell, &mut command, "pickfs", &mut std::io::stdout());
     Ok(0)
 }

@@ -1,6 +1,6 @@
 //! `pickfs doctor`: what this machine can run, what is missing and how to get it.
 
-use super::Outcome;
+use super::{Outcome, Verb};
 use crate::executor::{self, vm as guest};
 use crate::need::{self, Need};
 use crate::plan::Settings;
@@ -9,7 +9,18 @@ use crate::stack::{backing, fs};
 use crate::workload;
 use std::collections::BTreeSet;
 
-pub fn main() -> Outcome {
+/// Show what this machine can run, what is missing and how to get it
+#[derive(clap::Args)]
+pub struct Arguments {}
+
+impl Verb for Arguments {
+    const ONLY_PRINTS: bool = true;
+    fn run(&self) -> Outcome {
+        main()
+    }
+}
+
+fn main() -> Outcome {
     let mut packages = BTreeSet::new();
     section("file systems", fs::ALL.iter().map(|fs| (fs.name, fs.needs())), &mut packages);
     section("backings", backing::ALL.iter().map(|backing| (backing.name, backing.needs.to_vec())), &mut packages);

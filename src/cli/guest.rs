@@ -1,14 +1,15 @@
 //! `pickfs guest`: the guests of the `vm` executor that are kept, made and removed.
 
-use super::{Outcome, USAGE, wanted};
+use super::{Outcome, USAGE, Verb, plan_source};
 use crate::agent::Interrupted;
 use crate::executor::vm::{self as guest, Guest, RELEASES, Recipe};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanArgs};
 use crate::units::show_bytes;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// Show, make or remove the guests of `--executor vm`
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -50,7 +51,13 @@ enum What {
     },
 }
 
-pub fn main(arguments: &Arguments) -> Outcome {
+impl Verb for Arguments {
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn main(arguments: &Arguments) -> Outcome {
     match &arguments.what {
         What::List { packages } => list(*packages),
         What::Build { of, packages } => build(of, packages),
@@ -104,10 +111,9 @@ fn build_for(plan: &str, packages: &[String]) -> Outcome {
         eprintln!("a plan says itself what its guests need; leave out {}", packages.join(" "));
         return Ok(USAGE);
     }
-    let plan = match wanted::plan(&wanted::Wanted::in_guests(PathBuf::from(plan)))? {
-        Ok(plan) => plan,
-        Err(code) => return Ok(code),
-    };
+    // Done in guests, whatever the plan says itself.
+    let (plan, executor) = (Some(PathBuf::from(plan)), Some("vm".to_string()));
+    let plan = plan_source::read(&PlanArgs { plan, executor, ..PlanArgs::default() })?;
     for recipe in recipes(&plan)? {
         make(&recipe)?;
     }

@@ -1,11 +1,11 @@
 //! `pickfs help`: a verb's options, or one of the topics that no verb covers. The man page is made of the same words.
 
-use super::{Cli, Outcome};
+use super::{Outcome, Verb, command};
 use anyhow::bail;
-use clap::CommandFactory;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::fmt::Write;
 
+/// Explain a verb or a topic, or print a manual page
 #[derive(clap::Args)]
 pub struct Arguments {
     /// A verb with the words behind it, or a topic; all of them unless said
@@ -43,7 +43,14 @@ const TOPICS: &[Topic] = &[
     },
 ];
 
-pub fn main(arguments: &Arguments) -> Outcome {
+impl Verb for Arguments {
+    const ONLY_PRINTS: bool = true;
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn main(arguments: &Arguments) -> Outcome {
     let text = match (arguments.topic.as_slice(), arguments.man) {
         (topic, true) => manual(topic)?,
         ([], false) => overview(),
@@ -54,7 +61,7 @@ pub fn main(arguments: &Arguments) -> Outcome {
 }
 
 fn overview() -> String {
-    let mut text = Cli::command().render_long_help().to_string();
+    let mut text = command().render_long_help().to_string();
     let _ = writeln!(text, "\nTopics, for `pickfs help TOPIC`:");
     for topic in TOPICS {
         let _ = writeln!(text, "  {:<12} {}", topic.name, topic.about);
@@ -76,7 +83,7 @@ fn explained(words: &[String]) -> anyhow::Result<String> {
 
 /// Of `guest build` what follows `guest`; without words, pickfs itself.
 fn verb(words: &[String]) -> Option<clap::Command> {
-    let mut whole = Cli::command();
+    let mut whole = command();
     whole.build();
     words.iter().try_fold(whole, |verb, word| verb.find_subcommand(word).cloned())
 }
@@ -123,9 +130,9 @@ mod tests {
             assert!(overview().contains(topic.about) && explained(&[topic.name.into()]).unwrap() == topic.text);
             assert!(page.contains(&format!(".SH {}", topic.name.to_uppercase())), "{}", topic.name);
             assert!(topic.text.lines().all(|line| line.chars().count() <= 80), "{}", topic.name);
-            assert!(Cli::command().find_subcommand(topic.name).is_none(), "{} is a verb", topic.name);
+            assert!(command().find_subcommand(topic.name).is_none(), "{} is a verb", topic.name);
         }
-        let verbs: Vec<String> = Cli::command().get_subcommands().map(|verb| verb.get_name().to_string()).collect();
+        let verbs: Vec<String> = command().get_subcommands().map(|verb| verb.get_name().to_string()).collect();
         for verb in verbs {
             let verb = [verb];
             assert!(explained(&verb).unwrap().contains("Usage: pickfs"), "{verb:?}");

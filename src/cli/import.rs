@@ -1,12 +1,13 @@
 //! `pickfs import`: results of other programs as a journal.
 
-use super::Outcome;
+use super::{Outcome, Verb};
 use crate::import::{self, File, Wanted};
 use crate::journal::{Journal, Record};
 use crate::run::tell;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
+/// Read results of other programs (fio, bonnie++, pgbench, hyperfine, Phoronix) into a journal
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Files to read; NAME=FILE names the target of what does not name one itself (else the file's name does)
@@ -30,7 +31,13 @@ struct Given {
     text: String,
 }
 
-pub fn main(arguments: &Arguments) -> Outcome {
+impl Verb for Arguments {
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn main(arguments: &Arguments) -> Outcome {
     let given = arguments.files.iter().map(|word| read(word)).collect::<Result<Vec<_>>>()?;
     let names: Vec<String> = given.iter().map(|file| file.path.display().to_string()).collect();
     let files: Vec<File> =

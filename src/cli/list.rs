@@ -1,6 +1,6 @@
 //! `pickfs list`: every plug-in, from the same lists that run them.
 
-use super::Outcome;
+use super::{Outcome, Verb};
 use crate::data::profile::builtin::{self, Builtin};
 use crate::need::{self, Need};
 use crate::plan::{Setting, Settings};
@@ -11,6 +11,7 @@ use crate::units::show_bytes;
 use crate::{executor, import, probe, workload};
 use clap::ValueEnum;
 
+/// List what pickfs knows: file systems, backings, workloads, probes, executors, formats, imports
 #[derive(clap::Args)]
 pub struct Arguments {
     /// What to list
@@ -32,7 +33,14 @@ enum What {
     Imports,
 }
 
-pub fn main(arguments: &Arguments) -> Outcome {
+impl Verb for Arguments {
+    const ONLY_PRINTS: bool = true;
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn main(arguments: &Arguments) -> Outcome {
     let everything = What::value_variants();
     for what in everything.iter().filter(|what| arguments.what.is_none_or(|only| only == **what)) {
         if arguments.what.is_none() {

@@ -16,13 +16,13 @@ mod import;
 mod list;
 mod machine;
 mod plan;
+mod plan_source;
 mod predict;
 mod report;
 mod run;
 mod scan;
-mod wanted;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, Command};
 use std::process::ExitCode;
 
 /// Exit codes: 0 done, 1 error or failed cells, 2 usage, 3 something is slower than before, 4 that is not excluded, 5
@@ -33,91 +33,105 @@ pub const REGRESSION: u8 = 3;
 pub const INCONCLUSIVE: u8 = 4;
 pub const REFUSED: u8 = 5;
 
-/// Which file system, with which options, for this work on this disk? Measured, with error bars.
-#[derive(Parser)]
-#[command(name = "pickfs", version, arg_required_else_help = true, disable_help_subcommand = true)]
-struct Cli {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
-#[derive(Subcommand)]
-enum Verb {
-    /// Measure: a plan file, or targets named on the command line
-    Run(run::Arguments),
-    /// Show what a run would do: cells, order, what is destroyed, how long
-    Plan(plan::Arguments),
-    /// Judge a journal and print the verdict
-    Report(report::Arguments),
-    /// Put many runs into one table: for each disk and work the best, second, third and worst
-    Choices(choices::Arguments),
-    /// Compare two runs of the same targets: another kernel, tool, machine or day
-    Compare(compare::Arguments),
-    /// Read results of other programs (fio, bonnie++, pgbench, hyperfine, Phoronix) into a journal
-    Import(import::Arguments),
-    /// List what pickfs knows: fs, backings, workloads, probes, executors, formats, imports
-    List(list::Arguments),
-    /// Say what this machine can run, what is missing and how to get it
-    Doctor,
-    /// Say what a tree is like, without its names and content, or what file systems would store for it
-    Scan(scan::Arguments),
-    /// Show, make or remove the guests of `--executor vm`
-    Guest(guest::Arguments),
-    /// Undo what a killed run left behind
-    Clean(clean::Arguments),
-    /// Print a shell's completions
-    Completions(completions::Arguments),
-    /// Explain a verb or a topic, or print a manual page
-    Help(help::Arguments),
-    /// The target side, started by an executor
-    #[command(hide = true)]
-    Agent(agent::Arguments),
+/// The arguments of a verb and what it does. The comment of the type that has them is the verb's line in the help.
+trait Verb: clap::Args {
+    /// True where nothing is lost if it ends when the reader of its output does (`pickfs list | head`).
+    const ONLY_PRINTS: bool = false;
+    fn run(&self) -> Outcome;
 }
 
 /// What a verb ends in: an exit code, or an error that is printed with all its causes.
 type Outcome = anyhow::Result<u8>;
+
+/// A row of [`VERBS`].
+struct Entry {
+    name: &'static str,
+    hidden: bool,
+    only_prints: bool,
+    arguments: fn(Command) -> Command,
+    run: fn(&ArgMatches) -> Outcome,
+}
+
+const fn verb<V: Verb>(name: &'static str) -> Entry {
+    Entry {
+        name,
+        hidden: false,
+        only_prints: V::ONLY_PRINTS,
+        arguments: V::augment_args,
+        run: |matches| V::from_arg_matches(matches).unwrap_or_else(|error| error.exit()).run(),
+    }
+}
+
+/// In the order of the help: from the first that a user needs to the last.
+const VERBS: &[Entry] = &[
+    verb::<run::Arguments>("run"),
+    verb::<plan::Arguments>("plan"),
+    verb::<report::Arguments>("report"),
+    verb::<choices::Arguments>("choices"),
+    verb::<compare::Arguments>("compare"),
+    verb::<import::Arguments>("import"),
+    verb::<list::Arguments>("list"),
+    verb::<doctor::Arguments>("doctor"),
+    verb::<scan::Arguments>("scan"),
+    verb::<guest::Arguments>("guest"),
+    verb::<clean::Arguments>("clean"),
+    verb::<completions::Arguments>("completions"),
+    verb::<help::Arguments>("help"),
+    Entry { hidden: true, ..verb::<agent::Arguments>("agent") },
+];
+
+/// An error that is printed as it stands and ends with an exit code of its own; all others end with [`FAILED`].
+#[derive(Debug)]
+struct Exit {
+    code: u8,
+    text: String,
+}
+
+impl Exit {
+    /// The command line asks for what cannot be.
+    fn usage(text: impl std::fmt::Display) -> anyhow::Error {
+        Exit { code: USAGE, text: format!("pickfs: {text}\n") }.into()
+    }
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Exit {}
+
+fn command() -> Command {
+    let about = "Which file system, with which options, for this work on this disk? Measured, with error bars";
+    let command = Command::new("pickfs").version(env!("CARGO_PKG_VERSION")).about(about);
+    let command = command.subcommand_required(true).arg_required_else_help(true).disable_help_subcommand(true);
+    let verb = |verb: &Entry| (verb.arguments)(Command::new(verb.name)).hide(verb.hidden);
+    command.subcommands(VERBS.iter().map(verb))
+}
 
 pub fn main() -> ExitCode {
     // Process 1 has no command line of ours: the kernel started it.
     if std::process::id() == 1 {
         return crate::executor::vm::init();
     }
-    let cli = Cli::parse();
-    if matches!(
-        cli.verb,
-        Verb::Plan(_)
-            | Verb::Report(_)
-            | Verb::Choices(_)
-            | Verb::Compare(_)
-            | Verb::List(_)
-            | Verb::Scan(_)
-            | Verb::Doctor
-            | Verb::Completions(_)
-            | Verb::Help(_)
-    ) {
+    let matches = command().get_matches();
+    let (name, matches) = matches.subcommand().expect("clap requires a verb");
+    let verb = VERBS.iter().find(|verb| verb.name == name).expect("clap knows these alone");
+    if verb.only_prints {
         crate::sys::process::end_with_reader();
     }
-    let outcome = match cli.verb {
-        Verb::Run(arguments) => run::main(&arguments),
-        Verb::Plan(arguments) => plan::main(&arguments),
-        Verb::Report(arguments) => report::main(&arguments),
-        Verb::Choices(arguments) => choices::main(&arguments),
-        Verb::Compare(arguments) => compare::main(&arguments),
-        Verb::Import(arguments) => import::main(&arguments),
-        Verb::List(arguments) => list::main(&arguments),
-        Verb::Doctor => doctor::main(),
-        Verb::Scan(arguments) => scan::main(&arguments),
-        Verb::Guest(arguments) => guest::main(&arguments),
-        Verb::Clean(arguments) => clean::main(&arguments),
-        Verb::Completions(arguments) => completions::main(&arguments),
-        Verb::Help(arguments) => help::main(&arguments),
-        Verb::Agent(arguments) => return agent::main(&arguments),
-    };
-    match outcome {
+    match (verb.run)(matches) {
         Ok(code) => code.into(),
-        Err(error) => {
-            crate::run::tell(&format!("pickfs: {error:#}"));
-            FAILED.into()
-        }
+        Err(error) => match error.downcast_ref::<Exit>() {
+            Some(exit) => {
+                anstream::eprint!("{exit}");
+                exit.code.into()
+            }
+            None => {
+                crate::run::tell(&format!("pickfs: {error:#}"));
+                FAILED.into()
+            }
+        },
     }
 }

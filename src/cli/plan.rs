@@ -1,7 +1,7 @@
 //! `pickfs plan`: what a run would do, without doing it.
 
-use super::{Outcome, confirm, forecast, wanted};
-use crate::plan::{Ageing, Cell, Limit, Part, Plan, Stop, Target, Wishes, Work, capacity, disks, expand};
+use super::{Outcome, Verb, confirm, forecast, plan_source};
+use crate::plan::{Ageing, Cell, Limit, Part, Plan, PlanArgs, Stop, Target, Wishes, Work, capacity, disks, expand};
 use crate::stack::{Action, Place, Step, backing, fs, layer};
 use crate::stats::LOOKS;
 use crate::sys::block;
@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+/// Show what a run would do: cells, order, what is destroyed, how long
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
-    wanted: wanted::Wanted,
+    plan: PlanArgs,
     /// Print the plan file that the options stand for, and nothing else
     #[arg(long, conflicts_with = "plan")]
     toml: bool,
@@ -23,24 +24,22 @@ pub struct Arguments {
     pilot: Option<PathBuf>,
 }
 
-pub fn main(arguments: &Arguments) -> Outcome {
+impl Verb for Arguments {
+    const ONLY_PRINTS: bool = true;
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn main(arguments: &Arguments) -> Outcome {
     if arguments.toml {
-        return Ok(match wanted::toml(&arguments.wanted)? {
-            Ok(text) => {
-                print!("{text}");
-                0
-            }
-            Err(code) => code,
-        });
+        print!("{}", plan_source::from_flags(&arguments.plan)?.1);
+        return Ok(0);
     }
-    match wanted::plan(&arguments.wanted)? {
-        Ok(plan) => {
-            let pilot = arguments.pilot.as_deref().map(|journal| forecast::describe(&plan, journal)).transpose()?;
-            anstream::print!("{}", describe(&plan, &pilot.unwrap_or_else(forecast::without_pilot)));
-            Ok(0)
-        }
-        Err(code) => Ok(code),
-    }
+    let plan = plan_source::read(&arguments.plan)?;
+    let pilot = arguments.pilot.as_deref().map(|journal| forecast::describe(&plan, journal)).transpose()?;
+    anstream::print!("{}", describe(&plan, &pilot.unwrap_or_else(forecast::without_pilot)));
+    Ok(0)
 }
 
 /// The dry run, in words.

@@ -1,6 +1,6 @@
 //! `pickfs report`: judge a journal and print it in a format.
 
-use super::Outcome;
+use super::{Outcome, Verb};
 use crate::analysis;
 use crate::journal::{Folded, fold_file};
 use crate::need::Need;
@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+/// Judge a journal and print the verdict
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Journal to read; the latest in ./pickfs-runs unless said
@@ -31,7 +32,14 @@ pub struct Arguments {
 const ZOOM: &str = "2";
 const RENDERER: Need = Need::Program { name: "rsvg-convert", package: "librsvg2-bin" };
 
-pub fn main(arguments: &Arguments) -> Outcome {
+impl Verb for Arguments {
+    const ONLY_PRINTS: bool = true;
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn main(arguments: &Arguments) -> Outcome {
     let journal = match &arguments.journal {
         Some(journal) => journal.clone(),
         None => latest(Path::new("pickfs-runs"))?,

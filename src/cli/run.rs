@@ -2,30 +2,37 @@
 
 #![expect(clippy::disallowed_methods, reason = "names a journal by its time")]
 
-use super::{FAILED, Outcome, REFUSED, USAGE, confirm, report, wanted};
+use super::{Exit, FAILED, Outcome, REFUSED, Verb, confirm, plan_source, report};
 use crate::journal::{Enough, fold_file};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanArgs, flag_names};
 use crate::run::{self, Finish, Plain, tell};
 use anyhow::{Context, Result};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+/// Measure: a plan file, or targets named on the command line
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
-    wanted: wanted::Wanted,
+    plan: PlanArgs,
     /// Where to write the journal
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     /// Take up a run that was stopped or killed
-    #[arg(long, value_name = "JOURNAL", conflicts_with_all = ["plan", "fs", "on", "memory", "source", "size", "workload", "rounds", "precision", "budget", "require", "seed", "executor", "journal"])]
+    #[arg(long, value_name = "JOURNAL", conflicts_with_all = flag_names().chain(["plan", "executor", "journal"]))]
     resume: Option<PathBuf>,
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
     erase: Vec<String>,
 }
 
-pub fn main(arguments: &Arguments) -> Outcome {
+impl Verb for Arguments {
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn main(arguments: &Arguments) -> Outcome {
     let mut progress = Plain::new(std::io::stderr().is_terminal());
     if let Some(journal) = &arguments.resume {
         return match agreed_again(journal, &arguments.erase)? {
@@ -36,17 +43,13 @@ pub fn main(arguments: &Arguments) -> Outcome {
             false => Ok(REFUSED),
         };
     }
-    let plan = match wanted::plan(&arguments.wanted)? {
-        Ok(plan) => plan,
-        Err(code) => return Ok(code),
-    };
+    let plan = plan_source::read(&arguments.plan)?;
     if !confirm::confirmed(&plan, &arguments.erase)? {
         return Ok(REFUSED);
     }
     let journal = arguments.journal.clone().unwrap_or_else(default_journal);
     if let Some(complaint) = lies_under_test(&journal, &plan)? {
-        eprintln!("{complaint}");
-        return Ok(USAGE);
+        return Err(Exit::usage(complaint));
     }
     // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
     run::stop_requests()?;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "shows progress, and dates profiles")]
 
-use super::Outcome;
+use super::{Outcome, Verb};
 use crate::data::profile::Profile;
 use crate::data::scan::describe::describe;
 use crate::data::scan::survey::{Survey, survey};
@@ -12,6 +12,7 @@ use anyhow::Context;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// Describe a tree without its names and content, or predict what file systems would store for it
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Directory to look at
@@ -33,7 +34,14 @@ pub struct Arguments {
     threads: usize,
 }
 
-pub fn main(arguments: &Arguments) -> Outcome {
+impl Verb for Arguments {
+    const ONLY_PRINTS: bool = true;
+    fn run(&self) -> Outcome {
+        main(self)
+    }
+}
+
+fn main(arguments: &Arguments) -> Outcome {
     // A fixed seed: who scans a tree twice sees the same twice.
     let options = Options { threads: arguments.threads.min(64), all_file_systems: arguments.all_file_systems, seed: 1 };
     if arguments.predict {

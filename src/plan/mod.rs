@@ -7,6 +7,7 @@
 //! Must not know: `agent`, `executor`, `journal`, `probe`, `stack`, `stage`, `workload`.
 
 mod age;
+mod args;
 mod complaint;
 #[cfg(test)]
 mod example;
@@ -16,18 +17,18 @@ mod matrix;
 mod queue;
 mod read;
 mod setting;
-mod short;
+
 mod table;
 mod target;
 mod value;
 mod wishes;
 
 pub use age::{Age, Ageing, SIZE, allowance_ns, capacity};
+pub use args::{PlanArgs, PlanFlags, flag_names, image_size};
 pub use complaint::{Complaint, render};
 pub use expand::{Cell, cell_id, expand, order, round_seed};
 pub use read::from_toml;
 pub use setting::{Kind, Setting, Settings, disks};
-pub use short::{Short, short, short_toml};
 use target::Placed;
 pub use wishes::WORK_KEYS;
 

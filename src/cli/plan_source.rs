@@ -1,0 +1,87 @@
+//! Which plan is meant: a file, or the flags that stand for one. Shared by `run`, `plan` and `guest build`.
+
+use super::{Exit, REFUSED, USAGE, catalogue::catalogue};
+use crate::data::{Shape, profile::builtin};
+use crate::need;
+use crate::plan::{self, Catalogue, Complaint, Plan, PlanArgs, PlanFlags};
+use crate::run::tell;
+use anyhow::{Context, Result};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// The checked plan of a file or of flags, or an error that shows all complaints.
+pub fn read(arguments: &PlanArgs) -> Result<Plan> {
+    match &arguments.plan {
+        Some(path) => from_file(path, arguments.executor.clone()),
+        None => from_flags(arguments).map(|(plan, _)| plan),
+    }
+}
+
+fn from_file(path: &Path, executor: Option<String>) -> Result<Plan> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read the plan {}", path.display()))?;
+    let text = String::from_utf8(bytes).ok();
+    let text = text.with_context(|| format!("{} is not text in UTF-8; is it a plan?", path.display()))?;
+    let absolute = std::path::absolute(path)?;
+    let (file, folder) = (path.display().to_string(), absolute.parent().unwrap_or(Path::new("/")));
+    let plan = plan::from_toml(&text, &file, folder, &Catalogue { executor, ..catalogue() });
+    plan.map_err(|complaints| refused(&text, &file, &complaints))
+}
+
+/// The checked plan of the flags, and the text of the plan file that says the same.
+pub fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
+    let folder = std::env::current_dir().context("there is no current directory")?;
+    let root = rustix::process::geteuid().is_root();
+    let mut arguments = arguments.clone();
+    if !root && arguments.executor.is_none() && arguments.flags.on.is_empty() {
+        arguments.executor = own_machine();
+    }
+    let flags = &mut arguments.flags;
+    flags.size = flags.size.take().or_else(|| plan::image_size(bytes(flags), free_bytes(flags)));
+    flags.budget = flags.budget.take().or_else(|| usual_budget(flags));
+    // A guest has its own root.
+    let makes_filesystems = root || arguments.executor.as_deref() == Some("vm");
+    let made = arguments.plan(&folder, makes_filesystems, &catalogue());
+    made.map_err(|complaints| refused("", "command line", &complaints))
+}
+
+/// The executor that makes file systems without root, where this machine can run it; says so.
+fn own_machine() -> Option<String> {
+    let vm = crate::executor::find("vm").filter(|vm| need::missing(&vm.needs()).is_empty())?;
+    tell("not root: every cell gets its own virtual machine; --on DIR measures one of your directories instead");
+    Some(vm.name().to_string())
+}
+
+fn refused(text: &str, file: &str, complaints: &[Complaint]) -> anyhow::Error {
+    let code = if complaints.iter().any(|complaint| complaint.refusal) { REFUSED } else { USAGE };
+    Exit { code, text: plan::render(text, file, complaints, std::io::stderr().is_terminal()) }.into()
+}
+
+/// A first run on a machine should end while its user waits. A user who names data or an aim gets the time that it takes.
+fn usual_budget(flags: &PlanFlags) -> Option<String> {
+    let names_data = flags.source.is_some() || flags.like.is_some() || flags.scale.is_some();
+    let has_aim = flags.rounds.is_some() || flags.precision.is_some();
+    (!names_data && !has_aim).then(|| "3min".to_string())
+}
+
+/// Of the source, or of the tree that is generated if one is asked for. The plan's check says what is wrong with either.
+fn bytes(flags: &PlanFlags) -> Option<u64> {
+    if let Some(source) = &flags.source {
+        return Some(crate::data::apparent_bytes(source));
+    }
+    if flags.like.is_none() && flags.scale.is_none() {
+        return None;
+    }
+    let like = builtin::profile(flags.like.as_deref().unwrap_or(builtin::USUAL)).ok()?;
+    Some(Shape::scaled(&like, flags.scale.unwrap_or(1.0)).bytes)
+}
+
+/// Free bytes where the image will be; of several folders the least. A folder that cannot be read counts as full.
+fn free_bytes(flags: &PlanFlags) -> Option<u64> {
+    let folders = match (flags.memory, flags.on.is_empty()) {
+        (true, _) => vec![PathBuf::from("/dev/shm")],
+        (false, true) => vec![std::env::current_dir().ok()?],
+        (false, false) => flags.on.clone(),
+    };
+    let free = |folder: &PathBuf| rustix::fs::statvfs(folder).ok().map(|found| found.f_bavail * found.f_frsize);
+    folders.iter().map(free).min().flatten()
+}
