@@ -9,6 +9,7 @@
 //! Must not know: `agent`, `executor`, `probe`, `run`, `stack`, `stage`, `sys`, `workload`.
 
 mod bmf;
+mod chart;
 mod csv;
 mod github_action;
 mod html;
@@ -23,7 +24,7 @@ mod tables;
 mod tests;
 mod text;
 
-pub use html::pictures;
+pub use svg::pictures;
 
 use crate::analysis::Model;
 use crate::wording::between_runs::RunComparison;

@@ -1,17 +1,14 @@
-//! Forest plots as one picture: for each phase the ratio of every target to the reference, as a dot with its
-//! interval on a logarithmic axis; then space and CPU. Light background, colours that the colour-blind can tell
-//! apart, and nothing that is said by colour alone.
+//! Forest plots as one picture: for each phase the ratio of every target to the reference, with its interval on a
+//! logarithmic axis; then space and CPU. Light background, colours that the colour-blind can tell apart, and nothing that is
+//! said by colour alone. Each chart of the page can stand alone as a picture too.
 
-mod axis;
-mod draw;
-
-use super::{Format, Options};
-use crate::analysis::{Figure, Model, Panel, Row, WorkReport};
-use crate::stats::Finding;
+use super::Format;
+use super::chart::forest::{Mark, View};
+use super::chart::painter::{Font, Painter, wrap};
+use super::chart::series::{self, Chart};
+use super::chart::{Sheet, shapes, works};
+use crate::analysis::{Model, Panel, Row, WorkReport};
 use crate::wording::marks;
-pub(super) use axis::{Axis, ratio_label};
-use draw::{Drawing, cut, cut_middle, wrap};
-use std::io::{self, Write};
 
 const MARGIN: f64 = 24.0;
 const PLOT: f64 = 188.0;
@@ -21,169 +18,199 @@ const GAP: f64 = 10.0;
 const ROW: f64 = 38.0;
 const COLUMNS: usize = 3;
 const LONGEST_NAME: usize = 40;
+/// The room that a label below a plot needs, in percent of its width.
+const LABEL: f64 = 17.0;
 
-const INK: &str = "#1f2328";
-const FAINT: &str = "#59636e";
-const GRID: &str = "#d8dee4";
-const BAND: &str = "#eceff2";
-/// Blue and vermilion of Okabe and Ito, a little darker for white paper.
-const LESS: &str = "#0b6ba8";
-const MORE: &str = "#c24e00";
-const UNDECIDED: &str = "#6e7781";
+const TITLE: Font = Font::new(20.0, "ink bold");
+const WORK: Font = Font::new(16.0, "ink bold");
+const HEADLINE: Font = Font::new(14.0, "ink");
+const PANEL: Font = Font::new(13.0, "ink bold");
+const NAME: Font = Font::new(12.5, "ink");
+const MACHINE: Font = Font::new(12.0, "");
+const FIGURE: Font = Font::new(11.5, "ink");
+const BEST_FIGURE: Font = Font::new(11.5, "ink bold");
+const NOTE: Font = Font::new(11.0, "");
+const SMALL: Font = Font::new(10.5, "");
+const REFUSED: Font = Font::new(10.5, "care");
+const TICK: Font = Font::centred(10.5);
 
 pub const SVG: Format = Format {
     name: "svg",
     about: "forest plots of time, space and CPU as one picture",
-    run: Some(write),
+    run: Some(|model, _, out| out.write_all(picture(model, &works(model).collect::<Vec<_>>()).as_bytes())),
     ..Format::NONE
 };
 
-fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(picture(model).as_bytes())
-}
-
-fn picture(model: &Model) -> String {
-    drawn(model, &shown(model).collect::<Vec<_>>())
-}
-
-/// One work alone.
-pub fn of_work(model: &Model, work: &WorkReport) -> String {
-    drawn(model, &[work])
-}
-
-fn drawn(model: &Model, works: &[&WorkReport]) -> String {
+/// Every picture of a report by itself, with the name of its file: of each work the ratios, then what has two axes.
+pub fn pictures(model: &Model) -> Vec<(String, String)> {
     let sheet = Sheet::of(model);
-    let mut drawing = Drawing::default();
-    let mut y = head(&mut drawing, model, &sheet);
+    let alone = |chart: Chart| (chart.name.clone(), chart.alone(&sheet));
+    let mut pictures: Vec<(String, String)> = Vec::new();
+    for work in works(model) {
+        pictures.push((shapes::file_name(&["ratios", &work.name]), picture(model, &[work])));
+        let charts = [series::rounds(&sheet, work), series::latencies(&sheet, work), series::rates(&sheet, work)];
+        pictures.extend(charts.into_iter().flatten().map(alone));
+    }
+    if let Some(criteria) = &model.criteria {
+        let reference = criteria.rows.iter().position(|row| row.target == criteria.reference);
+        let charts = reference.map(|at| series::criteria(&sheet, criteria, at)).unwrap_or_default();
+        pictures.extend(charts.into_iter().map(alone));
+    }
+    let names = unlike(pictures.iter().map(|(name, _)| name.as_str()));
+    names.into_iter().zip(pictures).map(|(name, (_, picture))| (format!("{name}.svg"), picture)).collect()
+}
+
+/// Names that would overwrite each other get a number.
+fn unlike<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut taken: Vec<String> = Vec::new();
+    for name in names {
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let free = std::iter::once(name.to_string()).chain(numbered).find(|name| !taken.contains(name));
+        taken.extend(free);
+    }
+    taken
+}
+
+fn picture(model: &Model, works: &[&WorkReport]) -> String {
+    let page = Page::of(model);
+    let mut painter = Painter::new(page.width, 0.0);
+    let mut y = page.head(&mut painter);
     for work in works {
-        y = sheet.work(&mut drawing, work, y);
+        y = page.work(&mut painter, work, y);
     }
     if works.iter().any(|work| !work.phases.is_empty()) {
-        y = legend(&mut drawing, &sheet, works, y);
+        y = page.legend(&mut painter, works, y);
     }
-    drawing.finish(sheet.width, y, &model.title)
-}
-
-/// All work together, then each.
-fn shown(model: &Model) -> impl Iterator<Item = &WorkReport> {
-    model.overall.iter().map(|overall| &overall.work).chain(&model.works)
+    painter.height = y;
+    painter.alone(0.0, &model.title, "")
 }
 
 /// Sizes that all panels share.
-struct Sheet<'a> {
+struct Page<'a> {
     model: &'a Model,
     names: f64,
     width: f64,
 }
 
-fn head(drawing: &mut Drawing, model: &Model, sheet: &Sheet) -> f64 {
-    let title = if model.title.is_empty() { "pickfs" } else { &model.title };
-    let room = sheet.width - 2.0 * MARGIN;
-    drawing.text(MARGIN, 42.0, 20.0, INK, "font-weight=\"600\"", &cut(title, room, 20.0));
-    drawing.text(MARGIN, 64.0, 12.0, FAINT, "", &cut(&model.machine, room, 12.0));
-    let mut y = if model.machine.is_empty() { 72.0 } else { 92.0 };
-    for line in model.headlines.iter().flat_map(|headline| wrap(headline, room, 14.0)).take(12) {
-        drawing.text(MARGIN, y, 14.0, INK, "", &line);
-        y += 20.0;
-    }
-    y + 8.0
-}
-
-impl<'a> Sheet<'a> {
-    fn of(model: &'a Model) -> Sheet<'a> {
+impl<'a> Page<'a> {
+    fn of(model: &'a Model) -> Page<'a> {
         let shown = model.targets.iter().filter(|target| !target.duplicate);
         let longest = shown.map(|t| t.name.chars().count().max(t.note.chars().count() * 9 / 10)).max().unwrap_or(0);
         let names = (longest.min(LONGEST_NAME) as f64 * 6.9 + 12.0).max(96.0);
         let most = model.works.iter().map(|work| panels(work).len()).max().unwrap_or(0);
         let columns = most.clamp(1, COLUMNS) as f64;
         let width = MARGIN * 2.0 + names + columns * (PLOT + NUMBERS + GAP);
-        Sheet { model, names, width: width.max(760.0) }
+        Page { model, names, width: width.max(760.0) }
     }
 
-    fn work(&self, drawing: &mut Drawing, work: &WorkReport, top: f64) -> f64 {
+    fn head(&self, painter: &mut Painter) -> f64 {
+        let title = if self.model.title.is_empty() { "pickfs" } else { &self.model.title };
+        let room = self.width - 2.0 * MARGIN;
+        painter.text_cut((MARGIN, 42.0), &TITLE, room, title);
+        painter.text_cut((MARGIN, 64.0), &MACHINE, room, &self.model.machine);
+        let y = if self.model.machine.is_empty() { 72.0 } else { 92.0 };
+        let lines = self.model.headlines.iter().flat_map(|headline| wrap(headline, room, HEADLINE.size));
+        painter.paragraph((MARGIN, y), &HEADLINE, 20.0, &lines.take(12).collect::<Vec<_>>()) + 8.0
+    }
+
+    fn work(&self, painter: &mut Painter, work: &WorkReport, top: f64) -> f64 {
         let mut y = top;
-        if shown(self.model).count() > 1 {
-            drawing.text(MARGIN, y + 18.0, 16.0, INK, "font-weight=\"600\"", &cut(&work.name, self.width, 16.0));
+        if works(self.model).count() > 1 {
+            painter.text_cut((MARGIN, y + 18.0), &WORK, self.width, &work.name);
             y += 30.0;
         }
         for band in panels(work).chunks(COLUMNS) {
-            y = self.band(drawing, work, band, y);
+            y = self.band(painter, work, band, y);
         }
-        drawing.text(MARGIN, y - 2.0, 11.0, FAINT, "", &cut(&work.noise, self.width, 11.0));
+        painter.text_cut((MARGIN, y - 2.0), &NOTE, self.width, &work.noise);
         y + if work.noise.is_empty() { 0.0 } else { 22.0 }
     }
 
     /// Panels side by side, which share the names at the left.
-    fn band(&self, drawing: &mut Drawing, work: &WorkReport, panels: &[&Panel], top: f64) -> f64 {
+    fn band(&self, painter: &mut Painter, work: &WorkReport, panels: &[&Panel], top: f64) -> f64 {
         let first_row = top + 40.0;
         for (at, row) in panels[0].rows.iter().enumerate() {
-            self.name(drawing, work, row, first_row + at as f64 * ROW);
+            self.name(painter, work, row, first_row + at as f64 * ROW);
         }
         for (at, panel) in panels.iter().enumerate() {
             let left = MARGIN + self.names + at as f64 * (PLOT + NUMBERS + GAP);
-            self.panel(drawing, work, panel, (left, top), at == 0);
+            // Why a figure is absent is said once, at the left.
+            let absent = |row: &Row| if at == 0 { row.absent.why.clone() } else { row.absent.word.to_string() };
+            self.panel(painter, work, panel, (left, top), absent);
         }
         first_row + panels[0].rows.len() as f64 * ROW + 58.0
     }
 
-    fn name(&self, drawing: &mut Drawing, work: &WorkReport, row: &Row, y: f64) {
+    fn name(&self, painter: &mut Painter, work: &WorkReport, row: &Row, y: f64) {
         let target = &self.model.targets[row.target];
         let below = below_name(work, row, &target.note);
         let middle = y + ROW / 2.0;
         let baseline = if below.is_empty() { middle + 4.0 } else { middle - 2.0 };
-        let room = self.names - 8.0;
-        drawing.text_with_title(MARGIN, baseline, 12.5, INK, &cut_middle(&target.name, room, 12.5), &target.name);
-        drawing.text_with_title(MARGIN, middle + 12.0, 10.5, FAINT, &cut(&below, room, 10.5), &below);
+        painter.text_cut_in_the_middle((MARGIN, baseline), &NAME, self.names - 8.0, &target.name);
+        painter.text_cut((MARGIN, middle + 12.0), &SMALL, self.names - 8.0, &below);
     }
 
-    fn panel(&self, drawing: &mut Drawing, work: &WorkReport, panel: &Panel, (left, top): (f64, f64), first: bool) {
-        let reference = work.reference.map_or("", |at| &self.model.targets[at].name);
-        let (plot_top, bottom) = (top + 40.0, top + 40.0 + panel.rows.len() as f64 * ROW);
-        let axis = Axis::over(panel, left + 8.0, left + PLOT - 8.0);
-        let above = if panel.refused.is_some() { 16.0 } else { 26.0 };
-        drawing.text(left, top + above, 13.0, INK, "font-weight=\"600\"", &cut(&panel.name, PLOT + NUMBERS, 13.0));
-        if let Some(why) = &panel.refused {
-            drawing.text_with_title(left, top + 32.0, 10.5, MORE, &cut(why, PLOT + NUMBERS, 10.5), why);
-        }
-        let (from, to) = axis.band(panel.band.threshold);
-        drawing.rectangle(from, plot_top, to - from, bottom - plot_top, BAND);
-        for (x, label) in axis.ticks() {
-            drawing.line((x, plot_top), (x, bottom), GRID, 1.0);
-            drawing.text(x, bottom + 15.0, 10.5, FAINT, "text-anchor=\"middle\"", &label);
-        }
-        drawing.line((axis.one(), plot_top), (axis.one(), bottom), FAINT, 1.2);
-        let label = format!("{} relative to {}", quantity(panel), cut(reference, 130.0, 10.5));
-        drawing.text(left + PLOT / 2.0, bottom + 31.0, 10.5, FAINT, "text-anchor=\"middle\"", &label);
-        for (at, row) in panel.rows.iter().enumerate() {
-            let y = plot_top + (at as f64 + 0.5) * ROW;
-            match &row.figure {
-                Some(figure) => self.row(drawing, work, panel, (row, figure), &axis, y),
-                // Why is said once, at the left.
-                None => absent(drawing, &axis, y, if first { &row.absent.why } else { row.absent.word }),
-            }
-        }
-    }
-
-    fn row(
+    fn panel(
         &self,
-        drawing: &mut Drawing,
+        painter: &mut Painter,
         work: &WorkReport,
         panel: &Panel,
-        (row, figure): (&Row, &Figure),
-        axis: &Axis,
-        y: f64,
+        (left, top): (f64, f64),
+        absent: impl Fn(&Row) -> String,
     ) {
-        let hollow = !self.model.targets[row.target].weakened.is_empty();
-        if work.reference == Some(row.target) {
-            drawing.diamond(axis.one(), y, FAINT, hollow);
-        } else if let Some(against) = &row.against {
-            let colour = colour(against.finding.as_ref());
-            if let Some((low, high)) = against.estimate.interval {
-                drawing.whisker(axis.at(low), axis.at(high), y, colour);
-            }
-            drawing.dot(axis.at(against.estimate.ratio), y, colour, hollow);
+        let (plot_top, bottom) = (top + 40.0, top + 40.0 + panel.rows.len() as f64 * ROW);
+        let view = View::of(panel, work.reference, LABEL);
+        let at = |percent: f64| left + percent / 100.0 * PLOT;
+        let above = if panel.refused.is_some() { 16.0 } else { 26.0 };
+        painter.text_cut((left, top + above), &PANEL, PLOT + NUMBERS, &panel.name);
+        painter.text_cut((left, top + 32.0), &REFUSED, PLOT + NUMBERS, panel.refused.as_deref().unwrap_or_default());
+        let (from, to) = view.band;
+        painter.rectangle((at(from), plot_top), (at(to) - at(from), bottom - plot_top), "band");
+        for (x, label) in &view.ticks {
+            painter.upright(at(*x), (plot_top, bottom), "g");
+            painter.text((at(*x), bottom + 15.0), &TICK, label);
         }
-        figure_beside(drawing, panel, (row, figure), axis.right + 14.0, y);
+        painter.upright(at(view.one), (plot_top, bottom), "one");
+        let reference = work.reference.map_or("", |at| &self.model.targets[at].name);
+        let label = format!("{} relative to {reference}", quantity(panel));
+        painter.text_cut((left + PLOT / 2.0, bottom + 31.0), &TICK, PLOT + NUMBERS, &label);
+        for (place, (row, mark)) in panel.rows.iter().zip(&view.marks).enumerate() {
+            let y = plot_top + (place as f64 + 0.5) * ROW;
+            if row.figure.is_none() {
+                let why = absent(row);
+                let room = PLOT + NUMBERS - 24.0;
+                let width = (why.chars().count() as f64 * 5.9 + 6.0).min(room);
+                painter.rectangle((left + 8.0, y - 9.0), (width, 18.0), "paper");
+                painter.text_cut((left + 10.0, y + 4.0), &SMALL, room, &why);
+            } else if !mark.finding.is_empty() {
+                painter.finding(mark.finding, (at(mark.from), at(mark.at), at(mark.to)), y);
+            }
+            numbers(painter, panel, (row, mark), (left + PLOT + 6.0, y));
+        }
+    }
+
+    /// What symbols and marks in these works mean.
+    fn legend(&self, painter: &mut Painter, works: &[&WorkReport], y: f64) -> f64 {
+        let shown = || works.iter().flat_map(|work| panels(work).into_iter().map(|panel| (*work, panel)));
+        let views: Vec<View> = shown().map(|(work, panel)| View::of(panel, work.reference, LABEL)).collect();
+        let is_shown = |finding: &str| views.iter().flat_map(|view| &view.marks).any(|mark| mark.finding == finding);
+        let (mut x, mut y) = (MARGIN + 6.0, y);
+        for (finding, words) in shapes::MEANINGS.into_iter().filter(|(finding, _)| is_shown(finding)) {
+            let room = 30.0 + words.chars().count() as f64 * 6.2;
+            if x + room > self.width {
+                (x, y) = (MARGIN + 6.0, y + 20.0);
+            }
+            painter.finding(finding, (x, x, x), y);
+            painter.text((x + 11.0, y + 4.0), &NOTE, words);
+            x += room;
+        }
+        let meanings = marks::meanings(&marks::used(shown().map(|(_, panel)| panel)), "the reference").join("; ");
+        let words = format!(
+            "Less is better. Symbols are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; in the \
+             grey band differences are small, or are noise. {meanings}"
+        );
+        let lines = wrap(&words, self.width - 2.0 * MARGIN, NOTE.size);
+        painter.paragraph((MARGIN, y + 24.0), &NOTE, 16.0, &lines) + 8.0
     }
 }
 
@@ -195,29 +222,14 @@ fn below_name(work: &WorkReport, row: &Row, note: &str) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-fn absent(drawing: &mut Drawing, axis: &Axis, y: f64, why: &str) {
-    let words = cut(why, PLOT + NUMBERS - 24.0, 10.5);
-    drawing.rectangle(axis.left, y - 9.0, words.chars().count() as f64 * 5.9 + 6.0, 18.0, "#ffffff");
-    drawing.text_with_title(axis.left + 2.0, y + 4.0, 10.5, FAINT, &words, why);
-}
-
 /// The median, and under it the ratio with its interval.
-fn figure_beside(drawing: &mut Drawing, panel: &Panel, (row, figure): (&Row, &Figure), x: f64, y: f64) {
+fn numbers(painter: &mut Painter, panel: &Panel, (row, mark): (&Row, &Mark), (x, y): (f64, f64)) {
+    let Some(figure) = &row.figure else { return };
     let best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
-    let weight = if best { "font-weight=\"600\"" } else { "" };
-    let below = match &row.against {
-        Some(against) => format!("×{}{}", against.shown, marks::signs(&marks::of_ratio(against))),
-        None => figure.range.clone(),
-    };
-    drawing.text(
-        x,
-        y - 2.0,
-        11.5,
-        INK,
-        weight,
-        &format!("{}{}", figure.shown, marks::signs(&marks::of_figure(panel, row))),
-    );
-    drawing.text(x, y + 12.0, 10.5, FAINT, "", &cut(below.trim_end(), NUMBERS + 2.0, 10.5));
+    let signs = marks::signs(&marks::of_figure(panel, row));
+    painter.text((x, y - 2.0), if best { &BEST_FIGURE } else { &FIGURE }, &format!("{}{signs}", figure.shown));
+    let below = if row.against.is_some() { &mark.ratio } else { &figure.range };
+    painter.text_cut((x, y + 12.0), &SMALL, NUMBERS + 2.0, below);
 }
 
 /// Times first, then space and CPU if they were compared.
@@ -237,37 +249,12 @@ fn quantity(panel: &Panel) -> &'static str {
     }
 }
 
-fn colour(finding: Option<&Finding>) -> &'static str {
-    match finding {
-        Some(Finding::Lower) => LESS,
-        Some(Finding::Higher) => MORE,
-        _ => UNDECIDED,
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn legend(drawing: &mut Drawing, sheet: &Sheet, works: &[&WorkReport], y: f64) -> f64 {
-    let entries = [
-        (LESS, false, "clearly less"),
-        (MORE, false, "clearly more"),
-        (UNDECIDED, false, "tie, or not decided"),
-        (UNDECIDED, true, "hollow: weaker durability"),
-    ];
-    let mut x = MARGIN + 6.0;
-    for (colour, hollow, words) in entries {
-        drawing.dot(x, y, colour, hollow);
-        drawing.text(x + 11.0, y + 4.0, 11.0, FAINT, "", words);
-        x += 30.0 + words.chars().count() as f64 * 6.2;
+    #[test]
+    fn no_picture_overwrites_another() {
+        assert_eq!(unlike(["a", "b", "a", "a-2", "a"].into_iter()), ["a", "b", "a-2", "a-2-2", "a-3"]);
     }
-    let used = marks::used(works.iter().flat_map(|work| panels(work)));
-    let meanings = marks::meanings(&used, "the reference").join("; ");
-    let words = format!(
-        "Less is better. Dots are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; in the grey \
-         band differences are small, or are noise. {meanings}"
-    );
-    let mut below = y + 24.0;
-    for line in wrap(&words, sheet.width - 2.0 * MARGIN, 11.0) {
-        drawing.text(MARGIN, below, 11.0, FAINT, "", &line);
-        below += 16.0;
-    }
-    below + 8.0
 }

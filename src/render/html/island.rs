@@ -1,20 +1,11 @@
 //! What the script reads: for every panel that is compared, and every target that may be the reference, the judgements
 //! as they are to be shown. The script puts them in their places and computes nothing.
 
-use super::Sheet;
-use super::forest::View;
-use crate::analysis::{Model, Panel, WorkReport};
+use super::LABEL;
+use crate::analysis::Panel;
+use crate::render::chart::forest::View;
+use crate::render::chart::{Sheet, panels, works};
 use serde_json::{Value, json};
-
-/// Panels in the order of the page: of each work first its times, then what stands beside them.
-pub fn panels(work: &WorkReport) -> impl Iterator<Item = &Panel> {
-    work.phases.iter().chain(work.beside.iter().flat_map(|table| &table.panels))
-}
-
-/// All work together, then each.
-pub fn works(model: &Model) -> impl Iterator<Item = &WorkReport> {
-    model.overall.iter().map(|overall| &overall.work).chain(&model.works)
-}
 
 pub fn island(sheet: &Sheet) -> Value {
     let names: Vec<Value> =
@@ -35,7 +26,7 @@ pub fn island(sheet: &Sheet) -> Value {
 fn views(sheet: &Sheet, panel: &Panel, is_time: bool) -> Value {
     let has_figures = |target: &&usize| panel.rows.iter().any(|row| row.target == **target && row.figure.is_some());
     let view = |target: &usize| match is_time {
-        true => (target.to_string(), View::of(panel, Some(*target)).json()),
+        true => (target.to_string(), View::of(panel, Some(*target), LABEL).json()),
         false => (target.to_string(), ratios(panel, *target)),
     };
     Value::Object(sheet.shown.iter().filter(has_figures).map(view).collect())

@@ -1,9 +1,10 @@
 //! The parts of the page from top to bottom.
 
-use super::charts::{self, Chart};
 use super::markup::Markup;
-use super::{Sheet, forest, island, tables};
+use super::{forest, tables};
 use crate::analysis::{Champion, Champions, Criteria, FlagGroup, Panel, Table, VerdictKind, WorkReport};
+use crate::render::chart::series::{self, Chart};
+use crate::render::chart::{Sheet, panels, shapes, works};
 use crate::wording::marks;
 
 pub fn verdict(page: &mut Markup, sheet: &Sheet) {
@@ -12,7 +13,7 @@ pub fn verdict(page: &mut Markup, sheet: &Sheet) {
     page.raw("<header><p class=\"kicker\">pickfs report</p>").element("h1", title);
     page.element("p class=\"machine\"", &model.machine).raw("</header>\n<main id=\"main\">\n");
     page.raw("<section id=\"verdict\" aria-labelledby=\"verdict-title\"><h2 id=\"verdict-title\">");
-    page.text(island::works(model).next().map_or("No verdict", |work| kind(work.verdict.kind))).raw("</h2>");
+    page.text(works(model).next().map_or("No verdict", |work| kind(work.verdict.kind))).raw("</h2>");
     let (first, others) = model.headlines.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     page.element("p class=\"headline\"", first).list("ul class=\"others\"", others);
     page.list("ul class=\"course\"", &model.course);
@@ -39,7 +40,7 @@ fn kind(kind: VerdictKind) -> &'static str {
 pub fn controls(page: &mut Markup, sheet: &Sheet) {
     let model = sheet.model;
     page.raw("<form id=\"controls\" hidden aria-label=\"What is shown\"><label>Compare with <select id=\"reference\">");
-    let reference = island::works(model).find_map(|work| work.reference);
+    let reference = works(model).find_map(|work| work.reference);
     for &target in sheet.shown.iter().filter(|target| reference == Some(**target) || is_judged_against(model, **target))
     {
         let selected = if reference == Some(target) { " selected" } else { "" };
@@ -49,7 +50,7 @@ pub fn controls(page: &mut Markup, sheet: &Sheet) {
     }
     page.raw("</select></label>");
     choices(page, "Targets", "t", sheet.shown.iter().map(|&t| (t.to_string(), model.targets[t].name.as_str())));
-    let works: Vec<&WorkReport> = island::works(model).collect();
+    let works: Vec<&WorkReport> = works(model).collect();
     if works.len() > 1 {
         choices(page, "Works", "work", works.iter().enumerate().map(|(at, work)| (at.to_string(), work.name.as_str())));
     }
@@ -65,7 +66,7 @@ pub fn controls(page: &mut Markup, sheet: &Sheet) {
 
 /// With many targets only pairs with the plan's reference are judged; a target without figures is in none.
 fn is_judged_against(model: &crate::analysis::Model, target: usize) -> bool {
-    let rows = island::works(model).flat_map(island::panels).flat_map(|panel| &panel.rows);
+    let rows = works(model).flat_map(panels).flat_map(|panel| &panel.rows);
     rows.into_iter().any(|row| row.compared_with(target).is_some())
 }
 
@@ -83,7 +84,7 @@ fn key(page: &mut Markup, sheet: &Sheet) {
     page.raw("<ul class=\"key\" aria-label=\"Targets\">");
     for &target in &sheet.shown {
         page.put(format_args!("<li data-t=\"{target}\">"));
-        sheet.name(page, target);
+        super::name(page, sheet, target);
         page.raw("</li>");
     }
     page.raw("</ul>\n");
@@ -106,9 +107,9 @@ pub fn work(page: &mut Markup, sheet: &Sheet, work: &WorkReport, (place, number)
     }
     page.element("p class=\"note\"", &work.noise).list("ul class=\"sentences\"", &work.sentences);
     beside(page, sheet, work, number + work.phases.len());
-    charts_of(page, sheet, "Rounds in order", &charts::rounds(sheet, work));
-    charts_of(page, sheet, "Latency of single operations", &charts::latencies(sheet, work));
-    charts_of(page, sheet, "The device over time", &charts::rates(sheet, work));
+    charts_of(page, sheet, "Rounds in order", &series::rounds(sheet, work));
+    charts_of(page, sheet, "Latency of single operations", &series::latencies(sheet, work));
+    charts_of(page, sheet, "The device over time", &series::rates(sheet, work));
     page.raw("</section>\n");
 }
 
@@ -192,7 +193,7 @@ pub fn criteria(page: &mut Markup, sheet: &Sheet, criteria: &Criteria) {
     for (at, row) in criteria.rows.iter().enumerate() {
         let hidden = if row.target == criteria.reference { "" } else { " hidden" };
         page.put(format_args!("<div data-reference=\"{}\"{hidden}><div class=\"charts\">", row.target));
-        charts::criteria(sheet, criteria, at).iter().for_each(|chart| figure(page, chart));
+        series::criteria(sheet, criteria, at).iter().for_each(|chart| figure(page, chart));
         page.raw("</div>");
         tables::criteria(page, sheet, criteria, at);
         page.raw("</div>");
@@ -257,18 +258,8 @@ fn ledger(page: &mut Markup, sheet: &Sheet) {
 
 /// How the pictures are read.
 pub fn legend(page: &mut Markup) {
-    let entries = [
-        ("less", "clearly less time"),
-        ("more", "clearly more time"),
-        ("maybe-less", "probably less, may be negligible (~)"),
-        ("maybe-more", "probably more, may be negligible (~)"),
-        ("tie", "a tie (=)"),
-        ("open", "not told apart (?)"),
-        ("few", "too few rounds"),
-        ("reference", "the reference"),
-    ];
     page.raw("<section id=\"reading\"><h2>How to read the ratio charts</h2><ul class=\"key\">");
-    for (finding, words) in entries {
+    for (finding, words) in shapes::MEANINGS {
         page.put(format_args!("<li><svg class=\"mark\" aria-hidden=\"true\"><g class=\"f-{finding}\"><use href=\"#f-{finding}\" x=\"50%\" y=\"50%\"/></g></svg>{words}</li>"));
     }
     page.raw("</ul>").element("p class=\"note\"", HOW_TO_READ);

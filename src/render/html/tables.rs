@@ -1,8 +1,9 @@
 //! Tables of what was measured beside the time, of all criteria, of what compresses, and of what was in effect.
 
-use super::Sheet;
 use super::markup::Markup;
 use crate::analysis::{Compression, Criteria, Effect, EffectRow, Panel, Row, Table, WorkReport};
+use crate::render::chart::Sheet;
+use crate::render::chart::forest::View;
 
 /// Columns that can be read side by side.
 const MOST_COLUMNS: usize = 6;
@@ -47,7 +48,7 @@ fn by_target(page: &mut Markup, sheet: &Sheet, work: &WorkReport, table: &Table,
     for at in 0..table.panels[0].rows.len() {
         let target = table.panels[0].rows[at].target;
         page.put(format_args!("<tr data-t=\"{target}\"><th scope=\"row\">"));
-        sheet.name(page, target);
+        super::name(page, sheet, target);
         page.raw("</th>");
         for (number, panel) in table.panels.iter().enumerate() {
             cell(page, work, panel, &panel.rows[at], Some(most(panel)), first + number);
@@ -92,7 +93,7 @@ fn cell(page: &mut Markup, work: &WorkReport, panel: &Panel, row: &Row, most: Op
     };
     page.raw("<span title=\"").text(&figure.range).raw("\">").text(&figure.shown).raw("</span>");
     if !row.others.is_empty() || row.against.is_some() {
-        let view = |reference| super::forest::View::ratio_of(row, reference);
+        let view = |reference| View::ratio_of(row, reference);
         let (ratio, words) = work.reference.map(view).unwrap_or_default();
         page.put(format_args!("<small data-r=\"{number}\" data-t=\"{}\" title=\"", row.target));
         page.text(&words).raw("\">").text(&ratio).raw("</small>");
@@ -113,7 +114,7 @@ pub fn criteria(page: &mut Markup, sheet: &Sheet, criteria: &Criteria, reference
     head(page, ["Target"].into_iter().chain(criteria.names.iter().map(String::as_str)));
     for (at, row) in criteria.rows.iter().enumerate() {
         page.put(format_args!("<tr data-t=\"{}\"><th scope=\"row\">", row.target));
-        sheet.name(page, row.target);
+        super::name(page, sheet, row.target);
         if row.on_front {
             page.raw("<span class=\"best\" title=\"no other target is shown to beat it all round\"> ★</span>");
         }

@@ -1,6 +1,5 @@
 //! A logarithmic axis of ratios around one.
 
-use crate::analysis::Panel;
 use crate::stats::{Band, Estimate};
 
 pub struct Axis {
@@ -24,16 +23,8 @@ const TICKS: [&[f64]; 10] = [
     &[1e-6, 1e-4, 0.01, 1.0, 100.0, 1e4, 1e6],
 ];
 
-/// Pixels that a label needs.
-const LABEL: f64 = 32.0;
-
 impl Axis {
     /// Wide enough for every interval, for one, and for the band in which differences do not matter.
-    pub fn over(panel: &Panel, left: f64, right: f64) -> Axis {
-        let compared = panel.rows.iter().filter_map(|row| row.against.as_ref());
-        Axis::around(panel.band, compared.map(|against| &against.estimate), left, right)
-    }
-
     pub fn around<'a>(band: Band, found: impl Iterator<Item = &'a Estimate>, left: f64, right: f64) -> Axis {
         let band = 1.0 + band.threshold.clamp(0.01, 1.0);
         let (mut low, mut high) = (1.0 / band, band);
@@ -62,13 +53,9 @@ impl Axis {
         (self.at(1.0 / (1.0 + threshold)), self.at(1.0 + threshold))
     }
 
-    /// The finest labels that leave room for each other, and no long stretch without any.
-    pub fn ticks(&self) -> Vec<(f64, String)> {
-        self.ticks_apart(LABEL)
-    }
-
-    /// `room` is what a label needs, in the unit of the axis.
-    pub fn ticks_apart(&self, room: f64) -> Vec<(f64, String)> {
+    /// The finest labels that leave room for each other, and no long stretch without any; `room` is what a label needs, in
+    /// the unit of the axis.
+    pub fn ticks(&self, room: f64) -> Vec<(f64, String)> {
         let choices = TICKS.iter().map(|ratios| self.ticks_at(ratios));
         let fitting = choices.into_iter().find(|ticks| self.is_legible(ticks, room));
         fitting.unwrap_or_else(|| vec![(self.one(), "×1".to_string())])

@@ -5,16 +5,15 @@
 //! reference, from a block of JSON. A content security policy that names style and script by their hashes forbids
 //! everything else, should something of a journal ever pass as markup.
 
-mod charts;
 mod forest;
 mod island;
 mod markup;
-mod plot;
 mod sections;
-mod shapes;
 mod tables;
 
-use super::{Format, Options, svg};
+use super::chart::painter::{SHAPES, series_class};
+use super::chart::{Sheet, panels, shapes, works};
+use super::{Format, Options};
 use crate::analysis::Model;
 use crate::wording::text::escaped;
 use base64::Engine as _;
@@ -22,8 +21,8 @@ use markup::{Markup, json_in_script};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 
-const STYLE: &str = include_str!("html/page.css");
-const SCRIPT: &str = include_str!("html/page.js");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 
 pub const HTML: Format = Format {
     name: "html",
@@ -36,67 +35,18 @@ fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(page(model).as_bytes())
 }
 
-/// Every picture of a report by itself, with the name of its file: of each work the ratios, then what has two axes.
-pub fn pictures(model: &Model) -> Vec<(String, String)> {
-    let sheet = Sheet::of(model);
-    let mut pictures: Vec<(String, String)> = Vec::new();
-    for work in island::works(model) {
-        pictures.push((shapes::file_name(&["ratios", &work.name]), svg::of_work(model, work)));
-        let charts = [charts::rounds(&sheet, work), charts::latencies(&sheet, work), charts::rates(&sheet, work)];
-        pictures.extend(charts.into_iter().flatten().map(|chart| (chart.name.clone(), chart.alone(&sheet))));
-    }
-    if let Some(criteria) = &model.criteria {
-        let reference = criteria.rows.iter().position(|row| row.target == criteria.reference);
-        let charts = reference.map(|at| charts::criteria(&sheet, criteria, at)).unwrap_or_default();
-        pictures.extend(charts.iter().map(|chart| (chart.name.clone(), chart.alone(&sheet))));
-    }
-    let names = unlike(pictures.iter().map(|(name, _)| name.as_str()));
-    names.into_iter().zip(pictures).map(|(name, (_, picture))| (format!("{name}.svg"), picture)).collect()
-}
+/// The room that a label of a ratio chart needs, in percent of its width.
+const LABEL: f64 = 12.0;
 
-/// Names that would overwrite each other get a number.
-fn unlike<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut taken: Vec<String> = Vec::new();
-    for name in names {
-        let numbered = (2..).map(|number| format!("{name}-{number}"));
-        let free = std::iter::once(name.to_string()).chain(numbered).find(|name| !taken.contains(name));
-        taken.extend(free);
-    }
-    taken
-}
-
-/// What all parts of the page share.
-struct Sheet<'a> {
-    model: &'a Model,
-    /// Targets but the reference's copy.
-    shown: Vec<usize>,
-}
-
-impl<'a> Sheet<'a> {
-    fn of(model: &'a Model) -> Sheet<'a> {
-        let shown = (0..model.targets.len()).filter(|at| !model.targets[*at].duplicate).collect();
-        Sheet { model, shown }
-    }
-
-    /// Among those that are shown: decides hue and shape.
-    fn place(&self, target: usize) -> usize {
-        self.shown.iter().position(|shown| *shown == target).unwrap_or(0)
-    }
-
-    fn name_at(&self, place: usize) -> &str {
-        self.shown.get(place).map_or("", |target| &self.model.targets[*target].name)
-    }
-
-    /// With the shape that it has in charts.
-    fn name(&self, page: &mut Markup, target: usize) {
-        let place = self.place(target);
-        page.put(format_args!(
-            "<svg class=\"mark {}\" aria-hidden=\"true\"><use href=\"#k{}\" x=\"50%\" y=\"50%\"/></svg>",
-            plot::series_class(place),
-            place % plot::SHAPES
-        ));
-        page.element("span", &self.model.targets[target].name);
-    }
+/// With the shape that it has in charts.
+fn name(page: &mut Markup, sheet: &Sheet, target: usize) {
+    let place = sheet.place(target);
+    page.put(format_args!(
+        "<svg class=\"mark {}\" aria-hidden=\"true\"><use href=\"#k{}\" x=\"50%\" y=\"50%\"/></svg>",
+        series_class(place),
+        place % SHAPES
+    ));
+    page.element("span", &sheet.model.targets[target].name);
 }
 
 fn page(model: &Model) -> String {
@@ -107,9 +57,9 @@ fn page(model: &Model) -> String {
     sections::controls(&mut page, &sheet);
     contents(&mut page, &sheet);
     let mut number = 0;
-    for (place, work) in island::works(model).enumerate() {
+    for (place, work) in works(model).enumerate() {
         sections::work(&mut page, &sheet, work, (place, number));
-        number += island::panels(work).count();
+        number += panels(work).count();
     }
     if let Some(champions) = &model.champions {
         sections::champions(&mut page, &sheet, champions);
@@ -151,7 +101,7 @@ fn hash(text: &str) -> String {
 
 fn contents(page: &mut Markup, sheet: &Sheet) {
     page.raw("<nav aria-label=\"Parts of this page\"><ul>");
-    for (place, work) in island::works(sheet.model).enumerate() {
+    for (place, work) in works(sheet.model).enumerate() {
         page.put(format_args!("<li data-work=\"{place}\"><a href=\"#work-{place}\">"))
             .text(&work.name)
             .raw("</a></li>");
@@ -180,11 +130,6 @@ fn foot(page: &mut Markup, model: &Model) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_picture_overwrites_another() {
-        assert_eq!(unlike(["a", "b", "a", "a-2", "a"].into_iter()), ["a", "b", "a-2", "a-2-2", "a-3"]);
-    }
 
     /// What `printf '' | openssl dgst -sha256 -binary | base64` says.
     #[test]

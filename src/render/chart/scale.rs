@@ -1,14 +1,6 @@
-//! A plot of two axes as SVG: where values lie, which ticks are labelled, and the shapes in it. What it is about is
-//! said elsewhere. Colours and shapes of targets are classes and symbols, which the page and pictures that stand alone
-//! define alike.
+//! Where values lie on an axis, and which of them get a label.
 
 use crate::units::Unit;
-use crate::wording::text::escaped;
-use std::fmt::Write;
-
-/// Hues; shapes and dashes go by eights, so that two targets that share a hue do not share the shape.
-pub const HUES: usize = 7;
-pub const SHAPES: usize = 8;
 
 /// How values become places.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,90 +91,6 @@ fn logarithmic_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
     let fitting = fitting.unwrap_or_else(|| of(&[1.0]));
     let each = fitting.len().div_ceil(most.max(1)).max(1);
     fitting.into_iter().step_by(each).collect()
-}
-
-/// Shapes in a box.
-pub struct Plot {
-    pub width: f64,
-    pub height: f64,
-    pub body: String,
-}
-
-/// Room around a plot for labels.
-pub const LEFT: f64 = 62.0;
-pub const RIGHT: f64 = 14.0;
-pub const TOP: f64 = 12.0;
-pub const BOTTOM: f64 = 40.0;
-
-impl Plot {
-    pub fn new(width: f64, height: f64) -> Plot {
-        Plot { width, height, body: String::new() }
-    }
-
-    pub fn put(&mut self, shape: std::fmt::Arguments) {
-        self.body.write_fmt(shape).expect("a string takes all");
-    }
-
-    /// Lines across at labelled values, and the name of the axis below.
-    pub fn x_axis(&mut self, scale: &Scale, ticks: &[(f64, String)], name: &str) {
-        let (top, bottom) = (TOP, self.height - BOTTOM);
-        for (value, label) in ticks {
-            let x = scale.at(*value);
-            self.put(format_args!("<path class=\"g\" d=\"M{x:.1} {top}V{bottom}\"/>"));
-            self.put(format_args!(
-                "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                bottom + 15.0,
-                escaped(label)
-            ));
-        }
-        let middle = (LEFT + self.width - RIGHT) / 2.0;
-        self.put(format_args!(
-            "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n",
-            self.height - 6.0,
-            escaped(name)
-        ));
-    }
-
-    /// Lines along at labelled values.
-    pub fn y_axis(&mut self, scale: &Scale, ticks: &[(f64, String)]) {
-        let right = self.width - RIGHT;
-        for (value, label) in ticks {
-            let y = scale.at(*value);
-            self.put(format_args!("<path class=\"g\" d=\"M{LEFT} {y:.1}H{right:.1}\"/>"));
-            self.put(format_args!(
-                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                LEFT - 6.0,
-                y + 3.5,
-                escaped(label)
-            ));
-        }
-        self.put(format_args!("\n"));
-    }
-
-    /// Opens the shapes of a target, `place` being its place among those that are shown.
-    pub fn open_series(&mut self, target: usize, place: usize) {
-        self.put(format_args!("<g class=\"{}\" data-t=\"{target}\">", series_class(place)));
-    }
-
-    pub fn close_series(&mut self) {
-        self.put(format_args!("</g>\n"));
-    }
-
-    pub fn line(&mut self, points: &[(f64, f64)], class: &str) {
-        if points.len() > 1 {
-            let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
-            self.put(format_args!("<path class=\"{class}\" d=\"M{}\"/>", path.join("L")));
-        }
-    }
-
-    pub fn marker(&mut self, (x, y): (f64, f64), place: usize) {
-        self.put(format_args!("<use href=\"#k{}\" x=\"{x:.1}\" y=\"{y:.1}\"/>", place % SHAPES));
-    }
-}
-
-/// Hue and dash of the target at that place.
-pub fn series_class(place: usize) -> String {
-    format!("s h{} d{}", place % HUES, place % SHAPES)
 }
 
 #[cfg(test)]

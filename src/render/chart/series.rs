@@ -1,13 +1,13 @@
 //! The charts that have two axes: rounds in order, latencies, device rates, and criteria against each other. The page
 //! shows them where they belong, and each can stand alone as a picture.
 
-use super::plot::{BOTTOM, Kind, LEFT, Plot, RIGHT, Scale, TOP, series_class};
+use super::axis::ratio_label;
+use super::painter::{BOTTOM, Font, LEFT, Painter, RIGHT, TOP, series_class};
+use super::scale::{Kind, Scale};
 use super::{Sheet, shapes};
 use crate::analysis::{Criteria, DeviceRates, LatencyCurves, Panel, RateStep, Series, WorkReport};
-use crate::render::svg::ratio_label;
 use crate::stats::Estimate;
 use crate::units::Unit;
-use crate::wording::text::escaped;
 
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 260.0;
@@ -21,13 +21,13 @@ pub struct Chart {
     pub about: String,
     /// Whose phase; empty for all.
     pub phase: String,
-    pub plot: Plot,
+    pub plot: Painter,
     /// Targets in it, by place among those that are shown.
     pub places: Vec<usize>,
 }
 
-fn plot() -> (Plot, f64, f64) {
-    let plot = Plot::new(WIDTH, HEIGHT);
+fn plot() -> (Painter, f64, f64) {
+    let plot = Painter::new(WIDTH, HEIGHT);
     let (right, bottom) = (plot.width - RIGHT, plot.height - BOTTOM);
     (plot, right, bottom)
 }
@@ -72,7 +72,7 @@ fn in_order(sheet: &Sheet, work: &WorkReport, panel: &Panel) -> Chart {
     }
 }
 
-fn one_series(plot: &mut Plot, series: &Series, (x, y): (&Scale, &Scale), place: usize) {
+fn one_series(plot: &mut Painter, series: &Series, (x, y): (&Scale, &Scale), place: usize) {
     let middle = |first: u32, last: u32| (f64::from(first) + f64::from(last)) / 2.0;
     let at: Vec<(f64, f64)> =
         series.points.iter().map(|point| (x.at(middle(point.first, point.last)), y.at(point.median))).collect();
@@ -251,35 +251,26 @@ fn ratio_ticks(scale: &Scale, most: usize) -> Vec<(f64, String)> {
 }
 
 impl Chart {
-    /// A picture of its own, with all that the page would give it: colours, shapes, and who is who.
-    pub fn alone(&self, sheet: &Sheet) -> String {
-        let Plot { width, height, body } = &self.plot;
-        let (key, key_height) = self.key(sheet);
-        let (about, title, all) = (escaped(&self.about), escaped(&self.title), height + 34.0 + key_height);
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{all:.0}\" viewBox=\"0 -28 {width:.0} \
-             {all:.0}\" class=\"chart\" role=\"img\"><title>{title}</title><desc>{about}</desc><style>{}</style><defs>{}\
-             </defs><rect y=\"-28\" width=\"100%\" height=\"100%\" fill=\"#fff\"/><text class=\"name\" x=\"10\" y=\"-8\">{title}\
-             </text>\n{body}{key}</svg>\n",
-            shapes::STYLE_ALONE,
-            shapes::KEYS
-        )
-    }
-
-    fn key(&self, sheet: &Sheet) -> (String, f64) {
-        let mut key = Plot::new(self.plot.width, 0.0);
+    /// A picture of its own, with its title above and who is who below.
+    pub fn alone(self, sheet: &Sheet) -> String {
+        const HEAD: f64 = 28.0;
+        let mut picture = Painter::new(self.plot.width, 0.0);
+        picture.text((10.0, -8.0), &Font::new(14.0, "ink bold"), &self.title);
+        picture.body += &self.plot.body;
         let (mut x, mut y) = (16.0, self.plot.height + 14.0);
         for &place in &self.places {
             let name = sheet.name_at(place);
             let room = 24.0 + 6.4 * name.chars().count() as f64;
-            if x > 16.0 && x + room > self.plot.width {
+            if x > 16.0 && x + room > picture.width {
                 (x, y) = (16.0, y + 18.0);
             }
-            key.put(format_args!("<g class=\"{}\">", series_class(place)));
-            key.marker((x, y), place);
-            key.put(format_args!("</g><text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 10.0, y + 3.5, escaped(name)));
+            picture.put(format_args!("<g class=\"{}\">", series_class(place)));
+            picture.marker((x, y), place);
+            picture.put(format_args!("</g>"));
+            picture.text((x + 10.0, y + 3.5), &Font::new(11.0, ""), name);
             x += room;
         }
-        (key.body, y - self.plot.height + 4.0)
+        picture.height = y + HEAD + 10.0;
+        picture.alone(-HEAD, &self.title, &self.about)
     }
 }

@@ -24,6 +24,18 @@ pub const FINDINGS: &str = concat!(
     "<g id=\"f-reference\"><path d=\"M0-6.5L6.5 0L0 6.5L-6.5 0Z\"/></g>",
 );
 
+/// Findings with their symbols, in words.
+pub const MEANINGS: [(&str, &str); 8] = [
+    ("less", "clearly less"),
+    ("more", "clearly more"),
+    ("maybe-less", "probably less, may be negligible (~)"),
+    ("maybe-more", "probably more, may be negligible (~)"),
+    ("tie", "a tie (=)"),
+    ("open", "cannot be distinguished (?)"),
+    ("few", "too few rounds"),
+    ("reference", "the reference"),
+];
+
 /// The page's rules for charts, in light colours, for a picture that has no page.
 pub const STYLE_ALONE: &str = concat!(
     ".chart{font:11px system-ui,'Segoe UI','DejaVu Sans',sans-serif}text{fill:#57606a}",
@@ -33,7 +45,9 @@ pub const STYLE_ALONE: &str = concat!(
     ".h0{color:#0072b2}.h1{color:#c44f00}.h2{color:#008a64}.h3{color:#b0568a}.h4{color:#9a6b00}.h5{color:#16191d}",
     ".h6{color:#2a8cc4}.d1 .l{stroke-dasharray:7 3}.d2 .l{stroke-dasharray:2 3}.d3 .l{stroke-dasharray:9 3 2 3}",
     ".d4 .l{stroke-dasharray:4 4}.d5 .l{stroke-dasharray:12 4}.d6 .l{stroke-dasharray:1 4}.d7 .l{stroke-dasharray:7 3 2 3 2 3}",
-    ".s .solid{stroke-dasharray:none}",
+    ".s .solid{stroke-dasharray:none}.ink{fill:#16191d}.bold{font-weight:600}.care{fill:#b84500}.band{fill:#e9edf1}",
+    ".f{color:#57606a;fill:currentColor;stroke:currentColor;stroke-width:2.2;stroke-linecap:round}.f use{stroke-width:1.8}",
+    ".f-less,.f-maybe-less{color:#0067a5}.f-more,.f-maybe-more{color:#b84500}.hollow,.paper{fill:#fff}",
 );
 
 /// "rounds-tree-tar-read": of what is no letter or digit nothing is left, so that no name leaves its folder.
@@ -72,7 +86,7 @@ pub fn apart(values: Vec<f64>, at: impl Fn(f64) -> f64, room: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::svg::ratio_label;
+    use crate::render::chart::axis::ratio_label;
 
     #[test]
     fn names_of_files_stay_in_their_folder() {
