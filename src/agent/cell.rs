@@ -11,7 +11,7 @@ use crate::stack::backing::{self, Backing};
 use crate::stack::fs::{self, Filesystem, argvs};
 use crate::stack::layer::{self, Below};
 use crate::stack::{Action, Argv, Place, Step};
-use crate::stage::{BuiltStack, Expected, Layers, Stage, boot_objections};
+use crate::stage::{BuiltStack, Layers, Script, Stage, boot_objections};
 use crate::steps::{StepResult, StepRunner, name_of};
 use crate::sys::{block, devices};
 use crate::workload::{self, Workload};
@@ -152,30 +152,20 @@ fn play(
     link.tell(Record::Provenance(found));
     aged?;
     let settings = &cell.work.workload.settings;
-    let mut stage = Stage {
-        cell: &cell.id,
-        stack: &stack,
-        engine: runner,
-        link,
-        workload: parts.workload.name(),
+    let script = Script {
+        name: parts.workload.name(),
         phases: parts.workload.phases(settings),
         programs: programs(parts.workload.needs(settings)),
         warm_up: parts.workload.warm_up(settings, runner.place),
-        deadline,
-        trim: cell.target.discard == Discard::Trim,
         repeats: cell.work.repeats.0,
-        played: Vec::new(),
-        ledger,
-        servers: Vec::new(),
-        expected: Expected::of_empty(&stack),
-        clocked: None,
-        warm_below: None,
+        trim: cell.target.discard == Discard::Trim,
     };
+    let mut stage = Stage::new(script, &stack, runner, link, deadline, ledger);
     parts.workload.run(&mut stage, settings)?;
     let begun = Instant::now();
-    let (facts, largest) = limits::of(&stage.stack.root, features.as_ref());
-    stage.link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, largest, ..Provenance::default() }));
-    stage.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
+    let (facts, largest) = limits::of(&stack.root, features.as_ref());
+    link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, largest, ..Provenance::default() }));
+    ledger.checks_ns += begun.elapsed().as_nanos() as u64;
     Ok(())
 }
 

@@ -4,15 +4,13 @@ use super::comparison::Pairing;
 use super::missing;
 use super::model::*;
 use crate::analysis::{self as decide, Combine, Observed, ObservedWork, Race, Rounds, Veto, Yardstick};
+use crate::journal::FlagKind;
 use crate::metric;
 use crate::plan::Plan;
 use crate::stats::{self, Level};
 use crate::units::Unit;
 use crate::wording::text::plain;
 use crate::wording::{headline as verdict, text as words};
-
-/// Flags of a phase that should have started cold: it did not, or nothing can show that it did.
-const UNPROVEN: [&str; 2] = ["not-cold", "not-proved-cold"];
 
 /// The panel of all phases together.
 pub const WHOLE_JOB: &str = "whole job";
@@ -168,7 +166,7 @@ fn mark_unproven(panel: &mut Panel, observed: &ObservedWork) {
     for row in &mut panel.rows {
         row.unproven_cache = observed.flags(row.target).any(|flag| {
             let here = panel.phase.is_empty() || flag.phase.is_empty() || flag.phase == panel.phase;
-            here && UNPROVEN.contains(&flag.flag.as_str())
+            here && FlagKind::voids_cold_proof(&flag.flag)
         });
     }
 }

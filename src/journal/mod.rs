@@ -7,9 +7,11 @@
 //! Must not know: `agent`, `analysis`, `executor`, `render`, `run`, `stack`, `stage`, `stats`, `workload`.
 
 mod append;
+mod flag;
 mod fold;
 mod record;
 
 pub use append::Journal;
+pub use flag::FlagKind;
 pub use fold::{Folded, FoldedCell, Series, fold, fold_file};
 pub use record::*;

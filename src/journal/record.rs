@@ -168,7 +168,7 @@ pub struct Flag {
     /// Empty: the whole cell.
     #[serde(default)]
     pub phase: String,
-    /// A short fixed word: `not-cold`, `foreign-io`, `foreign-cpu`, `not-settled` ...
+    /// The name of a [`super::FlagKind`], or what another program says.
     pub flag: String,
     pub why: String,
 }

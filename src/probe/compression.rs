@@ -24,6 +24,9 @@ use walkdir::{DirEntry, DirEntryExt, WalkDir};
 
 pub struct Compression;
 
+/// Bytes that all data takes on the disk, compressed or not.
+pub const DISK_BYTES: &str = "compression_total_disk_bytes";
+
 impl Probe for Compression {
     fn name(&self) -> &'static str {
         "compression"
@@ -230,7 +233,7 @@ mod tests {
         assert_eq!(readings.len(), 6 * 3 + 4);
         let value = |metric: &str| readings.iter().find(|r| r.metric == metric).unwrap().value;
         assert_eq!(value("compression_zstd_referenced_bytes"), 3.0);
-        assert_eq!(value("compression_total_disk_bytes"), 1.0);
+        assert_eq!(value(DISK_BYTES), 1.0);
         assert_eq!(value("compression_lzo_disk_bytes"), 0.0);
         assert_eq!(value("compression_files"), 4.0);
     }

@@ -10,6 +10,13 @@ use std::os::unix::fs::FileExt;
 
 pub struct Device;
 
+/// Metrics that the stage computes with.
+pub const READ_BYTES: &str = "device_read_bytes";
+pub const WRITE_BYTES: &str = "device_write_bytes";
+pub const BUSY_NS: &str = "device_busy_ns";
+pub const READ_BYTES_BELOW: &str = "below_read_bytes";
+pub const WRITE_BYTES_BELOW: &str = "below_write_bytes";
+
 impl Probe for Device {
     fn name(&self) -> &'static str {
         "device"
@@ -28,21 +35,18 @@ impl Probe for Device {
 
 fn device_readings(counters: &Counters) -> Vec<Reading> {
     vec![
-        counter("device_read_bytes", counters.read_bytes as f64),
-        counter("device_write_bytes", counters.write_bytes as f64),
+        counter(READ_BYTES, counters.read_bytes as f64),
+        counter(WRITE_BYTES, counters.write_bytes as f64),
         counter("device_read_requests", counters.read_requests as f64),
         counter("device_write_requests", counters.write_requests as f64),
         counter("device_flushes", counters.flushes as f64),
         counter("device_discard_bytes", counters.discard_bytes as f64),
-        counter("device_busy_ns", counters.busy_ns as f64),
+        counter(BUSY_NS, counters.busy_ns as f64),
     ]
 }
 
 fn below_readings(counters: &Counters) -> Vec<Reading> {
-    vec![
-        counter("below_read_bytes", counters.read_bytes as f64),
-        counter("below_write_bytes", counters.write_bytes as f64),
-    ]
+    vec![counter(READ_BYTES_BELOW, counters.read_bytes as f64), counter(WRITE_BYTES_BELOW, counters.write_bytes as f64)]
 }
 
 /// A device's counters since it came up; all but `in_flight` only grow.

@@ -18,6 +18,8 @@ const INIT: i32 = 1;
 
 pub struct Foreign;
 
+pub const CPU_NS: &str = "foreign_cpu_ns";
+
 impl Probe for Foreign {
     fn name(&self) -> &'static str {
         "foreign"
@@ -31,7 +33,7 @@ impl Probe for Foreign {
         let processes: Vec<Stat> = all_processes().into_iter().filter_map(Stat::of).collect();
         let (own, parent) = (std::process::id() as i32, std::os::unix::process::parent_id() as i32);
         let head = if parent > INIT { parent } else { own };
-        vec![counter("foreign_cpu_ns", (foreign_ticks(&processes, head) * tick_ns()) as f64)]
+        vec![counter(CPU_NS, (foreign_ticks(&processes, head) * tick_ns()) as f64)]
     }
 }
 

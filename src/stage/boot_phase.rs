@@ -1,9 +1,11 @@
 //! Boots another machine from the file system under test and tells how long that took: what a workload asks of the stage
 //! that nothing of this machine's can time.
 
-use super::caches;
+use super::cell_stage::Stage;
 use super::phase::{CacheState, Phase};
-use super::run_phase::Stage;
+use super::settle::settle;
+use super::timed::Doubt;
+use crate::journal::FlagKind;
 use crate::plan::{Target, disks};
 use crate::process::check_stop;
 use crate::protocol::{Boot, Booted};
@@ -65,11 +67,11 @@ impl Stage<'_, '_> {
     /// All that was written is on the disk, and nothing of the disk is in our memory.
     fn put_down(&mut self) -> Result<()> {
         let begun = Instant::now();
-        self.stack.make_durable(self.engine)?;
+        self.stack.make_durable(self.runner)?;
         let driver = self.stack.driver.context("a directory cannot be booted")?;
-        self.engine.output(&(driver.unmount)(&self.stack.spec()))?;
+        self.runner.output(&(driver.unmount)(&self.stack.spec()))?;
         self.forget_device()?;
-        caches::settle(&self.stack.subject.devices(), Duration::ZERO)?;
+        settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
         self.deadline.check()
     }
@@ -78,7 +80,7 @@ impl Stage<'_, '_> {
     fn take_up(&mut self) -> Result<()> {
         let driver = self.stack.driver.context("a directory cannot be booted")?;
         self.forget_device()?;
-        self.engine.mount(&driver.mount(&self.stack.spec())).context("what was booted is not mounted again").map(drop)
+        self.runner.mount(&driver.mount(&self.stack.spec())).context("what was booted is not mounted again").map(drop)
     }
 
     fn forget_device(&self) -> Result<()> {
@@ -87,7 +89,7 @@ impl Stage<'_, '_> {
     }
 
     fn settle_after(&mut self, phase: &Phase) -> Result<()> {
-        let settled = caches::settle(&self.stack.subject.devices(), Duration::ZERO)?;
+        let settled = settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.flag_unsettled(phase, settled.unsettled, "after the phase");
         Ok(())
     }
@@ -115,22 +117,22 @@ fn samples(booted: &Booted) -> Vec<(String, f64)> {
 }
 
 /// Flags with their reasons. A machine that was just started has nothing in its memory; the host may have.
-fn doubts(booted: &Booted, least: f64) -> Vec<(&'static str, String)> {
+fn doubts(booted: &Booted, least: f64) -> Vec<Doubt> {
     let mut found = Vec::new();
     let read = booted.read_bytes as f64;
     if booted.cached_bytes > 0 {
         let why = format!("the host still had {} bytes of the disk in its cache", booted.cached_bytes);
-        found.push(("not-cold", why));
+        found.push((FlagKind::NotCold, why));
     } else if read < least {
         let why = format!("the drive gave {read:.0} bytes, and the system's init alone has {least:.0}");
-        found.push(("not-cold", why));
+        found.push((FlagKind::NotCold, why));
     } else if let Some(told) = booted.host_read_bytes.filter(|told| (*told as f64) < FROM_DISK * read) {
         let why = format!("of the {read:.0} bytes that the machine read only {told} came from the host's disk");
-        found.push(("not-cold", why));
+        found.push((FlagKind::NotCold, why));
     }
     if !booted.failed.is_empty() {
         let why = format!("units of the system failed: {}", booted.failed.join(", "));
-        found.push(("degraded", why));
+        found.push((FlagKind::Degraded, why));
     }
     found
 }
@@ -195,10 +197,10 @@ mod tests {
         let rows = [
             (fine.clone(), vec![]),
             (Booted { host_read_bytes: None, ..fine.clone() }, vec![]),
-            (Booted { host_read_bytes: Some(899), ..fine.clone() }, vec!["not-cold"]),
-            (Booted { read_bytes: 99, ..fine.clone() }, vec!["not-cold"]),
-            (Booted { cached_bytes: 1, read_bytes: 0, ..fine.clone() }, vec!["not-cold"]),
-            (Booted { failed: vec!["a.service".into()], ..fine }, vec!["degraded"]),
+            (Booted { host_read_bytes: Some(899), ..fine.clone() }, vec![FlagKind::NotCold]),
+            (Booted { read_bytes: 99, ..fine.clone() }, vec![FlagKind::NotCold]),
+            (Booted { cached_bytes: 1, read_bytes: 0, ..fine.clone() }, vec![FlagKind::NotCold]),
+            (Booted { failed: vec!["a.service".into()], ..fine }, vec![FlagKind::Degraded]),
         ];
         for (booted, wanted) in rows {
             let found: Vec<_> = doubts(&booted, 100.0).into_iter().map(|(flag, _)| flag).collect();

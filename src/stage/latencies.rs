@@ -78,7 +78,7 @@ impl Latencies {
     }
 
     /// `latency_p99_ns` and its like, or `append_p99_ns` for the operation `append`.
-    pub(crate) fn samples(&self, operation: &str) -> Vec<(String, f64)> {
+    pub(super) fn samples(&self, operation: &str) -> Vec<(String, f64)> {
         let name = |what: &str| format!("{operation}_{what}");
         let mut samples = vec![
             (name("operations"), self.count() as f64),
@@ -90,7 +90,7 @@ impl Latencies {
     }
 
     /// HdrHistogram's own compressed form (V2) in base64, which other programs read too.
-    pub(crate) fn encoded(&self) -> Result<String> {
+    pub(super) fn encoded(&self) -> Result<String> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
             .serialize(&self.histogram, &mut bytes)

@@ -14,6 +14,8 @@
 mod boot_phase;
 mod built_stack;
 pub mod caches;
+mod cell_stage;
+mod cold_proof;
 mod latencies;
 pub mod open_loop;
 pub mod phase;
@@ -22,20 +24,23 @@ mod program;
 mod run_phase;
 mod sampler;
 mod server;
+pub mod settle;
 mod steady_state;
 mod timed;
 
 pub use boot_phase::objections as boot_objections;
 pub use built_stack::{BuiltStack, Layers};
-pub use caches::Written;
+pub use cell_stage::{Script, Stage};
+pub use cold_proof::SMALLEST_INODE;
 pub use latencies::Latencies;
 pub use open_loop::{Periodic, PeriodicLog};
 pub use phase::{CacheState, ColdProof, Phase, TimedUntil};
+pub use phase_result::Clocked;
 pub use program::Program;
-pub use run_phase::{Clocked, Expected, SMALLEST_INODE, Stage};
 pub use server::Server;
+pub use settle::Written;
 pub use steady_state::SHORTEST_TIME;
-pub use timed::{Part, Timed};
+pub use timed::{Doubt, Part, Timed};
 
 /// For work by the character: workloads do not import `sys`.
 pub use crate::sys::stdio::Stream;

@@ -1,187 +1,234 @@
-//! What is told of a phase: readings before and after become samples, and samples become doubts. Pure.
+//! What was measured of a phase: readings before and after become quantities, told for one unit of its work. Pure.
 
 use super::phase::{Phase, TimedUntil};
-use super::run_phase::Clocked;
 use super::sampler::Peaks;
-use super::timed::Part;
+use super::server::Used;
+use super::steady_state::SteadyRun;
+use crate::journal::FlagKind;
+use crate::probe::device::{self, BUSY_NS, READ_BYTES, READ_BYTES_BELOW, WRITE_BYTES, WRITE_BYTES_BELOW};
+use crate::probe::foreign::CPU_NS;
 use crate::probe::{Kind, Reading};
 use std::collections::BTreeMap;
+
+/// What the workload's own processes had read from block devices.
+pub const WORKLOAD_READ_BYTES: &str = "workload_read_bytes";
 
 /// Shares above which something foreign is flagged.
 const FOREIGN_IO: f64 = 0.01;
 const FOREIGN_CPU: f64 = 0.03;
 const FOREIGN_IO_SLACK: f64 = (1 << 20) as f64;
+/// Ticks are 10 ms: one tick of somebody else's is no finding.
+const FOREIGN_CPU_SLACK_NS: f64 = 2e7;
 
-/// All that counts up as it is for one of so many times; whole nanoseconds and bytes stay whole.
-pub(crate) fn of_one_time(
-    samples: Vec<(String, f64)>,
-    times: f64,
-    counts: impl Fn(&str) -> bool,
-) -> Vec<(String, f64)> {
-    if times == 1.0 {
-        return samples;
+/// Readings by metric.
+pub type Readings = BTreeMap<String, Reading>;
+/// Metrics with their values.
+pub type Samples = Vec<(String, f64)>;
+
+/// One phase's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocked {
+    pub returned_ns: u64,
+    pub durable_ns: u64,
+    /// The device's counters when the work had returned.
+    pub(super) returned: Option<device::Counters>,
+}
+
+/// What the work itself cost and handled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnCounts {
+    /// By processes of the workload.
+    pub used: Used,
+    pub bytes: u64,
+    pub files: u64,
+}
+
+/// For how much work a phase's quantities are told, so that targets are compared on the same work.
+#[derive(Debug, Default)]
+pub enum Unit {
+    /// All that was done.
+    #[default]
+    Whole,
+    /// One of so many times the same piece of work.
+    Times(f64),
+    /// One GiB of work that was done for a time.
+    Gib(SteadyRun),
+}
+
+/// All quantities of a phase, as they were measured.
+#[derive(Debug, Default)]
+pub struct PhaseResult {
+    /// What the phase is judged by; none where only its parts have times.
+    pub time_ns: Option<f64>,
+    /// More of it when more is done.
+    pub counts: Samples,
+    /// States, peaks, and what was still to do afterwards.
+    pub others: Samples,
+}
+
+impl PhaseResult {
+    pub fn new(phase: &Phase, clocked: &Clocked, own: &OwnCounts, peaks: Option<Peaks>) -> PhaseResult {
+        let time_ns = match phase.timed {
+            TimedUntil::Returned => Some(clocked.returned_ns as f64),
+            TimedUntil::Durable => Some(clocked.durable_ns as f64),
+            TimedUntil::Parts | TimedUntil::Part => None,
+        };
+        let counts = [
+            ("returned_ns", clocked.returned_ns),
+            ("durable_ns", clocked.durable_ns),
+            ("cpu_workload_ns", own.used.cpu_ns),
+            (WORKLOAD_READ_BYTES, own.used.read_bytes),
+            ("work_bytes", own.bytes),
+            ("work_files", own.files),
+        ];
+        let counts = counts.map(|(metric, value)| (metric.to_string(), value as f64)).into();
+        let mut result = PhaseResult { time_ns, counts, others: Vec::new() };
+        if let Some(peaks) = peaks {
+            result.state("peak_read_bytes_per_second", peaks.read);
+            result.state("peak_write_bytes_per_second", peaks.write);
+        }
+        result
     }
-    let one = |(metric, value): (String, f64)| {
-        let value = if counts(&metric) { (value / times).round() } else { value };
-        (metric, value)
-    };
-    let mut told: Vec<(String, f64)> = samples.into_iter().map(one).collect();
-    told.push(("done_times".into(), times));
-    told
-}
 
-pub(crate) fn own_samples(phase: &Phase, clocked: &Clocked, peaks: Option<Peaks>) -> Vec<(String, f64)> {
-    let judged = match phase.timed {
-        TimedUntil::Returned => Some(clocked.returned_ns),
-        TimedUntil::Durable => Some(clocked.durable_ns),
-        TimedUntil::Parts | TimedUntil::Part => None,
-    };
-    let mut samples: Vec<(String, f64)> = judged.map(|ns| ("time_ns".to_string(), ns as f64)).into_iter().collect();
-    samples.extend([
-        ("returned_ns".to_string(), clocked.returned_ns as f64),
-        ("durable_ns".to_string(), clocked.durable_ns as f64),
-    ]);
-    if let Some(peaks) = peaks {
-        samples.push(("peak_read_bytes_per_second".into(), peaks.read));
-        samples.push(("peak_write_bytes_per_second".into(), peaks.write));
+    pub fn state(&mut self, metric: &str, value: f64) {
+        self.others.push((metric.into(), value));
     }
-    samples
+
+    pub fn count(&self, metric: &str) -> Option<f64> {
+        self.counts.iter().find(|(name, _)| name == metric).map(|(_, value)| *value)
+    }
+
+    /// Counters as after minus before, states as found after.
+    pub fn add_readings(&mut self, before: &Readings, after: &Readings) {
+        for (metric, reading) in after {
+            match (reading.kind, before.get(metric)) {
+                (Kind::State, _) => self.state(metric, reading.value),
+                // A process that ended takes its past with it: sums over processes can shrink.
+                (Kind::Counter, Some(earlier)) => {
+                    self.counts.push((metric.clone(), (reading.value - earlier.value).max(0.0)));
+                }
+                (Kind::Counter, None) => {}
+            }
+        }
+    }
+
+    /// What the device did from when the work had returned until all was durable.
+    pub fn add_sync(&mut self, clocked: &Clocked, after: &Readings) {
+        let Some(returned) = &clocked.returned else { return };
+        let parts =
+            [("sync_write_bytes", WRITE_BYTES, returned.write_bytes), ("sync_busy_ns", BUSY_NS, returned.busy_ns)];
+        for (metric, counter, then) in parts {
+            let now = after.get(counter).map(|reading| (reading.value - then as f64).max(0.0));
+            self.counts.extend(now.map(|value| (metric.to_string(), value)));
+        }
+    }
+
+    /// The disk below moved more than the device above asked for.
+    pub fn foreign_io(&self) -> Option<(FlagKind, String)> {
+        let own = self.count(READ_BYTES)? + self.count(WRITE_BYTES)?;
+        let below = self.count(READ_BYTES_BELOW)? + self.count(WRITE_BYTES_BELOW)?;
+        let foreign = below - own;
+        let much = foreign > own * FOREIGN_IO && foreign > FOREIGN_IO_SLACK;
+        let why = format!("the disk below moved {foreign:.0} bytes more than the {own:.0} of the device under test");
+        much.then_some((FlagKind::ForeignIo, why))
+    }
+
+    /// Other processes had a share of what all processors can do.
+    pub fn foreign_cpu(&self, capacity_ns: f64) -> Option<(FlagKind, String)> {
+        let foreign = self.count(CPU_NS)?;
+        let much = foreign > capacity_ns * FOREIGN_CPU && foreign > FOREIGN_CPU_SLACK_NS;
+        much.then(|| (FlagKind::ForeignCpu, format!("other processes used {:.0} ms of CPU", foreign / 1e6)))
+    }
+
+    /// Samples for one unit of the work. `time_ns` is missing where the phase has none, or its rate was never steady.
+    pub fn samples(self, unit: &Unit) -> Samples {
+        let (time_ns, more) = match unit {
+            Unit::Times(times) if *times != 1.0 => {
+                (self.time_ns.map(|time| (time / times).round()), vec![("done_times".to_string(), *times)])
+            }
+            Unit::Whole | Unit::Times(_) => (self.time_ns, Vec::new()),
+            Unit::Gib(run) => (run.time_ns(), run.samples()),
+        };
+        let one = |value: f64| match unit {
+            // Whole nanoseconds and bytes stay whole.
+            Unit::Times(times) if *times != 1.0 => (value / times).round(),
+            Unit::Whole | Unit::Times(_) => value,
+            Unit::Gib(run) => value * run.share_of_gib(),
+        };
+        let time = time_ns.map(|time| ("time_ns".to_string(), time));
+        let counts = self.counts.into_iter().map(|(metric, value)| (metric, one(value)));
+        time.into_iter().chain(counts).chain(self.others).chain(more).collect()
+    }
 }
 
-/// What the device did from when the work had returned until all was durable.
-pub(crate) fn after_the_return(clocked: &Clocked, counters: &BTreeMap<String, Reading>) -> Vec<(String, f64)> {
-    let Some(returned) = &clocked.returned else { return Vec::new() };
-    let since = |metric: &str, then: u64| Some((counters.get(metric)?.value - then as f64).max(0.0));
-    let told = [
-        ("sync_write_bytes", since("device_write_bytes", returned.write_bytes)),
-        ("sync_busy_ns", since("device_busy_ns", returned.busy_ns)),
-    ];
-    told.into_iter().filter_map(|(metric, value)| Some((metric.to_string(), value?))).collect()
-}
-
-/// More of it when more is done; states, peaks and what is still to do afterwards are not.
-pub(crate) fn counts_up(metric: &str, counters: &BTreeMap<String, Reading>) -> bool {
-    let own = [
-        "returned_ns",
-        "durable_ns",
-        "cpu_workload_ns",
-        "workload_read_bytes",
-        "work_bytes",
-        "work_files",
-        "sync_write_bytes",
-        "sync_busy_ns",
-    ];
-    own.contains(&metric) || counters.get(metric).is_some_and(|reading| reading.kind == Kind::Counter)
-}
-
-pub(crate) fn by_metric(readings: impl Iterator<Item = Reading>) -> BTreeMap<String, Reading> {
+pub fn by_metric(readings: impl Iterator<Item = Reading>) -> Readings {
     readings.map(|reading| (reading.metric.clone(), reading)).collect()
-}
-
-/// Counters as after minus before, states as found after.
-pub(crate) fn differences(before: &BTreeMap<String, Reading>, after: &BTreeMap<String, Reading>) -> Vec<(String, f64)> {
-    let difference = |reading: &Reading| match (reading.kind, before.get(&reading.metric)) {
-        (Kind::State, _) => Some(reading.value),
-        // A process that ended takes its past with it: sums over processes can shrink.
-        (Kind::Counter, Some(earlier)) => Some((reading.value - earlier.value).max(0.0)),
-        (Kind::Counter, None) => None,
-    };
-    after.values().filter_map(|reading| Some((reading.metric.clone(), difference(reading)?))).collect()
-}
-
-pub(crate) fn find(samples: &[(String, f64)], name: &str) -> Option<f64> {
-    samples.iter().find(|(metric, _)| metric == name).map(|(_, value)| *value)
-}
-
-/// What the device has read, and the witness too, where there is one.
-pub(crate) fn proof_of_reading(samples: &[(String, f64)], witness: Option<&str>) -> Option<f64> {
-    let read = find(samples, "device_read_bytes")?;
-    let seen = witness.and_then(|metric| find(samples, metric));
-    Some(seen.map_or(read, |seen| seen.min(read)))
-}
-
-/// Where a doubt that a phase was cold is told: of the phase, and of its parts, which is what reports show then.
-pub(crate) fn doubted(phase: &str, parts: &[Part]) -> Vec<String> {
-    std::iter::once(phase).chain(parts.iter().map(|part| part.name.as_str())).map(String::from).collect()
-}
-
-/// The disk below moved more than the device above asked for.
-pub(crate) fn foreign_io(samples: &[(String, f64)]) -> Option<(&'static str, String)> {
-    let sum = |level: &str| {
-        Some(find(samples, &format!("{level}_read_bytes"))? + find(samples, &format!("{level}_write_bytes"))?)
-    };
-    let (own, below) = (sum("device")?, sum("below")?);
-    let foreign = below - own;
-    let much = foreign > own * FOREIGN_IO && foreign > FOREIGN_IO_SLACK;
-    much.then(|| {
-        (
-            "foreign-io",
-            format!("the disk below moved {foreign:.0} bytes more than the {own:.0} of the device under test"),
-        )
-    })
-}
-
-pub(crate) fn foreign_cpu(samples: &[(String, f64)], capacity_ns: f64) -> Option<(&'static str, String)> {
-    let foreign = find(samples, "foreign_cpu_ns")?;
-    // Ticks are 10 ms: one tick of somebody else's is no finding.
-    let much = foreign > capacity_ns * FOREIGN_CPU && foreign > 2e7;
-    much.then(|| ("foreign-cpu", format!("other processes used {:.0} ms of CPU", foreign / 1e6)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::probe::{counter, state};
+    use crate::stats::Steady;
+    use std::time::Duration;
 
-    fn readings(list: &[Reading]) -> BTreeMap<String, Reading> {
-        list.iter().map(|r| (r.metric.clone(), r.clone())).collect()
+    fn named(list: &[(&str, f64)]) -> Samples {
+        list.iter().map(|(metric, value)| (metric.to_string(), *value)).collect()
     }
 
     #[test]
     fn counters_are_differences_and_states_are_found() {
+        let readings = |list: &[Reading]| by_metric(list.iter().cloned());
         let before = readings(&[counter("a_bytes", 10.0), counter("b_ns", 5.0), state("c", 1.0)]);
         let after = readings(&[counter("a_bytes", 15.0), counter("b_ns", 4.0), state("c", 7.0), counter("new", 3.0)]);
-        let expected = [("a_bytes", 5.0), ("b_ns", 0.0), ("c", 7.0)].map(|(name, value)| (name.to_string(), value));
-        assert_eq!(differences(&before, &after), expected);
+        let mut result = PhaseResult::default();
+        result.add_readings(&before, &after);
+        assert_eq!((result.counts, result.others), (named(&[("a_bytes", 5.0), ("b_ns", 0.0)]), named(&[("c", 7.0)])));
     }
 
     #[test]
-    fn reads_from_a_cache_below_prove_nothing() {
-        let samples = |list: &[(&str, f64)]| list.iter().map(|(n, v)| (n.to_string(), *v)).collect::<Vec<_>>();
-        let loop_device = samples(&[("device_read_bytes", 100.0), ("below_read_bytes", 3.0)]);
-        assert_eq!(proof_of_reading(&loop_device, Some("below_read_bytes")), Some(3.0));
-        assert_eq!(proof_of_reading(&loop_device, None), Some(100.0));
-        // In memory there is no disk below, and others may read more of it than we do.
-        assert_eq!(proof_of_reading(&samples(&[("device_read_bytes", 100.0)]), Some("below_read_bytes")), Some(100.0));
-        let busy = samples(&[("device_read_bytes", 100.0), ("below_read_bytes", 900.0)]);
-        assert_eq!(proof_of_reading(&busy, Some("below_read_bytes")), Some(100.0));
-        assert_eq!(proof_of_reading(&[], None), None);
-        // On a shared disk, what others read proves nothing of us.
-        let shared = samples(&[("device_read_bytes", 900.0), ("workload_read_bytes", 3.0)]);
-        assert_eq!(proof_of_reading(&shared, Some("workload_read_bytes")), Some(3.0));
+    fn what_the_sync_wrote_is_what_came_after_the_return() {
+        let returned = device::Counters { write_bytes: 70, busy_ns: 9, ..device::Counters::default() };
+        let clocked = Clocked { returned_ns: 1, durable_ns: 2, returned: Some(returned) };
+        let mut result = PhaseResult::default();
+        result.add_sync(&clocked, &by_metric([counter(WRITE_BYTES, 100.0), counter(BUSY_NS, 8.0)].into_iter()));
+        assert_eq!(result.counts, named(&[("sync_write_bytes", 30.0), ("sync_busy_ns", 0.0)]));
     }
 
     #[test]
-    fn a_phase_that_was_not_cold_had_no_cold_parts() {
-        let parts = ["read-during-write", "read-during-drain"].map(|name| Part::new(name, 1.0));
-        assert_eq!(doubted("write", &parts), ["write", "read-during-write", "read-during-drain"]);
-        assert_eq!(doubted("tar-read", &[]), ["tar-read"]);
+    fn quantities_are_told_for_one_unit_of_the_work() {
+        let result = || PhaseResult {
+            time_ns: Some(9.0),
+            counts: named(&[(WRITE_BYTES, 8e9)]),
+            others: named(&[("space_used_bytes", 7.0)]),
+        };
+        let whole = named(&[("time_ns", 9.0), (WRITE_BYTES, 8e9), ("space_used_bytes", 7.0)]);
+        assert_eq!(result().samples(&Unit::Whole), whole);
+        assert_eq!(result().samples(&Unit::Times(1.0)), whole);
+        let fourth = [("time_ns", 2.0), (WRITE_BYTES, 2e9), ("space_used_bytes", 7.0), ("done_times", 4.0)];
+        assert_eq!(result().samples(&Unit::Times(4.0)), named(&fourth));
+        let steady = Steady { cut_seconds: 5, mean: (256 << 20) as f64, reached: true, halves_differ: None };
+        let run = |steady| SteadyRun { ran: Duration::from_secs(100), bytes: 4 << 30, steady };
+        let samples = result().samples(&Unit::Gib(run(Ok(steady))));
+        assert_eq!(samples[..3], named(&[("time_ns", 4e9), (WRITE_BYTES, 2e9), ("space_used_bytes", 7.0)]));
+        // Without a steady rate there is no time, though the phase had one.
+        let never = result().samples(&Unit::Gib(run(Err("down and down".into()))));
+        assert!(never.iter().all(|(metric, _)| metric != "time_ns") && never.len() == 4, "{never:?}");
     }
 
     #[test]
     fn foreign_activity_is_flagged_by_share() {
-        let io = |below: f64| {
-            [
-                ("device_read_bytes", 0.0),
-                ("device_write_bytes", 1e9),
-                ("below_read_bytes", 0.0),
-                ("below_write_bytes", below),
-            ]
+        let io = |below: f64| PhaseResult {
+            counts: named(&[
+                (READ_BYTES, 0.0),
+                (WRITE_BYTES, 1e9),
+                (READ_BYTES_BELOW, 0.0),
+                (WRITE_BYTES_BELOW, below),
+            ]),
+            ..PhaseResult::default()
         };
-        let named = |list: &[(&str, f64)]| list.iter().map(|(n, v)| (n.to_string(), *v)).collect::<Vec<_>>();
-        assert!(foreign_io(&named(&io(1.005e9))).is_none());
-        assert!(foreign_io(&named(&io(1.05e9))).is_some());
-        assert!(foreign_cpu(&named(&[("foreign_cpu_ns", 2.9e7)]), 1e9).is_none());
-        assert!(foreign_cpu(&named(&[("foreign_cpu_ns", 5e7)]), 1e9).is_some());
+        assert!(io(1.005e9).foreign_io().is_none() && io(1.05e9).foreign_io().is_some());
+        let cpu = |ns: f64| PhaseResult { counts: named(&[(CPU_NS, ns)]), ..PhaseResult::default() };
+        assert!(cpu(2.9e7).foreign_cpu(1e9).is_none() && cpu(5e7).foreign_cpu(1e9).is_some());
     }
 }

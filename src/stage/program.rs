@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    pub(crate) argv: Argv,
+    pub(super) argv: Argv,
     folder: Option<PathBuf>,
     environment: Vec<(String, String)>,
     /// User and group.
@@ -45,7 +45,7 @@ impl Program {
         self
     }
 
-    pub(crate) fn accepts(&self, status: ExitStatus) -> bool {
+    pub(super) fn accepts(&self, status: ExitStatus) -> bool {
         let listed = |code: i32| self.accepted.contains(&code);
         if self.accepted.is_empty() { status.success() } else { status.code().is_some_and(listed) }
     }
@@ -55,7 +55,7 @@ impl Program {
         self.argv.join(" ")
     }
 
-    pub(crate) fn command(&self, marks: &[Mark]) -> Result<Command> {
+    pub(super) fn command(&self, marks: &[Mark]) -> Result<Command> {
         use std::os::unix::process::CommandExt;
         let mut command = command(&self.argv, marks)?;
         self.folder.iter().for_each(|folder| {

@@ -21,7 +21,7 @@ pub struct Server {
 
 impl Server {
     /// Starts it as the head of a process group; what it says goes to `log`.
-    pub(crate) fn start(program: &Program, log: &Path, marks: &[Mark]) -> Result<Server> {
+    pub(super) fn start(program: &Program, log: &Path, marks: &[Mark]) -> Result<Server> {
         let out = File::create(log).with_context(|| format!("cannot make {}", log.display()))?;
         let mut command = program.command(marks)?;
         command.stdout(out.try_clone()?).stderr(out).process_group(0);
@@ -72,15 +72,15 @@ impl Server {
 /// What servers and all that descend from them have used so far; the difference of two is what a phase cost them. What
 /// ended in between is at whoever waited for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Used {
-    pub(crate) cpu_ns: u64,
+pub struct Used {
+    pub cpu_ns: u64,
     /// Had read from block devices.
-    pub(crate) read_bytes: u64,
+    pub read_bytes: u64,
 }
 
 impl Used {
     /// Those among them that have ended are no children of ours any more, even where their number was given again.
-    pub(crate) fn by(servers: &[i32]) -> Used {
+    pub(super) fn by(servers: &[i32]) -> Used {
         if servers.is_empty() {
             return Used::default();
         }
@@ -92,7 +92,7 @@ impl Used {
         }
     }
 
-    pub(crate) fn since(self, before: Used) -> Used {
+    pub(super) fn since(self, before: Used) -> Used {
         Used {
             cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
             read_bytes: self.read_bytes.saturating_sub(before.read_bytes),

@@ -3,6 +3,7 @@
 //! Two targets that work for the same time do not do the same work, so what is told of such a phase is what one GiB of
 //! it takes.
 
+use crate::journal::FlagKind;
 use crate::stats::{Steady, mser5};
 use crate::units::show_bytes;
 use anyhow::Result;
@@ -18,7 +19,7 @@ const GIB: f64 = (1 << 30) as f64;
 
 /// What work for a time came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pace {
+pub struct SteadyRun {
     pub ran: Duration,
     pub bytes: u64,
     /// Bytes a second; or how they came, in words, where they never came at a steady rate.
@@ -32,7 +33,7 @@ pub fn keep(
     clock: impl Fn() -> Duration,
     may_last: impl Fn(Duration) -> bool,
     mut piece: impl FnMut() -> Result<u64>,
-) -> Result<Pace> {
+) -> Result<SteadyRun> {
     let (mut seconds, mut bytes, mut until, mut doublings) = (Vec::new(), 0, time, 0);
     loop {
         while clock() < until {
@@ -50,7 +51,7 @@ pub fn keep(
             Next::Steady(steady) => Ok(steady),
             Next::Never(course) => Err(course),
         };
-        return Ok(Pace { ran: clock(), bytes, steady });
+        return Ok(SteadyRun { ran: clock(), bytes, steady });
     }
 }
 
@@ -86,34 +87,33 @@ fn course(seconds: &[f64]) -> String {
     format!("{} in the quarters of {} s", means.join(", "), seconds.len())
 }
 
-impl Pace {
-    /// A phase's samples, with all that counts up as it is for one GiB; a time only where there is a steady rate.
-    pub fn of_one_gib(&self, samples: Vec<(String, f64)>, counts: impl Fn(&str) -> bool) -> Vec<(String, f64)> {
-        let share = GIB / (self.bytes.max(1) as f64);
-        let scaled = samples.into_iter().filter(|(metric, _)| metric != "time_ns").map(|(metric, value)| {
-            let value = if counts(&metric) { value * share } else { value };
-            (metric, value)
-        });
-        let mut told: Vec<(String, f64)> = scaled.collect();
-        let mut tell = |metric: &str, value: f64| told.push((metric.to_string(), value));
-        tell("ran_ns", self.ran.as_nanos() as f64);
-        tell("ran_bytes", self.bytes as f64);
+impl SteadyRun {
+    /// What one GiB is of all that was done.
+    pub fn share_of_gib(&self) -> f64 {
+        GIB / (self.bytes.max(1) as f64)
+    }
+
+    /// What one GiB takes at the steady rate, where there is one; whole nanoseconds, as all times are.
+    pub fn time_ns(&self) -> Option<f64> {
+        self.steady.as_ref().ok().map(|steady| (GIB / steady.mean * 1e9).round())
+    }
+
+    pub fn samples(&self) -> Vec<(String, f64)> {
+        let mut samples = vec![("ran_ns", self.ran.as_nanos() as f64), ("ran_bytes", self.bytes as f64)];
         if let Ok(steady) = &self.steady {
-            // Whole nanoseconds, as all times are.
-            tell("time_ns", (GIB / steady.mean * 1e9).round());
-            tell("steady_rate_bytes_per_second", steady.mean);
-            tell("steady_cut_ns", steady.cut_seconds as f64 * 1e9);
+            samples.push(("steady_rate_bytes_per_second", steady.mean));
+            samples.push(("steady_cut_ns", steady.cut_seconds as f64 * 1e9));
         }
-        told
+        samples.into_iter().map(|(metric, value)| (metric.to_string(), value)).collect()
     }
 
     /// Why the rate is missing, or in doubt.
-    pub fn doubt(&self) -> Option<(&'static str, String)> {
+    pub fn doubt(&self) -> Option<(FlagKind, String)> {
         match &self.steady {
-            Err(course) => Some(("never-steady", course.clone())),
+            Err(course) => Some((FlagKind::NeverSteady, course.clone())),
             Ok(steady) => steady.halves_differ.map(|apart| {
                 let percent = apart.exp_m1() * 100.0;
-                ("halves-differ", format!("the halves of the steady part are {percent:.0} % apart"))
+                (FlagKind::HalvesDiffer, format!("the halves of the steady part are {percent:.0} % apart"))
             }),
         }
     }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     /// `seconds_per_mib` at a time; at most `limit` seconds in all.
-    fn kept(time: u64, limit: u64, seconds_per_mib: impl Fn(f64) -> f64) -> Pace {
+    fn kept(time: u64, limit: u64, seconds_per_mib: impl Fn(f64) -> f64) -> SteadyRun {
         let now = Cell::new(0.0);
         let clock = || Duration::from_secs_f64(now.get());
         let may_last = |more: Duration| clock() + more <= Duration::from_secs(limit);
@@ -176,19 +176,19 @@ mod tests {
     fn time_is_doubled_until_the_rate_is_steady_or_there_is_no_more() {
         let cliff = |at: f64| move |now: f64| if now < at { 0.01 } else { 0.04 };
         let slower_and_slower = |now: f64| 0.001 * (1.0 + now);
-        let cases: [(Pace, u64, Option<f64>); 5] = [
+        let cases: [(SteadyRun, u64, Option<f64>); 5] = [
             (kept(100, 10_000, |_| 0.02), 100, Some(50.0)),
             (kept(100, 10_000, cliff(60.0)), 200, Some(25.0)),
             (kept(100, 10_000, cliff(90.0)), 200, Some(25.0)),
             (kept(100, 10_000, slower_and_slower), 800, None),
             (kept(100, 450, slower_and_slower), 400, None),
         ];
-        for (pace, ran, rate) in cases {
-            assert_eq!(pace.ran.as_secs(), ran, "{pace:?}");
-            assert_eq!(pace.steady.is_ok(), rate.is_some(), "{pace:?}");
+        for (run, ran, rate) in cases {
+            assert_eq!(run.ran.as_secs(), ran, "{run:?}");
+            assert_eq!(run.steady.is_ok(), rate.is_some(), "{run:?}");
             let near = |(found, wanted): (f64, f64)| (found / MIB / wanted - 1.0).abs() < 0.02;
-            assert!(pace.steady.as_ref().ok().map(|steady| steady.mean).zip(rate).is_none_or(near), "{pace:?}");
-            assert_eq!(pace.doubt().map(|(flag, _)| flag), rate.is_none().then_some("never-steady"));
+            assert!(run.steady.as_ref().ok().map(|steady| steady.mean).zip(rate).is_none_or(near), "{run:?}");
+            assert_eq!(run.doubt().map(|(flag, _)| flag), rate.is_none().then_some(FlagKind::NeverSteady));
         }
     }
 
@@ -199,27 +199,19 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_those_of_one_gib_and_the_time_is_the_inverse_of_the_rate() {
+    fn the_time_of_one_gib_is_the_inverse_of_the_rate() {
         let found = Steady { cut_seconds: 5, mean: 256.0 * MIB, reached: true, halves_differ: Some(0.1) };
-        let pace = Pace { ran: Duration::from_secs(100), bytes: 4 << 30, steady: Ok(found) };
-        let before = [("time_ns", 9.0), ("device_write_bytes", 8e9), ("space_used_bytes", 7.0)];
-        let named = |list: &[(&str, f64)]| list.iter().map(|(n, v)| (n.to_string(), *v)).collect::<Vec<_>>();
+        let run = SteadyRun { ran: Duration::from_secs(100), bytes: 4 << 30, steady: Ok(found) };
+        assert_eq!((run.share_of_gib(), run.time_ns()), (0.25, Some(4e9)));
         let wanted = [
-            ("device_write_bytes", 2e9),
-            ("space_used_bytes", 7.0),
             ("ran_ns", 1e11),
             ("ran_bytes", 4.0 * GIB),
-            ("time_ns", 4e9),
             ("steady_rate_bytes_per_second", 256.0 * MIB),
             ("steady_cut_ns", 5e9),
         ];
-        assert_eq!(pace.of_one_gib(named(&before), |metric| metric.starts_with("device")), named(&wanted));
-        assert_eq!(pace.doubt(), Some(("halves-differ", "the halves of the steady part are 11 % apart".into())));
-        let never = Pace { steady: Err("down and down".into()), ..pace };
-        assert_eq!(find_time(&never.of_one_gib(named(&before), |_| false)), None);
-    }
-
-    fn find_time(samples: &[(String, f64)]) -> Option<f64> {
-        samples.iter().find(|(metric, _)| metric == "time_ns").map(|(_, value)| *value)
+        assert_eq!(run.samples(), wanted.map(|(metric, value)| (metric.to_string(), value)));
+        assert_eq!(run.doubt(), Some((FlagKind::HalvesDiffer, "the halves of the steady part are 11 % apart".into())));
+        let never = SteadyRun { steady: Err("down and down".into()), ..run };
+        assert_eq!((never.time_ns(), never.samples().len()), (None, 2));
     }
 }

@@ -1,11 +1,14 @@
 //! What a workload does inside the timer: programs of the trade, and loops of our own.
 
-use super::caches;
+use super::cold_proof::LeastRead;
 use super::latencies::Latencies;
 use super::open_loop::{self, Periodic, PeriodicLog};
+use super::phase_result::{OwnCounts, Unit};
 use super::program::Program;
 use super::server::Used;
-use super::steady_state::{self, Pace};
+use super::settle::{self, Written};
+use super::steady_state;
+use crate::journal::FlagKind;
 use crate::process::{Deadline, check_stop};
 use crate::process::{Mark, last_words};
 use crate::sys::{file, process};
@@ -24,35 +27,30 @@ pub struct Timed<'a> {
     devices: Vec<(u32, u32)>,
     /// Where programs say what went wrong; in memory, so that it costs the disk nothing.
     words: File,
-    /// CPU of the workload's own processes, in nanoseconds; servers beside the phase with them.
-    pub cpu_ns: u64,
-    /// What the workload's own processes had read from block devices.
-    pub read_bytes: u64,
-    pub bytes: u64,
-    pub files: u64,
+    own: OwnCounts,
     told: Told,
 }
 
+/// A flag with its reason.
+pub type Doubt = (FlagKind, String);
+
 /// What the work itself says of its phase.
-pub(crate) struct Told {
-    /// Where the work was for a time.
-    pub(crate) pace: Option<Pace>,
-    /// How often what is told was done.
-    pub(crate) times: f64,
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// For how much work the phase is told.
+    pub(super) unit: Unit,
     /// Instead of the stage's clock, in nanoseconds.
-    pub(crate) judged_ns: Option<f64>,
-    pub(crate) least_read: Option<u64>,
-    /// In bytes as they are stored, not of content.
-    pub(crate) least_is_stored: bool,
-    pub(crate) found: Findings,
-    pub(crate) parts: Vec<Part>,
+    pub(super) judged_ns: Option<f64>,
+    pub(super) least_read: Option<LeastRead>,
+    pub(super) found: Findings,
+    pub(super) parts: Vec<Part>,
     /// Flags with their reasons.
-    pub(crate) doubts: Vec<(&'static str, String)>,
+    pub(super) doubts: Vec<Doubt>,
 }
 
 /// What the work itself says of a phase or a part.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub(super) struct Findings {
     pub values: Vec<(String, f64)>,
     pub latencies: Vec<(String, Latencies)>,
 }
@@ -60,11 +58,11 @@ pub(crate) struct Findings {
 /// A part of a phase that is judged by its parts, timed by the work itself.
 #[derive(Debug)]
 pub struct Part {
-    pub(crate) name: String,
-    pub(crate) time_ns: f64,
-    pub(crate) found: Findings,
+    pub(super) name: String,
+    pub(super) time_ns: f64,
+    pub(super) found: Findings,
     /// Flags with their reasons.
-    pub(crate) doubts: Vec<(&'static str, String)>,
+    pub(super) doubts: Vec<Doubt>,
 }
 
 impl Part {
@@ -79,7 +77,7 @@ impl Part {
     }
 
     /// As [`Timed::doubt`].
-    pub fn doubt(mut self, flag: &'static str, why: String) -> Part {
+    pub fn doubt(mut self, flag: FlagKind, why: String) -> Part {
         self.doubts.push((flag, why));
         self
     }
@@ -92,39 +90,14 @@ impl Part {
 }
 
 impl<'a> Timed<'a> {
-    pub(crate) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline, devices: Vec<(u32, u32)>) -> Result<Timed<'a>> {
+    pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline, devices: Vec<(u32, u32)>) -> Result<Timed<'a>> {
         let words = rustix::fs::memfd_create("pickfs-words", rustix::fs::MemfdFlags::CLOEXEC)?;
-        Ok(Timed {
-            marks,
-            deadline,
-            devices,
-            words: words.into(),
-            cpu_ns: 0,
-            read_bytes: 0,
-            bytes: 0,
-            files: 0,
-            told: Told {
-                pace: None,
-                times: 1.0,
-                judged_ns: None,
-                least_read: None,
-                least_is_stored: false,
-                found: Findings::default(),
-                parts: Vec::new(),
-                doubts: Vec::new(),
-            },
-        })
+        Ok(Timed { marks, deadline, devices, words: words.into(), own: OwnCounts::default(), told: Told::default() })
     }
 
-    /// All of it, when the phase is over; counts by the metrics that they become.
-    pub(crate) fn end(self) -> ([(&'static str, u64); 4], Told) {
-        let counts = [
-            ("cpu_workload_ns", self.cpu_ns),
-            ("workload_read_bytes", self.read_bytes),
-            ("work_bytes", self.bytes),
-            ("work_files", self.files),
-        ];
-        (counts, self.told)
+    /// All of it, when the phase is over.
+    pub(super) fn end(self) -> (OwnCounts, Told) {
+        (self.own, self.told)
     }
 
     /// Runs a program to its end; a failure has its last words.
@@ -182,8 +155,8 @@ impl<'a> Timed<'a> {
         let before = process::own_usage();
         let result = work(self);
         let after = process::own_usage();
-        self.cpu_ns += (after.user_ns + after.system_ns).saturating_sub(before.user_ns + before.system_ns);
-        self.read_bytes += after.read_bytes.saturating_sub(before.read_bytes);
+        self.own.used.cpu_ns += (after.user_ns + after.system_ns).saturating_sub(before.user_ns + before.system_ns);
+        self.own.used.read_bytes += after.read_bytes.saturating_sub(before.read_bytes);
         result
     }
 
@@ -198,11 +171,11 @@ impl<'a> Timed<'a> {
     pub fn for_a_time(&mut self, time: Duration, mut piece: impl FnMut() -> Result<u64>) -> Result<()> {
         let (begun, deadline, limits) = (Instant::now(), self.deadline, self.limits());
         // Settling afterwards may need all of its patience.
-        let may_last = |more: Duration| deadline.left() > more + more / 10 + caches::PATIENCE;
-        let pace =
+        let may_last = |more: Duration| deadline.left() > more + more / 10 + settle::PATIENCE;
+        let run =
             self.own(|| steady_state::keep(time, || begun.elapsed(), may_last, || limits().and_then(|()| piece())))?;
-        self.handled(pace.bytes, 0);
-        self.told.pace = Some(pace);
+        self.handled(run.bytes, 0);
+        self.told.unit = Unit::Gib(run);
         Ok(())
     }
 
@@ -218,8 +191,8 @@ impl<'a> Timed<'a> {
     }
 
     /// To learn when all that was written is on the device under test.
-    pub fn written(&self) -> caches::Written {
-        caches::Written::watch(self.devices.clone())
+    pub fn written(&self) -> Written {
+        Written::watch(self.devices.clone())
     }
 
     /// Asks again and again, with so long a pause, until something is so, or for so long; whether it was. What is asked
@@ -273,14 +246,14 @@ impl<'a> Timed<'a> {
 
     /// What the phase handled, for throughput.
     pub fn handled(&mut self, bytes: u64, files: u64) {
-        self.bytes += bytes;
-        self.files += files;
+        self.own.bytes += bytes;
+        self.own.files += files;
     }
 
     /// The phase did a fixed piece of work so many times, where that number is not the same for all targets: all that
     /// counts up is told for one.
     pub fn done_times(&mut self, times: f64) {
-        self.told.times = times;
+        self.told.unit = Unit::Times(times);
     }
 
     /// What the phase is judged by instead of the stage's clock, where a program times its work itself and does other
@@ -292,12 +265,12 @@ impl<'a> Timed<'a> {
     /// The least that a cold start makes the device read, for a phase that reads [`super::ColdProof::Declared`]:
     /// bytes of content, which the file system may have compressed.
     pub fn reads_at_least(&mut self, bytes: u64) {
-        self.told.least_read = Some(bytes);
+        self.told.least_read = Some(LeastRead::Content(bytes));
     }
 
     /// The same in bytes as they lie on the device: a file may be compressed better than all of the tree is.
     pub fn reads_at_least_stored(&mut self, bytes: u64) {
-        (self.told.least_read, self.told.least_is_stored) = (Some(bytes), true);
+        self.told.least_read = Some(LeastRead::Stored(bytes));
     }
 
     /// A quantity of the workload's own; its unit and its direction are told by its name, see [`crate::units`].
@@ -316,7 +289,7 @@ impl<'a> Timed<'a> {
     }
 
     /// A flag: the values stay, the doubt is told beside them.
-    pub fn doubt(&mut self, flag: &'static str, why: String) {
+    pub fn doubt(&mut self, flag: FlagKind, why: String) {
         self.told.doubts.push((flag, why));
     }
 
@@ -332,8 +305,8 @@ impl<'a> Timed<'a> {
 
     fn wait(&mut self, pid: i32, program: &Program) -> Result<()> {
         let (status, usage) = process::wait_with_usage(pid).context("cannot wait for the program")?;
-        self.cpu_ns += usage.user_ns + usage.system_ns;
-        self.read_bytes += usage.read_bytes;
+        self.own.used.cpu_ns += usage.user_ns + usage.system_ns;
+        self.own.used.read_bytes += usage.read_bytes;
         if !program.accepts(status) {
             bail!("`{}` ended with {status}: {}", program.shown(), self.said());
         }
@@ -341,9 +314,9 @@ impl<'a> Timed<'a> {
     }
 
     /// By programs beside the phase, which are waited for when it is long over.
-    pub(crate) fn also_used(&mut self, used: Used) {
-        self.cpu_ns += used.cpu_ns;
-        self.read_bytes += used.read_bytes;
+    pub(super) fn also_used(&mut self, used: Used) {
+        self.own.used.cpu_ns += used.cpu_ns;
+        self.own.used.read_bytes += used.read_bytes;
     }
 
     fn said(&mut self) -> String {

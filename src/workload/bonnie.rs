@@ -4,6 +4,7 @@
 
 use super::settings::{Count, Size, choice, settings};
 use super::{Description, Workload, text};
+use crate::journal::FlagKind;
 use crate::plan::{Objection, Settings};
 use crate::stack::{Argv, argv};
 use crate::stage::phase::*;
@@ -120,7 +121,7 @@ impl Workload for Bonnie {
         let results = stage.phase("bonnie++", |p| {
             let results = Results::read(&p.output(&program)?)?;
             if let Some(why) = results.doubt(sizes.missing)? {
-                p.doubt("no-value", why);
+                p.doubt(FlagKind::NoValue, why);
             }
             results.parts(&sizes).into_iter().for_each(|part| p.part(part));
             Ok(results)

@@ -10,6 +10,7 @@ mod told;
 use super::settings::{Path as PathKind, settings};
 use super::staging::Staging;
 use super::{Description, Workload};
+use crate::journal::FlagKind;
 use crate::plan::{Objection, Settings};
 use crate::stack::{Place, argv};
 use crate::stage::phase::*;
@@ -81,7 +82,7 @@ impl Workload for Fio {
                 let told = Output::parse(&told)?;
                 sections.iter().try_for_each(|section| {
                     p.part(told.part(section, &section.phase())?);
-                    told.rate_not_kept(section).into_iter().for_each(|why| p.doubt("rate-not-kept", why));
+                    told.rate_not_kept(section).into_iter().for_each(|why| p.doubt(FlagKind::RateNotKept, why));
                     Ok(())
                 })
             })?;

@@ -10,7 +10,9 @@ pub mod engine;
 mod params;
 
 use super::{Description, Workload};
+use crate::journal::FlagKind;
 use crate::plan::{Objection, Settings};
+use crate::stage::Doubt;
 use crate::stage::open_loop::OpenLoopLog;
 use crate::stage::phase::*;
 use crate::stage::{Stage, Timed};
@@ -211,18 +213,18 @@ fn told_by_latency(p: &mut Timed, log: &OpenLoopLog, schedule_ns: u64) {
 }
 
 /// Flags with their reasons.
-fn doubts(log: &OpenLoopLog, schedule_ns: u64) -> Vec<(&'static str, String)> {
+fn doubts(log: &OpenLoopLog, schedule_ns: u64) -> Vec<Doubt> {
     let (lag, mut found) = (log.lag.quantile(0.99), Vec::new());
     if lag > LATE_NS {
         let lag = show_duration(lag as f64);
         let why = format!("one operation in a hundred began more than {lag} late, and not for the target");
-        found.push(("generator-late", why));
+        found.push((FlagKind::GeneratorLate, why));
     }
     let (ended, schedule) = (log.ended as f64, schedule_ns as f64);
     if ended > schedule * LONGER {
         let (ended, schedule) = (show_duration(ended), show_duration(schedule));
         let why = format!("operations of {schedule} took {ended}, so that latencies tell how long a queue grew");
-        found.push(("rate-not-kept", why));
+        found.push((FlagKind::RateNotKept, why));
     }
     found
 }
@@ -247,13 +249,13 @@ mod tests {
         for (lag, ended, flags) in [
             (LATE_NS / 2, SECOND, &[][..]),
             (0, SECOND + SECOND / 25, &[]),
-            (0, SECOND + SECOND / 15, &["rate-not-kept"]),
-            (LATE_NS * 2, SECOND, &["generator-late"]),
-            (LATE_NS * 2, SECOND * 2, &["generator-late", "rate-not-kept"]),
+            (0, SECOND + SECOND / 15, &[FlagKind::RateNotKept]),
+            (LATE_NS * 2, SECOND, &[FlagKind::GeneratorLate]),
+            (LATE_NS * 2, SECOND * 2, &[FlagKind::GeneratorLate, FlagKind::RateNotKept]),
         ] {
             let mut log = OpenLoopLog { ended, ..OpenLoopLog::default() };
             log.lag.record(lag);
-            let found: Vec<&str> = doubts(&log, SECOND).into_iter().map(|(flag, _)| flag).collect();
+            let found: Vec<FlagKind> = doubts(&log, SECOND).into_iter().map(|(flag, _)| flag).collect();
             assert_eq!(found, flags, "{lag} {ended}");
         }
     }

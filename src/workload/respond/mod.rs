@@ -10,6 +10,7 @@ use super::settings::{Count, Duration as DurationKind, Size, Texts, choice, join
 use super::staging::Staging;
 use super::trees::Dataset;
 use super::{Description, Workload, programs, text};
+use crate::journal::FlagKind;
 use crate::need::Need;
 use crate::plan::{Objection, Settings};
 use crate::process::run_program;
@@ -170,7 +171,7 @@ impl Workload for Respond {
             stage.phase(background.word(), |p| play.run(p))?;
             if !stage.forgets_names() {
                 let why = "without root, names and inodes cannot be dropped: those asked for may have been in memory";
-                given.warm_stats(background).for_each(|part| stage.flag(&part, "not-proved-cold", why.into()));
+                given.warm_stats(background).for_each(|part| stage.flag(&part, FlagKind::NotProvedCold, why.into()));
             }
             if let (Some(tree), Background::Untar | Background::Remove) = (&tree, background) {
                 tree.tell(stage, background)?;
@@ -296,7 +297,7 @@ fn report(operation: Operation, background: Background, log: PeriodicLog) -> Par
         .say("over_100ms_share", share(log.over_100ms))
         .say("over_1s_share", share(log.over_1s))
         .say("ran_ns", log.ran_ns as f64);
-    let part = few(log.latencies.count()).into_iter().fold(part, |part, why| part.doubt("few-operations", why));
+    let part = few(log.latencies.count()).into_iter().fold(part, |part, why| part.doubt(FlagKind::FewOperations, why));
     part.latencies("latency", log.latencies)
 }
 

@@ -20,7 +20,7 @@ const MARKED: usize = 9;
 pub fn play(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
     let characters = stage.root().join("characters");
     let large = Large { path: stage.root().join("large"), blocks: (job.large / BLOCK as u64).max(1), pool };
-    stage.phase("putc", |p| in_characters(p, job.characters, |laps| put(&characters, job.characters, pool, laps)))?;
+    stage.phase("putc", |p| timed(p, job.characters, |laps| put(&characters, job.characters, pool, laps)))?;
     stage.phase("write", |p| in_blocks(p, large.blocks, |laps| large.write(laps)))?;
     warm(stage, job, &large.path)?;
     stage.phase("rewrite", |p| {
@@ -32,7 +32,7 @@ pub fn play(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
         warm(stage, job, &characters)?;
         stage.phase("getc", |p| {
             p.reads_at_least_stored(on_disk);
-            in_characters(p, job.characters, |laps| get(&characters, job.characters, laps))
+            timed(p, job.characters, |laps| get(&characters, job.characters, laps))
         })?;
     }
     for _ in stage.repeats() {
@@ -67,16 +67,14 @@ fn warm(stage: &mut Stage, job: &Job, path: &Path) -> Result<()> {
 }
 
 fn in_blocks(p: &mut Timed, blocks: u64, work: impl FnOnce(&mut Latencies) -> Result<()>) -> Result<()> {
-    p.handled(blocks * BLOCK as u64, 1);
+    timed(p, blocks * BLOCK as u64, work)
+}
+
+fn timed(p: &mut Timed, bytes: u64, work: impl FnOnce(&mut Latencies) -> Result<()>) -> Result<()> {
+    p.handled(bytes, 1);
     let mut latencies = Latencies::new();
     p.own(|| work(&mut latencies))?;
     p.latencies("latency", latencies);
-    Ok(())
-}
-
-fn in_characters(p: &mut Timed, characters: u64, work: impl FnOnce(&mut Latencies) -> Result<()>) -> Result<()> {
-    in_blocks(p, characters.div_ceil(BLOCK as u64), work)?;
-    p.bytes = characters;
     Ok(())
 }
 

@@ -5,9 +5,11 @@
 
 use super::{Dataset, GENERATED};
 use crate::data::{self, Digest};
+use crate::journal::FlagKind;
 use crate::plan::{Objection, Settings};
 use crate::probe::device::bytes_read_by_disk_of;
 use crate::stack::Place;
+use crate::stage::Doubt;
 use crate::stage::phase::*;
 use crate::stage::{Clocked, Program, Stage};
 use crate::units::show_bytes;
@@ -219,8 +221,8 @@ fn tell(stage: &mut Stage, source: &Source, copy: Clocked, alone: u64, into: Opt
 }
 
 /// The copy's time is doubted by what the copy read; what held it back, also by what the reading alone did.
-fn doubts(copy: Option<u64>, alone: Option<u64>, on_disk: u64) -> Vec<(&'static str, String)> {
-    let read = [("source-not-cold", copy), ("source-alone-not-cold", alone)];
+fn doubts(copy: Option<u64>, alone: Option<u64>, on_disk: u64) -> Vec<Doubt> {
+    let read = [(FlagKind::SourceNotCold, copy), (FlagKind::SourceAloneNotCold, alone)];
     read.into_iter().filter_map(|(flag, read)| Some((flag, doubt(read, on_disk)?))).collect()
 }
 
@@ -301,8 +303,8 @@ mod tests {
         // Each by its own reading.
         let flags = |copy, alone| doubts(copy, alone, 100).into_iter().map(|(flag, _)| flag).collect::<Vec<_>>();
         assert!(flags(Some(95), Some(95)).is_empty());
-        assert_eq!(flags(Some(5), Some(95)), ["source-not-cold"]);
-        assert_eq!(flags(Some(95), Some(5)), ["source-alone-not-cold"]);
+        assert_eq!(flags(Some(5), Some(95)), [FlagKind::SourceNotCold]);
+        assert_eq!(flags(Some(95), Some(5)), [FlagKind::SourceAloneNotCold]);
     }
 
     #[test]

@@ -1,0 +1,216 @@
+//! Where a workload plays: the stage owns the clock, the caches, the sync and the probes, so that no workload can
+//! forget them.
+
+use super::built_stack::BuiltStack;
+use super::caches;
+use super::cold_proof::{Expected, SMALLEST_INODE};
+use super::phase::Phase;
+use super::phase_result::{Clocked, Samples};
+use super::program::Program;
+use super::server::Server;
+use crate::journal::{Flag, FlagKind, Ledger, Provenance, Record, Sample};
+use crate::probe::space;
+use crate::process::{self, Deadline, check_stop};
+use crate::protocol::Link;
+use crate::stack::{Argv, Place};
+use crate::steps::StepRunner;
+use crate::sys::devices;
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What the stage must know of a workload to play it.
+pub struct Script<'a> {
+    pub name: &'a str,
+    /// As the workload declares them with its settings.
+    pub phases: Vec<Phase>,
+    /// Programs that a cold start brings back into memory, by asking for their version.
+    pub programs: Vec<&'static str>,
+    /// What is run besides after caches were dropped.
+    pub warm_up: Vec<Argv>,
+    /// How often the plan wants phases that only read; see [`Stage::repeats`].
+    pub repeats: u32,
+    /// Phases that start fresh are trimmed first.
+    pub trim: bool,
+}
+
+/// One cell's workload on its stack.
+pub struct Stage<'a, 'b> {
+    pub(super) script: Script<'a>,
+    pub(super) stack: &'a BuiltStack,
+    pub(super) runner: &'a StepRunner<'b>,
+    pub(super) link: &'a mut Link,
+    pub(super) deadline: &'a Deadline,
+    /// Of the cell, which it names.
+    pub(super) ledger: &'a mut Ledger,
+    /// Phases that were played, for holding those that write to one time.
+    played: Vec<String>,
+    /// Process ids of those that were started; they may have ended since.
+    pub(super) servers: Vec<i32>,
+    pub(super) expected: Expected,
+    /// What the file system held when it was empty.
+    pub(super) used_empty: Option<f64>,
+    /// Of the phase before.
+    pub(super) clocked: Option<Clocked>,
+    /// Why the last cold start was none for the host below.
+    pub(super) warm_below: Option<String>,
+}
+
+impl<'a, 'b> Stage<'a, 'b> {
+    pub fn new(
+        script: Script<'a>,
+        stack: &'a BuiltStack,
+        runner: &'a StepRunner<'b>,
+        link: &'a mut Link,
+        deadline: &'a Deadline,
+        ledger: &'a mut Ledger,
+    ) -> Stage<'a, 'b> {
+        let inode = stack.driver.and_then(|driver| driver.least_inode).unwrap_or(SMALLEST_INODE);
+        Stage {
+            script,
+            stack,
+            runner,
+            link,
+            deadline,
+            ledger,
+            played: Vec::new(),
+            servers: Vec::new(),
+            expected: Expected { inode, ..Expected::default() },
+            used_empty: space::used_bytes(&stack.subject),
+            clocked: None,
+            warm_below: None,
+        }
+    }
+}
+
+impl Stage<'_, '_> {
+    /// The folder of the file system under test that the work owns.
+    pub fn root(&self) -> PathBuf {
+        self.stack.root.clone()
+    }
+
+    /// Where the file system under test is mounted, with what its mkfs put there.
+    pub fn mount_point(&self) -> PathBuf {
+        self.stack.mount_point.clone()
+    }
+
+    /// A folder in memory that is the cell's own; removed after the cell.
+    pub fn memory(&self) -> PathBuf {
+        self.runner.place.memory.join("cell")
+    }
+
+    pub fn place(&self) -> &Place {
+        self.runner.place
+    }
+
+    /// To play a phase that only reads as often as the plan asks for: `for _ in stage.repeats() { stage.phase(...)? }`.
+    /// Every time starts from the declared cache state; all together are one observation.
+    pub fn repeats(&self) -> Range<u32> {
+        0..self.script.repeats.max(1)
+    }
+
+    pub(super) fn declared(&self, name: &str) -> Result<Phase> {
+        let found = self.script.phases.iter().find(|phase| phase.name == name).cloned();
+        found.with_context(|| format!("{} does not declare a phase `{name}`", self.script.name))
+    }
+
+    /// Runs a program outside any timer; what it prints. Accounted as a check.
+    pub fn run(&mut self, program: &Program) -> Result<String> {
+        check_stop()?;
+        let marks = self.runner.marks();
+        let ran = self.accounted(|_| process::output_of(program.command(&marks)?, &program.argv));
+        self.deadline.check()?;
+        ran
+    }
+
+    /// Starts a program that runs beside the phases to come, and is stopped by the workload; what it says goes to a
+    /// file in memory.
+    pub fn start(&mut self, program: &Program) -> Result<Server> {
+        check_stop()?;
+        let log = self.memory().join(format!("server-{}", self.servers.len()));
+        let server = Server::start(program, &log, &self.runner.marks())?;
+        self.servers.push(server.process() as i32);
+        Ok(server)
+    }
+
+    /// Something that was found out about what is in effect.
+    pub fn fact(&mut self, name: &str, value: &str) {
+        let facts = BTreeMap::from([(name.to_string(), value.to_string())]);
+        self.link.tell(Record::Provenance(Provenance {
+            cell: self.ledger.cell.clone(),
+            facts,
+            ..Provenance::default()
+        }));
+    }
+
+    /// Untimed work, such as verifying what was written; accounted as a check.
+    pub fn check<T>(&mut self, what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        check_stop()?;
+        let checked = self.accounted(|_| work());
+        self.deadline.check()?;
+        checked.with_context(|| what.to_string())
+    }
+
+    /// A phase that writes leaves another file system than it found: a second time would measure something else.
+    pub(super) fn may_be_played(&mut self, phase: &Phase) -> Result<()> {
+        let again = self.played.iter().any(|name| *name == phase.name);
+        ensure!(!again || phase.only_reads(), "phase {} writes, and so cannot be repeated", phase.name);
+        self.played.push(phase.name.to_string());
+        Ok(())
+    }
+
+    /// How long the phase before took.
+    pub fn clocked(&self) -> Option<Clocked> {
+        self.clocked
+    }
+
+    /// A quantity of a phase that is over; see [`Timed::say`].
+    pub fn say(&mut self, phase: &str, metric: &str, value: f64) {
+        self.tell_samples(phase, vec![(metric.into(), value)]);
+    }
+
+    /// Makes the next reading of a tree elsewhere on this machine come from its disk. Whether it does is for the
+    /// workload to prove, by [`crate::probe::device::bytes_read_by_disk_of`].
+    pub fn forget(&mut self, tree: &Path) -> Result<()> {
+        self.accounted(|stage| caches::make_cold_elsewhere(tree, stage.runner, &stage.script.programs))
+    }
+
+    /// Whether a cold start forgets names and inodes too: without root, on a directory as it is, data alone is dropped.
+    pub fn forgets_names(&self) -> bool {
+        self.stack.driver.is_some() || rustix::process::geteuid().is_root()
+    }
+
+    /// Whether a tree elsewhere lies on the disk of the file system under test; none where that cannot be seen.
+    pub fn shares_disk_with(&self, tree: &Path) -> Option<bool> {
+        let own = self.stack.subject.below.or(self.stack.subject.device)?;
+        Some(devices::whole_disk(own)? == devices::whole_disk(devices::disk_of_file(tree)?)?)
+    }
+
+    pub(super) fn accounted<T>(&mut self, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        let begun = Instant::now();
+        let result = work(self);
+        self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
+        result
+    }
+
+    pub(super) fn flag_unsettled(&mut self, phase: &Phase, unsettled: Option<String>, when: &str) {
+        if let Some(why) = unsettled {
+            self.flag(&phase.name, FlagKind::NotSettled, format!("{when}: {why}"));
+        }
+    }
+
+    /// A doubt about a phase, told beside its values.
+    pub fn flag(&mut self, phase: &str, flag: FlagKind, why: String) {
+        let flag = Flag { cell: self.ledger.cell.clone(), phase: phase.into(), flag: flag.name().into(), why };
+        self.link.tell(Record::Flag(flag));
+    }
+
+    pub(super) fn tell_samples(&mut self, phase: &str, samples: Samples) {
+        for (metric, value) in samples {
+            let (cell, phase) = (self.ledger.cell.clone(), phase.to_string());
+            self.link.tell(Record::Sample(Sample { cell, phase, metric, value }));
+        }
+    }
+}
