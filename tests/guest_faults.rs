@@ -78,8 +78,8 @@ fn a_guest_that_panics_and_an_agent_that_is_killed_cost_their_cells() {
     assert_fails(
         &folded,
         &[
-            ("panic", &["the guest ended before its cell did", "Kernel panic - not syncing: sysrq triggered crash"]),
-            ("killed", &["the guest ended before its cell did", "the agent ended by signal 9"]),
+            ("panic", &["the machine ended before its cell did", "Kernel panic - not syncing: sysrq triggered crash"]),
+            ("killed", &["the machine ended before its cell did", "the agent ended by signal 9"]),
             ("fails", &["exit status: 3: no luck"]),
         ],
     );
@@ -97,7 +97,7 @@ fn a_kernel_that_panics_as_it_boots_is_booted_again_and_then_given_up() {
     let no_init = "processors = 1, words = \"rdinit=/nowhere\"";
     lab.run_plan(&plan(&[("never", "true")], "").replace("processors = 1", no_init)).code(1);
     lab.assert_nothing_left();
-    assert_fails(&lab.folded(), &[("never", &["in each of 3 boots the guest ended", "Kernel panic"])]);
+    assert_fails(&lab.folded(), &[("never", &["in each of 3 boots the machine ended", "Kernel panic"])]);
 }
 
 fn start(lab: &Lab) -> Child {
@@ -163,7 +163,7 @@ fn a_qemu_that_dies_costs_its_cell() {
     }
     let (done, other): (Vec<_>, Vec<_>) = usual.into_iter().partition(|cell| cell.outcome == Some(Outcome::Done));
     assert_eq!((done.len(), other.len()), (1, 1), "{other:#?}");
-    assert!(failed(other[0]).contains("the guest ended before its cell did; QEMU ended by signal 9"));
+    assert!(failed(other[0]).contains("the machine ended before its cell did; QEMU ended by signal 9"));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn what_goes_wrong_in_a_guest_is_told() {
     assert_fails(
         &folded,
         &[
-            ("stopped", &["the time limit of 60.0 s passed, and the guest did not answer"]),
+            ("stopped", &["the time limit of 60.0 s passed and the agent did not answer"]),
             ("slow", &["the time limit of 60.0 s passed"]),
             ("hungry", &["in phase command", "Out of memory: Killed process"]),
             ("full", &["in phase command", "No space left on device"]),

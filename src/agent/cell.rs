@@ -6,7 +6,7 @@ use crate::need::{self, Need};
 use crate::plan::{Ageing, Cell, Discard, Target, allowance_ns};
 use crate::probe::Subject;
 use crate::process::{CELL_MARK, DAEMON_MARK, Deadline, Interrupted, listing};
-use crate::protocol::Link;
+use crate::protocol::{Link, Question};
 use crate::stack::backing::{self, Backing};
 use crate::stack::fs::{self, Filesystem, argvs};
 use crate::stack::layer::{self, Below};
@@ -35,7 +35,7 @@ pub fn run(cell: &Cell, facts: BTreeMap<String, String>, place: &Place, link: &m
         link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, ..Provenance::default() }));
     }
     let mut ledger = Ledger { cell: cell.id.clone(), ..Ledger::default() };
-    let outcome = match parts(cell).map(|parts| (missing(cell, &parts, link.is_in_guest()), parts)) {
+    let outcome = match parts(cell).map(|parts| (missing(cell, &parts, link.can(Question::Boot)), parts)) {
         Err(error) => Outcome::Failed(format!("{error:#}")),
         Ok((reasons, _)) if !reasons.is_empty() => Outcome::Skipped(reasons),
         Ok((_, parts)) => perform(cell, &parts, place, link, &mut ledger)?,
@@ -73,7 +73,7 @@ pub fn needs_of_target(target: &Target) -> Vec<Need> {
 }
 
 /// Every reason, not the first.
-fn missing(cell: &Cell, parts: &Parts, in_guest: bool) -> Vec<String> {
+fn missing(cell: &Cell, parts: &Parts, can_boot: bool) -> Vec<String> {
     let mut needs: Vec<Need> = Vec::new();
     let of_work = parts.workload.needs(&cell.work.workload.settings);
     for need in needs_of_target(&cell.target).into_iter().chain(of_work) {
@@ -82,7 +82,7 @@ fn missing(cell: &Cell, parts: &Parts, in_guest: bool) -> Vec<String> {
         }
     }
     let lacks = need::missing(&needs).into_iter().map(|missing| missing.to_string());
-    let cannot = if parts.workload.boots() { boot_objections(&cell.target, in_guest) } else { Vec::new() };
+    let cannot = if parts.workload.boots() { boot_objections(&cell.target, can_boot) } else { Vec::new() };
     lacks.chain(cannot).collect()
 }
 

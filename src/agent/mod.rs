@@ -13,11 +13,11 @@
 
 mod ageing;
 mod cell;
+mod check;
 mod drive;
 mod git;
 mod hardware;
 mod limits;
-
 mod other_disk;
 mod prepare;
 mod provenance;
@@ -25,38 +25,26 @@ mod provenance;
 pub use cell::{needs_of_target, now};
 
 pub use crate::protocol::Link;
-pub use other_disk::image as image_of_other_disk;
-pub use prepare::STAGED;
+pub use check::{check, objections};
+pub use prepare::bundle;
 
 pub use crate::process::{CELL_MARK, Interrupted, RUN_MARK, check_stop, last_words, run_program, stop_on_signals};
 
-use crate::plan::{Cell, Plan};
-use crate::protocol::{Job, Request};
+use crate::protocol::{INTERRUPTED, Job, Request, Say};
 use crate::stack::Place;
 use crate::{process, steps};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-/// Exit code of an agent that was asked to stop and has taken everything down.
-pub const INTERRUPTED: u8 = 130;
-
-/// Where cells are done that are not done on this machine.
-pub trait Elsewhere {
-    /// Once per run, before anything else is prepared.
-    fn prepare(&self, plan: &Plan, place: &Place) -> Result<BTreeMap<String, String>>;
-    fn cell(&self, request: &Request, cell: &Cell, link: &mut Link) -> Result<()>;
-}
-
-/// Reads the request and does it; cells `elsewhere` where that is given, and then nothing of this machine is set or
-/// mounted for them. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on stderr.
-pub fn main(elsewhere: Option<&dyn Elsewhere>) -> std::process::ExitCode {
-    match read_request().and_then(|request| serve(&request, elsewhere)) {
-        Ok(()) => 0.into(),
-        Err(error) if error.is::<Interrupted>() => INTERRUPTED.into(),
+/// Reads the request and does it. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on stderr.
+pub fn main() -> u8 {
+    match read_request().and_then(|request| serve(&request)) {
+        Ok(()) => 0,
+        Err(error) if error.is::<Interrupted>() => INTERRUPTED,
         Err(error) => {
             eprintln!("{error:#}");
-            1.into()
+            1
         }
     }
 }
@@ -67,18 +55,23 @@ fn read_request() -> Result<Request> {
     serde_json::from_str(&line).context("the request is not one this agent understands; is it the same pickfs?")
 }
 
-fn serve(request: &Request, elsewhere: Option<&dyn Elsewhere>) -> Result<()> {
+fn serve(request: &Request) -> Result<()> {
     process::obey_signals()?;
     let place = Place::of_run(&request.run);
-    let mut link = Link::new(request.guest.is_some());
-    match (&request.job, elsewhere) {
-        (Job::Prepare(plan), _) => prepare::prepare(plan, elsewhere, &place, &mut link),
-        (Job::Cell(cell), Some(elsewhere)) => elsewhere.cell(request, cell, &mut link),
-        (Job::Cell(cell), None) => {
-            let guest = request.guest.as_ref();
-            let facts = guest.map(|part| prepare::in_guest(part, cell, &place, &mut link)).transpose()?;
-            cell::run(cell, facts.unwrap_or_default(), &place, &mut link)
+    let mut link = Link::open(request);
+    match &request.job {
+        Job::Prepare { plan, cells } => prepare::prepare(plan, *cells, &place, &mut link),
+        Job::Cell(cell) => match &request.arrival {
+            None => cell::run(cell, BTreeMap::new(), &place, &mut link),
+            Some(arrival) => {
+                let (cell, facts) = prepare::arrive(arrival, cell, &place, &mut link)?;
+                cell::run(&cell, facts, &place, &mut link)
+            }
+        },
+        Job::Undo(steps) => steps::undo_all(&request.run, steps, &mut link),
+        Job::Check(questions) => {
+            link.report(&Say::Checked(questions.iter().map(check).collect()));
+            Ok(())
         }
-        (Job::Undo(steps), _) => steps::undo_all(&request.run, steps, &mut link),
     }
 }

@@ -1,38 +1,41 @@
 //! Once per run: backings made, sources staged in memory, host settings fixed, the drive's raw speed taken. Every
 //! step stays until the host has it undone.
 
-use super::Elsewhere;
-use super::cell::folder;
+use super::cell::{folder, needs_of_target};
 use super::{drive, git, other_disk, provenance};
 use crate::journal::{Ledger, Provenance, Record};
 use crate::need;
-use crate::plan::{Cell, Chosen, HostSettings, Plan};
-use crate::protocol::GuestPart;
-use crate::protocol::Link;
-use crate::stack::{Action, Place, Step, backing};
+use crate::plan::{Cell, Chosen, HostSettings, Plan, SIZE, Settings, Target, Work};
+use crate::process::argv;
+use crate::protocol::{Arrival, Bundle, CellsRun, Link, ModuleSource, Say, TargetBundle, WorkBundle};
+use crate::stack::{Action, Place, Step, backing, fs};
 use crate::steps::{StepResult, StepRunner};
 use crate::sys::devices;
 use crate::workload;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Scope of the run's own steps.
 pub const SCOPE: &str = "run";
-/// In the run's folder in memory: what guests get of it.
-pub const STAGED: &str = "data.tar";
+/// In the run's folder in memory: what machines elsewhere get of it.
+const STAGED: &str = "data.tar";
 
-pub fn prepare(plan: &Plan, elsewhere: Option<&dyn Elsewhere>, place: &Place, link: &mut Link) -> Result<()> {
+pub fn prepare(plan: &Plan, cells: CellsRun, place: &Place, link: &mut Link) -> Result<()> {
     let begun = Instant::now();
     let mut runner = StepRunner::new(place, SCOPE);
-    let prepared = match elsewhere {
-        Some(elsewhere) => for_guests(plan, elsewhere, &mut runner, link),
-        None => steps(plan, &mut runner, link),
+    let prepared = match cells {
+        CellsRun::Here => here(plan, &mut runner, link).map(|()| None),
+        CellsRun::Elsewhere => elsewhere(plan, &mut runner, link).map(Some),
     };
     let setup_ns = begun.elapsed().as_nanos() as u64;
     link.tell(Record::Ledger(Ledger { setup_ns, ..Ledger::default() }));
     match prepared {
-        Ok(()) => Ok(()),
+        Ok(bundle) => {
+            bundle.into_iter().for_each(|bundle| link.report(&Say::Prepared(Box::new(bundle))));
+            Ok(())
+        }
         Err(error) => match runner.undo_all(link) {
             Ok(()) => Err(error),
             Err(undo) => Err(error.context(format!("{undo:#}"))),
@@ -40,7 +43,7 @@ pub fn prepare(plan: &Plan, elsewhere: Option<&dyn Elsewhere>, place: &Place, li
     }
 }
 
-fn steps(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
+fn here(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
     runner.take(folder("make a folder in memory", runner.place.memory.clone()), link)?;
     runner.take(folder("make a folder for mount points", runner.place.mounts.clone()), link)?;
     fix_writeback(&plan.host, runner, link)?;
@@ -53,7 +56,7 @@ fn steps(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
         facts.extend(named(&name, found));
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
-        stage_source(chosen, runner, false)?;
+        stage_source(chosen, runner, CellsRun::Here)?;
     }
     git::prepare(plan, runner)?;
     link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
@@ -149,13 +152,13 @@ fn measure_raw(given: &StepResult) -> Result<BTreeMap<String, String>> {
     Ok(facts)
 }
 
-/// A work whose needs are not met is left alone: its cells will be skipped with the reasons. For guests, which may have
-/// what this host lacks, it is tried all the same: only what staging itself needs must be here.
-fn stage_source(chosen: &Chosen, runner: &StepRunner, for_guests: bool) -> Result<()> {
+/// A work whose needs are not met is left alone: its cells will be skipped with the reasons. Machines elsewhere may have
+/// what this one lacks, so for them it is tried nevertheless: only what staging itself needs must be here.
+fn stage_source(chosen: &Chosen, runner: &StepRunner, cells: CellsRun) -> Result<()> {
     let workload =
         workload::find(&chosen.name).with_context(|| format!("this agent knows no workload `{}`", chosen.name))?;
     let lacks: Vec<String> = need::missing(&workload.needs(&chosen.settings)).iter().map(ToString::to_string).collect();
-    if !lacks.is_empty() && !for_guests {
+    if !lacks.is_empty() && cells == CellsRun::Here {
         return Ok(());
     }
     let staged = workload.prepare(&chosen.settings, runner.place);
@@ -206,8 +209,8 @@ fn knob(name: &str) -> std::path::PathBuf {
     format!("/proc/sys/vm/{name}").into()
 }
 
-/// On the host of guests: images and staged sources, packed for guests to unpack; nothing that needs root.
-fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
+/// For machines elsewhere: images and staged sources, packed; nothing that needs root, and nothing is set or mounted.
+fn elsewhere(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<Bundle> {
     runner.take(folder("make a folder in memory", runner.place.memory.clone()), link)?;
     let (image, mut made) = (backing::find("image").context("no backing `image`")?, Vec::new());
     let chosen = unique(plan.targets.iter().map(|target| &target.backing));
@@ -215,61 +218,130 @@ fn for_guests(plan: &Plan, elsewhere: &dyn Elsewhere, runner: &mut StepRunner, l
         make_once(image, chosen, &mut made, runner, link)?;
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
-        stage_source(chosen, runner, true)?;
+        stage_source(chosen, runner, CellsRun::Elsewhere)?;
     }
     git::prepare(plan, runner)?;
-    pack_staged(runner)?;
+    let archive = pack_staged(runner)?;
     other_disk::make(&plan.works, runner, link)?;
-    let mut facts = provenance::of_host();
-    facts.extend(elsewhere.prepare(plan, runner.place)?);
-    link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
-    Ok(())
+    link.tell(Record::Provenance(Provenance { facts: provenance::of_host(), ..Provenance::default() }));
+    Ok(Bundle { archive, ..bundle(plan, runner.place) })
 }
 
-/// All that is in the run's memory so far, as the archive that becomes a disk of guests; none where there is nothing.
-fn pack_staged(runner: &StepRunner) -> Result<()> {
+/// What machines of their own must be given for the cells of a plan, once it is made.
+pub fn bundle(plan: &Plan, place: &Place) -> Bundle {
+    let packages = |needs: Vec<need::Need>| needs.into_iter().filter_map(need::Need::package).collect();
+    let target = |target: &Target| TargetBundle {
+        disks: disks(&target.backing, place),
+        packages: packages(needs_of_target(target)),
+        module_source: target
+            .fs
+            .as_deref()
+            .and_then(|name| fs::find(name)?.module_source)
+            .map(|source| source.package.into()),
+    };
+    let work = |work: &Work| WorkBundle {
+        packages: workload::find(&work.workload.name)
+            .map_or_else(Vec::new, |found| packages(found.needs(&work.workload.settings))),
+        tree: other_disk::image(work, place),
+    };
+    Bundle {
+        folder: place.memory.clone(),
+        archive: None,
+        module_sources: fs::ALL.iter().filter_map(|fs| fs.module_source).map(module_source).collect(),
+        targets: plan.targets.iter().map(|each| (each.name.clone(), target(each))).collect(),
+        works: plan.works.iter().map(|each| (each.name.clone(), work(each))).collect(),
+    }
+}
+
+fn module_source(source: fs::ModuleSource) -> ModuleSource {
+    ModuleSource { package: source.package.into(), tools: source.tools.into() }
+}
+
+/// Files and devices that are the disks of a backing elsewhere: none of memory, which a machine has itself; no answer
+/// where it cannot be taken elsewhere.
+fn disks(chosen: &Chosen, place: &Place) -> Option<Vec<PathBuf>> {
+    let backing = backing::find(&chosen.name)?;
+    match chosen.name.as_str() {
+        "memory" => Some(Vec::new()),
+        "device" => Some(chosen.settings.path("path").into_iter().collect()),
+        "image" => {
+            let made = (backing.prepare)(&chosen.settings, place).into_iter().filter_map(|step| match step.action {
+                Action::MakeImage { path, .. } => Some(path),
+                _ => None,
+            });
+            Some(made.collect())
+        }
+        _ => None,
+    }
+}
+
+/// All that is in the run's memory so far, as an archive; none where there is nothing.
+fn pack_staged(runner: &StepRunner) -> Result<Option<PathBuf>> {
     let memory = &runner.place.memory;
     let list = std::fs::read_dir(memory)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let names: Vec<String> = list.collect();
-    if !names.is_empty() {
-        let [memory, archive] = [memory.clone(), memory.join(STAGED)].map(|path| path.display().to_string());
-        let words = ["tar", "-c", "-f", &archive, "-C", &memory, "--"].into_iter().map(String::from);
-        runner.output(&words.chain(names).collect())?;
+    if names.is_empty() {
+        return Ok(None);
     }
-    Ok(())
+    let archive = memory.join(STAGED);
+    let [memory, shown] = [memory, &archive].map(|path| path.display().to_string());
+    let words = ["tar", "-c", "-f", &shown, "-C", &memory, "--"].into_iter().map(String::from);
+    runner.output(&words.chain(names).collect())?;
+    Ok(Some(archive))
 }
 
-/// In a guest, before its one cell: what the run has prepared elsewhere is brought here, and the knobs are set. The
-/// guest goes when the cell is done, so nothing is kept for undoing.
-pub fn in_guest(part: &GuestPart, cell: &Cell, place: &Place, link: &mut Link) -> Result<BTreeMap<String, String>> {
+/// On a machine that was made for this one cell: what was prepared elsewhere is brought here, and the settings are made.
+/// The machine goes when the cell is done, so nothing is kept for undoing. The cell as it is here, and facts.
+pub fn arrive(
+    arrival: &Arrival,
+    cell: &Cell,
+    place: &Place,
+    link: &mut Link,
+) -> Result<(Cell, BTreeMap<String, String>)> {
+    let cell = Cell { target: on_disks(&cell.target, &arrival.disks), ..cell.clone() };
     let mut runner = StepRunner::new(place, SCOPE);
     runner.take(folder("make a folder in memory", place.memory.clone()), link)?;
     runner.take(folder("make a folder for mount points", place.mounts.clone()), link)?;
-    fix_writeback(&part.host, &mut runner, link)?;
-    if let Some(data) = &part.data {
-        let [data, memory] = [data, &place.memory].map(|path| path.display().to_string());
-        runner.output(&crate::stack::argv(["tar", "-x", "-f", &data, "-C", &memory]))?;
+    fix_writeback(&arrival.host, &mut runner, link)?;
+    if let Some(archive) = &arrival.archive {
+        let [archive, memory] = [archive, &place.memory].map(|path| path.display().to_string());
+        runner.output(&argv(["tar", "-x", "-f", &archive, "-C", &memory]))?;
     }
-    if let Some(device) = &part.other_disk {
+    if let Some(device) = &arrival.tree {
         other_disk::mount(device, &runner)?;
     }
     let mut facts = provenance::of_host();
-    let backing = &cell.target.backing;
-    let found = prepare_backing(backing, &mut Vec::new(), &mut runner, link)?;
-    facts.extend(named(&backing.name, found));
-    Ok(facts)
+    let found = prepare_backing(&cell.target.backing, &mut Vec::new(), &mut runner, link)?;
+    facts.extend(named(&cell.target.backing.name, found));
+    Ok((cell, facts))
+}
+
+/// The target on this machine: what are files and devices elsewhere are these disks here. The size stays, as the time
+/// that is allowed for ageing comes from it.
+fn on_disks(target: &Target, disks: &[PathBuf]) -> Target {
+    let mut target = target.clone();
+    if let Some((first, more)) = disks.split_first() {
+        let size = target.backing.settings.0.remove(SIZE).map(|size| (SIZE.to_string(), size));
+        let text = |path: &PathBuf| serde_json::Value::from(path.display().to_string());
+        let more: Vec<_> = more.iter().map(text).collect();
+        let settings = [("path".to_string(), text(first)), (backing::MORE_DEVICES.to_string(), more.into())];
+        let settings = settings.into_iter().chain(size).collect();
+        target.backing = Chosen { name: "device".into(), settings: Settings(settings) };
+    }
+    target
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::allowance_ns;
     use serde_json::json;
 
     #[test]
     fn disks_of_one_kind_are_told_apart() {
         let one = |name: &str, settings: serde_json::Value| Chosen {
             name: name.into(),
-            settings: crate::plan::Settings(settings.as_object().unwrap().clone().into_iter().collect()),
+            settings: Settings(settings.as_object().unwrap().clone().into_iter().collect()),
         };
         let all = [
             one("image", json!({"dir": "/a", "size": 1})),
@@ -280,5 +352,19 @@ mod tests {
         let all: Vec<&Chosen> = all.iter().collect();
         let names: Vec<String> = all.iter().map(|chosen| told_apart(chosen, &all)).collect();
         assert_eq!(names, ["image", "image", "device /dev/sda", "device /dev/sdb"]);
+    }
+
+    #[test]
+    fn a_target_has_its_disks_elsewhere_and_as_long_for_ageing() {
+        let given = serde_json::json!({"dir": "/somewhere", "size": 1 << 30, "disks": 2});
+        let settings = Settings(given.as_object().unwrap().clone().into_iter().collect());
+        let backing = Chosen { name: "image".into(), settings };
+        let here = Target { backing, fill: Some(0.5), ..Target::default() };
+        let there = on_disks(&here, &["/dev/a".into(), "/dev/b".into()]);
+        assert_eq!(there.backing.name, "device");
+        assert_eq!(there.backing.settings.path("path").unwrap(), PathBuf::from("/dev/a"));
+        assert_eq!(there.backing.settings.texts(backing::MORE_DEVICES).len(), 1);
+        assert_eq!(allowance_ns(&there), allowance_ns(&here));
+        assert_eq!(on_disks(&here, &[]), here);
     }
 }

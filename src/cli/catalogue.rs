@@ -1,7 +1,8 @@
 //! Every plug-in as data, for the plan's check.
 
-use super::machine;
-use crate::plan::{Catalogue, Entry, FilesystemEntry, Setting, Settings};
+use crate::agent;
+use crate::plan::{Catalogue, Chosen, Entry, FilesystemEntry, Setting, Settings};
+use crate::protocol::Check;
 use crate::stack::fs::feature::FEATURES;
 use crate::stack::{backing, fs, layer};
 use crate::{executor, workload};
@@ -45,7 +46,7 @@ fn backing_entry(backing: &backing::Backing) -> Entry {
         settings: backing.settings,
         main_setting: backing.main_setting,
         makes_filesystem: backing.makes_filesystem,
-        objections: machine::backing_objections,
+        objections: |name, settings| agent::objections(&Check::Backing(chosen(name, settings))),
         above: |_, _, there| Ok(there),
         bytes: |_, _| None,
         phases: |_, _| Vec::new(),
@@ -67,7 +68,14 @@ fn named(name: &'static str, settings: &'static [Setting]) -> Entry {
 }
 
 fn executor_entry(executor: &dyn executor::Executor) -> Entry {
-    Entry { objections: machine::executor_objections, ..named(executor.name(), executor.settings()) }
+    let objections = |name: &str, settings: &Settings| {
+        executor::find(executor::ALL, name).map(|executor| executor.objections(settings)).unwrap_or_default()
+    };
+    Entry { objections, ..named(executor.name(), executor.settings()) }
+}
+
+fn chosen(name: &str, settings: &Settings) -> Chosen {
+    Chosen { name: name.into(), settings: settings.clone() }
 }
 
 fn workload_entry(workload: &dyn workload::Workload) -> Entry {
@@ -76,7 +84,7 @@ fn workload_entry(workload: &dyn workload::Workload) -> Entry {
         settings: workload.settings(),
         main_setting: workload.main_setting(),
         makes_filesystem: false,
-        objections: machine::workload_objections,
+        objections: |name, settings| agent::objections(&Check::Workload(chosen(name, settings))),
         above: |_, _, there| Ok(there),
         bytes: |name, settings| workload::find(name)?.bytes(settings),
         phases,

@@ -19,7 +19,7 @@ impl Verb for Arguments {
 }
 
 fn main(arguments: &Arguments) -> Outcome {
-    run::stop_requests()?;
+    run::count_stop_requests()?;
     let mut failed = false;
     if !arguments.journals.is_empty() {
         for journal in &arguments.journals {
@@ -66,7 +66,7 @@ fn clean_active(run: &str, journal: &Path) -> bool {
 }
 
 fn clean(journal: &Path) -> bool {
-    match run::clean(journal, &mut Plain::new(false)) {
+    match run::clean(journal, crate::executor::ALL, &mut Plain::new(false)) {
         Ok(steps) => {
             println!("{}: {steps} steps undone", journal.display());
             true

@@ -1,18 +1,19 @@
 //! Erasing a device takes its name twice: in the plan, and again here, typed or as `--erase`.
 
-use super::machine::device_facts;
-use crate::plan::Plan;
-use crate::stack::safety;
+use crate::agent;
+use crate::executor;
+use crate::plan::{Chosen, Plan};
+use crate::protocol::{Check, Checked, Erasure};
+use crate::run;
 use anyhow::Result;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 
 /// True when every device of the plan was confirmed. Says what is missing when not.
 pub fn confirmed(plan: &Plan, erase: &[String]) -> Result<bool> {
-    for path in devices(plan) {
-        let identity = safety::identity(&device_facts(&path)?.tree);
-        if !erase.contains(&identity) && !typed_back(&path, &identity)? {
+    for erasure in erasures(plan)? {
+        if !erase.contains(&erasure.identity) && !typed_back(&erasure)? {
             return Ok(false);
         }
     }
@@ -23,32 +24,48 @@ pub fn confirmed(plan: &Plan, erase: &[String]) -> Result<bool> {
 /// the run itself made. Says what stands against it.
 pub fn still_free(plan: &Plan) -> Result<bool> {
     let mut free = true;
-    for target in plan.targets.iter().filter(|target| target.backing.name == "device") {
-        let Some(path) = target.backing.settings.path("path") else { continue };
-        let mut allowed = target.backing.settings.texts("signatures");
-        allowed.extend(plan.targets.iter().filter_map(|target| target.fs.clone()));
-        allowed.push("zfs_member".into());
-        for refusal in device_facts(&path)?.refusals(&allowed) {
-            eprintln!("refused: {refusal}");
+    let made = plan.targets.iter().filter_map(|target| target.fs.clone()).chain(["zfs_member".to_string()]);
+    let made: Vec<String> = made.collect();
+    for checked in check(plan, |chosen| {
+        let allowed = [chosen.settings.texts("signatures"), made.clone()].concat();
+        chosen.settings.0.insert("signatures".into(), allowed.into());
+    })? {
+        for reason in checked.reasons.iter().filter(|_| !checked.erases.is_empty()) {
+            eprintln!("refused: {reason}");
             free = false;
         }
     }
     Ok(free)
 }
 
-/// Every device that the plan would erase.
-pub fn devices(plan: &Plan) -> BTreeSet<PathBuf> {
-    let on_device = plan.targets.iter().filter(|target| target.backing.name == "device");
-    on_device.filter_map(|target| target.backing.settings.path("path")).collect()
+/// Every device that the plan would erase, as the machine with the disks knows it; sorted by path.
+pub fn erasures(plan: &Plan) -> Result<Vec<Erasure>> {
+    let checked = check(plan, |_| ())?;
+    let by_path: BTreeMap<_, _> =
+        checked.into_iter().flat_map(|checked| checked.erases).map(|erasure| (erasure.path.clone(), erasure)).collect();
+    Ok(by_path.into_values().collect())
 }
 
-fn typed_back(path: &std::path::Path, identity: &str) -> Result<bool> {
-    let told = format!("everything on {} ({identity}) will be erased", path.display());
+/// Every device that the plan would erase, for the dry run.
+pub fn devices(plan: &Plan) -> BTreeSet<PathBuf> {
+    let checked = plan.targets.iter().map(|target| agent::check(&Check::Backing(target.backing.clone())));
+    checked.flat_map(|checked| checked.erases).map(|erasure| erasure.path).collect()
+}
+
+fn check(plan: &Plan, change: impl Fn(&mut Chosen)) -> Result<Vec<Checked>> {
+    let mut backings: Vec<Chosen> = plan.targets.iter().map(|target| target.backing.clone()).collect();
+    backings.dedup();
+    backings.iter_mut().for_each(change);
+    run::check(plan, executor::ALL, backings.into_iter().map(Check::Backing).collect())
+}
+
+fn typed_back(Erasure { path, identity }: &Erasure) -> Result<bool> {
+    let warning = format!("everything on {} ({identity}) will be erased", path.display());
     if !std::io::stdin().is_terminal() {
-        eprintln!("refused: {told}; give --erase '{identity}' to agree");
+        eprintln!("refused: {warning}; give --erase '{identity}' to agree");
         return Ok(false);
     }
-    eprint!("{told}.\nType {identity} to agree: ");
+    eprint!("{warning}.\nType {identity} to agree: ");
     std::io::stderr().flush()?;
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;

@@ -1,7 +1,7 @@
 //! `pickfs doctor`: what this machine can run, what is missing and how to get it.
 
 use super::{Outcome, Verb};
-use crate::executor::{self, vm as guest};
+use crate::executor;
 use crate::need::{self, Need};
 use crate::plan::Settings;
 use crate::run::Active;
@@ -72,7 +72,7 @@ fn machine() {
         "only existing directories can be measured (--on DIR), and cold reads are not proved for names; file systems can \
          be made in guests (--executor vm)",
     );
-    println!("  {}", accelerator());
+    executor::ALL.iter().filter_map(|executor| executor.condition()).for_each(|line| println!("  {line}"));
     fact(
         "pressure figures",
         std::fs::read_to_string("/proc/pressure/io").is_ok(),
@@ -82,15 +82,6 @@ fn machine() {
     let governor = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
         .unwrap_or("performance".into());
     fact("CPU governor", governor.trim() == "performance", "it is not `performance`, so CPU-bound results vary more");
-}
-
-/// What guests run on; nothing is booted to find out.
-fn accelerator() -> String {
-    match guest::known_accelerator() {
-        Some(known) if known.name == "kvm" => format!("ok      guests run on {}", known.told()),
-        Some(known) => format!("note    guests run on {}, many times slower", known.told()),
-        None => "note    KVM: not known; the first run with --executor vm boots a kernel to find out".into(),
-    }
 }
 
 fn leftovers() {

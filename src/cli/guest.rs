@@ -1,9 +1,12 @@
 //! `pickfs guest`: the guests of the `vm` executor that are kept, made and removed.
 
 use super::{Outcome, USAGE, Verb, plan_source};
-use crate::agent::Interrupted;
+use crate::agent;
 use crate::executor::vm::{self as guest, Guest, RELEASES, Recipe};
 use crate::plan::{Plan, PlanArgs};
+use crate::process::{Interrupted, stop_on_signals};
+use crate::protocol::Bundle;
+use crate::stack::Place;
 use crate::units::show_bytes;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -85,13 +88,13 @@ fn list(packages: bool) -> Outcome {
 }
 
 fn build(of: &str, packages: &[String]) -> Outcome {
-    crate::agent::stop_on_signals()?;
+    stop_on_signals()?;
     let Some(release) = RELEASES.iter().find(|release| release.name == of) else { return build_for(of, packages) };
     if let Some(wrong) = packages.iter().find(|name| !is_package(name)) {
         eprintln!("`{wrong}` is no name of a package; write names as `apt-cache search` prints them");
         return Ok(USAGE);
     }
-    let recipe = Recipe::new(release, packages.iter().cloned());
+    let recipe = Recipe::new(release, packages.iter().cloned(), &bundle(&Plan::default()).module_sources);
     let guest = make(&recipe)?;
     let lacks: Vec<String> = guest.lacks(&recipe).into_iter().filter(|name| packages.contains(name)).collect();
     if !lacks.is_empty() {
@@ -112,7 +115,7 @@ fn build_for(plan: &str, packages: &[String]) -> Outcome {
         return Ok(USAGE);
     }
     // Done in guests, whatever the plan says itself.
-    let (plan, executor) = (Some(PathBuf::from(plan)), Some("vm".to_string()));
+    let (plan, executor) = (Some(PathBuf::from(plan)), Some(guest::NAME.to_string()));
     let plan = plan_source::read(&PlanArgs { plan, executor, ..PlanArgs::default() })?;
     for recipe in recipes(&plan)? {
         make(&recipe)?;
@@ -121,11 +124,16 @@ fn build_for(plan: &str, packages: &[String]) -> Outcome {
 }
 
 fn recipes(plan: &Plan) -> Result<Vec<Recipe>> {
-    let recipes = guest::recipes(plan)?;
+    let recipes = guest::recipes(plan, &bundle(plan))?;
     if recipes.is_empty() {
         println!("there is nothing to make: every target of the plan has a kernel of your own");
     }
     Ok(recipes)
+}
+
+/// What its cells need in guests; nothing is made.
+fn bundle(plan: &Plan) -> Bundle {
+    agent::bundle(plan, &Place::of_run(""))
 }
 
 fn make(recipe: &Recipe) -> Result<Guest> {

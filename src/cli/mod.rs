@@ -14,7 +14,6 @@ mod guest;
 mod help;
 mod import;
 mod list;
-mod machine;
 mod plan;
 mod plan_source;
 mod predict;

@@ -94,12 +94,12 @@ fn what_ends(stop: &Stop) -> String {
 
 /// What this machine lacks is no reason to skip a target where another machine does it.
 fn brings_its_own(plan: &Plan) -> bool {
-    executor::find(&plan.executor).is_some_and(|executor| executor.brings_its_own())
+    executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.brings_its_own())
 }
 
 /// Nothing where the work is done here.
 fn describe_executor(plan: &Plan, text: &mut String) {
-    let Some(executor) = executor::find(&plan.executor).filter(|_| brings_its_own(plan)) else { return };
+    let Some(executor) = executor::find(executor::ALL, &plan.executor).filter(|_| brings_its_own(plan)) else { return };
     let _ = writeln!(text, "executor {}: {}", executor.name(), executor.about());
     for missing in need::missing(&executor.needs()) {
         let _ = writeln!(text, "  cannot be used: {missing}");

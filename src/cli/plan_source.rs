@@ -2,6 +2,7 @@
 
 use super::{Exit, REFUSED, USAGE, catalogue::catalogue};
 use crate::data::{Shape, profile::builtin};
+use crate::executor;
 use crate::need;
 use crate::plan::{self, Catalogue, Complaint, Plan, PlanArgs, PlanFlags};
 use crate::run::tell;
@@ -39,16 +40,21 @@ pub fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
     flags.size = flags.size.take().or_else(|| plan::image_size(bytes(flags), free_bytes(flags)));
     flags.budget = flags.budget.take().or_else(|| usual_budget(flags));
     // A guest has its own root.
-    let makes_filesystems = root || arguments.executor.as_deref() == Some("vm");
+    let makes_filesystems = root || arguments.executor.as_deref().is_some_and(brings_its_own);
     let made = arguments.plan(&folder, makes_filesystems, &catalogue());
     made.map_err(|complaints| refused("", "command line", &complaints))
 }
 
 /// The executor that makes file systems without root, where this machine can run it; says so.
 fn own_machine() -> Option<String> {
-    let vm = crate::executor::find("vm").filter(|vm| need::missing(&vm.needs()).is_empty())?;
+    let mut own = executor::ALL.iter().filter(|executor| executor.brings_its_own());
+    let found = own.find(|executor| need::missing(&executor.needs()).is_empty())?;
     tell("not root: every cell gets its own virtual machine; --on DIR measures one of your directories instead");
-    Some(vm.name().to_string())
+    Some(found.name().to_string())
+}
+
+fn brings_its_own(executor: &str) -> bool {
+    executor::find(executor::ALL, executor).is_some_and(|executor| executor.brings_its_own())
 }
 
 fn refused(text: &str, file: &str, complaints: &[Complaint]) -> anyhow::Error {

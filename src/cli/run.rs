@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "names a journal by its time")]
 
 use super::{Exit, FAILED, Outcome, REFUSED, Verb, confirm, plan_source, report};
+use crate::executor;
 use crate::journal::{Enough, fold_file};
 use crate::plan::{Plan, PlanArgs, flag_names};
 use crate::run::{self, Finish, Plain, tell};
@@ -37,8 +38,8 @@ fn main(arguments: &Arguments) -> Outcome {
     if let Some(journal) = &arguments.resume {
         return match agreed_again(journal, &arguments.erase)? {
             true => {
-                run::stop_requests()?;
-                told(journal, run::resume(journal, &mut progress)?)
+                run::count_stop_requests()?;
+                told(journal, run::resume(journal, executor::ALL, &mut progress)?)
             }
             false => Ok(REFUSED),
         };
@@ -52,18 +53,18 @@ fn main(arguments: &Arguments) -> Outcome {
         return Err(Exit::usage(complaint));
     }
     // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
-    run::stop_requests()?;
-    told(&journal, run::begin(&plan, &journal, &mut progress)?)
+    run::count_stop_requests()?;
+    told(&journal, run::begin(&plan, executor::ALL, &journal, &mut progress)?)
 }
 
 /// A device may have changed hands since the run was begun.
 fn agreed_again(journal: &Path, erase: &[String]) -> Result<bool> {
     let plan = fold_file(journal)?.run.context("the journal has no run record")?.plan;
-    if confirm::devices(&plan).is_empty() {
+    if confirm::erasures(&plan)?.is_empty() {
         return Ok(true);
     }
     // What the dead run left mounted on the device is no reason to refuse it.
-    run::clean(journal, &mut Plain::new(false))?;
+    run::clean(journal, executor::ALL, &mut Plain::new(false))?;
     Ok(confirm::still_free(&plan)? && confirm::confirmed(&plan, erase)?)
 }
 

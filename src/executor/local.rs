@@ -1,8 +1,9 @@
 //! This machine: a child process of this very program.
 
-use super::Executor;
-use anyhow::{Context, Result};
-use std::ffi::OsString;
+use super::{Contact, Executor, Machine, Reached, agent_here};
+use crate::plan::Plan;
+use crate::protocol::Request;
+use anyhow::Result;
 
 pub struct Local;
 
@@ -15,8 +16,15 @@ impl Executor for Local {
         "this machine, as the user who started pickfs"
     }
 
-    fn command(&self) -> Result<Vec<OsString>> {
-        let own = std::env::current_exe().context("cannot find this program's own file")?;
-        Ok(vec![own.into(), "agent".into()])
+    fn machine(&self, _plan: &Plan) -> Box<dyn Machine> {
+        Box::new(ThisMachine)
+    }
+}
+
+struct ThisMachine;
+
+impl Machine for ThisMachine {
+    fn reach(&mut self, request: Request) -> Result<Reached> {
+        Ok(Reached::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))))
     }
 }

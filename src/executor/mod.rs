@@ -1,40 +1,44 @@
-//! How an agent is reached, one file an executor: each is little more than a command that reaches `pickfs agent`.
+//! Machines that cells can run on, one file or folder an executor.
 //!
-//! An executor must not know what a cell measures, and nothing of workloads, file systems or reports: near and far
-//! take the same path, and a crash or a hang costs one cell.
+//! An executor owns its machine: how the agent there is reached, what it must be given, and which of its questions are
+//! answered. It must not know what a cell measures, and nothing of workloads, file systems or reports: all machines take
+//! the same path, and a crash or a hang costs one cell.
 //!
-//! Must not know: `analysis`, `cli`, `import`, `render`, `run`, `wording`.
+//! Must not know: `agent`, `analysis`, `cli`, `data`, `import`, `probe`, `render`, `run`, `stack`, `stage`, `wording`, `workload`.
 
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "starts agents and guests, and limits them")]
 
 mod local;
 pub mod vm;
 
+use crate::journal::{Provenance, Record};
 use crate::need::Need;
-use crate::plan::Setting;
-use anyhow::Result;
-use std::ffi::OsString;
+use crate::plan::{Objection, Plan, Setting, Settings};
+use crate::process::RUN_MARK;
+use crate::protocol::{Answer, Bundle, CellsRun, Connection, Exit, Request, Say};
+use anyhow::{Context, Result};
+use std::process::Command;
 use std::time::Duration;
 
 /// Every executor, sorted by name.
 pub const ALL: &[&dyn Executor] = &[&local::Local, &vm::Vm];
 
-/// Something that reaches an agent.
+/// Gives machines to run cells on.
 pub trait Executor: Sync {
     fn name(&self) -> &'static str;
     /// One sentence for `pickfs list executors`.
     fn about(&self) -> &'static str;
-    /// What a plan and its targets can tell it of the machine that does the work.
+    /// What a plan and its targets can say of the machine that does the work.
     fn settings(&self) -> &'static [Setting] {
         &[]
     }
-    /// The program and its arguments; its stdin and stdout are the agent's.
-    fn command(&self) -> Result<Vec<OsString>>;
 
-    /// How much longer than its cell may take an agent can go unanswered: what it takes to be reached, and to see that
-    /// the other end is dead.
-    fn patience(&self) -> Duration {
-        Duration::ZERO
+    /// The machine for the cells of a plan, or for undoing them. Nothing is started yet.
+    fn machine(&self, plan: &Plan) -> Box<dyn Machine>;
+
+    /// What stands against such settings of a target's machine.
+    fn objections(&self, _settings: &Settings) -> Vec<Objection> {
+        Vec::new()
     }
 
     /// Programs and kernel are brought along, so what this machine lacks is no reason to skip a target.
@@ -45,9 +49,123 @@ pub trait Executor: Sync {
     fn needs(&self) -> Vec<Need> {
         Vec::new()
     }
+
+    /// One line of `pickfs doctor` on what its machines are like here; nothing is started to find out.
+    fn condition(&self) -> Option<String> {
+        None
+    }
 }
 
-/// The executor of that name.
-pub fn find(name: &str) -> Option<&'static dyn Executor> {
-    ALL.iter().copied().find(|executor| executor.name() == name)
+/// A machine that cells can run on, one at a time.
+pub trait Machine {
+    /// Where its cells run, seen from the machine that prepares them.
+    fn cells(&self) -> CellsRun {
+        CellsRun::Here
+    }
+
+    /// Reaches an agent that does the request. An error fails the cell.
+    fn reach(&mut self, request: Request) -> Result<Reached>;
+
+    /// Takes what preparing has put together for machines elsewhere; what is found out goes into the journal. `say` shows
+    /// a line to the user.
+    fn furnish(&mut self, _bundle: Bundle, _say: &mut dyn FnMut(&str)) -> Result<Provenance> {
+        Ok(Provenance::default())
+    }
+
+    /// Sees all that an agent says before it is acted on, and may add what the machine alone knows.
+    fn overhear(&mut self, _said: &mut Say) {}
+
+    /// Answers a question of its agent. An error only when the run is to stop.
+    fn answer(&mut self, _said: Say) -> Result<Answer> {
+        Ok(Answer::Unsupported)
+    }
+
+    /// Adds what the machine knows of why its agent ended before its job did.
+    fn explain(&mut self, why: String, _exit: &Exit) -> Failure {
+        Failure::Final(why)
+    }
+}
+
+/// What came of reaching an agent.
+pub enum Reached {
+    Agent(Box<Contact>),
+    /// This machine cannot be had, for these reasons: the cell is skipped.
+    Nowhere(Vec<String>),
+}
+
+/// Why a job failed that its agent did not end.
+#[derive(Debug, PartialEq)]
+pub enum Failure {
+    Final(String),
+    /// Nothing had begun: the machine is to be reached once more.
+    Again,
+}
+
+/// An agent that can be spoken to.
+pub struct Contact {
+    pub connection: Connection,
+    /// As this agent is to get it.
+    pub request: Request,
+    pub patience: Patience,
+    pub lasts: Lasts,
+}
+
+impl Contact {
+    /// An agent on a machine that was there before, by this machine's clock.
+    pub fn lasting(connection: Connection, request: Request) -> Contact {
+        Contact { connection, request, patience: Patience::default(), lasts: Lasts::Machine }
+    }
+}
+
+/// Whether a machine outlives its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasts {
+    /// Steps are journaled, and undone whatever happens; the host's clock is the agent's.
+    Machine,
+    /// The machine is made for the job and goes with it: its steps need no undoing, and its clock must go as the host's.
+    Job,
+}
+
+/// How long an agent may stay silent, by stretch.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// From its start to its first word; counted in the cell's limit if none.
+    pub first_word: Option<Duration>,
+    /// From there until its cell begins; counted in the cell's limit if none.
+    pub ready: Option<Duration>,
+    /// To tear down after its own deadline, before it is killed.
+    pub grace: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { first_word: None, ready: None, grace: Duration::from_secs(10) }
+    }
+}
+
+/// What an agent on a machine that goes with its cell may have written: what it saw of that cell.
+pub fn is_of_cell(record: &Record, cell: &str) -> bool {
+    let of = match record {
+        Record::Begin(begin) => &begin.cell,
+        Record::Provenance(found) => &found.cell,
+        Record::Sample(sample) => &sample.cell,
+        Record::Histogram(histogram) => &histogram.cell,
+        Record::DeviceCourse(course) => &course.cell,
+        Record::Flag(flag) => &flag.cell,
+        Record::Ledger(ledger) => &ledger.cell,
+        Record::End(end) => &end.cell,
+        Record::Run(_) | Record::Step(_) | Record::Undone(_) | Record::Look(_) => return false,
+    };
+    of == cell
+}
+
+/// An agent on this machine.
+pub fn agent_here(run: &str) -> Result<Connection> {
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
+    Connection::open(Command::new(own).arg("agent").env(RUN_MARK, run))
+}
+
+/// The executor of that name, of those that are there.
+pub fn find(executors: &[&'static dyn Executor], name: &str) -> Option<&'static dyn Executor> {
+    executors.iter().copied().find(|executor| executor.name() == name)
 }

@@ -1,13 +1,11 @@
-//! Requests to stop, by signal. SIGTERM comes from the host's first Ctrl-C, or because the host died: the step that runs
-//! is finished, and all steps are undone.
+//! Requests to stop: a signal, a word of the host, or the host's death. The step that runs is finished, and all steps are
+//! undone.
 
 use crate::sys::process;
 use anyhow::{Result, bail};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Stopped on request; carried through `anyhow` and told from a failure by its type.
+/// Stopped on request; carried through `anyhow` and distinguished from a failure by its type.
 #[derive(Debug)]
 pub struct Interrupted;
 
@@ -19,7 +17,7 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-static STOP: AtomicBool = AtomicBool::new(false);
+static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
 /// As [`stop_on_signals`], and the death of the host is a SIGTERM. Orphans of the workload stay our descendants.
 pub fn obey_signals() -> Result<()> {
@@ -29,22 +27,29 @@ pub fn obey_signals() -> Result<()> {
     Ok(())
 }
 
-/// From now on SIGTERM and SIGINT only set a flag, for [`check_stop`].
+/// From now on SIGTERM and SIGINT are only counted, for [`check_stop`].
 pub fn stop_on_signals() -> Result<()> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [libc::SIGTERM, libc::SIGINT] {
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
-    std::thread::spawn(move || {
-        while !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        STOP.store(true, Ordering::Relaxed);
-    });
+    count_signals(&[libc::SIGTERM, libc::SIGINT], |_| ())
+}
+
+/// From now on these signals are only counted. `heard` is called with the number of requests to stop, from 1.
+pub fn count_signals(signals: &[i32], heard: impl Fn(usize) + Send + 'static) -> Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new(signals)?;
+    std::thread::spawn(move || signals.forever().for_each(|_| heard(REQUESTS.fetch_add(1, Ordering::Relaxed) + 1)));
     Ok(())
 }
 
-/// Asked to stop?
+/// As a signal does.
+pub fn request_stop() {
+    REQUESTS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How often this process was asked to stop.
+pub fn stop_requests() -> usize {
+    REQUESTS.load(Ordering::Relaxed)
+}
+
+/// Fails with [`Interrupted`] once this process was asked to stop.
 pub fn check_stop() -> Result<()> {
-    if STOP.load(Ordering::Relaxed) { bail!(Interrupted) } else { Ok(()) }
+    if stop_requests() > 0 { bail!(Interrupted) } else { Ok(()) }
 }

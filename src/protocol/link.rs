@@ -1,21 +1,30 @@
-//! The pipe to the host. When the host is gone, teardown must still go on: telling fails silently then, asking says
+//! The agent's end of the pipe. When the host is gone, teardown must still go on: telling fails silently then, asking says
 //! [`Interrupted`].
 
-use super::{Answer, Boot, Booted, Say};
+use super::{Answer, Boot, Booted, Question, Request, Say};
 use crate::journal::Record;
-use crate::process::Interrupted;
+use crate::process::{Interrupted, check_stop, request_stop};
 use anyhow::{Context, Result, bail};
-use std::io::{BufRead, Write};
+use std::io::Write;
+use std::sync::mpsc::{self, Receiver, Sender};
 
-#[derive(Default)]
 pub struct Link {
     host_gone: bool,
-    in_guest: bool,
+    can: Vec<Question>,
+    answers: Receiver<Result<Answer>>,
 }
 
 impl Link {
-    pub fn new(in_guest: bool) -> Link {
-        Link { host_gone: false, in_guest }
+    /// Hears from now on what the host says: the request must have been read.
+    pub fn open(request: &Request) -> Link {
+        let (send, answers) = mpsc::channel();
+        std::thread::spawn(move || listen(&send));
+        Link { host_gone: false, can: request.answers.clone(), answers }
+    }
+
+    /// The machine answers such a question.
+    pub fn can(&self, question: Question) -> bool {
+        self.can.contains(&question)
     }
 
     /// For the journal; nobody waits.
@@ -31,13 +40,13 @@ impl Link {
         }
     }
 
-    /// In a guest: has the host drop what it has cached of the guest's disks. The reason, where it has not; none where
-    /// there is no host below.
+    /// Has the host drop what it has cached of the machine's disks. The reason, where it has not; none where no host has
+    /// such a cache.
     pub fn forget_below(&mut self) -> Result<Option<String>> {
-        if !self.in_guest {
+        if !self.can(Question::ForgetCache) {
             return Ok(None);
         }
-        match self.answer(&Say::Forget)? {
+        match self.answer(&Say::ForgetCache)? {
             Answer::Forgot { cached_bytes: 0 } => Ok(None),
             Answer::Forgot { cached_bytes } => {
                 Ok(Some(format!("the host still has {cached_bytes} bytes of the disk in its cache")))
@@ -47,7 +56,7 @@ impl Link {
         }
     }
 
-    /// In a guest: has the host boot another machine from the guest's disks, and waits until that is gone.
+    /// Has the host boot another machine from the same disks, and waits until that is gone.
     pub fn boot(&mut self, boot: Boot) -> Result<Booted> {
         match self.answer(&Say::Boot(Box::new(boot)))? {
             Answer::Booted(booted) => Ok(*booted),
@@ -56,20 +65,11 @@ impl Link {
         }
     }
 
-    /// The agent has a machine of its own, and a host below.
-    pub fn is_in_guest(&self) -> bool {
-        self.in_guest
-    }
-
     fn answer(&mut self, say: &Say) -> Result<Answer> {
         self.say(say);
-        let mut line = String::new();
-        let read = if self.host_gone { 0 } else { std::io::stdin().lock().read_line(&mut line).unwrap_or(0) };
-        if read == 0 {
-            self.host_gone = true;
-            return Err(Interrupted.into());
-        }
-        serde_json::from_str(&line).with_context(|| format!("the host answered `{}`", line.trim()))
+        let answer = if self.host_gone { None } else { self.answers.recv().ok() };
+        self.host_gone |= answer.is_none();
+        answer.unwrap_or_else(|| bail!(Interrupted))
     }
 
     fn say(&mut self, say: &Say) {
@@ -85,8 +85,26 @@ impl Link {
         self.host_gone |= told.is_err();
     }
 
+    /// Ends preparing or a check.
+    pub fn report(&mut self, say: &Say) {
+        self.say(say);
+    }
+
     /// Refuses to go on for a host that is not there.
     pub fn check(&self) -> Result<()> {
-        if self.host_gone { bail!(Interrupted) } else { Ok(()) }
+        if self.host_gone { bail!(Interrupted) } else { check_stop() }
     }
+}
+
+/// A host that closes its end is gone, which is a request to stop.
+fn listen(answers: &Sender<Result<Answer>>) {
+    for line in std::io::stdin().lines().map_while(Result::ok) {
+        let said = serde_json::from_str(&line).with_context(|| format!("the host answered `{}`", line.trim()));
+        match said {
+            Ok(Answer::Stop) => request_stop(),
+            // An agent that is about to end hears no answer.
+            said => drop(answers.send(said)),
+        }
+    }
+    request_stop();
 }

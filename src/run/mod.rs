@@ -5,11 +5,7 @@
 //!
 //! Must not know: `agent`, `cli`, `probe`, `render`, `stack`, `stage`, `workload`.
 
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "starts agents, and writes down when things happened"
-)]
+#![expect(clippy::disallowed_methods, reason = "limits agents, and writes down when things happened")]
 
 mod active;
 mod progress;
@@ -21,16 +17,19 @@ mod turn;
 pub use active::Active;
 pub use progress::{Plain, Progress, tell};
 pub use rehearse::{Forecast, forecast, rehearse};
-pub use supervise::stop_requests;
+pub use supervise::count_stop_requests;
 
 use crate::executor::{self, Executor};
 use crate::journal::*;
 use crate::plan::{Cell, Plan};
-use crate::protocol::Job;
+use crate::protocol::{Check, Checked};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use supervise::{Ended, Supervisor};
+
+/// The executors that a plan may name.
+pub type Executors<'e> = &'e [&'static dyn Executor];
 
 /// How a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +41,7 @@ pub enum Finish {
 }
 
 /// Begins a run: writes the plan into a new journal and goes through its cells.
-pub fn begin(plan: &Plan, journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
+pub fn begin(plan: &Plan, executors: Executors, journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
     let id = format!("{:012x}", fresh_id());
     let active = Active::register(&id, journal)?;
     let mut journal = match Journal::create(journal) {
@@ -61,48 +60,48 @@ pub fn begin(plan: &Plan, journal: &Path, progress: &mut dyn Progress) -> Result
         imported: String::new(),
     };
     journal.append(&Record::Run(Box::new(run.clone())))?;
-    go(run, journal, Folded::default(), active, progress)
+    go(run, executors, journal, Folded::default(), active, progress)
 }
 
 /// Takes a run up again: leftovers undone, then the cells that have not ended.
-pub fn resume(journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
+pub fn resume(journal: &Path, executors: Executors, progress: &mut dyn Progress) -> Result<Finish> {
     let (journal, folded) = Journal::reopen(journal)?;
     let run = understood(&folded)?;
     if let Some(absurdity) = run.plan.absurdity() {
         bail!("the plan in {} has {absurdity}, which no plan can have; begin a new run", journal.path().display());
     }
     let active = Active::register(&run.id, journal.path())?;
-    go(run, journal, folded, active, progress)
+    go(run, executors, journal, folded, active, progress)
 }
 
 /// Undoes what a dead run left; the journal keeps what was measured. A run under way is refused, and that of another
 /// journal waited for: it would see its settings change under its hands.
-pub fn clean(journal: &Path, progress: &mut dyn Progress) -> Result<usize> {
+pub fn clean(journal: &Path, executors: Executors, progress: &mut dyn Progress) -> Result<usize> {
     let (journal, folded) = Journal::reopen(journal)?;
     let _turn = turn::take(progress);
     if supervise::stop_requested() {
         bail!("stopped before anything was undone; run `pickfs clean` again");
     }
-    undo_dead(journal, folded)
+    undo_dead(journal, executors, folded)
 }
 
 /// What dead runs left in force would be measured, saved as the machine's own and put back for good.
-fn undo_dead_runs(own: &str, progress: &mut dyn Progress) {
+fn undo_dead_runs(own: &str, executors: Executors, progress: &mut dyn Progress) {
     for (run, journal) in Active::list().into_iter().filter(|(run, _)| run != own) {
         // One that is under way waits for us; one whose journal is gone is told by `pickfs clean`.
         let Ok((journal, folded)) = Journal::reopen(&journal) else { continue };
-        match undo_dead(journal, folded) {
+        match undo_dead(journal, executors, folded) {
             Ok(_) => progress.say(&format!("undid what the dead run {run} had left")),
             Err(error) => progress.say(&format!("the dead run {run} is not undone: {error:#}")),
         }
     }
 }
 
-fn undo_dead(journal: Journal, folded: Folded) -> Result<usize> {
+fn undo_dead(journal: Journal, executors: Executors, folded: Folded) -> Result<usize> {
     let run = understood(&folded)?;
-    let executor = find_executor(&run.plan)?;
+    let executor = find_executor(executors, &run.plan)?;
     let left = folded.leftovers.len();
-    Supervisor::new(&run.id, executor, journal, folded).undo()?;
+    Supervisor::new(&run, executor, journal, folded).undo()?;
     Active::forget(&run.id);
     Ok(left)
 }
@@ -120,7 +119,14 @@ fn understood(folded: &Folded) -> Result<Run> {
     Ok(run)
 }
 
-fn go(run: Run, journal: Journal, done: Folded, active: Active, progress: &mut dyn Progress) -> Result<Finish> {
+fn go(
+    run: Run,
+    executors: Executors,
+    journal: Journal,
+    done: Folded,
+    active: Active,
+    progress: &mut dyn Progress,
+) -> Result<Finish> {
     let _turn = turn::take(progress);
     let had_leftovers = !done.leftovers.is_empty();
     if supervise::stop_requested() {
@@ -129,11 +135,11 @@ fn go(run: Run, journal: Journal, done: Folded, active: Active, progress: &mut d
         }
         return Ok(Finish::Stopped);
     }
-    undo_dead_runs(&run.id, progress);
+    undo_dead_runs(&run.id, executors, progress);
     let (planned, ended) = rounds::up_to_next_look(&run.plan, &done);
     progress.begin(planned, ended);
     let over = done.looks.last().and_then(|look| look.end).filter(|end| end.is_final());
-    let mut supervisor = Supervisor::new(&run.id, find_executor(&run.plan)?, journal, done);
+    let mut supervisor = Supervisor::new(&run, find_executor(executors, &run.plan)?, journal, done);
     if had_leftovers {
         supervisor.undo()?;
     }
@@ -154,9 +160,10 @@ fn go(run: Run, journal: Journal, done: Folded, active: Active, progress: &mut d
 
 fn measure(run: &Run, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<Finish> {
     progress.say("preparing: backings, sources, the drive's raw speed");
-    match supervisor.job(Job::Prepare(Box::new(run.plan.clone())), None)? {
+    match supervisor.prepare(&run.plan)? {
         Ended::Well => {}
         Ended::Stopped => return Ok(Finish::Stopped),
+        Ended::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
         Ended::Dead(why) => bail!("cannot prepare the run: {why}"),
     }
     let mut agents = Agents { supervisor, begun: Instant::now() };
@@ -193,18 +200,26 @@ impl rounds::Doer for Agents<'_> {
 
 /// `None`: stopped on request, the cell counts as not run.
 fn one_cell(cell: &Cell, supervisor: &mut Supervisor) -> Result<Option<Outcome>> {
-    let limit = Duration::from_nanos(cell.limit_ns);
-    let ended = supervisor.job(Job::Cell(Box::new(cell.clone())), Some(limit))?;
+    let ended = supervisor.cell(cell)?;
     match (ended, supervisor.outcome_of(&cell.id)) {
         (_, Some(outcome)) => Ok(Some(outcome)),
         (Ended::Stopped, None) => Ok(None),
-        (Ended::Well, None) => supervisor.fail(cell, "the agent ended without a word of how the cell did").map(Some),
-        (Ended::Dead(why), None) => supervisor.fail(cell, &why).map(Some),
+        (Ended::Skipped(reasons), None) => supervisor.end_cell(cell, Outcome::Skipped(reasons)).map(Some),
+        (Ended::Dead(why), None) => supervisor.end_cell(cell, Outcome::Failed(why)).map(Some),
+        (Ended::Well, None) => {
+            let why = "the agent ended without a word of how the cell did".into();
+            supervisor.end_cell(cell, Outcome::Failed(why)).map(Some)
+        }
     }
 }
 
-fn find_executor(plan: &Plan) -> Result<&'static dyn Executor> {
-    executor::find(&plan.executor)
+/// What the machine of a plan's cells has against settings, and what they would erase.
+pub fn check(plan: &Plan, executors: Executors, questions: Vec<Check>) -> Result<Vec<Checked>> {
+    supervise::check(plan, find_executor(executors, plan)?, questions)
+}
+
+fn find_executor(executors: Executors, plan: &Plan) -> Result<&'static dyn Executor> {
+    executor::find(executors, &plan.executor)
         .with_context(|| format!("no executor `{}`; see pickfs list executors", plan.executor))
 }
 
@@ -243,7 +258,7 @@ mod tests {
             let path = folder.path().join(format!("{at}.jsonl"));
             let run = Run { id: "r1".into(), plan, ..Run::default() };
             Journal::create(&path).unwrap().append(&Record::Run(Box::new(run))).unwrap();
-            let refused = resume(&path, &mut Silent).expect_err("no plan is like that").to_string();
+            let refused = resume(&path, executor::ALL, &mut Silent).expect_err("no plan is like that").to_string();
             assert!(refused.contains("which no plan can have"), "{refused}");
         }
         assert_eq!(Plan::default().absurdity(), None);

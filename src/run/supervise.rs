@@ -1,47 +1,34 @@
-//! One agent at a time: request in, records out, time limit, signals, and the undoing when it dies.
+//! One agent at a time: request in, records out, time limits, requests to stop, and the undoing when it dies.
 
 use super::progress::tell;
-use crate::executor::Executor;
+use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached, is_of_cell};
 use crate::journal::*;
-use crate::plan::Cell;
-use crate::protocol::{Answer, Job, Request, Say};
-use crate::sys::process;
+use crate::plan::{Cell, Plan};
+use crate::process::{Interrupted, count_signals, stop_requests};
+use crate::protocol::clock::Both;
+use crate::protocol::{Answer, Bundle, Check, Checked, Exit, Heard, INTERRUPTED, Job, Request, Say, Session};
+use crate::units::show_duration;
 use anyhow::{Context, Result, bail};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-/// Ctrl-C so far: once finishes the step and undoes, twice undoes now.
-static STOPS: AtomicUsize = AtomicUsize::new(0);
+/// For the end of a machine that has closed its pipe, or is to go with its job.
+const ENDING: Duration = Duration::from_secs(2);
 
-/// How long an agent may take to tear down after its own deadline, before the host kills it.
-const GRACE: Duration = Duration::from_secs(10);
-const TICK: Duration = Duration::from_millis(50);
-/// The agent's exit code when it was asked to stop and has undone everything.
-const INTERRUPTED: i32 = 130;
-
-/// From now on Ctrl-C (and SIGTERM, and the terminal's closing) is counted instead of killing us.
-pub fn stop_requests() -> Result<()> {
-    let wanted = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-    let mut signals =
-        signal_hook::iterator::Signals::new(wanted.into_iter().filter(|&s| s != libc::SIGHUP || !hangups_ignored()))?;
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            match STOPS.fetch_add(1, Ordering::Relaxed) {
-                0 => tell("\nstopping: finishing the step, then undoing; Ctrl-C again undoes now"),
-                _ => tell("\nundoing now"),
-            }
-        }
-    });
-    Ok(())
+/// From now on Ctrl-C (and SIGTERM, and the terminal's closing) is counted instead of killing us: once finishes the step
+/// and undoes, twice undoes now.
+pub fn count_stop_requests() -> Result<()> {
+    let hangup = (!hangups_ignored()).then_some(libc::SIGHUP);
+    let signals: Vec<i32> = [libc::SIGINT, libc::SIGTERM].into_iter().chain(hangup).collect();
+    count_signals(&signals, |time| match time {
+        1 => tell("\nstopping: finishing the step, then undoing; Ctrl-C again undoes now"),
+        _ => tell("\nundoing now"),
+    })
 }
 
 /// Has anybody asked us to stop?
 pub fn stop_requested() -> bool {
-    STOPS.load(Ordering::Relaxed) > 0
+    stop_requests() > 0
 }
 
 /// Under nohup the run is to outlive its terminal.
@@ -50,35 +37,29 @@ fn hangups_ignored() -> bool {
     status.is_ok_and(|status| status.sigign & (1 << (libc::SIGHUP - 1)) != 0)
 }
 
-/// How an agent ended.
+/// How a job ended.
 #[derive(Debug, PartialEq)]
 pub enum Ended {
     Well,
     /// On request; everything it had built is undone.
     Stopped,
+    /// The machine for it cannot be had, for these reasons.
+    Skipped(Vec<String>),
     /// Killed, crashed or gave up, with the reason; everything it had built is undone by us.
     Dead(String),
 }
 
 pub struct Supervisor {
     run: String,
-    executor: &'static dyn Executor,
+    machine: Box<dyn Machine>,
     journal: Journal,
     /// All that the journal says, of earlier sessions too.
     folded: Folded,
 }
 
-/// An agent under way.
-struct Agent {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
-    words: std::thread::JoinHandle<String>,
-}
-
 impl Supervisor {
-    pub fn new(run: &str, executor: &'static dyn Executor, journal: Journal, folded: Folded) -> Supervisor {
-        Supervisor { run: run.into(), executor, journal, folded }
+    pub fn new(run: &Run, executor: &dyn Executor, journal: Journal, folded: Folded) -> Supervisor {
+        Supervisor { run: run.id.clone(), machine: executor.machine(&run.plan), journal, folded }
     }
 
     pub fn folded(&self) -> &Folded {
@@ -89,9 +70,8 @@ impl Supervisor {
         self.folded.find_cell(cell)?.outcome.clone()
     }
 
-    /// Writes down that a cell has failed which could not say so itself.
-    pub fn fail(&mut self, cell: &Cell, why: &str) -> Result<Outcome> {
-        let outcome = Outcome::Failed(why.to_string());
+    /// Writes down how a cell ended which could not say so itself.
+    pub fn end_cell(&mut self, cell: &Cell, outcome: Outcome) -> Result<Outcome> {
         let at = jiff::Timestamp::now().to_string();
         if self.folded.find_cell(&cell.id).is_none() {
             self.take(Record::Begin(Begin::of(cell, at.clone())))?;
@@ -100,18 +80,39 @@ impl Supervisor {
         Ok(outcome)
     }
 
-    /// Has one job done by an agent of its own, and undoes its steps if it dies. `limit` is the agent's own deadline.
-    pub fn job(&mut self, job: Job, limit: Option<Duration>) -> Result<Ended> {
-        let scope = match &job {
-            Job::Cell(cell) => cell.id.clone(),
-            _ => "run".to_string(),
-        };
+    /// Makes ready what all cells of the run need, here and on their machines.
+    pub fn prepare(&mut self, plan: &Plan) -> Result<Ended> {
         if stop_requested() {
             return Ok(Ended::Stopped);
         }
-        let ended = self.attend(job, limit)?;
-        let left = self.leftovers(&scope);
-        if scope != "run" && (matches!(ended, Ended::Dead(_)) || !left.is_empty()) {
+        let job = Job::Prepare { plan: Box::new(plan.clone()), cells: self.machine.cells() };
+        let (ended, bundle) = self.attend(job, None, true)?;
+        match (ended, bundle) {
+            (Ended::Well, Some(bundle)) => self.furnish(bundle),
+            (ended, _) => Ok(ended),
+        }
+    }
+
+    fn furnish(&mut self, bundle: Bundle) -> Result<Ended> {
+        match self.machine.furnish(bundle, &mut |text| tell(text)) {
+            Ok(found) if found == Provenance::default() => Ok(Ended::Well),
+            Ok(found) => self.take(Record::Provenance(found)).map(|()| Ended::Well),
+            Err(error) if error.is::<Interrupted>() => Ok(Ended::Stopped),
+            Err(error) => Ok(Ended::Dead(format!("{error:#}"))),
+        }
+    }
+
+    /// Has one cell done by an agent of its own, and undoes its steps if it dies. The agent has the cell's limit itself.
+    pub fn cell(&mut self, cell: &Cell) -> Result<Ended> {
+        if stop_requested() {
+            return Ok(Ended::Stopped);
+        }
+        let (limit, job) = (Duration::from_nanos(cell.limit_ns), Job::Cell(Box::new(cell.clone())));
+        let (ended, _) = self.attend(job, Some(limit), true)?;
+        let left = self.leftovers(&cell.id);
+        // A machine elsewhere goes with its cell: what is left there needs no undoing.
+        let is_here = self.machine.cells() == crate::protocol::CellsRun::Here;
+        if (is_here && matches!(ended, Ended::Dead(_))) || !left.is_empty() {
             self.undo_steps(left)?;
         }
         Ok(ended)
@@ -129,93 +130,14 @@ impl Supervisor {
     /// Always sent, also with no step left: processes of the run are killed by it.
     fn undo_steps(&mut self, steps: Vec<StepTaken>) -> Result<()> {
         let begun = Instant::now();
-        let mut agent = self.start(&Request { run: self.run.clone(), job: Job::Undo(steps), guest: None })?;
-        let ended = self.listen(&mut agent, None, false)?;
+        let (ended, _) = self.attend(Job::Undo(steps), None, false)?;
         let teardown_ns = begun.elapsed().as_nanos() as u64;
         self.take(Record::Ledger(Ledger { teardown_ns, ..Ledger::default() }))?;
-        match self.farewell(agent, ended)? {
+        match ended {
             Ended::Well => Ok(()),
             Ended::Stopped => bail!("the undoing was stopped; run `pickfs clean`"),
+            Ended::Skipped(reasons) => bail!("{}; run `pickfs clean`", reasons.join("; ")),
             Ended::Dead(why) => bail!("{why}; see what holds it, then run `pickfs clean`"),
-        }
-    }
-
-    fn attend(&mut self, job: Job, limit: Option<Duration>) -> Result<Ended> {
-        let mut agent = self.start(&Request { run: self.run.clone(), job, guest: None })?;
-        let ended = self.listen(&mut agent, limit, true)?;
-        self.farewell(agent, ended)
-    }
-
-    fn start(&self, request: &Request) -> Result<Agent> {
-        let words = self.executor.command()?;
-        let (program, arguments) = words.split_first().context("the executor gave no command")?;
-        let mut command = Command::new(program);
-        command.args(arguments).env("PICKFS_RUN", &self.run).process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
-        let mut stdin = child.stdin.take().context("no pipe to the agent")?;
-        let stdout = child.stdout.take().context("no pipe from the agent")?;
-        let stderr = child.stderr.take().context("no pipe from the agent")?;
-        let line = serde_json::to_string(request)? + "\n";
-        // An agent that is dead already shows in its exit status.
-        let _ = stdin.write_all(line.as_bytes());
-        Ok(Agent { child, stdin: Some(stdin), lines: read_lines(stdout), words: read_words(stderr) })
-    }
-
-    /// Takes what the agent says until it ends. `Some` is why we killed it. When it cannot be taken (the journal's disk
-    /// is full), the agent still takes down what it has built, and undoing goes on to its end.
-    fn listen(&mut self, agent: &mut Agent, limit: Option<Duration>, stoppable: bool) -> Result<Option<Ended>> {
-        let begun = Instant::now();
-        let mut asked_to_stop = false;
-        let mut killed = None;
-        let mut deaf: Result<()> = Ok(());
-        loop {
-            match agent.lines.recv_timeout(TICK) {
-                Ok(line) if deaf.is_ok() => {
-                    deaf = self.hear(agent, &line);
-                    if deaf.is_err() {
-                        // Who waits for an answer sees that none will come.
-                        agent.stdin = None;
-                        process::kill(agent.child.id() as i32, process::Signal::TERM).ok();
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => return deaf.map(|()| killed),
-                _ => {}
-            }
-            let stops = if stoppable { STOPS.load(Ordering::Relaxed) } else { 0 };
-            if stops == 1 && !asked_to_stop {
-                asked_to_stop = true;
-                process::kill(agent.child.id() as i32, process::Signal::TERM).ok();
-            }
-            if killed.is_some() {
-                continue;
-            }
-            if stops > 1 {
-                killed = Some(Ended::Stopped);
-                kill(agent);
-            } else if limit.is_some_and(|limit| begun.elapsed() > limit + self.executor.patience() + GRACE) {
-                let limit = crate::units::show_duration(limit.unwrap_or_default().as_nanos() as f64);
-                killed =
-                    Some(Ended::Dead(format!("the time limit of {limit} passed and the agent did not answer; killed")));
-                kill(agent);
-            }
-        }
-    }
-
-    fn hear(&mut self, agent: &mut Agent, line: &str) -> Result<()> {
-        let said: Say = serde_json::from_str(line).with_context(|| format!("the agent said `{line}`"))?;
-        match said {
-            Say::Tell(record) => self.take(record),
-            Say::Forget | Say::Boot(_) => bail!("the agent asked for what only the host of a guest can do"),
-            Say::Ask(record) => {
-                self.take(record)?;
-                let answer = serde_json::to_string(&Answer::Written)? + "\n";
-                if let Some(stdin) = &mut agent.stdin {
-                    // As above: a dead agent is seen by its exit.
-                    let _ = stdin.write_all(answer.as_bytes());
-                }
-                Ok(())
-            }
         }
     }
 
@@ -226,53 +148,265 @@ impl Supervisor {
         Ok(())
     }
 
-    fn farewell(&self, mut agent: Agent, killed: Option<Ended>) -> Result<Ended> {
-        drop(agent.stdin.take());
-        let status = agent.child.wait().context("cannot wait for the agent")?;
-        // Children that the agent left in its group hold its pipes open.
-        process::kill_group(agent.child.id() as i32).ok();
-        let words = agent.words.join().unwrap_or_default();
-        Ok(killed.unwrap_or_else(|| judge(status, &words)))
-    }
-}
-
-fn judge(status: ExitStatus, words: &str) -> Ended {
-    let words = words.trim();
-    match (status.code(), status.signal()) {
-        (Some(0), _) => Ended::Well,
-        (Some(INTERRUPTED), _) => Ended::Stopped,
-        (Some(1), _) if !words.is_empty() => Ended::Dead(words.to_string()),
-        (_, Some(signal)) => {
-            Ended::Dead(format!("the agent was killed by signal {signal} {words}").trim_end().to_string())
-        }
-        _ => Ended::Dead(format!("the agent ended with {status} {words}").trim_end().to_string()),
-    }
-}
-
-fn kill(agent: &Agent) {
-    process::kill_group(agent.child.id() as i32).ok();
-}
-
-/// Lines until the agent closes its end. A last line without an end is torn and dropped.
-fn read_lines(stdout: impl Read + Send + 'static) -> Receiver<String> {
-    let (send, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut reader = BufReader::new(stdout);
-        let mut line = String::new();
-        while reader.read_line(&mut line).is_ok_and(|read| read > 0) && line.ends_with('\n') {
-            if send.send(std::mem::take(&mut line)).is_err() {
-                return;
+    /// Has a job done, on a machine that is reached again where nothing had begun.
+    fn attend(&mut self, job: Job, limit: Option<Duration>, stoppable: bool) -> Result<(Ended, Option<Bundle>)> {
+        let cell = if let Job::Cell(cell) = &job { cell.id.clone() } else { String::new() };
+        loop {
+            let contact = match self.machine.reach(Request::new(&self.run, job.clone())) {
+                Ok(Reached::Agent(contact)) => *contact,
+                Ok(Reached::Nowhere(reasons)) => return Ok((Ended::Skipped(reasons), None)),
+                Err(error) if error.is::<Interrupted>() => return Ok((Ended::Stopped, None)),
+                Err(error) => return Ok((Ended::Dead(format!("{error:#}")), None)),
+            };
+            let mut attended = Attended::start(contact, &cell, limit, stoppable)?;
+            let listened = attended.listen(self);
+            let Attended { session, lasts, ended, over, bundle, .. } = attended;
+            let exit = session.end((lasts == Lasts::Job || over).then_some(ENDING))?;
+            listened?;
+            let why = match ended.unwrap_or_else(|| judge(&exit, lasts, over)) {
+                Ended::Dead(why) => why,
+                ended => return Ok((ended, bundle)),
+            };
+            if let Failure::Final(why) = self.machine.explain(why, &exit) {
+                return Ok((Ended::Dead(why), bundle));
             }
         }
-    });
-    lines
+    }
 }
 
-/// The last 4 KiB that the agent said on stderr.
-fn read_words(mut stderr: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut words = Vec::new();
-        let _ = stderr.read_to_end(&mut words);
-        String::from_utf8_lossy(&words[words.len().saturating_sub(4096)..]).into_owned()
-    })
+/// Asks the machine of a plan's cells about settings, before there is a run.
+pub fn check(plan: &Plan, executor: &dyn Executor, questions: Vec<Check>) -> Result<Vec<Checked>> {
+    let Reached::Agent(contact) = executor.machine(plan).reach(Request::new("", Job::Check(questions)))? else {
+        bail!("the executor {} has no machine to ask", executor.name())
+    };
+    let mut session = Session::start(contact.connection, &contact.request)?;
+    loop {
+        match session.hear()? {
+            Heard::Line(line) => match serde_json::from_str(&line).context("the agent's answer is not understood")? {
+                Say::Checked(checked) => return Ok(checked),
+                other => bail!("the agent said {other:?} where it was to check"),
+            },
+            Heard::Nothing => {}
+            Heard::Closed => bail!("the agent ended before it had checked: {}", session.end(None)?.errors.trim()),
+        }
+    }
+}
+
+/// How far a machine has come, and since when.
+#[derive(Clone, Copy, Debug)]
+enum Stretch {
+    Started(Instant),
+    Spoken(Instant),
+    Begun(Instant),
+}
+
+impl Stretch {
+    /// Why the machine is to be ended, if it has been there for too long. `all` is since its start.
+    fn overdue(self, now: Instant, patience: Patience, limit: Option<Duration>, all: Duration) -> Option<String> {
+        let shown = |duration: Duration| show_duration(duration.as_nanos() as f64);
+        let late = |at, patience: Duration, what: &str| {
+            (now.duration_since(at) > patience).then(|| format!("{what} within {}; killed", shown(patience)))
+        };
+        match (self, patience.first_word, patience.ready) {
+            (Stretch::Started(at), Some(patience), _) => late(at, patience, "the machine did not boot"),
+            (Stretch::Spoken(at), _, Some(patience)) => late(at, patience, "the agent did not begin its cell"),
+            (stretch, first, ready) => {
+                let limit = limit?;
+                let taken = match stretch {
+                    Stretch::Begun(at) if first.is_some() || ready.is_some() => now.duration_since(at),
+                    _ => all,
+                };
+                let why = || format!("the time limit of {} passed and the agent did not answer; killed", shown(limit));
+                (taken > limit + patience.grace).then(why)
+            }
+        }
+    }
+}
+
+/// An agent that is being listened to.
+struct Attended<'c> {
+    session: Session,
+    patience: Patience,
+    lasts: Lasts,
+    /// Empty for another job.
+    cell: &'c str,
+    limit: Option<Duration>,
+    stoppable: bool,
+    stretch: Stretch,
+    /// When the cell began, by both clocks.
+    begun: Option<Both>,
+    asked_to_stop: bool,
+    /// Why we ended it.
+    ended: Option<Ended>,
+    /// The cell's end was said.
+    over: bool,
+    bundle: Option<Bundle>,
+}
+
+impl<'c> Attended<'c> {
+    fn start(contact: Contact, cell: &'c str, limit: Option<Duration>, stoppable: bool) -> Result<Attended<'c>> {
+        Ok(Attended {
+            session: Session::start(contact.connection, &contact.request)?,
+            patience: contact.patience,
+            lasts: contact.lasts,
+            cell,
+            limit,
+            stoppable,
+            stretch: Stretch::Started(Instant::now()),
+            begun: None,
+            asked_to_stop: false,
+            ended: None,
+            over: false,
+            bundle: None,
+        })
+    }
+
+    /// Takes what the agent says until it ends. When that cannot be taken (the journal's disk is full), the agent still
+    /// takes down what it has built, and undoing goes on to its end.
+    fn listen(&mut self, supervisor: &mut Supervisor) -> Result<()> {
+        let mut deaf: Result<()> = Ok(());
+        loop {
+            match self.session.hear() {
+                Ok(Heard::Line(line)) if deaf.is_ok() && self.ended.is_none() => {
+                    deaf = self.hear(&line, supervisor);
+                    if deaf.is_err() {
+                        self.session.hang_up();
+                    }
+                }
+                Ok(Heard::Closed) => return deaf,
+                Ok(_) => {}
+                Err(error) => self.kill(Ended::Dead(format!("{error:#}"))),
+            }
+            if self.over && self.lasts == Lasts::Job {
+                // Not asked first: nothing on it is needed any more.
+                self.session.kill();
+                return deaf;
+            }
+            self.look_at_clock();
+        }
+    }
+
+    fn look_at_clock(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        let stops = if self.stoppable { stop_requests() } else { 0 };
+        if stops > 1 || (stops == 1 && self.lasts == Lasts::Job) {
+            return self.kill(Ended::Stopped);
+        }
+        if stops == 1 && !self.asked_to_stop {
+            self.asked_to_stop = true;
+            // One that is dead already shows in how it ends.
+            let _ = self.session.say(&Answer::Stop);
+        }
+        let all = self.session.elapsed();
+        if let Some(why) = self.stretch.overdue(Instant::now(), self.patience, self.limit, all) {
+            self.kill(Ended::Dead(why));
+        }
+    }
+
+    fn kill(&mut self, why: Ended) {
+        self.ended = Some(why);
+        self.session.kill();
+    }
+
+    /// An error when the journal cannot be written.
+    fn hear(&mut self, line: &str, supervisor: &mut Supervisor) -> Result<()> {
+        if let Stretch::Started(_) = self.stretch {
+            self.stretch = Stretch::Spoken(Instant::now());
+        }
+        let mut said: Say = match serde_json::from_str(line) {
+            Ok(said) => said,
+            Err(error) => {
+                let shown: String = line.trim().chars().filter(|letter| !letter.is_control()).take(200).collect();
+                self.kill(Ended::Dead(format!("the agent said `{shown}`: {error}")));
+                return Ok(());
+            }
+        };
+        supervisor.machine.overhear(&mut said);
+        match said {
+            Say::Tell(record) => self.take(record, supervisor),
+            Say::Ask(record) => {
+                self.take(record, supervisor)?;
+                self.session.say(&Answer::Written)
+            }
+            Say::Prepared(bundle) => {
+                self.bundle = Some(*bundle);
+                Ok(())
+            }
+            question => match supervisor.machine.answer(question) {
+                Ok(answer) => self.session.say(&answer),
+                Err(_) => {
+                    self.kill(Ended::Stopped);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    fn take(&mut self, mut record: Record, supervisor: &mut Supervisor) -> Result<()> {
+        if self.lasts == Lasts::Job && !is_of_cell(&record, self.cell) {
+            // What was done to the machine goes with it.
+            return Ok(());
+        }
+        match &mut record {
+            Record::Begin(begin) => {
+                self.stretch = Stretch::Begun(Instant::now());
+                self.begun = Both::now(&begin.at);
+            }
+            Record::End(end) if end.cell == self.cell => {
+                self.over = true;
+                let drift = || self.begun?.drift(Both::now(&end.at)?);
+                if let (Lasts::Job, Outcome::Done, Some(why)) = (self.lasts, &end.outcome, drift()) {
+                    end.outcome = Outcome::Failed(why);
+                }
+            }
+            _ => {}
+        }
+        supervisor.take(record)
+    }
+}
+
+/// How an agent ended that we did not end.
+fn judge(exit: &Exit, lasts: Lasts, over: bool) -> Ended {
+    let words = exit.errors.trim();
+    let dead = |why: String| Ended::Dead(format!("{why} {words}").trim_end().to_string());
+    match (exit.status, lasts) {
+        (_, Lasts::Job) if over => Ended::Well,
+        (_, Lasts::Job) => Ended::Dead("the machine ended before its cell did".into()),
+        (None, _) => Ended::Dead("the agent did not end; killed".into()),
+        (Some(status), _) => match (status.code(), status.signal()) {
+            (Some(0), _) => Ended::Well,
+            (Some(code), _) if code == i32::from(INTERRUPTED) => Ended::Stopped,
+            (Some(1), _) if !words.is_empty() => Ended::Dead(words.to_string()),
+            (_, Some(signal)) => dead(format!("the agent was killed by signal {signal}")),
+            _ => dead(format!("the agent ended with {status}")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stretch_has_its_own_patience() {
+        let (limit, then) = (Duration::from_secs(60), Instant::now());
+        let seconds = Duration::from_secs;
+        let patience = Patience { first_word: Some(seconds(180)), ready: Some(seconds(170)), grace: seconds(30) };
+        let rows = [
+            (Stretch::Started(then), seconds(180), "did not boot within"),
+            (Stretch::Spoken(then), seconds(170), "did not begin its cell within"),
+            (Stretch::Begun(then), limit + seconds(30), "the time limit of 60.0 s passed"),
+        ];
+        for (stretch, length, says) in rows {
+            let overdue = |now| stretch.overdue(now, patience, Some(limit), seconds(10_000));
+            assert_eq!(overdue(then + length), None);
+            let why = overdue(then + length + Duration::from_millis(50)).unwrap();
+            assert!(why.contains(says), "{why}");
+        }
+        let here = |all| Stretch::Spoken(then).overdue(then, Patience::default(), Some(limit), all);
+        assert!(here(seconds(70)).is_none() && here(seconds(71)).is_some());
+        assert_eq!(Stretch::Begun(then).overdue(then, Patience::default(), None, seconds(10_000)), None);
+    }
 }

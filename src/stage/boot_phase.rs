@@ -138,12 +138,12 @@ fn doubts(booted: &Booted, least: f64) -> Vec<Doubt> {
 }
 
 /// Every reason why no machine can be booted from a target, with what to do.
-pub fn objections(target: &Target, in_guest: bool) -> Vec<String> {
+pub fn objections(target: &Target, can_boot: bool) -> Vec<String> {
     let driver = target.fs.as_deref().and_then(fs::find);
     let settings = &target.backing.settings;
     let disks = disks(settings).max(1 + settings.texts(backing::MORE_DEVICES).len() as u64);
     let rows = [
-        (!in_guest, "this machine cannot be booted from a target: use executor = \"vm\"".to_string()),
+        (!can_boot, "this machine cannot be booted from a target: use executor = \"vm\"".to_string()),
         (driver.is_none(), "a directory as it is cannot be booted: name a file system".into()),
         (
             driver.is_some_and(|driver| driver.mkfs_mounts),
@@ -151,7 +151,7 @@ pub fn objections(target: &Target, in_guest: bool) -> Vec<String> {
         ),
         (!target.layers.is_empty(), "what lies below a root is not built at boot: leave out `layers`".into()),
         (
-            in_guest && target.backing.name == "memory",
+            can_boot && target.backing.name == "memory",
             "the guest's memory is gone where another machine boots: use backing image or device".into(),
         ),
         (disks > 1, format!("a root is mounted from one disk, and there are {disks}: leave out `disks`")),
@@ -181,8 +181,8 @@ mod tests {
             (target(Some("zfs"), "device", &[]), true, vec!["another file system"]),
             (target(Some("xfs"), "memory", &["luks"]), true, vec!["`layers`", "backing image or device"]),
         ];
-        for (target, in_guest, wanted) in rows {
-            let found = objections(&target, in_guest);
+        for (target, can_boot, wanted) in rows {
+            let found = objections(&target, can_boot);
             assert_eq!(found.len(), wanted.len(), "{found:?}");
             assert!(found.iter().zip(&wanted).all(|(found, wanted)| found.contains(wanted)), "{found:?} {wanted:?}");
         }

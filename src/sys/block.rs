@@ -24,6 +24,11 @@ pub fn size_of_device(device: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
+/// Opens a device as mount(2) claims it: refused (EBUSY) while anybody has it, and refused to others while this is open.
+pub fn open_exclusive(device: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device)
+}
+
 /// Tells the device that `bytes` from `from` on hold nothing of worth: their content is lost. Both must be multiples
 /// of the logical block. Opened exclusively, as blkdiscard(8) does, so that a mounted device is refused (EBUSY).
 pub fn discard(device: &Path, from: u64, bytes: u64) -> io::Result<()> {

@@ -1,9 +1,9 @@
 //! Whether KVM truly works here: a `/dev/kvm` that is there may still hang a kernel, so one is booted.
 
 use super::build::{Guest, folder};
+use super::initramfs;
 use super::names::{ALIVE, PROBE_WORD};
 use super::qemu::{self, Bus, Disk, Machine};
-use super::relay;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::path::Path;
@@ -76,8 +76,8 @@ fn probe(guest: &Guest) -> Result<Accelerator> {
 }
 
 fn boot(guest: &Guest, desk: &Path) -> Result<Accelerator> {
-    let (initramfs, console) = (desk.join("initramfs"), desk.join("console"));
-    relay::write_initramfs(&initramfs, guest)?;
+    let (first_root, console) = (desk.join("initramfs"), desk.join("console"));
+    initramfs::write(&first_root, guest)?;
     let machine = Machine {
         accelerator: "kvm",
         memory_bytes: 512 << 20,
@@ -86,7 +86,7 @@ fn boot(guest: &Guest, desk: &Path) -> Result<Accelerator> {
         disks: Vec::<Disk>::new(),
         data: None,
         other_disk: None,
-        initramfs,
+        initramfs: first_root,
         console: console.clone(),
         kernel_words: PROBE_WORD.into(),
         boots: false,

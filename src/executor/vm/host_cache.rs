@@ -1,9 +1,9 @@
 //! What the host has cached of a guest's disks: a phase that is cold in the guest must not be read from there.
 
 use super::qemu::Disk;
-use crate::agent::run_program;
+use crate::process::argv;
+use crate::process::run_program;
 use crate::protocol::Answer;
-use crate::stack::argv;
 use crate::sys::file;
 use anyhow::{Context, Result};
 use std::path::Path;

@@ -5,38 +5,26 @@
 
 mod accelerator;
 mod build;
-mod clock;
 mod console;
 mod host_cache;
 mod init;
+mod initramfs;
+mod machine;
 mod names;
 mod qemu;
-mod relay;
-mod running;
+mod recipes;
 mod second_boot;
 
-use super::Executor;
-use crate::need::Need;
-use crate::plan::{Kind, Setting};
-use anyhow::{Context, Result};
-use std::ffi::OsString;
-use std::time::Duration;
-
-pub use accelerator::{Accelerator, known as known_accelerator};
-pub use build::{Guest, RELEASES, Recipe, Release, all, enter, find_or_build, folder, remove};
+pub use build::{Guest, RELEASES, Recipe, all, enter, find_or_build, folder, remove};
 pub use init::boot_root::main as tell_ready;
 pub use init::main as init;
-pub use relay::{main as relay, objection_to, recipes};
+pub use recipes::recipes;
 
-/// From the start of QEMU until the agent's first word, emulated on a busy machine.
-pub const BOOT_PATIENCE: Duration = Duration::from_secs(180);
-/// An emulated kernel on a busy machine may panic in its check of timers (`IO-APIC + timer doesn't work`), though nothing
-/// is wrong with it: so often it is booted before that is the cell's failure.
-pub const BOOTS: u32 = 3;
-/// From there until its cell begins: what was staged is unpacked, and the raw speed of the disk taken.
-pub const READY_PATIENCE: Duration = Duration::from_secs(180);
-/// How long an agent in a guest may take to tear down after its own deadline.
-pub const GUEST_GRACE: Duration = Duration::from_secs(30);
+use super::{Executor, Machine};
+use crate::need::Need;
+use crate::plan::{Kind, Objection, Plan, Setting, Settings};
+
+pub const NAME: &str = "vm";
 
 pub struct Vm;
 
@@ -67,7 +55,7 @@ const SETTINGS: &[Setting] = &[
 
 impl Executor for Vm {
     fn name(&self) -> &'static str {
-        "vm"
+        NAME
     }
 
     fn about(&self) -> &'static str {
@@ -78,15 +66,20 @@ impl Executor for Vm {
         SETTINGS
     }
 
-    /// An agent that has cells done in guests.
-    fn command(&self) -> Result<Vec<OsString>> {
-        let own = std::env::current_exe().context("cannot find this program's own file")?;
-        Ok(vec![own.into(), "agent".into(), "--in-guests".into()])
+    fn machine(&self, plan: &Plan) -> Box<dyn Machine> {
+        Box::new(machine::Guests::new(plan))
     }
 
-    /// Whoever watches the guest sees first that it is dead, and knows its console.
-    fn patience(&self) -> Duration {
-        BOOT_PATIENCE * BOOTS + READY_PATIENCE + GUEST_GRACE
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        settings.text("kernel").and_then(recipes::objection_to).into_iter().collect()
+    }
+
+    fn condition(&self) -> Option<String> {
+        Some(match accelerator::known() {
+            Some(known) if known.name == "kvm" => format!("ok      guests run on {}", known.told()),
+            Some(known) => format!("note    guests run on {}, many times slower", known.told()),
+            None => "note    KVM: not known; the first run with --executor vm boots a kernel to find out".into(),
+        })
     }
 
     fn brings_its_own(&self) -> bool {

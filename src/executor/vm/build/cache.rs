@@ -2,7 +2,7 @@
 
 use super::recipe::{RELEASES, Recipe};
 use super::{kernel, root};
-use crate::agent;
+use crate::process::check_stop;
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -139,7 +139,7 @@ fn turn(say: &mut dyn FnMut(&str)) -> Result<File> {
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         say("waiting for another pickfs that makes a guest");
         while flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            agent::check_stop()?;
+            check_stop()?;
             std::thread::sleep(TURN_TICK);
         }
     }

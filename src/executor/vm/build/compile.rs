@@ -8,9 +8,8 @@ use super::cache::{COMPILED, PARTIAL};
 use super::recipe::Recipe;
 use super::root::{self, MODULES};
 use super::watched::{Watched, last_words};
-use crate::agent::{Interrupted, run_program};
-use crate::stack::argv;
-use crate::stack::fs::ModuleSource;
+use crate::process::{Interrupted, argv, run_program};
+use crate::protocol::ModuleSource;
 use anyhow::{Context, Error, Result, bail, ensure};
 use rustix::mount::mount_bind_recursive;
 use std::convert::Infallible;
@@ -50,7 +49,7 @@ const UPDATES: &str = "updates/dkms";
 
 /// Into a root that was unpacked by the recipe: all modules that it wants compiled, from what is kept where it is there.
 pub fn add(recipe: &Recipe, folder: &Path, root: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
-    for &source in &recipe.compiled {
+    for source in &recipe.compiled {
         let job = Job::of(recipe, source, folder, root)?;
         if job.kept.is_dir() {
             say(&format!("{} was compiled for this kernel before, and is kept", job.told()));
@@ -69,7 +68,7 @@ pub fn add(recipe: &Recipe, folder: &Path, root: &Path, say: &mut dyn FnMut(&str
 
 /// Of what is compiled, what the packages say of it: "zfs-dkms 2.1.11-1+deb12u1".
 pub fn manifest(recipe: &Recipe, packages: &str) -> String {
-    let line = |source: &ModuleSource| Some(format!("{} {}\n", source.package, version(packages, source.tools)?));
+    let line = |source: &ModuleSource| Some(format!("{} {}\n", source.package, version(packages, &source.tools)?));
     recipe.compiled.iter().filter_map(line).collect()
 }
 
@@ -80,7 +79,7 @@ fn version<'m>(manifest: &'m str, package: &str) -> Option<&'m str> {
 
 struct Job<'r> {
     recipe: &'r Recipe,
-    source: ModuleSource,
+    source: &'r ModuleSource,
     version: String,
     kernel: String,
     /// The folder with what compiles, which goes with the guest's own.
@@ -90,9 +89,9 @@ struct Job<'r> {
 }
 
 impl<'r> Job<'r> {
-    fn of(recipe: &'r Recipe, source: ModuleSource, folder: &Path, root: &Path) -> Result<Job<'r>> {
+    fn of(recipe: &'r Recipe, source: &'r ModuleSource, folder: &Path, root: &Path) -> Result<Job<'r>> {
         let packages = root::manifest(root)?;
-        let version = version(&packages, source.tools).with_context(|| {
+        let version = version(&packages, &source.tools).with_context(|| {
             format!("Debian {} has no {}; does its mirror have `contrib`?", recipe.release, source.tools)
         })?;
         let (version, kernel) = (version.to_string(), root::kernel_release(root)?);
@@ -126,12 +125,12 @@ impl<'r> Job<'r> {
     /// Headers of exactly that kernel; the source of exactly the version of the tools.
     fn unpack(&self) -> Result<()> {
         let headers = format!("linux-headers-{}", self.kernel);
-        let names = TOOLS.iter().copied().chain([self.source.package, &headers]);
+        let names = TOOLS.iter().copied().chain([self.source.package.as_str(), &headers]);
         let names: Vec<String> = names.map(String::from).collect();
         let temporary = self.desk.parent().context("the guest lies nowhere")?;
         root::unpack(self.recipe.release, self.recipe.components(), &names, temporary, &self.desk)?;
         let packages = root::manifest(&self.desk)?;
-        let found = version(&packages, self.source.package).unwrap_or("nothing");
+        let found = version(&packages, &self.source.package).unwrap_or("nothing");
         ensure!(found == self.version, "Debian's archive has {found} of it by now; remove the guest, and try again");
         ensure!(version(&packages, &headers).is_some(), "Debian's archive has no {headers} any more; try again");
         for (name, program) in NAMES {
@@ -248,7 +247,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::executor::vm::build::recipe::{RELEASES, module_source};
+    use crate::executor::vm::build::recipe::RELEASES;
 
     fn write(path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder");
@@ -260,11 +259,12 @@ mod tests {
         let root = folder.join("guest.partial/root");
         write(&root.join("usr/lib/modules/6.1.0-9-amd64/modules.order"), "");
         write(&root.join("var/cache/apt/archives/zfsutils-linux_2.1.11-1+deb12u1_amd64.deb"), "");
-        Job::of(recipe, module_source("zfs-dkms").expect("a source"), &folder.join("guest.partial"), &root)
+        Job::of(recipe, &recipe.compiled[0], &folder.join("guest.partial"), &root)
     }
 
     fn recipe() -> &'static Recipe {
-        Box::leak(Box::new(Recipe::new(&RELEASES[0], ["zfs-dkms".to_string()])))
+        let zfs = ModuleSource { package: "zfs-dkms".into(), tools: "zfsutils-linux".into() };
+        Box::leak(Box::new(Recipe::new(&RELEASES[0], ["zfs-dkms".to_string()], &[zfs])))
     }
 
     #[test]

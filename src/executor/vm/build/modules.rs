@@ -1,7 +1,7 @@
 //! Kernel modules that a guest needs before it can see its root: which, and in which order.
 
-use crate::agent::run_program;
-use crate::stack::argv;
+use crate::process::argv;
+use crate::process::run_program;
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;

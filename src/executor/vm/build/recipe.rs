@@ -1,6 +1,6 @@
 //! What a guest is made of: a release of Debian, its kernel, and the packages with the tools that are used.
 
-use crate::stack::fs::{self, ModuleSource};
+use crate::protocol::ModuleSource;
 use std::collections::BTreeSet;
 
 /// A release of Debian that guests can be made of.
@@ -39,11 +39,6 @@ const BASE: &[&str] = &[
     "util-linux",
 ];
 
-/// What of a package's name is to be compiled for a guest, rather than put into it.
-pub fn module_source(package: &str) -> Option<ModuleSource> {
-    fs::ALL.iter().filter_map(|fs| fs.module_source).find(|source| source.package == package)
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {
     pub release: &'static str,
@@ -54,11 +49,16 @@ pub struct Recipe {
 
 impl Recipe {
     /// Of the tools, sources of kernel modules are compiled, and their own tools come with them.
-    pub fn new(release: &'static Release, tools: impl IntoIterator<Item = String>) -> Recipe {
+    pub fn new(
+        release: &'static Release,
+        tools: impl IntoIterator<Item = String>,
+        module_sources: &[ModuleSource],
+    ) -> Recipe {
         let base = BASE.iter().chain([&release.kernel_package]).map(|name| name.to_string());
-        let (sources, tools): (BTreeSet<String>, BTreeSet<String>) =
-            tools.into_iter().partition(|name| module_source(name).is_some());
-        let compiled: Vec<ModuleSource> = sources.iter().filter_map(|name| module_source(name)).collect();
+        let is_source = |name: &String| module_sources.iter().any(|source| source.package == *name);
+        let (sources, tools): (BTreeSet<String>, BTreeSet<String>) = tools.into_iter().partition(is_source);
+        let compiled = module_sources.iter().filter(|source| sources.contains(&source.package)).cloned();
+        let compiled: Vec<ModuleSource> = compiled.collect();
         let beside = compiled.iter().map(|source| source.tools.to_string());
         let packages = base.chain(tools).chain(beside).collect();
         Recipe { release: release.name, packages, compiled }
@@ -87,18 +87,22 @@ impl Recipe {
 mod tests {
     use super::*;
 
+    fn zfs() -> ModuleSource {
+        ModuleSource { package: "zfs-dkms".into(), tools: "zfsutils-linux".into() }
+    }
+
     #[test]
     fn the_same_tools_in_any_order_are_the_same_guest() {
-        let recipe = |tools: &[&str]| Recipe::new(&RELEASES[0], tools.iter().map(|name| name.to_string()));
+        let recipe = |tools: &[&str]| Recipe::new(&RELEASES[0], tools.iter().map(|name| name.to_string()), &[zfs()]);
         assert_eq!(recipe(&["xfsprogs", "btrfs-progs"]).name(), recipe(&["btrfs-progs", "xfsprogs", "tar"]).name());
         assert_ne!(recipe(&["xfsprogs"]).name(), recipe(&[]).name());
-        assert_ne!(recipe(&[]).name(), Recipe::new(&RELEASES[1], []).name());
+        assert_ne!(recipe(&[]).name(), Recipe::new(&RELEASES[1], [], &[]).name());
         assert!(RELEASES.windows(2).all(|pair| pair[0].name < pair[1].name));
     }
 
     #[test]
     fn what_is_compiled_makes_another_guest_and_brings_its_tools() {
-        let recipe = |tools: &[&str]| Recipe::new(&RELEASES[0], tools.iter().map(|name| name.to_string()));
+        let recipe = |tools: &[&str]| Recipe::new(&RELEASES[0], tools.iter().map(|name| name.to_string()), &[zfs()]);
         let (with, without) = (recipe(&["zfs-dkms"]), recipe(&["zfsutils-linux"]));
         assert_eq!(with.packages, without.packages);
         assert!(with.packages.contains("zfsutils-linux") && !with.packages.contains("zfs-dkms"));

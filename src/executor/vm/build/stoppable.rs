@@ -1,7 +1,6 @@
 //! A program that takes long and ends at once when the run is to stop, with all that it has started.
 
-use crate::agent;
-use crate::process;
+use crate::process::{self, check_stop};
 use anyhow::{Context, Result};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -11,7 +10,7 @@ use std::time::Duration;
 const MARK: &str = "PICKFS_BUILD";
 const TICK: Duration = Duration::from_millis(50);
 
-/// What it printed, however it ended; an error [`agent::Interrupted`] when it was stopped, and none of it is left.
+/// What it printed, however it ended; an error [`crate::process::Interrupted`] when it was stopped, and none of it is left.
 pub fn output(command: &mut Command) -> Result<Output> {
     let own = std::process::id().to_string();
     command.env(MARK, &own).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -24,7 +23,7 @@ pub fn output(command: &mut Command) -> Result<Output> {
             Err(RecvTimeoutError::Disconnected) => anyhow::bail!("nobody waits for it any more"),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        if let Err(stop) = agent::check_stop() {
+        if let Err(stop) = check_stop() {
             process::kill_marked(&format!("{MARK}={own}"), &[]).context("cannot end it")?;
             return Err(stop);
         }

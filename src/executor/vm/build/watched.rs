@@ -1,6 +1,6 @@
 //! A program that runs for minutes: what it does is told now and then, and it ends when we are asked to stop.
 
-use crate::agent;
+use crate::process::check_stop;
 use crate::units::show_duration;
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsString;
@@ -51,7 +51,7 @@ impl Watched<'_> {
             if let Some(status) = child.try_wait().context("cannot wait for it")? {
                 return Ok(status);
             }
-            agent::check_stop()?;
+            check_stop()?;
             if said.elapsed() > EVERY {
                 said = Instant::now();
                 let taken = show_duration(begun.elapsed().as_nanos() as f64);

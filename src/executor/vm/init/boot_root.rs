@@ -6,8 +6,8 @@
 //! costs itself is in none of them.
 
 use super::{LOWER, PATH, become_root, mount_lower, mount_new, name_disk, own_program, port, serial_of};
-use crate::agent::last_words;
 use crate::executor::vm::names::{BY_SERIAL, MOST_DISKS, TARGET_DISK, Word, how, target_disk};
+use crate::process::last_words;
 use crate::protocol::{Boot, Booted};
 use crate::sys::clock::monotonic;
 use anyhow::{Context, Result, ensure};

@@ -27,7 +27,7 @@ impl Both {
     }
 }
 
-pub(super) fn wrong(guest: SignedDuration, host: Duration) -> Option<String> {
+pub fn wrong(guest: SignedDuration, host: Duration) -> Option<String> {
     let (guest, host) = (guest.as_secs_f64(), host.as_secs_f64());
     let much = (guest - host).abs() > ON_THE_WAY.as_secs_f64() + TOLERANCE * host;
     much.then(|| {

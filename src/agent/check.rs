@@ -1,39 +1,67 @@
-//! What this machine says to a plan's settings, before anything is touched: paths that are not there, no room, and
+//! What this machine has against settings of a plan, before anything is touched: paths that are not there, no room, and
 //! devices that must not be erased.
 
-#![expect(clippy::disallowed_types, reason = "asks lsblk")]
-
-use crate::executor::vm as guest;
-use crate::plan::{Objection, Settings};
+use crate::plan::{Chosen, Objection, Settings};
+use crate::protocol::{Check, Checked, Erasure};
 use crate::stack::safety;
 use crate::workload;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
 
-/// Objections to a backing's settings, by the backing's name.
-pub fn backing_objections(name: &str, settings: &Settings) -> Vec<Objection> {
-    let found = match name {
+/// Asks this machine.
+pub fn check(question: &Check) -> Checked {
+    let text = |objection: Objection| match objection.refusal {
+        true => objection.message,
+        false => format!("{}: {}", objection.message, objection.remedy),
+    };
+    Checked { reasons: objections(question).into_iter().map(text).collect(), erases: erases(question) }
+}
+
+/// Every reason against these settings.
+pub fn objections(question: &Check) -> Vec<Objection> {
+    let chosen = match question {
+        Check::Workload(chosen) => return of_workload(chosen),
+        Check::Backing(chosen) => chosen,
+    };
+    let settings = &chosen.settings;
+    let found = match chosen.name.as_str() {
         "image" => image(settings),
         "directory" => directory(settings, "path"),
-        "device" => return device_objections(settings),
+        "device" => return of_device(settings),
         "memory" => room(settings, Path::new("/dev/shm"), "size"),
         _ => None,
     };
     found.into_iter().collect()
 }
 
-/// Objections to a workload's settings, by the workload's name: its own, and paths to read must be there.
-pub fn workload_objections(name: &str, settings: &Settings) -> Vec<Objection> {
-    let own = workload::find(name).map(|workload| workload.objections(settings)).unwrap_or_default();
-    own.into_iter().chain(missing_source(settings)).collect()
+/// The device that a backing would erase; one that cannot be looked at goes by its path.
+fn erases(question: &Check) -> Vec<Erasure> {
+    let Check::Backing(Chosen { name, settings }) = question else { return Vec::new() };
+    let path = settings.path("path").filter(|_| name == "device");
+    let erasure = path.map(|path| Erasure {
+        identity: device_facts(&path).map_or(path.display().to_string(), |facts| safety::identity(&facts.tree)),
+        path,
+    });
+    erasure.into_iter().collect()
 }
 
-/// Objections to what a plan tells of a target's machine, by the executor's name.
-pub fn executor_objections(name: &str, settings: &Settings) -> Vec<Objection> {
-    let kernel = settings.text("kernel").filter(|_| name == "vm");
-    let objection = kernel.and_then(guest::objection_to);
-    objection.map(|(message, remedy)| Objection::new("kernel", message, &remedy)).into_iter().collect()
+/// The workload's own, and paths to read must be there.
+fn of_workload(chosen: &Chosen) -> Vec<Objection> {
+    let own = workload::find(&chosen.name).map(|workload| workload.objections(&chosen.settings)).unwrap_or_default();
+    own.into_iter().chain(missing_source(&chosen.settings)).collect()
+}
+
+/// Symlinks and by-id names are resolved first; then `lsblk` and `wipefs` are asked and every refusal is given.
+fn of_device(settings: &Settings) -> Vec<Objection> {
+    let Some(path) = settings.path("path") else {
+        let remedy = "give `path`, best a name under /dev/disk/by-id";
+        return vec![Objection::new("path", "no device is named".into(), remedy)];
+    };
+    match device_facts(&path).map(|facts| facts.refusals(&settings.texts("signatures"))) {
+        Ok(refusals) => refusals.into_iter().map(|why| Objection::refusal("path", why)).collect(),
+        Err(error) => vec![Objection::new("path", format!("{error:#}"), "name a block device; `lsblk` lists them")],
+    }
 }
 
 fn missing_source(settings: &Settings) -> Option<Objection> {
@@ -70,24 +98,9 @@ fn room(settings: &Settings, folder: &Path, setting: &'static str) -> Option<Obj
     (free < wanted).then(|| Objection::new(setting, message, "give a smaller size, or another place"))
 }
 
-/// Symlinks and by-id names are resolved first; then `lsblk` and `wipefs` are asked and every refusal is given.
-fn device_objections(settings: &Settings) -> Vec<Objection> {
-    let Some(path) = settings.path("path") else {
-        return vec![Objection::new(
-            "path",
-            "no device is named".into(),
-            "give `path`, best a name under /dev/disk/by-id",
-        )];
-    };
-    match device_facts(&path).map(|facts| facts.refusals(&settings.texts("signatures"))) {
-        Ok(refusals) => refusals.into_iter().map(|why| Objection::refusal("path", why)).collect(),
-        Err(error) => vec![Objection::new("path", format!("{error:#}"), "name a block device; `lsblk` lists them")],
-    }
-}
-
 /// What `lsblk`, `wipefs` and the kernel say of a device.
-pub struct DeviceFacts {
-    pub tree: String,
+struct DeviceFacts {
+    tree: String,
     parents: String,
     signatures: String,
     swaps: String,
@@ -95,12 +108,12 @@ pub struct DeviceFacts {
 
 impl DeviceFacts {
     /// Every reason not to erase it; `allowed` signatures are none.
-    pub fn refusals(&self, allowed: &[String]) -> Vec<String> {
+    fn refusals(&self, allowed: &[String]) -> Vec<String> {
         safety::refusals(&self.tree, &self.parents, &self.signatures, &self.swaps, allowed)
     }
 }
 
-pub fn device_facts(path: &Path) -> Result<DeviceFacts> {
+fn device_facts(path: &Path) -> Result<DeviceFacts> {
     use std::os::unix::fs::FileTypeExt;
     let real = path.canonicalize().with_context(|| format!("there is no {}", path.display()))?;
     anyhow::ensure!(real.metadata()?.file_type().is_block_device(), "{} is no block device", path.display());

@@ -1,0 +1,294 @@
+//! The machine of the `vm` executor: QEMU for every cell, started here and watched until it ends.
+
+use super::accelerator;
+use super::build::{Guest, find_or_build};
+use super::console::Tail;
+use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK, how, target_disk};
+use super::qemu::{self, Bus, Disk};
+use super::recipes::{self, is_own, kernel_of, kind_of, kinds_and_recipes};
+use super::{host_cache, initramfs, second_boot};
+use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
+use crate::journal::{Outcome, Provenance, Record};
+use crate::plan::{Cell, Plan, Target};
+use crate::process::{CELL_MARK, Interrupted, RUN_MARK};
+use crate::protocol::{Answer, Arrival, Bundle, CellsRun, Connection, Exit, Job, Question, Request, Say};
+use crate::sys::block;
+use crate::units::show_duration;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// An emulated kernel on a busy machine may panic in its check of timers (`IO-APIC + timer doesn't work`), though nothing
+/// is wrong with it: so often it is booted before that is the cell's failure.
+pub const BOOTS: u32 = 3;
+/// From the start of QEMU until the first word, emulated on a busy machine.
+pub const BOOT_PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Patience = Patience {
+    first_word: Some(BOOT_PATIENCE),
+    // What was staged is unpacked, and the raw speed of the disk taken.
+    ready: Some(Duration::from_secs(180)),
+    grace: Duration::from_secs(30),
+};
+/// What a guest's kernel and programs take beside what is staged.
+const LEAST_MEMORY: u64 = 1 << 30;
+
+pub struct Guests {
+    plan: Plan,
+    bundle: Bundle,
+    /// By kind; why there is none, where one cannot be made.
+    guests: BTreeMap<String, Result<Guest, String>>,
+    running: Option<Running>,
+}
+
+/// A guest under way.
+struct Running {
+    started: Started,
+    cell: String,
+    /// Which boot of the cell's machine it is, from 1.
+    boot: u32,
+    since: Instant,
+    /// From the start of QEMU until the agent's first word.
+    booted: Option<Duration>,
+    /// The boot is in the journal.
+    boot_is_told: bool,
+    /// Bytes that the console had said when the cell began.
+    before: u64,
+    /// Devices that nobody else may mount or erase meanwhile.
+    _held: Vec<File>,
+}
+
+/// A guest as it was started.
+struct Started {
+    guest: Guest,
+    machine: qemu::Machine,
+    console: Tail,
+    run: String,
+}
+
+impl Guests {
+    pub fn new(plan: &Plan) -> Guests {
+        Guests { plan: plan.clone(), bundle: Bundle::default(), guests: BTreeMap::new(), running: None }
+    }
+
+    /// The guest of a cell, or why there is none.
+    fn guest_of(&self, target: &Target) -> Result<Result<Guest, String>> {
+        let kernel = kernel_of(target);
+        if is_own(kernel) {
+            return Guest::own(Path::new(kernel)).map(Ok);
+        }
+        let kind = kind_of(target, &self.bundle);
+        let guest = self.guests.get(&kind).with_context(|| format!("the run has no guest of {kind}"))?.clone();
+        if let Ok(guest) = &guest
+            && !guest.folder.is_dir()
+        {
+            bail!("the guest {} is gone; begin the run again", guest.name);
+        }
+        Ok(guest)
+    }
+
+    fn start(&self, cell: &Cell, guest: Guest, request: Request, boot: u32) -> Result<(Contact, Running)> {
+        let folder = self.bundle.folder.join("guest");
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let machine = self.machine(cell, &guest, &folder)?;
+        let held = machine.disks.iter().filter_map(|disk| hold(&disk.file).transpose()).collect::<Result<_>>()?;
+        let arrival = Arrival {
+            disks: (0..machine.disks.len()).map(|index| in_the_guest(&target_disk(index))).collect(),
+            archive: machine.data.as_ref().map(|_| in_the_guest(DATA_DISK)),
+            tree: machine.other_disk.as_ref().map(|_| in_the_guest(OTHER_DISK)),
+            host: self.plan.host,
+        };
+        let request =
+            Request { answers: vec![Question::ForgetCache, Question::Boot], arrival: Some(arrival), ..request };
+        let (connection, console) = connect(&guest, &machine, &request.run, &cell.id)?;
+        let running = Running {
+            started: Started { guest, machine, console, run: request.run.clone() },
+            cell: cell.id.clone(),
+            boot,
+            since: Instant::now(),
+            booted: None,
+            boot_is_told: false,
+            before: 0,
+            _held: held,
+        };
+        Ok((Contact { connection, request, patience: PATIENCE, lasts: Lasts::Job }, running))
+    }
+
+    fn machine(&self, cell: &Cell, guest: &Guest, folder: &Path) -> Result<qemu::Machine> {
+        let staged = self.bundle.archive.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |found| found.len());
+        let first_root = folder.join(format!("initramfs-{:016x}", xxhash_rust::xxh3::xxh3_64(guest.name.as_bytes())));
+        if !first_root.exists() {
+            // A cell that was stopped here must not leave half of it to the next.
+            let partial = folder.join("initramfs.partial");
+            initramfs::write(&partial, guest)?;
+            std::fs::rename(&partial, &first_root)?;
+        }
+        let settings = &cell.target.machine;
+        let all = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let cache = settings.text("cache").unwrap_or("none").to_string();
+        let target = self.bundle.targets.get(&cell.target.name).and_then(|target| target.disks.clone());
+        let backing = &cell.target.backing.name;
+        let disks = target
+            .with_context(|| format!("a guest cannot have the backing `{backing}`; use image, memory or device"))?;
+        Ok(qemu::Machine {
+            accelerator: accelerator::find(guest)?.name,
+            memory_bytes: settings.number("memory").unwrap_or(LEAST_MEMORY) + 3 * staged,
+            processors: settings.number("processors").unwrap_or(all) as u32,
+            bus: Bus::of(settings.text("bus")),
+            disks: disks.into_iter().map(|file| Disk { file, cache: cache.clone() }).collect(),
+            data: self.bundle.archive.clone(),
+            other_disk: self.bundle.works.get(&cell.work.name).and_then(|work| self.tree_disk(work.tree.clone()?)),
+            initramfs: first_root,
+            console: folder.join("console"),
+            kernel_words: settings.text("words").unwrap_or_default().into(),
+            boots: false,
+        })
+    }
+
+    /// QEMU passes the host's cache by, but a memory file system has no other place.
+    fn tree_disk(&self, file: PathBuf) -> Option<Disk> {
+        let cache = if file.starts_with(&self.bundle.folder) { "unsafe" } else { "none" };
+        Some(Disk { file, cache: cache.into() })
+    }
+}
+
+impl Machine for Guests {
+    fn cells(&self) -> CellsRun {
+        CellsRun::Elsewhere
+    }
+
+    /// What is no cell is done here, where the disks of the guests are.
+    fn reach(&mut self, request: Request) -> Result<Reached> {
+        let before = self.running.take();
+        let Job::Cell(cell) = &request.job else {
+            return Ok(Reached::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))));
+        };
+        let cell = cell.clone();
+        let guest = match self.guest_of(&cell.target)? {
+            Ok(guest) => guest,
+            Err(reason) => return Ok(Reached::Nowhere(vec![reason])),
+        };
+        let boot = before.filter(|before| before.cell == cell.id).map_or(1, |before| before.boot + 1);
+        let (contact, running) = self.start(&cell, guest, request, boot)?;
+        self.running = Some(running);
+        Ok(Reached::Agent(Box::new(contact)))
+    }
+
+    /// One guest a release, with the tools of all cells: fewer to make and to keep. One whose modules cannot be compiled
+    /// leaves its cells skipped, with the reason, and the others are done.
+    fn furnish(&mut self, bundle: Bundle, say: &mut dyn FnMut(&str)) -> Result<Provenance> {
+        let mut found = Provenance::default();
+        for (kind, recipe) in kinds_and_recipes(&self.plan, &bundle)? {
+            match find_or_build(&recipe, say) {
+                Ok(guest) => {
+                    note(&kind, &guest, &mut found)?;
+                    self.guests.insert(kind, Ok(guest));
+                }
+                Err(error) if recipe.compiled.is_empty() || error.is::<Interrupted>() => return Err(error),
+                Err(error) => {
+                    say(&format!("cells in guests of {kind} are skipped: {error:#}"));
+                    self.guests.insert(kind, Err(format!("{error:#}")));
+                }
+            }
+        }
+        for folder in recipes::own_kernels(&self.plan) {
+            note(folder, &Guest::own(Path::new(folder))?, &mut found)?;
+        }
+        self.bundle = bundle;
+        Ok(found)
+    }
+
+    fn overhear(&mut self, said: &mut Say) {
+        let Some(running) = &mut self.running else { return };
+        let booted = *running.booted.get_or_insert(running.since.elapsed());
+        match said {
+            Say::Tell(Record::Begin(_)) => running.before = running.started.console.said(),
+            Say::Tell(Record::End(end)) => {
+                if let Outcome::Failed(why) = &mut end.outcome {
+                    let words = running.started.console.words(running.before);
+                    words.into_iter().for_each(|words| why.push_str(&format!("; the guest's console: {words}")));
+                }
+            }
+            Say::Tell(Record::Provenance(found)) if !running.boot_is_told => {
+                running.boot_is_told = true;
+                let boots = format!("{}, the kernel panicked before", running.boot);
+                found.facts.extend((running.boot > 1).then(|| ("guest boots".to_string(), boots)));
+                found.facts.insert("guest boot".into(), show_duration(booted.as_nanos() as f64));
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, said: Say) -> Result<Answer> {
+        let Some(running) = &self.running else { return Ok(Answer::Unsupported) };
+        let Started { guest, machine, run, .. } = &running.started;
+        match said {
+            Say::ForgetCache => Ok(host_cache::forget(&machine.disks)),
+            Say::Boot(boot) => second_boot::boot(guest, machine, &boot, run, &running.cell),
+            _ => Ok(Answer::Unsupported),
+        }
+    }
+
+    fn explain(&mut self, why: String, exit: &Exit) -> Failure {
+        let Some(running) = &self.running else { return Failure::Final(why) };
+        let whole = explained(&why, exit, &running.started.console);
+        let panicked = running.booted.is_none() && whole.contains(PANIC);
+        match running.boot {
+            boot if panicked && boot < BOOTS => Failure::Again,
+            _ if panicked => Failure::Final(in_each_boot(&whole)),
+            _ => Failure::Final(whole),
+        }
+    }
+}
+
+/// What a kernel says that is gone.
+pub const PANIC: &str = "Kernel panic";
+
+pub fn in_each_boot(why: &str) -> String {
+    format!("in each of {BOOTS} boots {why}")
+}
+
+/// With how QEMU ended, if it did so itself, and the last words of both.
+pub fn explained(why: &str, exit: &Exit, console: &Tail) -> String {
+    console.finish();
+    let errors = exit.last_words().map(|words| format!(": {words}")).unwrap_or_default();
+    let failed = exit.status.filter(|status| !status.success());
+    let qemu = failed.map(|status| format!("; QEMU ended {}{errors}", how(status))).unwrap_or_default();
+    let console = console.words(0).map(|words| format!("; the guest's console ends with: {words}"));
+    format!("{why}{qemu}{}", console.unwrap_or_default())
+}
+
+/// Starts QEMU, which ends with us, whatever ends us. The console is listened to before it can speak.
+pub fn connect(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, Tail)> {
+    let words = qemu::command(guest, machine)?;
+    let console = Tail::of_pipe(&machine.console)?;
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(RUN_MARK, run).env(CELL_MARK, cell);
+    Ok((Connection::open(&mut command)?, console))
+}
+
+fn note(kind: &str, guest: &Guest, found: &mut Provenance) -> Result<()> {
+    let kernel = guest.kernel_release().map(|release| format!(", kernel {release}")).unwrap_or_default();
+    let accelerator = accelerator::find(guest)?;
+    found.facts.insert(format!("guest {kind}"), format!("{}{kernel}, {}", guest.name, accelerator.told()));
+    Ok(())
+}
+
+/// A block device, held as mount(2) would, so that the kernel refuses it to whoever else mounts or erases it; the kernel
+/// refuses us a device that anybody has.
+fn hold(disk: &Path) -> Result<Option<File>> {
+    let found = disk.metadata().with_context(|| format!("there is no {}", disk.display()))?;
+    if !found.file_type().is_block_device() {
+        return Ok(None);
+    }
+    let held = block::open_exclusive(disk);
+    held.map(Some).with_context(|| format!("{} is in use; free it first", disk.display()))
+}
+
+/// Where init puts the disk with that serial number.
+fn in_the_guest(serial: &str) -> PathBuf {
+    Path::new(BY_SERIAL).join(serial)
+}

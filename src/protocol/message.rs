@@ -1,0 +1,218 @@
+//! Requests, questions and answers: a line of JSON each.
+
+use crate::journal::{Record, StepTaken};
+use crate::plan::{Cell, Chosen, HostSettings, Plan};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The one line on an agent's stdin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// The run's id: part of every name that the run leaves on a machine.
+    pub run: String,
+    pub job: Job,
+    /// The questions of the agent that its machine answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Question>,
+    /// For an agent on a machine that was made for this one job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<Arrival>,
+}
+
+impl Request {
+    pub fn new(run: &str, job: Job) -> Request {
+        Request { run: run.into(), job, answers: Vec::new(), arrival: None }
+    }
+}
+
+/// What an agent finds on a machine that was made for its job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Arrival {
+    /// The disks of the target; none where its backing is that machine's own.
+    pub disks: Vec<PathBuf>,
+    /// The tar archive with what was staged, as a device of that machine.
+    pub archive: Option<PathBuf>,
+    /// The device with the tree that the work brings from another disk.
+    pub tree: Option<PathBuf>,
+    /// The plan's settings: they are made anew on each machine.
+    pub host: HostSettings,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Job {
+    /// Once per run: backings made, sources staged. The rest depends on where the cells run.
+    Prepare {
+        plan: Box<Plan>,
+        cells: CellsRun,
+    },
+    Cell(Box<Cell>),
+    /// Take steps back, last first; processes of the run are killed before.
+    Undo(Vec<StepTaken>),
+    /// What this machine has against settings of a plan. Nothing is changed.
+    Check(Vec<Check>),
+}
+
+/// Where cells run, seen from the machine that prepares them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CellsRun {
+    /// On the same machine: host settings are fixed and raw speeds measured once.
+    Here,
+    /// On machines of their own: what they need is put into a [`Bundle`]; nothing here is set or mounted.
+    Elsewhere,
+}
+
+/// Settings that a machine is asked about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    Backing(Chosen),
+    Workload(Chosen),
+}
+
+/// What a machine says to settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Checked {
+    /// Every reason against them, each with what to do.
+    pub reasons: Vec<String>,
+    /// What would be erased.
+    pub erases: Vec<Erasure>,
+}
+
+/// A device that loses its content.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Erasure {
+    pub path: PathBuf,
+    /// What the user must give to agree: its serial number, or its name where it has none.
+    pub identity: String,
+}
+
+/// What a machine of its own must be given to run cells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bundle {
+    /// The run's folder in memory on the machine that prepared; it goes with the run.
+    pub folder: PathBuf,
+    /// A tar archive of what was staged.
+    pub archive: Option<PathBuf>,
+    /// Sources of kernel modules that are known: what of the packages is to be compiled.
+    pub module_sources: Vec<ModuleSource>,
+    /// By the names of the plan's targets.
+    pub targets: BTreeMap<String, TargetBundle>,
+    /// By the names of the plan's works.
+    pub works: BTreeMap<String, WorkBundle>,
+}
+
+/// A Debian package with the source of kernel modules, which DKMS compiles for one kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModuleSource {
+    pub package: String,
+    /// The package with the programs that are made of the same source.
+    pub tools: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TargetBundle {
+    /// Files and devices that are its disks, in order; none where its backing cannot be taken elsewhere.
+    pub disks: Option<Vec<PathBuf>>,
+    /// Debian packages with the programs that build its stack.
+    pub packages: Vec<String>,
+    /// The Debian package with the source of its kernel module, where the kernel brings none.
+    pub module_source: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkBundle {
+    /// Debian packages with its programs.
+    pub packages: Vec<String>,
+    /// An image with the tree that it brings from another disk.
+    pub tree: Option<PathBuf>,
+}
+
+/// What the agent asks of the machine that it runs on, from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    ForgetCache,
+    Boot,
+}
+
+/// What an agent says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Say {
+    /// For the journal; no answer.
+    Tell(Record),
+    /// For the journal, and the agent goes on when it is written.
+    Ask(Record),
+    /// The host is to drop what it has cached of the machine's disks; the agent goes on when it has.
+    ForgetCache,
+    /// The host is to boot another machine from the same disks, of which nothing is mounted until it has answered.
+    Boot(Box<Boot>),
+    /// The end of preparing for machines elsewhere.
+    Prepared(Box<Bundle>),
+    /// The end of a check, in the order of the questions.
+    Checked(Vec<Checked>),
+}
+
+/// What a machine is booted for, and how it finds its root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Boot {
+    /// As the kernel asks for it: `fs-ext4`.
+    pub module: String,
+    /// The program that mounts the file system, with its arguments.
+    pub mount: Vec<String>,
+    pub mount_point: PathBuf,
+    /// Below the mount point: what becomes the root.
+    pub folder: String,
+    /// The system is ready when systemd has reached this unit.
+    pub ready: String,
+    /// From the start of the machine until it is ready.
+    pub limit_ns: u64,
+}
+
+/// How a boot went. Times are the booted kernel's own monotonic clock, which counts from its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Booted {
+    /// Process 1 began.
+    pub kernel_ns: u64,
+    /// The modules of bus and file system were loaded.
+    pub modules_ns: u64,
+    /// The file system was mounted.
+    pub mounted_ns: u64,
+    /// systemd began.
+    pub init_ns: u64,
+    pub ready_ns: u64,
+    /// Of the disks, until it was ready.
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+    /// What failed of the system's units.
+    pub failed: Vec<String>,
+    /// What the emulator itself had read from block devices by then; none where the host does not tell.
+    pub host_read_bytes: Option<u64>,
+    /// What the host had in its memory of the disks before, though it was to drop it.
+    pub cached_bytes: u64,
+    /// From the start of the emulator until it was ready, by the host's clock.
+    pub host_ns: u64,
+}
+
+/// What the host says after the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// No answer: the agent finishes its step, undoes what it has built, and ends.
+    Stop,
+    Written,
+    /// The machine does not answer such a question.
+    Unsupported,
+    /// What the machine's reads would still find in the host's memory.
+    Forgot {
+        cached_bytes: u64,
+    },
+    /// With the reason.
+    Kept(String),
+    Booted(Box<Booted>),
+    /// With the reason.
+    NotBooted(String),
+}
