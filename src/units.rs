@@ -7,14 +7,14 @@
 /// Bytes from "20GiB", "64M", "4k", "512", "2.5 GB" (all powers of 1024).
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text)?;
-    let shift = match unit.to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        "p" => 50,
-        "e" => 60,
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        "p" | "pb" | "pib" => 50,
+        "e" | "eb" | "eib" => 60,
         _ => return Err(format!("`{text}` is not a size; write it like 64MiB or 20GiB")),
     };
     positive(number * (1u64 << shift) as f64, text)
@@ -147,7 +147,7 @@ mod tests {
         for (text, bytes) in [("4k", 4096), ("64MiB", 64 << 20), ("1.5 GB", 3 << 29), ("512", 512), ("2T", 2 << 40)] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
-        for text in ["", "GiB", "4 parsecs", "-1k", "0", "99999999999T", "1e9"] {
+        for text in ["", "GiB", "4kibib", "4bbb", "4ib", "4 parsecs", "-1k", "0", "99999999999T", "1e9"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
     }

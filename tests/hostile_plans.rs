@@ -55,7 +55,7 @@ const ROWS: &[Row] = &[
     ("HBW", "[[target]]\nname = \"a\\u0007b\"\nfs = \"ext4\"", &[(6, "control character")]),
     ("B", "reference = \"zfs\"\n[[target]]\nfs = \"ext4\"\n[[work]]\nworkload = \"meta.ok\"", &[(2, "is not among the targets")]),
     ("B", "executor = \"lokal\"\n[[target]]\nfs = \"ext4\"\n[[work]]\nworkload = \"meta.ok\"", &[(2, "did you mean `local`?")]),
-    // Wishes.
+    // The verdict.
     ("HBTW", "repeats = 0", &[(7, "from 1 to 100")]),
     ("HBTW", "repeat = 2", &[(7, "did you mean `repeats`?")]),
     ("HBTW", "weight = -1", &[(7, "is negative")]),

@@ -7,7 +7,7 @@
 
 use super::Combine;
 use super::series::{Observed, ObservedWork, Rounds};
-use crate::plan::{Part, Plan};
+use crate::plan::{Plan, VerdictTerm};
 
 /// One value a round for every target, in nanoseconds or whatever the metric is in: less is better where it is for the
 /// metric. A round that lacks a part does not count.
@@ -17,23 +17,23 @@ pub fn score(plan: &Plan, observed: &Observed, metric: &str, how: Combine) -> Ve
 
 /// The same of what is known of whole works only, such as space: phases share their work's value.
 pub fn score_of_works(plan: &Plan, observed: &Observed, metric: &str, how: Combine) -> Vec<Rounds> {
-    let mut works: Vec<Part> = Vec::new();
+    let mut works: Vec<VerdictTerm> = Vec::new();
     for named in named_parts(plan, observed) {
         match works.iter_mut().find(|part| part.work == named.work) {
             _ if metric == "time_ns" => works.push(named),
             Some(part) => part.amount = part.amount.max(named.amount),
-            None => works.push(Part { phase: None, ..named }),
+            None => works.push(VerdictTerm { phase: None, ..named }),
         }
     }
     combined(plan, observed, &works, metric, how)
 }
 
-fn combined(plan: &Plan, observed: &Observed, parts: &[Part], metric: &str, how: Combine) -> Vec<Rounds> {
+fn combined(plan: &Plan, observed: &Observed, parts: &[VerdictTerm], metric: &str, how: Combine) -> Vec<Rounds> {
     let series: Vec<(f64, Vec<Rounds>)> =
         parts.iter().map(|named| (named.amount, part(named, observed, metric, how))).collect();
     let of_target = |target: usize| {
         let own: Vec<(f64, &Rounds)> = series.iter().map(|(amount, targets)| (*amount, &targets[target])).collect();
-        if plan.verdict.costs { added(&own) } else { mean(&own) }
+        if plan.verdict.has_counts() { added(&own) } else { mean(&own) }
     };
     (0..observed.targets.len()).map(of_target).collect()
 }
@@ -46,16 +46,16 @@ pub fn works_of_verdict<'a>(plan: &Plan, observed: &'a Observed<'a>) -> Vec<&'a 
 }
 
 /// The parts of the verdict: those of the plan, or every work alike.
-pub fn named_parts(plan: &Plan, observed: &Observed) -> Vec<Part> {
+pub fn named_parts(plan: &Plan, observed: &Observed) -> Vec<VerdictTerm> {
     if !plan.verdict.parts.is_empty() {
         return plan.verdict.parts.clone();
     }
-    let alike = |work: &str| Part { work: work.to_string(), phase: None, amount: 1.0 };
+    let alike = |work: &str| VerdictTerm { work: work.to_string(), phase: None, amount: 1.0 };
     observed.works.iter().map(|work| alike(work.name)).collect()
 }
 
 /// The values of one part for every target.
-pub fn part(part: &Part, observed: &Observed, metric: &str, how: Combine) -> Vec<Rounds> {
+pub fn part(part: &VerdictTerm, observed: &Observed, metric: &str, how: Combine) -> Vec<Rounds> {
     let found = observed.works.iter().find(|work| work.name == part.work);
     match (found, &part.phase) {
         (None, _) => vec![Rounds::new(); observed.targets.len()],

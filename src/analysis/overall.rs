@@ -4,7 +4,7 @@ use super::model::*;
 use super::points;
 use super::work::{self, Case, Quantity};
 use crate::analysis::{self as decide, Combine, Rounds};
-use crate::plan::Part;
+use crate::plan::VerdictTerm;
 use crate::stats;
 use crate::wording::headline as verdict;
 use crate::wording::text::{listed, percent, plain};
@@ -75,8 +75,8 @@ fn made_of(case: &Case) -> String {
     if case.plan.verdict.parts.is_empty() {
         return format!("every one of {} works counts alike: geometric mean of their times", parts.len());
     }
-    let costs = case.plan.verdict.costs;
-    let shown = |part: &Part| match costs {
+    let costs = case.plan.verdict.has_counts();
+    let shown = |part: &VerdictTerm| match costs {
         true => format!("{} × {}", part.amount, name(part)),
         false => format!("{} counts {}", name(part), part.amount),
     };
@@ -84,7 +84,7 @@ fn made_of(case: &Case) -> String {
     format!("{}: {how}", listed(&parts.iter().map(shown).collect::<Vec<_>>()))
 }
 
-fn name(part: &Part) -> String {
+fn name(part: &VerdictTerm) -> String {
     part.phase.as_ref().map_or(plain(&part.work), |phase| plain(&format!("{} {phase}", part.work)))
 }
 
@@ -102,7 +102,7 @@ fn robustness(
     let centres = centres(case, &parts, ranked, reference)?;
     let weights = weights(case, &parts, &centres);
     debug_assert!(ranked.iter().all(|target| !values[*target].is_empty()));
-    let shares = stats::sensitivity(&centres, &weights, DRAWS, case.plan.seed, case.plan.verdict.costs);
+    let shares = stats::sensitivity(&centres, &weights, DRAWS, case.plan.seed, case.plan.verdict.has_counts());
     let shares: Vec<(usize, f64)> = ranked.iter().copied().zip(shares).filter(|(_, share)| *share > 0.0).collect();
     let stands: f64 = shares
         .iter()
@@ -130,7 +130,7 @@ fn robustness(
 
 /// The natural logarithm of the time of each part, by ranked target: the reference's median, and the ratio to it, which
 /// is paired by round.
-fn centres(case: &Case, parts: &[Part], ranked: &[usize], reference: usize) -> Option<Vec<Vec<f64>>> {
+fn centres(case: &Case, parts: &[VerdictTerm], ranked: &[usize], reference: usize) -> Option<Vec<Vec<f64>>> {
     let mut by_target = vec![Vec::new(); ranked.len()];
     for part in parts {
         let series = decide::part(part, case.observed, "time_ns", Combine::Sum);
@@ -145,8 +145,8 @@ fn centres(case: &Case, parts: &[Part], ranked: &[usize], reference: usize) -> O
 }
 
 /// Weights as they are; of costs the share of the time that each part has on the mean target.
-fn weights(case: &Case, parts: &[Part], centres: &[Vec<f64>]) -> Vec<f64> {
+fn weights(case: &Case, parts: &[VerdictTerm], centres: &[Vec<f64>]) -> Vec<f64> {
     let mean = |at: usize| centres.iter().map(|target| target[at].exp()).sum::<f64>() / centres.len() as f64;
-    let cost = |at: usize| if case.plan.verdict.costs { mean(at) } else { 1.0 };
+    let cost = |at: usize| if case.plan.verdict.has_counts() { mean(at) } else { 1.0 };
     parts.iter().enumerate().map(|(at, part)| part.amount * cost(at)).collect()
 }

@@ -4,6 +4,7 @@ use crate::analysis as decide;
 use crate::journal::fold_file;
 use crate::plan::{Plan, Stop};
 use crate::run::{self, Forecast};
+use crate::stats::RESOLVABLE;
 use crate::units::show_duration;
 use crate::wording::history::repeats as repeats_in_words;
 use anyhow::{Context, Result};
@@ -61,10 +62,6 @@ fn in_words(forecast: &Forecast, stop: &Stop, pilot: &Path) -> String {
     }
     text
 }
-
-/// Differences that a number of rounds shows in four cases of five, in units of the scatter of paired differences:
-/// the exact signed-rank test at 5 % on normal noise, by simulation.
-const RESOLVABLE: [(u32, f64); 3] = [(8, 1.15), (15, 0.78), (40, 0.45)];
 
 pub fn without_pilot() -> String {
     let shown = RESOLVABLE.map(|(rounds, share)| format!("{share:.2} % after {rounds} rounds"));

@@ -1,7 +1,9 @@
 //! `pickfs plan`: what a run would do, without doing it.
 
 use super::{Outcome, Verb, confirm, forecast, plan_source};
-use crate::plan::{Ageing, Cell, Limit, Part, Plan, PlanArgs, Stop, Target, Wishes, Work, capacity, disks, expand};
+use crate::plan::{
+    Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, disks, expand,
+};
 use crate::stack::{Action, Place, Step, backing, fs, layer};
 use crate::stats::LOOKS;
 use crate::sys::block;
@@ -248,28 +250,28 @@ fn describe_works(plan: &Plan, text: &mut String) {
     }
 }
 
-/// Nothing where the plan wishes nothing.
-fn describe_verdict(wishes: &Wishes) -> String {
-    let parts = wishes.parts.iter().map(|part| described_part(part, wishes.costs));
+/// Nothing where the plan has no `[verdict]`.
+fn describe_verdict(verdict: &VerdictSpec) -> String {
+    let parts = verdict.parts.iter().map(|part| described_part(part, verdict.has_counts()));
     let mut lines: Vec<String> = parts.collect();
     if !lines.is_empty() {
-        let rule = if wishes.costs { "their times add up" } else { "each by its weight" };
+        let rule = if verdict.has_counts() { "their times add up" } else { "each by its weight" };
         lines.insert(0, format!("one verdict over all, {rule}; what is not named here is left out"));
     }
-    if !wishes.require.is_empty() {
-        lines.push(format!("only of targets that have {}", wishes.require.join(", ")));
+    if !verdict.require.is_empty() {
+        lines.push(format!("only of targets that have {}", verdict.require.join(", ")));
     }
-    let holds = wishes
+    let holds = verdict
         .holds
         .iter()
         .map(|(what, bytes)| format!("only of targets that take a {what} of {}", show_bytes(*bytes as f64)));
     lines.extend(holds);
-    lines.extend(wishes.limits.iter().map(described_limit));
+    lines.extend(verdict.limits.iter().map(described_limit));
     let lines: Vec<String> = lines.into_iter().map(|line| format!("  {line}\n")).collect();
     if lines.is_empty() { String::new() } else { format!("\nverdict\n{}", lines.concat()) }
 }
 
-fn described_part(part: &Part, costs: bool) -> String {
+fn described_part(part: &VerdictTerm, costs: bool) -> String {
     let phase = part.phase.as_ref().map(|phase| format!(" phase {phase}")).unwrap_or_default();
     let what = format!("work {}{phase}", part.work);
     if costs {
@@ -300,28 +302,28 @@ mod tests {
     use super::*;
     use crate::plan::{Chosen, Repeats, Target, Work};
 
-    fn plan(verdict: Wishes) -> Plan {
+    fn plan(verdict: VerdictSpec) -> Plan {
         let chosen = Chosen { name: "meta.ok".into(), ..Chosen::default() };
         let work = Work { name: "mail".into(), workload: chosen, repeats: Repeats(3) };
         let targets = vec![Target { name: "ext4".into(), ..Target::default() }];
         Plan { targets, works: vec![work], verdict, ..Plan::default() }
     }
 
-    fn part(phase: Option<&str>, amount: f64) -> Part {
-        Part { work: "mail".into(), phase: phase.map(String::from), amount }
+    fn part(phase: Option<&str>, amount: f64) -> VerdictTerm {
+        VerdictTerm { work: "mail".into(), phase: phase.map(String::from), amount }
     }
 
     #[test]
-    fn wishes_are_told_in_words() {
+    fn the_verdict_is_described() {
         let limit = |phase: Option<&str>, metric: &str, at_most| Limit {
             phase: phase.map(String::from),
             metric: metric.into(),
             at_most,
         };
         let text = describe(
-            &plan(Wishes {
+            &plan(VerdictSpec {
                 holds: [("file".to_string(), 20 << 40)].into(),
-                costs: true,
+                amounts: crate::plan::Amounts::Counts,
                 parts: vec![part(Some("read"), 20.0), part(None, 1.0)],
                 require: vec!["checksums".into(), "snapshots".into()],
                 limits: vec![limit(None, "space_grown_bytes", 1e9), limit(Some("read"), "time_ns", 2e9)],
@@ -345,7 +347,7 @@ mod tests {
             name: name.into(),
             settings: crate::plan::Settings(settings.as_object().unwrap().clone().into_iter().collect()),
         };
-        let mut plan = plan(Wishes::default());
+        let mut plan = plan(VerdictSpec::default());
         plan.targets[0].fs = Some("xfs".into());
         plan.targets[0].backing = chosen("image", serde_json::json!({"disks": 3, "size": 1 << 30}));
         plan.targets[0].layers = vec![
@@ -363,7 +365,8 @@ mod tests {
 
     #[test]
     fn targets_that_cannot_be_in_the_verdict_are_told() {
-        let mut plan = plan(Wishes { require: vec!["checksums".into(), "encryption".into()], ..Wishes::default() });
+        let mut plan =
+            plan(VerdictSpec { require: vec!["checksums".into(), "encryption".into()], ..VerdictSpec::default() });
         let target = |fs: &str, variant: Option<&str>| Target {
             fs: Some(fs.into()),
             variant: variant.map(String::from),
@@ -385,9 +388,9 @@ mod tests {
 
     #[test]
     fn weights_are_told_as_weights_and_nothing_as_nothing() {
-        let text = describe(&plan(Wishes { parts: vec![part(None, 2.0)], ..Wishes::default() }), "");
+        let text = describe(&plan(VerdictSpec { parts: vec![part(None, 2.0)], ..VerdictSpec::default() }), "");
         assert!(text.contains("each by its weight") && text.contains("  work mail: weight 2\n"), "{text}");
-        let mut once = plan(Wishes::default());
+        let mut once = plan(VerdictSpec::default());
         once.works[0].repeats = Repeats(1);
         let text = describe(&once, "");
         assert!(!text.contains("verdict") && !text.contains("in each cell"), "{text}");

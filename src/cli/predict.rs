@@ -5,8 +5,8 @@
 use super::Outcome;
 use crate::data::scan::survey::survey;
 use crate::data::scan::walk::Options;
+use crate::predict::advice::{Advice, Gain, LITTLE, More};
 use crate::predict::estimate::Estimate;
-use crate::predict::rules::CODECS;
 use crate::predict::{Effort, Predicted, Prediction, predict};
 use crate::run::tell;
 use crate::units::{show_bytes, show_duration, show_share};
@@ -15,21 +15,11 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The widest interval is good enough when it is ±0.8 points.
-const HALF_WIDTH: f64 = 0.008;
-const TIME: Duration = Duration::from_secs(5);
-/// Savings that decide: less than the first is not worth a setting, more than the second surely is.
-const LITTLE: f64 = 0.03;
-const MUCH: f64 = 0.10;
-/// The fastest codec that saves so much of what the best one saves is recommended.
-const NEARLY: f64 = 0.8;
-
 pub fn main(dir: &Path, options: &Options, output: Option<&Path>) -> Outcome {
     let begun = Instant::now();
     let survey = survey(dir, options)?;
     let walked = begun.elapsed();
-    let effort = Effort { half_width: HALF_WIDTH, time: TIME, threads: options.threads() };
-    let prediction = predict(&survey, &effort);
+    let prediction = predict(&survey, &Effort::usual(options.threads()));
     let shown = text(&prediction);
     match output {
         Some(file) => std::fs::write(file, shown).with_context(|| format!("writing {}", file.display()))?,
@@ -63,9 +53,8 @@ fn text(prediction: &Prediction) -> String {
     }
     out += "\nstored: data alone, without directories, checksums and second copies; compsize: the percentage that it\n\
             would print; compresses: one processor, with the codec as a program has it, the kernel's may differ\n";
-    for filesystem in ["btrfs", "zfs"] {
-        let ways: Vec<&Predicted> = prediction.ways.iter().filter(|way| way.way.filesystem == filesystem).collect();
-        let _ = write!(out, "\n{}\n", answer(prediction, &ways));
+    for advice in ["btrfs", "zfs"].iter().filter_map(|filesystem| prediction.advice(filesystem)) {
+        let _ = write!(out, "\n{}\n", answer(prediction, &advice));
     }
     out
 }
@@ -79,7 +68,7 @@ fn row(prediction: &Prediction, predicted: &Predicted) -> String {
         "btrfs" => show_share(predicted.stored.bytes / predicted.plain.bytes.max(1.0)),
         _ => String::new(),
     };
-    let speed = speed(prediction, predicted).map(|speed| format!("{:.0} MB/s", speed / 1e6)).unwrap_or_default();
+    let speed = prediction.speed(predicted).map(|speed| format!("{:.0} MB/s", speed / 1e6)).unwrap_or_default();
     format!("{name:18}{stored:>10}   {share:22}{compsize:>9}{speed:>14}").trim_end().to_string()
 }
 
@@ -92,27 +81,22 @@ fn range(estimate: &Estimate, of: f64) -> String {
     format!("{:.1}–{:.1}", 100.0 * low / of, 100.0 * high / of)
 }
 
-fn speed(prediction: &Prediction, predicted: &Predicted) -> Option<f64> {
-    let index = CODECS.iter().position(|codec| Some(*codec) == predicted.way.codec)?;
-    prediction.speeds[index]
+fn answer(prediction: &Prediction, advice: &Advice) -> String {
+    let option = advice.pick.way.option;
+    let saving = format!("saves {:.0} % of what is taken without compression", 100.0 * advice.saves);
+    let more = advice.more.as_ref().map(more).unwrap_or_default();
+    let what = match advice.gain {
+        Gain::None => format!("Leave compression off: no codec saves even {:.0} %.", 100.0 * LITTLE),
+        Gain::Little => format!("Compression matters little: {option} {saving}."),
+        Gain::Much => format!("Turn compression on: {option} {saving}{more}."),
+    };
+    format!("{}: {}\n  {what}", advice.pick.way.filesystem, would_store(prediction, advice.pick))
 }
 
-/// Of one file system, whose first way does not compress.
-fn answer(prediction: &Prediction, ways: &[&Predicted]) -> String {
-    let Some((plain, ways)) = ways.split_first() else { return String::new() };
-    let saves = |way: &Predicted| 1.0 - way.stored.bytes / plain.stored.bytes.max(1.0);
-    let Some(best) = ways.iter().max_by(|a, b| saves(a).total_cmp(&saves(b))) else { return String::new() };
-    let fast = |way: &&&Predicted| speed(prediction, way).unwrap_or(0.0);
-    let nearly = ways.iter().filter(|way| saves(way) >= NEARLY * saves(best));
-    let pick = nearly.max_by(|a, b| fast(a).total_cmp(&fast(b))).unwrap_or(best);
-    let option = pick.way.option;
-    let saving = format!("saves {:.0} % of what is taken without compression", 100.0 * saves(pick));
-    let advice = match saves(best) {
-        best if best < LITTLE => format!("Leave compression off: no codec saves even {:.0} %.", 100.0 * LITTLE),
-        best if best < MUCH => format!("Compression matters little: {option} {saving}."),
-        _ => format!("Turn compression on: {option} {saving}{}.", more(prediction, pick, best, plain)),
-    };
-    format!("{}: {}\n  {advice}", pick.way.filesystem, would_store(prediction, pick))
+/// "; zstd:3 saves 1.0 points more, at 50 % of the speed".
+fn more(more: &More) -> String {
+    let slower = more.speed.map(|speed| format!(", at {:.0} % of the speed", 100.0 * speed)).unwrap_or_default();
+    format!("; {} saves {:.1} points more{slower}", more.way.way.option, 100.0 * more.share)
 }
 
 /// "zstd:1 would store 412 MiB of 1.60 GiB (24–26 %)."
@@ -122,19 +106,6 @@ fn would_store(prediction: &Prediction, way: &Predicted) -> String {
     let (low, high) = (format!("{:.0}", 100.0 * low / of), format!("{:.0}", 100.0 * high / of));
     let share = if low == high { low } else { format!("{low}–{high}") };
     format!("{} would store {} of {} ({share} %).", way.way.option, show_bytes(way.stored.bytes), show_bytes(of))
-}
-
-/// What the best brings beyond the pick.
-fn more(prediction: &Prediction, pick: &Predicted, best: &Predicted, plain: &Predicted) -> String {
-    let points = 100.0 * (pick.stored.bytes - best.stored.bytes) / plain.stored.bytes.max(1.0);
-    if pick.way == best.way || points < 0.5 {
-        return String::new();
-    }
-    let slower = match (speed(prediction, pick), speed(prediction, best)) {
-        (Some(pick), Some(best)) => format!(", at {:.0} % of the speed", 100.0 * best / pick),
-        _ => String::new(),
-    };
-    format!("; {} saves {points:.1} points more{slower}", best.way.option)
 }
 
 #[cfg(test)]

@@ -1,36 +1,37 @@
 //! For tests: a catalogue, which is what plans may name without any plug-in, and plans of few lines.
 
 use super::{
-    Catalogue, Complaint, Entry, FilesystemEntry, Kind, Objection, Plan, Setting, Settings, from_toml, render,
+    Catalogue, Complaint, Entry, FilesystemEntry, Objection, Plan, Setting, SettingKind, Settings, from_toml, render,
 };
 use std::path::Path;
 
-const fn setting(name: &'static str, kind: Kind, default: Option<&'static str>) -> Setting {
+const fn setting(name: &'static str, kind: SettingKind, default: Option<&'static str>) -> Setting {
     Setting { name, kind, default, about: "for tests" }
 }
 
 const IMAGE: &[Setting] = &[
-    setting("dir", Kind::Path, None),
-    setting("size", Kind::Size, Some("4GiB")),
-    setting("direct", Kind::Flag, Some("true")),
-    setting("disks", Kind::Count, None),
+    setting("dir", SettingKind::Path, None),
+    setting("size", SettingKind::Size, Some("4GiB")),
+    setting("direct", SettingKind::Flag, Some("true")),
+    setting("disks", SettingKind::Count, None),
 ];
 const MACHINE: &[Setting] = &[
-    setting("kernel", Kind::Text, Some("bookworm")),
-    setting("memory", Kind::Size, Some("1GiB")),
-    setting("processors", Kind::Count, None),
+    setting("kernel", SettingKind::Text, Some("bookworm")),
+    setting("memory", SettingKind::Size, Some("1GiB")),
+    setting("processors", SettingKind::Count, None),
 ];
-const MD: &[Setting] = &[setting("level", Kind::Choice(&["raid0", "raid1"]), Some("raid1"))];
-const MEMORY: &[Setting] = &[setting("size", Kind::Size, Some("1GiB"))];
-const DIRECTORY: &[Setting] = &[setting("path", Kind::Path, None)];
-const DEVICE: &[Setting] = &[setting("path", Kind::Path, None), setting("signatures", Kind::Texts, Some("[]"))];
+const MD: &[Setting] = &[setting("level", SettingKind::Choice(&["raid0", "raid1"]), Some("raid1"))];
+const MEMORY: &[Setting] = &[setting("size", SettingKind::Size, Some("1GiB"))];
+const DIRECTORY: &[Setting] = &[setting("path", SettingKind::Path, None)];
+const DEVICE: &[Setting] =
+    &[setting("path", SettingKind::Path, None), setting("signatures", SettingKind::Texts, Some("[]"))];
 const TREE: &[Setting] = &[
-    setting("source", Kind::Path, None),
-    setting("files", Kind::Count, Some("4000")),
-    setting("bytes", Kind::Size, None),
-    setting("pause", Kind::Duration, Some("250ms")),
-    setting("shape", Kind::Choice(&["deep", "flat"]), Some("deep")),
-    setting("label", Kind::Text, None),
+    setting("source", SettingKind::Path, None),
+    setting("files", SettingKind::Count, Some("4000")),
+    setting("bytes", SettingKind::Size, None),
+    setting("pause", SettingKind::Duration, Some("250ms")),
+    setting("shape", SettingKind::Choice(&["deep", "flat"]), Some("deep")),
+    setting("label", SettingKind::Text, None),
 ];
 
 pub(super) fn catalogue() -> Catalogue {

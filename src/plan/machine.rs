@@ -4,7 +4,7 @@ use super::complaint::Span;
 use super::read::Reader;
 use super::table::{Field, Table, choose, choose_key};
 use super::value::{checked, settings};
-use super::{Chosen, Kind, Placed, Setting, Settings};
+use super::{Chosen, Placed, Setting, SettingKind, Settings};
 
 /// What the executor is told of a target's machine: the target's own words before the plan's, then the defaults.
 pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &mut Reader) -> Settings {
@@ -82,7 +82,10 @@ fn layer(element: &Field, reader: &mut Reader) -> Option<Chosen> {
 
 /// The executor's settings that a matrix may have: those that are written as text.
 pub(super) fn in_matrix(settings: &'static [Setting]) -> Vec<&'static Setting> {
-    settings.iter().filter(|setting| !matches!(setting.kind, Kind::Count | Kind::Counts | Kind::Flag)).collect()
+    settings
+        .iter()
+        .filter(|setting| !matches!(setting.kind, SettingKind::Count | SettingKind::Counts | SettingKind::Flag))
+        .collect()
 }
 
 /// Checked, and nothing stands against it.

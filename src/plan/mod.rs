@@ -21,16 +21,16 @@ mod setting;
 mod table;
 mod target;
 mod value;
-mod wishes;
+mod verdict_spec;
 
 pub use age::{Age, Ageing, SIZE, allowance_ns, capacity};
 pub use args::{PlanArgs, PlanFlags, flag_names, image_size};
 pub use complaint::{Complaint, render};
 pub use expand::{Cell, cell_id, expand, order, round_seed};
 pub use read::from_toml;
-pub use setting::{Kind, Setting, Settings, disks};
+pub use setting::{Setting, SettingKind, Settings, disks};
 use target::Placed;
-pub use wishes::WORK_KEYS;
+pub use verdict_spec::WORK_KEYS;
 
 use crate::stats::LOOKS;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub struct Plan {
     pub executor: String,
     pub targets: Vec<Target>,
     pub works: Vec<Work>,
-    pub verdict: Wishes,
+    pub verdict: VerdictSpec,
     pub stop: Stop,
     pub host: HostSettings,
 }
@@ -173,17 +173,48 @@ fn is_once(repeats: &Repeats) -> bool {
 /// What the one verdict is made of, and what a target must fulfil to be in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Wishes {
-    /// True: `parts` say how often each is done, and costs add. False: they say how much each matters.
-    pub costs: bool,
+pub struct VerdictSpec {
+    /// What the amounts of `parts` are. Journals have it as true for counts.
+    #[serde(rename = "costs")]
+    pub amounts: Amounts,
     /// Empty: every work matters alike.
-    pub parts: Vec<Part>,
+    pub parts: Vec<VerdictTerm>,
     /// Features that a target must have, such as `snapshots`.
     pub require: Vec<String>,
     /// Bytes that a target must be able to hold, by a name of [`HOLDS`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub holds: BTreeMap<String, u64>,
     pub limits: Vec<Limit>,
+}
+
+impl VerdictSpec {
+    /// True where amounts are counts.
+    pub fn has_counts(&self) -> bool {
+        self.amounts == Amounts::Counts
+    }
+}
+
+/// What the amounts of a verdict's terms are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
+pub enum Amounts {
+    /// How much each term matters.
+    #[default]
+    Weights,
+    /// How often each term is done: costs add.
+    Counts,
+}
+
+impl From<bool> for Amounts {
+    fn from(counts: bool) -> Amounts {
+        if counts { Amounts::Counts } else { Amounts::Weights }
+    }
+}
+
+impl From<Amounts> for bool {
+    fn from(amounts: Amounts) -> bool {
+        amounts == Amounts::Counts
+    }
 }
 
 /// What has a largest size in every file system: the bytes of one file, of one name, and of all of it.
@@ -195,7 +226,7 @@ pub const VOLUME: &str = "volume";
 /// A work, or one phase of it, and its share in the verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Part {
+pub struct VerdictTerm {
     pub work: String,
     /// `None`: the whole work.
     pub phase: Option<String>,

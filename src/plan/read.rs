@@ -6,7 +6,7 @@ use super::matrix::products;
 use super::table::{Field, Table, choose, end_of, not_found};
 use super::target::{Placed, targets};
 use super::value::{choice, settings};
-use super::wishes::{Asked, asked, repeats, wishes};
+use super::verdict_spec::{Asked, asked, repeats, verdict_spec};
 use super::{Catalogue, Chosen, Discard, Entry, HostSettings, Plan, Stop, WORK_KEYS, Work};
 use std::collections::HashSet;
 use std::path::Path;
@@ -82,7 +82,7 @@ fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
         rank_weakened: flag(table, "rank_weakened", complaints).unwrap_or(false),
         executor: reader.executor.into(),
         works,
-        verdict: wishes(table, &asked, reader),
+        verdict: verdict_spec(table, &asked, reader),
         stop: stop(table, &mut reader.complaints).unwrap_or_default(),
         host: host(table, &mut reader.complaints).unwrap_or_default(),
         targets: placed.into_iter().map(|placed| placed.target).collect(),

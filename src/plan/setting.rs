@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// As a user would type it; `None` means that the plug-in can do without.
     pub default: Option<&'static str>,
     pub about: &'static str,
@@ -18,7 +18,7 @@ pub struct Setting {
 
 /// What a setting holds, and how it is kept once checked.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum SettingKind {
     /// A string, kept as it is.
     Text,
     /// A path; `~` is resolved and the path made absolute.

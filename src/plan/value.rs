@@ -3,7 +3,7 @@
 use super::complaint::{Complaints, Span, listed, nearest, quoted};
 use super::read::Reader;
 use super::table::Field;
-use super::{Catalogue, Entry, Kind, Setting, Settings};
+use super::{Catalogue, Entry, Setting, SettingKind, Settings};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use toml::de::{DeString, DeValue};
@@ -49,21 +49,21 @@ fn unknown(field: &Field, entry: &Entry, own: &[&str], reader: &mut Reader) {
     reader.complaints.add(&field.key_span, format!("`{}` has no setting {}", entry.name, quoted(field.key)), remedy);
 }
 
-pub(super) fn checked(field: &Field, kind: Kind, reader: &mut Reader) -> Option<Value> {
+pub(super) fn checked(field: &Field, kind: SettingKind, reader: &mut Reader) -> Option<Value> {
     let complaints = &mut reader.complaints;
     match kind {
-        Kind::Text => field.text(complaints).map(Value::from),
-        Kind::Path => path(field, reader.folder, complaints).map(Value::from),
-        Kind::NameOrPath => name_or_path(field, reader.folder, complaints).map(Value::from),
-        Kind::Number => field.number(complaints).map(Value::from),
-        Kind::Size => field.size(complaints).map(Value::from),
-        Kind::Count => field.count(complaints).map(Value::from),
-        Kind::Duration => field.duration(complaints).map(Value::from),
-        Kind::Flag => field.flag(complaints).map(Value::from),
-        Kind::Texts => texts(field, complaints).map(Value::from),
-        Kind::Counts => counts(field, complaints).map(Value::from),
-        Kind::Words => words(field, complaints).map(Value::from),
-        Kind::Choice(choices) => choice(field, choices, complaints).map(Value::from),
+        SettingKind::Text => field.text(complaints).map(Value::from),
+        SettingKind::Path => path(field, reader.folder, complaints).map(Value::from),
+        SettingKind::NameOrPath => name_or_path(field, reader.folder, complaints).map(Value::from),
+        SettingKind::Number => field.number(complaints).map(Value::from),
+        SettingKind::Size => field.size(complaints).map(Value::from),
+        SettingKind::Count => field.count(complaints).map(Value::from),
+        SettingKind::Duration => field.duration(complaints).map(Value::from),
+        SettingKind::Flag => field.flag(complaints).map(Value::from),
+        SettingKind::Texts => texts(field, complaints).map(Value::from),
+        SettingKind::Counts => counts(field, complaints).map(Value::from),
+        SettingKind::Words => words(field, complaints).map(Value::from),
+        SettingKind::Choice(choices) => choice(field, choices, complaints).map(Value::from),
     }
 }
 
@@ -143,11 +143,11 @@ impl Setting {
 /// A default is text as a user would type it, so it is read by what reads the user's.
 fn default(setting: &Setting, reader: &mut Reader) -> Option<Value> {
     let text = setting.default?;
-    if matches!(setting.kind, Kind::Texts) && matches!(text, "" | "[]") {
+    if matches!(setting.kind, SettingKind::Texts) && matches!(text, "" | "[]") {
         return Some(Value::Array(Vec::new()));
     }
     let value = match setting.kind {
-        Kind::Count | Kind::Counts | Kind::Number | Kind::Flag | Kind::Texts => {
+        SettingKind::Count | SettingKind::Counts | SettingKind::Number | SettingKind::Flag | SettingKind::Texts => {
             DeValue::parse(text).ok().map(|value| value.into_inner())
         }
         _ => None,

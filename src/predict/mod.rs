@@ -8,6 +8,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a prediction ends when its time is over")]
 
+pub mod advice;
 pub mod estimate;
 pub mod file;
 pub mod rules;
@@ -31,6 +32,13 @@ pub struct Effort {
     /// No file is begun after it.
     pub time: Duration,
     pub threads: usize,
+}
+
+impl Effort {
+    /// Good enough when the widest interval is ±0.8 points, and over in seconds.
+    pub fn usual(threads: usize) -> Effort {
+        Effort { half_width: 0.008, time: Duration::from_secs(5), threads }
+    }
 }
 
 /// Files of each stratum, and pieces of each file besides the first, that the first round reads.

@@ -232,7 +232,7 @@ fn fresh_id() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Part, Stop, Wishes};
+    use crate::plan::{Stop, VerdictSpec, VerdictTerm};
 
     struct Silent;
 
@@ -241,7 +241,10 @@ mod tests {
     /// Before a state file is written, or a round counted.
     #[test]
     fn a_plan_that_nobody_could_have_read_is_not_taken_up() {
-        let parts = |amount: f64| Wishes { parts: vec![Part { amount, ..Part::default() }], ..Wishes::default() };
+        let parts = |amount: f64| VerdictSpec {
+            parts: vec![VerdictTerm { amount, ..VerdictTerm::default() }],
+            ..VerdictSpec::default()
+        };
         let with_rounds = |rounds| Plan { stop: Stop { rounds: Some(rounds), ..Stop::default() }, ..Plan::default() };
         let precise = Stop { precision: Some(-0.5), ..Stop::default() };
         let absurd = [

@@ -41,5 +41,5 @@ pub use race::{Standing, Ties, rounds_to_decide, standing};
 pub use rank_sum::{holm, rank_sum_above, unpaired_ratio};
 pub use repeats::{Repeats, best_repeats};
 pub use sensitivity::sensitivity;
-pub use signed_rank::signed_rank_k;
+pub use signed_rank::{RESOLVABLE, signed_rank_k};
 pub use trend::{drifts, median, relative_range};

@@ -1,12 +1,12 @@
 //! Settings of workloads: one row gives a setting's name, kind, default and help, and its field in a struct.
 
-use crate::plan::{Kind, Setting, Settings};
+use crate::plan::{Setting, SettingKind, Settings};
 use serde_json::Value;
 use std::path::PathBuf;
 
 /// A kind of setting, and the type of its values.
 pub trait Typed {
-    const KIND: Kind;
+    const KIND: SettingKind;
     type Value;
     fn read(value: &Value) -> Option<Self::Value>;
 }
@@ -16,7 +16,7 @@ macro_rules! kinds {
         pub struct $kind;
 
         impl Typed for $kind {
-            const KIND: Kind = Kind::$kind;
+            const KIND: SettingKind = SettingKind::$kind;
             type Value = $type;
 
             fn read(value: &Value) -> Option<$type> {
@@ -62,7 +62,7 @@ pub fn given_or_default<K: Typed>(settings: &Settings, row: &Setting) -> K::Valu
 /// The rows of one list, then those of another.
 pub const fn joined<const N: usize>(first: &[Setting], second: &[Setting]) -> [Setting; N] {
     assert!(first.len() + second.len() == N);
-    let mut all = [Setting { name: "", kind: Kind::Text, default: None, about: "" }; N];
+    let mut all = [Setting { name: "", kind: SettingKind::Text, default: None, about: "" }; N];
     let mut at = 0;
     while at < N {
         all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
@@ -71,7 +71,7 @@ pub const fn joined<const N: usize>(first: &[Setting], second: &[Setting]) -> [S
     all
 }
 
-/// A struct of settings from rows of `field: Kind = "default", "help";`. `ROWS` declares them to plans, `of` reads them.
+/// A struct of settings from rows of `field: SettingKind = "default", "help";`. `ROWS` declares them to plans, `of` reads them.
 /// A field without a default is an `Option`; `field["name"]` is a setting that is not called like its field.
 macro_rules! settings {
     ($(#[$doc:meta])* $vis:vis $name:ident {
@@ -137,7 +137,7 @@ macro_rules! choice {
         }
 
         impl $crate::workload::settings::Typed for $name {
-            const KIND: crate::plan::Kind = crate::plan::Kind::Choice(Self::WORDS);
+            const KIND: crate::plan::SettingKind = crate::plan::SettingKind::Choice(Self::WORDS);
             type Value = $name;
 
             fn read(value: &serde_json::Value) -> Option<$name> {

@@ -22,7 +22,7 @@ pub use recipes::recipes;
 
 use super::{Executor, Machine};
 use crate::need::Need;
-use crate::plan::{Kind, Objection, Plan, Setting, Settings};
+use crate::plan::{Objection, Plan, Setting, SettingKind, Settings};
 
 pub const NAME: &str = "vm";
 
@@ -31,23 +31,33 @@ pub struct Vm;
 const SETTINGS: &[Setting] = &[
     Setting {
         name: "kernel",
-        kind: Kind::NameOrPath,
+        kind: SettingKind::NameOrPath,
         default: Some("bookworm"),
         about: "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid; \
                 or a folder with a kernel and a root of your own",
     },
-    Setting { name: "words", kind: Kind::Text, default: None, about: "for the kernel, such as \"preempt=full\"" },
-    Setting { name: "memory", kind: Kind::Size, default: Some("1GiB"), about: "beside what is staged in it" },
-    Setting { name: "processors", kind: Kind::Count, default: None, about: "as many as the host has unless said" },
+    Setting {
+        name: "words",
+        kind: SettingKind::Text,
+        default: None,
+        about: "for the kernel, such as \"preempt=full\"",
+    },
+    Setting { name: "memory", kind: SettingKind::Size, default: Some("1GiB"), about: "beside what is staged in it" },
+    Setting {
+        name: "processors",
+        kind: SettingKind::Count,
+        default: None,
+        about: "as many as the host has unless said",
+    },
     Setting {
         name: "bus",
-        kind: Kind::Choice(&["virtio-blk", "virtio-scsi", "nvme", "sata"]),
+        kind: SettingKind::Choice(&["virtio-blk", "virtio-scsi", "nvme", "sata"]),
         default: Some("virtio-blk"),
         about: "what the disk is attached to",
     },
     Setting {
         name: "cache",
-        kind: Kind::Choice(&["none", "writethrough", "writeback", "directsync"]),
+        kind: SettingKind::Choice(&["none", "writethrough", "writeback", "directsync"]),
         default: Some("none"),
         about: "what QEMU does with the host's page cache; \"none\" passes it by, and a flush is a flush of the host",
     },

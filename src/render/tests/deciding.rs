@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::journal::{Begin, End, Enough, Leaving, Look, Sample};
-use crate::plan::{Limit, Part};
+use crate::plan::{Limit, VerdictTerm};
 
 fn notes(model: &Model) -> String {
     model.works[0].verdict.notes.join("\n")
 }
 
-fn part(phase: &str, amount: f64) -> Part {
-    Part { work: "tree".into(), phase: Some(phase.into()), amount }
+fn part(phase: &str, amount: f64) -> VerdictTerm {
+    VerdictTerm { work: "tree".into(), phase: Some(phase.into()), amount }
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn reader_and_writer() -> Lab {
 fn how_often_each_part_is_done_decides() {
     let mut lab = reader_and_writer();
     assert!(lab.model().overall.is_none(), "one whole work is its own verdict");
-    lab.plan.verdict.costs = true;
+    lab.plan.verdict.amounts = crate::plan::Amounts::Counts;
     for (reads, winner, ratio) in [(1.0, "ext4", 1.1), (20.0, "xfs", (1.5 + 14.0) / 21.0)] {
         lab.plan.verdict.parts = vec![part("write", 1.0), part("tar-read", reads)];
         let model = lab.model();
@@ -125,7 +125,7 @@ fn a_work_that_is_left_out_keeps_nobody_out() {
     lab.records.extend(mail(Outcome::Failed("no space left".into()), 1));
     lab.records.extend((2..=8).flat_map(|round| mail(Outcome::Done, round)));
     lab.plan.works.push(Work { name: "mail".into(), ..Work::default() });
-    lab.plan.verdict.parts = vec![Part { work: "tree".into(), phase: None, amount: 1.0 }];
+    lab.plan.verdict.parts = vec![VerdictTerm { work: "tree".into(), phase: None, amount: 1.0 }];
     lab.plan.verdict.limits = vec![Limit { phase: None, metric: "space_grown_bytes".into(), at_most: 4e9 }];
     let model = lab.model();
     assert!(headline(&model).starts_with("Pick xfs"), "{}", headline(&model));

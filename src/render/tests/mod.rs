@@ -193,7 +193,7 @@ fn a_quiet_duplicate_gives_the_noise_floor() {
 fn a_verdict_of_impossible_weights_is_not_made() {
     let mut lab = Lab::new(&["ext4", "xfs"]);
     lab.rounds(8, &[1.0, 0.8]);
-    lab.plan.verdict.parts = vec![crate::plan::Part { work: "tree".into(), phase: None, amount: -1.0 }];
+    lab.plan.verdict.parts = vec![crate::plan::VerdictTerm { work: "tree".into(), phase: None, amount: -1.0 }];
     assert!(model(&lab.folded()).unwrap_err().to_string().contains("has a weight or count of -1"));
 }
 

@@ -2,7 +2,7 @@
 
 use super::Backing;
 use crate::need::Need;
-use crate::plan::{Kind, Setting, Settings};
+use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::{Action, Step};
 use std::path::PathBuf;
 
@@ -16,13 +16,13 @@ pub const DEVICE: Backing = Backing {
     settings: &[
         Setting {
             name: "path",
-            kind: Kind::Path,
+            kind: SettingKind::Path,
             default: None,
             about: "the device; best a name under /dev/disk/by-id",
         },
         Setting {
             name: "signatures",
-            kind: Kind::Texts,
+            kind: SettingKind::Texts,
             default: None,
             about: "what it may hold now, as `wipefs` names it, and what is then lost: \"ext4\", \"gpt\" ...",
         },

@@ -1,7 +1,7 @@
 //! A folder on a file system that is there already; needs no root and destroys nothing.
 
 use super::Backing;
-use crate::plan::{Kind, Setting};
+use crate::plan::{Setting, SettingKind};
 use crate::stack::{Action, Step};
 
 pub const DIRECTORY: Backing = Backing {
@@ -9,7 +9,7 @@ pub const DIRECTORY: Backing = Backing {
     about: "a folder on a file system that is mounted already",
     settings: &[Setting {
         name: "path",
-        kind: Kind::Path,
+        kind: SettingKind::Path,
         default: Some("."),
         about: "where to make a folder to work in",
     }],

@@ -1,7 +1,7 @@
 //! A file on a mounted file system, as a loop device.
 
 use super::{Backing, LOOP, attach, image_bytes, images_in};
-use crate::plan::{Kind, Setting, Settings};
+use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::{Action, Place, Step};
 use std::path::PathBuf;
 
@@ -9,22 +9,22 @@ pub const IMAGE: Backing = Backing {
     name: "image",
     about: "a file in a folder, as a loop device",
     settings: &[
-        Setting { name: "dir", kind: Kind::Path, default: Some("."), about: "the folder that gets the file" },
+        Setting { name: "dir", kind: SettingKind::Path, default: Some("."), about: "the folder that gets the file" },
         Setting {
             name: "size",
-            kind: Kind::Size,
+            kind: SettingKind::Size,
             default: Some("2GiB"),
             about: "how large the file is; below 4GiB btrfs writes slower than on a real disk",
         },
         Setting {
             name: "disks",
-            kind: Kind::Count,
+            kind: SettingKind::Count,
             default: None,
             about: "how many such files, for layers and file systems on several devices; one by default",
         },
         Setting {
             name: "direct",
-            kind: Kind::Flag,
+            kind: SettingKind::Flag,
             default: Some("true"),
             about: "pass the page cache of the folder's file system by, so that nothing is cached twice",
         },

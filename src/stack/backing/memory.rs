@@ -3,7 +3,7 @@
 use super::{Backing, LOOP_CONTROL, LOSETUP, attach, image_bytes, image_in};
 use crate::journal::Undo;
 use crate::need::Need;
-use crate::plan::{Kind, Setting, Settings};
+use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::{Action, Place, Step};
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub const MEMORY: Backing = Backing {
     about: "a file in memory (tmpfs), as a loop device",
     settings: &[Setting {
         name: "size",
-        kind: Kind::Size,
+        kind: SettingKind::Size,
         default: Some("2GiB"),
         about: "how much memory it takes; below 4GiB btrfs writes slower than on a real disk",
     }],

@@ -3,7 +3,7 @@
 use super::{Below, DEVICES, Layer, MAPS};
 use crate::journal::Undo;
 use crate::need::Need;
-use crate::plan::{Kind, Objection, Setting, Settings};
+use crate::plan::{Objection, Setting, SettingKind, Settings};
 use crate::stack::{Action, Argv, Step, argv};
 use std::path::Path;
 
@@ -11,10 +11,10 @@ pub const DELAY: Layer = Layer {
     name: "delay",
     about: "latency: requests wait before they reach each device below, as on a slow disk",
     settings: &[
-        Setting { name: "read", kind: Kind::Duration, default: Some("5ms"), about: "how long a read waits" },
+        Setting { name: "read", kind: SettingKind::Duration, default: Some("5ms"), about: "how long a read waits" },
         Setting {
             name: "write",
-            kind: Kind::Duration,
+            kind: SettingKind::Duration,
             default: Some("5ms"),
             about: "how long a write or a flush waits",
         },

@@ -3,7 +3,7 @@
 use super::{DEVICES, Layer, MAPS, WIPES, differs, mapping, value, wipe};
 use crate::journal::Undo;
 use crate::need::Need;
-use crate::plan::{Kind, Setting, Settings};
+use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::{Action, Step, argv};
 
 pub const INTEGRITY: Layer = Layer {
@@ -12,7 +12,7 @@ pub const INTEGRITY: Layer = Layer {
     settings: &[
         Setting {
             name: "algorithm",
-            kind: Kind::Choice(&["crc32c", "sha1", "sha256", "xxhash64"]),
+            kind: SettingKind::Choice(&["crc32c", "sha1", "sha256", "xxhash64"]),
             default: Some("crc32c"),
             about: "what the checksums are made with",
         },

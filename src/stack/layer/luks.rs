@@ -3,7 +3,7 @@
 use super::{Below, DEVICES, Layer, MAPS, differs, mapping, value};
 use crate::journal::Undo;
 use crate::need::Need;
-use crate::plan::{Kind, Setting, Settings};
+use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::{Action, Step, argv};
 
 pub const LUKS: Layer = Layer {
@@ -12,13 +12,13 @@ pub const LUKS: Layer = Layer {
     settings: &[
         Setting {
             name: "cipher",
-            kind: Kind::Text,
+            kind: SettingKind::Text,
             default: Some("aes-xts-plain64"),
             about: "as cryptsetup spells it",
         },
         Setting {
             name: "sector",
-            kind: Kind::Count,
+            kind: SettingKind::Count,
             default: Some("512"),
             about: "bytes that are encrypted at a time",
         },

@@ -3,7 +3,7 @@
 use super::{Below, DEVICES, GROUPS, Layer, MAPS, WIPES, differs, mapping, wipe};
 use crate::journal::Undo;
 use crate::need::Need;
-use crate::plan::{Kind, Setting, Settings};
+use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::{Action, Argv, Step, argv};
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub const LVM: Layer = Layer {
     settings: &[
         Setting {
             name: "stripes",
-            kind: Kind::Count,
+            kind: SettingKind::Count,
             default: Some("1"),
             about: "how many devices the data is striped over; with 1 they are filled one after the other",
         },

@@ -3,7 +3,7 @@
 use super::lvm::{PROGRAM, VERSIONS, VOLUME, command, field, group, listing, use_volume, volume};
 use super::{Below, DEVICES, Layer, MAPS, WIPES, differs};
 use crate::need::Need;
-use crate::plan::{Kind, Setting, Settings};
+use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::Step;
 
 pub const LVMCACHE: Layer = Layer {
@@ -12,11 +12,16 @@ pub const LVMCACHE: Layer = Layer {
     settings: &[
         Setting {
             name: "mode",
-            kind: Kind::Choice(&["writethrough", "writeback"]),
+            kind: SettingKind::Choice(&["writethrough", "writeback"]),
             default: Some("writethrough"),
             about: "whether a write waits for the slow devices too, or for the cache alone",
         },
-        Setting { name: "size", kind: Kind::Size, default: None, about: "of the cache; by default all of its device" },
+        Setting {
+            name: "size",
+            kind: SettingKind::Size,
+            default: None,
+            about: "of the cache; by default all of its device",
+        },
         DEVICES,
     ],
     // The programs that check a cache's metadata are called when it is taken down, too.

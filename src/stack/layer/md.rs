@@ -3,7 +3,7 @@
 use super::{Below, DEVICES, Layer, WIPES, differs, value, wipe};
 use crate::journal::Undo;
 use crate::need::Need;
-use crate::plan::{Kind, Setting, Settings};
+use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::{Action, Step, argv};
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ pub const MD: Layer = Layer {
     settings: &[
         Setting {
             name: "level",
-            kind: Kind::Choice(&["raid0", "raid1", "raid5", "raid6", "raid10"]),
+            kind: SettingKind::Choice(&["raid0", "raid1", "raid5", "raid6", "raid10"]),
             default: Some("raid1"),
             about: "how the devices share the data",
         },
-        Setting { name: "chunk", kind: Kind::Size, default: Some("512KiB"), about: "of a stripe on one device" },
+        Setting { name: "chunk", kind: SettingKind::Size, default: Some("512KiB"), about: "of a stripe on one device" },
         Setting {
             name: "bitmap",
-            kind: Kind::Choice(&["internal", "none"]),
+            kind: SettingKind::Choice(&["internal", "none"]),
             default: Some("internal"),
             about: "whether it is noted what is being written; mdadm does so by itself on devices above 100 GB",
         },

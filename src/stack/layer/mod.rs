@@ -13,7 +13,7 @@ mod md;
 use super::fs::Programs;
 use super::{Argv, Step};
 use crate::need::Need;
-use crate::plan::{Chosen, Kind, Objection, Setting, Settings};
+use crate::plan::{Chosen, Objection, Setting, SettingKind, Settings};
 use std::path::{Path, PathBuf};
 
 /// Every layer, sorted by name.
@@ -23,7 +23,7 @@ pub const ALL: &[&Layer] =
 /// Every layer has it: a mirror of slow disks can be made beside the fast disk that then caches it.
 const DEVICES: Setting = Setting {
     name: "devices",
-    kind: Kind::Count,
+    kind: SettingKind::Count,
     default: None,
     about: "only so many, the first; the others pass by and lie beside it, for what comes above",
 };

@@ -3,7 +3,7 @@
 use super::complaint::{Complaints, listed, nearest, quoted};
 use super::read::Reader;
 use super::table::{Field, Table, choose, not_found};
-use super::{AMOUNTS, HOLDS, Limit, Part, Repeats, Settings, Wishes, Work};
+use super::{AMOUNTS, Amounts, HOLDS, Limit, Repeats, Settings, VerdictSpec, VerdictTerm, Work};
 use crate::metric;
 use crate::units::Unit;
 use std::collections::{BTreeMap, HashSet};
@@ -87,19 +87,19 @@ fn check_phase(field: &Field, phase: &str, phases: Option<&[String]>, complaints
     }
 }
 
-pub(super) fn wishes(plan: &Table, asked: &[Asked], reader: &mut Reader) -> Wishes {
-    let (costs, parts) = parts(asked, &mut reader.complaints);
-    let wishes = Wishes { costs, parts, ..Wishes::default() };
-    let Some(field) = plan.field("verdict") else { return wishes };
-    let Some(table) = field.table("[verdict]", &mut reader.complaints) else { return wishes };
+pub(super) fn verdict_spec(plan: &Table, asked: &[Asked], reader: &mut Reader) -> VerdictSpec {
+    let (amounts, parts) = parts(asked, &mut reader.complaints);
+    let spec = VerdictSpec { amounts, parts, ..VerdictSpec::default() };
+    let Some(field) = plan.field("verdict") else { return spec };
+    let Some(table) = field.table("[verdict]", &mut reader.complaints) else { return spec };
     table.only(&["require", "holds", "limit"], &mut reader.complaints);
     let require = require(&table, reader);
     let complaints = &mut reader.complaints;
-    Wishes { require, holds: holds(&table, complaints), limits: limits(&table, asked, complaints), ..wishes }
+    VerdictSpec { require, holds: holds(&table, complaints), limits: limits(&table, asked, complaints), ..spec }
 }
 
 /// Whether they are counts, and every work or phase that is not left out; nothing where no work says anything.
-fn parts(asked: &[Asked], complaints: &mut Complaints) -> (bool, Vec<Part>) {
+fn parts(asked: &[Asked], complaints: &mut Complaints) -> (Amounts, Vec<VerdictTerm>) {
     let shares = || asked.iter().flat_map(|asked| &asked.shares);
     let Some(first) = shares().next() else { return Default::default() };
     for other in shares().filter(|share| share.field.key != first.field.key) {
@@ -108,17 +108,18 @@ fn parts(asked: &[Asked], complaints: &mut Complaints) -> (bool, Vec<Part>) {
                       it is done";
         complaints.add(&other.field.key_span, message, remedy);
     }
-    let parts: Vec<Part> = asked.iter().flat_map(parts_of).collect();
+    let parts: Vec<VerdictTerm> = asked.iter().flat_map(parts_of).collect();
     if parts.is_empty() && shares().all(|share| share.amounts.is_some()) {
         let message = format!("every {} is 0", first.field.shown());
         complaints.add(&first.field.span, message, "give one work or phase at least something above 0");
     }
-    (first.field.key == "count", parts)
+    (if first.field.key == "count" { Amounts::Counts } else { Amounts::Weights }, parts)
 }
 
 /// A work that says nothing is done once, or matters as one.
-fn parts_of(asked: &Asked) -> Vec<Part> {
-    let part = |phase: Option<&str>, amount| Part { work: asked.work.clone(), phase: phase.map(String::from), amount };
+fn parts_of(asked: &Asked) -> Vec<VerdictTerm> {
+    let part =
+        |phase: Option<&str>, amount| VerdictTerm { work: asked.work.clone(), phase: phase.map(String::from), amount };
     let Some(share) = asked.shares.first() else { return vec![part(None, 1.0)] };
     let amounts = share.amounts.iter().flatten().filter(|(_, amount)| *amount > 0.0);
     amounts.map(|(phase, amount)| part(*phase, *amount)).collect()
@@ -211,7 +212,11 @@ fn at_most(field: &Field, metric: &str, complaints: &mut Complaints) -> Option<f
         }
         Unit::Count | Unit::PerSecond => field.number(complaints)?,
     };
-    if value > 0.0 { Some(value) } else { field.refuse("must be more than 0", "write what is bearable", complaints) }
+    if value > 0.0 {
+        Some(value)
+    } else {
+        field.refuse("must be more than 0", "give the largest acceptable value", complaints)
+    }
 }
 
 #[cfg(test)]
@@ -231,7 +236,7 @@ mod tests {
 
     /// "tree:3 small/write:1".
     fn shown(plan: &Plan) -> String {
-        let part = |part: &Part| {
+        let part = |part: &VerdictTerm| {
             let phase = part.phase.as_ref().map(|phase| format!("/{phase}")).unwrap_or_default();
             format!("{}{phase}:{}", part.work, part.amount)
         };
@@ -257,7 +262,7 @@ mod tests {
             ),
         ] {
             let plan = two(first, second, "");
-            assert_eq!((plan.verdict.costs, shown(&plan).as_str()), (costs, expected), "{first} {second}");
+            assert_eq!((plan.verdict.has_counts(), shown(&plan).as_str()), (costs, expected), "{first} {second}");
         }
     }
 
@@ -292,8 +297,8 @@ mod tests {
             "Some(\"remove\") latency_p99_ns 1000000",
         ];
         assert_eq!(verdict.limits.iter().map(shown).collect::<Vec<_>>(), expected);
-        assert_eq!(two("", "", "").verdict, Wishes::default());
-        assert_eq!(two("", "", "[verdict]").verdict, Wishes::default());
+        assert_eq!(two("", "", "").verdict, VerdictSpec::default());
+        assert_eq!(two("", "", "[verdict]").verdict, VerdictSpec::default());
     }
 
     #[rustfmt::skip]
@@ -353,7 +358,7 @@ mod tests {
     ];
 
     #[test]
-    fn hostile_wishes_get_all_their_complaints() {
+    fn hostile_verdicts_get_all_their_complaints() {
         complained(HOSTILE);
     }
 }
