@@ -15,9 +15,9 @@ use super::chart::painter::{SHAPES, series_class};
 use super::chart::{Sheet, panels, shapes, works};
 use super::{Format, Options};
 use crate::analysis::Model;
-use crate::wording::text::escaped;
 use base64::Engine as _;
-use markup::{Markup, json_in_script};
+use markup::{json_in_script, text};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 
@@ -32,66 +32,78 @@ pub const HTML: Format = Format {
 };
 
 fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(page(model).as_bytes())
+    out.write_all(page(model).0.as_bytes())
 }
 
 /// The room that a label of a ratio chart needs, in percent of its width.
 const LABEL: f64 = 12.0;
 
 /// With the shape that it has in charts.
-fn name(page: &mut Markup, sheet: &Sheet, target: usize) {
+fn name(sheet: &Sheet, target: usize) -> Markup {
     let place = sheet.place(target);
-    page.put(format_args!(
-        "<svg class=\"mark {}\" aria-hidden=\"true\"><use href=\"#k{}\" x=\"50%\" y=\"50%\"/></svg>",
-        series_class(place),
-        place % SHAPES
-    ));
-    page.element("span", &sheet.model.targets[target].name);
+    html! {
+        svg class={ "mark " (series_class(place)) } aria-hidden="true" {
+            use href={ "#k" (place % SHAPES) } x="50%" y="50%" {}
+        }
+        span { (text(&sheet.model.targets[target].name)) }
+    }
 }
 
-fn page(model: &Model) -> String {
+fn page(model: &Model) -> Markup {
     let sheet = Sheet::of(model);
-    let mut page = Markup::default();
-    head(&mut page, model);
-    sections::verdict(&mut page, &sheet);
-    sections::controls(&mut page, &sheet);
-    contents(&mut page, &sheet);
-    let mut number = 0;
-    for (place, work) in works(model).enumerate() {
-        sections::work(&mut page, &sheet, work, (place, number));
-        number += panels(work).count();
+    let title = if model.title.is_empty() { "pickfs" } else { &model.title };
+    let first_panels = works(model).scan(0, |next, work| {
+        *next += panels(work).count();
+        Some(*next - panels(work).count())
+    });
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(title))
+            body {
+                a.skip href="#main" { "To the verdict" }
+                svg.defs aria-hidden="true" { defs { (PreEscaped(shapes::KEYS)) (PreEscaped(shapes::FINDINGS)) } }
+                header {
+                    p.kicker { "pickfs report" }
+                    h1 { (text(title)) }
+                    @if !model.machine.is_empty() { p.machine { (text(&model.machine)) } }
+                }
+                main #main {
+                    (sections::verdict(model))
+                    (sections::controls(&sheet))
+                    (contents(model))
+                    @for (place, (work, number)) in works(model).zip(first_panels).enumerate() {
+                        (sections::work(&sheet, work, (place, number)))
+                    }
+                    @if let Some(champions) = &model.champions { (sections::champions(&sheet, champions)) }
+                    @if let Some(criteria) = &model.criteria { (sections::criteria(&sheet, criteria)) }
+                    (sections::legend())
+                    (sections::tail(&sheet))
+                }
+                (foot(model))
+                script type="application/json" id="judged" { (json_in_script(&island::island(&sheet))) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
     }
-    if let Some(champions) = &model.champions {
-        sections::champions(&mut page, &sheet, champions);
-    }
-    if let Some(criteria) = &model.criteria {
-        sections::criteria(&mut page, &sheet, criteria);
-    }
-    sections::legend(&mut page);
-    sections::tail(&mut page, &sheet);
-    foot(&mut page, model);
-    page.raw("<script type=\"application/json\" id=\"judged\">").raw(&json_in_script(&island::island(&sheet)));
-    page.raw("</script>\n<script>").raw(SCRIPT).raw("</script>\n</body></html>\n");
-    page.0
 }
 
-fn head(page: &mut Markup, model: &Model) {
-    let title = if model.title.is_empty() { "pickfs" } else { &model.title };
-    page.raw("<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">");
-    page.put(format_args!(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{}'; script-src '{}'; \
-         img-src blob: data:; base-uri 'none'; form-action 'none'\">",
+fn head(title: &str) -> Markup {
+    let policy = format!(
+        "default-src 'none'; style-src '{}'; script-src '{}'; img-src blob: data:; base-uri 'none'; form-action 'none'",
         hash(STYLE),
         hash(SCRIPT)
-    ));
-    page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">");
-    page.put(format_args!("<title>{}</title>", escaped(title))).raw("<style>").raw(STYLE).raw("</style></head>\n");
-    page.raw("<body><a class=\"skip\" href=\"#main\">To the verdict</a>");
-    page.put(format_args!(
-        "<svg class=\"defs\" aria-hidden=\"true\"><defs>{}{}</defs></svg>\n",
-        shapes::KEYS,
-        shapes::FINDINGS
-    ));
+    );
+    html! {
+        head {
+            meta charset="utf-8";
+            meta http-equiv="Content-Security-Policy" content=(policy);
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (text(title)) }
+            style { (PreEscaped(STYLE)) }
+        }
+    }
 }
 
 /// As a content security policy names what may be run.
@@ -99,23 +111,22 @@ fn hash(text: &str) -> String {
     format!("sha256-{}", base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text)))
 }
 
-fn contents(page: &mut Markup, sheet: &Sheet) {
-    page.raw("<nav aria-label=\"Parts of this page\"><ul>");
-    for (place, work) in works(sheet.model).enumerate() {
-        page.put(format_args!("<li data-work=\"{place}\"><a href=\"#work-{place}\">"))
-            .text(&work.name)
-            .raw("</a></li>");
-    }
-    let all_round = sheet.model.criteria.as_ref().map(|_| ("all-round", "All round"));
+fn contents(model: &Model) -> Markup {
+    let all_round = model.criteria.as_ref().map(|_| ("all-round", "All round"));
     let others = [("reading", "How to read"), ("missing", "Doubts"), ("effect", "In effect")];
-    for (id, words) in all_round.into_iter().chain(others) {
-        page.put(format_args!("<li><a href=\"#{id}\">{words}</a></li>"));
+    html! {
+        nav aria-label="Parts of this page" {
+            ul {
+                @for (place, work) in works(model).enumerate() {
+                    li data-work=(place) { a href={ "#work-" (place) } { (text(&work.name)) } }
+                }
+                @for (id, words) in all_round.into_iter().chain(others) { li { a href={ "#" (id) } { (words) } } }
+            }
+        }
     }
-    page.raw("</ul></nav>\n");
 }
 
-fn foot(page: &mut Markup, model: &Model) {
-    page.raw("</main>\n<footer>");
+fn foot(model: &Model) -> Markup {
     let parts = [
         ("Run", &model.run),
         ("begun", &model.started),
@@ -123,8 +134,7 @@ fn foot(page: &mut Markup, model: &Model) {
         ("journal", &model.journal),
     ];
     let known = parts.iter().filter(|(_, value)| !value.is_empty()).map(|(word, value)| format!("{word} {value}"));
-    page.element("p", &known.collect::<Vec<_>>().join(" · "));
-    page.raw("</footer>\n");
+    html! { footer { p { (text(&known.collect::<Vec<_>>().join(" · "))) } } }
 }
 
 #[cfg(test)]

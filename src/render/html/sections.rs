@@ -1,27 +1,27 @@
 //! The parts of the page from top to bottom.
 
-use super::markup::Markup;
-use super::{forest, tables};
-use crate::analysis::{Champion, Champions, Criteria, FlagGroup, Panel, Table, VerdictKind, WorkReport};
+use super::markup::{list, note, text};
+use super::{forest, name, tables};
+use crate::analysis::{Champions, Criteria, FlagGroup, Model, Panel, Table, VerdictKind, WorkReport};
 use crate::render::chart::series::{self, Chart};
 use crate::render::chart::{Sheet, panels, shapes, works};
 use crate::wording::marks;
+use maud::{Markup, PreEscaped, html};
 
-pub fn verdict(page: &mut Markup, sheet: &Sheet) {
-    let model = sheet.model;
-    let title = if model.title.is_empty() { "pickfs" } else { &model.title };
-    page.raw("<header><p class=\"kicker\">pickfs report</p>").element("h1", title);
-    page.element("p class=\"machine\"", &model.machine).raw("</header>\n<main id=\"main\">\n");
-    page.raw("<section id=\"verdict\" aria-labelledby=\"verdict-title\"><h2 id=\"verdict-title\">");
-    page.text(works(model).next().map_or("No verdict", |work| kind(work.verdict.kind))).raw("</h2>");
+pub fn verdict(model: &Model) -> Markup {
+    let kind = works(model).next().map_or("No verdict", |work| kind(work.verdict.kind));
     let (first, others) = model.headlines.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
-    page.element("p class=\"headline\"", first).list("ul class=\"others\"", others);
-    page.list("ul class=\"course\"", &model.course);
-    if !model.warnings.is_empty() {
-        page.raw("<div class=\"care\"><h3><span aria-hidden=\"true\">⚠</span> Take care</h3>");
-        page.list("ul", &model.warnings).raw("</div>");
+    html! {
+        section #verdict aria-labelledby="verdict-title" {
+            h2 #verdict-title { (kind) }
+            @if !first.is_empty() { p.headline { (text(first)) } }
+            (list(Some("others"), others))
+            (list(Some("course"), &model.course))
+            @if !model.warnings.is_empty() {
+                div.care { h3 { span aria-hidden="true" { "⚠" } " Take care" } (list(None, &model.warnings)) }
+            }
+        }
     }
-    page.raw("</section>\n");
 }
 
 fn kind(kind: VerdictKind) -> &'static str {
@@ -37,104 +37,103 @@ fn kind(kind: VerdictKind) -> &'static str {
 }
 
 /// Of use with the script alone, which shows it.
-pub fn controls(page: &mut Markup, sheet: &Sheet) {
+pub fn controls(sheet: &Sheet) -> Markup {
     let model = sheet.model;
-    page.raw("<form id=\"controls\" hidden aria-label=\"What is shown\"><label>Compare with <select id=\"reference\">");
     let reference = works(model).find_map(|work| work.reference);
-    for &target in sheet.shown.iter().filter(|target| reference == Some(**target) || is_judged_against(model, **target))
-    {
-        let selected = if reference == Some(target) { " selected" } else { "" };
-        page.put(format_args!("<option value=\"{target}\"{selected}>"))
-            .text(&model.targets[target].name)
-            .raw("</option>");
-    }
-    page.raw("</select></label>");
-    choices(page, "Targets", "t", sheet.shown.iter().map(|&t| (t.to_string(), model.targets[t].name.as_str())));
-    let works: Vec<&WorkReport> = works(model).collect();
-    if works.len() > 1 {
-        choices(page, "Works", "work", works.iter().enumerate().map(|(at, work)| (at.to_string(), work.name.as_str())));
-    }
+    let may_be_reference = |target: &&usize| reference == Some(**target) || is_judged_against(model, **target);
+    let all: Vec<&WorkReport> = works(model).collect();
     let mut phases: Vec<&str> = Vec::new();
-    for panel in works.iter().flat_map(|work| &work.phases) {
+    for panel in all.iter().flat_map(|work| &work.phases) {
         if !panel.phase.is_empty() && !phases.contains(&panel.phase.as_str()) {
             phases.push(&panel.phase);
         }
     }
-    choices(page, "Phases", "phase", phases.iter().map(|phase| (phase.to_string(), *phase)));
-    page.raw("<button type=\"button\" id=\"theme\">Dark</button><p id=\"said\" role=\"status\"></p></form>\n");
+    html! {
+        form #controls hidden aria-label="What is shown" {
+            label {
+                "Compare with "
+                select #reference {
+                    @for &target in sheet.shown.iter().filter(may_be_reference) {
+                        option value=(target) selected[reference == Some(target)] { (text(&model.targets[target].name)) }
+                    }
+                }
+            }
+            (choices("Targets", "t", sheet.shown.iter().map(|&t| (t.to_string(), model.targets[t].name.as_str()))))
+            @if all.len() > 1 {
+                (choices("Works", "work", all.iter().enumerate().map(|(at, work)| (at.to_string(), work.name.as_str()))))
+            }
+            (choices("Phases", "phase", phases.iter().map(|phase| (phase.to_string(), *phase))))
+            button #theme type="button" { "Dark" }
+            p #said role="status" {}
+        }
+    }
 }
 
 /// With many targets only pairs with the plan's reference are judged; a target without figures is in none.
-fn is_judged_against(model: &crate::analysis::Model, target: usize) -> bool {
-    let rows = works(model).flat_map(panels).flat_map(|panel| &panel.rows);
-    rows.into_iter().any(|row| row.compared_with(target).is_some())
+fn is_judged_against(model: &Model, target: usize) -> bool {
+    let mut rows = works(model).flat_map(panels).flat_map(|panel| &panel.rows);
+    rows.any(|row| row.compared_with(target).is_some())
 }
 
-fn choices<'a>(page: &mut Markup, title: &str, kind: &str, entries: impl Iterator<Item = (String, &'a str)>) {
-    page.put(format_args!("<details class=\"choices\"><summary>{title}</summary><fieldset><legend>{title}</legend>"));
-    for (value, name) in entries {
-        page.put(format_args!("<label><input type=\"checkbox\" checked data-kind=\"{kind}\" value=\"")).text(&value);
-        page.raw("\"> ").text(name).raw("</label>");
+fn choices<'a>(title: &str, kind: &str, entries: impl Iterator<Item = (String, &'a str)>) -> Markup {
+    html! {
+        details.choices {
+            summary { (title) }
+            fieldset {
+                legend { (title) }
+                @for (value, name) in entries {
+                    label { input type="checkbox" checked data-kind=(kind) value=(text(&value)); " " (text(name)) }
+                }
+            }
+        }
     }
-    page.raw("</fieldset></details>");
-}
-
-/// Who is who in the charts.
-fn key(page: &mut Markup, sheet: &Sheet) {
-    page.raw("<ul class=\"key\" aria-label=\"Targets\">");
-    for &target in &sheet.shown {
-        page.put(format_args!("<li data-t=\"{target}\">"));
-        super::name(page, sheet, target);
-        page.raw("</li>");
-    }
-    page.raw("</ul>\n");
 }
 
 /// `number` is that of the work's first panel.
-pub fn work(page: &mut Markup, sheet: &Sheet, work: &WorkReport, (place, number): (usize, usize)) {
-    page.put(format_args!("<section class=\"work\" data-work=\"{place}\" id=\"work-{place}\"><h2>"))
-        .text(&work.name)
-        .raw("</h2>\n");
-    if let Some(overall) = sheet.model.overall.as_ref().filter(|overall| std::ptr::eq(&overall.work, work)) {
-        page.element("p class=\"note\"", &overall.made_of);
-        page.element("p class=\"note\"", overall.robustness.as_ref().map_or("", |robustness| &robustness.sentence));
+pub fn work(sheet: &Sheet, work: &WorkReport, (place, number): (usize, usize)) -> Markup {
+    let overall = sheet.model.overall.as_ref().filter(|overall| std::ptr::eq(&overall.work, work));
+    html! {
+        section.work data-work=(place) id={ "work-" (place) } {
+            h2 { (text(&work.name)) }
+            @if let Some(overall) = overall {
+                (note(&overall.made_of))
+                @if let Some(robustness) = &overall.robustness { (note(&robustness.sentence)) }
+            }
+            (list(Some("notes"), &work.verdict.notes))
+            @for (at, panel) in work.phases.iter().enumerate() {
+                div.panel data-phase=[tables::phase(&panel.phase)] { (forest::table(sheet, work, (at, number + at))) }
+            }
+            (note(&work.noise))
+            (list(Some("sentences"), &work.sentences))
+            @if !work.beside.is_empty() { (beside(sheet, work, number + work.phases.len())) }
+            (charts(sheet, "Rounds in order", &series::rounds(sheet, work)))
+            (charts(sheet, "Latency of single operations", &series::latencies(sheet, work)))
+            (charts(sheet, "The device over time", &series::rates(sheet, work)))
+        }
     }
-    page.list("ul class=\"notes\"", &work.verdict.notes);
-    for (at, panel) in work.phases.iter().enumerate() {
-        page.put(format_args!("<div class=\"panel\"{}>", tables::phase(&panel.phase)));
-        forest::table(page, sheet, work, (at, number + at));
-        page.raw("</div>");
-    }
-    page.element("p class=\"note\"", &work.noise).list("ul class=\"sentences\"", &work.sentences);
-    beside(page, sheet, work, number + work.phases.len());
-    charts_of(page, sheet, "Rounds in order", &series::rounds(sheet, work));
-    charts_of(page, sheet, "Latency of single operations", &series::latencies(sheet, work));
-    charts_of(page, sheet, "The device over time", &series::rates(sheet, work));
-    page.raw("</section>\n");
 }
 
 /// A table of the page, and the number of its first panel for the script.
 type Numbered<'a> = (usize, &'a Table);
 
-fn beside(page: &mut Markup, sheet: &Sheet, work: &WorkReport, first: usize) {
-    if work.beside.is_empty() {
-        return;
-    }
+fn beside(sheet: &Sheet, work: &WorkReport, first: usize) -> Markup {
     let mut number = first;
     let numbered = work.beside.iter().map(|table| {
         number += table.panels.len();
         (number - table.panels.len(), table)
     });
     let (main, more): (Vec<Numbered>, Vec<Numbered>) = numbered.partition(|(_, table)| is_of_the_whole(table));
-    page.raw("<h3>Beside the time</h3>").list("ul class=\"sentences\"", &work.trade_offs);
-    page.raw("<div class=\"tables\">");
-    main.iter().for_each(|(number, table)| tables::beside(page, sheet, work, table, *number));
-    page.raw("</div>");
-    if !more.is_empty() || !work.compression.is_empty() {
-        page.raw("<details><summary>Every other figure</summary>");
-        work.compression.iter().for_each(|found| tables::compression(page, sheet, work, found));
-        more.iter().for_each(|(number, table)| tables::beside(page, sheet, work, table, *number));
-        page.raw("</details>\n");
+    html! {
+        h3 { "Beside the time" }
+        (list(Some("sentences"), &work.trade_offs))
+        div.tables { @for (number, table) in main { (tables::beside(sheet, work, table, number)) } }
+        @if !more.is_empty() || !work.compression.is_empty() {
+            details {
+                summary { "Every other figure" }
+                @for found in &work.compression { (tables::compression(sheet, work, found)) }
+                @for (number, table) in more { (tables::beside(sheet, work, table, number)) }
+            }
+        }
     }
 }
 
@@ -145,129 +144,179 @@ fn is_of_the_whole(table: &Table) -> bool {
     !table.detail && table.panels.iter().any(|panel| is_compared(panel) || is_rate(panel))
 }
 
-fn charts_of(page: &mut Markup, sheet: &Sheet, title: &str, charts: &[Chart]) {
-    let Some(first) = charts.first() else { return };
-    page.element("h3", title).element("p class=\"note\"", &first.about);
-    key(page, sheet);
-    page.raw("<div class=\"charts\">\n");
-    charts.iter().for_each(|chart| figure(page, chart));
-    page.raw("</div>\n");
-}
-
-fn figure(page: &mut Markup, chart: &Chart) {
-    let plot = &chart.plot;
-    page.put(format_args!("<figure{}><figcaption>", tables::phase(&chart.phase))).text(&chart.title);
-    page.put(format_args!(
-        "</figcaption><svg class=\"chart\" data-name=\"{}\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"",
-        chart.name, plot.width, plot.height
-    ));
-    page.text(&format!("{}. {}", chart.title, chart.about)).raw("\">").raw(&plot.body).raw("</svg></figure>\n");
-}
-
-pub fn champions(page: &mut Markup, sheet: &Sheet, champions: &Champions) {
-    let name = |target: &usize| sheet.model.targets[*target].name.clone();
-    let names = |targets: &[usize]| targets.iter().map(name).collect::<Vec<_>>().join(", ");
-    page.raw("<section><h2>Best of each file system</h2>");
-    tables::open(page, "figures", "", &format!("Time of {}", champions.of));
-    page.raw("<thead><tr><th scope=\"col\">File system</th><th scope=\"col\">Best of it</th><th scope=\"col\">Tied with</th><th scope=\"col\">Not told apart from</th><th scope=\"col\">Time</th></tr></thead><tbody>");
-    let row = |page: &mut Markup, row: &Champion| {
-        page.raw("<tr>").element("th scope=\"row\"", &row.group);
-        for cell in [name(&row.target), names(&row.ties), names(&row.open)] {
-            page.raw("<td>").text(&cell).raw("</td>");
+fn charts(sheet: &Sheet, title: &str, charts: &[Chart]) -> Markup {
+    html! {
+        @if let Some(first) = charts.first() {
+            h3 { (title) }
+            (note(&first.about))
+            (key(sheet))
+            div.charts { @for chart in charts { (figure(chart)) } }
         }
-        let time = row.against.as_ref().map_or("fastest".to_string(), |found| {
-            format!("×{}{}", found.shown, marks::signs(&marks::of_ratio(found)))
-        });
-        page.element("td", time.trim_end()).raw("</tr>");
+    }
+}
+
+/// The shape and hue that each target has in charts.
+fn key(sheet: &Sheet) -> Markup {
+    html! {
+        ul.key aria-label="Targets" { @for &target in &sheet.shown { li data-t=(target) { (name(sheet, target)) } } }
+    }
+}
+
+fn figure(chart: &Chart) -> Markup {
+    let plot = &chart.plot;
+    html! {
+        figure data-phase=[tables::phase(&chart.phase)] {
+            figcaption { (text(&chart.title)) }
+            svg.chart data-name=(chart.name) viewBox={ "0 0 " (plot.width) " " (plot.height) } role="img"
+                aria-label=(text(&format!("{}. {}", chart.title, chart.about))) {
+                (PreEscaped(&plot.body))
+            }
+        }
+    }
+}
+
+pub fn champions(sheet: &Sheet, champions: &Champions) -> Markup {
+    let names = |targets: &[usize]| {
+        targets.iter().map(|target| sheet.model.targets[*target].name.clone()).collect::<Vec<_>>().join(", ")
     };
-    champions.rows.iter().for_each(|champion| row(page, champion));
-    page.raw("</tbody>");
-    tables::close(page);
-    page.raw("</section>\n");
+    let rows = html! {
+        (tables::head(["File system", "Best of it", "Tied with", "Not told apart from", "Time"]))
+        tbody {
+            @for row in &champions.rows {
+                tr {
+                    th scope="row" { (text(&row.group)) }
+                    @for cell in [names(&[row.target]), names(&row.ties), names(&row.open)] { td { (text(&cell)) } }
+                    td {
+                        @if let Some(found) = &row.against {
+                            "×" (text(&found.shown)) (marks::signs(&marks::of_ratio(found)))
+                        } @else { "fastest" }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        section {
+            h2 { "Best of each file system" }
+            (tables::titled("figures", "", &format!("Time of {}", champions.of), &rows))
+        }
+    }
 }
 
 /// Once for each reference; the script shows the one that is chosen.
-pub fn criteria(page: &mut Markup, sheet: &Sheet, criteria: &Criteria) {
-    page.raw("<section id=\"all-round\"><h2>All round</h2><p class=\"note\">What cannot be added up, side by side: less is better in all.</p>");
-    key(page, sheet);
-    for (at, row) in criteria.rows.iter().enumerate() {
-        let hidden = if row.target == criteria.reference { "" } else { " hidden" };
-        page.put(format_args!("<div data-reference=\"{}\"{hidden}><div class=\"charts\">", row.target));
-        series::criteria(sheet, criteria, at).iter().for_each(|chart| figure(page, chart));
-        page.raw("</div>");
-        tables::criteria(page, sheet, criteria, at);
-        page.raw("</div>");
+pub fn criteria(sheet: &Sheet, criteria: &Criteria) -> Markup {
+    html! {
+        section #all-round {
+            h2 { "All round" }
+            (note("What cannot be added up, side by side: less is better in all."))
+            (key(sheet))
+            @for (at, row) in criteria.rows.iter().enumerate() {
+                div data-reference=(row.target) hidden[row.target != criteria.reference] {
+                    div.charts { @for chart in series::criteria(sheet, criteria, at) { (figure(&chart)) } }
+                    (tables::criteria(sheet, criteria, at))
+                }
+            }
+        }
     }
-    page.raw("</section>\n");
 }
 
 /// What is missing, in doubt, and was in effect; where the time went.
-pub fn tail(page: &mut Markup, sheet: &Sheet) {
+pub fn tail(sheet: &Sheet) -> Markup {
     let model = sheet.model;
-    page.raw("<section id=\"missing\"><h2>Not measured, and doubts</h2>");
     let weakened = model.targets.iter().filter(|target| !target.weakened.is_empty());
     let weakened: Vec<String> =
         weakened.map(|target| format!("{}: {}", target.name, target.weakened.join(", "))).collect();
-    let holes: Vec<String> = model.holes.iter().map(|hole| hole.sentence.clone()).collect();
-    if holes.is_empty() && model.flags.is_empty() && weakened.is_empty() {
-        page.raw("<p>Every planned cell was measured, and nothing is in doubt.</p>");
+    let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence.clone()).collect();
+    let machine: Vec<(&str, &str)> = model.host.iter().map(|fact| (fact.name.as_str(), fact.value.as_str())).collect();
+    html! {
+        section #missing {
+            h2 { "Not measured, and doubts" }
+            @if missing.is_empty() && model.flags.is_empty() && weakened.is_empty() {
+                p { "Every planned cell was measured, and nothing is in doubt." }
+            }
+            @for (title, lines) in [("Not measured", &missing), ("Weaker durability", &weakened)] {
+                @if !lines.is_empty() { h3 { (title) } }
+                (list(None, lines))
+            }
+            (doubts(&model.flags))
+        }
+        section #effect {
+            h2 { "In effect" }
+            (note("Read back from kernel and tools while it ran."))
+            (tables::effect(sheet, &model.effect))
+            (tables::facts("The machine", &machine))
+        }
+        @if !model.ledger.parts.is_empty() { (ledger(model)) }
     }
-    for (title, lines) in [("Not measured", holes), ("Weaker durability", weakened)] {
-        page.element("h3", if lines.is_empty() { "" } else { title }).list("ul", &lines);
-    }
-    doubts(page, &model.flags);
-    page.raw("</section>\n<section id=\"effect\"><h2>In effect</h2>");
-    page.raw("<p class=\"note\">Read back from kernel and tools while it ran.</p>");
-    tables::effect(page, sheet, &model.effect);
-    let host = model.host.iter().map(|fact| (fact.name.as_str(), fact.value.as_str()));
-    tables::facts(page, "The machine", host);
-    page.raw("</section>\n");
-    ledger(page, sheet);
 }
 
 /// One kind after the other, as a run on a busy machine has hundreds.
-fn doubts(page: &mut Markup, flags: &[FlagGroup]) {
-    page.raw(if flags.is_empty() { "" } else { "<h3>Doubts</h3>" });
-    for kind in flags.chunk_by(|a, b| a.flag == b.flag) {
-        let places = if kind.len() == 1 { "in 1 place".to_string() } else { format!("in {} places", kind.len()) };
-        page.raw("<details>").element("summary", &format!("{} {places}", kind[0].flag));
-        page.list("ul", &kind.iter().map(|flag| flag.sentence.clone()).collect::<Vec<_>>()).raw("</details>");
+fn doubts(flags: &[FlagGroup]) -> Markup {
+    html! {
+        @if !flags.is_empty() { h3 { "Doubts" } }
+        @for kind in flags.chunk_by(|a, b| a.flag == b.flag) {
+            details {
+                summary {
+                    (text(&kind[0].flag)) " in " (kind.len()) @if kind.len() == 1 { " place" } @else { " places" }
+                }
+                ul { @for flag in kind { li { (text(&flag.sentence)) } } }
+            }
+        }
     }
 }
 
-fn ledger(page: &mut Markup, sheet: &Sheet) {
-    let ledger = &sheet.model.ledger;
-    if ledger.parts.is_empty() {
-        return;
-    }
-    page.raw("<section id=\"ledger\"><h2>Where the time went</h2>").element("p", &format!("{}.", ledger.sentence));
-    page.raw("<svg class=\"ledger\" aria-hidden=\"true\">");
-    let mut from = 0.0;
-    for (at, part) in ledger.parts.iter().enumerate() {
+fn ledger(model: &Model) -> Markup {
+    let ledger = &model.ledger;
+    let shares = ledger.parts.iter().scan(0.0, |from, part| {
         let share = part.share * 100.0;
-        page.put(format_args!("<rect class=\"h{at} p{at}\" x=\"{from:.2}%\" width=\"{share:.2}%\" height=\"100%\"/>"));
-        from += share;
+        *from += share;
+        Some((format!("{:.2}%", *from - share), format!("{share:.2}%")))
+    });
+    html! {
+        section #ledger {
+            h2 { "Where the time went" }
+            p { (text(&ledger.sentence)) "." }
+            svg.ledger aria-hidden="true" {
+                @for (at, (from, share)) in shares.enumerate() {
+                    rect class={ "h" (at) " p" (at) } x=(from) width=(share) height="100%" {}
+                }
+            }
+            ul.key {
+                @for (at, part) in ledger.parts.iter().enumerate() {
+                    li {
+                        svg class={ "swatch h" (at) } aria-hidden="true" {
+                            rect class={ "p" (at) } width="100%" height="100%" {}
+                        }
+                        (part.name) " " (text(&part.shown))
+                    }
+                }
+            }
+        }
     }
-    page.raw("</svg><ul class=\"key\">");
-    for (at, part) in ledger.parts.iter().enumerate() {
-        page.put(format_args!("<li><svg class=\"swatch h{at}\" aria-hidden=\"true\"><rect class=\"p{at}\" width=\"100%\" height=\"100%\"/></svg>"));
-        page.text(&format!("{} {}", part.name, part.shown)).raw("</li>");
-    }
-    page.raw("</ul></section>\n");
 }
 
 /// How the pictures are read.
-pub fn legend(page: &mut Markup) {
-    page.raw("<section id=\"reading\"><h2>How to read the ratio charts</h2><ul class=\"key\">");
-    for (finding, words) in shapes::MEANINGS {
-        page.put(format_args!("<li><svg class=\"mark\" aria-hidden=\"true\"><g class=\"f-{finding}\"><use href=\"#f-{finding}\" x=\"50%\" y=\"50%\"/></g></svg>{words}</li>"));
-    }
-    page.raw("</ul>").element("p class=\"note\"", HOW_TO_READ);
+pub fn legend() -> Markup {
     let all: Vec<_> = marks::ALL.iter().collect();
-    page.element("p class=\"note\"", &format!("{}.", marks::meanings(&all, "the reference").join("; ")));
-    page.raw("</section>\n");
+    html! {
+        section #reading {
+            h2 { "How to read the ratio charts" }
+            ul.key {
+                @for (finding, words) in shapes::MEANINGS {
+                    li {
+                        svg.mark aria-hidden="true" {
+                            g class={ "f-" (finding) } { use href={ "#f-" (finding) } x="50%" y="50%" {} }
+                        }
+                        (words)
+                    }
+                }
+            }
+            (note(HOW_TO_READ))
+            (note(&format!("{}.", marks::meanings(&all, "the reference").join("; "))))
+        }
+    }
 }
 
-const HOW_TO_READ: &str = "Marks are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; further left is faster. In the \
-                           shaded band differences are too small to matter, or noise. In “every round” each stroke is a \
-                           round and the long one the median.";
+const HOW_TO_READ: &str = "Marks are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; further \
+                           left is faster. In the shaded band differences are too small to matter, or noise. In “every \
+                           round” each stroke is a round and the long one the median.";

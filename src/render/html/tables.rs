@@ -1,156 +1,151 @@
 //! Tables of what was measured beside the time, of all criteria, of what compresses, and of what was in effect.
 
-use super::markup::Markup;
+use super::markup::{note, small, text};
+use super::name;
 use crate::analysis::{Compression, Criteria, Effect, EffectRow, Panel, Row, Table, WorkReport};
 use crate::render::chart::Sheet;
 use crate::render::chart::forest::View;
+use maud::{Markup, html};
 
 /// Columns that can be read side by side.
 const MOST_COLUMNS: usize = 6;
 
-/// Opens what may be wider than the page; the script lets the keyboard scroll it where it is.
-pub fn open_scroll(page: &mut Markup, label: &str) {
-    page.raw("<div class=\"scroll\" data-label=\"").text(label).raw("\">");
+/// What may be wider than the page; the script lets the keyboard scroll it where it is.
+pub fn scroll(label: &str, table: &Markup) -> Markup {
+    html! { div.scroll data-label=(text(label.trim())) { (table) } }
 }
 
-/// `whose` is the work that it is about, which the page has said above.
-pub fn open(page: &mut Markup, class: &str, whose: &str, title: &str) {
-    open_scroll(page, format!("{whose} {title}").trim());
-    page.put(format_args!("<table class=\"{class}\"><caption>")).element("b", title).raw("</caption>");
+/// A table with its title. `whose` is the work that it is about, which the page has said above.
+pub fn titled(class: &str, whose: &str, title: &str, rows: &Markup) -> Markup {
+    let table = html! { table class=(class) { caption { b { (text(title)) } } (rows) } };
+    scroll(&format!("{whose} {title}"), &table)
 }
 
-pub fn close(page: &mut Markup) {
-    page.raw("</table></div>\n");
+pub fn head<'a>(names: impl IntoIterator<Item = &'a str>) -> Markup {
+    html! { thead { tr { @for name in names { th scope="col" { (text(name)) } } } } }
 }
 
-fn head<'a>(page: &mut Markup, names: impl Iterator<Item = &'a str>) {
-    page.raw("<thead><tr>");
-    names.for_each(|name| {
-        page.raw("<th scope=\"col\">").text(name).raw("</th>");
-    });
-    page.raw("</tr></thead><tbody>\n");
+fn head_of_targets(sheet: &Sheet, first: &str, targets: &[usize]) -> Markup {
+    html! {
+        thead { tr {
+            th scope="col" { (first) }
+            @for &target in targets { th scope="col" data-t=(target) { (text(&sheet.model.targets[target].name)) } }
+        } }
+    }
 }
 
 /// One table of what was measured beside the time; `first` is the number of its first panel for the script.
-pub fn beside(page: &mut Markup, sheet: &Sheet, work: &WorkReport, table: &Table, first: usize) {
+pub fn beside(sheet: &Sheet, work: &WorkReport, table: &Table, first: usize) -> Markup {
     let few = table.panels.len() <= MOST_COLUMNS && !table.detail;
-    open(page, if few { "bars" } else { "figures" }, &work.name, &table.title);
-    if few {
-        by_target(page, sheet, work, table, first)
-    } else {
-        by_quantity(page, sheet, work, table, first)
-    }
-    close(page);
+    let rows = if few { by_target(sheet, work, table, first) } else { by_quantity(sheet, work, table, first) };
+    titled(if few { "bars" } else { "figures" }, &work.name, &table.title, &rows)
 }
 
-fn by_target(page: &mut Markup, sheet: &Sheet, work: &WorkReport, table: &Table, first: usize) {
-    head(page, ["Target"].into_iter().chain(table.panels.iter().map(|panel| panel.name.as_str())));
-    for at in 0..table.panels[0].rows.len() {
-        let target = table.panels[0].rows[at].target;
-        page.put(format_args!("<tr data-t=\"{target}\"><th scope=\"row\">"));
-        super::name(page, sheet, target);
-        page.raw("</th>");
-        for (number, panel) in table.panels.iter().enumerate() {
-            cell(page, work, panel, &panel.rows[at], Some(most(panel)), first + number);
+fn by_target(sheet: &Sheet, work: &WorkReport, table: &Table, first: usize) -> Markup {
+    html! {
+        (head(["Target"].into_iter().chain(table.panels.iter().map(|panel| panel.name.as_str()))))
+        tbody {
+            @for (at, row) in table.panels[0].rows.iter().enumerate() {
+                tr data-t=(row.target) {
+                    th scope="row" { (name(sheet, row.target)) }
+                    @for (number, panel) in table.panels.iter().enumerate() {
+                        (cell(work, panel, &panel.rows[at], most(panel), first + number))
+                    }
+                }
+            }
         }
-        page.raw("</tr>\n");
     }
-    page.raw("</tbody>");
 }
 
-fn by_quantity(page: &mut Markup, sheet: &Sheet, work: &WorkReport, table: &Table, first: usize) {
-    page.raw("<thead><tr><th scope=\"col\">Quantity</th>");
-    for &target in &sheet.shown {
-        page.put(format_args!("<th scope=\"col\" data-t=\"{target}\">"))
-            .text(&sheet.model.targets[target].name)
-            .raw("</th>");
+fn by_quantity(sheet: &Sheet, work: &WorkReport, table: &Table, first: usize) -> Markup {
+    html! {
+        (head_of_targets(sheet, "Quantity", &sheet.shown))
+        tbody {
+            @for (number, panel) in table.panels.iter().enumerate() {
+                tr data-phase=[phase(&panel.phase)] {
+                    th scope="row" { (text(&panel.name)) }
+                    @for row in &panel.rows { (cell(work, panel, row, 0.0, first + number)) }
+                }
+            }
+        }
     }
-    page.raw("</tr></thead><tbody>\n");
-    for (number, panel) in table.panels.iter().enumerate() {
-        page.put(format_args!("<tr{}>", phase(&panel.phase)));
-        page.element("th scope=\"row\"", &panel.name);
-        panel.rows.iter().for_each(|row| cell(page, work, panel, row, None, first + number));
-        page.raw("</tr>\n");
-    }
-    page.raw("</tbody>");
 }
 
 /// An attribute by which the script finds what belongs to a phase.
-pub fn phase(name: &str) -> String {
-    if name.is_empty() { String::new() } else { format!(" data-phase=\"{}\"", crate::wording::text::escaped(name)) }
+pub fn phase(name: &str) -> Option<Markup> {
+    (!name.is_empty()).then(|| text(name))
 }
 
 fn most(panel: &Panel) -> f64 {
     panel.rows.iter().filter_map(|row| row.figure.as_ref()).map(|figure| figure.median).fold(0.0, f64::max)
 }
 
-/// The figure, with a bar as long as its share of `most`, and the ratio to the reference.
-fn cell(page: &mut Markup, work: &WorkReport, panel: &Panel, row: &Row, most: Option<f64>, number: usize) {
-    page.put(format_args!("<td data-t=\"{}\">", row.target));
-    let Some(figure) = &row.figure else {
-        page.element("small", row.absent.word).raw("</td>");
-        return;
-    };
-    page.raw("<span title=\"").text(&figure.range).raw("\">").text(&figure.shown).raw("</span>");
-    if !row.others.is_empty() || row.against.is_some() {
-        let view = |reference| View::ratio_of(row, reference);
-        let (ratio, words) = work.reference.map(view).unwrap_or_default();
-        page.put(format_args!("<small data-r=\"{number}\" data-t=\"{}\" title=\"", row.target));
-        page.text(&words).raw("\">").text(&ratio).raw("</small>");
+/// The figure, with a bar as long as its share of `most` unless that is 0, and the ratio to the reference.
+fn cell(work: &WorkReport, panel: &Panel, row: &Row, most: f64, number: usize) -> Markup {
+    let compared = !row.others.is_empty() || row.against.is_some();
+    let (ratio, words) = work.reference.map(|reference| View::ratio_of(row, reference)).unwrap_or_default();
+    let share = |median: f64| format!("{:.1}%", (median / most * 100.0).clamp(0.0, 100.0));
+    html! {
+        td data-t=(row.target) {
+            @if let Some(figure) = &row.figure {
+                span title=(text(&figure.range)) { (text(&figure.shown)) }
+                @if compared { small data-r=(number) data-t=(row.target) title=(text(&words)) { (text(&ratio)) } }
+                @if most > 0.0 && panel.rows.len() > 1 {
+                    svg.bar aria-hidden="true" { rect width=(share(figure.median)) height="100%" {} }
+                }
+            } @else {
+                (small(row.absent.word))
+            }
+        }
     }
-    if let Some(most) = most.filter(|most| *most > 0.0 && panel.rows.len() > 1) {
-        let share = (figure.median / most * 100.0).clamp(0.0, 100.0);
-        page.put(format_args!(
-            "<svg class=\"bar\" aria-hidden=\"true\"><rect width=\"{share:.1}%\" height=\"100%\"/></svg>"
-        ));
-    }
-    page.raw("</td>");
 }
 
 /// Relative to the row at `reference`.
-pub fn criteria(page: &mut Markup, sheet: &Sheet, criteria: &Criteria, reference: usize) {
-    let name = &sheet.model.targets[criteria.rows[reference].target].name;
-    open(page, "figures", "", &format!("All round, relative to {name}"));
-    head(page, ["Target"].into_iter().chain(criteria.names.iter().map(String::as_str)));
-    for (at, row) in criteria.rows.iter().enumerate() {
-        page.put(format_args!("<tr data-t=\"{}\"><th scope=\"row\">", row.target));
-        super::name(page, sheet, row.target);
-        if row.on_front {
-            page.raw("<span class=\"best\" title=\"no other target is shown to beat it all round\"> ★</span>");
+pub fn criteria(sheet: &Sheet, criteria: &Criteria, reference: usize) -> Markup {
+    let own = &sheet.model.targets[criteria.rows[reference].target].name;
+    let rows = html! {
+        (head(["Target"].into_iter().chain(criteria.names.iter().map(String::as_str))))
+        tbody {
+            @for (at, row) in criteria.rows.iter().enumerate() {
+                tr data-t=(row.target) {
+                    th scope="row" {
+                        (name(sheet, row.target))
+                        @if row.on_front { span.best title="no other target is shown to beat it all round" { " ★" } }
+                    }
+                    @for trade in &row.others[reference] {
+                        td { @if at == reference { "reference" } @else { "×" (text(&trade.shown)) } }
+                    }
+                }
+            }
         }
-        page.raw("</th>");
-        for trade in &row.others[reference] {
-            let shown = if at == reference { "reference".to_string() } else { format!("×{}", trade.shown) };
-            page.element("td", &shown);
-        }
-        page.raw("</tr>\n");
-    }
-    page.raw("</tbody>");
-    close(page);
+    };
+    titled("figures", "", &format!("All round, relative to {own}"), &rows)
 }
 
-pub fn compression(page: &mut Markup, sheet: &Sheet, work: &WorkReport, found: &Compression) {
-    open(page, "figures", &work.name, &format!("Compression of {}", sheet.model.targets[found.target].name));
-    head(page, ["Type", "Share", "Disk usage", "Uncompressed", "Referenced"].into_iter());
-    for row in &found.rows {
-        page.raw("<tr>").element("th scope=\"row\"", &row.kind);
-        for value in [&row.percent, &row.disk, &row.uncompressed, &row.referenced] {
-            page.raw("<td>").text(value).raw("</td>");
+pub fn compression(sheet: &Sheet, work: &WorkReport, found: &Compression) -> Markup {
+    let rows = html! {
+        (head(["Type", "Share", "Disk usage", "Uncompressed", "Referenced"]))
+        tbody {
+            @for row in &found.rows {
+                tr {
+                    th scope="row" { (text(&row.kind)) }
+                    @for value in [&row.percent, &row.disk, &row.uncompressed, &row.referenced] { td { (text(value)) } }
+                }
+            }
         }
-        page.raw("</tr>\n");
-    }
-    page.raw("</tbody>");
-    close(page);
-    page.element("p class=\"note\"", &found.summary);
+    };
+    let title = format!("Compression of {}", sheet.model.targets[found.target].name);
+    html! { (titled("figures", &work.name, &title, &rows)) (note(&found.summary)) }
 }
 
 /// What was read back, by target; what differs is marked with a sign and comes first.
-pub fn effect(page: &mut Markup, sheet: &Sheet, effect: &Effect) {
+pub fn effect(sheet: &Sheet, effect: &Effect) -> Markup {
     let (differ, same): (Vec<&EffectRow>, Vec<&EffectRow>) = effect.rows.iter().partition(|row| row.differs);
-    if !differ.is_empty() {
-        differences(page, sheet, effect, &differ);
+    let same: Vec<(&str, &str)> = same.iter().map(|row| (row.name.as_str(), one_value(row))).collect();
+    html! {
+        @if !differ.is_empty() { (differences(sheet, effect, &differ)) }
+        (facts("The same on all targets that tell of it", &same))
     }
-    facts(page, "The same on all targets that tell of it", same.iter().map(|row| (row.name.as_str(), one_value(row))));
 }
 
 fn one_value(row: &EffectRow) -> &str {
@@ -158,36 +153,30 @@ fn one_value(row: &EffectRow) -> &str {
 }
 
 /// Names and values, folded away.
-pub fn facts<'a>(page: &mut Markup, title: &str, facts: impl Iterator<Item = (&'a str, &'a str)>) {
-    let mut facts = facts.peekable();
-    if facts.peek().is_none() {
-        return;
+pub fn facts(title: &str, facts: &[(&str, &str)]) -> Markup {
+    html! {
+        @if !facts.is_empty() {
+            details {
+                summary { (title) }
+                dl { @for (name, value) in facts { dt { (text(name)) } dd { (text(value)) } } }
+            }
+        }
     }
-    page.raw("<details>").element("summary", title).raw("<dl>");
-    facts.for_each(|(name, value)| {
-        page.raw("<dt>").text(name).raw("</dt><dd>").text(value).raw("</dd>");
-    });
-    page.raw("</dl></details>\n");
 }
 
-fn differences(page: &mut Markup, sheet: &Sheet, effect: &Effect, rows: &[&EffectRow]) {
-    open(page, "effect", "", "Not the same on all targets");
-    page.raw("<thead><tr><th scope=\"col\">Fact</th>");
-    for &target in &effect.columns {
-        page.put(format_args!("<th scope=\"col\" data-t=\"{target}\">"))
-            .text(&sheet.model.targets[target].name)
-            .raw("</th>");
-    }
-    page.raw("</tr></thead><tbody>\n");
-    for row in rows {
-        page.raw("<tr><th scope=\"row\"><span aria-hidden=\"true\">≠</span> ").text(&row.name).raw("</th>");
-        for (target, value) in effect.columns.iter().zip(&row.values) {
-            page.put(format_args!("<td data-t=\"{target}\">"))
-                .text(if value.is_empty() { "–" } else { value })
-                .raw("</td>");
+fn differences(sheet: &Sheet, effect: &Effect, rows: &[&EffectRow]) -> Markup {
+    let rows = html! {
+        (head_of_targets(sheet, "Fact", &effect.columns))
+        tbody {
+            @for row in rows {
+                tr {
+                    th scope="row" { span aria-hidden="true" { "≠" } " " (text(&row.name)) }
+                    @for (target, value) in effect.columns.iter().zip(&row.values) {
+                        td data-t=(target) { (text(if value.is_empty() { "–" } else { value })) }
+                    }
+                }
+            }
         }
-        page.raw("</tr>\n");
-    }
-    page.raw("</tbody>");
-    close(page);
+    };
+    titled("effect", "", "Not the same on all targets", &rows)
 }
