@@ -32,3 +32,11 @@ pub mod sys;
 pub mod units;
 pub mod wording;
 pub mod workload;
+
+/// Says why a unit test cannot run here. With `PICKFS_MUST_RUN` in the environment that is a failure.
+#[cfg(test)]
+#[track_caller]
+fn not_run(why: impl std::fmt::Display) {
+    assert!(std::env::var_os("PICKFS_MUST_RUN").is_none(), "it must run, but {why}");
+    println!("{}: not run, because {why}", std::thread::current().name().unwrap_or("a test"));
+}

@@ -140,7 +140,7 @@ const RESUME: [&str; 3] = ["run", "--resume", "journal.jsonl"];
 
 #[test]
 fn a_run_ends_when_it_has_decided_and_stays_ended() {
-    if not_run("a_run_ends_when_it_has_decided_and_stays_ended", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -180,7 +180,7 @@ fn make_eight_rounds_up(lab: &Lab) {
 /// real.
 #[test]
 fn who_is_beaten_leaves_and_the_others_go_on() {
-    if not_run("who_is_beaten_leaves_and_the_others_go_on", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -200,7 +200,7 @@ fn who_is_beaten_leaves_and_the_others_go_on() {
 
 #[test]
 fn a_run_that_was_stopped_makes_the_looks_of_one_that_was_not() {
-    if not_run("a_run_that_was_stopped_makes_the_looks_of_one_that_was_not", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -217,7 +217,7 @@ fn a_run_that_was_stopped_makes_the_looks_of_one_that_was_not() {
 
 #[test]
 fn a_budget_ends_a_session_and_not_the_run() {
-    if not_run("a_budget_ends_a_session_and_not_the_run", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -238,7 +238,7 @@ fn a_budget_ends_a_session_and_not_the_run() {
 /// 30 % is as precise as eight rounds are on all but the busiest machine.
 #[test]
 fn precision_ends_a_run_or_lets_it_go_on() {
-    if not_run("precision_ends_a_run_or_lets_it_go_on", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -253,7 +253,7 @@ fn precision_ends_a_run_or_lets_it_go_on() {
 
 #[test]
 fn a_fixed_number_of_rounds_is_looked_at_once() {
-    if not_run("a_fixed_number_of_rounds_is_looked_at_once", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();

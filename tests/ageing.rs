@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 const MIB: u64 = 1 << 20;
 
 /// What is needed for file systems, and git.
-fn cannot_run(test: &str, filesystems: &[&str]) -> bool {
+fn cannot_run(filesystems: &[&str]) -> bool {
     let git = missing(&[Need::Program { name: "git", package: "git" }]).first().map(ToString::to_string);
-    not_run(test, unable(filesystems).or(git))
+    not_run(unable(filesystems).or(git))
 }
 
 fn fact<'a>(cell: &'a FoldedCell, name: &str) -> &'a str {
@@ -38,7 +38,7 @@ rounds = 1
 
 #[test]
 fn every_target_has_the_same_done_to_it() {
-    if cannot_run("every_target_has_the_same_done_to_it", &["btrfs", "ext4", "xfs"]) {
+    if cannot_run(&["btrfs", "ext4", "xfs"]) {
         return;
     }
     let lab = Lab::new();
@@ -91,7 +91,7 @@ fn is_not_counted(folded: &Folded, cell: &FoldedCell) {
 
 #[test]
 fn a_file_system_that_runs_full_is_a_failed_cell() {
-    if cannot_run("a_file_system_that_runs_full_is_a_failed_cell", &["ext4"]) {
+    if cannot_run(&["ext4"]) {
         return;
     }
     let lab = Lab::new();

@@ -2,16 +2,10 @@
 
 mod common;
 
-use common::{Lab, failed, not_run, unable};
+use common::{Lab, failed, not_run, run, unable};
 use pickfs::journal::Outcome;
 use std::path::PathBuf;
 use std::process::Command;
-
-fn output(program: &str, words: &[&str]) -> String {
-    let output = Command::new(program).args(words).output().unwrap();
-    assert!(output.status.success(), "{program} {words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim().to_string()
-}
 
 /// A device of 300 MiB that fails beyond the first 60: a sparse file on a tmpfs too small for it.
 struct BrokenDevice {
@@ -24,10 +18,10 @@ impl BrokenDevice {
         let folder = lab.path("small");
         std::fs::create_dir(&folder).unwrap();
         let shown = folder.display().to_string();
-        output("mount", &["-t", "tmpfs", "-o", "size=60m", "small", &shown]);
+        run(&["mount", "-t", "tmpfs", "-o", "size=60m", "small", &shown]);
         let file = folder.join("disk");
         std::fs::File::create(&file).unwrap().set_len(300 << 20).unwrap();
-        let device = output("losetup", &["--find", "--show", &file.display().to_string()]);
+        let device = run(&["losetup", "--find", "--show", &file.display().to_string()]);
         BrokenDevice { folder, device }
     }
 }
@@ -41,7 +35,7 @@ impl Drop for BrokenDevice {
 
 #[test]
 fn a_full_file_system_fails_its_cell_and_the_run_goes_on() {
-    if not_run("a_full_file_system_fails_its_cell_and_the_run_goes_on", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -73,7 +67,7 @@ rounds = 1
 
 #[test]
 fn an_io_error_is_the_cause_that_is_told() {
-    if not_run("an_io_error_is_the_cause_that_is_told", unable(&["ext2"])) {
+    if not_run(unable(&["ext2"])) {
         return;
     }
     let lab = Lab::new();

@@ -41,7 +41,7 @@ fn outcomes(folded: &Folded, target: &str) -> Vec<Outcome> {
 #[test]
 fn five_stacks_on_a_tree_of_ones_own() {
     let filesystems = ["btrfs", "ext4", "xfs", "zfs-fuse"];
-    if not_run("five_stacks_on_a_tree_of_ones_own", unable(&filesystems)) {
+    if not_run(unable(&filesystems)) {
         return;
     }
     let lab = Lab::new();
@@ -73,7 +73,7 @@ fn five_stacks_on_a_tree_of_ones_own() {
 
 #[test]
 fn options_that_weaken_durability_are_labelled_and_not_ranked() {
-    if not_run("options_that_weaken_durability_are_labelled_and_not_ranked", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -91,7 +91,7 @@ fn options_that_weaken_durability_are_labelled_and_not_ranked() {
 
 #[test]
 fn an_option_that_the_kernel_changes_is_refused() {
-    if not_run("an_option_that_the_kernel_changes_is_refused", unable(&["btrfs"])) {
+    if not_run(unable(&["btrfs"])) {
         return;
     }
     let lab = Lab::new();
@@ -105,10 +105,7 @@ fn an_option_that_the_kernel_changes_is_refused() {
 #[test]
 fn without_root_a_directory_is_measured_as_it_is() {
     let is_root = rustix::process::geteuid().is_root();
-    if not_run(
-        "without_root_a_directory_is_measured_as_it_is",
-        (!is_root).then(|| "it wants to give root up, and is not root".into()),
-    ) {
+    if not_run((!is_root).then(|| "it wants to give root up, and is not root".into())) {
         return;
     }
     let lab = Lab::new();
@@ -163,7 +160,7 @@ fn without_root_a_directory_is_measured_as_it_is() {
 /// Second names of one file are given once by tar; pipes are not read; a name need not be text.
 #[test]
 fn a_source_may_hold_what_a_file_system_can() {
-    if not_run("a_source_may_hold_what_a_file_system_can", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     use std::os::unix::ffi::OsStrExt;

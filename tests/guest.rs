@@ -62,7 +62,7 @@ fn only_guest(listed: &str) -> &str {
 
 #[test]
 fn without_root_file_systems_are_measured_in_guests_from_nothing() {
-    if not_run("without_root_file_systems_are_measured_in_guests_from_nothing", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let nobody = Nobody::new();
@@ -165,7 +165,7 @@ const RELEASES: [&str; 4] = ["bullseye", "bookworm", "trixie", "sid"];
 #[test]
 #[ignore = "fetches four guests and boots six: minutes"]
 fn every_release_boots_and_a_folder_of_ones_own_does() {
-    if not_run("every_release_boots_and_a_folder_of_ones_own_does", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();

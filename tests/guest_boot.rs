@@ -34,8 +34,7 @@ fn assert_booted(folded: &Folded, target: &str) {
 #[test]
 #[ignore = "boots three machines for each of three file systems: a quarter of an hour where the processor is emulated"]
 fn a_system_boots_from_ext4_xfs_and_btrfs() {
-    const NAME: &str = "a_system_boots_from_ext4_xfs_and_btrfs";
-    if not_run(NAME, no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();
@@ -50,9 +49,8 @@ fn a_system_boots_from_ext4_xfs_and_btrfs() {
 
 #[test]
 fn what_cannot_carry_a_root_is_skipped_with_every_reason() {
-    const NAME: &str = "what_cannot_carry_a_root_is_skipped_with_every_reason";
     let lab = Lab::new();
-    if not_run(NAME, common::unable(&["ext4"])) {
+    if not_run(common::unable(&["ext4"])) {
         return;
     }
     let text = "duplicate = false\nbacking = { memory = \"64MiB\" }\n[[target]]\nfs = \"ext4\"\n\

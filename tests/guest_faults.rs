@@ -62,8 +62,7 @@ const KILL_AGENT: &str = "kill -9 $PPID; sleep 60";
 
 #[test]
 fn a_guest_that_panics_and_an_agent_that_is_killed_cost_their_cells() {
-    const NAME: &str = "a_guest_that_panics_and_an_agent_that_is_killed_cost_their_cells";
-    if not_run(NAME, no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();
@@ -89,8 +88,7 @@ fn a_guest_that_panics_and_an_agent_that_is_killed_cost_their_cells() {
 
 #[test]
 fn a_kernel_that_panics_as_it_boots_is_booted_again_and_then_given_up() {
-    const NAME: &str = "a_kernel_that_panics_as_it_boots_is_booted_again_and_then_given_up";
-    if not_run(NAME, no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();
@@ -131,8 +129,7 @@ fn await_program(lab: &Lab, child: &mut Child, program: &str) -> bool {
 
 #[test]
 fn a_qemu_that_dies_costs_its_cell() {
-    const NAME: &str = "a_qemu_that_dies_costs_its_cell";
-    if not_run(NAME, no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();
@@ -169,8 +166,7 @@ fn a_qemu_that_dies_costs_its_cell() {
 #[test]
 #[ignore = "a guest that hangs is waited for: minutes"]
 fn what_goes_wrong_in_a_guest_is_told() {
-    const NAME: &str = "what_goes_wrong_in_a_guest_is_told";
-    if not_run(NAME, no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();
@@ -214,8 +210,7 @@ const MOMENTS: usize = 12;
 #[test]
 #[ignore = "a dozen runs, cut and taken up: a quarter of an hour"]
 fn whoever_is_killed_and_whenever_nothing_is_left() {
-    const NAME: &str = "whoever_is_killed_and_whenever_nothing_is_left";
-    if not_run(NAME, no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let works = [("first", "sleep 1"), ("second", "sleep 1")];
@@ -267,8 +262,7 @@ fn whoever_is_killed_and_whenever_nothing_is_left() {
 #[test]
 #[ignore = "boots four guests: a minute or two"]
 fn a_run_that_is_interrupted_is_taken_up() {
-    const NAME: &str = "a_run_that_is_interrupted_is_taken_up";
-    if not_run(NAME, no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     for what in ["qemu", "phase"] {
@@ -300,9 +294,8 @@ fn a_run_that_is_interrupted_is_taken_up() {
 #[test]
 #[ignore = "boots three guests: a minute or two"]
 fn what_the_host_has_cached_is_dropped_or_told() {
-    const NAME: &str = "what_the_host_has_cached_is_dropped_or_told";
     let memory = std::path::Path::new("/dev/shm");
-    if not_run(NAME, no_guests().or_else(|| (!memory.is_dir()).then(|| "there is no /dev/shm".into()))) {
+    if not_run(no_guests().or_else(|| (!memory.is_dir()).then(|| "there is no /dev/shm".into()))) {
         return;
     }
     let lab = Lab::new();
@@ -349,8 +342,7 @@ fn half_made(lab: &Lab) -> bool {
 /// Ctrl-C ends the making of a guest, by a run and by itself, with all that was started for it and half made.
 #[test]
 fn a_guest_that_is_being_made_is_given_up_at_once() {
-    const NAME: &str = "a_guest_that_is_being_made_is_given_up_at_once";
-    if not_run(NAME, no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     for words in [&["run", "plan.toml", "--journal", "journal.jsonl"][..], &["guest", "build", "plan.toml"]] {
@@ -429,9 +421,8 @@ impl Drop for SmallDisk {
 /// The guest discards its disk, the host's is full before it is written to again.
 #[test]
 fn a_host_whose_disk_is_full_costs_the_cell() {
-    const NAME: &str = "a_host_whose_disk_is_full_costs_the_cell";
     let root = rustix::process::geteuid().is_root();
-    if not_run(NAME, no_guests().or_else(|| (!root).then(|| "only root can mount a small disk".into()))) {
+    if not_run(no_guests().or_else(|| (!root).then(|| "only root can mount a small disk".into()))) {
         return;
     }
     let lab = Lab::new();

@@ -81,7 +81,7 @@ fn programs_are_run_as_root_of_an_unpacked_folder_alone() {
     let namespaces = ["--user", "--map-root-user", "--mount"];
     let allowed = Command::new("unshare").args(namespaces).arg("true").status().is_ok_and(|status| status.success());
     let refused = (!allowed).then(|| "this host lets nobody make namespaces".to_string());
-    if not_run("programs_are_run_as_root_of_an_unpacked_folder_alone", refused) {
+    if not_run(refused) {
         return;
     }
     let mut command = Command::new("unshare");
@@ -97,7 +97,7 @@ fn programs_are_run_as_root_of_an_unpacked_folder_alone() {
 #[test]
 #[ignore = "boots two guests for each of fourteen targets: half an hour; `make test-vm`"]
 fn every_file_system_is_run_and_cold_in_guests() {
-    if not_run("every_file_system_is_run_and_cold_in_guests", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();
@@ -109,7 +109,7 @@ fn every_file_system_is_run_and_cold_in_guests() {
 #[test]
 #[ignore = "compiles OpenZFS twice and boots sixteen guests: most of an hour; `make test-vm`"]
 fn openzfs_is_compiled_run_and_cold_in_guests() {
-    if not_run("openzfs_is_compiled_run_and_cold_in_guests", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();
@@ -129,7 +129,7 @@ fn openzfs_is_compiled_run_and_cold_in_guests() {
 #[test]
 #[ignore = "boots a guest with OpenZFS, which may be compiled first; `make test-vm`"]
 fn a_property_that_is_not_in_effect_fails_its_cell() {
-    if not_run("a_property_that_is_not_in_effect_fails_its_cell", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();

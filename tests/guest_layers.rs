@@ -33,7 +33,7 @@ const ROWS: &[Row] = &[
 #[test]
 #[ignore = "boots a guest for each stack; `make test-vm`"]
 fn stacks_stand_and_are_what_was_asked_for() {
-    if not_run("stacks_stand_and_are_what_was_asked_for", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();
@@ -57,7 +57,7 @@ fn stacks_stand_and_are_what_was_asked_for() {
 #[test]
 #[ignore = "boots a guest for each target; `make test-vm`"]
 fn the_example_of_mirrors_and_caches_runs() {
-    if not_run("the_example_of_mirrors_and_caches_runs", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let whole = include_str!("../examples/mirrors-and-caches.toml");
@@ -78,7 +78,7 @@ fn the_example_of_mirrors_and_caches_runs() {
 #[test]
 #[ignore = "boots a guest; `make test-vm`"]
 fn a_layer_that_cannot_be_built_fails_clearly() {
-    if not_run("a_layer_that_cannot_be_built_fails_clearly", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();

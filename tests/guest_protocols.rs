@@ -3,11 +3,10 @@
 
 mod common;
 
-use common::{Lab, no_guests, not_run, shrunk, unable};
+use common::{Lab, no_guests, not_run, run, shrunk, unable};
 use pickfs::journal::{Folded, Outcome};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
 
 /// The example for guests, with other targets and with each of these replaced, which must be there.
 fn for_guests(example: &str, targets: &str, replaced: &[(&str, &str)]) -> String {
@@ -41,7 +40,7 @@ fn assert_all_done(lab: &Lab, plan: &str) -> Folded {
 #[test]
 #[ignore = "boots guests: make test-vm"]
 fn a_site_generator_in_guests() {
-    if not_run("a_site_generator_in_guests", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let replaced = [
@@ -60,7 +59,7 @@ fn a_site_generator_in_guests() {
 #[test]
 #[ignore = "boots guests: make test-vm"]
 fn bonnie_and_schedulers_in_guests() {
-    if not_run("bonnie_and_schedulers_in_guests", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let replaced = [
@@ -91,7 +90,7 @@ fn bonnie_and_schedulers_in_guests() {
 
 #[test]
 fn databases_in_guests() {
-    if not_run("databases_in_guests", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let replaced = [
@@ -105,11 +104,6 @@ fn databases_in_guests() {
     let plan = for_guests(include_str!("../examples/postgresql.toml"), TARGETS, &replaced);
     let folded = assert_all_done(&Lab::new(), &plan);
     assert_eq!(folded.cells.len(), 4);
-}
-
-fn run(words: &[&str]) {
-    let said = Command::new(words[0]).args(&words[1..]).output().expect("it starts");
-    assert!(said.status.success(), "{words:?}: {}", String::from_utf8_lossy(&said.stderr));
 }
 
 fn write(path: &Path, text: &str) {
@@ -160,7 +154,7 @@ fn tiny_archive(lab: &Lab) -> String {
 #[test]
 #[ignore = "boots guests: make test-vm"]
 fn an_unstable_system_in_guests() {
-    if not_run("an_unstable_system_in_guests", no_guests()) {
+    if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();
@@ -197,7 +191,7 @@ fn shape(folded: &Folded) -> BTreeSet<String> {
 #[test]
 #[ignore = "boots guests: make test-vm"]
 fn a_plan_comes_to_the_same_shape_near_and_far() {
-    if not_run("a_plan_comes_to_the_same_shape_near_and_far", no_guests().or(unable(&["ext4"]))) {
+    if not_run(no_guests().or(unable(&["ext4"]))) {
         return;
     }
     let plan = "duplicate = false\nbacking = { image = { dir = \".\", size = \"64MiB\" } }\ntarget = [{ fs = \"ext4\", \

@@ -36,7 +36,7 @@ fn interrupt(child: &Child) {
 
 #[test]
 fn once_finishes_the_step_and_undoes() {
-    if not_run("once_finishes_the_step_and_undoes", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -58,7 +58,7 @@ fn once_finishes_the_step_and_undoes() {
 
 #[test]
 fn twice_undoes_now() {
-    if not_run("twice_undoes_now", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -76,7 +76,7 @@ fn twice_undoes_now() {
 
 #[test]
 fn a_terminal_that_closes_leaves_nothing() {
-    if not_run("a_terminal_that_closes_leaves_nothing", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -91,7 +91,7 @@ fn a_terminal_that_closes_leaves_nothing() {
 
 #[test]
 fn a_reader_who_has_seen_enough_does_not_end_the_run() {
-    if not_run("a_reader_who_has_seen_enough_does_not_end_the_run", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();

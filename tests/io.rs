@@ -39,7 +39,7 @@ fn none_is_warm(folded: &Folded) {
 
 #[test]
 fn both_engines_do_all_phases_on_three_file_systems() {
-    if not_run("both_engines_do_all_phases_on_three_file_systems", unable(&FILESYSTEMS)) {
+    if not_run(unable(&FILESYSTEMS)) {
         return;
     }
     let lab = Lab::new();
@@ -87,7 +87,7 @@ fn both_engines_do_all_phases_on_three_file_systems() {
 
 #[test]
 fn at_a_rate_the_99th_percentile_is_what_counts() {
-    if not_run("at_a_rate_the_99th_percentile_is_what_counts", unable(&FILESYSTEMS)) {
+    if not_run(unable(&FILESYSTEMS)) {
         return;
     }
     let lab = Lab::new();
@@ -118,7 +118,7 @@ fn at_a_rate_the_99th_percentile_is_what_counts() {
 
 #[test]
 fn a_target_that_is_full_fails_with_the_cause() {
-    if not_run("a_target_that_is_full_fails_with_the_cause", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     for engine in ["plain", "io_uring"] {
@@ -167,7 +167,7 @@ fn a_job_that_writes_elsewhere_is_refused_before_anything_is_touched() {
 
 #[test]
 fn a_job_that_fails_fails_the_cell_with_fios_words() {
-    if not_run("a_job_that_fails_fails_the_cell_with_fios_words", unable(&["ext4"]).or(no_fio())) {
+    if not_run(unable(&["ext4"]).or(no_fio())) {
         return;
     }
     let small = targets(&["ext4"]).replace("320MiB", "32MiB");
@@ -197,7 +197,7 @@ const SMALL: [(&str, &str); 2] = [
 
 #[test]
 fn the_example_of_a_fio_job_runs() {
-    if not_run("the_example_of_a_fio_job_runs", unable(&FILESYSTEMS).or(no_fio())) {
+    if not_run(unable(&FILESYSTEMS).or(no_fio())) {
         return;
     }
     let lab = Lab::new();
@@ -231,7 +231,7 @@ fn the_example_of_a_fio_job_runs() {
 
 #[test]
 fn the_example_of_io_runs() {
-    if not_run("the_example_of_io_runs", unable(&FILESYSTEMS)) {
+    if not_run(unable(&FILESYSTEMS)) {
         return;
     }
     let lab = Lab::new();

@@ -38,7 +38,7 @@ cell = "3s"
 
 #[test]
 fn each_costs_its_own_cell_and_no_more() {
-    if not_run("each_costs_its_own_cell_and_no_more", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();

@@ -94,7 +94,7 @@ fn assert_sqlite(folded: &Folded, cell: &FoldedCell) {
 #[test]
 fn the_example_runs_and_counts() {
     let filesystems = ["btrfs", "ext4", "xfs"];
-    if not_run("the_example_runs_and_counts", without(&["pgbench", "sqlite"], &filesystems)) {
+    if not_run(without(&["pgbench", "sqlite"], &filesystems)) {
         return;
     }
     let (lab, before) = (Lab::new(), forsaken_segments());
@@ -157,7 +157,7 @@ fn server_at_work(journal: &Path) -> (String, i32) {
 
 #[test]
 fn a_server_that_dies_fails_the_cell_and_leaves_nothing() {
-    if not_run("a_server_that_dies_fails_the_cell_and_leaves_nothing", without(&["pgbench"], &["ext4"])) {
+    if not_run(without(&["pgbench"], &["ext4"])) {
         return;
     }
     let (lab, before) = (Lab::new(), forsaken_segments());
@@ -179,7 +179,7 @@ fn a_server_that_dies_fails_the_cell_and_leaves_nothing() {
 
 #[test]
 fn a_server_that_does_not_start_says_why() {
-    if not_run("a_server_that_does_not_start_says_why", without(&["pgbench"], &["ext4"])) {
+    if not_run(without(&["pgbench"], &["ext4"])) {
         return;
     }
     let (lab, before) = (Lab::new(), forsaken_segments());

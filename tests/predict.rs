@@ -3,10 +3,9 @@
 
 mod common;
 
-use common::Lab;
+use common::{Lab, Loop, no_compsize, not_run, run};
 use flate2::{Compression, write::GzEncoder};
 use pickfs::data::{Shape, generate};
-use pickfs::need::{Need, missing};
 use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
 use std::io::Write;
@@ -17,52 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const CODECS: [&str; 4] = ["lzo", "zlib:3", "zstd:1", "zstd:3"];
-
-/// Runs a program that must succeed; returns what it printed.
-fn run(words: &[&str]) -> String {
-    let output = Command::new(words[0]).args(&words[1..]).output().unwrap_or_else(|e| panic!("{words:?}: {e}"));
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim().to_string()
-}
-
-/// A file system on a loop device; taken down in any case, also when a test panics.
-struct Mounted<'a> {
-    lab: &'a Lab,
-}
-
-impl<'a> Mounted<'a> {
-    fn btrfs(lab: &'a Lab, compress: &str) -> Mounted<'a> {
-        let image = lab.path("image");
-        File::create(&image).unwrap().set_len(8 << 30).unwrap();
-        std::fs::create_dir_all(lab.path("mount")).unwrap();
-        run(&["mkfs.btrfs", "-q", image.to_str().unwrap()]);
-        let made = Mounted { lab };
-        let options = format!("loop,compress={compress}");
-        run(&["mount", "-o", &options, image.to_str().unwrap(), lab.path("mount").to_str().unwrap()]);
-        made
-    }
-}
-
-impl Drop for Mounted<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.lab.path("mount")).status();
-        let _ = std::fs::remove_file(self.lab.path("image"));
-    }
-}
-
-/// Prints why a test cannot run here.
-fn cannot_run() -> bool {
-    let program = |name, package| Need::Program { name, package };
-    let missing = missing(&[
-        Need::Root,
-        Need::File { path: "/dev/loop-control", hint: "modprobe loop" },
-        Need::Kernel { filesystem: "btrfs", hint: "modprobe btrfs" },
-        program("mkfs.btrfs", "btrfs-progs"),
-        program("compsize", "btrfs-compsize"),
-    ]);
-    missing.iter().for_each(|missing| println!("not run, because {missing}"));
-    !missing.is_empty()
-}
 
 /// What is said of a codec, or found, all in per cent.
 #[derive(Clone, Copy, Debug)]
@@ -91,8 +44,8 @@ fn predicted(lab: &Lab, tree: &Path) -> BTreeMap<String, Figures> {
 
 /// The same, found by compsize of a copy; shares of the apparent size.
 fn found(lab: &Lab, tree: &Path, codec: &str) -> Figures {
-    let mounted = Mounted::btrfs(lab, codec);
-    let copy = mounted.lab.path("mount").join("copy");
+    let made = Loop::btrfs(&lab.path(""), 8 << 30, &[], &format!("compress={codec}"));
+    let copy = made.mount_point().join("copy");
     run(&["cp", "-a", tree.to_str().unwrap(), copy.to_str().unwrap()]);
     run(&["sync", "--file-system", copy.to_str().unwrap()]);
     let text = run(&["compsize", "-b", copy.to_str().unwrap()]);
@@ -134,7 +87,7 @@ fn make_compressed(root: &Path) {
 
 #[test]
 fn what_is_predicted_is_what_compsize_finds() {
-    if cannot_run() {
+    if not_run(no_compsize()) {
         return;
     }
     let lab = Lab::new();
@@ -181,7 +134,7 @@ fn archives(lab: &Lab) -> PathBuf {
 #[test]
 #[ignore = "copies 2 GiB four times: minutes"]
 fn four_real_trees_are_predicted_within_two_points() {
-    if cannot_run() {
+    if not_run(no_compsize()) {
         return;
     }
     let lab = Lab::new();

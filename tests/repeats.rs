@@ -120,7 +120,7 @@ fn repeats_are_averaged() {
 
 #[test]
 fn phases_that_only_read_are_repeated_from_cold_and_others_are_not() {
-    if not_run("phases_that_only_read_are_repeated_from_cold_and_others_are_not", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();

@@ -30,7 +30,7 @@ fn assert_punctual(folded: &Folded, cell: &FoldedCell, background: &str) {
 
 #[test]
 fn the_example_on_three_file_systems() {
-    if not_run("the_example_on_three_file_systems", unable(&["ext4", "xfs", "btrfs"])) {
+    if not_run(unable(&["ext4", "xfs", "btrfs"])) {
         return;
     }
     let lab = Lab::new();
@@ -68,7 +68,7 @@ fn the_example_on_three_file_systems() {
 /// The background fills the file system: its failure is the cell's, although the probes would go on.
 #[test]
 fn a_background_that_fails_is_told() {
-    if not_run("a_background_that_fails_is_told", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     for (background, says) in [("untar", "No space left"), ("write", "in the background")] {

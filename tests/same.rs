@@ -48,7 +48,7 @@ fn picks(count: usize, plan: fn(&Lab) -> String, stop: &str) -> usize {
 /// Each names a winner in at most 5 %, so two of four do in at most 1.4 %.
 #[test]
 fn four_comparisons_of_the_same_name_at_most_one_winner() {
-    if not_run("four_comparisons_of_the_same_name_at_most_one_winner", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     assert!(picks(4, born, "[stop]\nrounds = 8\n") <= 1);
@@ -57,7 +57,7 @@ fn four_comparisons_of_the_same_name_at_most_one_winner() {
 #[test]
 #[ignore = "takes minutes: cargo test --test same -- --ignored --nocapture"]
 fn twenty_comparisons_of_the_same_work_name_at_most_one_winner() {
-    if not_run("twenty_comparisons_of_the_same_work_name_at_most_one_winner", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     assert!(picks(20, born, "") <= 1);
@@ -67,7 +67,7 @@ fn twenty_comparisons_of_the_same_work_name_at_most_one_winner() {
 #[test]
 #[ignore = "takes minutes: cargo test --test same -- --ignored --nocapture"]
 fn twenty_comparisons_of_the_same_tree_name_at_most_one_winner() {
-    if not_run("twenty_comparisons_of_the_same_tree_name_at_most_one_winner", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     assert!(picks(20, tree, "") <= 1);

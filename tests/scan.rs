@@ -115,7 +115,7 @@ fn a_file_of_ten_terabytes_that_is_one_hole() {
     let tree = lab.path("tree");
     fs::create_dir(&tree).unwrap();
     if let Err(error) = File::create(tree.join("disk.img")).and_then(|file| file.set_len(10 << 40)) {
-        not_run("a_file_of_ten_terabytes_that_is_one_hole", Some(format!("it cannot be made here: {error}")));
+        not_run(Some(format!("it cannot be made here: {error}")));
         return;
     }
     let found = profile(&scan(&lab, &["tree"]).code(0));
@@ -140,7 +140,7 @@ fn no_tree_at_all_ends_with_a_remedy() {
 #[test]
 fn what_may_not_be_read_is_told() {
     let is_root = rustix::process::geteuid().is_root();
-    if not_run("what_may_not_be_read_is_told", (!is_root).then(|| "it wants to give root up, and is not root".into())) {
+    if not_run((!is_root).then(|| "it wants to give root up, and is not root".into())) {
         return;
     }
     let lab = Lab::new();

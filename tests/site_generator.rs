@@ -29,7 +29,7 @@ fn leftovers() -> Vec<std::ffi::OsString> {
 #[test]
 fn the_example_on_three_file_systems() {
     let nanoc = pickfs::need::find_program("nanoc").is_none().then(|| "there is no nanoc".to_string());
-    if not_run("the_example_on_three_file_systems", unable(&["ext4", "xfs", "btrfs"]).or(nanoc)) {
+    if not_run(unable(&["ext4", "xfs", "btrfs"]).or(nanoc)) {
         return;
     }
     let lab = Lab::new();
@@ -100,7 +100,7 @@ fn outcome(lines: &str, code: i32) -> (Lab, Folded) {
 
 #[test]
 fn a_command_that_ends_with_another_code_fails_with_its_last_words() {
-    if not_run("a_command_that_ends_with_another_code_fails_with_its_last_words", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let command = "command = [\"sh\", \"-c\", \"echo printed; echo complained >&2; exit 3\"]";
@@ -117,7 +117,7 @@ fn a_command_that_ends_with_another_code_fails_with_its_last_words() {
 
 #[test]
 fn a_command_works_in_its_folder_on_a_tree_and_with_its_environment() {
-    if not_run("a_command_works_in_its_folder_on_a_tree_and_with_its_environment", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let script = "command = [\"sh\", \"-c\", 'test \"$PWD\" = {dir} && test \"$WHERE\" = {dir}/here && test \"$(ls \
@@ -137,7 +137,7 @@ fn a_command_works_in_its_folder_on_a_tree_and_with_its_environment() {
 
 #[test]
 fn a_missing_program_is_skipped_with_what_to_install() {
-    if not_run("a_missing_program_is_skipped_with_what_to_install", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -154,7 +154,7 @@ fn a_missing_program_is_skipped_with_what_to_install() {
 
 #[test]
 fn a_command_that_leaves_a_program_running_has_failed() {
-    if not_run("a_command_that_leaves_a_program_running_has_failed", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let (_lab, folded) = outcome("command = [\"sh\", \"-c\", \"setsid sleep 300 & exit 0\"]", 1);

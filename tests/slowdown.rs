@@ -60,7 +60,7 @@ fn many_against_few(model: &Model) -> &Comparison {
 
 #[test]
 fn a_fifth_more_work_is_found_and_its_size_told() {
-    if not_run("a_fifth_more_work_is_found_and_its_size_told", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let model = compared(FILES / 5);
@@ -77,7 +77,7 @@ fn a_fifth_more_work_is_found_and_its_size_told() {
 /// a winner by more.
 #[test]
 fn a_hundredth_more_work_is_no_difference_that_matters() {
-    if not_run("a_hundredth_more_work_is_no_difference_that_matters", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let model = compared(FILES / 100);
@@ -97,7 +97,7 @@ fn assert_no_clear_winner(model: &Model) {
 #[test]
 #[ignore = "may take minutes: cargo test --test slowdown -- --ignored --nocapture"]
 fn a_hundredth_more_work_ends_as_a_tie() {
-    if not_run("a_hundredth_more_work_ends_as_a_tie", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();

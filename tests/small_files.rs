@@ -59,7 +59,7 @@ fn assert_every_phase(folded: &Folded, cell: &FoldedCell) {
 
 #[test]
 fn the_example_on_real_file_systems() {
-    if not_run("the_example_on_real_file_systems", unable_here(&["ext4", "xfs", "btrfs"])) {
+    if not_run(unable_here(&["ext4", "xfs", "btrfs"])) {
         return;
     }
     let lab = Lab::new();
@@ -116,7 +116,7 @@ fn the_example_on_real_file_systems() {
 
 #[test]
 fn warm_is_warm_and_as_long_as_it_takes() {
-    if not_run("warm_is_warm_and_as_long_as_it_takes", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -141,7 +141,7 @@ fn warm_is_warm_and_as_long_as_it_takes() {
 
 #[test]
 fn a_full_file_system_fails_the_cell_and_names_the_operation() {
-    if not_run("a_full_file_system_fails_the_cell_and_names_the_operation", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -160,8 +160,7 @@ fn a_full_file_system_fails_the_cell_and_names_the_operation() {
 
 #[test]
 fn a_bonnie_that_fails_is_told_with_its_last_words() {
-    let name = "a_bonnie_that_fails_is_told_with_its_last_words";
-    if not_run(name, unable_here(&["ext4"])) {
+    if not_run(unable_here(&["ext4"])) {
         return;
     }
     let lab = Lab::new();
@@ -177,8 +176,7 @@ fn a_bonnie_that_fails_is_told_with_its_last_words() {
 
 #[test]
 fn a_bonnie_with_too_little_to_do_fails_and_says_what_to_give() {
-    let name = "a_bonnie_with_too_little_to_do_fails_and_says_what_to_give";
-    if not_run(name, unable_here(&["ext4"])) {
+    if not_run(unable_here(&["ext4"])) {
         return;
     }
     let lab = Lab::new();

@@ -1,11 +1,13 @@
 //! What pickfs says of space and of devices against what compsize, du, df and the kernel say: on real btrfs and loop
 //! devices, to the byte. Needs root and a few programs; says so where it cannot run.
 
+mod common;
+
+use common::{Loop, no_compsize, not_run, run};
 use pickfs::data::content::Content;
 use pickfs::data::profile::Stuff;
 use pickfs::data::random::Random;
 use pickfs::data::{Shape, differences, digest, generate};
-use pickfs::need::{Need, missing};
 use pickfs::probe::{
     self, Probe, Subject,
     compression::{Compression, CompressionTable, Row, compression_table},
@@ -17,79 +19,22 @@ use pickfs::sys::file::{AlignedBuffer, open_direct};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 const MIB: usize = 1 << 20;
 
-/// Runs a program that must succeed; returns what it printed.
-fn run(words: &[&str]) -> String {
-    let output = Command::new(words[0]).args(&words[1..]).output().unwrap_or_else(|e| panic!("{words:?}: {e}"));
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_string()
+fn btrfs(options: &str) -> Loop {
+    Loop::btrfs(&std::env::temp_dir(), 512 << 20, &[], options)
 }
 
-/// A loop device, perhaps mounted; taken down in any case, also when a test panics.
-struct Loop {
-    folder: tempfile::TempDir,
-    device: String,
-    mounted: bool,
-}
-
-impl Loop {
-    fn new() -> Loop {
-        let folder = tempfile::tempdir().unwrap();
-        let image = folder.path().join("image");
-        File::create(&image).unwrap().set_len(512 << 20).unwrap();
-        let device = run(&["losetup", "--find", "--show", image.to_str().unwrap()]);
-        Loop { folder, device, mounted: false }
+fn subject(made: &Loop) -> Subject {
+    let number = std::fs::metadata(&made.device).unwrap().rdev();
+    Subject {
+        device: Some((rustix::fs::major(number), rustix::fs::minor(number))),
+        mount_point: made.mount_point(),
+        filesystem: "btrfs".into(),
+        ..Subject::default()
     }
-
-    fn btrfs(options: &str) -> Loop {
-        let mut made = Loop::new();
-        std::fs::create_dir(made.mount_point()).unwrap();
-        run(&["mkfs.btrfs", "-q", &made.device]);
-        run(&["mount", "-o", options, &made.device, made.mount_point().to_str().unwrap()]);
-        made.mounted = true;
-        made
-    }
-
-    fn mount_point(&self) -> PathBuf {
-        self.folder.path().join("mount")
-    }
-
-    fn subject(&self) -> Subject {
-        let number = std::fs::metadata(&self.device).unwrap().rdev();
-        Subject {
-            device: Some((rustix::fs::major(number), rustix::fs::minor(number))),
-            mount_point: self.mount_point(),
-            filesystem: "btrfs".into(),
-            ..Subject::default()
-        }
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        if self.mounted {
-            let _ = Command::new("umount").arg(self.mount_point()).status();
-        }
-        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
-    }
-}
-
-/// Prints why a test cannot run here.
-fn cannot_run() -> bool {
-    let program = |name, package| Need::Program { name, package };
-    let missing = missing(&[
-        Need::Root,
-        Need::File { path: "/dev/loop-control", hint: "modprobe loop" },
-        Need::Kernel { filesystem: "btrfs", hint: "modprobe btrfs" },
-        program("mkfs.btrfs", "btrfs-progs"),
-        program("compsize", "btrfs-compsize"),
-    ]);
-    missing.iter().for_each(|missing| println!("not run, because {missing}"));
-    !missing.is_empty()
 }
 
 /// What `compsize -b` prints, and its TOTAL.
@@ -157,18 +102,18 @@ fn check_space(subject: &Subject) {
 
 #[test]
 fn accounts_are_compsizes_and_dus_to_the_byte() {
-    if cannot_run() {
+    if not_run(no_compsize()) {
         return;
     }
     for options in ["compress=lzo", "compress=zlib", "compress=zstd:1", "compress=no"] {
-        let made = Loop::btrfs(options);
+        let made = btrfs(options);
         make_difficult_tree(&made.mount_point());
         let (expected, total) = compsize(&made.mount_point());
         let found = compression_table(&made.mount_point()).unwrap();
         println!("{options}: {found:?}");
         assert_eq!((&found, found.total()), (&expected, total), "{options}");
         assert!(found.references > found.regular_extents + 7000 && found.inline_extents > 30, "{found:?}");
-        let subject = made.subject();
+        let subject = subject(&made);
         assert_eq!(reading(&Compression, &subject, "compression_total_disk_bytes"), total.disk_bytes);
         assert_eq!(reading(&Compression, &subject, "compression_files"), expected.files);
         check_space(&subject);
@@ -183,11 +128,11 @@ fn ratio(file: &Path) -> f64 {
 
 #[test]
 fn classes_shrink_as_what_they_stand_for() {
-    if cannot_run() {
+    if not_run(no_compsize()) {
         return;
     }
     let ratios = ["compress=lzo", "compress=zstd:1"].map(|options| {
-        let made = Loop::btrfs(options);
+        let made = btrfs(options);
         [Stuff::Source, Stuff::Object, Stuff::Media].map(|stuff| {
             let file = made.mount_point().join(format!("{stuff:?}"));
             let bytes = Content::new().like(stuff, &mut Random::new(11, stuff as u64), 16 * MIB).to_vec();
@@ -204,12 +149,12 @@ fn classes_shrink_as_what_they_stand_for() {
 
 #[test]
 fn a_copy_on_another_file_system_has_the_same_digest() {
-    if cannot_run() {
+    if not_run(no_compsize()) {
         return;
     }
     let source = tempfile::tempdir().unwrap();
     generate(source.path(), &Shape { files: 200, bytes: 4 * MIB as u64 }, 9).unwrap();
-    let made = Loop::btrfs("compress=zstd:1");
+    let made = btrfs("compress=zstd:1");
     let copy = made.mount_point().join("copy");
     run(&["cp", "-a", source.path().to_str().unwrap(), copy.to_str().unwrap()]);
     assert_eq!(differences(source.path(), &copy, 5), Vec::<String>::new());
@@ -226,13 +171,13 @@ fn diskstats(device: &str) -> Vec<u64> {
 
 #[test]
 fn the_device_probe_sees_each_byte() {
-    if cannot_run() {
+    if not_run(no_compsize()) {
         return;
     }
-    let made = Loop::new();
+    let made = Loop::new(512 << 20);
     let device = Path::new(&made.device);
     assert_eq!(block::size_of_device(device).unwrap(), 512 << 20);
-    let subject = made.subject();
+    let subject = subject(&made);
     let read = |metric| reading(&Device, &subject, metric);
     let metrics = ["device_write_bytes", "device_read_bytes", "device_discard_bytes"];
     let before = metrics.map(read);

@@ -23,7 +23,7 @@ fn a_time_that_shows_nothing_is_refused_before_anything_is_touched() {
 #[test]
 #[ignore = "works for 100 s: cargo test --test stream -- --ignored"]
 fn the_rate_is_that_of_the_bytes_that_were_written() {
-    if not_run("the_rate_is_that_of_the_bytes_that_were_written", unable(&["ext4"])) {
+    if not_run(unable(&["ext4"])) {
         return;
     }
     let lab = Lab::new();

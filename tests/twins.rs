@@ -6,15 +6,13 @@
 
 mod common;
 
-use common::Lab;
+use common::{Lab, Loop, no_compsize, not_run, run};
 use pickfs::data::profile::Profile;
 use pickfs::data::{Shape, apparent_bytes, generate_like};
-use pickfs::need::{Need, missing};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Kolmogorov's distance of the sizes, at most.
 const SIZES: f64 = 0.02;
@@ -30,7 +28,8 @@ const CODECS: [&str; 4] = ["lzo", "zlib", "zstd:1", "zstd:3"];
 fn a_twin_of_the_headers_has_their_shape() {
     let original = Path::new("/usr/include");
     if !original.is_dir() {
-        return println!("not run, because there is no {}", original.display());
+        not_run(Some(format!("there is no {}", original.display())));
+        return;
     }
     let twin = Twin::of(original);
     let alike = Alike::new(original, &twin.root());
@@ -40,12 +39,13 @@ fn a_twin_of_the_headers_has_their_shape() {
 
 #[test]
 fn a_twin_takes_as_much_space_on_btrfs() {
-    if cannot_run() {
+    if not_run(no_compsize()) {
         return;
     }
     let original = Path::new("/usr/include/linux");
     if !original.is_dir() {
-        return println!("not run, because there is no {}", original.display());
+        not_run(Some(format!("there is no {}", original.display())));
+        return;
     }
     let twin = Twin::of(original);
     for codec in CODECS {
@@ -58,7 +58,7 @@ fn a_twin_takes_as_much_space_on_btrfs() {
 #[test]
 #[ignore = "copies gigabytes for minutes"]
 fn twins_of_large_trees() {
-    if cannot_run() {
+    if not_run(no_compsize()) {
         return;
     }
     let further = std::env::var("PICKFS_TREES").unwrap_or_default();
@@ -202,7 +202,7 @@ fn chi_squared(a: &BTreeMap<usize, f64>, b: &BTreeMap<usize, f64>) -> f64 {
 
 /// What btrfs stores of each tree, in percent of what it holds.
 fn shares(codec: &str, trees: &[&Path]) -> Vec<f64> {
-    let made = Btrfs::new(&format!("compress={codec}"));
+    let made = Loop::btrfs(Path::new("/dev/shm"), 16 << 30, &["-m", "single"], &format!("compress={codec}"));
     let share = |(number, tree): (usize, &&Path)| {
         let copy = made.mount_point().join(number.to_string());
         run(&["cp", "-a", tree.to_str().unwrap(), copy.to_str().unwrap()]);
@@ -213,53 +213,6 @@ fn shares(codec: &str, trees: &[&Path]) -> Vec<f64> {
         100.0 * numbers[0] / numbers[1]
     };
     trees.iter().enumerate().map(share).collect()
-}
-
-/// btrfs on a file in memory, taken down in any case.
-struct Btrfs {
-    folder: tempfile::TempDir,
-}
-
-impl Btrfs {
-    fn new(options: &str) -> Btrfs {
-        let made = Btrfs { folder: tempfile::tempdir_in("/dev/shm").unwrap() };
-        let image = made.folder.path().join("image");
-        std::fs::File::create(&image).unwrap().set_len(16 << 30).unwrap();
-        std::fs::create_dir(made.mount_point()).unwrap();
-        run(&["mkfs.btrfs", "-q", "-m", "single", image.to_str().unwrap()]);
-        let options = format!("loop,{options}");
-        run(&["mount", "-o", &options, image.to_str().unwrap(), made.mount_point().to_str().unwrap()]);
-        made
-    }
-
-    fn mount_point(&self) -> PathBuf {
-        self.folder.path().join("mount")
-    }
-}
-
-impl Drop for Btrfs {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.mount_point()).status();
-    }
-}
-
-fn run(words: &[&str]) -> String {
-    let output = Command::new(words[0]).args(&words[1..]).output().unwrap_or_else(|e| panic!("{words:?}: {e}"));
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn cannot_run() -> bool {
-    let program = |name, package| Need::Program { name, package };
-    let missing = missing(&[
-        Need::Root,
-        Need::File { path: "/dev/loop-control", hint: "modprobe loop" },
-        Need::Kernel { filesystem: "btrfs", hint: "modprobe btrfs" },
-        program("mkfs.btrfs", "btrfs-progs"),
-        program("compsize", "btrfs-compsize"),
-    ]);
-    missing.iter().for_each(|missing| println!("not run, because {missing}"));
-    !missing.is_empty()
 }
 
 #[test]

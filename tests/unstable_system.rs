@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Lab, Observation, Said, failed, not_run, unable};
+use common::{Lab, Observation, Said, failed, not_run, run, unable};
 use pickfs::journal::{Folded, FoldedCell, Outcome};
 use pickfs::need::missing;
 use pickfs::plan::Settings;
@@ -32,15 +32,10 @@ vmlinux: $(SOURCES:.c=.o)
 \tgcc -c -O1 -o $@ $<
 ";
 
-fn cannot_run(test: &str, filesystems: &[&str], workload: &str) -> bool {
+fn cannot_run(filesystems: &[&str], workload: &str) -> bool {
     let needs = pickfs::workload::find(workload).expect("a workload").needs(&Settings::default());
     let lacking = missing(&needs).first().map(ToString::to_string);
-    not_run(test, unable(filesystems).or(lacking))
-}
-
-fn run(words: &[&str]) {
-    let said = Command::new(words[0]).args(&words[1..]).output().expect("it starts");
-    assert!(said.status.success(), "{words:?}: {}", String::from_utf8_lossy(&said.stderr));
+    not_run(unable(filesystems).or(lacking))
 }
 
 fn write(path: &Path, text: &str) {
@@ -139,10 +134,9 @@ fn assert_measured(folded: &Folded, cell: &FoldedCell) {
 
 #[test]
 fn the_example_runs_on_a_tiny_kernel_and_tiny_packages() {
-    let test = "the_example_runs_on_a_tiny_kernel_and_tiny_packages";
-    if cannot_run(test, &["btrfs", "ext4", "xfs"], "kernel")
-        || cannot_run(test, &["ext4"], "packages")
-        || cannot_run(test, &["ext4"], "bonnie")
+    if cannot_run(&["btrfs", "ext4", "xfs"], "kernel")
+        || cannot_run(&["ext4"], "packages")
+        || cannot_run(&["ext4"], "bonnie")
     {
         return;
     }
@@ -202,7 +196,7 @@ fn packages_are_installed_by_pacman_too() {
     let pacman = Settings([("manager".to_string(), "pacman".into())].into());
     let needs = pickfs::workload::find("packages").expect("a workload").needs(&pacman);
     let lacking = missing(&needs).first().map(ToString::to_string);
-    if not_run("packages_are_installed_by_pacman_too", unable(&["ext4"]).or(lacking)) {
+    if not_run(unable(&["ext4"]).or(lacking)) {
         return;
     }
     let lab = Lab::new();
@@ -219,7 +213,7 @@ fn packages_are_installed_by_pacman_too() {
 
 #[test]
 fn a_kernel_that_does_not_compile_fails_with_what_the_compiler_said() {
-    if cannot_run("a_kernel_that_does_not_compile_fails_with_what_the_compiler_said", &["ext4"], "kernel") {
+    if cannot_run(&["ext4"], "kernel") {
         return;
     }
     let lab = Lab::new();
@@ -236,7 +230,7 @@ fn a_kernel_that_does_not_compile_fails_with_what_the_compiler_said() {
 
 #[test]
 fn what_make_was_to_make_must_be_there() {
-    if cannot_run("what_make_was_to_make_must_be_there", &["ext4"], "kernel") {
+    if cannot_run(&["ext4"], "kernel") {
         return;
     }
     let lab = Lab::new();
@@ -266,7 +260,7 @@ fn what_is_not_there_is_told_before_anything_is_touched() {
 fn a_missing_kernel_source_is_told_with_its_package() {
     let is_root = rustix::process::geteuid().is_root();
     let why = (!is_root).then(|| "it wants to hide a folder, and is not root".into());
-    if not_run("a_missing_kernel_source_is_told_with_its_package", why) {
+    if not_run(why) {
         return;
     }
     let lab = Lab::new();
@@ -283,8 +277,7 @@ fn a_missing_kernel_source_is_told_with_its_package() {
 
 #[test]
 fn packages_that_cannot_be_downloaded_end_the_run() {
-    let test = "packages_that_cannot_be_downloaded_end_the_run";
-    if cannot_run(test, &["ext4"], "packages") {
+    if cannot_run(&["ext4"], "packages") {
         return;
     }
     let lab = Lab::new();
@@ -300,7 +293,7 @@ fn packages_that_cannot_be_downloaded_end_the_run() {
 #[test]
 #[ignore = "compiles a real kernel, which takes minutes: make test-kernel"]
 fn a_real_kernel_is_compiled() {
-    if cannot_run("a_real_kernel_is_compiled", &["ext4"], "kernel") {
+    if cannot_run(&["ext4"], "kernel") {
         return;
     }
     let lab = Lab::new();

@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_history_can_be_imported_and_is_the_same_each_time() {
         if crate::need::find_program("git").is_none() {
-            return println!("not run, because there is no git");
+            return crate::not_run("there is no git");
         }
         let folder = tempfile::tempdir().unwrap();
         let head = |name: &str, pulls| {

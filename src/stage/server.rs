@@ -164,7 +164,7 @@ mod tests {
     fn what_a_process_had_read_is_found_where_the_kernel_counts_it() {
         let counted = std::fs::read_to_string("/proc/self/io").is_ok_and(|told| told.contains("\nread_bytes: "));
         if !counted {
-            println!("what_a_process_had_read_is_found_where_the_kernel_counts_it: not run, because it does not count");
+            crate::not_run("it does not count");
             return;
         }
         let usage = process::own_usage().read_bytes;

@@ -136,7 +136,7 @@ mod tests {
         }
         file.flush().and_then(|()| file.sync_all()).unwrap();
         match extents(&file) {
-            Err(error) => println!("not run, because the file system of the temporary folder says: {error}"),
+            Err(error) => crate::not_run(format!("the file system of the temporary folder says: {error}")),
             Ok(found) => {
                 assert_eq!(found.len(), AT_A_TIME + 10);
                 assert!(found.iter().zip(0..).all(|(extent, at)| (extent.logical, extent.bytes) == (at << 16, 4096)));

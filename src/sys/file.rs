@@ -125,7 +125,7 @@ mod tests {
         let path = folder.path().join("file");
         std::fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
         if rustix::fs::statfs(folder.path()).unwrap().f_type == 0x0102_1994 {
-            return println!("not run, because the temporary folder is in memory, where nothing can be dropped");
+            return crate::not_run("the temporary folder is in memory, where nothing can be dropped");
         }
         assert!(cached(&path));
         drop_file_cache(&path).unwrap();
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!((buffer.len(), buffer.as_ptr() as usize % AlignedBuffer::ALIGNMENT), (8192, 0));
         match open_direct(&path, true) {
             Ok(file) => file.write_all_at(&buffer, 4096).unwrap(),
-            Err(error) => return println!("not run, because direct I/O is refused here: {error}"),
+            Err(error) => return crate::not_run(format!("direct I/O is refused here: {error}")),
         }
         let mut back = AlignedBuffer::new(4096);
         open_direct(&path, false).unwrap().read_exact_at(&mut back, 8192).unwrap();

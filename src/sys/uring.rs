@@ -192,7 +192,7 @@ mod tests {
                 Some((file, ring))
             }
             Err(error) => {
-                println!("not run, because the kernel refuses io_uring: {error}");
+                crate::not_run(format!("the kernel refuses io_uring: {error}"));
                 None
             }
         }
@@ -257,7 +257,7 @@ mod tests {
         use std::sync::atomic::{AtomicBool, Ordering};
         let (reader, mut writer) = std::io::pipe().unwrap();
         let Ok(mut ring) = Ring::new(1, 512) else {
-            return println!("not run, because the kernel refuses io_uring");
+            return crate::not_run("the kernel refuses io_uring");
         };
         ring.wake(&File::from(OwnedFd::from(reader))).unwrap();
         let slot = ring.take().unwrap();

@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test file uses its part
 
 use pickfs::journal::{Folded, FoldedCell, Outcome, fold_file};
+use pickfs::need::Need;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -155,12 +156,89 @@ pub fn shrunk(plan: &str, replaced: &[(&str, &str)]) -> String {
     })
 }
 
-/// Prints why, and is true, when the test cannot run here.
-pub fn not_run(test: &str, why: Option<String>) -> bool {
-    if let Some(why) = &why {
-        println!("{test}: not run, because {why}");
+/// True where a test cannot run here, and prints why. With `PICKFS_MUST_RUN` in the environment that is a failure.
+#[track_caller]
+pub fn not_run(why: Option<String>) -> bool {
+    let Some(why) = why else { return false };
+    assert!(std::env::var_os("PICKFS_MUST_RUN").is_none(), "it must run, but {why}");
+    println!("{}: not run, because {why}", std::thread::current().name().unwrap_or("a test"));
+    true
+}
+
+/// Runs a program that must succeed; returns what it printed, without blanks at the ends.
+#[track_caller]
+pub fn run(words: &[&str]) -> String {
+    let output = Command::new(words[0]).args(&words[1..]).output().unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_string()
+}
+
+/// Why a test on btrfs in a loop device, against compsize, cannot run here.
+pub fn no_compsize() -> Option<String> {
+    let program = |name, package| Need::Program { name, package };
+    let needs = [
+        Need::Root,
+        Need::File { path: "/dev/loop-control", hint: "modprobe loop" },
+        Need::Kernel { filesystem: "btrfs", hint: "modprobe btrfs" },
+        program("mkfs.btrfs", "btrfs-progs"),
+        program("compsize", "btrfs-compsize"),
+    ];
+    pickfs::need::missing(&needs).first().map(ToString::to_string)
+}
+
+/// A sparse file as a loop device, perhaps mounted; taken down in any case, also when a test panics.
+pub struct Loop {
+    pub device: String,
+    folder: tempfile::TempDir,
+    mounted: bool,
+}
+
+impl Loop {
+    /// Of so many bytes.
+    pub fn new(bytes: u64) -> Loop {
+        Loop::new_in(&std::env::temp_dir(), bytes)
     }
-    why.is_some()
+
+    fn new_in(folder: &Path, bytes: u64) -> Loop {
+        let folder = tempfile::tempdir_in(folder).expect("a temporary folder");
+        let image = folder.path().join("disk.img");
+        std::fs::File::create(&image).expect("the image").set_len(bytes).expect("its size");
+        let device = run(&["losetup", "--find", "--show", &image.display().to_string()]);
+        Loop { device, folder, mounted: false }
+    }
+
+    /// With a btrfs, mounted.
+    pub fn btrfs(folder: &Path, bytes: u64, mkfs: &[&str], options: &str) -> Loop {
+        let mut made = Loop::new_in(folder, bytes);
+        run(&[&["mkfs.btrfs", "-q"], mkfs, &[&made.device]].concat());
+        made.mount(options);
+        made
+    }
+
+    pub fn mount(&mut self, options: &str) {
+        std::fs::create_dir_all(self.mount_point()).expect("the mount point");
+        run(&["mount", "-o", options, &self.device, &self.mount_point().display().to_string()]);
+        self.mounted = true;
+    }
+
+    pub fn unmount(&mut self) {
+        if std::mem::take(&mut self.mounted) {
+            run(&["umount", &self.mount_point().display().to_string()]);
+        }
+    }
+
+    pub fn mount_point(&self) -> PathBuf {
+        self.folder.path().join("mount")
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        if self.mounted {
+            let _ = Command::new("umount").arg(self.mount_point()).status();
+        }
+        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
+    }
 }
 
 pub fn failed(cell: &FoldedCell) -> &str {

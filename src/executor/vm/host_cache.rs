@@ -54,7 +54,7 @@ mod tests {
         let file = folder.path().join("disk");
         std::fs::write(&file, vec![1; 8 << 20]).unwrap();
         if rustix::fs::statfs(folder.path()).unwrap().f_type == 0x0102_1994 {
-            return println!("not run, because the temporary folder is in memory, where nothing can be dropped");
+            return crate::not_run("the temporary folder is in memory, where nothing can be dropped");
         }
         assert_eq!(cached_bytes(&file).unwrap(), 8 << 20);
         let disk = Disk { file: file.clone(), cache: "writeback".into() };
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn what_stays_counts_where_the_guest_reads_through_it() {
         let memory = Path::new("/dev/shm");
-        let Ok(folder) = tempfile::tempdir_in(memory) else { return println!("not run, because there is no /dev/shm") };
+        let Ok(folder) = tempfile::tempdir_in(memory) else { return crate::not_run("there is no /dev/shm") };
         let file = folder.path().join("disk");
         std::fs::write(&file, vec![1; 8 << 20]).unwrap();
         for (cache, wanted) in [("writeback", 8 << 20), ("writethrough", 8 << 20), ("none", 0), ("directsync", 0)] {

@@ -467,7 +467,7 @@ mod tests {
             let write = |generation, sync_every| Direction::Write { generation, sync_every };
             let first = match do_it(&file, job(engine, write(0, 0), &order)) {
                 Err(error) if engine == Engine::IoUring && format!("{error:#}").contains("refused") => {
-                    println!("not run, because {error:#}");
+                    crate::not_run(format!("{error:#}"));
                     continue;
                 }
                 done => done.unwrap(),
@@ -502,7 +502,7 @@ mod tests {
                 let job = Job { threads: 1, depth: 1, due, ..job(engine, write, &order) };
                 let log = match do_it(&file, job) {
                     Err(error) if engine == Engine::IoUring && format!("{error:#}").contains("refused") => {
-                        println!("not run, because {error:#}");
+                        crate::not_run(format!("{error:#}"));
                         continue;
                     }
                     done => done.unwrap(),

@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(content(&file).expect("read"), b"a module, as it were");
         for (packer, kind) in [("xz", "xz"), ("zstd", "zst")] {
             let Ok(packed) = Command::new(packer).arg("-c").arg(&file).output() else {
-                println!("not run, because there is no {packer} here");
+                crate::not_run(format!("there is no {packer} here"));
                 continue;
             };
             let packed_file = folder.path().join(format!("a.ko.{kind}"));
