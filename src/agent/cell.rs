@@ -154,7 +154,7 @@ fn play(
     let settings = &cell.work.workload.settings;
     let script = Script {
         name: parts.workload.name(),
-        phases: parts.workload.phases(settings),
+        phases: parts.workload.phases_of_cell(settings, runner.place),
         programs: programs(parts.workload.needs(settings)),
         warm_up: parts.workload.warm_up(settings, runner.place),
         repeats: cell.work.repeats.0,

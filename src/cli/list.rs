@@ -57,7 +57,7 @@ fn list(what: What) {
         What::Features => FEATURES.iter().for_each(|feature| wide_row(feature.name, feature.about)),
         What::Backings => backing::ALL.iter().for_each(|one| plugin(one.name, one.about, one.settings, one.needs)),
         What::Layers => layer::ALL.iter().for_each(|one| plugin(one.name, one.about, one.settings, one.needs)),
-        What::Workloads => workload::ALL.iter().for_each(|workload| one_workload(*workload)),
+        What::Workloads => workload::for_users().for_each(one_workload),
         What::Profiles => builtin::ALL.iter().for_each(profile),
         What::Probes => probe::ALL.iter().for_each(|probe| row(probe.name(), probe.about())),
         What::Executors => {

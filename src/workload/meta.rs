@@ -10,6 +10,9 @@ use anyhow::{Result, ensure};
 use std::path::Path;
 use std::time::Duration;
 
+/// What the names of these workloads begin with.
+pub const PREFIX: &str = "meta.";
+
 const fn phase(name: &'static str, about: &'static str) -> Phase {
     Phase::new(name, about, Fresh, Metadata, Returned)
 }

@@ -104,6 +104,11 @@ pub trait Workload: Sync {
         self.description().phases.to_vec()
     }
 
+    /// The same for a cell, on the machine that does it, once sources are staged.
+    fn phases_of_cell(&self, settings: &Settings, _place: &Place) -> Vec<Phase> {
+        self.phases(settings)
+    }
+
     fn needs(&self, _settings: &Settings) -> Vec<Need> {
         programs(self.description().programs)
     }
@@ -168,6 +173,11 @@ pub struct OtherDisk {
     pub tree: PathBuf,
     /// Where the disk's image goes: the run's folder in memory, or another that carries the run's name.
     pub folder: PathBuf,
+}
+
+/// Those for users, without the ones that test pickfs itself.
+pub fn for_users() -> impl Iterator<Item = &'static dyn Workload> {
+    ALL.iter().copied().filter(|workload| !workload.name().starts_with(meta::PREFIX))
 }
 
 /// The workload of that name.

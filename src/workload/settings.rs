@@ -12,11 +12,11 @@ pub trait Typed {
 }
 
 macro_rules! kinds {
-    ($($kind:ident -> $type:ty = $read:expr;)*) => {$(
+    ($($kind:ident ($as:ident) -> $type:ty = $read:expr;)*) => {$(
         pub struct $kind;
 
         impl Typed for $kind {
-            const KIND: SettingKind = SettingKind::$kind;
+            const KIND: SettingKind = SettingKind::$as;
             type Value = $type;
 
             fn read(value: &Value) -> Option<$type> {
@@ -27,17 +27,18 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Text -> String = text;
-    NameOrPath -> String = text;
-    Path -> PathBuf = |value| text(value).map(PathBuf::from);
-    Size -> u64 = Value::as_u64;
-    Count -> u64 = Value::as_u64;
-    Number -> f64 = Value::as_f64;
-    Duration -> std::time::Duration = |value: &Value| value.as_u64().map(std::time::Duration::from_nanos);
-    Flag -> bool = Value::as_bool;
-    Texts -> Vec<String> = |value| list(value, text);
-    Words -> Vec<String> = |value| list(value, text);
-    Counts -> Vec<u64> = |value| list(value, Value::as_u64);
+    Text(Text) -> String = text;
+    NameOrPath(NameOrPath) -> String = text;
+    Path(Path) -> PathBuf = |value| text(value).map(PathBuf::from);
+    Size(Size) -> u64 = Value::as_u64;
+    Count(Count) -> u64 = Value::as_u64;
+    Items(Count) -> usize = |value: &Value| value.as_u64().map(|count| count as usize);
+    Number(Number) -> f64 = Value::as_f64;
+    Duration(Duration) -> std::time::Duration = |value: &Value| value.as_u64().map(std::time::Duration::from_nanos);
+    Flag(Flag) -> bool = Value::as_bool;
+    Texts(Texts) -> Vec<String> = |value| list(value, text);
+    Words(Words) -> Vec<String> = |value| list(value, text);
+    Counts(Counts) -> Vec<u64> = |value| list(value, Value::as_u64);
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -71,7 +72,7 @@ pub const fn joined<const N: usize>(first: &[Setting], second: &[Setting]) -> [S
     all
 }
 
-/// A struct of settings from rows of `field: SettingKind = "default", "help";`. `ROWS` declares them to plans, `of` reads them.
+/// A struct of settings from rows of `field: Kind = "default", "help";`. `ROWS` declares them to plans, `of` reads them.
 /// A field without a default is an `Option`; `field["name"]` is a setting that is not called like its field.
 macro_rules! settings {
     ($(#[$doc:meta])* $vis:vis $name:ident {

@@ -125,6 +125,8 @@ pub fn run_queue(
     while next < count || queue.in_flight() > 0 {
         if turns % ASKS == 0 {
             may_go_on()?;
+            // Asking is no part of an operation.
+            now = queue.now();
         }
         turns += 1;
         let mut until = None;

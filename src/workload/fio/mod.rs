@@ -50,6 +50,11 @@ impl Workload for Fio {
         read.map_or_else(|| vec![stage_phase(0)], |job| phases_of(&job))
     }
 
+    /// Of the copy that cells work with: a guest has no other, and the user's file may have changed.
+    fn phases_of_cell(&self, settings: &Settings, place: &Place) -> Vec<Phase> {
+        Job::read(&staged(settings, place)).map_or_else(|_| self.phases(settings), |job| phases_of(&job))
+    }
+
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
         let object = |(message, remedy): (String, String)| Objection::new("job", message, &remedy);
         let Some(path) = JobFile::of(settings).job else {
@@ -140,4 +145,25 @@ fn nothing_beside(folder: &Path) -> Result<()> {
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_play_the_staged_copy_where_the_file_itself_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("my.fio");
+        std::fs::write(&file, "[first]\nsize=1m\nrw=write\n[second]\nstonewall\nsize=1m\nrw=read\n").unwrap();
+        let settings = Settings([("job".to_string(), file.display().to_string().into())].into());
+        let place = Place { memory: folder.path().into(), ..Place::of_run("r") };
+        let names = |phases: Vec<Phase>| phases.into_iter().map(|phase| phase.name.into_owned()).collect::<Vec<_>>();
+        let wanted = names(Fio.phases(&settings));
+        assert!(wanted.len() >= 3, "{wanted:?}");
+        Fio.prepare(&settings, &place).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(names(Fio.phases_of_cell(&settings, &place)), wanted);
+        assert_ne!(names(Fio.phases(&settings)), wanted);
+    }
 }

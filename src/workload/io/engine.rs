@@ -53,7 +53,7 @@ const NAP: Duration = Duration::from_millis(200);
 /// Threads start before the first operation of a schedule.
 const START: Duration = Duration::from_millis(5);
 
-/// Threads with all that they need, made before the clock runs; the file comes when it does.
+/// What threads work with, made before the clock runs; the file comes when it does, and so do threads beside the first.
 pub struct Workers<'a> {
     job: Job<'a>,
     workers: Vec<Worker>,
@@ -245,10 +245,11 @@ fn plain(job: &Job, number: usize) -> Worker {
 impl PlainWorker {
     fn closed(mut self, places: &[u32], shared: &Shared) -> Result<OpenLoopLog> {
         let mut log = OpenLoopLog::default();
-        log.latencies.start();
         for (done, place) in places.iter().enumerate() {
             if done % ASKS == 0 {
                 (shared.may_go_on)()?;
+                // Asking is no part of an operation.
+                log.latencies.start();
             }
             self.operate(shared.file, *place)?;
             if self.unsynced.due() {

@@ -271,7 +271,8 @@ impl Play<'_> {
             (Background::Idle, _) => p.until(time, PAUSE, || Ok(failed())).map(drop),
             (Background::Write, _) => {
                 let mut ring = Ring::new(&self.root.join("stream"), self.pool, self.given.write_size)?;
-                p.until(time, Duration::ZERO, || Ok(failed() || ring.write().map(|()| false)?)).map(drop)
+                let write = |ring: &mut Ring| ring.write().context("writing in the background").map(|()| false);
+                p.until(time, Duration::ZERO, || Ok(failed() || write(&mut ring)?)).map(drop)
             }
             (Background::Drain, _) => {
                 let mut written = p.written();

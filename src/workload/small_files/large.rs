@@ -57,7 +57,7 @@ fn stored(stage: &mut Stage, path: &Path) -> Result<u64> {
 
 /// Where caches shall be warm, they are made so.
 fn warm(stage: &mut Stage, job: &Job, path: &Path) -> Result<()> {
-    if job.cold {
+    if job.is_cold() {
         return Ok(());
     }
     stage.check("bringing a file into the cache", || {

@@ -19,21 +19,21 @@ pub const PIECE: usize = 4 << 10;
 pub fn play_set(stage: &mut Stage, job: &Job, pool: &Pool, naming: Naming) -> Result<()> {
     let (kind, at_random) = (naming.word(), naming == Naming::AtRandom);
     let make = if at_random { Names::at_random } else { Names::in_order };
-    let names = make(job.files, job.folders);
+    let names = make(job.files, job.directories);
     let steps = names.steps();
     let order = if at_random { names.shuffled() } else { names.steps() };
     let set = Set { job, kind, root: &stage.root(), names: &names };
-    let most = room(set.root, job.files as u64, job.file_size as u64)?;
+    let most = room(set.root, job.files as u64, job.bytes_of_file() as u64)?;
     let phase = |what: &str| format!("{kind}-{what}");
     let created = stage.phase(&phase("create"), |p| {
-        set.timed(p, job.file_size, 1..most, |batches, workers| {
+        set.timed(p, job.bytes_of_file(), 1..most, |batches, workers| {
             batches.into_iter().try_for_each(|batch| set.create(batch, &steps, pool, workers))
         })
     })?;
     for _ in stage.repeats() {
         set.warm(stage, created, &order)?;
         // Cold, nothing can be done twice; warm, as often as it takes.
-        let most = if job.cold { created } else { created << 10 };
+        let most = if job.is_cold() { created } else { created << 10 };
         stage.phase(&phase("stat"), |p| {
             set.timed(p, 0, created..most, |batches, workers| {
                 set.each("stat", batches, created, &order, workers, engine::stat)
@@ -59,10 +59,10 @@ fn list(stage: &mut Stage, set: &Set, created: u64) -> Result<()> {
             // Every name must come from the device, whatever else lies about it.
             p.reads_at_least(created * set.names.bytes());
             let mut latencies = Latencies::new();
-            let (least, most) = if job.cold { (Duration::ZERO, created) } else { (job.time, created << 10) };
+            let (least, most) = if job.is_cold() { (Duration::ZERO, created) } else { (job.time, created << 10) };
             let (done, took) = p.in_batches(created, most, least, |batches| {
                 batches.into_iter().try_for_each(|batch| {
-                    let listed = Batch::open(&set.place(batch % created), job.folders)?.list(&mut latencies)?;
+                    let listed = Batch::open(&set.place(batch % created), job.directories)?.list(&mut latencies)?;
                     ensure!(listed == files, "readdir gave {listed} of {files} names");
                     Ok(())
                 })
@@ -78,11 +78,11 @@ fn list(stage: &mut Stage, set: &Set, created: u64) -> Result<()> {
 
 /// What bonnie++ does not do: rename, link, append and fsync, on one batch of files that are there.
 pub fn play_others(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
-    let names = Names::in_order(job.files, job.folders);
+    let names = Names::in_order(job.files, job.directories);
     let set = Set { job, kind: "other", root: &stage.root(), names: &names };
     let steps = names.steps();
     stage.check("making files for what follows", || set.create(0, &steps, pool, &mut Workers::new(1)))?;
-    let others = Names::at_random(job.files, job.folders);
+    let others = Names::at_random(job.files, job.directories);
     let renamed: Vec<Step<Pair>> = steps.iter().zip(others.steps()).map(|(a, b)| (a.0, (a.1, b.1))).collect();
     let back: Vec<Step<Pair>> = renamed.iter().map(|(folder, (from, to))| (*folder, (*to, *from))).collect();
     stage.phase("rename", |p| {
@@ -170,7 +170,7 @@ impl Set<'_> {
     }
 
     fn create(&self, batch: u64, steps: &[Step], pool: &Pool, workers: &mut Workers) -> Result<()> {
-        let (size, batch) = (self.job.file_size, Batch::make(&self.place(batch), self.job.folders)?);
+        let (size, batch) = (self.job.bytes_of_file(), Batch::make(&self.place(batch), self.job.directories)?);
         workers.work(steps, |steps, latencies| {
             batch.each("create", steps, latencies, |f, name| engine::create(f, name, content_of(pool, name, size)))
         })
@@ -187,7 +187,7 @@ impl Set<'_> {
         operation: impl Fn(BorrowedFd, &CStr) -> Result<(), Errno> + Sync,
     ) -> Result<()> {
         batches.into_iter().try_for_each(|batch| {
-            on_each(self.root, self.kind, self.job.folders, batch % there..batch % there + 1, |batch| {
+            on_each(self.root, self.kind, self.job.directories, batch % there..batch % there + 1, |batch| {
                 workers.work(order, |steps, latencies| batch.each(doing, steps, latencies, &operation))
             })
         })
@@ -195,11 +195,11 @@ impl Set<'_> {
 
     /// Where caches shall be warm, they are made so.
     fn warm(&self, stage: &mut Stage, created: u64, order: &[Step]) -> Result<()> {
-        if self.job.cold {
+        if self.job.is_cold() {
             return Ok(());
         }
         stage.check("bringing files into the caches", || {
-            on_each(self.root, self.kind, self.job.folders, 0..created, |batch| {
+            on_each(self.root, self.kind, self.job.directories, 0..created, |batch| {
                 batch.list(&mut Latencies::new())?;
                 batch.each("stat", order, &mut Latencies::new(), engine::stat)
             })
@@ -214,7 +214,7 @@ impl Set<'_> {
         batches: Range<u64>,
         workers: &mut Workers,
     ) -> Result<()> {
-        let batch = Batch::open(&self.place(0), self.job.folders)?;
+        let batch = Batch::open(&self.place(0), self.job.directories)?;
         batches.into_iter().try_for_each(|_| {
             [there, back].into_iter().try_for_each(|steps| {
                 workers.work(steps, |steps, latencies| {
@@ -228,9 +228,9 @@ impl Set<'_> {
 
     /// Every file gets a second name in a folder that is new.
     fn link(&self, steps: &[Step<(usize, &CStr)>], batches: Range<u64>, workers: &mut Workers) -> Result<()> {
-        let from = Batch::open(&self.place(0), self.job.folders)?;
+        let from = Batch::open(&self.place(0), self.job.directories)?;
         batches.into_iter().try_for_each(|batch| {
-            let to = Batch::make(&place_of(self.root, LINKED, batch), self.job.folders)?;
+            let to = Batch::make(&place_of(self.root, LINKED, batch), self.job.directories)?;
             workers.work(steps, |steps, latencies| {
                 from.each("link", steps, latencies, |folder, (number, name)| {
                     rustix::fs::linkat(folder, name, to.folder(number), name, AtFlags::empty())

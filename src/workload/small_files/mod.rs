@@ -8,7 +8,7 @@ mod large;
 mod many;
 
 use super::content::Pool;
-use super::settings::{Count, Duration, Size, choice, settings};
+use super::settings::{Duration, Items, Size, choice, settings};
 use super::{Description, Workload};
 use crate::plan::{Objection, Settings};
 use crate::stage::Stage;
@@ -21,18 +21,18 @@ pub struct SmallFiles;
 choice! { Cache { Emptied = "cold", Filled = "warm" } }
 
 settings! {
-    Sizes {
-        files: Count = "16384", "files of a batch; phases on many files do one batch or more and are told for one";
-        directories: Count = "1", "how many the files of a batch are spread over, in equal parts";
+    Job {
+        files: Items = "16384", "files of a batch; phases on many files do one batch or more and are told for one";
+        directories: Items = "1", "how many the files of a batch are spread over, in equal parts";
         file_size["file-size"]: Size, "of each of the files; they are empty unless said, as bonnie++'s are";
-        threads: Count = "1",
+        threads: Items = "1",
             "that share each batch's files, and the seeks, in equal parts; their directories too, where there are fewer";
         time: Duration = "50ms",
             "least time of a phase on many files: batches are doubled until they take so long or the room ends";
         large: Size = "256MiB", "size of the large file";
         characters: Size = "20MiB", "size of the file that is written and read by the character";
-        seeks: Count = "8192", "random seeks in the large file";
-        syncs: Count = "512", "fsyncs of a batch";
+        seeks: Items = "8192", "random seeks in the large file";
+        syncs: Items = "512", "fsyncs of a batch";
         cache: Cache = "cold", "what rewrite, getc, read, seeks, stat, readdir and delete start from";
     }
 }
@@ -40,7 +40,7 @@ settings! {
 const DESCRIPTION: Description = Description {
     name: "small-files",
     about: "what bonnie++ measures, and rename, link, append, fsync and readdir, with every latency",
-    settings: Sizes::ROWS,
+    settings: Job::ROWS,
     main_setting: "files",
     ..Description::EMPTY
 };
@@ -51,18 +51,18 @@ impl Workload for SmallFiles {
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {
-        let cached = if Job::of(settings).cold { Cold } else { Warm };
+        let cached = if Job::of(settings).is_cold() { Cold } else { Warm };
         let of_setting = |phase: &Phase| if phase.starts == Cold { cached } else { phase.starts };
         PHASES.iter().map(|phase| Phase { starts: of_setting(phase), ..phase.clone() }).collect()
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let sizes = Sizes::of(settings);
-        if sizes.file_size.is_some_and(|bytes| bytes > OF_EACH_CLASS as u64) {
+        let job = Job::of(settings);
+        if job.bytes_of_file() > OF_EACH_CLASS {
             let message = "this workload is for small files, of 4 MiB at most".to_string();
             return vec![Objection::new("file-size", message, "take a smaller one, or `large` for one large file")];
         }
-        let Sizes { files, directories, threads, syncs, .. } = sizes;
+        let Job { files, directories, threads, syncs, .. } = job;
         let numbers = [("files", files), ("directories", directories), ("threads", threads), ("syncs", syncs)];
         if let Some((nothing, _)) = numbers.into_iter().find(|(_, number)| *number == 0) {
             let message = format!("0 {nothing} are nothing to measure");
@@ -78,7 +78,7 @@ impl Workload for SmallFiles {
 
     fn bytes(&self, settings: &Settings) -> Option<u64> {
         let job = Job::of(settings);
-        let many = job.files * (job.file_size + many::PIECE);
+        let many = job.files * (job.bytes_of_file() + many::PIECE);
         Some((job.large + job.characters).max(many as u64))
     }
 
@@ -97,35 +97,13 @@ choice! {
     Naming { InOrder = "sequential", AtRandom = "random" }
 }
 
-/// The settings as the loops need them.
-struct Job {
-    files: usize,
-    folders: usize,
-    file_size: usize,
-    threads: usize,
-    time: std::time::Duration,
-    large: u64,
-    characters: u64,
-    seeks: usize,
-    syncs: usize,
-    cold: bool,
-}
-
 impl Job {
-    fn of(settings: &Settings) -> Job {
-        let sizes = Sizes::of(settings);
-        Job {
-            files: sizes.files as usize,
-            folders: sizes.directories as usize,
-            file_size: sizes.file_size.unwrap_or(0) as usize,
-            threads: sizes.threads as usize,
-            time: sizes.time,
-            large: sizes.large,
-            characters: sizes.characters,
-            seeks: sizes.seeks as usize,
-            syncs: sizes.syncs as usize,
-            cold: sizes.cache == Cache::Emptied,
-        }
+    fn bytes_of_file(&self) -> usize {
+        self.file_size.unwrap_or(0) as usize
+    }
+
+    fn is_cold(&self) -> bool {
+        self.cache == Cache::Emptied
     }
 }
 
