@@ -169,6 +169,8 @@ fn every_format_that_shows_ratios_marks_and_explains_their_caveats() {
     let text = |format: &str| rendered(&model, format).split_whitespace().collect::<Vec<_>>().join(" ");
     for format in ["html", "markdown", "svg", "text"] {
         let said = text(format).replace("<tspan>", "").replace('\\', "");
+        let marked = format!("×{} ° ^", model.works[0].phases[0].rows[1].against.as_ref().unwrap().shown);
+        assert!(said.contains(&marked), "{format}: no {marked}");
         for mark in &used {
             assert!(said.contains(mark.sign), "{format}: {}", mark.sign);
             let lacking = mark.meaning.split(' ').find(|word| !said.contains(word));
