@@ -71,6 +71,7 @@ fn plans_in_old_journals_keep_what_they_say() {
     let target = |name: &str| layered.targets.iter().find(|target| target.name == name).unwrap();
     assert_eq!(target("encrypted").layers.iter().map(|layer| layer.name.as_str()).collect::<Vec<_>>(), ["luks", "lvm"]);
     assert_eq!((target("old").age.map(String::from), target("old").fill), (Some("churn 1x".into()), Some(0.2)));
+    assert!(layered.verdict.has_counts());
     let parts = &layered.verdict.parts;
     assert_eq!(parts.iter().map(|part| part.amount).collect::<Vec<_>>(), [1.0, 3.0, 5.0]);
     assert_eq!((&layered.verdict.require[..], layered.verdict.limits.len()), (&["checksums".to_string()][..], 2));

@@ -100,6 +100,7 @@ fn phases(name: &str, settings: &Settings) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::plan::WORK_KEYS;
+    use std::collections::BTreeSet;
 
     #[test]
     fn no_setting_of_a_workload_hides_a_key_of_the_plan() {
@@ -108,6 +109,30 @@ mod tests {
             assert!(hidden.is_empty(), "{}: {hidden:?}", workload.name());
         }
     }
+
+    /// A name that no plug-in declares would read as absent, without a default and without a word.
+    #[test]
+    fn every_setting_that_is_read_by_name_is_declared() {
+        let Catalogue { backings, layers, workloads, executors, .. } = catalogue();
+        let entries = [backings, layers, workloads, executors].concat();
+        let declared: BTreeSet<&str> = entries.iter().flat_map(|entry| entry.settings).map(|row| row.name).collect();
+        let (mut reads, mut unknown) = (0, Vec::new());
+        for file in walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).into_iter().flatten() {
+            let text = std::fs::read_to_string(file.path()).unwrap_or_default();
+            let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+            for read in code.split("settings.").skip(1) {
+                let Some((_, name)) = read.split_once("(\"").filter(|(method, _)| GETTERS.contains(method)) else {
+                    continue;
+                };
+                let name = name.split('"').next().unwrap_or_default();
+                reads += 1;
+                unknown.extend((!declared.contains(name)).then(|| format!("{}: {name}", file.path().display())));
+            }
+        }
+        assert!(unknown.is_empty() && reads > 20, "{reads} reads, of these unknown: {unknown:#?}");
+    }
+
+    const GETTERS: [&str; 7] = ["decimal", "flag", "number", "numbers", "path", "text", "texts"];
 
     /// A plan may give counts by phase, and a phase before a slash.
     #[test]

@@ -25,16 +25,13 @@ pub struct Arguments {
 
 impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
-    fn run(&self) -> Outcome {
-        main(self)
-    }
-}
 
-fn main(arguments: &Arguments) -> Outcome {
-    let models = arguments.journals.iter().map(|journal| model(journal)).collect::<Result<Vec<_>>>()?;
-    let document = Document::Ranking(&ranking(&models));
-    let text = render::written(&arguments.format, document, &Options { width: reporting::width() })?;
-    reporting::deliver(&text, arguments.output.as_deref()).map(|()| 0)
+    fn run(&self) -> Outcome {
+        let models = self.journals.iter().map(|journal| model(journal)).collect::<Result<Vec<_>>>()?;
+        let document = Document::Ranking(&ranking(&models));
+        let text = render::written(&self.format, document, &Options { width: reporting::width() })?;
+        reporting::deliver(&text, self.output.as_deref()).map(|()| 0)
+    }
 }
 
 fn model(journal: &Path) -> Result<analysis::Model> {

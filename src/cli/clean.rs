@@ -14,27 +14,23 @@ pub struct Arguments {
 
 impl Verb for Arguments {
     fn run(&self) -> Outcome {
-        main(self)
-    }
-}
-
-fn main(arguments: &Arguments) -> Outcome {
-    run::count_stop_requests()?;
-    let mut failed = false;
-    if !arguments.journals.is_empty() {
-        for journal in &arguments.journals {
-            failed |= !clean(journal);
+        run::count_stop_requests()?;
+        let mut failed = false;
+        if !self.journals.is_empty() {
+            for journal in &self.journals {
+                failed |= !clean(journal);
+            }
+            return Ok(if failed { FAILED } else { 0 });
         }
-        return Ok(if failed { FAILED } else { 0 });
+        let active = Active::list();
+        if active.is_empty() {
+            println!("nothing to clean: every run has undone what it did");
+        }
+        for (run, journal) in active {
+            failed |= !clean_active(&run, &journal);
+        }
+        Ok(if failed { FAILED } else { 0 })
     }
-    let active = Active::list();
-    if active.is_empty() {
-        println!("nothing to clean: every run has undone what it did");
-    }
-    for (run, journal) in active {
-        failed |= !clean_active(&run, &journal);
-    }
-    Ok(if failed { FAILED } else { 0 })
 }
 
 /// A run that died before its first line has touched nothing; one whose journal was deleted has, but who knows what.

@@ -30,36 +30,33 @@ pub struct Arguments {
     output: Option<PathBuf>,
 }
 
-impl Verb for Arguments {
-    const ONLY_PRINTS: bool = true;
-    fn run(&self) -> Outcome {
-        main(self)
-    }
-}
-
 fn above_nothing(text: &str) -> Result<f64, String> {
     let share = parse_share(text).and_then(|share| if share > 0.0 { Ok(share) } else { Err("not above 0".into()) });
     share.map_err(|why| format!("{why}; give one like --threshold 5%"))
 }
 
-fn main(arguments: &Arguments) -> Outcome {
-    let (old, new) = (fold_file(&arguments.old)?, fold_file(&arguments.new)?);
-    let (old, new) = (with_run(&old, &arguments.old)?, with_run(&new, &arguments.new)?);
-    let differences = between_runs::differences(old, new);
-    if !differences.is_empty() {
-        let shown = differences
-            .iter()
-            .map(|it| format!("  {}: {} in the old run, {} in the new one\n", it.field, it.old, it.new));
-        let remedy = "run the old plan again (`pickfs run PLAN`), or compare runs of one plan";
-        return Err(Exit::usage(format!("these runs cannot be compared:\n{}{remedy}", shown.collect::<String>())));
+impl Verb for Arguments {
+    const ONLY_PRINTS: bool = true;
+
+    fn run(&self) -> Outcome {
+        let (old, new) = (fold_file(&self.old)?, fold_file(&self.new)?);
+        let (old, new) = (with_run(&old, &self.old)?, with_run(&new, &self.new)?);
+        let differences = between_runs::differences(old, new);
+        if !differences.is_empty() {
+            let shown = differences
+                .iter()
+                .map(|it| format!("  {}: {} in the old run, {} in the new one\n", it.field, it.old, it.new));
+            let remedy = "run the old plan again (`pickfs run PLAN`), or compare runs of one plan";
+            return Err(Exit::usage(format!("these runs cannot be compared:\n{}{remedy}", shown.collect::<String>())));
+        }
+        let runs = between_runs::comparison(old, new, self.threshold);
+        print(&runs, self)?;
+        Ok(match runs.gate {
+            Gate::Fine => 0,
+            Gate::Regression => REGRESSION,
+            Gate::Inconclusive => INCONCLUSIVE,
+        })
     }
-    let runs = between_runs::comparison(old, new, arguments.threshold);
-    print(&runs, arguments)?;
-    Ok(match runs.gate {
-        Gate::Fine => 0,
-        Gate::Regression => REGRESSION,
-        Gate::Inconclusive => INCONCLUSIVE,
-    })
 }
 
 fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<(&'a Run, &'a Folded)> {

@@ -13,13 +13,10 @@ pub struct Arguments {
 
 impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
-    fn run(&self) -> Outcome {
-        main(self)
-    }
-}
 
-fn main(arguments: &Arguments) -> Outcome {
-    let mut command = command();
-    clap_complete::generate(arguments.shell, &mut command, "pickfs", &mut std::io::stdout());
-    Ok(0)
+    fn run(&self) -> Outcome {
+        let mut command = command();
+        clap_complete::generate(self.shell, &mut command, "pickfs", &mut std::io::stdout());
+        Ok(0)
+    }
 }

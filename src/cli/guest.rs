@@ -56,16 +56,12 @@ enum What {
 
 impl Verb for Arguments {
     fn run(&self) -> Outcome {
-        main(self)
-    }
-}
-
-fn main(arguments: &Arguments) -> Outcome {
-    match &arguments.what {
-        What::List { packages } => list(*packages),
-        What::Build { of, packages } => build(of, packages),
-        What::Inside { root, words } => match guest::enter(root, words)? {},
-        What::Remove { names, all } => remove(names, *all),
+        match &self.what {
+            What::List { packages } => list(*packages),
+            What::Build { of, packages } => build(of, packages),
+            What::Inside { root, words } => match guest::enter(root, words)? {},
+            What::Remove { names, all } => remove(names, *all),
+        }
     }
 }
 

@@ -45,19 +45,16 @@ const TOPICS: &[Topic] = &[
 
 impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
-    fn run(&self) -> Outcome {
-        main(self)
-    }
-}
 
-fn main(arguments: &Arguments) -> Outcome {
-    let text = match (arguments.topic.as_slice(), arguments.man) {
-        (topic, true) => manual(topic)?,
-        ([], false) => overview(),
-        (topic, false) => explained(topic)?,
-    };
-    print!("{text}");
-    Ok(0)
+    fn run(&self) -> Outcome {
+        let text = match (self.topic.as_slice(), self.man) {
+            (topic, true) => manual(topic)?,
+            ([], false) => overview(),
+            (topic, false) => explained(topic)?,
+        };
+        print!("{text}");
+        Ok(0)
+    }
 }
 
 fn overview() -> String {

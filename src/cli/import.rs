@@ -33,23 +33,19 @@ struct Given {
 
 impl Verb for Arguments {
     fn run(&self) -> Outcome {
-        main(self)
+        let given = self.files.iter().map(|word| read(word)).collect::<Result<Vec<_>>>()?;
+        let names: Vec<String> = given.iter().map(|file| file.path.display().to_string()).collect();
+        let files: Vec<File> =
+            given.iter().zip(&names).map(|(file, name)| File { label: &file.label, name, text: &file.text }).collect();
+        let wanted = Wanted { from: self.from.as_deref(), rounds: self.rounds };
+        let records = import::records(&files, wanted)?;
+        let mut journal = Journal::create(&self.output)?;
+        records.iter().try_for_each(|record| journal.append(record))?;
+        let values = records.iter().filter(|record| matches!(record, Record::Sample(_))).count();
+        let shown = self.output.display();
+        tell(&format!("{values} values in {shown}; `pickfs report {shown}` shows them"));
+        Ok(0)
     }
-}
-
-fn main(arguments: &Arguments) -> Outcome {
-    let given = arguments.files.iter().map(|word| read(word)).collect::<Result<Vec<_>>>()?;
-    let names: Vec<String> = given.iter().map(|file| file.path.display().to_string()).collect();
-    let files: Vec<File> =
-        given.iter().zip(&names).map(|(file, name)| File { label: &file.label, name, text: &file.text }).collect();
-    let wanted = Wanted { from: arguments.from.as_deref(), rounds: arguments.rounds };
-    let records = import::records(&files, wanted)?;
-    let mut journal = Journal::create(&arguments.output)?;
-    records.iter().try_for_each(|record| journal.append(record))?;
-    let values = records.iter().filter(|record| matches!(record, Record::Sample(_))).count();
-    let shown = arguments.output.display();
-    tell(&format!("{values} values in {shown}; `pickfs report {shown}` shows them"));
-    Ok(0)
 }
 
 /// A file that is there is never taken for NAME=FILE.

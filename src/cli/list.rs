@@ -35,20 +35,17 @@ enum What {
 
 impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
-    fn run(&self) -> Outcome {
-        main(self)
-    }
-}
 
-fn main(arguments: &Arguments) -> Outcome {
-    let everything = What::value_variants();
-    for what in everything.iter().filter(|what| arguments.what.is_none_or(|only| only == **what)) {
-        if arguments.what.is_none() {
-            println!("{}:", what.to_possible_value().map(|v| v.get_name().to_string()).unwrap_or_default());
+    fn run(&self) -> Outcome {
+        let everything = What::value_variants();
+        for what in everything.iter().filter(|what| self.what.is_none_or(|only| only == **what)) {
+            if self.what.is_none() {
+                println!("{}:", what.to_possible_value().map(|v| v.get_name().to_string()).unwrap_or_default());
+            }
+            list(*what);
         }
-        list(*what);
+        Ok(0)
     }
-    Ok(0)
 }
 
 fn list(what: What) {

@@ -28,20 +28,17 @@ pub struct Arguments {
 
 impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
-    fn run(&self) -> Outcome {
-        main(self)
-    }
-}
 
-fn main(arguments: &Arguments) -> Outcome {
-    if arguments.toml {
-        print!("{}", plan_source::from_flags(&arguments.plan)?.1);
-        return Ok(0);
+    fn run(&self) -> Outcome {
+        if self.toml {
+            print!("{}", plan_source::from_flags(&self.plan)?.1);
+            return Ok(0);
+        }
+        let plan = plan_source::read(&self.plan)?;
+        let pilot = self.pilot.as_deref().map(|journal| forecast::describe(&plan, journal)).transpose()?;
+        anstream::print!("{}", describe(&plan, &pilot.unwrap_or_else(forecast::without_pilot)));
+        Ok(0)
     }
-    let plan = plan_source::read(&arguments.plan)?;
-    let pilot = arguments.pilot.as_deref().map(|journal| forecast::describe(&plan, journal)).transpose()?;
-    anstream::print!("{}", describe(&plan, &pilot.unwrap_or_else(forecast::without_pilot)));
-    Ok(0)
 }
 
 /// The dry run, in words.

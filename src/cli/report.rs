@@ -34,26 +34,23 @@ const RENDERER: Need = Need::Program { name: "rsvg-convert", package: "librsvg2-
 
 impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
-    fn run(&self) -> Outcome {
-        main(self)
-    }
-}
 
-fn main(arguments: &Arguments) -> Outcome {
-    let journal = match &arguments.journal {
-        Some(journal) => journal.clone(),
-        None => latest(Path::new("pickfs-runs"))?,
-    };
-    let folded = fold_file(&journal)?;
-    if let Some(folder) = &arguments.charts {
-        write_charts(&folded, folder, arguments.png)?;
-        return Ok(0);
+    fn run(&self) -> Outcome {
+        let journal = match &self.journal {
+            Some(journal) => journal.clone(),
+            None => latest(Path::new("pickfs-runs"))?,
+        };
+        let folded = fold_file(&journal)?;
+        if let Some(folder) = &self.charts {
+            write_charts(&folded, folder, self.png)?;
+            return Ok(0);
+        }
+        match &self.output {
+            None => print(&folded, &journal, &self.format)?,
+            Some(path) => deliver(&written(&folded, &journal, &self.format, None)?, Some(path))?,
+        }
+        Ok(0)
     }
-    match &arguments.output {
-        None => print(&folded, &journal, &arguments.format)?,
-        Some(path) => deliver(&written(&folded, &journal, &arguments.format, None)?, Some(path))?,
-    }
-    Ok(0)
 }
 
 fn write_charts(folded: &Folded, folder: &Path, png: bool) -> Result<()> {

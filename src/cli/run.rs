@@ -29,32 +29,28 @@ pub struct Arguments {
 
 impl Verb for Arguments {
     fn run(&self) -> Outcome {
-        main(self)
+        let mut progress = Plain::new(std::io::stderr().is_terminal());
+        if let Some(journal) = &self.resume {
+            return match agreed_again(journal, &self.erase)? {
+                true => {
+                    run::count_stop_requests()?;
+                    told(journal, run::resume(journal, executor::ALL, &mut progress)?)
+                }
+                false => Ok(REFUSED),
+            };
+        }
+        let plan = plan_source::read(&self.plan)?;
+        if !confirm::confirmed(&plan, &self.erase)? {
+            return Ok(REFUSED);
+        }
+        let journal = self.journal.clone().unwrap_or_else(default_journal);
+        if let Some(complaint) = lies_under_test(&journal, &plan)? {
+            return Err(Exit::usage(complaint));
+        }
+        // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
+        run::count_stop_requests()?;
+        told(&journal, run::begin(&plan, executor::ALL, &journal, &mut progress)?)
     }
-}
-
-fn main(arguments: &Arguments) -> Outcome {
-    let mut progress = Plain::new(std::io::stderr().is_terminal());
-    if let Some(journal) = &arguments.resume {
-        return match agreed_again(journal, &arguments.erase)? {
-            true => {
-                run::count_stop_requests()?;
-                told(journal, run::resume(journal, executor::ALL, &mut progress)?)
-            }
-            false => Ok(REFUSED),
-        };
-    }
-    let plan = plan_source::read(&arguments.plan)?;
-    if !confirm::confirmed(&plan, &arguments.erase)? {
-        return Ok(REFUSED);
-    }
-    let journal = arguments.journal.clone().unwrap_or_else(default_journal);
-    if let Some(complaint) = lies_under_test(&journal, &plan)? {
-        return Err(Exit::usage(complaint));
-    }
-    // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
-    run::count_stop_requests()?;
-    told(&journal, run::begin(&plan, executor::ALL, &journal, &mut progress)?)
 }
 
 /// A device may have changed hands since the run was begun.

@@ -36,28 +36,25 @@ pub struct Arguments {
 
 impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
-    fn run(&self) -> Outcome {
-        main(self)
-    }
-}
 
-fn main(arguments: &Arguments) -> Outcome {
-    // A fixed seed: who scans a tree twice sees the same twice.
-    let options = Options { threads: arguments.threads.min(64), all_file_systems: arguments.all_file_systems, seed: 1 };
-    if arguments.predict {
-        return super::predict::main(&arguments.dir, &options, arguments.output.as_deref());
+    fn run(&self) -> Outcome {
+        // A fixed seed: who scans a tree twice sees the same twice.
+        let options = Options { threads: self.threads.min(64), all_file_systems: self.all_file_systems, seed: 1 };
+        if self.predict {
+            return super::predict::main(&self.dir, &options, self.output.as_deref());
+        }
+        let begun = Instant::now();
+        let survey = survey(&self.dir, &options)?;
+        let walked = begun.elapsed();
+        let profile = describe(&survey, !self.no_content, options.threads(), about(&survey))?;
+        summary(&survey, &profile, walked, begun.elapsed()).iter().for_each(|line| crate::run::tell(line));
+        let text = profile.to_toml()?;
+        match &self.output {
+            Some(file) => std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))?,
+            None => print!("{text}"),
+        }
+        Ok(0)
     }
-    let begun = Instant::now();
-    let survey = survey(&arguments.dir, &options)?;
-    let walked = begun.elapsed();
-    let profile = describe(&survey, !arguments.no_content, options.threads(), about(&survey))?;
-    summary(&survey, &profile, walked, begun.elapsed()).iter().for_each(|line| crate::run::tell(line));
-    let text = profile.to_toml()?;
-    match &arguments.output {
-        Some(file) => std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))?,
-        None => print!("{text}"),
-    }
-    Ok(0)
 }
 
 /// When, by what and of how much, but not of which.
