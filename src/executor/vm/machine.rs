@@ -1,17 +1,18 @@
 //! The machine of the `vm` executor: QEMU for every cell, started here and watched until it ends.
 
 use super::accelerator;
+use super::boot::{BOOT_PATIENCE, BOOTS, PANIC, connect, explained, in_each_boot};
 use super::build::{Guest, find_or_build};
 use super::console::Tail;
-use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK, how, target_disk};
+use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK, target_disk};
 use super::qemu::{self, Bus, Disk};
 use super::recipes::{self, is_own, kernel_of, kind_of, kinds_and_recipes};
 use super::{host_cache, initramfs, second_boot};
 use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
 use crate::journal::{Outcome, Provenance, Record};
 use crate::plan::{Cell, Plan, Target};
-use crate::process::{CELL_MARK, Interrupted, RUN_MARK};
-use crate::protocol::{Answer, Arrival, Bundle, CellsRun, Connection, Exit, Job, Question, Request, Say};
+use crate::process::Interrupted;
+use crate::protocol::{Answer, Arrival, Bundle, CellsRun, Exit, Job, Question, Request, Say};
 use crate::sys::block;
 use crate::units::show_duration;
 use anyhow::{Context, Result, bail};
@@ -19,14 +20,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// An emulated kernel on a busy machine may panic in its check of timers (`IO-APIC + timer doesn't work`), though nothing
-/// is wrong with it: so often it is booted before that is the cell's failure.
-pub const BOOTS: u32 = 3;
-/// From the start of QEMU until the first word, emulated on a busy machine.
-pub const BOOT_PATIENCE: Duration = Duration::from_secs(180);
 const PATIENCE: Patience = Patience {
     first_word: Some(BOOT_PATIENCE),
     // What was staged is unpacked, and the raw speed of the disk taken.
@@ -242,32 +237,6 @@ impl Machine for Guests {
             _ => Failure::Final(whole),
         }
     }
-}
-
-/// What a kernel says that is gone.
-pub const PANIC: &str = "Kernel panic";
-
-pub fn in_each_boot(why: &str) -> String {
-    format!("in each of {BOOTS} boots {why}")
-}
-
-/// With how QEMU ended, if it did so itself, and the last words of both.
-pub fn explained(why: &str, exit: &Exit, console: &Tail) -> String {
-    console.finish();
-    let errors = exit.last_words().map(|words| format!(": {words}")).unwrap_or_default();
-    let failed = exit.status.filter(|status| !status.success());
-    let qemu = failed.map(|status| format!("; QEMU ended {}{errors}", how(status))).unwrap_or_default();
-    let console = console.words(0).map(|words| format!("; the guest's console ends with: {words}"));
-    format!("{why}{qemu}{}", console.unwrap_or_default())
-}
-
-/// Starts QEMU, which ends with us, whatever ends us. The console is listened to before it can speak.
-pub fn connect(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, Tail)> {
-    let words = qemu::command(guest, machine)?;
-    let console = Tail::of_pipe(&machine.console)?;
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(RUN_MARK, run).env(CELL_MARK, cell);
-    Ok((Connection::open(&mut command)?, console))
 }
 
 fn note(kind: &str, guest: &Guest, found: &mut Provenance) -> Result<()> {

@@ -4,6 +4,7 @@
 //! measured: it brings the agent up in the guest.
 
 mod accelerator;
+mod boot;
 mod build;
 mod console;
 mod host_cache;

@@ -1,9 +1,9 @@
 //! Another machine, booted from the disks of a guest while that guest waits and has nothing mounted: the host's end.
 
+use super::boot::{BOOT_PATIENCE, BOOTS, PANIC, connect, explained, in_each_boot};
 use super::build::Guest;
 use super::console::{Tail, plain};
 use super::host_cache;
-use super::machine::{BOOT_PATIENCE, BOOTS, PANIC, connect, explained, in_each_boot};
 use super::names::Word;
 use super::qemu::Machine;
 use crate::process::{Interrupted, check_stop};

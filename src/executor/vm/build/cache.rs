@@ -1,7 +1,7 @@
 //! Guests that are made already, under the user's cache folder, and folders of the user's own that look like them.
 
 use super::recipe::{RELEASES, Recipe};
-use super::{kernel, root};
+use super::{COMPILED, PARTIAL, guest, kernel};
 use crate::process::check_stop;
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
@@ -9,11 +9,6 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Beside the guests: modules that were compiled for them.
-pub const COMPILED: &str = "compiled";
-/// The ending of a folder that is being filled.
-pub const PARTIAL: &str = "partial";
 
 const TURN_TICK: Duration = Duration::from_millis(100);
 
@@ -120,7 +115,7 @@ pub fn find_or_build(recipe: &Recipe, say: &mut dyn FnMut(&str)) -> Result<Guest
     let turn = turn(say)?;
     if !made() {
         remove_unfinished()?;
-        root::build(recipe, &guest.folder, say).with_context(|| format!("cannot make the guest {}", guest.name))?;
+        guest::build(recipe, &guest.folder, say).with_context(|| format!("cannot make the guest {}", guest.name))?;
         let lacks = guest.lacks(recipe);
         if !lacks.is_empty() {
             say(&format!("Debian {} has no {}", recipe.release, lacks.join(", ")));

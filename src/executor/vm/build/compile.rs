@@ -4,10 +4,10 @@
 //! of their own: no rights are needed, nothing of the host is seen but its processors, /dev and /proc, and what runs there
 //! dies with us. Only the modules come into the guest.
 
-use super::cache::{COMPILED, PARTIAL};
 use super::recipe::Recipe;
 use super::root::{self, MODULES};
 use super::watched::{Watched, last_words};
+use super::{COMPILED, PARTIAL};
 use crate::process::{Interrupted, argv, run_program};
 use crate::protocol::ModuleSource;
 use anyhow::{Context, Error, Result, bail, ensure};

@@ -2,6 +2,7 @@
 
 mod cache;
 mod compile;
+mod guest;
 mod initramfs;
 mod kernel;
 mod modules;
@@ -14,3 +15,8 @@ pub use cache::{Guest, all, find_or_build, folder, remove};
 pub use compile::enter;
 pub use initramfs::Initramfs;
 pub use recipe::{RELEASES, Recipe, Release};
+
+/// Beside the guests: modules that were compiled for them.
+const COMPILED: &str = "compiled";
+/// The ending of a folder that is being filled.
+const PARTIAL: &str = "partial";

@@ -4,11 +4,7 @@
 //! programs either: those of another release may not even start here. What the scripts of a few would have made, the
 //! guest's init makes.
 
-use super::cache::PARTIAL;
-use super::compile;
-use super::kernel;
 use super::modules;
-use super::recipe::Recipe;
 use super::stoppable;
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsString;
@@ -49,41 +45,6 @@ const MERGED_USR: &str = "mkdir -p \"$1/usr/bin\" \"$1/usr/sbin\" \"$1/usr/lib\"
 /// What apt is told on this machine about reaching and believing its archive, and must be told for a guest as well.
 const TOLD_TO_APT: &[&str] = &["Acquire::Check-Valid-Until", "Acquire::http::Proxy", "Acquire::https::Proxy"];
 
-/// Into a folder beside it, which gets its name when all is there.
-pub fn build(recipe: &Recipe, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
-    let partial = folder.with_extension(PARTIAL);
-    std::fs::create_dir_all(&partial).with_context(|| format!("cannot make {}", partial.display()))?;
-    let made = fill(recipe, &partial, say);
-    if made.is_err() {
-        let _ = std::fs::remove_dir_all(&partial);
-        return made;
-    }
-    std::fs::rename(&partial, folder).with_context(|| format!("cannot name {}", folder.display()))
-}
-
-fn fill(recipe: &Recipe, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
-    let root = folder.join("root");
-    say(&format!("fetching {} packages of Debian {}, and what they need", recipe.packages.len(), recipe.release));
-    let names: Vec<String> = recipe.packages.iter().cloned().collect();
-    unpack(recipe.release, recipe.components(), &names, folder, &root).context(
-        "a guest is made of packages from Debian's mirror; check the network, apt's proxy and the free space, and try again",
-    )?;
-    compile::add(recipe, folder, &root, say)?;
-    say("finding the kernel and its modules");
-    take_kernel(folder, &root)?;
-    // The packed kernel serves as well, later.
-    if let Err(error) = kernel::unpack(folder) {
-        say(&format!("the kernel unpacks itself at every boot: {error:#}"));
-    }
-    say("packing the root");
-    pack(folder, &root)?;
-    std::fs::write(folder.join("recipe"), recipe.text())?;
-    let packages = manifest(&root)?;
-    let manifest = compile::manifest(recipe, &packages) + &packages;
-    std::fs::remove_dir_all(&root).context("cannot remove what was unpacked")?;
-    Ok(std::fs::write(folder.join("manifest"), manifest)?)
-}
-
 /// Those of the packages that the release has, with all that they need.
 pub(super) fn unpack(
     release: &str,
@@ -118,7 +79,7 @@ fn said_to_apt() -> Result<Vec<String>> {
     Ok(said.lines().filter(wanted).map(|line| line.trim_end_matches(';').to_string()).collect())
 }
 
-fn take_kernel(folder: &Path, root: &Path) -> Result<()> {
+pub(super) fn take_kernel(folder: &Path, root: &Path) -> Result<()> {
     let release = kernel_release(root)?;
     let beside_modules = root.join(MODULES).join(&release).join("vmlinuz");
     let in_boot = root.join("boot").join(format!("vmlinuz-{release}"));
@@ -144,7 +105,7 @@ pub(super) fn kernel_release(root: &Path) -> Result<String> {
     releases.pop().context("no kernel's modules")
 }
 
-fn pack(folder: &Path, root: &Path) -> Result<()> {
+pub(super) fn pack(folder: &Path, root: &Path) -> Result<()> {
     let mut words: Vec<OsString> = vec!["mksquashfs".into(), root.into(), folder.join("root.squashfs").into()];
     // Fast to unpack, which an emulated processor does slowly.
     words.extend(["-quiet", "-no-progress", "-all-root", "-comp", "lz4", "-wildcards", "-e"].map(OsString::from));

@@ -1,0 +1,43 @@
+//! What the first and the second boot of a guest share: how QEMU is started, and how its end is explained.
+
+use super::build::Guest;
+use super::console::Tail;
+use super::names::how;
+use super::qemu;
+use crate::process::{CELL_MARK, RUN_MARK};
+use crate::protocol::{Connection, Exit};
+use anyhow::Result;
+use std::process::Command;
+use std::time::Duration;
+
+/// An emulated kernel on a busy machine may panic in its check of timers (`IO-APIC + timer doesn't work`), though nothing
+/// is wrong with it: so often it is booted before that is the cell's failure.
+pub const BOOTS: u32 = 3;
+/// From the start of QEMU until the first word, emulated on a busy machine.
+pub const BOOT_PATIENCE: Duration = Duration::from_secs(180);
+
+/// What a kernel says that is gone.
+pub const PANIC: &str = "Kernel panic";
+
+pub fn in_each_boot(why: &str) -> String {
+    format!("in each of {BOOTS} boots {why}")
+}
+
+/// With how QEMU ended, if it did so itself, and the last words of both.
+pub fn explained(why: &str, exit: &Exit, console: &Tail) -> String {
+    console.finish();
+    let errors = exit.last_words().map(|words| format!(": {words}")).unwrap_or_default();
+    let failed = exit.status.filter(|status| !status.success());
+    let qemu = failed.map(|status| format!("; QEMU ended {}{errors}", how(status))).unwrap_or_default();
+    let console = console.words(0).map(|words| format!("; the guest's console ends with: {words}"));
+    format!("{why}{qemu}{}", console.unwrap_or_default())
+}
+
+/// Starts QEMU, which ends with us, whatever ends us. The console is listened to before it can speak.
+pub fn connect(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, Tail)> {
+    let words = qemu::command(guest, machine)?;
+    let console = Tail::of_pipe(&machine.console)?;
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(RUN_MARK, run).env(CELL_MARK, cell);
+    Ok((Connection::open(&mut command)?, console))
+}
