@@ -59,7 +59,7 @@ fn main() -> std::process::ExitCode {
     println!("{} samples: fold {folding:.2?}, judge {judging:.2?}, all {all:.2?} (limit {TIME_LIMIT:?})", samples());
     println!("the page has {} KiB (limit {} KiB)", page.len() >> 10, PAGE_LIMIT >> 10);
     println!("peak memory {} MiB (limit {} MiB)", peak >> 20, MEMORY_LIMIT >> 20);
-    println!("{}", model.headlines.join("\n"));
+    println!("{}", model.headlines().join("\n"));
     if let Some(path) = std::env::args().find_map(|word| word.strip_prefix("--page=").map(String::from)) {
         std::fs::write(path, &page).expect("the page can be written");
     }

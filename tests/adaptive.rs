@@ -90,8 +90,8 @@ fn assert_report_tells(folded: &Folded, model: &Model) {
     assert!(model.holes.iter().all(|hole| hole.kind != HoleKind::NotRun), "{:?}", model.holes);
     for look in &folded.looks {
         for leaving in &look.leaving {
-            let line = format!("{} left after {} rounds: {}", leaving.target, look.round, leaving.why);
-            assert!(model.course.contains(&line), "{line}: {:?}", model.course);
+            let line = format!("{} was eliminated after {} rounds: {}", leaving.target, look.round, leaving.why);
+            assert!(model.course().contains(&line), "{line}: {:?}", model.course());
         }
     }
     let last = folded.looks.last().expect("a look");
@@ -149,7 +149,7 @@ fn a_run_ends_when_it_has_decided_and_stays_ended() {
     let first = &folded.looks[0];
     assert_eq!(first.round, LOOKS[0]);
     assert!((first.alpha - ALPHA / LOOKS.len() as f64).abs() < 1e-12);
-    assert_eq!(best(&model), ["a"], "{:?}", model.headlines);
+    assert_eq!(best(&model), ["a"], "{:?}", model.headlines());
     assert_complete(&lab);
 }
 
@@ -227,7 +227,7 @@ fn a_budget_ends_a_session_and_not_the_run() {
     let (folded, model) = checked(&lab);
     assert_eq!(ends(&folded), [Some(Enough::Budget)]);
     let first = folded.looks[0].round;
-    assert!(model.course.iter().any(|line| line.contains("the budget is used up")), "{:?}", model.course);
+    assert!(model.course().iter().any(|line| line.contains("the budget is used up")), "{:?}", model.course());
     lab.run(&RESUME).code(0);
     let (folded, _) = checked(&lab);
     assert_eq!(ends(&folded), [Some(Enough::Budget); 2], "each session has a budget of its own");
@@ -247,7 +247,7 @@ fn precision_ends_a_run_or_lets_it_go_on() {
     let last = folded.looks.last().expect("a look");
     let against = model.works[0].phases[0].rows[1].against.as_ref().expect("b is compared with a");
     let is_precise = against.estimate.half_width().is_some_and(|half| half <= 0.3f64.ln_1p());
-    assert_eq!(last.end == Some(Enough::Precise), is_precise, "{last:?}, {}", against.shown);
+    assert_eq!(last.end == Some(Enough::Precise), is_precise, "{last:?}, {}", against.ratio());
     assert!(is_precise || matches!(last.end, Some(Enough::Hopeless | Enough::Rounds)), "{last:?}");
 }
 

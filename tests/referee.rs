@@ -98,7 +98,7 @@ fn figures(model: &Model) -> Figures {
 }
 
 fn warns(model: &Model, work: &str, of: &str) -> bool {
-    model.warnings.iter().any(|warning| warning.starts_with(&format!("{work}: ")) && warning.contains(of))
+    model.warnings().iter().any(|warning| warning.starts_with(&format!("{work}: ")) && warning.contains(of))
 }
 
 fn of_work(model: &Model, work: &WorkReport, out: &mut Figures) {
@@ -114,7 +114,7 @@ fn of_work(model: &Model, work: &WorkReport, out: &mut Figures) {
 
 fn of_panel(model: &Model, panel: &Panel) -> Vec<(&'static str, Value)> {
     let mut out = vec![("threshold", json!(panel.band.threshold))];
-    out.extend(panel.noise.as_ref().map(|noise| ("noise", json!(noise.estimate.half_width()))));
+    out.extend(panel.noise.as_ref().map(|noise| ("noise", json!(noise.half_width()))));
     if let Some(best) = &panel.best {
         let names: Vec<&str> = best.members.iter().map(|at| model.targets[*at].name.as_str()).collect();
         let conclusion = match best.conclusion {

@@ -87,7 +87,7 @@ fn many_samples_of_one_cell_have_no_interval() {
         let against = row.against.as_ref().expect("b is compared with a");
         assert_eq!((against.estimate.n, against.estimate.interval), (1, None), "{}", panel.name);
         assert_eq!(row.figure.as_ref().map(|figure| figure.rounds), Some(1), "{}", panel.name);
-        assert!(against.words.contains("anecdote"), "{}", against.words);
+        assert!(against.words().contains("anecdote"), "{}", against.words());
     }
 }
 

@@ -37,8 +37,8 @@ fn compared(number: usize, plan: fn(&Lab) -> String, stop: &str) -> VerdictKind 
 fn ratio(model: &Model) -> String {
     let panel = &model.works[0].phases[0];
     let row = panel.rows.iter().find(|row| model.targets[row.target].name == "other");
-    let shown = row.and_then(|row| row.against.as_ref()).map_or("no ratio", |against| &against.shown);
-    format!("{shown}, {}", model.works[0].noise)
+    let shown = row.and_then(|row| row.against.as_ref()).map_or("no ratio".to_string(), |against| against.ratio());
+    format!("{shown}, {}", model.works[0].noise_floor(model))
 }
 
 fn picks(count: usize, plan: fn(&Lab) -> String, stop: &str) -> usize {

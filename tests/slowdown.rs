@@ -65,12 +65,12 @@ fn a_fifth_more_work_is_found_and_its_size_told() {
     }
     let model = compared(FILES / 5);
     let (verdict, against) = (&model.works[0].verdict, many_against_few(&model));
-    println!("{}, {}", against.shown, verdict.headline);
+    println!("{}, {}", against.ratio(), model.works[0].headline(&model));
     let (low, high) = against.estimate.interval.expect("eight rounds have an interval");
-    assert!(1.1 < low && high < 1.3, "{}", against.shown);
-    assert_eq!(against.finding, Some(Finding::Higher), "{}", against.words);
+    assert!(1.1 < low && high < 1.3, "{}", against.ratio());
+    assert_eq!(against.finding, Some(Finding::Higher), "{}", against.words());
     let best: Vec<&str> = verdict.best.iter().map(|target| model.targets[*target].name.as_str()).collect();
-    assert_eq!((verdict.kind, best), (VerdictKind::Pick, vec!["few"]), "{}", verdict.headline);
+    assert_eq!((verdict.kind, best), (VerdictKind::Pick, vec!["few"]), "{}", model.works[0].headline(&model));
 }
 
 /// Far below the difference that matters: a tie, or on a noisy machine unresolved, refused or perhaps negligible; never
@@ -87,10 +87,10 @@ fn a_hundredth_more_work_is_no_difference_that_matters() {
 #[track_caller]
 fn assert_no_clear_winner(model: &Model) {
     let (verdict, against) = (&model.works[0].verdict, many_against_few(model));
-    println!("{}, {}, {}", against.shown, model.works[0].noise, verdict.headline);
-    assert!(!matches!(against.finding, Some(Finding::Higher | Finding::Lower)), "{}", against.words);
+    println!("{}, {}, {}", against.ratio(), model.works[0].noise_floor(model), model.works[0].headline(model));
+    assert!(!matches!(against.finding, Some(Finding::Higher | Finding::Lower)), "{}", against.words());
     let kinds = [VerdictKind::Tie, VerdictKind::Unresolved, VerdictKind::Refused, VerdictKind::Pick];
-    assert!(kinds.contains(&verdict.kind), "{}", verdict.headline);
+    assert!(kinds.contains(&verdict.kind), "{}", model.works[0].headline(model));
 }
 
 /// With as many rounds as there may be, it is a tie wherever the noise lets one be shown.
@@ -113,5 +113,5 @@ fn a_hundredth_more_work_ends_as_a_tie() {
     assert_no_clear_winner(&model);
     let (band, estimate) = (model.works[0].phases[0].band, &many_against_few(&model).estimate);
     let noisy = !band.proves_ties() || estimate.interval.is_none_or(|(_, high)| high > 1.03);
-    assert!(noisy || model.works[0].verdict.kind == VerdictKind::Tie, "{}", model.works[0].verdict.headline);
+    assert!(noisy || model.works[0].verdict.kind == VerdictKind::Tie, "{}", model.works[0].headline(&model));
 }

@@ -2,10 +2,10 @@
 //! which of them all. Judged like everything else, by pairs of rounds.
 
 use super::model::*;
+use super::plain::plain;
 use super::work::Case;
 use crate::analysis::{self as decide, Combine, Rounds};
 use crate::stats::{self, Band, Finding};
-use crate::wording::text as words;
 
 /// `None` where there is one file system, or none has several targets, or nothing is judged.
 pub fn champions(case: &Case, report: &WorkReport) -> Option<Champions> {
@@ -43,7 +43,7 @@ fn groups(case: &Case, ranked: &[usize]) -> Vec<(String, Vec<usize>)> {
         let planned = case.plan.targets.iter().find(|target| target.name == case.observed.targets[at]);
         let Some(fs) = planned.and_then(|target| target.fs.as_ref()) else { continue };
         let variant = planned.and_then(|target| target.variant.as_ref());
-        let name = words::plain(&[fs].into_iter().chain(variant).cloned().collect::<Vec<_>>().join(" "));
+        let name = plain(&[fs].into_iter().chain(variant).cloned().collect::<Vec<_>>().join(" "));
         match groups.iter_mut().find(|(known, _)| *known == name) {
             Some((_, members)) => members.push(at),
             None => groups.push((name, vec![at])),
@@ -81,6 +81,6 @@ impl Field<'_> {
         let estimate = self.compare(target, first)?;
         let finding = stats::judge(&estimate, self.band);
         let name = &self.case.targets[first].name;
-        Some(words::comparison(Some(finding), estimate, "time_ns", self.band.threshold, name))
+        Some(Comparison::new(estimate, Some(finding), name, "time_ns", self.band.threshold))
     }
 }

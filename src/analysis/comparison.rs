@@ -4,8 +4,8 @@
 use super::model::{Comparison, Row};
 use super::work::Context;
 use crate::analysis::{self as decide, Rounds};
-use crate::stats::{self, Band, Estimate};
-use crate::wording::text as words;
+use crate::metric;
+use crate::stats::{self, Band, Estimate, Finding};
 
 /// Pairs grow with the square of the targets; with more than this only those with the plan's reference are judged.
 pub const MOST_TARGETS: usize = 30;
@@ -28,19 +28,19 @@ impl Pairing<'_> {
     /// `None` for a target against itself, and where no ratio can be made.
     pub fn comparison(&self, target: usize, reference: usize) -> Option<Comparison> {
         let estimate = self.estimate(target, reference).filter(|_| target != reference)?;
-        let mut found = self.told(estimate, reference);
-        if found.tells() {
-            let (own, base) = (&self.series[target], &self.series[reference]);
-            found.p = decide::p_value(own, base);
-            found.rests_on_symmetry = decide::rests_on_symmetry(own, base, self.context.level.confidence);
+        let found = self.judged(estimate, reference);
+        if !found.tells() {
+            return Some(found);
         }
-        Some(found)
+        let (own, base) = (&self.series[target], &self.series[reference]);
+        let rests_on_symmetry = decide::rests_on_symmetry(own, base, self.context.level.confidence);
+        Some(Comparison { p: decide::p_value(own, base), rests_on_symmetry, ..found })
     }
 
-    fn told(&self, estimate: Estimate, reference: usize) -> Comparison {
+    fn judged(&self, estimate: Estimate, reference: usize) -> Comparison {
         let finding = self.judged.then(|| stats::judge(&estimate, self.band));
-        let name = &self.context.targets[reference].name;
-        words::comparison(finding, estimate, self.metric, self.band.threshold, name)
+        let name = self.context.targets[reference].name.as_str();
+        Comparison::new(estimate, finding, name, self.metric, self.band.threshold)
     }
 
     /// Each target against each but the reference's copy, by target and reference; nothing where there are too many.
@@ -62,8 +62,22 @@ impl Pairing<'_> {
     }
 
     fn swapped(&self, found: &Comparison, reference: usize) -> Comparison {
-        let swapped = self.told(found.estimate.swapped(), reference);
+        let swapped = self.judged(found.estimate.swapped(), reference);
         Comparison { p: found.p, rests_on_symmetry: found.rests_on_symmetry, ..swapped }
+    }
+}
+
+impl Comparison {
+    /// With what `reference` names; `margin` is the relative difference that matters.
+    pub fn new(estimate: Estimate, finding: Option<Finding>, reference: &str, metric: &str, margin: f64) -> Comparison {
+        let (reference, noun) = (reference.into(), metric::noun(metric));
+        let (p, may_be_chance, rests_on_symmetry) = Default::default();
+        Comparison { estimate, finding, reference, noun, margin, p, may_be_chance, rests_on_symmetry }
+    }
+
+    /// It shows which of the two is above.
+    pub fn tells(&self) -> bool {
+        !matches!(self.finding, None | Some(Finding::Unresolved { .. } | Finding::Tie))
     }
 }
 

@@ -2,9 +2,9 @@
 //! round that was, not an average of several, in which nothing would stand where it stood.
 
 use super::model::TargetInfo;
+use super::plain::plain;
 use crate::analysis::{ObservedWork, Rounds};
 use crate::journal::{DeviceCourse, FoldedCell, Outcome};
-use crate::wording::text::plain;
 
 /// Steps that pickfs writes, and then some; what has more is not ours.
 const MOST_STEPS: usize = 1000;

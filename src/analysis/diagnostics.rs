@@ -2,47 +2,110 @@
 //! several modes, and how many of many comparisons may be chance. Doubts are told; no value is ever dropped.
 
 use super::model::*;
+use super::plain::plain;
 use super::work::Case;
 use crate::analysis::{self as decide, Combine, ObservedWork};
-use crate::journal::Outcome;
+use crate::journal::{Folded, Outcome, Run, SCHEMA};
 use crate::stats::{self, Estimate, Method};
-use crate::units::Unit;
-use crate::wording::text::{counted, listed, percent, plain};
 
 /// Of all comparisons that are said to differ, so many may be chance.
 const FALSE_DISCOVERIES: f64 = 0.05;
 /// A reference that ranges over more than this is no fixed point.
 const WIDE_RANGE: f64 = 0.10;
 
-/// Doubts about the whole environment, from all phases of all works.
-pub fn warnings(case: &Case) -> Vec<String> {
+/// A doubt about the run as a whole.
+#[derive(Clone, Debug)]
+pub enum Warning {
+    /// From the exports of another program, or from one of pickfs.
+    Imported(String),
+    /// The processor of a guest was emulated.
+    EmulatedProcessor,
+    /// The journal is of a newer pickfs.
+    NewerJournal,
+    UnreadableLines(usize),
+    /// Steps that were not undone.
+    Leftovers(usize),
+    /// The reference differs from its second copy in so many of so many phases.
+    TwinsDiffer {
+        reference: String,
+        apart: usize,
+        of: usize,
+    },
+    /// The noise floor, in the median over the phases, is above the difference that matters; both as shares of one.
+    NoiseAboveMargin {
+        floor: f64,
+        margin: f64,
+    },
+    /// Failures fall on one target: failed and all cells of it, and of the others.
+    FailsMoreOften {
+        target: usize,
+        own: (u64, u64),
+        others: (u64, u64),
+    },
+    Drifts {
+        work: String,
+        target: usize,
+        how: Drift,
+    },
+    /// The times of a target have several modes, in logarithms of nanoseconds.
+    SeveralModes {
+        work: String,
+        target: usize,
+        modes: Vec<stats::Mode>,
+    },
+}
+
+/// What the absolute times of the reference do over the rounds.
+#[derive(Clone, Debug)]
+pub enum Drift {
+    Trend,
+    /// From one level to another, after this round.
+    Change(usize),
+    /// Largest minus smallest over the median.
+    Range(f64),
+}
+
+/// Doubts about the journal, the environment, and each work.
+pub fn warnings(case: &Case, folded: &Folded, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
     let twins = decide::against_itself(case.plan, case.observed, case.level.confidence);
     let reference =
         decide::twins(case.plan, case.observed).map_or("", |(reference, _)| case.observed.targets[reference]);
-    let name = plain(reference);
-    let doubts = [luck_spent(&twins, &name), loud(&twins, case.plan.stop.threshold)];
-    doubts.into_iter().flatten().chain(uneven_failures(case)).collect()
+    let of_machine = [twins_differ(&twins, plain(reference)), noise_above_margin(&twins, case.plan.stop.threshold)];
+    let of_work = works.iter().zip(&case.observed.works).flat_map(|(report, observed)| {
+        drift(report, observed).into_iter().chain(several_modes(report, observed, case.targets))
+    });
+    let of_machine = of_machine.into_iter().flatten();
+    of_journal(folded, run).into_iter().chain(of_machine).chain(uneven_failures(case)).chain(of_work).collect()
+}
+
+fn of_journal(folded: &Folded, run: &Run) -> Vec<Warning> {
+    let is_imported = !run.imported.is_empty();
+    // "guest bookworm": "bookworm-1f2e3d4c5b6a7988 tcg (why)".
+    let guests = folded.host.iter().filter(|(name, _)| name.starts_with("guest "));
+    let is_emulated = guests.map(|(_, value)| value.split(' ').nth(1)).any(|accelerator| accelerator == Some("tcg"));
+    let (unreadable, leftovers) = (folded.unreadable as usize, folded.leftovers.len());
+    let doubts = [
+        is_imported.then(|| Warning::Imported(plain(&run.imported))),
+        is_emulated.then_some(Warning::EmulatedProcessor),
+        (run.schema > SCHEMA).then_some(Warning::NewerJournal),
+        (unreadable > 0).then_some(Warning::UnreadableLines(unreadable)),
+        (leftovers > 0).then_some(Warning::Leftovers(leftovers)),
+    ];
+    doubts.into_iter().flatten().collect()
 }
 
 /// Failures that fall on one target are what it does; failures that fall on all alike are the machine's.
-fn uneven_failures(case: &Case) -> Vec<String> {
+fn uneven_failures(case: &Case) -> Vec<Warning> {
     let counts: Vec<(u64, u64)> = (0..case.targets.len()).map(|target| failed_and_done(case, target)).collect();
     let (failed, done) = counts.iter().fold((0, 0), |(failed, done), own| (failed + own.0, done + own.1));
-    let told = |(target, (own_failed, own_done)): (usize, &(u64, u64))| {
+    let uneven = |(target, (own_failed, own_done)): (usize, &(u64, u64))| {
         let others = (failed - own_failed, done - own_done);
         let p = stats::fisher_exact(*own_failed, *own_done, others.0, others.1);
-        let more_often = own_failed * (others.0 + others.1) > others.0 * (own_failed + own_done);
-        (p < 0.05 && more_often).then(|| {
-            format!(
-                "{} failed in {own_failed} of {}, the others in {} of {}: no accident, but a result",
-                case.targets[target].name,
-                counted((own_failed + own_done) as usize, "cell"),
-                others.0,
-                others.0 + others.1
-            )
-        })
+        let (own, others) = ((*own_failed, own_failed + own_done), (others.0, others.0 + others.1));
+        let more_often = own.0 * others.1 > others.0 * own.1;
+        (p < 0.05 && more_often).then_some(Warning::FailsMoreOften { target, own, others })
     };
-    counts.iter().enumerate().filter_map(told).collect()
+    counts.iter().enumerate().filter_map(uneven).collect()
 }
 
 fn failed_and_done(case: &Case, target: usize) -> (u64, u64) {
@@ -55,42 +118,30 @@ fn failed_and_done(case: &Case, target: usize) -> (u64, u64) {
 }
 
 /// Of two same things, one comparison in twenty is apart by luck; many more are no luck.
-fn luck_spent(twins: &[Estimate], name: &str) -> Option<String> {
+fn twins_differ(twins: &[Estimate], reference: String) -> Option<Warning> {
     let intervals: Vec<(f64, f64)> = twins.iter().filter_map(|estimate| estimate.interval).collect();
     let apart = intervals.iter().filter(|(low, high)| *low > 1.0 || *high < 1.0).count();
-    stats::too_many_apart(apart, intervals.len()).then(|| {
-        format!(
-            "environment not trustworthy: {name} differs from its own second copy in {apart} of {}, where luck \
-             explains one in twenty",
-            counted(intervals.len(), "phase")
-        )
-    })
+    let of = intervals.len();
+    stats::too_many_apart(apart, of).then_some(Warning::TwinsDiffer { reference, apart, of })
 }
 
 /// The noise floor is the half-width of the comparison of two same things, in the median over the phases.
-fn loud(twins: &[Estimate], wanted: f64) -> Option<String> {
+fn noise_above_margin(twins: &[Estimate], margin: f64) -> Option<Warning> {
     let halves: Vec<f64> = twins.iter().filter_map(Estimate::half_width).collect();
     let floor = stats::median(&halves)?;
-    (floor > wanted.ln_1p()).then(|| {
-        format!(
-            "the noise floor, ±{} in the median over the phases, is above the {} that matter: ties cannot be shown, and \
-             only differences beyond the noise are told",
-            percent(floor.exp_m1()),
-            percent(wanted)
-        )
-    })
+    (floor > margin.ln_1p()).then(|| Warning::NoiseAboveMargin { floor: floor.exp_m1(), margin })
 }
 
 /// Marks the comparisons of a work's phases that do not stand when all of them are made at once (Benjamini & Hochberg):
 /// those with the reference, and those with each target that a reader may take for it.
-pub fn mark_chance(report: &mut WorkReport) {
-    let targets = report.phases.iter().flat_map(|panel| &panel.rows).map(|row| row.others.len()).max().unwrap_or(0);
-    mark_family(report, |row| row.against.as_mut());
-    (0..targets).for_each(|other| mark_family(report, |row| row.others.get_mut(other)?.as_mut()));
+pub fn mark_chance(panels: &mut [Panel]) {
+    let targets = panels.iter().flat_map(|panel| &panel.rows).map(|row| row.others.len()).max().unwrap_or(0);
+    mark_family(panels, |row| row.against.as_mut());
+    (0..targets).for_each(|other| mark_family(panels, |row| row.others.get_mut(other)?.as_mut()));
 }
 
-fn mark_family(report: &mut WorkReport, of: impl Fn(&mut Row) -> Option<&mut Comparison>) {
-    let panels = report.phases.iter_mut().filter(|panel| !panel.phase.is_empty());
+fn mark_family(panels: &mut [Panel], of: impl Fn(&mut Row) -> Option<&mut Comparison>) {
+    let panels = panels.iter_mut().filter(|panel| !panel.phase.is_empty());
     let mut compared: Vec<&mut Comparison> = panels.flat_map(|panel| &mut panel.rows).filter_map(of).collect();
     let chances: Vec<f64> = compared.iter().map(|comparison| comparison.p.unwrap_or(1.0)).collect();
     let stand = stats::benjamini_hochberg(&chances, FALSE_DISCOVERIES);
@@ -101,19 +152,18 @@ fn mark_family(report: &mut WorkReport, of: impl Fn(&mut Row) -> Option<&mut Com
 }
 
 /// Pairs cancel what a round does to all its targets, so verdicts stand; absolute numbers may not.
-pub fn drift(report: &WorkReport, observed: &ObservedWork, targets: &[TargetInfo]) -> Option<String> {
-    let reference = report.reference?;
-    let times: Vec<f64> = whole(observed, reference);
-    let found = if stats::drifts(&times) {
-        "drifted over the rounds".to_string()
-    } else if let Some(at) = stats::changes_at(&times) {
-        format!("changed from one level to another after round {at}")
-    } else {
-        let range = stats::relative_range(&times).filter(|range| times.len() >= 3 && *range > WIDE_RANGE)?;
-        format!("ranges over {} of its median", percent(range))
+fn drift(report: &WorkReport, observed: &ObservedWork) -> Option<Warning> {
+    let target = report.reference?;
+    let times: Vec<f64> = whole(observed, target);
+    let how = match stats::changes_at(&times) {
+        _ if stats::drifts(&times) => Drift::Trend,
+        Some(at) => Drift::Change(at),
+        None => {
+            let range = stats::relative_range(&times);
+            Drift::Range(range.filter(|range| times.len() >= 3 && *range > WIDE_RANGE)?)
+        }
     };
-    let (work, name) = (&report.name, &targets[reference].name);
-    Some(format!("{work}: {name} {found}; comparisons are paired and stand, absolute times may not"))
+    Some(Warning::Drifts { work: report.name.clone(), target, how })
 }
 
 fn whole(observed: &ObservedWork, target: usize) -> Vec<f64> {
@@ -121,18 +171,11 @@ fn whole(observed: &ObservedWork, target: usize) -> Vec<f64> {
 }
 
 /// Two modes are two answers, and a median between them would be none. In logarithms, as times are compared by ratio.
-pub fn modes(report: &WorkReport, observed: &ObservedWork, targets: &[TargetInfo]) -> Vec<String> {
-    let shown = |target: &usize| !targets[*target].duplicate;
+fn several_modes(report: &WorkReport, observed: &ObservedWork, targets: &[TargetInfo]) -> Vec<Warning> {
+    let times = observed.over_phases("time_ns", Combine::Sum);
     let of = |target: usize| {
-        let logs: Vec<f64> = whole(observed, target).iter().map(|time| time.ln()).collect();
-        let each: Vec<String> = stats::modes(&logs)?
-            .iter()
-            .map(|mode| {
-                format!("{} in {} of the rounds", Unit::Nanoseconds.show(mode.centre.exp()), percent(mode.share))
-            })
-            .collect();
-        let (work, name) = (&report.name, &targets[target].name);
-        Some(format!("{work}: {name} has several modes, {}; its median says little", listed(&each)))
+        let logs: Vec<f64> = times[target].iter().map(|(_, time)| time.ln()).collect();
+        Some(Warning::SeveralModes { work: report.name.clone(), target, modes: stats::modes(&logs)? })
     };
-    (0..targets.len()).filter(shown).filter_map(of).collect()
+    (0..targets.len()).filter(|target| !targets[*target].duplicate).filter_map(of).collect()
 }

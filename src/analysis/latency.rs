@@ -1,11 +1,11 @@
 //! How long single operations took: one table for each operation of a phase, and who differs in the slowest hundredth.
 
 use super::model::Table;
+use super::plain::plain;
 use super::secondary::something;
 use super::work::{self, Context, Quantity};
 use crate::analysis::ObservedWork;
 use crate::metric::{METRICS, Metric, Shown};
-use crate::wording::text::plain;
 
 /// The columns of each table: end of the metric's name, and its row.
 fn columns() -> impl Iterator<Item = (&'static str, &'static Metric)> {
@@ -49,7 +49,7 @@ impl<'a> Latencies<'a> {
     pub fn tables(&self, observed: &ObservedWork, context: &Context) -> Vec<Table> {
         let table = |(phase, operation): &(&str, &str)| {
             let panel = |(end, column): (&str, &Metric)| {
-                let metric = format!("{operation}{end}");
+                let metric = [*operation, end].concat();
                 let quantity = Quantity {
                     name: column.heading.to_string(),
                     phase: plain(phase),
@@ -58,10 +58,11 @@ impl<'a> Latencies<'a> {
                 };
                 something(work::panel(quantity, &observed.in_phase(phase, &metric), context))
             };
-            let of = if *operation == ONLY { String::new() } else { format!(", {}", operation.replace('_', " ")) };
+            let operation = if *operation == ONLY { String::new() } else { plain(&operation.replace('_', " ")) };
             Table {
-                title: plain(&format!("Latency: {phase}{of}")),
-                detail: false,
+                shown: Shown::Latency,
+                phase: plain(phase),
+                operation,
                 panels: columns().filter_map(panel).collect(),
             }
         };

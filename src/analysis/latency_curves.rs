@@ -2,9 +2,9 @@
 //! closer together towards the slowest.
 
 use super::model::TargetInfo;
+use super::plain::plain;
 use crate::analysis::ObservedWork;
 use crate::journal::{self, Outcome};
-use crate::wording::text::plain;
 use base64::Engine as _;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;

@@ -2,27 +2,14 @@
 //! the ledger.
 
 use super::model::*;
+use super::plain::plain;
 use crate::analysis::{self as decide, Observed, ObservedWork};
 use crate::journal::{Folded, FoldedCell, Ledger, Outcome};
 use crate::plan::Plan;
-use crate::units;
-use crate::wording::text::{counted, plain};
 use std::collections::BTreeMap;
-
-/// Facts about the machine that open a report, if they are known.
-const MACHINE: [&str; 6] = ["cpu", "memory", "kernel", "drive", "backing", "executor"];
 
 pub fn facts(facts: &BTreeMap<String, String>) -> Vec<Fact> {
     facts.iter().map(|(name, value)| Fact { name: plain(name), value: plain(value) }).collect()
-}
-
-pub fn machine(folded: &Folded) -> String {
-    let known = MACHINE.iter().filter_map(|name| folded.host.get(*name).map(|value| (name, plain(value))));
-    let shown = known.map(|(name, value)| match *name {
-        "memory" | "kernel" => format!("{name} {value}"),
-        _ => value,
-    });
-    shown.collect::<Vec<_>>().join(" · ")
 }
 
 pub fn targets(folded: &Folded, plan: &Plan, observed: &Observed) -> Vec<TargetInfo> {
@@ -47,46 +34,41 @@ fn target(name: &str, planned: Option<&crate::plan::Target>, cells: &[&FoldedCel
     TargetInfo {
         name: plain(name),
         duplicate: planned.is_some_and(|target| target.duplicate),
-        note: if weakened.is_empty() { String::new() } else { format!("weaker durability: {}", weakened.join(", ")) },
         weakened,
         mount: in_effect(cells, "mount"),
         mkfs: in_effect(cells, "mkfs"),
-        aged: aged(last),
+        ageing: ageing(last),
         facts: last.map(|cell| facts(&cell.provenance.facts)).unwrap_or_default(),
     }
 }
 
 /// What ageing did to the last finished cell, and how its files lay then.
-fn aged(last: Option<&&FoldedCell>) -> String {
+fn ageing(last: Option<&&FoldedCell>) -> Vec<Fact> {
     let fact = |name: &str| last.and_then(|cell| cell.provenance.facts.get(name));
-    let Some(by) = fact("aged by") else { return String::new() };
-    let named = [("layout", "aged layout"), ("used", "aged space used"), ("free", "aged free space")];
-    let more = named.iter().filter_map(|(word, name)| Some(format!("; {word} {}", plain(fact(name)?))));
-    plain(by) + &more.collect::<String>()
+    if fact("aged by").is_none() {
+        return Vec::new();
+    }
+    let named =
+        [("by", "aged by"), ("layout", "aged layout"), ("used", "aged space used"), ("free", "aged free space")];
+    let known = named.into_iter().filter_map(|(name, full)| Some((name, fact(full)?)));
+    known.map(|(name, value)| Fact { name: name.to_string(), value: plain(value) }).collect()
 }
 
-/// A fact of the last finished cell, and a warning if an earlier one differs.
-fn in_effect(cells: &[&FoldedCell], name: &str) -> String {
+/// A fact of the last finished cell, and whether an earlier one differs.
+fn in_effect(cells: &[&FoldedCell], name: &str) -> ReadBack {
     let done = cells.iter().filter(|cell| cell.outcome == Some(Outcome::Done));
     let mut values: Vec<&String> = done.filter_map(|cell| cell.provenance.facts.get(name)).collect();
-    let Some(last) = values.pop() else { return String::new() };
-    let differs = if values.iter().any(|value| *value != last) { " (not the same in all rounds)" } else { "" };
-    plain(last) + differs
+    let Some(last) = values.pop() else { return ReadBack::default() };
+    ReadBack { value: plain(last), varies: values.iter().any(|value| *value != last) }
 }
 
 /// Every planned cell that did not finish, grouped by target and cause.
 pub fn holes(folded: &Folded, plan: &Plan, observed: &Observed, targets: &[TargetInfo]) -> Vec<Hole> {
     let planned = decide::rounds_planned(plan, folded) as usize;
-    observed.works.iter().flat_map(|work| holes_of(plan, planned, observed, work, targets)).collect()
+    observed.works.iter().flat_map(|work| holes_of(planned, observed, work, targets)).collect()
 }
 
-fn holes_of(
-    plan: &Plan,
-    planned: usize,
-    observed: &Observed,
-    work: &ObservedWork,
-    targets: &[TargetInfo],
-) -> Vec<Hole> {
+fn holes_of(planned: usize, observed: &Observed, work: &ObservedWork, targets: &[TargetInfo]) -> Vec<Hole> {
     let of = planned.max(work.rounds.len());
     // A round in which nothing ended was not reached: said once, not for every target.
     let mut holes = Vec::new();
@@ -103,14 +85,12 @@ fn holes_of(
         let found = groups.into_iter().map(|((kind, why), rounds)| hole(Some(target), work, kind, &why, rounds, of));
         holes.extend(found);
     }
-    let several = plan.works.len() > 1;
-    holes.iter_mut().for_each(|hole| hole.sentence = sentence(hole, targets, work.rounds.len(), several));
     holes
 }
 
 fn hole(target: Option<usize>, work: &ObservedWork, kind: HoleKind, why: &str, rounds: usize, of: usize) -> Hole {
-    let (work, why) = (plain(work.name), why.to_string());
-    Hole { target, work, kind, why, rounds, of, sentence: String::new() }
+    let (reached, work, why) = (work.rounds.len(), plain(work.name), why.to_string());
+    Hole { target, work, kind, why, rounds, of, reached }
 }
 
 fn cause(cell: Option<&FoldedCell>) -> Option<(HoleKind, String)> {
@@ -123,38 +103,11 @@ fn cause(cell: Option<&FoldedCell>) -> Option<(HoleKind, String)> {
     }
 }
 
-fn sentence(hole: &Hole, targets: &[TargetInfo], reached: usize, several_works: bool) -> String {
-    let work = if several_works { format!(" ({})", hole.work) } else { String::new() };
-    let Some(target) = hole.target else {
-        return format!("{} of {} planned rounds{work} not run", hole.rounds, hole.of);
-    };
-    let often = match hole.rounds {
-        all if all == reached => "in every round".to_string(),
-        some => format!("in {some} of {}", counted(reached, "round")),
-    };
-    let colon = if hole.why.is_empty() { "" } else { ": " };
-    format!("{}{work}: {} {often}{colon}{}", targets[target].name, hole.kind.word(), hole.why)
-}
-
-impl HoleKind {
-    pub fn word(self) -> &'static str {
-        match self {
-            HoleKind::Failed => "failed",
-            HoleKind::Skipped => "skipped",
-            HoleKind::CutOff => "begun and cut off",
-            HoleKind::NotRun => "not run",
-        }
-    }
-}
-
 /// Why a target has no figure: its commonest hole.
 pub fn absent(holes: &[Hole], work: &str, target: usize) -> Absent {
     let of_target = holes.iter().filter(|hole| hole.target == Some(target) && hole.work == work);
-    let Some(hole) = of_target.max_by_key(|hole| hole.rounds) else {
-        return Absent { word: "not measured", why: "not measured".to_string() };
-    };
-    let word = hole.kind.word();
-    Absent { word, why: if hole.why.is_empty() { word.to_string() } else { format!("{word}: {}", hole.why) } }
+    let commonest = of_target.max_by_key(|hole| hole.rounds);
+    commonest.map_or(Absent::NotMeasured, |hole| Absent::Because(hole.kind, hole.why.clone()))
 }
 
 pub fn flags(folded: &Folded, observed: &Observed, targets: &[TargetInfo]) -> Vec<FlagGroup> {
@@ -167,20 +120,8 @@ pub fn flags(folded: &Folded, observed: &Observed, targets: &[TargetInfo]) -> Ve
         let group = groups.entry((plain(&flag.flag), plain(&flag.phase), target));
         group.or_insert_with(|| (0, plain(&flag.why))).0 += 1;
     }
-    groups.into_iter().map(|(key, (count, example))| flag_group(key, count, example, targets)).collect()
-}
-
-fn flag_group(
-    (flag, phase, target): (String, String, Option<usize>),
-    count: usize,
-    example: String,
-    targets: &[TargetInfo],
-) -> FlagGroup {
-    let whose = target.map_or("the run", |target| &targets[target].name);
-    let place = if phase.is_empty() { whose.to_string() } else { format!("{whose}, {phase}") };
-    let often = if count > 1 { format!("{count} times, such as ") } else { String::new() };
-    let sentence = format!("{flag} ({place}): {often}{example}");
-    FlagGroup { flag, phase, target, count, example, sentence }
+    let group = |((flag, phase, target), (count, example))| FlagGroup { flag, phase, target, count, example };
+    groups.into_iter().map(group).collect()
 }
 
 pub fn ledger(folded: &Folded) -> LedgerShares {
@@ -190,10 +131,7 @@ pub fn ledger(folded: &Folded) -> LedgerShares {
     if total_ns == 0 {
         return LedgerShares::default();
     }
-    let part = |name, ns: u64| {
-        let share = ns as f64 / total_ns as f64;
-        LedgerPart { name, ns, share, shown: format!("{:.0} %", share * 100.0) }
-    };
+    let part = |name, ns: u64| LedgerPart { name, ns, share: ns as f64 / total_ns as f64 };
     let mut parts = vec![
         part("phases", sum.phases_ns),
         part("set-up", sum.setup_ns),
@@ -203,6 +141,5 @@ pub fn ledger(folded: &Folded) -> LedgerShares {
         part("teardown", sum.teardown_ns),
     ];
     parts.retain(|part| part.name != "ageing" || part.ns > 0); // most runs have none
-    let sentence = format!("{} of {} was inside phases", parts[0].shown, units::show_duration(total_ns as f64));
-    LedgerShares { total_ns, sentence, parts }
+    LedgerShares { total_ns, parts }
 }

@@ -15,6 +15,7 @@ mod device_rates;
 pub mod diagnostics;
 mod eligibility;
 mod elimination;
+mod history;
 mod latency;
 mod latency_curves;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod made_up;
 mod missing;
 pub mod model;
 mod overall;
+pub mod plain;
 mod points;
 pub mod raw;
 mod readback;

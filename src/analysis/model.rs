@@ -1,22 +1,24 @@
-//! Judged tables: all that a report says, with the words and the printed numbers ready. Indices into
+//! The types of an analysis: numbers, enums and names, without a sentence. `wording` says them in English. Indices into
 //! [`Model::targets`] name targets everywhere.
 
 pub use super::device_rates::{DeviceRates, RateCurve, RateStep};
+pub use super::diagnostics::{Drift, Warning};
+use super::eligibility::Veto;
+pub use super::history::{Ending, History};
 pub use super::latency_curves::{LatencyCurve, LatencyCurves};
+use super::plain::plain;
 pub use super::points::{Point, Series};
 use super::raw::Raw;
 pub use super::readback::{Effect, EffectRow};
-use super::{
-    best_per_filesystem, device_rates, diagnostics, latency_curves, missing, overall, points, raw, readback, secondary,
-    tradeoffs, work,
-};
-use crate::analysis::{self as decide, Conclusion};
-use crate::journal::{Folded, SCHEMA};
-pub use crate::metric::Better;
+use super::{best_per_filesystem, diagnostics, history, missing, overall, raw, readback, tradeoffs, work};
+use crate::analysis::{self, Conclusion};
+use crate::journal::Folded;
+pub use crate::metric::{Better, Shown};
+use crate::plan::Limit;
 use crate::stats::{Band, Estimate, Finding};
 use crate::units::Unit;
-use crate::wording::{headline, history, text as words};
 use anyhow::{Result, bail};
+use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub struct Model {
@@ -29,14 +31,13 @@ pub struct Model {
     pub pickfs: String,
     /// Where the journal is; for the caller to fill in, who knows it.
     pub journal: String,
-    /// Processor, memory, kernel and drive in one line.
-    pub machine: String,
     /// All that was found out about the machine.
     pub host: Vec<Fact>,
-    /// The verdict in words: one sentence for each work, and one over all works before them if there are several.
-    pub headlines: Vec<String>,
-    /// Who left the race when, why the run ended, and what more rounds would cost.
-    pub course: Vec<String>,
+    /// Cells that the plan asks for at most, and whether it may be done with fewer.
+    pub planned_cells: usize,
+    pub may_need_fewer: bool,
+    /// Who was eliminated when, why the run ended, and what more rounds would cost.
+    pub history: History,
     /// The one verdict over several works, or over chosen parts of one.
     pub overall: Option<Overall>,
     /// The best target of each file system, where any has several.
@@ -44,7 +45,7 @@ pub struct Model {
     /// What cannot be added up, side by side.
     pub criteria: Option<Criteria>,
     /// Doubts about the run as a whole, to be shown near the top.
-    pub warnings: Vec<String>,
+    pub doubts: Vec<Warning>,
     pub targets: Vec<TargetInfo>,
     pub works: Vec<WorkReport>,
     pub holes: Vec<Hole>,
@@ -69,21 +70,31 @@ pub struct TargetInfo {
     pub duplicate: bool,
     /// Options in effect that promise less durability.
     pub weakened: Vec<String>,
-    /// "weaker durability: nobarrier", or empty.
-    pub note: String,
     /// Effective lines that matter most, read back from the kernel; empty if unknown.
-    pub mount: String,
-    pub mkfs: String,
-    /// What made it old or full, and how that lay before the work; empty for a fresh one.
-    pub aged: String,
+    pub mount: ReadBack,
+    pub mkfs: ReadBack,
+    /// What made it old or full, then how it lay before the work, as names and values; empty for a fresh one.
+    pub ageing: Vec<Fact>,
     pub facts: Vec<Fact>,
+}
+
+/// A fact of the last finished cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadBack {
+    pub value: String,
+    /// An earlier cell had another value.
+    pub varies: bool,
 }
 
 #[derive(Debug)]
 pub struct WorkReport {
     pub name: String,
+    /// All works of the plan together.
+    pub is_overall: bool,
     /// What ratios are against: the plan's reference, or another target if that one has no results.
     pub reference: Option<usize>,
+    /// The reference's second copy, which gives the noise floor.
+    pub duplicate: Option<usize>,
     /// Rounds of which any cell has ended.
     pub rounds: usize,
     /// Targets that take part in the pick.
@@ -91,11 +102,8 @@ pub struct WorkReport {
     pub verdict: Verdict,
     /// Times: the whole job first, then each phase; a job of one phase has that phase alone.
     pub phases: Vec<Panel>,
-    /// One line for each phase.
-    pub sentences: Vec<String>,
-    /// What the time is paid with, against the reference: one line for each target that clearly differs in space,
-    /// CPU or writes.
-    pub trade_offs: Vec<String>,
+    /// What the time is paid with, against the reference: of each target that clearly differs in space, CPU or writes.
+    pub costs: Vec<TradeOff>,
     /// What was measured beside the time.
     pub beside: Vec<Table>,
     pub compression: Vec<Compression>,
@@ -103,19 +111,37 @@ pub struct WorkReport {
     pub latencies: Vec<LatencyCurves>,
     /// Of every phase that was long enough to see the device at work.
     pub rates: Vec<DeviceRates>,
-    /// "noise floor ±1.2 % (ext4 against itself)" of the whole job, or why there is none.
-    pub noise: String,
+}
+
+/// What a target clearly costs or saves beside time, against the reference.
+#[derive(Debug)]
+pub struct TradeOff {
+    pub target: usize,
+    /// Metrics, and ratios of them.
+    pub differences: Vec<(String, Estimate)>,
 }
 
 /// One verdict over all that the plan names.
 #[derive(Debug)]
 pub struct Overall {
-    /// "10 × tree and 1 × mail: their times add".
-    pub made_of: String,
+    /// Works or phases and their weights.
+    pub parts: Vec<(String, f64)>,
+    pub combined: Combined,
     /// `None` where there is one part, or nothing to rank.
     pub robustness: Option<Robustness>,
     /// As of one work whose only phase is all of it.
     pub work: WorkReport,
+}
+
+/// How parts become one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combined {
+    /// Geometric mean, all parts alike.
+    Alike,
+    /// Geometric mean, weighted.
+    Weighted,
+    /// Times that often, added.
+    Added,
 }
 
 /// How much the verdict rests on the weights.
@@ -124,7 +150,11 @@ pub struct Robustness {
     pub robust: bool,
     /// Shares of draws, 0 to 1, in which a target is best; those of 0 are left out.
     pub shares: Vec<(usize, f64)>,
-    pub sentence: String,
+    /// Share of draws in which the best is among those that the verdict names.
+    pub stands: f64,
+    pub draws: usize,
+    /// The verdict names every ranked target, so no weights could name another.
+    pub names_all: bool,
 }
 
 /// The best target of each file system, the fastest first.
@@ -163,8 +193,8 @@ pub struct CriteriaRow {
     pub target: usize,
     /// No other target is shown to be as good in all criteria and better in one.
     pub on_front: bool,
-    /// "0.88 (0.84–0.92)".
-    pub cells: Vec<String>,
+    /// Against the reference, in each criterion.
+    pub cells: Vec<Trade>,
     /// Against each row in turn, in each criterion.
     pub others: Vec<Vec<Trade>>,
 }
@@ -172,19 +202,28 @@ pub struct CriteriaRow {
 /// A ratio in one criterion; nothing where none can be made.
 #[derive(Clone, Debug, Default)]
 pub struct Trade {
-    /// "0.88 (0.84–0.92)", or a dash.
-    pub shown: String,
     pub estimate: Option<Estimate>,
 }
 
 #[derive(Debug)]
 pub struct Verdict {
     pub kind: VerdictKind,
-    pub headline: String,
     /// The pick, the ties, or the candidates that are left; fastest first.
     pub best: Vec<usize>,
     /// Who is not ranked and why, and other small print.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// Eliminated early, although no target that is ranked now is faster.
+    Eliminated(usize),
+    NotRanked(usize, Vec<Veto>),
+    /// The planned reference of this name has no results, so another stands in.
+    ReferenceReplaced(String),
+    /// Nothing measures what is limited.
+    LimitWithoutEffect(Limit),
+    WeakenedAreRanked,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,9 +243,10 @@ pub enum VerdictKind {
 /// Panels that belong side by side: one table, one row of plots.
 #[derive(Debug)]
 pub struct Table {
-    pub title: String,
-    /// Of interest to few; short formats leave it out.
-    pub detail: bool,
+    pub shown: Shown,
+    /// Of latencies: the phase, and the operation where the phase has several.
+    pub phase: String,
+    pub operation: String,
     pub panels: Vec<Panel>,
 }
 
@@ -223,23 +263,22 @@ pub struct Panel {
     pub better: Better,
     /// Relative differences that do not matter here.
     pub band: Band,
-    /// "±3 %".
-    pub threshold_shown: String,
     /// The reference against itself; `None` without a duplicate in the plan.
-    pub noise: Option<Noise>,
+    pub noise: Option<Estimate>,
     /// Why nothing is judged here, when nothing is.
-    pub refused: Option<String>,
+    pub refused: Option<DiffersFromItself>,
     /// Who may be best; `None` where nobody is ranked.
     pub best: Option<Best>,
     /// One for each target but the duplicate, in the plan's order.
     pub rows: Vec<Row>,
 }
 
-#[derive(Debug)]
-pub struct Noise {
-    pub estimate: Estimate,
-    /// "±1.2 %", or "unknown".
-    pub shown: String,
+/// The reference differs from its second copy: no verdict can be trusted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiffersFromItself {
+    pub reference: String,
+    /// Median relative difference, as a share of one.
+    pub by: f64,
 }
 
 #[derive(Debug)]
@@ -274,11 +313,13 @@ pub struct Row {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Absent {
-    /// "failed".
-    pub word: &'static str,
-    /// "failed: no space left".
-    pub why: String,
+pub enum Absent {
+    /// It is there.
+    #[default]
+    Present,
+    NotMeasured,
+    /// Its commonest hole.
+    Because(HoleKind, String),
 }
 
 #[derive(Debug)]
@@ -286,15 +327,10 @@ pub struct Figure {
     pub median: f64,
     pub low: f64,
     pub high: f64,
+    pub unit: Unit,
     /// How many rounds the figure is made of, and how many it lacks of those that its target was there for.
     pub rounds: usize,
     pub missing: usize,
-    /// The median with its unit.
-    pub shown: String,
-    /// "1.19–1.24 s".
-    pub range: String,
-    /// "10", or "8, 2 missing".
-    pub rounds_shown: String,
 }
 
 #[derive(Clone, Debug)]
@@ -302,14 +338,12 @@ pub struct Comparison {
     pub estimate: Estimate,
     /// `None` where nothing is judged.
     pub finding: Option<Finding>,
-    /// "0.88 (0.84–0.92)".
-    pub shown: String,
-    /// One character: `=` tie, `~` probably, `?` unresolved; empty when the interval says it.
-    pub mark: &'static str,
-    /// "takes 12 % less time than ext4 (95 % interval 8–16 %)".
-    pub words: String,
-    /// "12 % less time than ext4 (8–16 %)"; both are empty where nothing is judged.
-    pub brief: String,
+    /// Name of what it is compared with.
+    pub reference: Arc<str>,
+    /// What the metric is an amount of.
+    pub noun: &'static str,
+    /// The relative difference that matters.
+    pub margin: f64,
     /// Two-sided p-value, where the interval leaves 1 out: only for telling how many of many comparisons are chance.
     pub p: Option<f64>,
     /// It does not stand when all comparisons of its work are made at once.
@@ -322,8 +356,8 @@ pub struct Comparison {
 #[derive(Debug)]
 pub struct Compression {
     pub target: usize,
-    /// "1500 files, 2100 regular extents (2200 references), 310 inline".
-    pub summary: String,
+    /// Numbers of files, extents and references.
+    pub counts: Vec<(&'static str, f64)>,
     /// Total first, then one row for each type.
     pub rows: Vec<CompressionRow>,
     /// Rounds differ: the figures are medians of different values.
@@ -334,11 +368,6 @@ pub struct Compression {
 #[derive(Debug)]
 pub struct CompressionRow {
     pub kind: String,
-    /// Disk usage of what it would be without compression: "45 %".
-    pub percent: String,
-    pub disk: String,
-    pub uncompressed: String,
-    pub referenced: String,
     pub disk_bytes: f64,
     pub uncompressed_bytes: f64,
     pub referenced_bytes: f64,
@@ -355,8 +384,8 @@ pub struct Hole {
     pub rounds: usize,
     /// Rounds planned or run, whichever are more.
     pub of: usize,
-    /// All of it in one line.
-    pub sentence: String,
+    /// Rounds of the work of which any cell has ended.
+    pub reached: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -379,15 +408,12 @@ pub struct FlagGroup {
     pub count: usize,
     /// One example of why.
     pub example: String,
-    pub sentence: String,
 }
 
 /// Where the wall time went.
 #[derive(Debug, Default)]
 pub struct LedgerShares {
     pub total_ns: u64,
-    /// "81 % of 2.4 min was inside phases".
-    pub sentence: String,
     pub parts: Vec<LedgerPart>,
 }
 
@@ -396,7 +422,6 @@ pub struct LedgerPart {
     pub name: &'static str,
     pub ns: u64,
     pub share: f64,
-    pub shown: String,
 }
 
 /// Judges a folded journal.
@@ -407,87 +432,36 @@ pub fn model(folded: &Folded) -> Result<Model> {
     if let Some(absurdity) = run.plan.absurd_measure() {
         bail!("this journal's plan has {absurdity}, which no plan can have; the journal is damaged or not a journal");
     }
-    let observed = decide::observe(folded, &run.plan);
-    let targets = missing::targets(folded, &run.plan, &observed);
-    let holes = missing::holes(folded, &run.plan, &observed, &targets);
-    let level = decide::level(&run.plan, folded, observed.last_round());
-    let refused = work::refusal(&run.plan, &observed, level);
-    let case = work::Case { plan: &run.plan, observed: &observed, targets: &targets, holes: &holes, level, refused };
-    let mut model = Model {
-        title: words::plain(&run.plan.title),
-        run: words::plain(&run.id),
-        started: words::plain(&run.started),
-        pickfs: words::plain(&run.pickfs),
-        machine: missing::machine(folded),
+    let plan = &run.plan;
+    let observed = analysis::observe(folded, plan);
+    let targets = missing::targets(folded, plan, &observed);
+    let holes = missing::holes(folded, plan, &observed, &targets);
+    let level = analysis::level(plan, folded, observed.last_round());
+    let refused = work::refusal(plan, &observed, level);
+    let case = work::Case { plan, observed: &observed, targets: &targets, holes: &holes, level, refused };
+    let overall = overall::overall(&case);
+    let works: Vec<WorkReport> = observed.works.iter().map(|observed| work::work(&case, observed)).collect();
+    let judged = overall.as_ref().map(|overall| &overall.work).or(works.first());
+    Ok(Model {
+        title: plain(&plan.title),
+        run: plain(&run.id),
+        started: plain(&run.started),
+        pickfs: plain(&run.pickfs),
+        journal: String::new(),
+        planned_cells: plan.targets.len() * plan.works.len() * plan.stop.most_rounds() as usize,
+        may_need_fewer: plan.stop.rounds.is_none(),
         host: missing::facts(&folded.host),
         flags: missing::flags(folded, &observed, &targets),
         ledger: missing::ledger(folded),
-        warnings: warnings(folded, run.schema),
-        course: history::course(folded, &run.plan, &observed),
-        overall: overall::overall(&case),
+        doubts: diagnostics::warnings(&case, folded, run, &works),
+        history: history::history(folded, plan, &observed),
         criteria: tradeoffs::criteria(&case),
-        ..Model::default()
-    };
-    model.warnings.extend(diagnostics::warnings(&case));
-    for work in &observed.works {
-        let mut report = work::work(&case, work);
-        secondary::fill(&mut report, work, &case);
-        diagnostics::mark_chance(&mut report);
-        points::fill(&mut report, work);
-        report.latencies = latency_curves::latencies(work, &targets);
-        report.rates = device_rates::rates(work, &targets);
-        model.warnings.extend(diagnostics::drift(&report, work, &targets));
-        model.warnings.extend(diagnostics::modes(&report, work, &targets));
-        model.works.push(report);
-    }
-    let judged = model.overall.as_ref().map(|overall| &overall.work).or(model.works.first());
-    model.champions = judged.and_then(|report| best_per_filesystem::champions(&case, report));
-    model.effect = readback::effect(&targets);
-    model.raw = raw::raw(run, folded, &observed, &targets);
-    model.targets = targets;
-    model.headlines = headline::headlines(&model, &run.plan);
-    model.holes = holes;
-    Ok(model)
-}
-
-/// "guest bookworm": "bookworm-1f2e3d4c5b6a7988 tcg (why)".
-fn emulated(folded: &Folded) -> bool {
-    let guests = folded.host.iter().filter(|(name, _)| name.starts_with("guest "));
-    guests.map(|(_, value)| value.split(' ').nth(1)).any(|accelerator| accelerator == Some("tcg"))
-}
-
-/// A run of pickfs that was exported and read again has kept its rounds, its order and what was in effect.
-fn foreign(imported: &str) -> Option<String> {
-    let from = words::plain(imported);
-    match imported {
-        "" => None,
-        "pickfs" => Some("imported from pickfs: read from a report of a run, not from its journal".into()),
-        _ => Some(format!(
-            "imported from {from}: how it was measured is not known here, and what does not say that it was measured in \
-             rounds has no interval"
-        )),
-    }
-}
-
-fn warnings(folded: &Folded, schema: u32) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let imported = folded.run.as_ref().map_or("", |run| &run.imported);
-    warnings.extend(foreign(imported));
-    if emulated(folded) {
-        let doubt = "the processor of the guests was emulated (tcg): times are those of an emulated processor, and ratios \
-                     may differ on real hardware";
-        warnings.push(doubt.to_string());
-    }
-    if schema > SCHEMA {
-        warnings.push("the journal is of a newer pickfs; some of it may be missing here".to_string());
-    }
-    if folded.unreadable > 0 {
-        let lines = words::counted(folded.unreadable as usize, "line");
-        warnings.push(format!("{lines} of the journal cannot be read (a crash tears at most the last one)"));
-    }
-    if !folded.leftovers.is_empty() {
-        let steps = words::counted(folded.leftovers.len(), "step");
-        warnings.push(format!("{steps} of the run not taken back; `pickfs clean` does it"));
-    }
-    warnings
+        champions: judged.and_then(|report| best_per_filesystem::champions(&case, report)),
+        effect: readback::effect(&targets),
+        raw: raw::raw(run, folded, &observed, &targets),
+        overall,
+        works,
+        holes,
+        targets,
+    })
 }

@@ -1,13 +1,11 @@
 //! The one verdict over all works of a plan, and how much it rests on the weights.
 
 use super::model::*;
-use super::points;
+use super::plain::plain;
 use super::work::{self, Case, Quantity};
 use crate::analysis::{self as decide, Combine, Rounds};
 use crate::plan::VerdictTerm;
 use crate::stats;
-use crate::wording::headline as verdict;
-use crate::wording::text::{listed, percent, plain};
 
 /// What the whole of several works is called.
 pub const ALL_WORK: &str = "all work";
@@ -28,36 +26,35 @@ pub fn overall(case: &Case) -> Option<Overall> {
     let ranked = work::ranked(case, &vetoes);
     let rounds = works.iter().map(|work| work.rounds.len()).max().unwrap_or(0);
     let context = case.context(ALL_WORK, &values, &ranked, rounds);
-    let mut panel = work::judged_panel(quantity(case), &values, &context);
-    work::race_as_run(case, std::slice::from_mut(&mut panel), &values, &context);
-    for row in &mut panel.rows {
-        row.series = points::series(&values[row.target]);
-    }
-    let mut verdict = verdict::verdict(&panel, &context);
-    if verdict.kind == VerdictKind::Nothing && panel.rows.iter().all(|row| row.figure.is_none()) {
-        verdict.headline = "No verdict over all work: no target has finished all of it in any round.".to_string();
-    }
-    verdict.notes.extend(verdict::not_ranked(case, &works, context.reference, &ranked, &vetoes));
+    let panel = work::judged_panel(quantity(case), &values, &context, Some(case.observed));
+    let mut verdict = work::verdict(&panel, &ranked);
+    verdict.notes.extend(work::notes(case, &works, context.reference, &ranked, &vetoes));
     let robustness = robustness(case, &values, &verdict, &ranked, context.reference);
-    let noise = verdict::noise_floor(&panel, &context);
-    let reference = context.reference;
-    let (sentences, trade_offs, beside, compression, latencies, rates) = Default::default();
+    let (reference, duplicate) = (context.reference, context.duplicate);
+    let (costs, beside, compression, latencies, rates) = Default::default();
+    let parts = decide::named_parts(case.plan, case.observed);
+    let combined = match case.plan.verdict.parts.is_empty() {
+        true => Combined::Alike,
+        false if case.plan.verdict.has_counts() => Combined::Added,
+        false => Combined::Weighted,
+    };
     let work = WorkReport {
         name: ALL_WORK.to_string(),
-        reference,
-        rounds,
-        ranked,
-        verdict,
+        is_overall: true,
         phases: vec![panel],
-        sentences,
-        trade_offs,
+        reference,
+        duplicate,
+        rounds,
+        verdict,
+        costs,
         beside,
         compression,
         latencies,
         rates,
-        noise,
+        ranked: ranked.clone(),
     };
-    Some(Overall { made_of: made_of(case), robustness, work })
+    let parts = parts.iter().map(|part| (name(part), part.amount)).collect();
+    Some(Overall { parts, combined, robustness, work })
 }
 
 fn quantity(case: &Case) -> Quantity {
@@ -69,23 +66,8 @@ fn quantity(case: &Case) -> Quantity {
     }
 }
 
-/// "10 × tree and 1 × mail: their times add", "tree counts 2, mail counts 1: geometric mean of the times".
-fn made_of(case: &Case) -> String {
-    let parts = decide::named_parts(case.plan, case.observed);
-    if case.plan.verdict.parts.is_empty() {
-        return format!("every one of {} works counts alike: geometric mean of their times", parts.len());
-    }
-    let costs = case.plan.verdict.has_counts();
-    let shown = |part: &VerdictTerm| match costs {
-        true => format!("{} × {}", part.amount, name(part)),
-        false => format!("{} counts {}", name(part), part.amount),
-    };
-    let how = if costs { "their times add" } else { "geometric mean of the times" };
-    format!("{}: {how}", listed(&parts.iter().map(shown).collect::<Vec<_>>()))
-}
-
 fn name(part: &VerdictTerm) -> String {
-    part.phase.as_ref().map_or(plain(&part.work), |phase| plain(&format!("{} {phase}", part.work)))
+    part.phase.as_ref().map_or(plain(&part.work), |phase| plain(&[&part.work, " ", phase].concat()))
 }
 
 /// Weights are never known to the percent: does the verdict stand when they are drawn about those of the plan?
@@ -112,20 +94,8 @@ fn robustness(
     if shares.is_empty() {
         return None;
     }
-    let each: Vec<String> =
-        shares.iter().map(|(target, share)| format!("{} {}", case.targets[*target].name, percent(*share))).collect();
-    let robust = stands >= ROBUST;
-    let drawn = format!("with weights drawn {DRAWS} times about these");
-    // Where all are named, no weights could name another.
-    let sentence = match (verdict.best.len() == ranked.len(), robust) {
-        (true, _) => format!("{drawn}, the least time is that of: {}", each.join(", ")),
-        (false, true) => format!("robust: {drawn}, the best is among those named in {}", percent(stands)),
-        (false, false) => {
-            let share = percent(stands);
-            format!("not robust: {drawn}, the best is among those named in {share}; best in: {}", each.join(", "))
-        }
-    };
-    Some(Robustness { robust, shares, sentence })
+    let names_all = verdict.best.len() == ranked.len();
+    Some(Robustness { robust: stands >= ROBUST, shares, stands, draws: DRAWS, names_all })
 }
 
 /// The natural logarithm of the time of each part, by ranked target: the reference's median, and the ratio to it, which

@@ -1,10 +1,8 @@
 //! The rounds in order, for pictures: every value, or, where there are more than anybody can see, the middle and the
 //! extremes of some rounds at a time, and word of it.
 
-use super::model::WorkReport;
-use crate::analysis::{Combine, ObservedWork, Rounds};
+use super::Rounds;
 use crate::stats;
-use crate::wording::text::counted;
 
 /// Points of a target's series.
 const MOST_POINTS: usize = 60;
@@ -13,8 +11,8 @@ const MOST_POINTS: usize = 60;
 #[derive(Debug, Default)]
 pub struct Series {
     pub points: Vec<Point>,
-    /// "each point is the median of 17 rounds, with their lowest and highest"; empty where each is one round.
-    pub thinned: String,
+    /// Rounds in a point, which is their median with their lowest and highest.
+    pub rounds_in_point: usize,
 }
 
 #[derive(Debug, PartialEq)]
@@ -28,27 +26,10 @@ pub struct Point {
     pub high: f64,
 }
 
-/// Gives every row of a work's times its rounds.
-pub fn fill(report: &mut WorkReport, observed: &ObservedWork) {
-    let whole = observed.over_phases("time_ns", Combine::Sum);
-    let names = observed.phases();
-    for panel in &mut report.phases {
-        let name = names.iter().find(|name| crate::wording::text::plain(name) == panel.phase);
-        for row in &mut panel.rows {
-            let of_phase = name.map(|name| observed.series(row.target, name, "time_ns"));
-            row.series = series(of_phase.as_ref().unwrap_or(&whole[row.target]));
-        }
-    }
-}
-
 pub fn series(rounds: &Rounds) -> Series {
     let finite: Rounds = rounds.iter().copied().filter(|(_, value)| value.is_finite()).collect();
     let each = finite.len().div_ceil(MOST_POINTS).max(1);
-    let thinned = match each {
-        1 => String::new(),
-        _ => format!("each point is the median of {}, its line their lowest and highest", counted(each, "round")),
-    };
-    Series { points: finite.chunks(each).map(point).collect(), thinned }
+    Series { points: finite.chunks(each).map(point).collect(), rounds_in_point: each }
 }
 
 fn point(rounds: &[(u32, f64)]) -> Point {
@@ -71,7 +52,7 @@ mod tests {
         let found = series(&vec![(1, 3.0), (2, f64::NAN), (4, 5.0)]);
         let shown: Vec<(u32, f64, f64)> = found.points.iter().map(|p| (p.first, p.low, p.high)).collect();
         assert_eq!(shown, [(1, 3.0, 3.0), (4, 5.0, 5.0)]);
-        assert_eq!(found.thinned, "");
+        assert_eq!(found.rounds_in_point, 1);
     }
 
     #[test]
@@ -82,6 +63,6 @@ mod tests {
         assert_eq!((found.points[0].first, found.points[0].last), (1, 17));
         assert_eq!(found.points.last().unwrap().last, 1000);
         assert!(found.points.iter().any(|point| point.high == 99.0 && point.median == 1.0));
-        assert!(found.thinned.contains("17 rounds"));
+        assert_eq!(found.rounds_in_point, 17);
     }
 }

@@ -2,11 +2,11 @@
 //! those of the rest of the model, so that rows of a table and rows of samples meet.
 
 use super::model::{Better, TargetInfo};
+use super::plain::{plain, tame};
 use crate::analysis::{Combine, Observed, ObservedWork, Rounds};
 use crate::journal::{DeviceCourse, Folded, FoldedCell, Histogram, Ledger, Outcome, Provenance, Run};
 use crate::stats;
 use crate::units::Unit;
-use crate::wording::text::{plain, tame};
 use std::collections::HashMap;
 
 /// All of it, in the order in which it was measured.

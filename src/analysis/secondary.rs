@@ -2,50 +2,30 @@
 
 use super::latency::Latencies;
 use super::model::*;
-use super::work::{self, Case, Context, Quantity};
+use super::plain::plain;
+use super::work::{self, Context, Quantity};
 use crate::analysis::{Combine, ObservedWork, Rounds};
 use crate::metric::{self, METRICS, Metric, Shown};
-use crate::stats::{self, Finding};
-use crate::units::{show_bytes, show_share};
-use crate::wording::headline;
-use crate::wording::text::plain;
+use crate::stats::{self, Estimate, Finding};
 
 /// The tables of metrics over all phases, in the order of print.
-const TABLES: [(Shown, &str); 5] = [
-    (Shown::Space, "Space"),
-    (Shown::Layout, "Layout of what was written"),
-    (Shown::Cpu, "CPU time"),
-    (Shown::Device, "What the device saw"),
-    (Shown::Durability, "Until the data was safe"),
-];
+const TABLES: [Shown; 5] = [Shown::Space, Shown::Layout, Shown::Cpu, Shown::Device, Shown::Durability];
 
-/// Fills in all of a work's report that is not time.
-pub fn fill(report: &mut WorkReport, observed: &ObservedWork, case: &Case) {
-    let targets = case.targets;
-    let duplicate = targets.iter().position(|target| target.duplicate);
-    let duplicate = duplicate.filter(|_| report.phases.iter().any(|panel| panel.noise.is_some()));
-    let context = Context {
-        targets,
-        holes: case.holes,
-        work: &report.name,
-        reference: report.reference,
-        duplicate,
-        ranked: &report.ranked,
-        rounds: report.rounds,
-        unasked: case.observed.unasked(),
-        level: case.level,
-        refused: None,
-    };
-    let mut tables = vec![throughput(observed, &context)];
-    for (shown, title) in TABLES {
+/// All of a work's metrics that are no judged times.
+pub fn tables(observed: &ObservedWork, context: &Context) -> Vec<Table> {
+    let mut tables = vec![throughput(observed, context)];
+    for shown in TABLES {
         let chosen = METRICS.iter().filter(|metric| metric.shown == shown && !metric.heading.is_empty());
-        let panels = chosen.filter_map(|metric| measured(metric, observed, &context)).collect();
-        tables.push(Table { title: title.to_string(), detail: false, panels });
+        let panels = chosen.filter_map(|metric| measured(metric, observed, context)).collect();
+        tables.push(table(shown, panels));
     }
-    tables.extend(everything_else(observed, &context));
+    tables.extend(everything_else(observed, context));
     tables.retain(|table| !table.panels.is_empty());
-    let (trade_offs, compression) = (trade_offs(&tables, &context), compression(observed, targets));
-    (report.trade_offs, report.beside, report.compression) = (trade_offs, tables, compression);
+    tables
+}
+
+fn table(shown: Shown, panels: Vec<Panel>) -> Table {
+    Table { shown, phase: String::new(), operation: String::new(), panels }
 }
 
 fn measured(metric: &Metric, observed: &ObservedWork, context: &Context) -> Option<Panel> {
@@ -79,7 +59,7 @@ fn throughput(observed: &ObservedWork, context: &Context) -> Table {
         };
         panels.extend(something(work::panel(quantity, &rates, context)));
     }
-    Table { title: "Throughput".to_string(), detail: false, panels }
+    table(Shown::Throughput, panels)
 }
 
 fn rate(bytes: &Rounds, times: &Rounds) -> Rounds {
@@ -99,7 +79,7 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
         }
         let said = metric.strip_suffix("_ns").or(metric.strip_suffix("_per_second")).unwrap_or(metric);
         let quantity = Quantity {
-            name: plain(&format!("{phase}: {}", said.replace('_', " "))),
+            name: plain(&[phase, ": ", &said.replace('_', " ")].concat()),
             phase: plain(phase),
             metric: plain(metric),
             wanted: None,
@@ -109,33 +89,31 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
         let detail = !is_own || latencies.tell(phase, metric);
         if detail { details.extend(panel) } else { own.extend(panel) }
     }
-    let others = [("What the workload says of itself", false, own), ("Details", true, details)];
-    let others = others.map(|(title, detail, panels)| Table { title: title.to_string(), detail, panels });
+    let others = [table(Shown::Workload, own), table(Shown::Details, details)];
     latencies.tables(observed, context).into_iter().chain(others).collect()
 }
 
 /// For each target what it clearly saves or costs against the reference, by the criteria that are no times.
-fn trade_offs(tables: &[Table], context: &Context) -> Vec<String> {
-    let Some(reference) = context.reference else { return Vec::new() };
+pub fn costs(tables: &[Table], context: &Context) -> Vec<TradeOff> {
     let panels = || tables.iter().flat_map(|table| &table.panels).filter(|panel| panel.phase.is_empty());
     let panel = |metric: &&Metric| panels().find(|panel| panel.metric == metric.name);
-    let costs: Vec<&Panel> =
+    let criteria: Vec<&Panel> =
         metric::criteria().iter().filter_map(|criterion| criterion.iter().find_map(panel)).collect();
-    let shown = (0..context.targets.len()).filter(|at| !context.targets[*at].duplicate && *at != reference);
-    let lines = shown.filter_map(|target| {
-        let found: Vec<String> = costs.iter().filter_map(|panel| clear_difference(panel, target)).collect();
-        (!found.is_empty()).then(|| headline::trade_off(&context.targets[target], &found))
-    });
-    lines.collect()
+    let shown = (0..context.targets.len()).filter(|at| !context.targets[*at].duplicate);
+    let of_target = |target| {
+        let clear = |panel: &&Panel| Some((panel.metric.clone(), clear_difference(panel, target)?));
+        TradeOff { target, differences: criteria.iter().filter_map(clear).collect() }
+    };
+    shown.map(of_target).filter(|found| !found.differences.is_empty()).collect()
 }
 
-fn clear_difference(panel: &Panel, target: usize) -> Option<String> {
+fn clear_difference(panel: &Panel, target: usize) -> Option<Estimate> {
     let against = panel.rows.iter().find(|row| row.target == target)?.against.as_ref()?;
-    let clear = matches!(against.finding, Some(Finding::Higher | Finding::Lower));
-    clear.then(|| headline::amount(&against.estimate, metric::noun(&panel.metric)))
+    matches!(against.finding, Some(Finding::Higher | Finding::Lower)).then(|| against.estimate.clone())
 }
 
-fn compression(observed: &ObservedWork, targets: &[TargetInfo]) -> Vec<Compression> {
+/// What was compressed, and how well, for each target that says so.
+pub fn compression(observed: &ObservedWork, targets: &[TargetInfo]) -> Vec<Compression> {
     let kinds = compression_kinds(observed);
     let shown = (0..targets.len()).filter(|at| !targets[*at].duplicate);
     if kinds.is_empty() { Vec::new() } else { shown.filter_map(|at| compression_of(observed, at, &kinds)).collect() }
@@ -154,37 +132,22 @@ fn compression_of(observed: &ObservedWork, target: usize, kinds: &[String]) -> O
     let mut differs = false;
     let mut rounds = 0;
     let mut median = |name: &str| {
-        let series = &observed.over_phases(&format!("compression_{name}"), Combine::First)[target];
+        let series = &observed.over_phases(&["compression_", name].concat(), Combine::First)[target];
         let values: Vec<f64> = series.iter().map(|(_, value)| *value).collect();
         differs |= values.iter().any(|value| *value != values[0]);
         rounds = rounds.max(values.len());
         stats::median(&values)
     };
     let rows: Vec<CompressionRow> = kinds.iter().filter_map(|kind| compression_row(kind, &mut median)).collect();
-    let counts = [
-        ("files", "files"),
-        ("regular_extents", "regular extents"),
-        ("references", "references"),
-        ("inline_extents", "inline extents"),
-    ];
-    let shown = counts.iter().filter_map(|(name, said)| Some(format!("{:.0} {said}", median(name)?)));
-    let summary = shown.collect::<Vec<_>>().join(", ");
-    (!rows.is_empty()).then_some(Compression { target, summary, rows, differs, rounds })
+    let named = ["files", "regular_extents", "references", "inline_extents"];
+    let counts = named.into_iter().filter_map(|name| Some((name, median(name)?))).collect();
+    (!rows.is_empty()).then_some(Compression { target, counts, rows, differs, rounds })
 }
 
 fn compression_row(kind: &str, median: &mut impl FnMut(&str) -> Option<f64>) -> Option<CompressionRow> {
-    let disk_bytes = median(&format!("{kind}_disk_bytes"))?;
-    let uncompressed_bytes = median(&format!("{kind}_uncompressed_bytes")).unwrap_or(0.0);
-    let referenced_bytes = median(&format!("{kind}_referenced_bytes")).unwrap_or(0.0);
-    let share = disk_bytes / uncompressed_bytes;
-    Some(CompressionRow {
-        kind: plain(kind),
-        percent: if share.is_finite() { show_share(share) } else { String::new() },
-        disk: show_bytes(disk_bytes),
-        uncompressed: show_bytes(uncompressed_bytes),
-        referenced: show_bytes(referenced_bytes),
-        disk_bytes,
-        uncompressed_bytes,
-        referenced_bytes,
-    })
+    let mut bytes = |what: &str| median(&[kind, what].concat());
+    let disk_bytes = bytes("_disk_bytes")?;
+    let uncompressed_bytes = bytes("_uncompressed_bytes").unwrap_or(0.0);
+    let referenced_bytes = bytes("_referenced_bytes").unwrap_or(0.0);
+    Some(CompressionRow { kind: plain(kind), disk_bytes, uncompressed_bytes, referenced_bytes })
 }

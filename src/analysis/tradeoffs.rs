@@ -7,7 +7,6 @@ use super::work::Case;
 use crate::analysis::{self as decide, Rounds};
 use crate::metric::{self, Metric};
 use crate::stats::{self, Ratios};
-use crate::wording::text as words;
 
 /// Every pair is compared in every criterion: with more targets than this nobody reads the table either.
 const MOST_TARGETS: usize = 30;
@@ -34,8 +33,8 @@ pub fn criteria(case: &Case) -> Option<Criteria> {
         target: shown[at],
         on_front: front.contains(&at),
         cells: match place {
-            Some(place) => others[place].iter().map(|trade| trade.shown.clone()).collect(),
-            None => found.iter().map(|(series, ..)| trade(series, shown[at], reference, case).shown).collect(),
+            Some(place) => others[place].clone(),
+            None => found.iter().map(|(series, ..)| trade(series, shown[at], reference, case)).collect(),
         },
         others,
     };
@@ -61,8 +60,7 @@ fn trades(found: &[(Vec<Rounds>, &str, f64)], shown: &[usize], case: &Case) -> V
 }
 
 fn trade(series: &[Rounds], target: usize, reference: usize, case: &Case) -> Trade {
-    let estimate = decide::compare(&series[target], &series[reference], case.level.confidence);
-    Trade { shown: estimate.as_ref().map_or("–".to_string(), words::ratio), estimate }
+    Trade { estimate: decide::compare(&series[target], &series[reference], case.level.confidence) }
 }
 
 /// For each criterion by pair of targets.

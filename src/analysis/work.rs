@@ -1,16 +1,15 @@
 //! Series -> figures, comparisons and the pick of one work.
 
 use super::comparison::Pairing;
-use super::missing;
 use super::model::*;
-use crate::analysis::{self as decide, Combine, Observed, ObservedWork, Race, Rounds, Veto, Yardstick};
+use super::plain::plain;
+use super::{device_rates, diagnostics, latency_curves, missing, points, secondary};
+use crate::analysis::{self as decide, Combine, Conclusion, Observed, ObservedWork, Race, Rounds, Veto, Yardstick};
 use crate::journal::FlagKind;
 use crate::metric;
-use crate::plan::Plan;
+use crate::plan::{Limit, Plan};
 use crate::stats::{self, Level};
 use crate::units::Unit;
-use crate::wording::text::plain;
-use crate::wording::{headline as verdict, text as words};
 
 /// The panel of all phases together.
 pub const WHOLE_JOB: &str = "whole job";
@@ -30,7 +29,7 @@ pub struct Context<'a> {
     /// How sure the comparisons are.
     pub level: Level,
     /// Why nothing is judged by time.
-    pub refused: Option<String>,
+    pub refused: Option<DiffersFromItself>,
 }
 
 /// What a panel shows, and how it is judged.
@@ -50,54 +49,91 @@ pub struct Case<'a> {
     pub holes: &'a [Hole],
     pub level: Level,
     /// Why no verdict is given on anything.
-    pub refused: Option<String>,
+    pub refused: Option<DiffersFromItself>,
 }
 
 pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
-    let names = observed.phases();
     let whole = observed.over_phases("time_ns", Combine::Sum);
     let vetoes = decide::vetoes(case.plan, case.observed, &[observed], &whole);
     let ranked = ranked(case, &vetoes);
     let name = plain(observed.name);
     let context = case.context(&name, &whole, &ranked, observed.rounds.len());
-    let mut phases = panels(case.plan, &context, observed, &names, &whole);
-    if case.races_on_whole_work() {
-        race_as_run(case, &mut phases, &whole, &context);
-    }
-    let (verdict, noise) = match phases.first() {
-        Some(panel) => (verdict::verdict(panel, &context), verdict::noise_floor(panel, &context)),
-        None => (verdict::nothing(), String::new()),
-    };
-    let sentences = phases.iter().filter(|p| !p.phase.is_empty()).map(|p| verdict::phase(p, &context)).collect();
-    let (trade_offs, beside, compression, latencies, rates) = Default::default();
-    let (reference, rounds) = (context.reference, context.rounds);
-    let mut report = WorkReport {
-        name,
-        reference,
-        rounds,
-        ranked,
+    let mut phases = panels(case, &context, observed, &whole);
+    diagnostics::mark_chance(&mut phases);
+    let mut verdict = phases.first().map_or_else(nothing, |panel| verdict(panel, &ranked));
+    verdict.notes.extend(notes(case, &[observed], context.reference, &ranked, &vetoes));
+    let beside = secondary::tables(observed, &context);
+    WorkReport {
+        is_overall: false,
+        reference: context.reference,
+        duplicate: context.duplicate,
+        rounds: context.rounds,
         verdict,
         phases,
-        sentences,
-        trade_offs,
+        costs: secondary::costs(&beside, &context),
         beside,
-        compression,
-        latencies,
-        rates,
-        noise,
-    };
-    let all: Vec<&ObservedWork> = case.observed.works.iter().collect();
-    let notes = verdict::not_ranked(case, &all, report.reference, &report.ranked, &vetoes);
-    report.verdict.notes.extend(notes);
-    report
+        compression: secondary::compression(observed, case.targets),
+        latencies: latency_curves::latencies(observed, case.targets),
+        rates: device_rates::rates(observed, case.targets),
+        name: name.clone(),
+        ranked: ranked.clone(),
+    }
 }
 
-/// The panel that the run itself has looked at: a target that was beaten there stays beaten.
-pub fn race_as_run(case: &Case, phases: &mut [Panel], whole: &[Rounds], context: &Context) {
-    if let Some(panel) = phases.first_mut().filter(|panel| panel.best.is_some()) {
-        let by = Yardstick { level: context.level, band: panel.band };
-        panel.best = decide::race_as_run(case.observed, whole, context.ranked, by).map(told);
+fn nothing() -> Verdict {
+    Verdict { kind: VerdictKind::Nothing, best: Vec::new(), notes: Vec::new() }
+}
+
+/// From the panel of all the work that it is about.
+pub fn verdict(panel: &Panel, ranked: &[usize]) -> Verdict {
+    let measured = panel.rows.iter().filter(|row| row.figure.is_some()).count();
+    let Some(best) = panel.best.as_ref().filter(|_| panel.refused.is_none() && measured > 1) else {
+        let kind = match measured {
+            _ if panel.refused.is_some() => VerdictKind::Refused,
+            0 => VerdictKind::Nothing,
+            1 => VerdictKind::Single,
+            _ if ranked.len() < 2 => VerdictKind::Nothing,
+            _ => VerdictKind::TooFewRounds,
+        };
+        return Verdict { kind, ..nothing() };
+    };
+    let kind = match best.conclusion {
+        Conclusion::Pick => VerdictKind::Pick,
+        Conclusion::WithinNoise => VerdictKind::Refused,
+        Conclusion::Tie => VerdictKind::Tie,
+        Conclusion::Unresolved => VerdictKind::Unresolved,
+    };
+    Verdict { kind, best: best.members.clone(), notes: best.gone.iter().copied().map(Note::Eliminated).collect() }
+}
+
+/// Who is measured and not ranked, and why. Limits are held against `works`.
+pub fn notes(
+    case: &Case,
+    works: &[&ObservedWork],
+    reference: Option<usize>,
+    ranked: &[usize],
+    vetoes: &[Vec<Veto>],
+) -> Vec<Note> {
+    let (plan, targets) = (case.plan, case.targets);
+    let out = (0..targets.len()).filter(|at| !targets[*at].duplicate && !ranked.contains(at));
+    let mut notes: Vec<Note> = out.map(|at| Note::NotRanked(at, vetoes[at].clone())).collect();
+    let planned = plain(&plan.reference);
+    if reference.is_some_and(|at| !planned.is_empty() && targets[at].name != planned) {
+        notes.push(Note::ReferenceReplaced(planned));
     }
+    let without_effect = plan.verdict.limits.iter().filter(|limit| !is_measured(works, limit));
+    notes.extend(without_effect.cloned().map(Note::LimitWithoutEffect));
+    if plan.rank_weakened && targets.iter().any(|target| !target.weakened.is_empty()) {
+        notes.push(Note::WeakenedAreRanked);
+    }
+    notes
+}
+
+fn is_measured(works: &[&ObservedWork], limit: &Limit) -> bool {
+    let wanted = |(phase, metric): (&str, &str)| {
+        metric == limit.metric && limit.phase.as_deref().is_none_or(|only| only == phase)
+    };
+    works.iter().any(|work| work.measured().into_iter().any(wanted))
 }
 
 impl<'a> Case<'a> {
@@ -126,10 +162,10 @@ impl<'a> Case<'a> {
 }
 
 /// Looks at the reference and its duplicate in every phase of every work.
-pub fn refusal(plan: &Plan, observed: &Observed, level: Level) -> Option<String> {
-    let away = decide::differs_from_itself(plan, observed, level.confidence)?;
+pub fn refusal(plan: &Plan, observed: &Observed, level: Level) -> Option<DiffersFromItself> {
+    let by = decide::differs_from_itself(plan, observed, level.confidence)?;
     let (reference, _) = decide::twins(plan, observed)?;
-    Some(words::refused(away, &plain(observed.targets[reference])))
+    Some(DiffersFromItself { reference: plain(observed.targets[reference]), by })
 }
 
 /// Who may be picked.
@@ -137,28 +173,37 @@ pub fn ranked(case: &Case, vetoes: &[Vec<Veto>]) -> Vec<usize> {
     (0..vetoes.len()).filter(|at| !case.targets[*at].duplicate && vetoes[*at].is_empty()).collect()
 }
 
-fn panels(plan: &Plan, context: &Context, observed: &ObservedWork, names: &[&str], whole: &[Rounds]) -> Vec<Panel> {
-    let quantity = |name: &str, phase: &str| Quantity {
+fn panels(case: &Case, context: &Context, observed: &ObservedWork, whole: &[Rounds]) -> Vec<Panel> {
+    let names = observed.phases();
+    let time = |name: &str, phase: &str| Quantity {
         name: plain(name),
         phase: plain(phase),
         metric: "time_ns".to_string(),
-        wanted: Some(plan.stop.threshold),
+        wanted: Some(case.plan.stop.threshold),
     };
-    let mut panels = Vec::new();
-    if names.len() > 1 {
-        panels.push(judged_panel(quantity(WHOLE_JOB, ""), whole, context));
-    }
-    let of_phase = |name: &&str| judged_panel(quantity(name, name), &observed.in_phase(name, "time_ns"), context);
-    panels.extend(names.iter().map(of_phase));
+    let several = names.len() > 1;
+    // What the run itself has looked at comes first: a target that was beaten there stays beaten.
+    let raced = |is_first: bool| (is_first && case.races_on_whole_work()).then_some(case.observed);
+    let job = several.then(|| judged_panel(time(WHOLE_JOB, ""), whole, context, raced(true)));
+    let of_phase = |(at, name): (usize, &&str)| {
+        judged_panel(time(name, name), &observed.in_phase(name, "time_ns"), context, raced(at == 0 && !several))
+    };
+    let mut panels: Vec<Panel> = job.into_iter().chain(names.iter().enumerate().map(of_phase)).collect();
     panels.iter_mut().for_each(|panel| mark_unproven(panel, observed));
     panels
 }
 
-/// With those that may be the best in it.
-pub fn judged_panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
+/// With those that may be the best in it: `as_run` by what counts in the elimination of a run, else by all rounds.
+pub fn judged_panel(what: Quantity, series: &[Rounds], context: &Context, as_run: Option<&Observed>) -> Panel {
     let mut panel = panel(what, series, context);
-    let judged = panel.refused.is_none() && context.ranked.len() > 1;
-    panel.best = judged.then(|| best(series, context, panel.band)).flatten();
+    if panel.refused.is_none() && context.ranked.len() > 1 {
+        let by = Yardstick { level: context.level, band: panel.band };
+        let race = match as_run {
+            Some(observed) => decide::race_as_run(observed, series, context.ranked, by),
+            None => decide::race(series, context.ranked, by),
+        };
+        panel.best = race.map(best);
+    }
     panel
 }
 
@@ -174,12 +219,12 @@ fn mark_unproven(panel: &mut Panel, observed: &ObservedWork) {
 /// One quantity for every target, compared with the reference round by round.
 pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
     let wanted = what.wanted.unwrap_or(0.0);
+    let is_time = what.metric == "time_ns";
     let unjudged = Pairing { series, context, metric: &what.metric, band: stats::Band::from(wanted), judged: false };
     let itself = context.reference.zip(context.duplicate).filter(|_| what.wanted.is_some());
     let noise = itself.and_then(|(reference, duplicate)| unjudged.estimate(duplicate, reference));
     let band = stats::Band::new(wanted, noise.as_ref());
-    let threshold = band.threshold;
-    let refused = context.refused.clone().filter(|_| what.wanted.is_some() && what.metric == "time_ns");
+    let refused = context.refused.clone().filter(|_| what.wanted.is_some() && is_time);
     let judged = what.wanted.is_some() && refused.is_none();
     let unit = Unit::of_metric(&what.metric);
     let pairing = Pairing { band, judged, ..unjudged };
@@ -193,8 +238,9 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
             None => pairing.comparison(target, reference),
         });
         let lacking = || missing::absent(context.holes, context.work, target);
-        let absent = if figure.is_none() { lacking() } else { Absent::default() };
-        Row { target, figure, against, others, absent, series: Series::default(), unproven_cache: false }
+        let absent = if figure.is_none() { lacking() } else { Absent::Present };
+        let series = if is_time { points::series(&series[target]) } else { Series::default() };
+        Row { target, figure, against, others, absent, series, unproven_cache: false }
     };
     let shown_targets = (0..context.targets.len()).filter(|&target| !context.targets[target].duplicate);
     Panel {
@@ -205,8 +251,7 @@ pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
         better: metric::better(&what.metric),
         metric: what.metric,
         band,
-        threshold_shown: format!("±{}", words::percent(threshold)),
-        noise: noise.map(|estimate| Noise { shown: words::half_width(&estimate), estimate }),
+        noise,
         refused,
         best: None,
     }
@@ -217,26 +262,10 @@ fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
     let median = stats::median(&values)?;
     let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
     let rounds = values.len();
-    let missing = reached.saturating_sub(rounds);
-    let lacking = if missing > 0 { format!(", {missing} missing") } else { String::new() };
-    Some(Figure {
-        median,
-        low,
-        high,
-        rounds,
-        missing,
-        shown: unit.show(median),
-        range: words::range(&unit.show(low), &unit.show(high)),
-        rounds_shown: format!("{rounds}{lacking}"),
-    })
+    Some(Figure { median, low, high, unit, rounds, missing: reached.saturating_sub(rounds) })
 }
 
-/// Who may be the best of those that are ranked; `None` if there are too few to compare, or too few rounds.
-pub fn best(series: &[Rounds], context: &Context, band: stats::Band) -> Option<Best> {
-    decide::race(series, context.ranked, Yardstick { level: context.level, band }).map(told)
-}
-
-fn told(race: Race) -> Best {
+fn best(race: Race) -> Best {
     Best {
         more_rounds: race.most_needed.map(|needed| needed.saturating_sub(race.rounds as u32).max(1)),
         conclusion: race.conclusion,

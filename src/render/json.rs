@@ -36,13 +36,9 @@ fn report(model: &Model) -> Report<'_> {
             pickfs: model.pickfs.clone(),
             seed: raw.seed,
             imported: raw.imported.clone(),
-            machine: model.machine.clone(),
+            machine: model.machine(),
         },
-        verdict: Verdict {
-            headlines: model.headlines.clone(),
-            course: model.course.clone(),
-            warnings: model.warnings.clone(),
-        },
+        verdict: Verdict { headlines: model.headlines(), course: model.course(), warnings: model.warnings() },
         environment: facts(&model.host),
         targets: model
             .targets
@@ -51,9 +47,9 @@ fn report(model: &Model) -> Report<'_> {
                 name: target.name.clone(),
                 duplicate: target.duplicate,
                 weakened: target.weakened.clone(),
-                mkfs: target.mkfs.clone(),
-                mount: target.mount.clone(),
-                aged: target.aged.clone(),
+                mkfs: target.mkfs.to_string(),
+                mount: target.mount.to_string(),
+                aged: target.aged(),
                 facts: facts(&target.facts),
             })
             .collect(),
@@ -112,18 +108,18 @@ fn work(model: &Model, work: &WorkReport) -> Work {
                 VerdictKind::Single => "single",
                 VerdictKind::Nothing => "nothing",
             },
-            headline: work.verdict.headline.clone(),
+            headline: work.headline(model),
             best: names(model, &work.verdict.best),
-            notes: work.verdict.notes.clone(),
+            notes: work.notes(model),
         },
-        sentences: work.sentences.clone(),
-        trade_offs: work.trade_offs.clone(),
-        noise: work.noise.clone(),
+        sentences: work.sentences(model),
+        trade_offs: work.trade_offs(model),
+        noise: work.noise_floor(model),
         times: quantities(&work.phases),
         beside: work
             .beside
             .iter()
-            .map(|table| Table { title: table.title.clone(), quantities: quantities(&table.panels) })
+            .map(|table| Table { title: table.title(), quantities: quantities(&table.panels) })
             .collect(),
     }
 }
@@ -136,8 +132,8 @@ fn quantity(model: &Model, panel: &Panel) -> Quantity {
         unit: unit_name(panel.unit),
         better: better_name(panel.better),
         threshold: panel.band.threshold,
-        noise: panel.noise.as_ref().map(|noise| estimate(&noise.estimate)),
-        refused: panel.refused.clone(),
+        noise: panel.noise.as_ref().map(estimate),
+        refused: panel.refused.as_ref().map(|refused| refused.sentence()),
         may_be_best: panel.best.as_ref().map(|best| names(model, &best.members)),
         rows: panel
             .rows
@@ -154,12 +150,12 @@ fn quantity(model: &Model, panel: &Panel) -> Quantity {
                 against_reference: row.against.as_ref().map(|against| Comparison {
                     estimate: estimate(&against.estimate),
                     finding: finding_name(against),
-                    words: against.words.clone(),
+                    words: against.words(),
                     p: against.p,
                     may_be_chance: against.may_be_chance,
                     rests_on_symmetry: against.rests_on_symmetry,
                 }),
-                absent: row.absent.why.clone(),
+                absent: row.absent.why(),
                 cache_state_unproven: row.unproven_cache,
             })
             .collect(),

@@ -20,16 +20,16 @@ pub const MARKDOWN: Format = Format {
 fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     let title = if model.title.is_empty() { "pickfs" } else { &model.title };
     writeln!(out, "## {}\n", escaped(title))?;
-    for line in &model.headlines {
+    for line in &model.headlines() {
         writeln!(out, "**{}**\n", escaped(line))?;
     }
-    if !model.machine.is_empty() {
-        writeln!(out, "{}\n", escaped(&model.machine))?;
+    if !model.machine().is_empty() {
+        writeln!(out, "{}\n", escaped(&model.machine()))?;
     }
-    list("Take care", &model.warnings, out)?;
+    list("Take care", &model.warnings(), out)?;
     let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
     all.filter(|work| !work.phases.is_empty()).try_for_each(|work| times(model, work, out))?;
-    let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence.clone()).collect();
+    let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence(model).clone()).collect();
     list("Not measured", &missing, out)?;
     list("In effect", &in_effect(model), out)?;
     writeln!(
@@ -59,7 +59,7 @@ fn times(model: &Model, work: &WorkReport, out: &mut dyn Write) -> io::Result<()
     for at in 0..work.phases[0].rows.len() {
         let target = &model.targets[work.phases[0].rows[at].target];
         let cells = work.phases.iter().map(|panel| format!(" {} |", cell(panel, &panel.rows[at])));
-        let note = if target.note.is_empty() { String::new() } else { format!(" ({})", escaped(&target.note)) };
+        let note = if target.note().is_empty() { String::new() } else { format!(" ({})", escaped(&target.note())) };
         writeln!(out, "| {}{note} |{}", escaped(&target.name), cells.collect::<String>())?;
     }
     let legend = marks::legend(model, work, &marks::used(&work.phases));
@@ -67,11 +67,11 @@ fn times(model: &Model, work: &WorkReport, out: &mut dyn Write) -> io::Result<()
 }
 
 fn cell(panel: &Panel, row: &Row) -> String {
-    let Some(figure) = &row.figure else { return format!("*{}*", row.absent.word) };
+    let Some(figure) = &row.figure else { return format!("*{}*", row.absent.word()) };
     let best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
-    let shown = if best { format!("**{}**", figure.shown) } else { figure.shown.clone() };
+    let shown = if best { format!("**{}**", figure.shown()) } else { figure.shown().clone() };
     let signs = |marks: &[&Mark]| escaped(&marks::signs(marks));
-    let ratio = row.against.as_ref().map(|found| format!("<br>×{}{}", found.shown, signs(&marks::of_ratio(found))));
+    let ratio = row.against.as_ref().map(|found| format!("<br>×{}{}", found.ratio(), signs(&marks::of_ratio(found))));
     format!("{shown}{}{}", signs(&marks::of_figure(panel, row)), ratio.unwrap_or_default())
 }
 
@@ -98,8 +98,8 @@ fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> io::Result<(
 fn in_effect(model: &Model) -> Vec<String> {
     let shown = model.targets.iter().filter(|target| !target.duplicate);
     let line = |target: &crate::analysis::TargetInfo| {
-        let known: Vec<&str> =
-            [target.mkfs.as_str(), target.mount.as_str()].into_iter().filter(|line| !line.is_empty()).collect();
+        let known: Vec<String> =
+            [target.mkfs.to_string(), target.mount.to_string()].into_iter().filter(|line| !line.is_empty()).collect();
         (!known.is_empty()).then(|| format!("{}: {}", target.name, known.join("; ")))
     };
     shown.filter_map(line).collect()

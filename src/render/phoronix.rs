@@ -29,8 +29,8 @@ fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
 fn head(model: &Model, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  <Generated>")?;
     element(out, 4, "Title", if model.title.is_empty() { "pickfs" } else { &model.title })?;
-    element(out, 4, "Description", &model.headlines.join(" "))?;
-    element(out, 4, "Notes", &model.warnings.join(" "))?;
+    element(out, 4, "Description", &model.headlines().join(" "))?;
+    element(out, 4, "Notes", &model.warnings().join(" "))?;
     element(out, 4, "LastModified", &moment(&model.started))?;
     element(out, 4, "TestClient", &format!("pickfs {}", model.pickfs))?;
     element(out, 4, "InternalTags", "")?;

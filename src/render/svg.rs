@@ -95,7 +95,7 @@ struct Page<'a> {
 impl<'a> Page<'a> {
     fn of(model: &'a Model) -> Page<'a> {
         let shown = model.targets.iter().filter(|target| !target.duplicate);
-        let longest = shown.map(|t| t.name.chars().count().max(t.note.chars().count() * 9 / 10)).max().unwrap_or(0);
+        let longest = shown.map(|t| t.name.chars().count().max(t.note().chars().count() * 9 / 10)).max().unwrap_or(0);
         let names = (longest.min(LONGEST_NAME) as f64 * 6.9 + 12.0).max(96.0);
         let most = model.works.iter().map(|work| panels(work).len()).max().unwrap_or(0);
         let columns = most.clamp(1, COLUMNS) as f64;
@@ -107,9 +107,10 @@ impl<'a> Page<'a> {
         let title = if self.model.title.is_empty() { "pickfs" } else { &self.model.title };
         let room = self.width - 2.0 * MARGIN;
         painter.text_cut((MARGIN, 42.0), &TITLE, room, title);
-        painter.text_cut((MARGIN, 64.0), &MACHINE, room, &self.model.machine);
-        let y = if self.model.machine.is_empty() { 72.0 } else { 92.0 };
-        let lines = self.model.headlines.iter().flat_map(|headline| wrap(headline, room, HEADLINE.size));
+        painter.text_cut((MARGIN, 64.0), &MACHINE, room, &self.model.machine());
+        let y = if self.model.machine().is_empty() { 72.0 } else { 92.0 };
+        let headlines = self.model.headlines();
+        let lines = headlines.iter().flat_map(|headline| wrap(headline, room, HEADLINE.size));
         painter.paragraph((MARGIN, y), &HEADLINE, 20.0, &lines.take(12).collect::<Vec<_>>()) + 8.0
     }
 
@@ -122,8 +123,8 @@ impl<'a> Page<'a> {
         for band in panels(work).chunks(COLUMNS) {
             y = self.band(painter, work, band, y);
         }
-        painter.text_cut((MARGIN, y - 2.0), &NOTE, self.width, &work.noise);
-        y + if work.noise.is_empty() { 0.0 } else { 22.0 }
+        painter.text_cut((MARGIN, y - 2.0), &NOTE, self.width, &work.noise_floor(self.model));
+        y + if work.noise_floor(self.model).is_empty() { 0.0 } else { 22.0 }
     }
 
     /// Panels side by side, which share the names at the left.
@@ -135,7 +136,7 @@ impl<'a> Page<'a> {
         for (at, panel) in panels.iter().enumerate() {
             let left = MARGIN + self.names + at as f64 * (PLOT + NUMBERS + GAP);
             // Why a figure is absent is said once, at the left.
-            let absent = |row: &Row| if at == 0 { row.absent.why.clone() } else { row.absent.word.to_string() };
+            let absent = |row: &Row| if at == 0 { row.absent.why().clone() } else { row.absent.word().to_string() };
             self.panel(painter, work, panel, (left, top), absent);
         }
         first_row + panels[0].rows.len() as f64 * ROW + 58.0
@@ -143,7 +144,7 @@ impl<'a> Page<'a> {
 
     fn name(&self, painter: &mut Painter, work: &WorkReport, row: &Row, y: f64) {
         let target = &self.model.targets[row.target];
-        let below = below_name(work, row, &target.note);
+        let below = below_name(work, row, &target.note());
         let middle = y + ROW / 2.0;
         let baseline = if below.is_empty() { middle + 4.0 } else { middle - 2.0 };
         painter.text_cut_in_the_middle((MARGIN, baseline), &NAME, self.names - 8.0, &target.name);
@@ -163,7 +164,12 @@ impl<'a> Page<'a> {
         let at = |percent: f64| left + percent / 100.0 * PLOT;
         let above = if panel.refused.is_some() { 16.0 } else { 26.0 };
         painter.text_cut((left, top + above), &PANEL, PLOT + NUMBERS, &panel.name);
-        painter.text_cut((left, top + 32.0), &REFUSED, PLOT + NUMBERS, panel.refused.as_deref().unwrap_or_default());
+        painter.text_cut(
+            (left, top + 32.0),
+            &REFUSED,
+            PLOT + NUMBERS,
+            &panel.refused.as_ref().map(|refused| refused.sentence()).unwrap_or_default(),
+        );
         let (from, to) = view.band;
         painter.rectangle((at(from), plot_top), (at(to) - at(from), bottom - plot_top), "band");
         for (x, label) in &view.ticks {
@@ -217,7 +223,7 @@ impl<'a> Page<'a> {
 /// What sets a target apart, under its name.
 fn below_name(work: &WorkReport, row: &Row, note: &str) -> String {
     let reference = if work.reference == Some(row.target) { "reference" } else { "" };
-    let missing = row.figure.as_ref().filter(|figure| figure.missing > 0).map(|f| format!("n = {}", f.rounds_shown));
+    let missing = row.figure.as_ref().filter(|figure| figure.missing > 0).map(|f| format!("n = {}", f.rounds_shown()));
     let parts = [reference.to_string(), missing.unwrap_or_default(), note.to_string()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
@@ -227,8 +233,8 @@ fn numbers(painter: &mut Painter, panel: &Panel, (row, mark): (&Row, &Mark), (x,
     let Some(figure) = &row.figure else { return };
     let best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
     let signs = marks::signs(&marks::of_figure(panel, row));
-    painter.text((x, y - 2.0), if best { &BEST_FIGURE } else { &FIGURE }, &format!("{}{signs}", figure.shown));
-    let below = if row.against.is_some() { &mark.ratio } else { &figure.range };
+    painter.text((x, y - 2.0), if best { &BEST_FIGURE } else { &FIGURE }, &format!("{}{signs}", figure.shown()));
+    let below = if row.against.is_some() { &mark.ratio } else { &figure.range() };
     painter.text_cut((x, y + 12.0), &SMALL, NUMBERS + 2.0, below);
 }
 

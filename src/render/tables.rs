@@ -20,6 +20,12 @@ impl<'a> From<&'a str> for Value<'a> {
     }
 }
 
+impl From<String> for Value<'_> {
+    fn from(text: String) -> Self {
+        if text.is_empty() { Value::Nothing } else { Value::Text(text.into()) }
+    }
+}
+
 impl From<f64> for Value<'_> {
     fn from(number: f64) -> Self {
         if number.is_finite() { Value::Number(number) } else { Value::Nothing }
@@ -121,7 +127,7 @@ fn summary_row<'a>(model: &'a Model, work: &'a WorkReport, panel: &'a Panel, row
         estimate.map(|estimate| method_name(estimate.method)).into(),
         against.and_then(finding_name).into(),
         best.into(),
-        row.absent.why.as_str().into(),
+        row.absent.why().into(),
         caveats(panel, row),
     ]
 }

@@ -77,21 +77,21 @@ impl Page<'_> {
     fn head(&mut self) -> io::Result<()> {
         let title = if self.model.title.is_empty() { "pickfs" } else { &self.model.title };
         self.wrapped("", title)?;
-        self.wrapped("", &self.model.machine)?;
+        self.wrapped("", &self.model.machine())?;
         writeln!(self.out)?;
-        for line in &self.model.headlines {
+        for line in &self.model.headlines() {
             self.wrapped("", line)?;
         }
-        self.list("", &self.model.course)?;
-        self.list("Take care", &self.model.warnings)
+        self.list("", &self.model.course())?;
+        self.list("Take care", &self.model.warnings())
     }
 
     fn overall(&mut self, overall: &Overall) -> io::Result<()> {
         writeln!(self.out, "\n── all work ──")?;
-        self.wrapped("  ", &overall.made_of)?;
-        let robustness = overall.robustness.iter().map(|robustness| &robustness.sentence);
-        for note in overall.work.verdict.notes.iter().chain(robustness) {
-            self.wrapped("  ", note)?;
+        self.wrapped("  ", &overall.made_of())?;
+        let robustness = overall.robustness.iter().map(|robustness| robustness.sentence(self.model));
+        for note in overall.work.notes(self.model).into_iter().chain(robustness) {
+            self.wrapped("  ", &note)?;
         }
         self.times(&overall.work)
     }
@@ -132,7 +132,8 @@ impl Page<'_> {
             let mark = if row.on_front { " *" } else { "" };
             let name = format!("{}{mark}", self.model.targets[row.target].name);
             let reference = row.target == criteria.reference;
-            let cells = row.cells.iter().map(|cell| if reference { "reference".into() } else { format!("×{cell}") });
+            let cells =
+                row.cells.iter().map(|cell| if reference { "reference".into() } else { format!("×{}", cell.ratio()) });
             table.add_row([name].into_iter().chain(cells));
         }
         writeln!(self.out, "{}", table.trim_fmt())?;
@@ -147,7 +148,7 @@ impl Page<'_> {
         if self.model.works.len() > 1 || self.model.overall.is_some() {
             writeln!(self.out, "\n── {} ──", work.name)?;
         }
-        let notes: Vec<String> = work.verdict.notes.clone();
+        let notes: Vec<String> = work.notes(self.model);
         for note in &notes {
             self.wrapped("  ", note)?;
         }
@@ -155,10 +156,10 @@ impl Page<'_> {
             return Ok(());
         }
         self.times(work)?;
-        self.list("", &work.sentences)?;
+        self.list("", &work.sentences(self.model))?;
         let reference = work.reference.map_or("", |at| &self.model.targets[at].name);
-        self.list(&format!("Beside the time, compared with {reference}"), &work.trade_offs)?;
-        for table in work.beside.iter().filter(|table| !table.detail) {
+        self.list(&format!("Beside the time, compared with {reference}"), &work.trade_offs(self.model))?;
+        for table in work.beside.iter().filter(|table| !table.is_detail()) {
             self.beside(table)?;
         }
         for compression in &work.compression {
@@ -173,7 +174,7 @@ impl Page<'_> {
         let labels = rows.iter().map(|&at| time_label(self.model, work, &panels[0].rows[at])).collect();
         let sheet = Sheet { style: presets::UTF8_FULL, labels, rows, between: UNDER, ranges: true };
         self.panels("Time", &sheet, &panels)?;
-        let tables = work.beside.iter().filter(|table| !table.detail);
+        let tables = work.beside.iter().filter(|table| !table.is_detail());
         let shown = work.phases.iter().chain(tables.flat_map(|table| &table.panels));
         self.wrapped("", &marks::legend(self.model, work, &marks::used(shown)))
     }
@@ -191,7 +192,7 @@ impl Page<'_> {
             sheet.between = UNDER;
             sheet.between = if self.fit(&sheet, &panels) { UNDER } else { "  " };
         }
-        self.panels(&table.title, &sheet, &panels)
+        self.panels(&table.title(), &sheet, &panels)
     }
 
     /// All columns side by side.
@@ -233,13 +234,13 @@ impl Page<'_> {
         let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
         table.set_header(["type", "share", "disk usage", "uncompressed", "referenced"]);
         for row in &found.rows {
-            table.add_row([&row.kind, &row.percent, &row.disk, &row.uncompressed, &row.referenced]);
+            table.add_row([row.kind.clone()].into_iter().chain(row.cells()));
         }
         table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         writeln!(self.out, "{}", table.trim_fmt())?;
         let differs =
             if found.differs { format!(" (medians of {} rounds that differ)", found.rounds) } else { String::new() };
-        self.wrapped("", &format!("{}{differs}", found.summary))
+        self.wrapped("", &format!("{}{differs}", found.summary()))
     }
 
     fn tail(&mut self) -> io::Result<()> {
@@ -248,14 +249,14 @@ impl Page<'_> {
         let weakened: Vec<String> =
             weakened.map(|target| format!("{}: {}", target.name, target.weakened.join(", "))).collect();
         self.list("Weaker durability", &weakened)?;
-        self.list("Not measured", &model.holes.iter().map(|hole| hole.sentence.clone()).collect::<Vec<_>>())?;
-        self.list("Doubts", &model.flags.iter().map(|flag| flag.sentence.clone()).collect::<Vec<_>>())?;
+        self.list("Not measured", &model.holes.iter().map(|hole| hole.sentence(model).clone()).collect::<Vec<_>>())?;
+        self.list("Doubts", &model.flags.iter().map(|flag| flag.sentence(model)).collect::<Vec<_>>())?;
         self.list("In effect", &in_effect(model))?;
         writeln!(self.out)?;
         if !model.ledger.parts.is_empty() {
-            let others = model.ledger.parts.iter().skip(1).map(|part| format!("{} {}", part.name, part.shown));
+            let others = model.ledger.parts.iter().skip(1).map(|part| format!("{} {}", part.name, part.shown()));
             let others = others.collect::<Vec<_>>().join(", ");
-            self.wrapped("", &format!("Time spent: {} ({others}).", model.ledger.sentence))?;
+            self.wrapped("", &format!("Time spent: {} ({others}).", model.ledger.sentence()))?;
         }
         if !model.journal.is_empty() {
             writeln!(self.out, "Journal: {}", model.journal)?;
@@ -331,35 +332,35 @@ fn time_label(model: &Model, work: &WorkReport, row: &Row) -> String {
     let found = &model.targets[row.target];
     let reference = if work.reference == Some(row.target) { "reference, " } else { "" };
     let rounds =
-        row.figure.as_ref().map_or(String::new(), |figure| format!("\n{reference}n = {}", figure.rounds_shown));
+        row.figure.as_ref().map_or(String::new(), |figure| format!("\n{reference}n = {}", figure.rounds_shown()));
     let weaker =
-        if found.note.is_empty() { String::new() } else { format!("\n{}", found.note.replacen(": ", ":\n", 1)) };
+        if found.note().is_empty() { String::new() } else { format!("\n{}", found.note().replacen(": ", ":\n", 1)) };
     format!("{}{rounds}{weaker}", found.name)
 }
 
 /// The median, and under or after it the ratio to the reference.
 fn cell(panel: &Panel, row: &Row, sheet: &Sheet) -> String {
-    let Some(figure) = &row.figure else { return row.absent.word.to_string() };
+    let Some(figure) = &row.figure else { return row.absent.word().to_string() };
     let second = match &row.against {
         Some(against) => ratio(against),
-        None if sheet.ranges => figure.range.clone(),
+        None if sheet.ranges => figure.range().clone(),
         None => String::new(),
     };
     let between = if second.is_empty() { "" } else { sheet.between };
-    format!("{}{}{between}{second}", figure.shown, marks::signs(&marks::of_figure(panel, row)))
+    format!("{}{}{between}{second}", figure.shown(), marks::signs(&marks::of_figure(panel, row)))
 }
 
 fn ratio(against: &Comparison) -> String {
-    format!("×{}{}", against.shown, marks::signs(&marks::of_ratio(against)))
+    format!("×{}{}", against.ratio(), marks::signs(&marks::of_ratio(against)))
 }
 
 /// The lines that made a target what it was, and the rest of what is known of the machine.
 fn in_effect(model: &Model) -> Vec<String> {
     let of_target = model.targets.iter().filter(|target| !target.duplicate).filter_map(|target| {
         let mounted = if target.mount.is_empty() { String::new() } else { format!("mounted {}", target.mount) };
-        let aged = if target.aged.is_empty() { String::new() } else { format!("aged: {}", target.aged) };
+        let aged = if target.ageing.is_empty() { String::new() } else { format!("aged: {}", target.aged()) };
         let known: Vec<String> =
-            [target.mkfs.clone(), mounted, aged].into_iter().filter(|line| !line.is_empty()).collect();
+            [target.mkfs.to_string(), mounted, aged].into_iter().filter(|line| !line.is_empty()).collect();
         (!known.is_empty()).then(|| format!("{}: {}", target.name, known.join("; ")))
     });
     of_target.chain(model.host.iter().map(|fact| format!("{}: {}", fact.name, fact.value))).collect()

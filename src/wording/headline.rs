@@ -1,66 +1,119 @@
 //! What to pick, in words: one sentence for each work, one line for each phase, and the small print.
 
-use super::text::{capital, counted, listed, more_rounds};
-use crate::analysis::model::*;
-use crate::analysis::work::{Case, Context};
-use crate::analysis::{Conclusion, ObservedWork, Veto};
-use crate::plan::{Limit, Plan};
+use super::text::{capital, counted, half_width, listed, more_rounds};
+use crate::analysis::*;
+use crate::metric;
 use crate::units::{Unit, show_bytes};
 
-pub fn noise_floor(panel: &Panel, context: &Context) -> String {
-    let name = context.reference.map_or("", |reference| &context.targets[reference].name);
-    match &panel.noise {
-        Some(noise) if noise.estimate.interval.is_some() => {
-            format!("noise floor {} ({name} against itself)", noise.shown)
+/// A work's report, and the names of its targets.
+struct Context<'a> {
+    targets: &'a [TargetInfo],
+    work: &'a WorkReport,
+}
+
+impl WorkReport {
+    fn context<'a>(&'a self, model: &'a Model) -> Context<'a> {
+        Context { targets: &model.targets, work: self }
+    }
+
+    /// "noise floor ±1.2 % (ext4 against itself)" of the whole job, or why there is none.
+    pub fn noise_floor(&self, model: &Model) -> String {
+        let Some(panel) = self.phases.first() else { return String::new() };
+        let name = self.reference.map_or("", |reference| &model.targets[reference].name);
+        match &panel.noise {
+            Some(noise) if noise.interval.is_some() => {
+                format!("noise floor {} ({name} against itself)", half_width(noise))
+            }
+            None if self.reference.is_none() => "noise floor unknown: nothing has results".to_string(),
+            None if self.duplicate.is_some() => format!("noise floor unknown: the duplicate of {name} has no results"),
+            Some(_) => "noise floor unknown: too few rounds of the reference's duplicate".to_string(),
+            None => format!("noise floor unknown: {name} has no duplicate"),
         }
-        None if context.reference.is_none() => "noise floor unknown: nothing has results".to_string(),
-        None if context.duplicate.is_some() => {
-            format!("noise floor unknown: the duplicate of {name} has no results")
+    }
+
+    /// The verdict in one or a few sentences.
+    pub fn headline(&self, model: &Model) -> String {
+        let context = self.context(model);
+        let nothing = "Nothing to judge: no cell has finished with a timed phase.".to_string();
+        let Some(panel) = self.phases.first() else { return nothing };
+        let measured: Vec<&Row> = panel.rows.iter().filter(|row| row.figure.is_some()).collect();
+        match (self.verdict.kind, measured.as_slice(), &panel.best) {
+            (VerdictKind::Refused, ..) if panel.refused.is_some() => {
+                let why = panel.refused.as_ref().map(DiffersFromItself::sentence).unwrap_or_default();
+                format!("{}. The machine or the drive is not steady enough.", capital(&why))
+            }
+            (VerdictKind::Nothing, [], _) if self.is_overall => {
+                "No verdict over all work: no target has finished all of it in any round.".to_string()
+            }
+            (VerdictKind::Nothing, [], _) => nothing,
+            (VerdictKind::Nothing, ..) => {
+                let count = if self.ranked.is_empty() { "no target" } else { "only one target" };
+                format!("No verdict: {count} can be ranked.")
+            }
+            (VerdictKind::Single, [row, ..], _) => alone(row, panel, &context),
+            (_, _, Some(best)) => judged(best, panel, &context),
+            (_, rows, None) => anecdote(rows, panel, &context),
         }
-        Some(_) => "noise floor unknown: too few rounds of the reference's duplicate".to_string(),
-        None => format!("noise floor unknown: {name} has no duplicate"),
+    }
+
+    /// One line for each phase.
+    pub fn sentences(&self, model: &Model) -> Vec<String> {
+        let phases = self.phases.iter().filter(|panel| !panel.phase.is_empty());
+        phases.map(|panel| phase(panel, &self.context(model))).collect()
+    }
+
+    /// What the time is paid with: one line for each target that clearly differs from the reference.
+    pub fn trade_offs(&self, model: &Model) -> Vec<String> {
+        let line = |found: &TradeOff| {
+            let amounts: Vec<String> =
+                found.differences.iter().map(|(metric, estimate)| amount(estimate, metric::noun(metric))).collect();
+            format!("{} needs {}", model.targets[found.target].name, listed(&amounts))
+        };
+        self.costs.iter().map(line).collect()
+    }
+
+    /// Who is not ranked and why, and other small print.
+    pub fn notes(&self, model: &Model) -> Vec<String> {
+        self.verdict.notes.iter().map(|one| note(one, self, model)).collect()
     }
 }
 
-pub fn nothing() -> Verdict {
-    made(VerdictKind::Nothing, "Nothing to judge: no cell has finished with a timed phase.".to_string(), Vec::new())
-}
-
-fn made(kind: VerdictKind, headline: String, best: Vec<usize>) -> Verdict {
-    Verdict { kind, headline, best, notes: Vec::new() }
-}
-
-/// The verdict of a work, from the panel of its whole job.
-pub fn verdict(panel: &Panel, context: &Context) -> Verdict {
-    if let Some(why) = &panel.refused {
-        let headline = format!("{}. The machine or the drive is not steady enough.", capital(why));
-        return made(VerdictKind::Refused, headline, Vec::new());
-    }
-    let measured: Vec<&Row> = panel.rows.iter().filter(|row| row.figure.is_some()).collect();
-    match (&panel.best, measured.as_slice()) {
-        (_, []) => nothing(),
-        (_, [row]) => made(VerdictKind::Single, alone(row, panel, context), Vec::new()),
-        (Some(best), _) => judged(best, panel, context),
-        (None, _) if context.ranked.len() < 2 => {
-            let count = if context.ranked.is_empty() { "no target" } else { "only one target" };
-            made(VerdictKind::Nothing, format!("No verdict: {count} can be ranked."), Vec::new())
+fn note(note: &Note, work: &WorkReport, model: &Model) -> String {
+    let name = |target: usize| &model.targets[target].name;
+    match note {
+        Note::Eliminated(target) => format!(
+            "{} was eliminated early, so it cannot be picked, although no remaining target proved faster",
+            name(*target)
+        ),
+        Note::NotRanked(target, vetoes) => {
+            let reasons: Vec<String> = vetoes.iter().map(in_words).collect();
+            format!("{} is not ranked: {}", name(*target), reasons.join("; "))
         }
-        (None, rows) => made(VerdictKind::TooFewRounds, anecdote(rows, panel, context), Vec::new()),
+        Note::ReferenceReplaced(planned) => {
+            let reference = work.reference.map_or("", |at| name(at));
+            format!("{planned} has no results; compared with {reference} instead")
+        }
+        Note::LimitWithoutEffect(limit) => {
+            let phase = limit.phase.as_ref().map_or(String::new(), |phase| format!("{phase}/"));
+            let metric = super::text::plain(&format!("{phase}{}", limit.metric));
+            format!("the limit on {metric} has no effect: no workload in this run measures it")
+        }
+        Note::WeakenedAreRanked => "targets with weaker durability are ranked because the plan asks for it".to_string(),
     }
 }
 
 fn alone(row: &Row, panel: &Panel, context: &Context) -> String {
     let Some(figure) = &row.figure else { return String::new() };
     let (name, part, rounds) = (&context.targets[row.target].name, part(panel), counted(figure.rounds, "round"));
-    let spread = format!("median of {rounds}, {}", figure.range);
-    format!("{name}: {part} takes {} ({spread}). There is no other result to compare with.", figure.shown)
+    let spread = format!("median of {rounds}, {}", figure.range());
+    format!("{name}: {part} takes {} ({spread}). There is no other result to compare with.", figure.shown())
 }
 
 fn anecdote(rows: &[&Row], panel: &Panel, context: &Context) -> String {
-    let ranked: Vec<&Row> = rows.iter().copied().filter(|row| context.ranked.contains(&row.target)).collect();
+    let ranked: Vec<&Row> = rows.iter().copied().filter(|row| context.work.ranked.contains(&row.target)).collect();
     let rounds = ranked.iter().filter_map(|row| row.figure.as_ref()).map(|figure| figure.rounds).min().unwrap_or(0);
     let so_far = fastest(&ranked).and_then(|row| {
-        let shown = &row.figure.as_ref()?.shown;
+        let shown = &row.figure.as_ref()?.shown();
         Some(format!(" So far {} takes {shown}, the least time for {}.", context.targets[row.target].name, part(panel)))
     });
     let doubt = if rounds < 3 { "no interval" } else { "too few of them shared by all targets" };
@@ -72,30 +125,23 @@ fn part(panel: &Panel) -> String {
     if panel.name == crate::analysis::work::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
 }
 
-fn judged(best: &Best, panel: &Panel, context: &Context) -> Verdict {
+fn judged(best: &Best, panel: &Panel, context: &Context) -> String {
     let names = names(&best.members, context);
-    let pick = |at: usize| format!("Pick {}: {}", names[0], pick(at, panel, context));
-    let (kind, mut headline) = match (best.conclusion, best.members.as_slice()) {
-        (Conclusion::Pick, [at, ..]) => (VerdictKind::Pick, pick(*at)),
-        (Conclusion::WithinNoise, _) => (VerdictKind::Refused, within_noise(&names, panel)),
-        (Conclusion::Tie, _) => (VerdictKind::Tie, tie(&names, best, panel, context)),
+    let headline = match (best.conclusion, best.members.as_slice()) {
+        (Conclusion::Pick, [at, ..]) => format!("Pick {}: {}", names[0], pick(*at, panel, context)),
+        (Conclusion::WithinNoise, _) => within_noise(&names, panel),
+        (Conclusion::Tie, _) => tie(&names, best, panel, context),
         (Conclusion::Unresolved, [_]) => {
-            (VerdictKind::Unresolved, format!("No pick: {} may still be the best, but has left the race.", names[0]))
+            format!("No pick: {} may still be the best, but was eliminated early.", names[0])
         }
-        _ => (VerdictKind::Unresolved, unresolved(&names, best, panel, context)),
+        _ => unresolved(&names, best, panel, context),
     };
-    headline += &preliminary(best, context);
-    let mut verdict = made(kind, headline, best.members.clone());
-    verdict.notes.extend(best.gone.iter().map(|&at| {
-        let name = &context.targets[at].name;
-        format!("{name} left the race and cannot be picked: nobody who is ranked now is shown to be faster")
-    }));
-    verdict
+    headline + &preliminary(best, context)
 }
 
 /// A name from so few rounds is no decision: no run ends for it.
 fn preliminary(best: &Best, context: &Context) -> String {
-    let (rounds, targets) = (counted(best.rounds, "round"), context.ranked.len());
+    let (rounds, targets) = (counted(best.rounds, "round"), context.work.ranked.len());
     match best.corrected {
         true if best.rounds >= 6 => String::new(),
         false if targets > 2 => {
@@ -107,7 +153,7 @@ fn preliminary(best: &Best, context: &Context) -> String {
 
 /// Faster than all others, but by no more than what noise alone could look like to who wants to know so exactly.
 fn within_noise(names: &[String], panel: &Panel) -> String {
-    let floor = panel.noise.as_ref().map_or("", |noise| &noise.shown);
+    let floor = panel.noise_shown().unwrap_or_default();
     format!(
         "No verdict: the noise floor, {floor}, is above the {} that matter, and {} is ahead by less than that noise.",
         super::text::percent(panel.band.wanted),
@@ -124,7 +170,7 @@ fn pick(at: usize, panel: &Panel, context: &Context) -> String {
     let beaten = others(&[at], panel, context);
     let part = part(panel);
     let beats_all = if beaten.len() == 1 { "the other target takes" } else { "every other ranked target takes" };
-    let ranked_reference = context.reference.filter(|reference| context.ranked.contains(reference));
+    let ranked_reference = context.work.reference.filter(|reference| context.work.ranked.contains(reference));
     if ranked_reference == Some(at) {
         return match fastest(&beaten).and_then(|row| said(row, context)) {
             Some(said) if beaten.len() == 1 => format!("for {part}, {said}."),
@@ -134,7 +180,7 @@ fn pick(at: usize, panel: &Panel, context: &Context) -> String {
     }
     let row = panel.rows.iter().find(|row| row.target == at);
     let against = row.and_then(told).filter(|_| ranked_reference.is_some());
-    match against.map(|against| &against.words) {
+    match against.map(Comparison::words) {
         Some(words) if beaten.len() == 1 => format!("{part} {words}."),
         Some(words) => format!("{part} {words}, and {beats_all} longer than {}.", context.targets[at].name),
         None => format!("for {part}, {beats_all} longer."),
@@ -143,7 +189,7 @@ fn pick(at: usize, panel: &Panel, context: &Context) -> String {
 
 fn tie(names: &[String], best: &Best, panel: &Panel, context: &Context) -> String {
     let beaten = others(&best.members, panel, context);
-    let within = &panel.threshold_shown;
+    let within = &panel.margin();
     if beaten.is_empty() && names.len() > 3 {
         return format!("No single winner: all {} targets tie (within {within}).", names.len());
     }
@@ -178,7 +224,7 @@ fn some(names: Vec<String>) -> Vec<String> {
 }
 
 fn others<'a>(members: &[usize], panel: &'a Panel, context: &Context) -> Vec<&'a Row> {
-    let ranked = panel.rows.iter().filter(|row| row.figure.is_some() && context.ranked.contains(&row.target));
+    let ranked = panel.rows.iter().filter(|row| row.figure.is_some() && context.work.ranked.contains(&row.target));
     ranked.filter(|row| !members.contains(&row.target)).collect()
 }
 
@@ -195,14 +241,14 @@ fn slowest<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
 /// "btrfs takes 40 % more time than ext4 (95 % interval 31–50 %)"; nothing for the reference itself, nor where the two
 /// are not told apart.
 fn said(row: &Row, context: &Context) -> Option<String> {
-    told(row).map(|against| format!("{} {}", context.targets[row.target].name, against.words))
+    told(row).map(|against| format!("{} {}", context.targets[row.target].name, against.words()))
 }
 
 /// One line for a phase: who is fastest, and who is slowest.
-pub fn phase(panel: &Panel, context: &Context) -> String {
+fn phase(panel: &Panel, context: &Context) -> String {
     let name = &panel.name;
     if let Some(why) = &panel.refused {
-        return format!("{name}: {why}");
+        return format!("{name}: {}", why.sentence());
     }
     let measured: Vec<&Row> = panel.rows.iter().filter(|row| row.figure.is_some()).collect();
     let Some(best) = &panel.best else {
@@ -214,9 +260,9 @@ pub fn phase(panel: &Panel, context: &Context) -> String {
     let shown = listed(&rows.iter().map(|row| with_time(row, context)).collect::<Vec<_>>());
     let more = best.more_rounds.map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
     let first = match rows.len() {
-        1 if best.conclusion == Conclusion::Unresolved => format!("{shown} may be fastest, but has left the race"),
+        1 if best.conclusion == Conclusion::Unresolved => format!("{shown} may be fastest, but was eliminated early"),
         1 => format!("{shown}, fastest{}", brief_of(rows[0]).map(|brief| format!(", {brief}")).unwrap_or_default()),
-        _ if best.conclusion == Conclusion::Tie => format!("{shown} tie within {}", panel.threshold_shown),
+        _ if best.conclusion == Conclusion::Tie => format!("{shown} tie within {}", panel.margin()),
         _ => format!("unresolved between {shown}{more}"),
     };
     let beaten = others(&best.members, panel, context);
@@ -230,61 +276,19 @@ fn brief(row: &Row, context: &Context) -> String {
     brief_of(row).map_or(with_time(row, context), |brief| format!("{name}, {brief}"))
 }
 
-fn brief_of(row: &Row) -> Option<&str> {
-    told(row).map(|against| against.brief.as_str())
+fn brief_of(row: &Row) -> Option<String> {
+    told(row).map(Comparison::brief)
 }
 
 /// The comparison with the reference if it says which of the two is faster: "is not told apart from ext4" explains
 /// neither why one is picked nor why one is out.
 fn told(row: &Row) -> Option<&Comparison> {
-    row.against.as_ref().filter(|against| !against.words.is_empty() && against.tells())
+    row.against.as_ref().filter(|against| against.tells())
 }
 
 fn with_time(row: &Row, context: &Context) -> String {
-    let shown = row.figure.as_ref().map_or("", |figure| &figure.shown);
+    let shown = row.figure.as_ref().map(Figure::shown).unwrap_or_default();
     format!("{} {shown}", context.targets[row.target].name)
-}
-
-/// Who is measured and not ranked, and why. Limits are held against `works`.
-pub fn not_ranked(
-    case: &Case,
-    works: &[&ObservedWork],
-    reference: Option<usize>,
-    ranked: &[usize],
-    vetoes: &[Vec<Veto>],
-) -> Vec<String> {
-    let (plan, targets) = (case.plan, case.targets);
-    let out = (0..targets.len()).filter(|at| !targets[*at].duplicate && !ranked.contains(at));
-    let mut notes: Vec<String> = out.map(|at| left_out(&targets[at], &vetoes[at])).collect();
-    if let Some(reference) = reference.map(|at| &targets[at].name) {
-        let planned = super::text::plain(&plan.reference);
-        if !planned.is_empty() && *reference != planned {
-            notes.push(format!("{planned} has no results; compared with {reference} instead"));
-        }
-    }
-    notes.extend(plan.verdict.limits.iter().filter(|limit| !is_measured(works, limit)).map(unheld));
-    if plan.rank_weakened && targets.iter().any(|target| !target.weakened.is_empty()) {
-        notes.push("targets with weaker durability are ranked because the plan asks for it".to_string());
-    }
-    notes
-}
-
-fn is_measured(works: &[&ObservedWork], limit: &Limit) -> bool {
-    let wanted = |(phase, metric): (&str, &str)| {
-        metric == limit.metric && limit.phase.as_deref().is_none_or(|only| only == phase)
-    };
-    works.iter().any(|work| work.measured().into_iter().any(wanted))
-}
-
-fn unheld(limit: &Limit) -> String {
-    let phase = limit.phase.as_ref().map_or(String::new(), |phase| format!("{phase}/"));
-    let metric = super::text::plain(&format!("{phase}{}", limit.metric));
-    format!("the limit on {metric} keeps nobody out: nothing here measures it")
-}
-
-fn left_out(target: &TargetInfo, vetoes: &[Veto]) -> String {
-    let reasons: Vec<String> = vetoes.iter().map(in_words).collect();
-    format!("{} is not ranked: {}", target.name, reasons.join("; "))
 }
 
 fn in_words(veto: &Veto) -> String {
@@ -293,7 +297,7 @@ fn in_words(veto: &Veto) -> String {
         Veto::Failed { cells, of, why } => {
             format!("{cells} of {} failed: {}", counted(*of, "cell"), super::text::plain(why))
         }
-        Veto::Lacks(feature) => format!("it is not known to have {}", super::text::plain(feature)),
+        Veto::Lacks(feature) => format!("not known to have {}", super::text::plain(feature)),
         Veto::Small { what, largest, wanted } => {
             let bytes = |bytes: u64| show_bytes(bytes as f64);
             let found = largest
@@ -310,29 +314,22 @@ fn in_words(veto: &Veto) -> String {
     }
 }
 
-/// What the target costs or saves beside time, in one line.
-pub fn trade_off(target: &TargetInfo, differences: &[String]) -> String {
-    format!("{} needs {}", target.name, listed(differences))
-}
-
-/// The sentences that open the report.
-pub fn headlines(model: &Model, plan: &Plan) -> Vec<String> {
-    let works = &model.works;
-    if works.iter().all(|work| work.rounds == 0) {
-        let cells = plan.targets.len() * plan.works.len() * plan.stop.most_rounds() as usize;
-        let most = if plan.stop.rounds.is_none() { "up to " } else { "" };
-        return vec![format!(
-            "Nothing has been measured yet: {most}{} planned, none has ended.",
-            counted(cells, "cell")
-        )];
+impl Model {
+    /// The sentences that open a report: one over all works if there are several, then one for each work.
+    pub fn headlines(&self) -> Vec<String> {
+        let works = &self.works;
+        if works.iter().all(|work| work.rounds == 0) {
+            let (cells, most) = (counted(self.planned_cells, "cell"), if self.may_need_fewer { "up to " } else { "" });
+            return vec![format!("Nothing has been measured yet: {most}{cells} planned, none has ended.")];
+        }
+        let several = works.len() > 1;
+        let overall = self.overall.iter().map(|overall| {
+            let depends = depends(self).filter(|_| several).map(|depends| format!(" {depends}"));
+            format!("{}{}", overall.work.headline(self), depends.unwrap_or_default())
+        });
+        let name = |work: &WorkReport| if several { format!("{}: ", work.name) } else { String::new() };
+        overall.chain(works.iter().map(|work| format!("{}{}", name(work), work.headline(self)))).collect()
     }
-    let several = works.len() > 1;
-    let overall = model.overall.iter().map(|overall| {
-        let depends = depends(model).filter(|_| several).map(|depends| format!(" {depends}"));
-        format!("{}{}", overall.work.verdict.headline, depends.unwrap_or_default())
-    });
-    let name = |work: &WorkReport| if several { format!("{}: ", work.name) } else { String::new() };
-    overall.chain(works.iter().map(|work| format!("{}{}", name(work), work.verdict.headline))).collect()
 }
 
 /// Some where no target is among the best of every work: one number for all of them hides that.
@@ -350,7 +347,7 @@ fn depends(model: &Model) -> Option<String> {
 }
 
 /// "55 % less space", "2.1 times the CPU time".
-pub fn amount(estimate: &crate::stats::Estimate, noun: &str) -> String {
+fn amount(estimate: &crate::stats::Estimate, noun: &str) -> String {
     let (amount, range) = super::text::difference(estimate);
     let shown = format!("{amount} {noun}");
     if range == "±0" { shown } else { format!("{shown} ({range})") }

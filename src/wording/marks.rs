@@ -66,7 +66,7 @@ pub const ALL: &[Mark] = &[
     },
     Mark {
         sign: "^",
-        meaning: "significant only if the noise were symmetric; here it is skewed",
+        meaning: "significant only if the noise were symmetric, which it is not",
         caveat: true,
         holds: Ratio(|found| found.rests_on_symmetry),
     },
@@ -116,7 +116,7 @@ pub fn legend(model: &Model, work: &WorkReport, marks: &[&Mark]) -> String {
     let reference = work.reference.map_or("", |reference| &model.targets[reference].name);
     let compared = work.phases.iter().flat_map(|panel| &panel.rows).any(|row| row.against.is_some());
     let ratio = compared.then(|| format!("× time relative to {reference}, with its 95 % interval"));
-    let noise = Some(work.noise.clone()).filter(|noise| !noise.is_empty());
+    let noise = Some(work.noise_floor(model)).filter(|noise| !noise.is_empty());
     ratio.into_iter().chain(meanings(marks, reference)).chain(noise).collect::<Vec<_>>().join("; ")
 }
 
@@ -143,7 +143,7 @@ mod tests {
     fn comparison(finding: Finding, ratio: f64) -> Comparison {
         let estimate =
             Estimate { ratio, interval: None, method: Method::SignedRank, level: 0.95, n: 8, share_above: 0.5 };
-        crate::wording::text::comparison(Some(finding), estimate, "time_ns", 0.03, "ext4")
+        Comparison::new(estimate, Some(finding), "ext4", "time_ns", 0.03)
     }
 
     #[test]
@@ -153,8 +153,8 @@ mod tests {
         assert_eq!(signs(&of_ratio(&found)), " ~ ° ^");
         assert_eq!(
             caveats(&found),
-            "; not significant after correction for multiple comparisons; significant only if the noise were symmetric; \
-             here it is skewed"
+            "; not significant after correction for multiple comparisons; significant only if the noise were symmetric, \
+             which it is not"
         );
         assert_eq!(signs(&of_ratio(&comparison(Finding::Lower, 0.9))), "");
     }

@@ -5,6 +5,7 @@
 //! Must not know: `agent`, `executor`, `render`, `run`, `stack`, `stage`, `workload`.
 
 pub mod between_runs;
+pub mod comparison;
 pub mod headline;
 pub mod history;
 pub mod marks;
@@ -12,3 +13,4 @@ pub mod marks;
 pub mod planted_mark;
 pub mod ranking;
 pub mod text;
+pub mod warnings;

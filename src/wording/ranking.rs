@@ -42,10 +42,10 @@ fn of_run(model: &Model) -> Vec<Choice> {
     let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
     let choice = |work: &WorkReport| Choice {
         disk: disk.clone(),
-        machine: model.machine.clone(),
+        machine: model.machine().clone(),
         work: work.name.clone(),
         places: places(model, work),
-        verdict: plain(&work.verdict.headline),
+        verdict: plain(&work.headline(model)),
     };
     all.map(choice).collect()
 }
@@ -114,7 +114,7 @@ fn places(model: &Model, work: &WorkReport) -> Vec<Place> {
         tie,
         against: row(members[0])
             .and_then(|row| row.compared_with(*first))
-            .map(|found| format!("×{}", found.shown))
+            .map(|found| format!("×{}", found.ratio()))
             .unwrap_or_default(),
     };
     let mut places = vec![place(best, work.verdict.kind == VerdictKind::Tie)];

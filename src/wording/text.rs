@@ -1,46 +1,11 @@
 //! Sentences, and numbers inside them. A ratio above one is more: "more time", never "slower by"; "12 % less time"
 //! is always against the whole of the reference.
 
-use crate::analysis::model::*;
-use crate::stats::{Estimate, Finding};
-use serde_json::Value;
-
-/// No name or reason is longer in a report.
-const LONGEST: usize = 300;
+pub use crate::analysis::plain::{plain, steers, tame};
+use crate::stats::Estimate;
 
 /// Ratios closer than this are printed as one: times are whole nanoseconds.
 const SAME: f64 = 1e-6;
-
-/// Text without what could steer a terminal or break a document: control characters and those that turn or hide
-/// text become blanks; very long text is cut.
-pub fn plain(text: &str) -> String {
-    let shown: String = text.chars().take(LONGEST).map(|c| if steers(c) { ' ' } else { c }).collect();
-    let cut = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
-    shown.trim().to_string() + cut
-}
-
-/// No text inside a plan is longer in a report.
-const LONGEST_IN_PLAN: usize = 1 << 16;
-
-/// The same for all that a tree of values holds; names and lines keep their breaks, as programs read them.
-pub fn tame(value: Value) -> Value {
-    let tamed = |text: &str| -> String {
-        let harmless = |c: char| if steers(c) && c != '\n' { ' ' } else { c };
-        text.chars().take(LONGEST_IN_PLAN).map(harmless).collect()
-    };
-    match value {
-        Value::String(text) => Value::String(tamed(&text)),
-        Value::Array(list) => list.into_iter().map(tame).collect(),
-        Value::Object(map) => map.into_iter().map(|(name, value)| (plain(&name), tame(value))).collect(),
-        other => other,
-    }
-}
-
-fn steers(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
-}
 
 /// A paragraph, broken at blanks; later lines are indented like the first and a little more.
 pub fn wrapped(indent: &str, text: &str, width: usize) -> String {
@@ -164,80 +129,8 @@ pub fn difference(estimate: &Estimate) -> (String, String) {
 }
 
 /// From here on a percentage is harder to read than a factor.
-fn at_least_twice(ratio: f64) -> bool {
+pub fn at_least_twice(ratio: f64) -> bool {
     ratio >= 1.995
-}
-
-/// "12 % less time than ext4", "2.1 times the time of ext4".
-fn amount_of(estimate: &Estimate, noun: &str, reference: &str) -> String {
-    let (amount, _) = difference(estimate);
-    format!("{amount} {noun} {} {reference}", if at_least_twice(estimate.ratio) { "of" } else { "than" })
-}
-
-pub fn comparison(
-    finding: Option<Finding>,
-    estimate: Estimate,
-    metric: &str,
-    threshold: f64,
-    reference: &str,
-) -> Comparison {
-    let noun = crate::metric::noun(metric);
-    let words = finding.as_ref().map(|finding| against(finding, &estimate, noun, reference, threshold));
-    let brief = finding.as_ref().map(|finding| in_brief(finding, &estimate, noun, reference));
-    let (words, brief) = (words.unwrap_or_default(), brief.unwrap_or_default());
-    let (shown, mark) = (ratio(&estimate), finding.as_ref().map_or("", mark));
-    Comparison { shown, mark, words, brief, finding, estimate, p: None, may_be_chance: false, rests_on_symmetry: false }
-}
-
-impl Comparison {
-    /// It says which of the two is above.
-    pub fn tells(&self) -> bool {
-        !matches!(self.finding, None | Some(Finding::Unresolved { .. } | Finding::Tie))
-    }
-}
-
-fn mark(finding: &Finding) -> &'static str {
-    match finding {
-        Finding::Higher | Finding::Lower | Finding::TooFewRounds => "",
-        Finding::Tie => "=",
-        Finding::ProbablyHigher | Finding::ProbablyLower => "~",
-        Finding::Unresolved { .. } => "?",
-    }
-}
-
-/// "takes 12 % less time than ext4 (95 % interval 8–16 %)".
-fn against(finding: &Finding, estimate: &Estimate, noun: &str, reference: &str, threshold: f64) -> String {
-    let verb = if noun.ends_with("time") { "takes" } else { "needs" };
-    let (_, range) = difference(estimate);
-    let amount = amount_of(estimate, noun, reference);
-    match finding {
-        Finding::Higher | Finding::Lower => format!("{verb} {amount} (95 % interval {range})"),
-        Finding::Tie => format!("ties with {reference} (within ±{})", percent(threshold)),
-        Finding::ProbablyHigher | Finding::ProbablyLower => {
-            format!("probably {verb} {amount} (95 % interval {range}), which may be negligible")
-        }
-        Finding::Unresolved { rounds } => {
-            let more = rounds.map(|total| total.saturating_sub(estimate.n as u32));
-            let more = more.map(|n| format!("; about {} would tell", more_rounds(n))).unwrap_or_default();
-            format!("is not told apart from {reference}{more}")
-        }
-        Finding::TooFewRounds => {
-            format!("{verb} {amount} (anecdote: {}, no interval)", counted(estimate.n, "round"))
-        }
-    }
-}
-
-/// "12 % less time than ext4 (8–16 %)".
-fn in_brief(finding: &Finding, estimate: &Estimate, noun: &str, reference: &str) -> String {
-    let (_, range) = difference(estimate);
-    let amount = amount_of(estimate, noun, reference);
-    match finding {
-        Finding::Higher | Finding::Lower => format!("{amount} ({range})"),
-        Finding::ProbablyHigher | Finding::ProbablyLower => format!("probably {amount} ({range})"),
-        Finding::Tie => format!("ties with {reference}"),
-        Finding::Unresolved { .. } => format!("not told apart from {reference}"),
-        Finding::TooFewRounds => format!("{amount} (no interval)"),
-    }
 }
 
 /// "1.19–1.24 s": the unit once, if it is the same.
@@ -256,11 +149,6 @@ pub fn more_rounds(count: u32) -> String {
 pub fn about(count: u32) -> u32 {
     let unit = 10u32.pow(count.max(1).ilog10().saturating_sub(1));
     count.div_ceil(unit).saturating_mul(unit)
-}
-
-/// Why nothing is judged: the noise is larger than what we want to tell apart.
-pub fn refused(away: f64, reference: &str) -> String {
-    format!("no verdict: {reference} differs from itself by {}", percent(away))
 }
 
 pub fn capital(text: &str) -> String {

@@ -49,7 +49,7 @@ impl View {
         let found = row.compared_with(reference).or(own(row, reference));
         let is_own = row.figure.is_some() && reference == row.target;
         let lacking = if is_own { "reference" } else { "" };
-        found.map_or((lacking.to_string(), String::new()), |found| (ratio(found), found.words.clone()))
+        found.map_or((lacking.to_string(), String::new()), |found| (ratio(found), found.words()))
     }
 
     pub fn json(&self) -> Value {
@@ -85,7 +85,7 @@ fn mark(row: &Row, found: Option<&Comparison>, axis: &Axis, reference: Option<us
     };
     let estimate = &found.estimate;
     let (low, high) = estimate.interval.unwrap_or((estimate.ratio, estimate.ratio));
-    let words = format!("{}{}", found.words, marks::caveats(found));
+    let words = format!("{}{}", found.words(), marks::caveats(found));
     Mark {
         target: row.target,
         finding: symbol(found.finding.as_ref()),
@@ -110,7 +110,7 @@ fn symbol(finding: Option<&Finding>) -> &'static str {
 }
 
 fn ratio(found: &Comparison) -> String {
-    format!("×{}{}", found.shown, marks::signs(&marks::of_ratio(found)))
+    format!("×{}{}", found.ratio(), marks::signs(&marks::of_ratio(found)))
 }
 
 #[cfg(test)]

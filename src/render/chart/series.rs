@@ -60,7 +60,7 @@ fn in_order(sheet: &Sheet, work: &WorkReport, panel: &Panel) -> Chart {
         one_series(&mut plot, &row.series, (&x, &y), place);
         plot.close_series();
     }
-    let thinned = panel.rows.iter().map(|row| &row.series.thinned).find(|thinned| !thinned.is_empty());
+    let thinned = panel.rows.iter().map(|row| row.series.thinned()).find(|thinned| !thinned.is_empty());
     let note = thinned.map_or(String::new(), |thinned| format!("; {thinned}"));
     Chart {
         name: shapes::file_name(&["rounds", &work.name, &panel.name]),

@@ -15,16 +15,16 @@ use std::fmt::Write;
 pub fn table(sheet: &Sheet, work: &WorkReport, (place, number): (usize, usize)) -> Markup {
     let panel = &work.phases[place];
     let view = View::of(panel, work.reference, LABEL);
-    let noise = panel.noise.as_ref().map_or(String::new(), |noise| format!("; noise floor {}", noise.shown));
+    let noise = panel.noise_shown().map_or(String::new(), |noise| format!("; noise floor {noise}"));
     let reference = work.reference.map_or("", |at| &sheet.model.targets[at].name);
     // Why a figure is absent is said once, in the first panel.
-    let absent = |row: &Row| text(if place == 0 { &row.absent.why } else { row.absent.word });
+    let absent = |row: &Row| text(&if place == 0 { row.absent.why() } else { row.absent.word().to_string() });
     let table = html! {
         table.forest data-p=(number) {
             caption {
                 b { (text(&panel.name)) }
-                span { (text(&format!(" differences within {} do not matter here{noise}", panel.threshold_shown))) }
-                @if let Some(why) = &panel.refused { em { " " (text(why)) } }
+                span { (text(&format!(" differences within {} do not matter here{noise}", panel.margin()))) }
+                @if let Some(why) = &panel.refused { em { " " (text(&why.sentence())) } }
             }
             thead { tr {
                 th scope="col" { "Target" }
@@ -71,18 +71,18 @@ fn foot(panel: &Panel, view: &View) -> Markup {
 }
 
 fn cells(sheet: &Sheet, panel: &Panel, (row, figure): (&Row, &Figure), (mark, view): (&Mark, &View)) -> Markup {
-    let rounds = format!("n = {}", figure.rounds_shown);
+    let rounds = format!("n = {}", figure.rounds_shown());
     let (best, caveats): (Vec<_>, Vec<_>) = marks::of_figure(panel, row).into_iter().partition(|mark| !mark.caveat);
-    let notes = [rounds, sheet.model.targets[row.target].note.clone()].into_iter().filter(|note| !note.is_empty());
+    let notes = [rounds, sheet.model.targets[row.target].note()].into_iter().filter(|note| !note.is_empty());
     let notes: Vec<String> = notes.chain(marks::meanings(&caveats, "")).collect();
     html! {
         th scope="row" { (name(sheet, row.target)) (small(&notes.join(", "))) }
         td.plot { (plot(mark, view)) }
         td.ratio data-r title=(text(&mark.words)) { (text(&mark.ratio)) }
         td.n {
-            b { (text(&figure.shown)) }
+            b { (text(&figure.shown())) }
             @for mark in best { span.best title=(mark.meaning) { " " (mark.sign) } }
-            (small(&figure.range))
+            (small(&figure.range()))
         }
         td.rounds { (strip(sheet, panel, row, figure)) }
     }

@@ -66,7 +66,7 @@ fn page(model: &Model) -> Markup {
                 header {
                     p.kicker { "pickfs report" }
                     h1 { (text(title)) }
-                    @if !model.machine.is_empty() { p.machine { (text(&model.machine)) } }
+                    @if !model.machine().is_empty() { p.machine { (text(&model.machine())) } }
                 }
                 main #main {
                     (sections::verdict(model))

@@ -2,7 +2,7 @@
 
 use super::markup::{list, note, text};
 use super::{forest, name, tables};
-use crate::analysis::{Champions, Criteria, FlagGroup, Model, Panel, Table, VerdictKind, WorkReport};
+use crate::analysis::{Champions, Criteria, Model, Panel, Table, VerdictKind, WorkReport};
 use crate::render::chart::series::{self, Chart};
 use crate::render::chart::{Sheet, panels, shapes, works};
 use crate::wording::marks;
@@ -10,15 +10,16 @@ use maud::{Markup, PreEscaped, html};
 
 pub fn verdict(model: &Model) -> Markup {
     let kind = works(model).next().map_or("No verdict", |work| kind(work.verdict.kind));
-    let (first, others) = model.headlines.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+    let headlines = model.headlines();
+    let (first, others) = headlines.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     html! {
         section #verdict aria-labelledby="verdict-title" {
             h2 #verdict-title { (kind) }
             @if !first.is_empty() { p.headline { (text(first)) } }
             (list(Some("others"), others))
-            (list(Some("course"), &model.course))
-            @if !model.warnings.is_empty() {
-                div.care { h3 { span aria-hidden="true" { "⚠" } " Take care" } (list(None, &model.warnings)) }
+            (list(Some("course"), &model.course()))
+            @if !model.warnings().is_empty() {
+                div.care { h3 { span aria-hidden="true" { "⚠" } " Take care" } (list(None, &model.warnings())) }
             }
         }
     }
@@ -96,15 +97,15 @@ pub fn work(sheet: &Sheet, work: &WorkReport, (place, number): (usize, usize)) -
         section.work data-work=(place) id={ "work-" (place) } {
             h2 { (text(&work.name)) }
             @if let Some(overall) = overall {
-                (note(&overall.made_of))
-                @if let Some(robustness) = &overall.robustness { (note(&robustness.sentence)) }
+                (note(&overall.made_of()))
+                @if let Some(robustness) = &overall.robustness { (note(&robustness.sentence(sheet.model))) }
             }
-            (list(Some("notes"), &work.verdict.notes))
+            (list(Some("notes"), &work.notes(sheet.model)))
             @for (at, panel) in work.phases.iter().enumerate() {
                 div.panel data-phase=[tables::phase(&panel.phase)] { (forest::table(sheet, work, (at, number + at))) }
             }
-            (note(&work.noise))
-            (list(Some("sentences"), &work.sentences))
+            (note(&work.noise_floor(sheet.model)))
+            (list(Some("sentences"), &work.sentences(sheet.model)))
             @if !work.beside.is_empty() { (beside(sheet, work, number + work.phases.len())) }
             (charts(sheet, "Rounds in order", &series::rounds(sheet, work)))
             (charts(sheet, "Latency of single operations", &series::latencies(sheet, work)))
@@ -125,7 +126,7 @@ fn beside(sheet: &Sheet, work: &WorkReport, first: usize) -> Markup {
     let (main, more): (Vec<Numbered>, Vec<Numbered>) = numbered.partition(|(_, table)| is_of_the_whole(table));
     html! {
         h3 { "Beside the time" }
-        (list(Some("sentences"), &work.trade_offs))
+        (list(Some("sentences"), &work.trade_offs(sheet.model)))
         div.tables { @for (number, table) in main { (tables::beside(sheet, work, table, number)) } }
         @if !more.is_empty() || !work.compression.is_empty() {
             details {
@@ -141,7 +142,7 @@ fn beside(sheet: &Sheet, work: &WorkReport, first: usize) -> Markup {
 fn is_of_the_whole(table: &Table) -> bool {
     let is_compared = |panel: &Panel| panel.phase.is_empty() && panel.rows.iter().any(|row| row.against.is_some());
     let is_rate = |panel: &Panel| panel.metric == "work_bytes_per_second";
-    !table.detail && table.panels.iter().any(|panel| is_compared(panel) || is_rate(panel))
+    !table.is_detail() && table.panels.iter().any(|panel| is_compared(panel) || is_rate(panel))
 }
 
 fn charts(sheet: &Sheet, title: &str, charts: &[Chart]) -> Markup {
@@ -188,7 +189,7 @@ pub fn champions(sheet: &Sheet, champions: &Champions) -> Markup {
                     @for cell in [names(&[row.target]), names(&row.ties), names(&row.open)] { td { (text(&cell)) } }
                     td {
                         @if let Some(found) = &row.against {
-                            "×" (text(&found.shown)) (marks::signs(&marks::of_ratio(found)))
+                            "×" (text(&found.ratio())) (marks::signs(&marks::of_ratio(found)))
                         } @else { "fastest" }
                     }
                 }
@@ -226,7 +227,7 @@ pub fn tail(sheet: &Sheet) -> Markup {
     let weakened = model.targets.iter().filter(|target| !target.weakened.is_empty());
     let weakened: Vec<String> =
         weakened.map(|target| format!("{}: {}", target.name, target.weakened.join(", "))).collect();
-    let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence.clone()).collect();
+    let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence(model).clone()).collect();
     let machine: Vec<(&str, &str)> = model.host.iter().map(|fact| (fact.name.as_str(), fact.value.as_str())).collect();
     html! {
         section #missing {
@@ -238,7 +239,7 @@ pub fn tail(sheet: &Sheet) -> Markup {
                 @if !lines.is_empty() { h3 { (title) } }
                 (list(None, lines))
             }
-            (doubts(&model.flags))
+            (doubts(model))
         }
         section #effect {
             h2 { "In effect" }
@@ -251,7 +252,8 @@ pub fn tail(sheet: &Sheet) -> Markup {
 }
 
 /// One kind after the other, as a run on a busy machine has hundreds.
-fn doubts(flags: &[FlagGroup]) -> Markup {
+fn doubts(model: &Model) -> Markup {
+    let flags = &model.flags;
     html! {
         @if !flags.is_empty() { h3 { "Doubts" } }
         @for kind in flags.chunk_by(|a, b| a.flag == b.flag) {
@@ -259,7 +261,7 @@ fn doubts(flags: &[FlagGroup]) -> Markup {
                 summary {
                     (text(&kind[0].flag)) " in " (kind.len()) @if kind.len() == 1 { " place" } @else { " places" }
                 }
-                ul { @for flag in kind { li { (text(&flag.sentence)) } } }
+                ul { @for flag in kind { li { (text(&flag.sentence(model))) } } }
             }
         }
     }
@@ -275,7 +277,7 @@ fn ledger(model: &Model) -> Markup {
     html! {
         section #ledger {
             h2 { "Where the time went" }
-            p { (text(&ledger.sentence)) "." }
+            p { (text(&ledger.sentence())) "." }
             svg.ledger aria-hidden="true" {
                 @for (at, (from, share)) in shares.enumerate() {
                     rect class={ "h" (at) " p" (at) } x=(from) width=(share) height="100%" {}
@@ -287,7 +289,7 @@ fn ledger(model: &Model) -> Markup {
                         svg class={ "swatch h" (at) } aria-hidden="true" {
                             rect class={ "p" (at) } width="100%" height="100%" {}
                         }
-                        (part.name) " " (text(&part.shown))
+                        (part.name) " " (text(&part.shown()))
                     }
                 }
             }

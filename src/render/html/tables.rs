@@ -36,9 +36,9 @@ fn head_of_targets(sheet: &Sheet, first: &str, targets: &[usize]) -> Markup {
 
 /// One table of what was measured beside the time; `first` is the number of its first panel for the script.
 pub fn beside(sheet: &Sheet, work: &WorkReport, table: &Table, first: usize) -> Markup {
-    let few = table.panels.len() <= MOST_COLUMNS && !table.detail;
+    let few = table.panels.len() <= MOST_COLUMNS && !table.is_detail();
     let rows = if few { by_target(sheet, work, table, first) } else { by_quantity(sheet, work, table, first) };
-    titled(if few { "bars" } else { "figures" }, &work.name, &table.title, &rows)
+    titled(if few { "bars" } else { "figures" }, &work.name, &table.title(), &rows)
 }
 
 fn by_target(sheet: &Sheet, work: &WorkReport, table: &Table, first: usize) -> Markup {
@@ -88,13 +88,13 @@ fn cell(work: &WorkReport, panel: &Panel, row: &Row, most: f64, number: usize) -
     html! {
         td data-t=(row.target) {
             @if let Some(figure) = &row.figure {
-                span title=(text(&figure.range)) { (text(&figure.shown)) }
+                span title=(text(&figure.range())) { (text(&figure.shown())) }
                 @if compared { small data-r=(number) data-t=(row.target) title=(text(&words)) { (text(&ratio)) } }
                 @if most > 0.0 && panel.rows.len() > 1 {
                     svg.bar aria-hidden="true" { rect width=(share(figure.median)) height="100%" {} }
                 }
             } @else {
-                (small(row.absent.word))
+                (small(row.absent.word()))
             }
         }
     }
@@ -113,7 +113,7 @@ pub fn criteria(sheet: &Sheet, criteria: &Criteria, reference: usize) -> Markup 
                         @if row.on_front { span.best title="no other target is shown to beat it all round" { " ★" } }
                     }
                     @for trade in &row.others[reference] {
-                        td { @if at == reference { "reference" } @else { "×" (text(&trade.shown)) } }
+                        td { @if at == reference { "reference" } @else { "×" (text(&trade.ratio())) } }
                     }
                 }
             }
@@ -129,13 +129,13 @@ pub fn compression(sheet: &Sheet, work: &WorkReport, found: &Compression) -> Mar
             @for row in &found.rows {
                 tr {
                     th scope="row" { (text(&row.kind)) }
-                    @for value in [&row.percent, &row.disk, &row.uncompressed, &row.referenced] { td { (text(value)) } }
+                    @for value in row.cells() { td { (text(&value)) } }
                 }
             }
         }
     };
     let title = format!("Compression of {}", sheet.model.targets[found.target].name);
-    html! { (titled("figures", &work.name, &title, &rows)) (note(&found.summary)) }
+    html! { (titled("figures", &work.name, &title, &rows)) (note(&found.summary())) }
 }
 
 /// What was read back, by target; what differs is marked with a sign and comes first.

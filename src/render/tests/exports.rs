@@ -169,7 +169,7 @@ fn every_format_that_shows_ratios_marks_and_explains_their_caveats() {
     let text = |format: &str| rendered(&model, format).split_whitespace().collect::<Vec<_>>().join(" ");
     for format in ["html", "markdown", "svg", "text"] {
         let said = text(format).replace("<tspan>", "").replace('\\', "");
-        let marked = format!("×{} ° ^", model.works[0].phases[0].rows[1].against.as_ref().unwrap().shown);
+        let marked = format!("×{} ° ^", model.works[0].phases[0].rows[1].against.as_ref().unwrap().ratio());
         assert!(said.contains(&marked), "{format}: no {marked}");
         for mark in &used {
             assert!(said.contains(mark.sign), "{format}: {}", mark.sign);
@@ -189,7 +189,7 @@ fn every_format_that_shows_ratios_marks_and_explains_their_caveats() {
     );
     // The others hand on values of rounds, and no ratio.
     let mut others = names(Kind::Run);
-    others.retain(|name| !text(name).contains(&model.works[0].phases[0].rows[1].against.as_ref().unwrap().shown));
+    others.retain(|name| !text(name).contains(&model.works[0].phases[0].rows[1].against.as_ref().unwrap().ratio()));
     assert_eq!(
         others,
         ["bmf", "csv", "csv-summary", "github-action-benchmark", "hyperfine", "json", "ods", "phoronix"]

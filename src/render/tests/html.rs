@@ -23,7 +23,7 @@ fn the_verdict_stands_before_all_charts() {
     let model = made_up();
     let page = rendered(&model, "html");
     let at = |what: &str| page.find(&what.replace(" %", "\u{a0}%")).unwrap_or_else(|| panic!("no {what}"));
-    assert!(at(&model.headlines[0]) < at("class=\"forest\"") && at("class=\"forest\"") < at("<figure"));
+    assert!(at(&model.headlines()[0]) < at("class=\"forest\"") && at("class=\"forest\"") < at("<figure"));
     assert!(at("Rounds in order") < at("id=\"all-round\"") && at("id=\"all-round\"") < at("id=\"missing\""));
 }
 
@@ -53,8 +53,8 @@ fn every_reference_has_been_judged() {
                 let shown = mark[5].as_str().unwrap();
                 match row.compared_with(reference) {
                     Some(found) => {
-                        assert!(shown.starts_with(&format!("×{}", found.shown)), "{shown}");
-                        assert!(mark[6].as_str().unwrap().starts_with(&found.words), "{mark}");
+                        assert!(shown.starts_with(&format!("×{}", found.ratio())), "{shown}");
+                        assert!(mark[6].as_str().unwrap().starts_with(&found.words()), "{mark}");
                     }
                     None => assert_eq!((shown, row.target), ("reference", reference)),
                 }
@@ -70,7 +70,7 @@ fn pairs_agree_with_each_other() {
     for panel in &model.works[0].phases {
         for row in &panel.rows {
             let (own, judged) = (row.against.as_ref(), row.compared_with(0));
-            assert_eq!(own.map(|found| &found.shown), judged.map(|found| &found.shown));
+            assert_eq!(own.map(|found| found.ratio()), judged.map(|found| found.ratio()));
             for other in panel.rows.iter().filter(|other| other.target != row.target) {
                 let there = row.compared_with(other.target).unwrap().estimate.ratio;
                 let back = other.compared_with(row.target).unwrap().estimate.ratio;

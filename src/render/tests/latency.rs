@@ -1,6 +1,7 @@
 //! What a workload measures itself: latencies in tables of their own, rates, and the small print.
 
 use super::*;
+use crate::wording::marks;
 
 const MS: f64 = 1e6;
 
@@ -24,8 +25,8 @@ fn appended(slower: &[f64]) -> Lab {
 }
 
 fn table<'a>(model: &'a Model, title: &str) -> &'a Table {
-    let titles: Vec<&str> = model.works[0].beside.iter().map(|table| table.title.as_str()).collect();
-    model.works[0].beside.iter().find(|table| table.title == title).unwrap_or_else(|| panic!("{title}: {titles:?}"))
+    let titles: Vec<String> = model.works[0].beside.iter().map(|table| table.title()).collect();
+    model.works[0].beside.iter().find(|table| table.title() == title).unwrap_or_else(|| panic!("{title}: {titles:?}"))
 }
 
 #[test]
@@ -34,22 +35,23 @@ fn only_the_99th_percentile_is_compared_and_a_tenth_does_not_matter() {
     let found = table(&model, "Latency: write, append");
     let names: Vec<&str> = found.panels.iter().map(|panel| panel.name.as_str()).collect();
     assert_eq!(names, ["p50", "p99", "p99.9", "longest"]);
-    let marks = |panel: &Panel| panel.rows.iter().map(|row| row.against.as_ref().map(|a| a.mark)).collect::<Vec<_>>();
-    assert_eq!(marks(&found.panels[1]), [None, Some("="), Some("")]);
-    assert_eq!(found.panels[1].threshold_shown, "±10 %");
-    assert!(found.panels[1].rows[2].against.as_ref().unwrap().words.contains("50 % more time than ext4"));
+    let signs = |row: &Row| Some(marks::signs(&marks::of_ratio(row.against.as_ref()?)));
+    let marks = |panel: &Panel| panel.rows.iter().map(signs).collect::<Vec<_>>();
+    assert_eq!(marks(&found.panels[1]), [None, Some(" =".to_string()), Some(String::new())]);
+    assert_eq!(found.panels[1].margin(), "±10 %");
+    assert!(found.panels[1].rows[2].against.as_ref().unwrap().words().contains("50 % more time than ext4"));
     for other in [0, 2, 3] {
         assert_eq!(marks(&found.panels[other]), [None, None, None]);
     }
-    assert_eq!(table(&model, "Latency: remove").panels[1].rows[0].figure.as_ref().unwrap().shown, "8.00 ms");
+    assert_eq!(table(&model, "Latency: remove").panels[1].rows[0].figure.as_ref().unwrap().shown(), "8.00 ms");
 }
 
 #[test]
 fn rates_are_shown_and_the_rest_of_latencies_is_small_print() {
     let model = appended(&[1.0, 1.5]).model();
     let names = |title: &str| table(&model, title).panels.iter().map(|panel| panel.metric.clone()).collect::<Vec<_>>();
-    assert_eq!(names("What the workload says of itself"), ["appends_per_second"]);
-    assert_eq!(table(&model, "What the workload says of itself").panels[0].name, "write: appends");
+    assert_eq!(names("Measured by the workload itself"), ["appends_per_second"]);
+    assert_eq!(table(&model, "Measured by the workload itself").panels[0].name, "write: appends");
     let details = names("Details");
     for metric in ["append_p90_ns", "append_mean_ns", "append_operations"] {
         assert!(details.iter().any(|known| known == metric), "{metric} is not in {details:?}");

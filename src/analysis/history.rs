@@ -1,0 +1,59 @@
+//! The course of a run: what was eliminated when, why it ended, and what more rounds would cost.
+
+use super::plain::plain;
+use super::{Observed, RepeatsAdvice, repeats_advice};
+use crate::journal::{Enough, Folded};
+use crate::plan::Plan;
+use crate::stats::{ALPHA, LOOKS};
+
+#[derive(Debug, Default)]
+pub struct History {
+    /// Targets that were eliminated: name, after which round, and why.
+    pub eliminated: Vec<(String, u32, String)>,
+    /// `None` for a fixed number of rounds that is done, and before the first one.
+    pub ending: Option<Ending>,
+    /// The chance that a true best was lost, where a run that went on after its budget spent more than it had.
+    pub overspent: Option<f64>,
+    pub repeats: Vec<RepeatsAdvice>,
+}
+
+#[derive(Debug)]
+pub enum Ending {
+    Ended { round: u32, end: Enough, rounds_needed: Option<u32>, needed_ns: Option<u64> },
+    InProgress { round: u32, next_look: Option<u32> },
+}
+
+pub fn history(folded: &Folded, plan: &Plan, observed: &Observed) -> History {
+    let round = observed.last_round();
+    // A run that ended there eliminated nothing.
+    let went_on = folded.looks.iter().filter(|look| look.end.is_none() || look.round < round);
+    let leaving = went_on.flat_map(|look| look.leaving.iter().map(move |leaving| (look.round, leaving)));
+    History {
+        eliminated: leaving.map(|(round, one)| (plain(&one.target), round, plain(&one.why))).collect(),
+        ending: ending(folded, plan, round),
+        overspent: overspent(folded, plan),
+        repeats: repeats_advice(folded, observed),
+    }
+}
+
+fn ending(folded: &Folded, plan: &Plan, round: u32) -> Option<Ending> {
+    let last = folded.looks.last().filter(|look| look.round == round);
+    match (plan.stop.rounds, last.and_then(|look| Some((look, look.end?)))) {
+        (_, None) if round == 0 => None,
+        (Some(_), None | Some((_, Enough::Rounds))) => None,
+        (_, Some((look, end))) => {
+            let rounds_needed = look.rounds_needed.filter(|needed| *needed > look.round);
+            Some(Ending::Ended { round, end, rounds_needed, needed_ns: look.needed_ns.filter(|ns| *ns > 0) })
+        }
+        (None, None) => Some(Ending::InProgress { round, next_look: LOOKS.into_iter().find(|look| *look > round) }),
+    }
+}
+
+/// A look at the end of a budget spends all that is left of the chance of error; those of a session that goes on spend
+/// more. Looks after a fixed number of rounds eliminate nothing: only the last one counts.
+fn overspent(folded: &Folded, plan: &Plan) -> Option<f64> {
+    let spent: f64 = folded.looks.iter().map(|look| look.alpha).sum();
+    let (_, before) = folded.looks.split_last()?;
+    let went_on = before.iter().any(|look| look.end == Some(Enough::Budget));
+    (plan.stop.rounds.is_none() && went_on && spent > ALPHA * 1.001).then_some(spent.min(1.0))
+}

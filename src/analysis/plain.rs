@@ -1,0 +1,38 @@
+//! Text of a journal made harmless: what it names may have been written to steer a terminal or to break a document.
+
+use serde_json::Value;
+
+/// No name or reason is longer in a report.
+const LONGEST: usize = 300;
+
+/// Text without what could steer a terminal or break a document: control characters and those that turn or hide
+/// text become blanks; very long text is cut.
+pub fn plain(text: &str) -> String {
+    let shown: String = text.chars().take(LONGEST).map(|c| if steers(c) { ' ' } else { c }).collect();
+    let cut = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
+    shown.trim().to_string() + cut
+}
+
+/// No text inside a plan is longer in a report.
+const LONGEST_IN_PLAN: usize = 1 << 16;
+
+/// The same for all that a tree of values holds; names and lines keep their breaks, as programs read them.
+pub fn tame(value: Value) -> Value {
+    let tamed = |text: &str| -> String {
+        let harmless = |c: char| if steers(c) && c != '\n' { ' ' } else { c };
+        text.chars().take(LONGEST_IN_PLAN).map(harmless).collect()
+    };
+    match value {
+        Value::String(text) => Value::String(tamed(&text)),
+        Value::Array(list) => list.into_iter().map(tame).collect(),
+        Value::Object(map) => map.into_iter().map(|(name, value)| (plain(&name), tame(value))).collect(),
+        other => other,
+    }
+}
+
+/// A control character, or one that turns or hides text.
+pub fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
+}

@@ -1,0 +1,122 @@
+//! Figures and comparisons in words. A ratio above one is more: "more time", never "slower by"; "12 % less time" is always
+//! relative to the whole of the reference.
+
+use super::text::{at_least_twice, counted, difference, half_width, more_rounds, percent, range, ratio};
+use crate::analysis::{Comparison, DiffersFromItself, Figure, Panel, Series, Trade};
+use crate::stats::{Estimate, Finding};
+
+impl Figure {
+    /// The median with its unit.
+    pub fn shown(&self) -> String {
+        self.unit.show(self.median)
+    }
+
+    /// "1.19–1.24 s".
+    pub fn range(&self) -> String {
+        range(&self.unit.show(self.low), &self.unit.show(self.high))
+    }
+
+    /// "10", or "8, 2 missing".
+    pub fn rounds_shown(&self) -> String {
+        let missing = if self.missing > 0 { format!(", {} missing", self.missing) } else { String::new() };
+        format!("{}{missing}", self.rounds)
+    }
+}
+
+impl Comparison {
+    /// "0.88 (0.84–0.92)".
+    pub fn ratio(&self) -> String {
+        ratio(&self.estimate)
+    }
+
+    /// "takes 12 % less time than ext4 (95 % interval 8–16 %)"; empty where nothing is judged.
+    pub fn words(&self) -> String {
+        self.finding.as_ref().map(|finding| against(finding, self)).unwrap_or_default()
+    }
+
+    /// "12 % less time than ext4 (8–16 %)"; empty where nothing is judged.
+    pub fn brief(&self) -> String {
+        self.finding.as_ref().map(|finding| in_brief(finding, self)).unwrap_or_default()
+    }
+}
+
+impl Trade {
+    /// "0.88 (0.84–0.92)", or a dash.
+    pub fn ratio(&self) -> String {
+        self.estimate.as_ref().map_or("–".to_string(), ratio)
+    }
+}
+
+impl Panel {
+    /// "±3 %": differences that do not matter here.
+    pub fn margin(&self) -> String {
+        format!("±{}", percent(self.band.threshold))
+    }
+
+    /// "±1.2 %", or "unknown": the reference against itself.
+    pub fn noise_shown(&self) -> Option<String> {
+        self.noise.as_ref().map(half_width)
+    }
+}
+
+impl DiffersFromItself {
+    /// "no verdict: ext4 differs from itself by 5 %".
+    pub fn sentence(&self) -> String {
+        format!("no verdict: {} differs from itself by {}", self.reference, percent(self.by))
+    }
+}
+
+impl Series {
+    /// "each point is the median of 17 rounds, its line their lowest and highest"; empty where each is one round.
+    pub fn thinned(&self) -> String {
+        match self.rounds_in_point {
+            0 | 1 => String::new(),
+            each => {
+                format!("each point is the median of {}, its line their lowest and highest", counted(each, "round"))
+            }
+        }
+    }
+}
+
+/// "12 % less time than ext4", "2.1 times the time of ext4".
+fn amount_of(estimate: &Estimate, noun: &str, reference: &str) -> String {
+    let (amount, _) = difference(estimate);
+    format!("{amount} {noun} {} {reference}", if at_least_twice(estimate.ratio) { "of" } else { "than" })
+}
+
+/// "takes 12 % less time than ext4 (95 % interval 8–16 %)".
+fn against(finding: &Finding, of: &Comparison) -> String {
+    let (estimate, noun, reference) = (&of.estimate, of.noun, &of.reference);
+    let verb = if noun.ends_with("time") { "takes" } else { "needs" };
+    let (_, range) = difference(estimate);
+    let amount = amount_of(estimate, noun, reference);
+    match finding {
+        Finding::Higher | Finding::Lower => format!("{verb} {amount} (95 % interval {range})"),
+        Finding::Tie => format!("ties with {reference} (within ±{})", percent(of.margin)),
+        Finding::ProbablyHigher | Finding::ProbablyLower => {
+            format!("probably {verb} {amount} (95 % interval {range}), which may be negligible")
+        }
+        Finding::Unresolved { rounds } => {
+            let more = rounds.map(|total| total.saturating_sub(estimate.n as u32));
+            let more = more.map(|n| format!("; about {} would tell", more_rounds(n))).unwrap_or_default();
+            format!("is not told apart from {reference}{more}")
+        }
+        Finding::TooFewRounds => {
+            format!("{verb} {amount} (anecdote: {}, no interval)", counted(estimate.n, "round"))
+        }
+    }
+}
+
+/// "12 % less time than ext4 (8–16 %)".
+fn in_brief(finding: &Finding, of: &Comparison) -> String {
+    let (estimate, noun, reference) = (&of.estimate, of.noun, &of.reference);
+    let (_, range) = difference(estimate);
+    let amount = amount_of(estimate, noun, reference);
+    match finding {
+        Finding::Higher | Finding::Lower => format!("{amount} ({range})"),
+        Finding::ProbablyHigher | Finding::ProbablyLower => format!("probably {amount} ({range})"),
+        Finding::Tie => format!("ties with {reference}"),
+        Finding::Unresolved { .. } => format!("not told apart from {reference}"),
+        Finding::TooFewRounds => format!("{amount} (no interval)"),
+    }
+}

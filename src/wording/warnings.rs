@@ -1,0 +1,274 @@
+//! Doubts, gaps and costs of a run in words.
+
+use super::text::{counted, listed, percent};
+use crate::analysis::{
+    Absent, Combined, Compression, Drift, FlagGroup, Hole, HoleKind, LedgerPart, LedgerShares, Model, Overall,
+    ReadBack, Robustness, Shown, Table, TargetInfo, Warning,
+};
+use crate::units::{Unit, show_bytes, show_duration, show_share};
+use std::fmt::{Display, Formatter};
+
+/// Facts about the machine that open a report, if they are known.
+const MACHINE: [&str; 6] = ["cpu", "memory", "kernel", "drive", "backing", "executor"];
+
+impl Model {
+    /// Processor, memory, kernel and drive in one line.
+    pub fn machine(&self) -> String {
+        let fact = |name: &&str| self.host.iter().find(|fact| fact.name == **name);
+        let shown = MACHINE.iter().filter_map(fact).map(|fact| match fact.name.as_str() {
+            name @ ("memory" | "kernel") => format!("{name} {}", fact.value),
+            _ => fact.value.clone(),
+        });
+        shown.collect::<Vec<_>>().join(" · ")
+    }
+
+    /// Doubts about the run as a whole.
+    pub fn warnings(&self) -> Vec<String> {
+        self.doubts.iter().map(|warning| sentence(warning, &self.targets)).collect()
+    }
+}
+
+fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
+    let name = |target: &usize| &targets[*target].name;
+    match warning {
+        Warning::Imported(from) if from == "pickfs" => {
+            "imported from pickfs: read from a report of a run, not from its journal".to_string()
+        }
+        Warning::Imported(from) => format!(
+            "imported from {from}: how it was measured is not known here, and results that do not say that they were \
+             measured in rounds have no interval"
+        ),
+        Warning::EmulatedProcessor => "the processor of the guests was emulated (tcg): times are those of an emulated \
+                                       processor, and ratios may differ on real hardware"
+            .to_string(),
+        Warning::NewerJournal => "the journal is of a newer pickfs; some of it may be missing here".to_string(),
+        Warning::UnreadableLines(lines) => {
+            format!("{} of the journal cannot be read (a crash tears at most the last one)", counted(*lines, "line"))
+        }
+        Warning::Leftovers(steps) => {
+            format!("{} of the run not undone; to undo: pickfs clean", counted(*steps, "step"))
+        }
+        Warning::TwinsDiffer { reference, apart, of } => format!(
+            "unreliable environment: two identical {reference} targets differ in {apart} of {}; chance would give about \
+             1 in 20",
+            counted(*of, "phase")
+        ),
+        Warning::NoiseAboveMargin { floor, margin } => format!(
+            "this machine is noisy: the same file system measured twice differs by about {}, more than the {} that \
+             matter; smaller differences cannot be seen, and ties cannot be established",
+            percent(*floor),
+            percent(*margin)
+        ),
+        Warning::FailsMoreOften { target, own, others } => format!(
+            "{} failed in {} of {}, the others in {} of {}: unlikely to be chance (Fisher's exact test, p < 0.05)",
+            name(target),
+            own.0,
+            counted(own.1 as usize, "cell"),
+            others.0,
+            others.1
+        ),
+        Warning::Drifts { work, target, how } => {
+            let what = match how {
+                Drift::Trend => "drifted over the rounds".to_string(),
+                Drift::Change(round) => format!("changed from one level to another after round {round}"),
+                Drift::Range(range) => format!("ranges over {} of its median", percent(*range)),
+            };
+            format!("{work}: {} {what}; paired comparisons remain valid, absolute times may not", name(target))
+        }
+        Warning::SeveralModes { work, target, modes } => {
+            let mode = |mode: &crate::stats::Mode| {
+                format!("{} in {} of the rounds", Unit::Nanoseconds.show(mode.centre.exp()), percent(mode.share))
+            };
+            let modes: Vec<String> = modes.iter().map(mode).collect();
+            let (name, modes) = (name(target), listed(&modes));
+            format!("{work}: {name} has several modes, {modes}; its median means little")
+        }
+    }
+}
+
+impl Hole {
+    /// All of it in one line.
+    pub fn sentence(&self, model: &Model) -> String {
+        let work = if model.works.len() > 1 { format!(" ({})", self.work) } else { String::new() };
+        let Some(target) = self.target else {
+            return format!("{} of {} planned rounds{work} not run", self.rounds, self.of);
+        };
+        let often = match self.rounds {
+            all if all == self.reached => "in every round".to_string(),
+            some => format!("in {some} of {}", counted(self.reached, "round")),
+        };
+        let colon = if self.why.is_empty() { "" } else { ": " };
+        format!("{}{work}: {} {often}{colon}{}", model.targets[target].name, self.kind.word(), self.why)
+    }
+}
+
+impl HoleKind {
+    pub fn word(self) -> &'static str {
+        match self {
+            HoleKind::Failed => "failed",
+            HoleKind::Skipped => "skipped",
+            HoleKind::CutOff => "begun and cut off",
+            HoleKind::NotRun => "not run",
+        }
+    }
+}
+
+impl Absent {
+    /// "failed"; empty where nothing is absent.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Absent::Present => "",
+            Absent::NotMeasured => "not measured",
+            Absent::Because(kind, _) => kind.word(),
+        }
+    }
+
+    /// "failed: no space left".
+    pub fn why(&self) -> String {
+        match self {
+            Absent::Because(kind, why) if !why.is_empty() => format!("{}: {why}", kind.word()),
+            _ => self.word().to_string(),
+        }
+    }
+}
+
+impl FlagGroup {
+    /// "not-cold (ext4, read): 3 times, such as ...".
+    pub fn sentence(&self, model: &Model) -> String {
+        let whose = self.target.map_or("the run", |target| &model.targets[target].name);
+        let place = if self.phase.is_empty() { whose.to_string() } else { format!("{whose}, {}", self.phase) };
+        let often = if self.count > 1 { format!("{} times, such as ", self.count) } else { String::new() };
+        format!("{} ({place}): {often}{}", self.flag, self.example)
+    }
+}
+
+impl TargetInfo {
+    /// "weaker durability: nobarrier", or empty.
+    pub fn note(&self) -> String {
+        if self.weakened.is_empty() {
+            String::new()
+        } else {
+            format!("weaker durability: {}", self.weakened.join(", "))
+        }
+    }
+
+    /// What made it old or full, and how that lay before the work: "churn 5x; layout 0.8; used 60 %"; empty for a fresh one.
+    pub fn aged(&self) -> String {
+        let named = |fact: &crate::analysis::Fact| match fact.name.as_str() {
+            "by" => fact.value.clone(),
+            name => format!("{name} {}", fact.value),
+        };
+        self.ageing.iter().map(named).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Display for ReadBack {
+    fn fmt(&self, out: &mut Formatter) -> std::fmt::Result {
+        write!(out, "{}{}", self.value, if self.varies { " (not the same in all rounds)" } else { "" })
+    }
+}
+
+impl ReadBack {
+    pub fn is_empty(&self) -> bool {
+        self.value.is_empty()
+    }
+}
+
+impl LedgerShares {
+    /// "81 % of 2.4 min was inside phases".
+    pub fn sentence(&self) -> String {
+        let Some(phases) = self.parts.first() else { return String::new() };
+        format!("{} of {} was inside phases", phases.shown(), show_duration(self.total_ns as f64))
+    }
+}
+
+impl LedgerPart {
+    pub fn shown(&self) -> String {
+        format!("{:.0} %", self.share * 100.0)
+    }
+}
+
+impl Table {
+    pub fn title(&self) -> String {
+        match self.shown {
+            Shown::Latency if self.operation.is_empty() => format!("Latency: {}", self.phase),
+            Shown::Latency => format!("Latency: {}, {}", self.phase, self.operation),
+            shown => table_title(shown).to_string(),
+        }
+    }
+
+    /// Of interest to few; short formats leave it out.
+    pub fn is_detail(&self) -> bool {
+        self.shown == Shown::Details
+    }
+}
+
+fn table_title(shown: Shown) -> &'static str {
+    match shown {
+        Shown::Times => "Times",
+        Shown::Throughput => "Throughput",
+        Shown::Space => "Space",
+        Shown::Layout => "Layout of what was written",
+        Shown::Cpu => "CPU",
+        Shown::Device => "Disk activity",
+        Shown::Durability => "Until the data was safe",
+        Shown::Latency => "Latency",
+        Shown::Workload => "Measured by the workload itself",
+        Shown::Details => "Details",
+        Shown::Compression => "Compression",
+    }
+}
+
+impl Compression {
+    /// "1500 files, 2100 regular extents, 2200 references, 310 inline extents".
+    pub fn summary(&self) -> String {
+        let shown = |(name, count): &(&str, f64)| format!("{count:.0} {}", name.replace('_', " "));
+        self.counts.iter().map(shown).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl crate::analysis::CompressionRow {
+    /// Disk usage as a share of the size without compression, "45 %", then the sizes on disk, without compression, and
+    /// referenced.
+    pub fn cells(&self) -> [String; 4] {
+        let share = self.disk_bytes / self.uncompressed_bytes;
+        let percent = if share.is_finite() { show_share(share) } else { String::new() };
+        [percent, show_bytes(self.disk_bytes), show_bytes(self.uncompressed_bytes), show_bytes(self.referenced_bytes)]
+    }
+}
+
+impl Overall {
+    /// "10 × tree and 1 × mail: their times add", "tree counts 2, mail counts 1: geometric mean of the times".
+    pub fn made_of(&self) -> String {
+        let part = |(name, amount): &(String, f64)| match self.combined {
+            Combined::Added => format!("{amount} × {name}"),
+            _ => format!("{name} counts {amount}"),
+        };
+        let parts = listed(&self.parts.iter().map(part).collect::<Vec<_>>());
+        match self.combined {
+            Combined::Alike => {
+                format!("all {} workloads weighted equally (geometric mean of times)", self.parts.len())
+            }
+            Combined::Weighted => format!("{parts}: geometric mean of the times"),
+            Combined::Added => format!("{parts}: their times add"),
+        }
+    }
+}
+
+impl Robustness {
+    pub fn sentence(&self, model: &Model) -> String {
+        let share = |(target, share): &(usize, f64)| format!("{} {}", model.targets[*target].name, percent(*share));
+        let each = self.shares.iter().map(share).collect::<Vec<_>>().join(", ");
+        let (draws, stands) = (self.draws, percent(self.stands));
+        match (self.names_all, self.robust) {
+            (true, _) => format!("fastest in {draws} random variations of the weights: {each}"),
+            (false, true) => {
+                format!("robust: in {stands} of {draws} random variations of the weights one of those named is fastest")
+            }
+            (false, false) => format!(
+                "not robust: in {stands} of {draws} random variations of the weights one of those named is fastest; \
+                 fastest: {each}"
+            ),
+        }
+    }
+}
