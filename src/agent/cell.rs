@@ -5,27 +5,21 @@ use crate::journal::{Begin, End, Ledger, Outcome, Provenance, Record, Undo};
 use crate::need::{self, Need};
 use crate::plan::{Ageing, Cell, Discard, Target, allowance_ns};
 use crate::probe::Subject;
-use crate::process::{CELL_MARK, DAEMON_MARK, Deadline, Interrupted, listing};
+use crate::process::{CELL_MARK, DAEMON_MARK, Deadline, Interrupted, kill_marked, kill_unmarked_children, listing};
 use crate::protocol::{Link, Question};
-use crate::stack::backing::{self, Backing};
-use crate::stack::fs::{self, Filesystem, argvs};
+use crate::stack::backing;
+use crate::stack::fs::{self, argvs};
 use crate::stack::layer::{self, Below};
-use crate::stack::{Action, Argv, Place, Step};
+use crate::stack::recipe::{BuiltLayer, Recipe};
+use crate::stack::{Argv, Place};
 use crate::stage::{BuiltStack, Layers, Script, Stage, boot_objections};
 use crate::steps::{StepResult, StepRunner, name_of};
-use crate::sys::{block, devices};
+use crate::sys::devices;
 use crate::workload::{self, Workload};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
-
-/// What a cell is made of, by plug-in.
-struct Parts {
-    driver: Option<&'static Filesystem>,
-    backing: &'static Backing,
-    workload: &'static dyn Workload,
-}
 
 /// Runs the cell and tells how it ended; `Err` only when there is no end to tell (asked to stop, or no host). `facts` are
 /// of a machine that is this cell's alone.
@@ -34,11 +28,20 @@ pub fn run(cell: &Cell, facts: BTreeMap<String, String>, place: &Place, link: &m
     if !facts.is_empty() {
         link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, ..Provenance::default() }));
     }
-    let mut ledger = Ledger { cell: cell.id.clone(), ..Ledger::default() };
-    let outcome = match parts(cell).map(|parts| (missing(cell, &parts, link.can(Question::Boot)), parts)) {
+    let workload = &cell.work.workload.name;
+    let workload = workload::find(workload).with_context(|| format!("this agent knows no workload `{workload}`"));
+    let (mut ledger, pool) = (Ledger { cell: cell.id.clone(), ..Ledger::default() }, name_of(&cell.id));
+    let recipe = Recipe::new(&cell.target, place, &pool, cell.seed).map_err(|why| anyhow!(why));
+    let outcome = match workload.and_then(|workload| Ok((workload, recipe?))) {
         Err(error) => Outcome::Failed(format!("{error:#}")),
-        Ok((reasons, _)) if !reasons.is_empty() => Outcome::Skipped(reasons),
-        Ok((_, parts)) => perform(cell, &parts, place, link, &mut ledger)?,
+        Ok((workload, recipe)) => match missing(cell, workload, link.can(Question::Boot)) {
+            reasons if !reasons.is_empty() => Outcome::Skipped(reasons),
+            _ => {
+                let deadline = Deadline::start(&cell.id, cell.limit_ns);
+                let runner = StepRunner::new(place, &cell.id);
+                CellRun { cell, workload, recipe, runner, link, deadline, ledger: &mut ledger }.perform()?
+            }
+        },
     };
     link.tell(Record::Ledger(ledger));
     link.tell(Record::End(End { cell: cell.id.clone(), outcome, at: now() }));
@@ -50,20 +53,6 @@ pub fn now() -> String {
     jiff::Timestamp::now().to_string()
 }
 
-fn parts(cell: &Cell) -> Result<Parts> {
-    let unknown = |kind: &str, name: &str| format!("this agent knows no {kind} `{name}`");
-    let driver = match &cell.target.fs {
-        Some(name) => Some(fs::find(name).with_context(|| unknown("file system", name))?),
-        None => None,
-    };
-    let (backing, workload) = (&cell.target.backing.name, &cell.work.workload.name);
-    Ok(Parts {
-        driver,
-        backing: backing::find(backing).with_context(|| unknown("backing", backing))?,
-        workload: workload::find(workload).with_context(|| unknown("workload", workload))?,
-    })
-}
-
 /// What it takes to build the stack of a target, whatever is done on it.
 pub fn needs_of_target(target: &Target) -> Vec<Need> {
     let driver = target.fs.as_deref().and_then(fs::find).map(|driver| driver.needs());
@@ -73,16 +62,16 @@ pub fn needs_of_target(target: &Target) -> Vec<Need> {
 }
 
 /// Every reason, not the first.
-fn missing(cell: &Cell, parts: &Parts, can_boot: bool) -> Vec<String> {
+fn missing(cell: &Cell, workload: &dyn Workload, can_boot: bool) -> Vec<String> {
     let mut needs: Vec<Need> = Vec::new();
-    let of_work = parts.workload.needs(&cell.work.workload.settings);
+    let of_work = workload.needs(&cell.work.workload.settings);
     for need in needs_of_target(&cell.target).into_iter().chain(of_work) {
         if !needs.contains(&need) {
             needs.push(need);
         }
     }
     let lacks = need::missing(&needs).into_iter().map(|missing| missing.to_string());
-    let cannot = if parts.workload.boots() { boot_objections(&cell.target, can_boot) } else { Vec::new() };
+    let cannot = if workload.boots() { boot_objections(&cell.target, can_boot) } else { Vec::new() };
     lacks.chain(cannot).collect()
 }
 
@@ -92,227 +81,162 @@ fn programs(needs: Vec<Need>) -> Vec<&'static str> {
     needs.into_iter().filter_map(name).collect()
 }
 
-/// Build, prove, play, take down. Teardown comes whatever happened before.
-fn perform(cell: &Cell, parts: &Parts, place: &Place, link: &mut Link, ledger: &mut Ledger) -> Result<Outcome> {
-    let mut runner = StepRunner::new(place, &cell.id);
-    let deadline = Deadline::start(&cell.id, cell.limit_ns);
-    let played = play(cell, parts, &mut runner, link, &deadline, ledger);
-    let timely = deadline.check();
-    drop(deadline);
-    let begun = Instant::now();
-    let mut leaked = crate::process::kill_marked(&format!("{CELL_MARK}={}", cell.id), &[]).unwrap_or_default();
-    leaked.extend(crate::process::kill_unmarked_children(DAEMON_MARK));
-    let undone = runner.undo_all(link);
-    ledger.teardown_ns += begun.elapsed().as_nanos() as u64;
-    let played = match (timely, played) {
-        (Err(late), Err(error)) if !error.is::<Interrupted>() && !told(&error, &late) => {
-            Err(late.context(format!("{error:#}")))
+/// A cell while it is done.
+struct CellRun<'a> {
+    cell: &'a Cell,
+    workload: &'static dyn Workload,
+    recipe: Recipe<'a>,
+    runner: StepRunner<'a>,
+    link: &'a mut Link,
+    deadline: Deadline,
+    ledger: &'a mut Ledger,
+}
+
+impl CellRun<'_> {
+    /// Build, prove, play, take down. Teardown comes whatever happened before.
+    fn perform(mut self) -> Result<Outcome> {
+        let played = self.play();
+        let timely = self.deadline.check();
+        drop(self.deadline);
+        let begun = Instant::now();
+        let mark = format!("{CELL_MARK}={}", self.cell.id);
+        let (mut leaked, unkilled) = match kill_marked(&mark, &[]) {
+            Ok(leaked) => (leaked, None),
+            Err(error) => (Vec::new(), Some(error.into())),
+        };
+        leaked.extend(kill_unmarked_children(DAEMON_MARK));
+        let undone = self.runner.undo_all(self.link);
+        self.ledger.teardown_ns += begun.elapsed().as_nanos() as u64;
+        let played = match (timely, played) {
+            (Err(late), Err(error)) if !error.is::<Interrupted>() && !is_caused_by(&error, &late) => {
+                Err(late.context(format!("{error:#}")))
+            }
+            (_, played) => played,
+        };
+        if played.as_ref().is_err_and(|error| error.is::<Interrupted>()) {
+            return Err(played.expect_err("it was one"));
         }
-        (_, played) => played,
-    };
-    match (played, undone) {
-        (Err(error), _) if error.is::<Interrupted>() => Err(error),
-        (Err(error), Ok(())) => Ok(Outcome::Failed(format!("{error:#}"))),
-        (Err(error), Err(undo)) => Ok(Outcome::Failed(format!("{error:#}; and {undo:#}"))),
-        (Ok(()), Err(undo)) => Ok(Outcome::Failed(format!("{undo:#}"))),
-        (Ok(()), Ok(())) if !leaked.is_empty() => Ok(Outcome::Failed(format!(
-            "the workload left running: {}; killed, as its work was not over",
-            leaked.join(", ")
-        ))),
-        (Ok(()), Ok(())) => Ok(Outcome::Done),
+        let causes = [played.err(), unkilled, undone.err()].into_iter().flatten();
+        let causes: Vec<String> = causes.map(|cause| format!("{cause:#}")).collect();
+        Ok(match (causes.as_slice(), leaked.as_slice()) {
+            ([], []) => Outcome::Done,
+            ([], leaked) => Outcome::Failed(format!(
+                "the workload left running: {}; killed, as its work was not over",
+                leaked.join(", ")
+            )),
+            (causes, _) => Outcome::Failed(causes.join("; and ")),
+        })
+    }
+
+    fn play(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        let stack = self.build()?;
+        self.ledger.setup_ns += begun.elapsed().as_nanos() as u64;
+        let begun = Instant::now();
+        let settings = &self.cell.work.workload.settings;
+        let mut provenance = provenance::of_cell(self.cell, &stack, &self.runner)?;
+        provenance.facts.extend(versions(self.workload.versions(settings), &self.runner.run));
+        let features = provenance.facts.get("features").cloned();
+        self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
+        // Only what is as asked for is worth ageing; how that went belongs to what is in effect.
+        let aged = match provenance.mismatches.as_slice() {
+            [] => self.age(&stack).map(|facts| provenance.facts.extend(facts)),
+            mismatches => Err(anyhow!("the stack is not what the plan asked for: {}", mismatches.join("; "))),
+        };
+        self.link.tell(Record::Provenance(provenance));
+        aged?;
+        let place = self.runner.place;
+        let script = Script {
+            name: self.workload.name(),
+            phases: self.workload.phases_of_cell(settings, place),
+            programs: programs(self.workload.needs(settings)),
+            warm_up: self.workload.warm_up(settings, place),
+            repeats: self.cell.work.repeats.0,
+            trim: self.cell.target.discard == Discard::Trim,
+        };
+        let mut stage = Stage::new(script, &stack, &self.runner, self.link, &self.deadline, self.ledger);
+        self.workload.run(&mut stage, settings)?;
+        let begun = Instant::now();
+        let (facts, largest) = limits::of(&stack.root, features.as_ref());
+        let cell = self.cell.id.clone();
+        self.link.tell(Record::Provenance(Provenance { cell, facts, largest, ..Provenance::default() }));
+        self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
+        Ok(())
+    }
+
+    fn age(&mut self, stack: &BuiltStack) -> Result<BTreeMap<String, String>> {
+        let begun = Instant::now();
+        let facts = ageing::age(self.cell, stack, &self.runner, self.link, &self.deadline);
+        if Ageing::of(&self.cell.target).is_some() {
+            self.ledger.ageing_ns += begun.elapsed().as_nanos() as u64;
+            self.deadline.at_most(self.cell.limit_ns.saturating_sub(allowance_ns(&self.cell.target)));
+        }
+        facts
+    }
+
+    /// Takes the steps of the recipe, each with its undo.
+    fn build(&mut self) -> Result<BuiltStack> {
+        let folders = self.workload.folders(&self.cell.work.workload.settings, self.runner.place);
+        let given = self.runner.take_all(self.recipe.below(folders), self.link)?;
+        let mut stack = BuiltStack {
+            driver: self.recipe.driver,
+            target: self.cell.target.clone(),
+            device: None,
+            more_devices: Vec::new(),
+            layers: Layers::default(),
+            flushes_lost: false,
+            mount_point: self.runner.place.mount_point(),
+            root: PathBuf::new(),
+            subject: Subject::default(),
+            pool: name_of(&self.cell.id),
+            seed: self.cell.seed,
+        };
+        match (given, self.recipe.driver) {
+            (StepResult::Devices(devices), Some(_)) => {
+                let on = self.recipe.on_devices(devices).map_err(|why| anyhow!(why))?;
+                self.runner.take_all(on.layer_steps, self.link)?;
+                stack.layers = read_back(&on.layers, &self.runner);
+                let mut devices = on.devices.into_iter();
+                stack.device = devices.next();
+                stack.more_devices = devices.collect();
+                let disks = hardware::disks(stack.device.as_deref(), &stack.more_devices);
+                stack.flushes_lost = hardware::loses_flushes(&stack.target, &disks);
+                self.runner.take_all(on.filesystem_steps, self.link)?;
+                stack.root = stack.mount_point.join("work");
+            }
+            (StepResult::Directory(directory), None) => {
+                stack.mount_point = devices::mount_of(&directory.canonicalize()?)?.mount_point;
+                stack.root = directory;
+            }
+            _ => bail!(
+                "backing {} and file system {:?} do not go together",
+                self.recipe.backing.name,
+                self.cell.target.fs
+            ),
+        }
+        stack.subject = subject(&stack)?;
+        for note in self.workload.segment_notes(&stack.root) {
+            self.runner.promise("start a server with shared memory", Undo::RemoveSegment(note), self.link)?;
+        }
+        Ok(stack)
     }
 }
 
-fn told(error: &anyhow::Error, late: &anyhow::Error) -> bool {
+fn is_caused_by(error: &anyhow::Error, late: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.to_string() == late.to_string())
 }
 
-fn play(
-    cell: &Cell,
-    parts: &Parts,
-    runner: &mut StepRunner,
-    link: &mut Link,
-    deadline: &Deadline,
-    ledger: &mut Ledger,
-) -> Result<()> {
-    let begun = Instant::now();
-    let stack = build(cell, parts, runner, link)?;
-    ledger.setup_ns += begun.elapsed().as_nanos() as u64;
-    let begun = Instant::now();
-    let mut found = provenance::of_cell(cell, &stack, runner)?;
-    let used = parts.workload.versions(&cell.work.workload.settings);
-    found.facts.extend(versions(used, &runner.run));
-    let (mismatches, features) = (found.mismatches.clone(), found.facts.get("features").cloned());
-    ledger.checks_ns += begun.elapsed().as_nanos() as u64;
-    // Only what is as asked for is worth ageing; how that went belongs to what is in effect.
-    let aged = match mismatches.as_slice() {
-        [] => aged(cell, &stack, runner, link, deadline, ledger).map(|facts| found.facts.extend(facts)),
-        _ => Err(anyhow!("the stack is not what the plan asked for: {}", mismatches.join("; "))),
-    };
-    link.tell(Record::Provenance(found));
-    aged?;
-    let settings = &cell.work.workload.settings;
-    let script = Script {
-        name: parts.workload.name(),
-        phases: parts.workload.phases_of_cell(settings, runner.place),
-        programs: programs(parts.workload.needs(settings)),
-        warm_up: parts.workload.warm_up(settings, runner.place),
-        repeats: cell.work.repeats.0,
-        trim: cell.target.discard == Discard::Trim,
-    };
-    let mut stage = Stage::new(script, &stack, runner, link, deadline, ledger);
-    parts.workload.run(&mut stage, settings)?;
-    let begun = Instant::now();
-    let (facts, largest) = limits::of(&stack.root, features.as_ref());
-    link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, largest, ..Provenance::default() }));
-    ledger.checks_ns += begun.elapsed().as_nanos() as u64;
-    Ok(())
-}
-
-fn aged(
-    cell: &Cell,
-    stack: &BuiltStack,
-    runner: &StepRunner,
-    link: &mut Link,
-    deadline: &Deadline,
-    ledger: &mut Ledger,
-) -> Result<BTreeMap<String, String>> {
-    let begun = Instant::now();
-    let facts = ageing::age(cell, stack, runner, link, deadline);
-    if Ageing::of(&cell.target).is_some() {
-        ledger.ageing_ns += begun.elapsed().as_nanos() as u64;
-        deadline.at_most(cell.limit_ns.saturating_sub(allowance_ns(&cell.target)));
-    }
-    facts
-}
-
-/// Backing, discard, scheduler, mkfs, mount: every step with its undo.
-fn build(cell: &Cell, parts: &Parts, runner: &mut StepRunner, link: &mut Link) -> Result<BuiltStack> {
-    let memory = runner.place.memory.join("cell");
-    link.check()?;
-    runner.take(folder("make a folder in memory", memory), link)?;
-    for path in parts.workload.folders(&cell.work.workload.settings, runner.place) {
-        runner.take(folder("make a folder for the work", path), link)?;
-    }
-    let given = runner.take_all((parts.backing.steps)(&cell.target.backing.settings, runner.place), link)?;
-    let mut stack = BuiltStack {
-        driver: parts.driver,
-        target: cell.target.clone(),
-        device: None,
-        more_devices: Vec::new(),
-        layers: Layers::default(),
-        flushes_lost: false,
-        mount_point: runner.place.mount_point(),
-        root: PathBuf::new(),
-        subject: Subject::default(),
-        pool: name_of(&cell.id),
-        seed: cell.seed,
-    };
-    match (given, parts.driver) {
-        (StepResult::Devices(devices), Some(driver)) => {
-            let (devices, layers) = layered(&cell.target, devices, &stack.pool, runner, link)?;
-            stack.layers = layers;
-            let mut devices = devices.into_iter();
-            stack.device = devices.next();
-            stack.more_devices = devices.collect();
-            let variant = stack.target.variant.as_deref();
-            if let Some(wrong) = fs::objection_to_devices(driver, variant, 1 + stack.more_devices.len()) {
-                bail!("{}; {}", wrong.message, wrong.remedy);
-            }
-            let disks = hardware::disks(stack.device.as_deref(), &stack.more_devices);
-            stack.flushes_lost = hardware::loses_flushes(&stack.target, &disks);
-            ready_device(&stack, &disks, runner, link)?;
-            make_and_mount(&stack, driver, runner, link)?;
-            stack.root = stack.mount_point.join("work");
-            std::fs::create_dir(&stack.root).context("cannot make a folder on the new file system")?;
-        }
-        (StepResult::Directory(directory), None) => {
-            stack.mount_point = devices::mount_of(&directory.canonicalize()?)?.mount_point;
-            stack.root = directory;
-        }
-        _ => bail!("backing {} and file system {:?} do not go together", parts.backing.name, cell.target.fs),
-    }
-    stack.subject = subject(&stack)?;
-    for note in parts.workload.segment_notes(&stack.root) {
-        runner.promise("start a server with shared memory", Undo::RemoveSegment(note), link)?;
-    }
-    Ok(stack)
-}
-
-/// Builds the layers, the lowest first; what lies above the last.
-fn layered(
-    target: &Target,
-    mut devices: Vec<PathBuf>,
-    pool: &str,
-    runner: &mut StepRunner,
-    link: &mut Link,
-) -> Result<(Vec<PathBuf>, Layers)> {
-    let (mut said, memory) = (Layers::default(), runner.place.memory.join("cell"));
-    for (number, chosen) in target.layers.iter().enumerate() {
-        let found = layer::find(&chosen.name);
-        let layer = found.with_context(|| format!("this agent knows no layer `{}`", chosen.name))?;
-        layer::above(layer, &chosen.settings, devices.len())
-            .map_err(|why| anyhow!("{why}; give the backing `disks`, or choose another level or layer"))?;
-        let beside = devices.split_off(layer::taken(&chosen.settings, devices.len()));
-        let name = format!("{pool}l{number}");
-        let below = Below { devices: &devices, name: &name, memory: &memory };
-        let given = runner.take_all((layer.steps)(&chosen.settings, &below), link)?;
-        let StepResult::Devices(above) = given else { bail!("layer {} gave no device", chosen.name) };
-        let (fact, words) = (layer.fact)(&below);
+/// What the layers say of themselves, once they stand.
+fn read_back(layers: &[BuiltLayer], runner: &StepRunner) -> Layers {
+    let (mut all, memory) = (Layers::default(), runner.place.memory.join("cell"));
+    for (number, BuiltLayer { layer, settings, name, devices }) in layers.iter().enumerate() {
+        let (fact, words) = (layer.fact)(&Below { devices, name, memory: &memory });
         let shown = runner.listing(&words);
-        said.mismatches.extend((layer.mismatches)(&chosen.settings, &shown));
-        said.take([(fact.to_string(), shown)].into(), number + 1);
-        said.facts.extend(versions(argvs(layer.versions), &runner.run));
-        devices = [above, beside].concat();
+        all.mismatches.extend((layer.mismatches)(settings, &shown));
+        all.take([(fact.to_string(), shown)].into(), number + 1);
+        all.facts.extend(versions(argvs(layer.versions), &runner.run));
     }
-    Ok((devices, said))
-}
-
-pub fn folder(says: &str, path: PathBuf) -> Step {
-    Step::new(says, Action::MakeDirectory(path.clone())).undo(Undo::RemoveTree(path))
-}
-
-/// Discards as declared, and the scheduler. With `none` the drivers keep mkfs and mount from discarding.
-fn ready_device(stack: &BuiltStack, disks: &[(u32, u32)], runner: &mut StepRunner, link: &mut Link) -> Result<()> {
-    for device in stack.device.iter().chain(&stack.more_devices).filter(|_| stack.target.discard != Discard::None) {
-        block::discard(device, 0, block::size_of_device(device)?)
-            .context("cannot discard the device; use discard = \"none\"")?;
-    }
-    disks.iter().try_for_each(|number| set_queue(&stack.target, *number, runner, link))
-}
-
-/// The scheduler first: it brings a number of requests of its own.
-fn set_queue(target: &Target, number: (u32, u32), runner: &mut StepRunner, link: &mut Link) -> Result<()> {
-    if let Some(scheduler) = &target.scheduler {
-        let path = devices::queue_file(number, "scheduler").context("the device has no I/O scheduler to set")?;
-        let set = Action::Set { path, value: scheduler.clone() };
-        runner.take(Step::new("set the I/O scheduler", set), link)?;
-    }
-    for (name, value) in &target.queue.0 {
-        let path = devices::queue_file(number, name);
-        let path = path.with_context(|| format!("the device's queue has no `{name}`; leave it out of `queue`"))?;
-        let set = Action::Set { path, value: value.as_str().unwrap_or_default().into() };
-        runner.take(Step::new(format!("set the queue's {name}"), set), link)?;
-    }
-    Ok(())
-}
-
-fn make_and_mount(stack: &BuiltStack, driver: &Filesystem, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
-    let spec = stack.spec();
-    runner.take_all((driver.before)(&spec), link)?;
-    runner.take(folder("make the mount point", stack.mount_point.clone()), link)?;
-    let make = Step::new(format!("make {}", driver.name), Action::Run((driver.mkfs)(&spec)));
-    if driver.mkfs_mounts {
-        runner.take(make.undo((driver.undo)(&spec)), link)?;
-    } else {
-        runner.take(make, link)?;
-        let mount = Step::new(format!("mount {}", driver.name), Action::Mount(driver.mount(&spec)));
-        runner.take(mount.undo((driver.undo)(&spec)), link)?;
-    }
-    if let Some(words) = driver.in_place.and_then(|in_place| in_place(&spec)) {
-        runner.output(&words)?;
-    }
-    Ok(())
+    all
 }
 
 fn subject(stack: &BuiltStack) -> Result<Subject> {

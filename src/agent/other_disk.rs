@@ -1,7 +1,6 @@
 //! The disk that a tree is brought from, where the work is done in a guest: a folder of the host is none of its own, so
 //! the tree is put on an ext4 of its own, without root, and the guest gets that read only.
 
-use super::cell::folder;
 use crate::plan::Work;
 use crate::protocol::Link;
 use crate::stack::{Place, Step, argv};
@@ -37,7 +36,7 @@ pub fn make(works: &[Work], runner: &mut StepRunner, link: &mut Link) -> Result<
         let Some(other) = of(work, runner.place) else { continue };
         let image = at(&other);
         if !other.folder.exists() {
-            runner.take(folder("make a folder for the other disk", other.folder.clone()), link)?;
+            runner.take(Step::folder("make a folder for the other disk", other.folder.clone()), link)?;
         }
         if !image.exists() {
             let made = fill(&other.tree, &image, runner, link);

@@ -1,14 +1,14 @@
 //! Once per run: backings made, sources staged in memory, host settings fixed, the drive's raw speed taken. Every
 //! step stays until the host has it undone.
 
-use super::cell::{folder, needs_of_target};
+use super::cell::needs_of_target;
 use super::{drive, git, other_disk, provenance};
 use crate::journal::{Ledger, Provenance, Record};
 use crate::need;
-use crate::plan::{Cell, Chosen, HostSettings, Plan, SIZE, Settings, Target, Work};
+use crate::plan::{Cell, Chosen, Plan, SIZE, Settings, Target, Work};
 use crate::process::argv;
 use crate::protocol::{Arrival, Bundle, CellsRun, Link, ModuleSource, Say, TargetBundle, WorkBundle};
-use crate::stack::{Action, Place, Step, backing, fs};
+use crate::stack::{Action, Place, Step, backing, fs, recipe};
 use crate::steps::{StepResult, StepRunner};
 use crate::sys::devices;
 use crate::workload;
@@ -44,9 +44,7 @@ pub fn prepare(plan: &Plan, cells: CellsRun, place: &Place, link: &mut Link) -> 
 }
 
 fn here(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
-    runner.take(folder("make a folder in memory", runner.place.memory.clone()), link)?;
-    runner.take(folder("make a folder for mount points", runner.place.mounts.clone()), link)?;
-    fix_writeback(&plan.host, runner, link)?;
+    runner.take_all(recipe::of_run(runner.place, &plan.host, memory_if_root()?), link)?;
     let mut facts = provenance::of_host();
     let mut made = Vec::new();
     let backings = unique(plan.targets.iter().map(|target| &target.backing));
@@ -169,49 +167,18 @@ fn stage_source(chosen: &Chosen, runner: &StepRunner, cells: CellsRun) -> Result
     staged.with_context(|| format!("cannot stage the source of {}", chosen.name))
 }
 
-/// Bytes, not shares of whatever memory is free, and the same for all; the kernel's default shares of the memory
-/// there is, unless the plan says otherwise. Without root they stay as they are, and are recorded.
-fn fix_writeback(host: &HostSettings, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
+/// Bytes of memory, where settings of the kernel may be changed: without root they stay as they are, and are recorded.
+fn memory_if_root() -> Result<Option<u64>> {
     use procfs::Current;
     if !rustix::process::geteuid().is_root() {
-        return Ok(());
+        return Ok(None);
     }
-    let memory = procfs::Meminfo::current().context("cannot read /proc/meminfo")?.mem_total;
-    let page = 4096;
-    let share = |part: u64| memory / part / page * page;
-    let values = [
-        ("dirty_background_bytes", "dirty_background_ratio", host.dirty_background_bytes.unwrap_or(share(10))),
-        ("dirty_bytes", "dirty_ratio", host.dirty_bytes.unwrap_or(share(5))),
-    ];
-    for (bytes, ratio, value) in values {
-        save_pair(bytes, ratio, runner, link)?;
-        crate::steps::set(&knob(bytes), &value.to_string())?;
-    }
-    for (name, value) in [("dirty_expire_centisecs", "3000"), ("dirty_writeback_centisecs", "500")] {
-        let says = format!("fix vm.{name}");
-        runner.take(Step::new(says, Action::Set { path: knob(name), value: value.into() }), link)?;
-    }
-    Ok(())
-}
-
-/// Of bytes and ratio only the one that is not 0 is in force; writing it back switches the other off. Both may be 0:
-/// a ratio of nothing is in force then.
-fn save_pair(bytes: &str, ratio: &str, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
-    let in_force = [bytes, ratio].into_iter().find(|name| devices::content(knob(name)).is_some_and(|v| v != "0"));
-    let name = in_force.unwrap_or(ratio);
-    let value = devices::content(knob(name)).unwrap_or_default();
-    let says = format!("save vm.{name}");
-    runner.take(Step::new(says, Action::Set { path: knob(name), value }), link)?;
-    Ok(())
-}
-
-fn knob(name: &str) -> std::path::PathBuf {
-    format!("/proc/sys/vm/{name}").into()
+    Ok(Some(procfs::Meminfo::current().context("cannot read /proc/meminfo")?.mem_total))
 }
 
 /// For machines elsewhere: images and staged sources, packed; nothing that needs root, and nothing is set or mounted.
 fn elsewhere(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<Bundle> {
-    runner.take(folder("make a folder in memory", runner.place.memory.clone()), link)?;
+    runner.take(Step::folder("make a folder in memory", runner.place.memory.clone()), link)?;
     let (image, mut made) = (backing::find("image").context("no backing `image`")?, Vec::new());
     let chosen = unique(plan.targets.iter().map(|target| &target.backing));
     for chosen in chosen.into_iter().filter(|chosen| chosen.name == image.name) {
@@ -300,9 +267,7 @@ pub fn arrive(
 ) -> Result<(Cell, BTreeMap<String, String>)> {
     let cell = Cell { target: on_disks(&cell.target, &arrival.disks), ..cell.clone() };
     let mut runner = StepRunner::new(place, SCOPE);
-    runner.take(folder("make a folder in memory", place.memory.clone()), link)?;
-    runner.take(folder("make a folder for mount points", place.mounts.clone()), link)?;
-    fix_writeback(&arrival.host, &mut runner, link)?;
+    runner.take_all(recipe::of_run(place, &arrival.host, memory_if_root()?), link)?;
     if let Some(archive) = &arrival.archive {
         let [archive, memory] = [archive, &place.memory].map(|path| path.display().to_string());
         runner.output(&argv(["tar", "-x", "-f", &archive, "-C", &memory]))?;

@@ -2,13 +2,15 @@
 
 use super::{Outcome, Verb, confirm, forecast, plan_source};
 use crate::plan::{
-    Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, disks, expand,
+    Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand,
 };
-use crate::stack::{Action, Place, Step, backing, fs, layer};
+use crate::stack::recipe::{self, Recipe};
+use crate::stack::{Action, Place, Step, backing, fs};
 use crate::stats::LOOKS;
 use crate::sys::block;
 use crate::units::{Unit, show_bytes, show_duration};
 use crate::{executor, need, workload};
+use procfs::Current;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -46,7 +48,8 @@ fn describe(plan: &Plan, forecast: &str) -> String {
     let cells = expand(plan);
     let mut text = format!("{}\n\n{}{forecast}\n", plan.title, describe_rounds(plan, &cells));
     describe_executor(plan, &mut text);
-    describe_targets(plan, &mut text);
+    describe_run(plan, &mut text);
+    describe_targets(plan, &cells, &mut text);
     describe_works(plan, &mut text);
     text.push_str(&describe_verdict(&plan.verdict));
     describe_destruction(plan, &mut text);
@@ -110,27 +113,14 @@ fn describe_executor(plan: &Plan, text: &mut String) {
         writeln!(text, "  kernels and programs of {}; images are made here, all else in the guest", kernels.join(", "));
 }
 
-fn describe_targets(plan: &Plan, text: &mut String) {
+fn describe_targets(plan: &Plan, cells: &[Cell], text: &mut String) {
+    let place = Place::of_run("RUN");
+    let seed_of_first_cell =
+        |target: &Target| cells.iter().find(|cell| cell.target == *target).map_or(0, |cell| cell.seed);
     for target in &plan.targets {
         let kind = if target.duplicate { " (hidden duplicate, for the noise floor)" } else { "" };
         let _ = writeln!(text, "target {}{kind}", target.name);
-        let place = Place::of_run("RUN");
-        let mut steps = of_backing(plan, target, &place);
-        let (of_layers, devices) = layered(target, &place);
-        steps.extend(of_layers);
-        if let (Some(driver), [device, more @ ..]) = (target.fs.as_deref().and_then(fs::find), &devices[..]) {
-            let mount_point = place.mount_point();
-            let spec = fs::FsSpec { more_devices: more, ..fs::FsSpec::new(driver, target, device, &mount_point) };
-            steps.extend((driver.before)(&spec));
-            steps.push(Step::new("make it", Action::Run((driver.mkfs)(&spec))));
-            steps.push(Step::new("mount it", Action::Run(driver.mount(&spec))));
-            for feature in lacking(driver, &spec, &plan.verdict.require) {
-                let _ = writeln!(text, "  will not be in the verdict: {} has no {feature} like this", driver.name);
-            }
-        }
-        for step in steps {
-            let _ = writeln!(text, "  {}: {}", step.says, shown(&step.action));
-        }
+        describe_steps(plan, target, &place, seed_of_first_cell(target), text);
         describe_ageing(target, text);
         let needs = crate::agent::needs_of_target(target);
         for missing in need::missing(&needs).into_iter().filter(|_| !brings_its_own(plan)) {
@@ -150,35 +140,53 @@ fn describe_boots(plan: &Plan, target: &Target, text: &mut String) {
     }
 }
 
-fn of_backing(plan: &Plan, target: &Target, place: &Place) -> Vec<Step> {
-    let Some(backing) = backing::find(&target.backing.name) else { return Vec::new() };
-    let mut steps = (backing.prepare)(&target.backing.settings, place);
-    // An image is a disk of the guest, as it is.
-    if !brings_its_own(plan) || target.backing.name != "image" {
-        steps.extend((backing.steps)(&target.backing.settings, place));
+/// Once, before the first cell. A guest does its own for each cell, by its own memory.
+fn describe_run(plan: &Plan, text: &mut String) {
+    let (place, here) = (Place::of_run("RUN"), !brings_its_own(plan));
+    let memory = procfs::Meminfo::current().ok().map(|memory| memory.mem_total);
+    let memory = memory.filter(|_| here && rustix::process::geteuid().is_root());
+    let mut steps = recipe::of_run(&place, &plan.host, memory);
+    for target in &plan.targets {
+        let Some(backing) = backing::find(&target.backing.name) else { continue };
+        for step in (backing.prepare)(&target.backing.settings, &place) {
+            if !steps.contains(&step) {
+                steps.push(step);
+            }
+        }
     }
-    steps
+    let _ = writeln!(text, "before the first cell");
+    write_steps(&steps, text);
 }
 
-/// Steps of all layers, and the devices above them. Which devices there are is known when they are there: until then the
-/// first is `DEVICE`, and what is made of it carries the cell's name.
-fn layered(target: &Target, place: &Place) -> (Vec<Step>, Vec<PathBuf>) {
-    let name = |number: u64| PathBuf::from(if number == 1 { "DEVICE".into() } else { format!("DEVICE{number}") });
-    let (mut steps, mut devices) = (Vec::new(), (1..=disks(&target.backing.settings)).map(name).collect::<Vec<_>>());
-    let memory = place.memory.join("cell");
-    for (number, chosen) in target.layers.iter().enumerate() {
-        let Some(layer) = layer::find(&chosen.name) else { continue };
-        let beside = devices.split_off(layer::taken(&chosen.settings, devices.len()).min(devices.len()));
-        let name = format!("pickfsCELLl{number}");
-        let made = (layer.steps)(&chosen.settings, &layer::Below { devices: &devices, name: &name, memory: &memory });
-        let given = made.iter().filter_map(|step| match &step.action {
-            Action::UseDevice(device) => Some(device.clone()),
-            _ => None,
-        });
-        devices = given.chain(beside).collect();
-        steps.extend(made);
+fn write_steps(steps: &[Step], text: &mut String) {
+    for step in steps {
+        let _ = writeln!(text, "  {}: {}", step.says, step.action);
     }
-    (steps, devices)
+}
+
+/// What each cell of the target begins with, as the agent takes it: with the seed of the first round, and with `DEVICE`
+/// for what gets its name when it is there.
+fn describe_steps(plan: &Plan, target: &Target, place: &Place, seed: u64, text: &mut String) {
+    let Ok(recipe) = Recipe::new(target, place, "pickfsCELL", seed) else { return };
+    let slots = recipe.slots();
+    match recipe.steps() {
+        // An image is a disk of the guest, as it is.
+        Ok(steps) if brings_its_own(plan) => {
+            let attaches = |step: &Step| matches!(step.action, Action::RunForDevice(_));
+            write_steps(&steps.into_iter().filter(|step| !attaches(step)).collect::<Vec<_>>(), text);
+        }
+        Ok(steps) => write_steps(&steps, text),
+        Err(why) => {
+            let _ = writeln!(text, "  cannot be built: {why}");
+        }
+    }
+    if let (Some(driver), [device, more @ ..]) = (recipe.driver, &slots[..]) {
+        let mount_point = place.mount_point();
+        let spec = fs::FsSpec { more_devices: more, ..fs::FsSpec::new(driver, target, device, &mount_point) };
+        for feature in lacking(driver, &spec, &plan.verdict.require) {
+            let _ = writeln!(text, "  will not be in the verdict: {} has no {feature} like this", driver.name);
+        }
+    }
 }
 
 /// Nothing for a target that stays fresh.
@@ -217,27 +225,14 @@ fn lacking<'r>(driver: &fs::Filesystem, spec: &fs::FsSpec, required: &'r [String
     required.iter().filter(|name| !can(name)).collect()
 }
 
-fn shown(action: &Action) -> String {
-    match action {
-        Action::Run(argv) | Action::Mount(argv) | Action::RunForDevice(argv) | Action::Daemon { argv, .. } => {
-            argv.join(" ")
-        }
-        Action::UseDevice(path) | Action::UseDirectory(path) | Action::MakeDirectory(path) => {
-            path.display().to_string()
-        }
-        Action::MapWhole { device, words, .. } => format!("{}, {}", device.display(), words.join(" ")),
-        Action::MakeImage { path, bytes } => {
-            format!("{} ({})", path.display(), crate::units::show_bytes(*bytes as f64))
-        }
-        Action::Set { path, value } => format!("{value} to {}", path.display()),
-    }
-}
-
 fn describe_works(plan: &Plan, text: &mut String) {
     for work in &plan.works {
         let _ = writeln!(text, "\nwork {} ({})", work.name, work.workload.name);
-        let phases =
-            workload::find(&work.workload.name).map(|found| found.phases(&work.workload.settings)).unwrap_or_default();
+        let (workload, settings) = (workload::find(&work.workload.name), &work.workload.settings);
+        let folders = workload.map(|workload| workload.folders(settings, &Place::of_run("RUN"))).unwrap_or_default();
+        let make = |path| Step::folder("make a folder for the work", path);
+        write_steps(&folders.into_iter().map(make).collect::<Vec<_>>(), text);
+        let phases = workload.map(|workload| workload.phases(settings)).unwrap_or_default();
         for phase in phases {
             let _ = writeln!(text, "  phase {}: {}", phase.name, phase.about);
         }

@@ -81,7 +81,7 @@ impl Folded {
     pub fn take(&mut self, record: Record) {
         match record {
             Record::Run(run) => self.run = Some(*run),
-            Record::Step(step) => self.leftovers.push(step),
+            Record::Step(step) => self.leftovers.extend(step.undo.is_some().then_some(step)),
             Record::Undone(done) => self.leftovers.retain(|s| (&s.scope, s.number) != (&done.scope, done.number)),
             Record::Begin(begin) => self.begin(begin),
             Record::Provenance(found) if of_the_run(&found.cell) => self.host.extend(found.facts),

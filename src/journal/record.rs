@@ -49,7 +49,12 @@ pub struct StepTaken {
     /// Counts up within a scope; undo goes down.
     pub number: u32,
     pub says: String,
-    pub undo: Undo,
+    /// The program or path, as the dry run shows it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub does: String,
+    /// None where nothing is left to take back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Undo>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

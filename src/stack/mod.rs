@@ -8,10 +8,13 @@
 pub mod backing;
 pub mod fs;
 pub mod layer;
+pub mod recipe;
 pub mod safety;
 
 use crate::journal::Undo;
 pub use crate::process::{Argv, argv};
+use crate::units::show_bytes;
+use std::fmt::{Display, Formatter};
 use std::path::{Path, PathBuf};
 
 /// One step of building a stack, and how to take it back.
@@ -47,9 +50,21 @@ pub enum Action {
         path: PathBuf,
         bytes: u64,
     },
-    /// Writes a kernel setting; the value found is saved and its restoring is the undo.
+    /// The folder that the work owns, as mkdir(1) makes it: users of servers get into it too.
+    MakeWorkFolder(PathBuf),
+    /// Discards every block of a device.
+    Discard(PathBuf),
+    /// Writes a kernel setting; restoring the value before is the undo. Of this and a setting that it switches off, if
+    /// one is named, the one that was in force is restored.
     Set {
         path: PathBuf,
+        value: String,
+        instead_of: Option<PathBuf>,
+    },
+    /// Writes a setting of a device's queue, which is found when the device is there; restored as one of the kernel.
+    SetQueue {
+        device: PathBuf,
+        name: String,
         value: String,
     },
     /// Starts a program that stays, and waits until the given program succeeds.
@@ -57,6 +72,37 @@ pub enum Action {
         argv: Argv,
         ready: Argv,
     },
+}
+
+impl Action {
+    /// The device that is known before it is there, for what lies above.
+    fn device(&self) -> Option<PathBuf> {
+        match self {
+            Action::UseDevice(device) => Some(device.clone()),
+            Action::MapWhole { name, .. } => Some(Path::new("/dev/mapper").join(name)),
+            _ => None,
+        }
+    }
+}
+
+/// For the dry run and the journal.
+impl Display for Action {
+    fn fmt(&self, out: &mut Formatter) -> std::fmt::Result {
+        match self {
+            Action::Run(argv) | Action::Mount(argv) | Action::RunForDevice(argv) | Action::Daemon { argv, .. } => {
+                write!(out, "{}", argv.join(" "))
+            }
+            Action::UseDevice(path)
+            | Action::UseDirectory(path)
+            | Action::MakeDirectory(path)
+            | Action::MakeWorkFolder(path)
+            | Action::Discard(path) => write!(out, "{}", path.display()),
+            Action::MapWhole { device, words, .. } => write!(out, "{}, {}", device.display(), words.join(" ")),
+            Action::MakeImage { path, bytes } => write!(out, "{} ({})", path.display(), show_bytes(*bytes as f64)),
+            Action::Set { path, value, .. } => write!(out, "{value} to {}", path.display()),
+            Action::SetQueue { device, name, value } => write!(out, "{name} of {} to {value}", device.display()),
+        }
+    }
 }
 
 impl Step {
@@ -119,9 +165,11 @@ fn sentence(step: &Step) -> String {
         Action::UseDevice(path) => format!("device {}", path.display()),
         Action::MapWhole { device, name, words } => format!("map {} as {name}: {}", device.display(), words.join(" ")),
         Action::UseDirectory(path) => format!("directory {}", path.display()),
-        Action::MakeDirectory(path) => format!("make directory {}", path.display()),
+        Action::MakeDirectory(path) | Action::MakeWorkFolder(path) => format!("make directory {}", path.display()),
+        Action::Discard(path) => format!("discard {}", path.display()),
+        Action::SetQueue { .. } => format!("set {}", step.action),
         Action::MakeImage { path, bytes } => format!("make image {} of {bytes}", path.display()),
-        Action::Set { path, value } => format!("set {} to {value}", path.display()),
+        Action::Set { path, value, .. } => format!("set {} to {value}", path.display()),
         Action::Daemon { argv, ready } => format!("start {} until {}", argv.join(" "), ready.join(" ")),
     };
     step.undo.as_ref().map_or(does.clone(), |undo| format!("{does}; back: {}", undo_words(undo)))

@@ -10,5 +10,5 @@
 mod runner;
 mod undo;
 
-pub use runner::{StepResult, StepRunner, name_of, set};
+pub use runner::{StepResult, StepRunner, name_of};
 pub use undo::all as undo_all;

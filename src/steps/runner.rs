@@ -5,7 +5,7 @@ use crate::journal::{Record, StepTaken, Undo, Undone};
 use crate::process::{self, CELL_MARK, DAEMON_MARK, Mark, RUN_MARK, check_stop};
 use crate::protocol::Link;
 use crate::stack::{Action, Argv, Place, Step, argv};
-use crate::sys::block;
+use crate::sys::{block, devices};
 use anyhow::{Context, Result, bail};
 use rand_core::{Rng, SeedableRng};
 use std::io::Write;
@@ -78,24 +78,37 @@ impl<'a> StepRunner<'a> {
         Ok(given)
     }
 
-    /// Journals the undo, then does the step.
+    /// Journals the step with its undo, then does it.
     pub fn take(&mut self, step: Step, link: &mut Link) -> Result<StepResult> {
         check_stop()?;
         link.check()?;
-        let undo = match &step.action {
-            Action::Set { path, .. } => Some(restore(path)?),
-            _ => step.undo.clone(),
+        let does = step.action.to_string();
+        let cannot = format!("cannot {}", step.says);
+        // A setting of a queue is one of the kernel, once its device is there.
+        let action = match step.action {
+            Action::SetQueue { device, name, value } => Action::Set {
+                path: queue_file(&device, &name).with_context(|| cannot.clone())?,
+                value,
+                instead_of: None,
+            },
+            action => action,
         };
-        if let Some(undo) = undo {
-            self.promise(&step.says, undo, link)?;
-        }
-        self.act(&step.action).with_context(|| format!("cannot {}", step.says))
+        let undo = match &action {
+            Action::Set { path, instead_of, .. } => Some(restore(path, instead_of.as_deref())?),
+            _ => step.undo,
+        };
+        self.journal(&step.says, does, undo, link)?;
+        self.act(&action).context(cannot)
     }
 
     /// Journals the undo of what somebody else will do, or may.
     pub fn promise(&mut self, says: &str, undo: Undo, link: &mut Link) -> Result<()> {
+        self.journal(says, String::new(), Some(undo), link)
+    }
+
+    fn journal(&mut self, says: &str, does: String, undo: Option<Undo>, link: &mut Link) -> Result<()> {
         let number = self.taken.len() as u32 + 1;
-        let taken = StepTaken { scope: self.scope.clone(), number, says: says.into(), undo };
+        let taken = StepTaken { scope: self.scope.clone(), number, says: says.into(), does, undo };
         link.ask(Record::Step(taken.clone()))?;
         self.taken.push(taken);
         Ok(())
@@ -112,8 +125,13 @@ impl<'a> StepRunner<'a> {
             Action::MapWhole { device, name, words } => return self.map_whole(device, name, words),
             Action::UseDirectory(path) => return Ok(StepResult::Directory(path.clone())),
             Action::MakeDirectory(path) => make_directory(path)?,
+            Action::MakeWorkFolder(path) => std::fs::create_dir(path)?,
             Action::MakeImage { path, bytes } => make_image(path, *bytes)?,
-            Action::Set { path, value } => set(path, value)?,
+            Action::Discard(device) => {
+                block::discard(device, 0, block::size_of_device(device)?).context("use discard = \"none\"")?
+            }
+            Action::Set { path, value, .. } => set(path, value)?,
+            Action::SetQueue { .. } => unreachable!("it was made a setting of the kernel"),
             Action::Daemon { argv, ready } => self.start_daemon(argv, ready)?,
         }
         Ok(StepResult::Nothing)
@@ -148,7 +166,8 @@ impl<'a> StepRunner<'a> {
     pub fn undo_all(&mut self, link: &mut Link) -> Result<()> {
         let mut failures = Vec::new();
         while let Some(taken) = self.taken.pop() {
-            match undo::one(&taken.undo, &self.run) {
+            let Some(undo) = &taken.undo else { continue };
+            match undo::one(undo, &self.run) {
                 Ok(()) => link.tell(Record::Undone(Undone { scope: taken.scope, number: taken.number })),
                 Err(error) => failures.push(format!("{}: {error:#}", taken.says)),
             }
@@ -170,17 +189,33 @@ pub fn name_of(scope: &str) -> String {
     format!("pickfs{scope}")
 }
 
-fn restore(path: &Path) -> Result<Undo> {
-    let found = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+/// The scheduler, say, of a device that is there by now.
+fn queue_file(device: &Path, name: &str) -> Result<PathBuf> {
+    let path = devices::device_number(device).and_then(|number| devices::queue_file(number, name));
+    path.with_context(|| match name {
+        "scheduler" => "the device has no I/O scheduler to set".to_string(),
+        _ => format!("the device's queue has no `{name}`; leave it out of `queue`"),
+    })
+}
+
+/// Of two settings that switch each other off only the one that is not 0 is in force; writing it back switches the other
+/// off. Both may be 0: the second is in force then.
+fn restore(path: &Path, instead_of: Option<&Path>) -> Result<Undo> {
+    let in_force = |path: &&Path| devices::content(path).is_some_and(|value| value != "0");
+    let path = match instead_of {
+        Some(other) => [path, other].into_iter().find(in_force).unwrap_or(other),
+        None => path,
+    };
+    let shown = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     // A choice shows all its values, the chosen one in brackets: "none [mq-deadline] kyber".
-    let value = match (found.find('['), found.find(']')) {
-        (Some(open), Some(close)) if open < close => found[open + 1..close].to_string(),
-        _ => found.trim().to_string(),
+    let value = match (shown.find('['), shown.find(']')) {
+        (Some(open), Some(close)) if open < close => shown[open + 1..close].to_string(),
+        _ => shown.trim().to_string(),
     };
     Ok(Undo::Restore { path: path.into(), value })
 }
 
-pub fn set(path: &Path, value: &str) -> Result<()> {
+pub(super) fn set(path: &Path, value: &str) -> Result<()> {
     std::fs::write(path, value).with_context(|| format!("cannot write `{value}` to {}", path.display()))
 }
 

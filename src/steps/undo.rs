@@ -15,7 +15,7 @@ pub fn all(run: &str, steps: &[StepTaken], link: &mut Link) -> Result<()> {
     crate::process::kill_marked(&format!("{RUN_MARK}={run}"), &[])?;
     let mut failures = Vec::new();
     for step in steps.iter().rev() {
-        match one(&step.undo, run) {
+        match step.undo.as_ref().map_or(Ok(()), |undo| one(undo, run)) {
             Ok(()) => link.tell(Record::Undone(Undone { scope: step.scope.clone(), number: step.number })),
             Err(error) => failures.push(format!("{}: {error:#}", step.says)),
         }
