@@ -297,7 +297,7 @@ fn in_words(veto: &Veto) -> String {
         Veto::Failed { cells, of, why } => {
             format!("{cells} of {} failed: {}", counted(*of, "cell"), super::text::plain(why))
         }
-        Veto::Lacks(feature) => format!("not known to have {}", super::text::plain(feature)),
+        Veto::Lacks(feature) => format!("it is not known to have {}", super::text::plain(feature)),
         Veto::Small { what, largest, wanted } => {
             let bytes = |bytes: u64| show_bytes(bytes as f64);
             let found = largest

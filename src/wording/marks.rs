@@ -66,7 +66,7 @@ pub const ALL: &[Mark] = &[
     },
     Mark {
         sign: "^",
-        meaning: "significant only if the noise were symmetric, which it is not",
+        meaning: "significant only if the noise were symmetric; here it is skewed",
         caveat: true,
         holds: Ratio(|found| found.rests_on_symmetry),
     },
@@ -153,8 +153,8 @@ mod tests {
         assert_eq!(signs(&of_ratio(&found)), " ~ ° ^");
         assert_eq!(
             caveats(&found),
-            "; not significant after correction for multiple comparisons; significant only if the noise were symmetric, \
-             which it is not"
+            "; not significant after correction for multiple comparisons; significant only if the noise were symmetric; \
+             here it is skewed"
         );
         assert_eq!(signs(&of_ratio(&comparison(Finding::Lower, 0.9))), "");
     }
