@@ -5,13 +5,13 @@ use crate::journal::{Begin, End, Ledger, Outcome, Provenance, Record, Undo};
 use crate::need::{self, Need};
 use crate::plan::{Ageing, Cell, Discard, Target, allowance_ns};
 use crate::probe::Subject;
-use crate::process::{CELL_MARK, DAEMON_MARK, Deadline, Interrupted, kill_marked, kill_unmarked_children, listing};
+use crate::process::{CELL_MARK, DAEMON_MARK, Deadline, Interrupted, kill_marked, kill_unmarked_children};
 use crate::protocol::{Link, Question};
+use crate::stack::Place;
 use crate::stack::backing;
 use crate::stack::fs::{self, argvs};
 use crate::stack::layer::{self, Below};
 use crate::stack::recipe::{BuiltLayer, Recipe};
-use crate::stack::{Argv, Place};
 use crate::stage::{BuiltStack, Layers, Script, Stage, boot_objections};
 use crate::steps::{StepResult, StepRunner, name_of};
 use crate::sys::devices;
@@ -135,7 +135,7 @@ impl CellRun<'_> {
         let begun = Instant::now();
         let settings = &self.cell.work.workload.settings;
         let mut provenance = provenance::of_cell(self.cell, &stack, &self.runner)?;
-        provenance.facts.extend(versions(self.workload.versions(settings), &self.runner.run));
+        provenance.facts.extend(provenance::versions(self.workload.versions(settings), &self.runner.run));
         let features = provenance.facts.get("features").cloned();
         self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
         // Only what is as asked for is worth ageing; how that went belongs to what is in effect.
@@ -234,7 +234,7 @@ fn read_back(layers: &[BuiltLayer], runner: &StepRunner) -> Layers {
         let shown = runner.listing(&words);
         all.mismatches.extend((layer.mismatches)(settings, &shown));
         all.take([(fact.to_string(), shown)].into(), number + 1);
-        all.facts.extend(versions(argvs(layer.versions), &runner.run));
+        all.facts.extend(provenance::versions(argvs(layer.versions), &runner.run));
     }
     all
 }
@@ -251,9 +251,4 @@ fn subject(stack: &BuiltStack) -> Result<Subject> {
         mount_point: stack.root.clone(),
         filesystem: devices::mount_of(&stack.root.canonicalize()?)?.fs_type,
     })
-}
-
-/// Versions of the programs that a cell uses, by name.
-pub fn versions(programs: Vec<(&'static str, Argv)>, run: &str) -> Vec<(String, String)> {
-    programs.into_iter().map(|(name, words)| (format!("version {name}"), listing(&words, run))).collect()
 }

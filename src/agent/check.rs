@@ -3,10 +3,10 @@
 
 use crate::plan::{Chosen, Objection, Settings};
 use crate::protocol::{Check, Checked, Erasure};
-use crate::stack::safety;
+use crate::stack::{backing, safety};
 use crate::workload;
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Asks this machine.
@@ -24,26 +24,33 @@ pub fn objections(question: &Check) -> Vec<Objection> {
         Check::Workload(chosen) => return of_workload(chosen),
         Check::Backing(chosen) => chosen,
     };
-    let settings = &chosen.settings;
+    let (settings, erased) = (&chosen.settings, erased(chosen));
+    if !erased.is_empty() {
+        return erased.iter().flat_map(|path| of_device(path, settings)).collect();
+    }
     let found = match chosen.name.as_str() {
         "image" => image(settings),
         "directory" => directory(settings, "path"),
-        "device" => return of_device(settings),
+        "device" => {
+            let remedy = "give `path`, best a name under /dev/disk/by-id";
+            Some(Objection::new("path", "no device is named".into(), remedy))
+        }
         "memory" => room(settings, Path::new("/dev/shm"), "size"),
         _ => None,
     };
     found.into_iter().collect()
 }
 
-/// The device that a backing would erase; one that cannot be looked at goes by its path.
+/// The devices that a backing would erase; one that cannot be examined is named by its path.
 fn erases(question: &Check) -> Vec<Erasure> {
-    let Check::Backing(Chosen { name, settings }) = question else { return Vec::new() };
-    let path = settings.path("path").filter(|_| name == "device");
-    let erasure = path.map(|path| Erasure {
-        identity: device_facts(&path).map_or(path.display().to_string(), |facts| safety::identity(&facts.tree)),
-        path,
-    });
-    erasure.into_iter().collect()
+    let Check::Backing(chosen) = question else { return Vec::new() };
+    let identity =
+        |path: &Path| device_facts(path).map_or(path.display().to_string(), |facts| safety::identity(&facts.tree));
+    erased(chosen).into_iter().map(|path| Erasure { identity: identity(&path), path }).collect()
+}
+
+fn erased(chosen: &Chosen) -> Vec<PathBuf> {
+    backing::find(&chosen.name).map(|backing| (backing.erases)(&chosen.settings)).unwrap_or_default()
 }
 
 /// The workload's own, and paths to read must be there.
@@ -53,12 +60,8 @@ fn of_workload(chosen: &Chosen) -> Vec<Objection> {
 }
 
 /// Symlinks and by-id names are resolved first; then `lsblk` and `wipefs` are asked and every refusal is given.
-fn of_device(settings: &Settings) -> Vec<Objection> {
-    let Some(path) = settings.path("path") else {
-        let remedy = "give `path`, best a name under /dev/disk/by-id";
-        return vec![Objection::new("path", "no device is named".into(), remedy)];
-    };
-    match device_facts(&path).map(|facts| facts.refusals(&settings.texts("signatures"))) {
+fn of_device(path: &Path, settings: &Settings) -> Vec<Objection> {
+    match device_facts(path).map(|facts| facts.refusals(&settings.texts("signatures"))) {
         Ok(refusals) => refusals.into_iter().map(|why| Objection::refusal("path", why)).collect(),
         Err(error) => vec![Objection::new("path", format!("{error:#}"), "name a block device; `lsblk` lists them")],
     }

@@ -1,9 +1,10 @@
 //! What is in effect, read back from the kernel and the tools, not copied from the plan.
 
-use super::cell::versions;
 use super::hardware;
 use crate::journal::Provenance;
 use crate::plan::{Cell, FILE, VOLUME};
+use crate::process::listing;
+use crate::stack::Argv;
 use crate::stack::fs::feature::FsState;
 use crate::stack::fs::{Filesystem, argvs, of_kernel, spelled};
 use crate::stage::BuiltStack;
@@ -15,6 +16,11 @@ use anyhow::Result;
 use std::collections::BTreeMap;
 
 type Facts = BTreeMap<String, String>;
+
+/// Versions of the programs that a cell uses, by name.
+pub fn versions(programs: Vec<(&'static str, Argv)>, run: &str) -> Vec<(String, String)> {
+    programs.into_iter().map(|(name, words)| (format!("version {name}"), listing(&words, run))).collect()
+}
 
 /// A cell's facts, and where they contradict the plan.
 pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<Provenance> {
