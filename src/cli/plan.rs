@@ -167,7 +167,13 @@ fn write_steps(steps: &[Step], text: &mut String) {
 /// What each cell of the target begins with, as the agent takes it: with the seed of the first round, and with `DEVICE`
 /// for what gets its name when it is there.
 fn describe_steps(plan: &Plan, target: &Target, place: &Place, seed: u64, text: &mut String) {
-    let Ok(recipe) = Recipe::new(target, place, "pickfsCELL", seed) else { return };
+    let recipe = match Recipe::new(target, place, "pickfsCELL", seed) {
+        Ok(recipe) => recipe,
+        Err(why) => {
+            let _ = writeln!(text, "  cannot be built: {why}");
+            return;
+        }
+    };
     let slots = recipe.slots();
     match recipe.steps() {
         // An image is a disk of the guest, as it is.
@@ -362,6 +368,7 @@ mod tests {
         let target = |fs: &str, variant: Option<&str>| Target {
             fs: Some(fs.into()),
             variant: variant.map(String::from),
+            backing: Chosen { name: "memory".into(), ..Chosen::default() },
             ..Target::default()
         };
         let mut told = |fs: &str, variant: Option<&str>| {
