@@ -162,7 +162,13 @@ fn is_listed(name: &str, modules: &str, aliases: &str) -> bool {
 fn runs(name: &str) -> bool {
     let short = &name[..name.len().min(15)];
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
-    processes.filter(|process| comm(process).as_deref() == Some(short)).any(|process| !is_ours(&process))
+    let named = processes.filter(|process| comm(process).as_deref() == Some(short));
+    named.filter(|process| is_alive(process)).any(|process| !is_ours(&process))
+}
+
+/// A process that is ending has given its memory back, and with it its arguments and the mark that made it ours.
+fn is_alive(process: &Path) -> bool {
+    std::fs::read(process.join("cmdline")).is_ok_and(|arguments| !arguments.is_empty())
 }
 
 fn comm(process: &Path) -> Option<String> {
@@ -255,5 +261,20 @@ mod tests {
             assert!(ours || in_the_way);
         }
         assert!(!runs("no-such-program"));
+    }
+
+    #[test]
+    fn a_program_that_has_ended_is_not_in_the_way() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("pickfs-ends");
+        std::fs::copy(find_program("true").expect("true"), &program).expect("a copy");
+        let mut child = std::process::Command::new(&program).env_remove("PICKFS_RUN").spawn().expect("a start");
+        let process = PathBuf::from(format!("/proc/{}", child.id()));
+        while comm(&process).as_deref() != Some("pickfs-ends") || is_alive(&process) {
+            std::thread::yield_now();
+        }
+        let in_the_way = runs("pickfs-ends");
+        child.wait().expect("its end");
+        assert!(!in_the_way);
     }
 }

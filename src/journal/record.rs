@@ -173,7 +173,7 @@ pub struct Flag {
     /// Empty: the whole cell.
     #[serde(default)]
     pub phase: String,
-    /// The name of a [`super::FlagKind`], or what another program says.
+    /// A short fixed word: `not-cold`, `foreign-io`, `foreign-cpu`, `not-settled` ... Other programs may write others.
     pub flag: String,
     pub why: String,
 }
