@@ -64,7 +64,7 @@ const ANY: &str = "*";
 const KNOWN: &[(&str, &str)] = &[];
 
 /// Rooms with modules that import each other in a circle, until they do not: this list may only shrink.
-const TANGLED: &[&str] = &["analysis", "plan", "steps"];
+const TANGLED: &[&str] = &["plan", "steps"];
 
 /// Lines of a function from `fn` to its closing brace; clippy's `too_many_lines` holds the longest.
 const MEDIAN_FUNCTION: usize = 10;

@@ -1,10 +1,12 @@
 //! The best target of each file system, and those against each other: which scheduler (or option) for each, and then
 //! which of them all. Judged like everything else, by pairs of rounds.
 
+use super::elimination::compare;
 use super::model::*;
+use super::panel::Case;
 use super::plain::plain;
-use super::work::Case;
-use crate::analysis::{self as decide, Combine, Rounds};
+use super::series::Rounds;
+use super::work::WorkReport;
 use crate::stats::{self, Band, Finding};
 
 /// `None` where there is one file system, or none has several targets, or nothing is judged.
@@ -12,11 +14,10 @@ pub fn champions(case: &Case, report: &WorkReport) -> Option<Champions> {
     let (panel, reference) = (report.phases.first()?, report.reference?);
     let groups = groups(case, &report.ranked);
     // Of one file system alone the verdict says all there is to say.
-    if case.refused.is_some() || groups.len() < 2 || groups.iter().all(|(_, members)| members.len() < 2) {
+    if case.analysis.refused.is_some() || groups.len() < 2 || groups.iter().all(|(_, members)| members.len() < 2) {
         return None;
     }
-    let series = series(case);
-    let field = Field { case, series: &series, band: panel.band };
+    let field = Field { case, series: &case.analysis.verdict.values, band: panel.band };
     let mut found: Vec<(f64, Champion)> =
         groups.into_iter().filter_map(|(name, members)| field.champion(name, &members, reference)).collect();
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -28,19 +29,12 @@ pub fn champions(case: &Case, report: &WorkReport) -> Option<Champions> {
     Some(Champions { of: report.name.clone(), rows })
 }
 
-/// What the verdict is about.
-fn series(case: &Case) -> Vec<Rounds> {
-    match case.races_on_whole_work() {
-        true => case.observed.works[0].over_phases("time_ns", Combine::Sum),
-        false => decide::score(case.plan, case.observed, "time_ns", Combine::Sum),
-    }
-}
-
 /// Ranked targets by file system and variant, in the plan's order.
 fn groups(case: &Case, ranked: &[usize]) -> Vec<(String, Vec<usize>)> {
     let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
     for &at in ranked {
-        let planned = case.plan.targets.iter().find(|target| target.name == case.observed.targets[at]);
+        let planned =
+            case.analysis.plan.targets.iter().find(|target| target.name == case.analysis.observed.targets[at]);
         let Some(fs) = planned.and_then(|target| target.fs.as_ref()) else { continue };
         let variant = planned.and_then(|target| target.variant.as_ref());
         let name = plain(&[fs].into_iter().chain(variant).cloned().collect::<Vec<_>>().join(" "));
@@ -60,7 +54,7 @@ struct Field<'a> {
 
 impl Field<'_> {
     fn compare(&self, a: usize, b: usize) -> Option<stats::Estimate> {
-        decide::compare(&self.series[a], &self.series[b], self.case.level.confidence)
+        compare(&self.series[a], &self.series[b], self.case.analysis.level.confidence)
     }
 
     /// With its ratio to the reference, by which it is chosen.

@@ -6,10 +6,10 @@
 //! slowdown beyond the threshold; that needs no correction, as all of them must agree (Berger 1982). Between the two lies
 //! "inconclusive".
 
-use super::Combine;
 use super::series::{Observed, ObservedWork, Rounds, observe};
 use super::stopping::level;
 use crate::journal::{Folded, Run};
+use crate::metric::Combine;
 use crate::plan::Plan;
 use crate::stats::{self, Band, Estimate, Finding, Method};
 use serde_json::Value;

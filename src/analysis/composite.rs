@@ -5,8 +5,8 @@
 //! logarithm is the weighted sum of logarithms, so neither a reference nor a unit can turn the order around. Every round
 //! holds every target and work, so what holds for one work's times holds for these values.
 
-use super::Combine;
 use super::series::{Observed, ObservedWork, Rounds};
+use crate::metric::Combine;
 use crate::plan::{Plan, VerdictTerm};
 
 /// One value a round for every target, in nanoseconds or whatever the metric is in: less is better where it is for the

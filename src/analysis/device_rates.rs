@@ -3,7 +3,7 @@
 
 use super::model::TargetInfo;
 use super::plain::plain;
-use crate::analysis::{ObservedWork, Rounds};
+use super::series::{ObservedWork, Rounds};
 use crate::journal::{DeviceCourse, FoldedCell, Outcome};
 
 /// Steps that pickfs writes, and then some; what has more is not ours.

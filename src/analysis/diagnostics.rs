@@ -2,14 +2,14 @@
 //! several modes, and how many of many comparisons may be chance. Doubts are told; no value is ever dropped.
 
 use super::model::*;
+use super::panel::Case;
 use super::plain::plain;
-use super::work::Case;
-use crate::analysis::{self as decide, Combine, ObservedWork};
+use super::series::ObservedWork;
+use super::work::WorkReport;
 use crate::journal::{Folded, Outcome, Run, SCHEMA};
-use crate::stats::{self, Estimate, Method};
+use crate::metric::Combine;
+use crate::stats::{self, Estimate};
 
-/// Of all comparisons that are said to differ, so many may be chance.
-const FALSE_DISCOVERIES: f64 = 0.05;
 /// A reference that ranges over more than this is no fixed point.
 const WIDE_RANGE: f64 = 0.10;
 
@@ -66,16 +66,16 @@ pub enum Drift {
 }
 
 /// Doubts about the journal, the environment, and each work.
-pub fn warnings(case: &Case, folded: &Folded, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
-    let twins = decide::against_itself(case.plan, case.observed, case.level.confidence);
-    let reference =
-        decide::twins(case.plan, case.observed).map_or("", |(reference, _)| case.observed.targets[reference]);
-    let of_machine = [twins_differ(&twins, plain(reference)), noise_above_margin(&twins, case.plan.stop.threshold)];
-    let of_work = works.iter().zip(&case.observed.works).flat_map(|(report, observed)| {
+pub fn warnings(case: &Case, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
+    let analysis = case.analysis;
+    let twins = &analysis.against_itself;
+    let reference = analysis.twins.map_or("", |(reference, _)| analysis.observed.targets[reference]);
+    let of_machine = [twins_differ(twins, plain(reference)), noise_above_margin(twins, analysis.plan.stop.threshold)];
+    let of_work = works.iter().zip(&analysis.observed.works).flat_map(|(report, observed)| {
         drift(report, observed).into_iter().chain(several_modes(report, observed, case.targets))
     });
     let of_machine = of_machine.into_iter().flatten();
-    of_journal(folded, run).into_iter().chain(of_machine).chain(uneven_failures(case)).chain(of_work).collect()
+    of_journal(analysis.folded, run).into_iter().chain(of_machine).chain(uneven_failures(case)).chain(of_work).collect()
 }
 
 fn of_journal(folded: &Folded, run: &Run) -> Vec<Warning> {
@@ -109,7 +109,7 @@ fn uneven_failures(case: &Case) -> Vec<Warning> {
 }
 
 fn failed_and_done(case: &Case, target: usize) -> (u64, u64) {
-    let cells = case.observed.works.iter().flat_map(|work| work.cells[target].values());
+    let cells = case.analysis.observed.works.iter().flat_map(|work| work.cells[target].values());
     cells.fold((0, 0), |(failed, done), cell| match cell.outcome {
         Some(Outcome::Failed(_)) => (failed + 1, done),
         Some(Outcome::Done) => (failed, done + 1),
@@ -130,25 +130,6 @@ fn noise_above_margin(twins: &[Estimate], margin: f64) -> Option<Warning> {
     let halves: Vec<f64> = twins.iter().filter_map(Estimate::half_width).collect();
     let floor = stats::median(&halves)?;
     (floor > margin.ln_1p()).then(|| Warning::NoiseAboveMargin { floor: floor.exp_m1(), margin })
-}
-
-/// Marks the comparisons of a work's phases that do not stand when all of them are made at once (Benjamini & Hochberg):
-/// those with the reference, and those with each target that a reader may take for it.
-pub fn mark_chance(panels: &mut [Panel]) {
-    let targets = panels.iter().flat_map(|panel| &panel.rows).map(|row| row.others.len()).max().unwrap_or(0);
-    mark_family(panels, |row| row.against.as_mut());
-    (0..targets).for_each(|other| mark_family(panels, |row| row.others.get_mut(other)?.as_mut()));
-}
-
-fn mark_family(panels: &mut [Panel], of: impl Fn(&mut Row) -> Option<&mut Comparison>) {
-    let panels = panels.iter_mut().filter(|panel| !panel.phase.is_empty());
-    let mut compared: Vec<&mut Comparison> = panels.flat_map(|panel| &mut panel.rows).filter_map(of).collect();
-    let chances: Vec<f64> = compared.iter().map(|comparison| comparison.p.unwrap_or(1.0)).collect();
-    let stand = stats::benjamini_hochberg(&chances, FALSE_DISCOVERIES);
-    for (comparison, stands) in compared.iter_mut().zip(stand) {
-        // What is preliminary is called so already: so few rounds allow no small p-value.
-        comparison.may_be_chance = comparison.tells() && comparison.estimate.method == Method::SignedRank && !stands;
-    }
 }
 
 /// Pairs cancel what a round does to all its targets, so verdicts stand; absolute numbers may not.

@@ -133,9 +133,11 @@ fn limited(work: &ObservedWork, target: usize, limit: &Limit) -> Vec<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::composite::score;
     use super::super::made_up::MadeUp;
-    use super::super::{Combine, observe, score};
+    use super::super::series::observe;
     use super::*;
+    use crate::metric::Combine;
 
     /// What is against `b`.
     fn against_b(made: &MadeUp) -> Vec<Veto> {

@@ -1,7 +1,8 @@
 //! The course of a run: what was eliminated when, why it ended, and what more rounds would cost.
 
 use super::plain::plain;
-use super::{Observed, RepeatsAdvice, repeats_advice};
+use super::repeats::{RepeatsAdvice, repeats_advice};
+use super::series::Observed;
 use crate::journal::{Enough, Folded};
 use crate::plan::Plan;
 use crate::stats::{ALPHA, LOOKS};

@@ -1,10 +1,9 @@
 //! How long single operations took: one table for each operation of a phase, and who differs in the slowest hundredth.
 
 use super::model::Table;
+use super::panel::{Context, Quantity, panel, something};
 use super::plain::plain;
-use super::secondary::something;
-use super::work::{self, Context, Quantity};
-use crate::analysis::ObservedWork;
+use super::series::ObservedWork;
 use crate::metric::{METRICS, Metric, Shown};
 
 /// The columns of each table: end of the metric's name, and its row.
@@ -48,7 +47,7 @@ impl<'a> Latencies<'a> {
 
     pub fn tables(&self, observed: &ObservedWork, context: &Context) -> Vec<Table> {
         let table = |(phase, operation): &(&str, &str)| {
-            let panel = |(end, column): (&str, &Metric)| {
+            let column = |(end, column): (&str, &Metric)| {
                 let metric = [*operation, end].concat();
                 let quantity = Quantity {
                     name: column.heading.to_string(),
@@ -56,14 +55,14 @@ impl<'a> Latencies<'a> {
                     metric: plain(&metric),
                     wanted: column.matters(0.0),
                 };
-                something(work::panel(quantity, &observed.in_phase(phase, &metric), context))
+                something(panel(quantity, &observed.in_phase(phase, &metric), context))
             };
             let operation = if *operation == ONLY { String::new() } else { plain(&operation.replace('_', " ")) };
             Table {
                 shown: Shown::Latency,
                 phase: plain(phase),
                 operation,
-                panels: columns().filter_map(panel).collect(),
+                panels: columns().filter_map(column).collect(),
             }
         };
         self.0.iter().map(table).collect()

@@ -3,7 +3,7 @@
 
 use super::model::TargetInfo;
 use super::plain::plain;
-use crate::analysis::ObservedWork;
+use super::series::ObservedWork;
 use crate::journal::{self, Outcome};
 use base64::Engine as _;
 use flate2::read::ZlibDecoder;

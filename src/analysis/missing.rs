@@ -3,7 +3,8 @@
 
 use super::model::*;
 use super::plain::plain;
-use crate::analysis::{self as decide, Observed, ObservedWork};
+use super::series::{Observed, ObservedWork};
+use super::stopping::rounds_planned;
 use crate::journal::{Folded, FoldedCell, Ledger, Outcome};
 use crate::plan::Plan;
 use std::collections::BTreeMap;
@@ -64,7 +65,7 @@ fn in_effect(cells: &[&FoldedCell], name: &str) -> ReadBack {
 
 /// Every planned cell that did not finish, grouped by target and cause.
 pub fn holes(folded: &Folded, plan: &Plan, observed: &Observed, targets: &[TargetInfo]) -> Vec<Hole> {
-    let planned = decide::rounds_planned(plan, folded) as usize;
+    let planned = rounds_planned(plan, folded) as usize;
     observed.works.iter().flat_map(|work| holes_of(planned, observed, work, targets)).collect()
 }
 

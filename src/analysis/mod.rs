@@ -1,5 +1,5 @@
 //! What the rounds so far say, and whether to go on: who may take part in the verdict, one value a round for every
-//! target, the race between them, and the looks that end a run.
+//! target, the race between them, and the interim analyses that end a run.
 //!
 //! Asked by the run after each look and by reports at the end, so that the two cannot tell different stories. It must
 //! not know how cells are run, nor how anything is worded or printed; it reads neither files nor clocks. The same
@@ -9,20 +9,21 @@
 
 mod best_per_filesystem;
 mod between_runs;
-pub mod comparison;
 mod composite;
 mod device_rates;
-pub mod diagnostics;
+mod diagnostics;
 mod eligibility;
 mod elimination;
 mod history;
+mod judgement;
 mod latency;
 mod latency_curves;
 #[cfg(test)]
 mod made_up;
 mod missing;
-pub mod model;
+mod model;
 mod overall;
+mod panel;
 pub mod plain;
 mod points;
 pub mod raw;
@@ -32,55 +33,109 @@ mod secondary;
 mod series;
 mod stopping;
 mod tradeoffs;
-pub mod work;
+mod work;
 
 pub use between_runs::{Change, Changes, Difference, Gate, changes, differences};
-pub use composite::{named_parts, part, score, score_of_works, works_of_verdict};
-pub use eligibility::{Veto, vetoes};
-pub use elimination::{Conclusion, Race, Yardstick, compare, p_value, race, race_as_run, rests_on_symmetry};
+pub use device_rates::{DeviceRates, RateCurve, RateStep};
+pub use diagnostics::{Drift, Warning};
+pub use eligibility::Veto;
+pub use elimination::Conclusion;
+pub use history::{Ending, History};
+use judgement::Analysis;
+pub use latency_curves::{LatencyCurve, LatencyCurves};
 pub use model::*;
+pub use overall::Overall;
+#[cfg(test)]
+pub use panel::mark_chance;
+pub use points::{Point, Series};
 pub use raw::{Raw, RawCell, RawFlag, RawSample, Times};
+pub use readback::{Effect, EffectRow};
 pub use repeats::{RepeatsAdvice, repeats_advice};
-pub use series::{Observed, ObservedWork, Rounds, observe};
-pub use stopping::{level, look, rounds_planned};
+pub use series::observe;
+pub use stopping::look;
+pub use work::WorkReport;
 
-pub use crate::metric::{Better, Combine};
-use crate::plan::Plan;
-use crate::stats::{self, Estimate};
+use crate::journal::Folded;
+pub use crate::metric::{Better, Shown};
+use anyhow::{Result, bail};
+use panel::Case;
+use plain::plain;
 
-/// Some where the reference surely differs from its second copy, in the median over all phases of all works: then no
-/// verdict can be trusted. The value is the median relative difference.
-pub fn differs_from_itself(plan: &Plan, observed: &Observed, confidence: f64) -> Option<f64> {
-    stats::noise_verdict(&against_itself(plan, observed, confidence), plan.stop.threshold)
+#[derive(Debug, Default)]
+pub struct Model {
+    pub title: String,
+    /// The run's id.
+    pub run: String,
+    /// RFC 3339.
+    pub started: String,
+    /// Version that measured.
+    pub pickfs: String,
+    /// Where the journal is; for the caller to fill in, who knows it.
+    pub journal: String,
+    /// All that was found out about the machine.
+    pub host: Vec<Fact>,
+    /// Cells that the plan asks for at most, and whether it may be done with fewer.
+    pub planned_cells: usize,
+    pub may_need_fewer: bool,
+    /// Who was eliminated when, why the run ended, and what more rounds would cost.
+    pub history: History,
+    /// The one verdict over several works, or over chosen parts of one.
+    pub overall: Option<Overall>,
+    /// The best target of each file system, where any has several.
+    pub champions: Option<Champions>,
+    /// What cannot be added up, side by side.
+    pub criteria: Option<Criteria>,
+    /// Doubts about the run as a whole, to be shown near the top.
+    pub doubts: Vec<Warning>,
+    pub targets: Vec<TargetInfo>,
+    pub works: Vec<WorkReport>,
+    pub holes: Vec<Hole>,
+    pub flags: Vec<FlagGroup>,
+    /// What was read back of each target.
+    pub effect: Effect,
+    pub ledger: LedgerShares,
+    /// What it was all made of.
+    pub raw: Raw,
 }
 
-/// The second copy over the reference, for each phase of each work.
-pub fn against_itself(plan: &Plan, observed: &Observed, confidence: f64) -> Vec<Estimate> {
-    let Some((reference, duplicate)) = twins(plan, observed) else { return Vec::new() };
-    let of_phase = |work: &ObservedWork, phase: &str| {
-        let times = |target| work.series(target, phase, "time_ns");
-        compare(&times(duplicate), &times(reference), confidence)
+/// Judges a folded journal.
+pub fn model(folded: &Folded) -> Result<Model> {
+    let Some(run) = &folded.run else {
+        bail!("this journal has no `run` record, so it does not say what was to be measured");
     };
-    observed.works.iter().flat_map(|work| work.phases().into_iter().filter_map(|phase| of_phase(work, phase))).collect()
-}
-
-/// What all are compared with: the plan's reference if it has results, else the first target that has, if any of full
-/// durability: a failed reference must not take all comparisons with it.
-pub fn reference(plan: &Plan, observed: &Observed, values: &[Rounds]) -> Option<usize> {
-    let works: Vec<&ObservedWork> = observed.works.iter().collect();
-    let is_copy = |at: usize| plan.targets.iter().any(|target| target.duplicate && target.name == observed.targets[at]);
-    let has = |at: &usize| !values[*at].is_empty() && !is_copy(*at);
-    let planned = observed.targets.iter().position(|target| *target == plan.reference);
-    let all = || (0..observed.targets.len()).filter(has);
-    let sound = || all().find(|at| eligibility::weakened(&works, *at).is_none());
-    planned.or((!observed.targets.is_empty()).then_some(0)).filter(has).or_else(sound).or_else(|| all().next())
-}
-
-/// Where the reference and its second copy are among the observed targets, if they are.
-pub fn twins(plan: &Plan, observed: &Observed) -> Option<(usize, usize)> {
-    let place = |name: &str| observed.targets.iter().position(|target| *target == name);
-    let duplicate = plan.targets.iter().find(|target| target.duplicate)?;
-    // A plan that names no reference means its first target.
-    let reference = if plan.reference.is_empty() { Some(0) } else { place(&plan.reference) };
-    Some((reference?, place(&duplicate.name)?))
+    if let Some(absurdity) = run.plan.absurd_measure() {
+        bail!("this journal's plan has {absurdity}, which no plan can have; the journal is damaged or not a journal");
+    }
+    let plan = &run.plan;
+    let observed = observe(folded, plan);
+    let targets = missing::targets(folded, plan, &observed);
+    let holes = missing::holes(folded, plan, &observed, &targets);
+    let level = stopping::level(plan, folded, observed.last_round());
+    let analysis = Analysis::of(plan, folded, observed, level);
+    let (case, observed) = (Case { analysis: &analysis, targets: &targets, holes: &holes }, &analysis.observed);
+    let overall = overall::overall(&case);
+    let works: Vec<WorkReport> = observed.works.iter().map(|observed| work::work(&case, observed)).collect();
+    let judged = overall.as_ref().map(|overall| &overall.work).or(works.first());
+    Ok(Model {
+        title: plain(&plan.title),
+        run: plain(&run.id),
+        started: plain(&run.started),
+        pickfs: plain(&run.pickfs),
+        journal: String::new(),
+        planned_cells: plan.targets.len() * plan.works.len() * plan.stop.most_rounds() as usize,
+        may_need_fewer: plan.stop.rounds.is_none(),
+        host: missing::facts(&folded.host),
+        flags: missing::flags(folded, observed, &targets),
+        ledger: missing::ledger(folded),
+        doubts: diagnostics::warnings(&case, run, &works),
+        history: history::history(folded, plan, observed),
+        criteria: tradeoffs::criteria(&case),
+        champions: judged.and_then(|report| best_per_filesystem::champions(&case, report)),
+        effect: readback::effect(&targets),
+        raw: raw::raw(run, folded, observed, &targets),
+        overall,
+        works,
+        holes,
+        targets,
+    })
 }

@@ -1,61 +1,17 @@
 //! The types of an analysis: numbers, enums and names, without a sentence. `wording` says them in English. Indices into
-//! [`Model::targets`] name targets everywhere.
+//! [`super::Model::targets`] name targets everywhere.
 
-pub use super::device_rates::{DeviceRates, RateCurve, RateStep};
-pub use super::diagnostics::{Drift, Warning};
 use super::eligibility::Veto;
-pub use super::history::{Ending, History};
-pub use super::latency_curves::{LatencyCurve, LatencyCurves};
-use super::plain::plain;
-pub use super::points::{Point, Series};
-use super::raw::Raw;
-pub use super::readback::{Effect, EffectRow};
-use super::{best_per_filesystem, diagnostics, history, missing, overall, raw, readback, tradeoffs, work};
-use crate::analysis::{self, Conclusion};
-use crate::journal::Folded;
-pub use crate::metric::{Better, Shown};
+use super::elimination::Conclusion;
+use super::points::Series;
+use crate::metric::{self, Better, Shown};
 use crate::plan::Limit;
 use crate::stats::{Band, Estimate, Finding};
 use crate::units::Unit;
-use anyhow::{Result, bail};
 use std::sync::Arc;
 
-#[derive(Debug, Default)]
-pub struct Model {
-    pub title: String,
-    /// The run's id.
-    pub run: String,
-    /// RFC 3339.
-    pub started: String,
-    /// Version that measured.
-    pub pickfs: String,
-    /// Where the journal is; for the caller to fill in, who knows it.
-    pub journal: String,
-    /// All that was found out about the machine.
-    pub host: Vec<Fact>,
-    /// Cells that the plan asks for at most, and whether it may be done with fewer.
-    pub planned_cells: usize,
-    pub may_need_fewer: bool,
-    /// Who was eliminated when, why the run ended, and what more rounds would cost.
-    pub history: History,
-    /// The one verdict over several works, or over chosen parts of one.
-    pub overall: Option<Overall>,
-    /// The best target of each file system, where any has several.
-    pub champions: Option<Champions>,
-    /// What cannot be added up, side by side.
-    pub criteria: Option<Criteria>,
-    /// Doubts about the run as a whole, to be shown near the top.
-    pub doubts: Vec<Warning>,
-    pub targets: Vec<TargetInfo>,
-    pub works: Vec<WorkReport>,
-    pub holes: Vec<Hole>,
-    pub flags: Vec<FlagGroup>,
-    /// What was read back of each target.
-    pub effect: Effect,
-    pub ledger: LedgerShares,
-    /// What it was all made of.
-    pub raw: Raw,
-}
+/// The panel of all phases together.
+pub const WHOLE_JOB: &str = "whole job";
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
@@ -86,51 +42,12 @@ pub struct ReadBack {
     pub varies: bool,
 }
 
-#[derive(Debug)]
-pub struct WorkReport {
-    pub name: String,
-    /// All works of the plan together.
-    pub is_overall: bool,
-    /// What ratios are against: the plan's reference, or another target if that one has no results.
-    pub reference: Option<usize>,
-    /// The reference's second copy, which gives the noise floor.
-    pub duplicate: Option<usize>,
-    /// Rounds of which any cell has ended.
-    pub rounds: usize,
-    /// Targets that take part in the pick.
-    pub ranked: Vec<usize>,
-    pub verdict: Verdict,
-    /// Times: the whole job first, then each phase; a job of one phase has that phase alone.
-    pub phases: Vec<Panel>,
-    /// What the time is paid with, against the reference: of each target that clearly differs in space, CPU or writes.
-    pub costs: Vec<TradeOff>,
-    /// What was measured beside the time.
-    pub beside: Vec<Table>,
-    pub compression: Vec<Compression>,
-    /// Of every phase and operation whose latencies the journal has.
-    pub latencies: Vec<LatencyCurves>,
-    /// Of every phase that was long enough to see the device at work.
-    pub rates: Vec<DeviceRates>,
-}
-
 /// What a target clearly costs or saves beside time, against the reference.
 #[derive(Debug)]
 pub struct TradeOff {
     pub target: usize,
     /// Metrics, and ratios of them.
     pub differences: Vec<(String, Estimate)>,
-}
-
-/// One verdict over all that the plan names.
-#[derive(Debug)]
-pub struct Overall {
-    /// Works or phases and their weights.
-    pub parts: Vec<(String, f64)>,
-    pub combined: Combined,
-    /// `None` where there is one part, or nothing to rank.
-    pub robustness: Option<Robustness>,
-    /// As of one work whose only phase is all of it.
-    pub work: WorkReport,
 }
 
 /// How parts become one value.
@@ -424,44 +341,23 @@ pub struct LedgerPart {
     pub share: f64,
 }
 
-/// Judges a folded journal.
-pub fn model(folded: &Folded) -> Result<Model> {
-    let Some(run) = &folded.run else {
-        bail!("this journal has no `run` record, so it does not say what was to be measured");
-    };
-    if let Some(absurdity) = run.plan.absurd_measure() {
-        bail!("this journal's plan has {absurdity}, which no plan can have; the journal is damaged or not a journal");
+impl Comparison {
+    /// With what `reference` names; `margin` is the relative difference that matters.
+    pub fn new(estimate: Estimate, finding: Option<Finding>, reference: &str, metric: &str, margin: f64) -> Comparison {
+        let (reference, noun) = (reference.into(), metric::noun(metric));
+        let (p, may_be_chance, rests_on_symmetry) = Default::default();
+        Comparison { estimate, finding, reference, noun, margin, p, may_be_chance, rests_on_symmetry }
     }
-    let plan = &run.plan;
-    let observed = analysis::observe(folded, plan);
-    let targets = missing::targets(folded, plan, &observed);
-    let holes = missing::holes(folded, plan, &observed, &targets);
-    let level = analysis::level(plan, folded, observed.last_round());
-    let refused = work::refusal(plan, &observed, level);
-    let case = work::Case { plan, observed: &observed, targets: &targets, holes: &holes, level, refused };
-    let overall = overall::overall(&case);
-    let works: Vec<WorkReport> = observed.works.iter().map(|observed| work::work(&case, observed)).collect();
-    let judged = overall.as_ref().map(|overall| &overall.work).or(works.first());
-    Ok(Model {
-        title: plain(&plan.title),
-        run: plain(&run.id),
-        started: plain(&run.started),
-        pickfs: plain(&run.pickfs),
-        journal: String::new(),
-        planned_cells: plan.targets.len() * plan.works.len() * plan.stop.most_rounds() as usize,
-        may_need_fewer: plan.stop.rounds.is_none(),
-        host: missing::facts(&folded.host),
-        flags: missing::flags(folded, &observed, &targets),
-        ledger: missing::ledger(folded),
-        doubts: diagnostics::warnings(&case, folded, run, &works),
-        history: history::history(folded, plan, &observed),
-        criteria: tradeoffs::criteria(&case),
-        champions: judged.and_then(|report| best_per_filesystem::champions(&case, report)),
-        effect: readback::effect(&targets),
-        raw: raw::raw(run, folded, &observed, &targets),
-        overall,
-        works,
-        holes,
-        targets,
-    })
+
+    /// It shows which of the two is above.
+    pub fn tells(&self) -> bool {
+        !matches!(self.finding, None | Some(Finding::Unresolved { .. } | Finding::Tie))
+    }
+}
+
+impl Row {
+    /// Against any target. `None` where it was not judged: see [`super::panel::MOST_TARGETS`].
+    pub fn compared_with(&self, reference: usize) -> Option<&Comparison> {
+        self.others.get(reference).and_then(Option::as_ref)
+    }
 }

@@ -1,9 +1,12 @@
 //! The one verdict over all works of a plan, and how much it rests on the weights.
 
+use super::composite::{named_parts, part};
+use super::elimination::compare;
 use super::model::*;
+use super::panel::{Case, time_panel};
 use super::plain::plain;
-use super::work::{self, Case, Quantity};
-use crate::analysis::{self as decide, Combine, Rounds};
+use super::work::{self, WorkReport};
+use crate::metric::Combine;
 use crate::plan::VerdictTerm;
 use crate::stats;
 
@@ -15,55 +18,57 @@ const DRAWS: usize = 10_000;
 /// A verdict that stands in so many of them is robust.
 const ROBUST: f64 = 0.9;
 
-/// `None` where one work alone, taken whole, is the verdict already.
-pub fn overall(case: &Case) -> Option<Overall> {
-    if case.races_on_whole_work() {
-        return None;
-    }
-    let values = decide::score(case.plan, case.observed, "time_ns", Combine::Sum);
-    let works = decide::works_of_verdict(case.plan, case.observed);
-    let vetoes = decide::vetoes(case.plan, case.observed, &works, &values);
-    let ranked = work::ranked(case, &vetoes);
-    let rounds = works.iter().map(|work| work.rounds.len()).max().unwrap_or(0);
-    let context = case.context(ALL_WORK, &values, &ranked, rounds);
-    let panel = work::judged_panel(quantity(case), &values, &context, Some(case.observed));
-    let mut verdict = work::verdict(&panel, &ranked);
-    verdict.notes.extend(work::notes(case, &works, context.reference, &ranked, &vetoes));
-    let robustness = robustness(case, &values, &verdict, &ranked, context.reference);
-    let (reference, duplicate) = (context.reference, context.duplicate);
-    let (costs, beside, compression, latencies, rates) = Default::default();
-    let parts = decide::named_parts(case.plan, case.observed);
-    let combined = match case.plan.verdict.parts.is_empty() {
-        true => Combined::Alike,
-        false if case.plan.verdict.has_counts() => Combined::Added,
-        false => Combined::Weighted,
-    };
-    let work = WorkReport {
-        name: ALL_WORK.to_string(),
-        is_overall: true,
-        phases: vec![panel],
-        reference,
-        duplicate,
-        rounds,
-        verdict,
-        costs,
-        beside,
-        compression,
-        latencies,
-        rates,
-        ranked: ranked.clone(),
-    };
-    let parts = parts.iter().map(|part| (name(part), part.amount)).collect();
-    Some(Overall { parts, combined, robustness, work })
+/// One verdict over all that the plan names.
+#[derive(Debug)]
+pub struct Overall {
+    /// Works or phases and their weights.
+    pub parts: Vec<(String, f64)>,
+    pub combined: Combined,
+    /// `None` where there is one part, or nothing to rank.
+    pub robustness: Option<Robustness>,
+    /// As of one work whose only phase is all of it.
+    pub work: WorkReport,
 }
 
-fn quantity(case: &Case) -> Quantity {
-    Quantity {
-        name: ALL_WORK.to_string(),
-        phase: String::new(),
-        metric: "time_ns".to_string(),
-        wanted: Some(case.plan.stop.threshold),
+/// `None` where one work alone, taken whole, is the verdict already.
+pub fn overall(case: &Case) -> Option<Overall> {
+    let (analysis, judgement) = (case.analysis, &case.analysis.verdict);
+    if analysis.is_of_whole_work() {
+        return None;
     }
+    let works = analysis.works_of_verdict();
+    let rounds = works.iter().map(|work| work.rounds.len()).max().unwrap_or(0);
+    let context = case.context(ALL_WORK, judgement, rounds);
+    let panel = time_panel(ALL_WORK, "", &judgement.values, &judgement.contest, &context);
+    let mut verdict = work::verdict(&panel, &judgement.ranked);
+    verdict.notes.extend(work::notes(case, &works, judgement));
+    let (costs, beside, compression, latencies, rates) = Default::default();
+    let parts = named_parts(analysis.plan, &analysis.observed);
+    let combined = match analysis.plan.verdict.parts.is_empty() {
+        true => Combined::Alike,
+        false if analysis.plan.verdict.has_counts() => Combined::Added,
+        false => Combined::Weighted,
+    };
+    Some(Overall {
+        robustness: robustness(case, &parts, &verdict),
+        parts: parts.iter().map(|part| (name(part), part.amount)).collect(),
+        combined,
+        work: WorkReport {
+            name: ALL_WORK.to_string(),
+            is_overall: true,
+            phases: vec![panel],
+            reference: judgement.reference,
+            duplicate: judgement.duplicate,
+            rounds,
+            verdict,
+            costs,
+            beside,
+            compression,
+            latencies,
+            rates,
+            ranked: judgement.ranked.clone(),
+        },
+    })
 }
 
 fn name(part: &VerdictTerm) -> String {
@@ -71,20 +76,15 @@ fn name(part: &VerdictTerm) -> String {
 }
 
 /// Weights are never known to the percent: does the verdict stand when they are drawn about those of the plan?
-fn robustness(
-    case: &Case,
-    values: &[Rounds],
-    verdict: &Verdict,
-    ranked: &[usize],
-    reference: Option<usize>,
-) -> Option<Robustness> {
-    let parts = decide::named_parts(case.plan, case.observed);
+fn robustness(case: &Case, parts: &[VerdictTerm], verdict: &Verdict) -> Option<Robustness> {
+    let (plan, ranked) = (case.analysis.plan, &case.analysis.verdict.ranked);
     let judged = matches!(verdict.kind, VerdictKind::Pick | VerdictKind::Tie | VerdictKind::Unresolved);
-    let reference = reference.filter(|_| parts.len() > 1 && ranked.len() > 1 && judged)?;
-    let centres = centres(case, &parts, ranked, reference)?;
-    let weights = weights(case, &parts, &centres);
-    debug_assert!(ranked.iter().all(|target| !values[*target].is_empty()));
-    let shares = stats::sensitivity(&centres, &weights, DRAWS, case.plan.seed, case.plan.verdict.has_counts());
+    if parts.len() < 2 || ranked.len() < 2 || !judged {
+        return None;
+    }
+    let centres = centres(case, parts)?;
+    let weights = weights(case, parts, &centres);
+    let shares = stats::sensitivity(&centres, &weights, DRAWS, plan.seed, plan.verdict.has_counts());
     let shares: Vec<(usize, f64)> = ranked.iter().copied().zip(shares).filter(|(_, share)| *share > 0.0).collect();
     let stands: f64 = shares
         .iter()
@@ -100,14 +100,16 @@ fn robustness(
 
 /// The natural logarithm of the time of each part, by ranked target: the reference's median, and the ratio to it, which
 /// is paired by round.
-fn centres(case: &Case, parts: &[VerdictTerm], ranked: &[usize], reference: usize) -> Option<Vec<Vec<f64>>> {
+fn centres(case: &Case, parts: &[VerdictTerm]) -> Option<Vec<Vec<f64>>> {
+    let (analysis, ranked) = (case.analysis, &case.analysis.verdict.ranked);
+    let reference = analysis.verdict.reference?;
     let mut by_target = vec![Vec::new(); ranked.len()];
-    for part in parts {
-        let series = decide::part(part, case.observed, "time_ns", Combine::Sum);
+    for named in parts {
+        let series = part(named, &analysis.observed, "time_ns", Combine::Sum);
         let own: Vec<f64> = series[reference].iter().map(|(_, value)| *value).collect();
         let base = stats::median(&own)?.ln();
         for (centres, target) in by_target.iter_mut().zip(ranked) {
-            let found = decide::compare(&series[*target], &series[reference], case.level.confidence)?;
+            let found = compare(&series[*target], &series[reference], analysis.level.confidence)?;
             centres.push(base + found.ratio.ln());
         }
     }
@@ -117,6 +119,6 @@ fn centres(case: &Case, parts: &[VerdictTerm], ranked: &[usize], reference: usiz
 /// Weights as they are; of costs the share of the time that each part has on the mean target.
 fn weights(case: &Case, parts: &[VerdictTerm], centres: &[Vec<f64>]) -> Vec<f64> {
     let mean = |at: usize| centres.iter().map(|target| target[at].exp()).sum::<f64>() / centres.len() as f64;
-    let cost = |at: usize| if case.plan.verdict.has_counts() { mean(at) } else { 1.0 };
+    let cost = |at: usize| if case.analysis.plan.verdict.has_counts() { mean(at) } else { 1.0 };
     parts.iter().enumerate().map(|(at, part)| part.amount * cost(at)).collect()
 }

@@ -1,7 +1,7 @@
 //! The rounds in order, for pictures: every value, or, where there are more than anybody can see, the middle and the
 //! extremes of some rounds at a time, and word of it.
 
-use super::Rounds;
+use super::series::Rounds;
 use crate::stats;
 
 /// Points of a target's series.

@@ -1,10 +1,11 @@
 //! What was measured, sample by sample and round by round, for formats that hand it on to other programs. Names are
 //! those of the rest of the model, so that rows of a table and rows of samples meet.
 
-use super::model::{Better, TargetInfo};
+use super::model::{TargetInfo, WHOLE_JOB};
 use super::plain::{plain, tame};
-use crate::analysis::{Combine, Observed, ObservedWork, Rounds};
+use super::series::{Observed, ObservedWork, Rounds};
 use crate::journal::{DeviceCourse, Folded, FoldedCell, Histogram, Ledger, Outcome, Provenance, Run};
+use crate::metric::{Better, Combine};
 use crate::stats;
 use crate::units::Unit;
 use std::collections::HashMap;
@@ -196,7 +197,7 @@ impl Places {
 
 fn times_of(work: &ObservedWork, targets: &[TargetInfo]) -> Vec<Times> {
     let phases = work.phases();
-    let whole = (phases.len() > 1).then(|| (super::work::WHOLE_JOB, work.over_phases("time_ns", Combine::Sum)));
+    let whole = (phases.len() > 1).then(|| (WHOLE_JOB, work.over_phases("time_ns", Combine::Sum)));
     let each = phases.iter().map(|phase| (*phase, work.in_phase(phase, "time_ns")));
     let shown = |target: &usize| !targets[*target].duplicate;
     let of_phase = |(phase, series): (&str, Vec<Rounds>)| {

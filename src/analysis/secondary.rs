@@ -2,10 +2,10 @@
 
 use super::latency::Latencies;
 use super::model::*;
+use super::panel::{Context, Quantity, panel, something};
 use super::plain::plain;
-use super::work::{self, Context, Quantity};
-use crate::analysis::{Combine, ObservedWork, Rounds};
-use crate::metric::{self, METRICS, Metric, Shown};
+use super::series::{ObservedWork, Rounds};
+use crate::metric::{self, Combine, METRICS, Metric, Shown};
 use crate::stats::{self, Estimate, Finding};
 
 /// The tables of metrics over all phases, in the order of print.
@@ -36,13 +36,7 @@ fn measured(metric: &Metric, observed: &ObservedWork, context: &Context) -> Opti
         metric: metric.name.to_string(),
         wanted: metric.matters(0.0),
     };
-    something(work::panel(quantity, &series, context))
-}
-
-/// A quantity that is nought everywhere is no news.
-pub fn something(panel: Panel) -> Option<Panel> {
-    let any = panel.rows.iter().filter_map(|row| row.figure.as_ref()).any(|figure| figure.high > 0.0);
-    any.then_some(panel)
+    something(panel(quantity, &series, context))
 }
 
 /// Bytes of work through each phase, by its judged time.
@@ -57,7 +51,7 @@ fn throughput(observed: &ObservedWork, context: &Context) -> Table {
             metric: "work_bytes_per_second".to_string(),
             wanted: None,
         };
-        panels.extend(something(work::panel(quantity, &rates, context)));
+        panels.extend(something(panel(quantity, &rates, context)));
     }
     table(Shown::Throughput, panels)
 }
@@ -84,7 +78,7 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
             metric: plain(metric),
             wanted: None,
         };
-        let panel = something(work::panel(quantity, &observed.in_phase(phase, metric), context));
+        let panel = something(panel(quantity, &observed.in_phase(phase, metric), context));
         let is_own = matches!(shown, None | Some(Shown::Workload | Shown::Latency));
         let detail = !is_own || latencies.tell(phase, metric);
         if detail { details.extend(panel) } else { own.extend(panel) }
@@ -94,12 +88,12 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
 }
 
 /// For each target what it clearly saves or costs against the reference, by the criteria that are no times.
-pub fn costs(tables: &[Table], context: &Context) -> Vec<TradeOff> {
+pub fn costs(tables: &[Table], targets: &[TargetInfo]) -> Vec<TradeOff> {
     let panels = || tables.iter().flat_map(|table| &table.panels).filter(|panel| panel.phase.is_empty());
     let panel = |metric: &&Metric| panels().find(|panel| panel.metric == metric.name);
     let criteria: Vec<&Panel> =
         metric::criteria().iter().filter_map(|criterion| criterion.iter().find_map(panel)).collect();
-    let shown = (0..context.targets.len()).filter(|at| !context.targets[*at].duplicate);
+    let shown = (0..targets.len()).filter(|at| !targets[*at].duplicate);
     let of_target = |target| {
         let clear = |panel: &&Panel| Some((panel.metric.clone(), clear_difference(panel, target)?));
         TradeOff { target, differences: criteria.iter().filter_map(clear).collect() }

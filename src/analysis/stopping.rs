@@ -4,13 +4,13 @@
 //! no number of rounds that a run may have would decide. The last two stop it undecided, so they cannot name a wrong
 //! target.
 
-use super::eligibility::{Veto, vetoes};
-use super::elimination::{Race, Yardstick, compare, race_as_run};
-use super::series::{Observed, Rounds, observe};
-use super::{Combine, differs_from_itself, reference, score, twins, works_of_verdict};
+use super::eligibility::Veto;
+use super::elimination::{Race, compare};
+use super::judgement::Analysis;
+use super::series::observe;
 use crate::journal::{Enough, Folded, Leaving, Look};
 use crate::plan::Plan;
-use crate::stats::{ALPHA, Band, LOOKS, Level};
+use crate::stats::{ALPHA, LOOKS, Level};
 
 /// The first look that may give a run up. Fewer rounds project badly: one cell that took twice as long among eight or
 /// eleven is still inside the interval, which looks as if no number of rounds would do; among fifteen it is outside.
@@ -55,57 +55,40 @@ pub fn look(plan: &Plan, folded: &Folded, round: u32, budget_used: bool) -> Look
         None if budget_used => Level::last(round, planned(plan)),
         None => Level::one_of_several(round, planned(plan)),
     };
-    let sight = Sight::new(plan, folded, &observed, level);
-    let end = sight.end(round, budget_used);
-    // Whoever takes up a run without hope has no use for those that are beaten.
-    let may_go_on = matches!(end, None | Some(Enough::Hopeless));
-    let rounds_needed = end.filter(|end| *end != Enough::Decided).and_then(|_| sight.needed());
-    let needed_ns =
-        rounds_needed.map(|needed| u64::from(needed.saturating_sub(round)).saturating_mul(sight.round_ns()));
-    let name = |target: &usize| observed.targets[*target].to_string();
-    Look {
-        round,
-        alpha: level.alpha,
-        best: sight.race.iter().flat_map(|race| race.members.iter().map(name)).collect(),
-        leaving: if may_go_on && plan.stop.race { sight.leaving() } else { Vec::new() },
-        yardsticks: if may_go_on && plan.stop.race { sight.yardsticks() } else { Vec::new() },
-        end,
-        rounds_needed,
-        needed_ns,
-        at: String::new(),
+    Analysis::of(plan, folded, observed, level).look(round, budget_used)
+}
+
+impl Analysis<'_> {
+    fn look(&self, round: u32, budget_used: bool) -> Look {
+        let end = self.end(round, budget_used);
+        // Whoever takes up a run without hope has no use for those that are beaten.
+        let may_go_on = matches!(end, None | Some(Enough::Hopeless));
+        let rounds_needed = end.filter(|end| *end != Enough::Decided).and_then(|_| self.needed());
+        let needed_ns =
+            rounds_needed.map(|needed| u64::from(needed.saturating_sub(round)).saturating_mul(self.round_ns()));
+        let name = |target: &usize| self.observed.targets[*target].to_string();
+        Look {
+            round,
+            alpha: self.level.alpha,
+            best: self.race().iter().flat_map(|race| race.members.iter().map(name)).collect(),
+            leaving: if may_go_on && self.plan.stop.race { self.leaving() } else { Vec::new() },
+            yardsticks: if may_go_on && self.plan.stop.race { self.yardsticks() } else { Vec::new() },
+            end,
+            rounds_needed,
+            needed_ns,
+            at: String::new(),
+        }
     }
-}
 
-/// All that a look sees.
-struct Sight<'a> {
-    plan: &'a Plan,
-    folded: &'a Folded,
-    observed: &'a Observed<'a>,
-    scores: Vec<Rounds>,
-    vetoes: Vec<Vec<Veto>>,
-    twins: Option<(usize, usize)>,
-    level: Level,
-    race: Option<Race>,
-}
-
-impl<'a> Sight<'a> {
-    fn new(plan: &'a Plan, folded: &'a Folded, observed: &'a Observed, level: Level) -> Sight<'a> {
-        let scores = score(plan, observed, "time_ns", Combine::Sum);
-        let vetoes = vetoes(plan, observed, &works_of_verdict(plan, observed), &scores);
-        let twins = twins(plan, observed);
-        let noise = twins.and_then(|(reference, twin)| compare(&scores[twin], &scores[reference], level.confidence));
-        let band = Band::new(plan.stop.threshold, noise.as_ref());
-        let duplicate = twins.map(|(_, duplicate)| duplicate);
-        let is_ranked = |target: &usize| vetoes[*target].is_empty() && Some(*target) != duplicate;
-        let ranked: Vec<usize> = (0..observed.targets.len()).filter(is_ranked).collect();
-        let race = race_as_run(observed, &scores, &ranked, Yardstick { level, band });
-        Sight { plan, folded, observed, scores, vetoes, twins, level, race }
+    fn race(&self) -> Option<&Race> {
+        self.verdict.contest.race.as_ref()
     }
 
     fn end(&self, round: u32, budget_used: bool) -> Option<Enough> {
         let rounds = self.plan.stop.most_rounds();
         let is_settled = |race: &Race| race.settled() && self.worth_settling(race).is_empty();
-        let is_decided = || self.race.as_ref().is_some_and(is_settled) && !self.is_refused();
+        // A decision that cannot be trusted is none; more rounds may show that the difference was luck.
+        let is_decided = || self.race().is_some_and(is_settled) && self.refused.is_none();
         match self.plan.stop.precision {
             _ if self.plan.stop.rounds.is_some() && round < rounds => budget_used.then_some(Enough::Budget),
             _ if self.plan.stop.rounds.is_some() => Some(Enough::Rounds),
@@ -129,11 +112,6 @@ impl<'a> Sight<'a> {
         open.map(|(target, _)| *target).collect()
     }
 
-    /// A decision that cannot be trusted is none; more rounds may show that the difference was luck.
-    fn is_refused(&self) -> bool {
-        differs_from_itself(self.plan, self.observed, self.level.confidence).is_some()
-    }
-
     /// No round will change that: fewer than two targets without a final veto.
     fn nothing_to_compare(&self) -> bool {
         self.may_rank().count() < 2
@@ -141,26 +119,26 @@ impl<'a> Sight<'a> {
 
     fn may_rank(&self) -> impl Iterator<Item = usize> {
         let duplicate = self.twins.map(|(_, duplicate)| duplicate);
-        let is_out = |target: usize| self.vetoes[target].iter().any(Veto::is_final);
+        let is_out = |target: usize| self.verdict.vetoes[target].iter().any(Veto::is_final);
         (0..self.observed.targets.len()).filter(move |target| Some(*target) != duplicate && !is_out(*target))
     }
 
     /// What is open is how one or none that still takes part compares with those that have left for good.
     fn is_stuck(&self) -> bool {
-        let Some(race) = self.race.as_ref().filter(|race| !race.gone.is_empty()) else { return false };
+        let Some(race) = self.race().filter(|race| !race.gone.is_empty()) else { return false };
         let is_here = |target: &usize| !self.observed.is_out_of_race(*target) && race.beaten_by[*target].is_none();
         let here: Vec<usize> = self.may_rank().filter(is_here).collect();
         // One that is vetoed for now may come back and beat them again.
-        here.len() < 2 && here.iter().all(|target| self.vetoes[*target].is_empty())
+        here.len() < 2 && here.iter().all(|target| self.verdict.vetoes[*target].is_empty())
     }
 
     /// Rounds in all after which each comparison that is still too wide would be narrow enough.
     fn to_precision(&self, precision: f64) -> Vec<Option<u32>> {
         let goal = precision.ln_1p();
-        let Some(reference) = self.reference() else { return Vec::new() };
+        let Some(reference) = self.verdict.reference else { return Vec::new() };
         let of = |target: usize| {
             // What cannot be compared at all is not precise either.
-            let found = compare(&self.scores[target], &self.scores[reference], self.level.confidence);
+            let found = compare(&self.verdict.values[target], &self.verdict.values[reference], self.level.confidence);
             let Some((n, half)) = found.and_then(|found| Some((found.n, found.half_width()?))) else {
                 return Some(None);
             };
@@ -171,18 +149,13 @@ impl<'a> Sight<'a> {
     }
 
     fn is_precise(&self, precision: f64) -> bool {
-        let any = self.reference().is_some_and(|reference| self.compared(reference).next().is_some());
+        let any = self.verdict.reference.is_some_and(|reference| self.compared(reference).next().is_some());
         any && self.to_precision(precision).is_empty()
-    }
-
-    /// The same that reports compare with.
-    fn reference(&self) -> Option<usize> {
-        reference(self.plan, self.observed, &self.scores)
     }
 
     /// Targets without a veto, but the reference.
     fn compared(&self, reference: usize) -> impl Iterator<Item = usize> {
-        let sound = move |target: &usize| self.vetoes[*target].is_empty() && *target != reference;
+        let sound = move |target: &usize| self.verdict.vetoes[*target].is_empty() && *target != reference;
         (0..self.observed.targets.len()).filter(sound)
     }
 
@@ -193,7 +166,7 @@ impl<'a> Sight<'a> {
             None => {
                 let is_open = |race: &Race| race.corrected && race.members.len() > 1;
                 let fewest = |race: &Race| race.fewest_needed.is_none_or(|needed| needed > rounds);
-                self.race.as_ref().is_some_and(|race| is_open(race) && fewest(race))
+                self.race().is_some_and(|race| is_open(race) && fewest(race))
             }
         }
     }
@@ -203,14 +176,14 @@ impl<'a> Sight<'a> {
             Some(precision) => {
                 self.to_precision(precision).into_iter().collect::<Option<Vec<u32>>>()?.into_iter().max()
             }
-            None => self.race.as_ref()?.most_needed,
+            None => self.race()?.most_needed,
         }
     }
 
     /// Those that are beaten or out for good, unless they serve the others as a yardstick.
     fn leaving(&self) -> Vec<Leaving> {
         let twins = self.twins.map_or(Vec::new(), |(reference, duplicate)| vec![reference, duplicate]);
-        let stays = |target: &usize| twins.contains(target) || self.reference() == Some(*target);
+        let stays = |target: &usize| twins.contains(target) || self.verdict.reference == Some(*target);
         let gone = |target: &usize| self.folded.looks.iter().any(|look| left_at(look, self.observed.targets[*target]));
         let here = (0..self.observed.targets.len()).filter(|target| !stays(target) && !gone(target));
         let leaving =
@@ -224,19 +197,23 @@ impl<'a> Sight<'a> {
         let is_out = |race: &Race, target: usize| {
             race.corrected && race.beaten_by[target].is_some() && !self.worth_settling(race).contains(&target)
         };
-        let beaten = |target: &usize| self.race.as_ref().is_some_and(|race| is_out(race, *target));
-        let found = self.reference().filter(beaten).map(|target| self.observed.targets[target].to_string());
+        let beaten = |target: &usize| self.race().is_some_and(|race| is_out(race, *target));
+        let found = self.verdict.reference.filter(beaten).map(|target| self.observed.targets[target].to_string());
         found.into_iter().collect()
     }
 
     fn reason(&self, target: usize) -> Option<String> {
-        if self.vetoes[target].iter().any(Veto::is_final) {
+        if self.verdict.vetoes[target].iter().any(Veto::is_final) {
             return Some("out of the verdict".to_string());
         }
-        let race = self.race.as_ref().filter(|race| race.corrected)?;
+        let race = self.race().filter(|race| race.corrected)?;
         let by = race.beaten_by[target].filter(|_| !self.worth_settling(race).contains(&target))?;
         let wide = |precision: f64| {
-            let found = compare(&self.scores[target], &self.scores[self.reference()?], self.level.confidence)?;
+            let found = compare(
+                &self.verdict.values[target],
+                &self.verdict.values[self.verdict.reference?],
+                self.level.confidence,
+            )?;
             Some(found.half_width()? > precision.ln_1p())
         };
         let too_wide = self.plan.stop.precision.is_some_and(|precision| wide(precision).unwrap_or(true));

@@ -1,10 +1,11 @@
 //! What cannot be added up: time, tail, space, CPU and wear side by side, and the targets that no other one beats all
 //! round (the Pareto front). The verdict is one point of it.
 
+use super::composite::score_of_works;
+use super::elimination::compare;
 use super::model::*;
-use super::overall::ALL_WORK;
-use super::work::Case;
-use crate::analysis::{self as decide, Rounds};
+use super::panel::Case;
+use super::series::Rounds;
 use crate::metric::{self, Metric};
 use crate::stats::{self, Ratios};
 
@@ -14,19 +15,13 @@ const MOST_TARGETS: usize = 30;
 /// `None` where there are fewer than two targets, or fewer than two criteria, to trade against each other.
 pub fn criteria(case: &Case) -> Option<Criteria> {
     let criteria = metric::criteria();
-    let (time, ..) = measured(case, criteria.first()?)?;
-    let reference = case.context(ALL_WORK, &time, &[], 0).reference?;
-    let works = decide::works_of_verdict(case.plan, case.observed);
-    let vetoes = decide::vetoes(case.plan, case.observed, &works, &time);
-    let shown: Vec<usize> = (0..case.targets.len())
-        .filter(|&target| !case.targets[target].duplicate && vetoes[target].is_empty())
-        .collect();
+    let (reference, shown) = (case.analysis.verdict.reference?, &case.analysis.verdict.ranked);
     let found: Vec<_> = criteria.iter().filter_map(|criterion| measured(case, criterion)).collect();
     if shown.len() < 2 || shown.len() > MOST_TARGETS || found.len() < 2 {
         return None;
     }
     let thresholds: Vec<f64> = found.iter().map(|(_, _, threshold)| *threshold).collect();
-    let trades = trades(&found, &shown, case);
+    let trades = trades(&found, shown, case);
     let front: Vec<usize> = stats::front(&ratios(&trades, found.len()), &thresholds);
     let place = shown.iter().position(|target| *target == reference);
     let row = |(at, others): (usize, Vec<Vec<Trade>>)| CriteriaRow {
@@ -47,10 +42,11 @@ pub fn criteria(case: &Case) -> Option<Criteria> {
 
 /// Values of a criterion with its name and threshold; `None` where no target has any.
 fn measured(case: &Case, criterion: &[&'static Metric]) -> Option<(Vec<Rounds>, &'static str, f64)> {
-    let of = |metric: &&Metric| decide::score_of_works(case.plan, case.observed, metric.name, metric.combine);
+    let plan = case.analysis.plan;
+    let of = |metric: &&Metric| score_of_works(plan, &case.analysis.observed, metric.name, metric.combine);
     let any = |series: &[Rounds]| series.iter().any(|rounds| rounds.iter().any(|(_, value)| *value > 0.0));
     let found = criterion.iter().map(|metric| (of(metric), metric)).find(|(series, _)| any(series));
-    found.map(|(series, metric)| (series, metric.criterion, metric.matters(case.plan.stop.threshold).unwrap_or(0.0)))
+    found.map(|(series, metric)| (series, metric.criterion, metric.matters(plan.stop.threshold).unwrap_or(0.0)))
 }
 
 /// By pair of targets, in each criterion.
@@ -60,7 +56,7 @@ fn trades(found: &[(Vec<Rounds>, &str, f64)], shown: &[usize], case: &Case) -> V
 }
 
 fn trade(series: &[Rounds], target: usize, reference: usize, case: &Case) -> Trade {
-    Trade { estimate: decide::compare(&series[target], &series[reference], case.level.confidence) }
+    Trade { estimate: compare(&series[target], &series[reference], case.analysis.level.confidence) }
 }
 
 /// For each criterion by pair of targets.

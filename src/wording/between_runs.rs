@@ -75,7 +75,7 @@ fn row(change: Change) -> TimeChange {
     TimeChange {
         target: plain(&change.target),
         work: plain(&change.work),
-        phase: plain(change.phase.as_deref().unwrap_or(crate::analysis::work::WHOLE_JOB)),
+        phase: plain(change.phase.as_deref().unwrap_or(crate::analysis::WHOLE_JOB)),
         old: shown(change.old),
         new: shown(change.new),
         ratio: change.estimate.as_ref().map_or(String::new(), words::ratio),

@@ -122,7 +122,7 @@ fn anecdote(rows: &[&Row], panel: &Panel, context: &Context) -> String {
 
 /// "the whole job", or the phase if it is the only one.
 fn part(panel: &Panel) -> String {
-    if panel.name == crate::analysis::work::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
+    if panel.name == crate::analysis::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
 }
 
 fn judged(best: &Best, panel: &Panel, context: &Context) -> String {

@@ -374,7 +374,7 @@ fn chance_is_marked_among_many_comparisons() {
         for (panel, p) in work.phases.iter_mut().filter(|panel| !panel.phase.is_empty()).zip(ps) {
             panel.rows[1].against.as_mut().expect("xfs is compared").p = Some(p);
         }
-        crate::analysis::diagnostics::mark_chance(&mut work.phases);
+        crate::analysis::mark_chance(&mut work.phases);
         work.phases
             .iter()
             .map(|panel| panel.rows[1].against.as_ref().expect("as above").may_be_chance)

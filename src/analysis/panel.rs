@@ -1,0 +1,222 @@
+//! Series -> figures and comparisons: a panel for each quantity. Every pair of targets is judged: whoever reads a report
+//! may take another target as the reference, and must find judgements that were made, not make any.
+
+use super::elimination::{Race, compare, p_value, race, rests_on_symmetry};
+use super::judgement::{Analysis, Contest, Judgement};
+use super::missing;
+use super::model::*;
+use super::plain::plain;
+use super::points::{self, Series};
+use super::series::{ObservedWork, Rounds};
+use crate::journal::FlagKind;
+use crate::metric;
+use crate::stats::{self, Band, Estimate, Method};
+use crate::units::Unit;
+
+/// Of all comparisons that are said to differ, so many may be chance.
+const FALSE_DISCOVERIES: f64 = 0.05;
+
+/// What all works of a report share.
+pub struct Case<'a> {
+    pub analysis: &'a Analysis<'a>,
+    pub targets: &'a [TargetInfo],
+    pub holes: &'a [Hole],
+}
+
+/// What every panel of a work shares.
+pub struct Context<'a> {
+    pub case: &'a Case<'a>,
+    pub judgement: &'a Judgement,
+    pub work: &'a str,
+    pub rounds: usize,
+    /// Of these, for each target, those after it had left the race: nothing is missing there.
+    pub unasked: Vec<usize>,
+}
+
+impl<'a> Case<'a> {
+    /// `name` is the work that is judged.
+    pub fn context(&'a self, name: &'a str, judgement: &'a Judgement, rounds: usize) -> Context<'a> {
+        Context { case: self, judgement, work: name, rounds, unasked: self.analysis.observed.unasked() }
+    }
+}
+
+/// What a panel shows, and how it is judged.
+pub struct Quantity {
+    pub name: String,
+    pub phase: String,
+    pub metric: String,
+    /// `None`: shown, not compared.
+    pub wanted: Option<f64>,
+}
+
+/// A time, with those that may be the best in it.
+pub fn time_panel(name: &str, phase: &str, times: &[Rounds], contest: &Contest, context: &Context) -> Panel {
+    let wanted = Some(context.case.analysis.plan.stop.threshold);
+    let what = Quantity { name: plain(name), phase: plain(phase), metric: "time_ns".to_string(), wanted };
+    drawn(what, times, contest, context)
+}
+
+/// The same of a phase.
+pub fn phase_panel(phase: &str, observed: &ObservedWork, context: &Context) -> Panel {
+    let analysis = context.case.analysis;
+    let times = observed.in_phase(phase, "time_ns");
+    let contest = context.judgement.contest_of(&times, analysis.plan.stop.threshold, analysis.level, race);
+    time_panel(phase, phase, &times, &contest, context)
+}
+
+/// One quantity for every target, compared with the reference round by round.
+pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
+    let nothing = Contest { noise: None, band: Band::from(0.0), race: None };
+    let compared = |wanted| context.judgement.contest_of(series, wanted, context.case.analysis.level, |_, _, _| None);
+    let contest = what.wanted.map_or(nothing, compared);
+    drawn(what, series, &contest, context)
+}
+
+/// A quantity that is nought everywhere is no news.
+pub fn something(panel: Panel) -> Option<Panel> {
+    let any = panel.rows.iter().filter_map(|row| row.figure.as_ref()).any(|figure| figure.high > 0.0);
+    any.then_some(panel)
+}
+
+fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context) -> Panel {
+    let (is_time, is_compared) = (what.metric == "time_ns", what.wanted.is_some());
+    let refused = context.case.analysis.refused.clone().filter(|_| is_compared && is_time);
+    let (band, judged) = (contest.band, is_compared && refused.is_none());
+    let unit = Unit::of_metric(&what.metric);
+    let pairing = Pairing { series, context, metric: &what.metric, band, judged };
+    let each = if is_compared { pairing.each_with_each() } else { Vec::new() };
+    let row = |target: usize| {
+        let figure = figure(&series[target], unit, context.rounds.saturating_sub(context.unasked[target]));
+        let others = each.get(target).cloned().unwrap_or_default();
+        let reference = context.judgement.reference.filter(|_| is_compared);
+        let against = reference.and_then(|reference| match others.get(reference) {
+            Some(judged) => judged.clone(),
+            None => pairing.comparison(target, reference),
+        });
+        let lacking = || missing::absent(context.case.holes, context.work, target);
+        let absent = if figure.is_none() { lacking() } else { Absent::Present };
+        let series = if is_time { points::series(&series[target]) } else { Series::default() };
+        Row { target, figure, against, others, absent, series, unproven_cache: false }
+    };
+    let targets = context.case.targets;
+    let shown_targets = (0..targets.len()).filter(|&target| !targets[target].duplicate);
+    Panel {
+        rows: shown_targets.map(row).collect(),
+        name: what.name,
+        phase: what.phase,
+        unit,
+        better: metric::better(&what.metric),
+        metric: what.metric,
+        band,
+        noise: contest.noise.clone(),
+        best: contest.race.as_ref().filter(|_| refused.is_none()).map(best),
+        refused,
+    }
+}
+
+fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
+    let values: Vec<f64> = series.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
+    let median = stats::median(&values)?;
+    let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
+    let rounds = values.len();
+    Some(Figure { median, low, high, unit, rounds, missing: reached.saturating_sub(rounds) })
+}
+
+fn best(race: &Race) -> Best {
+    Best {
+        more_rounds: race.most_needed.map(|needed| needed.saturating_sub(race.rounds as u32).max(1)),
+        conclusion: race.conclusion,
+        members: race.members.clone(),
+        gone: race.gone.clone(),
+        corrected: race.corrected,
+        rounds: race.rounds,
+    }
+}
+
+/// Pairs grow with the square of the targets; with more than this only those with the plan's reference are judged.
+pub const MOST_TARGETS: usize = 30;
+
+/// One quantity of all targets, about to be compared.
+struct Pairing<'a> {
+    series: &'a [Rounds],
+    context: &'a Context<'a>,
+    metric: &'a str,
+    band: Band,
+    /// False: the ratios are told, and nothing is concluded from them.
+    judged: bool,
+}
+
+impl Pairing<'_> {
+    fn estimate(&self, target: usize, reference: usize) -> Option<Estimate> {
+        compare(&self.series[target], &self.series[reference], self.context.case.analysis.level.confidence)
+    }
+
+    /// `None` for a target against itself, and where no ratio can be made.
+    fn comparison(&self, target: usize, reference: usize) -> Option<Comparison> {
+        let estimate = self.estimate(target, reference).filter(|_| target != reference)?;
+        let found = self.judged(estimate, reference);
+        if !found.tells() {
+            return Some(found);
+        }
+        let (own, base) = (&self.series[target], &self.series[reference]);
+        let rests_on_symmetry = rests_on_symmetry(own, base, self.context.case.analysis.level.confidence);
+        Some(Comparison { p: p_value(own, base), rests_on_symmetry, ..found })
+    }
+
+    fn judged(&self, estimate: Estimate, reference: usize) -> Comparison {
+        let finding = self.judged.then(|| stats::judge(&estimate, self.band));
+        let name = self.context.case.targets[reference].name.as_str();
+        Comparison::new(estimate, finding, name, self.metric, self.band.threshold)
+    }
+
+    /// Each target against each but the reference's copy, by target and reference; nothing where there are too many.
+    /// A pair is compared once, the plan's reference below: the other way round it is the same comparison.
+    fn each_with_each(&self) -> Vec<Vec<Option<Comparison>>> {
+        let count = self.context.case.targets.len();
+        if count > MOST_TARGETS {
+            return Vec::new();
+        }
+        let mut found = vec![vec![None; count]; count];
+        for (a, b) in (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))) {
+            let (above, below) = if self.context.judgement.reference == Some(a) { (b, a) } else { (a, b) };
+            found[above][below] = self.comparison(above, below);
+            found[below][above] = found[above][below].as_ref().map(|found| self.swapped(found, above));
+        }
+        let copies = (0..count).filter(|at| self.context.case.targets[*at].duplicate);
+        copies.for_each(|copy| found.iter_mut().for_each(|row| row[copy] = None));
+        found
+    }
+
+    fn swapped(&self, found: &Comparison, reference: usize) -> Comparison {
+        let swapped = self.judged(found.estimate.swapped(), reference);
+        Comparison { p: found.p, rests_on_symmetry: found.rests_on_symmetry, ..swapped }
+    }
+}
+
+pub fn mark_unproven(panel: &mut Panel, observed: &ObservedWork) {
+    for row in &mut panel.rows {
+        row.unproven_cache = observed.flags(row.target).any(|flag| {
+            let here = panel.phase.is_empty() || flag.phase.is_empty() || flag.phase == panel.phase;
+            here && FlagKind::voids_cold_proof(&flag.flag)
+        });
+    }
+}
+
+/// Marks the comparisons of a work's phases that do not stand when all of them are made at once (Benjamini & Hochberg):
+/// those with the reference, and those with each target that a reader may take for it.
+pub fn mark_chance(panels: &mut [Panel]) {
+    let targets = panels.iter().flat_map(|panel| &panel.rows).map(|row| row.others.len()).max().unwrap_or(0);
+    mark_family(panels, |row| row.against.as_mut());
+    (0..targets).for_each(|other| mark_family(panels, |row| row.others.get_mut(other)?.as_mut()));
+}
+
+fn mark_family(panels: &mut [Panel], of: impl Fn(&mut Row) -> Option<&mut Comparison>) {
+    let panels = panels.iter_mut().filter(|panel| !panel.phase.is_empty());
+    let mut compared: Vec<&mut Comparison> = panels.flat_map(|panel| &mut panel.rows).filter_map(of).collect();
+    let chances: Vec<f64> = compared.iter().map(|comparison| comparison.p.unwrap_or(1.0)).collect();
+    let stand = stats::benjamini_hochberg(&chances, FALSE_DISCOVERIES);
+    for (comparison, stands) in compared.iter_mut().zip(stand) {
+        // What is preliminary is called so already: so few rounds allow no small p-value.
+        comparison.may_be_chance = comparison.tells() && comparison.estimate.method == Method::SignedRank && !stands;
+    }
+}
