@@ -168,7 +168,7 @@ fn note(times: &mut Times, operation: &'static str, by: &'static str, ns: f64) {
 fn ours(files: &Files, place: &Path, times: &mut Times) {
     for ([made, asked, deleted], steps, order) in files.sets() {
         let batch = Batch::make(&place.join(made), 1).expect("a batch");
-        let mut workers = Workers::new(1);
+        let mut workers = Workers::new(1).expect("a thread");
         let ns = files.each(|| {
             workers
                 .work(&steps, |steps, own| batch.each("create", steps, own, |f, name| create(f, name, &[])))

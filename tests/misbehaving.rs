@@ -14,6 +14,7 @@ fs = "ext4"
 
 [[work]]
 workload = "meta.ok"
+count-for = "500ms"
 [[work]]
 workload = "meta.fail"
 [[work]]
@@ -51,6 +52,8 @@ fn each_costs_its_own_cell_and_no_more() {
     assert_eq!(folded.cells.len(), 7);
     assert_eq!(cell("meta.ok").outcome, Some(Outcome::Done));
     assert!(folded.value(cell("meta.ok"), "write", "time_ns").is_some_and(|ns| ns > 0.0));
+    // Reading and counting what a program left is a check, and no part of its phase.
+    assert!(cell("meta.ok").ledger.checks_ns >= 500_000_000, "{:?}", cell("meta.ok").ledger);
     for (work, words) in [
         ("meta.fail", "No such file or directory"),
         ("meta.crash", "killed by signal 6"),

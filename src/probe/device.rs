@@ -124,9 +124,9 @@ fn read(file: &File) -> Option<Counters> {
     Counters::parse(std::str::from_utf8(&line[..length]).ok()?)
 }
 
-/// Bytes that the disk under a file has read since it came up; none where the file lies on no disk.
-pub fn bytes_read_by_disk_of(path: &std::path::Path) -> Option<u64> {
-    Some(counters(crate::sys::devices::disk_of_file(path)?)?.read_bytes)
+/// Of the disk under a file; none where the file lies on no disk. Finding it takes a while, reading its counters does not.
+pub fn watch_disk_of(path: &std::path::Path) -> Option<Watch> {
+    Watch::new(&[crate::sys::devices::disk_of_file(path)?])
 }
 
 /// A device's counters, once.

@@ -6,39 +6,42 @@ use super::CELL_MARK;
 use anyhow::{Result, bail};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Kills the cell's processes when its time is over, until dropped.
+/// How often it kills what is still there once the time is over.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Kills the cell's processes when its time is over, until dropped. Until then its thread sleeps: what is timed meanwhile
+/// shares a processor with it.
 pub struct Deadline {
     passed: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
     begun: Instant,
     /// Nanoseconds from the beginning.
     limit: Arc<AtomicU64>,
+    thread: Thread,
 }
 
 impl Deadline {
     pub fn start(cell: &str, limit_ns: u64) -> Deadline {
-        let deadline = Deadline {
-            passed: Arc::default(),
-            over: Arc::default(),
-            begun: Instant::now(),
-            limit: Arc::new(AtomicU64::new(if limit_ns == 0 { u64::MAX } else { limit_ns })),
-        };
-        let (passed, over, limit) = (deadline.passed.clone(), deadline.over.clone(), deadline.limit.clone());
-        let mark = format!("{CELL_MARK}={cell}");
-        let begun = deadline.begun;
-        std::thread::spawn(move || {
+        let (passed, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let limit = Arc::new(AtomicU64::new(if limit_ns == 0 { u64::MAX } else { limit_ns }));
+        let (begun, mark) = (Instant::now(), format!("{CELL_MARK}={cell}"));
+        let seen = (passed.clone(), over.clone(), limit.clone());
+        let thread = std::thread::spawn(move || {
+            let (passed, over, limit) = seen;
             while !over.load(Ordering::Relaxed) {
-                if begun.elapsed() >= Duration::from_nanos(limit.load(Ordering::Relaxed)) {
+                let left = Duration::from_nanos(limit.load(Ordering::Relaxed)).saturating_sub(begun.elapsed());
+                if left.is_zero() {
                     passed.store(true, Ordering::Relaxed);
                     // Nothing to do about an error here: the host's own limit is the next line.
                     let _ = super::kill_marked(&mark, &[]);
                 }
-                std::thread::sleep(Duration::from_millis(20));
+                std::thread::park_timeout(left.max(AGAIN));
             }
         });
-        deadline
+        Deadline { passed, over, begun, limit, thread: thread.thread().clone() }
     }
 
     /// How long it is until then.
@@ -50,6 +53,7 @@ impl Deadline {
     pub fn at_most(&self, left_ns: u64) {
         let then = (self.begun.elapsed().as_nanos() as u64).saturating_add(left_ns);
         self.limit.fetch_min(then, Ordering::Relaxed);
+        self.thread.unpark();
     }
 
     /// The reason to give instead of the one that killing made, if the time is over.
@@ -65,6 +69,7 @@ impl Deadline {
 impl Drop for Deadline {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
+        self.thread.unpark();
     }
 }
 

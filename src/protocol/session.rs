@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long [`Session::hear`] waits for a line.
-const TICK: Duration = Duration::from_millis(50);
+const TICK: Duration = Duration::from_millis(250);
 /// Bytes; a histogram is a tenth of that.
 const LONGEST_LINE: u64 = 8 << 20;
 /// Lines that wait to be heard; an agent that says more waits itself.
@@ -99,7 +99,7 @@ impl Session {
         self.child.id()
     }
 
-    /// The next line, waited for a twentieth of a second. Fails for a line that no agent says.
+    /// The next line, waited for a quarter of a second: waking up oftener would be seen in what the agent times. Fails for a line that no agent says.
     pub fn hear(&mut self) -> Result<Heard> {
         match self.lines.recv_timeout(TICK) {
             Ok(line) => line.map(Heard::Line),

@@ -19,7 +19,7 @@ use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What the stage must know of a workload to play it.
 pub struct Script<'a> {
@@ -54,6 +54,8 @@ pub struct Stage<'a, 'b> {
     pub(super) used_empty: Option<f64>,
     /// Of the phase before.
     pub(super) clocked: Option<Clocked>,
+    /// Of the durable time, what starting a program takes alone.
+    pub(super) commit_start: Duration,
     /// Why the last cold start was none for the host below.
     pub(super) warm_below: Option<String>,
 }
@@ -80,6 +82,7 @@ impl<'a, 'b> Stage<'a, 'b> {
             expected: Expected { inode, ..Expected::default() },
             used_empty: space::used_bytes(&stack.subject),
             clocked: None,
+            commit_start: Duration::ZERO,
             warm_below: None,
         }
     }
@@ -172,7 +175,7 @@ impl Stage<'_, '_> {
     }
 
     /// Makes the next reading of a tree elsewhere on this machine come from its disk. Whether it does is for the
-    /// workload to prove, by [`crate::probe::device::bytes_read_by_disk_of`].
+    /// workload to prove, by [`crate::probe::device::watch_disk_of`].
     pub fn forget(&mut self, tree: &Path) -> Result<()> {
         self.accounted(|stage| caches::make_cold_elsewhere(tree, stage.runner, &stage.script.programs))
     }

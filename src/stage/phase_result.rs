@@ -67,7 +67,22 @@ pub struct PhaseResult {
 }
 
 impl PhaseResult {
-    pub fn new(phase: &Phase, clocked: &Clocked, own: &OwnCounts, peaks: Option<Peaks>) -> PhaseResult {
+    /// Of the readings before and after.
+    pub fn of(
+        phase: &Phase,
+        clocked: &Clocked,
+        own: &OwnCounts,
+        peaks: Option<Peaks>,
+        before: &Readings,
+        after: &Readings,
+    ) -> PhaseResult {
+        let mut result = PhaseResult::new(phase, clocked, own, peaks);
+        result.add_readings(before, after);
+        result.add_sync(clocked, after);
+        result
+    }
+
+    fn new(phase: &Phase, clocked: &Clocked, own: &OwnCounts, peaks: Option<Peaks>) -> PhaseResult {
         let time_ns = match phase.timed {
             TimedUntil::Returned => Some(clocked.returned_ns as f64),
             TimedUntil::Durable => Some(clocked.durable_ns as f64),
@@ -113,7 +128,7 @@ impl PhaseResult {
     }
 
     /// What the device did from when the work had returned until all was durable.
-    pub fn add_sync(&mut self, clocked: &Clocked, after: &Readings) {
+    fn add_sync(&mut self, clocked: &Clocked, after: &Readings) {
         let Some(returned) = &clocked.returned else { return };
         let parts =
             [("sync_write_bytes", WRITE_BYTES, returned.write_bytes), ("sync_busy_ns", BUSY_NS, returned.busy_ns)];

@@ -2,8 +2,8 @@
 
 use super::cell_stage::Stage;
 use super::phase::{CacheState, ColdProof, Phase, TimedUntil};
-use super::phase_result::{Clocked, OwnCounts, PhaseResult, Readings, Unit, WORKLOAD_READ_BYTES, by_metric};
-use super::sampler::{Sampled, Sampler};
+use super::phase_result::{Clocked, OwnCounts, PhaseResult, Readings, Samples, Unit, WORKLOAD_READ_BYTES, by_metric};
+use super::sampler::{Peaks, Sampled, Sampler};
 use super::server::Used;
 use super::settle::settle;
 use super::timed::{Findings, Part, Timed, Told};
@@ -26,56 +26,78 @@ struct Played {
     told: Told,
 }
 
+impl Played {
+    fn peaks(&self) -> Option<Peaks> {
+        self.sampled.as_ref().map(|sampled| sampled.peaks)
+    }
+}
+
 impl Stage<'_, '_> {
     /// Runs one of the workload's declared phases: brings the caches into the declared state, settles, reads the
     /// probes, times the work and then the sync, reads the probes again, and waits out what goes on afterwards.
     pub fn phase<T>(&mut self, name: &str, work: impl FnOnce(&mut Timed) -> Result<T>) -> Result<T> {
+        self.phase_then(name, work, |_, done| Ok(done))
+    }
+
+    /// The same for work that leaves something to be read and counted, which is done when the phase is over: neither its
+    /// time nor its CPU is the phase's.
+    pub fn phase_then<T, U>(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&mut Timed) -> Result<T>,
+        then: impl FnOnce(&mut Timed, T) -> Result<U>,
+    ) -> Result<U> {
         check_stop()?;
         let phase = self.declared(name)?;
         ensure!(phase.timed != TimedUntil::Part, "{name} is a part of a phase");
         self.may_be_played(&phase)?;
         self.get_ready(&phase)?;
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
-        let (played, done) = self.play(&phase, work)?;
+        let marks = self.runner.marks();
+        let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.devices())?;
+        let (clocked, sampled, done) = self.play(&phase, work, &mut timed)?;
+        // Counters first: what is written while others are read is not lost, as draining counts from them.
+        let after = self.accounted(|stage| Ok(stage.read_probes(false)))?;
+        let drained = self.drain(&phase, &clocked, &after)?;
+        let done = self.accounted(|_| then(&mut timed, done)).with_context(|| format!("in phase {name}"))?;
         self.deadline.check()?;
-        let result = self.measure(&phase, &played, &before)?;
+        let (own, told) = timed.end();
+        let played = Played { clocked, sampled, own, told };
+        let mut result = PhaseResult::of(&phase, &played.clocked, &played.own, played.peaks(), &before, &after);
+        result.others.extend(drained);
+        self.look_at_tree(&phase, &played, &mut result)?;
         self.report(&phase, played, result)?;
         Ok(done)
     }
 
     /// The timed part.
-    fn play<T>(&mut self, phase: &Phase, work: impl FnOnce(&mut Timed) -> Result<T>) -> Result<(Played, T)> {
-        let (marks, devices) = (self.runner.marks(), self.stack.subject.devices());
+    fn play<T>(
+        &mut self,
+        phase: &Phase,
+        work: impl FnOnce(&mut Timed) -> Result<T>,
+        timed: &mut Timed,
+    ) -> Result<(Clocked, Option<Sampled>, T)> {
         Clock::of_machine(); // finding how fast it ticks takes a while, and must not be timed
-        let mut timed = Timed::new(&marks, self.deadline, devices.clone())?;
-        let sampler = Sampler::start(devices);
+        let sampler = Sampler::start(self.stack.subject.devices());
         let used = Used::by(&self.servers);
-        let clocked = self.clock(phase, work, &mut timed);
+        let clocked = self.clock(phase, work, timed);
         let sampled = sampler.stop();
         timed.also_used(Used::by(&self.servers).since(used));
-        let (own, told) = timed.end();
         let (clocked, done) = clocked?;
         self.clocked = Some(clocked);
-        Ok((Played { clocked, sampled, own, told }, done))
+        Ok((clocked, sampled, done))
     }
 
-    /// All readings after the phase, those of counters first: what is written while others are read is not lost, as
-    /// draining counts from them. Walks over the tree come when it is quiet.
-    fn measure(&mut self, phase: &Phase, played: &Played, before: &Readings) -> Result<PhaseResult> {
-        let after = self.accounted(|stage| Ok(stage.read_probes(false)))?;
-        let peaks = played.sampled.as_ref().map(|sampled| sampled.peaks);
-        let mut result = PhaseResult::new(phase, &played.clocked, &played.own, peaks);
-        result.add_readings(before, &after);
-        result.add_sync(&played.clocked, &after);
-        self.drain(phase, &played.clocked, &after, &mut result)?;
-        let occupied = if phase.only_reads() { Occupied::default() } else { self.walk(&mut result)? };
+    /// Walks over the tree come when it is quiet; with what is found, whether the phase was cold.
+    fn look_at_tree(&mut self, phase: &Phase, played: &Played, result: &mut PhaseResult) -> Result<()> {
+        let occupied = if phase.only_reads() { Occupied::default() } else { self.walk(result)? };
         // In this order: what a removal leaves is no measure of what it had to read.
-        self.doubt(phase, played, &result);
+        self.doubt(phase, played, result);
         self.expected.update(occupied);
         if let (Some(_), Some(judged)) = (result.time_ns, played.told.judged_ns) {
             result.time_ns = Some(judged);
         }
-        Ok(result)
+        Ok(())
     }
 
     /// What the file system holds after a phase that wrote.
@@ -139,6 +161,7 @@ impl Stage<'_, '_> {
         if phase.starts == CacheState::Fresh && self.script.trim {
             self.runner.output(&crate::stack::argv(["fstrim", &self.stack.mount_point.display().to_string()]))?;
         }
+        self.commit_start = self.stack.commit_start(self.runner)?;
         let settled = settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.flag_unsettled(phase, settled.unsettled, "before the phase");
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
@@ -159,7 +182,8 @@ impl Stage<'_, '_> {
         // Synced even after a failure: what the kernel says of lost writes is the better cause.
         let syncing = Instant::now();
         let synced = self.stack.make_durable(self.runner);
-        let durable_ns = returned_ns + syncing.elapsed().as_nanos() as u64;
+        let sync_took = syncing.elapsed().saturating_sub(self.commit_start);
+        let durable_ns = returned_ns + sync_took.as_nanos() as u64;
         self.ledger.phases_ns += durable_ns;
         self.deadline.check().with_context(|| format!("in phase {}", phase.name))?;
         match (worked, synced) {
@@ -171,16 +195,16 @@ impl Stage<'_, '_> {
     }
 
     /// What the file system still does afterwards belongs to this phase, and is kept out of the next.
-    fn drain(&mut self, phase: &Phase, clocked: &Clocked, after: &Readings, result: &mut PhaseResult) -> Result<()> {
+    fn drain(&mut self, phase: &Phase, clocked: &Clocked, after: &Readings) -> Result<Samples> {
         let (begun, devices) = (Instant::now(), self.stack.subject.devices());
         let settled = settle(&devices, Duration::from_nanos(clocked.durable_ns))?;
-        result.state("after_ns", settled.busy_ns as f64);
+        let mut found = vec![("after_ns".to_string(), settled.busy_ns as f64)];
         if let (Some(before), Some(now)) = (after.get(WRITE_BYTES), probe::device::counters_of(&devices)) {
-            result.state("after_write_bytes", now.write_bytes as f64 - before.value);
+            found.push(("after_write_bytes".into(), now.write_bytes as f64 - before.value));
         }
         self.flag_unsettled(phase, settled.unsettled, "after the phase");
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
-        Ok(())
+        Ok(found)
     }
 
     /// In reverse, so that the readings before and after nest: what a probe itself costs, such as looking at every

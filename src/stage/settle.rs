@@ -12,6 +12,9 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 const LEAST_QUIET: Duration = Duration::from_millis(50);
 const MOST_QUIET: Duration = Duration::from_secs(5);
 const QUIET_SHARE: u32 = 30;
+const LOOK: Duration = Duration::from_millis(10);
+/// What somebody else makes dirty meanwhile is asked for again so late: each time the whole machine writes.
+const SYNC_AGAIN: Duration = Duration::from_secs(1);
 /// Dirty and writeback pages of the whole machine that count as none.
 const DIRTY_LIMIT: u64 = 1 << 20;
 
@@ -35,9 +38,9 @@ pub fn settle(devices: &[(u32, u32)], after: Duration) -> Result<Settled> {
     let quiet = (after / QUIET_SHARE).clamp(LEAST_QUIET, MOST_QUIET);
     let begun = Instant::now();
     let mut last = device::counters_of(devices);
-    let (mut moved, mut busy) = (begun, begun);
+    let (mut moved, mut busy, mut synced) = (begun, begun, None::<Instant>);
     loop {
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(LOOK);
         check_stop()?;
         let now = device::counters_of(devices);
         let dirty = dirty_bytes()?;
@@ -49,8 +52,9 @@ pub fn settle(devices: &[(u32, u32)], after: Duration) -> Result<Settled> {
         if moves || dirty > DIRTY_LIMIT {
             moved = Instant::now();
         }
-        if dirty > DIRTY_LIMIT {
+        if dirty > DIRTY_LIMIT && synced.is_none_or(|synced| synced.elapsed() >= SYNC_AGAIN) {
             rustix::fs::sync();
+            synced = Some(Instant::now());
         }
         let busy_ns = busy.duration_since(begun).as_nanos() as u64;
         if moved.elapsed() >= quiet {

@@ -89,6 +89,18 @@ impl Part {
     }
 }
 
+/// What a program printed. Reading it takes time and CPU that are not the program's.
+pub struct Printed(File);
+
+impl Printed {
+    pub fn text(mut self) -> Result<String> {
+        let mut text = Vec::new();
+        self.0.rewind()?;
+        self.0.read_to_end(&mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
 impl<'a> Timed<'a> {
     pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline, devices: Vec<(u32, u32)>) -> Result<Timed<'a>> {
         let words = rustix::fs::memfd_create("pickfs-words", rustix::fs::MemfdFlags::CLOEXEC)?;
@@ -110,18 +122,12 @@ impl<'a> Timed<'a> {
         self.run_into(program, Stdio::null())
     }
 
-    /// What it prints, which is kept in memory until it has ended.
-    pub fn output(&mut self, program: &Program) -> Result<String> {
-        let mut printed: File = rustix::fs::memfd_create("pickfs-output", rustix::fs::MemfdFlags::CLOEXEC)?.into();
-        let ended = self.run_into(program, printed.try_clone()?.into());
-        let mut text = Vec::new();
-        printed.rewind()?;
-        printed.read_to_end(&mut text)?;
-        match text.is_empty() {
-            true => ended?,
-            false => ended.with_context(|| format!("it printed: {}", last_words(&text)))?,
-        }
-        Ok(String::from_utf8_lossy(&text).into_owned())
+    /// What it prints, kept in memory: to be read when the phase is over.
+    pub fn output(&mut self, program: &Program) -> Result<Printed> {
+        let printed = Printed(rustix::fs::memfd_create("pickfs-output", rustix::fs::MemfdFlags::CLOEXEC)?.into());
+        let Err(error) = self.run_into(program, printed.0.try_clone()?.into()) else { return Ok(printed) };
+        let text = printed.text()?;
+        Err(if text.is_empty() { error } else { error.context(format!("it printed: {}", last_words(text.as_bytes()))) })
     }
 
     fn run_into(&mut self, program: &Program, stdout: Stdio) -> Result<()> {

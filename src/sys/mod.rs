@@ -15,6 +15,7 @@ pub mod extents;
 pub mod file;
 pub mod process;
 pub mod stdio;
+pub mod thread_pool;
 pub mod uring;
 
 use std::io;

@@ -8,7 +8,7 @@ use crate::journal::FlagKind;
 use crate::plan::{Objection, Settings};
 use crate::stack::{Argv, argv};
 use crate::stage::phase::*;
-use crate::stage::{Part, Program, Stage};
+use crate::stage::{Part, Program, Stage, Timed};
 use anyhow::{Context, Result, bail, ensure};
 use std::borrow::Cow;
 use std::path::Path;
@@ -118,8 +118,9 @@ impl Workload for Bonnie {
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
         let sizes = Sizes::of(settings);
         let program = program(&stage.root(), &sizes);
-        let results = stage.phase("bonnie++", |p| {
-            let results = Results::read(&p.output(&program)?)?;
+        let run = |p: &mut Timed| p.output(&program);
+        let results = stage.phase_then("bonnie++", run, |p, printed| {
+            let results = Results::read(&printed.text()?)?;
             if let Some(why) = results.doubt(sizes.missing)? {
                 p.doubt(FlagKind::NoValue, why);
             }

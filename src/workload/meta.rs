@@ -1,11 +1,11 @@
 //! Workloads that test pickfs itself: most misbehave on purpose, each in one way.
 
-use super::settings::{Count, Flag, Size, settings};
+use super::settings::{Count, Duration as DurationKind, Flag, Size, settings};
 use super::{Description, Workload};
 use crate::plan::Settings;
 use crate::process::{CELL_MARK, RUN_MARK};
-use crate::stage::Stage;
 use crate::stage::phase::*;
+use crate::stage::{Stage, Timed};
 use anyhow::{Result, ensure};
 use std::path::Path;
 use std::time::Duration;
@@ -120,6 +120,7 @@ pub struct Healthy;
 settings! {
     OneFile {
         bytes: Size = "64KiB", "size of the file";
+        count_for["count-for"]: DurationKind, "how long what was read is counted, when its phase is over";
     }
 }
 
@@ -136,20 +137,20 @@ impl Workload for Healthy {
     );
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
-        let (file, bytes) = (stage.root().join("file"), OneFile::of(settings).bytes);
+        let (file, OneFile { bytes, count_for }) = (stage.root().join("file"), OneFile::of(settings));
         let content = vec![0xA5; bytes as usize];
         stage.phase("write", |p| {
             p.handled(bytes, 1);
             p.own(|| Ok(std::fs::write(&file, &content)?))
         })?;
         for _ in stage.repeats() {
-            let mut found = Vec::new();
-            stage.phase("read", |p| {
+            let read = |p: &mut Timed| p.own(|| Ok(std::fs::read(&file)?));
+            stage.phase_then("read", read, |p, found| {
                 p.handled(bytes, 1);
-                found = p.own(|| Ok(std::fs::read(&file)?))?;
+                std::thread::sleep(count_for.unwrap_or_default());
+                ensure!(found == content, "the file came back with another content");
                 Ok(())
             })?;
-            ensure!(found == content, "the file came back with another content");
         }
         Ok(())
     }

@@ -137,7 +137,7 @@ pub struct Filesystem {
     /// Takes back whatever mkfs and mount left, when `unmount` never ran.
     pub undo: fn(&FsSpec) -> Undo,
     /// What must be run besides `syncfs(2)` until data are durable.
-    pub commit: Option<fn(&FsSpec) -> Argv>,
+    pub commit: Option<Commit>,
     /// Where mount options in effect, or facts, contradict those that were asked for.
     pub mount_mismatches: fn(&[String], &MountOptions, &Facts) -> Vec<String>,
     /// What else the facts contradict of the spec.
@@ -147,6 +147,14 @@ pub struct Filesystem {
     /// Mount options, as given or as in effect, after which a crash may take more than with the default. What only
     /// concerns data that nobody synced, such as `lazytime`, does not count: a sync writes it all the same.
     pub weakens: fn(&str) -> bool,
+}
+
+/// A program that makes data durable.
+#[derive(Clone, Copy)]
+pub struct Commit {
+    pub words: fn(&FsSpec) -> Argv,
+    /// The same program with nothing to write or to wait for: what this takes is no time of the file system's.
+    pub idle: fn(&FsSpec) -> Argv,
 }
 
 impl Filesystem {
@@ -508,7 +516,7 @@ mod tests {
                 "start zfs-fuse --no-daemon --no-kstat-mount until zpool list; back: kill PICKFS_DAEMON=pickfs",
             ]
         );
-        assert_eq!((fs.commit.unwrap())(&spec).join(" "), "zfs set pickfs:commit=1 pickfs");
+        assert_eq!((fs.commit.unwrap().words)(&spec).join(" "), "zfs set pickfs:commit=1 pickfs");
         assert_eq!((fs.undo)(&spec), Undo::ExportPool("pickfs".into()));
     }
 

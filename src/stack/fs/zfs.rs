@@ -7,7 +7,7 @@ use super::feature::{
     CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW,
     METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SNAPSHOTS, changed,
 };
-use super::{Argv, Facts, Filesystem, FsSpec, ModuleSource, NAME, VFS_FILE, Variant, argv};
+use super::{Argv, Commit, Facts, Filesystem, FsSpec, ModuleSource, NAME, VFS_FILE, Variant, argv};
 use crate::journal::Undo;
 use crate::stack::Step;
 use crate::units::parse_size;
@@ -29,7 +29,10 @@ pub const ZFS: Filesystem = Filesystem {
     // found beside the device, not on it.
     mount: |_, spec| import(&spec.device.parent().unwrap_or(spec.device).display().to_string(), spec),
     // Waits until the open transaction group is on disk; `syncfs(2)` writes the intent log only.
-    commit: Some(|spec| argv(["zpool", "sync", spec.name])),
+    commit: Some(Commit {
+        words: |spec| argv(["zpool", "sync", spec.name]),
+        idle: |spec| argv(["zpool", "list", "-H", "-o", "name", spec.name]),
+    }),
     facts: &[ZFS_GET, ZPOOL_GET, ZPOOL_STATUS, (CLONING, &["cat", "/sys/module/zfs/parameters/zfs_bclone_enabled"])],
     versions: &[("zfs", &["zfs", "version"])],
     more_features: &[CASE_FOLDING, CREATION_TIME, ENCRYPTION, REFLINKS],

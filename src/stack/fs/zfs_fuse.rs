@@ -4,7 +4,7 @@
 //! `/etc/zfs/zfsrc`, which is read back as a fact.
 
 use super::zfs::{POOL, ZFS_GET, ZPOOL_GET, ZPOOL_STATUS, import};
-use super::{Filesystem, FsSpec, argv};
+use super::{Commit, Filesystem, FsSpec, argv};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::stack::{Action, Step};
@@ -26,7 +26,10 @@ pub const ZFS_FUSE: Filesystem = Filesystem {
     mount: |_, spec| import(&devices(spec).display().to_string(), spec),
     // The daemon ignores `sync(2)` and `syncfs(2)`: what was written in the last 30 s is gone after a power cut.
     // Setting any property waits for a whole transaction group, with flushes.
-    commit: Some(|spec| argv(["zfs", "set", "pickfs:commit=1", spec.name])),
+    commit: Some(Commit {
+        words: |spec| argv(["zfs", "set", "pickfs:commit=1", spec.name]),
+        idle: |spec| argv(["zfs", "list", "-H", "-o", "name", spec.name]),
+    }),
     facts: &[ZFS_GET, ZPOOL_GET, ZPOOL_STATUS, ("zfsrc", &["cat", "/etc/zfs/zfsrc"])],
     // No program of it prints its version.
     versions: &[("zfs-fuse", &["dpkg-query", "-W", "zfs-fuse"])],

@@ -117,14 +117,17 @@ fn one_run(stage: &mut Stage, load: &Load, cluster: &mut Cluster, clients: u64) 
     cluster.ask(stage, "TRUNCATE pgbench_history; VACUUM ANALYZE; CHECKPOINT")?;
     let prefix = text(&cluster.desk().join("transaction"));
     let program = cluster.client("pgbench", &words(load, clients, &prefix).each_ref().map(String::as_str));
-    let done = stage.phase(&name_of(clients), |p| {
+    let desk = cluster.desk().to_path_buf();
+    let play = |p: &mut Timed| {
         let printed = p.output(&program)?;
         cluster.check()?;
-        p.run(&cluster.sql("CHECKPOINT"))?;
-        let report = Report::of(&printed)?;
+        p.run(&cluster.sql("CHECKPOINT")).map(|()| printed)
+    };
+    let done = stage.phase_then(&name_of(clients), play, |p, printed| {
+        let report = Report::of(&printed.text()?)?;
         let done = report.transactions;
         report.tell(p);
-        let latencies = take_logs(cluster.desk())?;
+        let latencies = take_logs(&desk)?;
         ensure!(latencies.count() == done, "pgbench logged {} of its {done} transactions", latencies.count());
         p.latencies("latency", latencies);
         Ok(done)

@@ -10,7 +10,7 @@ use crate::data::random::Random;
 use crate::plan::{Objection, Settings};
 use crate::stack::{Place, argv};
 use crate::stage::phase::*;
-use crate::stage::{Program, Stage};
+use crate::stage::{Printed, Program, Stage, Timed};
 use crate::workload::settings::{Count, choice, settings};
 use crate::workload::staging::Staging;
 use crate::workload::{Description, Workload, text};
@@ -134,14 +134,15 @@ impl Workload for Sqlite {
 fn look_up(stage: &mut Stage, amounts: &Amounts, folder: &Path, pages: u64) -> Result<()> {
     let (selects, database) = (amounts.selects, stage.root().join("database"));
     for _ in stage.repeats() {
-        stage.phase("select", |p| {
+        let count = |p: &mut Timed, found: Printed| {
             p.reads_at_least(pages * PAGE);
-            let found = p.output(&script(&database, folder, "select"))?;
+            let found = found.text()?;
             let rows = found.lines().filter(|line| !line.trim().is_empty()).count() as u64;
             ensure!(rows == selects, "{rows} of {selects} rows were found");
             p.say("work_transactions", selects as f64);
             Ok(())
-        })?;
+        };
+        stage.phase_then("select", |p| p.output(&script(&database, folder, "select")), count)?;
     }
     Ok(())
 }

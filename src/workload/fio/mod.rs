@@ -14,7 +14,7 @@ use crate::journal::FlagKind;
 use crate::plan::{Objection, Settings};
 use crate::stack::{Place, argv};
 use crate::stage::phase::*;
-use crate::stage::{Program, Stage};
+use crate::stage::{Program, Stage, Timed};
 use anyhow::{Context, Result, ensure};
 use job::{Job, Section};
 use std::borrow::Cow;
@@ -81,8 +81,7 @@ impl Workload for Fio {
         for (number, sections) in job.stages().into_iter().enumerate() {
             let output = stage.memory().join(format!("fio-{number}.json"));
             let program = program(&stage.root(), &output, sections, &path).in_folder(&beside);
-            stage.phase(&stage_name(number), |p| {
-                p.run(&program)?;
+            let tell = |p: &mut Timed, ()| {
                 let told = std::fs::read_to_string(&output).context("fio told nothing")?;
                 let told = Output::parse(&told)?;
                 sections.iter().try_for_each(|section| {
@@ -90,7 +89,8 @@ impl Workload for Fio {
                     told.rate_not_kept(section).into_iter().for_each(|why| p.doubt(FlagKind::RateNotKept, why));
                     Ok(())
                 })
-            })?;
+            };
+            stage.phase_then(&stage_name(number), |p| p.run(&program), tell)?;
             stage.check("looking for what fio wrote elsewhere", || nothing_beside(&beside))?;
         }
         Ok(())

@@ -5,6 +5,7 @@
 use super::blocks::{self, Supply};
 use crate::stage::open_loop::{self, Arrivals, BlockingWorker, OpenLoopLog, Queue};
 use crate::sys::file::AlignedBuffer;
+use crate::sys::thread_pool::ThreadPool;
 use crate::sys::uring::Ring;
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
@@ -53,10 +54,11 @@ const NAP: Duration = Duration::from_millis(200);
 /// Threads start before the first operation of a schedule.
 const START: Duration = Duration::from_millis(5);
 
-/// What threads work with, made before the clock runs; the file comes when it does, and so do threads beside the first.
+/// What threads work with, and the threads themselves, made before the clock runs; the file comes when it does.
 pub struct Workers<'a> {
     job: Job<'a>,
     workers: Vec<Worker>,
+    pool: ThreadPool,
 }
 
 /// What one thread works with.
@@ -67,22 +69,22 @@ enum Worker {
 
 impl<'a> Workers<'a> {
     pub fn new(job: Job<'a>) -> Result<Workers<'a>> {
-        let workers: Result<_> = match job.engine {
+        let workers: Result<Vec<Worker>> = match job.engine {
             Engine::Plain => (0..job.threads * job.depth).map(|number| Ok(plain(&job, number))).collect(),
             Engine::IoUring => (0..job.threads).map(|number| ring(&job, number)).collect(),
         };
-        Ok(Workers { job, workers: workers? })
+        let workers = workers?;
+        let pool = ThreadPool::new(workers.len()).with_context(|| format!("cannot start {} threads", workers.len()))?;
+        Ok(Workers { job, workers, pool })
     }
-}
 
-impl Workers<'_> {
     /// When the last operation of an open loop begins, from the start.
     pub fn schedule_ns(&self) -> Option<u64> {
         self.job.due.and_then(|due| due.last().copied())
     }
 
-    /// Does it all; fails with the first failure of any.
-    pub fn work(self, file: &File, may_go_on: impl Fn() -> Result<()> + Sync) -> Result<OpenLoopLog> {
+    /// Does it all, with a log of each thread; fails with the first failure of any.
+    pub fn work(&mut self, file: &File, may_go_on: impl Fn() -> Result<()> + Sync) -> Result<Vec<OpenLoopLog>> {
         let (taken, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let zero = Instant::now() + if self.job.due.is_some() { START } else { Duration::ZERO };
         let asks = || {
@@ -90,11 +92,28 @@ impl Workers<'_> {
             may_go_on()
         };
         let shared = Shared { job: &self.job, file, zero, taken: &taken, may_go_on: &asks };
-        let mut log = OpenLoopLog::default();
-        together(self.workers, &shared, &failed)?.iter().for_each(|part| log.add(part));
-        if let Ok(Some(error)) = failed.into_inner() {
-            return Err(error);
+        let count = self.workers.len();
+        let one = |(number, worker)| {
+            work(worker, number, count, &shared).map_err(|error| {
+                // A poisoned lock means a panic, which the pool finds.
+                if let Ok(mut failed) = failed.lock() {
+                    failed.get_or_insert(error);
+                }
+            })
+        };
+        let logs = self.pool.each(self.workers.iter_mut().enumerate(), one).ok();
+        let logs =
+            logs.context("a thread panicked, which is an error of pickfs; please report it with what stderr says")?;
+        match failed.into_inner() {
+            Ok(Some(error)) => Err(error),
+            _ => Ok(logs.into_iter().flatten().collect()),
         }
+    }
+
+    /// What all threads did, which must be all that was to be done.
+    pub fn sum(&self, logs: &[OpenLoopLog]) -> Result<OpenLoopLog> {
+        let mut log = OpenLoopLog::default();
+        logs.iter().for_each(|part| log.add(part));
         let (done, planned) = (log.latencies.count(), self.job.places.len() as u64);
         ensure!(
             done == planned,
@@ -112,38 +131,6 @@ struct Shared<'a> {
     /// Operations that workers have taken from the schedule.
     taken: &'a AtomicUsize,
     may_go_on: &'a (dyn Fn() -> Result<()> + Sync),
-}
-
-/// The logs of the workers that did not fail. A single worker works in this thread: a new one takes the scheduler tens of milliseconds
-/// to find a good place for, in which an operation at a time took twice as long here.
-fn together(
-    mut workers: Vec<Worker>,
-    shared: &Shared,
-    failed: &Mutex<Option<anyhow::Error>>,
-) -> Result<Vec<OpenLoopLog>> {
-    let count = workers.len();
-    let one = |(number, worker)| match work(worker, number, count, shared) {
-        Ok(log) => Some(log),
-        Err(error) => {
-            // A poisoned lock means a panic, which joining finds.
-            if let Ok(mut failed) = failed.lock() {
-                failed.get_or_insert(error);
-            }
-            None
-        }
-    };
-    if count == 1 {
-        return Ok(workers.pop().and_then(|worker| one((0, worker))).into_iter().collect());
-    }
-    let joined: std::thread::Result<Vec<_>> = std::thread::scope(|scope| {
-        let started: Vec<_> = workers.into_iter().enumerate().map(|each| scope.spawn(move || one(each))).collect();
-        // All are joined: one that is not would panic in our place.
-        started.into_iter().map(|thread| thread.join()).collect::<Vec<_>>().into_iter().collect()
-    });
-    let joined = joined
-        .ok()
-        .context("a thread panicked, which is an error of pickfs; please report it with what stderr says")?;
-    Ok(joined.into_iter().flatten().collect())
 }
 
 /// Exact sleeps of this thread while it lives. Without this a sleep may last 50 µs longer than asked for, which is no
@@ -166,13 +153,13 @@ impl Drop for ExactSleeps {
 }
 
 /// What thread `number` of `count` does.
-fn work(worker: Worker, number: usize, count: usize, shared: &Shared) -> Result<OpenLoopLog> {
+fn work(worker: &mut Worker, number: usize, count: usize, shared: &Shared) -> Result<OpenLoopLog> {
     let job = shared.job;
     let _exact = job.due.map(|_| ExactSleeps::new()).transpose()?;
     match (worker, job.due) {
         (Worker::Plain(plain), None) => plain.closed(own_part(job.places, number, count), shared),
         (Worker::Plain(plain), Some(due)) => {
-            let mut at_work = ScheduledPlain { plain: *plain, shared, syncs: OpenLoopLog::default() };
+            let mut at_work = ScheduledPlain { plain, shared, syncs: OpenLoopLog::default() };
             let mut log = open_loop::run_worker(|number| due.get(number).copied(), shared.taken, &mut at_work)?;
             log.syncs.add(&at_work.syncs.syncs);
             Ok(log)
@@ -243,7 +230,7 @@ fn plain(job: &Job, number: usize) -> Worker {
 }
 
 impl PlainWorker {
-    fn closed(mut self, places: &[u32], shared: &Shared) -> Result<OpenLoopLog> {
+    fn closed(&mut self, places: &[u32], shared: &Shared) -> Result<OpenLoopLog> {
         let mut log = OpenLoopLog::default();
         for (done, place) in places.iter().enumerate() {
             if done % ASKS == 0 {
@@ -283,7 +270,7 @@ impl PlainWorker {
 
 /// A thread of an open loop.
 struct ScheduledPlain<'a> {
-    plain: PlainWorker,
+    plain: &'a mut PlainWorker,
     shared: &'a Shared<'a>,
     syncs: OpenLoopLog,
 }
@@ -343,7 +330,7 @@ fn ring(job: &Job, number: usize) -> Result<Worker> {
 }
 
 impl RingWorker {
-    fn work(mut self, arrivals: Arrivals, places: &[u32], shared: &Shared) -> Result<OpenLoopLog> {
+    fn work(&mut self, arrivals: Arrivals, places: &[u32], shared: &Shared) -> Result<OpenLoopLog> {
         self.ring.wake(shared.file).context("cannot use the ring")?;
         // A schedule begins a little later, so that all threads are there.
         std::thread::sleep(shared.zero.saturating_duration_since(Instant::now()));
@@ -352,8 +339,8 @@ impl RingWorker {
         let syncs = OpenLoopLog::default();
         let mut at_work = RunningRing {
             ring,
-            block,
-            direction,
+            block: *block,
+            direction: *direction,
             supplies,
             slots,
             places,
@@ -370,10 +357,10 @@ impl RingWorker {
 }
 
 struct RunningRing<'a> {
-    ring: Ring,
+    ring: &'a mut Ring,
     block: usize,
     direction: Direction,
-    supplies: Vec<Supply>,
+    supplies: &'a mut [Supply],
     /// Of each slot, when its operation was due, and its offset.
     slots: Vec<(u64, u64)>,
     places: &'a [u32],
@@ -452,7 +439,9 @@ mod tests {
     const BLOCKS: u32 = 128;
 
     fn do_it(file: &File, job: Job) -> Result<OpenLoopLog> {
-        Workers::new(job)?.work(file, || Ok(()))
+        let mut workers = Workers::new(job)?;
+        let logs = workers.work(file, || Ok(()))?;
+        workers.sum(&logs)
     }
 
     fn job(engine: Engine, direction: Direction, places: &[u32]) -> Job<'_> {
@@ -532,7 +521,7 @@ mod tests {
     fn a_thread_that_panics_fails_all() {
         let (order, file) = (blocks::in_order(BLOCKS), tempfile::tempfile().unwrap());
         let write = Direction::Write { generation: 0, sync_every: 0 };
-        let (workers, asked) = (Workers::new(job(Engine::Plain, write, &order)).unwrap(), AtomicUsize::new(0));
+        let (mut workers, asked) = (Workers::new(job(Engine::Plain, write, &order)).unwrap(), AtomicUsize::new(0));
         let once = || {
             assert!(asked.fetch_add(1, Ordering::Relaxed) != 2, "the third that asks panics, as it shall");
             Ok(())
@@ -549,7 +538,7 @@ mod tests {
         let (order, file) = (blocks::in_order(BLOCKS), tempfile::tempfile().unwrap());
         for (engine, due) in [(Engine::Plain, None), (Engine::Plain, Some(vec![u64::MAX / 2; BLOCKS as usize]))] {
             let write = Direction::Write { generation: 0, sync_every: 0 };
-            let workers = Workers::new(Job { due: due.as_deref(), ..job(engine, write, &order) }).unwrap();
+            let mut workers = Workers::new(Job { due: due.as_deref(), ..job(engine, write, &order) }).unwrap();
             let error = workers.work(&file, || bail!("the time is over")).unwrap_err();
             assert_eq!(error.to_string(), "the time is over");
         }

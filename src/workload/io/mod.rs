@@ -112,7 +112,7 @@ impl Work {
     fn write_in_order(&self, stage: &mut Stage) -> Result<()> {
         let order = blocks::in_order(self.params.runs());
         let workers = Workers::new(self.job(self.params.run, FIRST, &order))?;
-        stage.phase("sequential-write", |p| self.play(p, workers, self.params.size))?;
+        self.play(stage, "sequential-write", workers, self.params.size, 0)?;
         stage.check("verifying what was written", || self.verify(&[]))
     }
 
@@ -120,10 +120,7 @@ impl Work {
         let order = blocks::in_order(self.params.runs());
         for _ in stage.repeats() {
             let workers = Workers::new(self.job(self.params.run, Direction::Read, &order))?;
-            stage.phase("sequential-read", |p| {
-                p.reads_at_least(self.params.size);
-                self.play(p, workers, self.params.size)
-            })?;
+            self.play(stage, "sequential-read", workers, self.params.size, self.params.size)?;
         }
         Ok(())
     }
@@ -134,10 +131,8 @@ impl Work {
         for _ in stage.repeats() {
             let job = self.job(self.params.block, Direction::Read, &places);
             let workers = Workers::new(Job { due: due.as_deref(), ..job })?;
-            stage.phase("random-read", |p| {
-                p.reads_at_least(places.len().min(self.params.blocks() as usize) as u64 * self.params.block as u64);
-                self.play(p, workers, self.bytes_of(&places))
-            })?;
+            let least_read = places.len().min(self.params.blocks() as usize) as u64 * self.params.block as u64;
+            self.play(stage, "random-read", workers, self.bytes_of(&places), least_read)?;
         }
         Ok(())
     }
@@ -148,7 +143,7 @@ impl Work {
         let direction = Direction::Write { generation: 1, sync_every: self.params.fsync };
         let job = self.job(self.params.block, direction, &places);
         let workers = Workers::new(Job { due: due.as_deref(), ..job })?;
-        stage.phase("random-write", |p| self.play(p, workers, self.bytes_of(&places)))?;
+        self.play(stage, "random-write", workers, self.bytes_of(&places), 0)?;
         stage.check("verifying what was written", || self.verify(&places))
     }
 
@@ -166,22 +161,26 @@ impl Work {
     }
 
     /// The file is opened inside of the phase, as nothing may be open when the file system is unmounted for a cold start.
-    fn play(&self, p: &mut Timed, workers: Workers, bytes: u64) -> Result<()> {
-        let (may_go_on, schedule) = (p.limits(), workers.schedule_ns());
-        let log = p.own(|| {
-            let file = open(&self.path, self.params.direct)?;
-            workers.work(&file, may_go_on)
-        })?;
-        match schedule {
-            // And no bytes, which would be told by the time: that is a latency.
-            Some(schedule) => told_by_latency(p, &log, schedule),
-            None => p.handled(bytes, 1),
-        }
-        if log.syncs.count() > 0 {
-            p.latencies("sync", log.syncs);
-        }
-        p.latencies("latency", log.latencies);
-        Ok(())
+    fn play(&self, stage: &mut Stage, phase: &str, mut workers: Workers, bytes: u64, least_read: u64) -> Result<()> {
+        let work = |p: &mut Timed| {
+            let may_go_on = p.limits();
+            let logs = p.own(|| workers.work(&open(&self.path, self.params.direct)?, may_go_on))?;
+            Ok((workers, logs))
+        };
+        stage.phase_then(phase, work, |p, (workers, logs)| {
+            let log = workers.sum(&logs)?;
+            p.reads_at_least(least_read);
+            match workers.schedule_ns() {
+                // And no bytes, which would be told by the time: that is a latency.
+                Some(schedule) => told_by_latency(p, &log, schedule),
+                None => p.handled(bytes, 1),
+            }
+            if log.syncs.count() > 0 {
+                p.latencies("sync", log.syncs);
+            }
+            p.latencies("latency", log.latencies);
+            Ok(())
+        })
     }
 
     /// By plain writes through the page cache, whatever the phases use.

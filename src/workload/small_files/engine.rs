@@ -3,6 +3,7 @@
 
 use crate::data::random::Random;
 use crate::stage::Latencies;
+use crate::sys::thread_pool::ThreadPool;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -204,14 +205,16 @@ pub fn write_all(file: &OwnedFd, mut content: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Threads that do the work, each with latencies of its own.
+/// Threads that do the work, each with latencies of its own; made before the clock runs.
 pub struct Workers {
+    pool: ThreadPool,
     latencies: Vec<Latencies>,
 }
 
 impl Workers {
-    pub fn new(threads: usize) -> Workers {
-        Workers { latencies: (0..threads.max(1)).map(|_| Latencies::new()).collect() }
+    pub fn new(threads: usize) -> Result<Workers> {
+        let pool = ThreadPool::new(threads).with_context(|| format!("cannot start {threads} threads"))?;
+        Ok(Workers { latencies: (0..pool.threads()).map(|_| Latencies::new()).collect(), pool })
     }
 
     /// Each thread does its share of the steps, those that follow each other.
@@ -220,20 +223,14 @@ impl Workers {
         steps: &[T],
         work: impl Fn(&[T], &mut Latencies) -> Result<()> + Sync,
     ) -> Result<()> {
-        if let [alone] = &mut self.latencies[..] {
-            return work(steps, alone);
-        }
         let share = steps.len().div_ceil(self.latencies.len()).max(1);
-        std::thread::scope(|scope| {
-            let shares = steps.chunks(share).zip(&mut self.latencies);
-            let started: Vec<_> = shares.map(|(steps, own)| scope.spawn(|| work(steps, own))).collect();
-            let ended = started.into_iter().map(|thread| thread.join().expect("the work does not panic"));
-            ended.fold(Ok(()), Result::and)
-        })
+        let shares = steps.chunks(share).zip(&mut self.latencies);
+        let ended = self.pool.each(shares, |(steps, own)| work(steps, own)).expect("the work does not panic");
+        ended.into_iter().collect()
     }
 
     /// Of all threads.
-    pub fn latencies(self) -> Latencies {
+    pub fn latencies(&self) -> Latencies {
         let mut all = Latencies::new();
         self.latencies.iter().for_each(|own| all.add(own));
         all
@@ -307,7 +304,7 @@ mod tests {
         let steps = names.steps();
         let place = place_of(lab.path(), "batch", 0);
         let batch = Batch::make(&place, 2).unwrap();
-        let mut workers = Workers::new(3);
+        let mut workers = Workers::new(3).unwrap();
         let files = || walkdir::WalkDir::new(&place).into_iter().filter(|e| e.as_ref().unwrap().file_type().is_file());
         let sizes = || files().map(|e| e.unwrap().metadata().unwrap().len()).sum::<u64>();
         workers
@@ -330,7 +327,8 @@ mod tests {
         let names = Names::in_order(9, 1);
         let batch = Batch::make(&place_of(lab.path(), "batch", 0), 1).unwrap();
         for threads in [1, 4] {
-            let failed = Workers::new(threads).work(&names.steps(), |steps, own| batch.each("stat", steps, own, stat));
+            let mut workers = Workers::new(threads).unwrap();
+            let failed = workers.work(&names.steps(), |steps, own| batch.each("stat", steps, own, stat));
             let said = format!("{:#}", failed.unwrap_err());
             assert!(said.starts_with("stat of 00000/000000000") && said.contains("No such file"), "{said}");
         }

@@ -71,9 +71,9 @@ fn in_blocks(p: &mut Timed, blocks: u64, work: impl FnOnce(&mut Latencies) -> Re
 }
 
 fn timed(p: &mut Timed, bytes: u64, work: impl FnOnce(&mut Latencies) -> Result<()>) -> Result<()> {
-    p.handled(bytes, 1);
     let mut latencies = Latencies::new();
     p.own(|| work(&mut latencies))?;
+    p.handled(bytes, 1);
     p.latencies("latency", latencies);
     Ok(())
 }
@@ -117,11 +117,13 @@ fn seek(stage: &mut Stage, job: &Job, large: &Large) -> Result<()> {
         (0..job.seeks).map(|number| (number % DIRTY == DIRTY - 1, random.below(large.blocks))).collect();
     let different: BTreeSet<u64> = seeks.iter().map(|seek| seek.1).collect();
     warm(stage, job, &large.path)?;
-    let mut workers = Workers::new(job.threads);
-    stage.phase("seeks", |p| {
+    let mut workers = Workers::new(job.threads)?;
+    let work = |p: &mut Timed| {
+        p.own(|| workers.work(&seeks, |seeks, latencies| large.seek(seeks, latencies))).map(|()| workers)
+    };
+    stage.phase_then("seeks", work, |p, workers| {
         p.reads_at_least(different.len() as u64 * BLOCK as u64);
         p.handled(seeks.len() as u64 * BLOCK as u64, 1);
-        p.own(|| workers.work(&seeks, |seeks, latencies| large.seek(seeks, latencies)))?;
         p.latencies("latency", workers.latencies());
         Ok(())
     })

@@ -25,28 +25,22 @@ pub fn play_set(stage: &mut Stage, job: &Job, pool: &Pool, naming: Naming) -> Re
     let set = Set { job, kind, root: &stage.root(), names: &names };
     let most = room(set.root, job.files as u64, job.bytes_of_file() as u64)?;
     let phase = |what: &str| format!("{kind}-{what}");
-    let created = stage.phase(&phase("create"), |p| {
-        set.timed(p, job.bytes_of_file(), 1..most, |batches, workers| {
-            batches.into_iter().try_for_each(|batch| set.create(batch, &steps, pool, workers))
-        })
+    let created = set.timed(stage, &phase("create"), job.bytes_of_file(), 1..most, |batches, workers| {
+        batches.into_iter().try_for_each(|batch| set.create(batch, &steps, pool, workers))
     })?;
     for _ in stage.repeats() {
         set.warm(stage, created, &order)?;
         // Cold, nothing can be done twice; warm, as often as it takes.
         let most = if job.is_cold() { created } else { created << 10 };
-        stage.phase(&phase("stat"), |p| {
-            set.timed(p, 0, created..most, |batches, workers| {
-                set.each("stat", batches, created, &order, workers, engine::stat)
-            })
+        set.timed(stage, &phase("stat"), 0, created..most, |batches, workers| {
+            set.each("stat", batches, created, &order, workers, engine::stat)
         })?;
     }
     if !at_random {
         list(stage, &set, created)?;
     }
-    stage.phase(&phase("delete"), |p| {
-        set.timed(p, 0, created..created, |batches, workers| {
-            set.each("delete", batches, created, &order, workers, engine::delete)
-        })
+    set.timed(stage, &phase("delete"), 0, created..created, |batches, workers| {
+        set.each("delete", batches, created, &order, workers, engine::delete)
     })?;
     Ok(())
 }
@@ -55,10 +49,10 @@ fn list(stage: &mut Stage, set: &Set, created: u64) -> Result<()> {
     let (job, files) = (set.job, set.job.files as u64);
     for _ in stage.repeats() {
         set.warm(stage, created, &[])?;
+        let mut latencies = Latencies::new();
         stage.phase("readdir", |p| {
             // Every name must come from the device, whatever else lies about it.
             p.reads_at_least(created * set.names.bytes());
-            let mut latencies = Latencies::new();
             let (least, most) = if job.is_cold() { (Duration::ZERO, created) } else { (job.time, created << 10) };
             let (done, took) = p.in_batches(created, most, least, |batches| {
                 batches.into_iter().try_for_each(|batch| {
@@ -81,26 +75,21 @@ pub fn play_others(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
     let names = Names::in_order(job.files, job.directories);
     let set = Set { job, kind: "other", root: &stage.root(), names: &names };
     let steps = names.steps();
-    stage.check("making files for what follows", || set.create(0, &steps, pool, &mut Workers::new(1)))?;
+    stage.check("making files for what follows", || set.create(0, &steps, pool, &mut Workers::new(1)?))?;
     let others = Names::at_random(job.files, job.directories);
     let renamed: Vec<Step<Pair>> = steps.iter().zip(others.steps()).map(|(a, b)| (a.0, (a.1, b.1))).collect();
     let back: Vec<Step<Pair>> = renamed.iter().map(|(folder, (from, to))| (*folder, (*to, *from))).collect();
-    stage.phase("rename", |p| {
-        set.timed(p, 0, 1..u64::MAX, |batches, workers| set.rename(&renamed, &back, batches, workers))
-    })?;
+    set.timed(stage, "rename", 0, 1..u64::MAX, |batches, workers| set.rename(&renamed, &back, batches, workers))?;
     let links: Vec<Step<(usize, &CStr)>> = steps.iter().map(|step| (step.0, *step)).collect();
     let most = room(set.root, job.files as u64, 0)?;
-    let linked =
-        stage.phase("link", |p| set.timed(p, 0, 1..most, |batches, workers| set.link(&links, batches, workers)))?;
+    let linked = set.timed(stage, "link", 0, 1..most, |batches, workers| set.link(&links, batches, workers))?;
     stage.check("removing the links", || {
         (0..linked).try_for_each(|batch| Ok(std::fs::remove_dir_all(place_of(set.root, LINKED, batch))?))
     })?;
     let most = room(set.root, job.files as u64, PIECE as u64)?;
-    stage.phase("append", |p| {
-        set.timed(p, PIECE, 1..most, |batches, workers| {
-            let append = |folder: BorrowedFd, name: &CStr| engine::append(folder, name, content_of(pool, name, PIECE));
-            set.each("append", batches, 1, &steps, workers, append)
-        })
+    set.timed(stage, "append", PIECE, 1..most, |batches, workers| {
+        let append = |folder: BorrowedFd, name: &CStr| engine::append(folder, name, content_of(pool, name, PIECE));
+        set.each("append", batches, 1, &steps, workers, append)
     })?;
     sync(stage, job, pool)
 }
@@ -108,21 +97,38 @@ pub fn play_others(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
 /// A piece appended and made durable, again and again; each thread has a file.
 fn sync(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
     let root = stage.root();
-    let mut workers = Workers::new(job.threads);
     let numbers: Vec<u64> = (0..job.syncs as u64).collect();
-    stage.phase("fsync", |p| {
-        let (done, took) = p.in_batches(1, u64::MAX, job.time, |batches| {
-            batches.into_iter().try_for_each(|_| {
-                workers.work(&numbers, |own, latencies| {
-                    append_durably(&root.join(format!("log-{}", own[0])), own, pool, latencies)
-                })
+    let append = |batches: Range<u64>, workers: &mut Workers| {
+        batches.into_iter().try_for_each(|_| {
+            workers.work(&numbers, |own, latencies| {
+                append_durably(&root.join(format!("log-{}", own[0])), own, pool, latencies)
             })
-        })?;
-        let operations = done * job.syncs as u64;
-        p.handled(operations * PIECE as u64, 0);
-        p.say("operations_per_second", operations as f64 / took.as_secs_f64());
-        p.latencies("latency", workers.latencies());
-        Ok(())
+        })
+    };
+    in_batches(stage, "fsync", job, ((job.syncs * PIECE) as u64, 0), 1..u64::MAX, append).map(drop)
+}
+
+/// A phase of as many batches as the job's time takes, within these bounds; how many. Each handles so many bytes and
+/// files.
+fn in_batches(
+    stage: &mut Stage,
+    phase: &str,
+    job: &Job,
+    (bytes, files): (u64, u64),
+    batches: Range<u64>,
+    mut work: impl FnMut(Range<u64>, &mut Workers) -> Result<()>,
+) -> Result<u64> {
+    let mut workers = Workers::new(job.threads)?;
+    let play = |p: &mut Timed| {
+        p.in_batches(batches.start, batches.end, job.time, |batches| work(batches, &mut workers))
+            .map(|(done, took)| (done, took, workers))
+    };
+    stage.phase_then(phase, play, |p, (done, took, workers)| {
+        let latencies = workers.latencies();
+        p.handled(done * bytes, done * files);
+        p.say("operations_per_second", latencies.count() as f64 / took.as_secs_f64());
+        p.latencies("latency", latencies);
+        Ok(done)
     })
 }
 
@@ -151,22 +157,17 @@ impl Set<'_> {
         place_of(self.root, self.kind, batch)
     }
 
-    /// As many batches as the job's time takes, within these bounds; how many.
+    /// A phase of batches of this set's files, each of which handles so many bytes.
     fn timed(
         &self,
-        p: &mut Timed,
+        stage: &mut Stage,
+        phase: &str,
         bytes: usize,
         batches: Range<u64>,
-        mut work: impl FnMut(Range<u64>, &mut Workers) -> Result<()>,
+        work: impl FnMut(Range<u64>, &mut Workers) -> Result<()>,
     ) -> Result<u64> {
-        let mut workers = Workers::new(self.job.threads);
-        let (done, took) =
-            p.in_batches(batches.start, batches.end, self.job.time, |batches| work(batches, &mut workers))?;
-        let latencies = workers.latencies();
-        p.handled(done * (self.job.files * bytes) as u64, done * self.job.files as u64);
-        p.say("operations_per_second", latencies.count() as f64 / took.as_secs_f64());
-        p.latencies("latency", latencies);
-        Ok(done)
+        let handled = ((self.job.files * bytes) as u64, self.job.files as u64);
+        in_batches(stage, phase, self.job, handled, batches, work)
     }
 
     fn create(&self, batch: u64, steps: &[Step], pool: &Pool, workers: &mut Workers) -> Result<()> {

@@ -7,7 +7,7 @@ use super::{Dataset, GENERATED};
 use crate::data::{self, Digest};
 use crate::journal::FlagKind;
 use crate::plan::{Objection, Settings};
-use crate::probe::device::bytes_read_by_disk_of;
+use crate::probe::device::{Watch, watch_disk_of};
 use crate::stack::Place;
 use crate::stage::Doubt;
 use crate::stage::phase::*;
@@ -95,14 +95,16 @@ impl Workload for CopyIn {
         let (source, staged) = sides(stage, settings)?;
         let (tree, source) = (stage.root().join("tree"), Source::look(stage, source)?);
         stage.forget(&source.folder)?;
-        let read = stage.phase("copy", |p| {
-            p.handled(source.bytes, source.digest.files);
-            let before = bytes_read_by_disk_of(&source.folder);
-            p.command(["cp", "-a", &text(&source.folder), &text(&tree)])?;
-            let read = bytes_read_by_disk_of(&source.folder).zip(before).map(|(after, before)| after - before);
-            read.into_iter().for_each(|read| p.say("source_read_bytes", read as f64));
-            Ok(read)
-        })?;
+        let copy = Program::new(["cp", "-a", &text(&source.folder), &text(&tree)]);
+        let read = stage.phase_then(
+            "copy",
+            |p| source.bytes_read(|| p.run(&copy)),
+            |p, read| {
+                p.handled(source.bytes, source.digest.files);
+                read.into_iter().for_each(|read| p.say("source_read_bytes", read as f64));
+                Ok(read)
+            },
+        )?;
         let copy = stage.clocked().context("the phase has no time")?;
         stage.check("verifying what was copied", || source.verify(&tree))?;
         let alone = read_alone(stage, &source)?;
@@ -155,6 +157,8 @@ struct Source {
     bytes: u64,
     /// That its files take on their disk, at most what they hold.
     on_disk: u64,
+    /// Where it lies on one.
+    disk: Option<Watch>,
 }
 
 impl Source {
@@ -163,7 +167,16 @@ impl Source {
             Ok((data::digest(&folder)?, data::apparent_bytes(&folder), on_disk(&folder)?))
         })?;
         ensure!(digest.entries > 0, "{} is empty; there is nothing to bring", folder.display());
-        Ok(Source { folder, digest, bytes, on_disk: on_disk.min(bytes) })
+        let disk = watch_disk_of(&folder);
+        Ok(Source { folder, digest, bytes, on_disk: on_disk.min(bytes), disk })
+    }
+
+    /// Bytes that its disk reads meanwhile; none where there is no disk.
+    fn bytes_read(&self, work: impl FnOnce() -> Result<()>) -> Result<Option<u64>> {
+        let counted = || Some(self.disk.as_ref()?.read()?.read_bytes);
+        let before = counted();
+        work()?;
+        Ok(counted().zip(before).map(|(after, before)| after - before))
     }
 
     fn verify(&self, copy: &Path) -> Result<()> {
@@ -189,11 +202,11 @@ fn on_disk(folder: &Path) -> Result<u64> {
 /// The source read cold into nothing.
 fn read_alone(stage: &mut Stage, source: &Source) -> Result<Alone> {
     stage.forget(&source.folder)?;
-    let before = bytes_read_by_disk_of(&source.folder);
+    let (mut read, words) = (None, ["tar", "-c", "-C", &text(&source.folder), "."]);
     let clocked = stage.aside("reading the source alone", |p| {
-        p.discarded(["tar", "-c", "-C", &text(&source.folder), "."]).map(drop)
+        read = source.bytes_read(|| p.discarded(words).map(drop))?;
+        Ok(())
     })?;
-    let read = bytes_read_by_disk_of(&source.folder).zip(before).map(|(after, before)| after - before);
     Ok(Alone { ns: clocked.returned_ns, read })
 }
 
