@@ -3,8 +3,11 @@
 //! The program adds up chances as floating-point numbers, in place. Here the choices of ranks are counted as integers,
 //! by recursion on the largest rank: every count up to 2^40 is exact, and so is its comparison with the error allowed.
 
-use pickfs::stats::{sign_k, signed_rank_k};
+use pickfs::stats::{SCHEDULE, sign_k, signed_rank_k, spent};
 use std::collections::HashMap;
+
+#[path = "../src/stats/noise.rs"]
+mod noise;
 
 /// Numbers of subsets of 1..=n with a sum of at most s: the partitions of 0..=s into distinct parts of at most n.
 #[derive(Default)]
@@ -84,4 +87,37 @@ fn signs_are_those_of_whole_numbers() {
             assert_eq!(sign_k(n, alpha).map(|(k, _)| k), wanted, "n = {n}, alpha = {alpha}");
         }
     }
+}
+
+/// The chance that any of the looks by signed ranks exceeds its bound, counted with random signs, is at most the four
+/// fifths of all chance of error that are meant for them, for one comparison and for up to fifty at once.
+#[test]
+fn looks_by_ranks_spend_their_share_together() {
+    let count = noise::replications(40_000, 4_000_000);
+    let mut random = noise::Noise::new(77);
+    let looks = &spent(&SCHEDULE)[4..];
+    let comparisons = [1.0, 2.0, 4.0, 9.0, 19.0, 49.0];
+    let rank = |rounds: u32, one_sided: f64| signed_rank_k(rounds as usize, 2.0 * one_sided).map_or(0, |(k, _)| k);
+    let bounds =
+        comparisons.map(|many| looks.iter().map(|look| rank(look.rounds, look.alpha / many)).collect::<Vec<_>>());
+    let mut exceeded = [0; 6];
+    for _ in 0..count {
+        let differences: Vec<f64> = (0..40).map(|_| 2.0 * random.uniform() - 1.0).collect();
+        let sums: Vec<usize> = looks.iter().map(|look| below(&differences[..look.rounds as usize])).collect();
+        for (exceeded, bounds) in exceeded.iter_mut().zip(&bounds) {
+            *exceeded += usize::from(sums.iter().zip(bounds).any(|(sum, k)| sum < k));
+        }
+    }
+    for (many, exceeded) in comparisons.iter().zip(exceeded) {
+        let (found, meant) = (exceeded as f64 / count as f64, 0.8 * 0.05 / many);
+        println!("{many} comparisons: {:.3} of the chance of error", found / meant);
+        assert!(found <= meant + 3.5 * noise::share_error(meant, count), "{many} comparisons: {found}, meant {meant}");
+    }
+}
+
+/// The sum of the ranks of those below nought.
+fn below(differences: &[f64]) -> usize {
+    let mut sorted = differences.to_vec();
+    sorted.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+    sorted.iter().zip(1..).filter(|(difference, _)| **difference < 0.0).map(|(_, rank)| rank).sum()
 }

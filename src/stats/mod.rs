@@ -42,7 +42,7 @@ pub use paired::{Estimate, Method, paired_ratio};
 pub use pareto::{Ratios, front};
 pub use race::{Standing, Ties, rounds_to_decide, standing};
 pub use rank_sum::{holm, rank_sum_above, unpaired_ratio};
-pub use regret::{Contest, Standing as Regret, standing as regret};
+pub use regret::{Comparisons, Standing as Regret, standing as regret};
 pub use repeats::{Repeats, best_repeats};
 pub use sensitivity::sensitivity;
 pub use signed_rank::{RESOLVABLE, signed_rank_k};

@@ -33,9 +33,9 @@ const LARGEST: f64 = 0.95;
 /// The chance, for either side, that a target and its own copy are called different where they are the same.
 const CONTRADICTION: f64 = 0.0005;
 
-/// What a run is held against.
+/// All that takes part in the comparisons of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Contest<'a> {
+pub struct Comparisons<'a> {
     /// Logarithms of times by target and round, NaN where there is none. The first `candidates` may be the best, the
     /// others only show the noise.
     pub logs: &'a [Vec<f64>],
@@ -73,8 +73,8 @@ impl Standing {
 }
 
 /// Stands the candidates against each other at each look in turn.
-pub fn standing(contest: &Contest, looks: &[Look]) -> Standing {
-    let count = contest.candidates;
+pub fn standing(of: &Comparisons, looks: &[Look]) -> Standing {
+    let count = of.candidates;
     let mut found = Standing {
         regret: vec![f64::INFINITY; count],
         eliminated: vec![None; count],
@@ -84,7 +84,7 @@ pub fn standing(contest: &Contest, looks: &[Look]) -> Standing {
         dependent: false,
     };
     for (number, look) in looks.iter().enumerate() {
-        Sight::new(contest, look.rounds as usize).update(contest, look.alpha, number, &mut found);
+        Sight::new(of, look.rounds as usize).update(of, look.alpha, number, &mut found);
     }
     for at in 0..count {
         let rivals = (0..count).filter(|other| *other != at && found.eliminated[*other].is_none());
@@ -106,14 +106,16 @@ struct Sight {
 }
 
 impl Sight {
-    fn new(contest: &Contest, rounds: usize) -> Sight {
-        let logs: Vec<&[f64]> = contest.logs.iter().map(|log| &log[..rounds.min(log.len())]).collect();
+    fn new(of: &Comparisons, rounds: usize) -> Sight {
+        let logs: Vec<&[f64]> = of.logs.iter().map(|log| &log[..rounds.min(log.len())]).collect();
         let all = (0..logs.len()).flat_map(|i| (i + 1..logs.len()).map(move |j| (i, j)));
         let pairs: Vec<_> = all.map(|(i, j)| ((i, j), differences(logs[i], logs[j]))).collect();
         let is_full = |pair: &&Vec<f64>| pair.len() == rounds && rounds >= FEWEST;
         let full: Vec<&Vec<f64>> = pairs.iter().map(|(_, pair)| pair).filter(is_full).collect();
-        let mean = |of: &dyn Fn(&[f64]) -> f64| full.iter().map(|pair| of(pair)).sum::<f64>() / full.len().max(1) as f64;
-        let complete = logs.iter().filter(|log| log.len() == rounds && log.iter().all(|value| value.is_finite())).count();
+        let mean =
+            |of: &dyn Fn(&[f64]) -> f64| full.iter().map(|pair| of(pair)).sum::<f64>() / full.len().max(1) as f64;
+        let complete =
+            logs.iter().filter(|log| log.len() == rounds && log.iter().all(|value| value.is_finite())).count();
         let autocorrelation = Autocorrelation::new(mean(&autocorrelation), rounds, complete.saturating_sub(1));
         Sight {
             rounds,
@@ -125,16 +127,17 @@ impl Sight {
         }
     }
 
-    fn update(&self, contest: &Contest, alpha: f64, number: usize, found: &mut Standing) {
-        let is_twins = |(of, _): &&((usize, usize), Vec<f64>)| contest.twins.is_some_and(|(a, b)| *of == (a.min(b), a.max(b)));
+    fn update(&self, of: &Comparisons, alpha: f64, number: usize, found: &mut Standing) {
+        let is_twins =
+            |(at, _): &&((usize, usize), Vec<f64>)| of.twins.is_some_and(|(a, b)| *at == (a.min(b), a.max(b)));
         let twins = self.pairs.iter().find(is_twins).map(|(_, pair)| pair);
         let apart = twins.and_then(|pair| self.bounds(pair, &mut Critical::new(CONTRADICTION)));
         let is_sure = |(low, _, high): &(f64, f64, f64)| *low > 0.0 || *high < 0.0;
         found.contradiction = apart.filter(is_sure).map_or(0.0, |(_, centre, _)| centre.abs());
         (found.autocorrelation, found.dependent) = (self.autocorrelation, self.dependent);
-        let mut critical = Critical::new(alpha / contest.comparisons.max(1) as f64);
+        let mut critical = Critical::new(alpha / of.comparisons.max(1) as f64);
         for ((i, j), pair) in self.pairs.iter().map(|(at, pair)| (*at, pair)) {
-            let is_open = |at: usize| at < contest.candidates && found.eliminated[at].is_none();
+            let is_open = |at: usize| at < of.candidates && found.eliminated[at].is_none();
             let Some((low, _, high)) = (is_open(i) && is_open(j)).then(|| self.bounds(pair, &mut critical)).flatten()
             else {
                 continue;
@@ -345,7 +348,13 @@ mod tests {
         fn draw(&self, target: usize, own: &mut [f64], noise: &mut Noise) -> f64 {
             let last = (self.truth.len() - 1).max(1) as f64;
             match self.kind {
-                Kind::Sides(even, odd) => if target % 2 == 0 { even.draw(noise) } else { odd.draw(noise) },
+                Kind::Sides(even, odd) => {
+                    if target % 2 == 0 {
+                        even.draw(noise)
+                    } else {
+                        odd.draw(noise)
+                    }
+                }
                 Kind::Unequal(from, to) => from * f64::powf(to / from, target as f64 / last) * noise.normal(),
                 Kind::Own(kept) => {
                     own[target] = kept * own[target] + (1.0 - kept * kept).sqrt() * noise.normal();
@@ -390,8 +399,8 @@ mod tests {
                 played.rounds = round;
                 let Some(at) = SCHEDULE.iter().position(|due| *due == round) else { continue };
                 let twins = Some((0, count));
-                let contest = Contest { logs: &logs, candidates: count, comparisons: count - 1, twins };
-                let found = standing(&contest, &spent(&SCHEDULE[..=at]));
+                let of = Comparisons { logs: &logs, candidates: count, comparisons: count - 1, twins };
+                let found = standing(&of, &spent(&SCHEDULE[..=at]));
                 played.refused = found.dependent;
                 played.covered &= (0..count).all(|i| i == best || self.difference(i, best) <= found.above[i][best]);
                 let pick = found.members()[0];
@@ -421,8 +430,8 @@ mod tests {
     /// their own past, 90 % or no bound is believed. 3.5 standard errors more.
     #[test]
     fn all_bounds_hold_together_at_all_looks() {
-        let count = replications(20, 2000);
-        let targets: &[usize] = if count > 20 { &[2, 5, 10, 20] } else { &[2, 5] };
+        let count = replications(10, 2000);
+        let targets: &[usize] = if count > 10 { &[2, 5, 10, 20] } else { &[2, 5] };
         println!("| noise | targets | covered % | the pick's % | refused % | after 8: % | after 20: % | after 40: % |");
         for (name, kind) in FIELDS {
             for targets in targets {
@@ -430,7 +439,8 @@ mod tests {
                 let own = matches!(kind, Kind::Own(_));
                 let covered = shares(&races, |race| race.covered || own && race.refused);
                 let least: f64 = if own { 0.90 } else { 0.95 };
-                let bounds = [0, 1, 2].map(|at| format!("{:.1}", 100.0 * middle(&races, |race| race.bounds[at]).exp_m1()));
+                let bounds =
+                    [0, 1, 2].map(|at| format!("{:.1}", 100.0 * middle(&races, |race| race.bounds[at]).exp_m1()));
                 let refused = shares(&races, |race| race.refused);
                 let pick = shares(&races, |race| race.pick_covered);
                 let percent = [covered, pick, refused].map(|share| format!("{:.1}", 100.0 * share));
@@ -448,15 +458,19 @@ mod tests {
     /// Of five targets 0, 10, 20, 40 and 80 % slower, few rounds find the best.
     #[test]
     fn a_wide_field_is_decided_after_a_few_rounds() {
-        let count = replications(30, 2000);
+        let count = replications(15, 2000);
         let truth = [0.0, 0.1, 0.2, 0.4, 0.8].map(f64::ln_1p);
         println!("| noise | covered % | the pick's % | decided % | rounds | cells |");
         for (name, kind) in FIELDS {
             let races = plays(&Race::new(kind, &truth), count, true);
-            let percent = [shares(&races, |r| r.covered), shares(&races, |r| r.pick_covered), shares(&races, |r| r.decided)];
+            let percent =
+                [shares(&races, |r| r.covered), shares(&races, |r| r.pick_covered), shares(&races, |r| r.decided)];
             let mean = |of: fn(&Played) -> f64| races.iter().map(of).sum::<f64>() / count as f64;
             let (rounds, cells) = (mean(|race| f64::from(race.rounds)), mean(|race| race.cells as f64));
-            println!("| {name} | {} | {rounds:.1} | {cells:.1} |", percent.map(|p| format!("{:.1}", 100.0 * p)).join(" | "));
+            println!(
+                "| {name} | {} | {rounds:.1} | {cells:.1} |",
+                percent.map(|p| format!("{:.1}", 100.0 * p)).join(" | ")
+            );
             assert!(percent[1] >= 0.95 - 3.5 * share_error(0.95, count), "{name}: {percent:?}");
             assert!(name != "normal 5 %" || cells < 40.0, "{name}: {cells} cells");
         }
@@ -467,26 +481,26 @@ mod tests {
         levels.iter().map(|level| (0..rounds).map(|_| level.ln() + 0.01 * noise.normal()).collect()).collect()
     }
 
-    fn contest(logs: &[Vec<f64>]) -> Contest<'_> {
-        Contest { logs, candidates: logs.len(), comparisons: logs.len() - 1, twins: None }
+    fn compared(logs: &[Vec<f64>]) -> Comparisons<'_> {
+        Comparisons { logs, candidates: logs.len(), comparisons: logs.len() - 1, twins: None }
     }
 
     /// Three rounds of one pair: t(0.95, 2) = 2.919986 for mean 0.02 and standard deviation 0.01.
     #[test]
     fn one_early_pair_has_students_bound() {
         let logs = vec![vec![0.01, 0.02, 0.03], vec![0.0; 3]];
-        let found = standing(&contest(&logs), &[Look::only(3)]);
+        let found = standing(&compared(&logs), &[Look::only(3)]);
         let half = 2.919_986 * 0.01 / 3f64.sqrt();
         assert!((found.above[0][1] - (0.02 + half)).abs() < 1e-7 && (found.above[1][0] - (half - 0.02)).abs() < 1e-7);
         assert_eq!((found.eliminated[0], found.regret[1]), (Some((0, 1)), 0.0));
-        assert_eq!(standing(&contest(&logs), &[Look::only(2)]).regret, [f64::INFINITY; 2]);
+        assert_eq!(standing(&compared(&logs), &[Look::only(2)]).regret, [f64::INFINITY; 2]);
     }
 
     /// Eight rounds of two targets are known to within the ranks: K = 6 at 5 % one-sided (Hollander & Wolfe 1999).
     #[test]
     fn later_pairs_have_signed_rank_bounds() {
         let logs = vec![vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 9.0], vec![0.0; 8]];
-        let found = standing(&Contest { comparisons: 1, ..contest(&logs) }, &[Look::only(8)]);
+        let found = standing(&Comparisons { comparisons: 1, ..compared(&logs) }, &[Look::only(8)]);
         let k = signed_rank_k(8, 0.1).map(|(k, _)| k).expect("ranks");
         let (_, (low, high)) = centre_and_interval(&logs[0], k).expect("an interval");
         assert!(found.autocorrelation == 0.0 && found.above[0][1] == high && found.above[1][0] == -low);
@@ -496,7 +510,7 @@ mod tests {
     fn bounds_never_grow_and_who_is_out_stays_out() {
         let mut logs = logs_of(&[1.0, 1.005, 1.2], 20, 3);
         logs[2][8..].iter_mut().for_each(|log| *log = -9.0);
-        let after = |looks: usize| standing(&contest(&logs), &spent(&SCHEDULE[..looks]));
+        let after = |looks: usize| standing(&compared(&logs), &spent(&SCHEDULE[..looks]));
         assert_eq!(after(4).eliminated, after(8).eliminated);
         assert!(after(8).eliminated[2].is_some_and(|(look, _)| look < 4) && after(8).members() == [0, 1]);
         for looks in 1..8 {
@@ -510,7 +524,7 @@ mod tests {
     fn a_circle_eliminates_nobody() {
         let turns = [[0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [1.0, 2.0, 0.0]];
         let logs: Vec<Vec<f64>> = (0..3).map(|at| (0..600).map(|round| turns[round % 3][at]).collect()).collect();
-        let found = standing(&contest(&logs), &[Look { rounds: 600, alpha: 0.3 }]);
+        let found = standing(&compared(&logs), &[Look { rounds: 600, alpha: 0.3 }]);
         assert!(found.above[1][0] < 0.0 && found.eliminated == [None; 3]);
     }
 
@@ -519,7 +533,8 @@ mod tests {
         let logs = logs_of(&[1.0, 1.01, 1.02, 1.3], 11, 9);
         let order = [2, 0, 3, 1];
         let other: Vec<Vec<f64>> = order.iter().map(|at| logs[*at].iter().map(|log| log + 20.7).collect()).collect();
-        let (one, two) = (standing(&contest(&logs), &spent(&SCHEDULE)), standing(&contest(&other), &spent(&SCHEDULE)));
+        let (one, two) =
+            (standing(&compared(&logs), &spent(&SCHEDULE)), standing(&compared(&other), &spent(&SCHEDULE)));
         assert!((0..4).all(|at| (one.regret[order[at]] - two.regret[at]).abs() < 1e-9));
     }
 
@@ -528,8 +543,8 @@ mod tests {
     fn a_contradiction_widens_every_bound() {
         let mut logs = logs_of(&[1.0, 1.3, 1.0], 15, 4);
         let of = |logs: &[Vec<f64>]| {
-            let contest = Contest { candidates: 2, comparisons: 1, twins: Some((0, 2)), logs };
-            standing(&contest, &[Look::only(15)])
+            let of = Comparisons { candidates: 2, comparisons: 1, twins: Some((0, 2)), logs };
+            standing(&of, &[Look::only(15)])
         };
         let same = of(&logs);
         logs[2].iter_mut().for_each(|log| *log += 0.05);
