@@ -31,6 +31,7 @@ mod readback;
 mod repeats;
 mod secondary;
 mod series;
+mod setting;
 mod stopping;
 mod tradeoffs;
 mod work;
@@ -52,6 +53,7 @@ pub use raw::{Raw, RawCell, RawFlag, RawSample, Times};
 pub use readback::{Effect, EffectRow};
 pub use repeats::{RepeatsAdvice, repeats_advice};
 pub use series::observe;
+pub use setting::{Data, Disk};
 pub use stopping::look;
 pub use work::WorkReport;
 
@@ -74,6 +76,8 @@ pub struct Model {
     pub journal: String,
     /// All that was found out about the machine.
     pub host: Vec<Fact>,
+    /// Where the targets lie.
+    pub disks: Vec<Disk>,
     /// Cells that the plan asks for at most, and whether it may be done with fewer.
     pub planned_cells: usize,
     pub may_need_fewer: bool,
@@ -125,6 +129,7 @@ pub fn model(folded: &Folded) -> Result<Model> {
         planned_cells: plan.targets.len() * plan.works.len() * plan.stop.most_rounds() as usize,
         may_need_fewer: plan.stop.rounds.is_none(),
         host: missing::facts(&folded.host),
+        disks: setting::disks(plan, folded),
         flags: missing::flags(folded, observed, &targets),
         ledger: missing::ledger(folded),
         doubts: diagnostics::warnings(&case, run, &works),

@@ -5,6 +5,7 @@ use super::elimination::compare;
 use super::model::*;
 use super::panel::{Case, time_panel};
 use super::plain::plain;
+use super::setting::Data;
 use super::work::{self, WorkReport};
 use crate::metric::Combine;
 use crate::plan::VerdictTerm;
@@ -61,6 +62,7 @@ pub fn overall(case: &Case) -> Option<Overall> {
             duplicate: judgement.duplicate,
             rounds,
             verdict,
+            data: Data::default(),
             costs,
             beside,
             compression,

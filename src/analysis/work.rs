@@ -9,6 +9,7 @@ use super::panel::{Case, Context, mark_chance, mark_unproven, phase_panel, time_
 use super::plain::plain;
 use super::secondary;
 use super::series::ObservedWork;
+use super::setting::{self, Data};
 use crate::plan::Limit;
 
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct WorkReport {
     /// Targets that take part in the pick.
     pub ranked: Vec<usize>,
     pub verdict: Verdict,
+    /// What the work left on a target.
+    pub data: Data,
     /// Times: the whole job first, then each phase; a job of one phase has that phase alone.
     pub phases: Vec<Panel>,
     /// What the time is paid with, against the reference: of each target that clearly differs in space, CPU or writes.
@@ -53,6 +56,7 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
         reference: judgement.reference,
         duplicate: judgement.duplicate,
         rounds: context.rounds,
+        data: setting::data(observed),
         verdict,
         phases,
         costs: secondary::costs(&beside, case.targets),

@@ -3,7 +3,7 @@
 use super::{Outcome, Verb, report as reporting};
 use crate::analysis;
 use crate::journal::fold_file;
-use crate::render::{self, Document, Kind, Options};
+use crate::render::{self, Document, Kind};
 use crate::wording::ranking::ranking;
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
@@ -29,7 +29,7 @@ impl Verb for Arguments {
     fn run(&self) -> Outcome {
         let models = self.journals.iter().map(|journal| model(journal)).collect::<Result<Vec<_>>>()?;
         let document = Document::Ranking(&ranking(&models));
-        let text = render::written(&self.format, document, &Options { width: reporting::width() })?;
+        let text = render::written(&self.format, document, &reporting::options())?;
         reporting::deliver(&text, self.output.as_deref()).map(|()| 0)
     }
 }

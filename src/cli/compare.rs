@@ -3,7 +3,7 @@
 use super::{Exit, INCONCLUSIVE, Outcome, REGRESSION, Verb, report as reporting};
 use crate::analysis::Gate;
 use crate::journal::{Folded, Run, fold_file};
-use crate::render::{self, Document, Kind, Options};
+use crate::render::{self, Document, Kind};
 use crate::units::parse_share;
 use crate::wording::between_runs::{self, RunComparison};
 use anyhow::{Context, Result, bail};
@@ -69,6 +69,6 @@ fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<(&'a Run, &'a Fold
 }
 
 fn print(runs: &RunComparison, arguments: &Arguments) -> Result<()> {
-    let text = render::written(&arguments.format, Document::Comparison(runs), &Options { width: reporting::width() })?;
+    let text = render::written(&arguments.format, Document::Comparison(runs), &reporting::options())?;
     reporting::deliver(&text, arguments.output.as_deref())
 }

@@ -21,7 +21,7 @@ mod report;
 mod run;
 mod scan;
 
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
 use std::process::ExitCode;
 
 /// Exit codes: 0 done, 1 error or failed cells, 2 usage, 3 something is slower than before, 4 that is not excluded, 5
@@ -106,7 +106,19 @@ fn command() -> Command {
     let command = Command::new("pickfs").version(env!("CARGO_PKG_VERSION")).about(about);
     let command = command.subcommand_required(true).arg_required_else_help(true).disable_help_subcommand(true);
     let verb = |verb: &Entry| (verb.arguments)(Command::new(verb.name)).hide(verb.hidden);
-    command.subcommands(VERBS.iter().map(verb))
+    let color = Arg::new("color").long("color").global(true).value_name("WHEN").default_value("auto");
+    let color = color.value_parser(value_parser!(ColorChoice)).hide_short_help(true);
+    let color = color.help("Colours and bold text: where a terminal shows them, always, or never");
+    command.subcommands(VERBS.iter().map(verb)).arg(color)
+}
+
+/// What `--color` says, for all that is printed; without it `NO_COLOR` and the terminal decide.
+fn choose_colors(matches: &ArgMatches) {
+    match matches.get_one::<ColorChoice>("color") {
+        Some(ColorChoice::Always) => anstream::ColorChoice::Always.write_global(),
+        Some(ColorChoice::Never) => anstream::ColorChoice::Never.write_global(),
+        Some(ColorChoice::Auto) | None => {}
+    }
 }
 
 pub fn main() -> ExitCode {
@@ -115,6 +127,7 @@ pub fn main() -> ExitCode {
         return crate::executor::vm::init();
     }
     let matches = command().get_matches();
+    choose_colors(&matches);
     let (name, matches) = matches.subcommand().expect("clap requires a verb");
     let verb = VERBS.iter().find(|verb| verb.name == name).expect("clap knows these alone");
     if verb.only_prints {

@@ -17,6 +17,9 @@ pub struct Arguments {
     /// How to print it; see `pickfs list formats`
     #[arg(long, default_value = "text")]
     format: String,
+    /// Every table, instead of the answer on one screen; the same as `--format full`
+    #[arg(long, conflicts_with = "format")]
+    full: bool,
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -45,9 +48,10 @@ impl Verb for Arguments {
             write_charts(&folded, folder, self.png)?;
             return Ok(0);
         }
+        let format = if self.full { "full" } else { &self.format };
         match &self.output {
-            None => print(&folded, &journal, &self.format)?,
-            Some(path) => deliver(&written(&folded, &journal, &self.format, None)?, Some(path))?,
+            None => print(&folded, &journal, format)?,
+            Some(path) => deliver(&written(&folded, &journal, format, &Options::default())?, Some(path))?,
         }
         Ok(0)
     }
@@ -76,7 +80,7 @@ fn write_charts(folded: &Folded, folder: &Path, png: bool) -> Result<()> {
 /// The page of a journal, beside it; where it is.
 pub fn write_page(folded: &Folded, journal: &Path) -> Result<PathBuf> {
     let path = page_beside(journal);
-    deliver(&written(folded, journal, "html", None)?, Some(&path))?;
+    deliver(&written(folded, journal, "html", &Options::default())?, Some(&path))?;
     Ok(path)
 }
 
@@ -95,7 +99,7 @@ pub fn print(folded: &Folded, journal: &Path, format: &str) -> Result<()> {
     if std::io::stdout().is_terminal() && render::find(format).is_some_and(|format| format.is_binary) {
         bail!("a terminal cannot show `{format}`; give a file to write it to with -o FILE");
     }
-    deliver(&written(folded, journal, format, terminal_width())?, None)
+    deliver(&written(folded, journal, format, &options())?, None)
 }
 
 /// Into a file, or to standard output, where a reader who has seen enough is no error.
@@ -115,6 +119,19 @@ pub fn width() -> usize {
     terminal_width().unwrap_or(80).clamp(40, 400)
 }
 
+/// How standard output shows text. Colours follow `--color`, `NO_COLOR`, `CLICOLOR_FORCE` and the kind of terminal.
+pub fn options() -> Options {
+    // As the C library looks for the character set; without any it is that of the C locale.
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os).find(|name| !name.is_empty());
+    let names_utf8 = |locale: std::ffi::OsString| {
+        let locale = locale.to_string_lossy().to_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    };
+    let unicode = !std::io::stdout().is_terminal() || locale.is_some_and(names_utf8);
+    let color = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    Options { width: width(), color, unicode }
+}
+
 /// A terminal's columns; `None` where nobody looks at one.
 fn terminal_width() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
@@ -124,10 +141,10 @@ fn terminal_width() -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-fn written(folded: &Folded, journal: &Path, format: &str, width: Option<usize>) -> Result<Vec<u8>> {
+fn written(folded: &Folded, journal: &Path, format: &str, options: &Options) -> Result<Vec<u8>> {
     let mut model = analysis::model(folded)?;
     model.journal = journal.display().to_string();
-    render::written(format, Document::Run(&model), &width.map_or_else(Options::default, |width| Options { width }))
+    render::written(format, Document::Run(&model), options)
 }
 
 fn latest(folder: &Path) -> Result<PathBuf> {

@@ -18,6 +18,7 @@ mod json;
 mod markdown;
 mod ods;
 mod phoronix;
+mod screen;
 mod svg;
 mod tables;
 #[cfg(test)]
@@ -53,12 +54,16 @@ pub enum Kind {
 pub struct Options {
     /// Columns; for plain text.
     pub width: usize,
+    /// Escape sequences of terminals, for plain text.
+    pub color: bool,
+    /// Whoever reads it has more than ASCII.
+    pub unicode: bool,
 }
 
 impl Default for Options {
     /// For a reader whose terminal is not known.
     fn default() -> Options {
-        Options { width: 80 }
+        Options { width: 80, color: false, unicode: true }
     }
 }
 
@@ -106,6 +111,7 @@ pub const ALL: &[Format] = &[
     bmf::BMF,
     csv::CSV,
     csv::CSV_SUMMARY,
+    text::FULL,
     github_action::GITHUB_ACTION,
     html::HTML,
     hyperfine::HYPERFINE,

@@ -14,10 +14,14 @@ use std::io::{self, Write};
 /// What stands between a figure and its ratio in tables of two lines a row.
 const UNDER: &str = "\n";
 
+/// Every table of a run.
+pub const FULL: Format =
+    Format { name: "full", about: "plain text: every table of a run", run: Some(report), ..Format::NONE };
+
 pub const TEXT: Format = Format {
     name: "text",
-    about: "plain text for a terminal",
-    run: Some(report),
+    about: "plain text: the answer on one screen",
+    run: Some(super::screen::report),
     comparison: Some(comparison),
     ranking: Some(ranking),
     ..Format::NONE

@@ -4,6 +4,7 @@
 //!
 //! Must not know: `agent`, `executor`, `render`, `run`, `stack`, `stage`, `workload`.
 
+pub mod answer;
 pub mod between_runs;
 pub mod comparison;
 pub mod headline;

@@ -51,7 +51,7 @@ fn hostile_text_is_inert_in_every_format() {
         };
         assert_eq!(said.chars().find(steers), None, "{}", format.name);
         // What is not for a browser may hold it as text; what is, or could be taken for it, may not.
-        if !matches!(format.name, "text" | "csv" | "csv-summary") && !said.starts_with(['{', '[']) {
+        if !matches!(format.name, "full" | "text" | "csv" | "csv-summary") && !said.starts_with(['{', '[']) {
             assert!(!said.contains("<script>alert") && !said.contains("<!-- ]]"), "{}", format.name);
         }
     }
@@ -167,7 +167,7 @@ fn every_format_that_shows_ratios_marks_and_explains_their_caveats() {
     let used = marks::used(&model.works[0].phases);
     assert_eq!(used.iter().map(|mark| mark.sign).collect::<String>(), "*†°^");
     let text = |format: &str| rendered(&model, format).split_whitespace().collect::<Vec<_>>().join(" ");
-    for format in ["html", "markdown", "svg", "text"] {
+    for format in ["html", "markdown", "svg", "full"] {
         let said = text(format).replace("<tspan>", "").replace('\\', "");
         let marked = format!("×{} ° ^", model.works[0].phases[0].rows[1].against.as_ref().unwrap().ratio());
         assert!(said.contains(&marked), "{format}: no {marked}");
@@ -187,12 +187,16 @@ fn every_format_that_shows_ratios_marks_and_explains_their_caveats() {
         (&row["against_reference"]["may_be_chance"], &row["cache_state_unproven"]),
         (&true.into(), &true.into())
     );
+    // The first screen shows percentages; nothing in doubt looks clear there.
+    let screen = text("text");
+    assert!(screen.contains("−10 ?") || screen.contains("−10†"), "{screen}");
+    assert!(screen.contains("† not every read was proved to come from the disk"), "{screen}");
     // The others hand on values of rounds, and no ratio.
     let mut others = names(Kind::Run);
     others.retain(|name| !text(name).contains(&model.works[0].phases[0].rows[1].against.as_ref().unwrap().ratio()));
     assert_eq!(
         others,
-        ["bmf", "csv", "csv-summary", "github-action-benchmark", "hyperfine", "json", "ods", "phoronix"]
+        ["bmf", "csv", "csv-summary", "github-action-benchmark", "hyperfine", "json", "ods", "phoronix", "text"]
     );
 }
 

@@ -63,7 +63,7 @@ fn rates_are_shown_and_the_rest_of_latencies_is_small_print() {
 fn a_table_of_latencies_is_one_table_at_80_columns() {
     let model = appended(&[1.0, 1.06, 1.5]).model();
     let mut out = Vec::new();
-    text::TEXT.write(Document::Run(&model), &Options::default(), &mut out).unwrap();
+    text::FULL.write(Document::Run(&model), &Options::default(), &mut out).unwrap();
     let page = String::from_utf8(out).unwrap();
     let below = page.split("Latency: write, append\n").nth(1).unwrap_or_else(|| panic!("{page}"));
     let table: Vec<&str> = below.lines().take_while(|line| !line.is_empty()).collect();

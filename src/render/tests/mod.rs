@@ -19,7 +19,7 @@ use std::collections::HashSet;
 
 /// The text report as one line, however it was broken.
 fn text(model: &Model) -> String {
-    rendered(model, "text").split_whitespace().collect::<Vec<_>>().join(" ")
+    rendered(model, "full").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn headline(model: &Model) -> String {
@@ -393,12 +393,12 @@ fn text_fits_its_width() {
     let names: Vec<String> = (0..12).map(|n| format!("btrfs on LUKS and LVM, compress=zstd:{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let model = Lab::new(&names).rounds(6, &[1.0; 12]).model();
-    for width in [60, 80, 100, 160] {
+    for (width, format) in [60, 80, 100, 160].into_iter().flat_map(|width| [(width, text::TEXT), (width, text::FULL)]) {
         let mut out = Vec::new();
-        text::TEXT.write(Document::Run(&model), &Options { width }, &mut out).unwrap();
+        format.write(Document::Run(&model), &Options { width, ..Options::default() }, &mut out).unwrap();
         let page = String::from_utf8(out).unwrap();
         let long = page.lines().find(|line| line.chars().count() > width);
-        assert_eq!(long, None, "at {width}");
+        assert_eq!(long, None, "{} at {width}", format.name);
         assert!(!page.contains('\u{1b}'));
     }
 }

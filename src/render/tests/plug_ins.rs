@@ -9,7 +9,7 @@ fn a_new_metric_is_one_row() {
     let mut lab = Lab::new(&["ext4", "xfs"]);
     lab.rounds(8, &[1.0, 1.3]).also(0, "write", "planted_bytes", 4e9).also(1, "write", "planted_bytes", 1e9);
     let model = lab.model();
-    let text = rendered(&model, "text");
+    let text = rendered(&model, "full");
     for shown in ["planted", "3.73 GiB", "less planted", "×0.25"] {
         assert!(text.contains(shown), "no {shown} in {text}");
     }

@@ -1,0 +1,54 @@
+//! What the first lines of a report name: the disks below the targets, and how much data a work puts on them.
+
+use super::plain::plain;
+use super::series::ObservedWork;
+use crate::journal::Folded;
+use crate::metric::Combine;
+use crate::plan::Plan;
+use crate::stats;
+
+/// A backing of one or several targets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Disk {
+    /// Name of the backing: "image", "memory", "device", "directory".
+    pub backing: String,
+    /// Of an image, where the plan has a size.
+    pub bytes: Option<u64>,
+    /// Folder or device; empty where the plan has none.
+    pub path: String,
+    /// The kernel's name of the drive below an image or a directory, if the run found it.
+    pub drive: Option<String>,
+}
+
+/// Medians of a target that has both, of what lay on it after the phases that write.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Data {
+    pub files: Option<f64>,
+    pub bytes: Option<f64>,
+}
+
+/// Each backing of the plan once, in the order of the targets.
+pub fn disks(plan: &Plan, folded: &Folded) -> Vec<Disk> {
+    let mut disks: Vec<Disk> = Vec::new();
+    for target in &plan.targets {
+        let (name, settings) = (&target.backing.name, &target.backing.settings);
+        let path = ["path", "dir"].into_iter().find_map(|key| settings.text(key)).unwrap_or_default();
+        // "vda, scheduler none [mq-deadline] ..."
+        let below = folded.host.get(&format!("{name} disk below"));
+        let drive = below.and_then(|fact| fact.split(',').next()).map(plain);
+        let disk = Disk { backing: plain(name), bytes: settings.number("size"), path: plain(path), drive };
+        if !disks.contains(&disk) {
+            disks.push(disk);
+        }
+    }
+    disks
+}
+
+pub fn data(work: &ObservedWork) -> Data {
+    let median = |metric: &str| {
+        let series = work.over_phases(metric, Combine::First);
+        let values: Vec<f64> = series.iter().flatten().map(|(_, value)| *value).collect();
+        stats::median(&values).filter(|value| *value > 0.0)
+    };
+    Data { files: median("space_files"), bytes: median("space_apparent_bytes") }
+}

@@ -1,0 +1,325 @@
+//! The answer on one screen: at most 25 lines of 80 columns where there are few targets. `full` has the rest.
+
+use super::Options;
+use crate::analysis::{Model, Panel, Row, WorkReport};
+use crate::wording::answer::{SIGNS, Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed, signed_percent};
+use crate::wording::text::{capital, lines, wrapped};
+use std::io::{self, Write};
+use textwrap::core::display_width;
+
+/// Lines of an old terminal of 80 columns; narrower ones need more for the same sentences.
+const LINES: usize = 25;
+const LINES_OF_NARROW: usize = 34;
+/// With fewer rows a table says nothing.
+const FEWEST_ROWS: usize = 3;
+/// The full report has all.
+const MOST_NOTES: usize = 4;
+
+pub fn report(model: &Model, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let text = Screen { model, options, width: options.width.clamp(40, 120) }.text();
+    let text = if options.unicode { text } else { ascii(&text) };
+    out.write_all(text.as_bytes())
+}
+
+struct Screen<'a> {
+    model: &'a Model,
+    options: &'a Options,
+    width: usize,
+}
+
+/// A column of the table of differences.
+struct Column<'a> {
+    heading: &'a str,
+    panel: &'a Panel,
+    /// It is no time: set apart from the times before it.
+    is_cost: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Look {
+    Plain,
+    Strong,
+    Faint,
+    Good,
+    Bad,
+}
+
+impl Screen<'_> {
+    fn text(&self) -> String {
+        let head = [
+            self.look(Look::Strong, &shortened(&self.model.setting(), self.width)),
+            self.look(Look::Faint, &shortened(&self.model.circumstances(), self.width)),
+            String::new(),
+        ];
+        let answer = self.answer();
+        let end = self.end();
+        let work = self.judged();
+        let panel = work.and_then(|work| work.phases.first()).filter(|panel| !measured(panel).is_empty());
+        let (Some(work), Some(panel)) = (work, panel) else {
+            return head.into_iter().chain(answer).chain(end).map(|line| line + "\n").collect();
+        };
+        let columns = self.columns(work);
+        // Headings, empty lines and the legend of two tables.
+        let around = head.len() + answer.len() + end.len() + if columns.is_empty() { 3 } else { 6 };
+        let tables = if columns.is_empty() { 1 } else { 2 };
+        let rows = in_order(panel);
+        let lines = if self.width < 80 { LINES_OF_NARROW } else { LINES };
+        let room = (lines.saturating_sub(around) / tables).max(FEWEST_ROWS);
+        // A line says how many are left out.
+        let shown = if rows.len() > room { room - 1 } else { rows.len() };
+        let left_out = rows.len() - shown;
+        let mut text: Vec<String> = head.into_iter().chain(answer).collect();
+        text.push(String::new());
+        text.extend(self.bars(work, panel, &rows[..shown]));
+        if left_out > 0 {
+            text.push(self.look(Look::Faint, &format!("  … and {left_out} more, slower: pickfs report --full")));
+        }
+        if !columns.is_empty() {
+            text.push(String::new());
+            text.extend(self.differences(work, &columns, &rows[..shown]));
+        }
+        text.push(String::new());
+        text.extend(end);
+        text.into_iter().map(|line| line.trim_end().to_string() + "\n").collect()
+    }
+
+    /// What the answer is about: all works together, or the first.
+    fn judged(&self) -> Option<&WorkReport> {
+        self.model.overall.as_ref().map(|overall| &overall.work).or(self.model.works.first())
+    }
+
+    fn answer(&self) -> Vec<String> {
+        let sentences = self.model.headlines();
+        let one = |line: &String| lines(line, self.width);
+        sentences.iter().flat_map(one).map(|line| self.look(Look::Strong, &line)).collect()
+    }
+
+    /// Why it is open, how to go on, and where the rest is.
+    fn end(&self) -> Vec<String> {
+        let judged = self.judged();
+        let unproven =
+            |work: &WorkReport| work.phases.iter().flat_map(|panel| &panel.rows).any(|row| row.unproven_cache);
+        let unproven = judged.is_some_and(unproven).then(|| format!("{UNPROVEN_SIGN} {UNPROVEN}"));
+        let notes = judged.map(|work| work.notes(self.model)).unwrap_or_default();
+        let warnings = self.model.warnings();
+        let notes: Vec<String> = unproven.into_iter().chain(notes).chain(warnings.into_iter().take(1)).collect();
+        let mut end: Vec<String> =
+            notes.iter().take(MOST_NOTES).flat_map(|note| lines(&format!("Note: {note}"), self.width)).collect();
+        if let Some(command) = self.model.next_step() {
+            end.push(format!("Go on      {command}"));
+        }
+        end.push("All tables pickfs report --full".to_string());
+        end
+    }
+
+    fn bars(&self, work: &WorkReport, panel: &Panel, rows: &[&Row]) -> Vec<String> {
+        let name = |row: &&Row| self.model.targets[row.target].name.clone();
+        let reference = work.reference.map_or("", |at| self.model.targets[at].name.as_str());
+        let unit = panel.unit;
+        let figure = |row: &&Row| centre(work, panel, row).map_or(String::new(), |time| unit.show(time));
+        let figures = widest(rows.iter().map(figure)).max(4);
+        let standing = |row: &Row| match work.reference == Some(row.target) {
+            true => Standing::Reference,
+            false => Standing::of(row.against.as_ref()),
+        };
+        let difference =
+            |row: &Row| row.against.as_ref().map_or(String::new(), |found| signed_percent(found.estimate.ratio));
+        let range = |row: &Row| row.against.as_ref().map_or(String::new(), |found| interval(&found.estimate));
+        let versus = format!("vs {reference}");
+        let differences = widest(rows.iter().map(|row| difference(row)).chain([versus.clone()])).min(16);
+        let ranges = widest(rows.iter().map(|row| range(row)).chain(["95 % interval".to_string()]));
+        let word = |row: &Row| standing(row).word(row.against.as_ref().map_or(1.0, |found| found.estimate.ratio));
+        let words = widest(rows.iter().map(|row| word(row).to_string()));
+        let taken = 2 + 2 + figures + 2 + differences + 2 + ranges + 2 + words;
+        let names = widest(rows.iter().map(name).chain([panel.name.clone()])).min(self.width / 3);
+        let names = names.min(self.width.saturating_sub(taken)).max(6);
+        let bar = self.width.saturating_sub(taken + names + 2).min(30);
+        let bar = if bar < 5 { 0 } else { bar };
+        let largest = rows.iter().filter_map(|row| centre(work, panel, row)).fold(0.0, f64::max);
+        let heading = format!(
+            "{}  {}  {}{}  {:>ranges$}",
+            fitted(&capital(&panel.name), names + 2),
+            fitted_right("time", figures),
+            " ".repeat(if bar > 0 { bar + 2 } else { 0 }),
+            fitted_right(&shortened(&versus, differences), differences),
+            "95 % interval",
+        );
+        let line = |row: &&Row| {
+            let share = centre(work, panel, row).unwrap_or(0.0) / largest;
+            let drawn = if bar > 0 { format!("{}  ", fitted(&self.bar(share, bar), bar)) } else { String::new() };
+            let text = format!(
+                "  {}  {}  {drawn}{}  {}  ",
+                fitted(&name(row), names),
+                fitted_right(&figure(row), figures),
+                fitted_right(&difference(row), differences),
+                fitted_right(&range(row), ranges),
+            );
+            let is_best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
+            let look = if is_best { Look::Strong } else { Look::Plain };
+            let colour = match standing(row) {
+                Standing::Better => Look::Good,
+                Standing::Worse => Look::Bad,
+                _ => Look::Faint,
+            };
+            format!("{}{}", self.look(look, &text), self.look(colour, word(row)))
+        };
+        std::iter::once(heading).chain(rows.iter().map(line)).collect()
+    }
+
+    /// Eighths of a column, so that close targets differ.
+    fn bar(&self, share: f64, width: usize) -> String {
+        const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+        let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+        if self.options.unicode {
+            return "█".repeat(eighths / 8) + EIGHTHS[eighths % 8];
+        }
+        "#".repeat(eighths.div_ceil(8).min(width))
+    }
+
+    /// Phases of the only work, or the works themselves; then what the time is paid with.
+    fn columns<'a>(&'a self, work: &'a WorkReport) -> Vec<Column<'a>> {
+        let time = |heading: &'a str, panel: &'a Panel| Column { heading, panel, is_cost: false };
+        let mut columns: Vec<Column> = match self.model.works.as_slice() {
+            [only] => only.phases.iter().filter(|panel| !panel.phase.is_empty()).map(|p| time(&p.name, p)).collect(),
+            works => works.iter().filter_map(|work| Some(time(&work.name, work.phases.first()?))).collect(),
+        };
+        if columns.len() == 1 && self.model.works.len() == 1 {
+            columns.clear();
+        }
+        let costs = work.beside.iter().flat_map(|table| &table.panels).filter(|panel| panel.phase.is_empty());
+        let cost = |heading, metric| {
+            let panel = costs.clone().find(|panel: &&Panel| panel.metric == metric)?;
+            Some(Column { heading, panel, is_cost: true })
+        };
+        columns.extend(
+            [("space", "space_grown_bytes"), ("CPU", "cpu_system_wide_ns")].into_iter().filter_map(|(a, b)| cost(a, b)),
+        );
+        columns
+    }
+
+    fn differences(&self, work: &WorkReport, columns: &[Column], rows: &[&Row]) -> Vec<String> {
+        let reference = work.reference.map_or("", |at| self.model.targets[at].name.as_str());
+        let title = format!("% vs {reference}");
+        let others: Vec<&&Row> = rows.iter().filter(|row| work.reference != Some(row.target)).collect();
+        let names = others.iter().map(|row| self.model.targets[row.target].name.clone());
+        let names = widest(names.chain([title.clone()])).min(self.width / 3);
+        let width =
+            |column: &Column| display_width(column.heading).clamp(5, 12) + 2 + if column.is_cost { 1 } else { 0 };
+        // Those that do not fit stand in the full report.
+        let mut left = self.width.saturating_sub(names + 2);
+        let fits = |column: &&Column| {
+            let taken = width(column);
+            left.checked_sub(taken).map(|rest| left = rest).is_some()
+        };
+        let columns: Vec<&Column> = columns.iter().filter(fits).collect();
+        let heading =
+            columns.iter().map(|column| fitted_right(&shortened(column.heading, 12), width(column) - 1) + " ");
+        let heading = format!("{}{}", fitted(&title, names + 2), heading.collect::<String>());
+        let cell = |column: &Column, target: usize| {
+            let found_row = column.panel.rows.iter().find(|row| row.target == target)?;
+            let found = found_row.against.as_ref()?;
+            let standing = Standing::of(Some(found));
+            let sign = match standing.sign() {
+                _ if found_row.unproven_cache => UNPROVEN_SIGN,
+                "" => " ",
+                sign => sign,
+            };
+            let shown = format!("{}{sign}", signed(found.estimate.ratio));
+            let look = match standing {
+                Standing::Better => Look::Good,
+                Standing::Worse => Look::Bad,
+                Standing::Open | Standing::Unknown => Look::Faint,
+                _ => Look::Plain,
+            };
+            Some(self.look(look, &fitted_right(&shown, width(column))))
+        };
+        let line = |row: &&&Row| {
+            let cells = columns
+                .iter()
+                .map(|column| cell(column, row.target).unwrap_or_else(|| fitted_right("– ", width(column))));
+            let name = fitted(&self.model.targets[row.target].name, names);
+            format!("  {name}{}", cells.collect::<String>())
+        };
+        let legend = self.look(Look::Faint, &wrapped("  ", SIGNS, self.width));
+        std::iter::once(heading).chain(others.iter().map(line)).chain([legend]).collect()
+    }
+
+    fn look(&self, look: Look, text: &str) -> String {
+        let code = match look {
+            _ if !self.options.color || text.is_empty() => return text.to_string(),
+            Look::Plain => return text.to_string(),
+            Look::Strong => "1",
+            Look::Faint => "2",
+            Look::Good => "32",
+            Look::Bad => "31",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+fn measured(panel: &Panel) -> Vec<&Row> {
+    panel.rows.iter().filter(|row| row.figure.is_some()).collect()
+}
+
+/// The reference's median, by the paired ratio of a row to it: medians of two noisy rows may contradict the ratio
+/// between them.
+fn centre(work: &WorkReport, panel: &Panel, row: &Row) -> Option<f64> {
+    let own = row.figure.as_ref()?.median;
+    let reference = panel.rows.iter().find(|row| work.reference == Some(row.target));
+    let reference = reference.and_then(|row| row.figure.as_ref());
+    let ratio = row.against.as_ref().map(|found| found.estimate.ratio);
+    Some(reference.zip(ratio).map_or(own, |(reference, ratio)| reference.median * ratio))
+}
+
+/// Fastest first by the paired ratio to the reference, which all share; then those without results.
+fn in_order(panel: &Panel) -> Vec<&Row> {
+    let ratio = |row: &Row| row.against.as_ref().map_or(1.0, |found| found.estimate.ratio);
+    let mut rows = measured(panel);
+    rows.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+    rows
+}
+
+fn widest(texts: impl Iterator<Item = String>) -> usize {
+    texts.map(|text| display_width(&text)).max().unwrap_or(0)
+}
+
+/// At most so many columns; what is cut ends in an ellipsis.
+fn shortened(text: &str, width: usize) -> String {
+    if display_width(text) <= width {
+        return text.to_string();
+    }
+    let mut short = String::new();
+    for c in text.chars() {
+        if display_width(&short) + display_width(&c.to_string()) >= width {
+            break;
+        }
+        short.push(c);
+    }
+    short.trim_end().to_string() + "…"
+}
+
+fn fitted(text: &str, width: usize) -> String {
+    let text = shortened(text, width);
+    let pad = width.saturating_sub(display_width(&text));
+    text + &" ".repeat(pad)
+}
+
+fn fitted_right(text: &str, width: usize) -> String {
+    let pad = width.saturating_sub(display_width(text));
+    " ".repeat(pad) + text
+}
+
+/// For terminals without UTF-8.
+fn ascii(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '−' | '–' => "-".to_string(),
+            '×' => "x".to_string(),
+            '·' => "|".to_string(),
+            '…' => "...".to_string(),
+            'µ' => "u".to_string(),
+            c if c.is_ascii() => c.to_string(),
+            _ => "?".to_string(),
+        })
+        .collect()
+}

@@ -1,0 +1,150 @@
+//! The first screen's sentences: what was done, what to pick, why it is open, and what to do next.
+
+use super::text::counted;
+use crate::analysis::{Comparison, Disk, Ending, Model, WorkReport};
+use crate::journal::Enough;
+use crate::stats::{Estimate, Finding};
+use crate::units::{show_bytes, show_duration};
+
+/// How a target compares with the reference, for a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Reference,
+    /// Clearly less.
+    Better,
+    /// Clearly more.
+    Worse,
+    /// Less or more with 95 % confidence, but perhaps too little to matter.
+    Probably,
+    Same,
+    Open,
+    /// Nothing to compare.
+    Unknown,
+}
+
+impl Standing {
+    /// What may be chance among many comparisons is not clear, and what depends on symmetric noise only probable.
+    pub fn of(comparison: Option<&Comparison>) -> Standing {
+        match comparison.and_then(|found| found.finding.as_ref()) {
+            Some(Finding::Tie) => Standing::Same,
+            Some(_) if comparison.is_some_and(|found| found.may_be_chance) => Standing::Open,
+            Some(Finding::Higher | Finding::Lower) if comparison.is_some_and(|found| found.rests_on_symmetry) => {
+                Standing::Probably
+            }
+            Some(Finding::Higher) => Standing::Worse,
+            Some(Finding::Lower) => Standing::Better,
+            Some(Finding::ProbablyHigher | Finding::ProbablyLower) => Standing::Probably,
+            Some(Finding::Unresolved { .. }) => Standing::Open,
+            Some(Finding::TooFewRounds) | None => Standing::Unknown,
+        }
+    }
+
+    /// The word at the end of a row of times.
+    pub fn word(self, ratio: f64) -> &'static str {
+        match (self, ratio > 1.0) {
+            (Standing::Reference, _) => "reference",
+            (Standing::Better, _) => "faster",
+            (Standing::Worse, _) => "slower",
+            (Standing::Probably, true) => "probably slower",
+            (Standing::Probably, false) => "probably faster",
+            (Standing::Same, _) => "same",
+            (Standing::Open, _) => "too close",
+            (Standing::Unknown, _) => "",
+        }
+    }
+
+    /// Behind a percentage in a table.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Standing::Probably => "~",
+            Standing::Same => "=",
+            Standing::Open | Standing::Unknown => "?",
+            _ => "",
+        }
+    }
+}
+
+/// What [`Standing::sign`] means, once for a table.
+pub const SIGNS: &str = "no sign: clear difference   ~ probably   = same   ? no clear difference";
+
+/// For a read that may have come from memory.
+pub const UNPROVEN_SIGN: &str = "†";
+pub const UNPROVEN: &str = "not every read was proved to come from the disk";
+
+/// "+15 %", "−3 %": a ratio as a difference, with its sign.
+pub fn signed_percent(ratio: f64) -> String {
+    format!("{} %", signed(ratio))
+}
+
+/// "+15", "−3", "0".
+pub fn signed(ratio: f64) -> String {
+    let share = (ratio - 1.0) * 100.0;
+    match format!("{:.0}", share.abs()).as_str() {
+        "0" => "0".to_string(),
+        digits if share < 0.0 => format!("−{digits}"),
+        digits => format!("+{digits}"),
+    }
+}
+
+/// "−10 to +10 %"; empty without an interval.
+pub fn interval(estimate: &Estimate) -> String {
+    estimate.interval.map_or(String::new(), |(low, high)| format!("{} to {}", signed(low), signed_percent(high)))
+}
+
+impl Model {
+    /// "tree: 4202 files, 200 MiB; 4.00 GiB image on vda; 7 rounds in 3.7 min".
+    pub fn setting(&self) -> String {
+        let works: Vec<String> = self.works.iter().map(WorkReport::work_and_data).collect();
+        let rounds = self.works.iter().map(|work| work.rounds).max().unwrap_or(0);
+        let took = show_duration(self.ledger.total_ns as f64);
+        let done = format!("{} in {took}", counted(rounds, "round"));
+        let disks: Vec<String> = self.disks.iter().map(in_words).collect();
+        let parts = [works.join(", "), disks.join(", "), done];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// "2026-11-22 05:05 UTC · kernel 6.18.44 · pickfs 0.1.0 · Intel Xeon": what is long comes last.
+    pub fn circumstances(&self) -> String {
+        let minute = self.started.get(..16).map(|start| format!("{} UTC", start.replace('T', " ")));
+        let fact = |name: &str| self.host.iter().find(|fact| fact.name == name).map(|fact| fact.value.clone());
+        let kernel = fact("kernel").map(|kernel| format!("kernel {kernel}"));
+        let parts = [minute, kernel, Some(format!("pickfs {}", self.pickfs)), fact("cpu")];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    }
+
+    /// Why a run that ended is still open, and the command that goes on.
+    pub fn next_step(&self) -> Option<String> {
+        let Some(Ending::Ended { end, needed_ns, .. }) = &self.history.ending else { return None };
+        if matches!(end, Enough::Decided | Enough::Precise) || self.journal.is_empty() {
+            return None;
+        }
+        let time = needed_ns.map_or("30min".to_string(), whole_minutes);
+        Some(format!("pickfs run --resume {} --more {time}", self.journal))
+    }
+}
+
+/// "78min": rounded up, as it is typed.
+fn whole_minutes(ns: u64) -> String {
+    format!("{}min", ns.div_ceil(60_000_000_000).max(1))
+}
+
+impl WorkReport {
+    fn work_and_data(&self) -> String {
+        let files = self.data.files.map(|files| counted(files.round() as usize, "file"));
+        let bytes = self.data.bytes.map(show_bytes);
+        let data: Vec<String> = files.into_iter().chain(bytes).collect();
+        if data.is_empty() { self.name.clone() } else { format!("{}: {}", self.name, data.join(", ")) }
+    }
+}
+
+/// "4.00 GiB image on vda", "device /dev/sdb", "512 MiB in memory".
+fn in_words(disk: &Disk) -> String {
+    let size = disk.bytes.map(|bytes| format!("{} ", show_bytes(bytes as f64))).unwrap_or_default();
+    let place = match &disk.drive {
+        Some(drive) => format!("on {drive}"),
+        None => disk.path.clone(),
+    };
+    let text =
+        if disk.backing == "memory" { format!("{size}in memory") } else { format!("{size}{} {place}", disk.backing) };
+    text.trim_end().to_string()
+}
