@@ -223,7 +223,7 @@ fn what_others_have_measured_is_shown_marked_and_without_intervals() {
         let journal = format!("{name}.jsonl");
         let (one, two) = (format!("one={fixtures}/{name}"), format!("two={fixtures}/{name}"));
         lab.run(&["import", &one, &two, "-o", &journal]).code(0);
-        let report = lab.run(&["report", &journal]).code(0).out;
+        let report = lab.run(&["report", &journal, "--full"]).code(0).out;
         assert!(report.contains("imported from ") && report.contains(shown), "{report}");
         lab.run(&["report", &journal, "--format", "json", "-o", "r.json"]).code(0);
         let document = json(&lab.path("r.json"));

@@ -1,7 +1,7 @@
 //! The answer on one screen: at most 25 lines of 80 columns where there are few targets. `full` has the rest.
 
 use super::Options;
-use crate::analysis::{Model, Panel, Row, WorkReport};
+use crate::analysis::{Hole, HoleKind, Model, Panel, Row, WorkReport};
 use crate::wording::answer::{SIGNS, Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed, signed_percent};
 use crate::wording::text::{capital, lines, wrapped};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ const LINES_OF_NARROW: usize = 34;
 /// With fewer rows a table says nothing.
 const FEWEST_ROWS: usize = 3;
 /// The full report has all.
-const MOST_NOTES: usize = 4;
+const MOST_NOTES: usize = 3;
 
 pub fn report(model: &Model, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     let text = Screen { model, options, width: options.width.clamp(40, 120) }.text();
@@ -100,11 +100,17 @@ impl Screen<'_> {
         let unproven =
             |work: &WorkReport| work.phases.iter().flat_map(|panel| &panel.rows).any(|row| row.unproven_cache);
         let unproven = judged.is_some_and(unproven).then(|| format!("{UNPROVEN_SIGN} {UNPROVEN}"));
-        let notes = judged.map(|work| work.notes(self.model)).unwrap_or_default();
-        let warnings = self.model.warnings();
-        let notes: Vec<String> = unproven.into_iter().chain(notes).chain(warnings.into_iter().take(1)).collect();
-        let mut end: Vec<String> =
-            notes.iter().take(MOST_NOTES).flat_map(|note| lines(&format!("Note: {note}"), self.width)).collect();
+        let failed = |hole: &&Hole| matches!(hole.kind, HoleKind::Failed | HoleKind::Skipped);
+        let holes: Vec<String> = self.model.holes.iter().filter(failed).map(|hole| hole.sentence(self.model)).collect();
+        let left_out = holes.len().saturating_sub(MOST_NOTES);
+        let more = (left_out > 0).then(|| format!("and {left_out} more: pickfs report --full"));
+        // A target that failed is not ranked for that reason: once is enough.
+        let notes = judged.filter(|_| holes.is_empty()).map(|work| work.notes(self.model)).unwrap_or_default();
+        let doubts = self.model.warnings().into_iter().take(1);
+        let missing = holes.into_iter().take(MOST_NOTES).chain(more).map(|line| format!("Missing: {line}"));
+        let notes = unproven.into_iter().chain(notes.into_iter().take(MOST_NOTES)).chain(doubts);
+        let notes = missing.chain(notes.map(|line| format!("Note: {line}")));
+        let mut end: Vec<String> = notes.flat_map(|note| lines(&note, self.width)).collect();
         if let Some(command) = self.model.next_step() {
             end.push(format!("Go on      {command}"));
         }
