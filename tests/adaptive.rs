@@ -9,6 +9,7 @@ use pickfs::analysis::{self, HoleKind, Model, VerdictKind};
 use pickfs::journal::{Begin, End, Enough, Folded, Look, Outcome, Record, Sample, fold_file};
 use pickfs::plan::{Plan, order};
 use pickfs::stats::{ALPHA, LOOKS};
+use pickfs::wording::history::eliminated_as;
 use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -90,7 +91,8 @@ fn assert_report_tells(folded: &Folded, model: &Model) {
     assert!(model.holes.iter().all(|hole| hole.kind != HoleKind::NotRun), "{:?}", model.holes);
     for look in &folded.looks {
         for leaving in &look.leaving {
-            let line = format!("{} was eliminated after {} rounds: {}", leaving.target, look.round, leaving.why);
+            let why = eliminated_as(&leaving.why);
+            let line = format!("{} was eliminated after {} rounds: {why}", leaving.target, look.round);
             assert!(model.course().contains(&line), "{line}: {:?}", model.course());
         }
     }

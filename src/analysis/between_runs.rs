@@ -14,13 +14,35 @@ use crate::plan::Plan;
 use crate::stats::{self, Band, Estimate, Finding, Method};
 use serde_json::Value;
 
-/// A field in which the plans of two runs differ, so that their times cannot be compared.
+/// In what two runs differ, so that their times cannot be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// "targets.ext4.backing.settings.size".
-    pub field: String,
+    pub field: Field,
     pub old: String,
     pub new: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Field {
+    /// Of the plan: "targets.ext4.backing.settings.size".
+    Plan(String),
+    /// How much was worked on.
+    Data { target: String, work: String, phase: String, metric: &'static str },
+}
+
+/// A target or work that one run alone has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OnlyIn {
+    pub part: Part,
+    pub name: String,
+    /// Else in the new run.
+    pub old: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Target,
+    Work,
 }
 
 /// What all changes come to.
@@ -59,8 +81,7 @@ pub struct Change {
 pub struct Changes {
     /// Regressions first, then what is open, then the rest; each with the largest ratio first.
     pub changes: Vec<Change>,
-    /// "ext4: only in the old run".
-    pub missing: Vec<String>,
+    pub missing: Vec<OnlyIn>,
     pub threshold: f64,
     pub gate: Gate,
 }
@@ -98,7 +119,7 @@ pub fn differences(old: (&Run, &Folded), new: (&Run, &Folded)) -> Vec<Difference
 
 /// Whose times they are: an export of pickfs that was imported again is still its own.
 fn maker(run: &Run) -> &str {
-    if run.imported.is_empty() || run.imported.starts_with("pickfs") { "measured by pickfs" } else { &run.imported }
+    if run.imported.is_empty() || run.imported.starts_with("pickfs") { "pickfs" } else { &run.imported }
 }
 
 fn remove(value: &mut Value, field: &str) -> Option<Value> {
@@ -129,9 +150,9 @@ fn pairs(what: &str, plans: (&Plan, &Plan), of: fn(&Plan) -> Named, found: &mut 
         old.iter().filter_map(|(name, a)| Some((name, a, &new.iter().find(|(other, _)| other == name)?.1))).collect();
     if both.is_empty() {
         let list = |named: &Named| named.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(", ");
-        found.push(Difference { field: what.to_string(), old: list(&old), new: list(&new) });
+        found.push(Difference { field: Field::Plan(what.to_string()), old: list(&old), new: list(&new) });
     }
-    both.into_iter().for_each(|(name, a, b)| compare_values(&format!("{what}.{name}"), a, b, found));
+    both.into_iter().for_each(|(name, a, b)| compare_values(&[what, ".", name].concat(), a, b, found));
 }
 
 fn compare_values(field: &str, old: &Value, new: &Value, found: &mut Vec<Difference>) {
@@ -140,12 +161,12 @@ fn compare_values(field: &str, old: &Value, new: &Value, found: &mut Vec<Differe
             let only_new = b.keys().filter(|key| !a.contains_key(*key));
             for key in a.keys().chain(only_new).filter(|key| !PLACES.contains(&key.as_str())) {
                 let [one, other] = [a, b].map(|map| map.get(key).unwrap_or(&Value::Null));
-                compare_values(&format!("{field}.{key}"), one, other, found);
+                compare_values(&[field, ".", key].concat(), one, other, found);
             }
         }
         _ if old != new => {
             let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), String::from);
-            found.push(Difference { field: field.to_string(), old: shown(old), new: shown(new) });
+            found.push(Difference { field: Field::Plan(field.to_string()), old: shown(old), new: shown(new) });
         }
         _ => {}
     }
@@ -161,7 +182,8 @@ fn data(old: &Folded, old_plan: &Plan, new: &Folded, new_plan: &Plan, found: &mu
                 if let [Some(one), Some(other)] = amounts.map(|rounds| fixed(&rounds))
                     && one != other
                 {
-                    let field = format!("data of {target}, {}, {phase}: {metric}", work.0.name);
+                    let (target, work, phase) = (target.to_string(), work.0.name.to_string(), phase.to_string());
+                    let field = Field::Data { target, work, phase, metric };
                     found.push(Difference { field, old: one.to_string(), new: other.to_string() });
                 }
             }
@@ -230,17 +252,17 @@ fn ratio(change: &Change) -> f64 {
     change.estimate.as_ref().map_or(0.0, |estimate| estimate.ratio)
 }
 
-fn missing(old: &Plan, new: &Plan) -> Vec<String> {
-    let only = |what: &str, these: Named, those: Named, side: &str| {
+fn missing(old: &Plan, new: &Plan) -> Vec<OnlyIn> {
+    let only = |part: Part, these: Named, those: Named, old: bool| {
         let lacks = |name: &String| !those.iter().any(|(other, _)| other == name);
         let names = these.into_iter().map(|(name, _)| name).filter(lacks);
-        names.map(|name| format!("{what} {name}: only in the {side} run")).collect::<Vec<_>>()
+        names.map(|name| OnlyIn { part, name, old }).collect::<Vec<_>>()
     };
     [
-        only("target", targets_of(old), targets_of(new), "old"),
-        only("target", targets_of(new), targets_of(old), "new"),
-        only("work", works_of(old), works_of(new), "old"),
-        only("work", works_of(new), works_of(old), "new"),
+        only(Part::Target, targets_of(old), targets_of(new), true),
+        only(Part::Target, targets_of(new), targets_of(old), false),
+        only(Part::Work, works_of(old), works_of(new), true),
+        only(Part::Work, works_of(new), works_of(old), false),
     ]
     .concat()
 }

@@ -3,14 +3,14 @@
 use super::plain::plain;
 use super::repeats::{RepeatsAdvice, repeats_advice};
 use super::series::Observed;
-use crate::journal::{Enough, Folded};
+use crate::journal::{Enough, Folded, LeaveReason};
 use crate::plan::Plan;
 use crate::stats::{ALPHA, LOOKS};
 
 #[derive(Debug, Default)]
 pub struct History {
     /// Targets that were eliminated: name, after which round, and why.
-    pub eliminated: Vec<(String, u32, String)>,
+    pub eliminated: Vec<(String, u32, LeaveReason)>,
     /// `None` for a fixed number of rounds that is done, and before the first one.
     pub ending: Option<Ending>,
     /// The chance that a true best was lost, where a run that went on after its budget spent more than it had.
@@ -30,7 +30,7 @@ pub fn history(folded: &Folded, plan: &Plan, observed: &Observed) -> History {
     let went_on = folded.looks.iter().filter(|look| look.end.is_none() || look.round < round);
     let leaving = went_on.flat_map(|look| look.leaving.iter().map(move |leaving| (look.round, leaving)));
     History {
-        eliminated: leaving.map(|(round, one)| (plain(&one.target), round, plain(&one.why))).collect(),
+        eliminated: leaving.map(|(round, one)| (plain(&one.target), round, one.why.clone())).collect(),
         ending: ending(folded, plan, round),
         overspent: overspent(folded, plan),
         repeats: repeats_advice(folded, observed),

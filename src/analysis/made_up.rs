@@ -53,7 +53,7 @@ impl MadeUp {
     }
 
     pub fn leaves(&mut self, target: &str, round: u32) {
-        let leaving = vec![Leaving { target: target.into(), why: "slower".into() }];
+        let leaving = vec![Leaving { target: target.into(), why: LeaveReason::Vetoed }];
         self.folded.take(Record::Look(Look { round, alpha: 0.001, leaving, ..Look::default() }));
     }
 }

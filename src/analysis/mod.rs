@@ -36,7 +36,7 @@ mod stopping;
 mod tradeoffs;
 mod work;
 
-pub use between_runs::{Change, Changes, Difference, Gate, changes, differences};
+pub use between_runs::{Change, Changes, Difference, Field, Gate, OnlyIn, Part, changes, differences};
 pub use device_rates::{DeviceRates, RateCurve, RateStep};
 pub use diagnostics::{Drift, Warning};
 pub use eligibility::Veto;

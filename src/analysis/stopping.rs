@@ -8,7 +8,7 @@ use super::eligibility::Veto;
 use super::elimination::{Race, compare};
 use super::judgement::Analysis;
 use super::series::observe;
-use crate::journal::{Enough, Folded, Leaving, Look};
+use crate::journal::{Enough, Folded, LeaveReason, Leaving, Look};
 use crate::plan::Plan;
 use crate::stats::{ALPHA, LOOKS, Level};
 
@@ -202,9 +202,9 @@ impl Analysis<'_> {
         found.into_iter().collect()
     }
 
-    fn reason(&self, target: usize) -> Option<String> {
+    fn reason(&self, target: usize) -> Option<LeaveReason> {
         if self.verdict.vetoes[target].iter().any(Veto::is_final) {
-            return Some("out of the verdict".to_string());
+            return Some(LeaveReason::Vetoed);
         }
         let race = self.race().filter(|race| race.corrected)?;
         let by = race.beaten_by[target].filter(|_| !self.worth_settling(race).contains(&target))?;
@@ -217,7 +217,7 @@ impl Analysis<'_> {
             Some(found.half_width()? > precision.ln_1p())
         };
         let too_wide = self.plan.stop.precision.is_some_and(|precision| wide(precision).unwrap_or(true));
-        (!too_wide).then(|| format!("slower than {}", self.observed.targets[by]))
+        (!too_wide).then(|| LeaveReason::SlowerThan(self.observed.targets[by].to_string()))
     }
 
     /// What a round of those that are still racing takes, from the ledgers of their cells so far.
@@ -267,7 +267,10 @@ mod tests {
     /// "decided; best b, a; c: slower than a; 15 in all".
     fn told(look: &Look) -> String {
         let end = look.end.map_or("goes on".to_string(), |end| format!("{end:?}").to_lowercase());
-        let leaving = look.leaving.iter().map(|leaving| format!("; {}: {}", leaving.target, leaving.why));
+        let leaving = look.leaving.iter().map(|leaving| match &leaving.why {
+            LeaveReason::SlowerThan(by) => format!("; {}: slower than {by}", leaving.target),
+            why => format!("; {}: {why:?}", leaving.target).to_lowercase(),
+        });
         let needed = look.rounds_needed.map(|needed| format!("; {needed} in all")).unwrap_or_default();
         format!("{end}; best {}{}{needed}", look.best.join(" "), leaving.collect::<String>())
     }
@@ -302,7 +305,7 @@ mod tests {
         ("three rounds bear no race", APART, FREE, 3, true, "budget; best a"),
         ("who is beaten leaves", OPEN, FREE, 8, false, "goes on; best b a; c: slower than b"),
         ("or stays where the plan says so", OPEN, KEEP_ALL, 8, false, "goes on; best b a"),
-        ("who has failed leaves", FAILING, FREE, 8, false, "goes on; best b a; c: out of the verdict"),
+        ("who has failed leaves", FAILING, FREE, 8, false, "goes on; best b a; c: vetoed"),
         ("the yardsticks stay", SLOW, FREE, 8, false, "goes on; best c b"),
         ("who differs from itself decides nothing", UNLIKE_ITSELF, FREE, 8, false, "goes on; best a; b: slower than a"),
         ("a little slower may not matter", LITTLE, FREE, 8, false, "goes on; best a"),
@@ -393,8 +396,8 @@ mod tests {
             }
             told(&look(&made.plan, &made.folded, 8, false))
         };
-        assert_eq!(run(&["c"], &[]), "goes on; best b a; c: out of the verdict");
-        assert_eq!(run(&[], &["c"]), "goes on; best b a; c: out of the verdict");
+        assert_eq!(run(&["c"], &[]), "goes on; best b a; c: vetoed");
+        assert_eq!(run(&[], &["c"]), "goes on; best b a; c: vetoed");
         assert_eq!(run(&["c"], &["b"]), "nothing; best ");
         assert_eq!(run(&["b", "c"], &[]), "nothing; best ");
     }

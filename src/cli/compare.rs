@@ -43,11 +43,9 @@ impl Verb for Arguments {
         let (old, new) = (with_run(&old, &self.old)?, with_run(&new, &self.new)?);
         let differences = between_runs::differences(old, new);
         if !differences.is_empty() {
-            let shown = differences
-                .iter()
-                .map(|it| format!("  {}: {} in the old run, {} in the new one\n", it.field, it.old, it.new));
+            let shown: String = differences.iter().map(|line| format!("  {line}\n")).collect();
             let remedy = "run the old plan again (`pickfs run PLAN`), or compare runs of one plan";
-            return Err(Exit::usage(format!("these runs cannot be compared:\n{}{remedy}", shown.collect::<String>())));
+            return Err(Exit::usage(format!("these runs cannot be compared:\n{shown}{remedy}")));
         }
         let runs = between_runs::comparison(old, new, self.threshold);
         print(&runs, self)?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Raised when a reader of old journals would misunderstand new ones.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -242,7 +242,21 @@ pub struct Look {
 #[serde(default)]
 pub struct Leaving {
     pub target: String,
-    pub why: String,
+    pub why: LeaveReason,
+}
+
+/// Why a target takes part in no further round.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeaveReason {
+    /// It is shown to be slower than this target.
+    SlowerThan(String),
+    /// It is out of the verdict, and no further round can change that.
+    #[default]
+    Vetoed,
+    /// What versions before schema 2 said.
+    #[serde(untagged)]
+    Text(String),
 }
 
 /// Why a run has enough rounds.
@@ -261,19 +275,6 @@ pub enum Enough {
     Budget,
     /// No two targets can be compared.
     Nothing,
-}
-
-impl std::fmt::Display for Enough {
-    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
-        out.write_str(match self {
-            Enough::Decided => "decided",
-            Enough::Precise => "as precise as was asked for",
-            Enough::Rounds => "that was the last round",
-            Enough::Hopeless => "no number of rounds that a run may have would decide",
-            Enough::Budget => "the budget is used up",
-            Enough::Nothing => "there is nothing left to compare",
-        })
-    }
 }
 
 impl Enough {

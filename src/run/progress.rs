@@ -3,6 +3,7 @@
 use crate::journal::{Look, Outcome};
 use crate::plan::Cell;
 use crate::units::show_duration;
+use crate::wording::history::interim_analysis;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::HashMap;
 use std::io::Write;
@@ -98,7 +99,7 @@ impl Progress for Plain {
     }
 
     fn looked(&mut self, look: &Look, planned: usize) {
-        self.line(&sentence(look));
+        self.line(&interim_analysis(look));
         self.clock.planned = planned;
         look.leaving.iter().for_each(|leaving| self.clock.forget(&leaving.target));
         if let Some(bar) = &self.bar {
@@ -111,20 +112,6 @@ impl Progress for Plain {
             bar.finish_and_clear();
         }
     }
-}
-
-/// "after 11 rounds: xfs leaves (slower than ext4); 2 targets may be the best".
-fn sentence(look: &Look) -> String {
-    let leaving = look.leaving.iter().map(|leaving| format!("{} leaves ({})", leaving.target, leaving.why));
-    let best = match look.best.as_slice() {
-        [] => None,
-        [one] => Some(format!("{one} is ahead")),
-        all => Some(format!("{} targets may be the best", all.len())),
-    };
-    let end = look.end.map(|end| end.to_string());
-    let end = end.or_else(|| look.best.is_empty().then(|| "nothing can be told yet".to_string()));
-    let parts: Vec<String> = leaving.chain(best).chain(end).collect();
-    format!("after {} rounds: {}", look.round, parts.join("; "))
 }
 
 fn bar() -> ProgressBar {
@@ -183,6 +170,7 @@ impl Eta {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::{LeaveReason, Leaving};
 
     #[test]
     fn time_left_is_the_mean_of_the_targets_times_the_cells_left() {
@@ -196,15 +184,8 @@ mod tests {
     fn who_has_left_takes_no_more_time() {
         let seconds = HashMap::from([("fast".to_string(), (2.0, 2)), ("slow".to_string(), (90.0, 1))]);
         let mut plain = Plain { bar: None, clock: Eta { planned: 3, ended: 3, begun: None, seconds } };
-        let leaving = vec![crate::journal::Leaving { target: "slow".into(), why: "slower than fast".into() }];
+        let leaving = vec![Leaving { target: "slow".into(), why: LeaveReason::SlowerThan("fast".into()) }];
         plain.looked(&Look { round: 8, leaving, ..Look::default() }, 13);
         assert_eq!(plain.clock.left(), "about 10.0 s left");
-    }
-
-    #[test]
-    fn a_look_that_sees_nothing_says_so() {
-        let look = Look { round: 8, ..Look::default() };
-        assert_eq!(sentence(&look), "after 8 rounds: nothing can be told yet");
-        assert_eq!(sentence(&Look { best: vec!["xfs".into()], ..look }), "after 8 rounds: xfs is ahead");
     }
 }

@@ -130,7 +130,7 @@ impl<'a> StepRunner<'a> {
             Action::Discard(device) => {
                 block::discard(device, 0, block::size_of_device(device)?).context("use discard = \"none\"")?
             }
-            Action::Set { path, value, .. } => set(path, value)?,
+            Action::Set { path, value, .. } => undo::set(path, value)?,
             Action::SetQueue { .. } => unreachable!("it was made a setting of the kernel"),
             Action::Daemon { argv, ready } => self.start_daemon(argv, ready)?,
         }
@@ -213,10 +213,6 @@ fn restore(path: &Path, instead_of: Option<&Path>) -> Result<Undo> {
         _ => shown.trim().to_string(),
     };
     Ok(Undo::Restore { path: path.into(), value })
-}
-
-pub(super) fn set(path: &Path, value: &str) -> Result<()> {
-    std::fs::write(path, value).with_context(|| format!("cannot write `{value}` to {}", path.display()))
 }
 
 /// The kernel's own word that nothing has the device, a mount of many devices included: an exclusive open.

@@ -1,6 +1,5 @@
 //! Takes a step back. Every one is idempotent: undoing what never happened, or what is undone already, is no error.
 
-use super::runner;
 use crate::journal::{Record, StepTaken, Undo, Undone};
 use crate::process::{RUN_MARK, argv, output};
 use crate::protocol::Link;
@@ -145,7 +144,7 @@ fn restore(path: &Path, value: &str) -> Result<()> {
     if !path.exists() {
         return Ok(());
     }
-    runner::set(path, value)
+    set(path, value)
 }
 
 /// Best effort, as a pool whose daemon was killed is gone already: the device is free all the same.
@@ -192,6 +191,10 @@ fn made_and_attached(all: &str, segment: u32) -> Option<(u32, u32)> {
     let segment = segment.to_string();
     let row = rows.find(|row| row.get(1) == Some(&segment.as_str()))?;
     Some((row.get(4)?.parse().ok()?, row.get(6)?.parse().ok()?))
+}
+
+pub(super) fn set(path: &Path, value: &str) -> Result<()> {
+    std::fs::write(path, value).with_context(|| format!("cannot write `{value}` to {}", path.display()))
 }
 
 #[cfg(test)]

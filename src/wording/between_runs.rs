@@ -2,7 +2,7 @@
 //! machines that differ.
 
 use super::text::{self as words, plain};
-use crate::analysis::{self, Change, Difference, Gate};
+use crate::analysis::{self, Change, Difference, Field, Gate, OnlyIn, Part};
 use crate::journal::{Folded, Outcome, Run};
 use crate::units::show_duration;
 use std::collections::BTreeMap;
@@ -48,11 +48,23 @@ pub struct FactChange {
 pub const CAVEAT: &str = "Each side is one run: what a whole run has for itself, its day and its boot, is in the ratios and not \
                           in their intervals.";
 
-/// The runs' fields that must be alike and are not, if there are any.
-pub fn differences(old: (&Run, &Folded), new: (&Run, &Folded)) -> Vec<Difference> {
-    let tamed =
-        |found: Difference| Difference { field: plain(&found.field), old: plain(&found.old), new: plain(&found.new) };
-    analysis::differences(old, new).into_iter().map(tamed).collect()
+/// "works.tree.files: 100 in the old run, 200 in the new one", for all that must be alike and is not.
+pub fn differences(old: (&Run, &Folded), new: (&Run, &Folded)) -> Vec<String> {
+    let field = |field: &Field| match field {
+        Field::Plan(field) => plain(field),
+        Field::Data { target, work, phase, metric } => plain(&format!("data of {target}, {work}, {phase}: {metric}")),
+    };
+    let line = |found: &Difference| {
+        let (old, new) = (plain(&found.old), plain(&found.new));
+        format!("{}: {old} in the old run, {new} in the new one", field(&found.field))
+    };
+    analysis::differences(old, new).iter().map(line).collect()
+}
+
+/// "target ext4: only in the old run".
+fn missing(found: &OnlyIn) -> String {
+    let part = if found.part == Part::Target { "target" } else { "work" };
+    format!("{part} {}: only in the {} run", plain(&found.name), if found.old { "old" } else { "new" })
 }
 
 /// `threshold` is the smallest slowdown that matters, as a share of one.
@@ -63,7 +75,7 @@ pub fn comparison(old: (&Run, &Folded), new: (&Run, &Folded), threshold: f64) ->
         gate: found.gate,
         headline: headline(found.gate, &rows, threshold),
         threshold,
-        missing: found.missing.iter().map(|line| plain(line)).collect(),
+        missing: found.missing.iter().map(missing).collect(),
         facts: fact_changes(old.1, new.1),
         rows,
     }

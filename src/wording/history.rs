@@ -2,16 +2,16 @@
 
 use super::text::{about, counted, percent, plain};
 use crate::analysis::{Ending, History, Model, RepeatsAdvice};
-use crate::journal::Enough;
+use crate::journal::{Enough, LeaveReason, Look};
 use crate::units::show_duration;
 
 impl Model {
     /// One line for each target that was eliminated, then how the run ended.
     pub fn course(&self) -> Vec<String> {
         let History { eliminated, ending: end, overspent, repeats: advice } = &self.history;
-        let eliminated = eliminated
-            .iter()
-            .map(|(target, round, why)| format!("{target} was eliminated after {}: {why}", rounds(*round)));
+        let eliminated = eliminated.iter().map(|(target, round, why)| {
+            format!("{target} was eliminated after {}: {}", rounds(*round), eliminated_as(why))
+        });
         let overspent = overspent.map(|spent| {
             format!(
                 "Resumed after its budget: the risk of having lost the true best is up to {}, not 5 %.",
@@ -39,8 +39,39 @@ fn ending(ending: &Ending) -> String {
 }
 
 /// Why a run has enough rounds.
-pub fn reason(end: Enough) -> String {
-    end.to_string()
+pub fn reason(end: Enough) -> &'static str {
+    match end {
+        Enough::Decided => "decided",
+        Enough::Precise => "as precise as was asked for",
+        Enough::Rounds => "that was the last round",
+        Enough::Hopeless => "no number of rounds that a run may have would decide",
+        Enough::Budget => "the budget is used up",
+        Enough::Nothing => "there is nothing left to compare",
+    }
+}
+
+/// Why a target was eliminated.
+pub fn eliminated_as(why: &LeaveReason) -> String {
+    match why {
+        LeaveReason::SlowerThan(other) => format!("slower than {}", plain(other)),
+        LeaveReason::Vetoed => "out of the verdict".to_string(),
+        LeaveReason::Text(text) => plain(text),
+    }
+}
+
+/// "after 11 rounds: xfs leaves (slower than ext4); 2 targets may be the best".
+pub fn interim_analysis(look: &Look) -> String {
+    let leaving =
+        look.leaving.iter().map(|leaving| format!("{} leaves ({})", leaving.target, eliminated_as(&leaving.why)));
+    let best = match look.best.as_slice() {
+        [] => None,
+        [one] => Some(format!("{one} is ahead")),
+        all => Some(format!("{} targets may be the best", all.len())),
+    };
+    let end = look.end.map(|end| reason(end).to_string());
+    let end = end.or_else(|| look.best.is_empty().then(|| "nothing can be told yet".to_string()));
+    let parts: Vec<String> = leaving.chain(best).chain(end).collect();
+    format!("after {} rounds: {}", look.round, parts.join("; "))
 }
 
 fn rounds(count: u32) -> String {
@@ -57,4 +88,32 @@ pub fn repeats(advice: &RepeatsAdvice) -> String {
     };
     let (work, phase) = (plain(&advice.work), plain(&advice.phase));
     format!("Repeats of {work}, {phase}: scatter {within} on one file system, {between} between rounds; {worth}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Leaving;
+
+    #[test]
+    fn an_interim_analysis_without_results_says_so() {
+        let look = Look { round: 8, ..Look::default() };
+        assert_eq!(interim_analysis(&look), "after 8 rounds: nothing can be told yet");
+        assert_eq!(interim_analysis(&Look { best: vec!["xfs".into()], ..look }), "after 8 rounds: xfs is ahead");
+    }
+
+    /// As this version writes them, and as schema 1 did.
+    #[test]
+    fn reasons_of_every_schema_are_read() {
+        let cases = [
+            (r#"{"slower_than":"xfs"}"#, LeaveReason::SlowerThan("xfs".into()), "slower than xfs"),
+            (r#""vetoed""#, LeaveReason::Vetoed, "out of the verdict"),
+            (r#""slower than xfs""#, LeaveReason::Text("slower than xfs".into()), "slower than xfs"),
+        ];
+        for (written, why, words) in cases {
+            let read: Leaving = serde_json::from_str(&[r#"{"target":"b","why":"#, written, "}"].concat()).unwrap();
+            assert_eq!((&read.why, eliminated_as(&read.why).as_str()), (&why, words));
+            assert_eq!(serde_json::to_string(&why).unwrap(), written);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Vetoes, verdicts over many parts, trade-offs, the course of a run, and doubts about the machine.
 
 use super::*;
-use crate::journal::{Begin, End, Enough, Leaving, Look, Sample};
+use crate::journal::{Begin, End, Enough, LeaveReason, Leaving, Look, Sample};
 use crate::plan::{Limit, VerdictTerm};
 
 fn notes(model: &Model) -> String {
@@ -175,7 +175,8 @@ fn nobody_is_on_the_front_who_is_beaten_all_round() {
 }
 
 fn look(round: u32, leaving: &[&str], end: Option<Enough>, rounds_needed: Option<u32>) -> Record {
-    let leaving = leaving.iter().map(|name| Leaving { target: name.to_string(), why: "slower than xfs".into() });
+    let why = || LeaveReason::SlowerThan("xfs".into());
+    let leaving = leaving.iter().map(|name| Leaving { target: name.to_string(), why: why() });
     let (leaving, alpha, needed_ns) = (leaving.collect(), 0.05 / 6.0, rounds_needed.map(|_| 7_200_000_000_000));
     Record::Look(Look { round, alpha, leaving, end, rounds_needed, needed_ns, ..Look::default() })
 }
