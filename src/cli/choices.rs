@@ -24,6 +24,10 @@ pub struct Arguments {
 }
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs choices nvme.jsonl hdd.jsonl", "best, 2nd and worst for each disk and work"],
+        ["pickfs choices *.jsonl --format markdown", "the same as a table to paste"],
+    ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {

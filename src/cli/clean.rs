@@ -13,6 +13,10 @@ pub struct Arguments {
 }
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["sudo pickfs clean", "undo what every killed run on this machine left"],
+        ["sudo pickfs clean pickfs-runs/RUN.jsonl", "undo what this run left"],
+    ];
     fn run(&self) -> Outcome {
         run::count_stop_requests()?;
         let mut failed = false;

@@ -36,6 +36,10 @@ fn above_nothing(text: &str) -> Result<f64, String> {
 }
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs compare before.jsonl after.jsonl", "what became slower or faster; exit code 3 if slower"],
+        ["pickfs compare before.jsonl after.jsonl --threshold 10%", "only changes above 10 % count"],
+    ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {

@@ -12,6 +12,8 @@ pub struct Arguments {
 }
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] =
+        &[["pickfs completions bash > ~/.local/share/bash-completion/completions/pickfs", "for bash"]];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {

@@ -2,7 +2,7 @@
 
 use super::{Outcome, Verb};
 use crate::executor;
-use crate::need::{self, Need};
+use crate::need::{Missing, Need};
 use crate::plan::Settings;
 use crate::run::Active;
 use crate::stack::{backing, fs};
@@ -26,7 +26,7 @@ fn main() -> Outcome {
     section("backings", backing::ALL.iter().map(|backing| (backing.name, backing.needs.to_vec())), &mut packages);
     section(
         "workloads",
-        workload::ALL.iter().map(|workload| (workload.name(), workload.needs(&Settings::default()))),
+        workload::for_users().map(|workload| (workload.name(), workload.needs(&Settings::default()))),
         &mut packages,
     );
     section("executors", executor::ALL.iter().map(|executor| (executor.name(), executor.needs())), &mut packages);
@@ -41,18 +41,25 @@ fn main() -> Outcome {
     Ok(0)
 }
 
-fn section<'a>(title: &str, rows: impl Iterator<Item = (&'a str, Vec<Need>)>, packages: &mut BTreeSet<&'static str>) {
+/// What only lacks root says so in its first column: thirteen times the same remedy helps nobody.
+fn section<'a>(title: &str, rows: impl Iterator<Item = (&'a str, Vec<Need>)>, packages: &mut BTreeSet<String>) {
     println!("{title}:");
     for (name, needs) in rows {
-        let missing = need::missing(&needs);
-        println!("  {} {name}", if missing.is_empty() { "ok     " } else { "missing" });
-        for one in &missing {
-            println!("            {one}");
+        let unmet: Vec<(&Need, Missing)> = needs
+            .iter()
+            .filter_map(|need| Some((need, need.check().err()?)))
+            .filter(|(need, _)| **need != Need::Root)
+            .collect();
+        let state = match unmet.is_empty() {
+            false => "missing",
+            true if needs.iter().any(|need| need.check().is_err()) => "sudo   ",
+            true => "ok     ",
+        };
+        println!("  {state} {name}");
+        for (need, missing) in unmet {
+            println!("            {missing}");
+            packages.extend(need.clone().package());
         }
-        let unmet = needs.iter().filter(|need| need.check().is_err());
-        packages.extend(
-            unmet.filter_map(|need| if let Need::Program { package, .. } = need { Some(*package) } else { None }),
-        );
     }
 }
 
@@ -69,8 +76,8 @@ fn machine() {
     fact(
         "root",
         rustix::process::geteuid().is_root(),
-        "only existing directories can be measured (--on DIR), and cold reads are not proved for names; file systems can \
-         be made in guests (--executor vm)",
+        "this user can measure existing directories (pickfs run --on DIR), where cold reads of names are not proved, and \
+         file systems in guests (--executor vm); sudo adds what is marked so above",
     );
     executor::ALL.iter().filter_map(|executor| executor.condition()).for_each(|line| println!("  {line}"));
     fact(

@@ -55,6 +55,10 @@ enum What {
 }
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs guest list", "guests that are built"],
+        ["pickfs guest build PLAN.toml", "build the guests that a plan needs"],
+    ];
     fn run(&self) -> Outcome {
         match &self.what {
             What::List { packages } => list(*packages),

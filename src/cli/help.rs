@@ -44,6 +44,8 @@ const TOPICS: &[Topic] = &[
 ];
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] =
+        &[["pickfs help run", "a verb's options"], ["pickfs help verdicts", "how targets are compared"]];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
@@ -91,28 +93,42 @@ fn manual(words: &[String]) -> anyhow::Result<String> {
         bail!("no verb `{}`; `pickfs help` lists them", words.join(" ").escape_debug());
     };
     let title = [&["pickfs".to_string()], words].concat().join("-");
+    let examples = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let others: Vec<String> = verb.get_subcommands().map(|below| format!("{title}-{}(1)", below.get_name())).collect();
     let mut page = Vec::new();
-    clap_mangen::Man::new(verb).title(title).render(&mut page)?;
+    // What stands after the help has a section of its own here.
+    clap_mangen::Man::new(verb.after_help(clap::builder::Resettable::Reset)).title(title).render(&mut page)?;
+    let mut roff = Roff::default();
+    let (_, examples) = examples.split_once('\n').unwrap_or_default();
+    section(&mut roff, "EXAMPLES", "", examples);
     if words.is_empty() {
-        topics().to_writer(&mut page)?;
+        TOPICS.iter().for_each(|topic| section(&mut roff, &topic.name.to_uppercase(), topic.about, topic.text));
     }
+    section(&mut roff, "EXIT STATUS", "", include_str!("help/exit-codes.txt"));
+    section(&mut roff, "FILES", "", include_str!("help/files.txt"));
+    section(&mut roff, "ENVIRONMENT", "", include_str!("help/environment.txt"));
+    let parent = (!words.is_empty()).then(|| "pickfs(1)".to_string());
+    let related = parent.into_iter().chain(others).chain(["fio(1)", "mkfs(8)", "mount(8)"].map(String::from));
+    section(&mut roff, "SEE ALSO", "", &related.collect::<Vec<_>>().join(", "));
+    roff.to_writer(&mut page)?;
     Ok(String::from_utf8(page)?)
 }
 
-/// Each as a section, with its lines as they are.
-fn topics() -> Roff {
-    let mut roff = Roff::default();
-    for topic in TOPICS {
-        roff.control("SH", [topic.name.to_uppercase().as_str()]);
-        roff.text([bold(topic.about)]);
-        roff.control("PP", []);
-        roff.control("nf", []);
-        for line in topic.text.lines() {
-            roff.text([roman(line)]);
-        }
-        roff.control("fi", []);
+/// With its lines as they are; nothing for an empty text.
+fn section(roff: &mut Roff, name: &str, about: &str, text: &str) {
+    if text.is_empty() {
+        return;
     }
-    roff
+    roff.control("SH", [name]);
+    if !about.is_empty() {
+        roff.text([bold(about)]);
+    }
+    roff.control("PP", []);
+    roff.control("nf", []);
+    for line in text.lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
 }
 
 #[cfg(test)]
@@ -133,7 +149,11 @@ mod tests {
         for verb in verbs {
             let verb = [verb];
             assert!(explained(&verb).unwrap().contains("Usage: pickfs"), "{verb:?}");
-            assert!(manual(&verb).unwrap().contains(".TH"), "{verb:?}");
+            let page = manual(&verb).unwrap();
+            for section in [".TH", ".SH \"EXIT STATUS\"", ".SH FILES", ".SH ENVIRONMENT", ".SH \"SEE ALSO\""] {
+                assert!(page.contains(section), "{verb:?}: no {section}");
+            }
+            assert!(verb[0] != "run" || page.contains("sudo pickfs run \\-\\-fs"), "{page}");
         }
         assert!(explained(&["nonsense".into()]).unwrap_err().to_string().contains("`pickfs help`"));
         let below = ["guest", "build"].map(String::from);

@@ -32,6 +32,10 @@ struct Given {
 }
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs import fio.json -o fio.jsonl", "one result, its format is detected"],
+        ["pickfs import ext4=a.csv xfs=b.csv -o both.jsonl", "two results of bonnie++, side by side"],
+    ];
     fn run(&self) -> Outcome {
         let given = self.files.iter().map(|word| read(word)).collect::<Result<Vec<_>>>()?;
         let names: Vec<String> = given.iter().map(|file| file.path.display().to_string()).collect();

@@ -1,6 +1,6 @@
 //! `pickfs list`: every plug-in, from the same lists that run them.
 
-use super::{Outcome, Verb};
+use super::{Exit, Outcome, Verb};
 use crate::data::profile::builtin::{self, Builtin};
 use crate::need::{self, Need};
 use crate::plan::{Setting, Settings};
@@ -17,6 +17,8 @@ pub struct Arguments {
     /// What to list
     #[arg(value_enum)]
     what: Option<What>,
+    /// Only the one of that name, such as `pickfs list workloads tree`
+    name: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -34,34 +36,53 @@ enum What {
 }
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs list workloads", "every work, with its phases and settings"],
+        ["pickfs list workloads tree", "one of them"],
+    ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        let everything = What::value_variants();
-        for what in everything.iter().filter(|what| self.what.is_none_or(|only| only == **what)) {
+        let named = |name: &str| self.name.as_deref().is_none_or(|only| only == name);
+        for what in What::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what)) {
             if self.what.is_none() {
                 println!("{}:", what.to_possible_value().map(|v| v.get_name().to_string()).unwrap_or_default());
             }
-            list(*what);
+            if list(*what, &named) == 0 {
+                let (what, name) = (what.to_possible_value(), self.name.as_deref().unwrap_or_default());
+                let what = what.map(|what| what.get_name().to_string()).unwrap_or_default();
+                let name = name.escape_debug();
+                return Err(Exit::usage(format!("`pickfs list {what}` has no `{name}`; without a name it shows all")));
+            }
         }
         Ok(0)
     }
 }
 
-fn list(what: What) {
+/// How many of them have a wanted name.
+fn list(what: What, named: &dyn Fn(&str) -> bool) -> usize {
+    fn each<T>(all: impl Iterator<Item = T>, named: impl Fn(&T) -> bool, show: impl Fn(T)) -> usize {
+        all.filter(named).map(show).count()
+    }
     match what {
-        What::Fs => fs::ALL.iter().for_each(|fs| filesystem(fs)),
-        What::Features => FEATURES.iter().for_each(|feature| wide_row(feature.name, feature.about)),
-        What::Backings => backing::ALL.iter().for_each(|one| plugin(one.name, one.about, one.settings, one.needs)),
-        What::Layers => layer::ALL.iter().for_each(|one| plugin(one.name, one.about, one.settings, one.needs)),
-        What::Workloads => workload::for_users().for_each(one_workload),
-        What::Profiles => builtin::ALL.iter().for_each(profile),
-        What::Probes => probe::ALL.iter().for_each(|probe| row(probe.name(), probe.about())),
-        What::Executors => {
-            executor::ALL.iter().for_each(|one| plugin(one.name(), one.about(), one.settings(), &one.needs()))
+        What::Fs => each(fs::ALL.iter(), |fs| named(fs.name), |fs| filesystem(fs)),
+        What::Features => each(FEATURES.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),
+        What::Backings => {
+            each(backing::ALL.iter(), |one| named(one.name), |one| plugin(one.name, one.about, one.settings, one.needs))
         }
-        What::Formats => render::ALL.iter().for_each(format),
-        What::Imports => import::ALL.iter().for_each(|one| row(one.name(), one.about())),
+        What::Layers => {
+            each(layer::ALL.iter(), |one| named(one.name), |one| plugin(one.name, one.about, one.settings, one.needs))
+        }
+        What::Workloads => each(workload::for_users(), |one| named(one.name()), one_workload),
+        What::Profiles => each(builtin::ALL.iter(), |one| named(one.name), profile),
+        What::Probes => each(probe::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
+        What::Executors => each(
+            executor::ALL.iter(),
+            |one| named(one.name()),
+            |one| plugin(one.name(), one.about(), one.settings(), &one.needs()),
+        ),
+        What::Formats => each(render::ALL.iter(), |one| named(one.name), format),
+        What::Imports => each(import::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
     }
 }
 

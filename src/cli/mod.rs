@@ -36,6 +36,8 @@ pub const REFUSED: u8 = 5;
 trait Verb: clap::Args {
     /// True where nothing is lost if it ends when the reader of its output does (`pickfs list | head`).
     const ONLY_PRINTS: bool = false;
+    /// Commands that people want, each with what it does, as lines of a table.
+    const EXAMPLES: &[[&str; 2]] = &[];
     fn run(&self) -> Outcome;
 }
 
@@ -48,6 +50,7 @@ struct Entry {
     hidden: bool,
     only_prints: bool,
     arguments: fn(Command) -> Command,
+    examples: &'static [[&'static str; 2]],
     run: fn(&ArgMatches) -> Outcome,
 }
 
@@ -57,6 +60,7 @@ const fn verb<V: Verb>(name: &'static str) -> Entry {
         hidden: false,
         only_prints: V::ONLY_PRINTS,
         arguments: V::augment_args,
+        examples: V::EXAMPLES,
         run: |matches| V::from_arg_matches(matches).unwrap_or_else(|error| error.exit()).run(),
     }
 }
@@ -105,11 +109,34 @@ fn command() -> Command {
     let about = "Which file system, with which options, for this work on this disk? Measured, with error bars";
     let command = Command::new("pickfs").version(env!("CARGO_PKG_VERSION")).about(about);
     let command = command.subcommand_required(true).arg_required_else_help(true).disable_help_subcommand(true);
-    let verb = |verb: &Entry| (verb.arguments)(Command::new(verb.name)).hide(verb.hidden);
+    let verb = |verb: &Entry| {
+        let examples = examples(verb.examples);
+        let examples = if examples.is_empty() { examples } else { format!("Examples:\n{examples}") };
+        (verb.arguments)(Command::new(verb.name)).hide(verb.hidden).after_help(examples)
+    };
+    let command = command.after_help(format!("Most people want one of:\n{}", examples(MOST_WANTED)));
     let color = Arg::new("color").long("color").global(true).value_name("WHEN").default_value("auto");
     let color = color.value_parser(value_parser!(ColorChoice)).hide_short_help(true);
     let color = color.help("Colours and bold text: where a terminal shows them, always, or never");
     command.subcommands(VERBS.iter().map(verb)).arg(color)
+}
+
+/// What a stranger can type at once.
+const MOST_WANTED: &[[&str; 2]] = &[
+    ["sudo pickfs run", "compare ext4, xfs and btrfs in this folder, three minutes"],
+    ["sudo pickfs run --fs ext4,xfs,btrfs --source DIR", "the same with your own files"],
+    ["pickfs run --on DIR --on DIR", "compare two folders as they are, without root"],
+    ["pickfs help", "all verbs and topics"],
+];
+
+/// A command with what it does beside it, or below where it is long.
+fn examples(rows: &[[&str; 2]]) -> String {
+    const WIDTH: usize = 40;
+    let line = |[command, about]: &[&str; 2]| match command.len() {
+        ..=WIDTH => format!("  {command:WIDTH$}  {about}\n"),
+        _ => format!("  {command}\n  {:WIDTH$}  {about}\n", ""),
+    };
+    rows.iter().map(line).collect()
 }
 
 /// What `--color` says, for all that is printed; without it `NO_COLOR` and the terminal decide.

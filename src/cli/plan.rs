@@ -29,6 +29,10 @@ pub struct Arguments {
 }
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs plan --fs ext4,btrfs:zstd:1", "every step of a run, without doing it"],
+        ["pickfs plan PLAN.toml --pilot RUN.jsonl", "how long a run would take, from an earlier one"],
+    ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {

@@ -36,6 +36,11 @@ const ZOOM: &str = "2";
 const RENDERER: Need = Need::Program { name: "rsvg-convert", package: "librsvg2-bin" };
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs report", "the answer of the latest run in ./pickfs-runs"],
+        ["pickfs report RUN.jsonl --full", "every table"],
+        ["pickfs report RUN.jsonl --format html -o run.html", "the page"],
+    ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {

@@ -28,6 +28,14 @@ pub struct Arguments {
 }
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["sudo pickfs run", "ext4, xfs and btrfs in this folder, three minutes"],
+        ["sudo pickfs run --fs ext4,xfs --source ~/src --budget 1h", "your own files, for an hour"],
+        ["sudo pickfs run --fs btrfs,btrfs:lzo,btrfs:zstd:1", "is compression worth it?"],
+        ["pickfs run --on ~ --on /mnt/usb", "two folders as they are, without root"],
+        ["sudo pickfs run PLAN.toml --erase SERIAL", "a plan that erases a disk"],
+        ["sudo pickfs run --resume RUN.jsonl", "go on with a run that was stopped"],
+    ];
     fn run(&self) -> Outcome {
         let mut progress = Plain::new(std::io::stderr().is_terminal());
         if let Some(journal) = &self.resume {

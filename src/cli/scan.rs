@@ -35,6 +35,10 @@ pub struct Arguments {
 }
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs scan --predict DIR", "what compression would save, in seconds"],
+        ["pickfs scan DIR -o mine.toml", "a profile of a tree, for --like mine.toml"],
+    ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
