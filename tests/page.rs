@@ -70,7 +70,7 @@ fn the_same_journal_gives_the_same_bytes() {
     };
     assert!(pictures("one").eq(pictures("two")));
     let names: Vec<String> = pictures("one").map(|(name, _)| name.to_string_lossy().into_owned()).collect();
-    for wanted in ["ratios-tree.svg", "rounds-tree-write.svg", "latency-tree-write.svg", "all-round-space.svg"] {
+    for wanted in ["ratios-tree.svg", "rounds-tree-write.svg", "latency-tree-write.svg", "trade-offs-space.svg"] {
         assert!(names.iter().any(|name| name == wanted), "no {wanted} in {names:?}");
     }
     assert!(names.iter().any(|name| name.starts_with("device-tree-write")), "{names:?}");

@@ -4,6 +4,7 @@
 use super::{Format, Options};
 use crate::analysis::{Model, Panel, Row, WorkReport};
 use crate::wording::between_runs::{CAVEAT, RunComparison};
+use crate::wording::headings;
 use crate::wording::marks::{self, Mark};
 use crate::wording::ranking::{self, Choice};
 use std::io::{self, Write};
@@ -26,12 +27,12 @@ fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     if !model.machine().is_empty() {
         writeln!(out, "{}\n", escaped(&model.machine()))?;
     }
-    list("Take care", &model.warnings(), out)?;
+    list(headings::WARNINGS, &model.warnings(), out)?;
     let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
     all.filter(|work| !work.phases.is_empty()).try_for_each(|work| times(model, work, out))?;
     let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence(model).clone()).collect();
-    list("Not measured", &missing, out)?;
-    list("In effect", &in_effect(model), out)?;
+    list(headings::NOT_MEASURED, &missing, out)?;
+    list(headings::SETTINGS, &in_effect(model), out)?;
     writeln!(
         out,
         "<sub>pickfs {}, run {}, {}</sub>",

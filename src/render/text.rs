@@ -5,9 +5,9 @@ use crate::analysis::{
     Champion, Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport,
 };
 use crate::wording::between_runs::{CAVEAT, RunComparison};
-use crate::wording::marks;
 use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{lines, wrapped};
+use crate::wording::{headings, marks};
 use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
 use std::io::{self, Write};
 
@@ -87,7 +87,7 @@ impl Page<'_> {
             self.wrapped("", line)?;
         }
         self.list("", &self.model.course())?;
-        self.list("Take care", &self.model.warnings())
+        self.list(headings::WARNINGS, &self.model.warnings())
     }
 
     fn overall(&mut self, overall: &Overall) -> io::Result<()> {
@@ -111,7 +111,7 @@ impl Page<'_> {
                 [] => String::new(),
                 who => format!("\n{what} {}", names(who)),
             };
-            let (ties, open) = (told("tied with", &row.ties), told("not told apart from", &row.open));
+            let (ties, open) = (told("tied with", &row.ties), told("no clear difference from", &row.open));
             format!("{}{of}{ties}{open}", names(&[row.target]))
         };
         let mut table = new_table(presets::UTF8_FULL, self.width);
@@ -129,7 +129,7 @@ impl Page<'_> {
     }
 
     fn criteria(&mut self, criteria: &Criteria) -> io::Result<()> {
-        writeln!(self.out, "\nAll round")?;
+        writeln!(self.out, "\n{}", headings::TRADE_OFFS)?;
         let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
         table.set_header([""].into_iter().chain(criteria.names.iter().map(String::as_str)));
         for row in &criteria.rows {
@@ -144,7 +144,7 @@ impl Page<'_> {
         let reference = &self.model.targets[criteria.reference].name;
         self.wrapped(
             "",
-            &format!("× relative to {reference}, less is better; * no other target is shown to beat it all round"),
+            &format!("× relative to {reference}, less is better; * no other target is better in all of them"),
         )
     }
 
@@ -162,7 +162,7 @@ impl Page<'_> {
         self.times(work)?;
         self.list("", &work.sentences(self.model))?;
         let reference = work.reference.map_or("", |at| &self.model.targets[at].name);
-        self.list(&format!("Beside the time, compared with {reference}"), &work.trade_offs(self.model))?;
+        self.list(&format!("{}, compared with {reference}", headings::OTHER_COSTS), &work.trade_offs(self.model))?;
         for table in work.beside.iter().filter(|table| !table.is_detail()) {
             self.beside(table)?;
         }
@@ -252,15 +252,18 @@ impl Page<'_> {
         let weakened = model.targets.iter().filter(|target| !target.weakened.is_empty());
         let weakened: Vec<String> =
             weakened.map(|target| format!("{}: {}", target.name, target.weakened.join(", "))).collect();
-        self.list("Weaker durability", &weakened)?;
-        self.list("Not measured", &model.holes.iter().map(|hole| hole.sentence(model).clone()).collect::<Vec<_>>())?;
-        self.list("Doubts", &model.flags.iter().map(|flag| flag.sentence(model)).collect::<Vec<_>>())?;
-        self.list("In effect", &in_effect(model))?;
+        self.list(headings::WEAKER, &weakened)?;
+        self.list(
+            headings::NOT_MEASURED,
+            &model.holes.iter().map(|hole| hole.sentence(model).clone()).collect::<Vec<_>>(),
+        )?;
+        self.list(headings::SUSPICIOUS, &model.flags.iter().map(|flag| flag.sentence(model)).collect::<Vec<_>>())?;
+        self.list(headings::SETTINGS, &in_effect(model))?;
         writeln!(self.out)?;
         if !model.ledger.parts.is_empty() {
             let others = model.ledger.parts.iter().skip(1).map(|part| format!("{} {}", part.name, part.shown()));
             let others = others.collect::<Vec<_>>().join(", ");
-            self.wrapped("", &format!("Time spent: {} ({others}).", model.ledger.sentence()))?;
+            self.wrapped("", &format!("{}: {} ({others}).", headings::TIME_SPENT, model.ledger.sentence()))?;
         }
         if !model.journal.is_empty() {
             writeln!(self.out, "Journal: {}", model.journal)?;

@@ -53,6 +53,12 @@ impl Panel {
         format!("±{}", percent(self.band.threshold))
     }
 
+    /// "differences below 3 % do not matter", or "... 16 % cannot be seen here" where the noise is wider than that.
+    pub fn smallest_difference(&self) -> String {
+        let why = if self.band.threshold > self.band.wanted { "cannot be seen here" } else { "do not matter" };
+        format!("differences below {} {why}", percent(self.band.threshold))
+    }
+
     /// "±1.2 %", or "unknown": the reference against itself.
     pub fn noise_shown(&self) -> Option<String> {
         self.noise.as_ref().map(half_width)
@@ -99,7 +105,7 @@ fn against(finding: &Finding, of: &Comparison) -> String {
         Finding::Unresolved { rounds } => {
             let more = rounds.map(|total| total.saturating_sub(estimate.n as u32));
             let more = more.map(|n| format!("; about {} would tell", more_rounds(n))).unwrap_or_default();
-            format!("is not told apart from {reference}{more}")
+            format!("shows no clear difference from {reference}{more}")
         }
         Finding::TooFewRounds => {
             format!("{verb} {amount} (anecdote: {}, no interval)", counted(estimate.n, "round"))
@@ -116,7 +122,7 @@ fn in_brief(finding: &Finding, of: &Comparison) -> String {
         Finding::Higher | Finding::Lower => format!("{amount} ({range})"),
         Finding::ProbablyHigher | Finding::ProbablyLower => format!("probably {amount} ({range})"),
         Finding::Tie => format!("ties with {reference}"),
-        Finding::Unresolved { .. } => format!("not told apart from {reference}"),
+        Finding::Unresolved { .. } => format!("no clear difference from {reference}"),
         Finding::TooFewRounds => format!("{amount} (no interval)"),
     }
 }

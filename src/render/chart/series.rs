@@ -218,11 +218,11 @@ fn against_time(sheet: &Sheet, criteria: &Criteria, reference: usize, other: usi
         plot.close_series();
     }
     Chart {
-        name: shapes::file_name(&["all-round", name]),
+        name: shapes::file_name(&["trade-offs", name]),
         title: format!("{first} and {name}"),
         about: format!(
             "Ratios of {first} (across) and {name} (up) to the reference, with their intervals; further left and down is \
-             better, and no other target is shown to beat all round what has a ring."
+             better, and no other target is better in all of them than one with a ring."
         ),
         phase: String::new(),
         plot,

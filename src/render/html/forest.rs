@@ -23,7 +23,7 @@ pub fn table(sheet: &Sheet, work: &WorkReport, (place, number): (usize, usize)) 
         table.forest data-p=(number) {
             caption {
                 b { (text(&panel.name)) }
-                span { (text(&format!(" differences within {} do not matter here{noise}", panel.margin()))) }
+                span { " " (text(&panel.smallest_difference())) (noise) }
                 @if let Some(why) = &panel.refused { em { " " (text(&why.sentence())) } }
             }
             thead { tr {

@@ -15,6 +15,7 @@ use super::chart::painter::{SHAPES, series_class};
 use super::chart::{Sheet, panels, shapes, works};
 use super::{Format, Options};
 use crate::analysis::Model;
+use crate::wording::headings;
 use base64::Engine as _;
 use markup::{json_in_script, text};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -112,15 +113,15 @@ fn hash(text: &str) -> String {
 }
 
 fn contents(model: &Model) -> Markup {
-    let all_round = model.criteria.as_ref().map(|_| ("all-round", "All round"));
-    let others = [("reading", "How to read"), ("missing", "Doubts"), ("effect", "In effect")];
+    let trade_offs = model.criteria.as_ref().map(|_| ("trade-offs", headings::TRADE_OFFS));
+    let others = [("reading", "How to read"), ("missing", headings::SUSPICIOUS), ("effect", headings::SETTINGS)];
     html! {
         nav aria-label="Parts of this page" {
             ul {
                 @for (place, work) in works(model).enumerate() {
                     li data-work=(place) { a href={ "#work-" (place) } { (text(&work.name)) } }
                 }
-                @for (id, words) in all_round.into_iter().chain(others) { li { a href={ "#" (id) } { (words) } } }
+                @for (id, words) in trade_offs.into_iter().chain(others) { li { a href={ "#" (id) } { (words) } } }
             }
         }
     }

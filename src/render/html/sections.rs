@@ -5,7 +5,7 @@ use super::{forest, name, tables};
 use crate::analysis::{Champions, Criteria, Model, Panel, Table, VerdictKind, WorkReport};
 use crate::render::chart::series::{self, Chart};
 use crate::render::chart::{Sheet, panels, shapes, works};
-use crate::wording::marks;
+use crate::wording::{headings, marks};
 use maud::{Markup, PreEscaped, html};
 
 pub fn verdict(model: &Model) -> Markup {
@@ -19,7 +19,7 @@ pub fn verdict(model: &Model) -> Markup {
             (list(Some("others"), others))
             (list(Some("course"), &model.course()))
             @if !model.warnings().is_empty() {
-                div.care { h3 { span aria-hidden="true" { "⚠" } " Take care" } (list(None, &model.warnings())) }
+                div.care { h3 { span aria-hidden="true" { "⚠" } " " (headings::WARNINGS) } (list(None, &model.warnings())) }
             }
         }
     }
@@ -125,7 +125,7 @@ fn beside(sheet: &Sheet, work: &WorkReport, first: usize) -> Markup {
     });
     let (main, more): (Vec<Numbered>, Vec<Numbered>) = numbered.partition(|(_, table)| is_of_the_whole(table));
     html! {
-        h3 { "Beside the time" }
+        h3 { (headings::OTHER_COSTS) }
         (list(Some("sentences"), &work.trade_offs(sheet.model)))
         div.tables { @for (number, table) in main { (tables::beside(sheet, work, table, number)) } }
         @if !more.is_empty() || !work.compression.is_empty() {
@@ -207,8 +207,8 @@ pub fn champions(sheet: &Sheet, champions: &Champions) -> Markup {
 /// Once for each reference; the script shows the one that is chosen.
 pub fn criteria(sheet: &Sheet, criteria: &Criteria) -> Markup {
     html! {
-        section #all-round {
-            h2 { "All round" }
+        section #trade-offs {
+            h2 { (headings::TRADE_OFFS) }
             (note("What cannot be added up, side by side: less is better in all."))
             (key(sheet))
             @for (at, row) in criteria.rows.iter().enumerate() {
@@ -231,18 +231,18 @@ pub fn tail(sheet: &Sheet) -> Markup {
     let machine: Vec<(&str, &str)> = model.host.iter().map(|fact| (fact.name.as_str(), fact.value.as_str())).collect();
     html! {
         section #missing {
-            h2 { "Not measured, and doubts" }
+            h2 { (headings::NOT_MEASURED) ", and " (headings::SUSPICIOUS.to_lowercase()) }
             @if missing.is_empty() && model.flags.is_empty() && weakened.is_empty() {
                 p { "Every planned cell was measured, and nothing is in doubt." }
             }
-            @for (title, lines) in [("Not measured", &missing), ("Weaker durability", &weakened)] {
+            @for (title, lines) in [(headings::NOT_MEASURED, &missing), (headings::WEAKER, &weakened)] {
                 @if !lines.is_empty() { h3 { (title) } }
                 (list(None, lines))
             }
             (doubts(model))
         }
         section #effect {
-            h2 { "In effect" }
+            h2 { (headings::SETTINGS) }
             (note("Read back from kernel and tools while it ran."))
             (tables::effect(sheet, &model.effect))
             (tables::facts("The machine", &machine))
@@ -255,7 +255,7 @@ pub fn tail(sheet: &Sheet) -> Markup {
 fn doubts(model: &Model) -> Markup {
     let flags = &model.flags;
     html! {
-        @if !flags.is_empty() { h3 { "Doubts" } }
+        @if !flags.is_empty() { h3 { (headings::SUSPICIOUS) } }
         @for kind in flags.chunk_by(|a, b| a.flag == b.flag) {
             details {
                 summary {
@@ -276,7 +276,7 @@ fn ledger(model: &Model) -> Markup {
     });
     html! {
         section #ledger {
-            h2 { "Where the time went" }
+            h2 { (headings::TIME_SPENT) }
             p { (text(&ledger.sentence())) "." }
             svg.ledger aria-hidden="true" {
                 @for (at, (from, share)) in shares.enumerate() {

@@ -5,6 +5,7 @@ use super::name;
 use crate::analysis::{Compression, Criteria, Effect, EffectRow, Panel, Row, Table, WorkReport};
 use crate::render::chart::Sheet;
 use crate::render::chart::forest::View;
+use crate::wording::headings;
 use maud::{Markup, html};
 
 /// Columns that can be read side by side.
@@ -110,7 +111,7 @@ pub fn criteria(sheet: &Sheet, criteria: &Criteria, reference: usize) -> Markup 
                 tr data-t=(row.target) {
                     th scope="row" {
                         (name(sheet, row.target))
-                        @if row.on_front { span.best title="no other target is shown to beat it all round" { " ★" } }
+                        @if row.on_front { span.best title="no other target is better in all of them" { " ★" } }
                     }
                     @for trade in &row.others[reference] {
                         td { @if at == reference { "reference" } @else { "×" (text(&trade.ratio())) } }
@@ -119,7 +120,7 @@ pub fn criteria(sheet: &Sheet, criteria: &Criteria, reference: usize) -> Markup 
             }
         }
     };
-    titled("figures", "", &format!("All round, relative to {own}"), &rows)
+    titled("figures", "", &format!("{}, relative to {own}", headings::TRADE_OFFS), &rows)
 }
 
 pub fn compression(sheet: &Sheet, work: &WorkReport, found: &Compression) -> Markup {

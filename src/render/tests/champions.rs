@@ -41,7 +41,7 @@ fn a_tie_within_a_file_system_is_told() {
     let few = lab(&["ext4 none", "ext4 bfq", "xfs"], &[1.0, 1.0, 1.5], 2).model();
     let champions = few.champions.as_ref().expect("there are times");
     assert_eq!((champions.rows[0].ties.len(), champions.rows[0].open.len()), (0, 1));
-    assert!(text(&few).contains("not told apart from ext4"));
+    assert!(text(&few).contains("no clear difference from ext4"));
 }
 
 #[test]

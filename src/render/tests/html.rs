@@ -24,7 +24,7 @@ fn the_verdict_stands_before_all_charts() {
     let page = rendered(&model, "html");
     let at = |what: &str| page.find(&what.replace(" %", "\u{a0}%")).unwrap_or_else(|| panic!("no {what}"));
     assert!(at(&model.headlines()[0]) < at("class=\"forest\"") && at("class=\"forest\"") < at("<figure"));
-    assert!(at("Rounds in order") < at("id=\"all-round\"") && at("id=\"all-round\"") < at("id=\"missing\""));
+    assert!(at("Rounds in order") < at("id=\"trade-offs\"") && at("id=\"trade-offs\"") < at("id=\"missing\""));
 }
 
 /// Of more targets than are judged in pairs, none but the plan's reference can be chosen; nor one that has no figure.
