@@ -43,7 +43,7 @@ const ROOMS: &[Room] = &[
     ("process", Shared, "need sys units"),
     ("protocol", Shared, "journal plan process sys"),
     ("render", Host, "analysis exchange journal plan stats units wording"),
-    ("run", Host, "analysis executor journal plan process protocol stats::LOOKS units wording"),
+    ("run", Host, "analysis executor journal plan process protocol stats::LOOKS sys::process units wording"),
     ("stack", Target, "journal need plan process::Argv process::argv units"),
     ("stage", Target, "data::random journal plan probe process protocol stack stats steps sys units"),
     ("stats", Shared, ""),

@@ -82,7 +82,7 @@ fn planted_run() {
             let plan: Plan = serde_json::from_str(&plan).expect("a plan");
             run::begin(&plan, &[&Slow], &journal, &mut progress).expect("a run");
         }
-        Err(_) => drop(run::resume(&journal, &[&Slow], &mut progress).expect("a run")),
+        Err(_) => drop(run::resume(&journal, run::Owner::Own, &[&Slow], &mut progress).expect("a run")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `pickfs clean`: undo what killed runs left behind.
 
 use super::{FAILED, Outcome, Verb};
-use crate::run::{self, Active, Plain};
+use crate::run::{self, Active, Owner, Plain};
 use crate::stack::Place;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 pub struct Arguments {
     /// Journals of dead runs; all runs that this user has not ended unless said
     journals: Vec<PathBuf>,
+    /// Undo also the steps of named journals that belong to another user; read them first
+    #[arg(long, requires = "journals")]
+    any_owner: bool,
 }
 
 impl Verb for Arguments {
@@ -22,7 +25,7 @@ impl Verb for Arguments {
         let mut failed = false;
         if !self.journals.is_empty() {
             for journal in &self.journals {
-                failed |= !clean(journal);
+                failed |= !clean(journal, if self.any_owner { Owner::Any } else { Owner::Own });
             }
             return Ok(if failed { FAILED } else { 0 });
         }
@@ -41,7 +44,7 @@ impl Verb for Arguments {
 fn clean_active(run: &str, journal: &Path) -> bool {
     let begun = std::fs::metadata(journal).is_ok_and(|found| found.len() > 0);
     if begun {
-        return clean(journal);
+        return clean(journal, Owner::Own);
     }
     let place = Place::of_run(run);
     let left: Vec<_> = [place.mounts, place.memory].into_iter().filter(|path| path.exists()).collect();
@@ -65,8 +68,8 @@ fn clean_active(run: &str, journal: &Path) -> bool {
     true
 }
 
-fn clean(journal: &Path) -> bool {
-    match run::clean(journal, crate::executor::ALL, &mut Plain::new(false)) {
+fn clean(journal: &Path, owner: Owner) -> bool {
+    match run::clean(journal, owner, crate::executor::ALL, &mut Plain::new(false)) {
         Ok(steps) => {
             println!("{}: {steps} steps undone", journal.display());
             true

@@ -6,7 +6,7 @@ use super::{Exit, FAILED, Outcome, REFUSED, Verb, confirm, plan_source, report};
 use crate::executor;
 use crate::journal::{Enough, fold_file};
 use crate::plan::{Plan, PlanArgs, flag_names};
-use crate::run::{self, Finish, Plain, tell};
+use crate::run::{self, Finish, Owner, Plain, tell};
 use anyhow::{Context, Result};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,9 @@ pub struct Arguments {
     /// Take up a run that was stopped or killed
     #[arg(long, value_name = "JOURNAL", conflicts_with_all = flag_names().chain(["plan", "executor", "journal"]))]
     resume: Option<PathBuf>,
+    /// Take up a journal that belongs to another user; read it first
+    #[arg(long, requires = "resume")]
+    any_owner: bool,
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
     erase: Vec<String>,
@@ -39,10 +42,11 @@ impl Verb for Arguments {
     fn run(&self) -> Outcome {
         let mut progress = Plain::new(std::io::stderr().is_terminal());
         if let Some(journal) = &self.resume {
-            return match agreed_again(journal, &self.erase)? {
+            let owner = if self.any_owner { Owner::Any } else { Owner::Own };
+            return match agreed_again(journal, owner, &self.erase)? {
                 true => {
                     run::count_stop_requests()?;
-                    told(journal, run::resume(journal, executor::ALL, &mut progress)?)
+                    told(journal, run::resume(journal, owner, executor::ALL, &mut progress)?)
                 }
                 false => Ok(REFUSED),
             };
@@ -62,13 +66,13 @@ impl Verb for Arguments {
 }
 
 /// A device may have changed hands since the run was begun.
-fn agreed_again(journal: &Path, erase: &[String]) -> Result<bool> {
+fn agreed_again(journal: &Path, owner: Owner, erase: &[String]) -> Result<bool> {
     let plan = fold_file(journal)?.run.context("the journal has no run record")?.plan;
     if confirm::erasures(&plan)?.is_empty() {
         return Ok(true);
     }
     // What the dead run left mounted on the device is no reason to refuse it.
-    run::clean(journal, executor::ALL, &mut Plain::new(false))?;
+    run::clean(journal, owner, executor::ALL, &mut Plain::new(false))?;
     Ok(confirm::still_free(&plan)? && confirm::confirmed(&plan, erase)?)
 }
 

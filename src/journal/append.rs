@@ -4,6 +4,7 @@ use super::{Folded, Record, fold_file};
 use anyhow::{Context, Result, bail};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub struct Journal {
@@ -24,15 +25,25 @@ impl Journal {
         Journal { file, path: path.to_path_buf() }.locked()
     }
 
-    /// An existing journal and what it holds; a torn last line is cut off first.
-    pub fn reopen(path: &Path) -> Result<(Journal, Folded)> {
+    /// An existing journal of a user who is trusted, by number, and what it holds; a torn last line is cut off first.
+    pub fn reopen(path: &Path, trusts: impl Fn(u32) -> bool) -> Result<(Journal, Folded)> {
+        let shown = path.display();
         let file = OpenOptions::new().read(true).append(true).open(path);
-        let file = file.with_context(|| format!("cannot open the journal {}", path.display()))?;
+        let file = file.with_context(|| format!("cannot open the journal {shown}"))?;
+        let (owner, mode) = file.metadata().map(|found| (found.uid(), found.mode()))?;
+        if !trusts(owner) {
+            bail!("{shown} belongs to user {owner}: read it, then give --any-owner, or copy it");
+        }
+        if mode & 0o002 != 0 {
+            bail!("anyone may write to {shown}: read it, then `chmod o-w {shown}`");
+        }
         let mut journal = Journal { file, path: path.to_path_buf() }.locked()?;
-        journal.cut_torn_line()?;
-        let folded = fold_file(path)?;
+        let mut folded = fold_file(path)?;
         if folded.run.is_none() {
-            bail!("{} is not a pickfs journal (it has no `run` record)", path.display());
+            bail!("{shown} is not a pickfs journal (it has no `run` record)");
+        }
+        if journal.cut_torn_line()? {
+            folded = fold_file(path)?;
         }
         Ok((journal, folded))
     }
@@ -66,7 +77,8 @@ impl Journal {
         Ok(self)
     }
 
-    fn cut_torn_line(&mut self) -> Result<()> {
+    /// True if there was one.
+    fn cut_torn_line(&mut self) -> Result<bool> {
         let length = self.file.seek(SeekFrom::End(0))?;
         let mut keep = length;
         let mut chunk = vec![0; 64 << 10];
@@ -84,7 +96,7 @@ impl Journal {
         if keep < length {
             self.file.set_len(keep)?;
         }
-        Ok(())
+        Ok(keep < length)
     }
 }
 
@@ -107,11 +119,28 @@ mod tests {
         drop(journal);
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, [&whole[..], b"{\"begin\":{\"cell\":\"tw"].concat()).unwrap();
-        let (mut journal, folded) = Journal::reopen(&path).unwrap();
+        let (mut journal, folded) = Journal::reopen(&path, |_| true).unwrap();
         assert_eq!(folded.cells.len(), 1);
         journal.append(&begin("three")).unwrap();
         drop(journal);
         assert_eq!(fold_file(&path).unwrap().cells.len(), 2);
+    }
+
+    /// The last line of another file is not taken for a torn one.
+    #[test]
+    fn what_is_no_journal_or_a_strangers_is_left_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes");
+        let refused = |trusts: bool| Journal::reopen(&path, |_| trusts).err().unwrap().to_string();
+        std::fs::write(&path, "notes\nwithout an end").unwrap();
+        assert!(refused(true).contains("is not a pickfs journal"));
+        assert_eq!(std::fs::read(&path).unwrap(), b"notes\nwithout an end");
+        std::fs::remove_file(&path).unwrap();
+        Journal::create(&path).unwrap().append(&Record::Run(Box::default())).unwrap();
+        assert!(refused(false).contains("--any-owner"));
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
+        assert!(refused(true).contains("anyone may write"));
     }
 
     #[test]
@@ -120,7 +149,7 @@ mod tests {
         let path = folder.path().join("j.jsonl");
         let first = Journal::create(&path).unwrap();
         assert!(Journal::create(&path).is_err());
-        assert!(Journal::reopen(&path).err().unwrap().to_string().contains("in use by another pickfs"));
+        assert!(Journal::reopen(&path, |_| true).err().unwrap().to_string().contains("in use by another pickfs"));
         drop(first);
     }
 }

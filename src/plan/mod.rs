@@ -27,6 +27,7 @@ pub use age::{Age, Ageing, SIZE, allowance_ns, capacity};
 pub use args::{PlanArgs, PlanFlags, flag_names, image_size};
 pub use complaint::{Complaint, render};
 pub use expand::{Cell, cell_id, expand, order, round_seed};
+pub use queue::NAMES as QUEUE_SETTINGS;
 pub use read::from_toml;
 pub use setting::{Setting, SettingKind, Settings, disks};
 use target::Placed;

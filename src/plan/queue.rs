@@ -6,7 +6,7 @@ use super::read::Reader;
 use super::table::{Field, Table};
 
 /// Those that change how requests are made of the same work, and can be read back; sorted.
-const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 8] = [
     "max_sectors_kb",
     "nomerges",
     "nr_requests",

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 use std::cmp::Reverse;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -47,10 +47,10 @@ impl Active {
     /// Run ids and journals of all runs that are under way, or that died. The latest first, as what it saved of the
     /// machine's settings may be what an earlier one had put there.
     pub fn list() -> Vec<(String, PathBuf)> {
-        let own = |entry: &std::fs::DirEntry| {
-            entry.metadata().is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
-        };
-        let entries = std::fs::read_dir(folder()).into_iter().flatten().flatten().filter(own);
+        let own = |entry: &std::fs::DirEntry| entry.metadata().is_ok_and(|found| is_own(&found) && found.is_file());
+        let folder = Some(folder()).filter(|folder| folder.metadata().is_ok_and(|found| is_own(&found)));
+        let entries =
+            folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten().filter(own);
         let read = |entry: std::fs::DirEntry| {
             let journal = std::fs::read(entry.path()).ok()?;
             let begun = entry.metadata().and_then(|found| found.modified()).ok()?;
@@ -71,9 +71,12 @@ impl Active {
 /// For us alone: whoever can write there says what `clean` undoes.
 fn make(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let owner = std::fs::metadata(folder)?.uid();
-    let own = owner == rustix::process::geteuid().as_raw();
-    if own { Ok(()) } else { Err(std::io::Error::other(format!("it belongs to user {owner}"))) }
+    let found = std::fs::metadata(folder)?;
+    if is_own(&found) { Ok(()) } else { Err(std::io::Error::other(format!("it belongs to user {}", found.uid()))) }
+}
+
+fn is_own(found: &Metadata) -> bool {
+    found.uid() == rustix::process::geteuid().as_raw()
 }
 
 /// `$XDG_STATE_HOME/pickfs/active`, by default under `~/.local/state`; in the temporary folder for users without a home,

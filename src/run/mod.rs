@@ -23,6 +23,7 @@ use crate::executor::{self, Executor};
 use crate::journal::*;
 use crate::plan::{Cell, Plan};
 use crate::protocol::{Check, Checked};
+use crate::sys::process;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -63,9 +64,23 @@ pub fn begin(plan: &Plan, executors: Executors, journal: &Path, progress: &mut d
     go(run, executors, journal, Folded::default(), active, progress)
 }
 
+/// Whose journals are acted on: what they say is done with our rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Own,
+    /// The user has read it and says so.
+    Any,
+}
+
+impl Owner {
+    fn open(self, journal: &Path) -> Result<(Journal, Folded)> {
+        Journal::reopen(journal, |owner| self == Owner::Any || process::trusts(owner))
+    }
+}
+
 /// Takes a run up again: leftovers undone, then the cells that have not ended.
-pub fn resume(journal: &Path, executors: Executors, progress: &mut dyn Progress) -> Result<Finish> {
-    let (journal, folded) = Journal::reopen(journal)?;
+pub fn resume(journal: &Path, owner: Owner, executors: Executors, progress: &mut dyn Progress) -> Result<Finish> {
+    let (journal, folded) = owner.open(journal)?;
     let run = understood(&folded)?;
     if let Some(absurdity) = run.plan.absurdity() {
         bail!("the plan in {} has {absurdity}, which no plan can have; begin a new run", journal.path().display());
@@ -76,8 +91,8 @@ pub fn resume(journal: &Path, executors: Executors, progress: &mut dyn Progress)
 
 /// Undoes what a dead run left; the journal keeps what was measured. A run under way is refused, and that of another
 /// journal waited for: it would see its settings change under its hands.
-pub fn clean(journal: &Path, executors: Executors, progress: &mut dyn Progress) -> Result<usize> {
-    let (journal, folded) = Journal::reopen(journal)?;
+pub fn clean(journal: &Path, owner: Owner, executors: Executors, progress: &mut dyn Progress) -> Result<usize> {
+    let (journal, folded) = owner.open(journal)?;
     let _turn = turn::take(progress);
     if supervise::stop_requested() {
         bail!("stopped before anything was undone; run `pickfs clean` again");
@@ -88,8 +103,9 @@ pub fn clean(journal: &Path, executors: Executors, progress: &mut dyn Progress) 
 /// What dead runs left in force would be measured, saved as the machine's own and put back for good.
 fn undo_dead_runs(own: &str, executors: Executors, progress: &mut dyn Progress) {
     for (run, journal) in Active::list().into_iter().filter(|(run, _)| run != own) {
-        // One that is under way waits for us; one whose journal is gone is told by `pickfs clean`.
-        let Ok((journal, folded)) = Journal::reopen(&journal) else { continue };
+        // One that is under way waits for us; one whose journal is gone is told by `pickfs clean`, as one that another user
+        // has put in its place.
+        let Ok((journal, folded)) = Owner::Own.open(&journal) else { continue };
         match undo_dead(journal, executors, folded) {
             Ok(_) => progress.say(&format!("undid what the dead run {run} had left")),
             Err(error) => progress.say(&format!("the dead run {run} is not undone: {error:#}")),
@@ -111,6 +127,9 @@ fn understood(folded: &Folded) -> Result<Run> {
     let run = folded.run.clone().context("the journal has no run record")?;
     if run.schema > SCHEMA {
         bail!("the journal is of schema {}, this pickfs knows {SCHEMA}; take a newer pickfs", run.schema);
+    }
+    if !run.imported.is_empty() {
+        bail!("the journal holds results of {}: there is nothing to take up or to undo", run.imported.escape_debug());
     }
     // It becomes part of paths.
     if run.id.is_empty() || !run.id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -261,7 +280,8 @@ mod tests {
             let path = folder.path().join(format!("{at}.jsonl"));
             let run = Run { id: "r1".into(), plan, ..Run::default() };
             Journal::create(&path).unwrap().append(&Record::Run(Box::new(run))).unwrap();
-            let refused = resume(&path, executor::ALL, &mut Silent).expect_err("no plan is like that").to_string();
+            let refused =
+                resume(&path, Owner::Own, executor::ALL, &mut Silent).expect_err("no plan is like that").to_string();
             assert!(refused.contains("which no plan can have"), "{refused}");
         }
         assert_eq!(Plan::default().absurdity(), None);

@@ -7,8 +7,8 @@ use super::backing::{self, Backing};
 use super::fs::{self, Filesystem, FsSpec};
 use super::layer::{self, Below, Layer};
 use super::{Action, Place, Step};
-use crate::plan::{Discard, HostSettings, Settings, Target};
-use std::path::PathBuf;
+use crate::plan::{Discard, HostSettings, QUEUE_SETTINGS, Settings, Target};
+use std::path::{Path, PathBuf};
 
 /// What a target is built of.
 pub struct Recipe<'a> {
@@ -168,6 +168,28 @@ pub fn of_run(place: &Place, host: &HostSettings, memory_bytes: Option<u64>) -> 
     steps.extend(memory_bytes.into_iter().flat_map(|bytes| write_back(host, bytes)));
     steps
 }
+
+/// True for a setting of the kernel that a run may change: how it writes back, and a device's queue.
+pub fn is_setting_of_runs(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match path.parent() {
+        Some(folder) if folder == Path::new("/proc/sys/vm") => WRITE_BACK.contains(&name),
+        Some(folder) if folder.starts_with("/sys/dev/block") || folder.starts_with("/sys/devices") => {
+            folder.ends_with("queue") && (name == "scheduler" || QUEUE_SETTINGS.contains(&name))
+        }
+        _ => false,
+    }
+}
+
+/// Those below /proc/sys/vm that a run sets, and those that these switch off.
+const WRITE_BACK: [&str; 6] = [
+    "dirty_background_bytes",
+    "dirty_background_ratio",
+    "dirty_bytes",
+    "dirty_expire_centisecs",
+    "dirty_ratio",
+    "dirty_writeback_centisecs",
+];
 
 /// Bytes, not shares of whatever memory is free, and the same for all; the kernel's default shares of the memory
 /// there is, unless the plan says otherwise.

@@ -108,6 +108,7 @@ impl<'a> StepRunner<'a> {
 
     fn journal(&mut self, says: &str, does: String, undo: Option<Undo>, link: &mut Link) -> Result<()> {
         let number = self.taken.len() as u32 + 1;
+        let undo = undo.map(without_links);
         let taken = StepTaken { scope: self.scope.clone(), number, says: says.into(), does, undo };
         link.ask(Record::Step(taken.clone()))?;
         self.taken.push(taken);
@@ -184,6 +185,21 @@ impl<'a> StepRunner<'a> {
     }
 }
 
+/// As it is named without symbolic links: undoing follows none. What the path names itself may be a link, which is meant then.
+fn without_links(undo: Undo) -> Undo {
+    let real = |path: PathBuf| match (path.parent(), path.file_name()) {
+        (Some(above), Some(name)) => devices::resolved(above).join(name),
+        _ => path,
+    };
+    match undo {
+        Undo::Unmount(path) => Undo::Unmount(real(path)),
+        Undo::DetachLoops(path) => Undo::DetachLoops(real(path)),
+        Undo::RemoveTree(path) => Undo::RemoveTree(real(path)),
+        Undo::RemoveSegment(path) => Undo::RemoveSegment(real(path)),
+        other => other,
+    }
+}
+
 /// What drivers name pools and daemons by: unique on this machine.
 pub fn name_of(scope: &str) -> String {
     format!("pickfs{scope}")
@@ -225,8 +241,10 @@ fn unused(device: &Path) -> Result<()> {
 /// Only the last part: where the folder above has gone, its file system has too, and another must not be measured in
 /// its place.
 fn make_directory(path: &Path) -> Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    let there = || path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    // A stranger's folder in a shared place would let him change what is put into it.
+    let own = rustix::process::geteuid().as_raw();
+    let there = || path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == own);
     match std::fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && there() => Ok(()),
         made => made.with_context(|| format!("{} is not to be made; is the folder above there?", path.display())),

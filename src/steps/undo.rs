@@ -4,8 +4,12 @@ use crate::journal::{Record, StepTaken, Undo, Undone};
 use crate::process::{RUN_MARK, argv, output};
 use crate::protocol::Link;
 use crate::stack::layer::GROUPS;
+use crate::stack::recipe::is_setting_of_runs;
 use crate::sys::devices;
+use crate::sys::file::Entry;
 use anyhow::{Context, Result, bail};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 use std::time::Duration;
 
@@ -51,16 +55,25 @@ fn is_ours(undo: &Undo, run: &str) -> bool {
     match undo {
         Undo::Unmount(path) | Undo::DetachLoops(path) | Undo::RemoveTree(path) => plain(path) && carried(path),
         Undo::RemoveSegment(path) => plain(path) && carried(path) && path.ends_with("cluster/postmaster.pid"),
-        Undo::Restore { path, .. } => {
-            let queue = path.starts_with("/sys") && path.parent().is_some_and(|folder| folder.ends_with("queue"));
-            plain(path) && (path.starts_with("/proc/sys/vm") || queue)
-        }
+        Undo::Restore { path, .. } => plain(path) && is_setting_of_runs(path),
         Undo::KillMarked(mark) => mark.starts_with("PICKFS_"),
         Undo::ExportPool(name) | Undo::RemoveMapping(name) | Undo::RemoveGroup(name) => is_our_name(name),
         Undo::StopArray(device) => {
             device.parent() == Some(Path::new("/dev/md"))
                 && device.file_name().and_then(|name| name.to_str()).is_some_and(is_our_name)
         }
+    }
+}
+
+/// The entry that a journal names. A folder of the path that is a link now was none when the step was taken: the journal
+/// has paths without links. `None` where the folder above is gone.
+fn entry(path: &Path) -> Result<Option<Entry>> {
+    match Entry::without_links(path) {
+        Ok(entry) => Ok(Some(entry)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| {
+            format!("refused to follow {}: a folder in it is a symbolic link; look, and undo by hand", path.display())
+        }),
     }
 }
 
@@ -99,6 +112,9 @@ fn stop_array(device: &Path) -> Result<()> {
 
 /// Patient with processes that are on their way out, lazy at last: a dead FUSE daemon's mount goes no other way.
 fn unmount(at: &Path) -> Result<()> {
+    if entry(at)?.is_none() {
+        return Ok(());
+    }
     let plain = argv(["umount", &at.display().to_string()]);
     let lazy = argv(["umount", "--lazy", &at.display().to_string()]);
     for attempt in 0.. {
@@ -134,8 +150,9 @@ fn remove_tree(path: &Path) -> Result<()> {
     if let Some(mounted) = devices::mounts_below(path)?.first() {
         bail!("refused to remove {}: {mounted} is mounted in it", path.display());
     }
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+    let Some(held) = entry(path)? else { return Ok(()) };
+    match std::fs::remove_dir_all(held.path()) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         result => result.with_context(|| format!("cannot remove {}", path.display())),
     }
 }
@@ -157,16 +174,21 @@ fn export_pool(pool: &str) -> Result<()> {
 }
 
 /// By such a segment a second server would see that the first still runs; one that ends in order removes segment and
-/// note. Only what the noted server made itself: the number may have been given again.
+/// note. Only what the noted server made itself, as the number may have been given again, and what belongs to the user who
+/// wrote the note.
 fn remove_segment(noted: &Path) -> Result<()> {
-    let noted = std::fs::read_to_string(noted).unwrap_or_default();
+    let Some(note) = entry(noted)? else { return Ok(()) };
+    let Ok(owner) = note.path().symlink_metadata().map(|found| found.uid()) else { return Ok(()) };
+    let noted = std::fs::read_to_string(note.path()).unwrap_or_default();
     let Some((server, segment)) = noted_segment(&noted) else { return Ok(()) };
     for attempt in 0.. {
         let all = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
-        match made_and_attached(&all, segment).filter(|(made_by, _)| *made_by == server) {
+        match segment_of(&all, segment).filter(|found| (found.made_by, found.owner) == (server, owner)) {
             None => break,
-            Some((_, 0)) => return output(&argv(["ipcrm", "--shmem-id", &segment.to_string()]), &[]).map(drop),
-            Some((_, attached)) if attempt >= 40 => {
+            Some(Segment { attached: 0, .. }) => {
+                return output(&argv(["ipcrm", "--shmem-id", &segment.to_string()]), &[]).map(drop);
+            }
+            Some(Segment { attached, .. }) if attempt >= 40 => {
                 bail!(
                     "segment {segment} is still attached to {attached} processes; end them, then `ipcrm -m {segment}`"
                 )
@@ -185,12 +207,21 @@ fn noted_segment(noted: &str) -> Option<(u32, u32)> {
     Some((server, lines.nth(5)?.split_ascii_whitespace().nth(1)?.parse().ok()?))
 }
 
-/// Who made a segment, and how many have it: fields 5 and 7 (sysvipc(7)).
-fn made_and_attached(all: &str, segment: u32) -> Option<(u32, u32)> {
+#[derive(Debug, PartialEq)]
+struct Segment {
+    made_by: u32,
+    /// Processes that have it.
+    attached: u32,
+    owner: u32,
+}
+
+/// Fields 5, 7 and 8 (sysvipc(7)).
+fn segment_of(all: &str, segment: u32) -> Option<Segment> {
     let mut rows = all.lines().map(|row| row.split_ascii_whitespace().collect::<Vec<_>>());
     let segment = segment.to_string();
     let row = rows.find(|row| row.get(1) == Some(&segment.as_str()))?;
-    Some((row.get(4)?.parse().ok()?, row.get(6)?.parse().ok()?))
+    let number = |field: usize| row.get(field)?.parse().ok();
+    Some(Segment { made_by: number(4)?, attached: number(6)?, owner: number(7)? })
 }
 
 pub(super) fn set(path: &Path, value: &str) -> Result<()> {
@@ -206,7 +237,7 @@ mod tests {
         for undo in [
             Undo::Unmount("/nowhere/pickfs-r/target".into()),
             Undo::RemoveTree("/nowhere/pickfs-r".into()),
-            Undo::Restore { path: "/proc/sys/vm/no_such_setting".into(), value: "1".into() },
+            Undo::Restore { path: "/sys/dev/block/0:0/queue/scheduler".into(), value: "none".into() },
             Undo::KillMarked("PICKFS_DAEMON=of-no-run".into()),
             Undo::RemoveSegment("/nowhere/pickfs-r/cluster/postmaster.pid".into()),
             Undo::RemoveMapping("pickfsnever".into()),
@@ -231,6 +262,10 @@ mod tests {
             Undo::Restore { path: file.clone(), value: "lost".into() },
             Undo::Restore { path: "/proc/sys/vm/../../../etc/motd".into(), value: "lost".into() },
             Undo::Restore { path: "/sys/power/state".into(), value: "mem".into() },
+            Undo::Restore { path: "/proc/sys/vm/overcommit_memory".into(), value: "2".into() },
+            Undo::Restore { path: "/proc/sys/vm/sub/dirty_bytes".into(), value: "1".into() },
+            Undo::Restore { path: "/sys/dev/block/8:0/queue/io_timeout".into(), value: "1".into() },
+            Undo::Restore { path: "/sys/kernel/queue/scheduler".into(), value: "none".into() },
             Undo::KillMarked("OTHER=mark".into()),
             Undo::ExportPool("tank".into()),
             Undo::RemoveSegment("/var/lib/postgresql/cluster/postmaster.pid".into()),
@@ -264,7 +299,7 @@ mod tests {
         let segment: u32 = printed.split_whitespace().next_back().unwrap().parse().unwrap();
         let is_there = || {
             let all = std::fs::read_to_string("/proc/sysvipc/shm").unwrap();
-            made_and_attached(&all, segment) == Some((server, 0))
+            segment_of(&all, segment).is_some_and(|found| (found.made_by, found.attached) == (server, 0))
         };
         let folder = tempfile::tempdir().unwrap();
         let cluster = folder.path().join("pickfs-r/cluster");
@@ -279,6 +314,25 @@ mod tests {
             one(&undo, "r").unwrap();
             assert_eq!(is_there(), stays, "{noted}");
         }
+    }
+
+    /// As whoever may write to the folder above can arrange it after the journal was written.
+    #[test]
+    fn a_link_in_the_path_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, kept) = (folder.path().canonicalize().unwrap(), "data/kept");
+        std::fs::create_dir_all(real.join("other").join(kept)).unwrap();
+        std::os::unix::fs::symlink(real.join("other"), real.join("pickfs-r")).unwrap();
+        std::os::unix::fs::symlink(real.join("other"), real.join("up")).unwrap();
+        for path in ["pickfs-r/data", "up/pickfs-r/data"] {
+            for undo in [Undo::RemoveTree(real.join(path)), Undo::Unmount(real.join(path))] {
+                let error = format!("{:#}", one(&undo, "r").unwrap_err());
+                assert!(error.contains("symbolic link"), "{undo:?}: {error}");
+            }
+        }
+        // A link that is itself to be removed goes, and what it names stays.
+        one(&Undo::RemoveTree(real.join("pickfs-r")), "r").unwrap();
+        assert!(real.join("other").join(kept).exists() && !real.join("pickfs-r").exists());
     }
 
     #[test]

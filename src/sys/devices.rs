@@ -37,7 +37,7 @@ pub fn effective_options(mount: &MountInfo) -> BTreeMap<String, Option<String>> 
 }
 
 /// The path as the kernel names it, without symlinks; what is gone of it stays as it is spelled.
-fn resolved(path: &Path) -> PathBuf {
+pub fn resolved(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|part| Some((part.canonicalize().ok()?, path.strip_prefix(part).ok()?)));
     there.map_or_else(|| path.to_path_buf(), |(real, gone)| real.join(gone))
 }

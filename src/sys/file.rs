@@ -1,14 +1,15 @@
 //! Files and pipes: past the page cache, and away with bytes that nobody wants.
 
-use rustix::fs::{Advice, OFlags};
+use rustix::fs::{Advice, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::SpliceFlags;
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// Makes the next read of a file come from the device, without privileges: what is dirty is written, then the clean
 /// pages are dropped. The kernel may keep pages that somebody has mapped (posix_fadvise(2)).
@@ -19,6 +20,35 @@ pub fn drop_file_cache(path: &Path) -> io::Result<()> {
         Err(error) => return Err(error.into()),
     }
     Ok(rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?)
+}
+
+/// An entry of a folder that was reached without a symbolic link. It keeps the folder open, so that the path stays the
+/// same entry whatever is renamed or linked meanwhile.
+pub struct Entry {
+    folder: OwnedFd,
+    name: OsString,
+}
+
+impl Entry {
+    /// The error is ELOOP or ENOTDIR where a folder of the path is a link; the last part is not looked at.
+    pub fn without_links(path: &Path) -> io::Result<Entry> {
+        let (Some(above), Some(name)) = (path.parent().filter(|path| path.is_absolute()), path.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut folder = rustix::fs::open("/", flags, Mode::empty())?;
+        // Part by part: openat2(2) with RESOLVE_NO_SYMLINKS does the same, but sandboxes often refuse it.
+        for part in above.components().filter(|part| *part != Component::RootDir) {
+            let Component::Normal(part) = part else { return Err(io::ErrorKind::InvalidInput.into()) };
+            folder = rustix::fs::openat(&folder, part, flags, Mode::empty())?;
+        }
+        Ok(Entry { folder, name: name.into() })
+    }
+
+    /// For calls of this process that do not follow the last part.
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd())).join(&self.name)
+    }
 }
 
 /// Opens for I/O that bypasses the page cache. With `write` also for writing, and made if it is not there. Buffers,

@@ -88,6 +88,19 @@ pub fn end_with_reader() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
+/// True for what belongs to us, and for root also where it belongs to the user whom sudo(8) names: whoever may start us as
+/// root may as well do it himself.
+pub fn trusts(owner: u32) -> bool {
+    let own = rustix::process::geteuid();
+    owner == own.as_raw() || (own.is_root() && behind_sudo().is_some_and(|(user, _)| user == owner))
+}
+
+/// User and group for whom sudo(8) has started us as root.
+pub fn behind_sudo() -> Option<(u32, u32)> {
+    let number = |name| std::env::var(name).ok()?.parse().ok();
+    Some((number("SUDO_UID")?, number("SUDO_GID")?)).filter(|_| rustix::process::geteuid().is_root())
+}
+
 /// Sends a signal to one process.
 pub fn kill(pid: i32, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process(process_id(pid)?, signal)?)

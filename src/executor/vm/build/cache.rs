@@ -3,7 +3,8 @@
 use super::recipe::{RELEASES, Recipe};
 use super::{COMPILED, PARTIAL, guest, kernel};
 use crate::process::check_stop;
-use anyhow::{Context, Result};
+use crate::sys::process::trusts;
+use anyhow::{Context, Result, ensure};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -110,7 +111,7 @@ pub fn find_or_build(recipe: &Recipe, say: &mut dyn FnMut(&str)) -> Result<Guest
     let guest = Guest { name: recipe.name(), folder: folder()?.join(recipe.name()) };
     let made = || guest.folder.join("manifest").is_file();
     if made() {
-        return Ok(guest);
+        return own(guest);
     }
     let turn = turn(say)?;
     if !made() {
@@ -122,6 +123,16 @@ pub fn find_or_build(recipe: &Recipe, say: &mut dyn FnMut(&str)) -> Result<Guest
         }
     }
     drop(turn);
+    own(guest)
+}
+
+/// A kernel and programs that another user has put there would run with our disks.
+fn own(guest: Guest) -> Result<Guest> {
+    for path in [guest.folder.as_path(), guest.folder.parent().unwrap_or(&guest.folder)] {
+        let owner = path.metadata()?.uid();
+        let shown = path.display();
+        ensure!(trusts(owner), "{shown} belongs to user {owner}; point XDG_CACHE_HOME to a folder of your own");
+    }
     Ok(guest)
 }
 
