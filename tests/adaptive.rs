@@ -133,7 +133,7 @@ fn stopped_after(lab: &Lab, words: &[&str], cells: usize) {
         std::thread::sleep(Duration::from_millis(20));
     }
     pickfs::sys::process::kill(child.id() as i32, pickfs::sys::process::Signal::INT).expect("it runs");
-    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
     lab.assert_nothing_left();
 }
 

@@ -62,3 +62,41 @@ fn what_may_be_lost_must_be_named_and_free() {
     let resumed = lab.run(&["run", "--resume", "journal.jsonl", "--erase", &own]).code(5);
     assert!(resumed.err.contains("swap"), "{}", resumed.err);
 }
+
+/// While the run goes on, somebody makes swap of the disk: no further cell erases it.
+#[test]
+fn a_disk_that_gets_another_content_between_cells_is_not_touched() {
+    use pickfs::sys::process::{Signal, kill};
+    if not_run(unable(&["ext2"])) {
+        return;
+    }
+    let (lab, disk) = (Lab::new(), Loop::new(64 << 20));
+    let targets: String =
+        ["a", "b", "c", "d"].map(|name| format!("[[target]]\nname = '{name}'\nfs = 'ext2'\n")).concat();
+    lab.write_plan(&plan(&disk, "").replace("[[target]]\nfs = \"ext4\"\n", &targets));
+    let mut command = lab.pickfs();
+    command.args(["run", "plan.toml", "--journal", "journal.jsonl", "--erase", &disk.device]);
+    let mut child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let ended = || pickfs::journal::fold_file(&lab.journal()).map_or(Vec::new(), |folded| folded.cells);
+    let is_refused = |cell: &pickfs::journal::FoldedCell| matches!(&cell.outcome, Some(Outcome::Failed(why)) if why.contains("nothing was written to it") && why.contains("swap"));
+    for cells in 1..4 {
+        while ended().iter().filter(|cell| cell.outcome.is_some()).count() < cells {
+            assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        if ended().iter().any(is_refused) {
+            break;
+        }
+        kill(child.id() as i32, Signal::STOP).unwrap();
+        // Its agent ends by itself.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        run(&["mkswap", "--force", &disk.device]);
+        kill(child.id() as i32, Signal::CONT).unwrap();
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let cells = lab.folded().cells;
+    let first = cells.iter().position(is_refused).unwrap_or_else(|| panic!("none was refused: {cells:?}"));
+    assert!(first > 0 && cells[first..].iter().all(is_refused), "{cells:?}");
+    assert_eq!(run(&["blkid", "-p", "-o", "value", "-s", "TYPE", &disk.device]), "swap");
+    lab.assert_nothing_left();
+}

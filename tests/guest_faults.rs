@@ -356,7 +356,7 @@ fn a_guest_that_is_being_made_is_given_up_at_once() {
             std::thread::sleep(Duration::from_millis(20));
         }
         kill(child.id() as i32, Signal::INT).unwrap();
-        let said = Said::of(child.wait_with_output().unwrap()).code(1);
+        let said = Said::of(child.wait_with_output().unwrap()).code(130);
         assert!(said.err.contains("stop"), "{}", said.err);
         lab.assert_nothing_left();
         let kept = std::fs::read_dir(lab.path("cache/pickfs/guests")).unwrap().flatten();

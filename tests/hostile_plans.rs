@@ -158,7 +158,7 @@ fn every_complaint_has_file_line_and_remedy_and_nothing_is_touched() {
 #[test]
 fn a_plan_that_is_no_file_or_no_text_is_an_error_with_its_cause() {
     let lab = Lab::new();
-    let absent = lab.run(&["run", "absent.toml"]).code(1);
+    let absent = lab.run(&["run", "absent.toml"]).code(2);
     assert!(
         absent.err.contains("cannot read the plan absent.toml") && absent.err.contains("No such file"),
         "{}",
@@ -167,15 +167,19 @@ fn a_plan_that_is_no_file_or_no_text_is_an_error_with_its_cause() {
     std::fs::write(lab.path("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
     assert!(lab.run(&["run", "binary.toml"]).code(1).err.contains("is not text"));
     assert!(lab.run(&["run", "--fs", "ext5", "--memory"]).code(2).err.contains("ext5"));
-    assert!(lab.run(&["run", "--resume", "absent.jsonl"]).code(1).err.contains("absent.jsonl"));
+    assert!(lab.run(&["run", "--resume", "absent.jsonl"]).code(2).err.contains("absent.jsonl"));
     assert!(lab.run(&["plan", "--precision", "3", "--memory"]).code(2).err.contains("--precision: "));
     assert!(lab.run(&["plan", "--budget", "soon", "--memory"]).code(2).err.contains("--budget: "));
     assert!(
         lab.run(&["plan", "--require", "wings", "--memory"]).code(2).err.contains("--require: there is no feature")
     );
-    for flag in ["--precision", "--budget", "--require"] {
-        assert!(lab.run(&["run", "--resume", "absent.jsonl", flag, "x"]).code(2).err.contains("cannot be used with"));
-        assert!(lab.run(&["plan", "plan.toml", flag, "x"]).code(2).err.contains("cannot be used with"));
+    assert!(lab.run(&["run", "--resume", "absent.jsonl", "--budget", "soon"]).code(2).err.contains("--budget"));
+    assert!(lab.run(&["report", "absent.jsonl"]).code(2).err.contains("there is no absent.jsonl"));
+    assert!(lab.run(&["report", "absent.jsonl", "--format", "nonsense"]).code(2).err.contains("nonsense"));
+    assert!(lab.run(&["help", "nonsense"]).code(2).err.contains("nonsense"));
+    for flag in ["--size", "--seed", "--require"] {
+        assert!(lab.run(&["run", "--resume", "absent.jsonl", flag, "1"]).code(2).err.contains("cannot be used with"));
+        assert!(lab.run(&["plan", "plan.toml", flag, "1"]).code(2).err.contains("cannot be used with"));
     }
     lab.run(&["run", "--fs"]).code(2);
     lab.run(&["frobnicate"]).code(2);

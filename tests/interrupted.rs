@@ -69,7 +69,7 @@ fn twice_undoes_now() {
     std::thread::sleep(Duration::from_millis(200));
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(lab.folded().cells.iter().all(|cell| cell.outcome.is_none()));
     lab.assert_nothing_left();
 }

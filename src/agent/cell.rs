@@ -15,11 +15,15 @@ use crate::stack::recipe::{BuiltLayer, Recipe};
 use crate::stage::{BuiltStack, Layers, Script, Stage, boot_objections};
 use crate::steps::{StepResult, StepRunner, name_of};
 use crate::sys::devices;
+use crate::units::show_bytes;
 use crate::workload::{self, Workload};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
+
+/// Bytes of the file that is written to a target that is tried.
+const TRIAL: usize = 1 << 20;
 
 /// Runs the cell and tells how it ended; `Err` only when there is no end to tell (asked to stop, or no host). `facts` are
 /// of a machine that is this cell's alone.
@@ -28,24 +32,65 @@ pub fn run(cell: &Cell, facts: BTreeMap<String, String>, place: &Place, link: &m
     if !facts.is_empty() {
         link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, ..Provenance::default() }));
     }
+    let mut ledger = Ledger { cell: cell.id.clone(), ..Ledger::default() };
+    let outcome = outcome(cell, place, link, &mut ledger, |run| run.play())?;
+    link.tell(Record::Ledger(ledger));
+    link.tell(Record::End(End { cell: cell.id.clone(), outcome, at: now() }));
+    Ok(())
+}
+
+/// Tries the target of these cells: whether it can be built and written to, and whether each work has what it needs on it.
+pub fn try_out(cells: &[Cell], place: &Place, link: &mut Link) -> Result<()> {
+    let (mut built, mut free) = (None, None);
+    for cell in cells {
+        let workload = workload::find(&cell.work.workload.name);
+        let reasons = workload.map(|workload| missing(cell, workload, link.can(Question::Boot))).unwrap_or_default();
+        let outcome = match (&built, reasons) {
+            (_, reasons) if !reasons.is_empty() => Outcome::Skipped(reasons),
+            (Some(built), _) => Outcome::clone(built),
+            (None, _) => {
+                let touch = |run: &mut CellRun| run.touch().map(|found| free = found);
+                let outcome = outcome(cell, place, link, &mut Ledger::default(), touch)?;
+                built.insert(outcome).clone()
+            }
+        };
+        let bytes = workload.and_then(|workload| workload.bytes(&cell.work.workload.settings));
+        let outcome = match (outcome, free, bytes) {
+            (Outcome::Done, Some(free), Some(bytes)) if bytes > free => Outcome::Failed(format!(
+                "there is room for {}, and the work puts {}; free some, or make the work smaller",
+                show_bytes(free as f64),
+                show_bytes(bytes as f64)
+            )),
+            (outcome, ..) => outcome,
+        };
+        link.tell(Record::End(End { cell: cell.id.clone(), outcome, at: now() }));
+    }
+    Ok(())
+}
+
+/// What comes of playing it so. `Err` as for [`run`].
+fn outcome(
+    cell: &Cell,
+    place: &Place,
+    link: &mut Link,
+    ledger: &mut Ledger,
+    play: impl FnOnce(&mut CellRun) -> Result<()>,
+) -> Result<Outcome> {
     let workload = &cell.work.workload.name;
     let workload = workload::find(workload).with_context(|| format!("this agent knows no workload `{workload}`"));
-    let (mut ledger, pool) = (Ledger { cell: cell.id.clone(), ..Ledger::default() }, name_of(&cell.id));
+    let pool = name_of(&cell.id);
     let recipe = Recipe::new(&cell.target, place, &pool, cell.seed).map_err(|why| anyhow!(why));
-    let outcome = match workload.and_then(|workload| Ok((workload, recipe?))) {
+    Ok(match workload.and_then(|workload| Ok((workload, recipe?))) {
         Err(error) => Outcome::Failed(format!("{error:#}")),
         Ok((workload, recipe)) => match missing(cell, workload, link.can(Question::Boot)) {
             reasons if !reasons.is_empty() => Outcome::Skipped(reasons),
             _ => {
                 let deadline = Deadline::start(&cell.id, cell.limit_ns);
                 let runner = StepRunner::new(place, &cell.id);
-                CellRun { cell, workload, recipe, runner, link, deadline, ledger: &mut ledger }.perform()?
+                CellRun { cell, workload, recipe, runner, link, deadline, ledger }.perform(play)?
             }
         },
-    };
-    link.tell(Record::Ledger(ledger));
-    link.tell(Record::End(End { cell: cell.id.clone(), outcome, at: now() }));
-    Ok(())
+    })
 }
 
 /// RFC 3339.
@@ -94,17 +139,19 @@ struct CellRun<'a> {
 
 impl CellRun<'_> {
     /// Build, prove, play, take down. Teardown comes whatever happened before.
-    fn perform(mut self) -> Result<Outcome> {
-        let played = self.play();
+    fn perform(mut self, play: impl FnOnce(&mut Self) -> Result<()>) -> Result<Outcome> {
+        let played = play(&mut self);
         let timely = self.deadline.check();
         drop(self.deadline);
         let begun = Instant::now();
         let mark = format!("{CELL_MARK}={}", self.cell.id);
-        let (mut leaked, unkilled) = match kill_marked(&mark, &[]) {
-            Ok(leaked) => (leaked, None),
-            Err(error) => (Vec::new(), Some(error.into())),
-        };
-        leaked.extend(kill_unmarked_children(DAEMON_MARK));
+        let (mut leaked, mut unkilled) = (Vec::new(), Vec::new());
+        for killed in [kill_marked(&mark, &[]), kill_unmarked_children(DAEMON_MARK)] {
+            match killed {
+                Ok(ended) => leaked.extend(ended),
+                Err(error) => unkilled.push(error.into()),
+            }
+        }
         let undone = self.runner.undo_all(self.link);
         self.ledger.teardown_ns += begun.elapsed().as_nanos() as u64;
         let played = match (timely, played) {
@@ -116,7 +163,7 @@ impl CellRun<'_> {
         if played.as_ref().is_err_and(|error| error.is::<Interrupted>()) {
             return Err(played.expect_err("it was one"));
         }
-        let causes = [played.err(), unkilled, undone.err()].into_iter().flatten();
+        let causes = played.err().into_iter().chain(unkilled).chain(undone.err());
         let causes: Vec<String> = causes.map(|cause| format!("{cause:#}")).collect();
         Ok(match (causes.as_slice(), leaked.as_slice()) {
             ([], []) => Outcome::Done,
@@ -126,6 +173,21 @@ impl CellRun<'_> {
             )),
             (causes, _) => Outcome::Failed(causes.join("; and ")),
         })
+    }
+
+    /// Builds the stack as a cell does and writes a file. Bytes that are free, where they are as many as can be written.
+    fn touch(&mut self) -> Result<Option<u64>> {
+        let stack = self.build()?;
+        let wrong = provenance::of_cell(self.cell, &stack, &self.runner)?.mismatches;
+        ensure!(wrong.is_empty(), "the stack is not what the plan asked for: {}", wrong.join("; "));
+        let trial = stack.root.join("trial");
+        std::fs::write(&trial, vec![b'x'; TRIAL])
+            .and_then(|()| std::fs::File::open(&trial)?.sync_all())
+            .and_then(|()| std::fs::remove_file(&trial))
+            .with_context(|| format!("cannot write to {}", stack.root.display()))?;
+        let found = rustix::fs::statvfs(&stack.root)?;
+        let may_compress = ["bcachefs", "btrfs", "zfs"].contains(&stack.subject.filesystem.as_str());
+        Ok((stack.driver.is_none() && !may_compress).then_some(found.f_bavail * found.f_frsize))
     }
 
     fn play(&mut self) -> Result<()> {

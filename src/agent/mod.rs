@@ -68,6 +68,7 @@ fn serve(request: &Request) -> Result<()> {
                 cell::run(&cell, facts, &place, &mut link)
             }
         },
+        Job::Try(cells) => cell::try_out(cells, &place, &mut link),
         Job::Undo(steps) => steps::undo_all(&request.run, steps, &mut link),
         Job::Check(questions) => {
             link.report(&Say::Checked(questions.iter().map(check).collect()));

@@ -55,6 +55,7 @@ fn ending(folded: &Folded, plan: &Plan, round: u32) -> Option<Ending> {
 fn overspent(folded: &Folded, plan: &Plan) -> Option<f64> {
     let spent: f64 = folded.looks.iter().map(|look| look.alpha).sum();
     let (_, before) = folded.looks.split_last()?;
-    let went_on = before.iter().any(|look| look.end == Some(Enough::Budget));
-    (plan.stop.rounds.is_none() && went_on && spent > ALPHA * 1.001).then_some(spent.min(1.0))
+    let went_on = before.iter().any(|look| look.end.is_some());
+    let has_looks = plan.stop.rounds.is_none() || before.iter().any(|look| !look.leaving.is_empty());
+    (has_looks && went_on && spent > ALPHA * 1.001).then_some(spent.min(1.0))
 }

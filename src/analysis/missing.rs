@@ -66,10 +66,22 @@ fn in_effect(cells: &[&FoldedCell], name: &str) -> ReadBack {
 /// Every planned cell that did not finish, grouped by target and cause.
 pub fn holes(folded: &Folded, plan: &Plan, observed: &Observed, targets: &[TargetInfo]) -> Vec<Hole> {
     let planned = rounds_planned(plan, folded) as usize;
-    observed.works.iter().flat_map(|work| holes_of(planned, observed, work, targets)).collect()
+    // One that was left out has no cells in later rounds: its reason is said, once.
+    let is_left_out = |target: usize, work: &ObservedWork| {
+        let planned = plan.targets.iter().find(|planned| planned.name == observed.targets[target]);
+        planned.is_some_and(|planned| folded.is_left_out(planned, work.name))
+    };
+    let of_work = |work| holes_of(planned, observed, work, targets, &is_left_out);
+    observed.works.iter().flat_map(of_work).collect()
 }
 
-fn holes_of(planned: usize, observed: &Observed, work: &ObservedWork, targets: &[TargetInfo]) -> Vec<Hole> {
+fn holes_of(
+    planned: usize,
+    observed: &Observed,
+    work: &ObservedWork,
+    targets: &[TargetInfo],
+    is_left_out: &dyn Fn(usize, &ObservedWork) -> bool,
+) -> Vec<Hole> {
     let of = planned.max(work.rounds.len());
     // A round in which nothing ended was not reached: said once, not for every target.
     let mut holes = Vec::new();
@@ -79,7 +91,11 @@ fn holes_of(planned: usize, observed: &Observed, work: &ObservedWork, targets: &
     for target in 0..targets.len() {
         let mut groups: BTreeMap<(HoleKind, String), usize> = BTreeMap::new();
         for round in work.rounds.iter().filter(|round| observed.is_asked(target, **round)) {
-            if let Some(cause) = cause(work.cells[target].get(round).copied()) {
+            let cell = work.cells[target].get(round).copied();
+            if cell.is_none() && is_left_out(target, work) {
+                continue;
+            }
+            if let Some(cause) = cause(cell) {
                 *groups.entry(cause).or_default() += 1;
             }
         }

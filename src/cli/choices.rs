@@ -1,6 +1,6 @@
 //! `pickfs choices`: many runs, on disks, hosts or kernels, as one table of what to pick.
 
-use super::{Outcome, Verb, report as reporting};
+use super::{Outcome, Verb, report as reporting, there};
 use crate::analysis;
 use crate::journal::fold_file;
 use crate::render::{self, Document, Kind};
@@ -39,5 +39,5 @@ impl Verb for Arguments {
 }
 
 fn model(journal: &Path) -> Result<analysis::Model> {
-    analysis::model(&fold_file(journal)?).with_context(|| format!("cannot judge {}", journal.display()))
+    analysis::model(&fold_file(there(journal)?)?).with_context(|| format!("cannot judge {}", journal.display()))
 }

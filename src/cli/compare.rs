@@ -1,6 +1,6 @@
 //! `pickfs compare`: what has changed between two runs of the same targets, and an exit code for whoever waits for it.
 
-use super::{Exit, INCONCLUSIVE, Outcome, REGRESSION, Verb, report as reporting};
+use super::{Exit, INCONCLUSIVE, Outcome, REGRESSION, Verb, report as reporting, there};
 use crate::analysis::Gate;
 use crate::journal::{Folded, Run, fold_file};
 use crate::render::{self, Document, Kind};
@@ -43,7 +43,7 @@ impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        let (old, new) = (fold_file(&self.old)?, fold_file(&self.new)?);
+        let (old, new) = (fold_file(there(&self.old)?)?, fold_file(there(&self.new)?)?);
         let (old, new) = (with_run(&old, &self.old)?, with_run(&new, &self.new)?);
         let differences = between_runs::differences(old, new);
         if !differences.is_empty() {

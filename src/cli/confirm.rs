@@ -24,12 +24,7 @@ pub fn confirmed(plan: &Plan, erase: &[String]) -> Result<bool> {
 /// the run itself made. Says what stands against it.
 pub fn still_free(plan: &Plan) -> Result<bool> {
     let mut free = true;
-    let made = plan.targets.iter().filter_map(|target| target.fs.clone()).chain(["zfs_member".to_string()]);
-    let made: Vec<String> = made.collect();
-    for checked in check(plan, |chosen| {
-        let allowed = [chosen.settings.texts("signatures"), made.clone()].concat();
-        chosen.settings.0.insert("signatures".into(), allowed.into());
-    })? {
+    for checked in check(plan, |chosen| *chosen = run::taken_up_again(chosen, plan))? {
         for reason in checked.reasons.iter().filter(|_| !checked.erases.is_empty()) {
             eprintln!("refused: {reason}");
             free = false;

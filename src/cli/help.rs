@@ -1,7 +1,6 @@
 //! `pickfs help`: a verb's options, or one of the topics that no verb covers. The man page is made of the same words.
 
-use super::{Outcome, Verb, command};
-use anyhow::bail;
+use super::{Exit, Outcome, Verb, command};
 use clap_mangen::roff::{Roff, bold, roman};
 use std::fmt::Write;
 
@@ -76,7 +75,7 @@ fn explained(words: &[String]) -> anyhow::Result<String> {
     let topic = words.join(" ");
     match TOPICS.iter().find(|known| known.name == topic) {
         Some(known) => Ok(known.text.to_string()),
-        None => bail!("no verb and no topic `{}`; `pickfs help` lists both", topic.escape_debug()),
+        None => Err(Exit::usage(format!("no verb and no topic `{}`; `pickfs help` lists both", topic.escape_debug()))),
     }
 }
 
@@ -90,7 +89,7 @@ fn verb(words: &[String]) -> Option<clap::Command> {
 /// Of pickfs with its topics, or of a verb.
 fn manual(words: &[String]) -> anyhow::Result<String> {
     let Some(verb) = verb(words) else {
-        bail!("no verb `{}`; `pickfs help` lists them", words.join(" ").escape_debug());
+        return Err(Exit::usage(format!("no verb `{}`; `pickfs help` lists them", words.join(" ").escape_debug())));
     };
     let title = [&["pickfs".to_string()], words].concat().join("-");
     let examples = verb.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -21,16 +21,19 @@ mod report;
 mod run;
 mod scan;
 
+use crate::process::Interrupted;
 use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Exit codes: 0 done, 1 error or failed cells, 2 usage, 3 something is slower than before, 4 that is not excluded, 5
-/// refused as unsafe.
+/// refused as unsafe, 130 stopped on request.
 pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 pub const REGRESSION: u8 = 3;
 pub const INCONCLUSIVE: u8 = 4;
 pub const REFUSED: u8 = 5;
+pub const STOPPED: u8 = 130;
 
 /// The arguments of a verb and what it does. The comment of the type that has them is the verb's line in the help.
 trait Verb: clap::Args {
@@ -105,6 +108,11 @@ impl std::fmt::Display for Exit {
 
 impl std::error::Error for Exit {}
 
+/// A path that the command line names must be there.
+fn there(path: &Path) -> anyhow::Result<&Path> {
+    if path.exists() { Ok(path) } else { Err(Exit::usage(format!("there is no {}", path.display()))) }
+}
+
 fn command() -> Command {
     let about = "Which file system, with which options, for this work on this disk? Measured, with error bars";
     let command = Command::new("pickfs").version(env!("CARGO_PKG_VERSION")).about(about);
@@ -169,7 +177,7 @@ pub fn main() -> ExitCode {
             }
             None => {
                 crate::run::tell(&format!("pickfs: {error:#}"));
-                FAILED.into()
+                if error.is::<Interrupted>() { STOPPED.into() } else { FAILED.into() }
             }
         },
     }

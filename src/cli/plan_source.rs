@@ -19,7 +19,8 @@ pub fn read(arguments: &PlanArgs) -> Result<Plan> {
 }
 
 fn from_file(path: &Path, executor: Option<String>) -> Result<Plan> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read the plan {}", path.display()))?;
+    let unreadable = |error| Exit::usage(format!("cannot read the plan {}: {error}", path.display()));
+    let bytes = std::fs::read(path).map_err(unreadable)?;
     let text = String::from_utf8(bytes).ok();
     let text = text.with_context(|| format!("{} is not text in UTF-8; is it a plan?", path.display()))?;
     let absolute = std::path::absolute(path)?;

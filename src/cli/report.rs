@@ -1,11 +1,12 @@
 //! `pickfs report`: judge a journal and print it in a format.
 
-use super::{Outcome, Verb};
+use super::{Outcome, Verb, there};
 use crate::analysis;
 use crate::journal::{Folded, fold_file};
 use crate::need::Need;
-use crate::render::{self, Document, Options};
+use crate::render::{self, Document, Kind, Options};
 use anyhow::{Context, Result, bail};
+use clap::builder::PossibleValuesParser;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ pub struct Arguments {
     /// Journal to read; the latest in ./pickfs-runs unless said
     journal: Option<PathBuf>,
     /// How to print it; see `pickfs list formats`
-    #[arg(long, default_value = "text")]
+    #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(render::names(Kind::Run)))]
     format: String,
     /// Every table, instead of the answer on one screen; the same as `--format full`
     #[arg(long, conflicts_with = "format")]
@@ -48,7 +49,7 @@ impl Verb for Arguments {
             Some(journal) => journal.clone(),
             None => latest(Path::new("pickfs-runs"))?,
         };
-        let folded = fold_file(&journal)?;
+        let folded = fold_file(there(&journal)?)?;
         if let Some(folder) = &self.charts {
             write_charts(&folded, folder, self.png)?;
             return Ok(0);
@@ -85,6 +86,8 @@ fn write_charts(folded: &Folded, folder: &Path, png: bool) -> Result<()> {
 /// The page of a journal, beside it; where it is.
 pub fn write_page(folded: &Folded, journal: &Path) -> Result<PathBuf> {
     let path = page_beside(journal);
+    // Root may write beside another user's files: what lies there is replaced, and no link in its place followed.
+    let _ = std::fs::remove_file(&path);
     deliver(&written(folded, journal, "html", &Options::default())?, Some(&path))?;
     Ok(path)
 }
@@ -137,8 +140,12 @@ pub fn options() -> Options {
     Options { width: width(), color, unicode }
 }
 
-/// A terminal's columns; `None` where nobody looks at one.
+/// `COLUMNS`, else a terminal's; `None` where nobody looks at one.
 fn terminal_width() -> Option<usize> {
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    if let Some(columns) = asked.filter(|columns| *columns > 0) {
+        return Some(columns);
+    }
     if !std::io::stdout().is_terminal() {
         return None;
     }

@@ -2,14 +2,19 @@
 
 #![expect(clippy::disallowed_methods, reason = "names a journal by its time")]
 
-use super::{Exit, FAILED, Outcome, REFUSED, Verb, confirm, plan_source, report};
+use super::{Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, confirm, plan_source, report, there};
 use crate::executor;
 use crate::journal::{Enough, fold_file};
-use crate::plan::{Plan, PlanArgs, flag_names};
-use crate::run::{self, Finish, Owner, Plain, tell};
+use crate::plan::{PlanArgs, flag_names};
+use crate::run::{self, Aims, Finish, Owner, Plain, tell};
+use crate::sys::process::behind_sudo;
+use crate::units::{parse_duration, parse_share};
 use anyhow::{Context, Result};
+use std::fs::File;
 use std::io::IsTerminal;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Measure: a plan file, or targets named on the command line
 #[derive(clap::Args)]
@@ -20,14 +25,23 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     /// Take up a run that was stopped or killed
-    #[arg(long, value_name = "JOURNAL", conflicts_with_all = flag_names().chain(["plan", "executor", "journal"]))]
+    #[arg(long, value_name = "JOURNAL", conflicts_with_all = fixed_names())]
     resume: Option<PathBuf>,
+    /// With --resume: go on this long, such as 30min, also where there is a decision
+    #[arg(long, value_name = "TIME", requires = "resume", conflicts_with = "budget")]
+    more: Option<String>,
     /// Take up a journal that belongs to another user; read it first
     #[arg(long, requires = "resume")]
     any_owner: bool,
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
     erase: Vec<String>,
+}
+
+/// What cannot change in a run that is taken up.
+fn fixed_names() -> impl Iterator<Item = &'static str> {
+    let may_change = |name: &&str| ["budget", "precision", "rounds"].contains(name);
+    flag_names().filter(move |name| !may_change(name)).chain(["plan", "executor", "journal"])
 }
 
 impl Verb for Arguments {
@@ -42,11 +56,11 @@ impl Verb for Arguments {
     fn run(&self) -> Outcome {
         let mut progress = Plain::new(std::io::stderr().is_terminal());
         if let Some(journal) = &self.resume {
-            let owner = if self.any_owner { Owner::Any } else { Owner::Own };
-            return match agreed_again(journal, owner, &self.erase)? {
+            let (owner, aims) = (if self.any_owner { Owner::Any } else { Owner::Own }, self.aims()?);
+            return match agreed_again(there(journal)?, owner, &self.erase)? {
                 true => {
                     run::count_stop_requests()?;
-                    told(journal, run::resume(journal, owner, executor::ALL, &mut progress)?)
+                    told(journal, run::resume(journal, owner, aims, executor::ALL, &mut progress)?)
                 }
                 false => Ok(REFUSED),
             };
@@ -56,12 +70,41 @@ impl Verb for Arguments {
             return Ok(REFUSED);
         }
         let journal = self.journal.clone().unwrap_or_else(default_journal);
-        if let Some(complaint) = lies_under_test(&journal, &plan)? {
-            return Err(Exit::usage(complaint));
-        }
+        let made_folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
         // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
         run::count_stop_requests()?;
-        told(&journal, run::begin(&plan, executor::ALL, &journal, &mut progress)?)
+        let finish = run::begin(&plan, executor::ALL, &journal, &mut progress);
+        made_folder.into_iter().for_each(give_back);
+        told(&journal, finish?)
+    }
+}
+
+impl Arguments {
+    fn aims(&self) -> Result<Aims> {
+        let flags = &self.plan.flags;
+        let wrong = |flag: &'static str| move |why: String| Exit::usage(format!("{flag} {why}"));
+        let time = |text: &Option<String>, flag| {
+            let read = text.as_deref().map(parse_duration).transpose().map_err(wrong(flag))?;
+            anyhow::Ok(read.map(Duration::from_nanos))
+        };
+        let precision = flags.precision.as_deref().map(parse_share).transpose().map_err(wrong("--precision"))?;
+        if precision.is_some_and(|share| share <= 0.0) || flags.rounds == Some(0) {
+            return Err(Exit::usage("--precision and --rounds must be more than 0"));
+        }
+        let (budget, more) = (time(&flags.budget, "--budget")?, time(&self.more, "--more")?);
+        Ok(Aims { rounds: flags.rounds, precision, budget, more })
+    }
+}
+
+/// What root made for the user behind sudo(8) is the user's, once no root acts on it any more. Only a file or folder of
+/// root's own, under one name: what was put in its place, or linked there, stays as it is.
+fn give_back(path: &Path) {
+    let Some((user, group)) = behind_sudo() else { return };
+    let opened = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    let Ok((file, found)) = opened.and_then(|file| file.metadata().map(|found| (file, found))) else { return };
+    if found.uid() == 0 && (found.is_dir() || (found.is_file() && found.nlink() == 1)) {
+        // Not on a file system without owners.
+        let _ = fchown(&file, Some(user), Some(group));
     }
 }
 
@@ -91,12 +134,24 @@ fn told(journal: &Path, finish: Finish) -> Outcome {
     }
     report::print(&folded, journal, "text")?;
     match report::write_page(&folded, journal) {
-        Ok(page) => tell(&format!("with charts: {}", page.display())),
+        Ok(page) => {
+            give_back(&page);
+            tell(&format!("with charts: {}", page.display()));
+        }
         // What was measured is in the journal all the same.
         Err(error) => tell(&format!("no page with charts: {error:#}; `pickfs report {shown} --format html` makes one")),
     }
-    let failed = folded.cells.iter().any(|cell| matches!(cell.outcome, Some(crate::journal::Outcome::Failed(_))));
-    Ok(if failed || finish == Finish::Stopped { FAILED } else { 0 })
+    give_back(journal);
+    let ended = |wanted: fn(&crate::journal::Outcome) -> bool| {
+        folded.cells.iter().filter_map(|cell| cell.outcome.as_ref()).any(wanted)
+    };
+    use crate::journal::Outcome::{Done, Failed};
+    let failed = ended(|outcome| matches!(outcome, Failed(_))) || !ended(|outcome| *outcome == Done);
+    Ok(match finish {
+        Finish::Stopped => STOPPED,
+        Finish::Enough(_) if failed => FAILED,
+        Finish::Enough(_) => 0,
+    })
 }
 
 /// `pickfs-runs/2026-01-31-12-00-00.jsonl` in the current directory.
@@ -106,22 +161,4 @@ fn default_journal() -> PathBuf {
     let first = folder.join(format!("{now}.jsonl"));
     let others = (2..).map(|n| folder.join(format!("{now}-{n}.jsonl")));
     std::iter::once(first).chain(others).find(|path| !path.exists()).unwrap_or_default()
-}
-
-/// A journal never lies in a directory that is measured.
-fn lies_under_test(journal: &Path, plan: &Plan) -> Result<Option<String>> {
-    let journal = std::path::absolute(journal)?;
-    let folder = journal.parent().unwrap_or(&journal);
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-    let on_directory = plan.targets.iter().filter(|target| target.backing.name == "directory");
-    let hit = on_directory
-        .filter_map(|target| target.backing.settings.path("path"))
-        .find(|path| folder.starts_with(path.canonicalize().unwrap_or_else(|_| path.clone())));
-    Ok(hit.map(|path| {
-        format!(
-            "the journal {} would lie in {}, which is measured; give --journal FILE elsewhere",
-            journal.display(),
-            path.display()
-        )
-    }))
 }

@@ -1,6 +1,7 @@
 //! Records -> what is known: cells with their samples, and the steps that nobody has taken back.
 
 use super::*;
+use crate::plan::{Stop, Target};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
@@ -18,6 +19,8 @@ pub struct Folded {
     pub ledger: Ledger,
     /// Doubts about the whole run.
     pub flags: Vec<Flag>,
+    /// By target and work: what was tried before the first round and cannot be done.
+    pub unfit: BTreeMap<(String, String), Outcome>,
     /// Oldest first.
     pub looks: Vec<Look>,
     /// Steps not undone, oldest first.
@@ -96,8 +99,13 @@ impl Folded {
             Record::Flag(flag) => self.cell(&flag.cell.clone()).flags.push(flag),
             Record::Ledger(ledger) if of_the_run(&ledger.cell) => self.ledger.add(&ledger),
             Record::Ledger(ledger) => self.cell(&ledger.cell.clone()).ledger.add(&ledger),
-            Record::End(end) => self.cell(&end.cell).outcome = Some(end.outcome),
+            Record::End(end) => self.end(end),
             Record::Look(look) => self.looks.push(look),
+            Record::Unfit(unfit) => {
+                self.unfit.insert((unfit.target, unfit.work), unfit.outcome);
+                self.replace_reference();
+            }
+            Record::Aim(stop) => self.aim(stop),
         }
     }
 
@@ -110,6 +118,45 @@ impl Folded {
             work: begin.work,
             ..Default::default()
         };
+    }
+
+    fn end(&mut self, end: End) {
+        let is_skipped = matches!(end.outcome, Outcome::Skipped(_));
+        self.cell(&end.cell).outcome = Some(end.outcome);
+        if is_skipped {
+            self.replace_reference();
+        }
+    }
+
+    /// The work is not done on the target again: it was tried in vain before the first round, or skipped, for what the
+    /// machine lacks.
+    pub fn is_left_out(&self, target: &Target, work: &str) -> bool {
+        let of_reference = || self.run.as_ref().map(|run| run.plan.reference.as_str()).filter(|_| target.duplicate);
+        let names = [Some(target.name.as_str()), of_reference()];
+        let is_skipped = |name: &str| {
+            let mut cells = self.cells.iter().filter(|cell| cell.target == name && cell.work == work);
+            cells.any(|cell| matches!(cell.outcome, Some(Outcome::Skipped(_))))
+        };
+        let is_unfit = |name: &str| self.unfit.keys().any(|(unfit, of)| unfit == name && of == work);
+        names.into_iter().flatten().any(|name| is_unfit(name) || is_skipped(name))
+    }
+
+    /// Where nothing can be done on the reference, the comparisons and the noise floor need another.
+    fn replace_reference(&mut self) {
+        let Some(mut run) = self.run.take() else { return };
+        let works: Vec<String> = run.plan.works.iter().map(|work| work.name.clone()).collect();
+        run.plan.replace_reference(|target| works.iter().all(|work| self.is_left_out(target, work)));
+        self.run = Some(run);
+    }
+
+    /// A run that goes on has not come to its end at its last look.
+    fn aim(&mut self, stop: Stop) {
+        if let Some(run) = &mut self.run {
+            run.plan.stop = stop;
+        }
+        if let Some(look) = self.looks.last_mut().filter(|look| look.end.is_some_and(Enough::is_final)) {
+            look.end = None;
+        }
     }
 
     fn sample(&mut self, sample: Sample) {

@@ -1,6 +1,6 @@
 //! The lines of a journal. Nanoseconds and bytes are integers; a metric's unit is the end of its name.
 
-use crate::plan::{Cell, Plan};
+use crate::plan::{Cell, Plan, Stop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -24,6 +24,17 @@ pub enum Record {
     Ledger(Ledger),
     End(End),
     Look(Look),
+    Unfit(Unfit),
+    /// The run was taken up again with another aim.
+    Aim(Stop),
+}
+
+/// A target was tried before the first round, and a work cannot be done on it: it has no further cells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unfit {
+    pub target: String,
+    pub work: String,
+    pub outcome: Outcome,
 }
 
 /// First line of every journal.
@@ -87,8 +98,32 @@ pub enum Undo {
     RemoveMapping(String),
     /// Remove the LVM volume group of that name with all its volumes.
     RemoveGroup(String),
-    /// Stop the md array at that device.
-    StopArray(PathBuf),
+    /// Stop an md array, and forget on its members that they were some of it.
+    StopArray(Array),
+}
+
+/// An md array with what it is made of; journals of early versions name the array alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WrittenArray")]
+pub struct Array {
+    pub device: PathBuf,
+    pub members: Vec<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenArray {
+    Device(PathBuf),
+    Whole { device: PathBuf, members: Vec<PathBuf> },
+}
+
+impl From<WrittenArray> for Array {
+    fn from(written: WrittenArray) -> Array {
+        match written {
+            WrittenArray::Device(device) => Array { device, members: Vec::new() },
+            WrittenArray::Whole { device, members } => Array { device, members },
+        }
+    }
 }
 
 /// What was in effect, read back from the machine. `cell` is empty for what holds for the whole run.

@@ -80,6 +80,28 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Where the reference is out, the first target that is not takes its place, and the hidden copy is one of that.
+    pub fn replace_reference(&mut self, is_out: impl Fn(&Target) -> bool) {
+        let is_reference = |target: &&Target| target.name == self.reference;
+        if !self.targets.iter().find(is_reference).is_some_and(&is_out) {
+            return;
+        }
+        let Some(next) = self.targets.iter().find(|target| !target.duplicate && !is_out(target)).cloned() else {
+            return;
+        };
+        self.reference = next.name.clone();
+        self.targets.iter_mut().filter(|target| target.duplicate).for_each(|copy| *copy = next.again());
+    }
+}
+
+impl Target {
+    /// The hidden second copy.
+    pub fn again(&self) -> Target {
+        Target { name: format!("{} (again)", self.name), duplicate: true, ..self.clone() }
+    }
+}
+
 /// One thing compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -176,9 +176,7 @@ fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>, complaints: &
     if !wanted {
         return;
     }
-    let mut copy = original.clone();
-    copy.target.name = format!("{reference} (again)");
-    copy.target.duplicate = true;
+    let copy = Placed { target: original.target.again(), ..original.clone() };
     if let Some(taken) = placed.iter().find(|placed| placed.target.name == copy.target.name) {
         let message = format!("the name {} is kept for the second copy of the reference", quoted(&copy.target.name));
         complaints.add(

@@ -33,11 +33,20 @@ pub fn kill_marked(mark: &str, spare: &[i32]) -> io::Result<Vec<String>> {
         }
         let names: Vec<String> = left.iter().filter_map(|pid| kill_if_marked(*pid, mark)).collect();
         if !left.is_empty() && Instant::now() > deadline {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("still running: {}", names.join(", "))));
+            return Err(still_running(left));
         }
         ended.extend(names.into_iter().filter(|name| !ended.contains(name)).collect::<Vec<_>>());
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+fn still_running(pids: impl IntoIterator<Item = i32>) -> io::Error {
+    let named = pids.into_iter().map(|pid| match Stat::of(pid) {
+        Some(stat) => format!("{} (pid {pid})", stat.name),
+        None => format!("pid {pid}"),
+    });
+    let named: Vec<String> = named.collect();
+    io::Error::new(io::ErrorKind::TimedOut, format!("still running: {}", named.join(", ")))
 }
 
 /// A handle is taken before the mark is looked at, so that a process that got the number meanwhile is not hit.
@@ -53,17 +62,20 @@ fn kill_if_marked(pid: i32, mark: &str) -> Option<String> {
 
 /// Ends our children that carry no mark of that name, and says whom: programs that overwrite their environment to show
 /// what they do, as database servers, lose the mark; orphans among them are our children where we adopt them. Only for
-/// a moment at which every other child has been waited for.
-pub fn kill_unmarked_children(name: &str) -> Vec<String> {
+/// a moment at which every other child has been waited for. An error names who is still there after a second.
+pub fn kill_unmarked_children(name: &str) -> io::Result<Vec<String>> {
     let own = std::process::id() as i32;
     let mut ended = Vec::new();
     // Whoever is ended may leave children of its own to us.
-    for _ in 0..100 {
+    for attempt in 0.. {
         let children = all_processes().into_iter().filter_map(Stat::of).filter(|stat| stat.parent == own);
         let living = children.filter(|stat| !matches!(stat.state, 'Z' | 'X') && !has_variable(stat.pid, name));
         let left: Vec<Stat> = living.collect();
         if left.is_empty() {
             break;
+        }
+        if attempt == 100 {
+            return Err(still_running(left.iter().map(|stat| stat.pid)));
         }
         for stat in left {
             // Its number cannot have been given to another: nobody has waited for it.
@@ -74,7 +86,7 @@ pub fn kill_unmarked_children(name: &str) -> Vec<String> {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    ended
+    Ok(ended)
 }
 
 fn has_variable(pid: i32, name: &str) -> bool {

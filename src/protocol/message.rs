@@ -48,6 +48,8 @@ pub enum Job {
         cells: CellsRun,
     },
     Cell(Box<Cell>),
+    /// Cells of one target, one a work: its stack is built, written to and taken down. How each would end is told.
+    Try(Vec<Cell>),
     /// Take steps back, last first; processes of the run are killed before.
     Undo(Vec<StepTaken>),
     /// What this machine has against settings of a plan. Nothing is changed.

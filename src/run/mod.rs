@@ -8,23 +8,28 @@
 #![expect(clippy::disallowed_methods, reason = "limits agents, and writes down when things happened")]
 
 mod active;
+mod guard;
 mod progress;
 mod rehearse;
 mod rounds;
 mod supervise;
+mod trial;
 mod turn;
 
 pub use active::Active;
+pub use guard::again as taken_up_again;
 pub use progress::{Plain, Progress, tell};
 pub use rehearse::{Forecast, forecast, rehearse};
 pub use supervise::count_stop_requests;
 
 use crate::executor::{self, Executor};
 use crate::journal::*;
-use crate::plan::{Cell, Plan};
+use crate::plan::{Cell, Plan, Stop};
+use crate::process::Interrupted;
 use crate::protocol::{Check, Checked};
 use crate::sys::process;
 use anyhow::{Context, Result, bail};
+use guard::Guard;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use supervise::{Ended, Supervisor};
@@ -60,8 +65,11 @@ pub fn begin(plan: &Plan, executors: Executors, journal: &Path, progress: &mut d
         plan: plan.clone(),
         imported: String::new(),
     };
-    journal.append(&Record::Run(Box::new(run.clone())))?;
-    go(run, executors, journal, Folded::default(), active, progress)
+    let mut folded = Folded::default();
+    let record = Record::Run(Box::new(run));
+    journal.append(&record)?;
+    folded.take(record);
+    go(Session { executors, active, more: None }, journal, folded, progress)
 }
 
 /// Whose journals are acted on: what they say is done with our rights.
@@ -78,24 +86,64 @@ impl Owner {
     }
 }
 
+/// What can be changed of a run that is taken up again; `None` leaves it as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Aims {
+    /// Exactly so many in all.
+    pub rounds: Option<u32>,
+    pub precision: Option<f64>,
+    pub budget: Option<Duration>,
+    /// Goes on so long, also where there is a decision.
+    pub more: Option<Duration>,
+}
+
+impl Aims {
+    fn change(self, stop: Stop, rounds_begun: u32) -> Result<Stop> {
+        let nanoseconds = |time: Duration| time.as_nanos() as u64;
+        let budget_ns = self.budget.map(nanoseconds).or(stop.budget_ns);
+        Ok(match (self.rounds, self.precision) {
+            (Some(rounds), _) if rounds < rounds_begun => bail!("round {rounds_begun} has begun; give at least that"),
+            (Some(rounds), _) => Stop { rounds: Some(rounds), precision: None, budget_ns, ..stop },
+            (None, Some(precision)) => Stop { rounds: None, precision: Some(precision), budget_ns, ..stop },
+            (None, None) => Stop { budget_ns, ..stop },
+        })
+    }
+}
+
 /// Takes a run up again: leftovers undone, then the cells that have not ended.
-pub fn resume(journal: &Path, owner: Owner, executors: Executors, progress: &mut dyn Progress) -> Result<Finish> {
-    let (journal, folded) = owner.open(journal)?;
+pub fn resume(
+    journal: &Path,
+    owner: Owner,
+    aims: Aims,
+    executors: Executors,
+    progress: &mut dyn Progress,
+) -> Result<Finish> {
+    let (mut journal, mut folded) = owner.open(journal)?;
     let run = understood(&folded)?;
     if let Some(absurdity) = run.plan.absurdity() {
         bail!("the plan in {} has {absurdity}, which no plan can have; begin a new run", journal.path().display());
     }
+    let begun = folded.cells.iter().map(|cell| cell.round).max().unwrap_or(0);
+    let stop = aims.change(run.plan.stop, begun)?;
+    let all_done = folded.looks.last().is_some_and(|look| look.round >= stop.most_rounds());
+    if aims.more.is_some() && all_done {
+        bail!("all {} rounds are done; --rounds N gives the run more", stop.most_rounds());
+    }
     let active = Active::register(&run.id, journal.path())?;
-    go(run, executors, journal, folded, active, progress)
+    if stop != run.plan.stop {
+        journal.append(&Record::Aim(stop))?;
+        folded.take(Record::Aim(stop));
+    }
+    go(Session { executors, active, more: aims.more }, journal, folded, progress)
 }
 
 /// Undoes what a dead run left; the journal keeps what was measured. A run under way is refused, and that of another
 /// journal waited for: it would see its settings change under its hands.
 pub fn clean(journal: &Path, owner: Owner, executors: Executors, progress: &mut dyn Progress) -> Result<usize> {
     let (journal, folded) = owner.open(journal)?;
-    let _turn = turn::take(progress);
+    let _turn = turn::take(journal.path(), progress);
     if supervise::stop_requested() {
-        bail!("stopped before anything was undone; run `pickfs clean` again");
+        bail!(Interrupted);
     }
     undo_dead(journal, executors, folded)
 }
@@ -107,8 +155,8 @@ fn undo_dead_runs(own: &str, executors: Executors, progress: &mut dyn Progress) 
         // has put in its place.
         let Ok((journal, folded)) = Owner::Own.open(&journal) else { continue };
         match undo_dead(journal, executors, folded) {
-            Ok(_) => progress.say(&format!("undid what the dead run {run} had left")),
-            Err(error) => progress.say(&format!("the dead run {run} is not undone: {error:#}")),
+            Ok(_) => progress.remark(&format!("undid what the dead run {run} had left")),
+            Err(error) => progress.remark(&format!("the dead run {run} is not undone: {error:#}")),
         }
     }
 }
@@ -138,15 +186,17 @@ fn understood(folded: &Folded) -> Result<Run> {
     Ok(run)
 }
 
-fn go(
-    run: Run,
-    executors: Executors,
-    journal: Journal,
-    done: Folded,
+/// What one sitting of a run has.
+struct Session<'e> {
+    executors: Executors<'e>,
     active: Active,
-    progress: &mut dyn Progress,
-) -> Result<Finish> {
-    let _turn = turn::take(progress);
+    more: Option<Duration>,
+}
+
+fn go(session: Session, journal: Journal, done: Folded, progress: &mut dyn Progress) -> Result<Finish> {
+    let Session { executors, active, more } = session;
+    let run = understood(&done)?;
+    let _turn = turn::take(journal.path(), progress);
     let had_leftovers = !done.leftovers.is_empty();
     if supervise::stop_requested() {
         if !had_leftovers {
@@ -157,7 +207,7 @@ fn go(
     undo_dead_runs(&run.id, executors, progress);
     let (planned, ended) = rounds::up_to_next_look(&run.plan, &done);
     progress.begin(planned, ended);
-    let over = done.looks.last().and_then(|look| look.end).filter(|end| end.is_final());
+    let over = done.looks.last().and_then(|look| look.end).filter(|end| end.is_final() && more.is_none());
     let mut supervisor = Supervisor::new(&run, find_executor(executors, &run.plan)?, journal, done);
     if had_leftovers {
         supervisor.undo()?;
@@ -166,7 +216,7 @@ fn go(
         active.done();
         return Ok(Finish::Enough(end));
     }
-    let finish = measure(&run, &mut supervisor, progress);
+    let finish = measure(&run, &mut supervisor, more, progress);
     progress.end();
     let undone = supervisor.undo();
     if undone.is_ok() {
@@ -177,7 +227,12 @@ fn go(
     Ok(finish)
 }
 
-fn measure(run: &Run, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<Finish> {
+fn measure(
+    run: &Run,
+    supervisor: &mut Supervisor,
+    more: Option<Duration>,
+    progress: &mut dyn Progress,
+) -> Result<Finish> {
     progress.say("preparing: backings, sources, the drive's raw speed");
     match supervisor.prepare(&run.plan)? {
         Ended::Well => {}
@@ -185,18 +240,30 @@ fn measure(run: &Run, supervisor: &mut Supervisor, progress: &mut dyn Progress) 
         Ended::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
         Ended::Dead(why) => bail!("cannot prepare the run: {why}"),
     }
-    let mut agents = Agents { supervisor, begun: Instant::now() };
-    Ok(rounds::measure(&run.plan, &mut agents, progress)?.map_or(Finish::Stopped, Finish::Enough))
+    let begun = Instant::now();
+    if !trial::all(supervisor, progress)? {
+        return Ok(Finish::Stopped);
+    }
+    let mut agents = Agents { guard: Guard::new(supervisor)?, supervisor, begun, more };
+    Ok(rounds::measure(&mut agents, progress)?.map_or(Finish::Stopped, Finish::Enough))
 }
 
 /// Has cells done by agents.
 struct Agents<'a> {
     supervisor: &'a mut Supervisor,
+    guard: Guard,
     begun: Instant,
+    /// How long the session goes on, also where the run could end.
+    more: Option<Duration>,
 }
 
 impl rounds::Doer for Agents<'_> {
     fn cell(&mut self, cell: &Cell) -> Result<Option<Outcome>> {
+        let refused = self.guard.refusals(cell, self.supervisor)?;
+        if !refused.is_empty() {
+            let why = format!("nothing was written to it: {}", refused.join("; "));
+            return self.supervisor.end_cell(cell, Outcome::Failed(why)).map(Some);
+        }
         one_cell(cell, self.supervisor)
     }
 
@@ -209,7 +276,12 @@ impl rounds::Doer for Agents<'_> {
     }
 
     fn budget_used(&self, plan: &Plan) -> bool {
-        plan.stop.budget_ns.is_some_and(|budget| self.begun.elapsed() > Duration::from_nanos(budget))
+        let budget = self.more.or(plan.stop.budget_ns.map(Duration::from_nanos));
+        budget.is_some_and(|budget| self.begun.elapsed() > budget)
+    }
+
+    fn goes_on(&self) -> bool {
+        self.more.is_some_and(|more| self.begun.elapsed() <= more)
     }
 
     fn now(&self) -> String {
@@ -280,8 +352,9 @@ mod tests {
             let path = folder.path().join(format!("{at}.jsonl"));
             let run = Run { id: "r1".into(), plan, ..Run::default() };
             Journal::create(&path).unwrap().append(&Record::Run(Box::new(run))).unwrap();
-            let refused =
-                resume(&path, Owner::Own, executor::ALL, &mut Silent).expect_err("no plan is like that").to_string();
+            let refused = resume(&path, Owner::Own, Aims::default(), executor::ALL, &mut Silent)
+                .expect_err("no plan is like that")
+                .to_string();
             assert!(refused.contains("which no plan can have"), "{refused}");
         }
         assert_eq!(Plan::default().absurdity(), None);

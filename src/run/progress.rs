@@ -18,7 +18,10 @@ pub fn tell(text: &str) {
 pub trait Progress {
     /// So many cells are planned, of which so many ended in an earlier session.
     fn begin(&mut self, _planned: usize, _ended: usize) {}
+    /// What goes on just now.
     fn say(&mut self, _text: &str) {}
+    /// What is to be read later too.
+    fn remark(&mut self, _text: &str) {}
     fn cell(&mut self, _cell: &Cell) {}
     fn cell_ended(&mut self, _cell: &Cell, _outcome: &Outcome) {}
     /// The run looked at its results. So many cells are planned up to the next look, those that have ended included.
@@ -33,8 +36,10 @@ pub struct Plain {
 }
 
 impl Plain {
+    /// A terminal that moves no cursor gets lines.
     pub fn new(terminal: bool) -> Plain {
-        Plain { bar: terminal.then(bar), clock: Eta::default() }
+        let has_cursor = terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        Plain { bar: has_cursor.then(bar), clock: Eta::default() }
     }
 
     fn line(&self, text: &str) {
@@ -64,6 +69,10 @@ impl Progress for Plain {
             Some(bar) => bar.set_message(text.to_string()),
             None => tell(text),
         }
+    }
+
+    fn remark(&mut self, text: &str) {
+        self.line(text);
     }
 
     fn cell(&mut self, cell: &Cell) {

@@ -26,7 +26,7 @@ fn rehearse_within(
     let run = Run { schema: SCHEMA, plan: plan.clone(), ..Run::default() };
     let mut actor = Actor { folded: Folded::default(), result, is_used };
     actor.folded.take(Record::Run(Box::new(run)));
-    measure(plan, &mut actor, &mut Silent)?;
+    measure(&mut actor, &mut Silent)?;
     Ok(actor.folded)
 }
 

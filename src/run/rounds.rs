@@ -18,13 +18,23 @@ pub(super) trait Doer {
     fn budget_used(&self, plan: &Plan) -> bool;
     /// RFC 3339.
     fn now(&self) -> String;
+    /// Whether the session goes on where its run could end.
+    fn goes_on(&self) -> bool {
+        false
+    }
+    /// As it is by now.
+    fn plan(&self) -> Plan {
+        self.folded().run.as_ref().map(|run| run.plan.clone()).unwrap_or_default()
+    }
 }
 
 /// Why the rounds came to their end; `None`: stopped on request.
-pub(super) fn measure(plan: &Plan, doer: &mut impl Doer, progress: &mut dyn Progress) -> Result<Option<Enough>> {
+pub(super) fn measure(doer: &mut impl Doer, progress: &mut dyn Progress) -> Result<Option<Enough>> {
     // A session does something before its budget can end it.
     let mut has_begun = false;
     for round in 1.. {
+        // What a round finds out can give the plan another reference.
+        let plan = &doer.plan();
         let cells: Vec<Cell> = left(plan, doer.folded(), round);
         has_begun |= !cells.is_empty();
         for cell in &cells {
@@ -33,17 +43,20 @@ pub(super) fn measure(plan: &Plan, doer: &mut impl Doer, progress: &mut dyn Prog
             progress.cell_ended(cell, &outcome);
         }
         let budget_used = has_begun && doer.budget_used(plan);
-        if let Some(end) = look_if_due(plan, doer, round, budget_used, progress)? {
-            return Ok(Some(end));
+        let end = look_if_due(plan, doer, round, budget_used, progress)?;
+        if end.is_some() && (round >= plan.stop.most_rounds() || !doer.goes_on()) {
+            return Ok(end);
         }
     }
     unreachable!("the last round has a look that ends the run")
 }
 
-/// The cells of a round that are to be run: without those that have ended, nor those of targets that have left.
+/// The cells of a round that are to be run: without those that have ended or cannot be done, nor those of targets that have
+/// left.
 fn left(plan: &Plan, folded: &Folded, round: u32) -> Vec<Cell> {
     let ended = |cell: &Cell| folded.find_cell(&cell.id).is_some_and(|seen| seen.outcome.is_some());
-    let wanted = |cell: &Cell| !has_left(folded, &cell.target.name, round) && !ended(cell);
+    let is_out = |cell: &Cell| folded.is_left_out(&cell.target, &cell.work.name);
+    let wanted = |cell: &Cell| !has_left(folded, &cell.target.name, round) && !ended(cell) && !is_out(cell);
     order(plan, round).into_iter().filter(wanted).collect()
 }
 
@@ -61,7 +74,9 @@ pub(super) fn up_to_next_look(plan: &Plan, folded: &Folded) -> (usize, usize) {
         Some(rounds) => rounds,
         None => LOOKS.into_iter().find(|round| *round > looked).unwrap_or(plan.stop.most_rounds()),
     };
-    let asked = |cell: &&Cell| !has_left(folded, &cell.target.name, cell.round);
+    let ended = |cell: &Cell| folded.find_cell(&cell.id).is_some_and(|seen| seen.outcome.is_some());
+    let is_out = |cell: &Cell| folded.is_left_out(&cell.target, &cell.work.name);
+    let asked = |cell: &&Cell| !has_left(folded, &cell.target.name, cell.round) && (ended(cell) || !is_out(cell));
     let planned: usize = (1..=last).map(|round| order(plan, round).iter().filter(asked).count()).sum();
     (planned, planned - (1..=last).map(|round| left(plan, folded, round).len()).sum::<usize>())
 }
@@ -112,6 +127,8 @@ mod tests {
         /// Cells that a session does before it is stopped, and those that its budget is enough for.
         stop_after: usize,
         budget: usize,
+        /// Goes on until the budget ends it, also where there is a decision.
+        more: bool,
         /// Cells that ended in this session, and the names of all that ever ended.
         done: usize,
         ended: Vec<String>,
@@ -124,12 +141,13 @@ mod tests {
     impl Sessions {
         fn new(times: Times) -> Sessions {
             let (stop_after, budget) = (usize::MAX, usize::MAX);
-            Sessions { folded: Folded::default(), times, stop_after, budget, done: 0, ended: Vec::new() }
+            Sessions { folded: Folded::default(), times, stop_after, budget, more: false, done: 0, ended: Vec::new() }
         }
 
         fn go(&mut self, plan: &Plan) -> Option<Enough> {
             self.done = 0;
-            measure(plan, self, &mut Silent).expect("nothing can fail here")
+            self.folded.run.get_or_insert_with(|| Run { plan: plan.clone(), ..Run::default() });
+            measure(self, &mut Silent).expect("nothing can fail here")
         }
 
         fn time(&self, cell: &Cell) -> Option<f64> {
@@ -172,6 +190,10 @@ mod tests {
 
         fn budget_used(&self, _plan: &Plan) -> bool {
             self.done >= self.budget
+        }
+
+        fn goes_on(&self) -> bool {
+            self.more && self.done < self.budget
         }
 
         fn now(&self) -> String {
@@ -324,6 +346,45 @@ mod tests {
             assert_eq!(sessions.folded.looks.last().map(|look| look.round), Some(look));
             assert_sound(&plan, &sessions);
         }
+    }
+
+    #[test]
+    fn a_session_that_is_to_go_on_does_so_beyond_a_decision_and_not_beyond_the_last_round() {
+        let plan = plan("aAbc", FREE);
+        let mut sessions = Sessions::new(CLOSE);
+        assert_eq!(sessions.go(&plan), Some(Enough::Decided));
+        let decided = sessions.ended.len();
+        (sessions.more, sessions.budget) = (true, 4);
+        sessions.go(&plan);
+        assert!(sessions.ended.len() > decided, "{:?}", sessions.ended);
+        sessions.budget = usize::MAX;
+        assert!(sessions.go(&plan).is_some());
+        assert_eq!(sessions.folded.looks.last().map(|look| look.round), Some(40));
+        assert_sound(&plan, &sessions);
+    }
+
+    #[test]
+    fn what_is_left_out_has_no_cells_and_the_reference_falls_to_another() {
+        let plan = plan("aAbc", FREE);
+        let mut sessions = Sessions::new(CLOSE);
+        sessions.folded.take(Record::Run(Box::new(Run { plan: plan.clone(), ..Run::default() })));
+        let (target, work, outcome) = ("a".into(), "read".into(), Outcome::Failed("cannot mount".into()));
+        sessions.folded.take(Record::Unfit(Unfit { target, work, outcome }));
+        let found = &found_plan(&sessions).clone();
+        assert_eq!((found.reference.as_str(), found.targets[1].name.as_str()), ("b", "b (again)"));
+        assert_eq!(left(found, &sessions.folded, 1).len(), 3);
+        assert_eq!(up_to_next_look(found, &sessions.folded), (24, 0));
+        // One that is skipped, for what a guest lacks, is not asked again.
+        let cell = order(found, 1).into_iter().find(|cell| cell.target.name == "c").expect("its cell");
+        let begin = Begin::of(&cell, String::new());
+        sessions.folded.take(Record::Begin(begin));
+        let outcome = Outcome::Skipped(vec!["no mkfs".into()]);
+        sessions.folded.take(Record::End(End { cell: cell.id, outcome, at: String::new() }));
+        assert_eq!(left(found_plan(&sessions), &sessions.folded, 2).len(), 2);
+    }
+
+    fn found_plan(sessions: &Sessions) -> &Plan {
+        &sessions.folded.run.as_ref().expect("a run").plan
     }
 
     /// A session ends with the round in which its budget is used up, if nothing else ends it before.

@@ -6,7 +6,7 @@ use crate::journal::*;
 use crate::plan::{Cell, Plan};
 use crate::process::{Interrupted, count_signals, stop_requests};
 use crate::protocol::clock::Both;
-use crate::protocol::{Answer, Bundle, Check, Checked, Exit, Heard, INTERRUPTED, Job, Request, Say, Session};
+use crate::protocol::{Answer, Bundle, CellsRun, Check, Checked, Exit, Heard, INTERRUPTED, Job, Request, Say, Session};
 use crate::units::show_duration;
 use anyhow::{Context, Result, bail};
 use std::os::unix::process::ExitStatusExt;
@@ -66,6 +66,15 @@ impl Supervisor {
         &self.folded
     }
 
+    /// As it is by now: the reference may be another than the one that was asked for.
+    pub fn plan(&self) -> Plan {
+        self.folded.run.as_ref().map(|run| run.plan.clone()).unwrap_or_default()
+    }
+
+    pub fn cells_run(&self) -> CellsRun {
+        self.machine.cells()
+    }
+
     pub fn outcome_of(&self, cell: &str) -> Option<Outcome> {
         self.folded.find_cell(cell)?.outcome.clone()
     }
@@ -86,8 +95,8 @@ impl Supervisor {
             return Ok(Ended::Stopped);
         }
         let job = Job::Prepare { plan: Box::new(plan.clone()), cells: self.machine.cells() };
-        let (ended, bundle) = self.attend(job, None, true)?;
-        match (ended, bundle) {
+        let (ended, told) = self.attend(job, None, true)?;
+        match (ended, told.bundle) {
             (Ended::Well, Some(bundle)) => self.furnish(bundle),
             (ended, _) => Ok(ended),
         }
@@ -109,13 +118,30 @@ impl Supervisor {
         }
         let (limit, job) = (Duration::from_nanos(cell.limit_ns), Job::Cell(Box::new(cell.clone())));
         let (ended, _) = self.attend(job, Some(limit), true)?;
-        let left = self.leftovers(&cell.id);
+        self.undo_what_is_left(&cell.id, ended)
+    }
+
+    /// Has the target of these cells, one a work, built and taken down again. How each ended is in no journal.
+    pub fn try_out(&mut self, cells: Vec<Cell>) -> Result<(Ended, Vec<End>)> {
+        let Some(first) = cells.first().filter(|_| !stop_requested()) else { return Ok((Ended::Stopped, Vec::new())) };
+        let (id, limit) = (first.id.clone(), Duration::from_nanos(first.limit_ns));
+        let (ended, told) = self.attend(Job::Try(cells), Some(limit), true)?;
+        Ok((self.undo_what_is_left(&id, ended)?, told.ends))
+    }
+
+    fn undo_what_is_left(&mut self, scope: &str, ended: Ended) -> Result<Ended> {
+        let left = self.leftovers(scope);
         // A machine elsewhere goes with its cell: what is left there needs no undoing.
-        let is_here = self.machine.cells() == crate::protocol::CellsRun::Here;
+        let is_here = self.machine.cells() == CellsRun::Here;
         if (is_here && matches!(ended, Ended::Dead(_))) || !left.is_empty() {
             self.undo_steps(left)?;
         }
         Ok(ended)
+    }
+
+    /// Asks the machine with the disks about settings.
+    pub fn check(&mut self, questions: Vec<Check>) -> Result<Vec<Checked>> {
+        ask(&mut *self.machine, questions)
     }
 
     /// Undoes everything that is left of the run.
@@ -149,26 +175,28 @@ impl Supervisor {
     }
 
     /// Has a job done, on a machine that is reached again where nothing had begun.
-    fn attend(&mut self, job: Job, limit: Option<Duration>, stoppable: bool) -> Result<(Ended, Option<Bundle>)> {
+    fn attend(&mut self, job: Job, limit: Option<Duration>, stoppable: bool) -> Result<(Ended, Told)> {
         let cell = if let Job::Cell(cell) = &job { cell.id.clone() } else { String::new() };
+        // What is of no round is tried only.
+        let counts = !matches!(&job, Job::Try(_)) && !matches!(&job, Job::Cell(cell) if cell.round == 0);
         loop {
             let contact = match self.machine.reach(Request::new(&self.run, job.clone())) {
                 Ok(Reached::Agent(contact)) => *contact,
-                Ok(Reached::Nowhere(reasons)) => return Ok((Ended::Skipped(reasons), None)),
-                Err(error) if error.is::<Interrupted>() => return Ok((Ended::Stopped, None)),
-                Err(error) => return Ok((Ended::Dead(format!("{error:#}")), None)),
+                Ok(Reached::Nowhere(reasons)) => return Ok((Ended::Skipped(reasons), Told::default())),
+                Err(error) if error.is::<Interrupted>() => return Ok((Ended::Stopped, Told::default())),
+                Err(error) => return Ok((Ended::Dead(format!("{error:#}")), Told::default())),
             };
-            let mut attended = Attended::start(contact, &cell, limit, stoppable)?;
+            let mut attended = Attended { counts, ..Attended::start(contact, &cell, limit, stoppable)? };
             let listened = attended.listen(self);
-            let Attended { session, lasts, ended, over, bundle, .. } = attended;
+            let Attended { session, lasts, ended, over, told, .. } = attended;
             let exit = session.end((lasts == Lasts::Job || over).then_some(ENDING))?;
             listened?;
             let why = match ended.unwrap_or_else(|| judge(&exit, lasts, over)) {
                 Ended::Dead(why) => why,
-                ended => return Ok((ended, bundle)),
+                ended => return Ok((ended, told)),
             };
             if let Failure::Final(why) = self.machine.explain(why, &exit) {
-                return Ok((Ended::Dead(why), bundle));
+                return Ok((Ended::Dead(why), told));
             }
         }
     }
@@ -176,8 +204,12 @@ impl Supervisor {
 
 /// Asks the machine of a plan's cells about settings, before there is a run.
 pub fn check(plan: &Plan, executor: &dyn Executor, questions: Vec<Check>) -> Result<Vec<Checked>> {
-    let Reached::Agent(contact) = executor.machine(plan).reach(Request::new("", Job::Check(questions)))? else {
-        bail!("the executor {} has no machine to ask", executor.name())
+    ask(&mut *executor.machine(plan), questions)
+}
+
+fn ask(machine: &mut dyn Machine, questions: Vec<Check>) -> Result<Vec<Checked>> {
+    let Reached::Agent(contact) = machine.reach(Request::new("", Job::Check(questions)))? else {
+        bail!("the executor has no machine to ask")
     };
     let mut session = Session::start(contact.connection, &contact.request)?;
     loop {
@@ -240,7 +272,17 @@ struct Attended<'c> {
     ended: Option<Ended>,
     /// The cell's end was said.
     over: bool,
+    /// The journal gets all that is said, and not its steps alone.
+    counts: bool,
+    told: Told,
+}
+
+/// What an agent says that is for no journal.
+#[derive(Default)]
+struct Told {
     bundle: Option<Bundle>,
+    /// Of what is tried only.
+    ends: Vec<End>,
 }
 
 impl<'c> Attended<'c> {
@@ -257,7 +299,8 @@ impl<'c> Attended<'c> {
             asked_to_stop: false,
             ended: None,
             over: false,
-            bundle: None,
+            counts: true,
+            told: Told::default(),
         })
     }
 
@@ -331,7 +374,7 @@ impl<'c> Attended<'c> {
                 self.session.say(&Answer::Written)
             }
             Say::Prepared(bundle) => {
-                self.bundle = Some(*bundle);
+                self.told.bundle = Some(*bundle);
                 Ok(())
             }
             question => match supervisor.machine.answer(question) {
@@ -347,6 +390,10 @@ impl<'c> Attended<'c> {
     fn take(&mut self, mut record: Record, supervisor: &mut Supervisor) -> Result<()> {
         if self.lasts == Lasts::Job && !is_of_cell(&record, self.cell) {
             // What was done to the machine goes with it.
+            return Ok(());
+        }
+        if !self.counts && !matches!(record, Record::Step(_) | Record::Undone(_)) {
+            self.told.ends.extend(if let Record::End(end) = record { Some(end) } else { None });
             return Ok(());
         }
         match &mut record {

@@ -1,45 +1,109 @@
-//! One run at a time on a machine: two would measure each other, and restore each other's settings.
+//! One run at a time on a machine: two would measure each other, and restore each other's settings. First come, first
+//! served: the kernel queues those who wait for a flock(2).
+//!
+//! Root's runs have a lock of their own, in a folder where nobody else can make a file, so that no user holds them up; the one
+//! that users share they take as well, as soon as it is free.
 
 use super::Progress;
 use super::supervise::stop_requested;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{File, OpenOptions, Permissions};
+use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Held until dropped, also by death. `None` where no lock file can be had, then nobody waits; and when asked to stop
-/// while waiting, so that the caller looks.
-pub fn take(progress: &mut dyn Progress) -> Option<File> {
-    let folder = ["/run/lock", "/var/lock", "/tmp"].into_iter().map(Path::new).find(|folder| folder.is_dir())?;
-    let path = folder.join("pickfs.lock");
-    let file = open(&path).or_else(|_| create(&path)).or_else(|_| open(&path)).ok()?;
-    let mut told = false;
-    // Looked at again and again, as a lock that is waited for hears no Ctrl-C.
-    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        if !told {
-            progress.say("waiting for another pickfs run on this machine to end");
-            told = true;
-        }
-        if stop_requested() {
-            return None;
-        }
-        std::thread::sleep(LOOK);
+/// Held until dropped, also by death.
+pub struct Turn {
+    _own: Option<File>,
+    /// Gets the shared lock when that is free.
+    _shared: Option<Receiver<File>>,
+}
+
+/// Waits for it. Without one where no lock file can be had, then nobody waits; and when asked to stop while waiting, so that
+/// the caller looks.
+pub fn take(journal: &Path, progress: &mut dyn Progress) -> Turn {
+    let shared = ["/run/lock", "/var/lock", "/tmp"].map(|folder| Path::new(folder).join("pickfs.lock"));
+    let shared = shared.into_iter().find(|path| path.parent().is_some_and(Path::is_dir));
+    if !rustix::process::geteuid().is_root() {
+        let own = shared.and_then(|path| opened(path, 0o666)).and_then(|lock| waited_for(lock, journal, progress));
+        return Turn { _own: own, _shared: None };
     }
-    Some(file)
+    let own = opened(PathBuf::from("/run/pickfs.lock"), 0o600).and_then(|lock| waited_for(lock, journal, progress));
+    let shared = shared.and_then(|path| opened(path, 0o666)).map(|lock| {
+        if let Some(holder) = holder_unless_free(&lock) {
+            progress.remark(&format!("another user's run is under way and disturbs this one: {holder}"));
+        }
+        lock.queue(journal)
+    });
+    Turn { _own: own, _shared: shared }
+}
+
+struct Lock {
+    file: File,
+    path: PathBuf,
+}
+
+impl Lock {
+    /// By a thread: who waits for a lock hears no Ctrl-C.
+    fn queue(self, journal: &Path) -> Receiver<File> {
+        let (send, taken) = mpsc::channel();
+        let journal = std::path::absolute(journal).unwrap_or_else(|_| journal.into());
+        let note = format!("process {}, {}\n", std::process::id(), journal.display());
+        std::thread::spawn(move || {
+            let mut file = self.file;
+            while let Err(error) = flock(&file, FlockOperation::LockExclusive) {
+                if error != rustix::io::Errno::INTR {
+                    return;
+                }
+            }
+            // For those who wait; one that another user has made cannot be written to.
+            let _ = file.set_len(0).and_then(|()| file.write_all(note.as_bytes()));
+            let _ = send.send(file);
+        });
+        taken
+    }
+}
+
+/// Who has noted it in the lock file, if anybody has the lock.
+fn holder_unless_free(lock: &Lock) -> Option<String> {
+    if flock(&lock.file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        let _ = flock(&lock.file, FlockOperation::Unlock);
+        return None;
+    }
+    let noted = std::fs::read_to_string(&lock.path).unwrap_or_default();
+    let shown: String =
+        noted.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(300).collect();
+    Some(if shown.is_empty() { "it has not said which".into() } else { shown })
+}
+
+fn waited_for(lock: Lock, journal: &Path, progress: &mut dyn Progress) -> Option<File> {
+    if let Some(holder) = holder_unless_free(&lock) {
+        progress.remark(&format!("waiting for another pickfs run on this machine to end: {holder}"));
+    }
+    let taken = lock.queue(journal);
+    loop {
+        match taken.recv_timeout(LOOK) {
+            Ok(file) => return Some(file),
+            Err(RecvTimeoutError::Timeout) if !stop_requested() => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Made by whichever user comes first, readable by those who may use it, whatever the umask.
+fn opened(path: PathBuf, mode: u32) -> Option<Lock> {
+    let made = || File::create_new(&path).and_then(|file| file.set_permissions(Permissions::from_mode(mode)));
+    let opened = open(&path).or_else(|_| made().and_then(|()| open(&path))).or_else(|_| open(&path));
+    opened.ok().map(|file| Lock { file, path })
 }
 
 /// Whoever else may write to the folder can have put a symlink or a pipe there: neither is followed nor waited for.
 fn open(path: &Path) -> std::io::Result<File> {
-    let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    OpenOptions::new().read(true).custom_flags(careful.bits() as i32).open(path)
-}
-
-/// Made by whichever user comes first: all others may read it, whatever the umask, and a lock asks for no more.
-fn create(path: &Path) -> std::io::Result<File> {
-    let file = File::create_new(path)?;
-    file.set_permissions(Permissions::from_mode(0o644))?;
-    Ok(file)
+    let careful = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let open = |write| OpenOptions::new().read(true).write(write).custom_flags(careful).open(path);
+    open(true).or_else(|_| open(false))
 }

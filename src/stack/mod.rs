@@ -186,7 +186,7 @@ fn undo_words(undo: &Undo) -> String {
         Undo::ExportPool(name) => format!("export {name}"),
         Undo::RemoveMapping(name) => format!("remove mapping {name}"),
         Undo::RemoveGroup(name) => format!("remove group {name}"),
-        Undo::StopArray(path) => format!("stop array {}", path.display()),
+        Undo::StopArray(array) => format!("stop array {}", array.device.display()),
         Undo::RemoveSegment(path) => format!("remove the segment noted in {}", path.display()),
     }
 }

@@ -1,6 +1,6 @@
 //! Takes a step back. Every one is idempotent: undoing what never happened, or what is undone already, is no error.
 
-use crate::journal::{Record, StepTaken, Undo, Undone};
+use crate::journal::{Array, Record, StepTaken, Undo, Undone};
 use crate::process::{RUN_MARK, argv, output};
 use crate::protocol::Link;
 use crate::stack::layer::GROUPS;
@@ -15,8 +15,11 @@ use std::time::Duration;
 
 /// The whole of a run's (or a cell's) leftovers, for a host whose agent died, or a `clean` whose host died.
 pub fn all(run: &str, steps: &[StepTaken], link: &mut Link) -> Result<()> {
-    crate::process::kill_marked(&format!("{RUN_MARK}={run}"), &[])?;
     let mut failures = Vec::new();
+    // What still runs is told, and the rest is undone as far as it can be.
+    if let Err(error) = crate::process::kill_marked(&format!("{RUN_MARK}={run}"), &[]) {
+        failures.push(error.to_string());
+    }
     for step in steps.iter().rev() {
         match step.undo.as_ref().map_or(Ok(()), |undo| one(undo, run)) {
             Ok(()) => link.tell(Record::Undone(Undone { scope: step.scope.clone(), number: step.number })),
@@ -42,7 +45,7 @@ pub fn one(undo: &Undo, run: &str) -> Result<()> {
         Undo::RemoveSegment(noted) => remove_segment(noted),
         Undo::RemoveMapping(name) => remove_mapping(name),
         Undo::RemoveGroup(name) => remove_group(name),
-        Undo::StopArray(device) => stop_array(device),
+        Undo::StopArray(array) => stop_array(array),
     }
 }
 
@@ -58,8 +61,9 @@ fn is_ours(undo: &Undo, run: &str) -> bool {
         Undo::Restore { path, .. } => plain(path) && is_setting_of_runs(path),
         Undo::KillMarked(mark) => mark.starts_with("PICKFS_"),
         Undo::ExportPool(name) | Undo::RemoveMapping(name) | Undo::RemoveGroup(name) => is_our_name(name),
-        Undo::StopArray(device) => {
-            device.parent() == Some(Path::new("/dev/md"))
+        Undo::StopArray(Array { device, members }) => {
+            members.iter().all(|member| plain(member) && member.starts_with("/dev"))
+                && device.parent() == Some(Path::new("/dev/md"))
                 && device.file_name().and_then(|name| name.to_str()).is_some_and(is_our_name)
         }
     }
@@ -99,18 +103,33 @@ fn remove_group(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Without their superblocks, as udev would start the array anew where it sees them.
-fn stop_array(device: &Path) -> Result<()> {
-    let Some(number) = devices::device_number(device) else { return Ok(()) };
-    let members = devices::members(number);
-    output(&argv(["mdadm", "--stop", &device.display().to_string()]), &[])?;
-    for member in members {
-        output(&argv(["mdadm", "--zero-superblock", &member]), &[])?;
+/// Without their superblocks, as udev would start the array anew where it sees them; also of an array that was stopped
+/// before, or only begun. A member's number may have been given to another device since: only what says that it is of this
+/// array is changed.
+fn stop_array(array: &Array) -> Result<()> {
+    let shown = |path: &Path| path.display().to_string();
+    if devices::device_number(&array.device).is_some() {
+        output(&argv(["mdadm", "--stop", &shown(&array.device)]), &[])?;
+    }
+    let name = array.device.file_name().unwrap_or_default().to_string_lossy();
+    for member in array.members.iter().filter(|member| devices::device_number(member).is_some()) {
+        // It fails where there is no superblock.
+        let said = output(&argv(["mdadm", "--examine", "--export", &shown(member)]), &[]).unwrap_or_default();
+        if is_member_of(&said, &name) {
+            output(&argv(["mdadm", "--zero-superblock", &shown(member)]), &[])?;
+        }
     }
     Ok(())
 }
 
-/// Patient with processes that are on their way out, lazy at last: a dead FUSE daemon's mount goes no other way.
+/// `MD_NAME=HOST:NAME`, or without the host.
+fn is_member_of(examined: &str, array: &str) -> bool {
+    let name = examined.lines().find_map(|line| line.strip_prefix("MD_NAME="));
+    name.is_some_and(|name| name.rsplit(':').next() == Some(array))
+}
+
+/// Patient with processes that are on their way out. Lazy at last where a FUSE daemon is dead, whose mount goes no other way;
+/// any other mount that is in use is not hidden but told.
 fn unmount(at: &Path) -> Result<()> {
     if entry(at)?.is_none() {
         return Ok(());
@@ -121,8 +140,10 @@ fn unmount(at: &Path) -> Result<()> {
         if !devices::is_mount_point(at)? {
             return Ok(());
         }
-        match output(if attempt < 20 { &plain } else { &lazy }, &[]) {
-            Err(error) if attempt >= 20 && devices::is_mount_point(at)? => return Err(error),
+        let is_last = attempt >= 20;
+        let is_fuse = is_last && devices::mount_of(at)?.fs_type.starts_with("fuse");
+        match output(if is_fuse { &lazy } else { &plain }, &[]) {
+            Err(error) if is_last && devices::is_mount_point(at)? => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
             Ok(_) => {}
         }
@@ -232,6 +253,41 @@ pub(super) fn set(path: &Path, value: &str) -> Result<()> {
 mod tests {
     use super::*;
 
+    fn stop(device: &str) -> Undo {
+        Undo::StopArray(Array { device: device.into(), members: vec!["/dev/null".into(), "/dev/nowhere".into()] })
+    }
+
+    #[test]
+    fn only_members_of_the_array_are_forgotten() {
+        let said = "MD_LEVEL=raid1\nMD_DEVICES=2\nMD_NAME=host:pickfsa1l0\nMD_UUID=1:2:3:4\n";
+        assert!(is_member_of(said, "pickfsa1l0") && is_member_of("MD_NAME=pickfsa1l0", "pickfsa1l0"));
+        assert!(!is_member_of(said, "pickfsa1l") && !is_member_of(said, "a1l0") && !is_member_of("", "pickfsa1l0"));
+        let old: Undo = serde_json::from_str("{\"stop_array\":\"/dev/md/pickfsx\"}").unwrap();
+        assert_eq!(old, Undo::StopArray(Array { device: "/dev/md/pickfsx".into(), members: Vec::new() }));
+        let whole = stop("/dev/md/pickfsx");
+        assert_eq!(serde_json::from_str::<Undo>(&serde_json::to_string(&whole).unwrap()).unwrap(), whole);
+        let odd = Undo::StopArray(Array { device: "/dev/md/pickfsx".into(), members: vec!["/srv/disk".into()] });
+        assert!(one(&odd, "r").unwrap_err().to_string().starts_with("refused"));
+    }
+
+    #[test]
+    fn a_mount_in_use_is_told_and_not_hidden() {
+        if !rustix::process::geteuid().is_root() {
+            return crate::not_run("only root can mount");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().canonicalize().unwrap().join("pickfs-r");
+        std::fs::create_dir(&at).unwrap();
+        output(&argv(["mount", "-t", "tmpfs", "pickfs", &at.display().to_string()]), &[]).unwrap();
+        let held = std::fs::File::create(at.join("held")).unwrap();
+        let found = one(&Undo::Unmount(at.clone()), "r");
+        let is_there = devices::is_mount_point(&at).unwrap();
+        drop(held);
+        one(&Undo::Unmount(at.clone()), "r").unwrap();
+        assert!(found.is_err() && is_there, "{found:?}");
+        assert!(!devices::is_mount_point(&at).unwrap());
+    }
+
     #[test]
     fn what_never_happened_is_undone_without_an_error() {
         for undo in [
@@ -242,7 +298,7 @@ mod tests {
             Undo::RemoveSegment("/nowhere/pickfs-r/cluster/postmaster.pid".into()),
             Undo::RemoveMapping("pickfsnever".into()),
             Undo::RemoveGroup("pickfsnever".into()),
-            Undo::StopArray("/dev/md/pickfsnever".into()),
+            stop("/dev/md/pickfsnever"),
         ] {
             one(&undo, "r").unwrap_or_else(|error| panic!("{undo:?}: {error:#}"));
         }
@@ -274,10 +330,10 @@ mod tests {
             Undo::RemoveMapping("pickfs/../home".into()),
             Undo::RemoveGroup("vg0".into()),
             Undo::RemoveGroup("pickfs-group".into()),
-            Undo::StopArray("/dev/md/home".into()),
-            Undo::StopArray("/dev/md0".into()),
-            Undo::StopArray("/dev/md/../pickfsarray".into()),
-            Undo::StopArray("/dev/md/pickfs/../home".into()),
+            stop("/dev/md/home"),
+            stop("/dev/md0"),
+            stop("/dev/md/../pickfsarray"),
+            stop("/dev/md/pickfs/../home"),
         ] {
             let error = one(&undo, "r").unwrap_err().to_string();
             assert!(error.starts_with("refused"), "{undo:?}: {error}");

@@ -41,7 +41,11 @@ impl Lab {
     /// pickfs with a state folder of its own, so that `clean` sees this test's runs alone.
     pub fn pickfs(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pickfs"));
-        command.current_dir(self.folder.path()).env("XDG_STATE_HOME", self.path("state")).env_remove("PICKFS_RUN");
+        command
+            .current_dir(self.folder.path())
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env_remove("PICKFS_RUN")
+            .env_remove("COLUMNS");
         command
     }
 
@@ -260,9 +264,9 @@ fn loops_with(word: &str) -> Vec<String> {
 }
 
 /// `key = value` of /proc/sys/vm, for comparing before and after; read while no run is under way, as tests run beside
-/// each other and every run sets them.
+/// each other and every run of root's sets them.
 pub fn writeback_knobs() -> Vec<String> {
-    let turn = std::fs::File::open("/run/lock/pickfs.lock").ok();
+    let turn = std::fs::File::open("/run/pickfs.lock").ok();
     if let Some(turn) = &turn {
         rustix::fs::flock(turn, rustix::fs::FlockOperation::LockExclusive).expect("the turn");
     }

@@ -1,7 +1,7 @@
 //! Linux's software RAID (md) over all devices below.
 
 use super::{Below, DEVICES, Layer, WIPES, differs, value, wipe};
-use crate::journal::Undo;
+use crate::journal::{Array, Undo};
 use crate::need::Need;
 use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::{Action, Step, argv};
@@ -57,7 +57,8 @@ fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
         words.extend(argv(["--bitmap", bitmap]));
     }
     words.extend(devices.iter().cloned());
-    let make = Step::run("make an array", words).undo(Undo::StopArray(node.clone()));
+    let make = Step::run("make an array", words)
+        .undo(Undo::StopArray(Array { device: node.clone(), members: below.devices.to_vec() }));
     let wipes = devices.iter().map(|device| wipe(device));
     wipes.chain([make, Step::new("use the array", Action::UseDevice(node))]).collect()
 }
