@@ -60,12 +60,6 @@ const ROOMS: &[Room] = &[
 
 const ANY: &str = "*";
 
-/// Imports between rooms that should not be there, as `(from, to)`, until they are gone: this list may only shrink.
-const KNOWN: &[(&str, &str)] = &[];
-
-/// Rooms with modules that import each other in a circle, until they do not: this list may only shrink.
-const TANGLED: &[&str] = &["plan"];
-
 /// Lines of a function from `fn` to its closing brace; clippy's `too_many_lines` holds the longest.
 const MEDIAN_FUNCTION: usize = 10;
 const NINE_IN_TEN_FUNCTIONS: usize = 40;
@@ -76,7 +70,7 @@ const LONGEST_FILE: usize = 600;
 
 #[test]
 fn rooms_import_only_what_they_may() {
-    pass(CODE.forbidden_imports(ROOMS, KNOWN));
+    pass(CODE.forbidden_imports(ROOMS));
 }
 
 #[test]
@@ -86,12 +80,12 @@ fn permissions_are_used() {
 
 #[test]
 fn sides_are_apart() {
-    pass(CODE.crossings(ROOMS, KNOWN));
+    pass(CODE.crossings(ROOMS));
 }
 
 #[test]
 fn no_circles() {
-    pass(CODE.circles(KNOWN, TANGLED));
+    pass(CODE.circles());
 }
 
 #[test]
@@ -391,7 +385,7 @@ impl Code {
         })
     }
 
-    fn forbidden_imports(&self, rooms: &[Room], known: &[(&str, &str)]) -> Vec<Offence> {
+    fn forbidden_imports(&self, rooms: &[Room]) -> Vec<Offence> {
         let new =
             self.sources.iter().filter(|source| !source.module.is_empty() && room(rooms, &source.module).is_none());
         let mut offences: Vec<Offence> = new
@@ -402,7 +396,7 @@ impl Code {
             .collect();
         for (source, import, (name, _, allowed)) in self.between_rooms(rooms) {
             let path = import.path.join("::");
-            if !allowed.split(' ').any(|rule| permits(rule, &path)) && !is_known(known, name, &import.path[0]) {
+            if !allowed.split(' ').any(|rule| permits(rule, &path)) {
                 let remedy = format!("it may import {allowed}; move the code, or hand the value in");
                 offences.push(offence(&source.path, import.line, format!("`{name}` must not import `{path}`"), remedy));
             }
@@ -426,11 +420,11 @@ impl Code {
             .collect()
     }
 
-    fn crossings(&self, rooms: &[Room], known: &[(&str, &str)]) -> Vec<Offence> {
+    fn crossings(&self, rooms: &[Room]) -> Vec<Offence> {
         let crosses = |from: Side, to: Side| from != Both && to != Shared && from != to;
         let crossing = self.between_rooms(rooms).filter(|(_, import, from)| {
             let to = room(rooms, &import.path).map_or(Shared, |to| to.1);
-            crosses(from.1, to) && !is_known(known, from.0, &import.path[0])
+            crosses(from.1, to)
         });
         let remedy = "host and target meet in the plan, the journal and the protocol only: send it as one of these";
         crossing
@@ -458,29 +452,14 @@ impl Code {
         graphs
     }
 
-    /// Imports that close a circle of rooms or of modules in a folder, and exceptions that are needed no longer.
-    fn circles(&self, known: &[(&str, &str)], tangled: &[&str]) -> Vec<Offence> {
-        let mut offences = Vec::new();
-        let mut needless: BTreeSet<String> = tangled.iter().map(|room| room.to_string()).collect();
-        for (folder, mut edges) in self.graphs() {
-            if folder.is_empty() {
-                let gone = known.iter().filter(|(from, to)| !edges.contains_key(&(from.to_string(), to.to_string())));
-                needless.extend(gone.map(|(from, to)| format!("{from} -> {to}")));
-                edges.retain(|(from, to), _| !is_known(known, from, to));
-            }
+    /// Imports that close a circle of rooms, or of modules in a folder.
+    fn circles(&self) -> Vec<Offence> {
+        let circular = |edges: BTreeMap<(String, String), Offence>| {
             let reaches = reach(edges.keys());
-            let circular = edges.into_iter().filter(|((from, to), _)| reaches.contains(&(to.clone(), from.clone())));
-            let circular: Vec<Offence> = circular.map(|(_, edge)| edge).collect();
-            match folder.first().filter(|room| tangled.contains(&room.as_str())) {
-                Some(room) if !circular.is_empty() => drop(needless.remove(room)),
-                Some(_) => {}
-                None => offences.extend(circular),
-            }
-        }
-        let listed =
-            |what| offence("tests/architecture.rs", 1, format!("`{what}` has no circle any more"), "unlist it");
-        offences.extend(needless.into_iter().map(listed));
-        offences
+            let is_circular = move |(from, to): &(String, String)| reaches.contains(&(to.clone(), from.clone()));
+            edges.into_iter().filter(move |(edge, _)| is_circular(edge)).map(|(_, import)| import)
+        };
+        self.graphs().into_values().flat_map(circular).collect()
     }
 
     /// What a room's header says that it must not know is not imported by it.
@@ -568,10 +547,6 @@ fn room<'a>(rooms: &'a [Room], path: &[String]) -> Option<&'a Room> {
 
 fn permits(rule: &str, path: &str) -> bool {
     rule == ANY || path == rule || path.strip_prefix(rule).is_some_and(|rest| rest.starts_with("::"))
-}
-
-fn is_known(known: &[(&str, &str)], from: &str, to: &str) -> bool {
-    known.contains(&(from, to))
 }
 
 /// Every pair of which the second can be reached from the first (Warshall's algorithm).
@@ -689,7 +664,7 @@ fn lines(offences: Vec<Offence>) -> Vec<(String, usize)> {
 
 #[test]
 fn tables_are_sorted() {
-    assert!(ROOMS.is_sorted_by_key(|room| room.0) && KNOWN.is_sorted() && TANGLED.is_sorted());
+    assert!(ROOMS.is_sorted_by_key(|room| room.0));
     assert!(ROOMS.iter().all(|room| CODE.modules.contains(&vec![room.0.to_string()])), "a row without a room");
 }
 
@@ -731,11 +706,9 @@ fn imports_out_of_bounds_are_refused() {
         ("src/low.rs", "fn f() { crate::some_macro!() }", &[]),
     ];
     for (path, text, wanted) in cases {
-        let found = lines(planted(&[(path, text)]).forbidden_imports(PLANTED, &[]));
+        let found = lines(planted(&[(path, text)]).forbidden_imports(PLANTED));
         assert_eq!(found, wanted.iter().map(|line| (path.to_string(), *line)).collect::<Vec<_>>(), "{path}: {text}");
     }
-    let code = planted(&[("src/near/mod.rs", "use crate::there::x;")]);
-    assert!(code.forbidden_imports(PLANTED, &[("near", "there")]).is_empty());
 }
 
 #[test]
@@ -747,7 +720,7 @@ fn unused_permissions_are_refused() {
 
 #[test]
 fn crossings_are_refused() {
-    let crosses = |path: &str, text: &str| planted(&[(path, text)]).crossings(PLANTED, &[]).len();
+    let crosses = |path: &str, text: &str| planted(&[(path, text)]).crossings(PLANTED).len();
     assert_eq!(crosses("src/near/a.rs", "use crate::there::x;"), 1);
     assert_eq!(crosses("src/there/a.rs", "use crate::near::x;"), 1);
     assert_eq!(crosses("src/low/a.rs", "use crate::near::x;"), 1);
@@ -758,7 +731,7 @@ fn crossings_are_refused() {
 
 #[test]
 fn circles_are_refused() {
-    let found = |files: &[(&str, &str)]| lines(planted(files).circles(&[], &[])).len();
+    let found = |files: &[(&str, &str)]| lines(planted(files).circles()).len();
     let (a, b) = (("src/a/mod.rs", "use crate::b::X;"), ("src/b.rs", "use crate::c::X;"));
     assert_eq!(found(&[a, b, ("src/c.rs", "use crate::a::X;")]), 3);
     assert_eq!(found(&[a, b, ("src/c.rs", "#[cfg(test)] mod tests { use crate::a::X; } fn f() {}")]), 0);
@@ -771,17 +744,6 @@ fn circles_are_refused() {
     for text in ["use super::y::Y;", "use super::Thing;", "use crate::a::Alias;", "use super::{Low, Thing};"] {
         assert_eq!(found(&[room, x(text), y]), 2, "{text}");
     }
-}
-
-#[test]
-fn exceptions_that_nobody_needs_are_refused() {
-    let files = [("src/a/mod.rs", "use crate::b::X;"), ("src/b.rs", "use crate::a::X;")];
-    assert!(planted(&files).circles(&[("b", "a")], &[]).is_empty());
-    assert_eq!(planted(&files).circles(&[("a", "c"), ("b", "a")], &[]).len(), 1);
-    assert_eq!(planted(&files[..1]).circles(&[], &["a"]).len(), 1);
-    let tangled = [("src/a/x.rs", "use super::y::Y;"), ("src/a/y.rs", "use super::x::X;"), ("src/a/mod.rs", "")];
-    assert_eq!(planted(&tangled).circles(&[], &[]).len(), 2);
-    assert!(planted(&tangled).circles(&[], &["a"]).is_empty());
 }
 
 #[test]

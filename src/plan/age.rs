@@ -3,7 +3,7 @@
 //! All of it is reckoned from the size of the image or device, never from what a file system says of itself, so that
 //! every target of a size gets the same.
 
-use super::complaint::{Complaints, quoted};
+use super::complaint::quoted;
 use super::table::Field;
 use super::{Settings, Target};
 use crate::units::parse_share;
@@ -160,8 +160,8 @@ fn parse(text: &str) -> Option<Age> {
 }
 
 /// An `age`, of a target or in the matrix; "none" is a file system that stays fresh.
-pub(super) fn age(field: &Field, complaints: &mut Complaints) -> Option<Age> {
-    let text = field.text(complaints)?;
+pub(super) fn age(field: &Field) -> Option<Age> {
+    let text = field.text()?;
     if text.trim() == "none" {
         return None;
     }
@@ -170,20 +170,20 @@ pub(super) fn age(field: &Field, complaints: &mut Complaints) -> Option<Age> {
             "write \"churn 5x\" (files made and deleted, five times what is filled; up to {MOST_CHURN}x), \"git 100\" (a \
              hundred pulls; up to {MOST_PULLS}) or \"none\""
         );
-        field.refuse(&format!("cannot be {}", quoted(text)), remedy, complaints)
+        field.refuse(&format!("cannot be {}", quoted(text)), remedy)
     })
 }
 
 /// A `fill`, as a share; 0 is a file system that stays empty.
-pub(super) fn fill(field: &Field, complaints: &mut Complaints) -> Option<f64> {
+pub(super) fn fill(field: &Field) -> Option<f64> {
     const REMEDY: &str = "write a share of the image's or device's size in quotes, such as \"40%\", up to \"95%\"";
     let Some(text) = field.value.as_str() else {
-        return field.refuse("must be a share in quotes", REMEDY, complaints);
+        return field.refuse("must be a share in quotes", REMEDY);
     };
     match parse_share(text).ok() {
         Some(share) if share <= MOST_FILL => Some(share).filter(|share| *share > 0.0),
-        Some(_) => field.refuse(&format!("is {}, which leaves no room", quoted(text)), REMEDY, complaints),
-        None => field.refuse(&format!("cannot be {}", quoted(text)), REMEDY, complaints),
+        Some(_) => field.refuse(&format!("is {}, which leaves no room", quoted(text)), REMEDY),
+        None => field.refuse(&format!("cannot be {}", quoted(text)), REMEDY),
     }
 }
 

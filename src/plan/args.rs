@@ -257,7 +257,7 @@ impl Writer<'_> {
         let usual = self.flags.fs.is_empty() && (self.flags.on.is_empty() || self.flags.memory);
         let named = self.flags.fs.iter().map(String::as_str);
         let texts: Vec<&str> = if usual { USUAL_TARGETS.to_vec() } else { named.collect() };
-        texts.into_iter().filter_map(|text| FsSpec::parse(text, self.catalogue, &mut self.complaints)).collect()
+        texts.into_iter().filter_map(|text| FsSpec::parse(text, self.catalogue, &self.complaints)).collect()
     }
 
     fn refuse_repeated(&mut self, flag: &str, values: &[String]) {
@@ -295,7 +295,7 @@ struct FsSpec {
 }
 
 impl FsSpec {
-    fn parse(text: &str, catalogue: &Catalogue, complaints: &mut Complaints) -> Option<FsSpec> {
+    fn parse(text: &str, catalogue: &Catalogue, complaints: &Complaints) -> Option<FsSpec> {
         let (name, options) = text.split_once(':').map_or((text, None), |(name, options)| (name, Some(options)));
         let spec = FsSpec { fs: name.trim().into(), variant: None, mount: Vec::new() };
         if spec.fs.is_empty() {

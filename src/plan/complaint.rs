@@ -2,6 +2,7 @@
 
 use super::Objection;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// Bytes of the plan's text; `None` for what has no place in it.
@@ -19,38 +20,38 @@ pub struct Complaint {
     pub refusal: bool,
 }
 
-/// All that is wrong so far.
+/// All that is wrong so far; shared by all that read, so that reading goes on behind a mistake.
 #[derive(Default)]
-pub(super) struct Complaints(Vec<Complaint>);
+pub(super) struct Complaints(RefCell<Vec<Complaint>>);
 
 impl Complaints {
-    pub fn add(&mut self, span: &Span, message: impl Into<String>, remedy: impl Into<String>) {
+    pub fn add(&self, span: &Span, message: impl Into<String>, remedy: impl Into<String>) {
         let (message, remedy) = (message.into(), remedy.into());
-        self.0.push(Complaint { span: span.clone(), message, remedy, refusal: false });
+        self.0.borrow_mut().push(Complaint { span: span.clone(), message, remedy, refusal: false });
     }
 
     /// What the machine has against a setting; `span` is where the setting stands.
-    pub fn object(&mut self, span: &Span, objection: Objection) {
+    pub fn object(&self, span: &Span, objection: Objection) {
         let Objection { message, remedy, refusal, .. } = objection;
-        self.0.push(Complaint { span: span.clone(), message, remedy, refusal });
+        self.0.borrow_mut().push(Complaint { span: span.clone(), message, remedy, refusal });
     }
 
     /// Adds a complaint where a value was wanted: there is none then.
-    pub fn refuse<T>(&mut self, span: &Span, message: impl Into<String>, remedy: impl Into<String>) -> Option<T> {
+    pub fn refuse<T>(&self, span: &Span, message: impl Into<String>, remedy: impl Into<String>) -> Option<T> {
         self.add(span, message, remedy);
         None
     }
 
     /// In the order of the text, each once: a product of targets can meet the same mistake many times.
     pub fn finish(self) -> Vec<Complaint> {
-        let mut all = self.0;
+        let mut all = self.0.into_inner();
         all.sort_by_key(|complaint| complaint.span.as_ref().map_or(usize::MAX, |span| span.start));
         all.dedup_by(|next, kept| next.span.is_some() && next.span == kept.span && next.remedy == kept.remedy);
         all
     }
 
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.borrow().len()
     }
 }
 

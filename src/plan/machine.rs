@@ -1,15 +1,14 @@
 //! `machine` and `layers`: what does the work, and what lies between the backing and the file system.
 
 use super::complaint::Span;
-use super::read::Reader;
-use super::table::{Field, Table, choose, choose_key};
-use super::value::{checked, settings};
-use super::{Chosen, Placed, Setting, SettingKind, Settings};
+use super::table::{Field, Reader, Table, choose, choose_key};
+use super::value::settings;
+use super::{Chosen, Settings};
 
 /// What the executor is told of a target's machine: the target's own words before the plan's, then the defaults.
-pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &mut Reader) -> Settings {
-    let own = target.map(|table| given(table, reader)).unwrap_or_default();
-    let shared: Vec<Field> = given(plan, reader).into_iter().filter(|f| own.iter().all(|o| o.key != f.key)).collect();
+pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &Reader) -> Settings {
+    let own = target.map(|table| given(table)).unwrap_or_default();
+    let shared: Vec<Field> = given(plan).into_iter().filter(|f| own.iter().all(|o| o.key != f.key)).collect();
     let span = first_span(&own).or_else(|| first_span(&shared)).or_else(|| plan.span.clone());
     let fields: Vec<Field> = own.into_iter().chain(shared).collect();
     let executor = reader.executor();
@@ -21,9 +20,9 @@ fn first_span(fields: &[Field]) -> Span {
 }
 
 /// The entries of `machine`; none where there is none.
-fn given<'a>(table: &Table<'a>, reader: &mut Reader) -> Vec<Field<'a>> {
+fn given<'a>(table: &Table<'a>) -> Vec<Field<'a>> {
     let Some(field) = table.field("machine") else { return Vec::new() };
-    let table = field.table("machine", &mut reader.complaints);
+    let table = field.table("machine");
     table.map(|table| table.fields().collect()).unwrap_or_default()
 }
 
@@ -31,20 +30,20 @@ fn given<'a>(table: &Table<'a>, reader: &mut Reader) -> Vec<Field<'a>> {
 pub(super) fn own_words(target: &Table) -> Vec<(String, String)> {
     let Some(entries) = target.field("machine").and_then(|field| field.value.as_table()) else { return Vec::new() };
     let shown = |field: Field| Some((field.key.to_string(), shown(&field)?));
-    Table::new("machine", None, entries).fields().filter_map(shown).collect()
+    Table::new("machine", None, entries, target.complaints).fields().filter_map(shown).collect()
 }
 
-fn shown(field: &Field) -> Option<String> {
+pub(super) fn shown(field: &Field) -> Option<String> {
     let number = || field.value.as_integer().map(|number| number.as_str().to_string());
     field.value.as_str().map(String::from).or_else(number)
 }
 
 /// `layers = ["luks", { md = { level = "raid1" } }]`, the lowest first; and how many devices lie above them all, where so
 /// many lie below and that can be known.
-pub(super) fn layers(table: &Table, devices: Option<usize>, reader: &mut Reader) -> (Vec<Chosen>, Option<usize>) {
+pub(super) fn layers(table: &Table, devices: Option<usize>, reader: &Reader) -> (Vec<Chosen>, Option<usize>) {
     let Some(field) = table.field("layers") else { return (Vec::new(), devices) };
     let (mut chosen, mut devices) = (Vec::new(), devices);
-    for element in field.elements(&mut reader.complaints).unwrap_or_default() {
+    for element in field.elements().unwrap_or_default() {
         let before = reader.complaints.len();
         let found = layer(&element, reader);
         devices = devices.filter(|_| reader.complaints.len() == before);
@@ -54,7 +53,7 @@ pub(super) fn layers(table: &Table, devices: Option<usize>, reader: &mut Reader)
     (chosen, devices)
 }
 
-fn above(layer: &Chosen, there: usize, element: &Field, reader: &mut Reader) -> Option<usize> {
+fn above(layer: &Chosen, there: usize, element: &Field, reader: &Reader) -> Option<usize> {
     let catalogue = reader.catalogue;
     let entry = catalogue.layers.iter().find(|entry| entry.name == layer.name)?;
     let remedy =
@@ -63,61 +62,21 @@ fn above(layer: &Chosen, there: usize, element: &Field, reader: &mut Reader) -> 
     counted.map_err(|why| reader.complaints.add(&element.span, why, remedy)).ok()
 }
 
-fn layer(element: &Field, reader: &mut Reader) -> Option<Chosen> {
+fn layer(element: &Field, reader: &Reader) -> Option<Chosen> {
     let listing = ("layer", "pickfs list layers");
     let catalogue = reader.catalogue;
     if element.value.is_str() {
-        let entry = choose(element, listing, &catalogue.layers, |entry| entry.name, &mut reader.complaints)?;
+        let entry = choose(element, listing, &catalogue.layers, |entry| entry.name)?;
         return Some(Chosen { name: entry.name.into(), settings: settings(entry, &[], &[], &element.span, reader) });
     }
     let example = "write a name, or one name with its settings, such as `{ md = { level = \"raid1\" } }`";
-    let table = element.value.as_table().map(|entries| Table::new("a layer", None, entries));
+    let table = element.value.as_table().map(|entries| Table::new("a layer", None, entries, element.complaints));
     let fields: Vec<Field> = table.iter().flat_map(Table::fields).collect();
-    let [value] = &fields[..] else { return element.refuse("is not one layer", example, &mut reader.complaints) };
-    let entry = choose_key(value, listing, &catalogue.layers, |entry| entry.name, &mut reader.complaints)?;
-    let inner = value.table(entry.name, &mut reader.complaints)?;
+    let [value] = &fields[..] else { return element.refuse("is not one layer", example) };
+    let entry = choose_key(value, listing, &catalogue.layers, |entry| entry.name)?;
+    let inner = value.table(entry.name)?;
     let given: Vec<Field> = inner.fields().collect();
     Some(Chosen { name: entry.name.into(), settings: settings(entry, &given, &[], &value.span, reader) })
-}
-
-/// The executor's settings that a matrix may have: those that are written as text.
-pub(super) fn in_matrix(settings: &'static [Setting]) -> Vec<&'static Setting> {
-    settings
-        .iter()
-        .filter(|setting| !matches!(setting.kind, SettingKind::Count | SettingKind::Counts | SettingKind::Flag))
-        .collect()
-}
-
-/// Checked, and nothing stands against it.
-fn suited(element: &Field, setting: &Setting, reader: &mut Reader) -> Option<serde_json::Value> {
-    let value = checked(element, setting.kind, reader)?;
-    let executor = reader.executor();
-    let alone = Settings([(setting.name.to_string(), value.clone())].into());
-    let objections = (executor.objections)(executor.name, &alone);
-    let object = |objection| reader.complaints.object(&element.span, objection);
-    objections.into_iter().filter(|objection| objection.setting == setting.name).for_each(object);
-    Some(value)
-}
-
-/// Every target with each value of one of the executor's settings.
-pub(super) fn on_machines(targets: Vec<Placed>, field: &Field, setting: &Setting, reader: &mut Reader) -> Vec<Placed> {
-    if let Some(placed) = targets.iter().find(|placed| placed.own_machine.iter().any(|(key, _)| key == setting.name)) {
-        let message = format!("the target `{}` has {} of its own", placed.target.name, field.shown());
-        reader.complaints.add(&field.key_span, message, "take it out of the target, or out of [matrix]");
-    }
-    let elements = field.elements(&mut reader.complaints).unwrap_or_default();
-    let value = |element: &Field| Some((shown(element)?, suited(element, setting, reader)?));
-    let values: Vec<_> = elements.iter().filter_map(value).collect();
-    let with = |placed: &Placed, (shown, value): &(String, serde_json::Value)| {
-        let mut placed = placed.clone();
-        placed.target.machine.0.insert(setting.name.into(), value.clone());
-        placed.target.name = format!("{} {shown}", placed.target.name);
-        placed
-    };
-    if values.is_empty() {
-        return targets;
-    }
-    targets.iter().flat_map(|placed| values.iter().map(|value| with(placed, value)).collect::<Vec<_>>()).collect()
 }
 
 #[cfg(test)]

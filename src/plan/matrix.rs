@@ -1,12 +1,12 @@
 //! `[matrix]`: every target with every value, and the names of what comes out.
 
-use super::Target;
 use super::age;
-use super::complaint::{Complaints, quoted};
-use super::machine::{in_matrix, on_machines};
-use super::read::Reader;
-use super::table::{Field, Table};
+use super::complaint::quoted;
+use super::machine::shown;
+use super::table::{Field, Reader, Table};
 use super::target::{Placed, check_option};
+use super::value::checked;
+use super::{Setting, SettingKind, Settings, Target};
 
 /// In this order the values come in a product's name, which is the order in a name that is made from a target.
 const KEYS: [&str; 5] = ["mkfs", "mount", "scheduler", "age", "fill"];
@@ -15,17 +15,17 @@ const KEYS: [&str; 5] = ["mkfs", "mount", "scheduler", "age", "fill"];
 const MOST_TARGETS: usize = 1000;
 
 /// Every target x every value of each key.
-pub(super) fn products(targets: Vec<Placed>, plan: &Table, reader: &mut Reader) -> Vec<Placed> {
+pub(super) fn products(targets: Vec<Placed>, plan: &Table, reader: &Reader) -> Vec<Placed> {
     let Some(field) = plan.field("matrix") else { return targets };
-    let Some(table) = field.table("[matrix]", &mut reader.complaints) else { return targets };
+    let Some(table) = field.table("[matrix]") else { return targets };
     let of_machine = in_matrix(reader.executor().settings);
     let names = of_machine.iter().map(|setting| setting.name);
-    table.only(&KEYS.into_iter().chain(names).collect::<Vec<_>>(), &mut reader.complaints);
+    table.only(&KEYS.into_iter().chain(names).collect::<Vec<_>>());
     let mut targets = targets;
     for field in KEYS.iter().filter_map(|key| table.field(key)) {
-        let values = values(&field, &mut reader.complaints);
-        check_fit(&field, &targets, &mut reader.complaints);
-        targets = product(targets, &field, &values, &mut reader.complaints);
+        let values = values(&field);
+        check_fit(&field, &targets);
+        targets = product(targets, &field, &values);
     }
     for setting in of_machine {
         if let Some(field) = table.field(setting.name) {
@@ -36,28 +36,28 @@ pub(super) fn products(targets: Vec<Placed>, plan: &Table, reader: &mut Reader) 
 }
 
 /// The different values of a key; "" stands for nothing added, so it cannot be a scheduler.
-fn values<'a>(field: &Field<'a>, complaints: &mut Complaints) -> Vec<&'a str> {
+fn values<'a>(field: &Field<'a>) -> Vec<&'a str> {
     let mut values = Vec::new();
-    for element in field.elements(complaints).unwrap_or_default() {
+    for element in field.elements().unwrap_or_default() {
         let nothing = field.key != "scheduler" && element.value.as_str() == Some("");
-        let Some(value) = (if nothing { Some("") } else { element.text(complaints) }) else { continue };
+        let Some(value) = (if nothing { Some("") } else { element.text() }) else { continue };
         if values.contains(&value) {
             let message = format!("{} has {} twice", field.shown(), quoted(value));
-            complaints.add(&element.span, message, "leave one of the two out");
-        } else if is_right(value, &element, complaints) {
+            element.complaints.add(&element.span, message, "leave one of the two out");
+        } else if is_right(value, &element) {
             values.push(value);
         }
     }
     values
 }
 
-fn is_right(value: &str, element: &Field, complaints: &mut Complaints) -> bool {
-    let before = complaints.len();
+fn is_right(value: &str, element: &Field) -> bool {
+    let before = element.complaints.len();
     match element.key {
         _ if value.is_empty() => true,
-        "age" => age::age(element, complaints).is_some() || complaints.len() == before,
-        "fill" => age::fill(element, complaints).is_some() || complaints.len() == before,
-        _ => check_option(value, element, complaints),
+        "age" => age::age(element).is_some() || element.complaints.len() == before,
+        "fill" => age::fill(element).is_some() || element.complaints.len() == before,
+        _ => check_option(value, element),
     }
 }
 
@@ -71,25 +71,29 @@ fn has_own(target: &Target, key: &str) -> bool {
     }
 }
 
-fn check_fit(field: &Field, targets: &[Placed], complaints: &mut Complaints) {
+fn check_fit(field: &Field, targets: &[Placed]) {
     if let Some(placed) = targets.iter().find(|placed| has_own(&placed.target, field.key)) {
         let message = format!("the target {} has {} of its own", quoted(&placed.target.name), field.shown());
-        complaints.add(&field.key_span, message, "take it out of the target, or out of [matrix]");
+        field.complaints.add(&field.key_span, message, "take it out of the target, or out of [matrix]");
     }
     let unmade = |target: &Target| field.key != "scheduler" && target.fs.is_none();
     if let Some(placed) = targets.iter().find(|placed| unmade(&placed.target)) {
         let name = quoted(&placed.target.name);
         let message = format!("{} cannot apply to {name}, where no file system is made", field.shown());
         let remedy = format!("leave {} out of [matrix], and give it to the targets that can use it", field.shown());
-        complaints.add(&field.key_span, message, remedy);
+        field.complaints.add(&field.key_span, message, remedy);
     }
 }
 
-fn product(targets: Vec<Placed>, field: &Field, values: &[&str], complaints: &mut Complaints) -> Vec<Placed> {
+fn product(targets: Vec<Placed>, field: &Field, values: &[&str]) -> Vec<Placed> {
     let count = targets.len().saturating_mul(values.len());
     if count > MOST_TARGETS {
         let message = format!("this makes {count} targets");
-        complaints.add(&field.key_span, message, format!("use fewer values: {MOST_TARGETS} targets are the limit"));
+        field.complaints.add(
+            &field.key_span,
+            message,
+            format!("use fewer values: {MOST_TARGETS} targets are the limit"),
+        );
         return targets;
     }
     if values.is_empty() {
@@ -120,4 +124,44 @@ fn with(placed: &Placed, key: &str, value: &str) -> Placed {
     }
     target.name = std::iter::once(target.name.clone()).chain(added).collect::<Vec<_>>().join(" ");
     placed
+}
+
+/// The executor's settings that a matrix may have: those that are written as text.
+fn in_matrix(settings: &'static [Setting]) -> Vec<&'static Setting> {
+    settings
+        .iter()
+        .filter(|setting| !matches!(setting.kind, SettingKind::Count | SettingKind::Counts | SettingKind::Flag))
+        .collect()
+}
+
+/// Checked, and nothing stands against it.
+fn suited(element: &Field, setting: &Setting, reader: &Reader) -> Option<serde_json::Value> {
+    let value = checked(element, setting.kind, reader)?;
+    let executor = reader.executor();
+    let alone = Settings([(setting.name.to_string(), value.clone())].into());
+    let objections = (executor.objections)(executor.name, &alone);
+    let object = |objection| reader.complaints.object(&element.span, objection);
+    objections.into_iter().filter(|objection| objection.setting == setting.name).for_each(object);
+    Some(value)
+}
+
+/// Every target with each value of one of the executor's settings.
+fn on_machines(targets: Vec<Placed>, field: &Field, setting: &Setting, reader: &Reader) -> Vec<Placed> {
+    if let Some(placed) = targets.iter().find(|placed| placed.own_machine.iter().any(|(key, _)| key == setting.name)) {
+        let message = format!("the target `{}` has {} of its own", placed.target.name, field.shown());
+        reader.complaints.add(&field.key_span, message, "take it out of the target, or out of [matrix]");
+    }
+    let elements = field.elements().unwrap_or_default();
+    let value = |element: &Field| Some((shown(element)?, suited(element, setting, reader)?));
+    let values: Vec<_> = elements.iter().filter_map(value).collect();
+    let with = |placed: &Placed, (shown, value): &(String, serde_json::Value)| {
+        let mut placed = placed.clone();
+        placed.target.machine.0.insert(setting.name.into(), value.clone());
+        placed.target.name = format!("{} {shown}", placed.target.name);
+        placed
+    };
+    if values.is_empty() {
+        return targets;
+    }
+    targets.iter().flat_map(|placed| values.iter().map(|value| with(placed, value)).collect::<Vec<_>>()).collect()
 }

@@ -17,7 +17,6 @@ mod matrix;
 mod queue;
 mod read;
 mod setting;
-
 mod table;
 mod target;
 mod value;
@@ -30,7 +29,6 @@ pub use expand::{Cell, cell_id, expand, order, round_seed};
 pub use queue::NAMES as QUEUE_SETTINGS;
 pub use read::from_toml;
 pub use setting::{Setting, SettingKind, Settings, disks};
-use target::Placed;
 pub use verdict_spec::WORK_KEYS;
 
 use crate::stats::LOOKS;

@@ -2,8 +2,7 @@
 
 use super::Settings;
 use super::complaint::{listed, nearest, quoted};
-use super::read::Reader;
-use super::table::{Field, Table};
+use super::table::{Field, Reader, Table};
 
 /// Those that change how requests are made of the same work, and can be read back; sorted.
 pub const NAMES: [&str; 8] = [
@@ -20,14 +19,14 @@ pub(super) const WRITE_CACHE: &str = "write_cache";
 const CACHES: [&str; 2] = ["write back", "write through"];
 
 /// Every setting as the text that is written to its file.
-pub(super) fn queue(table: &Table, reader: &mut Reader) -> Settings {
+pub(super) fn queue(table: &Table, reader: &Reader) -> Settings {
     let Some(field) = table.field("queue") else { return Settings::default() };
-    let table = field.table("queue", &mut reader.complaints);
+    let table = field.table("queue");
     let fields = table.iter().flat_map(|table| table.fields());
-    Settings(fields.filter_map(|field| Some((name(&field, reader)?, value(&field, reader)?.into()))).collect())
+    Settings(fields.filter_map(|field| Some((name(&field, reader)?, value(&field)?.into()))).collect())
 }
 
-fn name(field: &Field, reader: &mut Reader) -> Option<String> {
+fn name(field: &Field, reader: &Reader) -> Option<String> {
     if NAMES.contains(&field.key) {
         return Some(field.key.to_string());
     }
@@ -38,10 +37,10 @@ fn name(field: &Field, reader: &mut Reader) -> Option<String> {
     reader.complaints.refuse(&field.key_span, format!("`queue` has no setting {}", quoted(field.key)), remedy)
 }
 
-fn value(field: &Field, reader: &mut Reader) -> Option<String> {
+fn value(field: &Field) -> Option<String> {
     match field.key {
-        WRITE_CACHE => super::value::choice(field, &CACHES, &mut reader.complaints).map(String::from),
-        _ => field.count(&mut reader.complaints).map(|number| number.to_string()),
+        WRITE_CACHE => super::value::choice(field, &CACHES).map(String::from),
+        _ => field.count().map(|number| number.to_string()),
     }
 }
 

@@ -3,50 +3,28 @@
 use super::age;
 use super::complaint::{Complaint, Complaints, Span, quoted};
 use super::matrix::products;
-use super::table::{Field, Table, choose, end_of, not_found};
+use super::table::{Field, PLAN_KEYS, Reader, Table, choose, end_of, not_found};
 use super::target::{Placed, targets};
 use super::value::{choice, settings};
 use super::verdict_spec::{Asked, asked, repeats, verdict_spec};
-use super::{Catalogue, Chosen, Discard, Entry, HostSettings, Plan, Stop, WORK_KEYS, Work};
+use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, WORK_KEYS, Work};
 use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
 
-#[rustfmt::skip]
-pub(super) const PLAN_KEYS: [&str; 16] = [
-    "title", "seed", "reference", "rank_weakened", "executor", "machine", "jobs", "discard", "duplicate", "backing", "target",
-    "matrix", "work", "verdict", "stop", "host",
-];
-
 /// Unless somebody says otherwise.
 const LOCAL: &str = "local";
-
-/// What reading needs at hand.
-pub(super) struct Reader<'c> {
-    pub catalogue: &'c Catalogue,
-    /// Relative paths are in it.
-    pub folder: &'c Path,
-    pub complaints: Complaints,
-    /// Name of the plan's.
-    pub executor: &'c str,
-}
-
-impl<'c> Reader<'c> {
-    pub fn executor(&self) -> &'c Entry {
-        let found = self.catalogue.executors.iter().find(|entry| entry.name == self.executor);
-        found.expect("only one of the catalogue is chosen")
-    }
-}
 
 /// The checked plan, or all that is wrong with it. Relative paths in it are resolved against `folder`; a plan without
 /// a title takes the name of its `file`.
 pub fn from_toml(text: &str, file: &str, folder: &Path, catalogue: &Catalogue) -> Result<Plan, Vec<Complaint>> {
     let document = DeTable::parse(text).map_err(|error| vec![syntax(&error, text)])?;
-    let mut reader = Reader { catalogue, folder, complaints: Complaints::default(), executor: LOCAL };
     // What the whole plan lacks has its place at the end, where it would be added.
-    let table = Table::new("the plan", Some(end_of(text)), document.get_ref());
-    let plan = plan(&table, file, &mut reader);
-    let complaints = reader.complaints.finish();
+    let complaints = Complaints::default();
+    let table = Table::new("the plan", Some(end_of(text)), document.get_ref(), &complaints);
+    let executor = executor(&table, catalogue);
+    let plan = plan(&table, file, &Reader { catalogue, folder, complaints: &complaints, executor });
+    let complaints = complaints.finish();
     if complaints.is_empty() { Ok(plan) } else { Err(complaints) }
 }
 
@@ -62,51 +40,49 @@ fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
     Complaint { span: Some(span), message, remedy: remedy.into(), refusal: false }
 }
 
-fn plan(table: &Table, file: &str, reader: &mut Reader) -> Plan {
-    table.only(&PLAN_KEYS, &mut reader.complaints);
-    reader.executor = executor(table, reader);
-    one_at_a_time(table, &mut reader.complaints);
+fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
+    table.only(&PLAN_KEYS);
+    one_at_a_time(table);
     let mut placed = products(targets(table, reader), table, reader);
-    unique(placed.iter().map(|placed| (placed.target.name.as_str(), &placed.span)), "target", &mut reader.complaints);
-    let reference = reference(table, &placed, &mut reader.complaints);
-    again(table, &reference, &mut placed, &mut reader.complaints);
-    let discard = discard(table, &mut reader.complaints);
+    unique(placed.iter().map(|placed| (placed.target.name.as_str(), &placed.span)), "target", table.complaints);
+    let reference = reference(table, &placed);
+    again(table, &reference, &mut placed);
+    let discard = discard(table);
     placed.iter_mut().for_each(|placed| placed.target.discard = discard);
     let room = placed.iter().filter_map(|placed| age::room(&placed.target)).min();
     let (works, asked) = works(table, room, reader);
-    let complaints = &mut reader.complaints;
     Plan {
-        title: title(table, file, &placed, complaints),
-        seed: table.field("seed").and_then(|field| field.count(complaints)).unwrap_or(1),
+        title: title(table, file, &placed),
+        seed: table.field("seed").and_then(|field| field.count()).unwrap_or(1),
         reference,
-        rank_weakened: flag(table, "rank_weakened", complaints).unwrap_or(false),
+        rank_weakened: flag(table, "rank_weakened").unwrap_or(false),
         executor: reader.executor.into(),
         works,
         verdict: verdict_spec(table, &asked, reader),
-        stop: stop(table, &mut reader.complaints).unwrap_or_default(),
-        host: host(table, &mut reader.complaints).unwrap_or_default(),
+        stop: stop(table).unwrap_or_default(),
+        host: host(table).unwrap_or_default(),
         targets: placed.into_iter().map(|placed| placed.target).collect(),
     }
 }
 
 /// Two at once would share what no setting can part.
-fn one_at_a_time(table: &Table, complaints: &mut Complaints) {
+fn one_at_a_time(table: &Table) {
     let Some(field) = table.field("jobs") else { return };
-    if field.count(complaints).is_some_and(|jobs| jobs != 1) {
+    if field.count().is_some_and(|jobs| jobs != 1) {
         let why = "must be 1: two cells at once, in guests too, would share the memory bus, the processor's caches and \
                    the host's disk, and each would measure the other";
-        field.refuse::<()>(why, "leave it out; to be done sooner, run part of the plan on another machine", complaints);
+        field.refuse::<()>(why, "leave it out; to be done sooner, run part of the plan on another machine");
     }
 }
 
-fn flag(table: &Table, key: &str, complaints: &mut Complaints) -> Option<bool> {
-    table.field(key)?.flag(complaints)
+fn flag(table: &Table, key: &str) -> Option<bool> {
+    table.field(key)?.flag()
 }
 
 /// As written, else the file's name, else what is compared.
-fn title(table: &Table, file: &str, placed: &[Placed], complaints: &mut Complaints) -> String {
+fn title(table: &Table, file: &str, placed: &[Placed]) -> String {
     if let Some(field) = table.field("title") {
-        return field.text(complaints).unwrap_or_default().into();
+        return field.text().unwrap_or_default().into();
     }
     if let Some(stem) = Path::new(file).file_stem().and_then(|stem| stem.to_str()) {
         return stem.into();
@@ -119,27 +95,25 @@ fn title(table: &Table, file: &str, placed: &[Placed], complaints: &mut Complain
     }
 }
 
-fn executor<'c>(table: &Table, reader: &mut Reader<'c>) -> &'c str {
-    let catalogue = reader.catalogue;
+fn executor<'c>(table: &Table, catalogue: &'c Catalogue) -> &'c str {
     let listing = ("executor", "pickfs list executors");
     let field = table.field("executor");
-    let chosen =
-        field.and_then(|field| choose(&field, listing, &catalogue.executors, |e| e.name, &mut reader.complaints));
+    let chosen = field.and_then(|field| choose(&field, listing, &catalogue.executors, |e| e.name));
     let Some(name) = &catalogue.executor else { return chosen.map_or(LOCAL, |entry| entry.name) };
     match catalogue.executors.iter().find(|entry| entry.name == name) {
         Some(entry) => entry.name,
         None => {
             let names = catalogue.executors.iter().map(|entry| entry.name);
             let message = format!("--executor: there is no executor {}", quoted(name));
-            reader.complaints.add(&None, message, not_found(name, names, "pickfs list executors"));
+            table.complaints.add(&None, message, not_found(name, names, "pickfs list executors"));
             LOCAL
         }
     }
 }
 
-fn discard(table: &Table, complaints: &mut Complaints) -> Discard {
+fn discard(table: &Table) -> Discard {
     let field = table.field("discard");
-    match field.and_then(|field| choice(&field, &["none", "fresh", "trim"], complaints)) {
+    match field.and_then(|field| choice(&field, &["none", "fresh", "trim"])) {
         Some("fresh") => Discard::Fresh,
         Some("trim") => Discard::Trim,
         _ => Discard::None,
@@ -147,7 +121,7 @@ fn discard(table: &Table, complaints: &mut Complaints) -> Discard {
 }
 
 /// Complains of each name that was there before.
-fn unique<'n>(names: impl Iterator<Item = (&'n str, &'n Span)>, what: &str, complaints: &mut Complaints) {
+fn unique<'n>(names: impl Iterator<Item = (&'n str, &'n Span)>, what: &str, complaints: &Complaints) {
     let mut seen = HashSet::new();
     for (name, span) in names {
         if !seen.insert(name) {
@@ -157,21 +131,21 @@ fn unique<'n>(names: impl Iterator<Item = (&'n str, &'n Span)>, what: &str, comp
     }
 }
 
-fn reference(table: &Table, placed: &[Placed], complaints: &mut Complaints) -> String {
+fn reference(table: &Table, placed: &[Placed]) -> String {
     let first = || placed.first().map(|placed| placed.target.name.clone()).unwrap_or_default();
     let Some(field) = table.field("reference") else { return first() };
-    let Some(text) = field.text(complaints) else { return first() };
+    let Some(text) = field.text() else { return first() };
     let names = placed.iter().map(|placed| placed.target.name.as_str());
     if !placed.is_empty() && !names.clone().any(|name| name == text) {
         let message = format!("the reference {} is not among the targets", quoted(text));
-        complaints.add(&field.span, message, not_found(text, names, "pickfs plan"));
+        field.complaints.add(&field.span, message, not_found(text, names, "pickfs plan"));
     }
     text.into()
 }
 
 /// Adds the hidden second copy of the reference.
-fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>, complaints: &mut Complaints) {
-    let wanted = flag(table, "duplicate", complaints).unwrap_or(true);
+fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>) {
+    let wanted = flag(table, "duplicate").unwrap_or(true);
     let Some(original) = placed.iter().find(|placed| placed.target.name == reference) else { return };
     if !wanted {
         return;
@@ -179,7 +153,7 @@ fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>, complaints: &
     let copy = Placed { target: original.target.again(), ..original.clone() };
     if let Some(taken) = placed.iter().find(|placed| placed.target.name == copy.target.name) {
         let message = format!("the name {} is kept for the second copy of the reference", quoted(&copy.target.name));
-        complaints.add(
+        table.complaints.add(
             &taken.span,
             message,
             "give this target another `name`, or write `duplicate = false` at the top",
@@ -189,13 +163,13 @@ fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>, complaints: &
 }
 
 /// The works, and what each asks of the verdict, also where the rest of it is wrong.
-fn works<'a>(table: &Table<'a>, room: Option<u64>, reader: &mut Reader) -> (Vec<Work>, Vec<Asked<'a>>) {
+fn works<'a>(table: &Table<'a>, room: Option<u64>, reader: &Reader) -> (Vec<Work>, Vec<Asked<'a>>) {
     let Some(field) = table.field("work") else {
         let remedy = "say what to do on each target: add [[work]] with a line such as `workload = \"tree\"` below it";
         reader.complaints.add(&table.span, "the plan has no work", remedy);
         return Default::default();
     };
-    let tables = field.tables("[[work]]", &mut reader.complaints);
+    let tables = field.tables("[[work]]");
     let read: Vec<Option<(Work, Span)>> = tables.iter().map(|table| work(table, room, reader)).collect();
     let asked = tables
         .iter()
@@ -203,69 +177,69 @@ fn works<'a>(table: &Table<'a>, room: Option<u64>, reader: &mut Reader) -> (Vec<
         .map(|(table, work)| asked(table, work.as_ref().map(|(work, _)| work), reader))
         .collect();
     let works: Vec<(Work, Span)> = read.into_iter().flatten().collect();
-    unique(works.iter().map(|(work, span)| (work.name.as_str(), span)), "work", &mut reader.complaints);
+    unique(works.iter().map(|(work, span)| (work.name.as_str(), span)), "work", table.complaints);
     (works.into_iter().map(|(work, _)| work).collect(), asked)
 }
 
-fn work(table: &Table, room: Option<u64>, reader: &mut Reader) -> Option<(Work, Span)> {
-    let name = table.field("name").map(|field| (field.text(&mut reader.complaints), field.span));
-    let repeats = repeats(table, &mut reader.complaints);
+fn work(table: &Table, room: Option<u64>, reader: &Reader) -> Option<(Work, Span)> {
+    let name = table.field("name").map(|field| (field.text(), field.span));
+    let repeats = repeats(table);
     let Some(field) = table.field("workload") else {
         let remedy = "add a line such as `workload = \"tree\"`; `pickfs list workloads` shows them all";
         return reader.complaints.refuse(&table.span, "this work has no `workload`", remedy);
     };
     let catalogue = reader.catalogue;
     let listing = ("workload", "pickfs list workloads");
-    let entry = choose(&field, listing, &catalogue.workloads, |entry| entry.name, &mut reader.complaints)?;
+    let entry = choose(&field, listing, &catalogue.workloads, |entry| entry.name)?;
     let given: Vec<Field> = table.fields().filter(|field| !WORK_KEYS.contains(&field.key)).collect();
     let settings = settings(entry, &given, &WORK_KEYS, &field.span, reader);
     let bytes = (entry.bytes)(entry.name, &settings);
     let (name, span) = name.unwrap_or((Some(entry.name), field.span));
-    fits(bytes, room, &span, &mut reader.complaints);
+    fits(bytes, room, &span, reader.complaints);
     let workload = Chosen { name: entry.name.into(), settings };
     Some((Work { name: name?.into(), workload, repeats }, span))
 }
 
 /// The smallest backing must hold the work. What file systems need themselves is not counted: that they run full is
 /// seen, and told, when they do.
-fn fits(bytes: Option<u64>, room: Option<u64>, span: &Span, complaints: &mut Complaints) {
+fn fits(bytes: Option<u64>, room: Option<u64>, span: &Span, complaints: &Complaints) {
     let Some((bytes, room)) = bytes.zip(room).filter(|(bytes, room)| bytes > room) else { return };
     let [bytes, room] = [bytes, room].map(|size| crate::units::show_bytes(size as f64));
     let message = format!("this work puts {bytes} where there is room for {room}");
     complaints.add(span, message, "make `size` of the backing larger, or the work smaller");
 }
 
-fn stop(table: &Table, complaints: &mut Complaints) -> Option<Stop> {
-    let table = table.field("stop")?.table("[stop]", complaints)?;
-    table.only(&["rounds", "precision", "race", "budget", "cell", "threshold"], complaints);
+fn stop(table: &Table) -> Option<Stop> {
+    let table = table.field("stop")?.table("[stop]")?;
+    table.only(&["rounds", "precision", "race", "budget", "cell", "threshold"]);
     let usual = Stop::default();
-    let rounds = table.field("rounds").and_then(|field| field.count_in(1..=u64::from(super::MOST_ROUNDS), complaints));
+    let rounds = table.field("rounds").and_then(|field| field.count_in(1..=u64::from(super::MOST_ROUNDS)));
     if rounds.is_some() {
         for field in ["precision", "race"].into_iter().filter_map(|key| table.field(key)) {
             let remedy = "leave `rounds` out to let looks decide when it is enough, or leave this out";
-            field.refuse::<()>("acts at looks, and a fixed number of `rounds` has none", remedy, complaints);
+            field.refuse::<()>("acts at looks, and a fixed number of `rounds` has none", remedy);
         }
     }
     Some(Stop {
         rounds: rounds.and_then(|rounds| u32::try_from(rounds).ok()),
-        precision: table.field("precision").and_then(|field| field.share(complaints)),
-        race: flag(&table, "race", complaints).unwrap_or(usual.race),
-        budget_ns: table.field("budget").and_then(|field| field.duration(complaints)),
-        cell_ns: table.field("cell").and_then(|field| field.duration(complaints)).unwrap_or(usual.cell_ns),
-        threshold: table.field("threshold").and_then(|field| field.share(complaints)).unwrap_or(usual.threshold),
+        precision: table.field("precision").and_then(|field| field.share()),
+        race: flag(&table, "race").unwrap_or(usual.race),
+        budget_ns: table.field("budget").and_then(|field| field.duration()),
+        cell_ns: table.field("cell").and_then(|field| field.duration()).unwrap_or(usual.cell_ns),
+        threshold: table.field("threshold").and_then(|field| field.share()).unwrap_or(usual.threshold),
     })
 }
 
-fn host(table: &Table, complaints: &mut Complaints) -> Option<HostSettings> {
-    let table = table.field("host")?.table("[host]", complaints)?;
-    table.only(&["dirty_bytes", "dirty_background_bytes"], complaints);
-    let mut size = |key: &str| table.field(key).and_then(|field| field.size(complaints));
+fn host(table: &Table) -> Option<HostSettings> {
+    let table = table.field("host")?.table("[host]")?;
+    table.only(&["dirty_bytes", "dirty_background_bytes"]);
+    let size = |key: &str| table.field(key).and_then(|field| field.size());
     let host =
         HostSettings { dirty_bytes: size("dirty_bytes"), dirty_background_bytes: size("dirty_background_bytes") };
     // The kernel would quietly take half of `dirty_bytes` instead.
     if host.dirty_bytes.zip(host.dirty_background_bytes).is_some_and(|(all, background)| background >= all) {
         let field = table.field("dirty_background_bytes")?;
-        return field.refuse("must be less than `dirty_bytes`", "make it smaller, such as half of it", complaints);
+        return field.refuse("must be less than `dirty_bytes`", "make it smaller, such as half of it");
     }
     Some(host)
 }

@@ -2,16 +2,36 @@
 //! on and the user sees all mistakes at once.
 
 use super::complaint::{Complaints, Span, listed, nearest, quoted};
-use super::read::PLAN_KEYS;
+use super::{Catalogue, Entry};
 use crate::units::{parse_duration, parse_share, parse_size};
 use std::ops::{Range, RangeInclusive};
-use toml::de::{DeTable, DeValue};
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+/// What reading needs at hand.
+pub(super) struct Reader<'c> {
+    pub catalogue: &'c Catalogue,
+    /// Relative paths are in it.
+    pub folder: &'c Path,
+    pub complaints: &'c Complaints,
+    /// Name of the plan's.
+    pub executor: &'c str,
+}
+
+impl<'c> Reader<'c> {
+    pub fn executor(&self) -> &'c Entry {
+        let found = self.catalogue.executors.iter().find(|entry| entry.name == self.executor);
+        found.expect("only one of the catalogue is chosen")
+    }
+}
 
 /// A table of the plan, and what to call it in a complaint.
 #[derive(Clone)]
 pub(super) struct Table<'a> {
     pub label: String,
     pub span: Span,
+    pub complaints: &'a Complaints,
     entries: &'a DeTable<'a>,
 }
 
@@ -22,37 +42,45 @@ pub(super) struct Field<'a> {
     pub key_span: Span,
     pub value: &'a DeValue<'a>,
     pub span: Span,
+    pub complaints: &'a Complaints,
 }
 
 impl<'a> Table<'a> {
-    pub fn new(label: &str, span: Span, entries: &'a DeTable<'a>) -> Table<'a> {
-        Table { label: label.into(), span, entries }
+    pub fn new(label: &str, span: Span, entries: &'a DeTable<'a>, complaints: &'a Complaints) -> Table<'a> {
+        Table { label: label.into(), span, entries, complaints }
     }
 
     pub fn field(&self, key: &str) -> Option<Field<'a>> {
-        self.entries.get_key_value(key).map(field)
+        let (key, value) = self.entries.get_key_value(key)?;
+        Some(self.entry(key, value))
     }
 
     /// In the order of the text.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
-        let mut fields: Vec<Field> = self.entries.iter().map(field).collect();
+        let mut fields: Vec<Field> = self.entries.iter().map(|(key, value)| self.entry(key, value)).collect();
         fields.sort_by_key(|field| field.key_span.as_ref().map(|span| span.start));
         fields.into_iter()
     }
 
+    fn entry(&self, key: &'a Spanned<DeString<'a>>, value: &'a Spanned<DeValue<'a>>) -> Field<'a> {
+        let (key_span, span) = (Some(key.span()), Some(value.span()));
+        Field { key: key.get_ref(), key_span, value: value.get_ref(), span, complaints: self.complaints }
+    }
+
     /// Complains of every key that is not `allowed`.
-    pub fn only(&self, allowed: &[&str], complaints: &mut Complaints) {
+    pub fn only(&self, allowed: &[&str]) {
         for field in self.fields().filter(|field| !allowed.contains(&field.key)) {
             let message = format!("{} has no key {}", self.label, quoted(field.key));
-            complaints.add(&field.key_span, message, unknown_key(field.key, allowed));
+            self.complaints.add(&field.key_span, message, unknown_key(field.key, allowed));
         }
     }
 }
 
-fn field<'a>((key, value): (&'a toml::Spanned<toml::de::DeString<'a>>, &'a toml::Spanned<DeValue<'a>>)) -> Field<'a> {
-    let key_span = Some(key.span());
-    Field { key: key.get_ref(), key_span, value: value.get_ref(), span: Some(value.span()) }
-}
+#[rustfmt::skip]
+pub(super) const PLAN_KEYS: [&str; 16] = [
+    "title", "seed", "reference", "rank_weakened", "executor", "machine", "jobs", "discard", "duplicate", "backing", "target",
+    "matrix", "work", "verdict", "stop", "host",
+];
 
 fn unknown_key(key: &str, allowed: &[&str]) -> String {
     if let Some(near) = nearest(key, allowed.iter().copied()) {
@@ -71,8 +99,8 @@ impl<'a> Field<'a> {
         quoted(self.key)
     }
 
-    pub fn refuse<T>(&self, what: &str, remedy: impl Into<String>, complaints: &mut Complaints) -> Option<T> {
-        complaints.refuse(&self.span, format!("{} {what}", self.shown()), remedy)
+    pub fn refuse<T>(&self, what: &str, remedy: impl Into<String>) -> Option<T> {
+        self.complaints.refuse(&self.span, format!("{} {what}", self.shown()), remedy)
     }
 
     fn like(&self, example: &str) -> String {
@@ -82,153 +110,137 @@ impl<'a> Field<'a> {
         format!("write it like this: {key} = {example}")
     }
 
-    fn mistyped<T>(&self, wanted: &str, example: &str, complaints: &mut Complaints) -> Option<T> {
+    fn mistyped<T>(&self, wanted: &str, example: &str) -> Option<T> {
         let what = format!("must be {wanted}, but it is {}", type_of(self.value));
-        self.refuse(&what, self.like(example), complaints)
+        self.refuse(&what, self.like(example))
     }
 
     /// Text that can stand in a name, a path or an option: not empty, nothing unprintable.
-    pub fn text(&self, complaints: &mut Complaints) -> Option<&'a str> {
-        self.string("text in quotes", "\"...\"", complaints)
+    pub fn text(&self) -> Option<&'a str> {
+        self.string("text in quotes", "\"...\"")
     }
 
-    fn string(&self, wanted: &str, example: &str, complaints: &mut Complaints) -> Option<&'a str> {
-        let Some(text) = self.value.as_str() else { return self.mistyped(wanted, example, complaints) };
+    fn string(&self, wanted: &str, example: &str) -> Option<&'a str> {
+        let Some(text) = self.value.as_str() else { return self.mistyped(wanted, example) };
         if text.trim().is_empty() {
-            return self.refuse("is empty", "write something between the quotes, or leave the key out", complaints);
+            return self.refuse("is empty", "write something between the quotes, or leave the key out");
         }
         if text.contains(char::is_control) {
             let what = format!("has a control character in it: {}", quoted(text));
-            return self.refuse(&what, "take the control character out; none is of use here", complaints);
+            return self.refuse(&what, "take the control character out; none is of use here");
         }
         Some(text)
     }
 
-    pub fn flag(&self, complaints: &mut Complaints) -> Option<bool> {
-        self.value.as_bool().or_else(|| self.mistyped("true or false", "true", complaints))
+    pub fn flag(&self) -> Option<bool> {
+        self.value.as_bool().or_else(|| self.mistyped("true or false", "true"))
     }
 
-    pub fn count(&self, complaints: &mut Complaints) -> Option<u64> {
+    pub fn count(&self) -> Option<u64> {
         let Some(integer) = self.value.as_integer() else {
-            return self.mistyped("a whole number", "10", complaints);
+            return self.mistyped("a whole number", "10");
         };
         match u64::from_str_radix(integer.as_str(), integer.radix()) {
             Ok(count) => Some(count),
             Err(_) if integer.as_str().starts_with('-') => {
-                self.refuse("is negative", "write a whole number of 0 or more", complaints)
+                self.refuse("is negative", "write a whole number of 0 or more")
             }
-            Err(_) => self.refuse("is too large", format!("write a number up to {}", u64::MAX), complaints),
+            Err(_) => self.refuse("is too large", format!("write a number up to {}", u64::MAX)),
         }
     }
 
-    pub fn count_in(&self, allowed: RangeInclusive<u64>, complaints: &mut Complaints) -> Option<u64> {
-        let count = self.count(complaints)?;
+    pub fn count_in(&self, allowed: RangeInclusive<u64>) -> Option<u64> {
+        let count = self.count()?;
         if allowed.contains(&count) {
             return Some(count);
         }
         let remedy = format!("write a whole number from {} to {}", allowed.start(), allowed.end());
-        self.refuse(&format!("is {count}, which is out of range"), remedy, complaints)
+        self.refuse(&format!("is {count}, which is out of range"), remedy)
     }
 
     /// A number of 0 or more, with a point or without.
-    pub fn number(&self, complaints: &mut Complaints) -> Option<f64> {
+    pub fn number(&self) -> Option<f64> {
         let Some(float) = self.value.as_float() else {
             let whole = self.value.is_integer();
-            return if whole {
-                self.count(complaints).map(|n| n as f64)
-            } else {
-                self.mistyped("a number", "2", complaints)
-            };
+            return if whole { self.count().map(|n| n as f64) } else { self.mistyped("a number", "2") };
         };
         let value = float.as_str().parse::<f64>().ok().filter(|value| value.is_finite());
         match value {
             Some(value) if value >= 0.0 => Some(value),
-            Some(_) => self.refuse("is negative", "write a number of 0 or more", complaints),
-            None => self.refuse("is no finite number", "write a number of 0 or more, such as 2 or 0.5", complaints),
+            Some(_) => self.refuse("is negative", "write a number of 0 or more"),
+            None => self.refuse("is no finite number", "write a number of 0 or more, such as 2 or 0.5"),
         }
     }
 
     /// Bytes, from text with a unit or from a bare whole number.
-    pub fn size(&self, complaints: &mut Complaints) -> Option<u64> {
+    pub fn size(&self) -> Option<u64> {
         if self.value.is_integer() {
-            return self.count_in(1..=i64::MAX as u64, complaints);
+            return self.count_in(1..=i64::MAX as u64);
         }
-        self.measured(parse_size, "a size", "\"20GiB\"", complaints)
+        self.measured(parse_size, "a size", "\"20GiB\"")
     }
 
     /// Nanoseconds.
-    pub fn duration(&self, complaints: &mut Complaints) -> Option<u64> {
-        self.measured(parse_duration, "a duration in quotes", "\"90s\"", complaints)
+    pub fn duration(&self) -> Option<u64> {
+        self.measured(parse_duration, "a duration in quotes", "\"90s\"")
     }
 
     /// A share between none and all, both excluded.
-    pub fn share(&self, complaints: &mut Complaints) -> Option<f64> {
-        let share = self.measured(parse_share, "a share in quotes", "\"3%\"", complaints)?;
+    pub fn share(&self) -> Option<f64> {
+        let share = self.measured(parse_share, "a share in quotes", "\"3%\"")?;
         if share > 0.0 && share < 1.0 {
             return Some(share);
         }
-        self.refuse("is out of range", "write more than 0% and less than 100%", complaints)
+        self.refuse("is out of range", "write more than 0% and less than 100%")
     }
 
-    fn measured<T>(
-        &self,
-        parse: fn(&str) -> Result<T, String>,
-        wanted: &str,
-        example: &str,
-        complaints: &mut Complaints,
-    ) -> Option<T> {
-        let text = self.string(wanted, example, complaints)?;
+    fn measured<T>(&self, parse: fn(&str) -> Result<T, String>, wanted: &str, example: &str) -> Option<T> {
+        let text = self.string(wanted, example)?;
         parse(text).ok().or_else(|| {
             let what = format!("must be {wanted} within reason, but it is {}", quoted(text));
-            self.refuse(&what, self.like(example), complaints)
+            self.refuse(&what, self.like(example))
         })
     }
 
     /// The elements of a list that is not empty.
-    pub fn elements(&self, complaints: &mut Complaints) -> Option<Vec<Field<'a>>> {
+    pub fn elements(&self) -> Option<Vec<Field<'a>>> {
         let Some(list) = self.value.as_array() else {
-            return self.mistyped("a list", "[\"...\"]", complaints);
+            return self.mistyped("a list", "[\"...\"]");
         };
         if list.is_empty() {
-            return self.refuse(
-                "is an empty list",
-                "put something between the brackets, or leave the key out",
-                complaints,
-            );
+            return self.refuse("is an empty list", "put something between the brackets, or leave the key out");
         }
-        let element =
-            |v: &'a toml::Spanned<DeValue<'a>>| Field { value: v.get_ref(), span: Some(v.span()), ..self.clone() };
+        let element = |v: &'a Spanned<DeValue<'a>>| Field { value: v.get_ref(), span: Some(v.span()), ..self.clone() };
         Some(list.iter().map(element).collect())
     }
 
     /// The texts of a list, each with its place; those that are wrong are complained of and left out.
-    pub fn texts(&self, complaints: &mut Complaints) -> Option<Vec<(&'a str, Field<'a>)>> {
-        let elements = self.elements(complaints)?;
-        Some(elements.into_iter().filter_map(|field| field.text(complaints).map(|text| (text, field))).collect())
+    pub fn texts(&self) -> Option<Vec<(&'a str, Field<'a>)>> {
+        let elements = self.elements()?;
+        Some(elements.into_iter().filter_map(|field| field.text().map(|text| (text, field))).collect())
     }
 
-    pub fn table(&self, label: &str, complaints: &mut Complaints) -> Option<Table<'a>> {
+    pub fn table(&self, label: &str) -> Option<Table<'a>> {
         match self.value.as_table() {
-            Some(entries) => Some(Table::new(label, self.span.clone(), entries)),
+            Some(entries) => Some(Table::new(label, self.span.clone(), entries, self.complaints)),
             None => {
                 let what = format!("must be a table, but it is {}", type_of(self.value));
                 self.refuse(
                     &what,
                     format!("write {label} on a line of its own and its keys below, or {} = {{ ... }}", self.key),
-                    complaints,
                 )
             }
         }
     }
 
     /// The tables of `[[key]]`.
-    pub fn tables(&self, label: &str, complaints: &mut Complaints) -> Vec<Table<'a>> {
+    pub fn tables(&self, label: &str) -> Vec<Table<'a>> {
         if self.value.is_table() {
             let remedy = format!("there can be several, so write {label}, with two brackets on each side");
-            return self.refuse("is a single table", remedy, complaints).unwrap_or_default();
+            return self.refuse("is a single table", remedy).unwrap_or_default();
         }
-        let elements = self.elements(complaints).unwrap_or_default();
-        elements.iter().filter_map(|field| field.table(label, complaints)).collect()
+        let elements = self.elements().unwrap_or_default();
+        elements.iter().filter_map(|field| field.table(label)).collect()
     }
 }
 
@@ -250,12 +262,11 @@ pub(super) fn choose<'c, T>(
     (what, list): (&str, &str),
     rows: &'c [T],
     name: fn(&T) -> &str,
-    complaints: &mut Complaints,
 ) -> Option<&'c T> {
-    let text = field.text(complaints)?;
+    let text = field.text()?;
     find(text, rows, name).or_else(|| {
         let remedy = not_found(text, rows.iter().map(name), list);
-        complaints.refuse(&field.span, format!("there is no {what} {}", quoted(text)), remedy)
+        field.complaints.refuse(&field.span, format!("there is no {what} {}", quoted(text)), remedy)
     })
 }
 
@@ -265,10 +276,9 @@ pub(super) fn choose_key<'c, T>(
     listing: (&str, &str),
     rows: &'c [T],
     name: fn(&T) -> &str,
-    complaints: &mut Complaints,
 ) -> Option<&'c T> {
     let key = DeValue::String(field.key.into());
-    choose(&Field { value: &key, span: field.key_span.clone(), ..field.clone() }, listing, rows, name, complaints)
+    choose(&Field { value: &key, span: field.key_span.clone(), ..field.clone() }, listing, rows, name)
 }
 
 pub(super) fn find<'c, T>(text: &str, rows: &'c [T], name: fn(&T) -> &str) -> Option<&'c T> {

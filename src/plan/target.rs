@@ -4,9 +4,8 @@ use super::age;
 use super::complaint::{Complaints, Span, quoted};
 use super::machine;
 use super::queue;
-use super::read::Reader;
 use super::setting::disks;
-use super::table::{Field, Table, choose, choose_key};
+use super::table::{Field, Reader, Table, choose, choose_key};
 use super::value::settings;
 use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
 use crate::units::show_bytes;
@@ -36,13 +35,13 @@ struct Backing<'c> {
 }
 
 /// All targets in the order of the plan, without products and without the duplicate.
-pub(super) fn targets(plan: &Table, reader: &mut Reader) -> Vec<Placed> {
+pub(super) fn targets(plan: &Table, reader: &Reader) -> Vec<Placed> {
     let end = &plan.span;
     let field = plan.field("backing");
     let shared = field.as_ref().and_then(|field| backings(field, reader));
     if let Some(field) = plan.field("target") {
-        let tables = field.tables("[[target]]", &mut reader.complaints);
-        let shared = shared.and_then(|shared| only_one(shared, &mut reader.complaints));
+        let tables = field.tables("[[target]]");
+        let shared = shared.and_then(|shared| only_one(shared, reader.complaints));
         return tables.iter().map(|table| target(table, plan, field_or(&shared, plan), reader)).collect();
     }
     match shared {
@@ -74,7 +73,7 @@ fn field_or<'s, 'c>(shared: &'s Option<Backing<'c>>, plan: &Table) -> Shared<'s,
     }
 }
 
-fn only_one<'c>(mut shared: Vec<Backing<'c>>, complaints: &mut Complaints) -> Option<Backing<'c>> {
+fn only_one<'c>(mut shared: Vec<Backing<'c>>, complaints: &Complaints) -> Option<Backing<'c>> {
     if shared.len() == 1 {
         return shared.pop();
     }
@@ -84,7 +83,7 @@ fn only_one<'c>(mut shared: Vec<Backing<'c>>, complaints: &mut Complaints) -> Op
 }
 
 /// A directory that is a target as it is.
-fn existing(backing: Backing, machine: &Settings, end: &Span, reader: &mut Reader) -> Option<Placed> {
+fn existing(backing: Backing, machine: &Settings, end: &Span, reader: &Reader) -> Option<Placed> {
     if backing.entry.makes_filesystem {
         let message = format!("the plan has no targets, and `{}` needs a file system on it", backing.entry.name);
         return reader.complaints.refuse(end, message, "add [[target]] with `fs = \"ext4\"` below it");
@@ -96,7 +95,7 @@ fn existing(backing: Backing, machine: &Settings, end: &Span, reader: &mut Reade
 }
 
 /// The backing, or one for each path of a list.
-fn backings<'c>(field: &Field, reader: &mut Reader<'c>) -> Option<Vec<Backing<'c>>> {
+fn backings<'c>(field: &Field, reader: &Reader<'c>) -> Option<Vec<Backing<'c>>> {
     let (entry, value) = kind_of_backing(field, reader)?;
     if value.value.is_array() && !entry.makes_filesystem && !entry.main_setting.is_empty() {
         return directories(entry, &value, reader);
@@ -104,30 +103,30 @@ fn backings<'c>(field: &Field, reader: &mut Reader<'c>) -> Option<Vec<Backing<'c
     Some(vec![backing(entry, &value, reader)])
 }
 
-fn own_backing<'c>(field: &Field, reader: &mut Reader<'c>) -> Option<Backing<'c>> {
+fn own_backing<'c>(field: &Field, reader: &Reader<'c>) -> Option<Backing<'c>> {
     let (entry, value) = kind_of_backing(field, reader)?;
     Some(backing(entry, &value, reader))
 }
 
 /// The single key of a backing's table, with what stands behind it.
-fn kind_of_backing<'a, 'c>(field: &Field<'a>, reader: &mut Reader<'c>) -> Option<(&'c Entry, Field<'a>)> {
+fn kind_of_backing<'a, 'c>(field: &Field<'a>, reader: &Reader<'c>) -> Option<(&'c Entry, Field<'a>)> {
     let catalogue = reader.catalogue;
     let example = "name one backing with its settings, such as `image = { dir = \"/mnt\", size = \"20GiB\" }`";
-    let table = field.table("[backing]", &mut reader.complaints)?;
+    let table = field.table("[backing]")?;
     let mut fields = table.fields();
-    let Some(value) = fields.next() else { return field.refuse("is empty", example, &mut reader.complaints) };
+    let Some(value) = fields.next() else { return field.refuse("is empty", example) };
     if let Some(second) = fields.next() {
         let remedy = "keep one here, and give a target that lives elsewhere its own `backing`";
         reader.complaints.add(&second.key_span, format!("a second backing {}", second.shown()), remedy);
     }
     let listing = ("backing", "pickfs list backings");
-    let entry = choose_key(&value, listing, &catalogue.backings, |entry| entry.name, &mut reader.complaints)?;
+    let entry = choose_key(&value, listing, &catalogue.backings, |entry| entry.name)?;
     Some((entry, value))
 }
 
-fn backing<'c>(entry: &'c Entry, field: &Field, reader: &mut Reader<'c>) -> Backing<'c> {
+fn backing<'c>(entry: &'c Entry, field: &Field, reader: &Reader<'c>) -> Backing<'c> {
     let given: Vec<Field> = match field.value.as_table() {
-        Some(entries) => Table::new("", None, entries).fields().collect(),
+        Some(entries) => Table::new("", None, entries, field.complaints).fields().collect(),
         None => vec![Field { key: entry.main_setting, ..field.clone() }],
     };
     let settings = settings(entry, &given, &[], &field.span, reader);
@@ -140,17 +139,17 @@ fn backing<'c>(entry: &'c Entry, field: &Field, reader: &mut Reader<'c>) -> Back
     Backing { chosen, entry, size_span: size.span.clone(), span: field.span.clone() }
 }
 
-fn directories<'c>(entry: &'c Entry, list: &Field, reader: &mut Reader<'c>) -> Option<Vec<Backing<'c>>> {
-    let elements = list.elements(&mut reader.complaints)?;
+fn directories<'c>(entry: &'c Entry, list: &Field, reader: &Reader<'c>) -> Option<Vec<Backing<'c>>> {
+    let elements = list.elements()?;
     let before = reader.complaints.len();
     let all: Vec<Backing> = elements.iter().map(|field| backing(entry, field, reader)).collect();
     // One wrong path must not turn the others into a complaint about how many there are.
     (reader.complaints.len() == before).then_some(all)
 }
 
-fn target(table: &Table, plan: &Table, shared: Shared, reader: &mut Reader) -> Placed {
-    refuse_discard(table, &mut reader.complaints);
-    table.only(&[&KEYS[..], &["discard"]].concat(), &mut reader.complaints);
+fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> Placed {
+    refuse_discard(table);
+    table.only(&[&KEYS[..], &["discard"]].concat());
     let own = table.field("backing").map(|field| own_backing(&field, reader));
     let (backing, missing) = match (&own, shared) {
         (Some(own), _) => (own.as_ref(), false),
@@ -163,57 +162,56 @@ fn target(table: &Table, plan: &Table, shared: Shared, reader: &mut Reader) -> P
         reader.complaints.add(&table.span, "this target has no backing, and the plan has none for all", remedy);
     }
     let driver = filesystem(table, reader);
-    check_fit(table, backing, driver, &mut reader.complaints);
-    let mut target = described(table, driver, reader);
+    check_fit(table, backing, driver);
+    let mut target = described(table, driver);
     target.backing = backing.map(|backing| backing.chosen.clone()).unwrap_or_default();
     let below = backing.map(|backing| disks(&backing.chosen.settings) as usize);
     let (layers, devices) = machine::layers(table, below, reader);
     target.layers = layers;
     if let Some((driver, devices)) = driver.zip(devices) {
-        check_devices(table, driver, devices, &mut reader.complaints);
+        check_devices(table, driver, devices);
     }
     target.queue = queue::queue(table, reader);
     target.machine = machine::machine(plan, Some(table), reader);
     let own_machine = machine::own_words(table);
-    let name = table.field("name").map(|field| field.text(&mut reader.complaints).map(String::from));
+    let name = table.field("name").map(|field| field.text().map(String::from));
     target.name = name.flatten().unwrap_or_else(|| made_name(&target, &own_machine, backing));
     Placed { target, span: table.field("name").map_or(table.span.clone(), |field| field.span), own_machine }
 }
 
 /// What a target says of itself, as far as it can be read: a name is made of it even if some of it is wrong.
-fn described(table: &Table, driver: Option<&FilesystemEntry>, reader: &mut Reader) -> Target {
-    let complaints = &mut reader.complaints;
+fn described(table: &Table, driver: Option<&FilesystemEntry>) -> Target {
     let as_text = |key: &str| table.field(key).and_then(|field| field.value.as_str().map(String::from));
     if let Some(field) = table.field("variant") {
-        check_variant(&field, driver, complaints);
+        check_variant(&field, driver);
     }
-    let nodatacow = table.field("nodatacow").is_some_and(|field| nodatacow(&field, driver, complaints));
-    let scheduler = table.field("scheduler").and_then(|field| field.text(complaints).map(String::from));
-    let mkfs = table.field("mkfs").map(|field| options(&field, complaints)).unwrap_or_default();
-    let mount = table.field("mount").map(|field| options(&field, complaints)).unwrap_or_default();
-    let age = table.field("age").and_then(|field| age::age(&field, complaints));
-    let fill = table.field("fill").and_then(|field| age::fill(&field, complaints));
+    let nodatacow = table.field("nodatacow").is_some_and(|field| nodatacow(&field, driver));
+    let scheduler = table.field("scheduler").and_then(|field| field.text().map(String::from));
+    let mkfs = table.field("mkfs").map(|field| options(&field)).unwrap_or_default();
+    let mount = table.field("mount").map(|field| options(&field)).unwrap_or_default();
+    let age = table.field("age").and_then(|field| age::age(&field));
+    let fill = table.field("fill").and_then(|field| age::fill(&field));
     let (fs, variant) = (as_text("fs"), as_text("variant"));
     Target { fs, variant, mkfs, mount, nodatacow, scheduler, age, fill, ..Target::default() }
 }
 
-fn refuse_discard(table: &Table, complaints: &mut Complaints) {
+fn refuse_discard(table: &Table) {
     if let Some(field) = table.field("discard") {
         let message = "a single target cannot have its own `discard`: a drive that has been told of unused blocks \
                        is faster for every target that comes after";
         let remedy = "move `discard` to the top of the plan, where it holds for all targets";
-        complaints.add(&field.key_span, message, remedy);
+        field.complaints.add(&field.key_span, message, remedy);
     }
 }
 
-fn filesystem<'c>(table: &Table, reader: &mut Reader<'c>) -> Option<&'c FilesystemEntry> {
+fn filesystem<'c>(table: &Table, reader: &Reader<'c>) -> Option<&'c FilesystemEntry> {
     let catalogue = reader.catalogue;
     let listing = ("file system", "pickfs list fs");
-    choose(&table.field("fs")?, listing, &catalogue.filesystems, |entry| entry.name, &mut reader.complaints)
+    choose(&table.field("fs")?, listing, &catalogue.filesystems, |entry| entry.name)
 }
 
-fn check_variant(field: &Field, driver: Option<&FilesystemEntry>, complaints: &mut Complaints) {
-    let (Some(text), Some(driver)) = (field.text(complaints), driver) else { return };
+fn check_variant(field: &Field, driver: Option<&FilesystemEntry>) {
+    let (Some(text), Some(driver)) = (field.text(), driver) else { return };
     if driver.variants.contains(&text) {
         return;
     }
@@ -221,66 +219,70 @@ fn check_variant(field: &Field, driver: Option<&FilesystemEntry>, complaints: &m
         [] => format!("leave `variant` out: {} has none; options go into `mount` and `mkfs`", driver.name),
         variants => format!("use one of {}", super::complaint::listed(variants.iter().copied())),
     };
-    complaints.add(&field.span, format!("{} has no variant {}", driver.name, quoted(text)), remedy);
+    field.complaints.add(&field.span, format!("{} has no variant {}", driver.name, quoted(text)), remedy);
 }
 
-fn nodatacow(field: &Field, driver: Option<&FilesystemEntry>, complaints: &mut Complaints) -> bool {
-    let asked = field.flag(complaints).unwrap_or_default();
+fn nodatacow(field: &Field, driver: Option<&FilesystemEntry>) -> bool {
+    let asked = field.flag().unwrap_or_default();
     if let Some(driver) = driver.filter(|driver| asked && !driver.takes_nodatacow) {
         let message = format!("{} has no copy on write of data that could be switched off", driver.name);
-        complaints.add(&field.key_span, message, "leave `nodatacow` out, or give it to a target with btrfs");
+        field.complaints.add(&field.key_span, message, "leave `nodatacow` out, or give it to a target with btrfs");
     }
     asked
 }
 
 /// Options of mount or mkfs, one an element.
-pub(super) fn options(field: &Field, complaints: &mut Complaints) -> Vec<String> {
-    let texts = field.texts(complaints).unwrap_or_default();
-    let right = texts.into_iter().filter(|(text, element)| check_option(text, element, complaints));
+pub(super) fn options(field: &Field) -> Vec<String> {
+    let texts = field.texts().unwrap_or_default();
+    let right = texts.into_iter().filter(|(text, element)| check_option(text, element));
     right.map(|(text, _)| text.to_string()).collect()
 }
 
-pub(super) fn check_option(text: &str, element: &Field, complaints: &mut Complaints) -> bool {
+pub(super) fn check_option(text: &str, element: &Field) -> bool {
     if element.key == "mount" && text.contains(',') {
         let parts: Vec<String> = text.split(',').map(|part| format!("\"{part}\"")).collect();
         let remedy = format!("write one option an element: {}", parts.join(", "));
-        complaints.add(&element.span, format!("{} is more than one mount option", quoted(text)), remedy);
+        element.complaints.add(&element.span, format!("{} is more than one mount option", quoted(text)), remedy);
         return false;
     }
     // mkfs and mount would take it, past everything that guards a disk from being overwritten.
     if text.contains("/dev/") {
         let remedy = "take the device out: only [backing] may name one, because there it is checked for being in use";
-        complaints.add(&element.span, format!("the option {} names a device", quoted(text)), remedy);
+        element.complaints.add(&element.span, format!("the option {} names a device", quoted(text)), remedy);
         return false;
     }
     true
 }
 
 /// A file system and its backing must go together.
-fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&FilesystemEntry>, complaints: &mut Complaints) {
+fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&FilesystemEntry>) {
     let Some(backing) = backing else { return };
     match table.field("fs") {
         None if backing.entry.makes_filesystem => {
             let message = format!("this target has no `fs`, and `{}` needs one on it", backing.entry.name);
-            complaints.add(&table.span, message, "add a line such as `fs = \"ext4\"`; `pickfs list fs` shows them all");
+            table.complaints.add(
+                &table.span,
+                message,
+                "add a line such as `fs = \"ext4\"`; `pickfs list fs` shows them all",
+            );
         }
-        _ if !backing.entry.makes_filesystem => refuse_making(table, backing, complaints),
-        _ => driver.into_iter().for_each(|driver| check_size(backing, driver, complaints)),
+        _ if !backing.entry.makes_filesystem => refuse_making(table, backing),
+        _ => driver.into_iter().for_each(|driver| check_size(backing, driver, table.complaints)),
     }
 }
 
-fn refuse_making(table: &Table, backing: &Backing, complaints: &mut Complaints) {
+fn refuse_making(table: &Table, backing: &Backing) {
     for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "age", "fill", "layers", "queue"]
         .iter()
         .filter_map(|key| table.field(key))
     {
         let name = backing.entry.name;
         let message = format!("{} cannot be chosen on `{name}`, which brings its own file system", field.shown());
-        complaints.add(&field.key_span, message, "leave it out, or give the target another `backing`");
+        field.complaints.add(&field.key_span, message, "leave it out, or give the target another `backing`");
     }
 }
 
-fn check_size(backing: &Backing, driver: &FilesystemEntry, complaints: &mut Complaints) {
+fn check_size(backing: &Backing, driver: &FilesystemEntry, complaints: &Complaints) {
     let Some(size) = backing.chosen.settings.number("size").filter(|size| *size < driver.minimum_size) else { return };
     let [size, minimum] = [size, driver.minimum_size].map(|bytes| show_bytes(bytes as f64));
     let message = format!("{} needs at least {minimum}, but the size is {size}", driver.name);
@@ -292,11 +294,11 @@ fn check_size(backing: &Backing, driver: &FilesystemEntry, complaints: &mut Comp
 }
 
 /// As many as a file system can be made of.
-fn check_devices(table: &Table, driver: &FilesystemEntry, devices: usize, complaints: &mut Complaints) {
+fn check_devices(table: &Table, driver: &FilesystemEntry, devices: usize) {
     let variant = table.field("variant").and_then(|field| field.value.as_str());
     if let Some(objection) = (driver.devices)(driver.name, variant, devices) {
         let span = table.field(objection.setting).and_then(|field| field.span);
-        complaints.object(&span, objection);
+        table.complaints.object(&span, objection);
     }
 }
 

@@ -1,8 +1,7 @@
 //! Settings of a plug-in: what was written, checked by the kind that the plug-in declares, and the defaults.
 
 use super::complaint::{Complaints, Span, listed, nearest, quoted};
-use super::read::Reader;
-use super::table::Field;
+use super::table::{Field, Reader};
 use super::{Catalogue, Entry, Setting, SettingKind, Settings};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use toml::de::{DeString, DeValue};
 /// The settings that the fields give, and the defaults of the others, and what the machine has against them. `span` is
 /// where the plug-in is chosen; `own` are the keys that stand beside its settings, as far as a slip of the pen may mean
 /// one.
-pub(super) fn settings(entry: &Entry, given: &[Field], own: &[&str], span: &Span, reader: &mut Reader) -> Settings {
+pub(super) fn settings(entry: &Entry, given: &[Field], own: &[&str], span: &Span, reader: &Reader) -> Settings {
     let before = reader.complaints.len();
     let settings = read(entry, given, own, reader);
     if reader.complaints.len() == before {
@@ -23,7 +22,7 @@ pub(super) fn settings(entry: &Entry, given: &[Field], own: &[&str], span: &Span
     settings
 }
 
-fn read(entry: &Entry, given: &[Field], own: &[&str], reader: &mut Reader) -> Settings {
+fn read(entry: &Entry, given: &[Field], own: &[&str], reader: &Reader) -> Settings {
     let declared = entry.settings;
     let mut settings = Settings::default();
     for field in given {
@@ -39,7 +38,7 @@ fn read(entry: &Entry, given: &[Field], own: &[&str], reader: &mut Reader) -> Se
     settings
 }
 
-fn unknown(field: &Field, entry: &Entry, own: &[&str], reader: &mut Reader) {
+fn unknown(field: &Field, entry: &Entry, own: &[&str], reader: &Reader) {
     let names = || entry.settings.iter().map(|setting| setting.name);
     let remedy = match nearest(field.key, names().chain(own.iter().copied())) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -49,74 +48,73 @@ fn unknown(field: &Field, entry: &Entry, own: &[&str], reader: &mut Reader) {
     reader.complaints.add(&field.key_span, format!("`{}` has no setting {}", entry.name, quoted(field.key)), remedy);
 }
 
-pub(super) fn checked(field: &Field, kind: SettingKind, reader: &mut Reader) -> Option<Value> {
-    let complaints = &mut reader.complaints;
+pub(super) fn checked(field: &Field, kind: SettingKind, reader: &Reader) -> Option<Value> {
     match kind {
-        SettingKind::Text => field.text(complaints).map(Value::from),
-        SettingKind::Path => path(field, reader.folder, complaints).map(Value::from),
-        SettingKind::NameOrPath => name_or_path(field, reader.folder, complaints).map(Value::from),
-        SettingKind::Number => field.number(complaints).map(Value::from),
-        SettingKind::Size => field.size(complaints).map(Value::from),
-        SettingKind::Count => field.count(complaints).map(Value::from),
-        SettingKind::Duration => field.duration(complaints).map(Value::from),
-        SettingKind::Flag => field.flag(complaints).map(Value::from),
-        SettingKind::Texts => texts(field, complaints).map(Value::from),
-        SettingKind::Counts => counts(field, complaints).map(Value::from),
-        SettingKind::Words => words(field, complaints).map(Value::from),
-        SettingKind::Choice(choices) => choice(field, choices, complaints).map(Value::from),
+        SettingKind::Text => field.text().map(Value::from),
+        SettingKind::Path => path(field, reader.folder).map(Value::from),
+        SettingKind::NameOrPath => name_or_path(field, reader.folder).map(Value::from),
+        SettingKind::Number => field.number().map(Value::from),
+        SettingKind::Size => field.size().map(Value::from),
+        SettingKind::Count => field.count().map(Value::from),
+        SettingKind::Duration => field.duration().map(Value::from),
+        SettingKind::Flag => field.flag().map(Value::from),
+        SettingKind::Texts => texts(field).map(Value::from),
+        SettingKind::Counts => counts(field).map(Value::from),
+        SettingKind::Words => words(field).map(Value::from),
+        SettingKind::Choice(choices) => choice(field, choices).map(Value::from),
     }
 }
 
-fn texts(field: &Field, complaints: &mut Complaints) -> Option<Vec<String>> {
-    Some(field.texts(complaints)?.into_iter().map(|(text, _)| text.to_string()).collect())
+fn texts(field: &Field) -> Option<Vec<String>> {
+    Some(field.texts()?.into_iter().map(|(text, _)| text.to_string()).collect())
 }
 
-fn counts(field: &Field, complaints: &mut Complaints) -> Option<Vec<u64>> {
+fn counts(field: &Field) -> Option<Vec<u64>> {
     if field.value.is_integer() {
-        return Some(vec![field.count(complaints)?]);
+        return Some(vec![field.count()?]);
     }
-    let (elements, before) = (field.elements(complaints)?, complaints.len());
-    let counts = elements.iter().filter_map(|field| field.count(complaints)).collect();
-    (complaints.len() == before).then_some(counts)
+    let (elements, before) = (field.elements()?, field.complaints.len());
+    let counts = elements.iter().filter_map(|field| field.count()).collect();
+    (field.complaints.len() == before).then_some(counts)
 }
 
-fn words(field: &Field, complaints: &mut Complaints) -> Option<Vec<String>> {
+fn words(field: &Field) -> Option<Vec<String>> {
     if !field.value.is_str() {
-        return texts(field, complaints);
+        return texts(field);
     }
     let remedy = "close every quote, or write a list of words: [\"program\", \"argument\"]";
-    match shell_words::split(field.text(complaints)?) {
+    match shell_words::split(field.text()?) {
         Ok(words) => Some(words),
-        Err(error) => field.refuse(&format!("cannot be split into words: {error}"), remedy, complaints),
+        Err(error) => field.refuse(&format!("cannot be split into words: {error}"), remedy),
     }
 }
 
-pub(super) fn choice(field: &Field, choices: &[&'static str], complaints: &mut Complaints) -> Option<&'static str> {
-    let text = field.text(complaints)?;
+pub(super) fn choice(field: &Field, choices: &[&'static str]) -> Option<&'static str> {
+    let text = field.text()?;
     choices.iter().find(|choice| **choice == text).copied().or_else(|| {
         let remedy = format!("use one of {}", listed(choices.iter().copied()));
-        field.refuse(&format!("cannot be {}", quoted(text)), remedy, complaints)
+        field.refuse(&format!("cannot be {}", quoted(text)), remedy)
     })
 }
 
 /// The path as absolute text: `~` is the home directory, anything relative lies in the plan's folder.
-fn path(field: &Field, folder: &Path, complaints: &mut Complaints) -> Option<String> {
-    let text = field.text(complaints)?;
+fn path(field: &Field, folder: &Path) -> Option<String> {
+    let text = field.text()?;
     let full = match home(text) {
         Ok(path) => std::path::absolute(folder.join(path)).ok(),
-        Err(reason) => return field.refuse(&reason, "write the path in full, from `/` on", complaints),
+        Err(reason) => return field.refuse(&reason, "write the path in full, from `/` on"),
     };
     full.and_then(|path| path.into_os_string().into_string().ok()).or_else(|| {
         let remedy = "write the path in full, from `/` on; only UTF-8 names can be used";
-        field.refuse("cannot be made an absolute path", remedy, complaints)
+        field.refuse("cannot be made an absolute path", remedy)
     })
 }
 
 /// What looks like a file is one.
-fn name_or_path(field: &Field, folder: &Path, complaints: &mut Complaints) -> Option<String> {
-    let text = field.text(complaints)?;
+fn name_or_path(field: &Field, folder: &Path) -> Option<String> {
+    let text = field.text()?;
     match text.contains('/') || text.ends_with(".toml") {
-        true => path(field, folder, complaints),
+        true => path(field, folder),
         false => Some(text.into()),
     }
 }
@@ -135,13 +133,12 @@ impl Setting {
     pub fn default_value(&self) -> Option<Value> {
         let catalogue = Catalogue::default();
         let folder = Path::new("/");
-        let mut reader = Reader { catalogue: &catalogue, folder, complaints: Complaints::default(), executor: "" };
-        default(self, &mut reader)
+        default(self, &Reader { catalogue: &catalogue, folder, complaints: &Complaints::default(), executor: "" })
     }
 }
 
 /// A default is text as a user would type it, so it is read by what reads the user's.
-fn default(setting: &Setting, reader: &mut Reader) -> Option<Value> {
+fn default(setting: &Setting, reader: &Reader) -> Option<Value> {
     let text = setting.default?;
     if matches!(setting.kind, SettingKind::Texts) && matches!(text, "" | "[]") {
         return Some(Value::Array(Vec::new()));
@@ -153,5 +150,6 @@ fn default(setting: &Setting, reader: &mut Reader) -> Option<Value> {
         _ => None,
     };
     let value = value.unwrap_or(DeValue::String(DeString::Borrowed(text)));
-    checked(&Field { key: setting.name, key_span: None, value: &value, span: None }, setting.kind, reader)
+    let complaints = reader.complaints;
+    checked(&Field { key: setting.name, key_span: None, value: &value, span: None, complaints }, setting.kind, reader)
 }

@@ -1,8 +1,7 @@
 //! What the one verdict is made of: repeats, weights and counts of works, and `[verdict]`.
 
-use super::complaint::{Complaints, listed, nearest, quoted};
-use super::read::Reader;
-use super::table::{Field, Table, choose, not_found};
+use super::complaint::{listed, nearest, quoted};
+use super::table::{Field, Reader, Table, choose, not_found};
 use super::{AMOUNTS, Amounts, HOLDS, Limit, Repeats, Settings, VerdictSpec, VerdictTerm, Work};
 use crate::metric;
 use crate::units::Unit;
@@ -30,13 +29,13 @@ struct Share<'a> {
     amounts: Option<Vec<(Option<&'a str>, f64)>>,
 }
 
-pub(super) fn repeats(work: &Table, complaints: &mut Complaints) -> Repeats {
+pub(super) fn repeats(work: &Table) -> Repeats {
     let field = work.field("repeats");
-    let count = field.and_then(|field| field.count_in(1..=MOST_REPEATS, complaints));
+    let count = field.and_then(|field| field.count_in(1..=MOST_REPEATS));
     count.and_then(|count| u32::try_from(count).ok()).map(Repeats).unwrap_or_default()
 }
 
-pub(super) fn asked<'a>(table: &Table<'a>, work: Option<&Work>, reader: &mut Reader) -> Asked<'a> {
+pub(super) fn asked<'a>(table: &Table<'a>, work: Option<&Work>, reader: &Reader) -> Asked<'a> {
     let named = table.field("workload").and_then(|field| field.value.as_str());
     let entry = reader.catalogue.workloads.iter().find(|entry| Some(entry.name) == named);
     let none = Settings::default();
@@ -44,74 +43,68 @@ pub(super) fn asked<'a>(table: &Table<'a>, work: Option<&Work>, reader: &mut Rea
     let phases = entry.map(|entry| (entry.phases)(entry.name, settings));
     let work = work.map(|work| work.name.clone()).unwrap_or_default();
     let fields = table.fields().filter(|field| SHARES.contains(&field.key));
-    let complaints = &mut reader.complaints;
-    let shares = fields.map(|field| Share { amounts: amounts(&field, &phases, complaints), field }).collect();
+    let shares = fields.map(|field| Share { amounts: amounts(&field, &phases), field }).collect();
     Asked { work, phases, shares }
 }
 
-fn amounts<'a>(
-    field: &Field<'a>,
-    phases: &Option<Vec<String>>,
-    complaints: &mut Complaints,
-) -> Option<Vec<(Option<&'a str>, f64)>> {
+fn amounts<'a>(field: &Field<'a>, phases: &Option<Vec<String>>) -> Option<Vec<(Option<&'a str>, f64)>> {
     if !field.value.is_table() {
-        return Some(vec![(None, amount(field, complaints)?)]);
+        return Some(vec![(None, amount(field)?)]);
     }
-    let table = field.table("[work]", complaints)?;
-    let before = complaints.len();
+    let table = field.table("[work]")?;
+    let before = field.complaints.len();
     let mut amounts = Vec::new();
     for field in table.fields() {
-        check_phase(&field, field.key, phases.as_deref(), complaints);
-        amounts.extend(amount(&field, complaints).map(|amount| (Some(field.key), amount)));
+        check_phase(&field, field.key, phases.as_deref());
+        amounts.extend(amount(&field).map(|amount| (Some(field.key), amount)));
     }
-    if amounts.is_empty() && complaints.len() == before {
-        return field.refuse("is empty", "write a number, or phases with numbers, or leave the key out", complaints);
+    if amounts.is_empty() && table.complaints.len() == before {
+        return field.refuse("is empty", "write a number, or phases with numbers, or leave the key out");
     }
-    (complaints.len() == before).then_some(amounts)
+    (table.complaints.len() == before).then_some(amounts)
 }
 
-fn amount(field: &Field, complaints: &mut Complaints) -> Option<f64> {
-    let amount = field.number(complaints)?;
+fn amount(field: &Field) -> Option<f64> {
+    let amount = field.number()?;
     if amount == 0.0 || AMOUNTS.contains(&amount) {
         return Some(amount);
     }
     let remedy = "write a number from 0.000001 to 1000000000000, or 0 to leave it out of the verdict";
-    field.refuse("is out of range", remedy, complaints)
+    field.refuse("is out of range", remedy)
 }
 
 /// Complains where no work has such a phase; nothing can be said where the phases are not known.
-fn check_phase(field: &Field, phase: &str, phases: Option<&[String]>, complaints: &mut Complaints) {
+fn check_phase(field: &Field, phase: &str, phases: Option<&[String]>) {
     if phases.is_some_and(|phases| !phases.iter().any(|known| known == phase)) {
         let remedy = not_found(phase, phases.unwrap_or_default().iter().map(String::as_str), "pickfs list workloads");
-        complaints.add(&field.key_span, format!("there is no phase {}", quoted(phase)), remedy);
+        field.complaints.add(&field.key_span, format!("there is no phase {}", quoted(phase)), remedy);
     }
 }
 
-pub(super) fn verdict_spec(plan: &Table, asked: &[Asked], reader: &mut Reader) -> VerdictSpec {
-    let (amounts, parts) = parts(asked, &mut reader.complaints);
+pub(super) fn verdict_spec(plan: &Table, asked: &[Asked], reader: &Reader) -> VerdictSpec {
+    let (amounts, parts) = parts(asked);
     let spec = VerdictSpec { amounts, parts, ..VerdictSpec::default() };
     let Some(field) = plan.field("verdict") else { return spec };
-    let Some(table) = field.table("[verdict]", &mut reader.complaints) else { return spec };
-    table.only(&["require", "holds", "limit"], &mut reader.complaints);
+    let Some(table) = field.table("[verdict]") else { return spec };
+    table.only(&["require", "holds", "limit"]);
     let require = require(&table, reader);
-    let complaints = &mut reader.complaints;
-    VerdictSpec { require, holds: holds(&table, complaints), limits: limits(&table, asked, complaints), ..spec }
+    VerdictSpec { require, holds: holds(&table), limits: limits(&table, asked), ..spec }
 }
 
 /// Whether they are counts, and every work or phase that is not left out; nothing where no work says anything.
-fn parts(asked: &[Asked], complaints: &mut Complaints) -> (Amounts, Vec<VerdictTerm>) {
+fn parts(asked: &[Asked]) -> (Amounts, Vec<VerdictTerm>) {
     let shares = || asked.iter().flat_map(|asked| &asked.shares);
     let Some(first) = shares().next() else { return Default::default() };
     for other in shares().filter(|share| share.field.key != first.field.key) {
         let message = format!("{} here, but {} before", other.field.shown(), first.field.shown());
         let remedy = "use one of the two in the whole plan: `weight` is how much a work matters, `count` is how often \
                       it is done";
-        complaints.add(&other.field.key_span, message, remedy);
+        other.field.complaints.add(&other.field.key_span, message, remedy);
     }
     let parts: Vec<VerdictTerm> = asked.iter().flat_map(parts_of).collect();
     if parts.is_empty() && shares().all(|share| share.amounts.is_some()) {
         let message = format!("every {} is 0", first.field.shown());
-        complaints.add(&first.field.span, message, "give one work or phase at least something above 0");
+        first.field.complaints.add(&first.field.span, message, "give one work or phase at least something above 0");
     }
     (if first.field.key == "count" { Amounts::Counts } else { Amounts::Weights }, parts)
 }
@@ -125,15 +118,15 @@ fn parts_of(asked: &Asked) -> Vec<VerdictTerm> {
     amounts.map(|(phase, amount)| part(*phase, *amount)).collect()
 }
 
-fn require(verdict: &Table, reader: &mut Reader) -> Vec<String> {
+fn require(verdict: &Table, reader: &Reader) -> Vec<String> {
     let Some(field) = verdict.field("require") else { return Vec::new() };
     let features = &reader.catalogue.features;
     let mut seen = HashSet::new();
-    for (text, field) in field.texts(&mut reader.complaints).unwrap_or_default() {
+    for (text, field) in field.texts().unwrap_or_default() {
         let listing = ("feature", "pickfs list features");
-        let known = choose(&field, listing, features, |name| name, &mut reader.complaints);
+        let known = choose(&field, listing, features, |name| name);
         if known.is_some() && !seen.insert(text) {
-            field.refuse::<()>(&format!("has {} twice", quoted(text)), TWICE, &mut reader.complaints);
+            field.refuse::<()>(&format!("has {} twice", quoted(text)), TWICE);
         }
     }
     let wanted = features.iter().filter(|name| seen.contains(**name));
@@ -141,26 +134,26 @@ fn require(verdict: &Table, reader: &mut Reader) -> Vec<String> {
 }
 
 /// `holds = { file = "20TiB" }`.
-fn holds(verdict: &Table, complaints: &mut Complaints) -> BTreeMap<String, u64> {
+fn holds(verdict: &Table) -> BTreeMap<String, u64> {
     let Some(field) = verdict.field("holds") else { return BTreeMap::new() };
-    let Some(table) = field.table("[verdict.holds]", complaints) else { return BTreeMap::new() };
-    table.only(&HOLDS, complaints);
+    let Some(table) = field.table("[verdict.holds]") else { return BTreeMap::new() };
+    table.only(&HOLDS);
     let known = table.fields().filter(|field| HOLDS.contains(&field.key));
-    known.filter_map(|field| Some((field.key.to_string(), field.size(complaints)?))).collect()
+    known.filter_map(|field| Some((field.key.to_string(), field.size()?))).collect()
 }
 
 const TWICE: &str = "leave one of the two out";
 
-fn limits(verdict: &Table, asked: &[Asked], complaints: &mut Complaints) -> Vec<Limit> {
+fn limits(verdict: &Table, asked: &[Asked]) -> Vec<Limit> {
     let Some(field) = verdict.field("limit") else { return Vec::new() };
-    let Some(table) = field.table("[verdict.limit]", complaints) else { return Vec::new() };
+    let Some(table) = field.table("[verdict.limit]") else { return Vec::new() };
     // Where a workload is not known, any phase may be its.
     let phases = asked.iter().map(|asked| asked.phases.clone()).collect::<Option<Vec<_>>>().map(|all| all.concat());
     let mut limits: Vec<Limit> = Vec::new();
     for field in table.fields() {
-        let Some(limit) = limit(&field, phases.as_deref(), complaints) else { continue };
+        let Some(limit) = limit(&field, phases.as_deref()) else { continue };
         if limits.iter().any(|other| (&other.phase, &other.metric) == (&limit.phase, &limit.metric)) {
-            complaints.add(&field.key_span, format!("a second limit for {}", quoted(&limit.metric)), TWICE);
+            field.complaints.add(&field.key_span, format!("a second limit for {}", quoted(&limit.metric)), TWICE);
         }
         limits.push(limit);
     }
@@ -168,21 +161,21 @@ fn limits(verdict: &Table, asked: &[Asked], complaints: &mut Complaints) -> Vec<
 }
 
 /// `space = "10GiB"`, or `"write/device_write_bytes" = "4GiB"`.
-fn limit(field: &Field, phases: Option<&[String]>, complaints: &mut Complaints) -> Option<Limit> {
+fn limit(field: &Field, phases: Option<&[String]>) -> Option<Limit> {
     let (phase, name) = match field.key.split_once('/') {
         Some((phase, name)) => (Some(phase), name),
         None => (None, field.key),
     };
     if let Some(phase) = phase {
-        check_phase(field, phase, phases, complaints);
+        check_phase(field, phase, phases);
     }
-    let metric = metric(field, name, complaints)?;
-    let at_most = at_most(field, metric, complaints)?;
+    let metric = metric(field, name)?;
+    let at_most = at_most(field, metric)?;
     Some(Limit { phase: phase.map(String::from), metric: metric.into(), at_most })
 }
 
 /// A name as the journal has it. Which of them a run is going to have is not known here, so only its shape is checked.
-fn metric<'n>(field: &Field, name: &'n str, complaints: &mut Complaints) -> Option<&'n str> {
+fn metric<'n>(field: &Field, name: &'n str) -> Option<&'n str> {
     if let Some(metric) = metric::by_alias(name) {
         return Some(metric);
     }
@@ -196,27 +189,23 @@ fn metric<'n>(field: &Field, name: &'n str, complaints: &mut Complaints) -> Opti
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("use {}, or a name from the journal, such as `device_write_bytes`", listed(aliases())),
     };
-    complaints.refuse(&field.key_span, format!("there is no metric {}", quoted(name)), remedy)
+    field.complaints.refuse(&field.key_span, format!("there is no metric {}", quoted(name)), remedy)
 }
 
 /// In the unit at the end of the metric's name.
-fn at_most(field: &Field, metric: &str, complaints: &mut Complaints) -> Option<f64> {
+fn at_most(field: &Field, metric: &str) -> Option<f64> {
     let value = match Unit::of_metric(metric) {
-        Unit::Nanoseconds => field.duration(complaints)? as f64,
-        Unit::Bytes | Unit::BytesPerSecond => field.size(complaints)? as f64,
-        Unit::Share => field.share(complaints)?,
+        Unit::Nanoseconds => field.duration()? as f64,
+        Unit::Bytes | Unit::BytesPerSecond => field.size()? as f64,
+        Unit::Share => field.share()?,
         Unit::Count | Unit::PerSecond if field.value.is_str() => {
             let what = "is a bare count, as its name ends in no unit";
             let remedy = "write a number; names of sizes end in `_bytes`, names of times in `_ns`";
-            return field.refuse(what, remedy, complaints);
+            return field.refuse(what, remedy);
         }
-        Unit::Count | Unit::PerSecond => field.number(complaints)?,
+        Unit::Count | Unit::PerSecond => field.number()?,
     };
-    if value > 0.0 {
-        Some(value)
-    } else {
-        field.refuse("must be more than 0", "give the largest acceptable value", complaints)
-    }
+    if value > 0.0 { Some(value) } else { field.refuse("must be more than 0", "give the largest acceptable value") }
 }
 
 #[cfg(test)]
