@@ -160,6 +160,8 @@ pub struct Figure {
     pub most: Number,
     pub rounds: usize,
     pub missing: usize,
+    /// Others in the same unit, by name.
+    pub statistics: BTreeMap<&'static str, Number>,
 }
 
 #[derive(Serialize, JsonSchema)]

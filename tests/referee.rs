@@ -124,7 +124,7 @@ fn of_panel(model: &Model, panel: &Panel) -> Vec<(&'static str, Value)> {
             Conclusion::Unresolved => "unresolved",
         };
         out.extend([("best", json!(names)), ("conclusion", json!(conclusion))]);
-        out.extend([("corrected", json!(best.corrected)), ("more", json!(best.more_rounds))]);
+        out.extend([("corrected", json!(best.corrected)), ("more", json!(best.more_rounds()))]);
     }
     out
 }

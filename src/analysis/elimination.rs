@@ -46,6 +46,11 @@ pub struct Race {
 }
 
 impl Race {
+    /// About so many more rounds would tell the members apart.
+    pub fn more_rounds(&self) -> Option<u32> {
+        self.most_needed.map(|needed| needed.saturating_sub(self.rounds as u32).max(1))
+    }
+
     pub fn settled(&self) -> bool {
         self.corrected && matches!(self.conclusion, Conclusion::Pick | Conclusion::Tie)
     }

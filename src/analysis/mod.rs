@@ -40,7 +40,7 @@ pub use between_runs::{Change, Changes, Difference, Field, Gate, OnlyIn, Part, c
 pub use device_rates::{DeviceRates, RateCurve, RateStep};
 pub use diagnostics::{Drift, Warning};
 pub use eligibility::Veto;
-pub use elimination::Conclusion;
+pub use elimination::{Conclusion, Race};
 pub use history::{Ending, History};
 use judgement::Analysis;
 pub use latency_curves::{LatencyCurve, LatencyCurves};
@@ -49,7 +49,7 @@ pub use overall::Overall;
 #[cfg(test)]
 pub use panel::mark_chance;
 pub use points::{Point, Series};
-pub use raw::{Raw, RawCell, RawFlag, RawSample, Times};
+pub use raw::{Raw, RawCell, RawSample, Times};
 pub use readback::{Effect, EffectRow};
 pub use repeats::{RepeatsAdvice, repeats_advice};
 pub use series::observe;

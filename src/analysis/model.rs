@@ -2,12 +2,13 @@
 //! [`super::Model::targets`] name targets everywhere.
 
 use super::eligibility::Veto;
-use super::elimination::Conclusion;
+use super::elimination::Race;
 use super::points::Series;
 use crate::metric::{self, Better, Shown};
 use crate::plan::Limit;
 use crate::stats::{Band, Estimate, Finding};
 use crate::units::Unit;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The panel of all phases together.
@@ -185,7 +186,7 @@ pub struct Panel {
     /// Why nothing is judged here, when nothing is.
     pub refused: Option<DiffersFromItself>,
     /// Who may be best; `None` where nobody is ranked.
-    pub best: Option<Best>,
+    pub best: Option<Race>,
     /// One for each target but the duplicate, in the plan's order.
     pub rows: Vec<Row>,
 }
@@ -196,21 +197,6 @@ pub struct DiffersFromItself {
     pub reference: String,
     /// Median relative difference, as a share of one.
     pub by: f64,
-}
-
-#[derive(Debug)]
-pub struct Best {
-    /// Nobody of these is shown to be slower than any other target; fastest first.
-    pub members: Vec<usize>,
-    /// Members that left the race: no pick, but nobody who is ranked is shown to be faster.
-    pub gone: Vec<usize>,
-    pub conclusion: Conclusion,
-    /// False: too few rounds to allow for the number of comparisons.
-    pub corrected: bool,
-    /// Rounds that every ranked target has.
-    pub rounds: usize,
-    /// About so many more would tell the members apart.
-    pub more_rounds: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -244,6 +230,8 @@ pub struct Figure {
     pub median: f64,
     pub low: f64,
     pub high: f64,
+    /// By name, of those that so many rounds have.
+    pub statistics: BTreeMap<&'static str, f64>,
     pub unit: Unit,
     /// How many rounds the figure is made of, and how many it lacks of those that its target was there for.
     pub rounds: usize,

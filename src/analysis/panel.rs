@@ -1,7 +1,7 @@
 //! Series -> figures and comparisons: a panel for each quantity. Every pair of targets is judged: whoever reads a report
 //! may take another target as the reference, and must find judgements that were made, not make any.
 
-use super::elimination::{Race, compare, p_value, race, rests_on_symmetry};
+use super::elimination::{compare, p_value, race, rests_on_symmetry};
 use super::judgement::{Analysis, Contest, Judgement};
 use super::missing;
 use super::model::*;
@@ -10,7 +10,7 @@ use super::points::{self, Series};
 use super::series::{ObservedWork, Rounds};
 use crate::journal::FlagKind;
 use crate::metric;
-use crate::stats::{self, Band, Estimate, Method};
+use crate::stats::{self, Band, Estimate, Method, STATISTICS};
 use crate::units::Unit;
 
 /// Of all comparisons that are said to differ, so many may be chance.
@@ -109,7 +109,7 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
         metric: what.metric,
         band,
         noise: contest.noise.clone(),
-        best: contest.race.as_ref().filter(|_| refused.is_none()).map(best),
+        best: contest.race.clone().filter(|_| refused.is_none()),
         refused,
     }
 }
@@ -119,18 +119,8 @@ fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
     let median = stats::median(&values)?;
     let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
     let rounds = values.len();
-    Some(Figure { median, low, high, unit, rounds, missing: reached.saturating_sub(rounds) })
-}
-
-fn best(race: &Race) -> Best {
-    Best {
-        more_rounds: race.most_needed.map(|needed| needed.saturating_sub(race.rounds as u32).max(1)),
-        conclusion: race.conclusion,
-        members: race.members.clone(),
-        gone: race.gone.clone(),
-        corrected: race.corrected,
-        rounds: race.rounds,
-    }
+    let statistics = STATISTICS.iter().filter_map(|one| Some((one.name, (one.of)(&values)?))).collect();
+    Some(Figure { median, low, high, statistics, unit, rounds, missing: reached.saturating_sub(rounds) })
 }
 
 /// Pairs grow with the square of the targets; with more than this only those with the plan's reference are judged.

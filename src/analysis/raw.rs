@@ -4,7 +4,7 @@
 use super::model::{TargetInfo, WHOLE_JOB};
 use super::plain::{plain, tame};
 use super::series::{Observed, ObservedWork, Rounds};
-use crate::journal::{DeviceCourse, Folded, FoldedCell, Histogram, Ledger, Outcome, Provenance, Run};
+use crate::journal::{DeviceCourse, Flag, Folded, FoldedCell, Histogram, Ledger, Outcome, Provenance, Run};
 use crate::metric::{Better, Combine};
 use crate::stats;
 use crate::units::Unit;
@@ -41,21 +41,14 @@ pub struct RawCell {
     /// "done", "skipped", "failed" or "not run".
     pub outcome: &'static str,
     pub why: Vec<String>,
-    pub flags: Vec<RawFlag>,
+    /// Their cells are not named again.
+    pub flags: Vec<Flag>,
     pub histograms: Vec<Histogram>,
     /// As in the journal: whoever shows these three makes them harmless, as there may be much of them.
     pub provenance: Provenance,
     pub ledger: Ledger,
     pub courses: Vec<DeviceCourse>,
     samples: Vec<(u32, u32, f64)>,
-}
-
-#[derive(Debug)]
-pub struct RawFlag {
-    /// Empty: the whole cell.
-    pub phase: String,
-    pub flag: String,
-    pub why: String,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -146,7 +139,8 @@ fn raw_cell(at: usize, cell: &FoldedCell, folded: &Folded, places: &mut Places) 
         Some(Outcome::Skipped(why)) => ("skipped", why.iter().map(|why| plain(why)).collect()),
         Some(Outcome::Failed(why)) => ("failed", vec![plain(why)]),
     };
-    let flag = |flag: &crate::journal::Flag| RawFlag {
+    let flag = |flag: &Flag| Flag {
+        cell: String::new(),
         phase: plain(&flag.phase),
         flag: plain(&flag.flag),
         why: plain(&flag.why),
@@ -209,15 +203,12 @@ fn times_of(work: &ObservedWork, targets: &[TargetInfo]) -> Vec<Times> {
 
 fn times(target: usize, work: &str, phase: &str, rounds: Rounds) -> Option<Times> {
     let values: Vec<f64> = rounds.iter().map(|(_, value)| *value).collect();
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
     Some(Times {
         target,
         work: plain(work),
         phase: plain(phase),
-        mean,
-        deviation: (values.len() > 1).then(|| square.sqrt()),
+        mean: stats::mean(&values)?,
+        deviation: stats::standard_deviation(&values),
         median: stats::median(&values)?,
         low: values.iter().copied().fold(f64::INFINITY, f64::min),
         high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),

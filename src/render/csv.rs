@@ -20,7 +20,7 @@ pub const CSV_SUMMARY: Format = Format {
 };
 
 fn summary(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    write(tables::SUMMARY, tables::summary(model), out)
+    write(&tables::summary_header(), tables::summary(model), out)
 }
 
 fn write<'a>(header: &[&str], rows: impl Iterator<Item = Vec<Value<'a>>>, out: &mut dyn Write) -> io::Result<()> {

@@ -5,7 +5,6 @@ use super::{Format, Options};
 use crate::analysis::raw::{RawCell, better_name, unit_name};
 use crate::analysis::{Fact, Gate, Hole, Model, Panel, VerdictKind, WorkReport};
 use crate::exchange::*;
-use crate::journal;
 use crate::stats;
 use crate::wording::between_runs::{self, CAVEAT};
 use std::collections::BTreeMap;
@@ -146,6 +145,7 @@ fn quantity(model: &Model, panel: &Panel) -> Quantity {
                     most: Number(figure.high),
                     rounds: figure.rounds,
                     missing: figure.missing,
+                    statistics: figure.statistics.iter().map(|(name, value)| (*name, Number(*value))).collect(),
                 }),
                 against_reference: row.against.as_ref().map(|against| Comparison {
                     estimate: estimate(&against.estimate),
@@ -175,10 +175,6 @@ fn estimate(estimate: &stats::Estimate) -> Estimate {
 }
 
 fn cell<'a>(model: &'a Model, cell: &'a RawCell) -> Cell<'a> {
-    let flag = |flag: &crate::analysis::RawFlag| {
-        let (phase, flag, why) = (flag.phase.clone(), flag.flag.clone(), flag.why.clone());
-        journal::Flag { cell: String::new(), phase, flag, why }
-    };
     Cell {
         id: cell.id.clone(),
         order: cell.order,
@@ -187,7 +183,7 @@ fn cell<'a>(model: &'a Model, cell: &'a RawCell) -> Cell<'a> {
         work: cell.work.clone(),
         outcome: cell.outcome.into(),
         why: cell.why.clone(),
-        flags: cell.flags.iter().map(flag).collect(),
+        flags: cell.flags.clone(),
         histograms: cell.histograms.clone(),
         provenance: Some(cell.provenance.clone()),
         ledger: cell.ledger.clone(),

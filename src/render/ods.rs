@@ -58,7 +58,7 @@ fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
 
 fn sheets(model: &Model, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(HEAD.as_bytes())?;
-    sheet("Summary", tables::SUMMARY, tables::summary(model), out)?;
+    sheet("Summary", &tables::summary_header(), tables::summary(model), out)?;
     sheet("Chart data", tables::CHART, tables::chart(model), out)?;
     let mut rows = tables::samples(model).peekable();
     for number in 1.. {

@@ -1,8 +1,8 @@
 //! The tables that spreadsheet formats share: one row a sample, one row a summary, and what a chart needs.
 
 use crate::analysis::raw::{better_name, unit_name};
-use crate::analysis::{Comparison, Model, Panel, Row, WorkReport};
-use crate::stats::{Finding, Method};
+use crate::analysis::{Comparison, Figure, Model, Panel, Row, WorkReport};
+use crate::stats::{Estimate, Finding, Method, STATISTICS, Statistic};
 use crate::wording::marks;
 use std::borrow::Cow;
 
@@ -67,69 +67,77 @@ pub fn samples(model: &Model) -> impl Iterator<Item = Vec<Value<'_>>> {
     })
 }
 
-pub const SUMMARY: &[&str] = &[
-    "work",
-    "quantity",
-    "phase",
-    "metric",
-    "unit",
-    "better",
-    "target",
-    "median in unit",
-    "least in unit",
-    "most in unit",
-    "rounds",
-    "rounds missing",
-    "reference",
-    "ratio to reference",
-    "ratio low",
-    "ratio high",
-    "level of interval",
-    "method",
-    "finding",
-    "may be best",
-    "why absent",
-    "caveats",
+/// A target in a panel.
+struct Line<'a> {
+    model: &'a Model,
+    work: &'a WorkReport,
+    panel: &'a Panel,
+    row: &'a Row,
+}
+
+impl<'a> Line<'a> {
+    fn figure<T>(&self, of: fn(&'a Figure) -> T) -> Option<T> {
+        self.row.figure.as_ref().map(of)
+    }
+
+    fn estimate<T>(&self, of: fn(&'a Estimate) -> T) -> Option<T> {
+        self.row.against.as_ref().map(|against| of(&against.estimate))
+    }
+
+    fn interval(&self) -> Option<(f64, f64)> {
+        self.estimate(|estimate| estimate.interval).flatten()
+    }
+}
+
+type Column = (&'static str, for<'a> fn(&Line<'a>) -> Value<'a>);
+
+const SUMMARY: &[Column] = &[
+    ("work", |line| line.work.name.as_str().into()),
+    ("quantity", |line| line.panel.name.as_str().into()),
+    ("phase", |line| line.panel.phase.as_str().into()),
+    ("metric", |line| line.panel.metric.as_str().into()),
+    ("unit", |line| unit_name(line.panel.unit).into()),
+    ("better", |line| better_name(line.panel.better).into()),
+    ("target", |line| line.model.targets[line.row.target].name.as_str().into()),
+    ("median in unit", |line| line.figure(|figure| figure.median).into()),
+    ("least in unit", |line| line.figure(|figure| figure.low).into()),
+    ("most in unit", |line| line.figure(|figure| figure.high).into()),
+    ("rounds", |line| line.figure(|figure| figure.rounds).into()),
+    ("rounds missing", |line| line.figure(|figure| figure.missing).into()),
+    ("reference", |line| line.work.reference.map(|reference| line.model.targets[reference].name.as_str()).into()),
+    ("ratio to reference", |line| line.estimate(|estimate| estimate.ratio).into()),
+    ("ratio low", |line| line.interval().map(|(low, _)| low).into()),
+    ("ratio high", |line| line.interval().map(|(_, high)| high).into()),
+    ("level of interval", |line| line.interval().and(line.estimate(|estimate| estimate.level)).into()),
+    ("method", |line| line.estimate(|estimate| method_name(estimate.method)).into()),
+    ("finding", |line| line.row.against.as_ref().and_then(finding_name).into()),
+    ("may be best", may_be_best),
+    ("why absent", |line| line.row.absent.why().into()),
+    ("caveats", |line| caveats(line.panel, line.row)),
 ];
+
+/// Statistics come last: each is a column, in the unit of its row.
+pub fn summary_header() -> Vec<&'static str> {
+    SUMMARY.iter().map(|(name, _)| *name).chain(STATISTICS.iter().map(|one| one.name)).collect()
+}
 
 /// One row for every target and quantity.
 pub fn summary(model: &Model) -> impl Iterator<Item = Vec<Value<'_>>> {
-    let works = model.works.iter();
-    works.flat_map(move |work| {
+    model.works.iter().flat_map(move |work| {
         let panels = work.phases.iter().chain(work.beside.iter().flat_map(|table| &table.panels));
-        panels.flat_map(move |panel| panel.rows.iter().map(move |row| summary_row(model, work, panel, row)))
+        panels.flat_map(move |panel| panel.rows.iter().map(move |row| summary_row(&Line { model, work, panel, row })))
     })
 }
 
-fn summary_row<'a>(model: &'a Model, work: &'a WorkReport, panel: &'a Panel, row: &'a Row) -> Vec<Value<'a>> {
-    let figure = row.figure.as_ref();
-    let against = row.against.as_ref();
-    let estimate = against.map(|against| &against.estimate);
-    let best = panel.best.as_ref().map(|best| if best.members.contains(&row.target) { "yes" } else { "no" });
-    vec![
-        work.name.as_str().into(),
-        panel.name.as_str().into(),
-        panel.phase.as_str().into(),
-        panel.metric.as_str().into(),
-        unit_name(panel.unit).into(),
-        better_name(panel.better).into(),
-        model.targets[row.target].name.as_str().into(),
-        figure.map(|figure| figure.median).into(),
-        figure.map(|figure| figure.low).into(),
-        figure.map(|figure| figure.high).into(),
-        figure.map(|figure| figure.rounds).into(),
-        figure.map(|figure| figure.missing).into(),
-        work.reference.map(|reference| model.targets[reference].name.as_str()).into(),
-        estimate.map(|estimate| estimate.ratio).into(),
-        estimate.and_then(|estimate| estimate.interval).map(|(low, _)| low).into(),
-        estimate.and_then(|estimate| estimate.interval).map(|(_, high)| high).into(),
-        estimate.and_then(|estimate| estimate.interval.map(|_| estimate.level)).into(),
-        estimate.map(|estimate| method_name(estimate.method)).into(),
-        against.and_then(finding_name).into(),
-        best.into(),
-        row.absent.why().into(),
-        caveats(panel, row),
-    ]
+fn summary_row<'a>(line: &Line<'a>) -> Vec<Value<'a>> {
+    let statistic = |one: &Statistic| line.row.figure.as_ref()?.statistics.get(one.name).copied();
+    let columns = SUMMARY.iter().map(|(_, of)| of(line));
+    columns.chain(STATISTICS.iter().map(|one| statistic(one).into())).collect()
+}
+
+fn may_be_best<'a>(line: &Line<'a>) -> Value<'a> {
+    let best = line.panel.best.as_ref();
+    best.map(|best| if best.members.contains(&line.row.target) { "yes" } else { "no" }).into()
 }
 
 /// What the marks at figure and ratio say, other than that a figure may be the best.

@@ -13,6 +13,7 @@ mod change_point;
 mod dip_test;
 mod judge;
 mod looks;
+mod moments;
 mod mser;
 mod multiple_testing;
 #[cfg(test)]
@@ -21,6 +22,8 @@ mod observation;
 mod order_statistics;
 mod paired;
 mod pareto;
+#[cfg(test)]
+mod planted;
 mod race;
 mod rank_sum;
 mod regret;
@@ -34,6 +37,7 @@ pub use change_point::changes_at;
 pub use dip_test::{Mode, modes};
 pub use judge::{Band, Finding, judge, noise_verdict};
 pub use looks::{Look, SCHEDULE, next_look, spent};
+pub use moments::{mean, standard_deviation};
 pub use mser::{Steady, mser5};
 pub use multiple_testing::{benjamini_hochberg, fisher_exact, signed_rank_p, too_many_apart};
 pub use observation::one_observation;
@@ -47,3 +51,18 @@ pub use repeats::{Repeats, best_repeats};
 pub use sensitivity::sensitivity;
 pub use signed_rank::{RESOLVABLE, signed_rank_k};
 pub use trend::{drifts, median, relative_range};
+
+/// A number that describes a series of finite values, in their unit; it never decides anything. Formats for programs
+/// show each.
+pub struct Statistic {
+    pub name: &'static str,
+    /// `None` where so few values have none.
+    pub of: fn(&[f64]) -> Option<f64>,
+}
+
+pub const STATISTICS: &[Statistic] = &[
+    moments::MEAN,
+    moments::STANDARD_DEVIATION,
+    #[cfg(test)]
+    planted::PLANTED,
+];

@@ -125,7 +125,7 @@ fn part(panel: &Panel) -> String {
     if panel.name == crate::analysis::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
 }
 
-fn judged(best: &Best, panel: &Panel, context: &Context) -> String {
+fn judged(best: &Race, panel: &Panel, context: &Context) -> String {
     let names = names(&best.members, context);
     let headline = match (best.conclusion, best.members.as_slice()) {
         (Conclusion::Pick, [at, ..]) => format!("Pick {}: {}", names[0], pick(*at, panel, context)),
@@ -140,7 +140,7 @@ fn judged(best: &Best, panel: &Panel, context: &Context) -> String {
 }
 
 /// A name from so few rounds is no decision: no run ends for it.
-fn preliminary(best: &Best, context: &Context) -> String {
+fn preliminary(best: &Race, context: &Context) -> String {
     let (rounds, targets) = (counted(best.rounds, "round"), context.work.ranked.len());
     match best.corrected {
         true if best.rounds >= 6 => String::new(),
@@ -187,7 +187,7 @@ fn pick(at: usize, panel: &Panel, context: &Context) -> String {
     }
 }
 
-fn tie(names: &[String], best: &Best, panel: &Panel, context: &Context) -> String {
+fn tie(names: &[String], best: &Race, panel: &Panel, context: &Context) -> String {
     let beaten = others(&best.members, panel, context);
     let within = &panel.margin();
     if beaten.is_empty() && names.len() > 3 {
@@ -196,8 +196,8 @@ fn tie(names: &[String], best: &Best, panel: &Panel, context: &Context) -> Strin
     format!("No single winner: {} tie (within {within}){}", listed(names), the_rest(&beaten, context))
 }
 
-fn unresolved(names: &[String], best: &Best, panel: &Panel, context: &Context) -> String {
-    let more = best.more_rounds.map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
+fn unresolved(names: &[String], best: &Race, panel: &Panel, context: &Context) -> String {
+    let more = best.more_rounds().map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
     let rest = the_rest(&others(&best.members, panel, context), context);
     format!("Unresolved between {}{more}{rest}", listed(names))
 }
@@ -258,7 +258,7 @@ fn phase(panel: &Panel, context: &Context) -> String {
     let rows: Vec<&Row> =
         best.members.iter().filter_map(|at| measured.iter().copied().find(|r| r.target == *at)).collect();
     let shown = listed(&rows.iter().map(|row| with_time(row, context)).collect::<Vec<_>>());
-    let more = best.more_rounds.map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
+    let more = best.more_rounds().map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
     let first = match rows.len() {
         1 if best.conclusion == Conclusion::Unresolved => format!("{shown} may be fastest, but was eliminated early"),
         1 => format!("{shown}, fastest{}", brief_of(rows[0]).map(|brief| format!(", {brief}")).unwrap_or_default()),

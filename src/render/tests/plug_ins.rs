@@ -18,3 +18,18 @@ fn a_new_metric_is_one_row() {
         assert!(rendered(&model, format).contains("planted"), "{format}");
     }
 }
+
+/// The planted line of [`crate::stats::STATISTICS`] is all that the program knows of this statistic: of eight rounds it is
+/// 8.125.
+#[test]
+fn a_new_statistic_is_one_file_and_one_line() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    let model = lab.rounds(8, &[1.0, 1.3]).model();
+    let summary = rendered(&model, "csv-summary");
+    assert!(summary.lines().next().is_some_and(|header| header.ends_with(",planted")), "{summary}");
+    assert!(summary.lines().skip(1).all(|line| line.ends_with(",8.125")), "{summary}");
+    let json: serde_json::Value = serde_json::from_str(&rendered(&model, "json")).unwrap();
+    let figure = &json["works"][0]["times"][0]["rows"][0]["figure"];
+    assert_eq!(figure["statistics"]["planted"], 8.125, "{figure}");
+    assert!(rendered(&model, "ods").len() > 1000);
+}
