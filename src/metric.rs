@@ -5,6 +5,12 @@
 //! `plan`.
 
 use crate::units::Unit;
+use serde::{Deserialize, Serialize};
+
+/// What of the whole system's CPU was not of other programs: a report takes the difference.
+pub const CPU_NET_NS: &str = "cpu_net_ns";
+pub const CPU_GROSS_NS: &str = "cpu_system_wide_ns";
+pub const CPU_FOREIGN_NS: &str = "foreign_cpu_ns";
 
 /// Which way a metric is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +22,14 @@ pub enum Better {
 }
 
 /// How the values of a cell's phases become one value of the cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Combine {
     /// Over all phases; a round that lacks one of them does not count.
+    #[default]
     Sum,
+    /// The same of logarithms, for phases that have no unit in common.
+    GeometricMean,
     Largest,
     /// The first phase that has it.
     First,
@@ -110,13 +120,10 @@ pub const METRICS: &[Metric] = &[
     row("layout_adjacent_share", Shown::Layout, "layout score").combine(Combine::First),
     row("layout_fragments_mean", Shown::Layout, "fragments a file").combine(Combine::First),
     row("layout_fragments_p99", Shown::Layout, "fragments, 99 % have at most").combine(Combine::First),
-    row("cpu_system_wide_ns", Shown::Cpu, "CPU, whole system")
-        .margin(COST)
-        .noun("CPU time")
-        .alias("cpu")
-        .criterion("CPU"),
+    row(CPU_NET_NS, Shown::Cpu, "CPU").margin(COST).noun("CPU time").alias("cpu").criterion("CPU"),
     row("cpu_workload_ns", Shown::Cpu, "CPU, workload alone").margin(COST).noun("CPU time"),
-    row("foreign_cpu_ns", Shown::Cpu, "CPU, other processes").neither(),
+    row(CPU_GROSS_NS, Shown::Cpu, "CPU, with other programs").neither(),
+    row(CPU_FOREIGN_NS, Shown::Cpu, "CPU, other programs").neither(),
     row("device_write_bytes", Shown::Device, "written").margin(COST).noun("written to the device").criterion("written"),
     row("device_read_bytes", Shown::Device, "read").margin(COST).noun("read from the device"),
     row("peak_write_bytes_per_second", Shown::Device, "peak write").combine(Combine::Largest).neither(),
@@ -299,7 +306,8 @@ mod tests {
             ("append_max_ns", Nanoseconds, Less),
             ("append_p99_ns", Nanoseconds, Less),
             ("compression_total_disk_bytes", Bytes, Less),
-            ("cpu_system_wide_ns", Nanoseconds, Less),
+            ("cpu_net_ns", Nanoseconds, Less),
+            ("cpu_system_wide_ns", Nanoseconds, Neither),
             ("device_flushes", Count, Less),
             ("device_read_requests", Count, Less),
             ("done_per_second", PerSecond, Neither),

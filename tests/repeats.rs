@@ -27,6 +27,7 @@ fn plan(targets: &[&str], rounds: u32, repeats: u32) -> Plan {
         name: "tree".into(),
         workload: chosen("tree", &[("files", 20), ("bytes", 1 << 20)]),
         repeats: Repeats(repeats),
+        ..Work::default()
     };
     Plan {
         seed: 1,

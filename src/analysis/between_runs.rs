@@ -273,7 +273,8 @@ fn of_target(target: &str, works: Works, at: (usize, usize), by: &By) -> Vec<Cha
     let mut phases = works.0.phases();
     phases.extend(works.1.phases().into_iter().filter(|phase| !works.0.phases().contains(phase)));
     let name = (target, works.0.name);
-    let all = (phases.len() > 1).then(|| change(name, None, &whole(works.0, at.0), &whole(works.1, at.1), by));
+    let is_one = works.0.judged == works.1.judged && phases.len() > 1;
+    let all = is_one.then(|| change(name, None, &whole(works.0, at.0), &whole(works.1, at.1), by));
     let each = phases.iter().map(|phase| {
         let times = |work: &ObservedWork, at: usize| work.series(at, phase, "time_ns");
         change(name, Some(phase), &times(works.0, at.0), &times(works.1, at.1), by)

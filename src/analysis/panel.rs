@@ -186,7 +186,9 @@ impl Pairing<'_> {
 pub fn mark_unproven(panel: &mut Panel, observed: &ObservedWork) {
     for row in &mut panel.rows {
         row.unproven_cache = observed.flags(row.target).any(|flag| {
-            let here = panel.phase.is_empty() || flag.phase.is_empty() || flag.phase == panel.phase;
+            let in_panel =
+                if panel.phase.is_empty() { observed.judges(&flag.phase) } else { flag.phase == panel.phase };
+            let here = in_panel || flag.phase.is_empty();
             here && FlagKind::voids_cold_proof(&flag.flag)
         });
     }

@@ -191,7 +191,9 @@ impl Places {
 
 fn times_of(work: &ObservedWork, targets: &[TargetInfo]) -> Vec<Times> {
     let phases = work.phases();
-    let whole = (phases.len() > 1).then(|| (WHOLE_JOB, work.over_phases("time_ns", Combine::Sum)));
+    // What is no sum of times is none of them.
+    let is_sum = phases.len() > 1 && work.judged.is_whole_job();
+    let whole = is_sum.then(|| (WHOLE_JOB, work.over_phases("time_ns", Combine::Sum)));
     let each = phases.iter().map(|phase| (*phase, work.in_phase(phase, "time_ns")));
     let shown = |target: &usize| !targets[*target].duplicate;
     let of_phase = |(phase, series): (&str, Vec<Rounds>)| {

@@ -1,11 +1,15 @@
 //! Folded cells -> series: for each work, target, phase and metric the values by round. One pass over the samples,
 //! so that a million of them cost no more than reading them.
 
+use super::model::WHOLE_JOB;
 use crate::journal::{Flag, Folded, FoldedCell, Look, Outcome};
-use crate::metric::Combine;
-use crate::plan::Plan;
+use crate::metric::{CPU_FOREIGN_NS, CPU_GROSS_NS, CPU_NET_NS, Combine};
+use crate::plan::{Judged, Plan};
 use crate::stats::one_observation;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Where the whole system's CPU without that of other programs is kept: no name of a journal.
+const NET: u32 = u32::MAX;
 
 /// Values by round, ascending, each round once.
 pub type Rounds = Vec<(u32, f64)>;
@@ -60,6 +64,8 @@ impl Observed<'_> {
 
 pub struct ObservedWork<'a> {
     pub name: &'a str,
+    /// What it is judged by.
+    pub judged: Judged,
     folded: &'a Folded,
     /// Interned names, in order of first appearance.
     phases: Vec<u32>,
@@ -79,7 +85,9 @@ pub fn observe<'a>(folded: &'a Folded, plan: &'a Plan) -> Observed<'a> {
     let begun: Vec<&FoldedCell> = folded.cells.iter().filter(|cell| !cell.target.is_empty()).collect();
     let places: Vec<_> = begun.iter().map(|cell| (targets.place(&cell.target), works.place(&cell.work))).collect();
     let count = targets.list.len();
-    let mut observed: Vec<_> = works.list.iter().map(|name| ObservedWork::new(name, folded, count)).collect();
+    let judged = |name: &str| plan.works.iter().find(|work| work.name == name).map(|work| work.judged.clone());
+    let new = |name: &&'a str| ObservedWork::new(name, judged(name).unwrap_or_default(), folded, count);
+    let mut observed: Vec<_> = works.list.iter().map(new).collect();
     for (cell, &(target, work)) in begun.iter().zip(&places) {
         observed[work].take(target, cell);
     }
@@ -118,10 +126,10 @@ impl<'a> Names<'a> {
 }
 
 impl<'a> ObservedWork<'a> {
-    fn new(name: &'a str, folded: &'a Folded, targets: usize) -> ObservedWork<'a> {
+    fn new(name: &'a str, judged: Judged, folded: &'a Folded, targets: usize) -> ObservedWork<'a> {
         let cells = vec![BTreeMap::new(); targets];
         let (phases, metrics, values) = Default::default();
-        ObservedWork { name, folded, phases, metrics, values, cells, rounds: BTreeSet::new() }
+        ObservedWork { name, judged, folded, phases, metrics, values, cells, rounds: BTreeSet::new() }
     }
 
     fn take(&mut self, target: usize, cell: &'a FoldedCell) {
@@ -145,6 +153,26 @@ impl<'a> ObservedWork<'a> {
             }
         }
         self.values.values_mut().for_each(once_a_round);
+        self.take_off_foreign_cpu();
+    }
+
+    /// What other programs used of the CPU is no cost of a target: it is on the machine, and not in what is compared.
+    fn take_off_foreign_cpu(&mut self) {
+        let Some(gross) = self.folded.interned(CPU_GROSS_NS) else { return };
+        let of_whole_system: Vec<(usize, u32)> =
+            self.values.keys().filter(|key| key.2 == gross).map(|key| (key.0, key.1)).collect();
+        for (target, phase) in of_whole_system {
+            let foreign = self.folded.interned(CPU_FOREIGN_NS).and_then(|id| self.values.get(&(target, phase, id)));
+            let foreign: BTreeMap<u32, f64> = foreign.into_iter().flatten().copied().collect();
+            let net = |&(round, ns): &(u32, f64)| (round, (ns - foreign.get(&round).unwrap_or(&0.0)).max(0.0));
+            let net: Rounds = self.values[&(target, phase, gross)].iter().map(net).collect();
+            self.values.insert((target, phase, NET), net);
+            remember(&mut self.metrics, NET);
+        }
+    }
+
+    fn interned(&self, metric: &str) -> Option<u32> {
+        if metric == CPU_NET_NS { Some(NET) } else { self.folded.interned(metric) }
     }
 
     /// Phases that were timed, in order of first appearance.
@@ -160,7 +188,8 @@ impl<'a> ObservedWork<'a> {
         for &metric in &self.metrics {
             let has = |phase: &&u32| (0..self.cells.len()).any(|target| self.has(target, **phase, metric));
             let found = self.phases.iter().filter(has);
-            pairs.extend(found.map(|&phase| (self.folded.name(phase), self.folded.name(metric))));
+            let name = if metric == NET { CPU_NET_NS } else { self.folded.name(metric) };
+            pairs.extend(found.map(|&phase| (self.folded.name(phase), name)));
         }
         pairs
     }
@@ -170,7 +199,7 @@ impl<'a> ObservedWork<'a> {
     }
 
     pub fn series(&self, target: usize, phase: &str, metric: &str) -> Rounds {
-        let key = self.folded.interned(phase).zip(self.folded.interned(metric));
+        let key = self.folded.interned(phase).zip(self.interned(metric));
         let found = key.and_then(|(phase, metric)| self.values.get(&(target, phase, metric)));
         found.cloned().unwrap_or_default()
     }
@@ -180,30 +209,46 @@ impl<'a> ObservedWork<'a> {
         (0..self.cells.len()).map(|target| self.series(target, phase, metric)).collect()
     }
 
-    /// One value a cell for every target, from all of its phases.
+    /// One value a cell for every target, from all of its phases; of times, what the work is judged by.
     pub fn over_phases(&self, metric: &str, how: Combine) -> Vec<Rounds> {
-        let Some(metric) = self.folded.interned(metric) else { return vec![Vec::new(); self.cells.len()] };
+        let is_judged = metric == "time_ns";
+        let Some(metric) = self.interned(metric) else { return vec![Vec::new(); self.cells.len()] };
         let any = |phase: &u32| (0..self.cells.len()).any(|target| self.has(target, *phase, metric));
-        let phases: Vec<u32> = self.phases.iter().copied().filter(any).collect();
+        let counts = |phase: &u32| !is_judged || self.judges(self.folded.name(*phase));
+        let phases: Vec<u32> = self.phases.iter().copied().filter(any).filter(counts).collect();
+        let how = if is_judged { self.judged.combine } else { how };
         (0..self.cells.len()).map(|target| self.combined(target, &phases, metric, how)).collect()
+    }
+
+    pub fn judges(&self, phase: &str) -> bool {
+        self.judged.phases.is_empty() || self.judged.phases.iter().any(|name| name == phase)
+    }
+
+    /// What it is judged by, where that is more than one phase, by its name.
+    pub fn judged_name(&self) -> &str {
+        if self.judged.name.is_empty() { WHOLE_JOB } else { &self.judged.name }
     }
 
     fn combined(&self, target: usize, phases: &[u32], metric: u32, how: Combine) -> Rounds {
         let mut by_round: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
         for &phase in phases {
             for &(round, value) in self.values.get(&(target, phase, metric)).into_iter().flatten() {
+                let value = if how == Combine::GeometricMean { value.ln() / phases.len() as f64 } else { value };
                 let (so_far, seen) = by_round.entry(round).or_insert((value, 0));
                 *seen += 1;
                 match how {
                     _ if *seen == 1 => {}
-                    Combine::Sum => *so_far += value,
+                    Combine::Sum | Combine::GeometricMean => *so_far += value,
                     Combine::Largest => *so_far = so_far.max(value),
                     Combine::First => {}
                 }
             }
         }
-        let whole = |seen: usize| how != Combine::Sum || seen == phases.len();
-        by_round.into_iter().filter(|(_, (_, seen))| whole(*seen)).map(|(round, (value, _))| (round, value)).collect()
+        let needs_all = matches!(how, Combine::Sum | Combine::GeometricMean);
+        let whole = |seen: usize| !needs_all || seen == phases.len();
+        let back = |value: f64| if how == Combine::GeometricMean { value.exp() } else { value };
+        let found = by_round.into_iter().filter(|(_, (_, seen))| whole(*seen));
+        found.map(|(round, (value, _))| (round, back(value))).collect()
     }
 
     /// Doubts about a target's finished cells.
@@ -227,4 +272,56 @@ fn once_a_round(series: &mut Rounds) {
     let value = |repeats: &[(u32, f64)]| one_observation(&repeats.iter().map(|(_, value)| *value).collect::<Vec<_>>());
     let observed = series.chunk_by(|a, b| a.0 == b.0).filter_map(|repeats| Some((repeats[0].0, value(repeats)?)));
     *series = observed.collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::MadeUp;
+    use super::*;
+
+    fn values(rounds: &[Rounds]) -> Vec<f64> {
+        rounds.iter().flatten().map(|(_, value)| *value).collect()
+    }
+
+    #[test]
+    fn cpu_that_is_compared_is_without_that_of_other_programs() {
+        let mut made = MadeUp::new(&["quiet", "busy", "older"]);
+        let cell = |foreign: Option<f64>| {
+            let own = 1e9;
+            let gross = ("write", CPU_GROSS_NS, own + foreign.unwrap_or(0.0));
+            [Some(("write", "time_ns", 1.0)), Some(gross), foreign.map(|ns| ("write", CPU_FOREIGN_NS, ns))]
+        };
+        for (name, foreign) in [("quiet", Some(0.0)), ("busy", Some(5e9)), ("older", None)] {
+            let samples: Vec<_> = cell(foreign).into_iter().flatten().collect();
+            made.cell(name, 1, Outcome::Done, &samples);
+        }
+        let observed = observe(&made.folded, &made.plan);
+        let work = &observed.works[0];
+        assert_eq!(values(&work.over_phases(CPU_NET_NS, Combine::Sum)), [1e9; 3]);
+        assert_eq!(values(&work.in_phase("write", CPU_NET_NS)), [1e9; 3]);
+        assert!(work.measured().contains(&("write", CPU_NET_NS)) && work.measured().contains(&("write", CPU_GROSS_NS)));
+        assert_eq!(crate::metric::by_alias("cpu"), Some(CPU_NET_NS));
+    }
+
+    #[test]
+    fn a_work_is_judged_by_its_phases_as_it_declares() {
+        let judged = |combine, phases: &[&str]| {
+            let mut made = MadeUp::new(&["ext4"]);
+            let phases = phases.iter().map(ToString::to_string).collect();
+            made.plan.works[0].judged = Judged { combine, phases, name: "it".into() };
+            let times = [("load", 900.0), ("few", 2.0), ("many", 8.0)].map(|(phase, ns)| (phase, "time_ns", ns));
+            made.cell("ext4", 1, Outcome::Done, &times);
+            // Without one of them there is no value of a round.
+            made.cell("ext4", 2, Outcome::Done, &times[..2]);
+            let observed = observe(&made.folded, &made.plan);
+            assert_eq!(observed.works[0].judged_name(), "it");
+            let found = observed.works[0].over_phases("time_ns", Combine::Sum);
+            assert_eq!(values(&observed.works[0].in_phase("load", "time_ns")), [900.0, 900.0]);
+            values(&found).into_iter().map(|value| (value * 1000.0).round() / 1000.0).collect::<Vec<_>>()
+        };
+        assert_eq!(judged(Combine::Sum, &[]), [910.0]);
+        assert_eq!(judged(Combine::Sum, &["few", "many"]), [10.0]);
+        assert_eq!(judged(Combine::GeometricMean, &["few", "many"]), [4.0]);
+        assert_eq!(judged(Combine::Largest, &["few"]), [2.0, 2.0]);
+    }
 }

@@ -1,7 +1,7 @@
 //! Every plug-in as data, for the plan's check.
 
 use crate::agent;
-use crate::plan::{Catalogue, Chosen, Entry, FilesystemEntry, Setting, Settings};
+use crate::plan::{Catalogue, Chosen, Entry, FilesystemEntry, Judged, Setting, Settings};
 use crate::protocol::Check;
 use crate::stack::fs::feature::FEATURES;
 use crate::stack::{backing, fs, layer};
@@ -50,6 +50,7 @@ fn backing_entry(backing: &backing::Backing) -> Entry {
         above: |_, _, there| Ok(there),
         bytes: |_, _| None,
         phases: |_, _| Vec::new(),
+        judged: |_, _| Judged::default(),
     }
 }
 
@@ -64,6 +65,7 @@ fn named(name: &'static str, settings: &'static [Setting]) -> Entry {
         above: |_, _, there| Ok(there),
         bytes: |_, _| None,
         phases: |_, _| Vec::new(),
+        judged: |_, _| Judged::default(),
     }
 }
 
@@ -88,6 +90,7 @@ fn workload_entry(workload: &dyn workload::Workload) -> Entry {
         above: |_, _, there| Ok(there),
         bytes: |name, settings| workload::find(name)?.bytes(settings),
         phases,
+        judged: |name, settings| workload::find(name).map(|found| found.judged(settings)).unwrap_or_default(),
     }
 }
 
@@ -133,6 +136,28 @@ mod tests {
     }
 
     const GETTERS: [&str; 7] = ["decimal", "flag", "number", "numbers", "path", "text", "texts"];
+
+    #[test]
+    fn workloads_declare_what_they_are_judged_by() {
+        use crate::metric::Combine::{GeometricMean, Largest, Sum};
+        let judged = |name: &str| {
+            let found = workload::find(name).unwrap().judged(&Settings::default());
+            (found.combine, found.phases.join(" "), found.name)
+        };
+        for (name, combine, quantity, has, lacks) in [
+            ("pgbench", GeometricMean, "1000 transactions", "clients-10 clients-100", "load"),
+            ("bonnie", GeometricMean, "geometric mean of the phases", "write", "putc"),
+            ("small-files", GeometricMean, "geometric mean of the phases", "fsync", "getc"),
+            ("respond", Largest, "worst 99th percentile", "read-during-write", "read-during-idle"),
+        ] {
+            let (how, phases, named) = judged(name);
+            assert_eq!((how, named.as_str()), (combine, quantity), "{name}");
+            assert!(phases.contains(has) && !phases.contains(lacks), "{name}: {phases}");
+        }
+        assert_eq!(judged("io"), (GeometricMean, String::new(), "geometric mean of the phases".into()));
+        assert_eq!(judged("tree"), (Sum, String::new(), String::new()));
+        assert!(workload::find("tree").unwrap().judged(&Settings::default()).is_whole_job());
+    }
 
     /// A plan may give counts by phase, and a phase before a slash.
     #[test]

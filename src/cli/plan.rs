@@ -306,7 +306,7 @@ mod tests {
 
     fn plan(verdict: VerdictSpec) -> Plan {
         let chosen = Chosen { name: "meta.ok".into(), ..Chosen::default() };
-        let work = Work { name: "mail".into(), workload: chosen, repeats: Repeats(3) };
+        let work = Work { name: "mail".into(), workload: chosen, repeats: Repeats(3), ..Work::default() };
         let targets = vec![Target { name: "ext4".into(), ..Target::default() }];
         Plan { targets, works: vec![work], verdict, ..Plan::default() }
     }

@@ -16,9 +16,9 @@ mod phoronix;
 mod pickfs;
 
 use crate::journal::{Begin, End, Flag, Outcome, Provenance, Record, Run, SCHEMA, Sample};
-use crate::plan::{Chosen, Plan, Target, Work};
+use crate::plan::{Chosen, Judged, Plan, Target, Work};
 use anyhow::{Context, Result, bail};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// One foreign format.
@@ -59,6 +59,8 @@ pub struct Figures {
     pub doubts: Vec<(String, String)>,
     /// The program says that its work has failed: then there is no time.
     pub failed: Option<String>,
+    /// Works whose phases the file adds up itself. Those of others may have no unit in common.
+    pub summed: BTreeSet<String>,
 }
 
 /// One value.
@@ -168,6 +170,7 @@ struct Journal {
     /// In order of first appearance.
     cells: Vec<(CellKey, CellFound)>,
     places: BTreeMap<CellKey, usize>,
+    summed: BTreeSet<String>,
 }
 
 impl Journal {
@@ -175,6 +178,7 @@ impl Journal {
         if !self.programs.contains(&program) {
             self.programs.push(program);
         }
+        self.summed.extend(figures.summed);
         // Whoever shares a report need not share where things lie at home.
         let name = Path::new(file.name).file_name().map_or(file.name.into(), |name| name.to_string_lossy());
         self.facts.insert(format!("imported file {number}"), name.into_owned());
@@ -220,7 +224,8 @@ impl Journal {
             }
             if !plan.works.iter().any(|known| known.name == *work) {
                 let workload = Chosen { name: "imported".into(), ..Chosen::default() };
-                plan.works.push(Work { name: work.clone(), workload, ..Work::default() });
+                let judged = if self.summed.contains(work) { Judged::default() } else { Judged::mean_of_phases() };
+                plan.works.push(Work { name: work.clone(), workload, judged, ..Work::default() });
             }
         }
         plan.reference = plan.targets.first().map(|target| target.name.clone()).unwrap_or_default();
@@ -261,6 +266,8 @@ fn drop_sums(figures: &mut Figures) {
         figures.measures.iter().any(|other| is_round(other) && other.work == work && other.phase != WHOLE_JOB)
     };
     let is_sum = |measure: &Measure| is_round(measure) && measure.phase == WHOLE_JOB && has_phases(&measure.work);
+    let sums = figures.measures.iter().filter(|measure| is_sum(measure));
+    figures.summed = sums.map(|measure| measure.work.clone()).collect();
     let keep: Vec<bool> = figures.measures.iter().map(|measure| !is_sum(measure)).collect();
     let mut keep = keep.into_iter();
     figures.measures.retain(|_| keep.next().unwrap_or(true));

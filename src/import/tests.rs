@@ -92,6 +92,26 @@ fn what_bonnie_calls_plusses_is_missing_and_never_nought() {
     assert_eq!(value(&found, "putc", "cpu_share"), Some(0.33));
 }
 
+/// Seconds a GiB and seconds a thousand files have no sum; what adds up its phases itself has one.
+#[test]
+fn phases_without_a_unit_in_common_are_not_added() {
+    let judged = |label: &str, text: &str| {
+        let all = records(&[File { label, name: label, text }], Wanted::default()).unwrap();
+        let Some(Record::Run(run)) = all.first() else { panic!("no run") };
+        run.plan.works[0].judged.clone()
+    };
+    for text in [BONNIE_LONG, FIO, PGBENCH] {
+        assert_eq!(judged("x", text), Judged::mean_of_phases());
+    }
+    let mut figures = Figures::default();
+    for phase in ["whole job", "read"] {
+        let (work, phase, metric) = ("tree".to_string(), phase.to_string(), "time_ns".to_string());
+        figures.add(Measure { target: None, work, phase, metric, round: Some(1), value: 1.0 });
+    }
+    drop_sums(&mut figures);
+    assert_eq!((figures.summed.len(), figures.measures.len()), (1, 1));
+}
+
 /// No bonnie++ of Debian 12 writes 48 fields: they are the 50 without the two that came with 1.98.
 #[test]
 fn bonnie_of_48_fields_says_the_same() {

@@ -1,7 +1,8 @@
 //! For tests: a catalogue, which is what plans may name without any plug-in, and plans of few lines.
 
 use super::{
-    Catalogue, Complaint, Entry, FilesystemEntry, Objection, Plan, Setting, SettingKind, Settings, from_toml, render,
+    Catalogue, Complaint, Entry, FilesystemEntry, Judged, Objection, Plan, Setting, SettingKind, Settings, from_toml,
+    render,
 };
 use std::path::Path;
 
@@ -51,6 +52,7 @@ pub(super) fn catalogue() -> Catalogue {
         above: |_, _, there| Ok(there),
         bytes: |_, _| None,
         phases: |_, _| Vec::new(),
+        judged: |_, _| Judged::default(),
     };
     let btrfs = ["dup", "lzo", "nocow", "raid1", "single", "zlib", "zstd:1", "zstd:3"];
     Catalogue {

@@ -1,13 +1,13 @@
 //! Plan -> cells: every target x workload x round, each with an id that hashes the whole of it.
 
 use super::age::allowance_ns;
-use super::{Plan, Target, Work};
+use super::{Judged, Plan, Target, Work};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The whole of a cell. Its id hashes everything in it but the limit.
+/// The whole of a cell. Its id hashes everything in it but the limit and how it is judged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cell {
@@ -61,7 +61,8 @@ fn cell(plan: &Plan, round: u32, target: &Target, work: &Work) -> Cell {
 /// XXH3-64 of the cell's compact JSON with an empty id and no limit, as 16 hex digits: two parameter sets can never
 /// be pooled. Field order is that of the types, map keys are sorted.
 pub fn cell_id(cell: &Cell) -> String {
-    let bare = Cell { id: String::new(), limit_ns: 0, ..cell.clone() };
+    let mut bare = Cell { id: String::new(), limit_ns: 0, ..cell.clone() };
+    bare.work.judged = Judged::default();
     format!("{:016x}", hash(&serde_json::to_string(&bare).expect("a cell is plain data")))
 }
 

@@ -31,6 +31,7 @@ pub use read::from_toml;
 pub use setting::{Setting, SettingKind, Settings, disks};
 pub use verdict_spec::WORK_KEYS;
 
+use crate::metric::{CPU_GROSS_NS, CPU_NET_NS, Combine};
 use crate::stats::LOOKS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -175,6 +176,34 @@ pub struct Work {
     /// are never rounds. Not written when it is 1, so that a cell without repeats keeps its id.
     #[serde(skip_serializing_if = "is_once")]
     pub repeats: Repeats,
+    /// Not written where it is the time of all phases.
+    #[serde(skip_serializing_if = "Judged::is_whole_job")]
+    pub judged: Judged,
+}
+
+/// The one quantity that a work is judged by, as its workload declares it: made of the times of some of its phases. The
+/// other phases are shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Judged {
+    pub combine: Combine,
+    /// Empty: all that have times.
+    pub phases: Vec<String>,
+    /// What it is called; empty for the whole job.
+    pub name: String,
+}
+
+/// What a work is judged by whose phases have no unit in common.
+pub const MEAN_OF_PHASES: &str = "geometric mean of the phases";
+
+impl Judged {
+    pub fn mean_of_phases() -> Judged {
+        Judged { combine: Combine::GeometricMean, phases: Vec::new(), name: MEAN_OF_PHASES.into() }
+    }
+
+    pub fn is_whole_job(&self) -> bool {
+        *self == Judged::default()
+    }
 }
 
 /// A number of repeats, 1 unless said.
@@ -261,10 +290,17 @@ pub struct VerdictTerm {
 pub struct Limit {
     /// `None`: in any phase, or over all of them, as the metric is shown.
     pub phase: Option<String>,
-    /// The name in the journal, with its unit at the end.
+    /// The name in the journal, with its unit at the end. Journals of earlier versions limit what contains other
+    /// programs' CPU.
+    #[serde(deserialize_with = "judged_metric")]
     pub metric: String,
     /// In the metric's unit.
     pub at_most: f64,
+}
+
+fn judged_metric<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    Ok(if name == CPU_GROSS_NS { CPU_NET_NS.into() } else { name })
 }
 
 /// When to stop.
@@ -352,6 +388,7 @@ pub struct Entry {
     pub bytes: fn(&str, &Settings) -> Option<u64>,
     /// Names of a workload's phases with these settings, in order.
     pub phases: fn(&str, &Settings) -> Vec<String>,
+    pub judged: fn(&str, &Settings) -> Judged,
 }
 
 /// What a machine has against a setting.

@@ -196,8 +196,9 @@ fn work(table: &Table, room: Option<u64>, reader: &Reader) -> Option<(Work, Span
     let bytes = (entry.bytes)(entry.name, &settings);
     let (name, span) = name.unwrap_or((Some(entry.name), field.span));
     fits(bytes, room, &span, reader.complaints);
+    let judged = (entry.judged)(entry.name, &settings);
     let workload = Chosen { name: entry.name.into(), settings };
-    Some((Work { name: name?.into(), workload, repeats }, span))
+    Some((Work { name: name?.into(), workload, repeats, judged }, span))
 }
 
 /// The smallest backing must hold the work. What file systems need themselves is not counted: that they run full is

@@ -277,7 +277,7 @@ mod tests {
         let shown = |limit: &Limit| format!("{:?} {} {}", limit.phase.as_deref(), limit.metric, limit.at_most);
         let expected = [
             "None space_grown_bytes 10737418240",
-            "None cpu_system_wide_ns 30000000000",
+            "None cpu_net_ns 30000000000",
             "None latency_p99_ns 20000000",
             "Some(\"write\") device_write_bytes 4096",
             "None device_flushes 12.5",

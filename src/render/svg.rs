@@ -244,13 +244,13 @@ fn panels(work: &WorkReport) -> Vec<&Panel> {
     let beside: Vec<&Panel> = beside.collect();
     let find = |metric: &str| beside.iter().copied().find(|panel| panel.metric == metric);
     let space = find("space_grown_bytes").or_else(|| find("space_allocated_bytes"));
-    work.phases.iter().chain(space).chain(find("cpu_system_wide_ns")).collect()
+    work.phases.iter().chain(space).chain(find("cpu_net_ns")).collect()
 }
 
 fn quantity(panel: &Panel) -> &'static str {
     match panel.metric.as_str() {
         "time_ns" => "time",
-        "cpu_system_wide_ns" => "CPU time",
+        "cpu_net_ns" => "CPU time",
         _ => "space",
     }
 }

@@ -14,6 +14,8 @@ pub struct Phase {
     /// What a cold start must make the device read.
     pub proof: ColdProof,
     pub timed: TimedUntil,
+    /// It is part of what its work is judged by.
+    pub judged: bool,
 }
 
 impl Phase {
@@ -24,13 +26,19 @@ impl Phase {
         proof: ColdProof,
         timed: TimedUntil,
     ) -> Phase {
-        Phase { name: Cow::Borrowed(name), about, starts, proof, timed }
+        Phase { name: Cow::Borrowed(name), about, starts, proof, timed, judged: true }
     }
 
     /// A part of the phase listed before it, timed by the work itself: see [`super::Part`].
     pub const fn part(name: Cow<'static, str>, about: &'static str) -> Phase {
         let (starts, proof) = (CacheState::Warm, ColdProof::Declared);
-        Phase { name, about, starts, proof, timed: TimedUntil::Part }
+        Phase { name, about, starts, proof, timed: TimedUntil::Part, judged: true }
+    }
+
+    /// It is shown, and nothing is judged by it.
+    pub const fn only_shown(mut self) -> Phase {
+        self.judged = false;
+        self
     }
 
     /// It leaves the file system as it found it, and can be repeated on it.

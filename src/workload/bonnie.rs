@@ -3,7 +3,7 @@
 //! and says what to give, unless the plan wants the rest.
 
 use super::settings::{Count, Size, choice, settings};
-use super::{Description, Workload, text};
+use super::{Description, MEAN_OF_PHASES, Workload, text};
 use crate::journal::FlagKind;
 use crate::plan::{Objection, Settings};
 use crate::stack::{Argv, argv};
@@ -36,6 +36,7 @@ const DESCRIPTION: Description = Description {
     about: "the real bonnie++, test by test",
     settings: Sizes::ROWS,
     main_setting: "size",
+    judged: MEAN_OF_PHASES,
     programs: &[("bonnie++", "bonnie++")],
     ..Description::EMPTY
 };
@@ -86,7 +87,12 @@ impl Workload for Bonnie {
 
     fn phases(&self, _settings: &Settings) -> Vec<Phase> {
         let whole = Phase::new("bonnie++", "all tests, one after the other", Fresh, Declared, Parts);
-        let parts = TESTS.iter().map(|test| Phase::part(Cow::Borrowed(test.part), test.about));
+        let part = |test: &Test| match (test.amount, Phase::part(Cow::Borrowed(test.part), test.about)) {
+            // A processor's work more than a file system's.
+            (Amount::Characters, part) => part.only_shown(),
+            (_, part) => part,
+        };
+        let parts = TESTS.iter().map(part);
         std::iter::once(whole).chain(parts).collect()
     }
 

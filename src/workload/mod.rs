@@ -20,10 +20,11 @@ mod stream;
 mod system;
 mod trees;
 
+use crate::metric::Combine;
 use crate::need::Need;
-use crate::plan::{Objection, Setting, Settings};
+use crate::plan::{Judged, Objection, Setting, Settings};
 use crate::stack::{Argv, Place, argv};
-use crate::stage::{Phase, Stage};
+use crate::stage::{Phase, Stage, TimedUntil};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use trees::Dataset;
@@ -69,11 +70,25 @@ pub struct Description {
     pub programs: &'static [(&'static str, &'static str)],
     /// Commands that print versions of what is used.
     pub versions: &'static [&'static [&'static str]],
+    /// How the times of its judged phases become one quantity, and what that is called: phases that have no unit in
+    /// common have no sum.
+    pub judged: (Combine, &'static str),
 }
 
+/// Of a workload whose phases have no unit in common.
+const MEAN_OF_PHASES: (Combine, &str) = (Combine::GeometricMean, crate::plan::MEAN_OF_PHASES);
+
 impl Description {
-    pub const EMPTY: Description =
-        Description { name: "", about: "", settings: &[], main_setting: "", phases: &[], programs: &[], versions: &[] };
+    pub const EMPTY: Description = Description {
+        name: "",
+        about: "",
+        settings: &[],
+        main_setting: "",
+        phases: &[],
+        programs: &[],
+        versions: &[],
+        judged: (Combine::Sum, ""),
+    };
 }
 
 /// A named job. What depends on settings is asked with none by `pickfs list` and `pickfs doctor`, which stands for the
@@ -102,6 +117,16 @@ pub trait Workload: Sync {
 
     fn phases(&self, _settings: &Settings) -> Vec<Phase> {
         self.description().phases.to_vec()
+    }
+
+    fn judged(&self, settings: &Settings) -> Judged {
+        let (phases, (combine, name)) = (self.phases(settings), self.description().judged);
+        let timed: Vec<&Phase> = phases.iter().filter(|phase| phase.timed != TimedUntil::Parts).collect();
+        let judged: Vec<String> =
+            timed.iter().filter(|phase| phase.judged).map(|phase| phase.name.to_string()).collect();
+        // Where all or none of them are, it is all.
+        let some = !judged.is_empty() && judged.len() < timed.len();
+        Judged { combine, name: name.into(), phases: if some { judged } else { Vec::new() } }
     }
 
     /// The same for a cell, on the machine that does it, once sources are staged.

@@ -6,6 +6,7 @@
 //! inside the phase, so that the device's bytes are all of its bytes, and outside of the time that it is judged by.
 
 use super::postgres::{self, Cluster, NAME, OURS};
+use crate::metric::Combine;
 use crate::need::Need;
 use crate::plan::{Objection, Settings};
 use crate::stack::Argv;
@@ -35,6 +36,7 @@ const DESCRIPTION: Description = Description {
     about: "PostgreSQL under pgbench: small transactions of many clients, each durable before the next",
     settings: Load::ROWS,
     main_setting: "clients",
+    judged: (Combine::GeometricMean, "1000 transactions"),
     ..Description::EMPTY
 };
 
@@ -53,8 +55,9 @@ impl Workload for Pgbench {
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {
-        let make = Phase::new("initdb", "make an empty cluster, until durable", Fresh, AllData, Durable);
-        let load = Phase::new("load", "pgbench --initialize and a checkpoint, until durable", Warm, AllData, Durable);
+        let make = Phase::new("initdb", "make an empty cluster, until durable", Fresh, AllData, Durable).only_shown();
+        let load = Phase::new("load", "pgbench --initialize and a checkpoint, until durable", Warm, AllData, Durable)
+            .only_shown();
         let run =
             Phase::new("", "pgbench with so many clients, warm; told for 1000 transactions", Warm, AllData, Durable);
         let runs = Load::of(settings).clients.into_iter();

@@ -9,7 +9,7 @@ mod told;
 
 use super::settings::{Path as PathKind, settings};
 use super::staging::Staging;
-use super::{Description, Workload};
+use super::{Description, MEAN_OF_PHASES, Workload};
 use crate::journal::FlagKind;
 use crate::plan::{Objection, Settings};
 use crate::stack::{Place, argv};
@@ -34,6 +34,7 @@ const DESCRIPTION: Description = Description {
     about: "a fio job file of one's own, each section told by fio's own clock",
     settings: JobFile::ROWS,
     main_setting: "job",
+    judged: MEAN_OF_PHASES,
     programs: &[("fio", "fio")],
     versions: &[&["fio", "--version"]],
     ..Description::EMPTY
@@ -114,6 +115,7 @@ fn stage_phase(number: usize) -> Phase {
         starts: if number == 0 { Fresh } else { Warm },
         proof: Declared,
         timed: Parts,
+        judged: true,
     }
 }
 

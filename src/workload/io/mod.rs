@@ -9,7 +9,7 @@ pub mod blocks;
 pub mod engine;
 mod params;
 
-use super::{Description, Workload};
+use super::{Description, MEAN_OF_PHASES, Workload};
 use crate::journal::FlagKind;
 use crate::plan::{Objection, Settings};
 use crate::stage::Doubt;
@@ -51,6 +51,7 @@ const DESCRIPTION: Description = Description {
     about: "reads and writes of one file, sequential and random, plain or io_uring, as fast as they go or at a rate",
     settings: Given::ROWS,
     main_setting: "engine",
+    judged: MEAN_OF_PHASES,
     ..Description::EMPTY
 };
 

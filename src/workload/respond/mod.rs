@@ -11,6 +11,7 @@ use super::staging::Staging;
 use super::trees::Dataset;
 use super::{Description, Workload, programs, text};
 use crate::journal::FlagKind;
+use crate::metric::Combine;
 use crate::need::Need;
 use crate::plan::{Objection, Settings};
 use crate::process::run_program;
@@ -91,6 +92,7 @@ const DESCRIPTION: Description = Description {
     about: "how soon small operations are answered while another program writes hard",
     settings: &joined::<13>(Responding::ROWS, Dataset::ROWS),
     main_setting: "time",
+    judged: (Combine::Largest, "worst 99th percentile"),
     ..Description::EMPTY
 };
 
@@ -112,7 +114,8 @@ impl Workload for Respond {
             phases.push(Phase::new(background.word(), background.about(), Cold, Declared, Parts));
             for background in given.parts_of(background) {
                 let part = |operation: Operation| Phase::part(part(operation, background).into(), operation.about());
-                phases.extend(given.operations().map(part));
+                let only_shown = |part: Phase| if background == Background::Idle { part.only_shown() } else { part };
+                phases.extend(given.operations().map(part).map(only_shown));
             }
         }
         phases

@@ -9,7 +9,7 @@ mod many;
 
 use super::content::Pool;
 use super::settings::{Duration, Items, Size, choice, settings};
-use super::{Description, Workload};
+use super::{Description, MEAN_OF_PHASES, Workload};
 use crate::plan::{Objection, Settings};
 use crate::stage::Stage;
 use crate::stage::phase::*;
@@ -42,6 +42,7 @@ const DESCRIPTION: Description = Description {
     about: "what bonnie++ measures, and rename, link, append, fsync and readdir, with every latency",
     settings: Job::ROWS,
     main_setting: "files",
+    judged: MEAN_OF_PHASES,
     ..Description::EMPTY
 };
 
@@ -117,10 +118,10 @@ const fn warm(name: &'static str, about: &'static str) -> Phase {
 }
 
 const PHASES: &[Phase] = &[
-    Phase::new("putc", "a file written by putc(3), until durable", Fresh, Metadata, Durable),
+    Phase::new("putc", "a file written by putc(3), until durable", Fresh, Metadata, Durable).only_shown(),
     warm("write", "the large file written in blocks of 8 KiB, until durable"),
     as_set("rewrite", "each block of the large file read, changed and written back, until durable", Declared, Durable),
-    as_set("getc", "the file of putc read by getc(3)", Declared, Returned),
+    as_set("getc", "the file of putc read by getc(3)", Declared, Returned).only_shown(),
     as_set("read", "the large file read in blocks of 8 KiB", Declared, Returned),
     as_set(
         "seeks",

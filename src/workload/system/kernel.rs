@@ -55,6 +55,7 @@ const DESCRIPTION: Description = Description {
         ("rm", "coreutils"),
     ],
     versions: &[&["gcc", "--version"], &["ld", "--version"], &["make", "--version"]],
+    ..Description::EMPTY
 };
 
 /// Where Debian's packages put kernel sources.
