@@ -5,6 +5,18 @@ mod common;
 use common::{Lab, Said};
 use std::path::{Path, PathBuf};
 
+/// A run that ends before its first interim analysis decides nothing.
+#[test]
+fn every_example_says_how_long_it_takes_and_has_an_end() {
+    for plan in examples() {
+        let text = std::fs::read_to_string(&plan).expect("it is read");
+        let stop = text.split_once("[stop]\n").unwrap_or_else(|| panic!("{}: no [stop]", plan.display()));
+        assert!(stop.1.contains("budget = ") || stop.1.contains("rounds = 8"), "{}: nothing ends it", plan.display());
+        let before = stop.0.lines().rev().take_while(|line| line.starts_with('#')).collect::<Vec<_>>().concat();
+        assert!(before.contains("A round takes"), "{}: how long is a round?", plan.display());
+    }
+}
+
 /// Complaints about this machine, not about the plan: a program or a source that is not there, no room on its disk.
 const OF_THE_MACHINE: [&str; 3] =
     ["apt-get install", "a smaller size, or another place", "make it first, or name another"];

@@ -116,7 +116,13 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
 
 fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
     let values: Vec<f64> = series.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
-    let median = stats::median(&values)?;
+    let median = match unit {
+        // Of a rate that of the time it takes, which is another one between two: rate and time say the same.
+        Unit::BytesPerSecond | Unit::PerSecond => {
+            1.0 / stats::median(&values.iter().map(|rate| 1.0 / rate).collect::<Vec<_>>())?
+        }
+        _ => stats::median(&values)?,
+    };
     let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
     let rounds = values.len();
     let statistics = STATISTICS.iter().filter_map(|one| Some((one.name, (one.of)(&values)?))).collect();

@@ -71,9 +71,8 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
         if matches!(shown, Some(Shown::Times | Shown::Compression)) || latencies.show(phase, metric) {
             continue;
         }
-        let said = metric.strip_suffix("_ns").or(metric.strip_suffix("_per_second")).unwrap_or(metric);
         let quantity = Quantity {
-            name: plain(&[phase, ": ", &said.replace('_', " ")].concat()),
+            name: plain(&[phase, ": ", &said(metric)].concat()),
             phase: plain(phase),
             metric: plain(metric),
             wanted: None,
@@ -85,6 +84,16 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
     }
     let others = [table(Shown::Workload, own), table(Shown::Details, details)];
     latencies.tables(observed, context).into_iter().chain(others).collect()
+}
+
+/// A metric's name without its unit; a rate of bytes keeps what sets it apart from the bytes.
+fn said(metric: &str) -> String {
+    let words = |name: &str| name.replace('_', " ");
+    match (metric.strip_suffix("_bytes_per_second"), metric.strip_suffix("_ns"), metric.strip_suffix("_per_second")) {
+        (Some(bytes), ..) => words(bytes) + " rate",
+        (_, Some(name), _) | (_, _, Some(name)) => words(name),
+        _ => words(metric),
+    }
 }
 
 /// For each target what it clearly saves or costs against the reference, by the criteria that are no times.

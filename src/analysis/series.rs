@@ -1,7 +1,6 @@
 //! Folded cells -> series: for each work, target, phase and metric the values by round. One pass over the samples,
 //! so that a million of them cost no more than reading them.
 
-use super::model::WHOLE_JOB;
 use crate::journal::{Flag, Folded, FoldedCell, Look, Outcome};
 use crate::metric::{CPU_FOREIGN_NS, CPU_GROSS_NS, CPU_NET_NS, Combine};
 use crate::plan::{Judged, Plan};
@@ -224,11 +223,6 @@ impl<'a> ObservedWork<'a> {
         self.judged.phases.is_empty() || self.judged.phases.iter().any(|name| name == phase)
     }
 
-    /// What it is judged by, where that is more than one phase, by its name.
-    pub fn judged_name(&self) -> &str {
-        if self.judged.name.is_empty() { WHOLE_JOB } else { &self.judged.name }
-    }
-
     fn combined(&self, target: usize, phases: &[u32], metric: u32, how: Combine) -> Rounds {
         let mut by_round: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
         for &phase in phases {
@@ -314,7 +308,6 @@ mod tests {
             // Without one of them there is no value of a round.
             made.cell("ext4", 2, Outcome::Done, &times[..2]);
             let observed = observe(&made.folded, &made.plan);
-            assert_eq!(observed.works[0].judged_name(), "it");
             let found = observed.works[0].over_phases("time_ns", Combine::Sum);
             assert_eq!(values(&observed.works[0].in_phase("load", "time_ns")), [900.0, 900.0]);
             values(&found).into_iter().map(|value| (value * 1000.0).round() / 1000.0).collect::<Vec<_>>()

@@ -126,7 +126,8 @@ fn panels(context: &Context, observed: &ObservedWork) -> Vec<Panel> {
     let mut panels: Vec<Panel> = match names[..] {
         [only] => vec![time_panel(only, only, values, contest, context)],
         [] => Vec::new(),
-        _ => vec![time_panel(observed.judged_name(), "", values, contest, context)],
+        _ if observed.judged.name.is_empty() => vec![time_panel(WHOLE_JOB, "", values, contest, context)],
+        _ => vec![time_panel(&observed.judged.name, "", values, contest, context)],
     };
     if names.len() > 1 {
         panels.extend(names.iter().map(|name| phase_panel(name, observed, context)));

@@ -3,6 +3,7 @@
 use super::age;
 use super::complaint::quoted;
 use super::machine::shown;
+use super::queue;
 use super::table::{Field, Reader, Table};
 use super::target::{Placed, check_option};
 use super::value::checked;
@@ -55,6 +56,7 @@ fn is_right(value: &str, element: &Field) -> bool {
     let before = element.complaints.len();
     match element.key {
         _ if value.is_empty() => true,
+        "scheduler" => queue::scheduler(value, element).is_some(),
         "age" => age::age(element).is_some() || element.complaints.len() == before,
         "fill" => age::fill(element).is_some() || element.complaints.len() == before,
         _ => check_option(value, element),

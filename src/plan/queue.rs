@@ -18,6 +18,22 @@ pub const NAMES: [&str; 8] = [
 pub(super) const WRITE_CACHE: &str = "write_cache";
 const CACHES: [&str; 2] = ["write back", "write through"];
 
+/// Of Linux since 5.0, whose others are gone, and what does their work now.
+const SCHEDULERS: [&str; 4] = ["bfq", "kyber", "mq-deadline", "none"];
+const FORMER_SCHEDULERS: [(&str, &str); 3] = [("cfq", "bfq"), ("deadline", "mq-deadline"), ("noop", "none")];
+
+pub(super) fn scheduler<'n>(name: &'n str, field: &Field) -> Option<&'n str> {
+    if SCHEDULERS.contains(&name) {
+        return Some(name);
+    }
+    let successor = FORMER_SCHEDULERS.iter().find(|(former, _)| *former == name).map(|(_, successor)| *successor);
+    let remedy = match successor.or_else(|| nearest(name, SCHEDULERS)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("use {}", listed(SCHEDULERS)),
+    };
+    field.complaints.refuse(&field.span, format!("Linux has no I/O scheduler {}", quoted(name)), remedy)
+}
+
 /// Every setting as the text that is written to its file.
 pub(super) fn queue(table: &Table, reader: &Reader) -> Settings {
     let Some(field) = table.field("queue") else { return Settings::default() };
@@ -75,6 +91,9 @@ mod tests {
             ("BW", "[[target]]\nfs = 'ext4'\nqueue = { write_cache = 'off' }", &[(3, "write through")]),
             ("BW", "[[target]]\nfs = 'ext4'\nqueue = { nr_requests = 'many' }", &[(3, "whole number")]),
             ("BW", "[[target]]\nfs = 'ext4'\nqueue = 64", &[(3, "must be")]),
+            ("BW", "[[target]]\nfs = 'ext4'\nscheduler = 'cfq'", &[(3, "did you mean `bfq`?")]),
+            ("BW", "[[target]]\nfs = 'ext4'\nscheduler = 'a'", &[(3, "use `bfq`")]),
+            ("BTW", "[matrix]\nscheduler = ['noop', 'mq-deadlin', 'none']", &[(2, "`none`"), (2, "`mq-deadline`")]),
             ("W", "[[target]]\nbacking.directory = '/a'\nqueue = { nr_requests = 64 }", &[(3, "brings its own file system")]),
         ]);
     }

@@ -381,8 +381,8 @@ dirty_bytes = "1GiB"
             ("BTW", "duplicate = false\n[matrix]\nmount = [\"\", \"noatime\"]", &["ext4", "ext4 noatime"]),
             (
                 "BTW",
-                "duplicate = false\n[matrix]\nscheduler = [\"a\", \"b\"]\nmkfs = [\"-E1\", \"\"]",
-                &["ext4 -E1 a", "ext4 -E1 b", "ext4 a", "ext4 b"],
+                "duplicate = false\n[matrix]\nscheduler = [\"bfq\", \"none\"]\nmkfs = [\"-E1\", \"\"]",
+                &["ext4 -E1 bfq", "ext4 -E1 none", "ext4 bfq", "ext4 none"],
             ),
             ("BTW", "jobs = 1", &["ext4", "ext4 (again)"]),
             ("BTW", "seed = 0xffff_ffff_ffff_ffff\n[stop]\nrounds = 1000", &["ext4", "ext4 (again)"]),
@@ -478,7 +478,7 @@ dirty_bytes = "1GiB"
         ("BTW", "[matrix]\nscheduler = 'bfq'\nmount = [1]", &[(2, "must be a list"), (3, "must be text")]),
         ("BTW", "[matrix]\nscheduler = ['', 'bfq', 'bfq']", &[(2, "is empty"), (2, "`bfq` twice")]),
         ("BTW", "[matrix]\nmount = ['a,b']\nmkfs = []", &[(2, "more than one mount option"), (3, "empty list")]),
-        ("BW", "[matrix]\nscheduler = ['x']\n[[target]]\nfs = 'xfs'\nscheduler = 'y'", &[(2, "of its own")]),
+        ("BW", "[matrix]\nscheduler = ['bfq']\n[[target]]\nfs = 'xfs'\nscheduler = 'none'", &[(2, "of its own")]),
         ("W", "[backing]\ndirectory = '/a'\n[matrix]\nmount = ['ro']", &[(4, "no file system is made")]),
         // Work.
         ("BT", "work = [{}]", &[(1, "no `workload`")]),
@@ -515,7 +515,7 @@ dirty_bytes = "1GiB"
         let rows = [
             (format!("x = {}1{}", "[".repeat(5000), "]".repeat(5000)), "use fewer brackets and dots"),
             (format!("{}x = 1", "a.".repeat(5000)), "use fewer brackets and dots"),
-            (with("BTW", &format!("[matrix]\nscheduler = [{list}]\nmount = [{list}]")), "1000 targets"),
+            (with("BTW", &format!("[matrix]\nmkfs = [{list}]\nmount = [{list}]")), "1000 targets"),
             (with("BTW", &format!("reference = \"{}\"", "é".repeat(5000))), "not among the targets"),
         ];
         for (text, says) in rows {

@@ -186,7 +186,8 @@ fn described(table: &Table, driver: Option<&FilesystemEntry>) -> Target {
         check_variant(&field, driver);
     }
     let nodatacow = table.field("nodatacow").is_some_and(|field| nodatacow(&field, driver));
-    let scheduler = table.field("scheduler").and_then(|field| field.text().map(String::from));
+    let scheduler = table.field("scheduler");
+    let scheduler = scheduler.and_then(|field| queue::scheduler(field.text()?, &field).map(String::from));
     let mkfs = table.field("mkfs").map(|field| options(&field)).unwrap_or_default();
     let mount = table.field("mount").map(|field| options(&field)).unwrap_or_default();
     let age = table.field("age").and_then(|field| age::age(&field));

@@ -70,6 +70,7 @@ impl<'a, 'b> Stage<'a, 'b> {
         ledger: &'a mut Ledger,
     ) -> Stage<'a, 'b> {
         let inode = stack.driver.and_then(|driver| driver.least_inode).unwrap_or(SMALLEST_INODE);
+        let packs_tails = stack.driver.is_some_and(|driver| driver.packs_tails);
         Stage {
             script,
             stack,
@@ -79,7 +80,7 @@ impl<'a, 'b> Stage<'a, 'b> {
             ledger,
             played: Vec::new(),
             servers: Vec::new(),
-            expected: Expected { inode, ..Expected::default() },
+            expected: Expected { inode, packs_tails, ..Expected::default() },
             used_empty: space::used_bytes(&stack.subject),
             clocked: None,
             commit_start: Duration::ZERO,

@@ -18,6 +18,8 @@ pub struct Expected {
     pub occupied: Occupied,
     /// Bytes of an inode, at least.
     pub inode: u64,
+    /// A small file takes less than the whole blocks that it is counted as, and at least what it holds.
+    pub packs_tails: bool,
 }
 
 impl Expected {
@@ -41,7 +43,10 @@ impl Expected {
     /// Bytes that the device must read in a phase; none where that is unknown.
     fn bytes(&self, phase: &Phase, declared: Option<LeastRead>) -> Option<f64> {
         match phase.proof {
-            ColdProof::AllData => self.occupied.stored_bytes,
+            ColdProof::AllData => {
+                let most = self.occupied.apparent_bytes.filter(|_| self.packs_tails).unwrap_or(f64::INFINITY);
+                self.occupied.stored_bytes.map(|stored| stored.min(most))
+            }
             ColdProof::Metadata => self.occupied.entries.map(|entries| entries * self.inode as f64),
             ColdProof::Declared => declared.map(|least| match least {
                 LeastRead::Content(bytes) => bytes as f64 * self.stored_share(),
@@ -102,6 +107,17 @@ mod tests {
     }
 
     #[test]
+    fn packed_tails_are_as_long_as_their_files() {
+        let occupied = Occupied { stored_bytes: Some(6_651_904.0), apparent_bytes: Some(5_400_000.0), entries: None };
+        let phase = Phase::new("read", "", Cold, AllData, Returned);
+        let read = |packs_tails| {
+            let expected = Expected { occupied, inode: 44, packs_tails };
+            doubt(&phase, &expected, None, &result(&[(READ_BYTES, 5_476_352.0)]), None).map(|(flag, _)| flag)
+        };
+        assert_eq!([read(false), read(true)], [Some(FlagKind::NotCold), None]);
+    }
+
+    #[test]
     fn reads_from_a_cache_below_prove_nothing() {
         let loop_device = result(&[(READ_BYTES, 100.0), (READ_BYTES_BELOW, 3.0)]);
         assert_eq!(bytes_read(&loop_device, Some(READ_BYTES_BELOW)), Some(3.0));
@@ -119,7 +135,7 @@ mod tests {
     #[test]
     fn each_proof_asks_for_its_own_bytes() {
         let occupied = Occupied { stored_bytes: Some(500.0), apparent_bytes: Some(1000.0), entries: Some(10.0) };
-        let expected = Expected { occupied, inode: 44 };
+        let expected = Expected { occupied, inode: 44, packs_tails: false };
         let rows = [
             (AllData, None, 450.0, None),
             (AllData, None, 449.0, Some(FlagKind::NotCold)),

@@ -1,7 +1,8 @@
 //! Many runs in one table: for each disk, host and kernel, and each work, which target is best, second, third and worst.
 //!
 //! Places are taken from judgements that each run's report makes; ties and what is not told apart share a place. Disks are
-//! named by how fast they were found to be in the run itself: names of models say little, and those of virtual disks less.
+//! named by their class and model, without the run's own figures, so that runs on one disk share a name. The class comes from
+//! the hardware and the fastest of several readings.
 
 use super::text::plain;
 use crate::analysis::{Model, Panel, VerdictKind, WorkReport};
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, PartialEq)]
 pub struct Choice {
-    /// Measured class of the disk, and the two speeds it comes from.
+    /// Class of the disk, and its model where it has one.
     pub disk: String,
     /// Processor, memory, kernel and drive, as the run tells them.
     pub machine: String,
@@ -73,7 +74,7 @@ fn disk(model: &Model) -> String {
     let described: Vec<(&str, String)> =
         backings.iter().map(|backing| (*backing, of_backing(backing, &facts))).collect();
     match described.as_slice() {
-        [] => class(None, None).to_string(),
+        [] => class(None, None, None).to_string(),
         [(_, one)] => one.clone(),
         several => several.iter().map(|(name, found)| format!("{name}on {found}")).collect::<Vec<_>>().join("; "),
     }
@@ -83,19 +84,38 @@ fn disk(model: &Model) -> String {
 fn of_backing(backing: &str, facts: &BTreeMap<&str, &str>) -> String {
     let fact = |end: &str| facts.get(format!("{backing}{end}").as_str()).copied();
     let random = fact(RANDOM).and_then(|text| text.split(" each").next());
-    let random = random.and_then(|shown| Some((shown, parse_duration(shown).ok()?)));
-    let onward = fact(ONWARD);
-    let onward = onward.and_then(|shown| Some((shown, parse_size(shown.strip_suffix("/s")?).ok()?)));
-    let class = class(random.map(|(_, ns)| ns as f64), onward.map(|(_, rate)| rate as f64));
-    let shown = [random.map(|(shown, _)| format!("{shown} a random read")), onward.map(|(shown, _)| shown.to_string())];
-    let shown: Vec<String> = shown.into_iter().flatten().collect();
-    if shown.is_empty() { class.to_string() } else { format!("{class} ({})", shown.join(", ")) }
+    let random = random.and_then(|shown| parse_duration(shown).ok());
+    let onward = fact(ONWARD).and_then(|shown| parse_size(shown.strip_suffix("/s")?).ok());
+    let hardware = Hardware::of(fact("disk below").or(fact("device")).unwrap_or_default());
+    let class = match backing.trim_end() {
+        "memory" => "memory",
+        _ => class(random.map(|ns| ns as f64), onward.map(|rate| rate as f64), hardware.turns),
+    };
+    if hardware.model.is_empty() { class.to_string() } else { format!("{class} ({})", hardware.model) }
 }
 
-/// `random` in nanoseconds, `onward` in bytes a second.
-fn class(random: Option<f64>, onward: Option<f64>) -> &'static str {
+/// What the kernel says of a disk, whatever else the machine did meanwhile.
+#[derive(Default)]
+struct Hardware {
+    model: String,
+    turns: Option<bool>,
+}
+
+impl Hardware {
+    /// Of "sda, Samsung SSD 870, scheduler none, write cache write back, sectors 512/512 B, rotational 0".
+    fn of(shown: &str) -> Hardware {
+        let parts: Vec<&str> = shown.split(", ").collect();
+        let turns = parts.iter().find_map(|part| part.strip_prefix("rotational ")).map(|flag| flag == "1");
+        let model = parts.get(1).filter(|part| !part.starts_with("scheduler ")).unwrap_or(&"").trim();
+        Hardware { model: model.to_string(), turns }
+    }
+}
+
+/// `random` in nanoseconds, `onward` in bytes a second. What does not turn does not seek, however busy the machine was.
+/// Virtual disks call themselves turning, so that alone proves nothing.
+fn class(random: Option<f64>, onward: Option<f64>, turns: Option<bool>) -> &'static str {
     match (random, onward) {
-        (Some(random), _) if random >= SEEK_NS => "a disk that seeks",
+        (Some(random), _) if random >= SEEK_NS && turns != Some(false) => "a disk that seeks",
         (Some(random), _) if random <= MEMORY_NS => "as fast as memory",
         (Some(_), Some(onward)) if onward <= SATA => "flash, no faster than SATA",
         (Some(_), Some(_)) => "flash, faster than SATA",

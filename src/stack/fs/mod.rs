@@ -102,6 +102,8 @@ pub struct Filesystem {
     pub module_source: Option<ModuleSource>,
     /// Bytes that an inode takes at least on disk, where compressed metadata make that less than on any other.
     pub least_inode: Option<u64>,
+    /// Ends of files are packed among others, and counted by `st_blocks` as whole blocks all the same.
+    pub packs_tails: bool,
     pub variants: &'static [Variant],
     /// Bytes of the smallest device that mkfs takes.
     pub minimum_size: u64,
@@ -167,6 +169,7 @@ impl Filesystem {
         kernel_type: None,
         module_source: None,
         least_inode: None,
+        packs_tails: false,
         variants: &[],
         minimum_size: 16 << 20,
         largest_file: None,

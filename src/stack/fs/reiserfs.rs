@@ -10,6 +10,7 @@ pub const REISERFS: Filesystem = Filesystem {
     mkfs: |spec| make(&["mkfs.reiserfs", "-ff", "-q"], &[], spec),
     tools: &[("mkfs.reiserfs", "reiserfsprogs"), ("debugreiserfs", "reiserfsprogs")],
     hint: "removed in Linux 6.13; the stock kernels of Debian bullseye, bookworm and trixie have it (linux-image-amd64)",
+    packs_tails: true,
     // Room for its journal of 8193 blocks.
     minimum_size: 33 << 20,
     // fs/reiserfs/super.c of Linux: an inode counts sectors, and a volume its blocks, with 32 bits.

@@ -219,6 +219,8 @@ struct PlainWorker {
     buffer: AlignedBuffer,
     supply: Supply,
     unsynced: Unsynced,
+    /// Made before the clock runs.
+    log: Option<OpenLoopLog>,
 }
 
 fn plain(job: &Job, number: usize) -> Worker {
@@ -226,12 +228,13 @@ fn plain(job: &Job, number: usize) -> Worker {
     let mut buffer = AlignedBuffer::new(if job.direction == Direction::Read { job.block } else { supply.bytes() });
     blocks::fill(&mut buffer, number as u64);
     let unsynced = Unsynced::of(job.direction);
-    Worker::Plain(Box::new(PlainWorker { block: job.block, direction: job.direction, buffer, supply, unsynced }))
+    let (block, direction, log) = (job.block, job.direction, Some(OpenLoopLog::default()));
+    Worker::Plain(Box::new(PlainWorker { block, direction, buffer, supply, unsynced, log }))
 }
 
 impl PlainWorker {
     fn closed(&mut self, places: &[u32], shared: &Shared) -> Result<OpenLoopLog> {
-        let mut log = OpenLoopLog::default();
+        let mut log = self.log.take().unwrap_or_default();
         for (done, place) in places.iter().enumerate() {
             if done % ASKS == 0 {
                 (shared.may_go_on)()?;
