@@ -2,7 +2,7 @@
 //! plans to the run, journals to the report. It must not know how anything is measured or computed.
 
 mod agent;
-mod catalogue;
+pub mod catalogue;
 mod choices;
 mod clean;
 mod compare;

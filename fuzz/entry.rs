@@ -1,0 +1,129 @@
+//! What is fuzzed, and what must hold for any bytes: each function takes them and panics where something is wrong. Called by
+//! the fuzzers in `fuzz_targets` and by `tests/fuzz.rs`, which needs no nightly compiler.
+
+use pickfs::cli::catalogue;
+use pickfs::import::{File, Wanted, records};
+use pickfs::journal::{Record, fold};
+use pickfs::plan::{Catalogue, Chosen, Plan, Settings, from_toml};
+use pickfs::protocol::{Answer, Request, Say};
+use pickfs::stack::safety;
+use pickfs::wording::between_runs;
+use pickfs::{analysis, import, plan, render, workload};
+use std::path::Path;
+
+pub type Entry = fn(&[u8]);
+
+/// Every entry, by the name of its fuzzer.
+pub const ALL: &[(&str, Entry)] = &[
+    ("devices", devices),
+    ("import", import_any),
+    ("job", job),
+    ("journal", journal),
+    ("plan", plan_text),
+    ("protocol", protocol),
+];
+
+/// Any text as every foreign format: read, or refused, and what was read is shown by every format.
+pub fn import_any(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for importer in import::ALL {
+        let file = File { label: "fuzz", name: "fuzz", text: &text };
+        let Ok(records) = records(&[file], Wanted { from: Some(importer.name()), rounds: false }) else { continue };
+        let touches = |record: &Record| matches!(record, Record::Step(_) | Record::Undone(_));
+        assert!(!records.iter().any(touches), "an import says what is to be undone");
+        let lines: Vec<String> = records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();
+        let folded = fold(lines.join("\n").as_bytes()).unwrap();
+        let Ok(model) = analysis::model(&folded) else { continue };
+        for format in render::ALL {
+            // The formats for other documents refuse a run.
+            let _ = format.write(render::Document::Run(&model), &Default::default(), &mut std::io::sink());
+        }
+    }
+}
+
+/// Any text as a journal: folded, judged, shown by every format, and compared with itself.
+pub fn journal(data: &[u8]) {
+    let folded = fold(data).unwrap();
+    let Ok(model) = analysis::model(&folded) else { return };
+    for format in render::ALL {
+        let _ = format.write(render::Document::Run(&model), &Default::default(), &mut std::io::sink());
+    }
+    let Some(run) = &folded.run else { return };
+    let differs = !between_runs::differences((run, &folded), (run, &folded)).is_empty();
+    assert!(!differs || run.plan.targets.is_empty() || run.plan.works.is_empty());
+    between_runs::comparison((run, &folded), (run, &folded), 0.05);
+}
+
+/// Any text as a job file of fio: an option that reaches beyond the target is seen, however it is written.
+pub fn job(data: &[u8]) {
+    const BEYOND: [&str; 5] = ["directory", "exec_prerun", "exec_postrun", "include", "ioscheduler"];
+    let folder = Path::new("/dev/shm").join(format!("pickfs-fuzz-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("job.fio");
+    std::fs::write(&path, data).unwrap();
+    let settings = Settings([("job".to_string(), path.display().to_string().into())].into());
+    let fio = workload::find("fio").unwrap();
+    let refused = !fio.objections(&settings).is_empty();
+    fio.phases(&settings);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let text = String::from_utf8_lossy(data);
+    let keys = text.lines().filter_map(|line| line.split('=').next().map(str::trim));
+    let beyond = keys.into_iter().find(|key| BEYOND.contains(key));
+    assert!(refused || beyond.is_none(), "{beyond:?} is let through");
+}
+
+/// Four texts with NUL between them as what lsblk, lsblk for the parents, wipefs and the kernel say of a device: what cannot
+/// be read is never safe to erase.
+pub fn devices(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let parts: Vec<&str> = text.splitn(4, '\0').chain([""; 4]).collect();
+    let found = safety::refusals(parts[0], parts[1], parts[2], parts[3], &[]);
+    safety::identity(parts[0]);
+    safety::paths(parts[0]);
+    let is_json = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();
+    assert!(!found.is_empty() || parts[..3].iter().all(|text| is_json(text)));
+    let swapped = safety::paths(parts[0]).into_iter().next();
+    let listed = swapped.is_some_and(|path| parts[3].lines().any(|line| line.split_whitespace().next() == Some(&path)));
+    assert!(!found.is_empty() || !listed, "swap is erased");
+}
+
+/// Any text as a plan: read, or refused with complaints that can be shown.
+pub fn plan_text(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut known: Catalogue = catalogue::catalogue();
+    // This machine is asked nothing.
+    let entries = known.backings.iter_mut().chain(&mut known.workloads).chain(&mut known.layers);
+    entries.chain(&mut known.executors).for_each(|entry| entry.objections = |_, _| Vec::new());
+    match from_toml(&text, "fuzz.toml", Path::new("/nowhere"), &known) {
+        Ok(plan) => {
+            assert_eq!(plan.absurdity(), None);
+            let written = serde_json::to_string(&plan).unwrap();
+            assert_eq!(serde_json::from_str::<Plan>(&written).unwrap(), plan);
+            plan::expand(&Plan { stop: plan::Stop { rounds: Some(1), ..plan.stop }, ..plan });
+        }
+        Err(complaints) => {
+            assert!(!complaints.is_empty());
+            plan::render(&text, "fuzz.toml", &complaints, false);
+        }
+    }
+}
+
+/// Any text as what host and agent say: refused, or the same when it is written again.
+pub fn protocol(data: &[u8]) {
+    // serde_json reads the last digit of a long number only nearly.
+    fn words(said: &impl std::fmt::Debug) -> String {
+        format!("{said:?}").chars().filter(|c| !c.is_ascii_digit()).collect()
+    }
+    fn again<T: serde::Serialize + serde::de::DeserializeOwned + std::fmt::Debug>(text: &str) {
+        let Ok(said) = serde_json::from_str::<T>(text) else { return };
+        let again: T = serde_json::from_str(&serde_json::to_string(&said).unwrap()).unwrap();
+        assert_eq!(words(&again), words(&said));
+    }
+    for line in String::from_utf8_lossy(data).lines() {
+        again::<Say>(line);
+        again::<Answer>(line);
+        again::<Request>(line);
+        again::<Record>(line);
+        again::<Chosen>(line);
+    }
+}
