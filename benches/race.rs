@@ -47,7 +47,7 @@ fn noises() -> Vec<(String, Field, f64)> {
 
 fn compare(title: &str, slower: [f64; 8], threshold: f64) {
     println!("\n## {title}; differences below {:.0} % do not matter\n", 100.0 * threshold);
-    println!("| noise | method | wrong % | says tie % | names one % | unresolved % | refused % | cells |");
+    println!("| noise | method | wrong % | says tie % | names one % | unresolved % | cells |");
     println!("|---|---|---|---|---|---|---|---|");
     let mut saved = Vec::new();
     for (at, (name, field, odd)) in noises().into_iter().enumerate() {
@@ -61,7 +61,7 @@ fn compare(title: &str, slower: [f64; 8], threshold: f64) {
         let fixed = ladder(&race, at as u64, wrong.min(worse));
         for fixed in fixed.iter().filter(|fixed| FIXED.contains(&fixed.repeats)) {
             let (repeats, wrong, cells) = (fixed.repeats, 100.0 * fixed.share, fixed.repeats * 8);
-            println!("| {name} | lowest mean of {repeats} | {wrong:.1} | 0.0 | 100.0 | 0.0 | 0.0 | {cells} |");
+            println!("| {name} | lowest mean of {repeats} | {wrong:.1} | 0.0 | 100.0 | 0.0 | {cells} |");
         }
         saved.push(saving(&name, [wrong, worse], cells, &fixed));
     }
@@ -78,12 +78,11 @@ fn compare(title: &str, slower: [f64; 8], threshold: f64) {
 fn row(name: &str, wrong: f64, runs: &[Played], cells: f64) {
     let kind = |kind: VerdictKind| 100.0 * share(runs, |run| run.kind == kind);
     println!(
-        "| {name} | race | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {cells:.0} |",
+        "| {name} | race | {:.1} | {:.1} | {:.1} | {:.1} | {cells:.0} |",
         100.0 * wrong,
         kind(VerdictKind::Tie),
         kind(VerdictKind::Pick),
         kind(VerdictKind::Unresolved),
-        kind(VerdictKind::Refused),
     );
 }
 

@@ -111,10 +111,14 @@ pub struct Work {
 
 #[derive(Serialize, JsonSchema)]
 pub struct WorkVerdict {
-    #[schemars(extend("enum" = ["pick", "tie", "unresolved", "refused", "too few rounds", "single", "nothing"]))]
+    #[schemars(extend("enum" = ["pick", "tie", "unresolved", "too few rounds", "single", "nothing"]))]
     pub kind: &'static str,
     pub headline: String,
     pub best: Vec<String>,
+    /// What to take now, whatever is best.
+    pub pick: Option<String>,
+    /// By how much slower than the best the pick can be, as a share, in 95 % of runs.
+    pub at_most_slower: Option<f64>,
     pub notes: Vec<String>,
 }
 
@@ -138,8 +142,10 @@ pub struct Quantity {
     #[schemars(with = "Option<f64>")]
     pub threshold: f64,
     pub noise: Option<Estimate>,
-    pub refused: Option<String>,
+    /// Targets not shown to be slower than another.
     pub may_be_best: Option<Vec<String>>,
+    /// Targets slower than the pick, all of these together in 95 % of runs.
+    pub slower: Option<Vec<String>>,
     pub rows: Vec<Row>,
 }
 
@@ -150,6 +156,8 @@ pub struct Row {
     pub against_reference: Option<Comparison>,
     /// Why there is no figure; empty if there is one.
     pub absent: String,
+    /// By how much slower than the best it can be, as a share: all such bounds hold together in 95 % of runs.
+    pub at_most_slower: Option<f64>,
     pub cache_state_unproven: bool,
 }
 

@@ -3,7 +3,7 @@
 //! The program adds up chances as floating-point numbers, in place. Here the choices of ranks are counted as integers,
 //! by recursion on the largest rank: every count up to 2^40 is exact, and so is its comparison with the error allowed.
 
-use pickfs::stats::{SCHEDULE, sign_k, signed_rank_k, spent};
+use pickfs::stats::{LOOKS, sign_k, signed_rank_k, spent};
 use std::collections::HashMap;
 
 #[path = "../src/stats/noise.rs"]
@@ -95,7 +95,7 @@ fn signs_are_those_of_whole_numbers() {
 fn looks_by_ranks_spend_their_share_together() {
     let count = noise::replications(40_000, 4_000_000);
     let mut random = noise::Noise::new(77);
-    let looks = &spent(&SCHEDULE)[4..];
+    let looks = &spent(&LOOKS)[4..];
     let comparisons = [1.0, 2.0, 4.0, 9.0, 19.0, 49.0];
     let rank = |rounds: u32, one_sided: f64| signed_rank_k(rounds as usize, 2.0 * one_sided).map_or(0, |(k, _)| k);
     let bounds =

@@ -1,7 +1,6 @@
 //! Every figure of a report against a computation that shares nothing with the program's: tests/fixtures/referee.py
 //! made the runs and, with NumPy and SciPy, what must come out of them. Stored, so that nobody needs Python here.
 
-use pickfs::analysis::Conclusion;
 use pickfs::analysis::{Comparison, Model, Panel, Row, WorkReport, model};
 use pickfs::journal::{Begin, End, Folded, Look, Outcome, Record, Run, SCHEMA, Sample, fold};
 use pickfs::plan::Plan;
@@ -104,7 +103,7 @@ fn warns(model: &Model, work: &str, of: &str) -> bool {
 fn of_work(model: &Model, work: &WorkReport, out: &mut Figures) {
     for panel in &work.phases {
         let key = format!("{}/{}", work.name, panel.name);
-        out.extend(of_panel(model, panel).into_iter().map(|(name, value)| (format!("{key}/{name}"), value)));
+        out.extend(of_panel(panel).into_iter().map(|(name, value)| (format!("{key}/{name}"), value)));
         for row in &panel.rows {
             let name = &model.targets[row.target].name;
             out.extend(of_row(panel, row).into_iter().map(|(figure, value)| (format!("{key}/{name}/{figure}"), value)));
@@ -112,20 +111,9 @@ fn of_work(model: &Model, work: &WorkReport, out: &mut Figures) {
     }
 }
 
-fn of_panel(model: &Model, panel: &Panel) -> Vec<(&'static str, Value)> {
-    let mut out = vec![("threshold", json!(panel.band.threshold))];
+fn of_panel(panel: &Panel) -> Vec<(&'static str, Value)> {
+    let mut out = vec![("threshold", json!(panel.threshold))];
     out.extend(panel.noise.as_ref().map(|noise| ("noise", json!(noise.half_width()))));
-    if let Some(best) = &panel.best {
-        let names: Vec<&str> = best.members.iter().map(|at| model.targets[*at].name.as_str()).collect();
-        let conclusion = match best.conclusion {
-            Conclusion::Pick => "pick",
-            Conclusion::Tie => "tie",
-            Conclusion::WithinNoise => "within noise",
-            Conclusion::Unresolved => "unresolved",
-        };
-        out.extend([("best", json!(names)), ("conclusion", json!(conclusion))]);
-        out.extend([("corrected", json!(best.corrected)), ("more", json!(best.more_rounds()))]);
-    }
     out
 }
 
@@ -160,8 +148,7 @@ fn in_words(finding: Finding) -> String {
         Finding::Tie => "tie".into(),
         Finding::ProbablyHigher => "probably higher".into(),
         Finding::ProbablyLower => "probably lower".into(),
-        Finding::Unresolved { rounds: Some(rounds) } => format!("unresolved, {rounds} rounds"),
-        Finding::Unresolved { rounds: None } => "unresolved".into(),
+        Finding::Unresolved => "unresolved".into(),
         Finding::TooFewRounds => "too few rounds".into(),
     }
 }

@@ -222,7 +222,7 @@ fn field_of(count: usize, best: usize, field: Field) -> Race {
 #[test]
 fn races_keep_the_best_and_lose_the_slow() {
     let count = replications(30, 1000);
-    let head = "| noise | targets | tied best | a best lost % | one named % | tie % | unresolved % | refused % | \
+    let head = "| noise | targets | tied best | a best lost % | one named % | tie % | unresolved % | \
                 far slower removed % | rounds | cells |";
     let mut table = Table::new("Races with a hidden duplicate, under drift", head);
     for (at, field) in FIELDS.into_iter().enumerate() {
@@ -242,7 +242,7 @@ fn races_keep_the_best_and_lose_the_slow() {
                 format!("{}: far slower removed in {}", what(), percent(removed))
             });
             let removed = if best == targets { String::new() } else { percent(removed) };
-            let kinds = [VerdictKind::Pick, VerdictKind::Tie, VerdictKind::Unresolved, VerdictKind::Refused];
+            let kinds = [VerdictKind::Pick, VerdictKind::Tie, VerdictKind::Unresolved];
             let rounds = format!("{:.1}", mean(&runs, |run| f64::from(run.rounds)));
             let cells = format!("{:.0}", mean(&runs, |run| run.cells as f64));
             let names = [field.name.to_string(), targets.to_string(), best.to_string(), percent(lost)];

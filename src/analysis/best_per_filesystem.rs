@@ -7,17 +7,17 @@ use super::panel::Case;
 use super::plain::plain;
 use super::series::Rounds;
 use super::work::WorkReport;
-use crate::stats::{self, Band, Finding};
+use crate::stats::{self, Finding};
 
 /// `None` where there is one file system, or none has several targets, or nothing is judged.
 pub fn champions(case: &Case, report: &WorkReport) -> Option<Champions> {
     let (panel, reference) = (report.phases.first()?, report.reference?);
     let groups = groups(case, &report.ranked);
     // Of one file system alone the verdict says all there is to say.
-    if case.analysis.refused.is_some() || groups.len() < 2 || groups.iter().all(|(_, members)| members.len() < 2) {
+    if groups.len() < 2 || groups.iter().all(|(_, members)| members.len() < 2) {
         return None;
     }
-    let field = Field { case, series: &case.analysis.verdict.values, band: panel.band };
+    let field = Field { case, series: &case.analysis.verdict.values, threshold: panel.threshold };
     let mut found: Vec<(f64, Champion)> =
         groups.into_iter().filter_map(|(name, members)| field.champion(name, &members, reference)).collect();
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -49,12 +49,12 @@ fn groups(case: &Case, ranked: &[usize]) -> Vec<(String, Vec<usize>)> {
 struct Field<'a> {
     case: &'a Case<'a>,
     series: &'a [Rounds],
-    band: Band,
+    threshold: f64,
 }
 
 impl Field<'_> {
     fn compare(&self, a: usize, b: usize) -> Option<stats::Estimate> {
-        compare(&self.series[a], &self.series[b], self.case.analysis.level.confidence)
+        compare(&self.series[a], &self.series[b], self.case.analysis.confidence)
     }
 
     /// With its ratio to the reference, by which it is chosen.
@@ -64,17 +64,17 @@ impl Field<'_> {
         measured.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (least, target) = *measured.first()?;
         let others = || measured.iter().skip(1).map(|(_, at)| *at);
-        let finding = |at: usize| self.compare(at, target).map(|estimate| stats::judge(&estimate, self.band));
+        let finding = |at: usize| self.compare(at, target).map(|estimate| stats::judge(&estimate, self.threshold));
         let ties = others().filter(|at| finding(*at) == Some(Finding::Tie)).collect();
-        let is_open = |at: &usize| matches!(finding(*at), Some(Finding::Unresolved { .. } | Finding::TooFewRounds));
+        let is_open = |at: &usize| matches!(finding(*at), Some(Finding::Unresolved | Finding::TooFewRounds));
         let open = others().filter(is_open).collect();
         Some((least, Champion { group: name, target, members: measured.len(), ties, open, against: None }))
     }
 
     fn against(&self, target: usize, first: usize) -> Option<Comparison> {
         let estimate = self.compare(target, first)?;
-        let finding = stats::judge(&estimate, self.band);
+        let finding = stats::judge(&estimate, self.threshold);
         let name = &self.case.targets[first].name;
-        Some(Comparison::new(estimate, Some(finding), name, "time_ns", self.band.threshold))
+        Some(Comparison::new(estimate, Some(finding), name, "time_ns", self.threshold))
     }
 }

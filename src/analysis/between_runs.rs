@@ -6,12 +6,12 @@
 //! slowdown beyond the threshold; that needs no correction, as all of them must agree (Berger 1982). Between the two lies
 //! "inconclusive".
 
+use super::judgement::confidence;
 use super::series::{Observed, ObservedWork, Rounds, observe};
-use super::stopping::level;
 use crate::journal::{Folded, Run};
 use crate::metric::Combine;
 use crate::plan::Plan;
-use crate::stats::{self, Band, Estimate, Finding, Method};
+use crate::stats::{self, Estimate, Finding, Method};
 use serde_json::Value;
 
 /// In what two runs differ, so that their times cannot be compared.
@@ -217,11 +217,7 @@ fn both_sides<'a>(old: &'a Observed<'a>, new: &'a Observed<'a>) -> Vec<(&'a str,
 
 /// How the times of runs that can be compared have changed; `threshold` is the share that matters.
 pub fn changes(old: (&Run, &Folded), new: (&Run, &Folded), threshold: f64) -> Changes {
-    let confidence = [old, new].map(|(run, folded)| {
-        let observed = observe(folded, &run.plan);
-        level(&run.plan, folded, observed.last_round()).confidence
-    });
-    let confidence = confidence[0].max(confidence[1]);
+    let confidence = confidence(&old.0.plan).max(confidence(&new.0.plan));
     let (before, after) = (observe(old.1, &old.0.plan), observe(new.1, &new.0.plan));
     let is_copy = |name: &str| old.0.plan.targets.iter().any(|target| target.duplicate && target.name == name);
     let both = both_sides(&before, &after);
@@ -297,7 +293,7 @@ fn change((target, work): (&str, &str), phase: Option<&str>, old: &Rounds, new: 
         new: stats::median(&values(new)),
         old_rounds: old.len(),
         new_rounds: new.len(),
-        finding: estimate.as_ref().map(|estimate| stats::judge(estimate, Band::from(by.threshold))),
+        finding: estimate.as_ref().map(|estimate| stats::judge(estimate, by.threshold)),
         is_regression: false,
         is_fine: is_sure && high.is_some_and(|high| high <= 1.0 + by.threshold),
         estimate,

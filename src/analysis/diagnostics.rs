@@ -13,6 +13,9 @@ use crate::stats::{self, Estimate};
 /// A reference that ranges over more than this is no fixed point.
 const WIDE_RANGE: f64 = 0.10;
 
+/// An autocorrelation that is worth a word: it widens bounds by a third.
+const RESEMBLES: f64 = 0.3;
+
 /// A doubt about the run as a whole.
 #[derive(Clone, Debug)]
 pub enum Warning {
@@ -36,6 +39,13 @@ pub enum Warning {
         floor: f64,
         margin: f64,
     },
+    /// The reference surely differs from its second copy by this share: every bound is wider by it.
+    Contradiction {
+        reference: String,
+        by: f64,
+    },
+    /// Rounds resemble those before them, by this autocorrelation: every bound is wider for it.
+    Dependent(f64),
     /// Failures fall on one target: failed and all cells of it, and of the others.
     FailsMoreOften {
         target: usize,
@@ -70,7 +80,14 @@ pub fn warnings(case: &Case, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
     let analysis = case.analysis;
     let twins = &analysis.against_itself;
     let reference = analysis.twins.map_or("", |(reference, _)| analysis.observed.targets[reference]);
-    let of_machine = [twins_differ(twins, plain(reference)), noise_above_margin(twins, analysis.plan.stop.threshold)];
+    let race = analysis.verdict.contest.race.as_ref();
+    let apart = race.map(|race| race.contradiction).filter(|by| *by > 0.0);
+    let of_machine = [
+        twins_differ(twins, plain(reference)),
+        apart.map(|by| Warning::Contradiction { reference: plain(reference), by }),
+        race.map(|race| race.autocorrelation).filter(|by| *by >= RESEMBLES).map(Warning::Dependent),
+        noise_above_margin(twins, analysis.plan.stop.threshold),
+    ];
     let of_work = works.iter().zip(&analysis.observed.works).flat_map(|(report, observed)| {
         drift(report, observed).into_iter().chain(several_modes(report, observed, case.targets))
     });

@@ -266,7 +266,8 @@ mod tests {
             (Veto::Unfinished { rounds: 0, of: 6 }, false),
             (Veto::Unfinished { rounds: 0, of: 8 }, true),
             (Veto::Unfinished { rounds: 1, of: 8 }, false),
-            (Veto::Unfinished { rounds: 1, of: 11 }, true),
+            (Veto::Unfinished { rounds: 1, of: 11 }, false),
+            (Veto::Unfinished { rounds: 1, of: 12 }, true),
             (Veto::Unfinished { rounds: 3, of: 15 }, false),
         ];
         for (veto, is_final) in cases {

@@ -5,7 +5,7 @@ use super::repeats::{RepeatsAdvice, repeats_advice};
 use super::series::Observed;
 use crate::journal::{Enough, Folded, LeaveReason};
 use crate::plan::Plan;
-use crate::stats::{ALPHA, LOOKS};
+use crate::stats::LOOKS;
 
 #[derive(Debug, Default)]
 pub struct History {
@@ -13,8 +13,6 @@ pub struct History {
     pub eliminated: Vec<(String, u32, LeaveReason)>,
     /// `None` for a fixed number of rounds that is done, and before the first one.
     pub ending: Option<Ending>,
-    /// The chance that a true best was lost, where a run that went on after its budget spent more than it had.
-    pub overspent: Option<f64>,
     pub repeats: Vec<RepeatsAdvice>,
 }
 
@@ -32,7 +30,6 @@ pub fn history(folded: &Folded, plan: &Plan, observed: &Observed) -> History {
     History {
         eliminated: leaving.map(|(round, one)| (plain(&one.target), round, one.why.clone())).collect(),
         ending: ending(folded, plan, round),
-        overspent: overspent(folded, plan),
         repeats: repeats_advice(folded, observed),
     }
 }
@@ -48,14 +45,4 @@ fn ending(folded: &Folded, plan: &Plan, round: u32) -> Option<Ending> {
         }
         (None, None) => Some(Ending::InProgress { round, next_look: LOOKS.into_iter().find(|look| *look > round) }),
     }
-}
-
-/// A look at the end of a budget spends all that is left of the chance of error; those of a session that goes on spend
-/// more. Looks after a fixed number of rounds eliminate nothing: only the last one counts.
-fn overspent(folded: &Folded, plan: &Plan) -> Option<f64> {
-    let spent: f64 = folded.looks.iter().map(|look| look.alpha).sum();
-    let (_, before) = folded.looks.split_last()?;
-    let went_on = before.iter().any(|look| look.end.is_some());
-    let has_looks = plan.stop.rounds.is_none() || before.iter().any(|look| !look.leaving.is_empty());
-    (has_looks && went_on && spent > ALPHA * 1.001).then_some(spent.min(1.0))
 }

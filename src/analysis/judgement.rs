@@ -3,29 +3,32 @@
 
 use super::composite::{score, works_of_verdict};
 use super::eligibility::{Veto, vetoes, weakened};
-use super::elimination::{Race, Yardstick, compare, race, race_as_run};
-use super::model::DiffersFromItself;
-use super::plain::plain;
+use super::elimination::{Race, Rules, compare, race};
 use super::series::{Observed, ObservedWork, Rounds};
 use crate::journal::Folded;
 use crate::metric::Combine;
 use crate::plan::Plan;
-use crate::stats::{self, Band, Estimate, Level};
+use crate::stats::{Estimate, Look};
+
+/// What intervals are reported as.
+const CONFIDENCE: f64 = 0.95;
+/// What intervals are made for where results decide when to stop: reported as 95 %, which is what they cover in
+/// simulations (docs/statistics.md).
+const INTERNAL: f64 = 0.97;
 
 /// All that an interim analysis decides by and a report shows; nothing in it changes once it is made.
 pub struct Analysis<'a> {
     pub plan: &'a Plan,
     pub folded: &'a Folded,
     pub observed: Observed<'a>,
-    /// How sure the comparisons are.
-    pub level: Level,
+    /// What the looks so far have to spend.
+    pub looks: Vec<Look>,
+    /// How sure the interval of one pair is, 0 to 1.
+    pub confidence: f64,
     /// Places of the reference and its second copy, where both are observed.
     pub twins: Option<(usize, usize)>,
     /// The second copy over the reference, for each phase of each work.
     pub against_itself: Vec<Estimate>,
-    /// Why no verdict is given on any time: the reference surely differs from its second copy, in the median over all
-    /// phases of all works.
-    pub refused: Option<DiffersFromItself>,
     /// On all that the plan's verdict is about.
     pub verdict: Judgement,
 }
@@ -42,30 +45,26 @@ pub struct Judgement {
     pub reference: Option<usize>,
     /// The second copy of that reference.
     pub duplicate: Option<usize>,
+    pub rules: Rules,
     pub contest: Contest,
 }
 
-/// One quantity of all targets: which differences can be seen and matter, and who may be the best.
-#[derive(Clone)]
+/// One quantity of all targets: how noisy it is, and who may be the best.
+#[derive(Clone, Default)]
 pub struct Contest {
     /// The reference against its second copy.
     pub noise: Option<Estimate>,
-    pub band: Band,
     pub race: Option<Race>,
 }
 
 impl<'a> Analysis<'a> {
-    pub fn of(plan: &'a Plan, folded: &'a Folded, observed: Observed<'a>, level: Level) -> Analysis<'a> {
+    pub fn of(plan: &'a Plan, folded: &'a Folded, observed: Observed<'a>, looks: Vec<Look>) -> Analysis<'a> {
+        let confidence = confidence(plan);
         let twins = twins(plan, &observed);
-        let against_itself = against_itself(&observed, twins, level.confidence);
-        let by = stats::noise_verdict(&against_itself, plan.stop.threshold);
-        let name = |place: usize| plain(observed.targets[place]);
-        let refused = by.zip(twins).map(|(by, (reference, _))| DiffersFromItself { reference: name(reference), by });
+        let against_itself = against_itself(&observed, twins, confidence);
         let values = score(plan, &observed, "time_ns", Combine::Sum);
-        // The race that the run goes by: a target that was beaten in it stays beaten.
-        let as_run = |values: &[Rounds], ranked: &[usize], by| race_as_run(&observed, values, ranked, by);
-        let verdict = judge((plan, &observed), level, &works_of_verdict(plan, &observed), values, as_run);
-        Analysis { plan, folded, level, twins, against_itself, refused, verdict, observed }
+        let verdict = judge((plan, &observed), (&looks, confidence), &works_of_verdict(plan, &observed), values);
+        Analysis { plan, folded, looks, confidence, twins, against_itself, verdict, observed }
     }
 
     /// One work alone, taken whole, is the verdict.
@@ -81,42 +80,49 @@ impl<'a> Analysis<'a> {
     /// On one work of several.
     pub fn on_work(&self, work: &ObservedWork) -> Judgement {
         let values = work.over_phases("time_ns", Combine::Sum);
-        judge((self.plan, &self.observed), self.level, &[work], values, race)
+        judge((self.plan, &self.observed), (&self.looks, self.confidence), &[work], values)
     }
 }
 
 fn judge(
     (plan, observed): (&Plan, &Observed),
-    level: Level,
+    (looks, confidence): (&[Look], f64),
     works: &[&ObservedWork],
     values: Vec<Rounds>,
-    race: impl Fn(&[Rounds], &[usize], Yardstick) -> Option<Race>,
 ) -> Judgement {
     let vetoes = vetoes(plan, observed, works, &values);
-    let ranked = (0..vetoes.len()).filter(|at| !is_copy(plan, observed, *at) && vetoes[*at].is_empty()).collect();
+    let ranked: Vec<usize> =
+        (0..vetoes.len()).filter(|at| !is_copy(plan, observed, *at) && vetoes[*at].is_empty()).collect();
     let reference = reference(plan, observed, &values);
     let twins = twins(plan, observed).filter(|(original, _)| reference == Some(*original));
     let duplicate = twins.map(|(_, duplicate)| duplicate);
-    let contest = Contest { noise: None, band: Band::from(0.0), race: None };
-    let mut judgement = Judgement { values, vetoes, ranked, reference, duplicate, contest };
-    judgement.contest = judgement.contest_of(&judgement.values, plan.stop.threshold, level, race);
-    judgement
+    // As many as may ever be in the race, whatever is vetoed on the way.
+    let planned = plan.targets.iter().filter(|target| !target.duplicate).count();
+    let (comparisons, threshold) = (planned.saturating_sub(1).max(1), plan.stop.threshold);
+    let rules = Rules { looks: looks.to_vec(), comparisons, threshold, reference, duplicate, races: 1 };
+    let contest = Contest::of(&values, &ranked, &rules, confidence);
+    Judgement { values, vetoes, ranked, reference, duplicate, rules, contest }
+}
+
+impl Contest {
+    fn of(series: &[Rounds], ranked: &[usize], rules: &Rules, confidence: f64) -> Contest {
+        let twins = rules.reference.zip(rules.duplicate);
+        let noise = twins.and_then(|(own, copy)| compare(&series[copy], &series[own], confidence));
+        Contest { noise, race: race(series, ranked, rules) }
+    }
 }
 
 impl Judgement {
-    /// On another quantity of the same targets; `threshold` is the relative difference that matters.
-    pub fn contest_of(
-        &self,
-        series: &[Rounds],
-        threshold: f64,
-        level: Level,
-        race: impl Fn(&[Rounds], &[usize], Yardstick) -> Option<Race>,
-    ) -> Contest {
-        let twins = self.reference.zip(self.duplicate);
-        let noise = twins.and_then(|(own, copy)| compare(&series[copy], &series[own], level.confidence));
-        let band = Band::new(threshold, noise.as_ref());
-        Contest { race: race(series, &self.ranked, Yardstick { level, band }), noise, band }
+    /// On the times of one of so many phases, for the same targets.
+    pub fn contest_of(&self, series: &[Rounds], phases: usize, confidence: f64) -> Contest {
+        let rules = Rules { races: phases, ..self.rules.clone() };
+        Contest::of(series, &self.ranked, &rules, confidence)
     }
+}
+
+/// Of the interval of one pair.
+pub fn confidence(plan: &Plan) -> f64 {
+    if plan.stop.rounds.is_some() { CONFIDENCE } else { INTERNAL }
 }
 
 fn against_itself(observed: &Observed, twins: Option<(usize, usize)>, confidence: f64) -> Vec<Estimate> {

@@ -40,7 +40,7 @@ pub use between_runs::{Change, Changes, Difference, Field, Gate, OnlyIn, Part, c
 pub use device_rates::{DeviceRates, RateCurve, RateStep};
 pub use diagnostics::{Drift, Warning};
 pub use eligibility::Veto;
-pub use elimination::{Conclusion, Race};
+pub use elimination::Race;
 pub use history::{Ending, History};
 use judgement::Analysis;
 pub use latency_curves::{LatencyCurve, LatencyCurves};
@@ -114,8 +114,8 @@ pub fn model(folded: &Folded) -> Result<Model> {
     let observed = observe(folded, plan);
     let targets = missing::targets(folded, plan, &observed);
     let holes = missing::holes(folded, plan, &observed, &targets);
-    let level = stopping::level(plan, folded, observed.last_round());
-    let analysis = Analysis::of(plan, folded, observed, level);
+    let looks = stopping::looks_made(plan, folded, observed.last_round());
+    let analysis = Analysis::of(plan, folded, observed, looks);
     let (case, observed) = (Case { analysis: &analysis, targets: &targets, holes: &holes }, &analysis.observed);
     let overall = overall::overall(&case);
     let works: Vec<WorkReport> = observed.works.iter().map(|observed| work::work(&case, observed)).collect();

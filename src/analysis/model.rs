@@ -6,7 +6,7 @@ use super::elimination::Race;
 use super::points::Series;
 use crate::metric::{self, Better, Shown};
 use crate::plan::Limit;
-use crate::stats::{Band, Estimate, Finding};
+use crate::stats::{Estimate, Finding};
 use crate::units::Unit;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -134,8 +134,6 @@ pub struct Verdict {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
-    /// Eliminated early, although no target that is ranked now is faster.
-    Eliminated(usize),
     NotRanked(usize, Vec<Veto>),
     /// The planned reference of this name has no results, so another stands in.
     ReferenceReplaced(String),
@@ -149,8 +147,6 @@ pub enum VerdictKind {
     Pick,
     Tie,
     Unresolved,
-    /// The reference differs from itself.
-    Refused,
     TooFewRounds,
     /// One target alone: nothing to compare.
     Single,
@@ -179,24 +175,14 @@ pub struct Panel {
     pub metric: String,
     pub unit: Unit,
     pub better: Better,
-    /// Relative differences that do not matter here.
-    pub band: Band,
+    /// Relative differences up to it do not matter; 0.03 for 3 %.
+    pub threshold: f64,
     /// The reference against itself; `None` without a duplicate in the plan.
     pub noise: Option<Estimate>,
-    /// Why nothing is judged here, when nothing is.
-    pub refused: Option<DiffersFromItself>,
-    /// Who may be best; `None` where nobody is ranked.
-    pub best: Option<Race>,
+    /// Of times: who may be best, and the pick; `None` with too few rounds for that.
+    pub race: Option<Race>,
     /// One for each target but the duplicate, in the plan's order.
     pub rows: Vec<Row>,
-}
-
-/// The reference differs from its second copy: no verdict can be trusted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DiffersFromItself {
-    pub reference: String,
-    /// Median relative difference, as a share of one.
-    pub by: f64,
 }
 
 #[derive(Debug)]
@@ -339,7 +325,7 @@ impl Comparison {
 
     /// It shows which of the two is above.
     pub fn tells(&self) -> bool {
-        !matches!(self.finding, None | Some(Finding::Unresolved { .. } | Finding::Tie))
+        !matches!(self.finding, None | Some(Finding::Unresolved | Finding::Tie))
     }
 }
 

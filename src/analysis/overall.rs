@@ -111,7 +111,7 @@ fn centres(case: &Case, parts: &[VerdictTerm]) -> Option<Vec<Vec<f64>>> {
         let own: Vec<f64> = series[reference].iter().map(|(_, value)| *value).collect();
         let base = stats::median(&own)?.ln();
         for (centres, target) in by_target.iter_mut().zip(ranked) {
-            let found = compare(&series[*target], &series[reference], analysis.level.confidence)?;
+            let found = compare(&series[*target], &series[reference], analysis.confidence)?;
             centres.push(base + found.ratio.ln());
         }
     }

@@ -1,7 +1,7 @@
 //! Series -> figures and comparisons: a panel for each quantity. Every pair of targets is judged: whoever reads a report
 //! may take another target as the reference, and must find judgements that were made, not make any.
 
-use super::elimination::{compare, p_value, race, rests_on_symmetry};
+use super::elimination::{compare, p_value, rests_on_symmetry};
 use super::judgement::{Analysis, Contest, Judgement};
 use super::missing;
 use super::model::*;
@@ -10,7 +10,7 @@ use super::points::{self, Series};
 use super::series::{ObservedWork, Rounds};
 use crate::journal::FlagKind;
 use crate::metric;
-use crate::stats::{self, Band, Estimate, Method, STATISTICS};
+use crate::stats::{self, Estimate, Method, STATISTICS};
 use crate::units::Unit;
 
 /// Of all comparisons that are said to differ, so many may be chance.
@@ -56,20 +56,16 @@ pub fn time_panel(name: &str, phase: &str, times: &[Rounds], contest: &Contest, 
     drawn(what, times, contest, context)
 }
 
-/// The same of a phase.
-pub fn phase_panel(phase: &str, observed: &ObservedWork, context: &Context) -> Panel {
-    let analysis = context.case.analysis;
+/// The same of one of so many phases.
+pub fn phase_panel(phase: &str, phases: usize, observed: &ObservedWork, context: &Context) -> Panel {
     let times = observed.in_phase(phase, "time_ns");
-    let contest = context.judgement.contest_of(&times, analysis.plan.stop.threshold, analysis.level, race);
+    let contest = context.judgement.contest_of(&times, phases, context.case.analysis.confidence);
     time_panel(phase, phase, &times, &contest, context)
 }
 
 /// One quantity for every target, compared with the reference round by round.
 pub fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
-    let nothing = Contest { noise: None, band: Band::from(0.0), race: None };
-    let compared = |wanted| context.judgement.contest_of(series, wanted, context.case.analysis.level, |_, _, _| None);
-    let contest = what.wanted.map_or(nothing, compared);
-    drawn(what, series, &contest, context)
+    drawn(what, series, &Contest::default(), context)
 }
 
 /// A quantity that is nought everywhere is no news.
@@ -80,10 +76,9 @@ pub fn something(panel: Panel) -> Option<Panel> {
 
 fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context) -> Panel {
     let (is_time, is_compared) = (what.metric == "time_ns", what.wanted.is_some());
-    let refused = context.case.analysis.refused.clone().filter(|_| is_compared && is_time);
-    let (band, judged) = (contest.band, is_compared && refused.is_none());
+    let threshold = what.wanted.unwrap_or(0.0);
     let unit = Unit::of_metric(&what.metric);
-    let pairing = Pairing { series, context, metric: &what.metric, band, judged };
+    let pairing = Pairing { series, context, metric: &what.metric, threshold, judged: is_compared };
     let each = if is_compared { pairing.each_with_each() } else { Vec::new() };
     let row = |target: usize| {
         let figure = figure(&series[target], unit, context.rounds.saturating_sub(context.unasked[target]));
@@ -107,10 +102,9 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
         unit,
         better: metric::better(&what.metric),
         metric: what.metric,
-        band,
+        threshold,
         noise: contest.noise.clone(),
-        best: contest.race.clone().filter(|_| refused.is_none()),
-        refused,
+        race: contest.race.clone(),
     }
 }
 
@@ -137,14 +131,14 @@ struct Pairing<'a> {
     series: &'a [Rounds],
     context: &'a Context<'a>,
     metric: &'a str,
-    band: Band,
+    threshold: f64,
     /// False: the ratios are told, and nothing is concluded from them.
     judged: bool,
 }
 
 impl Pairing<'_> {
     fn estimate(&self, target: usize, reference: usize) -> Option<Estimate> {
-        compare(&self.series[target], &self.series[reference], self.context.case.analysis.level.confidence)
+        compare(&self.series[target], &self.series[reference], self.context.case.analysis.confidence)
     }
 
     /// `None` for a target against itself, and where no ratio can be made.
@@ -155,14 +149,14 @@ impl Pairing<'_> {
             return Some(found);
         }
         let (own, base) = (&self.series[target], &self.series[reference]);
-        let rests_on_symmetry = rests_on_symmetry(own, base, self.context.case.analysis.level.confidence);
+        let rests_on_symmetry = rests_on_symmetry(own, base, self.context.case.analysis.confidence);
         Some(Comparison { p: p_value(own, base), rests_on_symmetry, ..found })
     }
 
     fn judged(&self, estimate: Estimate, reference: usize) -> Comparison {
-        let finding = self.judged.then(|| stats::judge(&estimate, self.band));
+        let finding = self.judged.then(|| stats::judge(&estimate, self.threshold));
         let name = self.context.case.targets[reference].name.as_str();
-        Comparison::new(estimate, finding, name, self.metric, self.band.threshold)
+        Comparison::new(estimate, finding, name, self.metric, self.threshold)
     }
 
     /// Each target against each but the reference's copy, by target and reference; nothing where there are too many.

@@ -19,8 +19,6 @@ pub struct Observed<'a> {
     pub works: Vec<ObservedWork<'a>>,
     /// The last round that a target took part in, where it has left the race.
     left_after: Vec<Option<u32>>,
-    /// The last round that counts for a target in the race, where it was beaten.
-    raced_until: Vec<Option<u32>>,
 }
 
 impl Observed<'_> {
@@ -39,20 +37,6 @@ impl Observed<'_> {
     /// 0 where no cell has ended.
     pub fn last_round(&self) -> u32 {
         self.works.iter().filter_map(|work| work.rounds.last().copied()).max().unwrap_or(0)
-    }
-
-    /// Series without the rounds after a target was beaten.
-    pub fn while_racing(&self, series: &[Rounds]) -> Vec<Rounds> {
-        let until = |target: usize| self.raced_until[target].unwrap_or(u32::MAX);
-        let cut = |(target, rounds): (usize, &Rounds)| {
-            rounds.iter().copied().take_while(|(round, _)| *round <= until(target)).collect()
-        };
-        series.iter().enumerate().map(cut).collect()
-    }
-
-    /// It has left, or stays as a yardstick only, and rounds have been done since that do not count for it.
-    pub fn is_out_of_race(&self, target: usize) -> bool {
-        self.raced_until[target].is_some_and(|last| last < self.last_round())
     }
 
     /// False for rounds after it has left.
@@ -91,14 +75,10 @@ pub fn observe<'a>(folded: &'a Folded, plan: &'a Plan) -> Observed<'a> {
         observed[work].take(target, cell);
     }
     observed.iter_mut().for_each(ObservedWork::read_samples);
-    let leaves = |look: &Look, name: &str| look.leaving.iter().any(|leaving| leaving.target == name);
-    let is_beaten = |look: &Look, name: &str| leaves(look, name) || look.yardsticks.iter().any(|stays| stays == name);
-    let first = |by: &dyn Fn(&Look, &str) -> bool| {
-        let of = |name: &&str| folded.looks.iter().find(|look| by(look, name)).map(|look| look.round);
-        targets.list.iter().map(of).collect()
-    };
-    let (left_after, raced_until) = (first(&leaves), first(&is_beaten));
-    Observed { works: observed, left_after, raced_until, targets: targets.list }
+    let leaves = |look: &&Look, name: &str| look.leaving.iter().any(|leaving| leaving.target == name);
+    let left = |name: &&str| folded.looks.iter().find(|look| leaves(look, name)).map(|look| look.round);
+    let left_after = targets.list.iter().map(left).collect();
+    Observed { works: observed, left_after, targets: targets.list }
 }
 
 /// Names in order, with their places.

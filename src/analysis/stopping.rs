@@ -1,8 +1,8 @@
 //! One look: which targets leave the race, and whether the run has enough rounds.
 //!
-//! What stops a run: a decision, the precision that was asked for, the end of the looks, a budget, or the prospect that
-//! no number of rounds that a run may have would decide. The last two stop it undecided, so they cannot name a wrong
-//! target.
+//! What stops a run: a pick that is good enough, the precision that was asked for, the end of the looks, or a budget.
+//! Whatever stops it, there is a pick, and a bound on how much slower than the best it can be. No run is given up: an
+//! estimate says too little about how many rounds a decision would take.
 
 use super::eligibility::Veto;
 use super::elimination::{Race, compare};
@@ -10,30 +10,18 @@ use super::judgement::Analysis;
 use super::series::observe;
 use crate::journal::{Enough, Folded, LeaveReason, Leaving, Look};
 use crate::plan::Plan;
-use crate::stats::{ALPHA, LOOKS, Level};
+use crate::stats::{self, LOOKS, spent};
 
-/// The first look that may give a run up. Fewer rounds project badly: one cell that took twice as long among eight or
-/// eleven is still inside the interval, which looks as if no number of rounds would do; among fifteen it is outside.
-const HOPELESS_FROM: u32 = LOOKS[2];
+/// The first round after which a precision may end the run, or a lack of anything to compare.
+const FULL_FROM: u32 = 8;
 
-/// A run is given up only where a projection asks for more than so many times the rounds that there can be. The
-/// projection is as uncertain as all else: of simulated runs that would have been decided in time, a projection taken at
-/// its word from the first look on gave up a quarter.
-const HOPELESS_BEYOND: u32 = 2;
-
-/// How sure a judgement after this round is. `folded` has the looks that were made; whatever a journal says, none has
-/// more than all of alpha to spend.
-pub fn level(plan: &Plan, folded: &Folded, round: u32) -> Level {
-    match folded.looks.iter().rev().find(|look| look.round == round && look.alpha > 0.0) {
-        _ if plan.stop.rounds.is_some() => Level::ONLY,
-        Some(look) => Level { alpha: look.alpha.min(ALPHA), ..Level::one_of_several(round, planned(plan)) },
-        None => Level::one_of_several(round, planned(plan)),
+/// The looks that have been made, and what each may spend; without any, the one look at all rounds.
+pub fn looks_made(plan: &Plan, folded: &Folded, last_round: u32) -> Vec<stats::Look> {
+    let made = folded.rounds_of_looks();
+    match plan.stop.rounds {
+        None if !made.is_empty() => spent(&made),
+        _ => vec![stats::Look::only(last_round)],
     }
-}
-
-/// As many as may ever be in the race: the looks share alpha alike, whoever is vetoed on the way.
-fn planned(plan: &Plan) -> usize {
-    plan.targets.iter().filter(|target| !target.duplicate).count()
 }
 
 /// The rounds that are to be run before the next judgement, or were before the last.
@@ -49,34 +37,32 @@ pub fn rounds_planned(plan: &Plan, folded: &Folded) -> u32 {
 
 /// Looks after a round. With `budget_used` it is the last look, whatever it sees.
 pub fn look(plan: &Plan, folded: &Folded, round: u32, budget_used: bool) -> Look {
-    let observed = observe(folded, plan);
-    let level = match plan.stop.rounds {
-        Some(_) => Level::ONLY,
-        None if budget_used => Level::last(round, planned(plan)),
-        None => Level::one_of_several(round, planned(plan)),
+    let looks = match plan.stop.rounds {
+        Some(_) => vec![stats::Look::only(round)],
+        None => spent(&[folded.rounds_of_looks(), vec![round]].concat()),
     };
-    Analysis::of(plan, folded, observed, level).look(round, budget_used)
+    Analysis::of(plan, folded, observe(folded, plan), looks).look(round, budget_used)
 }
 
 impl Analysis<'_> {
     fn look(&self, round: u32, budget_used: bool) -> Look {
         let end = self.end(round, budget_used);
-        // Whoever takes up a run without hope has no use for those that are beaten.
-        let may_go_on = matches!(end, None | Some(Enough::Hopeless));
         let rounds_needed = end.filter(|end| *end != Enough::Decided).and_then(|_| self.needed());
         let needed_ns =
             rounds_needed.map(|needed| u64::from(needed.saturating_sub(round)).saturating_mul(self.round_ns()));
-        let name = |target: &usize| self.observed.targets[*target].to_string();
+        let name = |target: usize| self.observed.targets[target].to_string();
+        let race = self.race();
         Look {
             round,
-            alpha: self.level.alpha,
-            best: self.race().iter().flat_map(|race| race.members.iter().map(name)).collect(),
-            leaving: if may_go_on && self.plan.stop.race { self.leaving() } else { Vec::new() },
-            yardsticks: if may_go_on && self.plan.stop.race { self.yardsticks() } else { Vec::new() },
+            alpha: self.looks.iter().find(|look| look.rounds == round).map_or(0.0, |look| look.alpha),
+            best: race.map(|race| race.members.iter().copied().map(name).collect()).unwrap_or_default(),
+            pick: race.map(|race| name(race.pick)).unwrap_or_default(),
+            at_most_slower: race.map(Race::bound).filter(|bound| bound.is_finite()),
+            leaving: if end.is_none() && self.plan.stop.race { self.leaving() } else { Vec::new() },
             end,
             rounds_needed,
             needed_ns,
-            at: String::new(),
+            ..Look::default()
         }
     }
 
@@ -86,30 +72,18 @@ impl Analysis<'_> {
 
     fn end(&self, round: u32, budget_used: bool) -> Option<Enough> {
         let rounds = self.plan.stop.most_rounds();
-        let is_settled = |race: &Race| race.settled() && self.worth_settling(race).is_empty();
-        // A decision that cannot be trusted is none; more rounds may show that the difference was luck.
-        let is_decided = || self.race().is_some_and(is_settled) && self.refused.is_none();
+        let is_decided = || self.race().is_some_and(Race::is_settled);
         match self.plan.stop.precision {
             _ if self.plan.stop.rounds.is_some() && round < rounds => budget_used.then_some(Enough::Budget),
             _ if self.plan.stop.rounds.is_some() => Some(Enough::Rounds),
             None if is_decided() => Some(Enough::Decided),
-            Some(precision) if self.is_precise(precision) => Some(Enough::Precise),
+            Some(precision) if round >= FULL_FROM && self.is_precise(precision) => Some(Enough::Precise),
             _ if round >= rounds => Some(Enough::Rounds),
-            _ if round >= LOOKS[0] && self.nothing_to_compare() => Some(Enough::Nothing),
+            _ if round >= FULL_FROM && self.nothing_to_compare() => Some(Enough::Nothing),
             None if self.is_stuck() => Some(Enough::Nothing),
             _ if budget_used => Some(Enough::Budget),
-            _ if round >= HOPELESS_FROM && self.is_hopeless(HOPELESS_BEYOND * rounds) => Some(Enough::Hopeless),
             _ => None,
         }
-    }
-
-    /// One is left, but of these it is open whether the difference matters, and there are rounds enough to tell.
-    fn worth_settling(&self, race: &Race) -> Vec<usize> {
-        let rounds = self.plan.stop.most_rounds();
-        let is_out = |look: &Look, name: &str| left_at(look, name) || look.yardsticks.iter().any(|stays| stays == name);
-        let is_here = |target: usize| !self.folded.looks.iter().any(|look| is_out(look, self.observed.targets[target]));
-        let open = race.may_not_matter.iter().filter(|(target, needed)| *needed <= rounds && is_here(*target));
-        open.map(|(target, _)| *target).collect()
     }
 
     /// No round will change that: fewer than two targets without a final veto.
@@ -125,9 +99,10 @@ impl Analysis<'_> {
 
     /// What is open is how one or none that still takes part compares with those that have left for good.
     fn is_stuck(&self) -> bool {
-        let Some(race) = self.race().filter(|race| !race.gone.is_empty()) else { return false };
-        let is_here = |target: &usize| !self.observed.is_out_of_race(*target) && race.beaten_by[*target].is_none();
-        let here: Vec<usize> = self.may_rank().filter(is_here).collect();
+        let Some(race) = self.race() else { return false };
+        let has_left =
+            |target: usize| self.folded.looks.iter().any(|look| left_at(look, self.observed.targets[target]));
+        let here: Vec<usize> = self.may_rank().filter(|at| !has_left(*at) && race.beaten_by[*at].is_none()).collect();
         // One that is vetoed for now may come back and beat them again.
         here.len() < 2 && here.iter().all(|target| self.verdict.vetoes[*target].is_empty())
     }
@@ -138,7 +113,7 @@ impl Analysis<'_> {
         let Some(reference) = self.verdict.reference else { return Vec::new() };
         let of = |target: usize| {
             // What cannot be compared at all is not precise either.
-            let found = compare(&self.verdict.values[target], &self.verdict.values[reference], self.level.confidence);
+            let found = compare(&self.verdict.values[target], &self.verdict.values[reference], self.confidence);
             let Some((n, half)) = found.and_then(|found| Some((found.n, found.half_width()?))) else {
                 return Some(None);
             };
@@ -159,24 +134,12 @@ impl Analysis<'_> {
         (0..self.observed.targets.len()).filter(sound)
     }
 
-    /// Every question that is open would need more rounds than there can be.
-    fn is_hopeless(&self, rounds: u32) -> bool {
-        match self.plan.stop.precision {
-            Some(precision) => self.to_precision(precision).iter().all(|needed| needed.is_none_or(|n| n > rounds)),
-            None => {
-                let is_open = |race: &Race| race.corrected && race.members.len() > 1;
-                let fewest = |race: &Race| race.fewest_needed.is_none_or(|needed| needed > rounds);
-                self.race().is_some_and(|race| is_open(race) && fewest(race))
-            }
-        }
-    }
-
     fn needed(&self) -> Option<u32> {
         match self.plan.stop.precision {
             Some(precision) => {
                 self.to_precision(precision).into_iter().collect::<Option<Vec<u32>>>()?.into_iter().max()
             }
-            None => self.race()?.most_needed,
+            None => self.race()?.rounds_needed?[1],
         }
     }
 
@@ -191,29 +154,14 @@ impl Analysis<'_> {
         here.filter_map(leaving).collect()
     }
 
-    /// A reference that is beaten stays, but no longer as one that may win: what it does in further rounds, which others
-    /// who were beaten do not get, must not turn the race.
-    fn yardsticks(&self) -> Vec<String> {
-        let is_out = |race: &Race, target: usize| {
-            race.corrected && race.beaten_by[target].is_some() && !self.worth_settling(race).contains(&target)
-        };
-        let beaten = |target: &usize| self.race().is_some_and(|race| is_out(race, *target));
-        let found = self.verdict.reference.filter(beaten).map(|target| self.observed.targets[target].to_string());
-        found.into_iter().collect()
-    }
-
     fn reason(&self, target: usize) -> Option<LeaveReason> {
         if self.verdict.vetoes[target].iter().any(Veto::is_final) {
             return Some(LeaveReason::Vetoed);
         }
-        let race = self.race().filter(|race| race.corrected)?;
-        let by = race.beaten_by[target].filter(|_| !self.worth_settling(race).contains(&target))?;
+        let by = self.race()?.beaten_by[target]?;
         let wide = |precision: f64| {
-            let found = compare(
-                &self.verdict.values[target],
-                &self.verdict.values[self.verdict.reference?],
-                self.level.confidence,
-            )?;
+            let found =
+                compare(&self.verdict.values[target], &self.verdict.values[self.verdict.reference?], self.confidence)?;
             Some(found.half_width()? > precision.ln_1p())
         };
         let too_wide = self.plan.stop.precision.is_some_and(|precision| wide(precision).unwrap_or(true));
@@ -302,24 +250,24 @@ mod tests {
         ("one is left", APART, FREE, 8, false, "decided; best a"),
         ("all are the same", SAME, FREE, 8, false, "decided; best b a"),
         ("a decision counts though the budget is used up", APART, FREE, 9, true, "decided; best a"),
-        ("three rounds bear no race", APART, FREE, 3, true, "budget; best a"),
-        ("who is beaten leaves", OPEN, FREE, 8, false, "goes on; best b a; c: slower than b"),
-        ("or stays where the plan says so", OPEN, KEEP_ALL, 8, false, "goes on; best b a"),
-        ("who has failed leaves", FAILING, FREE, 8, false, "goes on; best b a; c: vetoed"),
-        ("the yardsticks stay", SLOW, FREE, 8, false, "goes on; best c b"),
-        ("who differs from itself decides nothing", UNLIKE_ITSELF, FREE, 8, false, "goes on; best a; b: slower than a"),
-        ("a little slower may not matter", LITTLE, FREE, 8, false, "goes on; best a"),
-        ("and may not matter in the end", LITTLE, FREE, 28, false, "decided; best a b"),
+        ("three rounds bear a decision", APART, FREE, 3, true, "decided; best a"),
+        ("who is beaten leaves", OPEN, FREE, 8, false, "goes on; best a b; c: slower than b"),
+        ("or stays where the plan says so", OPEN, KEEP_ALL, 8, false, "goes on; best a b"),
+        ("who has failed leaves", FAILING, FREE, 8, false, "goes on; best a b; c: vetoed"),
+        ("the reference and its copy stay", SLOW, FREE, 8, false, "goes on; best c b"),
+        ("who differs from itself by less than others differ", UNLIKE_ITSELF, FREE, 8, false, "decided; best a"),
+        ("a little slower is decided at once", LITTLE, FREE, 8, false, "decided; best a"),
+        ("and may not matter in the end", LITTLE, FREE, 28, false, "decided; best a"),
         ("a little slower, and no rounds to tell", BARELY, FREE, 8, false, "decided; best a"),
-        ("nobody leaves a run that ends", OPEN, FREE, 9, true, "budget; best b a; 25 in all"),
-        ("too early to give up", HARD, FREE, 11, false, "goes on; best b a; c: slower than a"),
-        ("no hope", HARD, FREE, 15, false, "hopeless; best a b; c: slower than a; 517 in all"),
-        ("no hope is told only at a look", HARD, FREE, 7, true, "budget; best a b; 591 in all"),
-        ("the last round", HARD, FREE, 40, false, "rounds; best a b; 166 in all"),
+        ("nobody leaves a run that ends", OPEN, FREE, 9, true, "budget; best b a; 40 in all"),
+        ("noise is no reason to stop", HARD, FREE, 11, false, "goes on; best a b; c: slower than a"),
+        ("nor is it later", HARD, FREE, 15, false, "goes on; best a b; c: slower than a"),
+        ("a budget ends what is open", HARD, FREE, 7, true, "budget; best a b; 228 in all"),
+        ("the last round", HARD, FREE, 40, false, "rounds; best a b; 171 in all"),
         ("nothing to compare", ONE_LEFT, FREE, 8, false, "nothing; best "),
         ("nor where the other one's program is not there", ONE_NOT_THERE, FREE, 8, false, "nothing; best "),
         ("nor with a budget", ONE_LEFT, FREE, 9, true, "nothing; best "),
-        ("a fixed number of rounds", HARD, FIXED, 10, false, "rounds; best a b; 75 in all"),
+        ("a fixed number of rounds", HARD, FIXED, 10, false, "rounds; best a b; 171 in all"),
         ("that a budget cuts short", APART, FIXED, 9, true, "budget; best a"),
         ("precise", APART, PRECISE, 8, false, "precise; best a"),
         (
@@ -332,7 +280,7 @@ mod tests {
         ),
         ("not precise before there is an interval", NO_REFERENCE, PRECISE, 2, true, "budget; best "),
         ("not yet precise, though decided", HALF_KNOWN, PRECISE, 8, false, "goes on; best a; c: slower than a"),
-        ("never precise", HARD, PRECISE, 15, false, "hopeless; best a b; 899 in all"),
+        ("not yet precise, however unlikely", HARD, PRECISE, 15, false, "goes on; best a b"),
     ];
 
     #[test]
@@ -343,25 +291,15 @@ mod tests {
         }
     }
 
-    /// The looks of a run share 5 %; one look alone has them all, and the last takes what is left.
+    /// The looks of a run share 5 %; one look alone has them all, and one at the end of a budget takes the next one's.
     #[test]
     fn each_look_says_what_it_has_spent() {
-        let cases = [(FREE, 8, false, 0.05 / 6.0), (FREE, 9, true, 0.05 * 5.0 / 6.0), (FIXED, 10, false, 0.05)];
+        let cases =
+            [(FREE, 3, false, 0.001), (FREE, 8, false, 0.0108), (FREE, 9, true, 0.0108), (FIXED, 10, false, 0.05)];
         for (stop, round, budget_used, wanted) in cases {
             let made = made(OPEN, stop, round);
             let found = look(&made.plan, &made.folded, round, budget_used);
             assert!((found.alpha - wanted).abs() < 1e-12, "{} after {round}", found.alpha);
-        }
-    }
-
-    /// An alpha above 1 is no chance, and quantiles of it end the program.
-    #[test]
-    fn no_journal_buys_a_looser_level() {
-        let mut made = made(OPEN, FREE, 8);
-        for (told, wanted) in [(0.004, 0.004), (10.0, 0.05), (-1.0, 0.05 / 6.0)] {
-            made.folded.looks = vec![Look { round: 8, alpha: told, ..Look::default() }];
-            let found = level(&made.plan, &made.folded, 8).alpha;
-            assert!((found - wanted).abs() < 1e-12, "{found} of {told}");
         }
     }
 
@@ -396,56 +334,10 @@ mod tests {
             }
             told(&look(&made.plan, &made.folded, 8, false))
         };
-        assert_eq!(run(&["c"], &[]), "goes on; best b a; c: vetoed");
-        assert_eq!(run(&[], &["c"]), "goes on; best b a; c: vetoed");
+        assert_eq!(run(&["c"], &[]), "goes on; best a b; c: vetoed");
+        assert_eq!(run(&[], &["c"]), "goes on; best a b; c: vetoed");
         assert_eq!(run(&["c"], &["b"]), "nothing; best ");
         assert_eq!(run(&["b", "c"], &[]), "nothing; best ");
-    }
-
-    /// `c` was beaten by `b`, which then fails: it may still be the best, but no round of `a` alone will tell.
-    #[test]
-    fn who_has_left_decides_nothing_once_nobody_beats_it() {
-        for (level_of_c, wanted) in [(0.9, "nothing; best c"), (1.0, "nothing; best a c"), (1.2, "decided; best a")] {
-            let targets = [("a", 1.0), ("A", 1.0), ("b", 0.8), ("c", level_of_c)];
-            let mut made = MadeUp::new(&targets.map(|(name, _)| name));
-            let wobble = |round: u32, at: usize| 1.0 + 0.005 * (f64::from(round) * (at as f64 * 0.7 + 1.9)).sin();
-            for round in 1..=8 {
-                for (at, (name, level)) in targets.into_iter().enumerate() {
-                    // Now above the others and now below: level with `a`, by more than matters.
-                    let swing =
-                        if name == "c" && level == 1.0 { 1.0 + 0.05 * f64::from(round % 2) - 0.025 } else { 1.0 };
-                    made.done(name, round, 1e9 * level * swing * wobble(round, at));
-                }
-            }
-            made.leaves("c", 8);
-            for round in 9..=11 {
-                made.done("a", round, 1e9);
-                made.done("A", round, 1e9);
-                made.cell("b", round, Outcome::Failed("full".into()), &[]);
-            }
-            let found = look(&made.plan, &made.folded, 11, false);
-            let told = told(&found);
-            assert!(told.starts_with(wanted), "{told}");
-        }
-    }
-
-    /// `b` beat `c` and is a little over a limit now: it may come back.
-    #[test]
-    fn a_run_waits_for_who_may_come_back() {
-        let mut made = MadeUp::new(&["a", "A", "b", "c"]);
-        made.plan.verdict.limits = vec![Limit { phase: None, metric: "space_grown_bytes".into(), at_most: 2e9 }];
-        let wobble = |round: u32, at: usize| 1.0 + 0.005 * (f64::from(round) * (at as f64 * 0.7 + 1.9)).sin();
-        for round in 1..=11 {
-            let racing = [("a", 1.0), ("A", 1.0), ("b", 0.8), ("c", 0.9)];
-            for (at, (name, level)) in racing.into_iter().enumerate().filter(|(at, _)| *at < 3 || round <= 8) {
-                let space = if name == "b" && round > 5 { 3e9 } else { 1e9 };
-                let samples =
-                    [("read", "time_ns", 1e9 * level * wobble(round, at)), ("read", "space_grown_bytes", space)];
-                made.cell(name, round, Outcome::Done, &samples);
-            }
-        }
-        made.leaves("c", 8);
-        assert_eq!(told(&look(&made.plan, &made.folded, 11, false)), "goes on; best c");
     }
 
     /// 2 targets and the duplicate, a second each.

@@ -56,7 +56,7 @@ fn trades(found: &[(Vec<Rounds>, &str, f64)], shown: &[usize], case: &Case) -> V
 }
 
 fn trade(series: &[Rounds], target: usize, reference: usize, case: &Case) -> Trade {
-    Trade { estimate: compare(&series[target], &series[reference], case.analysis.level.confidence) }
+    Trade { estimate: compare(&series[target], &series[reference], case.analysis.confidence) }
 }
 
 /// For each criterion by pair of targets.

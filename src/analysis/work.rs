@@ -1,7 +1,6 @@
 //! One work: its verdict, its panels, and who is not ranked in it and why.
 
 use super::device_rates::{self, DeviceRates};
-use super::elimination::Conclusion;
 use super::judgement::Judgement;
 use super::latency_curves::{self, LatencyCurves};
 use super::model::*;
@@ -76,9 +75,8 @@ fn nothing() -> Verdict {
 /// From the panel of all the work that it is about.
 pub fn verdict(panel: &Panel, ranked: &[usize]) -> Verdict {
     let measured = panel.rows.iter().filter(|row| row.figure.is_some()).count();
-    let Some(best) = panel.best.as_ref().filter(|_| panel.refused.is_none() && measured > 1) else {
+    let Some(race) = panel.race.as_ref().filter(|_| measured > 1) else {
         let kind = match measured {
-            _ if panel.refused.is_some() => VerdictKind::Refused,
             0 => VerdictKind::Nothing,
             1 => VerdictKind::Single,
             _ if ranked.len() < 2 => VerdictKind::Nothing,
@@ -86,13 +84,13 @@ pub fn verdict(panel: &Panel, ranked: &[usize]) -> Verdict {
         };
         return Verdict { kind, ..nothing() };
     };
-    let kind = match best.conclusion {
-        Conclusion::Pick => VerdictKind::Pick,
-        Conclusion::WithinNoise => VerdictKind::Refused,
-        Conclusion::Tie => VerdictKind::Tie,
-        Conclusion::Unresolved => VerdictKind::Unresolved,
+    let (good, pick) = (race.good(), vec![race.pick]);
+    let (kind, best) = match good.len() {
+        0 => (VerdictKind::Unresolved, race.members.clone()),
+        1 => (VerdictKind::Pick, pick),
+        _ => (VerdictKind::Tie, good),
     };
-    Verdict { kind, best: best.members.clone(), notes: best.gone.iter().copied().map(Note::Eliminated).collect() }
+    Verdict { kind, best, notes: Vec::new() }
 }
 
 /// Targets that are measured and not ranked, and why. Limits are held against `works`.
@@ -130,7 +128,7 @@ fn panels(context: &Context, observed: &ObservedWork) -> Vec<Panel> {
         _ => vec![time_panel(&observed.judged.name, "", values, contest, context)],
     };
     if names.len() > 1 {
-        panels.extend(names.iter().map(|name| phase_panel(name, observed, context)));
+        panels.extend(names.iter().map(|name| phase_panel(name, names.len(), observed, context)));
     }
     panels.iter_mut().for_each(|panel| mark_unproven(panel, observed));
     mark_chance(&mut panels);

@@ -80,6 +80,17 @@ pub fn fold(mut lines: impl BufRead) -> Result<Folded> {
 }
 
 impl Folded {
+    /// After which rounds looks were made, as long as they ascend.
+    pub fn rounds_of_looks(&self) -> Vec<u32> {
+        let mut rounds: Vec<u32> = Vec::new();
+        for look in &self.looks {
+            if rounds.last().is_none_or(|last| *last < look.round) {
+                rounds.push(look.round);
+            }
+        }
+        rounds
+    }
+
     /// Adds what one more record says. A journal that is read to its end is folded by [`fold`].
     pub fn take(&mut self, record: Record) {
         match record {

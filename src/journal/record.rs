@@ -259,10 +259,12 @@ pub struct Look {
     pub alpha: f64,
     /// Targets that may still be the best.
     pub best: Vec<String>,
+    /// What to take now; empty where nothing can be said yet, and in journals of earlier versions.
+    pub pick: String,
+    /// By how much slower than the best the pick can be, as a share, in 95 % of runs over all looks.
+    pub at_most_slower: Option<f64>,
     /// Targets that take part in no further round.
     pub leaving: Vec<Leaving>,
-    /// Targets that are beaten and stay all the same, for the others to be held against.
-    pub yardsticks: Vec<String>,
     /// Why the run ends here; `None`: it goes on.
     pub end: Option<Enough>,
     /// About so many rounds in all would be needed for a decision, or for the precision asked for.
@@ -298,13 +300,13 @@ pub enum LeaveReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enough {
-    /// One target is left, or those that are left are the same.
+    /// The pick is as good as was asked for, whichever target is best.
     Decided,
     /// Every comparison is as narrow as was asked for.
     Precise,
     /// All rounds of the plan.
     Rounds,
-    /// More rounds than a run may have would be needed.
+    /// More rounds than a run may have seemed to be needed: earlier versions gave up.
     Hopeless,
     /// The plan's budget of time is used up.
     Budget,

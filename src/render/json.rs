@@ -3,7 +3,7 @@
 use super::tables::{finding_name, method_name};
 use super::{Format, Options};
 use crate::analysis::raw::{RawCell, better_name, unit_name};
-use crate::analysis::{Fact, Gate, Hole, Model, Panel, VerdictKind, WorkReport};
+use crate::analysis::{Fact, Gate, Hole, Model, Panel, Race, VerdictKind, WorkReport};
 use crate::exchange::*;
 use crate::stats;
 use crate::wording::between_runs::{self, CAVEAT};
@@ -92,6 +92,7 @@ fn names(model: &Model, places: &[usize]) -> Vec<String> {
 
 fn work(model: &Model, work: &WorkReport) -> Work {
     let quantities = |panels: &[Panel]| panels.iter().map(|panel| quantity(model, panel)).collect();
+    let race = work.phases.first().and_then(|panel| panel.race.as_ref());
     Work {
         name: work.name.clone(),
         reference: work.reference.map(|at| model.targets[at].name.clone()),
@@ -102,13 +103,14 @@ fn work(model: &Model, work: &WorkReport) -> Work {
                 VerdictKind::Pick => "pick",
                 VerdictKind::Tie => "tie",
                 VerdictKind::Unresolved => "unresolved",
-                VerdictKind::Refused => "refused",
                 VerdictKind::TooFewRounds => "too few rounds",
                 VerdictKind::Single => "single",
                 VerdictKind::Nothing => "nothing",
             },
             headline: work.headline(model),
             best: names(model, &work.verdict.best),
+            pick: race.map(|race| model.targets[race.pick].name.clone()),
+            at_most_slower: race.map(Race::bound).filter(|bound| bound.is_finite()),
             notes: work.notes(model),
         },
         sentences: work.sentences(model),
@@ -130,14 +132,19 @@ fn quantity(model: &Model, panel: &Panel) -> Quantity {
         metric: panel.metric.clone(),
         unit: unit_name(panel.unit),
         better: better_name(panel.better),
-        threshold: panel.band.threshold,
+        threshold: panel.threshold,
         noise: panel.noise.as_ref().map(estimate),
-        refused: panel.refused.as_ref().map(|refused| refused.sentence()),
-        may_be_best: panel.best.as_ref().map(|best| names(model, &best.members)),
+        may_be_best: panel.race.as_ref().map(|race| names(model, &race.members)),
+        slower: panel.race.as_ref().map(|race| names(model, &race.slower)),
         rows: panel
             .rows
             .iter()
             .map(|row| Row {
+                at_most_slower: panel
+                    .race
+                    .as_ref()
+                    .map(|race| race.regret[row.target])
+                    .filter(|bound| bound.is_finite()),
                 target: model.targets[row.target].name.clone(),
                 figure: row.figure.as_ref().map(|figure| Figure {
                     median: Number(figure.median),

@@ -160,7 +160,7 @@ impl Screen<'_> {
                 fitted_right(&difference(row), differences),
                 fitted_right(&range(row), ranges),
             );
-            let is_best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
+            let is_best = panel.race.as_ref().is_some_and(|best| best.members.contains(&row.target));
             let look = if is_best { Look::Strong } else { Look::Plain };
             let colour = match standing(row) {
                 Standing::Better => Look::Good,

@@ -31,7 +31,6 @@ const FIGURE: Font = Font::new(11.5, "ink");
 const BEST_FIGURE: Font = Font::new(11.5, "ink bold");
 const NOTE: Font = Font::new(11.0, "");
 const SMALL: Font = Font::new(10.5, "");
-const REFUSED: Font = Font::new(10.5, "care");
 const TICK: Font = Font::centred(10.5);
 
 pub const SVG: Format = Format {
@@ -162,14 +161,7 @@ impl<'a> Page<'a> {
         let (plot_top, bottom) = (top + 40.0, top + 40.0 + panel.rows.len() as f64 * ROW);
         let view = View::of(panel, work.reference, LABEL);
         let at = |percent: f64| left + percent / 100.0 * PLOT;
-        let above = if panel.refused.is_some() { 16.0 } else { 26.0 };
-        painter.text_cut((left, top + above), &PANEL, PLOT + NUMBERS, &panel.name);
-        painter.text_cut(
-            (left, top + 32.0),
-            &REFUSED,
-            PLOT + NUMBERS,
-            &panel.refused.as_ref().map(|refused| refused.sentence()).unwrap_or_default(),
-        );
+        painter.text_cut((left, top + 26.0), &PANEL, PLOT + NUMBERS, &panel.name);
         let (from, to) = view.band;
         painter.rectangle((at(from), plot_top), (at(to) - at(from), bottom - plot_top), "band");
         for (x, label) in &view.ticks {
@@ -231,7 +223,7 @@ fn below_name(work: &WorkReport, row: &Row, note: &str) -> String {
 /// The median, and under it the ratio with its interval.
 fn numbers(painter: &mut Painter, panel: &Panel, (row, mark): (&Row, &Mark), (x, y): (f64, f64)) {
     let Some(figure) = &row.figure else { return };
-    let best = panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target));
+    let best = panel.race.as_ref().is_some_and(|best| best.members.contains(&row.target));
     let signs = marks::signs(&marks::of_figure(panel, row));
     painter.text((x, y - 2.0), if best { &BEST_FIGURE } else { &FIGURE }, &format!("{}{signs}", figure.shown()));
     let below = if row.against.is_some() { &mark.ratio } else { &figure.range() };

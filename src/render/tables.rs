@@ -136,7 +136,7 @@ fn summary_row<'a>(line: &Line<'a>) -> Vec<Value<'a>> {
 }
 
 fn may_be_best<'a>(line: &Line<'a>) -> Value<'a> {
-    let best = line.panel.best.as_ref();
+    let best = line.panel.race.as_ref();
     best.map(|best| if best.members.contains(&line.row.target) { "yes" } else { "no" }).into()
 }
 
@@ -191,7 +191,7 @@ pub fn finding_name(against: &Comparison) -> Option<&'static str> {
         Finding::Tie => "tie",
         Finding::ProbablyHigher => "probably higher",
         Finding::ProbablyLower => "probably lower",
-        Finding::Unresolved { .. } => "unresolved",
+        Finding::Unresolved => "unresolved",
         Finding::TooFewRounds => "too few rounds",
     })
 }

@@ -327,11 +327,10 @@ const LONGEST_LINE: usize = 16;
 
 /// What a workload measures itself has long names: the phase on a line of its own, the rest broken at blanks.
 fn heading(panel: &Panel) -> String {
-    let name = match panel.name.split_once(": ") {
+    match panel.name.split_once(": ") {
         Some((phase, metric)) => format!("{phase}:\n{}", lines(metric, LONGEST_LINE).join("\n")),
         None => panel.name.clone(),
-    };
-    format!("{name}{}", if panel.refused.is_some() { "\n(no verdict)" } else { "" })
+    }
 }
 
 /// A target's name, and under it what sets it apart.

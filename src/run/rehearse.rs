@@ -229,8 +229,8 @@ mod tests {
     fn clear_differences_are_forecast_to_need_the_first_look_alone() {
         let plan = plan(&["ext4", "xfs"]);
         let found = forecast(&plan, &pilot(&plan, 6, &[1.0, 1.3], 0.02)).expect("six rounds");
-        assert_eq!((found.pilot_rounds, found.rounds, found.decided), (6, [8; 3], 1.0));
-        assert_eq!(found.ns, [160_000_000_000; 3], "two targets, eight rounds, ten seconds");
+        assert_eq!((found.pilot_rounds, found.rounds, found.decided), (6, [3; 3], 1.0));
+        assert_eq!(found.ns, [60_000_000_000; 3], "two targets, three rounds, ten seconds");
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn targets_that_leave_take_no_more_time() {
         let three = plan(&["ext4", "xfs", "slow"]);
-        let found = forecast(&three, &pilot(&three, 12, &[1.0, 1.0, 3.0], 0.2)).expect("twelve rounds");
+        let found = forecast(&three, &pilot(&three, 12, &[1.0, 1.0, 3.0], 0.4)).expect("twelve rounds");
         let all = u64::from(found.rounds[1]) * 3 * 10_000_000_000;
         assert!(found.rounds[1] > 8 && found.ns[1] < all, "{found:?}");
     }
@@ -259,7 +259,7 @@ mod tests {
         let (old, new) = (plan(&["ext4", "xfs"]), plan(&["ext4", "xfs", "btrfs"]));
         let found = forecast(&new, &pilot(&old, 6, &[1.0, 1.3], 0.02)).expect("six rounds");
         assert_eq!(found.unknown, ["btrfs / tree"]);
-        assert_eq!(found.ns[0], 240_000_000_000, "btrfs is taken to cost what the others do");
+        assert_eq!(found.ns[0], 90_000_000_000, "btrfs is taken to cost what the others do");
         assert_eq!(forecast(&old, &pilot(&old, 2, &[1.0, 1.3], 0.02)), None);
         assert_eq!(forecast(&plan(&["jfs", "f2fs"]), &pilot(&old, 6, &[1.0, 1.3], 0.02)), None);
     }
@@ -272,7 +272,7 @@ mod tests {
         plan.stop.budget_ns = Some(90_000_000_000);
         let found = forecast(&plan, &pilot).expect("twelve rounds");
         assert_eq!((found.rounds, found.ns), ([5; 3], [100_000_000_000; 3]), "the round in which it is used up");
-        assert_eq!((found.decided, found.cut), (0.0, 1.0));
+        assert!(found.decided < 0.1 && found.cut > 0.9, "{found:?}");
         plan.stop.budget_ns = Some(u64::MAX);
         assert_eq!(forecast(&plan, &pilot).map(|found| found.cut), Some(0.0));
     }
@@ -290,7 +290,7 @@ mod tests {
         }
         let found = forecast(&new, &known).expect("six rounds");
         assert_eq!((found.lacks_copy, found.unknown), (true, vec![]));
-        assert_eq!(found.ns[0], 8 * 50_000_000_000, "twice 20 s and 10 s");
+        assert_eq!(found.ns[0], 3 * 50_000_000_000, "twice 20 s and 10 s");
         assert_eq!(forecast(&old, &known).map(|found| found.lacks_copy), Some(false));
     }
 }

@@ -8,9 +8,9 @@
 //!
 //! Must not know: `agent`, `analysis`, `journal`, `plan`, `render`, `units`.
 
-mod alpha_spending;
 mod change_point;
 mod dip_test;
+mod forecast;
 mod judge;
 mod looks;
 mod moments;
@@ -24,7 +24,6 @@ mod paired;
 mod pareto;
 #[cfg(test)]
 mod planted;
-mod race;
 mod rank_sum;
 mod regret;
 mod repeats;
@@ -32,11 +31,11 @@ mod sensitivity;
 mod signed_rank;
 mod trend;
 
-pub use alpha_spending::{ALPHA, LOOKS, Level};
 pub use change_point::changes_at;
 pub use dip_test::{Mode, modes};
-pub use judge::{Band, Finding, judge, noise_verdict};
-pub use looks::{Look, SCHEDULE, next_look, spent};
+pub use forecast::rounds_to_go;
+pub use judge::{Finding, judge};
+pub use looks::{ALPHA, LOOKS, Look, spent};
 pub use moments::{mean, standard_deviation};
 pub use mser::{Steady, mser5};
 pub use multiple_testing::{benjamini_hochberg, fisher_exact, signed_rank_p, too_many_apart};
@@ -44,7 +43,6 @@ pub use observation::one_observation;
 pub use order_statistics::{order_statistic_interval, rests_on_symmetry, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
 pub use pareto::{Ratios, front};
-pub use race::{Standing, Ties, rounds_to_decide, standing};
 pub use rank_sum::{holm, rank_sum_above, unpaired_ratio};
 pub use regret::{Comparisons, Standing as Regret, standing as regret};
 pub use repeats::{Repeats, best_repeats};

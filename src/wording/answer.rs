@@ -34,7 +34,7 @@ impl Standing {
             Some(Finding::Higher) => Standing::Worse,
             Some(Finding::Lower) => Standing::Better,
             Some(Finding::ProbablyHigher | Finding::ProbablyLower) => Standing::Probably,
-            Some(Finding::Unresolved { .. }) => Standing::Open,
+            Some(Finding::Unresolved) => Standing::Open,
             Some(Finding::TooFewRounds) | None => Standing::Unknown,
         }
     }

@@ -1,8 +1,8 @@
 //! Figures and comparisons in words. A ratio above one is more: "more time", never "slower by"; "12 % less time" is always
 //! relative to the whole of the reference.
 
-use super::text::{at_least_twice, counted, difference, half_width, more_rounds, percent, range, ratio};
-use crate::analysis::{Comparison, DiffersFromItself, Figure, Panel, Series, Trade};
+use super::text::{at_least_twice, counted, difference, half_width, percent, range, ratio};
+use crate::analysis::{Comparison, Figure, Panel, Series, Trade};
 use crate::stats::{Estimate, Finding};
 
 impl Figure {
@@ -50,25 +50,17 @@ impl Trade {
 impl Panel {
     /// "±3 %": differences that do not matter here.
     pub fn margin(&self) -> String {
-        format!("±{}", percent(self.band.threshold))
+        format!("±{}", percent(self.threshold))
     }
 
-    /// "differences below 3 % do not matter", or "... 16 % cannot be seen here" where the noise is wider than that.
+    /// "differences below 3 % do not matter".
     pub fn smallest_difference(&self) -> String {
-        let why = if self.band.threshold > self.band.wanted { "cannot be seen here" } else { "do not matter" };
-        format!("differences below {} {why}", percent(self.band.threshold))
+        format!("differences below {} do not matter", percent(self.threshold))
     }
 
     /// "±1.2 %", or "unknown": the reference against itself.
     pub fn noise_shown(&self) -> Option<String> {
         self.noise.as_ref().map(half_width)
-    }
-}
-
-impl DiffersFromItself {
-    /// "no verdict: ext4 differs from itself by 5 %".
-    pub fn sentence(&self) -> String {
-        format!("no verdict: {} differs from itself by {}", self.reference, percent(self.by))
     }
 }
 
@@ -102,11 +94,7 @@ fn against(finding: &Finding, of: &Comparison) -> String {
         Finding::ProbablyHigher | Finding::ProbablyLower => {
             format!("probably {verb} {amount} (95 % interval {range}), which may be negligible")
         }
-        Finding::Unresolved { rounds } => {
-            let more = rounds.map(|total| total.saturating_sub(estimate.n as u32));
-            let more = more.map(|n| format!("; about {} would tell", more_rounds(n))).unwrap_or_default();
-            format!("shows no clear difference from {reference}{more}")
-        }
+        Finding::Unresolved => format!("shows no clear difference from {reference}"),
         Finding::TooFewRounds => {
             format!("{verb} {amount} (anecdote: {}, no interval)", counted(estimate.n, "round"))
         }
@@ -122,7 +110,7 @@ fn in_brief(finding: &Finding, of: &Comparison) -> String {
         Finding::Higher | Finding::Lower => format!("{amount} ({range})"),
         Finding::ProbablyHigher | Finding::ProbablyLower => format!("probably {amount} ({range})"),
         Finding::Tie => format!("ties with {reference}"),
-        Finding::Unresolved { .. } => format!("no clear difference from {reference}"),
+        Finding::Unresolved => format!("no clear difference from {reference}"),
         Finding::TooFewRounds => format!("{amount} (no interval)"),
     }
 }

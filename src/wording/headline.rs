@@ -1,6 +1,6 @@
 //! What to pick, in words: one sentence for each work, one line for each phase, and the small print.
 
-use super::text::{capital, counted, half_width, listed, more_rounds};
+use super::text::{counted, half_width, listed, more_rounds};
 use crate::analysis::*;
 use crate::metric;
 use crate::units::{Unit, show_bytes};
@@ -37,11 +37,7 @@ impl WorkReport {
         let nothing = "Nothing to judge: no cell has finished with a timed phase.".to_string();
         let Some(panel) = self.phases.first() else { return nothing };
         let measured: Vec<&Row> = panel.rows.iter().filter(|row| row.figure.is_some()).collect();
-        match (self.verdict.kind, measured.as_slice(), &panel.best) {
-            (VerdictKind::Refused, ..) if panel.refused.is_some() => {
-                let why = panel.refused.as_ref().map(DiffersFromItself::sentence).unwrap_or_default();
-                format!("{}. The machine or the drive is not steady enough.", capital(&why))
-            }
+        match (self.verdict.kind, measured.as_slice(), &panel.race) {
             (VerdictKind::Nothing, [], _) if self.is_overall => {
                 "No verdict over all work: no target has finished all of it in any round.".to_string()
             }
@@ -51,7 +47,7 @@ impl WorkReport {
                 format!("No verdict: {count} can be ranked.")
             }
             (VerdictKind::Single, [row, ..], _) => alone(row, panel, &context),
-            (_, _, Some(best)) => judged(best, panel, &context),
+            (_, _, Some(race)) => judged(race, panel, &context),
             (_, rows, None) => anecdote(rows, panel, &context),
         }
     }
@@ -81,10 +77,6 @@ impl WorkReport {
 fn note(note: &Note, work: &WorkReport, model: &Model) -> String {
     let name = |target: usize| &model.targets[target].name;
     match note {
-        Note::Eliminated(target) => format!(
-            "{} was eliminated early, so it cannot be picked, although no remaining target proved faster",
-            name(*target)
-        ),
         Note::NotRanked(target, vetoes) => {
             let reasons: Vec<String> = vetoes.iter().map(in_words).collect();
             format!("{} is not ranked: {}", name(*target), reasons.join("; "))
@@ -125,92 +117,73 @@ fn part(panel: &Panel) -> String {
     if panel.name == crate::analysis::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
 }
 
-fn judged(best: &Race, panel: &Panel, context: &Context) -> String {
-    let names = names(&best.members, context);
-    let headline = match (best.conclusion, best.members.as_slice()) {
-        (Conclusion::Pick, [at, ..]) => format!("Pick {}: {}", names[0], pick(*at, panel, context)),
-        (Conclusion::WithinNoise, _) => within_noise(&names, panel),
-        (Conclusion::Tie, _) => tie(&names, best, panel, context),
-        (Conclusion::Unresolved, [_]) => {
-            format!("No pick: {} may still be the best, but was eliminated early.", names[0])
+fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
+    let verdict = &context.work.verdict;
+    let pick = &context.targets[race.pick].name;
+    let slower = slower(race, panel, context);
+    match verdict.kind {
+        VerdictKind::Tie => {
+            let most = verdict.best.iter().map(|at| race.regret[*at]).fold(0.0, f64::max);
+            let names = names(&verdict.best, context);
+            let each = if names.len() == 2 { "either" } else { "each" };
+            format!("No single winner: {}; {each} is {}.{slower}", listed(&some(names)), at_most(most))
         }
-        _ => unresolved(&names, best, panel, context),
-    };
-    headline + &preliminary(best, context)
-}
-
-/// A name from so few rounds is no decision: no run ends for it.
-fn preliminary(best: &Race, context: &Context) -> String {
-    let (rounds, targets) = (counted(best.rounds, "round"), context.work.ranked.len());
-    match best.corrected {
-        true if best.rounds >= 6 => String::new(),
-        false if targets > 2 => {
-            format!(" Preliminary: {rounds}, not corrected for comparing {targets} targets at once.")
+        VerdictKind::Pick => {
+            let others: Vec<usize> = race.members.iter().copied().filter(|at| *at != race.pick).collect();
+            let open = match others.len() {
+                0 => String::new(),
+                1 => format!(" {} may be as good or worse.", names(&others, context)[0]),
+                _ => format!(" These may be as good or worse: {}.", listed(&some(names(&others, context)))),
+            };
+            format!("Pick {pick}: {}.{open}{slower}", at_most(race.bound()))
         }
-        _ => format!(" Preliminary: {rounds}."),
+        _ => {
+            let names = listed(&some(names(&race.members, context)));
+            format!("Too close to call: {names}. Best guess {pick}: {}.{}{slower}", at_most(race.bound()), more(race))
+        }
     }
 }
 
-/// Faster than all others, but by no more than what noise alone could look like to who wants to know so exactly.
-fn within_noise(names: &[String], panel: &Panel) -> String {
-    let floor = panel.noise_shown().unwrap_or_default();
-    format!(
-        "No verdict: the noise floor, {floor}, is above the {} that matter, and {} is ahead by less than that noise.",
-        super::text::percent(panel.band.wanted),
-        names.first().map_or("", String::as_str),
-    )
+/// "at most 4 % slower than the best (95 %)".
+pub fn at_most(bound: f64) -> String {
+    match bound {
+        0.0 => "the fastest (95 %)".to_string(),
+        bound if bound.is_finite() => format!("at most {} slower than the best (95 %)", super::text::percent(bound)),
+        _ => "too few rounds to bound how much slower than the best".to_string(),
+    }
+}
+
+/// " 8 to 40 more rounds would settle it."
+fn more(race: &Race) -> String {
+    let more = |needed: u32| super::text::about(needed.saturating_sub(race.rounds as u32).max(1));
+    match race.rounds_needed {
+        Some([Some(least), Some(most)]) if more(least) == more(most) => {
+            format!(" About {} would settle it.", more_rounds(more(least)))
+        }
+        Some([Some(least), Some(most)]) => format!(" {} to {} would settle it.", more(least), more_rounds(more(most))),
+        Some([Some(least), None]) => format!(" {} or many more would settle it.", more_rounds(more(least))),
+        _ => String::new(),
+    }
+}
+
+/// " Slower: btrfs lzo (+15 %), btrfs zstd:1 (+33 %)." Against the pick, and the least first.
+fn slower(race: &Race, panel: &Panel, context: &Context) -> String {
+    let ratio = |at: usize| {
+        let row = panel.rows.iter().find(|row| row.target == at)?;
+        row.compared_with(race.pick).map(|found| found.estimate.ratio)
+    };
+    let mut slower: Vec<(usize, Option<f64>)> = race.slower.iter().map(|at| (*at, ratio(*at))).collect();
+    slower.sort_by(|a, b| a.1.unwrap_or(0.0).total_cmp(&b.1.unwrap_or(0.0)));
+    let shown = |(at, ratio): &(usize, Option<f64>)| {
+        let by = ratio.map(|ratio| format!(" (+{})", super::text::percent(ratio - 1.0))).unwrap_or_default();
+        format!("{}{by}", context.targets[*at].name)
+    };
+    let shown: Vec<String> = slower.iter().map(shown).collect();
+    if shown.is_empty() { String::new() } else { format!(" Slower: {}.", listed(&some(shown))) }
 }
 
 fn names(members: &[usize], context: &Context) -> Vec<String> {
     members.iter().map(|&at| context.targets[at].name.clone()).collect()
-}
-
-/// Why the one target is picked: it against the reference, or, if it is the reference, the nearest against it.
-fn pick(at: usize, panel: &Panel, context: &Context) -> String {
-    let beaten = others(&[at], panel, context);
-    let part = part(panel);
-    let beats_all = if beaten.len() == 1 { "the other target takes" } else { "every other ranked target takes" };
-    let ranked_reference = context.work.reference.filter(|reference| context.work.ranked.contains(reference));
-    if ranked_reference == Some(at) {
-        return match fastest(&beaten).and_then(|row| said(row, context)) {
-            Some(said) if beaten.len() == 1 => format!("for {part}, {said}."),
-            Some(said) => format!("for {part}, {beats_all} longer; the nearest: {said}."),
-            None => format!("for {part}, {beats_all} longer."),
-        };
-    }
-    let row = panel.rows.iter().find(|row| row.target == at);
-    let against = row.and_then(told).filter(|_| ranked_reference.is_some());
-    match against.map(Comparison::words) {
-        Some(words) if beaten.len() == 1 => format!("{part} {words}."),
-        Some(words) => format!("{part} {words}, and {beats_all} longer than {}.", context.targets[at].name),
-        None => format!("for {part}, {beats_all} longer."),
-    }
-}
-
-fn tie(names: &[String], best: &Race, panel: &Panel, context: &Context) -> String {
-    let beaten = others(&best.members, panel, context);
-    let within = &panel.margin();
-    if beaten.is_empty() && names.len() > 3 {
-        return format!("No single winner: all {} targets tie (within {within}).", names.len());
-    }
-    format!("No single winner: {} tie (within {within}){}", listed(names), the_rest(&beaten, context))
-}
-
-fn unresolved(names: &[String], best: &Race, panel: &Panel, context: &Context) -> String {
-    let more = best.more_rounds().map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
-    let rest = the_rest(&others(&best.members, panel, context), context);
-    format!("Unresolved between {}{more}{rest}", listed(names))
-}
-
-/// The end of the sentence, with those that are out of the race: each is shown to be slower than one that is in it.
-fn the_rest(beaten: &[&Row], context: &Context) -> String {
-    let names: Vec<String> = beaten.iter().map(|row| context.targets[row.target].name.clone()).collect();
-    match beaten {
-        [] => ".".to_string(),
-        [row] => said(row, context)
-            .map_or(format!("; {} takes longer than one of them.", names[0]), |said| format!("; {said}.")),
-        _ => format!(". Shown to take longer than one of them: {}.", listed(&some(names))),
-    }
 }
 
 /// A headline is read at a glance; the tables name all.
@@ -223,67 +196,29 @@ fn some(names: Vec<String>) -> Vec<String> {
     names.into_iter().take(MOST - 1).chain([rest]).collect()
 }
 
-fn others<'a>(members: &[usize], panel: &'a Panel, context: &Context) -> Vec<&'a Row> {
-    let ranked = panel.rows.iter().filter(|row| row.figure.is_some() && context.work.ranked.contains(&row.target));
-    ranked.filter(|row| !members.contains(&row.target)).collect()
-}
-
 fn fastest<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
     let median = |row: &Row| row.figure.as_ref().map_or(f64::INFINITY, |figure| figure.median);
     rows.iter().copied().min_by(|a, b| median(a).total_cmp(&median(b)))
 }
 
-fn slowest<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
-    let median = |row: &Row| row.figure.as_ref().map_or(0.0, |figure| figure.median);
-    rows.iter().copied().max_by(|a, b| median(a).total_cmp(&median(b)))
-}
-
-/// "btrfs takes 40 % more time than ext4 (95 % interval 31–50 %)"; nothing for the reference itself, nor where the two
-/// are not told apart.
-fn said(row: &Row, context: &Context) -> Option<String> {
-    told(row).map(|against| format!("{} {}", context.targets[row.target].name, against.words()))
-}
-
-/// One line for a phase: who is fastest, and who is slowest.
+/// One line for a phase: the fastest, and the slower ones.
 fn phase(panel: &Panel, context: &Context) -> String {
     let name = &panel.name;
-    if let Some(why) = &panel.refused {
-        return format!("{name}: {}", why.sentence());
-    }
-    let measured: Vec<&Row> = panel.rows.iter().filter(|row| row.figure.is_some()).collect();
-    let Some(best) = &panel.best else {
-        let shown = measured.iter().map(|row| with_time(row, context)).collect::<Vec<_>>();
-        return format!("{name}: {} (not ranked)", listed(&shown));
+    let row = |at: usize| panel.rows.iter().find(|row| row.target == at);
+    let shown = |rows: &mut dyn Iterator<Item = &Row>| listed(&some(rows.map(|row| with_time(row, context)).collect()));
+    let Some(race) = &panel.race else {
+        return format!("{name}: {} (not ranked)", shown(&mut panel.rows.iter().filter(|row| row.figure.is_some())));
     };
-    let rows: Vec<&Row> =
-        best.members.iter().filter_map(|at| measured.iter().copied().find(|r| r.target == *at)).collect();
-    let shown = listed(&rows.iter().map(|row| with_time(row, context)).collect::<Vec<_>>());
-    let more = best.more_rounds().map(|n| format!(" (about {} would tell)", more_rounds(n))).unwrap_or_default();
-    let first = match rows.len() {
-        1 if best.conclusion == Conclusion::Unresolved => format!("{shown} may be fastest, but was eliminated early"),
-        1 => format!("{shown}, fastest{}", brief_of(rows[0]).map(|brief| format!(", {brief}")).unwrap_or_default()),
-        _ if best.conclusion == Conclusion::Tie => format!("{shown} tie within {}", panel.margin()),
-        _ => format!("unresolved between {shown}{more}"),
+    let members = shown(&mut race.members.iter().filter_map(|at| row(*at)));
+    let first = match race.members.len() {
+        1 => format!("{members}, fastest"),
+        _ if race.is_settled() => {
+            format!("{members}; {} is {}", context.targets[race.pick].name, at_most(race.bound()))
+        }
+        _ => format!("too close to call: {members}"),
     };
-    let beaten = others(&best.members, panel, context);
-    let which = if beaten.len() > 1 { "slowest: " } else { "slower: " };
-    let slowest = slowest(&beaten).map(|row| format!("; {which}{}", brief(row, context)));
-    format!("{name}: {first}{}", slowest.unwrap_or_default())
-}
-
-fn brief(row: &Row, context: &Context) -> String {
-    let name = &context.targets[row.target].name;
-    brief_of(row).map_or(with_time(row, context), |brief| format!("{name}, {brief}"))
-}
-
-fn brief_of(row: &Row) -> Option<String> {
-    told(row).map(Comparison::brief)
-}
-
-/// The comparison with the reference if it says which of the two is faster: "is not told apart from ext4" explains
-/// neither why one is picked nor why one is out.
-fn told(row: &Row) -> Option<&Comparison> {
-    row.against.as_ref().filter(|against| against.tells())
+    let slower = slower(race, panel, context);
+    format!("{name}: {first}{}", slower.replacen(" Slower", "; slower", 1).trim_end_matches('.'))
 }
 
 fn with_time(row: &Row, context: &Context) -> String {

@@ -8,17 +8,11 @@ use crate::units::show_duration;
 impl Model {
     /// One line for each target that was eliminated, then how the run ended.
     pub fn course(&self) -> Vec<String> {
-        let History { eliminated, ending: end, overspent, repeats: advice } = &self.history;
+        let History { eliminated, ending: end, repeats: advice } = &self.history;
         let eliminated = eliminated.iter().map(|(target, round, why)| {
             format!("{target} was eliminated after {}: {}", rounds(*round), eliminated_as(why))
         });
-        let overspent = overspent.map(|spent| {
-            format!(
-                "Resumed after its budget: the risk of having lost the true best is up to {}, not 5 %.",
-                percent(spent)
-            )
-        });
-        eliminated.chain(end.as_ref().map(ending)).chain(overspent).chain(advice.iter().map(repeats)).collect()
+        eliminated.chain(end.as_ref().map(ending)).chain(advice.iter().map(repeats)).collect()
     }
 }
 
@@ -64,6 +58,9 @@ pub fn interim_analysis(look: &Look) -> String {
     let leaving =
         look.leaving.iter().map(|leaving| format!("{} leaves ({})", leaving.target, eliminated_as(&leaving.why)));
     let best = match look.best.as_slice() {
+        _ if look.at_most_slower.is_some_and(|bound| bound > 0.0) => {
+            look.at_most_slower.map(|bound| format!("{}: {}", look.pick, super::headline::at_most(bound)))
+        }
         [] => None,
         [one] => Some(format!("{one} is ahead")),
         all => Some(format!("{} targets may be the best", all.len())),
@@ -99,7 +96,10 @@ mod tests {
     fn an_interim_analysis_without_results_says_so() {
         let look = Look { round: 8, ..Look::default() };
         assert_eq!(interim_analysis(&look), "after 8 rounds: nothing can be told yet");
-        assert_eq!(interim_analysis(&Look { best: vec!["xfs".into()], ..look }), "after 8 rounds: xfs is ahead");
+        let ahead = Look { best: vec!["xfs".into()], ..look };
+        assert_eq!(interim_analysis(&ahead), "after 8 rounds: xfs is ahead");
+        let bounded = Look { pick: "ext4".into(), at_most_slower: Some(0.04), ..ahead };
+        assert_eq!(interim_analysis(&bounded), "after 8 rounds: ext4: at most 4 % slower than the best (95 %)");
     }
 
     /// As this version writes them, and as schema 1 did.

@@ -31,7 +31,7 @@ pub const ALL: &[Mark] = &[
         sign: "*",
         meaning: "no ranked target is shown to be faster",
         caveat: false,
-        holds: Figure(|panel, row| panel.best.as_ref().is_some_and(|best| best.members.contains(&row.target))),
+        holds: Figure(|panel, row| panel.race.as_ref().is_some_and(|race| race.members.contains(&row.target))),
     },
     Mark { sign: "†", meaning: "cache state unproven", caveat: true, holds: Figure(|_, row| row.unproven_cache) },
     Mark {
@@ -56,7 +56,7 @@ pub const ALL: &[Mark] = &[
         sign: "?",
         meaning: "cannot be distinguished from {reference}",
         caveat: false,
-        holds: Ratio(|found| matches!(found.finding, Some(Finding::Unresolved { .. }))),
+        holds: Ratio(|found| matches!(found.finding, Some(Finding::Unresolved))),
     },
     Mark {
         sign: "°",

@@ -5,7 +5,7 @@
 //! the hardware and the fastest of several readings.
 
 use super::text::plain;
-use crate::analysis::{Model, Panel, VerdictKind, WorkReport};
+use crate::analysis::{Model, VerdictKind, WorkReport};
 use crate::stats::Finding;
 use crate::units::{parse_duration, parse_size};
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,7 +139,11 @@ fn places(model: &Model, work: &WorkReport) -> Vec<Place> {
     };
     let mut places = vec![place(best, work.verdict.kind == VerdictKind::Tie)];
     let mut rest: Vec<usize> = work.ranked.iter().copied().filter(|at| !best.contains(at)).collect();
-    rest.sort_by(|a, b| median(panel, *a).total_cmp(&median(panel, *b)));
+    // By pairs of rounds: one that was eliminated has its median over other rounds than the rest.
+    let behind = |at: usize| {
+        row(at).and_then(|row| row.compared_with(*first)).map_or(f64::INFINITY, |found| found.estimate.ratio)
+    };
+    rest.sort_by(|a, b| behind(*a).total_cmp(&behind(*b)));
     while let Some(fastest) = rest.first().copied() {
         let finding = |at: usize| row(at).and_then(|row| row.compared_with(fastest)).and_then(|found| found.finding);
         let apart = |at: &usize| matches!(finding(*at), Some(Finding::Higher | Finding::Lower));
@@ -149,11 +153,6 @@ fn places(model: &Model, work: &WorkReport) -> Vec<Place> {
         places.push(place(&members, tie));
     }
     places
-}
-
-fn median(panel: &Panel, target: usize) -> f64 {
-    let row = panel.rows.iter().find(|row| row.target == target);
-    row.and_then(|row| row.figure.as_ref()).map_or(f64::INFINITY, |figure| figure.median)
 }
 
 /// "xfs = ext4 ×1.12 (1.05–1.20)", "xfs or ext4".

@@ -55,10 +55,12 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
         ),
         Warning::NoiseAboveMargin { floor, margin } => format!(
             "this machine is noisy: the same file system measured twice differs by about {}, more than the {} that \
-             matter; smaller differences cannot be seen, and ties cannot be established",
+             matter; it takes more rounds to see smaller differences",
             percent(*floor),
             percent(*margin)
         ),
+        Warning::Contradiction { reference, by } => contradiction(reference, *by),
+        Warning::Dependent(by) => dependent(*by),
         Warning::FailsMoreOften { target, own, others } => format!(
             "{} failed in {} of {}, the others in {} of {}: unlikely to be chance (Fisher's exact test, p < 0.05)",
             name(target),
@@ -84,6 +86,20 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
             format!("{work}: {name} has several modes, {modes}; its median means little")
         }
     }
+}
+
+fn contradiction(reference: &str, by: f64) -> String {
+    format!(
+        "{reference} measured twice in each round differs from itself by {}: every bound is wider by that, which covers \
+         such differences only up to this size",
+        percent(by)
+    )
+}
+
+fn dependent(by: f64) -> String {
+    format!(
+        "rounds are not independent, each resembles the one before (autocorrelation {by:.1}): every bound is wider for that"
+    )
 }
 
 impl Hole {

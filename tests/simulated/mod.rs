@@ -129,7 +129,7 @@ fn played(folded: &Folded) -> Played {
         end: last.end,
         rounds: last.round,
         cells: folded.cells.len(),
-        threshold: report.works[0].phases[0].band.threshold,
+        threshold: report.works[0].phases[0].threshold,
     }
 }
 

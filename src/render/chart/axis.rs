@@ -1,6 +1,6 @@
 //! A logarithmic axis of ratios around one.
 
-use crate::stats::{Band, Estimate};
+use crate::stats::Estimate;
 
 pub struct Axis {
     pub left: f64,
@@ -25,8 +25,8 @@ const TICKS: [&[f64]; 10] = [
 
 impl Axis {
     /// Wide enough for every interval, for one, and for the band in which differences do not matter.
-    pub fn around<'a>(band: Band, found: impl Iterator<Item = &'a Estimate>, left: f64, right: f64) -> Axis {
-        let band = 1.0 + band.threshold.clamp(0.01, 1.0);
+    pub fn around<'a>(threshold: f64, found: impl Iterator<Item = &'a Estimate>, left: f64, right: f64) -> Axis {
+        let band = 1.0 + threshold.clamp(0.01, 1.0);
         let (mut low, mut high) = (1.0 / band, band);
         for estimate in found {
             let ratio = estimate.ratio;

@@ -34,11 +34,11 @@ impl View {
         let compared =
             |row: &Row| reference.and_then(|reference| row.compared_with(reference).or(own(row, reference)).cloned());
         let found: Vec<Option<Comparison>> = panel.rows.iter().map(compared).collect();
-        let axis = Axis::around(panel.band, found.iter().flatten().map(|found| &found.estimate), 3.0, 97.0);
+        let axis = Axis::around(panel.threshold, found.iter().flatten().map(|found| &found.estimate), 3.0, 97.0);
         let mark = |(row, found): (&Row, &Option<Comparison>)| mark(row, found.as_ref(), &axis, reference);
         View {
             ticks: axis.ticks(label),
-            band: axis.band(panel.band.threshold),
+            band: axis.band(panel.threshold),
             one: axis.one(),
             marks: panel.rows.iter().zip(&found).map(mark).collect(),
         }
@@ -105,7 +105,7 @@ fn symbol(finding: Option<&Finding>) -> &'static str {
         Some(Finding::ProbablyHigher) => "maybe-more",
         Some(Finding::Tie) => "tie",
         Some(Finding::TooFewRounds) => "few",
-        Some(Finding::Unresolved { .. }) | None => "open",
+        Some(Finding::Unresolved) | None => "open",
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
             Some(Finding::ProbablyHigher),
             Some(Finding::Tie),
             Some(Finding::TooFewRounds),
-            Some(Finding::Unresolved { rounds: None }),
+            Some(Finding::Unresolved),
         ];
         let symbols: Vec<&str> = findings.iter().map(|finding| symbol(finding.as_ref())).collect();
         let mut unique = symbols.clone();

@@ -24,7 +24,6 @@ pub fn table(sheet: &Sheet, work: &WorkReport, (place, number): (usize, usize)) 
             caption {
                 b { (text(&panel.name)) }
                 span { " " (text(&panel.smallest_difference())) (noise) }
-                @if let Some(why) = &panel.refused { em { " " (text(&why.sentence())) } }
             }
             thead { tr {
                 th scope="col" { "Target" }

@@ -30,7 +30,6 @@ fn kind(kind: VerdictKind) -> &'static str {
         VerdictKind::Pick => "The pick",
         VerdictKind::Tie => "A tie",
         VerdictKind::Unresolved => "Not resolved",
-        VerdictKind::Refused => "No verdict",
         VerdictKind::TooFewRounds => "Too few rounds",
         VerdictKind::Single => "One target",
         VerdictKind::Nothing => "Nothing to judge",
