@@ -57,7 +57,7 @@ impl Analysis<'_> {
             alpha: self.looks.iter().find(|look| look.rounds == round).map_or(0.0, |look| look.alpha),
             best: race.map(|race| race.members.iter().copied().map(name).collect()).unwrap_or_default(),
             pick: race.map(|race| name(race.pick)).unwrap_or_default(),
-            at_most_slower: race.map(Race::bound).filter(|bound| bound.is_finite()),
+            at_most_slower: race.map(Race::bound).filter(|bound| bound.is_finite()).map(to_millionths),
             leaving: if end.is_none() && self.plan.stop.race { self.leaving() } else { Vec::new() },
             end,
             rounds_needed,
@@ -179,6 +179,11 @@ impl Analysis<'_> {
             .map(|cells| mean(cells.values().map(|cell| cell.ledger.total_ns()).collect()))
             .fold(0, u64::saturating_add)
     }
+}
+
+/// A number that a journal gives back as it was written.
+fn to_millionths(share: f64) -> f64 {
+    (share * 1e6).round() / 1e6
 }
 
 fn left_at(look: &Look, target: &str) -> bool {
