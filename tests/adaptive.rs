@@ -234,7 +234,11 @@ fn a_budget_ends_a_session_and_not_the_run() {
     let (folded, _) = checked(&lab);
     assert_eq!(ends(&folded), [Some(Enough::Budget); 2], "each session has a budget of its own");
     assert_eq!((first, folded.looks[1].round), (1, 2));
-    assert!(folded.looks.iter().all(|look| look.alpha == 0.0), "rounds without a bound spend nothing: {:?}", folded.looks);
+    assert!(
+        folded.looks.iter().all(|look| look.alpha == 0.0),
+        "rounds without a bound spend nothing: {:?}",
+        folded.looks
+    );
 }
 
 /// 30 % is as precise as eight rounds are on all but the busiest machine.

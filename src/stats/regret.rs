@@ -86,7 +86,7 @@ pub fn standing(of: &Comparisons, looks: &[Look]) -> Standing {
         dependent: false,
     };
     for (number, look) in looks.iter().enumerate() {
-        Sight::new(of, look.rounds as usize).update(of, look.alpha, number, &mut found);
+        Sight::new(of, look.rounds as usize, &found.eliminated).update(of, look.alpha, number, &mut found);
     }
     for at in 0..count {
         let rivals = (0..count).filter(|other| *other != at && found.eliminated[*other].is_none());
@@ -108,16 +108,20 @@ struct Sight {
 }
 
 impl Sight {
-    fn new(of: &Comparisons, rounds: usize) -> Sight {
+    /// Who is eliminated shows no noise either: some go on after that, for the others to be held against, and which of
+    /// them do must not matter.
+    fn new(of: &Comparisons, rounds: usize, eliminated: &[Option<(usize, usize)>]) -> Sight {
+        let is_in = |at: usize| eliminated.get(at).is_none_or(Option::is_none);
         let logs: Vec<&[f64]> = of.logs.iter().map(|log| &log[..rounds.min(log.len())]).collect();
         let all = (0..logs.len()).flat_map(|i| (i + 1..logs.len()).map(move |j| (i, j)));
         let pairs: Vec<_> = all.map(|(i, j)| ((i, j), differences(logs[i], logs[j]))).collect();
-        let is_full = |pair: &&Vec<f64>| pair.len() == rounds && rounds >= FEWEST;
-        let full: Vec<&Vec<f64>> = pairs.iter().map(|(_, pair)| pair).filter(is_full).collect();
+        let is_full = |pair: &Vec<f64>| pair.len() == rounds && rounds >= FEWEST;
+        let counts = |((i, j), pair): &&((usize, usize), Vec<f64>)| is_in(*i) && is_in(*j) && is_full(pair);
+        let full: Vec<&Vec<f64>> = pairs.iter().filter(counts).map(|(_, pair)| pair).collect();
         let mean =
             |of: &dyn Fn(&[f64]) -> f64| full.iter().map(|pair| of(pair)).sum::<f64>() / full.len().max(1) as f64;
-        let complete =
-            logs.iter().filter(|log| log.len() == rounds && log.iter().all(|value| value.is_finite())).count();
+        let is_complete = |at: usize| logs[at].len() == rounds && logs[at].iter().all(|value| value.is_finite());
+        let complete = (0..logs.len()).filter(|at| is_in(*at) && is_complete(*at)).count();
         let autocorrelation = Autocorrelation::new(mean(&autocorrelation), rounds, complete.saturating_sub(1));
         Sight {
             rounds,

@@ -78,6 +78,10 @@ pub struct Played {
     pub candidates: Vec<usize>,
     /// Whom the report names, in whatever sense its kind has.
     pub named: Vec<usize>,
+    /// What it picks, by how much slower than the best that can be, as a share, and whom it calls slower.
+    pub pick: usize,
+    pub bound: f64,
+    pub slower: Vec<usize>,
     pub end: Option<Enough>,
     pub rounds: u32,
     /// Of all targets and the duplicate.
@@ -121,11 +125,15 @@ impl Race {
 
 fn played(folded: &Folded) -> Played {
     let report = report(folded);
+    let race = report.works[0].phases[0].race.as_ref().expect("three rounds");
     let (verdict, last) = (&report.works[0].verdict, folded.looks.last().expect("a run ends with a look"));
     Played {
         kind: verdict.kind,
         candidates: last.best.iter().map(|name| number(name)).collect(),
         named: verdict.best.iter().map(|at| number(&report.targets[*at].name)).collect(),
+        pick: number(&report.targets[race.pick].name),
+        bound: race.bound(),
+        slower: race.slower.iter().map(|at| number(&report.targets[*at].name)).collect(),
         end: last.end,
         rounds: last.round,
         cells: folded.cells.len(),
