@@ -150,7 +150,8 @@ fn without_root_a_directory_is_measured_as_it_is() {
         let found = outcomes(&folded, target);
         let reasons =
             |outcome: &Outcome| matches!(outcome, Outcome::Skipped(why) if why.iter().any(|w| w.contains("not root")));
-        assert!(found.len() == 2 && found.iter().all(reasons), "{target}: {found:?}");
+        // Tried once before the first round, and left alone then.
+        assert!(found.len() == 1 && found.iter().all(reasons), "{target}: {found:?}");
     }
     assert!(said.out.contains("not root"), "{}", said.out);
     assert_eq!(std::fs::read_dir(&on).unwrap().count(), 0, "something is left in the directory");

@@ -51,6 +51,7 @@ pub enum Kind {
     Ranking,
 }
 
+#[derive(Clone, Copy)]
 pub struct Options {
     /// Columns; for plain text.
     pub width: usize,

@@ -2,6 +2,7 @@
 
 use super::Options;
 use crate::analysis::{Hole, HoleKind, Model, Panel, Row, WorkReport};
+use crate::metric;
 use crate::wording::answer::{SIGNS, Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed, signed_percent};
 use crate::wording::text::{capital, lines, wrapped};
 use std::io::{self, Write};
@@ -88,10 +89,13 @@ impl Screen<'_> {
         self.model.overall.as_ref().map(|overall| &overall.work).or(self.model.works.first())
     }
 
+    /// Of several works a line each below the answer for all of them.
     fn answer(&self) -> Vec<String> {
         let sentences = self.model.headlines();
-        let one = |line: &String| lines(line, self.width);
-        sentences.iter().flat_map(one).map(|line| self.look(Look::Strong, &line)).collect()
+        let (first, others) = sentences.split_at(sentences.len().min(1));
+        let first = first.iter().flat_map(|line| lines(line, self.width));
+        let others = others.iter().map(|line| shortened(line, self.width));
+        first.chain(others).map(|line| self.look(Look::Strong, &line)).collect()
     }
 
     /// Why it is open, how to go on, and where the rest is.
@@ -192,14 +196,11 @@ impl Screen<'_> {
         if columns.len() == 1 && self.model.works.len() == 1 {
             columns.clear();
         }
-        let costs = work.beside.iter().flat_map(|table| &table.panels).filter(|panel| panel.phase.is_empty());
-        let cost = |heading, metric| {
-            let panel = costs.clone().find(|panel: &&Panel| panel.metric == metric)?;
-            Some(Column { heading, panel, is_cost: true })
-        };
-        columns.extend(
-            [("space", "space_grown_bytes"), ("CPU", "cpu_system_wide_ns")].into_iter().filter_map(|(a, b)| cost(a, b)),
-        );
+        let panels = || work.beside.iter().flat_map(|table| &table.panels).filter(|panel| panel.phase.is_empty());
+        let is_of = |panel: &Panel, name: &str| metric::find(&panel.metric).is_some_and(|row| row.criterion == name);
+        let cost =
+            |heading| Some(Column { heading, panel: panels().find(|panel| is_of(panel, heading))?, is_cost: true });
+        columns.extend(["space", "CPU"].into_iter().filter_map(cost));
         columns
     }
 

@@ -9,6 +9,7 @@ mod lab;
 mod latency;
 mod plug_ins;
 mod ranking;
+mod screen;
 
 use super::*;
 use crate::analysis::*;
