@@ -42,7 +42,7 @@ const ROOMS: &[Room] = &[
     ("probe", Target, "sys"),
     ("process", Shared, "need sys units"),
     ("protocol", Shared, "journal plan process sys"),
-    ("render", Host, "analysis exchange journal plan stats units wording"),
+    ("render", Host, "analysis exchange journal metric plan stats units wording"),
     ("run", Host, "analysis executor journal plan process protocol stats::LOOKS sys::process units wording"),
     ("stack", Target, "journal need plan process::Argv process::argv units"),
     ("stage", Target, "data::random journal plan probe process protocol stack stats steps sys units"),

@@ -65,7 +65,8 @@ impl Screen<'_> {
         let tables = if columns.is_empty() { 1 } else { 2 };
         let rows = in_order(panel);
         let lines = if self.width < 80 { LINES_OF_NARROW } else { LINES };
-        let room = (lines.saturating_sub(around) / tables).max(FEWEST_ROWS);
+        // The reference has no row in the second table.
+        let room = ((lines + tables - 1).saturating_sub(around) / tables).max(FEWEST_ROWS);
         // A line says how many are left out.
         let shown = if rows.len() > room { room - 1 } else { rows.len() };
         let left_out = rows.len() - shown;
