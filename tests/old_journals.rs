@@ -18,6 +18,7 @@ struct Kept {
 
 #[rustfmt::skip]
 const KEPT: &[Kept] = &[
+    Kept { journal: "default-run", cells: [54, 0, 0, 0], samples: 2052, looks: 1, leftovers: 0 },
     Kept { journal: "failed-and-skipped", cells: [4, 4, 4, 0], samples: 44, looks: 1, leftovers: 0 },
     Kept { journal: "first-version", cells: [12, 0, 0, 0], samples: 136, looks: 0, leftovers: 0 },
     Kept { journal: "imported", cells: [1, 0, 0, 0], samples: 55, looks: 0, leftovers: 0 },
