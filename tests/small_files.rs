@@ -70,7 +70,6 @@ fn the_example_on_real_file_systems() {
         ("[[target]]\nfs = \"ext3\"\n", ""),
         ("[[target]]\nfs = \"reiser4\"\n", ""),
         ("[[target]]\nfs = \"nilfs2\"\n", ""),
-        ("[[target]]\nfs = \"zfs-fuse\"\n", ""),
         ("scheduler = [\"none\", \"mq-deadline\", \"bfq\", \"kyber\"]", "scheduler = [\"none\"]"),
         ("fill = [\"40%\"]", "fill = [\"10%\"]"),
         ("40% full", "10% full"),
