@@ -9,6 +9,7 @@ use super::work::WorkReport;
 use crate::journal::{Folded, Outcome, Run, SCHEMA};
 use crate::metric::Combine;
 use crate::stats::{self, Estimate};
+use std::collections::BTreeSet;
 
 /// A reference that ranges over more than this is no fixed point.
 const WIDE_RANGE: f64 = 0.10;
@@ -46,6 +47,20 @@ pub enum Warning {
     },
     /// Rounds resemble those before them, by this autocorrelation: every bound is wider for it.
     Dependent(f64),
+    /// Times of zero or less, of which no ratio can be made.
+    LeftOut {
+        work: String,
+        target: usize,
+        rounds: usize,
+        of: usize,
+    },
+    /// A ranked target lacks rounds that others have, and none of its cells failed.
+    Lacks {
+        work: String,
+        target: usize,
+        rounds: usize,
+        of: usize,
+    },
     /// Failures fall on one target: failed and all cells of it, and of the others.
     FailsMoreOften {
         target: usize,
@@ -89,7 +104,8 @@ pub fn warnings(case: &Case, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
         noise_above_margin(twins, analysis.plan.stop.threshold),
     ];
     let of_work = works.iter().zip(&analysis.observed.works).flat_map(|(report, observed)| {
-        drift(report, observed).into_iter().chain(several_modes(report, observed, case.targets))
+        let doubts = drift(report, observed).into_iter().chain(several_modes(report, observed, case.targets));
+        doubts.chain(left_out(report, observed, case)).chain(lacking(report, observed, case))
     });
     let of_machine = of_machine.into_iter().flatten();
     of_journal(analysis.folded, run).into_iter().chain(of_machine).chain(uneven_failures(case)).chain(of_work).collect()
@@ -162,6 +178,33 @@ fn drift(report: &WorkReport, observed: &ObservedWork) -> Option<Warning> {
         }
     };
     Some(Warning::Drifts { work: report.name.clone(), target, how })
+}
+
+/// Of the targets that are shown.
+fn left_out(report: &WorkReport, observed: &ObservedWork, case: &Case) -> Vec<Warning> {
+    let of_target = |target: usize| {
+        let times = observed.phases().into_iter().flat_map(|phase| observed.series(target, phase, "time_ns"));
+        let no_ratio = times.filter(|(_, time)| *time <= 0.0 || !time.is_finite());
+        let rounds = no_ratio.map(|(round, _)| round).collect::<BTreeSet<u32>>().len();
+        let (work, of) = (report.name.clone(), observed.rounds.len());
+        (rounds > 0).then_some(Warning::LeftOut { work, target, rounds, of })
+    };
+    (0..case.targets.len()).filter(|target| !case.targets[*target].duplicate).filter_map(of_target).collect()
+}
+
+/// The last round may be under way still.
+fn lacking(report: &WorkReport, observed: &ObservedWork, case: &Case) -> Vec<Warning> {
+    let last = observed.rounds.last().copied().unwrap_or(0);
+    let is_done = |target: usize, round: &u32| {
+        observed.cells[target].get(round).is_some_and(|cell| cell.outcome == Some(Outcome::Done))
+    };
+    let of_target = |target: usize| {
+        let asked = observed.rounds.iter().filter(|round| case.analysis.observed.is_asked(target, **round));
+        let (of, rounds) = (asked.clone().count(), asked.filter(|round| **round < last && !is_done(target, round)));
+        let (work, rounds) = (report.name.clone(), rounds.count());
+        (rounds > 0).then_some(Warning::Lacks { work, target, rounds, of })
+    };
+    report.ranked.iter().copied().filter_map(of_target).collect()
 }
 
 fn whole(observed: &ObservedWork, target: usize) -> Vec<f64> {

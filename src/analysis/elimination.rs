@@ -1,7 +1,7 @@
 //! The race on one value: who may be the best, whom to pick, and how much slower than the best each can be.
 
 use super::series::Rounds;
-use crate::stats::{self, Comparisons, Estimate, Look};
+use crate::stats::{self, Comparisons, Estimate, Look, Sums};
 
 /// What a race is held against.
 #[derive(Clone, Debug)]
@@ -14,8 +14,19 @@ pub struct Rules {
     /// What is picked where it is as good as any, and its second copy.
     pub reference: Option<usize>,
     pub duplicate: Option<usize>,
-    /// Races of which targets are named as slower, all together.
+    /// So many races share the chance that any target is called slower by luck: in this one, and in one of the parts
+    /// that are shown beside it.
     pub races: usize,
+    pub part_races: usize,
+    /// Times add, so that what all rounds add up to counts, and not a typical round alone.
+    pub adds: bool,
+}
+
+/// Of a target whose rounds add up to more than another's by more than matters, or surely: that other, and by how much.
+#[derive(Clone, Copy, Debug)]
+pub struct Dearer {
+    pub than: usize,
+    pub sums: Sums,
 }
 
 /// How the race stands. Indices are those of the series. All bounds hold together, at every look, in 95 % of runs.
@@ -39,6 +50,8 @@ pub struct Race {
     pub contradiction: f64,
     /// How much rounds resemble those before them, 0 to 1.
     pub autocorrelation: f64,
+    /// By target, where times add.
+    pub dearer: Vec<Option<Dearer>>,
     /// In all, until the pick is good enough: one case in ten and nine in ten.
     pub rounds_needed: Option<[Option<u32>; 2]>,
 }
@@ -51,12 +64,16 @@ impl Race {
 
     /// The pick is as good as was asked for.
     pub fn is_settled(&self) -> bool {
-        self.bound() <= self.threshold
+        self.is_good(self.pick)
+    }
+
+    fn is_good(&self, target: usize) -> bool {
+        self.regret[target] <= self.threshold && self.dearer[target].is_none()
     }
 
     /// Targets that are as good as was asked for, whichever is best; the pick first.
     pub fn good(&self) -> Vec<usize> {
-        let mut good: Vec<usize> = (0..self.regret.len()).filter(|at| self.regret[*at] <= self.threshold).collect();
+        let mut good: Vec<usize> = (0..self.regret.len()).filter(|at| self.is_good(*at)).collect();
         good.sort_by(|a, b| {
             (*a != self.pick).cmp(&(*b != self.pick)).then(self.regret[*a].total_cmp(&self.regret[*b]))
         });
@@ -79,11 +96,14 @@ pub fn race(series: &[Rounds], ranked: &[usize], rules: &Rules) -> Option<Race> 
         return None;
     }
     let members = found.members();
-    let good = |at: &usize| found.regret[*at] <= rules.threshold.ln_1p();
-    let pick = rules.reference.and_then(place).filter(good).unwrap_or(members[0]);
+    let dearer: Vec<Option<Dearer>> = ranked.iter().map(|at| dearer(series, *at, &ranked, rules)).collect();
+    let close = |at: &usize| found.regret[*at] <= rules.threshold.ln_1p();
+    let good = |at: &usize| close(at) && dearer[*at].is_none();
+    let first = || members.iter().copied().find(good);
+    let pick = rules.reference.and_then(place).filter(good).or_else(first).unwrap_or(members[0]);
     // Any two of the targets, either way round: whichever is picked, nothing is called slower by luck.
     let all = stats::regret(&of(rules.comparisons * (rules.comparisons + 1) * rules.races), &looks);
-    let slower = (0..ranked.len()).filter(|at| all.above[pick][*at] < 0.0 && !good(at)).map(|at| ranked[at]).collect();
+    let slower = (0..ranked.len()).filter(|at| all.above[pick][*at] < 0.0 && !close(at)).map(|at| ranked[at]).collect();
     let mut race = Race {
         pick: ranked[pick],
         members: members.into_iter().map(|at| ranked[at]).collect(),
@@ -94,17 +114,35 @@ pub fn race(series: &[Rounds], ranked: &[usize], rules: &Rules) -> Option<Race> 
         threshold: rules.threshold,
         contradiction: found.contradiction.exp_m1(),
         autocorrelation: found.autocorrelation,
+        dearer: vec![None; series.len()],
         rounds_needed: None,
     };
     for (at, target) in ranked.iter().enumerate() {
         race.regret[*target] = found.regret[at].exp_m1();
+        race.dearer[*target] = dearer[at];
         race.beaten_by[*target] = found.eliminated[at].map(|(_, by)| ranked[by]);
     }
-    if !race.is_settled() {
+    if race.bound() > race.threshold {
         let goal = rules.threshold.ln_1p();
         race.rounds_needed = stats::rounds_to_go(&found, race.rounds as u32, rules.comparisons, goal);
     }
     Some(race)
+}
+
+/// Against the one that adds up to the least, over the rounds that both have.
+fn dearer(series: &[Rounds], target: usize, ranked: &[usize], rules: &Rules) -> Option<Dearer> {
+    let against = |other: &usize| Some(Dearer { than: *other, sums: sums(&series[target], &series[*other])? });
+    let others = ranked.iter().filter(|other| rules.adds && **other != target).filter_map(against);
+    let matters = |found: &Dearer| {
+        found.sums.ratio > 1.0 + rules.threshold || found.sums.interval.is_some_and(|(low, _)| low > 1.0)
+    };
+    others.filter(matters).max_by(|a, b| a.sums.ratio.total_cmp(&b.sums.ratio))
+}
+
+/// What the rounds that both have add up to; `None` without any.
+pub fn sums(of: &Rounds, reference: &Rounds) -> Option<Sums> {
+    let shared = common(&[of, reference]);
+    stats::ratio_of_sums(&shared[0], &shared[1])
 }
 
 /// The rounds of all, and logarithms by round, alike for all: NaN where a target has no positive value, for a ratio to
@@ -129,6 +167,16 @@ fn aligned(series: &[&Rounds]) -> (Vec<u32>, Vec<Vec<f64>>) {
 /// Paired by round: only rounds that both have.
 pub fn compare(of: &Rounds, reference: &Rounds, confidence: f64) -> Option<Estimate> {
     stats::paired_ratio(&log_ratios(of, reference), confidence)
+}
+
+/// The logarithm of the ratio in each of these rounds, NaN where there is none.
+pub fn by_round(of: &Rounds, reference: &Rounds, rounds: &[u32]) -> Vec<f64> {
+    let at = |series: &Rounds, round: u32| {
+        let place = series.binary_search_by_key(&round, |(round, _)| *round).ok()?;
+        value_of(series.get(place), round)
+    };
+    let log = |round: &u32| Some((at(of, *round)? / at(reference, *round)?).ln());
+    rounds.iter().map(|round| log(round).unwrap_or(f64::NAN)).collect()
 }
 
 /// Two-sided, that the two are the same.

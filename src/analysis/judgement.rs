@@ -63,7 +63,8 @@ impl<'a> Analysis<'a> {
         let twins = twins(plan, &observed);
         let against_itself = against_itself(&observed, twins, confidence);
         let values = score(plan, &observed, "time_ns", Combine::Sum);
-        let verdict = judge((plan, &observed), (&looks, confidence), &works_of_verdict(plan, &observed), values);
+        let works = works_of_verdict(plan, &observed);
+        let verdict = judge((plan, &observed), (&looks, confidence), (&works, false), values);
         Analysis { plan, folded, looks, confidence, twins, against_itself, verdict, observed }
     }
 
@@ -80,14 +81,14 @@ impl<'a> Analysis<'a> {
     /// On one work of several.
     pub fn on_work(&self, work: &ObservedWork) -> Judgement {
         let values = work.over_phases("time_ns", Combine::Sum);
-        judge((self.plan, &self.observed), (&self.looks, self.confidence), &[work], values)
+        judge((self.plan, &self.observed), (&self.looks, self.confidence), (&[work], true), values)
     }
 }
 
 fn judge(
     (plan, observed): (&Plan, &Observed),
     (looks, confidence): (&[Look], f64),
-    works: &[&ObservedWork],
+    (works, is_part): (&[&ObservedWork], bool),
     values: Vec<Rounds>,
 ) -> Judgement {
     let vetoes = vetoes(plan, observed, works, &values);
@@ -99,9 +100,26 @@ fn judge(
     // As many as may ever be in the race, whatever is vetoed on the way.
     let planned = plan.targets.iter().filter(|target| !target.duplicate).count();
     let (comparisons, threshold) = (planned.saturating_sub(1).max(1), plan.stop.threshold);
-    let rules = Rules { looks: looks.to_vec(), comparisons, threshold, reference, duplicate, races: 1 };
+    let parts = parts(plan, observed);
+    let (whole_races, part_races) = if parts == 0 { (1, 1) } else { (2, 2 * parts) };
+    let races = if is_part { part_races } else { whole_races };
+    let adds = plan.verdict.has_counts() && !is_part;
+    let looks = looks.to_vec();
+    let rules = Rules { looks, comparisons, threshold, reference, duplicate, races, part_races, adds };
     let contest = Contest::of(&values, &ranked, &rules, confidence);
     Judgement { values, vetoes, ranked, reference, duplicate, rules, contest }
+}
+
+/// Races of works and phases that are shown beside the verdict's. All that is called slower holds together: half of the
+/// chance of error is the verdict's, these share the other half.
+fn parts(plan: &Plan, observed: &Observed) -> usize {
+    let of_work = |work: &ObservedWork| match work.phases().len() {
+        0 | 1 => 1,
+        phases => phases + 1,
+    };
+    let all: usize = observed.works.iter().map(of_work).sum();
+    let is_whole_work = observed.works.len() < 2 && plan.verdict.parts.is_empty();
+    all.saturating_sub(usize::from(is_whole_work))
 }
 
 impl Contest {
@@ -113,9 +131,9 @@ impl Contest {
 }
 
 impl Judgement {
-    /// On the times of one of so many phases, for the same targets.
-    pub fn contest_of(&self, series: &[Rounds], phases: usize, confidence: f64) -> Contest {
-        let rules = Rules { races: phases, ..self.rules.clone() };
+    /// On the times of one phase, for the same targets.
+    pub fn contest_of(&self, series: &[Rounds], confidence: f64) -> Contest {
+        let rules = Rules { races: self.rules.part_races, adds: false, ..self.rules.clone() };
         Contest::of(series, &self.ranked, &rules, confidence)
     }
 }

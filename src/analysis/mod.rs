@@ -40,7 +40,7 @@ pub use between_runs::{Change, Changes, Difference, Field, Gate, OnlyIn, Part, c
 pub use device_rates::{DeviceRates, RateCurve, RateStep};
 pub use diagnostics::{Drift, Warning};
 pub use eligibility::Veto;
-pub use elimination::Race;
+pub use elimination::{Dearer, Race};
 pub use history::{Ending, History};
 use judgement::Analysis;
 pub use latency_curves::{LatencyCurve, LatencyCurves};

@@ -213,9 +213,14 @@ pub enum Absent {
 
 #[derive(Debug)]
 pub struct Figure {
+    /// Of the rounds that it has.
     pub median: f64,
     pub low: f64,
     pub high: f64,
+    /// What is shown: the reference's median by the paired ratio to it; the own median where nothing pairs them.
+    pub centre: f64,
+    /// The lowest and highest are shown multiplied by this: 1 unless it lacks rounds that the reference has.
+    pub scale: f64,
     /// By name, of those that so many rounds have.
     pub statistics: BTreeMap<&'static str, f64>,
     pub unit: Unit,

@@ -1,7 +1,7 @@
 //! The one verdict over all works of a plan, and how much it rests on the weights.
 
 use super::composite::{named_parts, part};
-use super::elimination::compare;
+use super::elimination::{by_round, compare, sums};
 use super::model::*;
 use super::panel::{Case, time_panel};
 use super::plain::plain;
@@ -9,7 +9,7 @@ use super::setting::Data;
 use super::work::{self, WorkReport};
 use crate::metric::Combine;
 use crate::plan::VerdictTerm;
-use crate::stats;
+use crate::stats::{self, Sums};
 
 /// What the whole of several works is called.
 pub const ALL_WORK: &str = "all work";
@@ -25,6 +25,8 @@ pub struct Overall {
     /// Works or phases and their weights.
     pub parts: Vec<(String, f64)>,
     pub combined: Combined,
+    /// Where times add: what all rounds of each ranked target add up to, over those of the reference.
+    pub sums: Vec<(usize, Sums)>,
     /// `None` where there is one part, or nothing to rank.
     pub robustness: Option<Robustness>,
     /// As of one work whose only phase is all of it.
@@ -53,6 +55,7 @@ pub fn overall(case: &Case) -> Option<Overall> {
     Some(Overall {
         robustness: robustness(case, &parts, &verdict),
         parts: parts.iter().map(|part| (name(part), part.amount)).collect(),
+        sums: if combined == Combined::Added { all_sums(case) } else { Vec::new() },
         combined,
         work: WorkReport {
             name: ALL_WORK.to_string(),
@@ -73,6 +76,13 @@ pub fn overall(case: &Case) -> Option<Overall> {
     })
 }
 
+fn all_sums(case: &Case) -> Vec<(usize, Sums)> {
+    let judgement = &case.analysis.verdict;
+    let Some(reference) = judgement.reference else { return Vec::new() };
+    let others = judgement.ranked.iter().copied().filter(|at| *at != reference);
+    others.filter_map(|at| Some((at, sums(&judgement.values[at], &judgement.values[reference])?))).collect()
+}
+
 fn name(part: &VerdictTerm) -> String {
     part.phase.as_ref().map_or(plain(&part.work), |phase| plain(&[&part.work, " ", phase].concat()))
 }
@@ -84,9 +94,10 @@ fn robustness(case: &Case, parts: &[VerdictTerm], verdict: &Verdict) -> Option<R
     if parts.len() < 2 || ranked.len() < 2 || !judged {
         return None;
     }
-    let centres = centres(case, parts)?;
+    let (centres, noise) = centres(case, parts)?;
     let weights = weights(case, parts, &centres);
-    let shares = stats::sensitivity(&centres, &weights, DRAWS, plan.seed, plan.verdict.has_counts());
+    let known = stats::Known { log_times: &centres, noise: &noise };
+    let shares = stats::sensitivity(&known, &weights, DRAWS, plan.seed, plan.verdict.has_counts());
     let shares: Vec<(usize, f64)> = ranked.iter().copied().zip(shares).filter(|(_, share)| *share > 0.0).collect();
     let stands: f64 = shares
         .iter()
@@ -100,22 +111,28 @@ fn robustness(case: &Case, parts: &[VerdictTerm], verdict: &Verdict) -> Option<R
     Some(Robustness { robust: stands >= ROBUST, shares, stands, draws: DRAWS, names_all })
 }
 
+/// By ranked target and part.
+type ByPart<T> = Vec<Vec<T>>;
+
 /// The natural logarithm of the time of each part, by ranked target: the reference's median, and the ratio to it, which
-/// is paired by round.
-fn centres(case: &Case, parts: &[VerdictTerm]) -> Option<Vec<Vec<f64>>> {
+/// is paired by round; and by how much each round draws it to its side.
+fn centres(case: &Case, parts: &[VerdictTerm]) -> Option<(ByPart<f64>, ByPart<Vec<f64>>)> {
     let (analysis, ranked) = (case.analysis, &case.analysis.verdict.ranked);
     let reference = analysis.verdict.reference?;
+    let rounds: Vec<u32> = (1..=analysis.observed.last_round()).collect();
     let mut by_target = vec![Vec::new(); ranked.len()];
+    let mut noise = vec![Vec::new(); ranked.len()];
     for named in parts {
         let series = part(named, &analysis.observed, "time_ns", Combine::Sum);
         let own: Vec<f64> = series[reference].iter().map(|(_, value)| *value).collect();
         let base = stats::median(&own)?.ln();
-        for (centres, target) in by_target.iter_mut().zip(ranked) {
+        for ((centres, noise), target) in by_target.iter_mut().zip(&mut noise).zip(ranked) {
             let found = compare(&series[*target], &series[reference], analysis.confidence)?;
             centres.push(base + found.ratio.ln());
+            noise.push(stats::influences(&by_round(&series[*target], &series[reference], &rounds), &found));
         }
     }
-    Some(by_target)
+    Some((by_target, noise))
 }
 
 /// Weights as they are; of costs the share of the time that each part has on the mean target.

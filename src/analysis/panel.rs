@@ -56,10 +56,10 @@ pub fn time_panel(name: &str, phase: &str, times: &[Rounds], contest: &Contest, 
     drawn(what, times, contest, context)
 }
 
-/// The same of one of so many phases.
-pub fn phase_panel(phase: &str, phases: usize, observed: &ObservedWork, context: &Context) -> Panel {
+/// The same of one phase.
+pub fn phase_panel(phase: &str, observed: &ObservedWork, context: &Context) -> Panel {
     let times = observed.in_phase(phase, "time_ns");
-    let contest = context.judgement.contest_of(&times, phases, context.case.analysis.confidence);
+    let contest = context.judgement.contest_of(&times, context.case.analysis.confidence);
     time_panel(phase, phase, &times, &contest, context)
 }
 
@@ -81,13 +81,16 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
     let pairing = Pairing { series, context, metric: &what.metric, threshold, judged: is_compared };
     let each = if is_compared { pairing.each_with_each() } else { Vec::new() };
     let row = |target: usize| {
-        let figure = figure(&series[target], unit, context.rounds.saturating_sub(context.unasked[target]));
+        let mut figure = figure(&series[target], unit, context.rounds.saturating_sub(context.unasked[target]));
         let others = each.get(target).cloned().unwrap_or_default();
         let reference = context.judgement.reference.filter(|_| is_compared);
         let against = reference.and_then(|reference| match others.get(reference) {
             Some(judged) => judged.clone(),
             None => pairing.comparison(target, reference),
         });
+        if let (Some(figure), Some(found), Some(reference)) = (&mut figure, &against, reference) {
+            lay_beside(figure, &found.estimate, &series[target], &series[reference]);
+        }
         let lacking = || missing::absent(context.case.holes, context.work, target);
         let absent = if figure.is_none() { lacking() } else { Absent::Present };
         let series = if is_time { points::series(&series[target]) } else { Series::default() };
@@ -120,7 +123,20 @@ fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
     let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
     let rounds = values.len();
     let statistics = STATISTICS.iter().filter_map(|one| Some((one.name, (one.of)(&values)?))).collect();
-    Some(Figure { median, low, high, statistics, unit, rounds, missing: reached.saturating_sub(rounds) })
+    let missing = reached.saturating_sub(rounds);
+    Some(Figure { median, low, high, centre: median, scale: 1.0, statistics, unit, rounds, missing })
+}
+
+/// Two medians of noisy series may lie on the other side of the ratio between them, and one of a target that was
+/// eliminated is over other rounds: what is shown is the reference's median by the paired ratio.
+fn lay_beside(figure: &mut Figure, found: &Estimate, own: &Rounds, reference: &Rounds) {
+    let values: Vec<f64> = reference.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
+    let Some(base) = stats::median(&values) else { return };
+    figure.centre = base * found.ratio;
+    let has = |round: &u32| own.binary_search_by_key(round, |(round, _)| *round).is_ok();
+    if reference.iter().any(|(round, _)| !has(round)) && figure.median > 0.0 {
+        figure.scale = figure.centre / figure.median;
+    }
 }
 
 /// Pairs grow with the square of the targets; with more than this only those with the plan's reference are judged.

@@ -128,7 +128,7 @@ fn panels(context: &Context, observed: &ObservedWork) -> Vec<Panel> {
         _ => vec![time_panel(&observed.judged.name, "", values, contest, context)],
     };
     if names.len() > 1 {
-        panels.extend(names.iter().map(|name| phase_panel(name, names.len(), observed, context)));
+        panels.extend(names.iter().map(|name| phase_panel(name, observed, context)));
     }
     panels.iter_mut().for_each(|panel| mark_unproven(panel, observed));
     mark_chance(&mut panels);

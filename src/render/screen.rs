@@ -127,7 +127,7 @@ impl Screen<'_> {
         let name = |row: &&Row| self.model.targets[row.target].name.clone();
         let reference = work.reference.map_or("", |at| self.model.targets[at].name.as_str());
         let unit = panel.unit;
-        let figure = |row: &&Row| centre(work, panel, row).map_or(String::new(), |time| unit.show(time));
+        let figure = |row: &&Row| centre(row).map_or(String::new(), |time| unit.show(time));
         let figures = widest(rows.iter().map(figure)).max(4);
         let standing = |row: &Row| match work.reference == Some(row.target) {
             true => Standing::Reference,
@@ -146,7 +146,7 @@ impl Screen<'_> {
         let names = names.min(self.width.saturating_sub(taken)).max(6);
         let bar = self.width.saturating_sub(taken + names + 2).min(30);
         let bar = if bar < 5 { 0 } else { bar };
-        let largest = rows.iter().filter_map(|row| centre(work, panel, row)).fold(0.0, f64::max);
+        let largest = rows.iter().filter_map(|row| centre(row)).fold(0.0, f64::max);
         let heading = format!(
             "{}  {}  {}{}  {:>ranges$}",
             fitted(&capital(&panel.name), names + 2),
@@ -156,7 +156,7 @@ impl Screen<'_> {
             "95 % interval",
         );
         let line = |row: &&Row| {
-            let share = centre(work, panel, row).unwrap_or(0.0) / largest;
+            let share = centre(row).unwrap_or(0.0) / largest;
             let drawn = if bar > 0 { format!("{}  ", fitted(&self.bar(share, bar), bar)) } else { String::new() };
             let text = format!(
                 "  {}  {}  {drawn}{}  {}  ",
@@ -269,14 +269,8 @@ fn measured(panel: &Panel) -> Vec<&Row> {
     panel.rows.iter().filter(|row| row.figure.is_some()).collect()
 }
 
-/// The reference's median, by the paired ratio of a row to it: medians of two noisy rows may contradict the ratio
-/// between them.
-fn centre(work: &WorkReport, panel: &Panel, row: &Row) -> Option<f64> {
-    let own = row.figure.as_ref()?.median;
-    let reference = panel.rows.iter().find(|row| work.reference == Some(row.target));
-    let reference = reference.and_then(|row| row.figure.as_ref());
-    let ratio = row.against.as_ref().map(|found| found.estimate.ratio);
-    Some(reference.zip(ratio).map_or(own, |(reference, ratio)| reference.median * ratio))
+fn centre(row: &Row) -> Option<f64> {
+    Some(row.figure.as_ref()?.centre)
 }
 
 /// Fastest first by the paired ratio to the reference, which all share; then those without results.

@@ -94,7 +94,8 @@ impl Page<'_> {
         writeln!(self.out, "\n── all work ──")?;
         self.wrapped("  ", &overall.made_of())?;
         let robustness = overall.robustness.iter().map(|robustness| robustness.sentence(self.model));
-        for note in overall.work.notes(self.model).into_iter().chain(robustness) {
+        let sums = Some(overall.sums_shown(self.model)).filter(|sums| !sums.is_empty());
+        for note in overall.work.notes(self.model).into_iter().chain(sums).chain(robustness) {
             self.wrapped("  ", &note)?;
         }
         self.times(&overall.work)

@@ -29,6 +29,7 @@ mod regret;
 mod repeats;
 mod sensitivity;
 mod signed_rank;
+mod sums;
 mod trend;
 
 pub use change_point::changes_at;
@@ -46,8 +47,9 @@ pub use pareto::{Ratios, front};
 pub use rank_sum::{holm, rank_sum_above, unpaired_ratio};
 pub use regret::{Comparisons, Standing as Regret, standing as regret};
 pub use repeats::{Repeats, best_repeats};
-pub use sensitivity::sensitivity;
+pub use sensitivity::{Known, influences, sensitivity};
 pub use signed_rank::{RESOLVABLE, signed_rank_k};
+pub use sums::{Sums, ratio_of_sums};
 pub use trend::{drifts, median, relative_range};
 
 /// A number that describes a series of finite values, in their unit; it never decides anything. Formats for programs

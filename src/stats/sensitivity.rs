@@ -1,21 +1,57 @@
 //! How much a pick rests on the weights that were given to the parts of the work.
 //!
 //! Nobody knows the weights of their own work to the percent. So they are drawn again and again about what was given,
-//! and what counts is in how large a share of the draws each target comes out best.
+//! and what counts is in how large a share of the draws each target comes out best. Times are not known exactly either:
+//! with every draw of the weights the rounds are drawn anew, or chance would show as a preference.
 
+use super::paired::Estimate;
 use rand_core::SeedableRng;
-use rand_distr::{Distribution, Gamma};
+use rand_distr::{Distribution, Exp1, Gamma};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use statrs::distribution::{ContinuousCDF, Normal};
 
 /// How close the drawn weights stay: a weight of one half is drawn with a standard deviation of 0.11, of one tenth with
 /// 0.065.
 const CONCENTRATION: f64 = 20.0;
 
+/// What is known of the times of each target in each part.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// By target and part: the centre of the natural logarithm of the time.
+    pub log_times: &'a [Vec<f64>],
+    /// By target, part and round, see [`influences`]; all have the same number of rounds, or there is none.
+    pub noise: &'a [Vec<Vec<f64>>],
+}
+
+/// By how much each round draws the centre of these logarithms of ratios to its side, so that rounds drawn anew with
+/// random weights (Rubin 1981) move it by its standard error. That of ranks is bounded (Huber & Ronchetti 2009), as the
+/// Hodges-Lehmann estimate is: one outlier moves little. Nought for a round without a value.
+pub fn influences(log_ratios: &[f64], found: &Estimate) -> Vec<f64> {
+    let sorted = {
+        let mut known: Vec<f64> = log_ratios.iter().copied().filter(|log| log.is_finite()).collect();
+        known.sort_by(f64::total_cmp);
+        known
+    };
+    let n = sorted.len() as f64;
+    let quantile = || Normal::standard().inverse_cdf((1.0 + found.level) / 2.0);
+    let error = found.half_width().map_or(0.0, |half| half / quantile());
+    if sorted.len() < 2 {
+        return vec![0.0; log_ratios.len()];
+    }
+    // Ranks over n + 1 have the variance (n-1) / 12(n+1), a mean with random weights that over n + 1.
+    let scale = error * (n + 1.0) * (12.0 / (n - 1.0)).sqrt();
+    let rank = |log: f64| {
+        let (below, up_to) = (sorted.partition_point(|other| *other < log), sorted.partition_point(|o| *o <= log));
+        (below + up_to + 1) as f64 / 2.0
+    };
+    let influence = |log: &f64| if log.is_finite() { scale * (rank(*log) / (n + 1.0) - 0.5) } else { 0.0 };
+    log_ratios.iter().map(influence).collect()
+}
+
 /// The share of draws, 0 to 1, in which each target is best; they sum to 1. Targets that are best together share a
 /// draw.
 ///
-/// `log_times[target][part]` is the centre of the natural logarithm of the time; `weights[part]` are 0 or more, and
-/// only their ratios count. Each draw is from the Dirichlet distribution with 20 times the weights (in sum 20), made
+/// `weights[part]` are 0 or more, and only their ratios count. Each draw is from the Dirichlet distribution with 20 times the weights (in sum 20), made
 /// from gamma variates; a part of weight 0 keeps it. The score, lower being better, is the sum over the parts of weight
 /// times
 ///
@@ -25,15 +61,22 @@ const CONCENTRATION: f64 = 20.0;
 ///
 /// All 0 where there are no draws, no weight above 0, or weights that are no numbers. A target whose score is no number
 /// (a part that is not known, among those with a weight) is never best. The same seed draws the same weights.
-pub fn sensitivity(log_times: &[Vec<f64>], weights: &[f64], draws: usize, seed: u64, costs: bool) -> Vec<f64> {
-    let mut shares = vec![0.0; log_times.len()];
-    let values = if costs { relative_times(log_times) } else { log_times.to_vec() };
+pub fn sensitivity(known: &Known, weights: &[f64], draws: usize, seed: u64, costs: bool) -> Vec<f64> {
+    let mut shares = vec![0.0; known.log_times.len()];
+    let values = if costs { relative_times(known.log_times) } else { known.log_times.to_vec() };
+    let rounds = known.noise.iter().flatten().map(Vec::len).max().unwrap_or(0);
     let Some(gammas) = gammas(weights) else { return shares };
     let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
     for _ in 0..draws {
         let drawn: Vec<(usize, f64)> =
             gammas.iter().map(|(part, gamma)| (*part, gamma.sample(&mut generator))).collect();
-        let scores: Vec<f64> = values.iter().map(|target| score(target, &drawn)).collect();
+        let rounds: Vec<f64> = (0..rounds).map(|_| Exp1.sample(&mut generator)).collect();
+        let moved = |target: usize, part: usize, value: f64| {
+            let by = known.noise.get(target).and_then(|parts| parts.get(part)).map_or(0.0, |own| shift(own, &rounds));
+            if costs { value * by.exp() } else { value + by }
+        };
+        let of = |(target, values): (usize, &Vec<f64>)| score(values, &drawn, |part, value| moved(target, part, value));
+        let scores: Vec<f64> = values.iter().enumerate().map(of).collect();
         let best = winners(&scores);
         best.iter().for_each(|target| shares[*target] += 1.0 / (best.len() * draws) as f64);
     }
@@ -60,8 +103,16 @@ fn relative_times(log_times: &[Vec<f64>]) -> Vec<Vec<f64>> {
     log_times.iter().map(relative).collect()
 }
 
-fn score(values: &[f64], drawn: &[(usize, f64)]) -> f64 {
-    drawn.iter().map(|(part, weight)| weight * values.get(*part).copied().unwrap_or(f64::NAN)).sum()
+fn score(values: &[f64], drawn: &[(usize, f64)], moved: impl Fn(usize, f64) -> f64) -> f64 {
+    let value = |part: usize| values.get(part).map_or(f64::NAN, |value| moved(part, *value));
+    drawn.iter().map(|(part, weight)| weight * value(*part)).sum()
+}
+
+/// Of a centre, where rounds weigh so much; nought where all weigh alike, as influences sum to nought.
+fn shift(influences: &[f64], weights: &[f64]) -> f64 {
+    let all: f64 = weights.iter().sum();
+    let sum: f64 = influences.iter().zip(weights).map(|(influence, weight)| influence * weight).sum();
+    if all > 0.0 { sum / all } else { 0.0 }
 }
 
 /// Those with the least score that is a number.
@@ -73,10 +124,31 @@ fn winners(scores: &[f64]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use statrs::distribution::{Beta, ContinuousCDF};
+    use crate::stats::paired_ratio;
+    use statrs::distribution::Beta;
 
     fn logs(times: &[&[f64]]) -> Vec<Vec<f64>> {
         times.iter().map(|target| target.iter().map(|time| time.ln()).collect()).collect()
+    }
+
+    fn sure(log_times: &[Vec<f64>]) -> Known<'_> {
+        Known { log_times, noise: &[] }
+    }
+
+    /// Two equals, of which one has the least time by a fifth of its standard error: without noise it is always best,
+    /// with noise in Phi(0.2) of the draws.
+    #[test]
+    fn rounds_are_drawn_with_the_weights() {
+        let logs: Vec<f64> = (0..20).map(|round| f64::from(round % 7) - 3.0).collect();
+        let found = paired_ratio(&logs, 0.95).expect("twenty rounds");
+        let error =
+            found.half_width().expect("an interval") / Normal::standard().inverse_cdf((1.0 + found.level) / 2.0);
+        let (times, none) = (vec![vec![0.0], vec![0.2 * error]], vec![vec![0.0; 20]]);
+        let noise = vec![none, vec![influences(&logs, &found)]];
+        let share =
+            |noise: &[Vec<Vec<f64>>]| sensitivity(&Known { log_times: &times, noise }, &[1.0], 40_000, 4, false)[0];
+        let wanted = Normal::standard().cdf(0.2);
+        assert!(share(&[]) > 0.999_999 && (share(&noise) - wanted).abs() < 0.01, "{} and {wanted}", share(&noise));
     }
 
     /// Each target's share within 0.01; 0.01 is four standard errors of 40 000 draws.
@@ -101,7 +173,7 @@ mod tests {
         ];
         for (name, times, weights, wanted) in cases {
             for costs in [false, true] {
-                let got = sensitivity(&times, weights, 1000, 1, costs);
+                let got = sensitivity(&sure(&times), weights, 1000, 1, costs);
                 assert!(near(&got, wanted), "{name}, costs {costs}: {got:?}");
             }
         }
@@ -111,7 +183,7 @@ mod tests {
     fn without_weights_or_draws_nobody_is_best() {
         let times = logs(&[&[1.0, 1.0], &[2.0, 2.0]]);
         for (weights, draws) in [([0.0, 0.0], 10), ([-1.0, 2.0], 10), ([f64::NAN, 1.0], 10), ([0.5, 0.5], 0)] {
-            assert_eq!(sensitivity(&times, &weights, draws, 1, false), [0.0, 0.0], "{weights:?}, {draws} draws");
+            assert_eq!(sensitivity(&sure(&times), &weights, draws, 1, false), [0.0, 0.0], "{weights:?}, {draws} draws");
         }
     }
 
@@ -125,7 +197,7 @@ mod tests {
             [(0.5, 0.75, false), (0.7, 0.75, false), (0.9, 0.75, false), (0.5, 0.7, true), (0.8, 0.7, true)]
         {
             let wins = Beta::new(20.0 * u, 20.0 * (1.0 - u)).expect("shapes").sf(edge);
-            let got = sensitivity(&times, &[u, 1.0 - u], 40_000, 2, costs);
+            let got = sensitivity(&sure(&times), &[u, 1.0 - u], 40_000, 2, costs);
             assert!(near(&got, &[wins, 1.0 - wins]), "{u}: {got:?}, not {wins}");
         }
     }
@@ -135,7 +207,8 @@ mod tests {
         let times = logs(&[&[1.0, 8.0], &[2.0, 1.0]]);
         let in_ns = logs(&[&[1e9, 8e9], &[2e9, 1e9]]);
         for costs in [false, true] {
-            let shares = |times: &[Vec<f64>], weights: &[f64], seed| sensitivity(times, weights, 1000, seed, costs);
+            let shares =
+                |times: &[Vec<f64>], weights: &[f64], seed| sensitivity(&sure(times), weights, 1000, seed, costs);
             let first = shares(&times, &[0.7, 0.3], 3);
             assert_eq!(first, shares(&times, &[0.7, 0.3], 3));
             assert_eq!(first, shares(&times, &[7.0, 3.0], 3), "weights need not sum to 1");

@@ -6,14 +6,14 @@ use crate::analysis::{Comparison, Figure, Panel, Series, Trade};
 use crate::stats::{Estimate, Finding};
 
 impl Figure {
-    /// The median with its unit.
+    /// The centre with its unit.
     pub fn shown(&self) -> String {
-        self.unit.show(self.median)
+        self.unit.show(self.centre)
     }
 
     /// "1.19–1.24 s".
     pub fn range(&self) -> String {
-        range(&self.unit.show(self.low), &self.unit.show(self.high))
+        range(&self.unit.show(self.low * self.scale), &self.unit.show(self.high * self.scale))
     }
 
     /// "10", or "8, 2 missing".

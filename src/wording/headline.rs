@@ -1,5 +1,6 @@
 //! What to pick, in words: one sentence for each work, one line for each phase, and the small print.
 
+use super::answer::{signed, signed_percent};
 use super::text::{counted, half_width, listed, more_rounds};
 use crate::analysis::*;
 use crate::metric;
@@ -120,7 +121,8 @@ fn part(panel: &Panel) -> String {
 fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
     let verdict = &context.work.verdict;
     let pick = &context.targets[race.pick].name;
-    let slower = slower(race, panel, context);
+    let slower = [in_all(race, context), slower(race, panel, context)].concat();
+    let bound = if is_fastest(race, context) { "the fastest (95 %)".to_string() } else { at_most(race.bound()) };
     match verdict.kind {
         VerdictKind::Tie => {
             let most = verdict.best.iter().map(|at| race.regret[*at]).fold(0.0, f64::max);
@@ -135,19 +137,42 @@ fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
                 1 => format!(" {} may be as good or worse.", names(&others, context)[0]),
                 _ => format!(" These may be as good or worse: {}.", listed(&some(names(&others, context)))),
             };
-            format!("Pick {pick}: {}.{open}{slower}", at_most(race.bound()))
+            format!("Pick {pick}: {bound}.{open}{slower}")
         }
         _ => {
             let names = listed(&some(names(&race.members, context)));
-            format!("Too close to call: {names}. Best guess {pick}: {}.{}{slower}", at_most(race.bound()), more(race))
+            format!("Too close to call: {names}. Best guess {pick}: {bound}.{}{slower}", more(race))
         }
     }
+}
+
+/// All others are called slower: of one of several equals it is not enough that no other is faster.
+fn is_fastest(race: &Race, context: &Context) -> bool {
+    context.work.ranked.iter().all(|at| *at == race.pick || race.slower.contains(at) || race.regret[*at].is_infinite())
+}
+
+/// " All 20 rounds added up, b takes 14 % more time than a (2–26 %), and here times add.": where a typical round and all
+/// rounds together disagree.
+fn in_all(race: &Race, context: &Context) -> String {
+    let name = |at: usize| &context.targets[at].name;
+    let sentence = |found: &Dearer| {
+        let range = found.sums.interval.map(|(low, high)| format!(" ({} to {})", signed(low), signed_percent(high)));
+        format!(
+            " All {} rounds added up, {} takes {} more time than {}{}; times add here, so that counts.",
+            found.sums.rounds,
+            name(race.pick),
+            super::text::percent(found.sums.ratio - 1.0),
+            name(found.than),
+            range.unwrap_or_default()
+        )
+    };
+    race.dearer[race.pick].iter().map(sentence).collect()
 }
 
 /// "at most 4 % slower than the best (95 %)".
 pub fn at_most(bound: f64) -> String {
     match bound {
-        0.0 => "the fastest (95 %)".to_string(),
+        0.0 => "no other is faster (95 %)".to_string(),
         bound if bound.is_finite() => format!("at most {} slower than the best (95 %)", super::text::percent(bound)),
         _ => "too few rounds to bound how much slower than the best".to_string(),
     }
@@ -197,8 +222,8 @@ fn some(names: Vec<String>) -> Vec<String> {
 }
 
 fn fastest<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
-    let median = |row: &Row| row.figure.as_ref().map_or(f64::INFINITY, |figure| figure.median);
-    rows.iter().copied().min_by(|a, b| median(a).total_cmp(&median(b)))
+    let centre = |row: &Row| row.figure.as_ref().map_or(f64::INFINITY, |figure| figure.centre);
+    rows.iter().copied().min_by(|a, b| centre(a).total_cmp(&centre(b)))
 }
 
 /// One line for a phase: the fastest, and the slower ones.
@@ -211,7 +236,8 @@ fn phase(panel: &Panel, context: &Context) -> String {
     };
     let members = shown(&mut race.members.iter().filter_map(|at| row(*at)));
     let first = match race.members.len() {
-        1 => format!("{members}, fastest"),
+        1 if is_fastest(race, context) => format!("{members}, fastest"),
+        1 => format!("{members}; no other is faster"),
         _ if race.is_settled() => {
             format!("{members}; {} is {}", context.targets[race.pick].name, at_most(race.bound()))
         }

@@ -5,7 +5,7 @@
 //! the hardware and the fastest of several readings.
 
 use super::text::plain;
-use crate::analysis::{Model, VerdictKind, WorkReport};
+use crate::analysis::{Model, Panel, Row, VerdictKind, WorkReport};
 use crate::stats::Finding;
 use crate::units::{parse_duration, parse_size};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct Choice {
     pub verdict: String,
 }
 
-/// Targets that are not told apart, the fastest first.
+/// Targets that are not shown to differ, the pick first: every one of a later place is slower than every one of this.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
     pub names: Vec<String>,
@@ -128,31 +128,61 @@ fn places(model: &Model, work: &WorkReport) -> Vec<Place> {
     let best = &work.verdict.best;
     let (Some(panel), Some(first), true) = (work.phases.first(), best.first(), judged) else { return Vec::new() };
     let name = |at: usize| model.targets[at].name.clone();
-    let row = |at: usize| panel.rows.iter().find(|row| row.target == at);
-    let place = |members: &[usize], tie: bool| Place {
+    let row = |at: usize| row(panel, at);
+    let finding =
+        |at: usize, than: usize| row(at).and_then(|row| row.compared_with(than)).and_then(|found| found.finding);
+    // A verdict that several are good enough says so of those.
+    let are_good = |at: usize, other: usize| {
+        work.verdict.kind == VerdictKind::Tie && [at, other].iter().all(|one| best.contains(one))
+    };
+    let is_tie = |at: usize, other: usize| are_good(at, other) || finding(at, other) == Some(Finding::Tie);
+    let place = |members: &[usize]| Place {
         names: members.iter().map(|at| name(*at)).collect(),
-        tie,
+        tie: members.len() > 1 && members[1..].iter().all(|at| is_tie(*at, members[0])),
         against: row(members[0])
             .and_then(|row| row.compared_with(*first))
             .map(|found| format!("×{}", found.ratio()))
             .unwrap_or_default(),
     };
-    let mut places = vec![place(best, work.verdict.kind == VerdictKind::Tie)];
-    let mut rest: Vec<usize> = work.ranked.iter().copied().filter(|at| !best.contains(at)).collect();
-    // By pairs of rounds: one that was eliminated has its median over other rounds than the rest.
-    let behind = |at: usize| {
-        row(at).and_then(|row| row.compared_with(*first)).map_or(f64::INFINITY, |found| found.estimate.ratio)
+    let places = apart(in_order(work, panel, *first), |a, b| is_slower(panel, b, a));
+    places.iter().map(|members| place(members)).collect()
+}
+
+/// The pick first, then by pairs of rounds with it: one that was eliminated has its median over other rounds than the
+/// rest.
+fn in_order(work: &WorkReport, panel: &Panel, pick: usize) -> Vec<usize> {
+    let behind = |at: &usize| {
+        let found = row(panel, *at).and_then(|row| row.compared_with(pick));
+        found.map_or(f64::INFINITY, |found| found.estimate.ratio)
     };
-    rest.sort_by(|a, b| behind(*a).total_cmp(&behind(*b)));
-    while let Some(fastest) = rest.first().copied() {
-        let finding = |at: usize| row(at).and_then(|row| row.compared_with(fastest)).and_then(|found| found.finding);
-        let apart = |at: &usize| matches!(finding(*at), Some(Finding::Higher | Finding::Lower));
-        let end = rest.iter().position(|at| *at != fastest && apart(at)).unwrap_or(rest.len());
-        let members: Vec<usize> = rest.drain(..end).collect();
-        let tie = members.len() > 1 && members[1..].iter().all(|at| finding(*at) == Some(Finding::Tie));
-        places.push(place(&members, tie));
+    let best = work.verdict.best.iter().copied().filter(|at| *at != pick);
+    let mut rest: Vec<usize> =
+        work.ranked.iter().copied().filter(|at| *at != pick && !work.verdict.best.contains(at)).collect();
+    rest.sort_by(|a, b| behind(a).total_cmp(&behind(b)));
+    [pick].into_iter().chain(best).chain(rest).collect()
+}
+
+/// Splits an order where each that follows is apart from each before: what is not shown to differ shares a place.
+fn apart(order: Vec<usize>, is_behind: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
+    let mut places: Vec<Vec<usize>> = vec![Vec::new()];
+    for (at, target) in order.iter().enumerate() {
+        let splits = at > 0 && order[at..].iter().all(|later| order[..at].iter().all(|one| is_behind(*one, *later)));
+        if splits {
+            places.push(Vec::new());
+        }
+        places.last_mut().expect("never empty").push(*target);
     }
     places
+}
+
+fn row(panel: &Panel, at: usize) -> Option<&Row> {
+    panel.rows.iter().find(|row| row.target == at)
+}
+
+/// The whole interval of `target` over `other` is above 1.
+fn is_slower(panel: &Panel, target: usize, other: usize) -> bool {
+    let found = row(panel, target).and_then(|row| row.compared_with(other));
+    found.and_then(|found| found.estimate.interval).is_some_and(|(low, _)| low > 1.0)
 }
 
 /// "xfs = ext4 ×1.12 (1.05–1.20)", "xfs or ext4".

@@ -5,6 +5,7 @@ use crate::analysis::{
     Absent, Combined, Compression, Drift, FlagGroup, Hole, HoleKind, LedgerPart, LedgerShares, Model, Overall,
     ReadBack, Robustness, Shown, Table, TargetInfo, Warning,
 };
+use crate::stats::Sums;
 use crate::units::{Unit, show_bytes, show_duration, show_share};
 use std::fmt::{Display, Formatter};
 
@@ -61,6 +62,8 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
         ),
         Warning::Contradiction { reference, by } => contradiction(reference, *by),
         Warning::Dependent(by) => dependent(*by),
+        Warning::LeftOut { work, target, rounds, of } => format!("{work}: {}", left_out(name(target), *rounds, *of)),
+        Warning::Lacks { work, target, rounds, of } => format!("{work}: {}", lacks(name(target), *rounds, *of)),
         Warning::FailsMoreOften { target, own, others } => format!(
             "{} failed in {} of {}, the others in {} of {}: unlikely to be chance (Fisher's exact test, p < 0.05)",
             name(target),
@@ -69,14 +72,7 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
             others.0,
             others.1
         ),
-        Warning::Drifts { work, target, how } => {
-            let what = match how {
-                Drift::Trend => "drifted over the rounds".to_string(),
-                Drift::Change(round) => format!("changed from one level to another after round {round}"),
-                Drift::Range(range) => format!("ranges over {} of its median", percent(*range)),
-            };
-            format!("{work}: {} {what}; paired comparisons remain valid, absolute times may not", name(target))
-        }
+        Warning::Drifts { work, target, how } => format!("{work}: {}", drifts(name(target), how)),
         Warning::SeveralModes { work, target, modes } => {
             let mode = |mode: &crate::stats::Mode| {
                 format!("{} in {} of the rounds", Unit::Nanoseconds.show(mode.centre.exp()), percent(mode.share))
@@ -86,6 +82,28 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
             format!("{work}: {name} has several modes, {modes}; its median means little")
         }
     }
+}
+
+fn drifts(name: &str, how: &Drift) -> String {
+    let what = match how {
+        Drift::Trend => "drifted over the rounds".to_string(),
+        Drift::Change(round) => format!("changed from one level to another after round {round}"),
+        Drift::Range(range) => format!("ranges over {} of its median", percent(*range)),
+    };
+    format!("{name} {what}; paired comparisons remain valid, absolute times may not")
+}
+
+fn left_out(name: &str, rounds: usize, of: usize) -> String {
+    let of = counted(of, "round");
+    format!("{name} has times of zero or less in {rounds} of {of}: no ratio can be made of those, so they are left out")
+}
+
+fn lacks(name: &str, rounds: usize, of: usize) -> String {
+    let of = counted(of, "round");
+    format!(
+        "{name} lacks {rounds} of {of} that other targets have; if it lacks them because they were slow, it is slower than \
+         shown"
+    )
 }
 
 fn contradiction(reference: &str, by: f64) -> String {
@@ -271,19 +289,35 @@ impl Overall {
     }
 }
 
+impl Overall {
+    /// "All rounds added up, relative to ext4: xfs 1.14 (0.98–1.30)"; empty where times do not add.
+    pub fn sums_shown(&self, model: &Model) -> String {
+        let reference = self.work.reference.map_or("", |at| &model.targets[at].name);
+        let shown = |(target, sums): &(usize, Sums)| {
+            let range = sums.interval.map(|(low, high)| format!(" ({low:.2}–{high:.2})")).unwrap_or_default();
+            format!("{} {:.2}{range}", model.targets[*target].name, sums.ratio)
+        };
+        let each: Vec<String> = self.sums.iter().map(shown).collect();
+        if each.is_empty() {
+            return String::new();
+        }
+        format!("all rounds added up, relative to {reference}: {}", listed(&each))
+    }
+}
+
 impl Robustness {
     pub fn sentence(&self, model: &Model) -> String {
         let share = |(target, share): &(usize, f64)| format!("{} {}", model.targets[*target].name, percent(*share));
         let each = self.shares.iter().map(share).collect::<Vec<_>>().join(", ");
         let (draws, stands) = (self.draws, percent(self.stands));
         match (self.names_all, self.robust) {
-            (true, _) => format!("fastest in {draws} random variations of the weights: {each}"),
-            (false, true) => {
-                format!("robust: in {stands} of {draws} random variations of the weights one of those named is fastest")
-            }
+            (true, _) => format!("fastest in {draws} random variations of the weights and rounds: {each}"),
+            (false, true) => format!(
+                "robust: in {stands} of {draws} random variations of the weights and rounds one of those named is fastest"
+            ),
             (false, false) => format!(
-                "not robust: in {stands} of {draws} random variations of the weights one of those named is fastest; \
-                 fastest: {each}"
+                "not robust: in {stands} of {draws} random variations of the weights and rounds one of those named is \
+                 fastest; fastest: {each}"
             ),
         }
     }

@@ -97,6 +97,7 @@ pub fn work(sheet: &Sheet, work: &WorkReport, (place, number): (usize, usize)) -
             h2 { (text(&work.name)) }
             @if let Some(overall) = overall {
                 (note(&overall.made_of()))
+                @if !overall.sums.is_empty() { (note(&overall.sums_shown(sheet.model))) }
                 @if let Some(robustness) = &overall.robustness { (note(&robustness.sentence(sheet.model))) }
             }
             (list(Some("notes"), &work.notes(sheet.model)))

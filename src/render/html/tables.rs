@@ -78,7 +78,7 @@ pub fn phase(name: &str) -> Option<Markup> {
 }
 
 fn most(panel: &Panel) -> f64 {
-    panel.rows.iter().filter_map(|row| row.figure.as_ref()).map(|figure| figure.median).fold(0.0, f64::max)
+    panel.rows.iter().filter_map(|row| row.figure.as_ref()).map(|figure| figure.centre).fold(0.0, f64::max)
 }
 
 /// The figure, with a bar as long as its share of `most` unless that is 0, and the ratio to the reference.
@@ -92,7 +92,7 @@ fn cell(work: &WorkReport, panel: &Panel, row: &Row, most: f64, number: usize) -
                 span title=(text(&figure.range())) { (text(&figure.shown())) }
                 @if compared { small data-r=(number) data-t=(row.target) title=(text(&words)) { (text(&ratio)) } }
                 @if most > 0.0 && panel.rows.len() > 1 {
-                    svg.bar aria-hidden="true" { rect width=(share(figure.median)) height="100%" {} }
+                    svg.bar aria-hidden="true" { rect width=(share(figure.centre)) height="100%" {} }
                 }
             } @else {
                 (small(row.absent.word()))

@@ -155,7 +155,10 @@ fn weights_that_barely_decide_are_told() {
     // ln 1.5 against ln 0.7: even at weights of 0.47 to 0.53.
     let (headline, robust, sentence) = said([1.2, 1.0], &mut lab);
     assert!(headline.starts_with("Pick ext4") && !robust, "{headline} {sentence}");
-    assert!(sentence.starts_with("not robust: in 76 % of 10000 random variations"), "{sentence}");
+    assert!(
+        sentence.starts_with("not robust: in 75 % of 10000 random variations of the weights and rounds"),
+        "{sentence}"
+    );
     let (headline, robust, sentence) = said([1.0, 9.0], &mut lab);
     assert!(headline.starts_with("Pick xfs") && robust && sentence.starts_with("robust: "), "{headline} {sentence}");
 }

@@ -1,0 +1,75 @@
+//! Targets that are the same: no headline and no phase sentence may call one of them slower in more than 5 % of runs,
+//! through the analysis and the wording of real reports. `PICKFS_FULL=1` plays 2000 runs of each kind.
+
+mod simulated;
+
+use pickfs::analysis::Model;
+use pickfs::plan::Stop;
+use pickfs::run::rehearse;
+use simulated::noise::{Noise, Side, replications, share_error};
+use simulated::{plan, report, share, trials};
+
+const PHASES: [&str; 5] = ["write", "tar-read", "copy-read", "stat-walk", "remove"];
+
+/// A whole run of equals of five phases, with the hidden copy of the reference; rounds are fast or slow as a whole.
+fn run_of_equals(count: usize, side: Side, stop: Stop, seed: u64) -> Model {
+    let names: Vec<String> = (0..count).map(|at| format!("t{at}")).collect();
+    let (mut noise, mut round, mut shared) = (Noise::new(seed), 0, 0.0);
+    let folded = rehearse(&plan(&names, true, stop, seed), |cell| {
+        if cell.round != round {
+            (round, shared) = (cell.round, 0.05 * noise.normal());
+        }
+        let mut time = || 1e9 * (shared + side.draw(&mut noise)).exp();
+        Some(PHASES.iter().map(|phase| (phase.to_string(), time())).collect())
+    });
+    report(&folded.expect("a rehearsal touches nothing that could fail"))
+}
+
+/// The sentences that call a target slower, or one alone the fastest, which is the same of all others.
+fn slurs(model: &Model) -> Vec<String> {
+    let said = model.headlines().into_iter().chain(model.works[0].sentences(model));
+    said.filter(|line| line.to_lowercase().contains("slower: ") || line.contains("fastest")).collect()
+}
+
+/// A number of targets, and how many runs of it are played in short and in long tests.
+const COUNTS: [(usize, usize); 4] = [(2, 60), (5, 24), (10, 6), (20, 2)];
+
+#[test]
+fn equals_are_called_slower_in_at_most_one_run_in_twenty() {
+    let stops = [
+        ("8 rounds", Stop { rounds: Some(8), ..Stop::default() }),
+        ("20 rounds", Stop { rounds: Some(20), ..Stop::default() }),
+        ("looks", Stop::default()),
+    ];
+    let sides = [("normal 3 %", Side::Normal(0.03)), ("t2 2 %", Side::T2(0.02))];
+    println!("| noise | targets x 5 phases | rounds | runs | a sentence calls one slower % |");
+    let mut wrong = Vec::new();
+    for (at, (noise, side)) in sides.into_iter().enumerate() {
+        for (count, few) in COUNTS {
+            for (number, (rounds, stop)) in stops.into_iter().enumerate() {
+                let runs = replications(few, 2000);
+                let salt = (9000 + at * 100 + count * 10 + number) as u64;
+                let found = trials(runs, salt, |seed| slurs(&run_of_equals(count, side, stop, seed)));
+                let called = share(&found, |lines| !lines.is_empty());
+                println!("| {noise} | {count} | {rounds} | {runs} | {:.1} |", 100.0 * called);
+                if called > 0.05 + 3.5 * share_error(0.05, runs) {
+                    wrong.push(format!("{noise}, {count} targets, {rounds}: {called} of {runs}, {:?}", found.concat()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The test above must be able to see a slur: of targets that do differ, sentences say so.
+#[test]
+fn targets_that_differ_are_called_slower() {
+    let names: Vec<String> = ["t0", "t1"].map(String::from).to_vec();
+    let mut noise = Noise::new(1);
+    let stop = Stop { rounds: Some(8), ..Stop::default() };
+    let folded = rehearse(&plan(&names, true, stop, 1), |cell| {
+        let level = if cell.target.name == "t1" { 2.0 } else { 1.0 };
+        Some(PHASES.iter().map(|phase| (phase.to_string(), 1e9 * level * (0.01 * noise.normal()).exp())).collect())
+    });
+    assert_eq!(slurs(&report(&folded.expect("a rehearsal"))).len(), 6);
+}
