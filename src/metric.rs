@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 /// What of the whole system's CPU was not of other programs: a report takes the difference.
 pub const CPU_NET_NS: &str = "cpu_net_ns";
 pub const CPU_GROSS_NS: &str = "cpu_system_wide_ns";
+/// What a program that was imported says of its runs, each of which is a `time_ns`.
+pub const MEAN_RUN_NS: &str = "mean_run_ns";
 pub const CPU_FOREIGN_NS: &str = "foreign_cpu_ns";
 
 /// Which way a metric is good.
@@ -141,6 +143,7 @@ pub const METRICS: &[Metric] = &[
     row("space_total_bytes", Shown::Details, "").neither(),
     row("done_*", Shown::Workload, "").neither(),
     row("generator_*", Shown::Workload, "").neither(),
+    row("run_deviation_ns", Shown::Workload, "").neither(),
     row("ran_*", Shown::Workload, "").neither(),
     row("steady_cut*", Shown::Workload, "").neither(),
     row("work_*", Shown::Details, "").neither(),
@@ -231,6 +234,8 @@ pub fn better(name: &str) -> Better {
 pub fn noun(name: &str) -> &'static str {
     match find(name).map_or("", |metric| metric.noun) {
         "" if Unit::of_metric(name) == Unit::Nanoseconds => "time",
+        // "does 12 % more than ext4".
+        "" if name.ends_with("_per_second") => "",
         "" => "of it",
         noun => noun,
     }

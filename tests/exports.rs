@@ -205,6 +205,35 @@ fn assert_comes_back(lab: &Lab) {
     assert!(one == two);
 }
 
+/// On the first screen of real outputs: the figures that each program shows first, and no seconds made of rates.
+#[test]
+fn what_a_program_shows_first_opens_its_report() {
+    let lab = Lab::new();
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/import");
+    for (name, shown) in [
+        ("fio-3.33.json", &["write IOPS 21558/s", "write bandwidth 84.2 MiB/s", "read latency, mean"][..]),
+        ("bonnie-2.00a.csv", &["putc: rate 1.23 MiB/s"][..]),
+        ("pgbench-15.txt", &["transactions 722/s", "latency, mean 2.77 ms"][..]),
+        ("pgbench-15.log", &["latency, mean 2.78 ms", "latency, p99"][..]),
+        ("hyperfine-1.15.json", &["16.8 ms", "14.8 ms", "6.74 ms", "50.8 ms"][..]),
+        ("hyperfine-2.0.json", &["11.6 ms", "1.36 ms", "10.5 ms", "14.0 ms"][..]),
+    ] {
+        let journal = format!("{name}.jsonl");
+        lab.run(&["import", &format!("{fixtures}/{name}"), "-o", &journal]).code(0);
+        let report = lab.run(&["report", &journal]).code(0).out;
+        let line = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        let missing: Vec<_> = shown.iter().filter(|figure| !line.contains(**figure)).collect();
+        assert!(missing.is_empty(), "{missing:?} not in {report}");
+        assert!(
+            !line.contains("whole job") && !line.contains("geometric mean") && !line.contains(" takes "),
+            "{report}"
+        );
+        assert!(!lab.run(&["report", &journal, "--full"]).code(0).out.contains("geometric mean"));
+        let runs = lab.run(&["report", &journal, "--full"]).code(0).out.contains("ls -l /usr/bin: 8 runs: ");
+        assert_eq!(runs, name.starts_with("hyperfine"), "{name}");
+    }
+}
+
 /// Real output of each program, through import and report, never gets an interval.
 #[test]
 fn what_others_have_measured_is_shown_marked_and_without_intervals() {
@@ -219,6 +248,7 @@ fn what_others_have_measured_is_shown_marked_and_without_intervals() {
         ("pgbench-15.log", "transactions"),
         ("pgbench-15-aggregate.log", "transactions"),
         ("hyperfine-1.15.json", "find /usr/share/doc -maxdepth 1"),
+        ("hyperfine-2.0.json", "find /usr/share/doc -maxdepth 1"),
     ] {
         let journal = format!("{name}.jsonl");
         let (one, two) = (format!("one={fixtures}/{name}"), format!("two={fixtures}/{name}"));

@@ -87,7 +87,7 @@ fn make_ready(stack: &BuiltStack, runner: &StepRunner, link: &mut Link, facts: &
         caches::make_cold(stack, runner, link, &[])?;
     }
     let shown = extents.map(|(count, mean)| format!("{count:.0} extents of {} on average", show_bytes(mean)));
-    facts.insert("aged free space".into(), shown.unwrap_or("unknown: no tool tells it of this file system".into()));
+    facts.insert("aged free space".into(), shown.unwrap_or("unknown: no tool reports it of this file system".into()));
     Ok(())
 }
 
@@ -175,7 +175,7 @@ fn layout_of(folder: &Path) -> String {
     let found = match layout::Found::of(folder) {
         Ok(Some(found)) => found,
         Ok(None) => return "unknown: no file has a block".into(),
-        Err(error) => return format!("unknown: the file system does not tell where files lie ({error})"),
+        Err(error) => return format!("unknown: the file system does not report where files lie ({error})"),
     };
     let score = found.score().map_or("unknown".to_string(), show_share);
     let (mean, p99) = (found.mean_fragments(), found.fragments_at(0.99));

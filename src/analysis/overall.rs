@@ -5,6 +5,7 @@ use super::elimination::{by_round, compare, sums};
 use super::model::*;
 use super::panel::{Case, time_panel};
 use super::plain::plain;
+use super::series::ObservedWork;
 use super::setting::Data;
 use super::work::{self, WorkReport};
 use crate::metric::Combine;
@@ -36,7 +37,8 @@ pub struct Overall {
 /// `None` where one work alone, taken whole, is the verdict already.
 pub fn overall(case: &Case) -> Option<Overall> {
     let (analysis, judgement) = (case.analysis, &case.analysis.verdict);
-    if analysis.is_of_whole_work() {
+    let has_own_units = |work: &ObservedWork| !work.judged.headlines.is_empty();
+    if analysis.is_of_whole_work() || analysis.observed.works.iter().any(has_own_units) {
         return None;
     }
     let works = analysis.works_of_verdict();
@@ -60,6 +62,7 @@ pub fn overall(case: &Case) -> Option<Overall> {
         work: WorkReport {
             name: ALL_WORK.to_string(),
             is_overall: true,
+            is_foreign: false,
             phases: vec![panel],
             reference: judgement.reference,
             duplicate: judgement.duplicate,

@@ -5,7 +5,7 @@ use super::model::{TargetInfo, WHOLE_JOB};
 use super::plain::{plain, tame};
 use super::series::{Observed, ObservedWork, Rounds};
 use crate::journal::{DeviceCourse, Flag, Folded, FoldedCell, Histogram, Ledger, Outcome, Provenance, Run};
-use crate::metric::{Better, Combine};
+use crate::metric::{Better, Combine, MEAN_RUN_NS};
 use crate::stats;
 use crate::units::Unit;
 use std::collections::HashMap;
@@ -190,6 +190,10 @@ impl Places {
 }
 
 fn times_of(work: &ObservedWork, targets: &[TargetInfo]) -> Vec<Times> {
+    if !work.judged.headlines.is_empty() && work.judged.headlines[0].metric != MEAN_RUN_NS {
+        // Rates that were made into times are no times of anything.
+        return Vec::new();
+    }
     let phases = work.phases();
     // What is no sum of times is none of them.
     let is_sum = phases.len() > 1 && work.judged.is_whole_job();

@@ -68,6 +68,9 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
     let (mut own, mut details) = (Vec::new(), Vec::new());
     for (phase, metric) in observed.measured() {
         let shown = metric::find(metric).map(|metric| metric.shown);
+        if observed.judged.headlines.iter().any(|one| (one.phase.as_str(), one.metric.as_str()) == (phase, metric)) {
+            continue;
+        }
         if matches!(shown, Some(Shown::Times | Shown::Compression)) || latencies.show(phase, metric) {
             continue;
         }

@@ -183,6 +183,13 @@ impl<'a> ObservedWork<'a> {
         found.cloned().unwrap_or_default()
     }
 
+    /// Every value of a metric, with those that are repeats of one observation, as they lie in the journal.
+    pub fn every_value(&self, target: usize, phase: &str, metric: &str) -> Vec<f64> {
+        let done = self.cells[target].values().filter(|cell| cell.outcome == Some(Outcome::Done));
+        let samples = done.flat_map(|cell| self.folded.samples(cell));
+        samples.filter(|(of, name, _)| *of == phase && *name == metric).map(|(.., value)| value).collect()
+    }
+
     /// The same for every target.
     pub fn in_phase(&self, phase: &str, metric: &str) -> Vec<Rounds> {
         (0..self.cells.len()).map(|target| self.series(target, phase, metric)).collect()
@@ -282,7 +289,7 @@ mod tests {
         let judged = |combine, phases: &[&str]| {
             let mut made = MadeUp::new(&["ext4"]);
             let phases = phases.iter().map(ToString::to_string).collect();
-            made.plan.works[0].judged = Judged { combine, phases, name: "it".into() };
+            made.plan.works[0].judged = Judged { combine, phases, name: "it".into(), ..Judged::default() };
             let times = [("load", 900.0), ("few", 2.0), ("many", 8.0)].map(|(phase, ns)| (phase, "time_ns", ns));
             made.cell("ext4", 1, Outcome::Done, &times);
             // Without one of them there is no value of a round.

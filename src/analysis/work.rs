@@ -4,12 +4,14 @@ use super::device_rates::{self, DeviceRates};
 use super::judgement::Judgement;
 use super::latency_curves::{self, LatencyCurves};
 use super::model::*;
-use super::panel::{Case, Context, mark_chance, mark_unproven, phase_panel, time_panel};
+use super::panel::{Case, Context, Quantity, mark_chance, mark_unproven, panel, phase_panel, something, time_panel};
 use super::plain::plain;
+use super::points;
 use super::secondary;
 use super::series::ObservedWork;
 use super::setting::{self, Data};
-use crate::plan::Limit;
+use crate::metric::{self, Better, MEAN_RUN_NS};
+use crate::plan::{Headline, Limit};
 
 #[derive(Debug)]
 pub struct WorkReport {
@@ -27,6 +29,8 @@ pub struct WorkReport {
     pub verdict: Verdict,
     /// What the work left on a target.
     pub data: Data,
+    /// Another program measured it: `phases` are the figures that it shows first, in its own units.
+    pub is_foreign: bool,
     /// Times: the whole job first, then each phase; a job of one phase has that phase alone.
     pub phases: Vec<Panel>,
     /// What the time is paid with, against the reference: of each target that clearly differs in space, CPU or writes.
@@ -49,9 +53,12 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
     let phases = panels(&context, observed);
     let mut verdict = phases.first().map_or_else(nothing, |panel| verdict(panel, &judgement.ranked));
     verdict.notes.extend(notes(case, &[observed], judgement));
+    let is_foreign = !observed.judged.headlines.is_empty();
+    let phases = if is_foreign { headlines(&context, observed, phases) } else { phases };
     let beside = secondary::tables(observed, &context);
     WorkReport {
         is_overall: false,
+        is_foreign,
         reference: judgement.reference,
         duplicate: judgement.duplicate,
         rounds: context.rounds,
@@ -66,6 +73,36 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
         ranked: judgement.ranked.clone(),
         name,
     }
+}
+
+/// What another program shows first. The times that rates were made into decide who is best where there is one phase, and
+/// are shown nowhere: seconds a GiB and seconds a thousand files have no sum and no reader.
+fn headlines(context: &Context, observed: &ObservedWork, times: Vec<Panel>) -> Vec<Panel> {
+    let threshold = context.case.analysis.plan.stop.threshold;
+    let panel_of = |shown: &Headline| {
+        let quantity = Quantity {
+            name: plain(&shown.name),
+            phase: plain(&shown.phase),
+            metric: plain(&shown.metric),
+            wanted: (metric::better(&shown.metric) != Better::Neither).then_some(threshold),
+        };
+        let mut panel = something(panel(quantity, &observed.in_phase(&shown.phase, &shown.metric), context))?;
+        // The mean of runs whose times are known: each of them is shown.
+        if shown.metric == MEAN_RUN_NS {
+            panel.rows.iter_mut().for_each(|row| row.series = runs(observed, row.target, &shown.phase));
+        }
+        Some(panel)
+    };
+    let mut panels: Vec<Panel> = observed.judged.headlines.iter().filter_map(panel_of).collect();
+    if let ([judged], Some(first)) = (times.as_slice(), panels.first_mut()) {
+        (first.race, first.noise) = (judged.race.clone(), judged.noise.clone());
+    }
+    panels
+}
+
+fn runs(observed: &ObservedWork, target: usize, phase: &str) -> points::Series {
+    let values = observed.every_value(target, phase, "time_ns");
+    points::series(&(1..).zip(values).collect())
 }
 
 fn nothing() -> Verdict {

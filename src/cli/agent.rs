@@ -6,7 +6,7 @@ use std::process::ExitCode;
 /// The target side, started by an executor
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// In a machine that was booted from a target: tell the host that it is ready, and switch it off
+    /// In a machine that was booted from a target: report to the host that it is ready, and switch it off
     #[arg(long)]
     tell_ready: bool,
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Undo what a killed run left behind
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Journals of dead runs; all runs that this user has not ended unless said
+    /// Journals of dead runs; by default all unfinished runs of this user
     journals: Vec<PathBuf>,
     /// Undo also the steps of named journals that belong to another user; read them first
     #[arg(long, requires = "journals")]

@@ -41,7 +41,7 @@ fn main() -> Outcome {
     Ok(0)
 }
 
-/// What only lacks root says so in its first column: thirteen times the same remedy helps nobody.
+/// What only lacks root says so in its first column: thirteen times the same remedy does not help.
 fn section<'a>(title: &str, rows: impl Iterator<Item = (&'a str, Vec<Need>)>, packages: &mut BTreeSet<String>) {
     println!("{title}:");
     for (name, needs) in rows {

@@ -32,7 +32,7 @@ enum What {
         /// A release of Debian (bookworm, bullseye, sid, trixie), or a plan file: the guests that its run would use
         #[arg(value_name = "RELEASE|PLAN")]
         of: String,
-        /// Packages with the tools that are wanted in it, beside what every guest has
+        /// Packages with the tools to install in it, in addition to what every guest has
         #[arg(value_name = "PACKAGE")]
         packages: Vec<String>,
     },

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Explain a verb or a topic, or print a manual page
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A verb with the words behind it, or a topic; all of them unless said
+    /// A verb with the words behind it, or a topic; by default all of them
     topic: Vec<String>,
     /// Print the manual page, in roff, of pickfs or of the verb
     #[arg(long)]

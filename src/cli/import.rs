@@ -16,7 +16,7 @@ pub struct Arguments {
     /// The journal to write
     #[arg(long, short, value_name = "JOURNAL")]
     output: PathBuf,
-    /// What the files are (`pickfs list imports`); told by their looks unless said
+    /// What the files are (`pickfs list imports`); by default detected from the content
     #[arg(long, value_name = "FORMAT")]
     from: Option<String>,
     /// The n-th file of each name is its n-th round: they were measured in turn, one of each

@@ -92,7 +92,7 @@ fn what_ends(stop: &Stop) -> String {
     let looks = LOOKS.map(|look| look.to_string()).join(", ");
     let until = match stop.precision {
         Some(precision) => format!("every comparison is known to ±{}", percent(precision)),
-        None => format!("the best is told from all others, or all that are left are within ±{threshold}"),
+        None => format!("the best is distinguished from all others, or all that are left are within ±{threshold}"),
     };
     let leave = if stop.race { "; targets shown to be slower than another leave" } else { "" };
     format!("looks after {looks}, until {until}, or no hope is left of it{leave}")
@@ -227,7 +227,7 @@ fn describe_ageing(target: &Target, text: &mut String) {
     }
 }
 
-/// What is required and cannot be had of it; what its makers' defaults decide, only a run can tell.
+/// What is required and is not available; what depends on mkfs defaults is known only after a run.
 fn lacking<'r>(driver: &fs::Filesystem, spec: &fs::FsSpec, required: &'r [String]) -> Vec<&'r String> {
     let facts = BTreeMap::new();
     let sure = driver.features_in_effect(&spec.state(&facts));

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Judge a journal and print the verdict
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Journal to read; the latest in ./pickfs-runs unless said
+    /// Journal to read; by default the latest in ./pickfs-runs
     journal: Option<PathBuf>,
     /// How to print it; see `pickfs list formats`
     #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(render::names(Kind::Run)))]

@@ -127,7 +127,7 @@ fn told(journal: &Path, finish: Finish) -> Outcome {
             tell(&format!("the budget is used up; `pickfs run --resume {shown}` goes on"));
         }
         Finish::Enough(Enough::Hopeless) => {
-            tell(&format!("`pickfs run --resume {shown}` goes on to the next look all the same"));
+            tell(&format!("`pickfs run --resume {shown}` goes on to the next look even so"));
         }
         Finish::Enough(_) => {}
         Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {shown}` goes on")),

@@ -51,6 +51,8 @@ impl Importer for Bonnie {
             figures.facts.insert("bonnie++ large file".into(), fields[5].to_string());
             figures.facts.insert("bonnie++ files, in 1024s".into(), fields[21].to_string());
         }
+        // After all rates, as bonnie++ prints them.
+        TESTS.iter().for_each(|(phase, ..)| figures.headline(WORK, phase, "latency_max_ns", "longest latency"));
         figures.time_of("one GiB, or of a thousand seeks or files");
         Ok(Contents::Figures(figures))
     }
@@ -75,7 +77,7 @@ fn aligned<'a>(fields: &[&'a str]) -> Result<Vec<&'a str>> {
 /// told for every test.
 fn tell((phase, rate, latency, is_bytes): &(&str, usize, usize, bool), fields: &[&str], figures: &mut Figures) {
     if fields[*rate].starts_with('+') {
-        figures.doubts.push((phase.to_string(), "bonnie++ says +++++: it took too short to be told".into()));
+        figures.doubts.push((phase.to_string(), "bonnie++ says +++++: it was too short to be measured".into()));
     }
     let Some(found) = positive(fields[*rate]) else { return };
     let (time_ns, metric, value) = match is_bytes {
@@ -83,7 +85,7 @@ fn tell((phase, rate, latency, is_bytes): &(&str, usize, usize, bool), fields: &
         false => (1e12 / found, "operations_per_second", found),
     };
     figures.say(WORK, phase, "time_ns", time_ns);
-    figures.say(WORK, phase, metric, value);
+    figures.show(WORK, phase, (metric, "rate"), value);
     if let Some(percent) = fields[rate + 1].parse::<f64>().ok().filter(|percent| *percent >= 0.0) {
         figures.say(WORK, phase, "cpu_share", percent / 100.0);
     }

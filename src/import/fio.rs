@@ -1,6 +1,6 @@
 //! fio's JSON and json+, 3.x: a phase for every job. Warnings may stand before, and `--status-interval` writes one
 //! document after the other, of which the last counts. Percentiles are those of `clat_ns`, where fio keeps them unless it
-//! was told otherwise; those of syncs are in `sync.lat_ns`.
+//! was told otherwise; those of syncs are in `sync.lat_ns`. Reports show what fio shows: IOPS, bandwidth and latency.
 
 use super::{A_GIB, Contents, Figures, Importer};
 use anyhow::{Context, Result, ensure};
@@ -97,7 +97,7 @@ impl Importer for Fio {
 
     fn read(&self, text: &str) -> Result<Contents> {
         let output = last_document(text)?;
-        ensure!(!output.jobs.is_empty(), "fio tells of no job");
+        ensure!(!output.jobs.is_empty(), "there is no job in fio's output");
         let mut figures = Figures::default();
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         for job in &output.jobs {
@@ -169,8 +169,12 @@ impl Job {
             figures.say(WORK, phase, "time_ns", time_ns);
         }
         for (direction, moved) in moved() {
-            figures.say(WORK, phase, &format!("{direction}_bytes_per_second"), moved.bw_bytes);
-            figures.say(WORK, phase, &format!("{direction}_operations_per_second"), moved.iops);
+            let mut show = |end: &str, name: &str, value: f64| {
+                let (metric, name) = (format!("{direction}_{end}"), format!("{direction} {name}"));
+                figures.show(WORK, phase, (&metric, &name), value);
+            };
+            show("operations_per_second", "IOPS", moved.iops);
+            show("bytes_per_second", "bandwidth", moved.bw_bytes);
             let latency = if moved.clat_ns.count > 0.0 { &moved.clat_ns } else { &moved.lat_ns };
             latency.tell(phase, direction, figures);
         }
@@ -189,7 +193,10 @@ impl Latency {
             let found = self.percentile.get(key).copied();
             found.into_iter().for_each(|ns| figures.say(WORK, phase, &format!("{kind}_{name}_ns"), ns));
         }
-        figures.say(WORK, phase, &format!("{kind}_mean_ns"), self.mean);
+        figures.show(WORK, phase, (&format!("{kind}_mean_ns"), &format!("{kind} latency, mean")), self.mean);
+        if self.percentile.contains_key("99.000000") {
+            figures.headline(WORK, phase, &format!("{kind}_p99_ns"), &format!("{kind} latency, p99"));
+        }
         figures.say(WORK, phase, &format!("{kind}_max_ns"), self.max);
     }
 }

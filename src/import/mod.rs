@@ -16,7 +16,7 @@ mod phoronix;
 mod pickfs;
 
 use crate::journal::{Begin, End, Flag, Outcome, Provenance, Record, Run, SCHEMA, Sample};
-use crate::plan::{Chosen, Judged, Plan, Target, Work};
+use crate::plan::{Chosen, Headline, Judged, Plan, Target, Work};
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -61,6 +61,8 @@ pub struct Figures {
     pub failed: Option<String>,
     /// Works whose phases the file adds up itself. Those of others may have no unit in common.
     pub summed: BTreeSet<String>,
+    /// By work, what its program shows first: reports show that in place of times.
+    pub headlines: BTreeMap<String, Vec<Headline>>,
 }
 
 /// One value.
@@ -88,6 +90,20 @@ impl Figures {
     pub fn say(&mut self, work: &str, phase: &str, metric: &str, value: f64) {
         let (work, phase, metric) = (work.to_string(), phase.to_string(), metric.to_string());
         self.add(Measure { target: None, work, phase, metric, round: None, value });
+    }
+
+    /// A value that the program shows first, under this name.
+    pub fn show(&mut self, work: &str, phase: &str, (metric, name): (&str, &str), value: f64) {
+        self.say(work, phase, metric, value);
+        self.headline(work, phase, metric, name);
+    }
+
+    pub fn headline(&mut self, work: &str, phase: &str, metric: &str, name: &str) {
+        let headline = Headline { phase: phase.into(), metric: metric.into(), name: format!("{phase}: {name}") };
+        let known = self.headlines.entry(work.to_string()).or_default();
+        if !known.contains(&headline) {
+            known.push(headline);
+        }
     }
 
     pub fn add(&mut self, measure: Measure) {
@@ -148,7 +164,7 @@ fn importer_of(file: &File, wanted: Wanted) -> Result<&'static dyn Importer> {
         return find(name).with_context(|| format!("no format `{name}`; there are: {}", known()));
     }
     let found = ALL.iter().copied().find(|importer| importer.recognises(file.text));
-    found.with_context(|| format!("cannot tell what {} is; name it with --from, one of: {}", file.name, known()))
+    found.with_context(|| format!("the format of {} is not known; name it with --from, one of: {}", file.name, known()))
 }
 
 /// Target, work, round.
@@ -171,6 +187,7 @@ struct Journal {
     cells: Vec<(CellKey, CellFound)>,
     places: BTreeMap<CellKey, usize>,
     summed: BTreeSet<String>,
+    headlines: BTreeMap<String, Vec<Headline>>,
 }
 
 impl Journal {
@@ -179,6 +196,10 @@ impl Journal {
             self.programs.push(program);
         }
         self.summed.extend(figures.summed);
+        for (work, headlines) in figures.headlines {
+            let known = self.headlines.entry(work).or_default();
+            known.extend(headlines.into_iter().filter(|one| !known.contains(one)).collect::<Vec<_>>());
+        }
         // Whoever shares a report need not share where things lie at home.
         let name = Path::new(file.name).file_name().map_or(file.name.into(), |name| name.to_string_lossy());
         self.facts.insert(format!("imported file {number}"), name.into_owned());
@@ -225,6 +246,7 @@ impl Journal {
             if !plan.works.iter().any(|known| known.name == *work) {
                 let workload = Chosen { name: "imported".into(), ..Chosen::default() };
                 let judged = if self.summed.contains(work) { Judged::default() } else { Judged::mean_of_phases() };
+                let judged = Judged { headlines: self.headlines.get(work).cloned().unwrap_or_default(), ..judged };
                 plan.works.push(Work { name: work.clone(), workload, judged, ..Work::default() });
             }
         }

@@ -8,12 +8,15 @@ pub struct Pgbench;
 
 pub const WORK: &str = "pgbench";
 
-/// What a line begins with, the metric, and nanoseconds of its unit.
-const LATENCIES: [(&str, &str, f64); 3] = [
-    ("latency average =", "latency_mean_ns", 1e6),
-    ("latency stddev =", "latency_deviation_ns", 1e6),
-    ("initial connection time =", "connecting_ns", 1e6),
+/// What a line of milliseconds begins with, the metric, and its name.
+const LATENCIES: [(&str, &str, &str); 3] = [
+    ("latency average =", "latency_mean_ns", "latency, mean"),
+    ("latency stddev =", "latency_deviation_ns", "latency, stddev"),
+    ("initial connection time =", "connecting_ns", "initial connection time"),
 ];
+
+/// In nanoseconds.
+const A_MILLISECOND: f64 = 1e6;
 
 impl Importer for Pgbench {
     fn name(&self) -> &'static str {
@@ -39,10 +42,10 @@ impl Importer for Pgbench {
         let rate =
             rate.and_then(|line| first(line.strip_prefix("tps = ")?)).context("it has no line `tps = ` with a rate")?;
         figures.say(WORK, &phase, "time_ns", 1e12 / rate);
-        figures.say(WORK, &phase, "transactions_per_second", rate);
-        for (begin, metric, unit) in LATENCIES {
+        figures.show(WORK, &phase, ("transactions_per_second", "transactions"), rate);
+        for (begin, metric, name) in LATENCIES {
             let found = after(begin).and_then(first);
-            found.into_iter().for_each(|value| figures.say(WORK, &phase, metric, value * unit));
+            found.into_iter().for_each(|ms| figures.show(WORK, &phase, (metric, name), ms * A_MILLISECOND));
         }
         if let Some(failed) = after("number of failed transactions:").and_then(first) {
             figures.failed = Some(format!("{failed} transactions failed"));

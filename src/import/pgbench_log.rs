@@ -38,7 +38,7 @@ impl Importer for PgbenchLog {
         ensure!(count > 0.0, "there is no transaction in it");
         let mean = rows.iter().map(|row| row.sum_ns).sum::<f64>() / count;
         figures.say(WORK, PHASE, "time_ns", mean);
-        figures.say(WORK, PHASE, "latency_mean_ns", mean);
+        figures.show(WORK, PHASE, ("latency_mean_ns", "latency, mean"), mean);
         figures.say(WORK, PHASE, "latency_max_ns", rows.iter().map(|row| row.max_ns).fold(0.0, f64::max));
         if rows.iter().all(|row| row.is_single) {
             let mut all: Vec<f64> = rows.iter().map(|row| row.max_ns).collect();
@@ -46,9 +46,11 @@ impl Importer for PgbenchLog {
             for (share, name) in [(0.5, "p50"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (0.999, "p999")] {
                 // The smallest that so large a share does not exceed.
                 let at = (share * all.len() as f64).ceil() as usize;
-                figures.say(WORK, PHASE, &format!("latency_{name}_ns"), all[at.clamp(1, all.len()) - 1]);
+                let (metric, shown) = (format!("latency_{name}_ns"), name.replace("p999", "p99.9"));
+                figures.show(WORK, PHASE, (&metric, &format!("latency, {shown}")), all[at.clamp(1, all.len()) - 1]);
             }
         }
+        figures.headline(WORK, PHASE, "latency_max_ns", "longest latency");
         figures.time_of("one transaction, on average");
         Ok(Contents::Figures(figures))
     }

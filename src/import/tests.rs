@@ -11,6 +11,7 @@ const PGBENCH: &str = include_str!("../../tests/fixtures/import/pgbench-15.txt")
 const PGBENCH_LOG: &str = include_str!("../../tests/fixtures/import/pgbench-15.log");
 const PGBENCH_AGGREGATE: &str = include_str!("../../tests/fixtures/import/pgbench-15-aggregate.log");
 const HYPERFINE: &str = include_str!("../../tests/fixtures/import/hyperfine-1.15.json");
+const HYPERFINE_2: &str = include_str!("../../tests/fixtures/import/hyperfine-2.0.json");
 
 fn figures(importer: &str, text: &str) -> Figures {
     match find(importer).unwrap().read(text).unwrap() {
@@ -34,6 +35,7 @@ fn each_is_known_by_its_looks() {
         ("pgbench-log", PGBENCH_LOG),
         ("pgbench-log", PGBENCH_AGGREGATE),
         ("hyperfine", HYPERFINE),
+        ("hyperfine", HYPERFINE_2),
         ("pickfs", "{\"schema\":1,\"cells\":[], 1 2 3 4 5 6 7"),
     ];
     for (name, text) in all {
@@ -101,7 +103,9 @@ fn phases_without_a_unit_in_common_are_not_added() {
         run.plan.works[0].judged.clone()
     };
     for text in [BONNIE_LONG, FIO, PGBENCH] {
-        assert_eq!(judged("x", text), Judged::mean_of_phases());
+        let judged = judged("x", text);
+        assert!(!judged.headlines.is_empty());
+        assert_eq!(Judged { headlines: Vec::new(), ..judged }, Judged::mean_of_phases());
     }
     let mut figures = Figures::default();
     for phase in ["whole job", "read"] {
@@ -110,6 +114,68 @@ fn phases_without_a_unit_in_common_are_not_added() {
     }
     drop_sums(&mut figures);
     assert_eq!((figures.summed.len(), figures.measures.len()), (1, 1));
+}
+
+/// (phase, name, value) of what a program shows first.
+fn headlines(importer: &str, text: &str) -> Vec<(String, String, f64)> {
+    let found = figures(importer, text);
+    let all = found.headlines.values().flatten();
+    let shown = all.filter_map(|one| {
+        let name = one.name.strip_prefix(&format!("{}: ", one.phase))?.to_string();
+        Some((one.phase.clone(), name, value(&found, &one.phase, &one.metric)?))
+    });
+    shown.collect()
+}
+
+/// Each value as its program prints it, read here a second time from the text.
+#[test]
+fn what_a_program_shows_first_is_what_is_shown_of_it() {
+    let has = |importer: &str, text: &str, phase: &str, name: &str, wanted: f64| {
+        let all = headlines(importer, text);
+        let found = all.iter().find(|(of, called, _)| of == phase && called == name);
+        let found = found.unwrap_or_else(|| panic!("{importer}: no {phase}, {name} in {all:?}")).2;
+        assert!((found / wanted - 1.0).abs() < 1e-9, "{importer}, {phase}, {name}: {found}, not {wanted}");
+    };
+    let fio: serde_json::Value = serde_json::from_str(FIO).unwrap();
+    let mixed = &fio["jobs"][1]["read"];
+    has("fio", FIO, "mixed", "read IOPS", mixed["iops"].as_f64().unwrap());
+    has("fio", FIO, "mixed", "read bandwidth", mixed["bw_bytes"].as_f64().unwrap());
+    has("fio", FIO, "mixed", "read latency, mean", mixed["clat_ns"]["mean"].as_f64().unwrap());
+    has("fio", FIO, "mixed", "read latency, p99", mixed["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap());
+    let fields: Vec<&str> = BONNIE_LONG.trim().split(',').collect();
+    has("bonnie", BONNIE_LONG, "write", "rate", fields[11].parse::<f64>().unwrap() * 1024.0);
+    has("bonnie", BONNIE_LONG, "seeks", "rate", fields[19].parse().unwrap());
+    has("bonnie", BONNIE_LONG, "random-delete", "rate", fields[36].parse().unwrap());
+    let after = |begin: &str| {
+        let line = PGBENCH.lines().find_map(|line| line.trim().strip_prefix(begin)).unwrap();
+        line.trim().split(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    has("pgbench", PGBENCH, "clients-2", "transactions", after("tps ="));
+    has("pgbench", PGBENCH, "clients-2", "latency, mean", after("latency average =") * 1e6);
+    for (text, pointer) in [(HYPERFINE, ""), (HYPERFINE_2, "/summary/time_wall_clock")] {
+        let told: serde_json::Value = serde_json::from_str(text).unwrap();
+        let ls = &told["results"][0];
+        for (name, field) in [("mean", "mean"), ("stddev", "stddev"), ("min", "min"), ("max", "max")] {
+            let seconds = ls.pointer(&format!("{pointer}/{field}")).unwrap().as_f64().unwrap();
+            has("hyperfine", text, "command", name, seconds * 1e9);
+        }
+        let times: Vec<f64> = figures("hyperfine", text)
+            .measures
+            .iter()
+            .filter(|one| one.metric == "time_ns" && one.target.as_deref() == Some("ls -l /usr/bin"))
+            .map(|one| one.value)
+            .collect();
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        assert_eq!(times.len(), 8);
+        has("hyperfine", text, "command", "mean", mean);
+    }
+}
+
+/// Seconds are all that 2.0 writes today; another unit is refused, not taken for seconds.
+#[test]
+fn other_units_of_hyperfine_are_refused() {
+    let other = HYPERFINE_2.replacen("\"second\"", "\"millisecond\"", 1);
+    assert!(find("hyperfine").unwrap().read(&other).is_err());
 }
 
 /// No bonnie++ of Debian 12 writes 48 fields: they are the 50 without the two that came with 1.98.

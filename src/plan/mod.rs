@@ -191,6 +191,19 @@ pub struct Judged {
     pub phases: Vec<String>,
     /// What it is called; empty for the whole job.
     pub name: String,
+    /// Of results of another program: what it shows first, which reports show in place of the times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub headlines: Vec<Headline>,
+}
+
+/// A figure that another program shows first, in its own unit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Headline {
+    pub phase: String,
+    pub metric: String,
+    /// "write: read IOPS".
+    pub name: String,
 }
 
 /// What a work is judged by whose phases have no unit in common.
@@ -198,7 +211,7 @@ pub const MEAN_OF_PHASES: &str = "geometric mean of the phases";
 
 impl Judged {
     pub fn mean_of_phases() -> Judged {
-        Judged { combine: Combine::GeometricMean, phases: Vec::new(), name: MEAN_OF_PHASES.into() }
+        Judged { combine: Combine::GeometricMean, name: MEAN_OF_PHASES.into(), ..Judged::default() }
     }
 
     pub fn is_whole_job(&self) -> bool {

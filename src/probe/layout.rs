@@ -27,7 +27,7 @@ impl Probe for Layout {
     }
 
     fn about(&self) -> &'static str {
-        "share of blocks that lie right behind the one before, fragments of files, where the file system tells (FIEMAP)"
+        "share of blocks that lie right behind the one before, fragments of files, where the file system reports it (FIEMAP)"
     }
 
     fn read(&self, subject: &Subject) -> Vec<Reading> {

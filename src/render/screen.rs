@@ -4,6 +4,7 @@ use super::Options;
 use crate::analysis::{Hole, HoleKind, Model, Panel, Row, WorkReport};
 use crate::metric;
 use crate::wording::answer::{SIGNS, Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed, signed_percent};
+use crate::wording::headline::without_phase;
 use crate::wording::text::{capital, lines, wrapped};
 use std::io::{self, Write};
 use textwrap::core::display_width;
@@ -54,6 +55,9 @@ impl Screen<'_> {
         ];
         let answer = self.answer();
         let end = self.end();
+        if self.model.works.iter().any(|work| work.is_foreign) {
+            return self.foreign(head.to_vec(), answer, end);
+        }
         let work = self.judged();
         let panel = work.and_then(|work| work.phases.first()).filter(|panel| !measured(panel).is_empty());
         let (Some(work), Some(panel)) = (work, panel) else {
@@ -74,7 +78,7 @@ impl Screen<'_> {
         text.push(String::new());
         text.extend(self.bars(work, panel, &rows[..shown]));
         if left_out > 0 {
-            text.push(self.look(Look::Faint, &format!("  … and {left_out} more, slower: pickfs report --full")));
+            text.push(self.look(Look::Faint, &format!("  … and {left_out} more: pickfs report --full")));
         }
         if !columns.is_empty() {
             text.push(String::new());
@@ -252,6 +256,57 @@ impl Screen<'_> {
         std::iter::once(heading).chain(others.iter().map(line)).chain([legend]).collect()
     }
 
+    /// What another program measured, in its own units: a table for each work, as long as there is room.
+    fn foreign(&self, head: Vec<String>, answer: Vec<String>, end: Vec<String>) -> String {
+        let around = head.len() + answer.len() + end.len() + 1;
+        let lines = if self.width < 80 { LINES_OF_NARROW } else { LINES };
+        let each = (lines.saturating_sub(around) / self.model.works.len().max(1)).max(FEWEST_ROWS + 2);
+        let tables = self.model.works.iter().flat_map(|work| self.figures(work, each - 2));
+        let text = head.into_iter().chain(answer).chain(tables).chain([String::new()]).chain(end);
+        text.map(|line| line.trim_end().to_string() + "\n").collect()
+    }
+
+    /// A row for each target and a column for each figure, or the other way round where that is shorter.
+    fn figures(&self, work: &WorkReport, room: usize) -> Vec<String> {
+        let panels: Vec<&Panel> = work.phases.iter().collect();
+        let has_any = |at: &usize| panels.iter().any(|panel| figure(panel, *at).is_some());
+        let targets: Vec<usize> = (0..self.model.targets.len()).filter(has_any).collect();
+        let name = |target: usize| self.model.targets[target].name.clone();
+        let one_phase = panels.iter().all(|panel| panel.phase == panels[0].phase);
+        let heading = |panel: &Panel| if one_phase { without_phase(panel).to_string() } else { panel.name.clone() };
+        let targets_down = targets.len() > 1 && panels.len() <= 6;
+        let (down, across) = if targets_down { (targets.len(), panels.len()) } else { (panels.len(), targets.len()) };
+        let cell = |row: usize, column: usize| {
+            let (panel, target) = if targets_down { (column, row) } else { (row, column) };
+            // Of several figures of the same runs one difference is enough.
+            foreign_cell(panels[panel], targets[target], !targets_down || panel == 0)
+        };
+        let label = |at: usize| if targets_down { name(targets[at]) } else { heading(panels[at]) };
+        let title = |at: usize| if targets_down { heading(panels[at]) } else { name(targets[at]) };
+        let shown = if down > room { room.saturating_sub(1) } else { down };
+        let labels = widest((0..down).map(label).chain([work.name.clone()])).min(self.width / 2);
+        let mut left = self.width.saturating_sub(labels + 2);
+        let mut widths = Vec::new();
+        for column in 0..across {
+            let width = widest((0..down).map(|row| cell(row, column).0).chain([shortened(&title(column), 24)])) + 2;
+            let Some(rest) = left.checked_sub(width) else { break };
+            left = rest;
+            widths.push(width);
+        }
+        let heads = widths.iter().enumerate().map(|(at, width)| fitted_right(&shortened(&title(at), 24), *width));
+        let head = format!("{}{}", fitted(&work.name, labels + 2), heads.collect::<String>());
+        let line = |row: usize| {
+            let cells = widths.iter().enumerate().map(|(column, width)| {
+                let (text, look) = cell(row, column);
+                self.look(look, &fitted_right(&text, *width))
+            });
+            format!("  {}{}", fitted(&label(row), labels), cells.collect::<String>())
+        };
+        let hidden = (down - shown, across - widths.len());
+        let more = (hidden != (0, 0)).then(|| self.look(Look::Faint, "  … more figures: pickfs report --full"));
+        [String::new(), head].into_iter().chain((0..shown).map(line)).chain(more).collect()
+    }
+
     fn look(&self, look: Look, text: &str) -> String {
         let code = match look {
             _ if !self.options.color || text.is_empty() => return text.to_string(),
@@ -263,6 +318,24 @@ impl Screen<'_> {
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
+}
+
+fn figure(panel: &Panel, target: usize) -> Option<&Row> {
+    panel.rows.iter().find(|row| row.target == target && row.figure.is_some())
+}
+
+/// "722/s (+12 %~)": the difference from the reference behind it.
+fn foreign_cell(panel: &Panel, target: usize, compared: bool) -> (String, Look) {
+    let Some(row) = figure(panel, target) else { return ("–".to_string(), Look::Faint) };
+    let shown = row.figure.as_ref().map(|figure| panel.unit.show(figure.median)).unwrap_or_default();
+    let Some(found) = row.against.as_ref().filter(|_| compared) else { return (shown, Look::Plain) };
+    let standing = Standing::of(Some(found)).by(panel.better);
+    let look = match standing {
+        Standing::Better => Look::Good,
+        Standing::Worse => Look::Bad,
+        _ => Look::Plain,
+    };
+    (format!("{shown} ({}{})", signed_percent(found.estimate.ratio), standing.sign()), look)
 }
 
 fn measured(panel: &Panel) -> Vec<&Row> {

@@ -203,8 +203,10 @@ impl<'a> Page<'a> {
             x += room;
         }
         let meanings = marks::meanings(&marks::used(shown().map(|(_, panel)| panel)), "the reference").join("; ");
+        let all_less = shown().all(|(_, panel)| panel.better == crate::analysis::Better::Less);
+        let better = if all_less { "Less is better. " } else { "Of rates more is better, of times less. " };
         let words = format!(
-            "Less is better. Symbols are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; in the \
+            "{better}Symbols are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; in the \
              grey band differences are small, or are noise. {meanings}"
         );
         let lines = wrap(&words, self.width - 2.0 * MARGIN, NOTE.size);
@@ -243,7 +245,8 @@ fn quantity(panel: &Panel) -> &'static str {
     match panel.metric.as_str() {
         "time_ns" => "time",
         "cpu_net_ns" => "CPU time",
-        _ => "space",
+        metric if metric.starts_with("space_") => "space",
+        _ => "value",
     }
 }
 

@@ -153,7 +153,7 @@ pub const CHART: &[&str] = &["work", "phase", "target", "median in s", "ratio", 
 /// Times as ratios with the lengths of their error bars.
 pub fn chart(model: &Model) -> impl Iterator<Item = Vec<Value<'_>>> {
     model.works.iter().flat_map(move |work| {
-        work.phases.iter().flat_map(move |panel| {
+        work.phases.iter().filter(|panel| panel.metric == "time_ns").flat_map(move |panel| {
             panel.rows.iter().filter(|row| row.figure.is_some()).map(move |row| chart_row(model, work, panel, row))
         })
     })

@@ -178,7 +178,7 @@ impl Page<'_> {
         let rows: Vec<usize> = (0..panels[0].rows.len()).collect();
         let labels = rows.iter().map(|&at| time_label(self.model, work, &panels[0].rows[at])).collect();
         let sheet = Sheet { style: presets::UTF8_FULL, labels, rows, between: UNDER, ranges: true };
-        self.panels("Time", &sheet, &panels)?;
+        self.panels(if work.is_foreign { "Figures" } else { "Time" }, &sheet, &panels)?;
         let tables = work.beside.iter().filter(|table| !table.is_detail());
         let shown = work.phases.iter().chain(tables.flat_map(|table| &table.panels));
         self.wrapped("", &marks::legend(self.model, work, &marks::used(shown)))

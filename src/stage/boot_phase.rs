@@ -144,7 +144,7 @@ pub fn objections(target: &Target, can_boot: bool) -> Vec<String> {
     let disks = disks(settings).max(1 + settings.texts(backing::MORE_DEVICES).len() as u64);
     let rows = [
         (!can_boot, "this machine cannot be booted from a target: use executor = \"vm\"".to_string()),
-        (driver.is_none(), "a directory as it is cannot be booted: name a file system".into()),
+        (driver.is_none(), "a directory cannot be booted: name a file system".into()),
         (
             driver.is_some_and(|driver| driver.mkfs_mounts),
             format!("{} is not brought up by `mount` alone: take another file system", target.name),

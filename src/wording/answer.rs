@@ -1,7 +1,7 @@
 //! The first screen's sentences: what was done, what to pick, why it is open, and what to do next.
 
 use super::text::counted;
-use crate::analysis::{Comparison, Disk, Ending, Model, WorkReport};
+use crate::analysis::{Better, Comparison, Disk, Ending, Model, WorkReport};
 use crate::journal::Enough;
 use crate::stats::{Estimate, Finding};
 use crate::units::{show_bytes, show_duration};
@@ -36,6 +36,15 @@ impl Standing {
             Some(Finding::ProbablyHigher | Finding::ProbablyLower) => Standing::Probably,
             Some(Finding::Unresolved) => Standing::Open,
             Some(Finding::TooFewRounds) | None => Standing::Unknown,
+        }
+    }
+
+    /// The same where more may be better.
+    pub fn by(self, better: Better) -> Standing {
+        match (self, better) {
+            (Standing::Better, Better::More) => Standing::Worse,
+            (Standing::Worse, Better::More) => Standing::Better,
+            (same, _) => same,
         }
     }
 
@@ -96,8 +105,10 @@ impl Model {
     pub fn setting(&self) -> String {
         let works: Vec<String> = self.works.iter().map(WorkReport::work_and_data).collect();
         let rounds = self.works.iter().map(|work| work.rounds).max().unwrap_or(0);
-        let took = show_duration(self.ledger.total_ns as f64);
-        let done = format!("{} in {took}", counted(rounds, "round"));
+        let done = match self.raw.imported.as_str() {
+            "" => format!("{} in {}", counted(rounds, "round"), show_duration(self.ledger.total_ns as f64)),
+            from => format!("{}, measured by {from}", counted(rounds, "round")),
+        };
         let disks: Vec<String> = self.disks.iter().map(in_words).collect();
         let parts = [works.join(", "), disks.join(", "), done];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
@@ -108,7 +119,11 @@ impl Model {
         let minute = self.started.get(..16).map(|start| format!("{} UTC", start.replace('T', " ")));
         let fact = |name: &str| self.host.iter().find(|fact| fact.name == name).map(|fact| fact.value.clone());
         let kernel = fact("kernel").map(|kernel| format!("kernel {kernel}"));
-        let parts = [minute, kernel, Some(format!("pickfs {}", self.pickfs)), fact("cpu")];
+        let pickfs = (!self.pickfs.is_empty()).then(|| format!("pickfs {}", self.pickfs));
+        let files = self.host.iter().filter(|fact| fact.name.starts_with("imported file"));
+        let files: Vec<String> = files.map(|fact| fact.value.clone()).collect();
+        let files = (!files.is_empty()).then(|| files.join(", "));
+        let parts = [minute, kernel, pickfs, fact("cpu"), files];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 

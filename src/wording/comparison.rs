@@ -79,13 +79,22 @@ impl Series {
 /// "12 % less time than ext4", "2.1 times the time of ext4".
 fn amount_of(estimate: &Estimate, noun: &str, reference: &str) -> String {
     let (amount, _) = difference(estimate);
-    format!("{amount} {noun} {} {reference}", if at_least_twice(estimate.ratio) { "of" } else { "than" })
+    match (at_least_twice(estimate.ratio), noun) {
+        (true, "") => format!("{} that of {reference}", amount.trim_end_matches(" the")),
+        (false, "") => format!("{amount} than {reference}"),
+        (true, noun) => format!("{amount} {noun} of {reference}"),
+        (false, noun) => format!("{amount} {noun} than {reference}"),
+    }
 }
 
 /// "takes 12 % less time than ext4 (95 % interval 8–16 %)".
 fn against(finding: &Finding, of: &Comparison) -> String {
     let (estimate, noun, reference) = (&of.estimate, of.noun, &of.reference);
-    let verb = if noun.ends_with("time") { "takes" } else { "needs" };
+    let verb = match noun {
+        "" => "does",
+        noun if noun.ends_with("time") => "takes",
+        _ => "needs",
+    };
     let (_, range) = difference(estimate);
     let amount = amount_of(estimate, noun, reference);
     match finding {

@@ -38,6 +38,9 @@ impl WorkReport {
         let nothing = "Nothing to judge: no cell has finished with a timed phase.".to_string();
         let Some(panel) = self.phases.first() else { return nothing };
         let measured: Vec<&Row> = panel.rows.iter().filter(|row| row.figure.is_some()).collect();
+        if self.is_foreign && panel.race.is_none() {
+            return foreign(&measured, panel, &context);
+        }
         match (self.verdict.kind, measured.as_slice(), &panel.race) {
             (VerdictKind::Nothing, [], _) if self.is_overall => {
                 "No verdict over all work: no target has finished all of it in any round.".to_string()
@@ -55,6 +58,9 @@ impl WorkReport {
 
     /// One line for each phase.
     pub fn sentences(&self, model: &Model) -> Vec<String> {
+        if self.is_foreign {
+            return self.phases.iter().flat_map(|panel| runs(panel, &self.context(model))).collect();
+        }
         let phases = self.phases.iter().filter(|panel| !panel.phase.is_empty());
         phases.map(|panel| phase(panel, &self.context(model))).collect()
     }
@@ -100,6 +106,47 @@ fn alone(row: &Row, panel: &Panel, context: &Context) -> String {
     let (name, part, rounds) = (&context.targets[row.target].name, part(panel), counted(figure.rounds, "round"));
     let spread = format!("median of {rounds}, {}", figure.range());
     format!("{name}: {part} takes {} ({spread}). There is no other result to compare with.", figure.shown())
+}
+
+/// Of the figures of another program: those of its first phase, or the first one of several targets.
+fn foreign(rows: &[&Row], panel: &Panel, context: &Context) -> String {
+    let phases: std::collections::BTreeSet<&str> = context.work.phases.iter().map(|one| one.phase.as_str()).collect();
+    let [row] = rows else {
+        let shown = listed(&some(rows.iter().map(|row| with_time(row, context)).collect()));
+        let why = match phases.len() {
+            1 => "too few rounds to rank the targets",
+            _ => "its phases have no unit in common",
+        };
+        return format!("{}: {shown}. No pick: {why}.", panel.name);
+    };
+    let of_phase = context.work.phases.iter().filter(|one| one.phase == panel.phase);
+    let figure = |one: &Panel| {
+        let found = one.rows.iter().find(|found| found.target == row.target)?.figure.as_ref()?;
+        Some(format!("{} {}", without_phase(one), found.shown()))
+    };
+    let figures: Vec<String> = of_phase.filter_map(figure).take(4).collect();
+    format!("{}, {}: {}.", context.targets[row.target].name, panel.phase, figures.join("; "))
+}
+
+/// "IOPS" of "write: IOPS".
+pub fn without_phase(panel: &Panel) -> &str {
+    let rest = panel.name.strip_prefix(&panel.phase).and_then(|rest| rest.strip_prefix(": "));
+    rest.unwrap_or(&panel.name)
+}
+
+/// "ls: 8 runs: 10.9 ms, 50.8 ms, ...": a line for each target.
+fn runs(panel: &Panel, context: &Context) -> Vec<String> {
+    let several = panel.rows.iter().filter(|row| row.series.points.len() > 1);
+    let line = |row: &Row| {
+        let points = &row.series.points;
+        let each: Vec<String> = points.iter().map(|point| panel.unit.show(point.median)).collect();
+        let name = &context.targets[row.target].name;
+        match row.series.thinned() {
+            whole if whole.is_empty() => format!("{name}: {}: {}", counted(points.len(), "run"), each.join(", ")),
+            thinned => format!("{name}: {} ({thinned})", each.join(", ")),
+        }
+    };
+    several.map(line).collect()
 }
 
 fn anecdote(rows: &[&Row], panel: &Panel, context: &Context) -> String {

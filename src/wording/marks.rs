@@ -115,7 +115,8 @@ pub fn signs(marks: &[&Mark]) -> String {
 pub fn legend(model: &Model, work: &WorkReport, marks: &[&Mark]) -> String {
     let reference = work.reference.map_or("", |reference| &model.targets[reference].name);
     let compared = work.phases.iter().flat_map(|panel| &panel.rows).any(|row| row.against.is_some());
-    let ratio = compared.then(|| format!("× time relative to {reference}, with its 95 % interval"));
+    let what = if work.is_foreign { "" } else { "time " };
+    let ratio = compared.then(|| format!("× {what}relative to {reference}, with its 95 % interval"));
     let noise = Some(work.noise_floor(model)).filter(|noise| !noise.is_empty());
     ratio.into_iter().chain(meanings(marks, reference)).chain(noise).collect::<Vec<_>>().join("; ")
 }

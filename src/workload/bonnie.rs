@@ -21,7 +21,7 @@ settings! {
         characters: Size = "4MiB", "how much is written and read by the character, in whole MiB";
         files: Count = "131072",
             "files to create, stat and delete, in whole 1024s; what takes under half a second has no value";
-        file_size["file-size"]: Size, "of each of them; they are empty unless said";
+        file_size["file-size"]: Size, "of each of them; empty by default";
         directories: Count = "1", "that they are spread over";
         seeks: Count = "8192", "random seeks in the large file";
         seekers: Count = "5", "processes that seek";
@@ -216,7 +216,7 @@ impl Results {
         let more = more.join(" and ");
         let leave_out = rule == Missing::LeaveOut;
         ensure!(missing.is_empty() || leave_out, "{said}; give more {more}, or missing = \"leave-out\"");
-        ensure!(missing.len() < TESTS.len(), "{said}; nothing is left to tell, give more {more}");
+        ensure!(missing.len() < TESTS.len(), "{said}; no test is left to report, give more {more}");
         Ok((!missing.is_empty()).then_some(said))
     }
 }

@@ -126,7 +126,7 @@ pub trait Workload: Sync {
             timed.iter().filter(|phase| phase.judged).map(|phase| phase.name.to_string()).collect();
         // Where all or none of them are, it is all.
         let some = !judged.is_empty() && judged.len() < timed.len();
-        Judged { combine, name: name.into(), phases: if some { judged } else { Vec::new() } }
+        Judged { combine, name: name.into(), phases: if some { judged } else { Vec::new() }, ..Judged::default() }
     }
 
     /// The same for a cell, on the machine that does it, once sources are staged.

@@ -28,7 +28,7 @@ const DESCRIPTION: Description = Description {
     main_setting: "time",
     phases: &[Phase::new(
         "overwrite-1GiB",
-        "overwrite a file from start to end, again and again; told for 1 GiB at the steady rate",
+        "overwrite a file from start to end, again and again; time of 1 GiB at the steady rate",
         Warm,
         AllData,
         Durable,

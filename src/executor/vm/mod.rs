@@ -43,12 +43,17 @@ const SETTINGS: &[Setting] = &[
         default: None,
         about: "for the kernel, such as \"preempt=full\"",
     },
-    Setting { name: "memory", kind: SettingKind::Size, default: Some("1GiB"), about: "beside what is staged in it" },
+    Setting {
+        name: "memory",
+        kind: SettingKind::Size,
+        default: Some("1GiB"),
+        about: "in addition to what is staged in it",
+    },
     Setting {
         name: "processors",
         kind: SettingKind::Count,
         default: None,
-        about: "as many as the host has unless said",
+        about: "by default as many as the host has",
     },
     Setting {
         name: "bus",

@@ -50,7 +50,8 @@ fn in_order(sheet: &Sheet, work: &WorkReport, panel: &Panel) -> Chart {
     let x = Scale::over(Kind::Linear, rounds, LEFT, right).with_air(0.03);
     let y = Scale::over(Kind::Linear, points().flat_map(|p| [p.low, p.high]), bottom, TOP).with_air(0.05);
     let whole = x.ticks(7, Unit::Count).into_iter().filter(|round| round.fract() == 0.0);
-    plot.x_axis(&x, &whole.map(|round| (round, format!("{round}"))).collect::<Vec<_>>(), "round");
+    let (each, times) = if work.is_foreign { ("run", "Every run") } else { ("round", "Time of every round") };
+    plot.x_axis(&x, &whole.map(|round| (round, format!("{round}"))).collect::<Vec<_>>(), each);
     plot.y_axis(&y, &labelled(&y, 5, panel.unit));
     let mut places = Vec::new();
     for row in panel.rows.iter().filter(|row| !row.series.points.is_empty()) {
@@ -65,7 +66,7 @@ fn in_order(sheet: &Sheet, work: &WorkReport, panel: &Panel) -> Chart {
     Chart {
         name: shapes::file_name(&["rounds", &work.name, &panel.name]),
         title: panel.name.clone(),
-        about: format!("Time of every round in the order they were done{note}."),
+        about: format!("{times} in the order they were done{note}."),
         phase: panel.phase.clone(),
         plot,
         places,

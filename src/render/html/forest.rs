@@ -27,7 +27,7 @@ pub fn table(sheet: &Sheet, work: &WorkReport, (place, number): (usize, usize)) 
             }
             thead { tr {
                 th scope="col" { "Target" }
-                th.plot scope="col" { "Time relative to " span data-named { (text(reference)) } }
+                th.plot scope="col" { @if panel.metric == "time_ns" { "Time relative to " } @else { "Relative to " } span data-named { (text(reference)) } }
                 th scope="col" { (text("Ratio, 95 % interval")) }
                 th.n scope="col" { "Median" }
                 th.rounds scope="col" { "Every round" }

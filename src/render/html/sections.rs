@@ -181,7 +181,7 @@ pub fn champions(sheet: &Sheet, champions: &Champions) -> Markup {
         targets.iter().map(|target| sheet.model.targets[*target].name.clone()).collect::<Vec<_>>().join(", ")
     };
     let rows = html! {
-        (tables::head(["File system", "Best of it", "Tied with", "Not told apart from", "Time"]))
+        (tables::head(["File system", "Best of it", "Tied with", "No clear difference from", "Time"]))
         tbody {
             @for row in &champions.rows {
                 tr {

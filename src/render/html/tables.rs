@@ -145,7 +145,7 @@ pub fn effect(sheet: &Sheet, effect: &Effect) -> Markup {
     let same: Vec<(&str, &str)> = same.iter().map(|row| (row.name.as_str(), one_value(row))).collect();
     html! {
         @if !differ.is_empty() { (differences(sheet, effect, &differ)) }
-        (facts("The same on all targets that tell of it", &same))
+        (facts("The same on all targets that report it", &same))
     }
 }
 

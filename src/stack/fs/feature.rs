@@ -26,7 +26,7 @@ pub const FEATURES: &[Feature] = &[
     Feature { name: MULTI_DEVICE, about: "devices can be added later, without a layer below" },
     Feature { name: REFLINKS, about: "copies of files that share their blocks (cp --reflink)" },
     Feature { name: SHRINK, about: "can be made smaller later" },
-    Feature { name: SNAPSHOTS, about: "the state of one moment can be kept beside the living one" },
+    Feature { name: SNAPSHOTS, about: "the state of one moment can be kept while files change" },
 ];
 
 pub const CASE_FOLDING: &str = "case-folding";

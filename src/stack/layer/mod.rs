@@ -25,7 +25,7 @@ const DEVICES: Setting = Setting {
     name: "devices",
     kind: SettingKind::Count,
     default: None,
-    about: "only so many, the first; the others pass by and lie beside it, for what comes above",
+    about: "only the first of them, up to this number; the others bypass it, for what comes above",
 };
 
 /// What LVM must be told of this place: volumes may lie on volumes, nothing is left in /etc, and no list of devices or

@@ -23,11 +23,11 @@ settings! {
     Load {
         clients: Counts = "[10, 100]", "how many clients at once; a phase for each number";
         time: Duration = "60s", "how long the clients of a phase work, in whole seconds";
-        transactions: Count, "so many transactions of each client instead of a time";
+        transactions: Count, "number of transactions of each client, instead of a time";
         scale: Count,
-            "size of the database, 100,000 accounts (about 15 MiB) each; as many as the most clients unless said";
-        threads: Count, "threads of pgbench; as many as there are processors unless said";
-        server: Texts = "[]", "settings of the server, such as \"shared_buffers=1GB\"; its defaults unless said";
+            "size of the database, 100,000 accounts (about 15 MiB) each; by default as many as the most clients";
+        threads: Count, "threads of pgbench; by default as many as there are processors";
+        server: Texts = "[]", "settings of the server, such as \"shared_buffers=1GB\"; by default its own";
     }
 }
 
@@ -59,7 +59,7 @@ impl Workload for Pgbench {
         let load = Phase::new("load", "pgbench --initialize and a checkpoint, until durable", Warm, AllData, Durable)
             .only_shown();
         let run =
-            Phase::new("", "pgbench with so many clients, warm; told for 1000 transactions", Warm, AllData, Durable);
+            Phase::new("", "pgbench with this many clients, warm; time of 1000 transactions", Warm, AllData, Durable);
         let runs = Load::of(settings).clients.into_iter();
         [make, load]
             .into_iter()

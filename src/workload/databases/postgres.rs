@@ -240,7 +240,9 @@ pub fn segment_note(root: &Path) -> PathBuf {
 fn somebody() -> Result<(&'static str, u32, u32)> {
     let all = std::fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
     let found = [NAME, "nobody"].into_iter().find_map(|name| ids(&all, name).map(|(user, group)| (name, user, group)));
-    found.context("there is neither a user postgres nor nobody to run PostgreSQL as; `adduser --system postgres`")
+    found.context(
+        "there is neither a user `postgres` nor a user `nobody` to run PostgreSQL as; `adduser --system postgres`",
+    )
 }
 
 fn ids(passwd: &str, name: &str) -> Option<(u32, u32)> {

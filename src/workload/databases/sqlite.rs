@@ -26,7 +26,7 @@ choice! { Journal { Wal = "wal", Delete = "delete", Truncate = "truncate", Persi
 
 settings! {
     Amounts {
-        transactions: Count = "1000", "rows that are added one by one, and so many that are changed one by one";
+        transactions: Count = "1000", "number of rows that are added one by one, and then changed one by one";
         rows: Count = "100000", "rows that are added a hundred at a time; about 250 bytes each";
         selects: Count = "2000", "rows that are looked up, cold";
         journal: Journal = "wal",

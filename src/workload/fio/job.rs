@@ -48,7 +48,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("ioscheduler", "leave it out: it changes the machine for everybody"),
     ("opendir", "name files of the target with `filename`, or let fio name them"),
     ("read_iolog", "leave it out: a log names files anywhere"),
-    ("write_iolog", "leave it out: it is written beside pickfs, not on the target"),
+    ("write_iolog", "leave it out: it is written next to pickfs, not on the target"),
 ];
 
 /// Engines that work on files; others work on networks, devices or nothing.
@@ -178,12 +178,12 @@ impl Job {
         for (index, section) in self.sections.iter().enumerate() {
             if self.sections[..index].iter().any(|other| other.phase() == section.phase()) {
                 let what = format!("line {}: two sections are called [{}]", section.line, section.name);
-                found.push((what, "give each a name of its own, as their figures are told by it".into()));
+                found.push((what, "give each its own name: figures are reported by name".into()));
             }
         }
         for stage in self.stages().into_iter().filter(|stage| stage.len() > 1) {
             if let Some(section) = stage.iter().find(|section| section.is_set(&["group_reporting"])) {
-                let what = format!("with `group_reporting` fio tells of [{}] and its like as one", section.name);
+                let what = format!("with `group_reporting` fio reports [{}] and its like as one", section.name);
                 found.push((what, "leave it out: what clones of one section did is added up anyway".into()));
             }
         }
@@ -209,7 +209,7 @@ fn reaches_elsewhere(given: &Given) -> Option<(String, String)> {
         return complain("reaches beyond the target", remedy);
     }
     if key.contains("${") || value.contains("${") {
-        return complain("hangs on the environment", "write the value itself");
+        return complain("depends on the environment", "write the value itself");
     }
     match key.as_str() {
         "filename" | "filename_format" if leaves(value) => {
@@ -235,7 +235,7 @@ fn leaves(names: &str) -> bool {
 /// A section's name is the beginning of its files' names.
 fn bad_name(section: &Section) -> Option<(String, String)> {
     let Section { name, line, .. } = section;
-    let what = format!("line {line}: no figures can be told by the name [{name}]");
+    let what = format!("line {line}: no figures can be reported by the name [{name}]");
     let unfit = name.is_empty() || leaves(name) || name.starts_with(STAGE);
     unfit.then(|| (what, "give the section a plain name".to_string()))
 }

@@ -31,7 +31,7 @@ settings! {
 
 const DESCRIPTION: Description = Description {
     name: "fio",
-    about: "a fio job file of one's own, each section told by fio's own clock",
+    about: "your own fio job file, each section timed by fio's own clock",
     settings: JobFile::ROWS,
     main_setting: "job",
     judged: MEAN_OF_PHASES,
@@ -83,7 +83,7 @@ impl Workload for Fio {
             let output = stage.memory().join(format!("fio-{number}.json"));
             let program = program(&stage.root(), &output, sections, &path).in_folder(&beside);
             let tell = |p: &mut Timed, ()| {
-                let told = std::fs::read_to_string(&output).context("fio told nothing")?;
+                let told = std::fs::read_to_string(&output).context("fio reported nothing")?;
                 let told = Output::parse(&told)?;
                 sections.iter().try_for_each(|section| {
                     p.part(told.part(section, &section.phase())?);

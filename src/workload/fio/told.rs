@@ -58,14 +58,14 @@ const OPERATIONS: f64 = 1000.0;
 impl Output {
     /// fio may say something before.
     pub fn parse(text: &str) -> Result<Output> {
-        let start = text.find('{').context("fio told nothing")?;
-        serde_json::from_str(&text[start..]).context("cannot read what fio told; is it fio 3.33 or later?")
+        let start = text.find('{').context("fio reported nothing")?;
+        serde_json::from_str(&text[start..]).context("cannot read what fio reported; is it fio 3.33 or later?")
     }
 
     /// What it tells of a section.
     pub fn part(&self, section: &Section, name: &str) -> Result<Part> {
         let clones = self.clones(section);
-        ensure!(!clones.is_empty(), "fio told nothing of [{}]", section.name);
+        ensure!(!clones.is_empty(), "fio reported nothing of [{}]", section.name);
         if let Some(failed) = clones.iter().find(|job| job.error != 0 || job.total_err != 0) {
             let cause = std::io::Error::from_raw_os_error(failed.error as i32);
             bail!("[{}] failed: {cause}, {} errors", section.name, failed.total_err.max(1));
@@ -148,7 +148,10 @@ impl Sum {
             ensure!(all.count() > 0, "[{name}] is at a rate and has no latencies; leave clat_percentiles on");
             return Ok(all.quantile(0.99) as f64);
         }
-        ensure!(self.ran_ns > 0.0, "[{name}] took less than a millisecond, which fio cannot tell; give it more work");
+        ensure!(
+            self.ran_ns > 0.0,
+            "[{name}] took less than a millisecond, which fio cannot measure; give it more work"
+        );
         if !section.is_for_a_time() {
             return Ok(self.ran_ns);
         }
@@ -220,7 +223,7 @@ mod tests {
             for (share, key) in [(0.5, "50.000000"), (0.9, "90.000000"), (0.99, "99.000000"), (0.999, "99.900000")] {
                 let told = raw(job)[direction]["clat_ns"]["percentile"][key].as_f64().unwrap();
                 let found = moved.latencies.quantile(share) as f64;
-                assert!((found / told - 1.0).abs() < 0.002, "{name} {share}: {found}, fio tells {told}");
+                assert!((found / told - 1.0).abs() < 0.002, "{name} {share}: {found}, fio says {told}");
             }
         }
     }

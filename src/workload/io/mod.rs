@@ -32,14 +32,14 @@ const PHASES: &[Phase] = &[
     Phase::new("sequential-read", "the file from start to end, cold", Cold, Declared, Returned),
     Phase::new(
         "random-read",
-        "its blocks in any order, cold; at a rate, told by the 99th percentile of the latency",
+        "its blocks in any order, cold; at a rate, judged by the 99th percentile of the latency",
         Cold,
         Declared,
         Returned,
     ),
     Phase::new(
         "random-write",
-        "its blocks in any order, until durable; at a rate, told by the 99th percentile of the latency",
+        "its blocks in any order, until durable; at a rate, judged by the 99th percentile of the latency",
         Warm,
         Declared,
         Durable,
@@ -223,7 +223,7 @@ fn doubts(log: &OpenLoopLog, schedule_ns: u64) -> Vec<Doubt> {
     let (ended, schedule) = (log.ended as f64, schedule_ns as f64);
     if ended > schedule * LONGER {
         let (ended, schedule) = (show_duration(ended), show_duration(schedule));
-        let why = format!("operations of {schedule} took {ended}, so that latencies tell how long a queue grew");
+        let why = format!("operations of {schedule} took {ended}, so that latencies show how long a queue grew");
         found.push((FlagKind::RateNotKept, why));
     }
     found

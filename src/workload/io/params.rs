@@ -18,14 +18,14 @@ settings! {
         block: Size = "4KiB", "bytes of a random operation";
         sequential_block: Size = "1MiB", "bytes of an operation of the sequential phases";
         threads: Count = "1", "each with a ring of its own";
-        depth: Count = "1", "operations that each of them has under way; with plain calls so many threads do them";
+        depth: Count = "1", "operations that each of them has under way; with plain calls as many threads do them";
         direct: Flag = "false", "past the page cache (O_DIRECT)";
-        operations: Count, "of a random phase; unless said, each block of the file once";
+        operations: Count, "of a random phase; by default each block of the file once";
         rate: Count = "0", "random operations a second, on a schedule; 0 for as fast as they go, each after another";
-        time: Duration, "how long at that rate; 10 s unless said";
+        time: Duration, "how long at that rate; by default 10 s";
         arrivals: Arrival = "poisson", "how operations at a rate follow each other";
-        fsync: Count = "0", "fdatasync after so many random writes of a thread; 0 for none but the one at the end";
-        phases: Texts, "which of them, always in the same order; all unless said, at a rate the random ones";
+        fsync: Count = "0", "random writes of a thread between two calls of fdatasync; 0 for none but the one at the end";
+        phases: Texts, "which of them, always in the same order; by default all, at a rate the random ones";
     }
 }
 
@@ -173,7 +173,7 @@ fn bad_loop(given: &Given, params: &IoParams) -> Option<Objection> {
         return Some(Objection::new("operations", message, "leave it out, and give `time`"));
     }
     let few = params.rate.is_some() && params.operations < LEAST_FOR_P99;
-    let message = format!("{} operations tell nothing of the slowest one in a hundred", params.operations);
+    let message = format!("{} operations show nothing of the slowest one in a hundred", params.operations);
     few.then(|| Objection::new("rate", message, &format!("let rate times time be {LEAST_FOR_P99} or more")))
 }
 

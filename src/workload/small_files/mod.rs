@@ -22,13 +22,13 @@ choice! { Cache { Emptied = "cold", Filled = "warm" } }
 
 settings! {
     Job {
-        files: Items = "16384", "files of a batch; phases on many files do one batch or more and are told for one";
+        files: Items = "16384", "files of a batch; phases on many files do one batch or more and are reported for one";
         directories: Items = "1", "how many the files of a batch are spread over, in equal parts";
-        file_size["file-size"]: Size, "of each of the files; they are empty unless said, as bonnie++'s are";
+        file_size["file-size"]: Size, "of each of the files; empty by default, as bonnie++'s are";
         threads: Items = "1",
             "that share each batch's files, and the seeks, in equal parts; their directories too, where there are fewer";
         time: Duration = "50ms",
-            "least time of a phase on many files: batches are doubled until they take so long or the room ends";
+            "least time of a phase on many files: batches are doubled until they take this long or the room ends";
         large: Size = "256MiB", "size of the large file";
         characters: Size = "20MiB", "size of the file that is written and read by the character";
         seeks: Items = "8192", "random seeks in the large file";

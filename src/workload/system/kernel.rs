@@ -21,14 +21,14 @@ pub struct Kernel;
 
 settings! {
     Source {
-        tarball: PathKind, "kernel source, packed by tar; the newest /usr/src/linux-source-*.tar.xz unless said";
+        tarball: PathKind, "kernel source, packed by tar; by default the newest /usr/src/linux-source-*.tar.xz";
         compressed: Flag = "false",
-            "unpack it as it is; else it is decompressed once, in memory, before anything is measured";
+            "unpack it compressed; else it is decompressed once, in memory, before anything is measured";
         configure: Texts = r#"["tinyconfig"]"#,
             "what `make` is asked for to configure it, such as allnoconfig or defconfig";
         goals: Texts = r#"["vmlinux"]"#, "what `make` is asked for to compile it";
         result: Text = "vmlinux", "a file that must be there once it is compiled";
-        jobs: Count, "how many compilers at once; as many as there are processors unless said";
+        jobs: Count, "how many compilers at once; by default as many as there are processors";
     }
 }
 

@@ -27,7 +27,7 @@ settings! {
         manager: Manager = "dpkg", "which package manager";
         archive: PathKind,
             "a folder with the packages' files, .deb or .pkg.tar.zst; else they are downloaded by apt-get once a run";
-        names: Texts, "Debian packages to download with all that they depend on; xfce4 unless said: about 250";
+        names: Texts, "Debian packages to download with all that they depend on; by default xfce4: about 250";
     }
 }
 

@@ -25,7 +25,7 @@ settings! {
 
 const DESCRIPTION: Description = Description {
     name: "check",
-    about: "small files of a tree, a static site unless said: each read whole, with work for the processor",
+    about: "small files of a tree, by default a static site: each read whole, with work for the processor",
     settings: &joined::<8>(Dataset::ROWS, Checking::ROWS),
     main_setting: "source",
     phases: &[Phase::new(

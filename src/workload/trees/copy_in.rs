@@ -25,7 +25,7 @@ settings! {
         source: PathKind, "directory to bring from where it lies, such as the home on the old disk";
         from: PathKind, "instead of `source`: a directory on another disk, where a generated tree is put first";
         from_memory: Flag = "true",
-            "measure beside it what the file system takes from memory, which must hold the tree twice";
+            "also measure what the file system takes from memory, which must hold the tree twice";
     }
 }
 

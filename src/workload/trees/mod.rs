@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 settings! {
     /// A tree of files as a plan describes it: the user's own, or one like a profile.
     pub Dataset {
-        source: PathKind, "directory to copy; a generated tree unless said";
+        source: PathKind, "directory to copy; by default a generated tree";
         like: NameOrPath,
             "what a generated tree is like: a name from `pickfs list profiles`, or a file that `pickfs scan` wrote";
         scale: Number, "how many times as many files, directories and bytes as in the profile";
@@ -150,7 +150,7 @@ impl Dataset {
         match (&self.source, self.generated()) {
             (Some(_), Some(setting)) => {
                 let message = format!("`source` and `{setting}` exclude each other");
-                vec![Objection::new(setting, message, "leave one of the two out: a source is taken as it is")]
+                vec![Objection::new(setting, message, "leave one of the two out: a source is copied unchanged")]
             }
             (Some(_), None) => Vec::new(),
             (None, _) => {

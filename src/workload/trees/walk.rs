@@ -16,7 +16,7 @@ pub struct Walk;
 
 const DESCRIPTION: Description = Description {
     name: "walk",
-    about: "metadata of a tree, a static site unless said: every directory listed, every entry's lstat",
+    about: "metadata of a tree, by default a static site: every directory listed, every entry's lstat",
     settings: Dataset::ROWS,
     main_setting: "source",
     phases: &[Phase::new("walk", "list every directory and lstat every entry, cold", Cold, Metadata, Returned)],

@@ -20,7 +20,7 @@ pub fn output(command: &mut Command) -> Result<Output> {
     loop {
         match ended.recv_timeout(TICK) {
             Ok(output) => return Ok(output?),
-            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("nobody waits for it any more"),
+            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("it is no longer needed"),
             Err(RecvTimeoutError::Timeout) => {}
         }
         if let Err(stop) = check_stop() {

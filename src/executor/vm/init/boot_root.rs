@@ -64,7 +64,7 @@ fn first_words(began_ns: u64) -> Result<Boot> {
     let mut port = port()?;
     say(&mut port, &Word::Started { at_ns: monotonic().max(began_ns) })?;
     let mut line = String::new();
-    BufReader::new(&port).read_line(&mut line).context("nobody said what to boot")?;
+    BufReader::new(&port).read_line(&mut line).context("it was not said what to boot")?;
     serde_json::from_str(&line).context("the host does not say what to boot; is it the same pickfs?")
 }
 
