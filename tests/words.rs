@@ -28,9 +28,11 @@ const RULED_OUT: &[&str] = &[
     "would tell",
 ];
 
-/// Users of Linux systems, not people: `nobody` is allowed in code.
+/// In lower case, with a blank around each. Left out are code (`nobody` is a user of Linux systems) and names of values.
 fn words(text: &str) -> String {
     let outside = text.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+    let outside = outside.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest));
+    let outside = outside.collect::<Vec<_>>().join(" ");
     let letters = outside.chars().map(|c| if c.is_alphanumeric() || c == '\'' || c == '-' { c } else { ' ' });
     let words: Vec<String> = letters.collect::<String>().split_whitespace().map(str::to_lowercase).collect();
     format!(" {} ", words.join(" "))
@@ -135,7 +137,8 @@ fn collect(tokens: TokenStream, found: &mut Vec<String>) {
         match token {
             TokenTree::Punct(mark) if mark.as_char() == '#' => {
                 test |= tokens.get(at + 1).is_some_and(|next| next.to_string().replace(' ', "") == "[cfg(test)]");
-                at += 1;
+                // Past the attribute, as comments are attributes too; `#!` has one token more.
+                at += if tokens.get(at + 1).is_some_and(|next| next.to_string() == "!") { 2 } else { 1 };
             }
             TokenTree::Punct(mark) if mark.as_char() == ';' => test = false,
             TokenTree::Literal(literal) if !test => {

@@ -16,7 +16,7 @@ pub fn describe(plan: &Plan, pilot: &Path) -> Result<String> {
     let folded = fold_file(pilot)?;
     let forecast = run::forecast(plan, &folded).with_context(|| {
         format!(
-            "{} tells too little of this plan: at least three rounds are needed in which all targets and works that \
+            "{} has too little of this plan: at least three rounds are needed in which all targets and works that \
              both have were finished; run the plan with a small `budget` and take its journal",
             pilot.display()
         )

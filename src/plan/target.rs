@@ -198,7 +198,7 @@ fn described(table: &Table, driver: Option<&FilesystemEntry>) -> Target {
 
 fn refuse_discard(table: &Table) {
     if let Some(field) = table.field("discard") {
-        let message = "a single target cannot have its own `discard`: a drive that has been told of unused blocks \
+        let message = "a single target cannot have its own `discard`: a drive that has discarded its unused blocks \
                        is faster for every target that comes after";
         let remedy = "move `discard` to the top of the plan, where it holds for all targets";
         field.complaints.add(&field.key_span, message, remedy);

@@ -115,8 +115,8 @@ fn headline(gate: Gate, rows: &[TimeChange], threshold: f64) -> String {
         Gate::Inconclusive => {
             let open = rows.iter().filter(|row| !row.change.is_fine).count();
             format!(
-                "Inconclusive: no time is slower by clearly more than {beyond}, but of {open} of {} it is not excluded; more \
-                 rounds of both runs would tell.",
+                "Inconclusive: no time is slower by clearly more than {beyond}, but a slowdown cannot be ruled out for {open} of \
+                 the {}. More rounds of both runs would settle it.",
                 rows.len()
             )
         }

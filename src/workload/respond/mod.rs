@@ -67,7 +67,7 @@ impl Operation {
     fn about(self) -> &'static str {
         match self {
             Operation::Append => "append 4 KiB and fdatasync, every 100 ms: the 99th percentile",
-            Operation::Read => "read 4 KiB that nobody has read, cold, every 50 ms: the 99th percentile",
+            Operation::Read => "read 4 KiB that have not been read, cold, every 50 ms: the 99th percentile",
             Operation::Create => "create, rename, fsync of the directory, every 250 ms: the 99th percentile",
             Operation::Stat => "stat of a random path, cold, every 50 ms: the 99th percentile",
             Operation::Start => "start a program: read its files, cold: the 99th percentile",

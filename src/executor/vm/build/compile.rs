@@ -225,7 +225,7 @@ fn namespaces() -> Result<&'static [&'static str]> {
     match NAMESPACES.iter().find(works) {
         Some(words) => Ok(words),
         None => bail!(
-            "modules are compiled in namespaces, and this host lets nobody but root make them. Allow it (sysctl \
+            "modules are compiled in namespaces, and this host lets only root make them. Allow it (sysctl \
              kernel.unprivileged_userns_clone=1, user.max_user_namespaces=15000 or, on Ubuntu, \
              kernel.apparmor_restrict_unprivileged_userns=0), or have root run `pickfs guest build` once with \
              XDG_CACHE_HOME set to a folder that both can write to"
