@@ -305,7 +305,7 @@ mod tests {
         assert!(told.contains("sequential-stat") && !told.contains("give"), "{told}");
         let fields = (0..FIELDS).map(|at| if TESTS.iter().any(|test| test.rate == at) { "+++++" } else { "" });
         let none = Results(fields.map(String::from).collect());
-        assert!(none.doubt(rest).unwrap_err().to_string().contains("nothing is left"));
+        assert!(none.doubt(rest).unwrap_err().to_string().contains("no test is left"));
     }
 
     #[test]
