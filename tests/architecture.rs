@@ -33,7 +33,7 @@ const ROOMS: &[Room] = &[
     ("data", Target, ""),
     ("exchange", Host, "journal wording"),
     ("executor", Host, "journal need plan process protocol sys units"),
-    ("import", Host, "exchange journal plan"),
+    ("import", Host, "exchange journal metric plan"),
     ("journal", Shared, "plan"),
     ("metric", Shared, "units"),
     ("need", Shared, ""),
