@@ -274,9 +274,13 @@ pub struct RunComparison {
     pub gate: &'static str,
     pub headline: String,
     /// What the intervals do not hold.
-    pub caveat: &'static str,
+    pub caveat: String,
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub threshold: f64,
+    /// By how much slower any whole job is at most, as a share, at 95 %; null where too few rounds say.
+    pub at_most_slower: Option<f64>,
+    /// Earlier runs.
+    pub old_runs: usize,
     pub times: Vec<TimeChange>,
     /// Targets and works that only one run has.
     pub missing: Vec<String>,
@@ -297,6 +301,8 @@ pub struct TimeChange {
     pub high: Option<f64>,
     pub level: Option<f64>,
     pub method: Option<&'static str>,
+    /// It counts for the gate: a whole job, or the only phase.
+    pub decides: bool,
     #[schemars(extend("enum" = ["slower", "faster", "no slower", "open"]))]
     pub says: &'static str,
 }

@@ -23,7 +23,11 @@ fn a_run_compared_with_itself_has_no_regression() {
     let lab = Lab::new();
     journal(&lab, "old.jsonl", &[1.0, 0.8], 10, 1, |_| ());
     let said = lab.run(&["compare", "old.jsonl", "old.jsonl"]).code(0);
-    assert!(said.out.starts_with("No time is slower by more than 5 %: 6 times compared."), "{}", said.out);
+    assert!(
+        said.out.starts_with("At most ") && said.out.contains("2 whole jobs compared, and up to 5 %"),
+        "{}",
+        said.out
+    );
     assert!(!said.out.contains("Not the same"), "{}", said.out);
 }
 
@@ -33,7 +37,7 @@ fn a_slowdown_beyond_the_threshold_comes_first_and_ends_with_three() {
     journal(&lab, "old.jsonl", &[1.0, 1.0], 10, 1, |_| ());
     journal(&lab, "new.jsonl", &[0.7, 1.2], 10, 2, |made| made.kernel = "6.18");
     let said = compare(&lab, &[]).code(3);
-    assert!(said.out.contains("3 of 6 times are slower by clearly more than 5 %."), "{}", said.out);
+    assert!(said.out.contains("1 of 2 whole jobs is slower by clearly more than 5 %."), "{}", said.out);
     assert!(said.out.contains("kernel: 6.1 → 6.18"), "{}", said.out);
     let (slower, faster) = (said.out.find("│ xfs, tree, write"), said.out.find("│ ext4, tree, write"));
     assert!(slower.is_some() && slower < faster, "{}", said.out);
@@ -51,12 +55,33 @@ fn a_slowdown_beyond_the_threshold_comes_first_and_ends_with_three() {
     assert!(mounted.contains("ext4: mount: ext4 rw → ext4 rw,noatime"), "{mounted}");
     for format in ["json", "markdown"] {
         let other = compare(&lab, &["--format", format]).code(3).out;
-        assert!(other.contains("3 of 6 times are slower"), "{other}");
+        assert!(other.contains("1 of 2 whole jobs is slower"), "{other}");
     }
     let json: serde_json::Value = serde_json::from_str(&compare(&lab, &["--format", "json"]).out).unwrap();
     assert_eq!((&json["gate"], &json["times"][0]["says"]), (&"regression".into(), &"slower".into()));
     let ratio = json["times"][0]["ratio"].as_f64().unwrap();
     assert!((1.18..1.22).contains(&ratio), "{ratio}");
+}
+
+/// What earlier runs differ by widens what is said of a new one, and a folder of them is taken together.
+#[test]
+fn several_earlier_runs_say_what_runs_differ_by() {
+    let lab = Lab::new();
+    for (at, day) in [0.97, 1.0, 1.04, 0.99].into_iter().enumerate() {
+        journal(&lab, &format!("old{at}.jsonl"), &[day, day], 10, at as u64 + 1, |_| ());
+    }
+    journal(&lab, "new.jsonl", &[1.13, 1.13], 10, 9, |_| ());
+    let with = |old: &[&str]| lab.run(&[&["compare"], old, &["new.jsonl"]].concat());
+    let one = with(&["old1.jsonl", "--scatter", "0.1%"]).code(3);
+    assert!(one.out.contains("Each side is one run"), "{}", one.out);
+    with(&["old1.jsonl"]).code(4);
+    let all = with(&["old0.jsonl", "old1.jsonl", "old2.jsonl", "old3.jsonl"]).code(4);
+    assert!(all.out.contains("what the 4 earlier runs differ by, a standard deviation of 2.9 %"), "{}", all.out);
+    assert!(all.out.starts_with("Inconclusive. At most ") && !all.out.contains("Each side"), "{}", all.out);
+    journal(&lab, "new.jsonl", &[1.3, 1.3], 10, 9, |_| ());
+    with(&["old0.jsonl", "old1.jsonl", "old2.jsonl", "old3.jsonl"]).code(3);
+    journal(&lab, "other.jsonl", &[1.0, 1.0], 10, 9, |made| made.plan.seed = 2);
+    assert!(with(&["old0.jsonl", "other.jsonl"]).code(2).err.contains("other.jsonl and the new run"));
 }
 
 /// At the threshold nothing is clear, and of two rounds nothing is sure.
@@ -66,7 +91,7 @@ fn what_is_not_excluded_ends_with_four() {
     journal(&lab, "old.jsonl", &[1.0, 1.0], 8, 1, |_| ());
     journal(&lab, "new.jsonl", &[1.0, 1.05], 8, 2, |_| ());
     let said = compare(&lab, &[]).code(4);
-    assert!(said.out.starts_with("Inconclusive: "), "{}", said.out);
+    assert!(said.out.starts_with("Inconclusive. At most "), "{}", said.out);
     journal(&lab, "old.jsonl", &[1.0, 1.0], 2, 1, |_| ());
     journal(&lab, "new.jsonl", &[1.0, 2.0], 2, 2, |_| ());
     compare(&lab, &[]).code(4);

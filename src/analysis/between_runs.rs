@@ -1,17 +1,17 @@
-//! Two runs of the same targets and works, on another kernel, machine or day: whether they can be compared at all, how
-//! every time has changed, and what that comes to.
+//! A run and one or several earlier ones of the same targets and works, on another kernel, machine or day: whether they
+//! can be compared at all, how every time has changed, and what that comes to.
 //!
-//! Rounds of two runs are not paired. A slowdown is clear if it is beyond the threshold with all comparisons made at once
-//! (Holm 1979: the chance of any false one is at most 5 %). All is well only if every single comparison excludes a
-//! slowdown beyond the threshold; that needs no correction, as all of them must agree (Berger 1982). Between the two lies
-//! "inconclusive".
+//! The gate asks one question: how much slower is any whole job at most? Rounds of two runs are not paired. A slowdown is
+//! clear if it is beyond the threshold with all whole jobs compared at once (Holm 1979: the chance of any false one is at
+//! most 5 %). All is well only if every whole job excludes a slowdown beyond the threshold; that needs no correction, as
+//! all of them must agree (Berger 1982). Between the two lies "inconclusive". Phases are detail.
 
 use super::judgement::confidence;
 use super::series::{Observed, ObservedWork, Rounds, observe};
 use crate::journal::{Folded, Run};
 use crate::metric::Combine;
 use crate::plan::Plan;
-use crate::stats::{self, Estimate, Finding, Method};
+use crate::stats::{self, Beside, Estimate, Finding, Method, Runs};
 use serde_json::Value;
 
 /// In what two runs differ, so that their times cannot be compared.
@@ -71,10 +71,14 @@ pub struct Change {
     /// New over old; `None` where a run has no value.
     pub estimate: Option<Estimate>,
     pub finding: Option<Finding>,
-    /// Slower beyond the threshold, with all comparisons made at once.
+    /// It counts for the gate: a whole job, or the only phase.
+    pub decides: bool,
+    /// Slower beyond the threshold, with all comparisons that decide made at once.
     pub is_regression: bool,
     /// Slower beyond the threshold is excluded.
     pub is_fine: bool,
+    /// By how much slower it is at most, as a share, at 95 %; `None` where too few rounds say.
+    pub at_most: Option<f64>,
 }
 
 #[derive(Debug)]
@@ -83,6 +87,12 @@ pub struct Changes {
     pub changes: Vec<Change>,
     pub missing: Vec<OnlyIn>,
     pub threshold: f64,
+    /// By how much slower any whole job is at most, as a share, at 95 %; `None` where one has no bound.
+    pub at_most: Option<f64>,
+    /// Earlier runs.
+    pub runs: usize,
+    /// What these differ by, and how they drift.
+    pub beside: Beside,
     pub gate: Gate,
 }
 
@@ -215,29 +225,75 @@ fn both_sides<'a>(old: &'a Observed<'a>, new: &'a Observed<'a>) -> Vec<(&'a str,
     both
 }
 
-/// How the times of runs that can be compared have changed; `threshold` is the share that matters.
-pub fn changes(old: (&Run, &Folded), new: (&Run, &Folded), threshold: f64) -> Changes {
-    let confidence = confidence(&old.0.plan).max(confidence(&new.0.plan));
-    let (before, after) = (observe(old.1, &old.0.plan), observe(new.1, &new.0.plan));
-    let is_copy = |name: &str| old.0.plan.targets.iter().any(|target| target.duplicate && target.name == name);
-    let both = both_sides(&before, &after);
-    let both: Vec<_> = both.into_iter().filter(|(target, ..)| !is_copy(target)).collect();
-    let by = By { threshold, confidence };
-    let mut changes: Vec<Change> =
-        both.into_iter().flat_map(|(target, works, a, b)| of_target(target, works, (a, b), &by)).collect();
-    believe(&mut changes, &before, &after, threshold);
+/// What a user accepts of a new run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Accepted {
+    /// The smallest slowdown that matters, as a share.
+    pub threshold: f64,
+    /// What two runs of the same are taken to differ by where one earlier run alone cannot show it: a standard deviation,
+    /// as a share.
+    pub scatter: f64,
+}
+
+/// A journal's run, and what was measured in it.
+pub type Measured<'a> = (&'a Run, &'a Folded);
+
+/// How the times of a run have changed since earlier ones that it can be compared with; `threshold` is the share that
+/// matters. Whole jobs decide; phases are their detail.
+pub fn changes(old: &[Measured], new: Measured, accepted: Accepted) -> Changes {
+    let threshold = accepted.threshold;
+    let confidence = old.iter().map(|(run, _)| confidence(&run.plan)).fold(confidence(&new.0.plan), f64::max);
+    let before: Vec<Observed> = old.iter().map(|(run, folded)| observe(folded, &run.plan)).collect();
+    let after = observe(new.1, &new.0.plan);
+    let is_copy = |name: &str| old[0].0.plan.targets.iter().any(|target| target.duplicate && target.name == name);
+    let both = both_sides(&before[0], &after);
+    let both = both.into_iter().filter(|(target, ..)| !is_copy(target));
+    let timed: Vec<Timed> = both.flat_map(|(target, works, ..)| of_target(target, works, &before, &after)).collect();
+    let beside = Beside { drift: drift(&timed), scatter: scatter(&timed), assumed: accepted.scatter };
+    let by = By { threshold, confidence, beside };
+    let mut changes: Vec<Change> = timed.iter().map(|timed| timed.change(&by)).collect();
+    believe(&mut changes, &timed, &by);
     changes.sort_by(|a, b| rank(a).cmp(&rank(b)).then(ratio(b).total_cmp(&ratio(a))));
+    let decisive = || changes.iter().filter(|change| change.decides);
     let gate = match () {
-        () if changes.iter().any(|change| change.is_regression) => Gate::Regression,
-        () if !changes.is_empty() && changes.iter().all(|change| change.is_fine) => Gate::Fine,
+        () if decisive().any(|change| change.is_regression) => Gate::Regression,
+        () if decisive().next().is_some() && decisive().all(|change| change.is_fine) => Gate::Fine,
         () => Gate::Inconclusive,
     };
-    Changes { changes, missing: missing(&old.0.plan, &new.0.plan), threshold, gate }
+    let most = decisive().map(|change| change.at_most).collect::<Option<Vec<f64>>>();
+    let at_most = most.and_then(|all| all.into_iter().reduce(f64::max));
+    let missing = missing(&old[0].0.plan, &new.0.plan);
+    Changes { changes, missing, threshold, at_most, runs: old.len(), beside, gate }
 }
 
 struct By {
     threshold: f64,
     confidence: f64,
+    beside: Beside,
+}
+
+/// A time in all runs: its rounds of each, nanoseconds, and their logarithms.
+struct Timed<'a> {
+    target: &'a str,
+    work: &'a str,
+    phase: Option<&'a str>,
+    decides: bool,
+    new: Rounds,
+    old: Vec<Rounds>,
+    logs: Runs,
+}
+
+/// Each run drifts as a whole.
+fn drift(timed: &[Timed]) -> f64 {
+    let runs = timed.first().map_or(0, |timed| timed.old.len());
+    let decisive = || timed.iter().filter(|timed| timed.decides);
+    let old = (0..runs).map(|run| decisive().map(|timed| timed.logs.old[run].clone()).collect());
+    let all: Vec<Vec<Vec<f64>>> = old.chain([decisive().map(|timed| timed.logs.new.clone()).collect()]).collect();
+    stats::drift_factor(&all)
+}
+
+fn scatter(timed: &[Timed]) -> Option<f64> {
+    stats::run_scatter(&timed.iter().filter(|timed| timed.decides).map(|timed| &timed.logs).collect::<Vec<_>>())
 }
 
 fn rank(change: &Change) -> (bool, bool) {
@@ -264,39 +320,50 @@ fn missing(old: &Plan, new: &Plan) -> Vec<OnlyIn> {
 }
 
 /// The whole job, if it has several phases, and each phase.
-fn of_target(target: &str, works: Works, at: (usize, usize), by: &By) -> Vec<Change> {
-    let whole = |work: &ObservedWork, at: usize| work.over_phases("time_ns", Combine::Sum).swap_remove(at);
+fn of_target<'a>(target: &'a str, works: Works<'a>, before: &[Observed<'a>], after: &Observed<'a>) -> Vec<Timed<'a>> {
     let mut phases = works.0.phases();
     phases.extend(works.1.phases().into_iter().filter(|phase| !works.0.phases().contains(phase)));
-    let name = (target, works.0.name);
-    let is_one = works.0.judged == works.1.judged && phases.len() > 1;
-    let all = is_one.then(|| change(name, None, &whole(works.0, at.0), &whole(works.1, at.1), by));
-    let each = phases.iter().map(|phase| {
-        let times = |work: &ObservedWork, at: usize| work.series(at, phase, "time_ns");
-        change(name, Some(phase), &times(works.0, at.0), &times(works.1, at.1), by)
-    });
-    // What neither run has, no third one must wait for.
-    all.into_iter().chain(each).filter(|change| change.old.is_some() || change.new.is_some()).collect()
+    let has_whole = works.0.judged == works.1.judged && phases.len() > 1;
+    let timed = |phase: Option<&'a str>| {
+        let of = |observed: &Observed| series(observed, target, works.0.name, phase);
+        let (new, old) = (of(after), before.iter().map(of).collect::<Vec<Rounds>>());
+        let logs = Runs { new: logs(&new), old: old.iter().map(logs).collect() };
+        let decides = phase.is_none() || !has_whole;
+        Timed { target, work: works.0.name, phase, decides, new, old, logs }
+    };
+    let whole = has_whole.then(|| timed(None));
+    let all = whole.into_iter().chain(phases.iter().map(|phase| timed(Some(phase))));
+    // What no run has, no further one must wait for.
+    all.filter(|timed| !timed.new.is_empty() || timed.old.iter().any(|old| !old.is_empty())).collect()
 }
 
-fn change((target, work): (&str, &str), phase: Option<&str>, old: &Rounds, new: &Rounds, by: &By) -> Change {
-    let values = |rounds: &Rounds| rounds.iter().map(|(_, value)| *value).collect::<Vec<_>>();
-    let estimate = stats::unpaired_ratio(&logs(new), &logs(old), by.confidence);
-    // What a few rounds seem to exclude is not excluded.
-    let is_sure = estimate.as_ref().is_some_and(|estimate| estimate.method == Method::RankSum);
-    let high = estimate.as_ref().and_then(|estimate| estimate.interval).map(|(_, high)| high);
-    Change {
-        target: target.to_string(),
-        work: work.to_string(),
-        phase: phase.map(String::from),
-        old: stats::median(&values(old)),
-        new: stats::median(&values(new)),
-        old_rounds: old.len(),
-        new_rounds: new.len(),
-        finding: estimate.as_ref().map(|estimate| stats::judge(estimate, by.threshold)),
-        is_regression: false,
-        is_fine: is_sure && high.is_some_and(|high| high <= 1.0 + by.threshold),
-        estimate,
+impl Timed<'_> {
+    fn change(&self, by: &By) -> Change {
+        let median = |rounds: &[&Rounds]| {
+            stats::median(&rounds.iter().flat_map(|rounds| rounds.iter().map(|(_, value)| *value)).collect::<Vec<_>>())
+        };
+        let old: Vec<&Rounds> = self.old.iter().collect();
+        let estimate = self.logs.ratio(&by.beside, by.confidence);
+        // One-sided: an upper bound alone.
+        let bound = self.logs.ratio(&by.beside, 2.0 * by.confidence - 1.0);
+        // What a few rounds seem to exclude is not excluded.
+        let bound = bound.filter(|found| found.method == Method::RankSum).and_then(|found| found.interval);
+        let at_most = bound.map(|(_, high)| high - 1.0);
+        Change {
+            target: self.target.to_string(),
+            work: self.work.to_string(),
+            phase: self.phase.map(String::from),
+            decides: self.decides,
+            old: median(&old),
+            new: median(&[&self.new]),
+            old_rounds: self.old.iter().map(Vec::len).sum(),
+            new_rounds: self.new.len(),
+            finding: estimate.as_ref().map(|estimate| stats::judge(estimate, by.threshold)),
+            is_regression: false,
+            is_fine: at_most.is_some_and(|most| most <= by.threshold),
+            at_most,
+            estimate,
+        }
     }
 }
 
@@ -304,25 +371,19 @@ fn logs(rounds: &Rounds) -> Vec<f64> {
     rounds.iter().map(|(_, value)| value.ln()).collect()
 }
 
-/// Marks the regressions, with all comparisons made at once.
-fn believe(changes: &mut [Change], old: &Observed, new: &Observed, threshold: f64) {
-    let shift = threshold.ln_1p();
-    let p: Vec<f64> = changes
-        .iter()
-        .map(|change| match &change.estimate {
-            Some(_) => stats::rank_sum_above(&logs(&series(new, change)), &logs(&series(old, change)), shift),
-            None => 1.0,
-        })
-        .collect();
-    let believed = stats::holm(&p, ALPHA);
-    changes.iter_mut().zip(believed).for_each(|(change, believed)| change.is_regression = believed);
+/// Marks the regressions, with all comparisons that decide made at once.
+fn believe(changes: &mut [Change], timed: &[Timed], by: &By) {
+    let p = |timed: &Timed| timed.logs.p_above(by.threshold.ln_1p(), &by.beside);
+    let decisive: Vec<usize> = (0..timed.len()).filter(|at| timed[*at].decides).collect();
+    let believed = stats::holm(&decisive.iter().map(|at| p(&timed[*at])).collect::<Vec<_>>(), ALPHA);
+    decisive.into_iter().zip(believed).for_each(|(at, believed)| changes[at].is_regression = believed);
 }
 
-fn series(observed: &Observed, change: &Change) -> Rounds {
-    let target = observed.targets.iter().position(|name| *name == change.target);
-    let work = observed.works.iter().find(|work| work.name == change.work);
+fn series(observed: &Observed, target: &str, work: &str, phase: Option<&str>) -> Rounds {
+    let target = observed.targets.iter().position(|name| *name == target);
+    let work = observed.works.iter().find(|other| other.name == work);
     let (Some(target), Some(work)) = (target, work) else { return Rounds::new() };
-    match &change.phase {
+    match phase {
         Some(phase) => work.series(target, phase, "time_ns"),
         None => work.over_phases("time_ns", Combine::Sum).swap_remove(target),
     }

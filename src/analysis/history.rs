@@ -1,8 +1,8 @@
 //! The course of a run: what was eliminated when, why it ended, and what more rounds would cost.
 
+use super::judgement::Analysis;
 use super::plain::plain;
 use super::repeats::{RepeatsAdvice, repeats_advice};
-use super::series::Observed;
 use crate::journal::{Enough, Folded, LeaveReason};
 use crate::plan::Plan;
 use crate::stats::LOOKS;
@@ -14,6 +14,10 @@ pub struct History {
     /// `None` for a fixed number of rounds that is done, and before the first one.
     pub ending: Option<Ending>,
     pub repeats: Vec<RepeatsAdvice>,
+    /// What a round of those that are still racing takes, in nanoseconds; 0 where the journal does not say.
+    pub round_ns: u64,
+    /// The rounds that this run may have.
+    pub most_rounds: u32,
 }
 
 #[derive(Debug)]
@@ -22,7 +26,8 @@ pub enum Ending {
     InProgress { round: u32, next_look: Option<u32> },
 }
 
-pub fn history(folded: &Folded, plan: &Plan, observed: &Observed) -> History {
+pub fn history(analysis: &Analysis) -> History {
+    let (folded, plan, observed) = (analysis.folded, analysis.plan, &analysis.observed);
     let round = observed.last_round();
     // A run that ended there eliminated nothing.
     let went_on = folded.looks.iter().filter(|look| look.end.is_none() || look.round < round);
@@ -31,6 +36,8 @@ pub fn history(folded: &Folded, plan: &Plan, observed: &Observed) -> History {
         eliminated: leaving.map(|(round, one)| (plain(&one.target), round, one.why.clone())).collect(),
         ending: ending(folded, plan, round),
         repeats: repeats_advice(folded, observed),
+        round_ns: analysis.round_ns(),
+        most_rounds: plan.stop.most_rounds(),
     }
 }
 

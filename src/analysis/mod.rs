@@ -36,7 +36,9 @@ mod stopping;
 mod tradeoffs;
 mod work;
 
-pub use between_runs::{Change, Changes, Difference, Field, Gate, OnlyIn, Part, changes, differences};
+pub use between_runs::{
+    Accepted, Change, Changes, Difference, Field, Gate, Measured, OnlyIn, Part, changes, differences,
+};
 pub use device_rates::{DeviceRates, RateCurve, RateStep};
 pub use diagnostics::{Drift, Warning};
 pub use eligibility::Veto;
@@ -133,7 +135,7 @@ pub fn model(folded: &Folded) -> Result<Model> {
         flags: missing::flags(folded, observed, &targets),
         ledger: missing::ledger(folded),
         doubts: diagnostics::warnings(&case, run, &works),
-        history: history::history(folded, plan, observed),
+        history: history::history(&analysis),
         criteria: tradeoffs::criteria(&case),
         champions: judged.and_then(|report| best_per_filesystem::champions(&case, report)),
         effect: readback::effect(&targets),

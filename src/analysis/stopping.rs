@@ -48,8 +48,9 @@ impl Analysis<'_> {
     fn look(&self, round: u32, budget_used: bool) -> Look {
         let end = self.end(round, budget_used);
         let rounds_needed = end.filter(|end| *end != Enough::Decided).and_then(|_| self.needed());
-        let needed_ns =
-            rounds_needed.map(|needed| u64::from(needed.saturating_sub(round)).saturating_mul(self.round_ns()));
+        // No session can ask for more rounds than the run may have.
+        let can_have = |needed: u32| needed.min(self.plan.stop.most_rounds()).saturating_sub(round);
+        let needed_ns = rounds_needed.map(|needed| u64::from(can_have(needed)).saturating_mul(self.round_ns()));
         let name = |target: usize| self.observed.targets[target].to_string();
         let race = self.race();
         Look {
@@ -169,7 +170,7 @@ impl Analysis<'_> {
     }
 
     /// What a round of those that are still racing takes, from the ledgers of their cells so far.
-    fn round_ns(&self) -> u64 {
+    pub fn round_ns(&self) -> u64 {
         let mean =
             |times: Vec<u64>| times.iter().fold(0, |all: u64, ns| all.saturating_add(*ns)) / times.len().max(1) as u64;
         let gone = |target: &usize| self.folded.looks.iter().any(|look| left_at(look, self.observed.targets[*target]));
@@ -217,14 +218,15 @@ mod tests {
         made
     }
 
-    /// "decided; best b, a; c: slower than a; 15 in all".
+    /// "decided; best b, a; c: slower than a; more in all".
     fn told(look: &Look) -> String {
         let end = look.end.map_or("goes on".to_string(), |end| format!("{end:?}").to_lowercase());
         let leaving = look.leaving.iter().map(|leaving| match &leaving.why {
             LeaveReason::SlowerThan(by) => format!("; {}: slower than {by}", leaving.target),
             why => format!("; {}: {why:?}", leaving.target).to_lowercase(),
         });
-        let needed = look.rounds_needed.map(|needed| format!("; {needed} in all")).unwrap_or_default();
+        let more = look.rounds_needed.is_some_and(|needed| needed > look.round);
+        let needed = if more { "; more in all" } else { "" };
         format!("{end}; best {}{}{needed}", look.best.join(" "), leaving.collect::<String>())
     }
 
@@ -264,15 +266,15 @@ mod tests {
         ("a little slower is decided at once", LITTLE, FREE, 8, false, "decided; best a"),
         ("and may not matter in the end", LITTLE, FREE, 28, false, "decided; best a"),
         ("a little slower, and no rounds to tell", BARELY, FREE, 8, false, "decided; best a"),
-        ("nobody leaves a run that ends", OPEN, FREE, 9, true, "budget; best b a; 40 in all"),
+        ("nobody leaves a run that ends", OPEN, FREE, 9, true, "budget; best b a; more in all"),
         ("noise is no reason to stop", HARD, FREE, 11, false, "goes on; best a b; c: slower than a"),
         ("nor is it later", HARD, FREE, 15, false, "goes on; best a b; c: slower than a"),
-        ("a budget ends what is open", HARD, FREE, 7, true, "budget; best a b; 228 in all"),
-        ("the last round", HARD, FREE, 40, false, "rounds; best a b; 171 in all"),
+        ("a budget ends what is open", HARD, FREE, 7, true, "budget; best a b; more in all"),
+        ("the last round", HARD, FREE, 40, false, "rounds; best a b; more in all"),
         ("nothing to compare", ONE_LEFT, FREE, 8, false, "nothing; best "),
         ("nor where the other one's program is not there", ONE_NOT_THERE, FREE, 8, false, "nothing; best "),
         ("nor with a budget", ONE_LEFT, FREE, 9, true, "nothing; best "),
-        ("a fixed number of rounds", HARD, FIXED, 10, false, "rounds; best a b; 171 in all"),
+        ("a fixed number of rounds", HARD, FIXED, 10, false, "rounds; best a b; more in all"),
         ("that a budget cuts short", APART, FIXED, 9, true, "budget; best a"),
         ("precise", APART, PRECISE, 8, false, "precise; best a"),
         (
@@ -345,12 +347,12 @@ mod tests {
         assert_eq!(run(&["b", "c"], &[]), "nothing; best ");
     }
 
-    /// 2 targets and the duplicate, a second each.
+    /// Three targets and the duplicate, a second each, and no more rounds than the run may have.
     #[test]
     fn what_is_missing_is_told_in_time() {
         let made = made(HARD, FREE, 9);
         let found = look(&made.plan, &made.folded, 9, true);
-        let missing = found.rounds_needed.map(|needed| u64::from(needed - 9) * 4_000_000_000);
-        assert!(missing.is_some() && found.needed_ns == missing, "{found:?}");
+        let missing = found.rounds_needed.map(|needed| u64::from(needed.min(40) - 9) * 4_000_000_000);
+        assert!(found.rounds_needed > Some(40) && found.needed_ns == missing, "{found:?}");
     }
 }

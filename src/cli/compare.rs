@@ -1,8 +1,8 @@
-//! `pickfs compare`: what has changed between two runs of the same targets, and an exit code for whoever waits for it.
+//! `pickfs compare`: what has changed since earlier runs of the same targets, and an exit code for a gate.
 
 use super::{Exit, INCONCLUSIVE, Outcome, REGRESSION, Verb, report as reporting, there};
-use crate::analysis::Gate;
-use crate::journal::{Folded, Run, fold_file};
+use crate::analysis::{Accepted, Gate, Measured};
+use crate::journal::{Folded, fold_file};
 use crate::render::{self, Document, Kind};
 use crate::units::parse_share;
 use crate::wording::between_runs::{self, RunComparison};
@@ -10,18 +10,22 @@ use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use std::path::{Path, PathBuf};
 
-/// Compare two runs of the same targets: another kernel, tool, machine or day
+/// Compare a run with earlier ones of the same targets: another kernel, tool, machine or day
 ///
-/// Exit code 3: something is slower by clearly more than the threshold; 4: that is not excluded; 2: not comparable.
+/// Exit code 3: a whole job is slower by clearly more than the threshold; 4: that is not excluded; 2: not comparable.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Journal of the run before
-    old: PathBuf,
+    /// Journals of the runs before: several show what runs differ by from day to day
+    #[arg(required = true, num_args = 1..)]
+    old: Vec<PathBuf>,
     /// Journal of the run now
     new: PathBuf,
     /// The smallest slowdown that matters
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = above_nothing)]
     threshold: f64,
+    /// What runs of the same differ by, where there is one run before: a standard deviation
+    #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = parse_share)]
+    scatter: f64,
     /// How to print it
     #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(render::names(Kind::Comparison)))]
     format: String,
@@ -38,20 +42,21 @@ fn above_nothing(text: &str) -> Result<f64, String> {
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs compare before.jsonl after.jsonl", "what became slower or faster; exit code 3 if slower"],
+        ["pickfs compare mon.jsonl tue.jsonl wed.jsonl now.jsonl", "the last one with what the others differ by"],
         ["pickfs compare before.jsonl after.jsonl --threshold 10%", "only changes above 10 % count"],
     ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        let (old, new) = (fold_file(there(&self.old)?)?, fold_file(there(&self.new)?)?);
-        let (old, new) = (with_run(&old, &self.old)?, with_run(&new, &self.new)?);
-        let differences = between_runs::differences(old, new);
-        if !differences.is_empty() {
-            let shown: String = differences.iter().map(|line| format!("  {line}\n")).collect();
-            let remedy = "run the old plan again (`pickfs run PLAN`), or compare runs of one plan";
-            return Err(Exit::usage(format!("these runs cannot be compared:\n{shown}{remedy}")));
+        let folded = self.old.iter().map(|journal| fold_file(there(journal)?)).collect::<Result<Vec<Folded>>>()?;
+        let old = folded.iter().zip(&self.old).map(|(folded, journal)| with_run(folded, journal));
+        let (old, new) = (old.collect::<Result<Vec<Measured>>>()?, fold_file(there(&self.new)?)?);
+        let new = with_run(&new, &self.new)?;
+        for (one, journal) in old.iter().zip(&self.old) {
+            refuse(&between_runs::differences(*one, new), journal)?;
         }
-        let runs = between_runs::comparison(old, new, self.threshold);
+        let accepted = Accepted { threshold: self.threshold, scatter: self.scatter };
+        let runs = between_runs::comparison(&old, new, accepted);
         print(&runs, self)?;
         Ok(match runs.gate {
             Gate::Fine => 0,
@@ -61,7 +66,16 @@ impl Verb for Arguments {
     }
 }
 
-fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<(&'a Run, &'a Folded)> {
+fn refuse(differences: &[String], journal: &Path) -> Result<()> {
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let shown: String = differences.iter().map(|line| format!("  {line}\n")).collect();
+    let remedy = "run the old plan again (`pickfs run PLAN`), or compare runs of one plan";
+    Err(Exit::usage(format!("{} and the new run cannot be compared:\n{shown}{remedy}", journal.display())))
+}
+
+fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<Measured<'a>> {
     let shown = journal.display();
     let run = folded.run.as_ref().with_context(|| format!("{shown} is no journal: it has no `run` record"))?;
     if let Some(absurdity) = run.plan.absurd_measure() {

@@ -1,11 +1,11 @@
-//! How long a plan will take and how precise it will be, in words: from an earlier run, or from a rule of thumb.
+//! How long a plan will take and what that buys, in words: from an earlier run, or from a rule of thumb.
 
 use crate::analysis as decide;
 use crate::journal::fold_file;
 use crate::plan::{Plan, Stop};
 use crate::run::{self, Forecast};
-use crate::stats::RESOLVABLE;
-use crate::units::show_duration;
+use crate::stats::{BOUGHT, BOUGHT_AFTER};
+use crate::units::{show_duration, show_share};
 use crate::wording::history::repeats as repeats_in_words;
 use anyhow::{Context, Result};
 use std::fmt::Write;
@@ -45,6 +45,14 @@ fn in_words(forecast: &Forecast, stop: &Stop, pilot: &Path) -> String {
         forecast.pilot_rounds,
         pilot.display(),
     );
+    for bought in &forecast.buys {
+        let (time, most) = (show_duration(bought.ns as f64), show_share(bought.at_most));
+        let _ = writeln!(
+            text,
+            "  {time} ({} rounds) buy a pick that is at most {most} slower than the best",
+            bought.rounds
+        );
+    }
     if let Some(budget) = stop.budget_ns.filter(|_| forecast.cut > 0.0) {
         let (budget, cut) = (show_duration(budget as f64), forecast.cut * 100.0);
         let _ = writeln!(text, "  the budget of {budget} ends {cut:.1} % of such runs before");
@@ -63,11 +71,20 @@ fn in_words(forecast: &Forecast, stop: &Stop, pilot: &Path) -> String {
     text
 }
 
-pub fn without_pilot() -> String {
-    let shown = RESOLVABLE.map(|(rounds, share)| format!("{share:.2} % after {rounds} rounds"));
+/// A scatter as machines often have it, to have an example.
+const USUAL: f64 = 0.05;
+
+/// Of a plan of so many targets.
+pub fn without_pilot(targets: usize) -> String {
+    let (_, by_rounds) = BOUGHT.iter().find(|(most, _)| targets <= *most).unwrap_or(&BOUGHT[BOUGHT.len() - 1]);
+    let shown = BOUGHT_AFTER.iter().zip(by_rounds);
+    let shown: Vec<String> = shown
+        .map(|(rounds, bound)| format!("{} after {rounds} rounds", show_share((bound * USUAL).exp_m1())))
+        .collect();
     format!(
-        "precision: where the ratio of two targets scatters by 1 % from round to round, differences show of about {}; \
-         --pilot JOURNAL forecasts from an earlier run\n",
+        "precision: if the ratio of two targets scatters by {} from round to round, the pick of equals is at most {} slower \
+         than the best, and in proportion; --pilot JOURNAL says it for this machine, in minutes\n",
+        show_share(USUAL),
         shown.join(", ")
     )
 }
@@ -75,6 +92,13 @@ pub fn without_pilot() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_rounds_buy_more_and_more_targets_less() {
+        let text = without_pilot(4);
+        assert!(text.contains("at most 5.8 % after 8 rounds, 3.3 % after 20 rounds, 2.1 % after 40 rounds"), "{text}");
+        assert!(without_pilot(50).contains("8.2 % after 8 rounds"), "{}", without_pilot(50));
+    }
 
     #[test]
     fn a_forecast_says_what_it_leaves_out() {
@@ -87,6 +111,7 @@ mod tests {
             cut: 0.0,
             lacks_copy: false,
             unknown: Vec::new(),
+            buys: vec![crate::run::Bought { rounds: 8, ns: minutes(5), at_most: 0.042 }],
         };
         let told = |rounds, budget_ns, cut| {
             let stop = Stop { rounds, budget_ns, ..Stop::default() };
@@ -97,6 +122,9 @@ mod tests {
         assert_eq!(told(None, Some(minutes(3)), 0.015), (true, true));
         assert_eq!(told(None, Some(minutes(30)), 0.0), (true, false));
         assert_eq!(told(Some(8), None, 0.0), (false, false), "nobody asks for an answer");
+        let text = in_words(&forecast, &Stop::default(), Path::new("j"));
+        let bought = "5.0 min (8 rounds) buy a pick that is at most 4.2 % slower than the best";
+        assert!(text.contains(bought), "{text}");
         let text = in_words(&Forecast { lacks_copy: true, ..forecast }, &Stop::default(), Path::new("j"));
         assert!(text.contains("no second copy of the reference"), "{text}");
     }

@@ -42,9 +42,14 @@ impl Verb for Arguments {
         }
         let plan = plan_source::read(&self.plan)?;
         let pilot = self.pilot.as_deref().map(|journal| forecast::describe(&plan, journal)).transpose()?;
-        anstream::print!("{}", describe(&plan, &pilot.unwrap_or_else(forecast::without_pilot)));
+        anstream::print!("{}", describe(&plan, &pilot.unwrap_or_else(|| forecast::without_pilot(raced(&plan)))));
         Ok(0)
     }
+}
+
+/// Targets that may be the best.
+fn raced(plan: &Plan) -> usize {
+    plan.targets.iter().filter(|target| !target.duplicate).count()
 }
 
 /// The dry run, in words.

@@ -6,7 +6,7 @@ use crate::analysis::raw::{RawCell, better_name, unit_name};
 use crate::analysis::{Fact, Gate, Hole, Model, Panel, Race, VerdictKind, WorkReport};
 use crate::exchange::*;
 use crate::stats;
-use crate::wording::between_runs::{self, CAVEAT};
+use crate::wording::between_runs;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -211,8 +211,10 @@ fn comparison(runs: &between_runs::RunComparison, _: &Options, out: &mut dyn Wri
             Gate::Inconclusive => "inconclusive",
         },
         headline: runs.headline.clone(),
-        caveat: CAVEAT,
+        caveat: runs.caveat.clone(),
         threshold: runs.threshold,
+        at_most_slower: runs.at_most,
+        old_runs: runs.runs,
         times: runs.rows.iter().map(change).collect(),
         missing: runs.missing.clone(),
         not_the_same: facts
@@ -239,6 +241,7 @@ fn change(row: &between_runs::TimeChange) -> TimeChange {
         high: interval.map(|(_, high)| high),
         level: estimate.map(|estimate| estimate.level),
         method: estimate.map(|estimate| method_name(estimate.method)),
+        decides: row.change.decides,
         says: row.says,
     }
 }

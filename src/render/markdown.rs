@@ -3,7 +3,7 @@
 
 use super::{Format, Options};
 use crate::analysis::{Model, Panel, Row, WorkReport};
-use crate::wording::between_runs::{CAVEAT, RunComparison};
+use crate::wording::between_runs::RunComparison;
 use crate::wording::headings;
 use crate::wording::marks::{self, Mark};
 use crate::wording::ranking::{self, Choice};
@@ -82,7 +82,7 @@ fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write) -> io::Res
     for row in &runs.rows {
         writeln!(out, "| {} | {} | {} | {} | {} |", escaped(&row.name()), row.old, row.new, row.ratio, row.says)?;
     }
-    writeln!(out, "\n{CAVEAT}\n")?;
+    writeln!(out, "\n{}\n", runs.caveat)?;
     let facts = runs.facts.iter().map(|fact| fact.sentence());
     runs.missing.iter().cloned().chain(facts).try_for_each(|line| writeln!(out, "- {}", escaped(&line)))
 }

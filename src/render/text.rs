@@ -4,7 +4,7 @@ use super::{Format, Options};
 use crate::analysis::{
     Champion, Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport,
 };
-use crate::wording::between_runs::{CAVEAT, RunComparison};
+use crate::wording::between_runs::RunComparison;
 use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{lines, wrapped};
 use crate::wording::{headings, marks};
@@ -54,7 +54,7 @@ fn comparison(runs: &RunComparison, options: &Options, out: &mut dyn Write) -> i
         table.add_row([row.name().as_str(), &row.old, &row.new, &row.ratio, row.says]);
     }
     writeln!(out, "{}", table.trim_fmt())?;
-    let legend = format!("Ratio: now over before, with its 95 % interval. {CAVEAT}");
+    let legend = format!("Ratio: now over before, with its 95 % interval. {}", runs.caveat);
     writeln!(out, "{}\n", wrapped("", &legend, width))?;
     runs.missing.iter().try_for_each(|line| writeln!(out, "{}", wrapped("", line, width)))?;
     if !runs.facts.is_empty() {

@@ -19,7 +19,7 @@ mod turn;
 pub use active::Active;
 pub use guard::again as taken_up_again;
 pub use progress::{Plain, Progress, tell};
-pub use rehearse::{Forecast, forecast, rehearse};
+pub use rehearse::{Bought, Forecast, forecast, rehearse};
 pub use supervise::count_stop_requests;
 
 use crate::executor::{self, Executor};

@@ -90,6 +90,25 @@ pub struct Forecast {
     pub lacks_copy: bool,
     /// Targets and works of the plan that the earlier run does not have: they count like the mean of the others.
     pub unknown: Vec<String>,
+    /// What the first of these rounds buy, in the middle of the rehearsals; none where they bound nothing.
+    pub buys: Vec<Bought>,
+}
+
+/// How much slower than the best the pick can be after so many rounds, as a share, and how long they take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bought {
+    pub rounds: u32,
+    pub ns: u64,
+    pub at_most: f64,
+}
+
+/// What one rehearsal came to.
+struct Rehearsed {
+    rounds: u32,
+    ns: u64,
+    end: Option<Enough>,
+    /// After each look: its round, nanoseconds so far, and the bound of the pick.
+    looks: Vec<Bought>,
 }
 
 /// So many rehearsals: a share is known to some 3 %.
@@ -109,23 +128,45 @@ pub fn forecast(plan: &Plan, pilot: &Folded) -> Option<Forecast> {
     if rounds.len() < LEAST_PILOT {
         return None;
     }
-    let mut found: Vec<(u32, u64, Option<Enough>)> =
-        (0..REHEARSALS).filter_map(|seed| known.rehearsal(plan, &rounds, seed)).collect();
+    let mut found: Vec<Rehearsed> = (0..REHEARSALS).filter_map(|seed| known.rehearsal(plan, &rounds, seed)).collect();
     let share = |ends: &[Enough]| {
-        let ended = found.iter().filter(|(.., end)| end.is_some_and(|end| ends.contains(&end)));
+        let ended = found.iter().filter(|one| one.end.is_some_and(|end| ends.contains(&end)));
         ended.count() as f64 / found.len() as f64
     };
     let (decided, cut) = (share(&[Enough::Decided, Enough::Precise]), share(&[Enough::Budget]));
     let at = |share: f64| ((found.len() - 1) as f64 * share).round() as usize;
     let places = [at(0.1), at(0.5), at(0.9)];
-    found.sort_by_key(|(rounds, ..)| *rounds);
-    let by_rounds = places.map(|at| found[at].0);
-    found.sort_by_key(|(_, ns, _)| *ns);
-    let ns = places.map(|at| found[at].1);
+    let buys = bought(&found);
+    found.sort_by_key(|one| one.rounds);
+    let by_rounds = places.map(|at| found[at].rounds);
+    found.sort_by_key(|one| one.ns);
+    let ns = places.map(|at| found[at].ns);
     let (copies, unknown): (Vec<_>, Vec<_>) = unknown.into_iter().partition(|(target, _)| is_copy(plan, target));
     let unknown = unknown.into_iter().map(|(target, work)| format!("{target} / {work}")).collect();
     let (pilot_rounds, lacks_copy) = (rounds.len(), !copies.is_empty());
-    Some(Forecast { pilot_rounds, rounds: by_rounds, ns, decided, cut, lacks_copy, unknown })
+    Some(Forecast { pilot_rounds, rounds: by_rounds, ns, decided, cut, lacks_copy, unknown, buys })
+}
+
+/// After each of these looks that half of the rehearsals came to, or at the one look that they have.
+const BUYS_AFTER: [u32; 5] = [3, 6, 11, 20, 40];
+
+fn bought(found: &[Rehearsed]) -> Vec<Bought> {
+    let mut rounds: Vec<u32> = found.iter().flat_map(|one| &one.looks).map(|look| look.rounds).collect();
+    rounds.sort_unstable();
+    rounds.dedup();
+    let is_shown = |after: &u32| BUYS_AFTER.contains(after) || rounds.len() == 1;
+    let after = |after: u32| {
+        let reached: Vec<&Bought> =
+            found.iter().filter_map(|one| one.looks.iter().find(|look| look.rounds == after)).collect();
+        let mut ns: Vec<u64> = reached.iter().map(|look| look.ns).collect();
+        ns.sort_unstable();
+        let mut bounds: Vec<f64> = reached.iter().map(|look| look.at_most).collect();
+        bounds.sort_by(f64::total_cmp);
+        let middle = reached.len() / 2;
+        let is_usual = reached.len() * 2 >= found.len() && bounds.get(middle).is_some_and(|bound| bound.is_finite());
+        is_usual.then(|| Bought { rounds: after, ns: ns[middle], at_most: bounds[middle] })
+    };
+    rounds.iter().copied().filter(is_shown).filter_map(after).collect()
 }
 
 fn is_copy(plan: &Plan, name: &str) -> bool {
@@ -171,27 +212,35 @@ impl Pilot {
         cells.iter().map(of).reduce(|all, rounds| all.intersection(&rounds).copied().collect())
     }
 
-    /// Rounds, nanoseconds, and why it ended. As in earnest, the budget is for cells alone.
-    fn rehearsal(&self, plan: &Plan, rounds: &[u32], seed: u64) -> Option<(u32, u64, Option<Enough>)> {
+    /// As in earnest, the budget is for cells alone.
+    fn rehearsal(&self, plan: &Plan, rounds: &[u32], seed: u64) -> Option<Rehearsed> {
         let mean = self.cell_ns.values().copied().fold(0, u64::saturating_add) / self.cell_ns.len().max(1) as u64;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         // As many as a run may have; the modulo's bias at these lengths is far below what a forecast can tell.
         let drawn: Vec<u32> =
             (0..plan.stop.most_rounds()).map(|_| rounds[(random.next_u64() % rounds.len() as u64) as usize]).collect();
         let ns = std::cell::Cell::new(0u64);
+        let mut by_round: BTreeMap<u32, u64> = BTreeMap::new();
         let cell_ns = |target: &str, work: &str| self.cell_ns.get(&(target.to_string(), work.to_string())).copied();
         let result = |cell: &Cell| {
             let (target, work) = (&cell.target.name, &cell.work.name);
             // One that the pilot does not have takes no part in the race, but in the time: a copy that of its original.
             let original = || cell_ns(&plan.reference, work).filter(|_| cell.target.duplicate);
             ns.set(ns.get().saturating_add(cell_ns(target, work).or_else(original).unwrap_or(mean)));
+            by_round.insert(cell.round, ns.get());
             let times = self.times.get(&(target.clone(), work.clone()));
             Some(times.map_or(Vec::new(), |times| times[&drawn[cell.round as usize - 1]].clone()))
         };
         let folded = rehearse_within(plan, result, || plan.stop.budget_ns.is_some_and(|budget| ns.get() > budget));
         let folded = folded.ok()?;
         let last = folded.looks.last()?;
-        Some((last.round, ns.get().saturating_add(self.around_ns), last.end))
+        let looks = folded.looks.iter().map(|look| Bought {
+            rounds: look.round,
+            ns: by_round.get(&look.round).copied().unwrap_or(0).saturating_add(self.around_ns),
+            at_most: look.at_most_slower.unwrap_or(f64::INFINITY),
+        });
+        let (ns, looks) = (ns.get().saturating_add(self.around_ns), looks.collect());
+        Some(Rehearsed { rounds: last.round, ns, end: last.end, looks })
     }
 }
 
@@ -231,6 +280,9 @@ mod tests {
         let found = forecast(&plan, &pilot(&plan, 6, &[1.0, 1.3], 0.02)).expect("six rounds");
         assert_eq!((found.pilot_rounds, found.rounds, found.decided), (6, [3; 3], 1.0));
         assert_eq!(found.ns, [60_000_000_000; 3], "two targets, three rounds, ten seconds");
+        let [bought] = &found.buys[..] else { panic!("one look: {:?}", found.buys) };
+        assert_eq!((bought.rounds, bought.ns), (3, 60_000_000_000));
+        assert!((0.0..0.03).contains(&bought.at_most), "{bought:?}");
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod planted;
 mod rank_sum;
 mod regret;
 mod repeats;
+mod run_shift;
 mod sensitivity;
 mod signed_rank;
 mod sums;
@@ -34,7 +35,7 @@ mod trend;
 
 pub use change_point::changes_at;
 pub use dip_test::{Mode, modes};
-pub use forecast::rounds_to_go;
+pub use forecast::{BOUGHT, BOUGHT_AFTER, rounds_to_go};
 pub use judge::{Finding, judge};
 pub use looks::{ALPHA, LOOKS, Look, spent};
 pub use moments::{mean, standard_deviation};
@@ -47,8 +48,9 @@ pub use pareto::{Ratios, front};
 pub use rank_sum::{holm, rank_sum_above, unpaired_ratio};
 pub use regret::{Comparisons, Standing as Regret, standing as regret};
 pub use repeats::{Repeats, best_repeats};
+pub use run_shift::{Beside, Runs, drift_factor, run_scatter};
 pub use sensitivity::{Known, influences, sensitivity};
-pub use signed_rank::{RESOLVABLE, signed_rank_k};
+pub use signed_rank::signed_rank_k;
 pub use sums::{Sums, ratio_of_sums};
 pub use trend::{drifts, median, relative_range};
 

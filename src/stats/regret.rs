@@ -252,6 +252,15 @@ impl Autocorrelation {
     }
 }
 
+/// The factor by which rounds that resemble those before them widen an interval: from series that drift together.
+pub fn widening(series: &[Vec<f64>]) -> f64 {
+    let long: Vec<&Vec<f64>> = series.iter().filter(|values| values.len() >= FEWEST).collect();
+    let rounds = long.iter().map(|values| values.len()).min().unwrap_or(0);
+    let estimate = long.iter().map(|values| autocorrelation(values)).sum::<f64>() / long.len().max(1) as f64;
+    let correlation = Autocorrelation::new(estimate, rounds, 1).at_least(DOUBTED.0);
+    ((1.0 + correlation) / (1.0 - correlation)).sqrt()
+}
+
 fn autocorrelation(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

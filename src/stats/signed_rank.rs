@@ -7,10 +7,6 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Rounds, and the difference that they show in four cases of five, in units of the scatter of paired differences: the exact
-/// signed-rank test at 5 % on normal noise, by simulation.
-pub const RESOLVABLE: [(u32, f64); 3] = [(8, 1.15), (15, 0.78), (40, 0.45)];
-
 /// Counting exactly costs the cube of the number of observations; above this, the normal approximation of the sum of
 /// ranks is right to a few ranks among thousands.
 const MOST_COUNTED: usize = 100;

@@ -130,7 +130,8 @@ impl Model {
     /// Why a run that ended is still open, and the command that goes on.
     pub fn next_step(&self) -> Option<String> {
         let Some(Ending::Ended { end, needed_ns, .. }) = &self.history.ending else { return None };
-        if matches!(end, Enough::Decided | Enough::Precise) || self.journal.is_empty() {
+        // A run that has had all its rounds has no more.
+        if !matches!(end, Enough::Budget | Enough::Hopeless) || self.journal.is_empty() {
             return None;
         }
         let time = needed_ns.map_or("30min".to_string(), whole_minutes);

@@ -1,9 +1,10 @@
-//! Two runs side by side, in words and numbers: what `pickfs compare` prints. Regressions come first, then facts of the
+//! A run beside earlier ones, in words and numbers: what `pickfs compare` prints. Regressions come first, then facts of the
 //! machines that differ.
 
 use super::text::{self as words, plain};
-use crate::analysis::{self, Change, Difference, Field, Gate, OnlyIn, Part};
+use crate::analysis::{self, Accepted, Change, Changes, Difference, Field, Gate, Measured, OnlyIn, Part};
 use crate::journal::{Folded, Outcome, Run};
+use crate::stats::Finding;
 use crate::units::show_duration;
 use std::collections::BTreeMap;
 
@@ -13,7 +14,13 @@ pub struct RunComparison {
     pub gate: Gate,
     /// What it comes to, in words.
     pub headline: String,
+    /// What the intervals hold, and what they do not.
+    pub caveat: String,
     pub threshold: f64,
+    /// By how much slower any whole job is at most, as a share; `None` where it is not known.
+    pub at_most: Option<f64>,
+    /// Earlier runs.
+    pub runs: usize,
     pub rows: Vec<TimeChange>,
     /// Targets and works that only one run has.
     pub missing: Vec<String>,
@@ -44,9 +51,27 @@ pub struct FactChange {
     pub new: String,
 }
 
-/// What is true of every comparison of two single runs.
-pub const CAVEAT: &str = "Each side is one run: what a whole run has for itself, its day and its boot, is in the ratios and not \
-                          in their intervals.";
+/// What is in the intervals beside the scatter of rounds.
+fn caveat(found: &Changes) -> String {
+    let drift = match found.beside.drift {
+        drift if drift > 1.05 => format!(" Drift within the runs makes all intervals {drift:.1} times as wide."),
+        _ => String::new(),
+    };
+    let scatter = match found.beside.scatter {
+        Some(scatter) => format!(
+            "The intervals hold what the {} earlier runs differ by, a standard deviation of {}.",
+            found.runs,
+            words::percent(scatter.exp_m1())
+        ),
+        None => format!(
+            "Each side is one run: what a whole run has for itself, its day and its boot, is in the ratios and not in their \
+             intervals. A slowdown counts only beyond what runs are taken to differ by, a standard deviation of {} \
+             (--scatter); several earlier runs show what it is here.",
+            words::percent(found.beside.assumed)
+        ),
+    };
+    format!("{scatter}{drift}")
+}
 
 /// "works.tree.files: 100 in the old run, 200 in the new one", for all that must be alike and is not.
 pub fn differences(old: (&Run, &Folded), new: (&Run, &Folded)) -> Vec<String> {
@@ -67,18 +92,16 @@ fn missing(found: &OnlyIn) -> String {
     format!("{part} {}: only in the {} run", plain(&found.name), if found.old { "old" } else { "new" })
 }
 
-/// `threshold` is the smallest slowdown that matters, as a share of one.
-pub fn comparison(old: (&Run, &Folded), new: (&Run, &Folded), threshold: f64) -> RunComparison {
-    let found = analysis::changes(old, new, threshold);
+/// Of a run with one or several earlier ones, of which the last is closest.
+pub fn comparison(old: &[Measured], new: Measured, accepted: Accepted) -> RunComparison {
+    let found = analysis::changes(old, new, accepted);
+    let caveat = caveat(&found);
+    let (gate, threshold, at_most, runs) = (found.gate, found.threshold, found.at_most, found.runs);
+    let missing = found.missing.iter().map(missing).collect();
     let rows: Vec<TimeChange> = found.changes.into_iter().map(row).collect();
-    RunComparison {
-        gate: found.gate,
-        headline: headline(found.gate, &rows, threshold),
-        threshold,
-        missing: found.missing.iter().map(missing).collect(),
-        facts: fact_changes(old.1, new.1),
-        rows,
-    }
+    let facts = old.last().map(|(_, old)| fact_changes(old, new.1)).unwrap_or_default();
+    let headline = headline((gate, at_most), &rows, threshold);
+    RunComparison { gate, headline, caveat, threshold, at_most, runs, missing, facts, rows }
 }
 
 fn row(change: Change) -> TimeChange {
@@ -92,7 +115,7 @@ fn row(change: Change) -> TimeChange {
         new: shown(change.new),
         ratio: change.estimate.as_ref().map_or(String::new(), words::ratio),
         says: match () {
-            () if change.is_regression => "slower",
+            () if change.is_regression || !change.decides && change.finding == Some(Finding::Higher) => "slower",
             () if change.is_fine && high.is_some_and(|high| high < 1.0) => "faster",
             () if change.is_fine => "no slower",
             () => "open",
@@ -101,30 +124,36 @@ fn row(change: Change) -> TimeChange {
     }
 }
 
-fn headline(gate: Gate, rows: &[TimeChange], threshold: f64) -> String {
+/// One question: how much slower is any whole job at most?
+fn headline((gate, at_most): (Gate, Option<f64>), rows: &[TimeChange], threshold: f64) -> String {
     let beyond = words::percent(threshold);
-    match gate {
-        Gate::Regression => {
-            let slower: Vec<&TimeChange> = rows.iter().filter(|row| row.change.is_regression).collect();
+    let decisive: Vec<&TimeChange> = rows.iter().filter(|row| row.change.decides).collect();
+    let compared = words::counted(decisive.len(), "whole job");
+    let bound = match at_most {
+        Some(most) if most <= 0.0 => Some("No whole job is slower than before (95 %)".to_string()),
+        Some(most) => Some(format!("At most {} slower than before (95 %)", words::percent(most))),
+        None => None,
+    };
+    match (gate, bound) {
+        (Gate::Regression, _) => {
+            let slower: Vec<&&TimeChange> = decisive.iter().filter(|row| row.change.is_regression).collect();
             let most = slower.first().map(|row| format!(" The most: {}.", sentence(row))).unwrap_or_default();
-            format!("{} slower by clearly more than {beyond}.{most}", times_are(slower.len(), rows.len()))
+            let are = if slower.len() == 1 { "is" } else { "are" };
+            format!("{} of {compared} {are} slower by clearly more than {beyond}.{most}", slower.len())
         }
-        Gate::Fine => {
-            format!("No time is slower by more than {beyond}: {} compared.", words::counted(rows.len(), "time"))
-        }
-        Gate::Inconclusive => {
-            let open = rows.iter().filter(|row| !row.change.is_fine).count();
+        (Gate::Fine, Some(bound)) => format!("{bound}: {compared} compared, and up to {beyond} is accepted."),
+        (_, Some(bound)) => format!(
+            "Inconclusive. {bound}: {compared} compared, and up to {beyond} is accepted. More rounds, or more earlier runs, \
+             would narrow it."
+        ),
+        (_, None) => {
+            let open = decisive.iter().filter(|row| row.change.at_most.is_none()).count();
             format!(
-                "Inconclusive: no time is slower by clearly more than {beyond}, but a slowdown cannot be ruled out for {open} of \
-                 the {}. More rounds of both runs would settle it.",
-                rows.len()
+                "Inconclusive: {open} of {compared} have too few rounds in one of the runs for a bound. More rounds of both runs \
+                 would give one."
             )
         }
     }
-}
-
-fn times_are(count: usize, of: usize) -> String {
-    format!("{count} of {of} times {}", if count == 1 { "is" } else { "are" })
 }
 
 impl TimeChange {

@@ -8,7 +8,7 @@ use crate::units::show_duration;
 impl Model {
     /// One line for each target that was eliminated, then how the run ended.
     pub fn course(&self) -> Vec<String> {
-        let History { eliminated, ending: end, repeats: advice } = &self.history;
+        let History { eliminated, ending: end, repeats: advice, .. } = &self.history;
         let eliminated = eliminated.iter().map(|(target, round, why)| {
             format!("{target} was eliminated after {}: {}", rounds(*round), eliminated_as(why))
         });
@@ -21,7 +21,7 @@ fn ending(ending: &Ending) -> String {
         Ending::Ended { round, end, rounds_needed, needed_ns } => {
             let needed = rounds_needed.map(|needed| {
                 let time = needed_ns.map(|ns| format!(" ({} more)", show_duration(ns as f64))).unwrap_or_default();
-                format!("; about {} rounds in all{time} would be needed", about(needed))
+                format!("; in nine cases of ten {} rounds in all{time} would be enough", about(needed))
             });
             format!("Ended after {}: {}{}.", rounds(*round), reason(*end), needed.unwrap_or_default())
         }

@@ -105,7 +105,7 @@ fn the_unresolved_asks_for_more_rounds() {
     let model = lab.rounds(8, &[1.0, 1.0, 9.0]).model();
     let said = headline(&model);
     assert!(said.starts_with("Too close to call: "), "{said}");
-    assert!(said.contains(" more rounds would settle it. Slower: btrfs (+7"), "{said}");
+    assert!(said.contains(" A new run of ") && said.contains(" would settle it. Slower: btrfs (+7"), "{said}");
     assert!(text(&model).contains("? cannot be distinguished from ext4"));
 }
 

@@ -1,0 +1,201 @@
+//! How far the times of a new run lie above those of earlier runs, with what runs differ by and what drifts within them.
+//!
+//! Of one earlier run only the rounds are known: the interval is that of the rank sum, and a slowdown counts only beyond
+//! what runs are assumed to differ by. Of several, the scatter between them says what a run has for itself (its day, its
+//! boot, where files came to lie): the interval is Student's for one more observation of such a series (Hahn 1970). Rounds
+//! that resemble those before them count for less.
+
+use super::paired::{Estimate, Method, paired_ratio};
+use super::rank_sum::{rank_sum_above, unpaired_ratio};
+use super::regret::widening;
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+/// Of one time: natural logarithms by round.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    pub new: Vec<f64>,
+    pub old: Vec<Vec<f64>>,
+}
+
+/// What is known beside the rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Beside {
+    /// The factor by which drift within runs widens intervals, at least 1.
+    pub drift: f64,
+    /// The standard deviation of earlier runs' centres; `None` of one alone.
+    pub scatter: Option<f64>,
+    /// What is taken for that where it is not known.
+    pub assumed: f64,
+}
+
+/// The factor by which drift within runs widens intervals, at least 1: from all series of each run, as a run drifts as a
+/// whole.
+pub fn drift_factor(runs: &[Vec<Vec<f64>>]) -> f64 {
+    runs.iter().map(|series| widening(series)).fold(1.0, f64::max)
+}
+
+/// The standard deviation of earlier runs' centres, pooled over times; `None` for fewer than two runs.
+pub fn run_scatter(times: &[&Runs]) -> Option<f64> {
+    let variances: Vec<f64> = times.iter().filter_map(|runs| variance(&centres(&runs.old)?)).collect();
+    (!variances.is_empty()).then(|| (variances.iter().sum::<f64>() / variances.len() as f64).sqrt())
+}
+
+impl Runs {
+    /// New over old at `confidence`, two-sided. `None` where a run has no value, or one that is not finite.
+    pub fn ratio(&self, beside: &Beside, confidence: f64) -> Option<Estimate> {
+        match self.old.as_slice() {
+            [old] => Some(wider(unpaired_ratio(&self.new, old, confidence)?, beside.drift)),
+            _ => self.of_several(beside.drift, beside.scatter?, confidence),
+        }
+    }
+
+    fn of_several(&self, drift: f64, scatter: f64, confidence: f64) -> Option<Estimate> {
+        let (shift, error) = (self.shift()?, self.error(drift, scatter)?);
+        let half = self.student()?.inverse_cdf((1.0 + confidence) / 2.0) * error;
+        let all: usize = self.old.iter().map(Vec::len).sum();
+        let above = self.new.iter().flat_map(|a| self.old.iter().flatten().map(move |b| a > b)).filter(|above| *above);
+        Some(Estimate {
+            ratio: shift.exp(),
+            interval: Some(((shift - half).exp(), (shift + half).exp())),
+            method: Method::RankSum,
+            level: confidence,
+            n: self.new.len().min(self.old.iter().map(Vec::len).min()?),
+            share_above: above.count() as f64 / (self.new.len() * all) as f64,
+        })
+    }
+
+    /// One-sided p-value that the new run is above the earlier ones by no more than `by`, a natural logarithm.
+    pub fn p_above(&self, by: f64, beside: &Beside) -> f64 {
+        let found = match self.old.as_slice() {
+            [old] => self.p_of_one(old, by, beside),
+            _ => beside.scatter.and_then(|scatter| self.student_p(by, beside.drift, scatter)),
+        };
+        found.filter(|p| p.is_finite()).unwrap_or(1.0)
+    }
+
+    /// The larger of two: by ranks, and by what runs differ by.
+    fn p_of_one(&self, old: &[f64], by: f64, beside: &Beside) -> Option<f64> {
+        let normal = Normal::standard();
+        let (shift, error) = (self.shift()?, self.error(beside.drift, 0.0)?.hypot(beside.assumed * 2f64.sqrt()));
+        let by_ranks = normal.sf(normal.inverse_cdf(1.0 - rank_sum_above(&self.new, old, by)) / beside.drift);
+        Some(by_ranks.max(normal.sf((shift - by) / error)))
+    }
+
+    fn student_p(&self, by: f64, drift: f64, scatter: f64) -> Option<f64> {
+        let error = self.error(drift, scatter)?;
+        Some(self.student()?.sf((self.shift()? - by) / error))
+    }
+
+    fn student(&self) -> Option<StudentsT> {
+        StudentsT::new(0.0, 1.0, self.old.len() as f64 - 1.0).ok()
+    }
+
+    fn shift(&self) -> Option<f64> {
+        Some(centre(&self.new)? - mean(&centres(&self.old)?))
+    }
+
+    /// Of the new run less the mean of the others: at least what their rounds leave open.
+    fn error(&self, drift: f64, scatter: f64) -> Option<f64> {
+        let of_rounds = |logs: &Vec<f64>| Some(variance(logs)? / logs.len() as f64);
+        let runs = self.old.len() as f64;
+        let old = self.old.iter().map(of_rounds).sum::<Option<f64>>()?;
+        let within = drift * (of_rounds(&self.new)? + old / runs.powi(2)).sqrt();
+        Some((scatter * (1.0 + 1.0 / runs).sqrt()).max(within))
+    }
+}
+
+fn wider(found: Estimate, by: f64) -> Estimate {
+    let around = |bound: f64| found.ratio * (bound / found.ratio).powf(by);
+    Estimate { interval: found.interval.map(|(low, high)| (around(low), around(high))), ..found }
+}
+
+fn centres(runs: &[Vec<f64>]) -> Option<Vec<f64>> {
+    runs.iter().map(|logs| centre(logs)).collect()
+}
+
+fn centre(logs: &[f64]) -> Option<f64> {
+    Some(paired_ratio(logs, 0.95)?.ratio.ln())
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn variance(values: &[f64]) -> Option<f64> {
+    let mean = mean(values);
+    (values.len() > 1)
+        .then(|| values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::noise::Noise;
+
+    fn rounds(noise: &mut Noise, level: f64) -> Vec<f64> {
+        (0..8).map(|_| level + 0.02 * noise.normal()).collect()
+    }
+
+    fn beside(drift: f64, scatter: Option<f64>) -> Beside {
+        Beside { drift, scatter, assumed: 0.0 }
+    }
+
+    /// Of three runs that differ by nothing but a known shift: t(0.975, 2) = 4.302653 for one more of a series with a
+    /// standard deviation of 0.02.
+    #[test]
+    fn several_runs_have_students_interval_for_one_more() {
+        let runs = Runs { new: vec![0.1; 6], old: vec![vec![-0.02; 6], vec![0.0; 6], vec![0.02; 6]] };
+        let scatter = run_scatter(&[&runs]);
+        assert!(scatter.is_some_and(|scatter| (scatter - 0.02).abs() < 1e-12));
+        let found = runs.ratio(&beside(1.0, scatter), 0.95).expect("values");
+        let half = 4.302_653 * 0.02 * (4f64 / 3.0).sqrt();
+        let (low, high) = found.interval.expect("three runs");
+        assert!((low.ln() - 0.1 + half).abs() < 1e-6 && (high.ln() - 0.1 - half).abs() < 1e-6, "{found:?}");
+        let p = runs.p_above(0.1 - half, &beside(1.0, scatter));
+        assert!((p - 0.025).abs() < 1e-6, "{p}");
+        assert_eq!((found.share_above, found.n), (1.0, 6));
+    }
+
+    /// One earlier run has the interval of the rank sum, wider by drift; its p-value grows alike, and with what runs are
+    /// assumed to differ by.
+    #[test]
+    fn drift_widens_what_one_run_says() {
+        let mut noise = Noise::new(61);
+        let runs = Runs { new: rounds(&mut noise, 0.03), old: vec![rounds(&mut noise, 0.0)] };
+        let [steady, drifting] = [1.0, 2.0].map(|drift| runs.ratio(&beside(drift, None), 0.95).expect("values"));
+        let bounds = |found: &Estimate| found.interval.expect("an interval");
+        let plain = unpaired_ratio(&runs.new, &runs.old[0], 0.95).expect("values");
+        assert!((bounds(&steady).0 - bounds(&plain).0).abs() < 1e-12 && steady.ratio == plain.ratio);
+        let widths = [&steady, &drifting].map(|found| found.half_width().expect("an interval"));
+        assert!((widths[1] / widths[0] - 2.0).abs() < 1e-9 && steady.ratio == drifting.ratio);
+        let p = |beside: Beside| runs.p_above(0.0, &beside);
+        assert!(p(beside(2.0, None)) > p(beside(1.0, None)));
+        assert!(p(beside(1.0, None)) >= rank_sum_above(&runs.new, &runs.old[0], 0.0) - 1e-9);
+        assert!(p(Beside { assumed: 0.03, ..beside(1.0, None) }) > 0.1);
+    }
+
+    #[test]
+    fn runs_that_wander_are_found_to_and_steady_ones_are_not() {
+        let mut noise = Noise::new(62);
+        let mut run = |kept: f64| {
+            let mut at = 0.0;
+            let mut next = || {
+                at = kept * at + 0.02 * noise.normal();
+                at
+            };
+            vec![(0..40).map(|_| next()).collect::<Vec<f64>>()]
+        };
+        assert!(drift_factor(&[run(0.95)]) > 2.0);
+        let steady = (0..50).map(|_| drift_factor(&[run(0.0)])).sum::<f64>() / 50.0;
+        assert!((1.0..1.15).contains(&steady), "{steady}");
+    }
+
+    #[test]
+    fn nothing_and_nonsense_say_nothing() {
+        let some = vec![0.0, 0.1, 0.2];
+        for (new, old) in [(vec![], vec![some.clone()]), (some.clone(), vec![vec![]]), (some, vec![])] {
+            let runs = Runs { new, old };
+            assert!(runs.ratio(&beside(1.0, None), 0.95).is_none() && runs.p_above(0.0, &beside(1.0, None)) == 1.0);
+        }
+    }
+}
