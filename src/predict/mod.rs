@@ -14,7 +14,7 @@ pub mod file;
 pub mod rules;
 
 use crate::data::scan::sketch::Sample;
-use crate::data::scan::survey::{Range, Survey};
+use crate::data::scan::survey::{self, Range, Survey};
 use crate::data::scan::walk::{FORBIDDEN, Problems, UNREADABLE, VANISHED};
 use crate::predict::rules::{CODECS, WAYS, Way};
 use estimate::{Amount, Drawn, Estimate, Part, Stratum};
@@ -144,10 +144,14 @@ impl<'a> Layer<'a> {
         }
     }
 
+    /// By size; what zfs takes, by size in its records: so what it does not compress is known from the walk.
     fn stratum(&self, quantity: usize) -> Stratum {
-        let drawn = |seen: &Seen| Drawn { size: seen.size, amount: seen.amounts[quantity] };
-        let drawn = self.seen.values().map(drawn).collect();
-        Stratum { files: self.range.files as f64, bytes: self.range.bytes as f64, drawn }
+        let way = quantity.checked_sub(1).map(|amount| &WAYS[amount / 2]);
+        let in_records = way.is_some_and(|way| way.filesystem == "zfs");
+        let size = |seen: &Seen| if in_records { survey::in_records(seen.size as u64) as f64 } else { seen.size };
+        let drawn = self.seen.values().map(|seen| Drawn { size: size(seen), amount: seen.amounts[quantity] }).collect();
+        let bytes = if in_records { self.range.in_records } else { self.range.bytes };
+        Stratum { files: self.range.files as f64, bytes: bytes as f64, drawn }
     }
 }
 
@@ -277,5 +281,29 @@ fn conclude(survey: &Survey, layers: &[Layer], readers: &[Reader], problems: Pro
         files_read: layers.iter().map(|layer| layer.seen.len() as u64).sum(),
         bytes_read,
         problems,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::scan::walk::Options;
+
+    /// More files than are sampled, in one range of sizes.
+    #[test]
+    fn what_zfs_does_not_compress_is_known_from_the_walk() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut taken = 0;
+        for number in 0..400 {
+            let size = 4097 + number * 10;
+            std::fs::write(folder.path().join(format!("{number}.txt")), "x".repeat(size)).unwrap();
+            taken += size.next_multiple_of(4096);
+        }
+        let survey = crate::data::scan::survey::survey(folder.path(), &Options::default()).unwrap();
+        let found = predict(&survey, &Effort { half_width: 1.0, ..Effort::usual(1) });
+        let off = found.ways.iter().find(|ways| (ways.way.filesystem, ways.way.option) == ("zfs", "off")).unwrap();
+        assert!(found.files_read < 400, "{}", found.files_read);
+        assert_eq!((off.stored.bytes.round(), off.stored.half_width), (taken as f64, 0.0));
+        assert_eq!(off.plain, off.stored);
     }
 }

@@ -87,8 +87,8 @@ pub struct Thin {
 pub struct Range {
     pub files: u64,
     pub bytes: u64,
-    /// On disk, by the file system's own count.
-    pub allocated: u64,
+    /// The sum of [`in_records`].
+    pub in_records: u64,
     pub samples: Lowest,
 }
 
@@ -98,6 +98,13 @@ pub fn range_of(size: u64) -> usize {
         0 => 0,
         size => 65 - (size - 1).leading_zeros() as usize,
     }
+}
+
+/// What zfs takes for a file that it does not compress, in a pool with sectors of 4 KiB: one record in whole sectors, or
+/// whole records of 128 KiB.
+pub fn in_records(size: u64) -> u64 {
+    const RECORD: u64 = 128 << 10;
+    size.checked_next_multiple_of(if size > RECORD { RECORD } else { 4096 }).unwrap_or(size)
 }
 
 /// The largest size in a range.
@@ -361,7 +368,7 @@ impl Tally {
         let range = self.ranges.entry(range_of(file.size)).or_default();
         range.files += 1;
         range.bytes = range.bytes.saturating_add(file.size);
-        range.allocated += file.allocated;
+        range.in_records = range.in_records.saturating_add(in_records(file.size));
         add_largest(&mut self.largest, file.size);
         if let Some(missing) = missing(file) {
             self.thin.files += 1;
@@ -415,14 +422,14 @@ impl Range {
     fn merge(&mut self, other: Range) {
         self.files += other.files;
         self.bytes = self.bytes.saturating_add(other.bytes);
-        self.allocated += other.allocated;
+        self.in_records = self.in_records.saturating_add(other.in_records);
         self.samples.merge(other.samples);
     }
 }
 
 impl Default for Range {
     fn default() -> Range {
-        Range { files: 0, bytes: 0, allocated: 0, samples: Lowest::new(SAMPLES) }
+        Range { files: 0, bytes: 0, in_records: 0, samples: Lowest::new(SAMPLES) }
     }
 }
 
