@@ -76,6 +76,11 @@ fn the_example_on_three_file_systems() {
             _ => assert_says_when_it_was_safe(&folded, cell, "command"),
         }
     }
+    let report = lab.run(&["report", "journal.jsonl", "--format", "full"]).code(0).out;
+    let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    for target in ["ext4", "xfs"] {
+        assert!(report.contains(&format!("{target}, what held the copy back: ")), "{report}");
+    }
     let left = std::fs::read_dir(lab.path(".")).expect("the lab").flatten();
     let left: Vec<_> = left.filter(|entry| entry.file_name().to_string_lossy().contains("-source")).collect();
     assert!(left.is_empty(), "{left:?}");

@@ -135,6 +135,8 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
     NotRanked(usize, Vec<Veto>),
+    /// What limited a copy to this target.
+    HeldBack(usize, String),
     /// The planned reference of this name has no results, so another stands in.
     ReferenceReplaced(String),
     /// Nothing measures what is limited.

@@ -10,6 +10,7 @@ use super::points;
 use super::secondary;
 use super::series::ObservedWork;
 use super::setting::{self, Data};
+use crate::journal::{HELD_BACK, Outcome};
 use crate::metric::{self, Better, MEAN_RUN_NS};
 use crate::plan::{Headline, Limit};
 
@@ -55,6 +56,7 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
     verdict.notes.extend(notes(case, &[observed], judgement));
     let is_foreign = !observed.judged.headlines.is_empty();
     let phases = if is_foreign { headlines(&context, observed, phases) } else { phases };
+    verdict.notes.extend(held_back(case, observed));
     let beside = secondary::tables(observed, &context);
     WorkReport {
         is_overall: false,
@@ -103,6 +105,16 @@ fn headlines(context: &Context, observed: &ObservedWork, times: Vec<Panel>) -> V
 fn runs(observed: &ObservedWork, target: usize, phase: &str) -> points::Series {
     let values = observed.every_value(target, phase, "time_ns");
     points::series(&(1..).zip(values).collect())
+}
+
+/// By the last finished copy to each target.
+fn held_back(case: &Case, observed: &ObservedWork) -> Vec<Note> {
+    let found = |at: usize| {
+        let done = observed.cells[at].values().rev().filter(|cell| cell.outcome == Some(Outcome::Done));
+        let why = done.filter_map(|cell| cell.provenance.facts.get(HELD_BACK)).next()?;
+        Some(Note::HeldBack(at, plain(why)))
+    };
+    (0..case.targets.len()).filter(|at| !case.targets[*at].duplicate).filter_map(found).collect()
 }
 
 fn nothing() -> Verdict {

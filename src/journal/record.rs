@@ -126,6 +126,9 @@ impl From<WrittenArray> for Array {
     }
 }
 
+/// The fact of a copy that names the side which limited it.
+pub const HELD_BACK: &str = "what held the copy back";
+
 /// What was in effect, read back from the machine. `cell` is empty for what holds for the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

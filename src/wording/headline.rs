@@ -3,6 +3,7 @@
 use super::answer::{signed, signed_percent};
 use super::text::{about, counted, half_width, listed, more_rounds};
 use crate::analysis::*;
+use crate::journal::HELD_BACK;
 use crate::metric;
 use crate::units::{Unit, show_bytes, show_duration};
 
@@ -89,6 +90,7 @@ fn note(note: &Note, work: &WorkReport, model: &Model) -> String {
             let reasons: Vec<String> = vetoes.iter().map(in_words).collect();
             format!("{} is not ranked: {}", name(*target), reasons.join("; "))
         }
+        Note::HeldBack(target, why) => format!("{}, {HELD_BACK}: {why}", name(*target)),
         Note::ReferenceReplaced(planned) => {
             let reference = work.reference.map_or("", |at| name(at));
             format!("{planned} has no results; compared with {reference} instead")

@@ -5,7 +5,7 @@
 
 use super::{Dataset, GENERATED};
 use crate::data::{self, Digest};
-use crate::journal::FlagKind;
+use crate::journal::{FlagKind, HELD_BACK};
 use crate::plan::{Objection, Settings};
 use crate::probe::device::{Watch, watch_disk_of};
 use crate::stack::Place;
@@ -230,7 +230,7 @@ fn tell(stage: &mut Stage, source: &Source, copy: Clocked, alone: u64, into: Opt
     stage.say("copy", "source_read_bytes_per_second", rates.source);
     rates.target.into_iter().for_each(|target| stage.say("copy", "target_write_bytes_per_second", target));
     let shares = stage.shares_disk_with(&source.folder);
-    stage.fact("what held the copy back", &rates.held_back(shares));
+    stage.fact(HELD_BACK, &rates.held_back(shares));
 }
 
 /// The copy's time is doubted by what the copy read; what held it back, also by what the reading alone did.
