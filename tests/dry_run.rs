@@ -2,27 +2,10 @@
 
 mod common;
 
+use common::steps::{RUN, Steps, plain_line, printed};
 use common::{Lab, not_run, unable};
 use pickfs::journal::{Outcome, Record};
-use pickfs::need;
-use pickfs::stack::layer;
 use std::collections::BTreeMap;
-
-/// Steps as lines, by the section of the dry run: a target, or "before the first cell".
-type Steps = BTreeMap<String, Vec<String>>;
-
-const RUN: &str = "before the first cell";
-
-fn printed(plan: &str) -> Steps {
-    let (mut steps, mut section) = (Steps::new(), String::new());
-    for line in plan.lines().take_while(|line| !line.starts_with("work ")) {
-        match line.strip_prefix("  ") {
-            Some(step) if !section.is_empty() => steps.entry(section.clone()).or_default().push(step.into()),
-            _ => section = line.strip_prefix("target ").or(line.strip_prefix(RUN).and(Some(RUN))).unwrap_or("").into(),
-        }
-    }
-    steps
-}
 
 /// Of a run of one round, with the names of the dry run for run, cell and loop devices.
 fn taken(journal: &str) -> Steps {
@@ -36,33 +19,13 @@ fn taken(journal: &str) -> Steps {
             Record::Step(step) if step.scope == "raw-speed" => {}
             Record::Step(step) => {
                 let section = if step.scope == "run" { RUN } else { &targets[&step.scope] };
-                let known = loops.entry(step.scope.clone()).or_default();
-                let line = format!("{}: {}", step.says, step.does);
-                let line = with_slots(&line, known).replace(&run, "RUN");
-                let line = if section == RUN { line } else { line.replace(&step.scope, "CELL") };
+                let line = plain_line(&step, &run, loops.entry(step.scope.clone()).or_default());
                 steps.entry(section.into()).or_default().push(line);
             }
             _ => {}
         }
     }
     steps
-}
-
-/// Loop devices become `DEVICE`, `DEVICE2` ... in the order in which they come.
-fn with_slots(line: &str, known: &mut Vec<String>) -> String {
-    let mut parts = line.split("/dev/loop");
-    let mut text = parts.next().unwrap_or_default().to_string();
-    for part in parts {
-        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (number, rest) = part.split_at(digits);
-        let at = known.iter().position(|one| one == number).unwrap_or_else(|| {
-            known.push(number.into());
-            known.len() - 1
-        });
-        text.push_str(&if at == 0 { "DEVICE".to_string() } else { format!("DEVICE{}", at + 1) });
-        text.push_str(rest);
-    }
-    text
 }
 
 /// A target on an image and one in memory, each with all that can be set of its device.
@@ -108,28 +71,4 @@ fn file_systems() {
         "[[target]]\nname = \"nocow\"\nfs = \"btrfs\"\nnodatacow = true\nbacking = { memory = \"128MiB\" }\n";
     let in_place = if can.contains(&"btrfs") { in_place } else { "" };
     hold(&(can.iter().map(plan).collect::<String>() + in_place));
-}
-
-#[test]
-#[ignore = "needs a kernel with device mapper or md"]
-fn layers() {
-    let can = layer::ALL.iter().filter(|layer| need::missing(layer.needs).is_empty());
-    let target = |layer: &&layer::Layer| {
-        let name = layer.name;
-        format!(
-            "[[target]]\nname = \"{name}\"\nfs = \"ext4\"\nlayers = [\"{name}\"]\n\
-             backing = {{ image = {{ size = \"64MiB\", disks = 2 }} }}\n"
-        )
-    };
-    let joins = can.filter(|layer| layer.joins && device_mapper()).map(target).collect::<String>();
-    let why = joins.is_empty().then(|| "no layer that joins two devices can be made here".to_string());
-    if not_run(why.or_else(|| unable(&["ext4"]))) {
-        return;
-    }
-    hold(&joins);
-}
-
-/// Its programs may be there where the kernel has none of it.
-fn device_mapper() -> bool {
-    std::path::Path::new("/dev/mapper/control").exists()
 }

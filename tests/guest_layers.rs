@@ -2,8 +2,12 @@
 
 mod common;
 
-use common::{Lab, failed, no_guests, not_run};
-use pickfs::journal::{FoldedCell, Outcome};
+use common::steps::{GUEST, RUN, Steps, plain_line, printed};
+use common::{Lab, Said, failed, no_guests, not_run, run};
+use pickfs::journal::{FoldedCell, Outcome, Record};
+use pickfs::protocol::Say;
+use pickfs::stack::layer;
+use std::os::unix::fs::PermissionsExt;
 
 fn fact<'a>(cell: &'a FoldedCell, name: &str) -> &'a str {
     let found = cell.provenance.facts.get(name);
@@ -88,4 +92,88 @@ fn a_layer_that_cannot_be_built_fails_clearly() {
     lab.run_plan(&format!("executor = 'vm'\nduplicate = false\n{backing}{target}{rest}")).code(1);
     assert!(failed(&lab.folded().cells[0]).contains("encrypt"), "{}", failed(&lab.folded().cells[0]));
     lab.assert_nothing_left();
+}
+
+/// In the laboratory, with a QEMU that leaves a copy of all that guests' agents say.
+fn run_overheard(lab: &Lab, words: &[&str]) -> Said {
+    let (folder, said) = (lab.path("programs"), lab.path("said"));
+    let (qemu, real) = (folder.join("qemu-system-x86_64"), run(&["which", "qemu-system-x86_64"]));
+    std::fs::create_dir(&folder).expect("a folder");
+    let script = format!("#!/bin/bash\nexec {real} \"$@\" > >(exec tee -a '{}')\n", said.display());
+    std::fs::write(&qemu, script).expect("a program");
+    std::fs::set_permissions(&qemu, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    Said::of(lab.pickfs().args(words).env("PATH", path).output().expect("pickfs starts"))
+}
+
+/// What the agents of one guest after the other took, by target.
+fn taken_in_guests(said: &str, run: &str) -> Steps {
+    let (mut steps, mut target, mut before, mut loops) = (Steps::new(), String::new(), Vec::new(), Vec::new());
+    for said in said.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+        match said {
+            Say::Ask(Record::Step(step)) if step.scope == "run" => before.push(plain_line(&step, run, &mut loops)),
+            Say::Ask(Record::Step(step)) if step.scope == "raw-speed" => loops.clear(),
+            Say::Ask(Record::Step(step)) => {
+                steps.entry(target.clone()).or_default().push(plain_line(&step, run, &mut loops));
+            }
+            Say::Tell(Record::Begin(begin)) => {
+                steps.insert(begin.target.clone(), std::mem::take(&mut before));
+                target = begin.target;
+                loops.clear();
+            }
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// The dry run is the run in guests too: every layer, and a disk in the guest's memory with all that can be set of it.
+#[test]
+#[ignore = "boots a guest for each layer; `make test-vm`"]
+fn the_steps_in_guests_are_those_of_the_dry_run() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let target = |layer: &&layer::Layer| {
+        let name = layer.name;
+        let disks = if layer.joins { 2 } else { 1 };
+        let backing = format!("backing = {{ image = {{ dir = '.', size = '64MiB', disks = {disks} }} }}");
+        format!("[[target]]\nname = '{name}'\nfs = 'ext4'\nlayers = ['{name}']\n{backing}\n")
+    };
+    let targets = layer::ALL.iter().map(target).collect::<String>();
+    let memory = "[[target]]\nname = 'memory'\nfs = 'ext4'\nlayers = ['luks', 'lvm']\nscheduler = 'none'\n\
+                  queue = { read_ahead_kb = 64 }\nbacking = { memory = '64MiB' }\n";
+    let rest = "[[work]]\nworkload = 'meta.ok'\n[stop]\nrounds = 1\n\
+                [host]\ndirty_bytes = '64MiB'\ndirty_background_bytes = '32MiB'\n";
+    let head = "executor = 'vm'\nseed = 7\nduplicate = false\n";
+    lab.write_plan(&format!("{head}{targets}{memory}{rest}"));
+    let dry = lab.run(&["plan", "plan.toml"]).code(0).out;
+    let ran = run_overheard(&lab, &["run", "plan.toml", "--journal", "journal.jsonl"]).code(0);
+    let folded = lab.folded();
+    for cell in &folded.cells {
+        assert_eq!(cell.outcome, Some(Outcome::Done), "{}", cell.target);
+    }
+    assert_eq!(folded.cells.len(), layer::ALL.len() + 1, "{}", ran.err);
+    let said = std::fs::read_to_string(lab.path("said")).expect("what the agents said");
+    let run = folded.run.as_ref().map(|run| run.id.clone()).expect("a run");
+    let (mut printed, mut taken) = (printed(&dry), taken_in_guests(&said, &run));
+    taken.insert(RUN.into(), taken_on_the_host(&lab, &run));
+    let before = printed.remove(GUEST).expect("what each guest begins with");
+    for (section, steps) in printed.iter_mut().filter(|(section, _)| *section != RUN) {
+        *steps = [&before[..], steps].concat();
+        println!("{section}: {} steps", steps.len());
+    }
+    assert_eq!(printed.keys().collect::<Vec<_>>(), taken.keys().collect::<Vec<_>>(), "{dry}");
+    for (section, steps) in &printed {
+        assert_eq!(steps.join("\n"), taken[section].join("\n"), "{section}");
+    }
+    lab.assert_nothing_left();
+}
+
+fn taken_on_the_host(lab: &Lab, run: &str) -> Vec<String> {
+    let journal = std::fs::read_to_string(lab.journal()).expect("a journal");
+    let records = journal.lines().map(|line| serde_json::from_str(line).expect("a record"));
+    let steps = records.filter_map(|record| if let Record::Step(step) = record { Some(step) } else { None });
+    steps.map(|step| plain_line(&step, run, &mut Vec::new())).collect()
 }

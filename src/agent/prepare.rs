@@ -178,7 +178,7 @@ fn memory_if_root() -> Result<Option<u64>> {
 
 /// For machines elsewhere: images and staged sources, packed; nothing that needs root, and nothing is set or mounted.
 fn elsewhere(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<Bundle> {
-    runner.take(Step::folder("make a folder in memory", runner.place.memory.clone()), link)?;
+    runner.take(recipe::folder_in_memory(runner.place), link)?;
     let (image, mut made) = (backing::find("image").context("no backing `image`")?, Vec::new());
     let chosen = unique(plan.targets.iter().map(|target| &target.backing));
     for chosen in chosen.into_iter().filter(|chosen| chosen.name == image.name) {
@@ -279,6 +279,11 @@ pub fn arrive(
     let found = prepare_backing(&cell.target.backing, &mut Vec::new(), &mut runner, link)?;
     facts.extend(named(&cell.target.backing.name, found));
     Ok((cell, facts))
+}
+
+/// The target as an agent sees it whose machine gives so many disks these names.
+pub fn on_machine(target: &Target, place: &Place, disk_names: impl Fn(usize) -> Vec<PathBuf>) -> Target {
+    on_disks(target, &disk_names(disks(&target.backing, place).map_or(0, |disks| disks.len())))
 }
 
 /// The target on this machine: what are files and devices elsewhere are these disks here. The size stays, as the time

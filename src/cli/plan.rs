@@ -5,7 +5,7 @@ use crate::plan::{
     Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand,
 };
 use crate::stack::recipe::{self, Recipe};
-use crate::stack::{Action, Place, Step, backing, fs};
+use crate::stack::{Place, Step, backing, fs};
 use crate::stats::LOOKS;
 use crate::sys::block;
 use crate::units::{Unit, show_bytes, show_duration};
@@ -123,7 +123,7 @@ fn describe_executor(plan: &Plan, text: &mut String) {
 }
 
 fn describe_targets(plan: &Plan, cells: &[Cell], text: &mut String) {
-    let place = Place::of_run("RUN");
+    let place = place_of_agent(plan);
     let seed_of_first_cell =
         |target: &Target| cells.iter().find(|cell| cell.target == *target).map_or(0, |cell| cell.seed);
     for target in &plan.targets {
@@ -149,15 +149,20 @@ fn describe_boots(plan: &Plan, target: &Target, text: &mut String) {
     }
 }
 
-/// Once, before the first cell. A guest does its own for each cell, by its own memory.
+/// In a guest the agent is root.
+fn place_of_agent(plan: &Plan) -> Place {
+    Place::of_agent("RUN", brings_its_own(plan) || rustix::process::geteuid().is_root())
+}
+
+/// Once, before the first cell; and what a guest does of it, by its own memory.
 fn describe_run(plan: &Plan, text: &mut String) {
-    let (place, here) = (Place::of_run("RUN"), !brings_its_own(plan));
+    let (place, here) = (place_of_agent(plan), !brings_its_own(plan));
     let memory = procfs::Meminfo::current().ok().map(|memory| memory.mem_total);
-    let memory = memory.filter(|_| here && rustix::process::geteuid().is_root());
-    let mut steps = recipe::of_run(&place, &plan.host, memory);
-    for target in &plan.targets {
-        let Some(backing) = backing::find(&target.backing.name) else { continue };
-        for step in (backing.prepare)(&target.backing.settings, &place) {
+    let memory = memory.filter(|_| rustix::process::geteuid().is_root());
+    let mut steps =
+        if here { recipe::of_run(&place, &plan.host, memory) } else { vec![recipe::folder_in_memory(&place)] };
+    for target in plan.targets.iter().filter(|target| here || target.backing.name == "image") {
+        for step in backing_steps(target, &place) {
             if !steps.contains(&step) {
                 steps.push(step);
             }
@@ -165,6 +170,16 @@ fn describe_run(plan: &Plan, text: &mut String) {
     }
     let _ = writeln!(text, "before the first cell");
     write_steps(&steps, text);
+    if !here {
+        let _ = writeln!(text, "in each guest, before its cell");
+        write_steps(&recipe::of_machine_to_be(&place, &plan.host), text);
+    }
+}
+
+/// What a backing does once.
+fn backing_steps(target: &Target, place: &Place) -> Vec<Step> {
+    backing::find(&target.backing.name)
+        .map_or_else(Vec::new, |backing| (backing.prepare)(&target.backing.settings, place))
 }
 
 fn write_steps(steps: &[Step], text: &mut String) {
@@ -173,9 +188,19 @@ fn write_steps(steps: &[Step], text: &mut String) {
     }
 }
 
+/// Images and devices of this machine are disks of a guest, under other names.
+fn as_its_agent_sees_it(plan: &Plan, target: &Target, place: &Place) -> Target {
+    let executor = executor::find(executor::ALL, &plan.executor);
+    crate::agent::on_machine(target, place, |disks| executor.map_or_else(Vec::new, |found| found.disk_names(disks)))
+}
+
 /// What each cell of the target begins with, as the agent takes it: with the seed of the first round, and with `DEVICE`
 /// for what gets its name when it is there.
 fn describe_steps(plan: &Plan, target: &Target, place: &Place, seed: u64, text: &mut String) {
+    let target = &as_its_agent_sees_it(plan, target, place);
+    if brings_its_own(plan) {
+        write_steps(&backing_steps(target, place), text);
+    }
     let recipe = match Recipe::new(target, place, "pickfsCELL", seed) {
         Ok(recipe) => recipe,
         Err(why) => {
@@ -185,11 +210,6 @@ fn describe_steps(plan: &Plan, target: &Target, place: &Place, seed: u64, text: 
     };
     let slots = recipe.slots();
     match recipe.steps() {
-        // An image is a disk of the guest, as it is.
-        Ok(steps) if brings_its_own(plan) => {
-            let attaches = |step: &Step| matches!(step.action, Action::RunForDevice(_));
-            write_steps(&steps.into_iter().filter(|step| !attaches(step)).collect::<Vec<_>>(), text);
-        }
         Ok(steps) => write_steps(&steps, text),
         Err(why) => {
             let _ = writeln!(text, "  cannot be built: {why}");
@@ -244,7 +264,7 @@ fn describe_works(plan: &Plan, text: &mut String) {
     for work in &plan.works {
         let _ = writeln!(text, "\nwork {} ({})", work.name, work.workload.name);
         let (workload, settings) = (workload::find(&work.workload.name), &work.workload.settings);
-        let folders = workload.map(|workload| workload.folders(settings, &Place::of_run("RUN"))).unwrap_or_default();
+        let folders = workload.map(|workload| workload.folders(settings, &place_of_agent(plan))).unwrap_or_default();
         let make = |path| Step::folder("make a folder for the work", path);
         write_steps(&folders.into_iter().map(make).collect::<Vec<_>>(), text);
         let phases = workload.map(|workload| workload.phases(settings)).unwrap_or_default();

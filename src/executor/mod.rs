@@ -17,6 +17,7 @@ use crate::plan::{Objection, Plan, Setting, Settings};
 use crate::process::RUN_MARK;
 use crate::protocol::{Answer, Bundle, CellsRun, Connection, Exit, Request, Say};
 use anyhow::{Context, Result};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -38,6 +39,11 @@ pub trait Executor: Sync {
 
     /// What stands against such settings of a target's machine.
     fn objections(&self, _settings: &Settings) -> Vec<Objection> {
+        Vec::new()
+    }
+
+    /// What the disks of a target are called on its machine, in their order. None where they keep their names.
+    fn disk_names(&self, _disks: usize) -> Vec<PathBuf> {
         Vec::new()
     }
 

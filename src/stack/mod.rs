@@ -139,8 +139,12 @@ pub struct Place {
 
 impl Place {
     pub fn of_run(run: &str) -> Place {
+        Place::of_agent(run, rustix::process::geteuid().is_root())
+    }
+
+    /// Of an agent that is root or not.
+    pub fn of_agent(run: &str, root: bool) -> Place {
         let name = format!("pickfs-{run}");
-        let root = rustix::process::geteuid().is_root();
         let mounts = if root { Path::new("/run").join(&name) } else { std::env::temp_dir().join(&name) };
         Place { memory: Path::new("/dev/shm").join(&name), mounts, name }
     }

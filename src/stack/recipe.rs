@@ -161,12 +161,24 @@ fn queue_settings(target: &Target, device: &std::path::Path) -> Vec<Step> {
 /// Once, before the first cell: folders, and how the kernel writes back. `memory_bytes` is the machine's, where its
 /// settings may be changed.
 pub fn of_run(place: &Place, host: &HostSettings, memory_bytes: Option<u64>) -> Vec<Step> {
-    let mut steps = vec![
-        Step::folder("make a folder in memory", place.memory.clone()),
-        Step::folder("make a folder for mount points", place.mounts.clone()),
-    ];
-    steps.extend(memory_bytes.into_iter().flat_map(|bytes| write_back(host, bytes)));
-    steps
+    const PAGE: u64 = 4096;
+    let set = |bytes: u64| write_back(host, |part| (bytes / part / PAGE * PAGE).to_string());
+    folders(place).into_iter().chain(memory_bytes.into_iter().flat_map(set)).collect()
+}
+
+/// The same on a machine that is not there yet, for the dry run.
+pub fn of_machine_to_be(place: &Place, host: &HostSettings) -> Vec<Step> {
+    let set = write_back(host, |part| format!("1/{part} of its memory"));
+    folders(place).into_iter().chain(set).collect()
+}
+
+fn folders(place: &Place) -> [Step; 2] {
+    [folder_in_memory(place), Step::folder("make a folder for mount points", place.mounts.clone())]
+}
+
+/// For what a run stages: all that a host needs whose cells run on machines of their own.
+pub fn folder_in_memory(place: &Place) -> Step {
+    Step::folder("make a folder in memory", place.memory.clone())
 }
 
 /// True for a setting of the kernel that a run may change: how it writes back, and a device's queue.
@@ -192,17 +204,15 @@ const WRITE_BACK: [&str; 6] = [
 ];
 
 /// Bytes, not shares of whatever memory is free, and the same for all; the kernel's default shares of the memory
-/// there is, unless the plan says otherwise.
-fn write_back(host: &HostSettings, memory_bytes: u64) -> [Step; 4] {
-    const PAGE: u64 = 4096;
+/// there is, unless the plan says otherwise. `share` is one part of so many.
+fn write_back(host: &HostSettings, share: impl Fn(u64) -> String) -> [Step; 4] {
     let knob = |name: &str| PathBuf::from(format!("/proc/sys/vm/{name}"));
-    let share = |part: u64| memory_bytes / part / PAGE * PAGE;
     let set = |name: &str, value: String, instead_of: Option<&str>| {
         let set = Action::Set { path: knob(name), value, instead_of: instead_of.map(knob) };
         Step::new(format!("fix vm.{name}"), set)
     };
-    let background = host.dirty_background_bytes.unwrap_or(share(10)).to_string();
-    let dirty = host.dirty_bytes.unwrap_or(share(5)).to_string();
+    let background = host.dirty_background_bytes.map_or_else(|| share(10), |bytes| bytes.to_string());
+    let dirty = host.dirty_bytes.map_or_else(|| share(5), |bytes| bytes.to_string());
     [
         set("dirty_background_bytes", background, Some("dirty_background_ratio")),
         set("dirty_bytes", dirty, Some("dirty_ratio")),
@@ -281,5 +291,9 @@ mod tests {
         assert_eq!(shown[0], "107372544 to /proc/sys/vm/dirty_background_bytes");
         assert_eq!(shown[1], "1048576 to /proc/sys/vm/dirty_bytes");
         assert_eq!(of_run(&Place::of_run("r"), &host, None).len(), 2);
+        let steps = of_machine_to_be(&Place::of_run("r"), &host);
+        let shown: Vec<String> = steps[2..4].iter().map(|step| step.action.to_string()).collect();
+        assert_eq!(shown[0], "1/10 of its memory to /proc/sys/vm/dirty_background_bytes");
+        assert_eq!(shown[1], "1048576 to /proc/sys/vm/dirty_bytes");
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test file uses its part
 
+pub mod steps;
+
 use pickfs::journal::{Folded, FoldedCell, Outcome, fold_file};
 use pickfs::need::Need;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -188,6 +190,27 @@ pub fn no_compsize() -> Option<String> {
         program("compsize", "btrfs-compsize"),
     ];
     pickfs::need::missing(&needs).first().map(ToString::to_string)
+}
+
+/// A small file system in memory, mounted in a laboratory until it is dropped.
+pub struct SmallDisk {
+    pub folder: PathBuf,
+}
+
+impl SmallDisk {
+    /// `size` as mount(8) takes it of a tmpfs.
+    pub fn new(lab: &Lab, size: &str) -> SmallDisk {
+        let folder = lab.path("small");
+        std::fs::create_dir(&folder).expect("a folder");
+        run(&["mount", "-t", "tmpfs", "-o", &format!("size={size}"), "small", &folder.display().to_string()]);
+        SmallDisk { folder }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.folder).status();
+    }
 }
 
 /// A sparse file as a loop device, perhaps mounted; taken down in any case, also when a test panics.

@@ -1,14 +1,15 @@
 //! The machine of the `vm` executor: QEMU for every cell, started here and watched until it ends.
 
+use super::Vm;
 use super::accelerator;
 use super::boot::{BOOT_PATIENCE, BOOTS, PANIC, connect, explained, in_each_boot};
 use super::build::{Guest, find_or_build};
 use super::console::Tail;
-use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK, target_disk};
+use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK};
 use super::qemu::{self, Bus, Disk};
 use super::recipes::{self, is_own, kernel_of, kind_of, kinds_and_recipes};
 use super::{host_cache, initramfs, second_boot};
-use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
+use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached, agent_here};
 use crate::journal::{Outcome, Provenance, Record};
 use crate::plan::{Cell, Plan, Target};
 use crate::process::Interrupted;
@@ -91,7 +92,7 @@ impl Guests {
         let machine = self.machine(cell, &guest, &folder)?;
         let held = machine.disks.iter().filter_map(|disk| hold(&disk.file).transpose()).collect::<Result<_>>()?;
         let arrival = Arrival {
-            disks: (0..machine.disks.len()).map(|index| in_the_guest(&target_disk(index))).collect(),
+            disks: Vm.disk_names(machine.disks.len()),
             archive: machine.data.as_ref().map(|_| in_the_guest(DATA_DISK)),
             tree: machine.other_disk.as_ref().map(|_| in_the_guest(OTHER_DISK)),
             host: self.plan.host,
@@ -258,6 +259,6 @@ fn hold(disk: &Path) -> Result<Option<File>> {
 }
 
 /// Where init puts the disk with that serial number.
-fn in_the_guest(serial: &str) -> PathBuf {
+pub(super) fn in_the_guest(serial: &str) -> PathBuf {
     Path::new(BY_SERIAL).join(serial)
 }

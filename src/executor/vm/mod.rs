@@ -24,6 +24,7 @@ pub use recipes::recipes;
 use super::{Executor, Machine};
 use crate::need::Need;
 use crate::plan::{Objection, Plan, Setting, SettingKind, Settings};
+use std::path::PathBuf;
 
 pub const NAME: &str = "vm";
 
@@ -96,6 +97,10 @@ impl Executor for Vm {
             Some(known) => format!("note    guests run on {}, many times slower", known.told()),
             None => "note    KVM: not known; the first run with --executor vm boots a kernel to find out".into(),
         })
+    }
+
+    fn disk_names(&self, disks: usize) -> Vec<PathBuf> {
+        (0..disks).map(|index| machine::in_the_guest(&names::target_disk(index))).collect()
     }
 
     fn brings_its_own(&self) -> bool {
