@@ -2,34 +2,29 @@
 
 mod common;
 
-use common::{Lab, failed, not_run, run, unable};
+use common::{Lab, SmallDisk, failed, not_run, run, unable};
 use pickfs::journal::Outcome;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// A device of 300 MiB that fails beyond the first 60: a sparse file on a tmpfs too small for it.
 struct BrokenDevice {
-    folder: PathBuf,
     device: String,
+    _disk: SmallDisk,
 }
 
 impl BrokenDevice {
     fn new(lab: &Lab) -> BrokenDevice {
-        let folder = lab.path("small");
-        std::fs::create_dir(&folder).unwrap();
-        let shown = folder.display().to_string();
-        run(&["mount", "-t", "tmpfs", "-o", "size=60m", "small", &shown]);
-        let file = folder.join("disk");
+        let disk = SmallDisk::new(lab, "60m");
+        let file = disk.folder.join("disk");
         std::fs::File::create(&file).unwrap().set_len(300 << 20).unwrap();
         let device = run(&["losetup", "--find", "--show", &file.display().to_string()]);
-        BrokenDevice { folder, device }
+        BrokenDevice { device, _disk: disk }
     }
 }
 
 impl Drop for BrokenDevice {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["--detach", &self.device]).status();
-        let _ = Command::new("umount").arg(&self.folder).status();
     }
 }
 

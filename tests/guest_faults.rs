@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, Said, failed, no_guests, not_run};
+use common::{Lab, Said, SmallDisk, failed, no_guests, not_run};
 use pickfs::journal::{Folded, FoldedCell, Outcome, Record};
 use pickfs::process::marked_processes;
 use pickfs::sys::process::{Signal, Stat, kill};
@@ -371,26 +371,19 @@ fn is_sleeping(pid: i32) -> bool {
 }
 
 /// A small disk of the host, in memory, that is full but for what is given back to it.
-struct SmallDisk {
-    folder: std::path::PathBuf,
-}
+struct FullDisk(SmallDisk);
 
-impl SmallDisk {
+impl FullDisk {
     const MIB: u64 = 80;
     /// Of the image: room for it is taken page by page.
     const IMAGE_MIB: u64 = 64;
 
-    fn new(lab: &Lab) -> SmallDisk {
-        let folder = lab.path("small");
-        std::fs::create_dir(&folder).unwrap();
-        let size = format!("size={}m", SmallDisk::MIB);
-        let mut mount = std::process::Command::new("mount");
-        assert!(mount.args(["-t", "tmpfs", "-o", &size, "small"]).arg(&folder).status().unwrap().success());
-        SmallDisk { folder }
+    fn new(lab: &Lab) -> FullDisk {
+        FullDisk(SmallDisk::new(lab, &format!("{}m", FullDisk::MIB)))
     }
 
     fn free_mib(&self) -> u64 {
-        let found = rustix::fs::statvfs(&self.folder).unwrap();
+        let found = rustix::fs::statvfs(&self.0.folder).unwrap();
         (found.f_bavail * found.f_frsize) >> 20
     }
 
@@ -399,22 +392,16 @@ impl SmallDisk {
         let (mut had_image, mut gave_back, mut files) = (false, false, 0);
         while child.try_wait().unwrap().is_none() {
             let free = self.free_mib();
-            had_image |= free <= SmallDisk::MIB - SmallDisk::IMAGE_MIB;
-            gave_back |= had_image && free > SmallDisk::MIB - 40;
+            had_image |= free <= FullDisk::MIB - FullDisk::IMAGE_MIB;
+            gave_back |= had_image && free > FullDisk::MIB - 40;
             if had_image && free > 0 {
                 files += 1;
-                let file = std::fs::File::create(self.folder.join(format!("fill{files}"))).unwrap();
+                let file = std::fs::File::create(self.0.folder.join(format!("fill{files}"))).unwrap();
                 let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, free << 20);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         gave_back
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg(&self.folder).status();
     }
 }
 
@@ -426,7 +413,7 @@ fn a_host_whose_disk_is_full_costs_the_cell() {
         return;
     }
     let lab = Lab::new();
-    let disk = SmallDisk::new(&lab);
+    let disk = FullDisk::new(&lab);
     let text = plan(&[("full", "dd if=/dev/urandom of=big bs=1M count=40 conv=fsync")], "discard = \"fresh\"\n");
     lab.write_plan(&text.replace("dir = \".\"", "dir = \"small\"").replace("processors = 1", "cache = \"writeback\""));
     let mut child = start(&lab);

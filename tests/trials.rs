@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Lab, Said, failed, not_run, unable};
+use common::{Lab, Said, SmallDisk, failed, not_run, run, unable};
 use pickfs::journal::{Folded, Outcome};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -60,22 +60,31 @@ rounds = 3
     lab.assert_nothing_left();
 }
 
-/// A file system without room for the work, as it is.
-struct Small(std::path::PathBuf);
-
-impl Small {
-    fn new(lab: &Lab) -> Small {
-        let folder = lab.path("small");
-        std::fs::create_dir(&folder).unwrap();
-        common::run(&["mount", "-t", "tmpfs", "-o", "size=160m", "small", &folder.display().to_string()]);
-        Small(folder)
+/// A failure of the moment, which the second trial does not meet, costs no target its run.
+#[test]
+fn a_target_that_failed_once_is_tried_again() {
+    if not_run(unable(&["ext4"])) {
+        return;
     }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg(&self.0).status();
-    }
+    let lab = Lab::new();
+    let (folder, program, real) = (lab.path("programs"), lab.path("programs/mke2fs"), run(&["which", "mke2fs"]));
+    std::fs::create_dir(&folder).unwrap();
+    let script = "#!/bin/sh\nmkdir FAILED 2> /dev/null && { echo busy just now >&2; exit 1; }\nexec REAL \"$@\"\n";
+    let script = script.replace("FAILED", &lab.path("failed").display().to_string()).replace("REAL", &real);
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    lab.write_plan(&SHORT.replace("rounds = 1", "rounds = 2"));
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = lab.pickfs();
+    command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).env("PATH", path);
+    let said = Said::of(command.output().unwrap()).code(0);
+    assert!(
+        said.err.contains("trying ext4 once more, after this failure: ") && said.err.contains("busy"),
+        "{}",
+        said.err
+    );
+    assert_eq!(cells(&lab.folded(), "ext4"), [&Outcome::Done; 2]);
+    lab.assert_nothing_left();
 }
 
 #[test]
@@ -84,12 +93,12 @@ fn a_directory_without_room_is_seen_before_the_first_round() {
         return;
     }
     let lab = Lab::new();
-    let small = Small::new(&lab);
+    let small = SmallDisk::new(&lab, "160m");
     let plan = format!(
         "backing = {{ directory = '{}' }}\n[[work]]\nworkload = 'tree'\nfiles = 10\nbytes = '150MiB'\n[stop]\nrounds = 2\n",
-        small.0.display()
+        small.folder.display()
     );
-    std::fs::write(small.0.join("filler"), vec![1; 30 << 20]).unwrap();
+    std::fs::write(small.folder.join("filler"), vec![1; 30 << 20]).unwrap();
     let said = lab.run_plan(&plan).code(1);
     assert!(said.err.contains("there is room for") && said.err.contains("nothing can be measured"), "{}", said.err);
     assert!(lab.folded().cells.iter().all(|cell| cell.outcome != Some(Outcome::Done)));

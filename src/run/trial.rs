@@ -29,7 +29,7 @@ pub fn all(supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<b
         }
         progress.say(&format!("trying {}", target.name));
         let cells = cells_of(&plan, target);
-        let Some(outcomes) = outcomes(&cells, supervisor)? else { return Ok(false) };
+        let Some(outcomes) = outcomes_of_two(&cells, supervisor, progress)? else { return Ok(false) };
         for (cell, outcome) in cells.iter().zip(&outcomes).filter(|(_, outcome)| **outcome != Outcome::Done) {
             let (target, work) = (cell.target.name.clone(), cell.work.name.clone());
             supervisor.take(Record::Unfit(Unfit { target, work, outcome: outcome.clone() }))?;
@@ -65,6 +65,20 @@ fn cells_of(plan: &Plan, target: &Target) -> Vec<Cell> {
 fn of_no_round(cell: Cell) -> Cell {
     let cell = Cell { round: 0, ..cell };
     Cell { id: cell_id(&cell), ..cell }
+}
+
+/// A failure may be of the moment, such as a device that was still busy, and would cost the target its whole run: only the
+/// second one counts.
+fn outcomes_of_two(
+    cells: &[Cell],
+    supervisor: &mut Supervisor,
+    progress: &mut dyn Progress,
+) -> Result<Option<Vec<Outcome>>> {
+    let found = outcomes(cells, supervisor)?;
+    let failure = |outcome: &Outcome| if let Outcome::Failed(why) = outcome { Some(why.clone()) } else { None };
+    let Some(why) = found.iter().flatten().find_map(failure) else { return Ok(found) };
+    progress.remark(&format!("trying {} once more, after this failure: {why}", cells[0].target.name));
+    outcomes(cells, supervisor)
 }
 
 /// In the order of the cells; `None` where the run was stopped.
