@@ -1,27 +1,36 @@
-//! Two hundred runs killed with SIGKILL at seeded moments, host, agent or both, on each file system and backing that this
-//! machine has: after `pickfs clean` nothing is left, no line of the journal is lost, and what lies beside the target is
-//! as it was. `make test-all`.
+//! Runs killed with SIGKILL at seeded moments: two hundred on this machine, host, agent or both, on each file system and
+//! backing that it has, and others with guests, host, QEMU or the agent inside, on each layer. After `pickfs clean`
+//! nothing is left, no line of the journal is lost, and what lies next to the target is as it was. `make test-all`.
 
 mod common;
 
-use common::{Lab, Loop, not_run, unable, writeback_knobs};
-use pickfs::journal::Record;
+use common::{Lab, Loop, no_guests, not_run, unable, writeback_knobs};
+use pickfs::journal::{Outcome, Record};
 use pickfs::process::marked_processes;
-use pickfs::sys::process::{Signal, kill};
+use pickfs::stack::layer;
+use pickfs::sys::process::{Signal, Stat, kill};
 use rand_core::{Rng, SeedableRng};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use xxhash_rust::xxh3::xxh3_64;
 
 const KILLS: usize = 200;
+const GUEST_KILLS: usize = 24;
 const FILESYSTEMS: [&str; 8] = ["ext4", "xfs", "btrfs", "ext2", "ext3", "f2fs", "nilfs2", "jfs"];
 const SEED: u64 = 200;
 
-/// A file system on each backing, and a directory as it is.
-fn plans(lab: &Lab) -> Vec<String> {
+/// Where images lie, and files that are not the run's.
+fn folder(lab: &Lab) -> String {
     let folder = lab.path("measured");
     std::fs::create_dir_all(&folder).unwrap();
-    let folder = folder.display();
+    folder.display().to_string()
+}
+
+/// A file system on each backing, and a directory as it is.
+fn plans(lab: &Lab) -> Vec<String> {
+    let folder = folder(lab);
     let rest = "[[work]]\nworkload = \"meta.ok\"\n[stop]\nrounds = 1\n";
     let backings = [
         "backing = { memory = \"320MiB\" }".to_string(),
@@ -32,10 +41,6 @@ fn plans(lab: &Lab) -> Vec<String> {
         format!("duplicate = false\n{}\n[[target]]\nfs = \"{fs}\"\n{rest}", backings[number % backings.len()])
     });
     made.chain([format!("duplicate = false\nbacking = {{ directory = \"{folder}\" }}\n{rest}")]).collect()
-}
-
-fn hash(path: &std::path::Path) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(&std::fs::read(path).unwrap())
 }
 
 /// Whole lines of the journal.
@@ -49,29 +54,126 @@ fn ends(lines: &[String]) -> Vec<String> {
     records.filter_map(|record| if let Record::End(end) = record { Some(end.cell) } else { None }).collect()
 }
 
-fn kill_at(lab: &Lab, moment: Duration, victim: usize) {
+/// Its cell did not end well.
+fn is_cut_off(lines: &[String]) -> bool {
+    let records = lines.iter().filter_map(|line| serde_json::from_str(line).ok());
+    !records.into_iter().any(|record| matches!(record, Record::End(end) if end.outcome == Outcome::Done))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Victim {
+    Host,
+    /// With all that it has started.
+    Agent,
+    Both,
+    Qemu,
+    /// The agent in the guest, which the work kills.
+    Inside,
+}
+
+/// Starts the plan and kills at that moment after its start; a run whose host is left alive goes on to its end.
+fn kill_at(lab: &Lab, moment: Duration, victim: Victim) {
     let mut command = lab.pickfs();
     command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     std::thread::sleep(moment);
     let id =
         std::fs::read_dir(lab.path("state/pickfs/active")).ok().and_then(|mut all| Some(all.next()?.ok()?.file_name()));
-    let agents = id.map(|id| marked_processes(&format!("PICKFS_RUN={}", id.to_string_lossy()))).unwrap_or_default();
-    if victim != 1 || agents.is_empty() {
+    let marked = id.map(|id| marked_processes(&format!("PICKFS_RUN={}", id.to_string_lossy()))).unwrap_or_default();
+    let is_qemu = |pid: &i32| Stat::of(*pid).is_some_and(|stat| stat.name.starts_with("qemu"));
+    let (host, others) = match victim {
+        Victim::Host => (true, Vec::new()),
+        Victim::Agent => (marked.is_empty(), marked),
+        Victim::Both => (true, marked),
+        Victim::Qemu => (false, marked.into_iter().filter(is_qemu).collect()),
+        Victim::Inside => (false, Vec::new()),
+    };
+    if host {
         child.kill().unwrap();
     }
-    if victim != 0 {
-        agents.into_iter().for_each(|pid| drop(kill(pid, Signal::KILL)));
-    }
+    others.into_iter().for_each(|pid| drop(kill(pid, Signal::KILL)));
     child.wait().unwrap();
 }
 
 /// How long an undisturbed run of that plan takes.
-fn usual_time(number: usize) -> Duration {
+fn usual_time(plan: impl Fn(&Lab) -> String) -> Duration {
     let lab = Lab::new();
-    let (plan, begun) = (plans(&lab).swap_remove(number), Instant::now());
+    let (plan, begun) = (plan(&lab), Instant::now());
     lab.run_plan(&plan).code(0);
     begun.elapsed()
+}
+
+/// What runs must leave alone: a disk, a file next to their images, and the kernel's settings.
+struct Canary {
+    disk: Loop,
+    noise: Vec<u8>,
+    knobs: Vec<String>,
+}
+
+impl Canary {
+    fn new(random: &mut impl Rng) -> Canary {
+        let (knobs, disk, mut noise) = (writeback_knobs(), Loop::new(16 << 20), vec![0; 16 << 20]);
+        random.fill_bytes(&mut noise);
+        std::fs::write(&disk.device, &noise).unwrap();
+        Canary { disk, noise, knobs }
+    }
+
+    fn lay(&self, lab: &Lab) {
+        std::fs::write(Path::new(&folder(lab)).join("canary"), &self.noise[..1 << 20]).unwrap();
+    }
+
+    fn assert_untouched(&self, lab: &Lab, context: &str) {
+        let names: Vec<_> = std::fs::read_dir(folder(lab)).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(names, ["canary"], "{context}");
+        let file = std::fs::read(Path::new(&folder(lab)).join("canary")).unwrap();
+        assert_eq!(xxh3_64(&file), xxh3_64(&self.noise[..1 << 20]), "{context}");
+        assert_eq!(xxh3_64(&std::fs::read(&self.disk.device).unwrap()), xxh3_64(&self.noise), "{context}");
+    }
+}
+
+#[derive(Default)]
+struct Totals {
+    kills: usize,
+    begun: usize,
+    cut_off: usize,
+    kept: usize,
+}
+
+impl Totals {
+    /// Cleans and takes up what was killed, and holds it to what runs promise.
+    fn hold(&mut self, lab: &Lab, canary: &Canary, context: &str) {
+        let before = lines(lab);
+        let cleaned = lab.run(&["clean"]);
+        assert_eq!(cleaned.code, Some(0), "{context}{}{}", cleaned.out, cleaned.err);
+        assert_eq!(lab.leftovers(), Vec::<String>::new(), "{context}");
+        canary.assert_untouched(lab, context);
+        self.kills += 1;
+        if !before.is_empty() {
+            self.begun += 1;
+            self.cut_off += usize::from(is_cut_off(&before));
+            let resumed = lab.run(&["run", "--resume", "journal.jsonl"]);
+            assert!(matches!(resumed.code, Some(0 | 1)), "{context}{}{}", resumed.out, resumed.err);
+            let after = lines(lab);
+            assert!(after.starts_with(&before), "a line of the journal is lost: {context}");
+            self.kept += before.len();
+            let ends = ends(&after);
+            assert_eq!((ends.len(), ends.iter().collect::<BTreeSet<_>>().len()), (1, 1), "{context}{ends:?}");
+            assert_eq!(lab.leftovers(), Vec::<String>::new(), "{context}, resumed");
+            canary.assert_untouched(lab, context);
+        }
+        if self.kills % 10 == 0 {
+            self.show();
+        }
+    }
+
+    fn show(&self) {
+        let Totals { kills, begun, cut_off, kept } = self;
+        println!("{kills} kills: {begun} journals were begun, {cut_off} cells cut off, {kept} lines kept");
+    }
+}
+
+fn wanted(kills: usize) -> usize {
+    std::env::var("PICKFS_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(kills)
 }
 
 #[test]
@@ -80,57 +182,65 @@ fn two_hundred_killed_runs_leave_nothing() {
     if not_run(unable(&["ext4"])) {
         return;
     }
-    let kills = std::env::var("PICKFS_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
-    let (knobs, canary) = (writeback_knobs(), Loop::new(16 << 20));
-    let disk = std::path::Path::new(&canary.device);
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(SEED);
-    let mut noise = vec![0; 16 << 20];
-    random.fill_bytes(&mut noise);
-    std::fs::write(disk, &noise).unwrap();
-    let of_disk = hash(disk);
-    let (mut begun, mut cut_off, mut kept) = (0, 0, 0);
-    let mut usual = Vec::new();
-    for number in 0..kills {
+    let (canary, mut totals, mut usual) = (Canary::new(&mut random), Totals::default(), Vec::new());
+    for number in 0..wanted(KILLS) {
         let lab = Lab::new();
         let plans = plans(&lab);
-        let plan = &plans[number % plans.len()];
-        lab.write_plan(plan);
-        let beside = lab.path("measured/beside");
-        std::fs::write(&beside, &noise[..1 << 20]).unwrap();
+        let at = number % plans.len();
+        lab.write_plan(&plans[at]);
+        canary.lay(&lab);
         if usual.len() < plans.len() {
-            usual.push(usual_time(number));
+            usual.push(usual_time(|lab| self::plans(lab).swap_remove(at)));
         }
-        let moment = usual[number % plans.len()].mul_f64((random.next_u64() % 1000) as f64 / 1000.0);
-        let context = format!("kill {number}, after {moment:?}, of {}:\n{plan}", ["host", "agent", "both"][number % 3]);
-        kill_at(&lab, moment, number % 3);
-        let before = lines(&lab);
-        let cleaned = lab.run(&["clean"]);
-        assert_eq!(cleaned.code, Some(0), "{context}{}{}", cleaned.out, cleaned.err);
-        assert_eq!(lab.leftovers(), Vec::<String>::new(), "{context}");
-        let names: Vec<_> =
-            std::fs::read_dir(lab.path("measured")).unwrap().flatten().map(|entry| entry.file_name()).collect();
-        assert_eq!(names, ["beside"], "{context}");
-        assert_eq!((hash(&beside), hash(disk)), (xxhash_rust::xxh3::xxh3_64(&noise[..1 << 20]), of_disk), "{context}");
-        if number % 10 == 9 {
-            println!("{} kills: {begun} journals were begun, {cut_off} cells cut off, {kept} lines kept", number + 1);
-        }
-        if before.is_empty() {
-            continue;
-        }
-        begun += 1;
-        cut_off += usize::from(ends(&before).is_empty());
-        let resumed = lab.run(&["run", "--resume", "journal.jsonl"]);
-        assert!(matches!(resumed.code, Some(0 | 1)), "{context}{}{}", resumed.out, resumed.err);
-        let after = lines(&lab);
-        assert!(after.starts_with(&before), "a line of the journal is lost: {context}");
-        kept += before.len();
-        let ends = ends(&after);
-        assert_eq!((ends.len(), ends.iter().collect::<BTreeSet<_>>().len()), (1, 1), "{context}{ends:?}");
-        assert_eq!(lab.leftovers(), Vec::<String>::new(), "{context}, resumed");
+        let moment = usual[at].mul_f64((random.next_u64() % 1000) as f64 / 1000.0);
+        let victim = [Victim::Host, Victim::Agent, Victim::Both][number % 3];
+        kill_at(&lab, moment, victim);
+        totals.hold(&lab, &canary, &format!("kill {number}, after {moment:?}, of {victim:?}:\n{}", plans[at]));
     }
-    assert_eq!(writeback_knobs(), knobs);
-    println!(
-        "{kills} kills over {} plans: {begun} journals were begun, {cut_off} cells cut off, {kept} lines kept",
-        usual.len()
-    );
+    assert_eq!(writeback_knobs(), canary.knobs);
+    totals.show();
+}
+
+/// A guest with a layer, or without any; the work kills its agent after so many seconds, if it is to.
+fn plan_of_guest(lab: &Lab, number: usize, killed_after: Option<u64>) -> String {
+    let layer = layer::ALL.get(number % (layer::ALL.len() + 1));
+    let layers = layer.map_or(String::new(), |layer| format!("'{}'", layer.name));
+    let disks = if layer.is_some_and(|layer| layer.joins) { 2 } else { 1 };
+    let work = match killed_after {
+        Some(seconds) => format!(
+            "workload = 'command'\ncommand = ['sh', '-c', 'sleep {seconds}; kill -9 $PPID; sleep 60']\nwrites = false\n"
+        ),
+        None => "workload = 'meta.ok'\n".to_string(),
+    };
+    format!(
+        "executor = 'vm'\nduplicate = false\nmachine = {{ processors = 1 }}\n\
+         backing = {{ image = {{ dir = '{}', size = '64MiB', disks = {disks} }} }}\n\
+         [[target]]\nfs = 'ext4'\nlayers = [{layers}]\n[[work]]\n{work}[stop]\nrounds = 1\n",
+        folder(lab)
+    )
+}
+
+#[test]
+#[ignore = "kills two dozen runs with guests; `make test-all`"]
+fn killed_runs_with_guests_leave_nothing() {
+    if not_run(no_guests().or_else(|| unable(&[]))) {
+        return;
+    }
+    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(SEED);
+    let (canary, mut totals) = (Canary::new(&mut random), Totals::default());
+    // The first run may have to make the guest.
+    let usual = [0, 1].map(|_| usual_time(|lab| plan_of_guest(lab, 0, None)))[1];
+    for number in 0..wanted(GUEST_KILLS) {
+        let lab = Lab::new();
+        let victim = [Victim::Host, Victim::Qemu, Victim::Inside, Victim::Both][number % 4];
+        let plan = plan_of_guest(&lab, number, (victim == Victim::Inside).then(|| random.next_u64() % 4));
+        lab.write_plan(&plan);
+        canary.lay(&lab);
+        let moment = usual.mul_f64((random.next_u64() % 1000) as f64 / 1000.0);
+        kill_at(&lab, moment, victim);
+        totals.hold(&lab, &canary, &format!("kill {number}, after {moment:?}, of {victim:?}:\n{plan}"));
+    }
+    assert_eq!(writeback_knobs(), canary.knobs);
+    totals.show();
 }
