@@ -54,7 +54,7 @@ const ROOMS: &[Room] = &[
     (
         "workload",
         Target,
-        "data journal::FlagKind metric::Combine need plan probe::device process stack stage sys::file sys::thread_pool sys::uring units",
+        "data journal::FlagKind journal::HELD_BACK metric::Combine need plan probe::device process stack stage sys::file sys::thread_pool sys::uring units",
     ),
 ];
 
