@@ -366,6 +366,40 @@ fn a_guest_that_is_being_made_is_given_up_at_once() {
     }
 }
 
+/// A build that was killed leaves programs that may still write: the next one ends them, and so does removing guests.
+#[test]
+fn what_a_killed_build_has_left_running_is_ended() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let mut command = lab.pickfs();
+    command.args(["guest", "build", "bookworm"]).env("PATH", programs_that_never_end(&lab));
+    command.env("XDG_CACHE_HOME", lab.path("cache"));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let orphans = || {
+        let all = pickfs::sys::process::all_processes().into_iter().filter(|pid| is_sleeping(*pid));
+        all.filter(|pid| is_of(*pid, &lab)).collect::<Vec<_>>()
+    };
+    while !half_made(&lab) || orphans().is_empty() {
+        assert_eq!(child.try_wait().unwrap(), None, "the build ended by itself");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(orphans().len(), 1);
+    let mut remove = lab.pickfs();
+    remove.args(["guest", "remove", "--all"]).env("XDG_CACHE_HOME", lab.path("cache"));
+    Said::of(remove.output().unwrap()).code(0);
+    assert!(orphans().is_empty() && !half_made(&lab));
+}
+
+/// Its environment names the laboratory.
+fn is_of(pid: i32, lab: &Lab) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    String::from_utf8_lossy(&environment).contains(&lab.path("cache").display().to_string())
+}
+
 fn is_sleeping(pid: i32) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words == b"sleep\x006789\0")
 }

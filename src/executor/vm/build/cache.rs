@@ -1,8 +1,8 @@
 //! Guests that are made already, under the user's cache folder, and folders of the user's own that look like them.
 
 use super::recipe::{RELEASES, Recipe};
-use super::{COMPILED, PARTIAL, guest, kernel};
-use crate::process::check_stop;
+use super::{COMPILED, PARTIAL, guest, kernel, root};
+use crate::process::{check_stop, kill_marked};
 use crate::sys::process::trusts;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{FlockOperation, flock};
@@ -152,10 +152,12 @@ fn turn(say: &mut dyn FnMut(&str)) -> Result<File> {
     Ok(lock)
 }
 
-/// What a build that was killed has left. Only in one's turn: nobody fills them then.
+/// What a build that was killed has left, programs that still write there among it. Only in one's turn: nobody fills them
+/// then.
 fn remove_unfinished() -> Result<()> {
     for entry in std::fs::read_dir(folder()?)?.flatten() {
         if entry.path().extension().is_some_and(|ending| ending == PARTIAL) {
+            kill_marked(&root::mark(&entry.path()), &[]).context("cannot end what an earlier build has left")?;
             std::fs::remove_dir_all(entry.path())
                 .with_context(|| format!("cannot remove {}", entry.path().display()))?;
         }

@@ -110,7 +110,7 @@ pub(super) fn pack(folder: &Path, root: &Path) -> Result<()> {
     // Fast to unpack, which an emulated processor does slowly.
     words.extend(["-quiet", "-no-progress", "-all-root", "-comp", "lz4", "-wildcards", "-e"].map(OsString::from));
     words.extend(LEFT_OUT.iter().map(OsString::from));
-    run(&words, None).map(drop)
+    run(&words, Some(folder)).map(drop)
 }
 
 /// "package version" of all that is in it, by the names of the packages' files.
@@ -127,6 +127,11 @@ fn versioned(name: &str) -> Option<String> {
     let mut parts = name.strip_suffix(".deb")?.split('_');
     let (package, version) = (parts.next()?, parts.next()?);
     Some(format!("{package} {}\n", version.replace("%3a", ":")))
+}
+
+/// What a build runs carries this in its environment.
+pub(super) fn mark(temporary: &Path) -> String {
+    format!("TMPDIR={}", temporary.display())
 }
 
 fn run(words: &[OsString], temporary: Option<&Path>) -> Result<String> {
