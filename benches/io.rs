@@ -8,6 +8,8 @@
 
 #![expect(unsafe_code, reason = "a ring by hand, to compare with")]
 
+mod common;
+
 use io_uring::{IoUring, opcode, types};
 use pickfs::stage::Latencies;
 use pickfs::sys::file::{AlignedBuffer, open_direct};
@@ -58,6 +60,7 @@ enum Who {
 const ALL: [Who; 4] = [Who::Ours, Who::Bare, Who::Fio, Who::FioQuick];
 
 fn main() -> ExitCode {
+    common::keep_mounts_apart();
     if pickfs::need::find_program("fio").is_none() {
         println!("io: not run, because there is no program `fio`: apt-get install fio");
         return ExitCode::SUCCESS;

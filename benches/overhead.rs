@@ -8,6 +8,7 @@
 //! 2. The write phase of `tree`, beside the same `cp -a` and sync by hand on the same kind of stack, in turns. The
 //!    ratio is printed with its interval; 1 is right.
 
+mod common;
 #[path = "overhead/loops.rs"]
 mod loops;
 
@@ -22,6 +23,7 @@ const ROUNDS: usize = 12;
 const SIZE: &str = "512MiB";
 
 fn main() -> ExitCode {
+    common::keep_mounts_apart();
     let slower = loops::compare();
     slower.iter().for_each(|what| println!("NOT MET: {what}"));
     if std::env::args().any(|word| word == "loops") {
@@ -74,9 +76,8 @@ fn by_hand(folder: &Path) {
 
 /// The same stack as the memory backing with ext4, by hand.
 struct Hand {
-    image: PathBuf,
+    memory: PathBuf,
     mount: PathBuf,
-    device: String,
 }
 
 impl Hand {
@@ -86,12 +87,13 @@ impl Hand {
         run("mount", &["-t", "tmpfs", "-o", "size=600m,huge=never", "bench", &text(&memory)]);
         let image = memory.join("image");
         run("dd", &["if=/dev/urandom", &format!("of={}", text(&image)), "bs=1M", "count=512", "status=none"]);
-        let found = Command::new("losetup").args(["--find", "--show"]).arg(&image).output().expect("losetup");
-        let device = String::from_utf8_lossy(&found.stdout).trim().to_string();
-        run("mke2fs", &["-t", "ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", &device]);
-        run("mount", &[&device, &text(&mount)]);
+        run(
+            "mke2fs",
+            &["-t", "ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", &text(&image)],
+        );
+        run("mount", &["-o", "loop", &text(&image), &text(&mount)]);
         run("sync", &[]);
-        Hand { image: memory, mount, device }
+        Hand { memory, mount }
     }
 
     fn write(self, source: &Path) -> f64 {
@@ -105,8 +107,7 @@ impl Hand {
 impl Drop for Hand {
     fn drop(&mut self) {
         run("umount", &[&text(&self.mount)]);
-        run("losetup", &["--detach", &self.device]);
-        run("umount", &[&text(&self.image)]);
+        run("umount", &[&text(&self.memory)]);
     }
 }
 

@@ -8,6 +8,8 @@
 //!
 //! Exit code 1 if a limit is exceeded. A program that is missing is told and left out.
 
+mod common;
+
 use pickfs::stage::Latencies;
 use pickfs::stats::paired_ratio;
 use pickfs::workload::small_files::engine::{Batch, Names, Step, Workers, create, delete, stat};
@@ -27,6 +29,7 @@ const FEW: usize = 4 << 10;
 type Times = BTreeMap<(&'static str, &'static str), Vec<f64>>;
 
 fn main() -> ExitCode {
+    common::keep_mounts_apart();
     let Some(lab) = Lab::new() else { return ExitCode::SUCCESS };
     let mut broken = Vec::new();
     let measuring = measuring();
@@ -272,7 +275,7 @@ fn clean(place: &Path) {
 /// ext4 in memory, or the folder that was given.
 struct Lab {
     folder: tempfile::TempDir,
-    device: Option<String>,
+    mounted: bool,
 }
 
 impl Lab {
@@ -280,7 +283,7 @@ impl Lab {
     fn new() -> Option<Lab> {
         if let Some(given) = std::env::var_os("PICKFS_BENCH_DIR") {
             let folder = tempfile::tempdir_in(given).expect("a folder in PICKFS_BENCH_DIR");
-            return Some(Lab { folder, device: None });
+            return Some(Lab { folder, mounted: false });
         }
         let needs = [
             pickfs::stack::fs::find("ext4").map(|fs| fs.needs()),
@@ -297,18 +300,15 @@ impl Lab {
         run("mount", &["-t", "tmpfs", "-o", "size=3g,huge=never", "bench", &text(&memory)]);
         let image = memory.join("image");
         std::fs::File::create(&image).and_then(|file| file.set_len(2 << 30)).expect("an image");
-        let device = output("losetup", &["--find", "--show", &text(&image)]).trim().to_string();
-        let mut lab = Lab { folder, device: None };
-        lab.device = Some(device.clone());
         let born = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
-        run("mke2fs", &["-t", "ext4", "-q", "-F", "-N", "1300000", "-E", born, &device]);
-        run("mount", &[&device, &text(&mount)]);
-        Some(lab)
+        run("mke2fs", &["-t", "ext4", "-q", "-F", "-N", "1300000", "-E", born, &text(&image)]);
+        run("mount", &["-o", "loop", &text(&image), &text(&mount)]);
+        Some(Lab { folder, mounted: true })
     }
 
     /// A folder of one's own on the file system.
     fn place(&self, name: &str) -> PathBuf {
-        let root = if self.device.is_some() { self.folder.path().join("mount") } else { self.folder.path().into() };
+        let root = if self.mounted { self.folder.path().join("mount") } else { self.folder.path().into() };
         let place = root.join(name);
         std::fs::create_dir_all(&place).expect("a folder");
         place
@@ -317,10 +317,9 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        let Some(device) = &self.device else { return };
-        run("umount", &[&text(&self.folder.path().join("mount"))]);
-        run("losetup", &["--detach", device]);
-        run("umount", &[&text(&self.folder.path().join("memory"))]);
+        for name in ["mount", "memory"].iter().filter(|_| self.mounted) {
+            run("umount", &[&text(&self.folder.path().join(name))]);
+        }
     }
 }
 

@@ -1,0 +1,19 @@
+//! What benchmarks share.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Set in a process whose mounts are its own.
+const APART: &str = "PICKFS_BENCH_APART";
+
+/// Starts this program anew where its mounts are seen by nobody else: they go with it, also when it is killed. A loop
+/// device that mount(8) makes goes with its mount.
+pub fn keep_mounts_apart() {
+    if !rustix::process::geteuid().is_root() || std::env::var_os(APART).is_some() {
+        return;
+    }
+    let own = std::env::current_exe().expect("this program");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "--"]).arg(own).args(std::env::args_os().skip(1));
+    panic!("unshare: {}", command.env(APART, "1").exec());
+}
