@@ -7,6 +7,7 @@ use crate::analysis::{
 use crate::wording::between_runs::RunComparison;
 use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{lines, wrapped};
+use crate::wording::warnings::suspicious_readings;
 use crate::wording::{headings, marks};
 use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
 use std::io::{self, Write};
@@ -258,7 +259,7 @@ impl Page<'_> {
             headings::NOT_MEASURED,
             &model.holes.iter().map(|hole| hole.sentence(model).clone()).collect::<Vec<_>>(),
         )?;
-        self.list(headings::SUSPICIOUS, &model.flags.iter().map(|flag| flag.sentence(model)).collect::<Vec<_>>())?;
+        self.list(headings::SUSPICIOUS, &suspicious_readings(model))?;
         self.list(headings::SETTINGS, &in_effect(model))?;
         writeln!(self.out)?;
         if !model.ledger.parts.is_empty() {

@@ -7,6 +7,7 @@ use crate::analysis::{
 };
 use crate::stats::Sums;
 use crate::units::{Unit, show_bytes, show_duration, show_share};
+use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 
 /// Facts about the machine that open a report, if they are known.
@@ -164,6 +165,26 @@ impl Absent {
             _ => self.word().to_string(),
         }
     }
+}
+
+/// A sentence for each kind of doubt, as a run on a busy machine has hundreds: "foreign-io (ext4: read, write; xfs: read): 9
+/// times, such as ...".
+pub fn suspicious_readings(model: &Model) -> Vec<String> {
+    model.flags.chunk_by(|a, b| a.flag == b.flag).map(|kind| of_one_kind(kind, model)).collect()
+}
+
+fn of_one_kind(kind: &[FlagGroup], model: &Model) -> String {
+    let [first, _, ..] = kind else { return kind.iter().map(|one| one.sentence(model)).collect() };
+    let mut phases: BTreeMap<Option<usize>, Vec<&str>> = BTreeMap::new();
+    kind.iter().for_each(|one| phases.entry(one.target).or_default().push(&one.phase));
+    let place = |(target, phases): (Option<usize>, Vec<&str>)| {
+        let name = target.map_or("the run", |target| &model.targets[target].name);
+        let phases: Vec<&str> = phases.into_iter().filter(|phase| !phase.is_empty()).collect();
+        if phases.is_empty() { name.to_string() } else { format!("{name}: {}", phases.join(", ")) }
+    };
+    let places: Vec<String> = phases.into_iter().map(place).collect();
+    let count: usize = kind.iter().map(|one| one.count).sum();
+    format!("{} ({}): {count} times, such as {}", first.flag, places.join("; "), first.example)
 }
 
 impl FlagGroup {

@@ -342,6 +342,12 @@ fn unproven_caches_are_marked_and_doubts_grouped() {
     let model = lab.model();
     let said: Vec<String> = model.flags.iter().map(|flag| flag.sentence(&model)).collect();
     assert_eq!(said, ["not-cold (xfs, tar-read): 2 times, such as only 12 % of the bytes were read"]);
+    lab.flag(0, 2, "tar-read", "not-cold", "only 3 % of the bytes were read");
+    lab.flag(0, 3, "write", "foreign-io", "another wrote");
+    let several = crate::wording::warnings::suspicious_readings(&lab.model());
+    let foreign = "foreign-io (ext4, write): another wrote";
+    let cold = "not-cold (ext4: tar-read; xfs: tar-read): 3 times, such as only 3 % of the bytes were read";
+    assert_eq!(several, [foreign, cold]);
     let marked = |panel: &Panel| panel.rows.iter().map(|row| row.unproven_cache).collect::<Vec<_>>();
     let names: Vec<&str> = model.works[0].phases.iter().map(|panel| panel.name.as_str()).collect();
     assert_eq!(names, ["whole job", "write", "tar-read", "remove"]);
