@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Lab;
+use common::{Lab, Said};
 use pickfs::journal::{Folded, Outcome, fold_file};
 use std::path::PathBuf;
 
@@ -96,4 +96,17 @@ fn every_report_of_an_old_journal_can_be_made() {
         }
         lab.run(&["choices", journal]).code(0);
     }
+}
+
+#[test]
+fn a_report_is_as_wide_as_the_environment_says() {
+    let lab = Lab::new();
+    let journal = folder().join("default-run.jsonl");
+    let widest = |columns: &str| {
+        let mut command = lab.pickfs();
+        let said = Said::of(command.arg("report").arg(&journal).env("COLUMNS", columns).output().unwrap()).code(0);
+        said.out.lines().map(|line| line.chars().count()).max()
+    };
+    let found = ["60", "100"].map(widest);
+    assert!(found[0] <= Some(60) && found[1] > Some(60) && found[1] <= Some(100), "{found:?}");
 }

@@ -144,7 +144,11 @@ fn a_run_that_is_taken_up_can_have_another_aim() {
     assert_eq!((stop.rounds, stop.precision, stop.budget_ns), (None, Some(0.02), Some(1_000_000)));
     assert_eq!(cells(&lab.folded(), "ext4").len(), 4, "a session does something before its budget ends it");
     assert!(resume(&["--more", "soon"]).code(2).err.contains("--more"));
-    assert!(resume(&["--fs", "xfs"]).code(2).err.contains("--fs"));
+    // What makes the cells is the journal's, and is refused by its name.
+    for [flag, value] in [["--fs", "xfs"], ["--age", "1"], ["--fill", "50%"], ["--like", "site"], ["--scale", "0.5"]] {
+        let said = resume(&[flag, value]).code(2).err;
+        assert!(said.contains("cannot be used with") && said.contains(flag), "{flag}: {said}");
+    }
     lab.run(&["run", "--more", "1h"]).code(2);
     lab.assert_nothing_left();
 }

@@ -177,3 +177,20 @@ pub fn agent_here(run: &str) -> Result<Connection> {
 pub fn find(executors: &[&'static dyn Executor], name: &str) -> Option<&'static dyn Executor> {
     executors.iter().copied().find(|executor| executor.name() == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{End, Outcome, StepTaken, Undone};
+
+    /// Steps above all: the host would undo them on itself.
+    #[test]
+    fn a_machine_that_goes_with_its_cell_writes_of_that_cell_alone() {
+        let end = |cell: &str| Record::End(End { cell: cell.into(), outcome: Outcome::Done, at: String::new() });
+        assert!(is_of_cell(&end("a"), "a") && !is_of_cell(&end("b"), "a"));
+        let (scope, says, does) = ("a".to_string(), String::new(), String::new());
+        let step = StepTaken { scope: scope.clone(), number: 1, says, does, undo: None };
+        assert!(!is_of_cell(&Record::Step(step), "a"));
+        assert!(!is_of_cell(&Record::Undone(Undone { scope, number: 1 }), "a"));
+    }
+}

@@ -262,3 +262,25 @@ fn hold(disk: &Path) -> Result<Option<File>> {
 pub(super) fn in_the_guest(serial: &str) -> PathBuf {
     Path::new(BY_SERIAL).join(serial)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::{argv, output};
+
+    #[test]
+    fn a_disk_is_held_while_its_guest_runs_and_refused_where_another_has_it() {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().set_len(1 << 20).unwrap();
+        assert!(hold(image.path()).unwrap().is_none(), "a file is no device");
+        let attached = output(&argv(["losetup", "--find", "--show", &image.path().display().to_string()]), &[]);
+        let Ok(device) = attached else { return crate::not_run("only root can make a loop device") };
+        let held = hold(Path::new(device.trim())).map(|held| held.is_some());
+        let first = hold(Path::new(device.trim()));
+        let second = hold(Path::new(device.trim())).map(drop);
+        drop(first);
+        output(&argv(["losetup", "--detach", device.trim()]), &[]).unwrap();
+        assert!(held.unwrap());
+        assert!(second.unwrap_err().to_string().contains("is in use"));
+    }
+}
