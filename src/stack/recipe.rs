@@ -204,7 +204,7 @@ const WRITE_BACK: [&str; 6] = [
 ];
 
 /// Bytes, not shares of whatever memory is free, and the same for all; the kernel's default shares of the memory
-/// there is, unless the plan says otherwise. `share` is one part of so many.
+/// there is, unless the plan says otherwise. `share` gives one part of that number.
 fn write_back(host: &HostSettings, share: impl Fn(u64) -> String) -> [Step; 4] {
     let knob = |name: &str| PathBuf::from(format!("/proc/sys/vm/{name}"));
     let set = |name: &str, value: String, instead_of: Option<&str>| {
