@@ -71,12 +71,23 @@ enum Victim {
     Inside,
 }
 
-/// Starts the plan and kills at that moment after its start; a run whose host is left alive goes on to its end.
-fn kill_at(lab: &Lab, moment: Duration, victim: Victim) {
+/// When a run is killed: so long after its journal has so many lines. Images take most of the time, and lines lie all over
+/// a run.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    lines: usize,
+    then: Duration,
+}
+
+/// Starts the plan and kills at that moment; a run whose host is left alive goes on to its end.
+fn kill_at(lab: &Lab, moment: Moment, victim: Victim) {
     let mut command = lab.pickfs();
     command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    std::thread::sleep(moment);
+    while lines(lab).len() < moment.lines && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(moment.then);
     let id =
         std::fs::read_dir(lab.path("state/pickfs/active")).ok().and_then(|mut all| Some(all.next()?.ok()?.file_name()));
     let marked = id.map(|id| marked_processes(&format!("PICKFS_RUN={}", id.to_string_lossy()))).unwrap_or_default();
@@ -95,12 +106,12 @@ fn kill_at(lab: &Lab, moment: Duration, victim: Victim) {
     child.wait().unwrap();
 }
 
-/// How long an undisturbed run of that plan takes.
-fn usual_time(plan: impl Fn(&Lab) -> String) -> Duration {
+/// How long an undisturbed run of that plan takes, and its lines.
+fn usual(plan: impl Fn(&Lab) -> String) -> (Duration, usize) {
     let lab = Lab::new();
     let (plan, begun) = (plan(&lab), Instant::now());
     lab.run_plan(&plan).code(0);
-    begun.elapsed()
+    (begun.elapsed(), lines(&lab).len())
 }
 
 /// What runs must leave alone: a disk, a file next to their images, and the kernel's settings.
@@ -191,12 +202,13 @@ fn two_hundred_killed_runs_leave_nothing() {
         lab.write_plan(&plans[at]);
         canary.lay(&lab);
         if usual.len() < plans.len() {
-            usual.push(usual_time(|lab| self::plans(lab).swap_remove(at)));
+            usual.push(self::usual(|lab| self::plans(lab).swap_remove(at)).1);
         }
-        let moment = usual[at].mul_f64((random.next_u64() % 1000) as f64 / 1000.0);
+        let (lines, then) = (random.next_u64() % usual[at] as u64, random.next_u64() % 100);
+        let moment = Moment { lines: lines as usize, then: Duration::from_millis(then) };
         let victim = [Victim::Host, Victim::Agent, Victim::Both][number % 3];
         kill_at(&lab, moment, victim);
-        totals.hold(&lab, &canary, &format!("kill {number}, after {moment:?}, of {victim:?}:\n{}", plans[at]));
+        totals.hold(&lab, &canary, &format!("kill {number}, {moment:?}, of {victim:?}:\n{}", plans[at]));
     }
     assert_eq!(writeback_knobs(), canary.knobs);
     totals.show();
@@ -230,16 +242,17 @@ fn killed_runs_with_guests_leave_nothing() {
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(SEED);
     let (canary, mut totals) = (Canary::new(&mut random), Totals::default());
     // The first run may have to make the guest.
-    let usual = [0, 1].map(|_| usual_time(|lab| plan_of_guest(lab, 0, None)))[1];
+    let (usual, _) = [0, 1].map(|_| usual(|lab| plan_of_guest(lab, 0, None)))[1];
     for number in 0..wanted(GUEST_KILLS) {
         let lab = Lab::new();
         let victim = [Victim::Host, Victim::Qemu, Victim::Inside, Victim::Both][number % 4];
         let plan = plan_of_guest(&lab, number, (victim == Victim::Inside).then(|| random.next_u64() % 4));
         lab.write_plan(&plan);
         canary.lay(&lab);
-        let moment = usual.mul_f64((random.next_u64() % 1000) as f64 / 1000.0);
+        // A guest that boots says nothing for most of the time.
+        let moment = Moment { lines: 0, then: usual.mul_f64((random.next_u64() % 1000) as f64 / 1000.0) };
         kill_at(&lab, moment, victim);
-        totals.hold(&lab, &canary, &format!("kill {number}, after {moment:?}, of {victim:?}:\n{plan}"));
+        totals.hold(&lab, &canary, &format!("kill {number}, {moment:?}, of {victim:?}:\n{plan}"));
     }
     assert_eq!(writeback_knobs(), canary.knobs);
     totals.show();
