@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-all test-statistics test-data recipes test-kernel test-vm build static deb lint fuzz bench schema install-build install-run install-test
+.PHONY: run test test-all test-statistics test-data recipes test-kernel test-vm test-sim build static deb lint fuzz bench schema install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -48,6 +48,10 @@ test-kernel: install-run install-test install-build
 test-vm: install-run install-test install-build
 	cargo test --release --locked $(patsubst tests/%.rs,--test %,$(wildcard tests/guest*.rs)) -- --ignored --nocapture --test-threads=1
 
+# A hundred million random requests to each kind of simulated disk: ten minutes.
+test-sim: install-build
+	cargo test --release --locked --lib sim:: -- --ignored --nocapture
+
 # A program that needs no library, for any amd64 Linux: target/x86_64-unknown-linux-gnu/release/pickfs.
 static: install-build
 	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --target $(STATIC)
@@ -75,7 +79,7 @@ fuzz: install-build
 	else PICKFS_FUZZ_SECONDS=600 cargo test --release --locked --test fuzz -- --nocapture; fi
 
 # What `make test` leaves out, for a machine that has hours: simulations, guests, kernels, two hundred killed runs.
-test-all: test test-statistics test-data test-kernel test-vm
+test-all: test test-statistics test-data test-kernel test-vm test-sim
 	cargo test --release --locked --test sweep -- --ignored --nocapture
 
 # The files in schema/, from the types that they describe.

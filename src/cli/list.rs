@@ -2,6 +2,7 @@
 
 use super::{Exit, Outcome, Verb};
 use crate::data::profile::builtin::{self, Builtin};
+use crate::executor::sim;
 use crate::need::{self, Need};
 use crate::plan::{Setting, Settings};
 use crate::render::{self, Kind};
@@ -11,7 +12,7 @@ use crate::units::show_bytes;
 use crate::{executor, import, probe, workload};
 use clap::ValueEnum;
 
-/// List what pickfs knows: file systems, backings, workloads, probes, executors, formats, imports
+/// List what pickfs knows: file systems, backings, workloads, probes, executors, disks, formats, imports
 #[derive(clap::Args)]
 pub struct Arguments {
     /// What to list
@@ -31,6 +32,7 @@ enum What {
     Profiles,
     Probes,
     Executors,
+    Disks,
     Formats,
     Imports,
 }
@@ -81,6 +83,7 @@ fn list(what: What, named: &dyn Fn(&str) -> bool) -> usize {
             |one| named(one.name()),
             |one| plugin(one.name(), one.about(), one.settings(), &one.needs()),
         ),
+        What::Disks => each(sim::ALL.iter(), |one| named(one.name), |one| row(one.name, &one.disk().about)),
         What::Formats => each(render::ALL.iter(), |one| named(one.name), format),
         What::Imports => each(import::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
     }

@@ -8,6 +8,7 @@ mod clean;
 mod compare;
 mod completions;
 mod confirm;
+mod disk;
 mod doctor;
 mod forecast;
 mod guest;
@@ -80,6 +81,7 @@ const VERBS: &[Entry] = &[
     verb::<doctor::Arguments>("doctor"),
     verb::<scan::Arguments>("scan"),
     verb::<guest::Arguments>("guest"),
+    verb::<disk::Arguments>("disk"),
     verb::<clean::Arguments>("clean"),
     verb::<completions::Arguments>("completions"),
     verb::<help::Arguments>("help"),

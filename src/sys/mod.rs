@@ -11,6 +11,7 @@ pub mod block;
 pub mod btrfs;
 pub mod clock;
 pub mod devices;
+pub mod disk_model;
 pub mod extents;
 pub mod file;
 pub mod process;

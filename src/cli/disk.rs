@@ -1,0 +1,104 @@
+//! `pickfs disk`: the models of disks that simulations use.
+
+use super::{Exit, Outcome, Verb};
+use crate::executor::sim::{self, Disk, Gives};
+use crate::units::{show_bytes, show_duration};
+use anyhow::{Context, Result};
+use std::path::Path;
+
+/// Show a model of a disk: its parameters with their sources, and the speeds that it gives
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Show a model's parameters with their sources, and the speeds that it gives
+    Show {
+        /// A name that `pickfs list disks` prints, or a TOML file
+        #[arg(value_name = "NAME|FILE")]
+        name: String,
+    },
+}
+
+impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs list disks", "the models that come with pickfs"],
+        ["pickfs disk show hdd-7200", "one of them, with its sources and speeds"],
+    ];
+    const ONLY_PRINTS: bool = true;
+
+    fn run(&self) -> Outcome {
+        let What::Show { name } = &self.what;
+        let disk = named(name)?;
+        println!("{name}: {}\n", disk.about);
+        parameters(&disk)?.iter().for_each(|line| println!("{line}"));
+        println!("\nOn a virtual clock, without an operating system, this gives:\n");
+        figures(&sim::gives(&disk)?).iter().for_each(|(what, value)| println!("  {what:<42} {value}"));
+        Ok(0)
+    }
+}
+
+fn named(name: &str) -> Result<Disk> {
+    if let Some(disk) = sim::find(name) {
+        return Ok(disk);
+    }
+    if !Path::new(name).is_file() {
+        let shown = name.escape_debug();
+        return Err(Exit::usage(format!(
+            "there is no disk and no file `{shown}`; `pickfs list disks` shows all disks"
+        )));
+    }
+    let text = std::fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
+    Disk::parse(&text).with_context(|| format!("in {name}"))
+}
+
+fn parameters(disk: &Disk) -> Result<Vec<String>> {
+    let row = |name: &String| {
+        let sourced = disk.sourced(name)?;
+        let value = sourced.is.as_str().map(String::from).unwrap_or(sourced.is.to_string());
+        Ok(format!("  {name:<22} {value:>12}  {}", sourced.source))
+    };
+    disk.parameters.keys().map(row).collect()
+}
+
+/// What was measured, and its value with a unit.
+fn figures(gives: &Gives) -> Vec<(String, String)> {
+    let rate = |bytes: f64| format!("{}/s", show_bytes(bytes));
+    let mut rows = Vec::new();
+    let mut row = |what: &str, value: String| rows.push((what.to_string(), value));
+    for (place, bytes) in ["beginning", "middle", "end"].iter().zip(gives.sequential_reads) {
+        row(&format!("sequential read, 1 MiB, at the {place}"), rate(bytes));
+    }
+    row("sequential write, 1 MiB, queue depth 8", rate(gives.sequential_writes));
+    let looped = |found: sim::Loop| {
+        let (mean, p99) = (show_duration(found.mean_ns), show_duration(found.p99_ns));
+        format!("{:.0} IOPS, {mean} on average, 99th percentile {p99}", found.requests_a_second)
+    };
+    row("random read, 4 KiB, queue depth 1", looped(gives.random_reads[0]));
+    row("random read, 4 KiB, queue depth 32", looped(gives.random_reads[1]));
+    row("random write, 4 KiB, queue depth 1, cached", looped(gives.random_write));
+    for (writes, ns) in gives.flushes {
+        row(&format!("flush after {writes} random writes of 4 KiB"), show_duration(ns));
+    }
+    gives.average_seek_ns.iter().for_each(|ns| row("average seek", show_duration(*ns)));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_disk_can_be_shown() {
+        for entry in sim::ALL {
+            let disk = named(entry.name).expect(entry.name);
+            assert_eq!(parameters(&disk).expect(entry.name).len(), disk.parameters.len());
+            let rows = figures(&sim::gives(&disk).expect(entry.name));
+            assert!(rows.len() >= 11 && rows.iter().all(|(_, value)| !value.contains("NaN")), "{rows:?}");
+        }
+        assert!(named("floppy").unwrap_err().to_string().contains("`pickfs list disks`"));
+    }
+}

@@ -1,0 +1,119 @@
+//! The disks that are modelled, a TOML file each: every parameter with its source.
+
+use super::parameters::{self, Words};
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+/// A disk by its name.
+pub struct Entry {
+    pub name: &'static str,
+    text: &'static str,
+}
+
+macro_rules! entries {
+    ($($name:literal),*) => { &[$(Entry { name: $name, text: include_str!(concat!("disks/", $name, ".toml")) }),*] };
+}
+
+/// Every disk, sorted by name.
+pub const ALL: &[Entry] = entries!["hdd-7200", "hp-97560", "none", "nvme", "sata-ssd"];
+
+impl Entry {
+    pub fn disk(&self) -> Disk {
+        Disk::parse(self.text).unwrap_or_else(|error| panic!("the disk {} came broken: {error:#}", self.name))
+    }
+}
+
+pub fn find(name: &str) -> Option<Disk> {
+    ALL.iter().find(|entry| entry.name == name).map(Entry::disk)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Answers at once.
+    None,
+    HardDisk,
+    Flash,
+}
+
+/// A model's file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disk {
+    /// One line for lists.
+    pub about: String,
+    pub kind: Kind,
+    /// In the order of the file.
+    pub parameters: toml::map::Map<String, toml::Value>,
+}
+
+/// A parameter as a file gives it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sourced {
+    /// A number, in the unit that the parameter's name ends in, or a word.
+    pub is: toml::Value,
+    /// A publication or a datasheet; "assumed" where there is none.
+    pub source: String,
+}
+
+impl Disk {
+    /// A file of a user's own is as good as ours.
+    pub fn parse(text: &str) -> Result<Disk> {
+        let disk: Disk = toml::from_str(text).context("no model of a disk")?;
+        disk.words(0, 0)?;
+        Ok(disk)
+    }
+
+    pub fn sourced(&self, name: &str) -> Result<Sourced> {
+        let found = self.parameters.get(name).with_context(|| format!("the parameter `{name}` is missing"))?;
+        let sourced: Sourced = found.clone().try_into().with_context(|| format!("in the parameter `{name}`"))?;
+        if sourced.source.trim().is_empty() {
+            bail!("the parameter `{name}` names no source; write \"assumed\" if there is none");
+        }
+        Ok(sourced)
+    }
+
+    /// The table for the model. `start` is where on the disk its device begins, in sectors; `phase_ns` the angle of the
+    /// platter at time 0, as time of a turn.
+    pub fn words(&self, start: u64, phase_ns: u64) -> Result<Words> {
+        parameters::words(self, start, phase_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_disk_is_complete_and_names_its_sources() {
+        assert!(ALL.windows(2).all(|pair| pair[0].name < pair[1].name));
+        for entry in ALL {
+            let disk = entry.disk();
+            assert!(!disk.about.is_empty() && !disk.about.ends_with('.'), "{}", entry.name);
+            for name in disk.parameters.keys() {
+                assert!(disk.sourced(name).is_ok(), "{}: {name}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_file_is_refused_with_the_reason() {
+        let with = |from: &str, to: &str| {
+            let text = ALL.iter().find(|entry| entry.name == "nvme").expect("nvme").text;
+            assert!(text.contains(from), "{from}");
+            format!("{:#}", Disk::parse(&text.replacen(from, to, 1)).expect_err(to))
+        };
+        for (from, to, says) in [
+            ("dies = { is = 32", "dyes = { is = 32", "`dyes` is no parameter of flash"),
+            ("dies = { is = 32", "dies = { is = 1000", "`dies`"),
+            ("is = 32, source = \"assumed: 256 Gbit dies\"", "is = 32, source = \" \"", "no source"),
+            ("is = 32, source", "is = \"many\", source", "`dies` must be a number"),
+            ("read_us = { is = 60", "read_us = { is = -1", "`read_us` must be a number that is not negative"),
+            ("kind = \"flash\"", "kind = \"tape\"", "no model of a disk"),
+        ] {
+            let said = with(from, to);
+            assert!(said.contains(says), "{to}: {said}");
+        }
+    }
+}

@@ -1,0 +1,883 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * The disk models of pickfs; model.h says how they are used.
+ *
+ * Hard disk: Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994, has the parts (seek
+ * curve, rotation from the clock, skew, zones, read-ahead, immediate report of writes); shortest positioning time first
+ * with an age limit is of Jacobson and Wilkes, HPL-CSP-91-7, 1991. Flash: dies, channels and a link are time lines, each
+ * free from some moment on.
+ */
+#include "model.h"
+
+struct request {
+	sim_word first, sectors, order, ready;
+	unsigned char operation, forced, state;
+};
+
+enum { FREE, WAITS, READY, ENDING };
+
+struct extent {
+	sim_word first, sectors;
+};
+
+/* What the arm does until `until`. */
+enum { RESTS, SERVES, DESTAGES, FLUSHES };
+
+struct zone {
+	sim_word first, cylinder, track;
+};
+
+struct disk {
+	sim_word p[SIM_WORDS];
+	sim_word now, order, counts[SIM_COUNTS];
+	struct request requests[SIM_TAGS];
+	/* Those in use, in the order of their arrival. */
+	unsigned int queue[SIM_TAGS], queued;
+	/* Ends to come: a heap by time, then order. */
+	struct {
+		sim_word when, order;
+		unsigned int tag;
+	} ends[SIM_TAGS];
+	unsigned int ending;
+	/* hard disk */
+	int arm, wrote_last;
+	unsigned int serving, slot;
+	sim_word begun, until, cylinder, head, last_command;
+	struct extent dirty[SIM_MOST_SLOTS];
+	unsigned int slots;
+	sim_word cached;
+	struct extent segments[SIM_MOST_SEGMENTS];
+	sim_word used[SIM_MOST_SEGMENTS];
+	/* Reading ahead: into which segment, from when and where on, up to where. */
+	int ahead;
+	unsigned int ahead_segment;
+	sim_word ahead_since, ahead_from, ahead_limit;
+	/* flash */
+	sim_word read_free[SIM_MOST_DIES], program_free[SIM_MOST_DIES], programs[SIM_MOST_DIES];
+	sim_word channel_free[SIM_MOST_CHANNELS], in_free, out_free, barrier, latest;
+	sim_word ring_when[SIM_RING], ring_sectors[SIM_RING];
+	unsigned int ring_first, ring_count, next_die;
+	sim_word buffered, open_sectors, slc_used, last_program;
+};
+
+static sim_word larger(sim_word a, sim_word b)
+{
+	return a > b ? a : b;
+}
+
+static sim_word smaller(sim_word a, sim_word b)
+{
+	return a < b ? a : b;
+}
+
+sim_word sim_bytes(void)
+{
+	return sizeof(struct disk);
+}
+
+sim_word sim_count(const void *disk, int which)
+{
+	const struct disk *d = disk;
+
+	if (which == SIM_ARM_FROM || which == SIM_ARM_UNTIL)
+		return d->arm == RESTS ? 0 : which == SIM_ARM_FROM ? d->begun : d->until;
+	return which == SIM_CACHED ? (d->p[SIM_KIND] == 1 ? d->cached : d->buffered) : d->counts[which];
+}
+
+/* ---- ends of requests ---- */
+
+static int earlier(const struct disk *d, unsigned int a, unsigned int b)
+{
+	if (d->ends[a].when != d->ends[b].when)
+		return d->ends[a].when < d->ends[b].when;
+	return d->ends[a].order < d->ends[b].order;
+}
+
+static void swap(struct disk *d, unsigned int a, unsigned int b)
+{
+	sim_word when = d->ends[a].when, order = d->ends[a].order;
+	unsigned int tag = d->ends[a].tag;
+
+	d->ends[a] = d->ends[b];
+	d->ends[b].when = when;
+	d->ends[b].order = order;
+	d->ends[b].tag = tag;
+}
+
+static void leave_queue(struct disk *d, unsigned int tag)
+{
+	unsigned int i, kept = 0;
+
+	for (i = 0; i < d->queued; i++)
+		if (d->queue[i] != tag)
+			d->queue[kept++] = d->queue[i];
+	d->queued = kept;
+}
+
+static void end(struct disk *d, unsigned int tag, sim_word when)
+{
+	unsigned int at = d->ending++;
+
+	leave_queue(d, tag);
+	d->requests[tag].state = ENDING;
+	d->ends[at].when = when;
+	d->ends[at].order = d->requests[tag].order;
+	d->ends[at].tag = tag;
+	while (at && earlier(d, at, (at - 1) / 2)) {
+		swap(d, at, (at - 1) / 2);
+		at = (at - 1) / 2;
+	}
+}
+
+int sim_done(void *disk, unsigned int *tag, sim_word *when)
+{
+	struct disk *d = disk;
+	unsigned int at = 0, child;
+
+	if (!d->ending || d->ends[0].when > d->now)
+		return 0;
+	*tag = d->ends[0].tag;
+	*when = d->ends[0].when;
+	d->requests[*tag].state = FREE;
+	d->ends[0] = d->ends[--d->ending];
+	while ((child = 2 * at + 1) < d->ending) {
+		if (child + 1 < d->ending && earlier(d, child + 1, child))
+			child++;
+		if (!earlier(d, child, at))
+			break;
+		swap(d, child, at);
+		at = child;
+	}
+	return 1;
+}
+
+/* ---- geometry of a hard disk ---- */
+
+struct place {
+	sim_word cylinder, head, offset, track;
+};
+
+static struct zone zone(const struct disk *d, unsigned int index)
+{
+	const sim_word *at = d->p + SIM_ZONE_AT + 3 * index;
+	struct zone found = { at[0], at[1], at[2] };
+
+	return found;
+}
+
+static struct place place(const struct disk *d, sim_word sector)
+{
+	unsigned int low = 0, high = (unsigned int)d->p[SIM_ZONES] - 1;
+	struct zone in;
+	struct place found;
+	sim_word tracks;
+
+	while (low < high) {
+		unsigned int middle = (low + high + 1) / 2;
+
+		if (zone(d, middle).first <= sector)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	in = zone(d, low);
+	tracks = (sector - in.first) / in.track;
+	found.offset = (sector - in.first) % in.track;
+	found.cylinder = in.cylinder + tracks / d->p[SIM_HEADS];
+	found.head = tracks % d->p[SIM_HEADS];
+	found.track = in.track;
+	return found;
+}
+
+/* Angle at which a sector begins, as the time of the turn. */
+static sim_word angle(const struct disk *d, const struct place *at)
+{
+	sim_word in_cylinder = (d->p[SIM_HEADS] - 1) * d->p[SIM_HEAD_SKEW_NS] + d->p[SIM_CYLINDER_SKEW_NS];
+	sim_word skew = at->cylinder * in_cylinder + at->head * d->p[SIM_HEAD_SKEW_NS];
+
+	return (at->offset * d->p[SIM_TURN_NS] / at->track + skew) % d->p[SIM_TURN_NS];
+}
+
+sim_word sim_seek_ns(const void *disk, sim_word cylinders)
+{
+	const struct disk *d = disk;
+	const sim_word *pairs = d->p + SIM_SEEK_AT;
+	unsigned int low = 0, high = (unsigned int)d->p[SIM_SEEKS] - 1;
+	sim_word span, from, to;
+
+	if (!cylinders)
+		return 0;
+	if (cylinders >= pairs[2 * high])
+		return pairs[2 * high + 1];
+	if (cylinders <= pairs[0])
+		return pairs[1];
+	while (high - low > 1) {
+		unsigned int middle = (low + high) / 2;
+
+		if (pairs[2 * middle] <= cylinders)
+			low = middle;
+		else
+			high = middle;
+	}
+	span = pairs[2 * high] - pairs[2 * low];
+	from = pairs[2 * low + 1];
+	to = pairs[2 * high + 1];
+	/* Seek curves rise. */
+	return from + (to - from) * (cylinders - pairs[2 * low]) / span;
+}
+
+/* From where the arm is, at that time, until the sector begins below the head. */
+static sim_word positioning(const struct disk *d, sim_word sector, int writes, sim_word at)
+{
+	struct place to = place(d, sector);
+	sim_word apart = to.cylinder > d->cylinder ? to.cylinder - d->cylinder : d->cylinder - to.cylinder;
+	sim_word moves = sim_seek_ns(d, apart), turn = d->p[SIM_TURN_NS];
+
+	if (to.head != d->head)
+		moves = larger(moves, d->p[SIM_HEAD_SWITCH_NS]);
+	if (writes && moves)
+		moves += d->p[SIM_WRITE_SETTLE_NS];
+	return moves + (angle(d, &to) + turn - (at + moves + d->p[SIM_PHASE_NS]) % turn) % turn;
+}
+
+/* From the beginning of the first sector to the end of the last one, without a revolution missed. */
+static sim_word transfer(const struct disk *d, sim_word first, sim_word sectors)
+{
+	sim_word all = 0;
+
+	while (sectors) {
+		struct place at = place(d, first);
+		sim_word here = smaller(sectors, at.track - at.offset), turn = d->p[SIM_TURN_NS];
+
+		all += (at.offset + here) * turn / at.track - at.offset * turn / at.track;
+		sectors -= here;
+		first += here;
+		if (sectors)
+			all += at.head + 1 < d->p[SIM_HEADS] ? d->p[SIM_HEAD_SKEW_NS] : d->p[SIM_CYLINDER_SKEW_NS];
+	}
+	return all;
+}
+
+/* Sectors that have passed below the head so long after the first one began, at most so many. */
+static sim_word passed(const struct disk *d, sim_word first, sim_word time, sim_word most)
+{
+	sim_word all = 0;
+
+	while (all < most) {
+		struct place at = place(d, first + all);
+		sim_word turn = d->p[SIM_TURN_NS], begins = at.offset * turn / at.track;
+		sim_word rest = turn - begins, skew;
+
+		if (time < rest) {
+			/* Whole sectors only, and never one whose end is still to come. */
+			sim_word reached = (begins + time) * at.track / turn;
+
+			while (reached * turn / at.track > begins + time)
+				reached--;
+			if (reached > at.offset)
+				all += reached - at.offset;
+			break;
+		}
+		all += at.track - at.offset;
+		skew = at.head + 1 < d->p[SIM_HEADS] ? d->p[SIM_HEAD_SKEW_NS] : d->p[SIM_CYLINDER_SKEW_NS];
+		if (time < rest + skew)
+			break;
+		time -= rest + skew;
+	}
+	return smaller(all, most);
+}
+
+/* ---- caches of a hard disk ---- */
+
+static void stand_at(struct disk *d, sim_word sector)
+{
+	struct place at = place(d, smaller(sector, d->p[SIM_SECTORS] - 1));
+
+	d->cylinder = at.cylinder;
+	d->head = at.head;
+}
+
+/* What was read ahead up to now is in the cache. */
+static void look_ahead(struct disk *d, sim_word now)
+{
+	struct extent *segment = &d->segments[d->ahead_segment];
+	sim_word end_of, most = d->p[SIM_SEGMENT_SECTORS];
+
+	if (!d->ahead || now < d->ahead_since)
+		return;
+	end_of = d->ahead_from + passed(d, d->ahead_from, now - d->ahead_since, d->ahead_limit - d->ahead_from);
+	if (segment->sectors)
+		segment->sectors = larger(segment->sectors, end_of - segment->first);
+	if (segment->sectors > most) {
+		segment->first += segment->sectors - most;
+		segment->sectors = most;
+	}
+	stand_at(d, end_of);
+}
+
+static int inside(const struct extent *whole, sim_word first, sim_word sectors)
+{
+	return whole->sectors && first >= whole->first && first + sectors <= whole->first + whole->sectors;
+}
+
+static int hit(struct disk *d, sim_word first, sim_word sectors)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->p[SIM_SEGMENTS]; i++)
+		if (inside(&d->segments[i], first, sectors)) {
+			d->used[i] = ++d->order;
+			return 1;
+		}
+	for (i = 0; i < d->slots; i++)
+		if (inside(&d->dirty[i], first, sectors))
+			return 1;
+	return 0;
+}
+
+/* Into the segment that it continues, or else the one that was used longest ago; what comes behind is read ahead. */
+static void remember(struct disk *d, sim_word first, sim_word sectors, sim_word now)
+{
+	unsigned int i, found = 0, continues = 0;
+
+	if (!d->p[SIM_SEGMENTS])
+		return;
+	for (i = 0; i < d->p[SIM_SEGMENTS] && !continues; i++) {
+		sim_word last = d->segments[i].first + d->segments[i].sectors;
+
+		if (d->segments[i].sectors && first >= d->segments[i].first && first <= last) {
+			found = i;
+			continues = 1;
+		} else if (d->used[i] < d->used[found]) {
+			found = i;
+		}
+	}
+	if (!continues) {
+		d->segments[found].first = first;
+		d->segments[found].sectors = 0;
+	}
+	d->segments[found].sectors = larger(d->segments[found].sectors, first + sectors - d->segments[found].first);
+	d->used[found] = ++d->order;
+	d->ahead = 1;
+	d->ahead_segment = found;
+	d->ahead_since = now;
+	d->ahead_from = first + sectors;
+	d->ahead_limit = smaller(first + sectors + d->p[SIM_AHEAD_SECTORS], d->p[SIM_SECTORS]);
+}
+
+static void forget(struct disk *d, sim_word first, sim_word sectors)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->p[SIM_SEGMENTS]; i++) {
+		struct extent *segment = &d->segments[i];
+
+		if (segment->sectors && first < segment->first + segment->sectors && segment->first < first + sectors) {
+			segment->sectors = 0;
+			if (d->ahead && d->ahead_segment == i)
+				d->ahead = 0;
+		}
+	}
+}
+
+/* 1 if the write is in the cache now. What overwrites or continues an extent costs no slot. */
+static int cache(struct disk *d, sim_word first, sim_word sectors)
+{
+	unsigned int i, fixed = d->arm == DESTAGES ? d->slot : SIM_MOST_SLOTS;
+
+	for (i = 0; i < d->slots; i++) {
+		struct extent *extent = &d->dirty[i];
+
+		if (i == fixed)
+			continue;
+		if (inside(extent, first, sectors))
+			return 1;
+		if (extent->first + extent->sectors == first && extent->sectors + sectors <= 2048 &&
+		    d->cached + sectors <= d->p[SIM_CACHE_SECTORS]) {
+			extent->sectors += sectors;
+			d->cached += sectors;
+			return 1;
+		}
+	}
+	if (d->slots >= d->p[SIM_CACHE_SLOTS])
+		return 0;
+	/* One write that is larger than the cache passes when it is alone. */
+	if (d->cached && d->cached + sectors > d->p[SIM_CACHE_SECTORS])
+		return 0;
+	d->dirty[d->slots].first = first;
+	d->dirty[d->slots++].sectors = sectors;
+	d->cached += sectors;
+	return 1;
+}
+
+/* ---- the arm ---- */
+
+/* Order of the first FLUSH that waits. */
+static sim_word barrier(const struct disk *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->queued; i++)
+		if (d->requests[d->queue[i]].operation == SIM_FLUSH)
+			return d->requests[d->queue[i]].order;
+	return SIM_NEVER;
+}
+
+/* What can be answered without the arm is; the others wait for it. */
+static void admit(struct disk *d, unsigned int tag, sim_word now)
+{
+	struct request *r = &d->requests[tag];
+	sim_word quick = now + d->p[SIM_COMMAND_NS] + r->sectors * d->p[SIM_LINK_PS] / 1000;
+
+	if (r->operation == SIM_FLUSH)
+		return;
+	if (r->operation == SIM_TRIM) {
+		end(d, tag, now + d->p[SIM_COMMAND_NS] + d->p[SIM_TRIM_NS]);
+	} else if (r->operation == SIM_READ) {
+		if (d->arm == RESTS)
+			look_ahead(d, now);
+		if (hit(d, r->first, r->sectors)) {
+			d->counts[SIM_READ_HITS]++;
+			end(d, tag, quick);
+			return;
+		}
+		r->state = READY;
+		r->ready = now + d->p[SIM_COMMAND_NS];
+	} else if (r->forced || !d->p[SIM_WRITE_CACHE]) {
+		r->state = READY;
+		r->ready = now + d->p[SIM_COMMAND_NS];
+	} else if (cache(d, r->first, r->sectors)) {
+		forget(d, r->first, r->sectors);
+		end(d, tag, quick);
+	}
+}
+
+/* Those that a FLUSH held up, or for which there was no room. */
+static void admit_waiting(struct disk *d, sim_word now)
+{
+	unsigned int i = 0;
+	sim_word before = barrier(d);
+
+	while (i < d->queued && d->requests[d->queue[i]].order < before) {
+		unsigned int tag = d->queue[i];
+
+		if (d->requests[tag].state == WAITS)
+			admit(d, tag, now);
+		if (i < d->queued && d->queue[i] == tag)
+			i++;
+	}
+}
+
+/* The request that the arm reaches first, or the one that has waited too long; SIM_TAGS if none is ready. */
+static unsigned int nearest(const struct disk *d, sim_word now)
+{
+	unsigned int i, best = SIM_TAGS, seen = 0;
+	sim_word shortest = SIM_NEVER;
+
+	for (i = 0; i < d->queued && seen < d->p[SIM_DEPTH]; i++) {
+		const struct request *r = &d->requests[d->queue[i]];
+		sim_word begins, takes;
+
+		if (r->state != READY)
+			continue;
+		seen++;
+		if (now > r->ready && now - r->ready > d->p[SIM_AGE_LIMIT_NS])
+			return d->queue[i];
+		begins = larger(now, r->ready);
+		takes = begins - now + positioning(d, r->first, r->operation == SIM_WRITE, begins);
+		if (takes < shortest) {
+			shortest = takes;
+			best = d->queue[i];
+		}
+	}
+	return best;
+}
+
+/* 0 if it was in the cache by the time that its command began. */
+static int serve(struct disk *d, unsigned int tag, sim_word now)
+{
+	struct request *r = &d->requests[tag];
+	sim_word begins = larger(now, r->ready), first = r->first, sectors = r->sectors;
+
+	d->begun = begins;
+	d->wrote_last = r->operation == SIM_WRITE;
+	if (r->operation == SIM_READ && d->ahead) {
+		const struct extent *segment = &d->segments[d->ahead_segment];
+		sim_word reached;
+
+		/* Reading ahead goes on until the command begins, and into it where it asks for what comes. */
+		look_ahead(d, begins);
+		reached = segment->first + segment->sectors;
+		if (segment->sectors && first >= segment->first && first < reached) {
+			if (reached >= first + sectors) {
+				d->counts[SIM_READ_HITS]++;
+				end(d, tag, begins + sectors * d->p[SIM_LINK_PS] / 1000);
+				return 0;
+			}
+			d->arm = SERVES;
+			d->serving = tag;
+			d->until = larger(begins, d->ahead_since + transfer(d, d->ahead_from, first + sectors - d->ahead_from));
+			stand_at(d, first + sectors - 1);
+			return 1;
+		}
+	}
+	d->arm = SERVES;
+	d->serving = tag;
+	d->ahead = 0;
+	d->counts[SIM_SEEKED]++;
+	d->until = begins + positioning(d, first, r->operation == SIM_WRITE, begins) + transfer(d, first, sectors);
+	stand_at(d, first + sectors - 1);
+	return 1;
+}
+
+static void destage(struct disk *d, sim_word now)
+{
+	unsigned int i, best = 0;
+	sim_word shortest = SIM_NEVER;
+
+	for (i = 0; i < d->slots && i < d->p[SIM_DESTAGE_WINDOW]; i++) {
+		sim_word takes = positioning(d, d->dirty[i].first, 1, now);
+
+		if (takes < shortest) {
+			shortest = takes;
+			best = i;
+		}
+	}
+	d->ahead = 0;
+	d->arm = DESTAGES;
+	d->begun = now;
+	d->wrote_last = 1;
+	d->slot = best;
+	d->counts[SIM_DESTAGED]++;
+	d->until = now + shortest + transfer(d, d->dirty[best].first, d->dirty[best].sectors);
+	stand_at(d, d->dirty[best].first + d->dirty[best].sectors - 1);
+}
+
+/* The request before the first FLUSH, if there is one, keeps it waiting. */
+static int flush_may_begin(const struct disk *d)
+{
+	return d->queued && d->requests[d->queue[0]].operation == SIM_FLUSH;
+}
+
+static int must_write(const struct disk *d)
+{
+	if (d->queued && d->requests[d->queue[0]].state == WAITS)
+		return d->slots > 0;
+	return d->slots && (d->cached >= d->p[SIM_HIGH_WATER] || d->slots >= d->p[SIM_CACHE_SLOTS]);
+}
+
+static void begin(struct disk *d, sim_word now)
+{
+	unsigned int tag;
+
+	if (d->arm != RESTS)
+		return;
+	look_ahead(d, now);
+	do {
+		if (flush_may_begin(d)) {
+			if (d->slots)
+				return destage(d, now);
+			d->arm = FLUSHES;
+			d->begun = now;
+			d->serving = d->queue[0];
+			d->until = larger(now, d->requests[d->serving].ready) + d->p[SIM_FLUSH_NS];
+			return;
+		}
+		tag = nearest(d, now);
+		if (must_write(d) && !(tag < SIM_TAGS && d->wrote_last))
+			return destage(d, now);
+		if (tag == SIM_TAGS) {
+			if (d->slots && now >= d->last_command + d->p[SIM_IDLE_NS])
+				destage(d, now);
+			return;
+		}
+	} while (!serve(d, tag, now));
+}
+
+/* The arm is through with what it did. */
+static void finish(struct disk *d, sim_word now)
+{
+	int did = d->arm;
+
+	d->arm = RESTS;
+	if (did == SERVES) {
+		struct request *r = &d->requests[d->serving];
+
+		if (r->operation == SIM_READ)
+			remember(d, r->first, r->sectors, now);
+		else
+			forget(d, r->first, r->sectors);
+		end(d, d->serving, now);
+	} else if (did == DESTAGES) {
+		d->cached -= d->dirty[d->slot].sectors;
+		d->slots--;
+		for (; d->slot < d->slots; d->slot++)
+			d->dirty[d->slot] = d->dirty[d->slot + 1];
+	} else {
+		d->counts[SIM_FLUSHED]++;
+		end(d, d->serving, now);
+	}
+	admit_waiting(d, now);
+	begin(d, now);
+}
+
+/* When the arm has something to do next. */
+static sim_word next_of_arm(const struct disk *d)
+{
+	if (d->arm != RESTS)
+		return d->until;
+	return d->slots ? larger(d->now, d->last_command + d->p[SIM_IDLE_NS]) : SIM_NEVER;
+}
+
+static void move(struct disk *d, sim_word now)
+{
+	sim_word at;
+
+	while ((at = next_of_arm(d)) <= now) {
+		d->now = larger(d->now, at);
+		if (d->arm != RESTS)
+			finish(d, at);
+		else
+			begin(d, at);
+	}
+}
+
+/* ---- flash ---- */
+
+/* Room in the write buffer that programs have made by then. */
+static void drain(struct disk *d, sim_word now)
+{
+	while (d->ring_count && d->ring_when[d->ring_first] <= now) {
+		d->buffered -= d->ring_sectors[d->ring_first];
+		d->ring_first = (d->ring_first + 1) % SIM_RING;
+		d->ring_count--;
+	}
+}
+
+static sim_word last_program(const struct disk *d)
+{
+	return d->ring_count ? d->ring_when[(d->ring_first + d->ring_count - 1) % SIM_RING] : 0;
+}
+
+/* Programs what was collected on the next die. Room is made in the order of writing. */
+static void program(struct disk *d, sim_word now)
+{
+	sim_word die = d->next_die, sectors = d->open_sectors, takes = d->p[SIM_PROGRAM_NS], begins, idle;
+	sim_word *channel = &d->channel_free[die % d->p[SIM_CHANNELS]];
+	unsigned int at = (d->ring_first + d->ring_count) % SIM_RING;
+
+	d->next_die = (unsigned int)((die + 1) % d->p[SIM_DIES]);
+	if (d->p[SIM_SLC_SECTORS]) {
+		idle = now > d->last_program ? now - d->last_program : 0;
+		d->slc_used -= smaller(d->slc_used, idle / larger(1, d->p[SIM_SLC_REFILL_NS]));
+		if (d->slc_used + sectors <= d->p[SIM_SLC_SECTORS]) {
+			d->slc_used += sectors;
+			takes = d->p[SIM_SLC_PROGRAM_NS];
+		}
+	}
+	*channel = larger(now, *channel) + sectors * d->p[SIM_CHANNEL_PS] / 1000;
+	begins = larger(larger(*channel, d->program_free[die]), d->read_free[die]);
+	if (d->p[SIM_ERASE_PROGRAMS] && ++d->programs[die] % d->p[SIM_ERASE_PROGRAMS] == 0) {
+		takes += d->p[SIM_ERASE_NS];
+		d->counts[SIM_ERASES]++;
+	}
+	d->counts[SIM_PROGRAMS]++;
+	d->program_free[die] = begins + takes;
+	d->last_program = larger(d->last_program, begins + takes);
+	d->ring_when[at] = larger(last_program(d), begins + takes);
+	d->ring_sectors[at] = sectors;
+	d->ring_count++;
+	d->open_sectors = 0;
+}
+
+/* When so many sectors have room, from that moment on. */
+static sim_word room(struct disk *d, sim_word sectors, sim_word now)
+{
+	drain(d, now);
+	while (d->ring_count && (d->buffered + sectors > d->p[SIM_BUFFER_SECTORS] || d->ring_count + 2 > SIM_RING)) {
+		now = larger(now, d->ring_when[d->ring_first]);
+		drain(d, now);
+	}
+	return now;
+}
+
+/* A piece after the other enters the buffer, so a write that is larger than it passes too. */
+static sim_word take_in(struct disk *d, sim_word sectors, sim_word now)
+{
+	sim_word unit = d->p[SIM_PAGE_SECTORS] * d->p[SIM_PROGRAM_PAGES];
+
+	while (sectors) {
+		sim_word piece = smaller(sectors, unit - d->open_sectors);
+
+		now = larger(room(d, piece, now), d->in_free) + piece * d->p[SIM_LINK_PS] / 1000;
+		d->in_free = now;
+		d->buffered += piece;
+		d->open_sectors += piece;
+		sectors -= piece;
+		if (d->open_sectors == unit)
+			program(d, now);
+	}
+	return now;
+}
+
+/* Pages lie on the dies in turn. */
+static sim_word read_pages(struct disk *d, sim_word first, sim_word sectors, sim_word now)
+{
+	sim_word last = now;
+
+	while (sectors) {
+		sim_word page = first / d->p[SIM_PAGE_SECTORS], die = page % d->p[SIM_DIES];
+		sim_word piece = smaller(sectors, d->p[SIM_PAGE_SECTORS] - first % d->p[SIM_PAGE_SECTORS]);
+		sim_word *channel = &d->channel_free[die % d->p[SIM_CHANNELS]], begins = larger(now, d->read_free[die]);
+		sim_word busy = d->program_free[die] > begins ? d->program_free[die] - begins : 0;
+
+		begins += smaller(busy, d->p[SIM_SUSPEND_NS]);
+		d->read_free[die] = begins + d->p[SIM_READ_NS];
+		if (busy)
+			d->program_free[die] += d->p[SIM_READ_NS];
+		*channel = larger(*channel, d->read_free[die]) + piece * d->p[SIM_CHANNEL_PS] / 1000;
+		d->out_free = larger(d->out_free, *channel) + piece * d->p[SIM_LINK_PS] / 1000;
+		last = larger(last, d->out_free);
+		first += piece;
+		sectors -= piece;
+	}
+	return last;
+}
+
+/* When all that was written so far is on the dies, or safe without. */
+static sim_word persist(struct disk *d, sim_word now)
+{
+	if (d->p[SIM_PROTECTED])
+		return now;
+	if (d->open_sectors)
+		program(d, now);
+	return larger(now, last_program(d));
+}
+
+/* All that happens to it is known when it comes. */
+static sim_word flash(struct disk *d, const struct request *r, sim_word now)
+{
+	sim_word begins = larger(now, d->barrier) + d->p[SIM_COMMAND_NS], ends = begins;
+	int alone = r->operation == SIM_FLUSH && !d->p[SIM_QUEUED_FLUSH];
+
+	if (alone)
+		begins = larger(begins, d->latest);
+	if (r->operation == SIM_READ)
+		ends = read_pages(d, r->first, r->sectors, begins);
+	else if (r->operation == SIM_WRITE)
+		ends = take_in(d, r->sectors, begins);
+	else if (r->operation == SIM_TRIM)
+		ends = begins + d->p[SIM_TRIM_NS];
+	if (r->operation == SIM_FLUSH || (r->forced && !d->p[SIM_PROTECTED])) {
+		ends = persist(d, larger(ends, begins)) + d->p[SIM_FLUSH_NS];
+		d->counts[SIM_FLUSHED] += r->operation == SIM_FLUSH;
+	}
+	d->latest = larger(d->latest, ends);
+	if (alone)
+		d->barrier = ends;
+	return ends;
+}
+
+/* ---- what a caller sees ---- */
+
+static int bad(const sim_word *p, int which, sim_word least, sim_word most)
+{
+	return p[which] < least || p[which] > most ? which + 1 : 0;
+}
+
+static int bad_arm(const sim_word *p)
+{
+	static const unsigned char once[] = { SIM_TURN_NS, SIM_HEADS, SIM_CACHE_SLOTS, SIM_DESTAGE_WINDOW };
+	unsigned int i;
+	int wrong = 0;
+
+	for (i = 0; i < sizeof(once) && !wrong; i++)
+		wrong = bad(p, once[i], 1, 1ULL << 32);
+	if (!wrong)
+		wrong = bad(p, SIM_CACHE_SLOTS, 1, SIM_MOST_SLOTS);
+	if (!wrong)
+		wrong = bad(p, SIM_SEGMENTS, 0, SIM_MOST_SEGMENTS);
+	if (!wrong)
+		wrong = bad(p, SIM_SEEKS, 1, SIM_MOST_SEEKS);
+	if (!wrong)
+		wrong = bad(p, SIM_ZONES, 1, SIM_MOST_ZONES);
+	return wrong;
+}
+
+static int bad_flash(const sim_word *p)
+{
+	int wrong = bad(p, SIM_DIES, 1, SIM_MOST_DIES);
+
+	if (!wrong)
+		wrong = bad(p, SIM_CHANNELS, 1, SIM_MOST_CHANNELS);
+	if (!wrong)
+		wrong = bad(p, SIM_PAGE_SECTORS, 1, 1 << 16);
+	if (!wrong)
+		wrong = bad(p, SIM_PROGRAM_PAGES, 1, 1 << 10);
+	if (!wrong)
+		wrong = bad(p, SIM_BUFFER_SECTORS, p[SIM_PAGE_SECTORS] * p[SIM_PROGRAM_PAGES], 1ULL << 32);
+	return wrong;
+}
+
+int sim_start(void *disk, const sim_word *words)
+{
+	struct disk *d = disk;
+	int wrong, i;
+
+	wrong = bad(words, SIM_KIND, 0, 2);
+	if (!wrong)
+		wrong = bad(words, SIM_SECTORS, 1, 1ULL << 40);
+	if (!wrong)
+		wrong = bad(words, SIM_DEPTH, 1, SIM_TAGS);
+	if (!wrong && words[SIM_KIND] == 1)
+		wrong = bad_arm(words);
+	if (!wrong && words[SIM_KIND] == 2)
+		wrong = bad_flash(words);
+	for (i = 0; !wrong && i < SIM_WORDS; i++)
+		d->p[i] = words[i];
+	return wrong;
+}
+
+void sim_submit(void *disk, unsigned int tag, int operation, int forced, sim_word first, sim_word sectors, sim_word now)
+{
+	struct disk *d = disk;
+	struct request *r = &d->requests[tag];
+
+	sim_wake(d, now);
+	now = d->now;
+	r->first = d->p[SIM_START] + first;
+	r->sectors = sectors;
+	r->order = ++d->order;
+	r->ready = now + d->p[SIM_COMMAND_NS];
+	r->operation = (unsigned char)operation;
+	r->forced = forced != 0;
+	r->state = WAITS;
+	d->queue[d->queued++] = tag;
+	if (d->p[SIM_KIND] == 0)
+		return end(d, tag, now);
+	if (d->p[SIM_KIND] == 2)
+		return end(d, tag, flash(d, r, now));
+	d->last_command = now;
+	if (r->order < barrier(d))
+		admit(d, tag, now);
+	begin(d, now);
+}
+
+sim_word sim_next(void *disk)
+{
+	struct disk *d = disk;
+	sim_word at = d->ending ? d->ends[0].when : SIM_NEVER;
+
+	return d->p[SIM_KIND] == 1 ? smaller(at, next_of_arm(d)) : at;
+}
+
+void sim_wake(void *disk, sim_word now)
+{
+	struct disk *d = disk;
+
+	if (d->p[SIM_KIND] == 1)
+		move(d, now);
+	d->now = larger(d->now, now);
+	if (d->p[SIM_KIND] == 2)
+		drain(d, now);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * When a disk answers: a hard disk, flash, or none. Integers only, no clock, no allocation, no header: the same file is
+ * part of the guest's kernel module and of pickfs, whose tests drive it on a virtual clock.
+ *
+ * Times are nanoseconds, places are sectors of 512 bytes. A caller submits requests, asks for the next moment at which
+ * anything happens, and calls sim_wake at that moment or later: what happens meanwhile gets its own times, so a late
+ * timer does not shift what comes after.
+ */
+#ifndef PICKFS_MODEL_H
+#define PICKFS_MODEL_H
+
+typedef unsigned long long sim_word;
+
+#define SIM_NEVER (~0ULL)
+
+enum sim_operation { SIM_READ, SIM_WRITE, SIM_FLUSH, SIM_TRIM };
+
+/* The flat table of integers that a model is made of. The order is that of NAMES in parameters.rs. */
+enum sim_parameter {
+	SIM_KIND, /* 0: answers at once; 1: hard disk; 2: flash */
+	SIM_SECTORS, /* of the modelled disk */
+	SIM_START, /* where on it the first sector of the device lies */
+	SIM_DEPTH, /* commands at a time */
+	SIM_COMMAND_NS, /* controller, each command */
+	SIM_LINK_PS, /* host link, each sector */
+	SIM_VOLATILE, /* a power cut loses what was not flushed */
+	SIM_ROTATIONAL,
+	SIM_FLUSH_NS, /* FLUSH with nothing to write */
+	SIM_TRIM_NS,
+	/* hard disk */
+	SIM_TURN_NS,
+	SIM_PHASE_NS, /* angle of the platter at time 0 */
+	SIM_HEADS,
+	SIM_HEAD_SWITCH_NS,
+	SIM_HEAD_SKEW_NS, /* between the first sectors of two tracks of a cylinder */
+	SIM_CYLINDER_SKEW_NS,
+	SIM_WRITE_SETTLE_NS, /* after a seek or head switch, before writing */
+	SIM_AGE_LIMIT_NS, /* a request that waits longer is next */
+	SIM_WRITE_CACHE, /* 1: writes are answered from the cache */
+	SIM_CACHE_SECTORS,
+	SIM_CACHE_SLOTS, /* separate extents in the cache */
+	SIM_DESTAGE_WINDOW, /* oldest extents among which the arm chooses */
+	SIM_HIGH_WATER, /* cached sectors from which on writing takes turns with reading */
+	SIM_IDLE_NS, /* without a command, before the cache is written */
+	SIM_SEGMENTS, /* of the read cache */
+	SIM_SEGMENT_SECTORS,
+	SIM_AHEAD_SECTORS, /* read behind a read while nothing else is to do */
+	/* flash */
+	SIM_DIES,
+	SIM_CHANNELS,
+	SIM_PAGE_SECTORS,
+	SIM_READ_NS,
+	SIM_PROGRAM_NS,
+	SIM_PROGRAM_PAGES, /* programmed at once on a die */
+	SIM_CHANNEL_PS, /* each sector */
+	SIM_BUFFER_SECTORS,
+	SIM_PROTECTED, /* capacitors: FLUSH has nothing to wait for */
+	SIM_ERASE_NS,
+	SIM_ERASE_PROGRAMS, /* programs of a die between two erases */
+	SIM_QUEUED_FLUSH, /* 0: FLUSH waits for all commands and holds up later ones */
+	SIM_SUSPEND_NS, /* a read waits at most so long for a program */
+	SIM_SLC_SECTORS,
+	SIM_SLC_PROGRAM_NS,
+	SIM_SLC_REFILL_NS, /* idle time that frees one sector of it */
+	/* tables */
+	SIM_SEEKS, /* pairs: cylinders, ns */
+	SIM_ZONES, /* triples: first sector, first cylinder, sectors a track */
+	SIM_TABLES = 48
+};
+
+#define SIM_MOST_SEEKS 128
+#define SIM_MOST_ZONES 32
+#define SIM_SEEK_AT SIM_TABLES
+#define SIM_ZONE_AT (SIM_SEEK_AT + 2 * SIM_MOST_SEEKS)
+#define SIM_WORDS (SIM_ZONE_AT + 3 * SIM_MOST_ZONES)
+
+/* Largest tag + 1, and bounds of what a parameter may ask for. */
+#define SIM_TAGS 256
+#define SIM_MOST_SLOTS 1024
+#define SIM_MOST_SEGMENTS 64
+#define SIM_MOST_DIES 256
+#define SIM_MOST_CHANNELS 64
+#define SIM_RING 8192
+
+/* Counted since the start; then sectors in the write cache, and from when until when the arm is busy (0 if it rests). */
+enum sim_count {
+	SIM_SEEKED,
+	SIM_READ_HITS,
+	SIM_DESTAGED,
+	SIM_FLUSHED,
+	SIM_PROGRAMS,
+	SIM_ERASES,
+	SIM_COUNTS,
+	SIM_CACHED = SIM_COUNTS,
+	SIM_ARM_FROM,
+	SIM_ARM_UNTIL
+};
+
+/* Bytes of memory that a disk needs, zeroed and aligned to 8. */
+sim_word sim_bytes(void);
+/* 0, or the number + 1 of the first parameter that is out of range. */
+int sim_start(void *disk, const sim_word *words);
+/* Operation, first sector, sectors. `forced` is FUA. A tag is in use until it is done. Time never goes back. */
+void sim_submit(void *disk, unsigned int tag, int operation, int forced, sim_word first, sim_word sectors, sim_word now);
+/* When something happens next; SIM_NEVER while nothing is under way. */
+sim_word sim_next(void *disk);
+/* Lets everything up to now happen. */
+void sim_wake(void *disk, sim_word now);
+/* Takes one request that was done by the time of the last wake: 1, its tag and when it was done; else 0. */
+int sim_done(void *disk, unsigned int *tag, sim_word *when);
+sim_word sim_count(const void *disk, int which);
+/* Time of the arm from a sector to a cylinder so many away, without rotation. */
+sim_word sim_seek_ns(const void *disk, sim_word cylinders);
+
+#endif

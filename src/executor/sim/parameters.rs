@@ -1,0 +1,322 @@
+//! From a model's TOML to the flat table of integers that `model.c` takes.
+
+use super::disks::{Disk, Kind};
+use crate::sys::disk_model::{DiskModel, WORDS};
+use anyhow::{Context, Result, bail, ensure};
+
+pub type Words = [u64; WORDS];
+
+/// In the order of `enum sim_parameter`.
+const NAMES: [&str; 45] = [
+    "KIND",
+    "SECTORS",
+    "START",
+    "DEPTH",
+    "COMMAND_NS",
+    "LINK_PS",
+    "VOLATILE",
+    "ROTATIONAL",
+    "FLUSH_NS",
+    "TRIM_NS",
+    "TURN_NS",
+    "PHASE_NS",
+    "HEADS",
+    "HEAD_SWITCH_NS",
+    "HEAD_SKEW_NS",
+    "CYLINDER_SKEW_NS",
+    "WRITE_SETTLE_NS",
+    "AGE_LIMIT_NS",
+    "WRITE_CACHE",
+    "CACHE_SECTORS",
+    "CACHE_SLOTS",
+    "DESTAGE_WINDOW",
+    "HIGH_WATER",
+    "IDLE_NS",
+    "SEGMENTS",
+    "SEGMENT_SECTORS",
+    "AHEAD_SECTORS",
+    "DIES",
+    "CHANNELS",
+    "PAGE_SECTORS",
+    "READ_NS",
+    "PROGRAM_NS",
+    "PROGRAM_PAGES",
+    "CHANNEL_PS",
+    "BUFFER_SECTORS",
+    "PROTECTED",
+    "ERASE_NS",
+    "ERASE_PROGRAMS",
+    "QUEUED_FLUSH",
+    "SUSPEND_NS",
+    "SLC_SECTORS",
+    "SLC_PROGRAM_NS",
+    "SLC_REFILL_NS",
+    "SEEKS",
+    "ZONES",
+];
+const TABLES: usize = 48;
+const MOST_SEEKS: usize = 128;
+const SEEK_AT: usize = TABLES;
+const ZONE_AT: usize = SEEK_AT + 2 * MOST_SEEKS;
+const MOST_ZONES: u64 = 32;
+
+/// What a parameter's number is multiplied with, or made of.
+#[derive(Clone, Copy)]
+enum Scale {
+    By(f64),
+    /// MB/s, as picoseconds of a sector.
+    Rate,
+    /// MB/s, as nanoseconds of a sector.
+    Refill,
+}
+use Scale::{By, Rate, Refill};
+
+const MIB: f64 = 2048.0;
+
+/// A parameter in a file, the word that it becomes, and its unit.
+type Field = (&'static str, &'static str, Scale);
+
+const OF_ALL: &[Field] = &[("capacity_gb", "SECTORS", By(1e9 / 512.0)), ("depth", "DEPTH", By(1.0))];
+
+const OF_DISKS: &[Field] = &[
+    ("command_us", "COMMAND_NS", By(1e3)),
+    ("link_mb_s", "LINK_PS", Rate),
+    ("flush_us", "FLUSH_NS", By(1e3)),
+    ("trim_us", "TRIM_NS", By(1e3)),
+];
+
+const OF_HARD_DISKS: &[Field] = &[
+    ("turn_us", "TURN_NS", By(1e3)),
+    ("heads", "HEADS", By(1.0)),
+    ("head_switch_us", "HEAD_SWITCH_NS", By(1e3)),
+    ("head_skew_us", "HEAD_SKEW_NS", By(1e3)),
+    ("cylinder_skew_us", "CYLINDER_SKEW_NS", By(1e3)),
+    ("write_settle_us", "WRITE_SETTLE_NS", By(1e3)),
+    ("age_limit_ms", "AGE_LIMIT_NS", By(1e6)),
+    ("write_cache", "WRITE_CACHE", By(1.0)),
+    ("cache_mib", "CACHE_SECTORS", By(MIB)),
+    ("cache_slots", "CACHE_SLOTS", By(1.0)),
+    ("destage_window", "DESTAGE_WINDOW", By(1.0)),
+    ("high_water_mib", "HIGH_WATER", By(MIB)),
+    ("idle_ms", "IDLE_NS", By(1e6)),
+    ("segments", "SEGMENTS", By(1.0)),
+    ("segment_kib", "SEGMENT_SECTORS", By(2.0)),
+    ("ahead_kib", "AHEAD_SECTORS", By(2.0)),
+];
+
+/// Those that tables are made of.
+const OF_TABLES: &[&str] = &[
+    "zones",
+    "outer_sectors",
+    "inner_sectors",
+    "seek_unit",
+    "seek_short_us",
+    "seek_root_us",
+    "seek_boundary",
+    "seek_line_us",
+    "seek_slope_us",
+];
+
+const OF_FLASH: &[Field] = &[
+    ("dies", "DIES", By(1.0)),
+    ("channels", "CHANNELS", By(1.0)),
+    ("page_kib", "PAGE_SECTORS", By(2.0)),
+    ("read_us", "READ_NS", By(1e3)),
+    ("program_us", "PROGRAM_NS", By(1e3)),
+    ("program_pages", "PROGRAM_PAGES", By(1.0)),
+    ("channel_mb_s", "CHANNEL_PS", Rate),
+    ("buffer_mib", "BUFFER_SECTORS", By(MIB)),
+    ("power_loss_protection", "PROTECTED", By(1.0)),
+    ("erase_ms", "ERASE_NS", By(1e6)),
+    ("erase_programs", "ERASE_PROGRAMS", By(1.0)),
+    ("queued_flush", "QUEUED_FLUSH", By(1.0)),
+    ("suspend_us", "SUSPEND_NS", By(1e3)),
+    ("slc_gib", "SLC_SECTORS", By(1024.0 * MIB)),
+    ("slc_program_us", "SLC_PROGRAM_NS", By(1e3)),
+    ("slc_refill_mb_s", "SLC_REFILL_NS", Refill),
+];
+
+fn fields(kind: Kind) -> Vec<&'static Field> {
+    let lists: &[&[Field]] = match kind {
+        Kind::None => &[OF_ALL],
+        Kind::HardDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS],
+        Kind::Flash => &[OF_ALL, OF_DISKS, OF_FLASH],
+    };
+    lists.iter().copied().flatten().collect()
+}
+
+/// The place of a word in the table.
+pub fn at(name: &str) -> usize {
+    NAMES.iter().position(|known| *known == name).unwrap_or_else(|| panic!("the model has no parameter {name}"))
+}
+
+/// Where its three words are.
+pub fn last_zone(words: &[u64]) -> usize {
+    ZONE_AT + 3 * (words[at("ZONES")].max(1) as usize - 1)
+}
+
+pub fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
+    let fields = fields(disk.kind);
+    let named = match disk.kind {
+        Kind::None => "a disk without delay",
+        Kind::HardDisk => "hard disks",
+        Kind::Flash => "flash",
+    };
+    let known = |name: &str| {
+        fields.iter().any(|field| field.0 == name) || (disk.kind == Kind::HardDisk && OF_TABLES.contains(&name))
+    };
+    if let Some(name) = disk.parameters.keys().find(|name| !known(name)) {
+        bail!("`{}` is no parameter of {named}", name.escape_debug());
+    }
+    let mut words = [0; WORDS];
+    for (name, word, scale) in fields {
+        words[at(word)] = scaled(number(disk, name)?, *scale);
+    }
+    words[at("KIND")] = disk.kind as u64;
+    words[at("START")] = start;
+    words[at("ROTATIONAL")] = u64::from(disk.kind == Kind::HardDisk);
+    words[at("VOLATILE")] = match disk.kind {
+        Kind::None => 0,
+        Kind::HardDisk => words[at("WRITE_CACHE")],
+        Kind::Flash => u64::from(words[at("PROTECTED")] == 0),
+    };
+    if disk.kind == Kind::HardDisk {
+        tables(disk, &mut words)?;
+        words[at("PHASE_NS")] = phase_ns % words[at("TURN_NS")].max(1);
+    }
+    match DiskModel::start(&words) {
+        Ok(_) => Ok(words),
+        Err(wrong) => bail!("`{}` is out of range", given_as(wrong)),
+    }
+}
+
+/// As a file calls the word.
+fn given_as(word: usize) -> &'static str {
+    let name = NAMES.get(word).copied().unwrap_or_default();
+    let lists = [OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_FLASH];
+    let field = lists.iter().copied().flatten().find(|field| field.1 == name);
+    field.map_or(name, |field| field.0)
+}
+
+fn number(disk: &Disk, name: &str) -> Result<f64> {
+    let is = disk.sourced(name)?.is;
+    let number = is.as_float().or(is.as_integer().map(|whole| whole as f64));
+    let number = number.with_context(|| format!("`{name}` must be a number"))?;
+    ensure!(number >= 0.0 && number.is_finite(), "`{name}` must be a number that is not negative");
+    Ok(number)
+}
+
+fn scaled(number: f64, scale: Scale) -> u64 {
+    match scale {
+        By(factor) => (number * factor).round() as u64,
+        Rate => (512e6 / number).round() as u64,
+        Refill => (512e3 / number).round() as u64,
+    }
+}
+
+/// Zones have the same number of cylinders each, and tracks that shorten evenly from the outer edge to the inner one.
+fn tables(disk: &Disk, words: &mut Words) -> Result<()> {
+    let (heads, sectors) = (words[at("HEADS")], words[at("SECTORS")]);
+    let (zones, outer, inner) =
+        (number(disk, "zones")?, number(disk, "outer_sectors")?, number(disk, "inner_sectors")?);
+    ensure!((1.0..=MOST_ZONES as f64).contains(&zones), "`zones` must be from 1 to {MOST_ZONES}");
+    ensure!(
+        heads > 0 && outer >= inner && inner >= 1.0,
+        "a disk needs `heads`, and outer tracks as long as inner ones"
+    );
+    let zones = zones as u64;
+    let track = |zone: u64| (outer - (outer - inner) * zone as f64 / (zones.max(2) - 1) as f64).round() as u64;
+    let per_cylinder: u64 = (0..zones).map(|zone| track(zone) * heads).sum();
+    let cylinders = sectors.div_ceil(per_cylinder);
+    let mut first = 0;
+    for zone in 0..zones {
+        let row = ZONE_AT + 3 * zone as usize;
+        words[row..row + 3].copy_from_slice(&[first, zone * cylinders, track(zone)]);
+        first += cylinders * heads * track(zone);
+    }
+    words[at("ZONES")] = zones;
+    seeks(disk, cylinders * zones, words)
+}
+
+/// As a root of the distance up to a boundary, then as a line (Ruemmler and Wilkes 1994), at distances that grow evenly
+/// in their logarithm; the model interpolates between them.
+fn seeks(disk: &Disk, cylinders: u64, words: &mut Words) -> Result<()> {
+    let unit = match disk.sourced("seek_unit")?.is.as_str() {
+        Some("stroke") => (cylinders - 1).max(1) as f64,
+        Some("cylinders") => 1.0,
+        _ => bail!("`seek_unit` must be \"stroke\" or \"cylinders\""),
+    };
+    let (short, root) = (number(disk, "seek_short_us")?, number(disk, "seek_root_us")?);
+    let (boundary, line) = (number(disk, "seek_boundary")?, number(disk, "seek_line_us")?);
+    let slope = number(disk, "seek_slope_us")?;
+    let us =
+        |distance: f64| if distance <= boundary { short + root * distance.sqrt() } else { line + slope * distance };
+    let most = (cylinders - 1).max(1) as f64;
+    let edge = (boundary * unit).floor().clamp(1.0, most);
+    let grown = (0..MOST_SEEKS - 2).map(|step| most.powf(step as f64 / (MOST_SEEKS - 3) as f64).round());
+    // The curve may bend or step at its boundary, so both sides of it are in the table.
+    let mut distances: Vec<u64> = grown.chain([edge, (edge + 1.0).min(most)]).map(|distance| distance as u64).collect();
+    distances.sort_unstable();
+    distances.dedup();
+    let mut before = 0;
+    for (index, distance) in distances.iter().enumerate() {
+        let ns = (us(*distance as f64 / unit) * 1e3).round() as u64;
+        ensure!(ns >= before, "the seek curve falls at {distance} cylinders");
+        before = ns;
+        words[SEEK_AT + 2 * index..SEEK_AT + 2 * index + 2].copy_from_slice(&[*distance, ns]);
+    }
+    words[at("SEEKS")] = distances.len() as u64;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disks::find;
+    use super::*;
+
+    /// The enum of model.h, without its prefix.
+    #[test]
+    fn the_table_is_laid_out_as_in_c() {
+        let header = include_str!("model.h");
+        let body = header.split("enum sim_parameter {").nth(1).and_then(|rest| rest.split("};").next()).expect("it");
+        let names = body.lines().filter_map(|line| line.trim().strip_prefix("SIM_")?.split([',', ' ']).next());
+        let names: Vec<&str> = names.collect();
+        assert_eq!(names[..NAMES.len()], NAMES);
+        assert_eq!(names[NAMES.len()..], ["TABLES"]);
+        for (name, value) in [("SIM_MOST_SEEKS", MOST_SEEKS), ("SIM_MOST_ZONES", MOST_ZONES as usize)] {
+            assert!(header.contains(&format!("#define {name} {value}\n")), "{name}");
+        }
+        assert_eq!(ZONE_AT + 3 * MOST_ZONES as usize, WORDS);
+    }
+
+    /// Of 1,962 cylinders every distance, against the curve as it was published.
+    #[test]
+    fn the_seek_curve_of_the_hp_97560_is_the_published_one() {
+        let words = find("hp-97560").expect("it").words(0, 0).expect("words");
+        let model = DiskModel::start(&words).expect("a model");
+        for distance in 1..1962_u64 {
+            let d = distance as f64;
+            let published = if distance <= 383 { 3.24 + 0.400 * d.sqrt() } else { 8.00 + 0.008 * d };
+            let found = model.seek_ns(distance) as f64 / 1e6;
+            assert!((found / published - 1.0).abs() < 0.001, "{distance} cylinders: {found} ms, not {published} ms");
+        }
+        assert_eq!(model.seek_ns(0), 0);
+        let zone = &words[ZONE_AT..ZONE_AT + 3];
+        assert_eq!((zone, words[at("SECTORS")]), (&[0, 0, 72][..], 1962 * 19 * 72));
+    }
+
+    #[test]
+    fn zones_hold_the_whole_disk() {
+        let words = find("hdd-7200").expect("it").words(0, 0).expect("words");
+        let zones = words[at("ZONES")] as usize;
+        let row = |zone: usize| &words[ZONE_AT + 3 * zone..ZONE_AT + 3 * zone + 3];
+        let cylinders = row(1)[1];
+        for zone in 1..zones {
+            assert_eq!(row(zone)[0] - row(zone - 1)[0], cylinders * words[at("HEADS")] * row(zone - 1)[2], "{zone}");
+        }
+        let last = row(zones - 1);
+        let end = last[0] + cylinders * words[at("HEADS")] * last[2];
+        let spare = end - words[at("SECTORS")];
+        assert!(spare < zones as u64 * words[at("HEADS")] * 3600, "{spare} sectors behind the end");
+    }
+}

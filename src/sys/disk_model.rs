@@ -1,0 +1,206 @@
+//! The disk models in C (`src/executor/sim/model.c`) behind functions that are safe to call.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+/// Integers that a model is made of.
+pub const WORDS: usize = 400;
+/// Requests at a time.
+pub const TAGS: usize = 256;
+const NEVER: u64 = u64::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Read,
+    Write,
+    Flush,
+    Trim,
+}
+
+/// In the order of `enum sim_count`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    Seeks,
+    ReadHits,
+    Destaged,
+    Flushes,
+    Programs,
+    Erases,
+    /// Sectors in the write cache now.
+    Cached,
+    /// When the arm began what it does; 0 if it rests.
+    ArmFrom,
+    ArmUntil,
+}
+
+/// What a request asks for; sectors have 512 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub operation: Operation,
+    /// Force unit access: done when it is on the medium.
+    pub forced: bool,
+    pub first: u64,
+    pub sectors: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Functions {
+    bytes: unsafe extern "C" fn() -> u64,
+    start: unsafe extern "C" fn(*mut c_void, *const u64) -> c_int,
+    submit: unsafe extern "C" fn(*mut c_void, c_uint, c_int, c_int, u64, u64, u64),
+    next: unsafe extern "C" fn(*mut c_void) -> u64,
+    wake: unsafe extern "C" fn(*mut c_void, u64),
+    done: unsafe extern "C" fn(*mut c_void, *mut c_uint, *mut u64) -> c_int,
+    count: unsafe extern "C" fn(*const c_void, c_int) -> u64,
+    seek_ns: unsafe extern "C" fn(*const c_void, u64) -> u64,
+}
+
+unsafe extern "C" {
+    fn sim_bytes() -> u64;
+    fn sim_start(disk: *mut c_void, words: *const u64) -> c_int;
+    fn sim_submit(disk: *mut c_void, tag: c_uint, operation: c_int, forced: c_int, first: u64, sectors: u64, now: u64);
+    fn sim_next(disk: *mut c_void) -> u64;
+    fn sim_wake(disk: *mut c_void, now: u64);
+    fn sim_done(disk: *mut c_void, tag: *mut c_uint, when: *mut u64) -> c_int;
+    fn sim_count(disk: *const c_void, which: c_int) -> u64;
+    fn sim_seek_ns(disk: *const c_void, cylinders: u64) -> u64;
+}
+
+const OURS: Functions = Functions {
+    bytes: sim_bytes,
+    start: sim_start,
+    submit: sim_submit,
+    next: sim_next,
+    wake: sim_wake,
+    done: sim_done,
+    count: sim_count,
+    seek_ns: sim_seek_ns,
+};
+
+/// A modelled disk on a clock that its caller owns. Times are nanoseconds.
+pub struct DiskModel {
+    memory: Vec<u64>,
+    functions: Functions,
+    used: [bool; TAGS],
+    now: u64,
+}
+
+impl DiskModel {
+    /// The number of the parameter that is out of range, if one is.
+    pub fn start(words: &[u64; WORDS]) -> Result<DiskModel, usize> {
+        DiskModel::of(OURS, words)
+    }
+
+    fn of(functions: Functions, words: &[u64; WORDS]) -> Result<DiskModel, usize> {
+        // SAFETY: it takes nothing and returns a size.
+        let bytes = unsafe { (functions.bytes)() };
+        let mut disk =
+            DiskModel { memory: vec![0; bytes.div_ceil(8) as usize], functions, used: [false; TAGS], now: 0 };
+        // SAFETY: the memory is as large as was asked for, zeroed, aligned to 8, and the table has all its words.
+        match unsafe { (functions.start)(disk.at(), words.as_ptr()) } {
+            0 => Ok(disk),
+            wrong => Err(wrong as usize - 1),
+        }
+    }
+
+    fn at(&mut self) -> *mut c_void {
+        self.memory.as_mut_ptr().cast()
+    }
+
+    /// # Panics
+    /// If the tag is in use, or time goes back.
+    pub fn submit(&mut self, tag: usize, asked: &Asked, now: u64) {
+        assert!(!self.used[tag] && now >= self.now, "tag {tag} is in use, or {now} is before {}", self.now);
+        (self.used[tag], self.now) = (true, now);
+        let (operation, forced) = (asked.operation as c_int, c_int::from(asked.forced));
+        // SAFETY: the disk was started, and the tag is free and below TAGS, so its queue has room.
+        unsafe { (self.functions.submit)(self.at(), tag as c_uint, operation, forced, asked.first, asked.sectors, now) }
+    }
+
+    /// When something happens next.
+    pub fn next_event(&mut self) -> Option<u64> {
+        // SAFETY: the disk was started.
+        Some(unsafe { (self.functions.next)(self.at()) }).filter(|at| *at != NEVER)
+    }
+
+    /// # Panics
+    /// If time goes back.
+    pub fn wake(&mut self, now: u64) {
+        assert!(now >= self.now, "{now} is before {}", self.now);
+        self.now = now;
+        // SAFETY: the disk was started.
+        unsafe { (self.functions.wake)(self.at(), now) }
+    }
+
+    /// Tag and time of a request that is done by now.
+    pub fn done(&mut self) -> Option<(usize, u64)> {
+        let (mut tag, mut when) = (0, 0);
+        // SAFETY: the disk was started, and both places can be written to.
+        let found = unsafe { (self.functions.done)(self.at(), &raw mut tag, &raw mut when) };
+        let tag = tag as usize;
+        (found == 1).then(|| {
+            self.used[tag] = false;
+            (tag, when)
+        })
+    }
+
+    pub fn count(&self, which: Count) -> u64 {
+        // SAFETY: the disk was started, and the counts are those of model.h.
+        unsafe { (self.functions.count)(self.memory.as_ptr().cast(), which as c_int) }
+    }
+
+    /// Of a hard disk's arm, over so many cylinders.
+    pub fn seek_ns(&self, cylinders: u64) -> u64 {
+        // SAFETY: the disk was started.
+        unsafe { (self.functions.seek_ns)(self.memory.as_ptr().cast(), cylinders) }
+    }
+}
+
+#[cfg(test)]
+impl DiskModel {
+    /// One of a library that was compiled from a changed model. It stays loaded.
+    pub fn of_library(path: &std::path::Path, words: &[u64; WORDS]) -> Result<DiskModel, usize> {
+        use std::os::unix::ffi::OsStrExt;
+        let name = std::ffi::CString::new(path.as_os_str().as_bytes()).expect("a path");
+        // SAFETY: the name ends with a zero, and the library has no constructors.
+        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        assert!(!library.is_null(), "cannot load {}", path.display());
+        macro_rules! function {
+            ($name:literal) => {{
+                // SAFETY: the library is loaded; what it calls so has this type in model.h.
+                let found = unsafe { libc::dlsym(library, $name.as_ptr()) };
+                assert!(!found.is_null(), "{:?} is missing", $name);
+                unsafe { std::mem::transmute(found) }
+            }};
+        }
+        let functions = Functions {
+            bytes: function!(c"sim_bytes"),
+            start: function!(c"sim_start"),
+            submit: function!(c"sim_submit"),
+            next: function!(c"sim_next"),
+            wake: function!(c"sim_wake"),
+            done: function!(c"sim_done"),
+            count: function!(c"sim_count"),
+            seek_ns: function!(c"sim_seek_ns"),
+        };
+        DiskModel::of(functions, words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_without_delay_answers_at_once_and_a_wrong_table_is_refused() {
+        let mut words = [0; WORDS];
+        words[1] = 8;
+        assert_eq!(DiskModel::start(&words).err(), Some(3), "no depth");
+        words[3] = 32;
+        let mut disk = DiskModel::start(&words).expect("a disk");
+        let asked = Asked { operation: Operation::Read, forced: false, first: 0, sectors: 8 };
+        disk.submit(7, &asked, 5);
+        assert_eq!(disk.next_event(), Some(5));
+        disk.wake(5);
+        assert_eq!((disk.done(), disk.done(), disk.next_event()), (Some((7, 5)), None, None));
+    }
+}
