@@ -24,6 +24,8 @@ pub enum Warning {
     Imported(String),
     /// The processor of a guest was emulated.
     EmulatedProcessor,
+    /// Guests were simulated, on models of these disks.
+    Simulated(Vec<String>),
     /// The journal is of a newer pickfs.
     NewerJournal,
     UnreadableLines(usize),
@@ -116,15 +118,26 @@ fn of_journal(folded: &Folded, run: &Run) -> Vec<Warning> {
     // "guest bookworm": "bookworm-1f2e3d4c5b6a7988 tcg (why)".
     let guests = folded.host.iter().filter(|(name, _)| name.starts_with("guest "));
     let is_emulated = guests.map(|(_, value)| value.split(' ').nth(1)).any(|accelerator| accelerator == Some("tcg"));
+    let guests = || folded.host.iter().filter(|(name, _)| name.starts_with("guest "));
+    let is_simulated = guests().any(|(_, value)| value.ends_with(", simulated"));
     let (unreadable, leftovers) = (folded.unreadable as usize, folded.leftovers.len());
     let doubts = [
         is_imported.then(|| Warning::Imported(plain(&run.imported))),
         is_emulated.then_some(Warning::EmulatedProcessor),
+        is_simulated.then(|| Warning::Simulated(disks(run))),
         (run.schema > SCHEMA).then_some(Warning::NewerJournal),
         (unreadable > 0).then_some(Warning::UnreadableLines(unreadable)),
         (leftovers > 0).then_some(Warning::Leftovers(leftovers)),
     ];
     doubts.into_iter().flatten().collect()
+}
+
+fn disks(run: &Run) -> Vec<String> {
+    let named = run.plan.targets.iter().filter_map(|target| target.machine.text("disk"));
+    let mut disks: Vec<String> = named.map(plain).collect();
+    disks.sort();
+    disks.dedup();
+    disks
 }
 
 /// Failures that fall on one target are what it does; failures that fall on all alike are the machine's.

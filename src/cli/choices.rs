@@ -38,6 +38,13 @@ impl Verb for Arguments {
     }
 }
 
+/// As text, behind the verdicts of these runs.
+pub fn print(journals: &[PathBuf]) -> Result<()> {
+    let models = journals.iter().map(|journal| model(journal)).collect::<Result<Vec<_>>>()?;
+    let text = render::written("text", Document::Ranking(&ranking(&models)), &reporting::options())?;
+    reporting::deliver(&text, None)
+}
+
 fn model(journal: &Path) -> Result<analysis::Model> {
     analysis::model(&fold_file(there(journal)?)?).with_context(|| format!("cannot judge {}", journal.display()))
 }

@@ -34,6 +34,12 @@ pub fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
     let folder = std::env::current_dir().context("there is no current directory")?;
     let root = rustix::process::geteuid().is_root();
     let mut arguments = arguments.clone();
+    if arguments.flags.sim.len() > 1 {
+        return Err(Exit::usage("--sim takes one disk here; `pickfs run` takes several, and does a run for each"));
+    }
+    if !arguments.flags.sim.is_empty() {
+        (arguments.executor, arguments.flags.memory) = (Some(executor::sim::NAME.to_string()), true);
+    }
     if !root && arguments.executor.is_none() && arguments.flags.on.is_empty() {
         arguments.executor = own_machine();
     }
@@ -48,7 +54,7 @@ pub fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
 
 /// The executor that makes file systems without root, where this machine can run it; says so.
 fn own_machine() -> Option<String> {
-    let mut own = executor::ALL.iter().filter(|executor| executor.brings_its_own());
+    let mut own = executor::ALL.iter().filter(|executor| executor.brings_its_own() && !executor.simulates());
     let found = own.find(|executor| need::missing(&executor.needs()).is_empty())?;
     tell("not root: every cell gets its own virtual machine; --on DIR measures one of your directories instead");
     Some(found.name().to_string())

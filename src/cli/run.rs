@@ -2,10 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "names a journal by its time")]
 
-use super::{Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, confirm, plan_source, report, there};
+use super::{Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, plan_source, report, there};
 use crate::executor;
 use crate::journal::{Enough, fold_file};
-use crate::plan::{PlanArgs, flag_names};
+use crate::plan::{PlanArgs, PlanFlags, flag_names};
 use crate::run::{self, Aims, Finish, Owner, Plain, tell};
 use crate::sys::process::behind_sudo;
 use crate::units::{parse_duration, parse_share};
@@ -49,6 +49,7 @@ impl Verb for Arguments {
         ["sudo pickfs run", "ext4, xfs and btrfs in this folder, three minutes"],
         ["sudo pickfs run --fs ext4,xfs --source ~/src --budget 1h", "your own files, for an hour"],
         ["sudo pickfs run --fs btrfs,btrfs:lzo,btrfs:zstd:1", "is compression worth it?"],
+        ["pickfs run --sim hdd-7200,nvme --fs ext4,xfs", "on simulated disks, without root or a disk"],
         ["pickfs run --on ~ --on /mnt/usb", "two folders as they are, without root"],
         ["sudo pickfs run PLAN.toml --erase SERIAL", "a plan that erases a disk"],
         ["sudo pickfs run --resume RUN.jsonl", "go on with a run that was stopped"],
@@ -65,21 +66,51 @@ impl Verb for Arguments {
                 false => Ok(REFUSED),
             };
         }
-        let plan = plan_source::read(&self.plan)?;
-        if !confirm::confirmed(&plan, &self.erase)? {
-            return Ok(REFUSED);
+        match self.plan.flags.sim.as_slice() {
+            [] | [_] => {
+                let journal = self.journal.clone().unwrap_or_else(|| default_journal(""));
+                self.measure(&self.plan, &journal, &mut progress)
+            }
+            disks => self.simulate(disks, &mut progress),
         }
-        let journal = self.journal.clone().unwrap_or_else(default_journal);
-        let made_folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
-        // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
-        run::count_stop_requests()?;
-        let finish = run::begin(&plan, executor::ALL, &journal, &mut progress);
-        made_folder.into_iter().for_each(give_back);
-        told(&journal, finish?)
     }
 }
 
 impl Arguments {
+    /// A run for each disk, and then a table of what is best on which.
+    fn simulate(&self, disks: &[String], progress: &mut Plain) -> Outcome {
+        if self.journal.is_some() {
+            return Err(Exit::usage("--journal names one file; with several disks leave it out"));
+        }
+        let (mut journals, mut ended) = (Vec::new(), 0);
+        for disk in disks {
+            tell(&format!("simulating {disk}"));
+            let flags = PlanFlags { sim: vec![disk.clone()], ..self.plan.flags.clone() };
+            let name: String = disk.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+            let journal = default_journal(&format!("-{name}"));
+            match self.measure(&PlanArgs { flags, ..self.plan.clone() }, &journal, progress)? {
+                STOPPED => return Ok(STOPPED),
+                code => ended = ended.max(code),
+            }
+            journals.push(journal);
+        }
+        choices::print(&journals)?;
+        Ok(ended)
+    }
+
+    fn measure(&self, plan: &PlanArgs, journal: &Path, progress: &mut Plain) -> Outcome {
+        let plan = plan_source::read(plan)?;
+        if !confirm::confirmed(&plan, &self.erase)? {
+            return Ok(REFUSED);
+        }
+        let made_folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
+        run::count_stop_requests()?;
+        let finish = run::begin(&plan, executor::ALL, journal, progress);
+        made_folder.into_iter().for_each(give_back);
+        told(journal, finish?)
+    }
+
     fn aims(&self) -> Result<Aims> {
         let flags = &self.plan.flags;
         let wrong = |flag: &'static str| move |why: String| Exit::usage(format!("{flag} {why}"));
@@ -154,11 +185,11 @@ fn told(journal: &Path, finish: Finish) -> Outcome {
     })
 }
 
-/// `pickfs-runs/2026-01-31-12-00-00.jsonl` in the current directory.
-fn default_journal() -> PathBuf {
+/// `pickfs-runs/2026-01-31-12-00-00.jsonl` in the current directory, with a word for what is special about it.
+fn default_journal(word: &str) -> PathBuf {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%d-%H-%M-%S");
     let folder = Path::new("pickfs-runs");
-    let first = folder.join(format!("{now}.jsonl"));
-    let others = (2..).map(|n| folder.join(format!("{now}-{n}.jsonl")));
+    let first = folder.join(format!("{now}{word}.jsonl"));
+    let others = (2..).map(|n| folder.join(format!("{now}{word}-{n}.jsonl")));
     std::iter::once(first).chain(others).find(|path| !path.exists()).unwrap_or_default()
 }

@@ -23,7 +23,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Every executor, sorted by name.
-pub const ALL: &[&dyn Executor] = &[&local::Local, &vm::Vm];
+pub const ALL: &[&dyn Executor] = &[&local::Local, &sim::Sim, &vm::Vm];
 
 /// Gives machines to run cells on.
 pub trait Executor: Sync {
@@ -50,6 +50,11 @@ pub trait Executor: Sync {
 
     /// Programs and kernel are brought along, so what this machine lacks is no reason to skip a target.
     fn brings_its_own(&self) -> bool {
+        false
+    }
+
+    /// Its times are those of a model, and not of this machine.
+    fn simulates(&self) -> bool {
         false
     }
 
@@ -131,6 +136,15 @@ pub enum Lasts {
     Machine,
     /// The machine is made for the job and goes with it: its steps need no undoing, and its clock must go as the host's.
     Job,
+    /// The same, with a clock of its own that no other clock is compared with.
+    Simulation,
+}
+
+impl Lasts {
+    /// The machine goes with its job.
+    pub fn goes(self) -> bool {
+        self != Lasts::Machine
+    }
 }
 
 /// How long an agent may stay silent, by stretch.

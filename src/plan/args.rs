@@ -36,6 +36,9 @@ pub struct PlanFlags {
     /// Keep the image in memory: the software cost alone
     #[arg(long, conflicts_with = "on")]
     pub memory: bool,
+    /// Simulate instead of measuring, on a model of a disk such as hdd-7200 (`pickfs list disks`); several are a run each
+    #[arg(long, value_name = "DISK", value_delimiter = ',', conflicts_with_all = ["on", "executor"])]
+    pub sim: Vec<String>,
     /// Make every file system old first, such as "churn 5x" or "git 100"; several, and "none", to compare
     #[arg(long, value_name = "AGE", value_delimiter = ',')]
     pub age: Vec<String>,
@@ -75,12 +78,13 @@ pub struct PlanFlags {
 }
 
 /// The flag of each key of a plan that is made from flags; the longest path that fits is meant.
-const FLAGS: [(&str, &str); 20] = [
+const FLAGS: [(&str, &str); 21] = [
     ("backing", "--on"),
     ("backing.image.size", "--size"),
     ("backing.memory", "--memory"),
     ("backing.memory.size", "--size"),
     ("executor", "--executor"),
+    ("machine.disk", "--sim"),
     ("matrix.age", "--age"),
     ("matrix.fill", "--fill"),
     ("seed", "--seed"),
@@ -194,6 +198,7 @@ impl Writer<'_> {
         let (backing, targets) = self.targets();
         table([
             ("executor", executor.map(Value::from)),
+            ("machine", unless_empty(table([("disk", flags.sim.first().map(|disk| self.disk(disk)))]))),
             ("backing", backing),
             ("target", (!targets.is_empty()).then(|| Value::from(targets))),
             ("matrix", unless_empty(table([("age", list(&flags.age)), ("fill", list(&flags.fill))]))),
@@ -201,6 +206,14 @@ impl Writer<'_> {
             ("verdict", unless_empty(table([("require", list(&flags.require))]))),
             ("stop", unless_empty(self.stop())),
         ])
+    }
+
+    /// The name of a model, or the path of one.
+    fn disk(&mut self, disk: &str) -> Value {
+        match disk.contains('/') {
+            true => Value::from(self.absolute("--sim", Path::new(disk))),
+            false => Value::from(disk),
+        }
     }
 
     fn stop(&self) -> Table {

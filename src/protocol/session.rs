@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -37,6 +37,19 @@ impl Connection {
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(to), Some(from), Some(errors)) = pipes else { return Err(anyhow!("no pipes to {program}")) };
         Ok(Connection { child, to: Box::new(to), from: Box::new(from), errors: Box::new(errors) })
+    }
+}
+
+impl Connection {
+    /// Starts a program that says nothing on its stdout, which is given back: it closes when the program ends.
+    pub fn open_silent(command: &mut Command) -> Result<(Connection, ChildStdout)> {
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
+        let pipes = (child.stdout.take(), child.stderr.take());
+        let (Some(silent), Some(errors)) = pipes else { return Err(anyhow!("no pipes to {program}")) };
+        let (to, from) = (Box::new(std::io::sink()), Box::new(std::io::empty()));
+        Ok((Connection { child, to, from, errors: Box::new(errors) }, silent))
     }
 }
 

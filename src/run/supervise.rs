@@ -189,7 +189,7 @@ impl Supervisor {
             let mut attended = Attended { counts, ..Attended::start(contact, &cell, limit, stoppable)? };
             let listened = attended.listen(self);
             let Attended { session, lasts, ended, over, told, .. } = attended;
-            let exit = session.end((lasts == Lasts::Job || over).then_some(ENDING))?;
+            let exit = session.end((lasts.goes() || over).then_some(ENDING))?;
             listened?;
             let why = match ended.unwrap_or_else(|| judge(&exit, lasts, over)) {
                 Ended::Dead(why) => why,
@@ -320,7 +320,7 @@ impl<'c> Attended<'c> {
                 Ok(_) => {}
                 Err(error) => self.kill(Ended::Dead(format!("{error:#}"))),
             }
-            if self.over && self.lasts == Lasts::Job {
+            if self.over && self.lasts.goes() {
                 // Not asked first: nothing on it is needed any more.
                 self.session.kill();
                 return deaf;
@@ -334,7 +334,7 @@ impl<'c> Attended<'c> {
             return;
         }
         let stops = if self.stoppable { stop_requests() } else { 0 };
-        if stops > 1 || (stops == 1 && self.lasts == Lasts::Job) {
+        if stops > 1 || (stops == 1 && self.lasts.goes()) {
             return self.kill(Ended::Stopped);
         }
         if stops == 1 && !self.asked_to_stop {
@@ -388,7 +388,7 @@ impl<'c> Attended<'c> {
     }
 
     fn take(&mut self, mut record: Record, supervisor: &mut Supervisor) -> Result<()> {
-        if self.lasts == Lasts::Job && !is_of_cell(&record, self.cell) {
+        if self.lasts.goes() && !is_of_cell(&record, self.cell) {
             // What was done to the machine goes with it.
             return Ok(());
         }
@@ -419,8 +419,8 @@ fn judge(exit: &Exit, lasts: Lasts, over: bool) -> Ended {
     let words = exit.errors.trim();
     let dead = |why: String| Ended::Dead(format!("{why} {words}").trim_end().to_string());
     match (exit.status, lasts) {
-        (_, Lasts::Job) if over => Ended::Well,
-        (_, Lasts::Job) => Ended::Dead("the machine ended before its cell did".into()),
+        (_, Lasts::Job | Lasts::Simulation) if over => Ended::Well,
+        (_, Lasts::Job | Lasts::Simulation) => Ended::Dead("the machine ended before its cell did".into()),
         (None, _) => Ended::Dead("the agent did not end; killed".into()),
         (Some(status), _) => match (status.code(), status.signal()) {
             (Some(0), _) => Ended::Well,

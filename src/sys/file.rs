@@ -135,6 +135,21 @@ pub fn set_pipe_size(pipe: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(rustix::pipe::fcntl_setpipe_size(pipe, bytes)?)
 }
 
+/// Gives the kernel's pool of random numbers these bytes, as good as eight bits each. Only root may.
+pub fn add_entropy(bytes: &[u8; 64]) -> io::Result<()> {
+    /// `_IOW('R', 3, int[2])` of linux/random.h.
+    const RNDADDENTROPY: u32 = 0x4008_5203;
+    #[repr(C)]
+    struct Pool {
+        bits: i32,
+        size: i32,
+        bytes: [u8; 64],
+    }
+    let mut pool = Pool { bits: 512, size: 64, bytes: *bytes };
+    // SAFETY: it reads two integers and as many bytes as the second one says.
+    unsafe { super::ioctl(File::options().write(true).open("/dev/random")?, RNDADDENTROPY, &raw mut pool) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

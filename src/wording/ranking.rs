@@ -63,6 +63,16 @@ const ONWARD: &str = "raw buffered reads";
 
 /// Every backing that was looked at before all cells; named where there are several.
 fn disk(model: &Model) -> String {
+    let simulated: BTreeSet<&str> = model
+        .targets
+        .iter()
+        .flat_map(|target| &target.facts)
+        .filter(|fact| fact.name == "simulated disk")
+        .map(|fact| fact.value.as_str())
+        .collect();
+    if !simulated.is_empty() {
+        return format!("simulated {}", simulated.into_iter().collect::<Vec<_>>().join(" and "));
+    }
     let facts: BTreeMap<&str, &str> = model
         .host
         .iter()

@@ -30,6 +30,14 @@ impl Model {
     }
 }
 
+fn simulated(disks: &[String]) -> String {
+    format!(
+        "simulated on models of disks ({}): one processor, whose clock counts a nanosecond for each instruction; intervals are over \
+         seeds, and real disks and processors differ from models",
+        disks.join(", ")
+    )
+}
+
 fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
     let name = |target: &usize| &targets[*target].name;
     match warning {
@@ -43,6 +51,7 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
         Warning::EmulatedProcessor => "the processor of the guests was emulated (tcg): times are those of an emulated \
                                        processor, and ratios may differ on real hardware"
             .to_string(),
+        Warning::Simulated(disks) => simulated(disks),
         Warning::NewerJournal => "the journal is of a newer pickfs; some of it may be missing here".to_string(),
         Warning::UnreadableLines(lines) => {
             format!("{} of the journal cannot be read (a crash tears at most the last one)", counted(*lines, "line"))

@@ -1,8 +1,6 @@
 //! The disks that are modelled, a TOML file each: every parameter with its source.
 
-use super::parameters::{self, Words};
-use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use super::parameters::Disk;
 
 /// A disk by its name.
 pub struct Entry {
@@ -25,60 +23,6 @@ impl Entry {
 
 pub fn find(name: &str) -> Option<Disk> {
     ALL.iter().find(|entry| entry.name == name).map(Entry::disk)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Answers at once.
-    None,
-    HardDisk,
-    Flash,
-}
-
-/// A model's file.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Disk {
-    /// One line for lists.
-    pub about: String,
-    pub kind: Kind,
-    /// In the order of the file.
-    pub parameters: toml::map::Map<String, toml::Value>,
-}
-
-/// A parameter as a file gives it.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sourced {
-    /// A number, in the unit that the parameter's name ends in, or a word.
-    pub is: toml::Value,
-    /// A publication or a datasheet; "assumed" where there is none.
-    pub source: String,
-}
-
-impl Disk {
-    /// A file of a user's own is as good as ours.
-    pub fn parse(text: &str) -> Result<Disk> {
-        let disk: Disk = toml::from_str(text).context("no model of a disk")?;
-        disk.words(0, 0)?;
-        Ok(disk)
-    }
-
-    pub fn sourced(&self, name: &str) -> Result<Sourced> {
-        let found = self.parameters.get(name).with_context(|| format!("the parameter `{name}` is missing"))?;
-        let sourced: Sourced = found.clone().try_into().with_context(|| format!("in the parameter `{name}`"))?;
-        if sourced.source.trim().is_empty() {
-            bail!("the parameter `{name}` names no source; write \"assumed\" if there is none");
-        }
-        Ok(sourced)
-    }
-
-    /// The table for the model. `start` is where on the disk its device begins, in sectors; `phase_ns` the angle of the
-    /// platter at time 0, as time of a turn.
-    pub fn words(&self, start: u64, phase_ns: u64) -> Result<Words> {
-        parameters::words(self, start, phase_ns)
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,96 @@
-//! Simulated disks: models of when a disk answers, as tables of numbers with their sources.
+//! Simulated machines: a guest of QEMU whose only clock counts instructions, with a disk that is a model. Every run of a
+//! cell gives the same numbers.
 //!
-//! `model.c` is the model itself, in C because a guest's kernel has it too. It must not know what is measured.
+//! `model.c` is the model, in C because the guest's kernel has it too, with `simdisk.c` as its driver; models of disks are
+//! tables of numbers with their sources. It must not know what is measured.
 
+mod archive;
 mod disks;
+mod machine;
 mod parameters;
+mod qemu;
+mod region;
 mod virtual_clock;
 
-pub use disks::{ALL, Disk, Kind, Sourced, find};
+pub use disks::{ALL, find};
+pub use parameters::{Disk, Kind, Sourced};
 pub use virtual_clock::{Gives, Loop, gives};
+
+use super::{Executor, Machine, vm};
+use crate::need::Need;
+use crate::plan::{Objection, Plan, Setting, SettingKind, Settings};
+
+pub const NAME: &str = "sim";
+
+/// Where a target names no disk.
+const DEFAULT_DISK: &str = "nvme";
+
+pub struct Sim;
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "disk",
+        kind: SettingKind::NameOrPath,
+        default: Some(DEFAULT_DISK),
+        about: "a model of a disk, as `pickfs list disks` shows them, or the path of a TOML file",
+    },
+    Setting {
+        name: "kernel",
+        kind: SettingKind::NameOrPath,
+        default: Some("bookworm"),
+        about: "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid",
+    },
+    Setting {
+        name: "words",
+        kind: SettingKind::Text,
+        default: None,
+        about: "for the kernel, such as \"preempt=full\"",
+    },
+    Setting { name: "memory", kind: SettingKind::Size, default: Some("1GiB"), about: "without the staged data" },
+];
+
+impl Executor for Sim {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "a simulated machine with a simulated disk for every cell; the same numbers on every host, without root"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn machine(&self, plan: &Plan) -> Box<dyn Machine> {
+        Box::new(machine::Simulations::new(plan))
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let remedy = "`pickfs list disks` shows the models that come with pickfs";
+        let disk = settings.text("disk").and_then(|name| machine::disk(name).err());
+        let disk = disk.map(|error| Objection::new("disk", format!("{error:#}"), remedy));
+        disk.into_iter().chain(settings.text("kernel").and_then(objection_to_kernel)).collect()
+    }
+
+    fn brings_its_own(&self) -> bool {
+        true
+    }
+
+    fn simulates(&self) -> bool {
+        true
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        vm::Vm.needs()
+    }
+}
+
+/// The disk's driver is compiled with Debian's headers of the kernel.
+fn objection_to_kernel(kernel: &str) -> Option<Objection> {
+    if !kernel.contains('/') {
+        return vm::objection_to(kernel);
+    }
+    let why = "a simulation needs a kernel of Debian's, for which the disk's driver can be compiled";
+    Some(Objection::new("kernel", why.to_string(), "use bookworm, bullseye, sid or trixie"))
+}

@@ -1,7 +1,6 @@
 //! What a model gives, found out by driving it on a clock that is only counted: no disk and no guest is needed.
 
-use super::disks::{Disk, Kind};
-use super::parameters::{at, last_zone};
+use super::parameters::{Disk, Kind, at, last_zone};
 use crate::sys::disk_model::{Asked, DiskModel, Operation};
 use anyhow::Result;
 

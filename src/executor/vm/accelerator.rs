@@ -77,7 +77,7 @@ fn probe(guest: &Guest) -> Result<Accelerator> {
 
 fn boot(guest: &Guest, desk: &Path) -> Result<Accelerator> {
     let (first_root, console) = (desk.join("initramfs"), desk.join("console"));
-    initramfs::write(&first_root, guest)?;
+    initramfs::write(&first_root, guest, &[])?;
     let machine = Machine {
         accelerator: "kvm",
         memory_bytes: 512 << 20,

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// This program, its libraries, and the modules that come before the root.
-pub fn write(path: &Path, guest: &Guest) -> Result<()> {
+/// `more` are modules that are loaded last.
+pub fn write(path: &Path, guest: &Guest, more: &[&Path]) -> Result<()> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
     let program = std::fs::read(&own).with_context(|| format!("cannot read {}", own.display()))?;
     let mut made = Initramfs::create(path)?;
     let mut order = String::new();
-    for module in guest.modules()? {
+    for module in guest.modules()?.iter().map(PathBuf::as_path).chain(more.iter().copied()) {
         let name = module.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        made.file(&format!("modules/{name}"), &std::fs::read(&module)?)?;
+        made.file(&format!("modules/{name}"), &std::fs::read(module)?)?;
         order.push_str(&format!("{name}\n"));
     }
     made.file("modules/order", order.as_bytes())?;

@@ -119,7 +119,7 @@ impl Guests {
         if !first_root.exists() {
             // A cell that was stopped here must not leave half of it to the next.
             let partial = folder.join("initramfs.partial");
-            initramfs::write(&partial, guest)?;
+            initramfs::write(&partial, guest, &[])?;
             std::fs::rename(&partial, &first_root)?;
         }
         let settings = &cell.target.machine;
@@ -259,7 +259,7 @@ fn hold(disk: &Path) -> Result<Option<File>> {
 }
 
 /// Where init puts the disk with that serial number.
-pub(super) fn in_the_guest(serial: &str) -> PathBuf {
+pub fn in_the_guest(serial: &str) -> PathBuf {
     Path::new(BY_SERIAL).join(serial)
 }
 

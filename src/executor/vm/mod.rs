@@ -16,10 +16,19 @@ mod qemu;
 mod recipes;
 mod second_boot;
 
+pub(super) use boot::explained;
+pub(super) use build::Driver;
 pub use build::{Guest, RELEASES, Recipe, all, enter, find_or_build, folder, remove};
+pub(super) use console::Tail;
 pub use init::boot_root::main as tell_ready;
 pub use init::main as init;
+pub(super) use initramfs::write as write_initramfs;
+pub(super) use machine::in_the_guest;
+pub(super) use names::{
+    DATA_DISK, OTHER_DISK, RECORDS_DISK, REQUEST_DISK, ROOT_DISK, ROOT_WORD, SIM_WORD, TARGET_DISK,
+};
 pub use recipes::recipes;
+pub(super) use recipes::{kind_of, kinds_and_recipes, objection_to};
 
 use super::{Executor, Machine};
 use crate::need::Need;

@@ -13,6 +13,9 @@ pub const DATA_DISK: &str = "pickfs-data";
 pub const OTHER_DISK: &str = "pickfs-other";
 /// Of the first disk under test; the others have a number behind it.
 pub const TARGET_DISK: &str = "pickfs-target";
+/// Of a simulation: what the agent is asked, and where its records are put.
+pub const REQUEST_DISK: &str = "pickfs-request";
+pub const RECORDS_DISK: &str = "pickfs-records";
 pub const MOST_DISKS: usize = 16;
 /// Where a guest's init puts its disks, by their serial numbers. Not below /dev/disk, whose links programs take for udev's:
 /// `zpool create` removes them and waits for udev to make them anew.
@@ -25,6 +28,8 @@ pub const PROBE_WORD: &str = "pickfs.probe";
 pub const ROOT_WORD: &str = "pickfs.root=";
 /// A word for the kernel that makes what is on a guest's disks its system.
 pub const BOOT_WORD: &str = "pickfs.boot";
+/// A word for the kernel: nobody outside is asked or told anything before the end.
+pub const SIM_WORD: &str = "pickfs.sim";
 pub const ALIVE: &str = "pickfs init: alive";
 
 pub fn target_disk(index: usize) -> String {

@@ -1,7 +1,7 @@
 //! The models, held against what must hold of any disk and against closed forms; and the same with errors planted in
 //! `model.c`, each of which must be found.
 
-use super::super::disks::{Disk, find};
+use super::super::disks::find;
 use super::super::parameters::Words;
 use super::*;
 use crate::sys::disk_model::Count;

@@ -137,7 +137,7 @@ fn own(guest: Guest) -> Result<Guest> {
 }
 
 /// Nobody else makes or removes guests here until it is dropped.
-fn turn(say: &mut dyn FnMut(&str)) -> Result<File> {
+pub(super) fn turn(say: &mut dyn FnMut(&str)) -> Result<File> {
     let folder = folder()?;
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make {}; point XDG_CACHE_HOME to a folder of your own", folder.display()))?;

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What DKMS and the configure scripts of modules call, beside what they name themselves.
-const TOOLS: &[&str] = &[
+pub(super) const TOOLS: &[&str] = &[
     "bash",
     "coreutils",
     "dash",
@@ -42,7 +42,7 @@ const TOOLS: &[&str] = &[
 ];
 
 /// Names that scripts of packages would have made, and what they stand for.
-const NAMES: &[(&str, &str)] = &[("usr/bin/awk", "gawk"), ("usr/bin/cc", "gcc"), ("usr/bin/sh", "dash")];
+pub(super) const NAMES: &[(&str, &str)] = &[("usr/bin/awk", "gawk"), ("usr/bin/cc", "gcc"), ("usr/bin/sh", "dash")];
 
 /// Where the kernel looks for modules that came later than itself.
 const UPDATES: &str = "updates/dkms";
@@ -194,7 +194,7 @@ impl<'r> Job<'r> {
 
 /// Words that are run in what was unpacked, by way of [`enter`]. Whatever ends us ends `unshare`, and with it all in its
 /// namespace of processes. Nothing of ours is in their environment.
-fn inside(root: &Path, namespaces: &[&str], words: &[&str]) -> Result<Vec<OsString>> {
+pub(super) fn inside(root: &Path, namespaces: &[&str], words: &[&str]) -> Result<Vec<OsString>> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
     let mut all: Vec<OsString> = ["setpriv", "--pdeathsig", "KILL", "--", "nice"].map(OsString::from).into();
     all.extend(namespaces.iter().map(OsString::from));
@@ -220,7 +220,7 @@ pub fn enter(root: &Path, words: &[OsString]) -> Result<Infallible> {
 /// Of users and mounts; root can do without the first where it is switched off.
 const NAMESPACES: &[&[&str]] = &[&["unshare", "--user", "--map-root-user", "--mount"], &["unshare", "--mount"]];
 
-fn namespaces() -> Result<&'static [&'static str]> {
+pub(super) fn namespaces() -> Result<&'static [&'static str]> {
     let works = |words: &&&[&str]| run_program(&argv(words.iter().copied().chain(["true"]))).is_ok();
     match NAMESPACES.iter().find(works) {
         Some(words) => Ok(words),

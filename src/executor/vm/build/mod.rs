@@ -2,6 +2,7 @@
 
 mod cache;
 mod compile;
+mod driver;
 mod guest;
 mod initramfs;
 mod kernel;
@@ -13,6 +14,7 @@ mod watched;
 
 pub use cache::{Guest, all, find_or_build, folder, remove};
 pub use compile::enter;
+pub use driver::Driver;
 pub use initramfs::Initramfs;
 pub use recipe::{RELEASES, Recipe, Release};
 

@@ -4,11 +4,12 @@
 //! the host, whatever the guest's libraries are.
 
 pub mod boot_root;
+mod simulated;
 mod udev;
 
 use crate::executor::vm::names::{
-    ALIVE, BOOT_WORD, BY_SERIAL, DATA_DISK, MOST_DISKS, OTHER_DISK, PORT, PROBE_WORD, ROOT_DISK, ROOT_WORD, how,
-    target_disk,
+    ALIVE, BOOT_WORD, BY_SERIAL, DATA_DISK, MOST_DISKS, OTHER_DISK, PORT, PROBE_WORD, RECORDS_DISK, REQUEST_DISK,
+    ROOT_DISK, ROOT_WORD, SIM_WORD, how, target_disk,
 };
 use crate::sys::clock::monotonic;
 use anyhow::{Context, Result, bail};
@@ -43,6 +44,9 @@ pub fn main() -> ExitCode {
 fn live() -> Result<()> {
     let began_ns = monotonic();
     first_mounts()?;
+    if has_word(SIM_WORD) {
+        simulated::fill_entropy()?;
+    }
     load_modules()?;
     // Booted only to see whether it boots.
     if has_word(PROBE_WORD) {
@@ -59,7 +63,11 @@ fn live() -> Result<()> {
     (0..MOST_DISKS).try_for_each(|index| name_disk(&target_disk(index)))?;
     name_disk(DATA_DISK)?;
     name_disk(OTHER_DISK)?;
-    agent()
+    if !has_word(SIM_WORD) {
+        return agent();
+    }
+    [REQUEST_DISK, RECORDS_DISK].into_iter().try_for_each(name_disk)?;
+    simulated::agent()
 }
 
 fn has_word(wanted: &str) -> bool {
@@ -224,17 +232,23 @@ pub(super) fn name_disk(serial: &str) -> Result<()> {
 
 fn agent() -> Result<()> {
     let port = port()?;
-    let words = own_program(FIRST_ROOT, Path::new(FIRST_ROOT).join("loader").exists());
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).arg("agent").stdin(port.try_clone()?).stdout(port);
-    command.env("PATH", PATH).env("HOME", "/tmp");
-    // No udev runs here that would make nodes and links, or answer.
-    command.env("DM_DISABLE_UDEV", "1").env("MDADM_NO_UDEV", "1");
+    let mut command = agent_command();
+    command.stdin(port.try_clone()?).stdout(port);
     let status = command.status().context("cannot start the agent")?;
     if !status.success() {
         eprintln!("pickfs init: the agent ended {}", how(status));
     }
     Ok(())
+}
+
+fn agent_command() -> Command {
+    let words = own_program(FIRST_ROOT, Path::new(FIRST_ROOT).join("loader").exists());
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).arg("agent");
+    command.env("PATH", PATH).env("HOME", "/tmp");
+    // No udev runs here that would make nodes and links, or answer.
+    command.env("DM_DISABLE_UDEV", "1").env("MDADM_NO_UDEV", "1");
+    command
 }
 
 /// The words that start this program from where its folder lies: one with libraries of its own by its own loader.

@@ -1,0 +1,269 @@
+//! The machine of the `sim` executor: QEMU for each cell, which is asked nothing while it runs and hands out its records
+//! when it has ended.
+
+use super::archive::Dated;
+use super::qemu::{self, PROCESSOR};
+use super::region::{Delivered, Region, at_once, check_size};
+use super::{DEFAULT_DISK, Disk, find};
+use crate::executor::vm::{
+    DATA_DISK, Driver, Guest, OTHER_DISK, RECORDS_DISK, REQUEST_DISK, ROOT_DISK, TARGET_DISK, Tail, find_or_build,
+    in_the_guest, kind_of, kinds_and_recipes, write_initramfs,
+};
+use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
+use crate::journal::{Provenance, Record};
+use crate::plan::{Cell, Plan, SIZE};
+use crate::process::{CELL_MARK, Interrupted, RUN_MARK};
+use crate::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, Say};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The id of every run inside its machines: a run's own would move addresses, and with them times.
+const RUN: &str = "simulated";
+const LEAST_MEMORY: u64 = 1 << 30;
+/// Room for the records of a cell.
+const RECORDS: u64 = 256 << 20;
+/// Seconds of processor that a simulated second may take, and a boot.
+const SLOWDOWN: u64 = 20;
+const BOOT_SECONDS: u64 = 300;
+/// The limit is in processor time; of the host's clock there is none that a busy machine could not exceed.
+const FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);
+
+const DRIVER: Driver = Driver {
+    name: "simdisk",
+    sources: &[
+        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o\n"),
+        ("driver.c", include_str!("simdisk.c")),
+        ("model.c", include_str!("model.c")),
+        ("model.h", include_str!("model.h")),
+    ],
+};
+
+/// A guest with the driver for its kernel.
+#[derive(Clone)]
+struct Furnished {
+    guest: Guest,
+    driver: PathBuf,
+}
+
+pub struct Simulations {
+    plan: Plan,
+    /// Seconds since 1970 when it was made: what is younger was staged by this run.
+    since: u64,
+    bundle: Bundle,
+    /// By kind; why there is none, where one cannot be made.
+    guests: BTreeMap<String, Result<Furnished, String>>,
+    running: Option<Running>,
+}
+
+struct Running {
+    console: PathBuf,
+    limit_seconds: u64,
+    disk: String,
+    region: Region,
+    /// The facts of the machine are in the journal.
+    is_told: bool,
+}
+
+impl Simulations {
+    pub fn new(plan: &Plan) -> Simulations {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Simulations { plan: plan.clone(), since, bundle: Bundle::default(), guests: BTreeMap::new(), running: None }
+    }
+
+    fn start(&self, cell: &Cell, furnished: &Furnished, request: Request) -> Result<(Contact, Running)> {
+        let folder = self.bundle.folder.join("sim");
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let name = cell.target.machine.text("disk").unwrap_or(DEFAULT_DISK).to_string();
+        let target = target_region(cell, &folder, &name)?;
+        let arrival = Arrival {
+            disks: vec![in_the_guest(TARGET_DISK)],
+            archive: self.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
+            tree: self.tree(cell).map(|_| in_the_guest(OTHER_DISK)),
+            host: self.plan.host,
+        };
+        let inside = Request { run: RUN.into(), answers: Vec::new(), arrival: Some(arrival), ..request.clone() };
+        let records = Region::disk(&folder.join("records"), RECORDS_DISK, RECORDS, &at_once(RECORDS))?;
+        let asked = serde_json::to_string(&inside)? + "\n";
+        let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
+        let mut regions = vec![self.root(furnished, &folder)?, asked, records.clone(), target.clone()];
+        if let Some(archive) = &self.bundle.archive {
+            let dated = Dated::new(BufReader::new(reading(archive)?), self.since, qemu::DATE_SECONDS);
+            regions.push(Region::content(&folder.join(DATA_DISK), DATA_DISK, dated)?);
+        }
+        if let Some(tree) = self.tree(cell) {
+            regions.push(Region::content(&folder.join(OTHER_DISK), OTHER_DISK, reading(&tree)?)?);
+        }
+        let machine = qemu::Machine {
+            memory_bytes: cell.target.machine.number("memory").unwrap_or(LEAST_MEMORY) + 3 * self.staged(),
+            initramfs: self.initramfs(furnished, &folder)?,
+            console: folder.join("console"),
+            kernel_words: cell.target.machine.text("words").unwrap_or_default().into(),
+            regions,
+            limit_seconds: BOOT_SECONDS + SLOWDOWN * cell.limit_ns.div_ceil(1_000_000_000),
+        };
+        let connection = open(&furnished.guest, &machine, &records, &request.run, &cell.id)?;
+        let running = Running {
+            console: machine.console,
+            limit_seconds: machine.limit_seconds,
+            disk: name,
+            region: target,
+            is_told: false,
+        };
+        let patience = Patience { first_word: Some(FOREVER), ready: Some(FOREVER), grace: FOREVER };
+        Ok((Contact { connection, request, patience, lasts: Lasts::Simulation }, running))
+    }
+
+    fn staged(&self) -> u64 {
+        self.bundle.archive.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |found| found.len())
+    }
+
+    fn tree(&self, cell: &Cell) -> Option<PathBuf> {
+        self.bundle.works.get(&cell.work.name)?.tree.clone()
+    }
+
+    /// Once a run for each guest.
+    fn root(&self, furnished: &Furnished, folder: &Path) -> Result<Region> {
+        let (root, _) = furnished.guest.root()?;
+        let file = folder.join(format!("root-{}", furnished.guest.name.replace('/', "-")));
+        if file.is_file() {
+            let bytes = file.metadata()?.len();
+            return Ok(Region { file, bytes });
+        }
+        let partial = file.with_extension("partial");
+        let made = Region::content(&partial, ROOT_DISK, reading(&root)?)?;
+        std::fs::rename(&partial, &file)?;
+        Ok(Region { file, ..made })
+    }
+
+    fn initramfs(&self, furnished: &Furnished, folder: &Path) -> Result<PathBuf> {
+        let file = folder.join(format!("initramfs-{}", furnished.guest.name.replace('/', "-")));
+        if !file.is_file() {
+            let partial = file.with_extension("partial");
+            write_initramfs(&partial, &furnished.guest, &[&furnished.driver])?;
+            std::fs::rename(&partial, &file)?;
+        }
+        Ok(file)
+    }
+
+    fn furnished(&self, kind: &str) -> Result<Result<Furnished, String>> {
+        self.guests.get(kind).cloned().with_context(|| format!("the run has no guest of {kind}"))
+    }
+}
+
+/// An empty disk of the size that the plan gives its backing. Platter angle and place on the disk are drawn from the
+/// round's seed, so they are the same for all targets of a round.
+fn target_region(cell: &Cell, folder: &Path, name: &str) -> Result<Region> {
+    let backing = &cell.target.backing;
+    if !["image", "memory"].contains(&backing.name.as_str()) || backing.settings.number("disks").unwrap_or(1) > 1 {
+        bail!("a simulation has one disk, whose size is that of the backing `memory` or `image`");
+    }
+    let bytes = check_size(backing.settings.number(SIZE).context("the backing has no size")?)?;
+    let disk = disk(name)?;
+    let sectors = disk.words(0, 0)?[super::parameters::at("SECTORS")];
+    let spare = sectors.checked_sub(bytes / 512).with_context(|| format!("{name} is smaller than {bytes} bytes"))?;
+    let draw = |salt: u64| xxhash_rust::xxh3::xxh3_64_with_seed(&cell.seed.to_le_bytes(), salt);
+    // In the first twentieth of the disk, at a multiple of a MiB.
+    let start = draw(1) % (spare / 20).max(1) / 2048 * 2048;
+    Region::disk(&folder.join("target"), TARGET_DISK, bytes, &disk.words(start, draw(2))?)
+}
+
+/// One of ours by its name, or one in a file.
+pub fn disk(name: &str) -> Result<Disk> {
+    if let Some(disk) = find(name) {
+        return Ok(disk);
+    }
+    let text = std::fs::read_to_string(name).with_context(|| format!("there is no disk and no file `{name}`"))?;
+    Disk::parse(&text).with_context(|| format!("in {name}"))
+}
+
+fn reading(file: &Path) -> Result<File> {
+    File::open(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+/// Starts QEMU, which ends with us, whatever ends us.
+fn open(guest: &Guest, machine: &qemu::Machine, records: &Region, run: &str, cell: &str) -> Result<Connection> {
+    let _ = std::fs::remove_file(&machine.console);
+    let words = qemu::command(guest, machine)?;
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(RUN_MARK, run).env(CELL_MARK, cell);
+    let (connection, emulator) = Connection::open_silent(&mut command)?;
+    let from = Delivered { emulator: Some(emulator), region: records.file.clone(), read: 0 };
+    Ok(Connection { from: Box::new(from), ..connection })
+}
+
+impl Machine for Simulations {
+    fn cells(&self) -> CellsRun {
+        CellsRun::Elsewhere
+    }
+
+    /// What is no cell is done here.
+    fn reach(&mut self, request: Request) -> Result<Reached> {
+        self.running = None;
+        let Job::Cell(cell) = &request.job else {
+            return Ok(Reached::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))));
+        };
+        let cell = cell.clone();
+        let furnished = match self.furnished(&kind_of(&cell.target, &self.bundle))? {
+            Ok(furnished) => furnished,
+            Err(reason) => return Ok(Reached::Nowhere(vec![reason])),
+        };
+        let (contact, running) = self.start(&cell, &furnished, request)?;
+        self.running = Some(running);
+        Ok(Reached::Agent(Box::new(contact)))
+    }
+
+    fn furnish(&mut self, bundle: Bundle, say: &mut dyn FnMut(&str)) -> Result<Provenance> {
+        let mut found = Provenance::default();
+        for (kind, recipe) in kinds_and_recipes(&self.plan, &bundle)? {
+            let made = find_or_build(&recipe, say).and_then(|guest| {
+                let driver = DRIVER.find_or_compile(&guest, say)?;
+                Ok(Furnished { guest, driver })
+            });
+            match made {
+                Ok(furnished) => {
+                    let kernel = furnished.guest.kernel_release().unwrap_or_default();
+                    let value = format!("{}, kernel {kernel}, simulated", furnished.guest.name);
+                    found.facts.insert(format!("guest {kind}"), value);
+                    self.guests.insert(kind, Ok(furnished));
+                }
+                Err(error) if recipe.compiled.is_empty() || error.is::<Interrupted>() => return Err(error),
+                Err(error) => {
+                    say(&format!("cells in guests of {kind} are skipped: {error:#}"));
+                    self.guests.insert(kind, Err(format!("{error:#}")));
+                }
+            }
+        }
+        self.bundle = bundle;
+        Ok(found)
+    }
+
+    /// All of it is said when the machine has ended, so its disk is as the cell has left it.
+    fn overhear(&mut self, said: &mut Say) {
+        let (Some(running), Say::Tell(Record::Provenance(found))) = (&mut self.running, said) else { return };
+        if running.is_told {
+            return;
+        }
+        running.is_told = true;
+        found.facts.insert("simulated disk".into(), running.disk.clone());
+        found.facts.insert("simulated processor".into(), format!("one, {PROCESSOR}, a nanosecond an instruction"));
+        if let Ok(digest) = running.region.digest() {
+            found.facts.insert("simulated disk's content".into(), digest);
+        }
+    }
+
+    fn explain(&mut self, why: String, exit: &Exit) -> Failure {
+        let Some(running) = &self.running else { return Failure::Final(why) };
+        let console = running.console.clone();
+        let tail = Tail::of(move || File::open(console));
+        let mut whole = crate::executor::vm::explained(&why, exit, &tail);
+        if exit.status.is_some_and(|status| !status.success()) {
+            whole.push_str(&format!("; QEMU may take {} s of processor time", running.limit_seconds));
+        }
+        Failure::Final(whole)
+    }
+}

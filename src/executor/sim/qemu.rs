@@ -1,0 +1,103 @@
+//! QEMU's command line for one cell of a simulation: nothing in it has the host's clock or the host's timing.
+
+use super::region::Region;
+use crate::executor::vm::{Guest, ROOT_WORD, SIM_WORD};
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+/// With SSE4.2, AES and AVX2 for checksums and ciphers. Without "enhanced rep movsb": the kernel would copy with it, and
+/// each byte would count as an instruction. Without instructions that give random numbers of the host.
+pub const PROCESSOR: &str = "Haswell-noTSX,-erms,-rdrand,-rdseed";
+/// An instruction is a nanosecond, and idle time is skipped. Recording closes a race of QEMU's between a processor that
+/// falls asleep and the clock that is moved for it; what is recorded is not needed.
+const CLOCK: &str = "shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null";
+/// The date of every simulation.
+pub const DATE: &str = "2026-01-01T00:00:00";
+/// The same, in seconds since 1970.
+pub const DATE_SECONDS: u64 = 1_767_225_600;
+const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 oops=panic nokaslr tsc=reliable";
+
+/// A machine for one cell.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub memory_bytes: u64,
+    pub initramfs: PathBuf,
+    /// A file that gets what the kernel says.
+    pub console: PathBuf,
+    pub kernel_words: String,
+    pub regions: Vec<Region>,
+    /// Seconds of this machine's processor after which QEMU is ended.
+    pub limit_seconds: u64,
+}
+
+pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
+    let (_, kind) = guest.root()?;
+    let kernel_words = format!("{KERNEL_WORDS} {SIM_WORD} {ROOT_WORD}{kind} {}", machine.kernel_words);
+    let mut words: Vec<String> = Vec::new();
+    let mut add = |list: &[&str]| words.extend(list.iter().map(|word| word.to_string()));
+    add(&["prlimit", &format!("--cpu={}", machine.limit_seconds), "--"]);
+    add(&["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+    add(&["-machine", "pc,hpet=off", "-accel", "tcg,thread=single", "-icount", CLOCK, "-smp", "1", "-cpu", PROCESSOR]);
+    add(&["-rtc", &format!("base={DATE},clock=vm"), "-seed", "1"]);
+    add(&["-m", &format!("{}M", machine.memory_bytes >> 20), "-sandbox", "on,elevateprivileges=deny,spawn=deny"]);
+    add(&["-kernel", &text(&guest.bootable()), "-initrd", &text(&machine.initramfs), "-append", kernel_words.trim()]);
+    add(&["-serial", &format!("file:{}", text(&machine.console))]);
+    for (index, region) in machine.regions.iter().enumerate() {
+        let file = text(&region.file).replace(',', ",,");
+        let memory = format!("memory-backend-file,id=region{index},share=on,size={},mem-path={file}", region.bytes);
+        add(&["-object", &memory, "-device", &format!("ivshmem-plain,memdev=region{index}")]);
+    }
+    Ok(words)
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words() -> Vec<String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        ["vmlinuz", "root.squashfs"].iter().for_each(|name| std::fs::write(folder.path().join(name), "").expect("it"));
+        let region = |name: &str| Region { file: name.into(), bytes: 1 << 20 };
+        let machine = Machine {
+            memory_bytes: 1 << 30,
+            initramfs: "first".into(),
+            console: "console".into(),
+            kernel_words: "mitigations=off".into(),
+            regions: vec![region("a"), region("b,c")],
+            limit_seconds: 100,
+        };
+        command(&Guest::own(folder.path()).expect("a guest"), &machine).expect("words")
+    }
+
+    /// Disks, networks and channels of QEMU answer when the host does; its clocks and random numbers are the host's.
+    #[test]
+    fn nothing_of_the_machine_has_the_timing_of_the_host() {
+        let words = words();
+        for word in &words {
+            for refused in
+                ["-drive", "-blockdev", "-netdev", "-nic", "-chardev", "virtio", "nvme", "scsi", "stdio", "kvm"]
+            {
+                assert!(!word.contains(refused), "{word}");
+            }
+        }
+        let after = |flag: &str| {
+            let at: Vec<usize> = (0..words.len()).filter(|at| words[*at] == flag).collect();
+            at.iter().map(|at| words[at + 1].as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(after("-device"), ["ivshmem-plain,memdev=region0", "ivshmem-plain,memdev=region1"]);
+        assert_eq!(after("-icount"), [CLOCK]);
+        assert!(CLOCK.contains("sleep=off") && CLOCK.contains("rr=record,rrfile=/dev/null"));
+        assert_eq!((after("-smp"), after("-accel")), (vec!["1"], vec!["tcg,thread=single"]));
+        assert_eq!(after("-cpu"), [PROCESSOR]);
+        for instruction in ["-erms", "-rdrand", "-rdseed"] {
+            assert!(PROCESSOR.contains(instruction), "{instruction}");
+        }
+        assert_eq!(after("-rtc"), ["base=2026-01-01T00:00:00,clock=vm"]);
+        assert!(after("-object")[1].ends_with("mem-path=b,,c") && after("-serial") == ["file:console"]);
+        assert!(words.contains(&"-nodefaults".to_string()) && words.contains(&"-seed".to_string()));
+    }
+}

@@ -1,0 +1,171 @@
+//! Files of the host that are memory of a guest's PCI devices: how a simulated machine gets its disks and hands out what
+//! it has written. The first page says what a region is; the guest's driver (`simdisk.c`) reads it.
+
+use super::parameters::{Words, at};
+use crate::sys::disk_model::WORDS;
+use anyhow::{Context, Result, bail};
+use rustix::fs::{SeekFrom, seek};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::ChildStdout;
+
+/// "PICFSIM1", little endian.
+const MAGIC: u64 = 0x314d_4953_4643_4950;
+const READ_ONLY: u64 = 1;
+const SERIAL_AT: u64 = 32;
+const WORDS_AT: u64 = 512;
+/// Where the disk's first sector is: behind the first page.
+const DATA: u64 = 4096;
+const PAGE: usize = 4096;
+
+/// A region's file, sparse.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Region {
+    pub file: PathBuf,
+    /// A power of two, as PCI wants it.
+    pub bytes: u64,
+}
+
+impl Region {
+    /// An empty disk. What was in the file is lost.
+    pub fn disk(file: &Path, serial: &str, bytes: u64, words: &Words) -> Result<Region> {
+        Region::make(file, serial, bytes, words, 0)
+    }
+
+    /// A disk without delay with this content, which the guest cannot change.
+    pub fn content(file: &Path, serial: &str, mut content: impl Read) -> Result<Region> {
+        let open = File::create(file).with_context(|| format!("cannot make {}", file.display()))?;
+        io::Seek::seek(&mut &open, io::SeekFrom::Start(DATA))?;
+        let bytes = io::copy(&mut content, &mut &open).with_context(|| format!("cannot fill {}", file.display()))?;
+        Region::make(file, serial, bytes.next_multiple_of(PAGE as u64).max(PAGE as u64), &at_once(bytes), READ_ONLY)
+    }
+
+    fn make(file: &Path, serial: &str, bytes: u64, words: &Words, flags: u64) -> Result<Region> {
+        let make = || -> io::Result<Region> {
+            let open = File::options().create(true).truncate(false).write(true).open(file)?;
+            if flags & READ_ONLY == 0 {
+                open.set_len(0)?;
+            }
+            let all = (DATA + bytes).next_power_of_two();
+            open.set_len(all)?;
+            let header = [MAGIC, flags, bytes / 512, DATA];
+            open.write_all_at(&little_endian(&header), 0)?;
+            open.write_all_at(serial.as_bytes(), SERIAL_AT)?;
+            open.write_all_at(&little_endian(words), WORDS_AT)?;
+            Ok(Region { file: file.into(), bytes: all })
+        };
+        make().with_context(|| format!("cannot make {}", file.display()))
+    }
+
+    /// Of all pages of the disk that are not zero, with their places.
+    pub fn digest(&self) -> Result<String> {
+        let file = File::open(&self.file).with_context(|| format!("cannot read {}", self.file.display()))?;
+        let (mut hash, mut from) = (xxhash_rust::xxh3::Xxh3::new(), DATA);
+        let mut page = [0; PAGE];
+        while let Ok(begin) = seek(&file, SeekFrom::Data(from)) {
+            let end = seek(&file, SeekFrom::Hole(begin)).context("cannot find the end of data")?;
+            for at in (begin / PAGE as u64 * PAGE as u64..end).step_by(PAGE) {
+                file.read_exact_at(&mut page, at).context("cannot read a page")?;
+                if at >= DATA && page.iter().any(|byte| *byte != 0) {
+                    hash.update(&at.to_le_bytes());
+                    hash.update(&page);
+                }
+            }
+            from = end.max(begin + 1);
+        }
+        Ok(format!("{:032x}", hash.digest128()))
+    }
+}
+
+fn little_endian(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// The table of a disk without delay.
+pub fn at_once(bytes: u64) -> Words {
+    let mut words = [0; WORDS];
+    words[at("SECTORS")] = (bytes / 512).max(1);
+    words[at("DEPTH")] = 64;
+    words
+}
+
+/// What a machine has written into a region, as soon as its emulator has ended; nothing of it is read before.
+pub struct Delivered {
+    pub emulator: Option<ChildStdout>,
+    pub region: PathBuf,
+    pub read: u64,
+}
+
+impl Read for Delivered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(mut emulator) = self.emulator.take() {
+            io::copy(&mut emulator, &mut io::sink())?;
+        }
+        let file = File::open(&self.region)?;
+        let read = file.read_at(buffer, DATA + self.read)?;
+        // Behind the last line the region is empty.
+        let text = buffer[..read].iter().position(|byte| *byte == 0).unwrap_or(read);
+        self.read += text as u64;
+        Ok(text)
+    }
+}
+
+/// A size that a region can have, and its sectors.
+pub fn check_size(bytes: u64) -> Result<u64> {
+    if bytes > 256 << 30 {
+        bail!("a simulated disk can have at most 256 GiB");
+    }
+    Ok(bytes / PAGE as u64 * PAGE as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_of_what_is_on_the_disk_and_where() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let region = Region::disk(&folder.path().join("a"), "it", 1 << 20, &at_once(1 << 20)).expect("made");
+        assert_eq!(region.bytes, 2 << 20, "a power of two, with the first page");
+        let empty = region.digest().expect("a digest");
+        let file = File::options().write(true).open(&region.file).expect("opened");
+        file.write_all_at(&[0; PAGE], DATA + 8192).expect("zeros");
+        assert_eq!(region.digest().expect("a digest"), empty, "a page of zeros is no content");
+        file.write_all_at(b"x", DATA + 8192).expect("written");
+        let there = region.digest().expect("a digest");
+        file.write_all_at(b"\0", DATA + 8192).expect("written");
+        file.write_all_at(b"x", DATA + 12288).expect("written");
+        let elsewhere = region.digest().expect("a digest");
+        assert!(there != empty && elsewhere != empty && there != elsewhere);
+        let anew = Region::disk(&region.file, "it", 1 << 20, &at_once(1 << 20)).expect("made");
+        assert_eq!(anew.digest().expect("a digest"), empty);
+    }
+
+    #[test]
+    fn what_was_written_is_read_up_to_its_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        Region::disk(&path, "it", 1 << 20, &at_once(1 << 20)).expect("made");
+        let read = || {
+            let (mut text, mut from) = (String::new(), Delivered { emulator: None, region: path.clone(), read: 0 });
+            from.read_to_string(&mut text).expect("read");
+            text
+        };
+        assert_eq!(read(), "");
+        let lines = "a line\n".repeat(3000);
+        File::options().write(true).open(&path).expect("opened").write_all_at(lines.as_bytes(), DATA).expect("written");
+        assert_eq!(read(), lines);
+    }
+
+    /// The page that the driver reads, field by field.
+    #[test]
+    fn the_first_page_is_laid_out_as_in_the_driver() {
+        let source = include_str!("simdisk.c");
+        assert!(source.contains(&format!("#define MAGIC {MAGIC:#018x}ULL")), "{MAGIC:#x}");
+        assert!(source.contains("u64 magic, flags, sectors, data;\n\tchar serial[32];\n\tu64 reserved[56];"));
+        assert_eq!((SERIAL_AT, WORDS_AT), (4 * 8, 4 * 8 + 32 + 56 * 8));
+        const { assert!(WORDS_AT as usize + WORDS * 8 <= PAGE) };
+    }
+}

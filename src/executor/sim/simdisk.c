@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Disks whose data lie in files of the host (ivshmem regions) and whose answers come when model.c says so, by the guest's
+ * own clock. Nothing is asked of the host.
+ */
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/hrtimer.h>
+#include <linux/io.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/version.h>
+#include <linux/vmalloc.h>
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 18, 0)
+#include <linux/genhd.h>
+#endif
+#include "model.h"
+
+#define SINCE(a, b) (LINUX_VERSION_CODE >= KERNEL_VERSION(a, b, 0))
+#define MAGIC 0x314d495346434950ULL
+#define READ_ONLY 1
+
+/* The first page of a region; the same as region.rs writes. */
+struct header {
+	u64 magic, flags, sectors, data;
+	char serial[32];
+	u64 reserved[56];
+	u64 words[SIM_WORDS];
+};
+
+struct simdisk {
+	struct header *header;
+	char *data;
+	void *model;
+	struct gendisk *disk;
+	struct blk_mq_tag_set tags;
+	struct request *requests[SIM_TAGS];
+	struct hrtimer timer;
+	spinlock_t lock;
+};
+
+static int major;
+static int minors;
+
+static enum hrtimer_restart wake(struct hrtimer *timer)
+{
+	struct simdisk *d = container_of(timer, struct simdisk, timer);
+	struct request *done[SIM_TAGS / 4];
+	unsigned int count = 0, i, tag;
+	sim_word when;
+	unsigned long flags;
+	u64 now;
+
+	do {
+		spin_lock_irqsave(&d->lock, flags);
+		now = ktime_get_ns();
+		sim_wake(d->model, now);
+		for (count = 0; count < ARRAY_SIZE(done) && sim_done(d->model, &tag, &when); count++) {
+			done[count] = d->requests[tag];
+			d->requests[tag] = NULL;
+		}
+		when = sim_next(d->model);
+		spin_unlock_irqrestore(&d->lock, flags);
+		for (i = 0; i < count; i++)
+			blk_mq_complete_request(done[i]);
+	} while (when <= now);
+	if (when == SIM_NEVER)
+		return HRTIMER_NORESTART;
+	hrtimer_set_expires(timer, ns_to_ktime(when));
+	return HRTIMER_RESTART;
+}
+
+static void move_data(struct simdisk *d, struct request *rq)
+{
+	char *at = d->data + (blk_rq_pos(rq) << 9);
+	struct req_iterator iter;
+	struct bio_vec piece;
+
+	rq_for_each_segment(piece, rq, iter) {
+		char *memory = (char *)page_address(piece.bv_page) + piece.bv_offset;
+
+		if (rq_data_dir(rq) == WRITE)
+			memcpy(at, memory, piece.bv_len);
+		else
+			memcpy(memory, at, piece.bv_len);
+		at += piece.bv_len;
+	}
+}
+
+static blk_status_t queue(struct blk_mq_hw_ctx *context, const struct blk_mq_queue_data *given)
+{
+	struct simdisk *d = context->queue->queuedata;
+	struct request *rq = given->rq;
+	int operation, forced = (rq->cmd_flags & REQ_FUA) != 0;
+	unsigned long flags;
+	sim_word when;
+	unsigned int tag;
+	u64 now;
+
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		operation = SIM_READ;
+		break;
+	case REQ_OP_WRITE:
+		operation = SIM_WRITE;
+		break;
+	case REQ_OP_FLUSH:
+		operation = SIM_FLUSH;
+		break;
+	case REQ_OP_DISCARD:
+		operation = SIM_TRIM;
+		break;
+	default:
+		return BLK_STS_NOTSUPP;
+	}
+	if (operation == SIM_WRITE && (d->header->flags & READ_ONLY))
+		return BLK_STS_IOERR;
+	blk_mq_start_request(rq);
+	if (operation == SIM_READ || operation == SIM_WRITE)
+		move_data(d, rq);
+	spin_lock_irqsave(&d->lock, flags);
+	now = ktime_get_ns();
+	d->requests[rq->tag] = rq;
+	sim_submit(d->model, rq->tag, operation, forced, blk_rq_pos(rq), blk_rq_sectors(rq), now);
+	rq = NULL;
+	/* Of a disk without delay it is done now; what else is done is left to the timer. */
+	if (d->header->words[SIM_KIND] == 0 && sim_done(d->model, &tag, &when)) {
+		rq = d->requests[tag];
+		d->requests[tag] = NULL;
+	}
+	when = sim_next(d->model);
+	if (when != SIM_NEVER && (!hrtimer_is_queued(&d->timer) || ktime_to_ns(hrtimer_get_expires(&d->timer)) > when))
+		hrtimer_start(&d->timer, ns_to_ktime(when), HRTIMER_MODE_ABS_HARD);
+	spin_unlock_irqrestore(&d->lock, flags);
+	if (rq)
+		blk_mq_end_request(rq, BLK_STS_OK);
+	return BLK_STS_OK;
+}
+
+static void complete_request(struct request *rq)
+{
+	blk_mq_end_request(rq, BLK_STS_OK);
+}
+
+static const struct blk_mq_ops operations = {
+	.queue_rq = queue,
+	.complete = complete_request,
+};
+
+static const struct block_device_operations block_operations = {
+	.owner = THIS_MODULE,
+};
+
+static ssize_t serial_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	struct simdisk *d = dev_to_disk(device)->private_data;
+
+	return scnprintf(text, PAGE_SIZE, "%.32s\n", d->header->serial);
+}
+static DEVICE_ATTR_RO(serial);
+
+static struct attribute *disk_attrs[] = { &dev_attr_serial.attr, NULL };
+ATTRIBUTE_GROUPS(disk);
+
+static int make_disk(struct simdisk *d)
+{
+	const u64 *words = d->header->words;
+	int rotates = words[SIM_ROTATIONAL] != 0, forgets = words[SIM_VOLATILE] != 0;
+	struct request_queue *q;
+	int error = 0;
+#if SINCE(6, 9)
+	struct queue_limits limits = {
+		.logical_block_size = 512,
+		.physical_block_size = 4096,
+		.max_hw_sectors = 2048,
+		.max_segments = 256,
+		.max_hw_discard_sectors = rotates ? 0 : UINT_MAX >> 9,
+		.discard_granularity = rotates ? 0 : 4096,
+#if SINCE(6, 11)
+		.features = (rotates ? BLK_FEAT_ROTATIONAL : 0) | (forgets ? BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA : 0),
+#endif
+	};
+
+	d->disk = blk_mq_alloc_disk(&d->tags, &limits, d);
+	if (IS_ERR(d->disk))
+		return PTR_ERR(d->disk);
+	q = d->disk->queue;
+#elif SINCE(5, 14)
+	d->disk = blk_mq_alloc_disk(&d->tags, d);
+	if (IS_ERR(d->disk))
+		return PTR_ERR(d->disk);
+	q = d->disk->queue;
+#else
+	d->disk = alloc_disk(1);
+	if (!d->disk)
+		return -ENOMEM;
+	q = blk_mq_init_queue(&d->tags);
+	if (IS_ERR(q))
+		return PTR_ERR(q);
+	d->disk->queue = q;
+#endif
+	q->queuedata = d;
+#if !SINCE(6, 9)
+	blk_queue_logical_block_size(q, 512);
+	blk_queue_physical_block_size(q, 4096);
+	blk_queue_max_hw_sectors(q, 2048);
+	blk_queue_max_segments(q, 256);
+	if (!rotates) {
+		q->limits.discard_granularity = 4096;
+		blk_queue_max_discard_sectors(q, UINT_MAX >> 9);
+#if !SINCE(5, 19)
+		blk_queue_flag_set(QUEUE_FLAG_DISCARD, q);
+#endif
+	}
+#endif
+#if !SINCE(6, 11)
+	if (!rotates)
+		blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
+	blk_queue_write_cache(q, forgets, forgets);
+#endif
+	d->disk->major = major;
+	d->disk->first_minor = minors++;
+	d->disk->minors = 1;
+	d->disk->fops = &block_operations;
+	d->disk->private_data = d;
+	snprintf(d->disk->disk_name, DISK_NAME_LEN, "sim%c", 'a' + d->disk->first_minor);
+	set_capacity(d->disk, d->header->sectors);
+	if (d->header->flags & READ_ONLY)
+		set_disk_ro(d->disk, true);
+#if SINCE(5, 15)
+	error = device_add_disk(NULL, d->disk, disk_groups);
+#else
+	device_add_disk(NULL, d->disk, disk_groups);
+#endif
+	return error;
+}
+
+static int probe(struct pci_dev *device, const struct pci_device_id *id)
+{
+	resource_size_t at, bytes;
+	struct simdisk *d;
+	int error = pcim_enable_device(device);
+
+	if (error)
+		return error;
+	at = pci_resource_start(device, 2);
+	bytes = pci_resource_len(device, 2);
+	d = kzalloc(sizeof(*d), GFP_KERNEL);
+	if (!d)
+		return -ENOMEM;
+	d->header = memremap(at, bytes, MEMREMAP_WB);
+	d->model = vzalloc(sim_bytes());
+	if (!d->header || !d->model)
+		return -ENOMEM;
+	if (d->header->magic != MAGIC || d->header->data + (d->header->sectors << 9) > bytes)
+		return -EINVAL;
+	d->data = (char *)d->header + d->header->data;
+	error = sim_start(d->model, d->header->words);
+	if (error) {
+		dev_err(&device->dev, "parameter %d is out of range\n", error - 1);
+		return -EINVAL;
+	}
+	spin_lock_init(&d->lock);
+#if SINCE(6, 13)
+	hrtimer_setup(&d->timer, wake, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
+#else
+	hrtimer_init(&d->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
+	d->timer.function = wake;
+#endif
+	d->tags.ops = &operations;
+	d->tags.nr_hw_queues = 1;
+	d->tags.queue_depth = d->header->words[SIM_DEPTH];
+	d->tags.numa_node = NUMA_NO_NODE;
+#if !SINCE(6, 14)
+	d->tags.flags = BLK_MQ_F_SHOULD_MERGE;
+#endif
+#if SINCE(5, 13)
+	if (!d->header->words[SIM_ROTATIONAL])
+		d->tags.flags |= BLK_MQ_F_NO_SCHED_BY_DEFAULT;
+#endif
+	error = blk_mq_alloc_tag_set(&d->tags);
+	return error ? error : make_disk(d);
+}
+
+static const struct pci_device_id ids[] = { { PCI_DEVICE(0x1af4, 0x1110) }, { 0 } };
+
+/* A disk stays as long as its machine: nothing is taken back. */
+static struct pci_driver driver = {
+	.name = "simdisk",
+	.id_table = ids,
+	.probe = probe,
+};
+
+static int __init simdisk_init(void)
+{
+	BUILD_BUG_ON(sizeof(struct header) > PAGE_SIZE);
+	major = register_blkdev(0, "simdisk");
+	return major < 0 ? major : pci_register_driver(&driver);
+}
+module_init(simdisk_init);
+
+MODULE_DESCRIPTION("simulated disks of pickfs");
+MODULE_LICENSE("Dual MIT/GPL");

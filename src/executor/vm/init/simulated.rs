@@ -1,0 +1,85 @@
+//! The agent of a simulation: asked by what lies on one disk, answered here, and its records put on another disk when it has
+//! ended. A host that is asked or told anything earlier would answer when it likes, and all later times would depend on it.
+
+use super::agent_command;
+use crate::executor::vm::names::{BY_SERIAL, RECORDS_DISK, REQUEST_DISK, how};
+use crate::protocol::{Answer, Job, Request, Say};
+use crate::sys::file;
+use anyhow::{Context, Result, ensure};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{ChildStdin, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// To take down what was built, after the cell's own limit.
+const GRACE: Duration = Duration::from_secs(60);
+/// For a job that has no limit.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// The kernel's pool is filled with the same bytes each time: without them programs wait for seconds, and with bytes of the
+/// host no two simulations would be alike.
+pub fn fill_entropy() -> Result<()> {
+    file::add_entropy(&[0x5a; 64]).context("cannot fill the pool of random numbers")
+}
+
+pub fn agent() -> Result<()> {
+    let mut line = String::new();
+    let asked = File::open(Path::new(BY_SERIAL).join(REQUEST_DISK)).context("there is no request")?;
+    BufReader::new(asked).read_line(&mut line).context("cannot read the request")?;
+    let request: Request = serde_json::from_str(&line).context("the request is not understood")?;
+    let limit = match &request.job {
+        Job::Cell(cell) => Duration::from_nanos(cell.limit_ns) + GRACE,
+        _ => LONGEST,
+    };
+    let mut child = agent_command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let child = child.as_mut().map_err(|error| anyhow::anyhow!("cannot start the agent: {error}"))?;
+    let (mut to, from) = child.stdin.take().zip(child.stdout.take()).context("no pipes to the agent")?;
+    to.write_all(line.as_bytes()).context("the agent takes no request")?;
+    let (send, said) = channel();
+    std::thread::spawn(move || {
+        BufReader::new(from).split(b'\n').map_while(Result::ok).try_for_each(|line| send.send(line)).ok();
+    });
+    let (begun, mut all) = (Instant::now(), Vec::new());
+    loop {
+        match said.recv_timeout(limit.saturating_sub(begun.elapsed())) {
+            Ok(line) => {
+                answer(&line, &mut to)?;
+                all.extend(line);
+                all.push(b'\n');
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                eprintln!("pickfs init: the agent has not ended within its limit of simulated time");
+                child.kill().context("cannot end the agent")?;
+                break;
+            }
+        }
+    }
+    let status = child.wait().context("cannot wait for the agent")?;
+    if !status.success() {
+        eprintln!("pickfs init: the agent ended {}", how(status));
+    }
+    deliver(&all)
+}
+
+/// As a host would, at once.
+fn answer(line: &[u8], to: &mut ChildStdin) -> Result<()> {
+    let answer = match serde_json::from_slice(line) {
+        Ok(Say::Ask(_)) => Answer::Written,
+        Ok(Say::ForgetCache | Say::Boot(_)) => Answer::Unsupported,
+        // Nobody waits; what is not understood is the host's to judge.
+        _ => return Ok(()),
+    };
+    writeln!(to, "{}", serde_json::to_string(&answer)?).context("the agent takes no answer")
+}
+
+fn deliver(records: &[u8]) -> Result<()> {
+    let mut disk =
+        File::options().write(true).open(Path::new(BY_SERIAL).join(RECORDS_DISK)).context("no records' disk")?;
+    let room = std::io::Seek::seek(&mut disk, std::io::SeekFrom::End(0))?;
+    ensure!((records.len() as u64) < room, "{} bytes of records have no room", records.len());
+    std::io::Seek::rewind(&mut disk)?;
+    disk.write_all(records).and_then(|()| disk.sync_all()).context("cannot write the records")
+}
