@@ -13,6 +13,8 @@ pub const CPU_GROSS_NS: &str = "cpu_system_wide_ns";
 /// What a program that was imported says of its runs, each of which is a `time_ns`.
 pub const MEAN_RUN_NS: &str = "mean_run_ns";
 pub const CPU_FOREIGN_NS: &str = "foreign_cpu_ns";
+/// Pieces of a small fixed work a second, just before and after a phase: only ratios mean anything.
+pub const CPU_SPEED: &str = "cpu_speed_per_second";
 
 /// Which way a metric is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +133,7 @@ pub const METRICS: &[Metric] = &[
     row("peak_write_bytes_per_second", Shown::Device, "peak write").combine(Combine::Largest).neither(),
     row("peak_read_bytes_per_second", Shown::Device, "peak read").combine(Combine::Largest).neither(),
     row("device_flushes", Shown::Device, "flushes"),
+    row(CPU_SPEED, Shown::Details, "speed of the processor").neither(),
     row("returned_ns", Shown::Durability, "command returned"),
     row("durable_ns", Shown::Durability, "durable"),
     row("sync_write_bytes", Shown::Durability, "written in between"),

@@ -1,7 +1,7 @@
 //! The race on one value: who may be the best, whom to pick, and how much slower than the best each can be.
 
 use super::series::Rounds;
-use crate::stats::{self, Comparisons, Estimate, Look, Sums};
+use crate::stats::{self, Comparisons, ControlVariate, Estimate, Look, Sums};
 
 /// What a race is held against.
 #[derive(Clone, Debug)]
@@ -52,6 +52,8 @@ pub struct Race {
     pub autocorrelation: f64,
     /// By target, where times add.
     pub dearer: Vec<Option<Dearer>>,
+    /// What the speed of the processor explains of the noise, where it is taken out.
+    pub control: Option<ControlVariate>,
     /// In all, until the pick is good enough: one case in ten and nine in ten.
     pub rounds_needed: Option<[Option<u32>; 2]>,
 }
@@ -81,16 +83,26 @@ impl Race {
     }
 }
 
-/// `None` with fewer than two ranked targets that have values, or too few rounds for any bound.
-pub fn race(series: &[Rounds], ranked: &[usize], rules: &Rules) -> Option<Race> {
+/// `None` with fewer than two ranked targets that have values, or too few rounds for any bound. `by_speed` has what the
+/// values would be by the speed of the processor alone.
+pub fn race(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Rules) -> Option<Race> {
     let ranked: Vec<usize> = ranked.iter().copied().filter(|&target| !series[target].is_empty()).collect();
     let copy = rules.duplicate.filter(|copy| !series[*copy].is_empty());
-    let (rounds, logs) = aligned(&ranked.iter().chain(&copy).map(|&target| &series[target]).collect::<Vec<_>>());
+    let taking_part: Vec<usize> = ranked.iter().chain(&copy).copied().collect();
+    let (rounds, logs) = aligned(&taking_part.iter().map(|&target| &series[target]).collect::<Vec<_>>());
+    let of_target = |target: &usize| logs_in(&rounds, &by_speed[*target]);
+    let covariates: Vec<Vec<f64>> = taking_part.iter().map(of_target).collect();
     let seen = |look: &Look| Look { rounds: rounds.partition_point(|round| *round <= look.rounds) as u32, ..*look };
     let looks: Vec<Look> = rules.looks.iter().map(seen).collect();
     let place = |target: usize| ranked.iter().position(|other| *other == target);
     let twins = rules.reference.and_then(place).zip(copy.map(|_| ranked.len()));
-    let of = |comparisons| Comparisons { logs: &logs, candidates: ranked.len(), comparisons, twins };
+    let of = |comparisons| Comparisons {
+        logs: &logs,
+        candidates: ranked.len(),
+        covariates: &covariates,
+        comparisons,
+        twins,
+    };
     let found = stats::regret(&of(rules.comparisons), &looks);
     if ranked.len() < 2 || found.above.iter().flatten().all(|above| above.is_infinite()) {
         return None;
@@ -115,6 +127,7 @@ pub fn race(series: &[Rounds], ranked: &[usize], rules: &Rules) -> Option<Race> 
         contradiction: found.contradiction.exp_m1(),
         autocorrelation: found.autocorrelation,
         dearer: vec![None; series.len()],
+        control: found.control,
         rounds_needed: None,
     };
     for (at, target) in ranked.iter().enumerate() {
@@ -151,17 +164,30 @@ fn aligned(series: &[&Rounds]) -> (Vec<u32>, Vec<Vec<f64>>) {
     let mut rounds: Vec<u32> = series.iter().flat_map(|rounds| rounds.iter().map(|(round, _)| *round)).collect();
     rounds.sort_unstable();
     rounds.dedup();
-    let of = |found: &&Rounds| {
-        let mut logs = vec![f64::NAN; rounds.len()];
-        let mut at = 0;
-        for &(round, value) in found.iter().filter(|(_, value)| *value > 0.0 && value.is_finite()) {
-            at += rounds[at..].partition_point(|other| *other < round);
+    let logs = series.iter().map(|series| logs_in(&rounds, series)).collect();
+    (rounds, logs)
+}
+
+/// Logarithms of the positive values in those of these rounds that they have, NaN elsewhere.
+fn logs_in(rounds: &[u32], series: &Rounds) -> Vec<f64> {
+    let mut logs = vec![f64::NAN; rounds.len()];
+    for &(round, value) in series.iter().filter(|(_, value)| *value > 0.0 && value.is_finite()) {
+        if let Ok(at) = rounds.binary_search(&round) {
             logs[at] = value.ln();
         }
-        logs
+    }
+    logs
+}
+
+/// All values as they would be at one speed of the processor.
+pub fn at_one_speed(series: &[Rounds], by_speed: &[Rounds], control: ControlVariate) -> Vec<Rounds> {
+    let (rounds, logs) = aligned(&series.iter().collect::<Vec<_>>());
+    let covariates: Vec<Vec<f64>> = by_speed.iter().map(|by_speed| logs_in(&rounds, by_speed)).collect();
+    let back = |logs: Vec<f64>| {
+        let values = rounds.iter().zip(logs).filter(|(_, log)| log.is_finite());
+        values.map(|(round, log)| (*round, log.exp())).collect()
     };
-    let logs = series.iter().map(of).collect();
-    (rounds, logs)
+    stats::adjusted(&logs, &covariates, control).into_iter().map(back).collect()
 }
 
 /// Paired by round: only rounds that both have.

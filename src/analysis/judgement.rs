@@ -3,8 +3,8 @@
 
 use super::composite::{score, works_of_verdict};
 use super::eligibility::{Veto, vetoes, weakened};
-use super::elimination::{Race, Rules, compare, race};
-use super::series::{Observed, ObservedWork, Rounds};
+use super::elimination::{Race, Rules, at_one_speed, compare, race};
+use super::series::{Observed, ObservedWork, Rounds, TIME_BY_SPEED};
 use crate::journal::Folded;
 use crate::metric::Combine;
 use crate::plan::Plan;
@@ -55,6 +55,8 @@ pub struct Contest {
     /// The reference against its second copy.
     pub noise: Option<Estimate>,
     pub race: Option<Race>,
+    /// The quantity at one speed of the processor, where that takes noise out: what is compared. Else empty.
+    pub at_one_speed: Vec<Rounds>,
 }
 
 impl<'a> Analysis<'a> {
@@ -62,7 +64,7 @@ impl<'a> Analysis<'a> {
         let confidence = confidence(plan);
         let twins = twins(plan, &observed);
         let against_itself = against_itself(&observed, twins, confidence);
-        let values = score(plan, &observed, "time_ns", Combine::Sum);
+        let values = ["time_ns", TIME_BY_SPEED].map(|metric| score(plan, &observed, metric, Combine::Sum));
         let works = works_of_verdict(plan, &observed);
         let verdict = judge((plan, &observed), (&looks, confidence), (&works, false), values);
         Analysis { plan, folded, looks, confidence, twins, against_itself, verdict, observed }
@@ -80,7 +82,7 @@ impl<'a> Analysis<'a> {
 
     /// On one work of several.
     pub fn on_work(&self, work: &ObservedWork) -> Judgement {
-        let values = work.over_phases("time_ns", Combine::Sum);
+        let values = ["time_ns", TIME_BY_SPEED].map(|metric| work.over_phases(metric, Combine::Sum));
         judge((self.plan, &self.observed), (&self.looks, self.confidence), (&[work], true), values)
     }
 }
@@ -89,7 +91,7 @@ fn judge(
     (plan, observed): (&Plan, &Observed),
     (looks, confidence): (&[Look], f64),
     (works, is_part): (&[&ObservedWork], bool),
-    values: Vec<Rounds>,
+    [values, by_speed]: [Vec<Rounds>; 2],
 ) -> Judgement {
     let vetoes = vetoes(plan, observed, works, &values);
     let ranked: Vec<usize> =
@@ -106,7 +108,7 @@ fn judge(
     let adds = plan.verdict.has_counts() && !is_part;
     let looks = looks.to_vec();
     let rules = Rules { looks, comparisons, threshold, reference, duplicate, races, part_races, adds };
-    let contest = Contest::of(&values, &ranked, &rules, confidence);
+    let contest = Contest::of(&values, &by_speed, &ranked, &rules, confidence);
     Judgement { values, vetoes, ranked, reference, duplicate, rules, contest }
 }
 
@@ -123,18 +125,22 @@ fn parts(plan: &Plan, observed: &Observed) -> usize {
 }
 
 impl Contest {
-    fn of(series: &[Rounds], ranked: &[usize], rules: &Rules, confidence: f64) -> Contest {
+    fn of(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Rules, confidence: f64) -> Contest {
+        let race = race(series, by_speed, ranked, rules);
+        let control = race.as_ref().and_then(|race| race.control);
+        let at_one_speed = control.map_or(Vec::new(), |control| at_one_speed(series, by_speed, control));
+        let compared = if at_one_speed.is_empty() { series } else { &at_one_speed };
         let twins = rules.reference.zip(rules.duplicate);
-        let noise = twins.and_then(|(own, copy)| compare(&series[copy], &series[own], confidence));
-        Contest { noise, race: race(series, ranked, rules) }
+        let noise = twins.and_then(|(own, copy)| compare(&compared[copy], &compared[own], confidence));
+        Contest { noise, race, at_one_speed }
     }
 }
 
 impl Judgement {
-    /// On the times of one phase, for the same targets.
-    pub fn contest_of(&self, series: &[Rounds], confidence: f64) -> Contest {
+    /// On the times of one phase, for the same targets, with what they would be by the speed of the processor alone.
+    pub fn contest_of(&self, series: &[Rounds], by_speed: &[Rounds], confidence: f64) -> Contest {
         let rules = Rules { races: self.rules.part_races, adds: false, ..self.rules.clone() };
-        Contest::of(series, &self.ranked, &rules, confidence)
+        Contest::of(series, by_speed, &self.ranked, &rules, confidence)
     }
 }
 

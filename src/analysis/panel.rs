@@ -7,7 +7,7 @@ use super::missing;
 use super::model::*;
 use super::plain::plain;
 use super::points::{self, Series};
-use super::series::{ObservedWork, Rounds};
+use super::series::{ObservedWork, Rounds, TIME_BY_SPEED};
 use crate::journal::FlagKind;
 use crate::metric;
 use crate::stats::{self, Estimate, Method, STATISTICS};
@@ -59,7 +59,8 @@ pub fn time_panel(name: &str, phase: &str, times: &[Rounds], contest: &Contest, 
 /// The same of one phase.
 pub fn phase_panel(phase: &str, observed: &ObservedWork, context: &Context) -> Panel {
     let times = observed.in_phase(phase, "time_ns");
-    let contest = context.judgement.contest_of(&times, context.case.analysis.confidence);
+    let by_speed = observed.in_phase(phase, TIME_BY_SPEED);
+    let contest = context.judgement.contest_of(&times, &by_speed, context.case.analysis.confidence);
     time_panel(phase, phase, &times, &contest, context)
 }
 
@@ -78,7 +79,8 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
     let (is_time, is_compared) = (what.metric == "time_ns", what.wanted.is_some());
     let threshold = what.wanted.unwrap_or(0.0);
     let unit = Unit::of_metric(&what.metric);
-    let pairing = Pairing { series, context, metric: &what.metric, threshold, judged: is_compared };
+    let compared = if contest.at_one_speed.is_empty() { series } else { &contest.at_one_speed };
+    let pairing = Pairing { series: compared, context, metric: &what.metric, threshold, judged: is_compared };
     let each = if is_compared { pairing.each_with_each() } else { Vec::new() };
     let row = |target: usize| {
         let mut figure = figure(&series[target], unit, context.rounds.saturating_sub(context.unasked[target]));

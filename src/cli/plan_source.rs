@@ -10,6 +10,11 @@ use anyhow::{Context, Result};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+/// What a run without data and without an aim takes: rounds enough for a bound say more than a few with more files.
+const USUAL_BUDGET: &str = "3min";
+/// Of the generated tree: 50 MiB.
+const USUAL_SCALE: f64 = 0.25;
+
 /// The checked plan of a file or of flags, or an error that shows all complaints.
 pub fn read(arguments: &PlanArgs) -> Result<Plan> {
     match &arguments.plan {
@@ -45,7 +50,11 @@ pub fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
     }
     let flags = &mut arguments.flags;
     flags.size = flags.size.take().or_else(|| plan::image_size(bytes(flags), free_bytes(flags)));
-    flags.budget = flags.budget.take().or_else(|| usual_budget(flags));
+    if is_first_look(flags) {
+        flags.budget = flags.budget.take().or_else(|| Some(USUAL_BUDGET.to_string()));
+        // Other workloads than the usual one need not know a scale.
+        flags.scale = flags.workload.is_none().then_some(USUAL_SCALE);
+    }
     // A guest has its own root.
     let makes_filesystems = root || arguments.executor.as_deref().is_some_and(brings_its_own);
     let made = arguments.plan(&folder, makes_filesystems, &catalogue());
@@ -70,10 +79,10 @@ fn refused(text: &str, file: &str, complaints: &[Complaint]) -> anyhow::Error {
 }
 
 /// A first run on a machine should end while its user waits. A user who names data or an aim gets the time that it takes.
-fn usual_budget(flags: &PlanFlags) -> Option<String> {
+fn is_first_look(flags: &PlanFlags) -> bool {
     let names_data = flags.source.is_some() || flags.like.is_some() || flags.scale.is_some();
     let has_aim = flags.rounds.is_some() || flags.precision.is_some();
-    (!names_data && !has_aim).then(|| "3min".to_string())
+    !names_data && !has_aim
 }
 
 /// Of the source, or of the tree that is generated if one is asked for. The plan's check says what is wrong with either.

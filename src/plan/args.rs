@@ -51,7 +51,7 @@ pub struct PlanFlags {
     /// What the generated tree is like (`pickfs list profiles`), or a file that `pickfs scan` wrote
     #[arg(long, value_name = "PROFILE", conflicts_with = "source")]
     pub like: Option<String>,
-    /// Size of the generated tree as a multiple of the profile, such as 0.1
+    /// Size of the generated tree as a multiple of the profile, such as 0.1 [default: 0.25 with no other aim, else 1]
     #[arg(long, conflicts_with = "source")]
     pub scale: Option<f64>,
     /// Size of the image

@@ -4,6 +4,7 @@
 use super::built_stack::BuiltStack;
 use super::caches;
 use super::cold_proof::{Expected, SMALLEST_INODE};
+use super::cpu_speed::SpeedProbe;
 use super::phase::Phase;
 use super::phase_result::{Clocked, Samples};
 use super::program::Program;
@@ -58,6 +59,7 @@ pub struct Stage<'a, 'b> {
     pub(super) commit_start: Duration,
     /// Why the last cold start was none for the host below.
     pub(super) warm_below: Option<String>,
+    pub(super) speed: SpeedProbe,
 }
 
 impl<'a, 'b> Stage<'a, 'b> {
@@ -85,6 +87,7 @@ impl<'a, 'b> Stage<'a, 'b> {
             clocked: None,
             commit_start: Duration::ZERO,
             warm_below: None,
+            speed: SpeedProbe::new(),
         }
     }
 }

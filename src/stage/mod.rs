@@ -16,6 +16,7 @@ mod built_stack;
 pub mod caches;
 mod cell_stage;
 mod cold_proof;
+mod cpu_speed;
 mod latencies;
 pub mod open_loop;
 pub mod phase;

@@ -7,7 +7,7 @@ use super::sampler::{Peaks, Sampled, Sampler};
 use super::server::Used;
 use super::settle::settle;
 use super::timed::{Findings, Part, Timed, Told};
-use super::{caches, cold_proof};
+use super::{caches, cold_proof, cpu_speed};
 use crate::journal::{DeviceCourse, FlagKind, Histogram, Record};
 use crate::probe::device::{READ_BYTES_BELOW, WRITE_BYTES};
 use crate::probe::space::{Occupied, USED_BYTES};
@@ -52,6 +52,7 @@ impl Stage<'_, '_> {
         ensure!(phase.timed != TimedUntil::Part, "{name} is a part of a phase");
         self.may_be_played(&phase)?;
         self.get_ready(&phase)?;
+        let speed = self.read_speed();
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
         let marks = self.runner.marks();
         let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.devices())?;
@@ -65,6 +66,7 @@ impl Stage<'_, '_> {
         let played = Played { clocked, sampled, own, told };
         let mut result = PhaseResult::of(&phase, &played.clocked, &played.own, played.peaks(), &before, &after);
         result.others.extend(drained);
+        result.state(cpu_speed::METRIC, cpu_speed::between(speed, self.read_speed()));
         self.look_at_tree(&phase, &played, &mut result)?;
         self.report(&phase, played, result)?;
         Ok(done)
@@ -205,6 +207,13 @@ impl Stage<'_, '_> {
         self.flag_unsettled(phase, settled.unsettled, "after the phase");
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
         Ok(found)
+    }
+
+    fn read_speed(&mut self) -> f64 {
+        let begun = Instant::now();
+        let speed = self.speed.read();
+        self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
+        speed
     }
 
     /// In reverse, so that the readings before and after nest: what a probe itself costs, such as looking at every

@@ -8,7 +8,9 @@
 //!
 //! Must not know: `agent`, `analysis`, `journal`, `plan`, `render`, `units`.
 
+mod autocorrelation;
 mod change_point;
+mod control_variate;
 mod dip_test;
 mod forecast;
 mod judge;
@@ -34,6 +36,7 @@ mod sums;
 mod trend;
 
 pub use change_point::changes_at;
+pub use control_variate::{ControlVariate, adjusted, control_variate};
 pub use dip_test::{Mode, modes};
 pub use forecast::{BOUGHT, BOUGHT_AFTER, rounds_to_go};
 pub use judge::{Finding, judge};

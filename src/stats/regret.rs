@@ -11,6 +11,8 @@
 //! rounds enough for one, as outliers do not carry those away. Rounds that resemble the round before count for less: all
 //! bounds widen by the factor by which an autocorrelation of the first order widens a mean.
 
+use super::autocorrelation::{Autocorrelation, DOUBTED, autocorrelation};
+use super::control_variate::{ControlVariate, adjusted, control_variate};
 use super::looks::Look;
 use super::signed_rank::{centre_and_interval, signed_rank_k};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -23,15 +25,9 @@ const RANKS_FROM: usize = 8;
 /// As many degrees of freedom are borrowed from the other pairs at most: of targets whose noise differs by a factor of
 /// ten, more than this misjudges the noisy ones.
 const BORROWED: f64 = 4.0;
-/// An autocorrelation counts from this many standard errors on: of all pairs together, and of one pair alone.
-const DOUBTED: (f64, f64) = (1.0, 1.6);
 /// The autocorrelation of all pairs together, and its standard errors, from which on the looks so far are forgotten: six
 /// rounds in a row say little more than one then, and the looks that could not see it have counted them as six.
 const DEPENDENT: (f64, f64) = (0.35, 2.0);
-/// The largest autocorrelation that is reckoned with.
-const LARGEST: f64 = 0.95;
-/// The variance of logarithms below which values differ by nothing but rounding.
-const ROUNDING: f64 = 1e-24;
 /// The chance, for either side, that a target and its own copy are called different where they are the same.
 const CONTRADICTION: f64 = 0.0005;
 
@@ -42,6 +38,8 @@ pub struct Comparisons<'a> {
     /// others only show the noise.
     pub logs: &'a [Vec<f64>],
     pub candidates: usize,
+    /// What moves with the noise of each of these values, of the same shape; empty for nothing.
+    pub covariates: &'a [Vec<f64>],
     /// Comparisons that share the chance of error: one less than the targets that may be best.
     pub comparisons: usize,
     /// A target and its own second copy.
@@ -63,6 +61,8 @@ pub struct Standing {
     pub autocorrelation: f64,
     /// So much of it has been seen that the looks before that are forgotten.
     pub dependent: bool,
+    /// What the last look took out of the noise.
+    pub control: Option<ControlVariate>,
 }
 
 impl Standing {
@@ -84,6 +84,7 @@ pub fn standing(of: &Comparisons, looks: &[Look]) -> Standing {
         contradiction: 0.0,
         autocorrelation: 0.0,
         dependent: false,
+        control: None,
     };
     for (number, look) in looks.iter().enumerate() {
         Sight::new(of, look.rounds as usize, &found.eliminated).update(of, look.alpha, number, &mut found);
@@ -105,6 +106,7 @@ struct Sight {
     complete: usize,
     autocorrelation: f64,
     dependent: bool,
+    control: Option<ControlVariate>,
 }
 
 impl Sight {
@@ -112,9 +114,13 @@ impl Sight {
     /// them do must not matter.
     fn new(of: &Comparisons, rounds: usize, eliminated: &[Option<(usize, usize)>]) -> Sight {
         let is_in = |at: usize| eliminated.get(at).is_none_or(Option::is_none);
-        let logs: Vec<&[f64]> = of.logs.iter().map(|log| &log[..rounds.min(log.len())]).collect();
+        let seen = |rows: &[Vec<f64>]| rows.iter().map(|row| row[..rounds.min(row.len())].to_vec()).collect::<Vec<_>>();
+        let (logs, covariates) = (seen(of.logs), seen(of.covariates));
+        // By what this look has seen alone: a later one must not change what was decided here.
+        let control = control_variate(&logs, &covariates);
+        let logs = control.map_or_else(|| logs.clone(), |control| adjusted(&logs, &covariates, control));
         let all = (0..logs.len()).flat_map(|i| (i + 1..logs.len()).map(move |j| (i, j)));
-        let pairs: Vec<_> = all.map(|(i, j)| ((i, j), differences(logs[i], logs[j]))).collect();
+        let pairs: Vec<_> = all.map(|(i, j)| ((i, j), differences(&logs[i], &logs[j]))).collect();
         let is_full = |pair: &Vec<f64>| pair.len() == rounds && rounds >= FEWEST;
         let counts = |((i, j), pair): &&((usize, usize), Vec<f64>)| is_in(*i) && is_in(*j) && is_full(pair);
         let full: Vec<&Vec<f64>> = pairs.iter().filter(counts).map(|(_, pair)| pair).collect();
@@ -129,6 +135,7 @@ impl Sight {
             complete,
             autocorrelation: autocorrelation.at_least(DOUBTED.0),
             dependent: autocorrelation.at_least(DEPENDENT.1) > DEPENDENT.0,
+            control,
             pairs,
         }
     }
@@ -141,6 +148,7 @@ impl Sight {
         let is_sure = |(low, _, high): &(f64, f64, f64)| *low > 0.0 || *high < 0.0;
         found.contradiction = apart.filter(is_sure).map_or(0.0, |(_, centre, _)| centre.abs());
         found.autocorrelation = self.autocorrelation;
+        found.control = self.control;
         if self.dependent && !found.dependent {
             found.dependent = true;
             found.eliminated.fill(None);
@@ -225,47 +233,6 @@ impl Critical {
         let quantile = || StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| -t.inverse_cdf(self.one_sided));
         *self.student.entry(freedom.to_bits()).or_insert_with(quantile)
     }
-}
-
-/// An estimate of the first order, from so many independent series of so many rounds.
-#[derive(Clone, Copy)]
-struct Autocorrelation {
-    corrected: f64,
-    errors: f64,
-}
-
-impl Autocorrelation {
-    /// Of a series of n values about their own mean, the estimate is (1 + 3r)/n too low where r is the truth (Kendall
-    /// 1954), and its standard error about 1/sqrt(n).
-    fn new(estimate: f64, rounds: usize, series: usize) -> Autocorrelation {
-        let n = rounds as f64;
-        if rounds < 4 {
-            return Autocorrelation { corrected: 0.0, errors: 0.0 };
-        }
-        let corrected = ((n * estimate + 1.0) / (n - 3.0)).clamp(0.0, LARGEST);
-        Autocorrelation { corrected, errors: (estimate + 1.0 / n) * (n * series as f64).sqrt() }
-    }
-
-    /// 0 where it is fewer standard errors away from none.
-    fn at_least(self, errors: f64) -> f64 {
-        if self.errors >= errors { self.corrected } else { 0.0 }
-    }
-}
-
-/// The factor by which rounds that resemble those before them widen an interval: from series that drift together.
-pub fn widening(series: &[Vec<f64>]) -> f64 {
-    let long: Vec<&Vec<f64>> = series.iter().filter(|values| values.len() >= FEWEST).collect();
-    let rounds = long.iter().map(|values| values.len()).min().unwrap_or(0);
-    let estimate = long.iter().map(|values| autocorrelation(values)).sum::<f64>() / long.len().max(1) as f64;
-    let correlation = Autocorrelation::new(estimate, rounds, 1).at_least(DOUBTED.0);
-    ((1.0 + correlation) / (1.0 - correlation)).sqrt()
-}
-
-fn autocorrelation(values: &[f64]) -> f64 {
-    let mean = mean(values);
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let products: f64 = values.windows(2).map(|two| (two[0] - mean) * (two[1] - mean)).sum();
-    if squares > ROUNDING * values.len() as f64 { products / squares } else { 0.0 }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -419,7 +386,7 @@ mod tests {
                 played.rounds = round;
                 let Some(at) = LOOKS.iter().position(|due| *due == round) else { continue };
                 let twins = Some((0, count));
-                let of = Comparisons { logs: &logs, candidates: count, comparisons: count - 1, twins };
+                let of = Comparisons { logs: &logs, candidates: count, covariates: &[], comparisons: count - 1, twins };
                 let found = standing(&of, &spent(&LOOKS[..=at]));
                 // What is forgotten has not been believed.
                 played.covered |= found.dependent && !played.forgot;
@@ -504,7 +471,7 @@ mod tests {
     }
 
     fn compared(logs: &[Vec<f64>]) -> Comparisons<'_> {
-        Comparisons { logs, candidates: logs.len(), comparisons: logs.len() - 1, twins: None }
+        Comparisons { logs, candidates: logs.len(), covariates: &[], comparisons: logs.len() - 1, twins: None }
     }
 
     /// Three rounds of one pair: t(0.95, 2) = 2.919986 for mean 0.02 and standard deviation 0.01.
@@ -564,7 +531,7 @@ mod tests {
     fn a_contradiction_widens_every_bound() {
         let mut logs = logs_of(&[1.0, 1.3, 1.0], 15, 4);
         let of = |logs: &[Vec<f64>]| {
-            let of = Comparisons { candidates: 2, comparisons: 1, twins: Some((0, 2)), logs };
+            let of = Comparisons { candidates: 2, comparisons: 1, twins: Some((0, 2)), ..compared(logs) };
             standing(&of, &[Look::only(15)])
         };
         let same = of(&logs);
@@ -572,6 +539,52 @@ mod tests {
         let apart = of(&logs);
         assert!(same.contradiction == 0.0 && (apart.contradiction - 0.05).abs() < 0.01);
         assert!((apart.above[0][1] - same.above[0][1] - apart.contradiction).abs() < 1e-3);
+    }
+
+    /// Five equal targets, whose noise of 10 % follows the covariate by this share of its variance.
+    fn with_covariates(explained: f64, seed: u64) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
+        let mut noise = Noise::new(seed);
+        let mut cell = || {
+            let speed = 0.1 * noise.normal();
+            (explained.sqrt() * speed + (1.0 - explained).sqrt() * 0.1 * noise.normal(), speed)
+        };
+        let rows: Vec<Vec<(f64, f64)>> = (0..5).map(|_| (0..15).map(|_| cell()).collect()).collect();
+        let part = |of: fn(&(f64, f64)) -> f64| rows.iter().map(|row| row.iter().map(of).collect()).collect();
+        (part(|cell| cell.0), part(|cell| cell.1))
+    }
+
+    /// Bounds hold as well with a covariate, whatever it explains, and are narrower where that is much.
+    #[test]
+    fn what_a_covariate_explains_is_taken_out_and_the_bounds_hold() {
+        let count = replications(60, 2000);
+        println!("| explained % | used % | covered % | bound after 15: % | without: % |");
+        for explained in [0.0, 0.3, 0.6, 0.85] {
+            let (mut covered, mut used, mut bounds, mut plain) = (0, 0, Vec::new(), Vec::new());
+            for seed in 0..count {
+                let (logs, covariates) = with_covariates(explained, 8_000_000 + seed as u64);
+                let of = Comparisons { covariates: &covariates, ..compared(&logs) };
+                let found = standing(&of, &spent(&LOOKS[..7]));
+                covered += usize::from((1..5).all(|at| found.above[at][0] >= 0.0));
+                used += usize::from(found.control.is_some());
+                bounds.push(found.regret[found.members()[0]]);
+                let without = standing(&compared(&logs), &spent(&LOOKS[..7]));
+                plain.push(without.regret[without.members()[0]]);
+            }
+            let middle = |of: &[f64]| super::super::median(of).expect("runs");
+            let (bound, plain) = (middle(&bounds), middle(&plain));
+            let [used, share] = [used, covered].map(|of| of as f64 / count as f64);
+            println!(
+                "| {:.0} | {:.0} | {:.1} | {:.1} | {:.1} |",
+                100.0 * explained,
+                100.0 * used,
+                100.0 * share,
+                100.0 * bound.exp_m1(),
+                100.0 * plain.exp_m1()
+            );
+            assert!(share >= 0.95 - 3.5 * share_error(0.95, count), "{explained}: {share}");
+            assert!(explained > 0.0 || bound <= plain * 1.05, "{bound} {plain}");
+            assert!(explained < 0.8 || bound < 0.5 * plain, "{bound} {plain}");
+        }
     }
 
     #[test]

@@ -5,9 +5,9 @@
 //! boot, where files came to lie): the interval is Student's for one more observation of such a series (Hahn 1970). Rounds
 //! that resemble those before them count for less.
 
+use super::autocorrelation::widening;
 use super::paired::{Estimate, Method, paired_ratio};
 use super::rank_sum::{rank_sum_above, unpaired_ratio};
-use super::regret::widening;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Of one time: natural logarithms by round.

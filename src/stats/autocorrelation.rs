@@ -1,0 +1,74 @@
+//! How much a round resembles the one before it.
+
+/// The fewest values of a series that shows any.
+const FEWEST: usize = 3;
+/// An autocorrelation counts from this many standard errors on: of all pairs together, and of one pair alone.
+pub const DOUBTED: (f64, f64) = (1.0, 1.6);
+/// The largest autocorrelation that is reckoned with.
+const LARGEST: f64 = 0.95;
+/// The variance of logarithms below which values differ by nothing but rounding.
+const ROUNDING: f64 = 1e-24;
+
+/// An estimate of the first order, from so many independent series of so many rounds.
+#[derive(Clone, Copy)]
+pub struct Autocorrelation {
+    pub corrected: f64,
+    /// Standard errors away from none.
+    pub errors: f64,
+}
+
+impl Autocorrelation {
+    /// Of a series of n values about their own mean, the estimate is (1 + 3r)/n too low where r is the truth (Kendall
+    /// 1954), and its standard error about 1/sqrt(n).
+    pub fn new(estimate: f64, rounds: usize, series: usize) -> Autocorrelation {
+        let n = rounds as f64;
+        if rounds < 4 {
+            return Autocorrelation { corrected: 0.0, errors: 0.0 };
+        }
+        let corrected = ((n * estimate + 1.0) / (n - 3.0)).clamp(0.0, LARGEST);
+        Autocorrelation { corrected, errors: (estimate + 1.0 / n) * (n * series as f64).sqrt() }
+    }
+
+    /// 0 where it is fewer standard errors away from none.
+    pub fn at_least(self, errors: f64) -> f64 {
+        if self.errors >= errors { self.corrected } else { 0.0 }
+    }
+}
+
+/// The factor by which rounds that resemble those before them widen an interval: from series that drift together.
+pub fn widening(series: &[Vec<f64>]) -> f64 {
+    let long: Vec<&Vec<f64>> = series.iter().filter(|values| values.len() >= FEWEST).collect();
+    let rounds = long.iter().map(|values| values.len()).min().unwrap_or(0);
+    let estimate = long.iter().map(|values| autocorrelation(values)).sum::<f64>() / long.len().max(1) as f64;
+    let correlation = Autocorrelation::new(estimate, rounds, 1).at_least(DOUBTED.0);
+    ((1.0 + correlation) / (1.0 - correlation)).sqrt()
+}
+
+/// Of the first order, about the mean of the values; 0 where they are all alike.
+pub fn autocorrelation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let products: f64 = values.windows(2).map(|two| (two[0] - mean) * (two[1] - mean)).sum();
+    if squares > ROUNDING * values.len() as f64 { products / squares } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: deviations -1.5, -0.5, 0.5, 1.5 have products 0.75, -0.25, 0.75 and squares 5.
+    #[test]
+    fn a_series_resembles_itself_one_round_later() {
+        assert!((autocorrelation(&[1.0, 2.0, 3.0, 4.0]) - 0.25).abs() < 1e-12);
+        assert!((autocorrelation(&[1.0, -1.0, 1.0, -1.0]) + 0.75).abs() < 1e-12);
+        assert_eq!(autocorrelation(&[2.0; 5]), 0.0);
+    }
+
+    #[test]
+    fn a_correction_needs_four_rounds_and_stays_below_one() {
+        assert_eq!(Autocorrelation::new(0.5, 3, 1).corrected, 0.0);
+        let found = Autocorrelation::new(0.9, 10, 4);
+        assert_eq!((found.corrected, found.at_least(100.0)), (LARGEST, 0.0));
+        assert!((Autocorrelation::new(0.2, 23, 1).corrected - 5.6 / 20.0).abs() < 1e-12);
+    }
+}
