@@ -173,8 +173,13 @@ mod tests {
             return crate::not_run("the temporary folder is in memory, where nothing can be dropped");
         }
         assert!(cached(&path));
-        drop_file_cache(&path).unwrap();
-        assert!(!cached(&path));
+        // A page that the kernel is looking at stays for the moment.
+        let dropped = (0..50).any(|_| {
+            drop_file_cache(&path).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            !cached(&path)
+        });
+        assert!(dropped);
     }
 
     #[test]
