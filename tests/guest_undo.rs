@@ -145,9 +145,13 @@ fn hold(stacks: &[Stack], kills: usize) {
     ));
     assert_ne!(said.code, Some(2), "{}", said.err);
     let folded = lab.folded();
-    if folded.cells[0].outcome != Some(Outcome::Done) {
-        panic!("{}", failed(&folded.cells[0]));
-    }
+    // A clock that lags spoils the times of a cell that was done otherwise, and none is looked at here.
+    let is_done = folded.cells[0].outcome == Some(Outcome::Done);
+    assert!(
+        is_done || failed(&folded.cells[0]).starts_with("the guest's clock counted"),
+        "{:?}",
+        folded.cells[0].outcome
+    );
     println!("{kills} kills over {} stacks left nothing", stacks.len());
     lab.assert_nothing_left();
 }
