@@ -51,6 +51,37 @@ fn a_page_is_as_it_should_be_in_chromium() {
     }
 }
 
+/// The answer for all works is on the first screen: every target, a column for all work and one for each.
+#[test]
+fn twenty_targets_and_three_works_have_an_overview() {
+    let lab = Lab::new();
+    let names: Vec<String> = (0..20).map(|at| format!("btrfs variant {at:02}")).collect();
+    let mut plan = Plan { title: "Many".into(), reference: names[0].clone(), ..Plan::default() };
+    let works = ["tree", "mail", "web"];
+    plan.targets = names.iter().map(|name| Target { name: name.clone(), ..Target::default() }).collect();
+    plan.works = works.iter().map(|name| Work { name: name.to_string(), ..Work::default() }).collect();
+    plan.stop.rounds = Some(8);
+    let mut maker = Maker { out: Vec::new(), random: Xoshiro256PlusPlus::seed_from_u64(7) };
+    maker.put(Record::Run(Box::new(Run { schema: SCHEMA, id: "many".into(), plan, ..Run::default() })));
+    for round in 1..=8 {
+        for work in works {
+            names.iter().enumerate().for_each(|(at, name)| maker.cell(name, work, round, 1.0 + at as f64 / 20.0));
+        }
+    }
+    std::fs::write(lab.journal(), maker.out).unwrap();
+    lab.run(&["report", "journal.jsonl", "--format", "html", "--output", "page.html"]).code(0);
+    let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
+    std::fs::copy(lab.path("page.html"), kept().join("many.html")).unwrap();
+    let overview = page.split_once("class=\"matrix\"").unwrap().1.split_once("</table>").unwrap().0;
+    assert_eq!(overview.matches("<tr data-t=").count(), 20);
+    let heads = overview.split_once("</thead>").unwrap().0;
+    for name in ["All work", "Tree", "Mail", "Web", "tree, space", "Web, CPU"] {
+        assert!(heads.to_lowercase().contains(&name.to_lowercase()), "no {name} in {heads}");
+    }
+    let before = page.split_once("class=\"matrix\"").unwrap().0;
+    assert!(!before.contains("<figure") && !before.contains("class=\"forest\""), "charts before the overview");
+}
+
 #[test]
 fn the_same_journal_gives_the_same_bytes() {
     let lab = Lab::new();

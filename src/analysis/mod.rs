@@ -64,6 +64,7 @@ pub use crate::metric::{Better, Shown};
 use anyhow::{Result, bail};
 use panel::Case;
 use plain::plain;
+use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
 pub struct Model {
@@ -76,6 +77,8 @@ pub struct Model {
     pub pickfs: String,
     /// Where the journal is; for the caller to fill in, who knows it.
     pub journal: String,
+    /// What each phase of a work does, where it is known; for the caller to fill in, who knows the workloads.
+    pub phases: BTreeMap<(String, String), String>,
     /// All that was found out about the machine.
     pub host: Vec<Fact>,
     /// Where the targets lie.
@@ -128,6 +131,7 @@ pub fn model(folded: &Folded) -> Result<Model> {
         started: plain(&run.started),
         pickfs: plain(&run.pickfs),
         journal: String::new(),
+        phases: BTreeMap::new(),
         planned_cells: plan.targets.len() * plan.works.len() * plan.stop.most_rounds() as usize,
         may_need_fewer: plan.stop.rounds.is_none(),
         host: missing::facts(&folded.host),

@@ -45,6 +45,19 @@ pub struct WorkReport {
     pub rates: Vec<DeviceRates>,
 }
 
+impl WorkReport {
+    /// Leaves what was measured in one phase.
+    pub fn keep_phase(&mut self, phase: &str) {
+        let is_it = |panel: &Panel| panel.phase == phase || (panel.phase.is_empty() && panel.name == phase);
+        self.phases.retain(is_it);
+        self.beside.iter_mut().for_each(|table| table.panels.retain(is_it));
+        self.beside.retain(|table| !table.panels.is_empty());
+        self.latencies.retain(|found| found.phase == phase);
+        self.rates.retain(|found| found.phase == phase);
+        self.costs.clear();
+    }
+}
+
 pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
     let analysis = case.analysis;
     let own = (!analysis.is_of_whole_work()).then(|| analysis.on_work(observed));

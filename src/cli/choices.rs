@@ -1,6 +1,6 @@
 //! `pickfs choices`: many runs, on disks, hosts or kernels, as one table of what to pick.
 
-use super::{Outcome, Verb, report as reporting, there};
+use super::{Outcome, Verb, journals, report as reporting};
 use crate::analysis;
 use crate::journal::fold_file;
 use crate::render::{self, Document, Kind};
@@ -46,5 +46,6 @@ pub fn print(journals: &[PathBuf]) -> Result<()> {
 }
 
 fn model(journal: &Path) -> Result<analysis::Model> {
-    analysis::model(&fold_file(there(journal)?)?).with_context(|| format!("cannot judge {}", journal.display()))
+    analysis::model(&fold_file(&journals::named(journal)?)?)
+        .with_context(|| format!("cannot judge {}", journal.display()))
 }

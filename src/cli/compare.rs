@@ -1,6 +1,6 @@
 //! `pickfs compare`: what has changed since earlier runs of the same targets, and an exit code for a gate.
 
-use super::{Exit, INCONCLUSIVE, Outcome, REGRESSION, Verb, report as reporting, there};
+use super::{Exit, INCONCLUSIVE, Outcome, REGRESSION, Verb, journals, report as reporting};
 use crate::analysis::{Accepted, Gate, Measured};
 use crate::journal::{Folded, fold_file};
 use crate::render::{self, Document, Kind};
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 /// Exit code 3: a whole job is slower by clearly more than the threshold; 4: that is not excluded; 2: not comparable.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Journals of the runs before: several show what runs differ by from day to day
+    /// Journals of the runs before: several show what runs differ by from day to day; @2 is the second newest
     #[arg(required = true, num_args = 1..)]
     old: Vec<PathBuf>,
-    /// Journal of the run now
+    /// Journal of the run now; @last is the newest in ./pickfs-runs
     new: PathBuf,
     /// The smallest slowdown that matters
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = above_nothing)]
@@ -41,6 +41,7 @@ fn above_nothing(text: &str) -> Result<f64, String> {
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs compare @2 @last", "the last two runs in ./pickfs-runs"],
         ["pickfs compare before.jsonl after.jsonl", "what became slower or faster; exit code 3 if slower"],
         ["pickfs compare mon.jsonl tue.jsonl wed.jsonl now.jsonl", "the last one with what the others differ by"],
         ["pickfs compare before.jsonl after.jsonl --threshold 10%", "only changes above 10 % count"],
@@ -48,9 +49,9 @@ impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        let folded = self.old.iter().map(|journal| fold_file(there(journal)?)).collect::<Result<Vec<Folded>>>()?;
+        let folded = self.old.iter().map(|journal| fold_file(&journals::named(journal)?)).collect::<Result<Vec<Folded>>>()?;
         let old = folded.iter().zip(&self.old).map(|(folded, journal)| with_run(folded, journal));
-        let (old, new) = (old.collect::<Result<Vec<Measured>>>()?, fold_file(there(&self.new)?)?);
+        let (old, new) = (old.collect::<Result<Vec<Measured>>>()?, fold_file(&journals::named(&self.new)?)?);
         let new = with_run(&new, &self.new)?;
         for (one, journal) in old.iter().zip(&self.old) {
             refuse(&between_runs::differences(*one, new), journal)?;

@@ -1,6 +1,10 @@
 //! `pickfs completions`: what a shell needs to complete pickfs' words.
 
+use super::catalogue::catalogue;
 use super::{Outcome, Verb, command};
+use crate::data::profile::builtin;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 
 /// Print a shell's completions
@@ -17,8 +21,36 @@ impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        let mut command = command();
+        let mut command = with_values(command());
         clap_complete::generate(self.shell, &mut command, "pickfs", &mut std::io::stdout());
         Ok(0)
     }
+}
+
+/// A shell offers the values that it is given here; the parser itself takes more, such as variants with options.
+fn with_values(command: Command) -> Command {
+    let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_string()).collect();
+    verbs.into_iter().fold(command, |command, verb| command.mut_subcommand(verb, |verb| verb.mut_args(offered)))
+}
+
+fn offered(argument: Arg) -> Arg {
+    let catalogue = catalogue();
+    let names = |entries: &[crate::plan::Entry]| entries.iter().map(|entry| entry.name).collect();
+    let values: Vec<&'static str> = match argument.get_id().as_str() {
+        "fs" => {
+            let variants = |fs: &crate::plan::FilesystemEntry| {
+                // The program ends with what it prints here.
+                let variants = fs.variants.iter().map(|variant| &*format!("{}:{variant}", fs.name).leak());
+                [fs.name].into_iter().chain(variants).collect::<Vec<_>>()
+            };
+            catalogue.filesystems.iter().flat_map(variants).collect()
+        }
+        "workload" => names(&catalogue.workloads),
+        "executor" => names(&catalogue.executors),
+        "like" => builtin::ALL.iter().map(|profile| profile.name).collect(),
+        "require" => catalogue.features.clone(),
+        "journal" | "journals" | "words" | "old" | "new" | "resume" => return argument.value_hint(ValueHint::FilePath),
+        _ => return argument,
+    };
+    argument.value_parser(PossibleValuesParser::new(values))
 }

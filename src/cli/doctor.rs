@@ -11,25 +11,69 @@ use std::collections::BTreeSet;
 
 /// Show what this machine can run, what is missing and how to get it
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
 
 impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
     fn run(&self) -> Outcome {
-        main()
+        if self.json { json() } else { main() }
+    }
+}
+
+/// A title, and what is needed for each entry.
+type Section = (&'static str, Vec<(&'static str, Vec<Need>)>);
+
+fn sections() -> [Section; 4] {
+    [
+        ("file systems", fs::ALL.iter().map(|fs| (fs.name, fs.needs())).collect()),
+        ("backings", backing::ALL.iter().map(|backing| (backing.name, backing.needs.to_vec())).collect()),
+        ("workloads", workload::for_users().map(|one| (one.name(), one.needs(&Settings::default()))).collect()),
+        ("executors", executor::ALL.iter().map(|executor| (executor.name(), executor.needs())).collect()),
+    ]
+}
+
+/// The same for programs: the state of each entry, and what to install.
+fn json() -> Outcome {
+    let mut packages = BTreeSet::new();
+    let mut all = serde_json::Map::new();
+    for (title, rows) in sections() {
+        let entry = |(name, needs): &(&str, Vec<Need>)| {
+            let unmet = unmet(needs);
+            packages.extend(unmet.iter().filter_map(|(need, _)| (*need).clone().package()));
+            let missing: Vec<String> = unmet.iter().map(|(_, missing)| missing.to_string()).collect();
+            serde_json::json!({ "name": name, "state": state(needs, &unmet), "missing": missing })
+        };
+        all.insert(title.replace(' ', "_"), rows.iter().map(entry).collect());
+    }
+    all.insert("root".into(), rustix::process::geteuid().is_root().into());
+    all.insert("packages".into(), packages.into_iter().collect());
+    println!("{}", serde_json::to_string_pretty(&all)?);
+    Ok(0)
+}
+
+/// All but root, which is said in the state.
+fn unmet(needs: &[Need]) -> Vec<(&Need, Missing)> {
+    let unmet = needs.iter().filter_map(|need| Some((need, need.check().err()?)));
+    unmet.filter(|(need, _)| **need != Need::Root).collect()
+}
+
+fn state(needs: &[Need], unmet: &[(&Need, Missing)]) -> &'static str {
+    match unmet.is_empty() {
+        false => "missing",
+        true if needs.iter().any(|need| need.check().is_err()) => "sudo",
+        true => "ok",
     }
 }
 
 fn main() -> Outcome {
     let mut packages = BTreeSet::new();
-    section("file systems", fs::ALL.iter().map(|fs| (fs.name, fs.needs())), &mut packages);
-    section("backings", backing::ALL.iter().map(|backing| (backing.name, backing.needs.to_vec())), &mut packages);
-    section(
-        "workloads",
-        workload::for_users().map(|workload| (workload.name(), workload.needs(&Settings::default()))),
-        &mut packages,
-    );
-    section("executors", executor::ALL.iter().map(|executor| (executor.name(), executor.needs())), &mut packages);
+    for (title, rows) in sections() {
+        section(title, rows.into_iter(), &mut packages);
+    }
     machine();
     leftovers();
     if !packages.is_empty() {
@@ -45,17 +89,8 @@ fn main() -> Outcome {
 fn section<'a>(title: &str, rows: impl Iterator<Item = (&'a str, Vec<Need>)>, packages: &mut BTreeSet<String>) {
     println!("{title}:");
     for (name, needs) in rows {
-        let unmet: Vec<(&Need, Missing)> = needs
-            .iter()
-            .filter_map(|need| Some((need, need.check().err()?)))
-            .filter(|(need, _)| **need != Need::Root)
-            .collect();
-        let state = match unmet.is_empty() {
-            false => "missing",
-            true if needs.iter().any(|need| need.check().is_err()) => "sudo   ",
-            true => "ok     ",
-        };
-        println!("  {state} {name}");
+        let unmet = unmet(&needs);
+        println!("  {:<7} {name}", state(&needs, &unmet));
         for (need, missing) in unmet {
             println!("            {missing}");
             packages.extend(need.clone().package());

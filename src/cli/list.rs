@@ -11,6 +11,7 @@ use crate::stack::{backing, fs, layer};
 use crate::units::show_bytes;
 use crate::{executor, import, probe, workload};
 use clap::ValueEnum;
+use serde_json::{Value, json};
 
 /// List what pickfs knows: file systems, backings, workloads, probes, executors, disks, formats, imports
 #[derive(clap::Args)]
@@ -20,6 +21,9 @@ pub struct Arguments {
     what: Option<What>,
     /// Only the one of that name, such as `pickfs list workloads tree`
     name: Option<String>,
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -46,6 +50,13 @@ impl Verb for Arguments {
 
     fn run(&self) -> Outcome {
         let named = |name: &str| self.name.as_deref().is_none_or(|only| only == name);
+        if self.json {
+            let whats = What::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what));
+            let all: Vec<Value> =
+                whats.flat_map(|what| entries(*what)).filter(|one| one["name"].as_str().is_some_and(named)).collect();
+            println!("{}", serde_json::to_string_pretty(&all)?);
+            return Ok(0);
+        }
         for what in What::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what)) {
             if self.what.is_none() {
                 println!("{}:", what.to_possible_value().map(|v| v.get_name().to_string()).unwrap_or_default());
@@ -58,6 +69,44 @@ impl Verb for Arguments {
             }
         }
         Ok(0)
+    }
+}
+
+/// Each entry for programs: what it is, its settings, and what this machine lacks for it.
+fn entries(what: What) -> Vec<Value> {
+    let kind = what.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default();
+    let setting = |of: &Setting| json!({ "name": of.name, "about": of.about, "default": of.default });
+    let entry = |name: &str, about: &str, settings: &[Setting], needs: &[Need]| {
+        let missing: Vec<String> = need::missing(needs).iter().map(ToString::to_string).collect();
+        let settings: Vec<Value> = settings.iter().map(setting).collect();
+        json!({ "kind": kind, "name": name, "about": about, "settings": settings, "missing": missing })
+    };
+    let plain = |name: &str, about: &str| entry(name, about, &[], &[]);
+    let filesystem = |fs: &fs::Filesystem| {
+        let mut found = entry(fs.name, fs.about, &[], &fs.needs());
+        found["variants"] = fs.variants.iter().map(|variant| variant.name).collect();
+        found["features"] = fs.features.iter().copied().collect();
+        found
+    };
+    let workload = |one: &'static dyn workload::Workload| {
+        let mut found = entry(one.name(), one.about(), one.settings(), &one.needs(&Settings::default()));
+        let phases = one.phases(&Settings::default());
+        found["phases"] = phases.iter().map(|phase| json!({ "name": phase.name, "about": phase.about })).collect();
+        found
+    };
+    match what {
+        What::Fs => fs::ALL.iter().map(|one| filesystem(one)).collect(),
+        What::Features => FEATURES.iter().map(|one| plain(one.name, one.about)).collect(),
+        What::Backings => backing::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect(),
+        What::Layers => layer::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect(),
+        What::Workloads => workload::for_users().map(workload).collect(),
+        What::Profiles => builtin::ALL.iter().map(|one| plain(one.name, &one.profile().about)).collect(),
+        What::Probes => probe::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
+        What::Executors => {
+            executor::ALL.iter().map(|one| entry(one.name(), one.about(), one.settings(), &one.needs())).collect()
+        }
+        What::Formats => render::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
+        What::Imports => import::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
     }
 }
 

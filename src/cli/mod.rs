@@ -13,7 +13,10 @@ mod doctor;
 mod forecast;
 mod guest;
 mod help;
+mod history;
 mod import;
+mod init;
+mod journals;
 mod list;
 mod plan;
 mod plan_source;
@@ -72,9 +75,11 @@ const fn verb<V: Verb>(name: &'static str) -> Entry {
 /// In the order of the help: from the first that a user needs to the last.
 const VERBS: &[Entry] = &[
     verb::<run::Arguments>("run"),
+    verb::<init::Arguments>("init"),
     verb::<plan::Arguments>("plan"),
     verb::<report::Arguments>("report"),
     verb::<choices::Arguments>("choices"),
+    verb::<history::Arguments>("history"),
     verb::<compare::Arguments>("compare"),
     verb::<import::Arguments>("import"),
     verb::<list::Arguments>("list"),
@@ -136,6 +141,7 @@ const MOST_WANTED: &[[&str; 2]] = &[
     ["sudo pickfs run", "compare ext4, xfs and btrfs in this folder, three minutes"],
     ["sudo pickfs run --fs ext4,xfs,btrfs --source DIR", "the same with your own files"],
     ["pickfs run --on DIR --on DIR", "compare two folders as they are, without root"],
+    ["pickfs init", "five questions, then a plan to keep"],
     ["pickfs help", "all verbs and topics"],
 ];
 

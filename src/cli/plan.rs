@@ -1,8 +1,8 @@
 //! `pickfs plan`: what a run would do, without doing it.
 
-use super::{Outcome, Verb, confirm, forecast, plan_source};
+use super::{Outcome, Verb, catalogue, confirm, forecast, plan_source};
 use crate::plan::{
-    Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand,
+    self, Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand,
 };
 use crate::stack::recipe::{self, Recipe};
 use crate::stack::{Place, Step, backing, fs};
@@ -26,6 +26,12 @@ pub struct Arguments {
     /// Forecast rounds and hours from the journal of an earlier run of such targets and works
     #[arg(long, value_name = "JOURNAL", conflicts_with = "toml")]
     pilot: Option<PathBuf>,
+    /// As JSON, for programs: the checked plan, with defaults filled in
+    #[arg(long, conflicts_with = "toml")]
+    json: bool,
+    /// Print the JSON schema of plan files, for editors (taplo, VS Code)
+    #[arg(long, conflicts_with_all = ["toml", "json"])]
+    schema: bool,
 }
 
 impl Verb for Arguments {
@@ -36,11 +42,22 @@ impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
+        if self.schema {
+            println!("{}", serde_json::to_string_pretty(&plan::schema(&catalogue::catalogue()))?);
+            return Ok(0);
+        }
         if self.toml {
             print!("{}", plan_source::from_flags(&self.plan)?.1);
             return Ok(0);
         }
         let plan = plan_source::read(&self.plan)?;
+        if self.json {
+            let cells = expand(&plan);
+            let limit_ns: u64 = cells.iter().map(|cell| cell.limit_ns).fold(0, u64::saturating_add);
+            let all = serde_json::json!({ "plan": plan, "most_cells": cells.len(), "most_ns": limit_ns });
+            println!("{}", serde_json::to_string_pretty(&all)?);
+            return Ok(0);
+        }
         let pilot = self.pilot.as_deref().map(|journal| forecast::describe(&plan, journal)).transpose()?;
         anstream::print!("{}", describe(&plan, &pilot.unwrap_or_else(|| forecast::without_pilot(raced(&plan)))));
         Ok(0)

@@ -1,20 +1,25 @@
 //! `pickfs report`: judge a journal and print it in a format.
 
-use super::{Outcome, Verb, there};
-use crate::analysis;
+use super::{Exit, Outcome, Verb, journals, there};
+use crate::analysis::{self, Model};
 use crate::journal::{Folded, fold_file};
 use crate::need::Need;
+use crate::plan::Settings;
+use crate::process::argv;
 use crate::render::{self, Document, Kind, Options};
+use crate::workload;
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// Judge a journal and print the verdict
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Journal to read; by default the latest in ./pickfs-runs
-    journal: Option<PathBuf>,
+    /// Journal to read, by default @last, the newest in ./pickfs-runs; then a work, and a phase of it
+    #[arg(value_name = "[JOURNAL] [WORK [PHASE]]", num_args = 0..=3)]
+    words: Vec<String>,
     /// How to print it; see `pickfs list formats`
     #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(render::names(Kind::Run)))]
     format: String,
@@ -30,37 +35,106 @@ pub struct Arguments {
     /// With `--charts`: each as PNG too, drawn by rsvg-convert
     #[arg(long, requires = "charts")]
     png: bool,
+    /// Write the page next to the journal and show it in a browser
+    #[arg(long, conflicts_with_all = ["format", "full", "output", "charts"])]
+    open: bool,
 }
 
 /// PNG has a pixel for every half of SVG's: sharp on screens of today.
 const ZOOM: &str = "2";
+const BROWSER: Need = Need::Program { name: "xdg-open", package: "xdg-utils" };
 const RENDERER: Need = Need::Program { name: "rsvg-convert", package: "librsvg2-bin" };
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs report", "the answer of the latest run in ./pickfs-runs"],
         ["pickfs report RUN.jsonl --full", "every table"],
+        ["pickfs report @2 tree write", "one phase of a work, of the second newest run"],
+        ["pickfs report --open", "the page in a browser"],
         ["pickfs report RUN.jsonl --format html -o run.html", "the page"],
     ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        let journal = match &self.journal {
-            Some(journal) => journal.clone(),
-            None => latest(Path::new("pickfs-runs"))?,
-        };
-        let folded = fold_file(there(&journal)?)?;
+        let (journal, only) = split(&self.words)?;
+        let folded = fold_file(&journal)?;
         if let Some(folder) = &self.charts {
             write_charts(&folded, folder, self.png)?;
             return Ok(0);
         }
-        let format = if self.full { "full" } else { &self.format };
+        if self.open {
+            let page = write_page(&folded, &journal)?;
+            println!("{}", page.display());
+            BROWSER.check().map_err(|missing| anyhow::anyhow!("the page cannot be shown: {missing}"))?;
+            crate::process::run_program(&argv(["xdg-open", &page.display().to_string()]))?;
+            return Ok(0);
+        }
+        let wants_all = self.full || (!only.is_empty() && self.format == "text");
+        let format = if wants_all { "full" } else { &self.format };
+        let options = if self.output.is_some() { Options::default() } else { options() };
+        let mut model = model(&folded, &journal)?;
+        narrow(&mut model, only)?;
+        let text = render::written(format, Document::Run(&model), &options)?;
         match &self.output {
-            None => print(&folded, &journal, format)?,
-            Some(path) => deliver(&written(&folded, &journal, format, &Options::default())?, Some(path))?,
+            None if format == "full" && std::io::stdout().is_terminal() => page_through(&text)?,
+            None => {
+                refuse_binary(format)?;
+                deliver(&text, None)?;
+            }
+            Some(path) => deliver(&text, Some(path))?,
         }
         Ok(0)
     }
+}
+
+/// The journal, and the names of a work and of a phase behind it.
+fn split(words: &[String]) -> Result<(PathBuf, &[String])> {
+    let names_journal = |word: &String| {
+        word.starts_with('@') || word.contains('/') || word.ends_with(".jsonl") || Path::new(word).exists()
+    };
+    match words {
+        [first, rest @ ..] if names_journal(first) => Ok((journals::named(Path::new(first))?, rest)),
+        // A word that is neither is taken for a journal that is not there.
+        [first, ..] => match journals::latest() {
+            Ok(journal) => Ok((journal, words)),
+            Err(_) => Err(there(Path::new(first)).expect_err("it does not exist")),
+        },
+        [] => Ok((journals::latest()?, words)),
+    }
+}
+
+/// Leaves one work, or one of its phases.
+fn narrow(model: &mut Model, only: &[String]) -> Result<()> {
+    let Some((work, phase)) = only.split_first() else { return Ok(()) };
+    let works: Vec<String> = model.works.iter().map(|work| work.name.clone()).collect();
+    model.works.retain(|found| found.name == *work);
+    let Some(found) = model.works.first_mut() else {
+        let (work, works) = (work.escape_debug(), works.join(", "));
+        return Err(Exit::usage(format!(
+            "there is no {work}, and this journal has no work of that name; its works: {works}"
+        )));
+    };
+    (model.overall, model.criteria, model.champions) = (None, None, None);
+    if let [phase] = phase {
+        let phases: Vec<String> = found.phases.iter().map(|panel| panel.name.clone()).collect();
+        found.keep_phase(phase);
+        if found.phases.is_empty() {
+            let (phase, phases) = (phase.escape_debug(), phases.join(", "));
+            return Err(Exit::usage(format!("{work} has no phase {phase}; its phases: {phases}")));
+        }
+    }
+    Ok(())
+}
+
+/// Through `PAGER`, or `less`, which ends at once where all fits on the screen.
+fn page_through(text: &[u8]) -> Result<()> {
+    let pager = std::env::var("PAGER").unwrap_or_default();
+    let words: Vec<&str> = pager.split_whitespace().collect();
+    let words = if words.is_empty() { vec!["less", "-FRX"] } else { words };
+    if crate::need::find_program(words[0]).is_none() {
+        return deliver(text, None);
+    }
+    crate::process::feed(&argv(words), text)
 }
 
 fn write_charts(folded: &Folded, folder: &Path, png: bool) -> Result<()> {
@@ -104,10 +178,15 @@ fn page_beside(journal: &Path) -> PathBuf {
 
 /// To standard output.
 pub fn print(folded: &Folded, journal: &Path, format: &str) -> Result<()> {
+    refuse_binary(format)?;
+    deliver(&written(folded, journal, format, &options())?, None)
+}
+
+fn refuse_binary(format: &str) -> Result<()> {
     if std::io::stdout().is_terminal() && render::find(format).is_some_and(|format| format.is_binary) {
         bail!("a terminal cannot show `{format}`; give a file to write it to with -o FILE");
     }
-    deliver(&written(folded, journal, format, &options())?, None)
+    Ok(())
 }
 
 /// Into a file, or to standard output, where a reader who has seen enough is no error.
@@ -153,17 +232,26 @@ fn terminal_width() -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-fn written(folded: &Folded, journal: &Path, format: &str, options: &Options) -> Result<Vec<u8>> {
+fn model(folded: &Folded, journal: &Path) -> Result<Model> {
     let mut model = analysis::model(folded)?;
     model.journal = journal.display().to_string();
-    render::written(format, Document::Run(&model), options)
+    model.phases = phases(folded);
+    Ok(model)
 }
 
-fn latest(folder: &Path) -> Result<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let journals = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "jsonl"));
-    let newest = journals.max_by_key(|path| path.metadata().and_then(|m| m.modified()).ok());
-    newest.with_context(|| format!("no journal in {}; name one, or make one with `pickfs run`", folder.display()))
+fn written(folded: &Folded, journal: &Path, format: &str, options: &Options) -> Result<Vec<u8>> {
+    render::written(format, Document::Run(&model(folded, journal)?), options)
+}
+
+/// What the phases of each work do, as this version's workloads describe them.
+fn phases(folded: &Folded) -> BTreeMap<(String, String), String> {
+    let works = folded.run.iter().flat_map(|run| &run.plan.works);
+    let phases = works.flat_map(|work| {
+        let found = workload::find(&work.workload.name);
+        let phases = found.map(|found| found.phases(&Settings::default())).unwrap_or_default();
+        phases.into_iter().map(|phase| ((work.name.clone(), phase.name.into_owned()), phase.about.to_string()))
+    });
+    phases.collect()
 }
 
 #[cfg(test)]

@@ -26,6 +26,9 @@ pub struct Arguments {
     /// Read no file: sizes and shape alone
     #[arg(long, conflicts_with = "predict")]
     no_content: bool,
+    /// Print the profile as JSON, for programs
+    #[arg(long, conflicts_with = "predict")]
+    json: bool,
     /// Go into other file systems that are mounted below it
     #[arg(long)]
     all_file_systems: bool,
@@ -52,7 +55,7 @@ impl Verb for Arguments {
         let walked = begun.elapsed();
         let profile = describe(&survey, !self.no_content, options.threads(), about(&survey))?;
         summary(&survey, &profile, walked, begun.elapsed()).iter().for_each(|line| crate::run::tell(line));
-        let text = profile.to_toml()?;
+        let text = if self.json { serde_json::to_string_pretty(&profile)? + "\n" } else { profile.to_toml()? };
         match &self.output {
             Some(file) => std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))?,
             None => print!("{text}"),

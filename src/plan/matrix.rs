@@ -10,7 +10,7 @@ use super::value::checked;
 use super::{Setting, SettingKind, Settings, Target};
 
 /// In this order the values come in a product's name, which is the order in a name that is made from a target.
-const KEYS: [&str; 5] = ["mkfs", "mount", "scheduler", "age", "fill"];
+pub(super) const KEYS: [&str; 5] = ["mkfs", "mount", "scheduler", "age", "fill"];
 
 /// More targets than anybody could run; a product that large is a slip.
 const MOST_TARGETS: usize = 1000;

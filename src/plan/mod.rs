@@ -16,6 +16,7 @@ mod machine;
 mod matrix;
 mod queue;
 mod read;
+mod schema;
 mod setting;
 mod table;
 mod target;
@@ -28,6 +29,7 @@ pub use complaint::{Complaint, render};
 pub use expand::{Cell, cell_id, expand, order, round_seed};
 pub use queue::NAMES as QUEUE_SETTINGS;
 pub use read::from_toml;
+pub use schema::schema;
 pub use setting::{Setting, SettingKind, Settings, disks};
 pub use verdict_spec::WORK_KEYS;
 

@@ -28,6 +28,9 @@ pub fn from_toml(text: &str, file: &str, folder: &Path, catalogue: &Catalogue) -
     if complaints.is_empty() { Ok(plan) } else { Err(complaints) }
 }
 
+pub(super) const STOP_KEYS: [&str; 6] = ["rounds", "precision", "race", "budget", "cell", "threshold"];
+pub(super) const HOST_KEYS: [&str; 2] = ["dirty_bytes", "dirty_background_bytes"];
+
 /// The one complaint that stands alone: behind it nothing can be read.
 fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
     let remedy = match error.message() {
@@ -212,7 +215,7 @@ fn fits(bytes: Option<u64>, room: Option<u64>, span: &Span, complaints: &Complai
 
 fn stop(table: &Table) -> Option<Stop> {
     let table = table.field("stop")?.table("[stop]")?;
-    table.only(&["rounds", "precision", "race", "budget", "cell", "threshold"]);
+    table.only(&STOP_KEYS);
     let usual = Stop::default();
     let rounds = table.field("rounds").and_then(|field| field.count_in(1..=u64::from(super::MOST_ROUNDS)));
     if rounds.is_some() {
@@ -233,7 +236,7 @@ fn stop(table: &Table) -> Option<Stop> {
 
 fn host(table: &Table) -> Option<HostSettings> {
     let table = table.field("host")?.table("[host]")?;
-    table.only(&["dirty_bytes", "dirty_background_bytes"]);
+    table.only(&HOST_KEYS);
     let size = |key: &str| table.field(key).and_then(|field| field.size());
     let host =
         HostSettings { dirty_bytes: size("dirty_bytes"), dirty_background_bytes: size("dirty_background_bytes") };

@@ -11,7 +11,7 @@ use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
 use crate::units::show_bytes;
 
 #[rustfmt::skip]
-const KEYS: [&str; 13] = [
+pub(super) const KEYS: [&str; 13] = [
     "name", "fs", "variant", "mkfs", "mount", "nodatacow", "scheduler", "age", "fill", "backing", "layers", "machine", "queue",
 ];
 

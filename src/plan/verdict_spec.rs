@@ -8,6 +8,7 @@ use crate::units::Unit;
 use std::collections::{BTreeMap, HashSet};
 
 /// Keys of `[[work]]` that are the plan's own; all others are settings of the workload.
+pub(super) const VERDICT_KEYS: [&str; 3] = ["require", "holds", "limit"];
 pub const WORK_KEYS: [&str; 5] = ["name", "workload", "repeats", "weight", "count"];
 
 const SHARES: [&str; 2] = ["weight", "count"];
@@ -86,7 +87,7 @@ pub(super) fn verdict_spec(plan: &Table, asked: &[Asked], reader: &Reader) -> Ve
     let spec = VerdictSpec { amounts, parts, ..VerdictSpec::default() };
     let Some(field) = plan.field("verdict") else { return spec };
     let Some(table) = field.table("[verdict]") else { return spec };
-    table.only(&["require", "holds", "limit"]);
+    table.only(&VERDICT_KEYS);
     let require = require(&table, reader);
     VerdictSpec { require, holds: holds(&table), limits: limits(&table, asked), ..spec }
 }

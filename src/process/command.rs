@@ -28,6 +28,21 @@ pub fn command(argv: &Argv, marks: &[Mark]) -> Result<Command> {
     Ok(command)
 }
 
+/// Runs a program on our terminal, with a text on its standard input, which it need not read to the end.
+pub fn feed(argv: &Argv, text: &[u8]) -> Result<()> {
+    use std::io::Write;
+    let shown = argv.join(" ");
+    let mut command = command(argv, &[])?;
+    command.stdin(Stdio::piped()).env_remove("LC_ALL").env("LESSCHARSET", "utf-8");
+    let mut child = command.spawn().with_context(|| format!("cannot run `{shown}`"))?;
+    if let Some(mut input) = child.stdin.take() {
+        // A reader who has seen enough closes it.
+        let _ = input.write_all(text);
+    }
+    child.wait().with_context(|| format!("cannot wait for `{shown}`"))?;
+    Ok(())
+}
+
 /// Its stdout; an error has the program's last words.
 pub fn output(argv: &Argv, marks: &[Mark]) -> Result<String> {
     output_of(command(argv, marks)?, argv)

@@ -44,15 +44,16 @@ fn moment(started: &str) -> String {
 }
 
 fn system(model: &Model, target: &str, out: &mut dyn Write) -> io::Result<()> {
+    // Commas part the entries of its system table.
     let facts = |wanted: &[&str]| {
-        let known = model.host.iter().filter(|fact| wanted.contains(&fact.name.as_str()));
-        known.map(|fact| format!("{}: {}", fact.name, fact.value)).collect::<Vec<_>>().join(", ")
+        let known = model.system().into_iter().filter(|(name, _)| wanted.contains(name));
+        known.map(|(name, value)| format!("{name}: {}", value.replace(", ", " "))).collect::<Vec<_>>().join(", ")
     };
     writeln!(out, "  <System>")?;
     element(out, 4, "Identifier", target)?;
     element(out, 4, "TestClientVersion", &model.pickfs)?;
-    element(out, 4, "Hardware", &facts(&["cpu", "memory", "drive"]))?;
-    element(out, 4, "Software", &format!("File-System: {target}, {}", facts(&["kernel"])))?;
+    element(out, 4, "Hardware", &facts(&["Processor", "Memory", "Disk"]))?;
+    element(out, 4, "Software", &format!("File-System: {target}, {}", facts(&["OS", "Kernel"])))?;
     element(out, 4, "User", "")?;
     element(out, 4, "TimeStamp", &moment(&model.started))?;
     element(out, 4, "Notes", "")?;

@@ -127,6 +127,25 @@ impl Model {
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
+    /// The machine as tables of benchmarks have it: "Processor", "Memory", "Disk", "OS", "Kernel".
+    pub fn system(&self) -> Vec<(&'static str, String)> {
+        let fact = |name: &str| self.host.iter().find(|fact| fact.name == name).map(|fact| fact.value.clone());
+        let processor = fact("cpu").map(|cpu| match fact("cpus") {
+            Some(count) => format!("{cpu}, {count} threads"),
+            None => cpu,
+        });
+        let disks: Vec<String> = self.disks.iter().map(in_words).chain(fact("drive")).collect();
+        let disks = Some(disks.join("; ")).filter(|disks| !disks.is_empty());
+        let all = [
+            ("Processor", processor),
+            ("Memory", fact("memory")),
+            ("Disk", disks),
+            ("OS", fact("system")),
+            ("Kernel", fact("kernel")),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
     /// Why a run that ended is still open, and the command that goes on.
     pub fn next_step(&self) -> Option<String> {
         let Some(Ending::Ended { end, needed_ns, .. }) = &self.history.ending else { return None };

@@ -8,10 +8,10 @@ const require = createRequire(process.env.PICKFS_BROWSER_MODULES + '/');
 const { chromium } = require('playwright-core');
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const [page, folder] = process.argv.slice(2);
-const address = pathToFileURL(page).href;
+const place = pathToFileURL(page).href;
 
-const SIZES = { phone: [390, 844], laptop: [1280, 800] };
-const found = { console: [], requests: [], axe: [], keyboard: [], reference: [], filters: [], wide: [], pictures: [], script_off: [], ready_ms: {} };
+const SIZES = { phone: [390, 844], tablet: [800, 1000], laptop: [1400, 900] };
+const found = { console: [], requests: [], axe: [], keyboard: [], reference: [], filters: [], overview: [], address: [], print: [], wide: [], pictures: [], script_off: [], ready_ms: {} };
 
 const browser = await chromium.launch({ executablePath: process.env.PICKFS_CHROMIUM, args: ['--no-sandbox'] });
 
@@ -24,7 +24,7 @@ const open = async (size, scheme, more = {}) => {
   tab.on('pageerror', error => found.console.push(`${size} ${scheme}: ${error.message}`));
   tab.on('request', asked => /^(file|blob|data):/.test(asked.url()) || found.requests.push(asked.url()));
   const begun = performance.now();
-  await tab.goto(address);
+  await tab.goto(place);
   found.ready_ms[`${size} ${scheme}`] = Math.round(performance.now() - begun);
   return tab;
 };
@@ -100,6 +100,47 @@ const filter = async tab => {
   if (await tab.evaluate(() => document.querySelector('.choices').open)) found.filters.push('Escape does not close the list');
 };
 
+// The overview is on the first screen, and a click on a column puts its rows in order.
+const overview = async tab => {
+  const top = await tab.evaluate(() => document.querySelector('table.matrix tbody tr').getBoundingClientRect().bottom);
+  if (top > 900) found.overview.push(`its first row ends at ${top}`);
+  const values = () => tab.evaluate(() => {
+    const column = document.querySelector('th[data-sort]:nth-child(4)').dataset.sort;
+    return [...document.querySelectorAll(`td[data-o="${column}"]`)].map(cell => parseFloat(cell.dataset.v)).filter(value => !isNaN(value));
+  });
+  for (const sign of [1, -1]) {
+    await tab.click('th[data-sort]:nth-child(4) button');
+    const shown = await values();
+    const wanted = [...shown].sort((a, b) => sign * (a - b));
+    if (shown.length < 3 || String(shown) !== String(wanted)) found.overview.push(`not sorted: ${shown}`);
+  }
+  const copies = await tab.evaluate(() => [...document.querySelectorAll('tr.copy')].filter(row => row.checkVisibility()).length);
+  if (copies < 2) found.overview.push(`${copies} rows of the reference's copy`);
+  const colours = await tab.evaluate(() => new Set([...document.querySelectorAll('td[data-o]')].map(cell => getComputedStyle(cell).backgroundColor)).size);
+  if (colours < 3) found.overview.push(`${colours} colours`);
+};
+
+// What is chosen is in the address, and comes back with it.
+const address = async tab => {
+  await tab.focus('#reference');
+  await tab.keyboard.press('ArrowDown');
+  await tab.click('th[data-sort]:nth-child(3) button');
+  await tab.focus('.choices summary');
+  await tab.keyboard.press('Enter');
+  await tab.keyboard.press('Tab');
+  await tab.keyboard.press('Tab');
+  await tab.keyboard.press('Space');
+  await tab.keyboard.press('Escape');
+  const state = () => tab.evaluate(() => [document.querySelector('#reference').value, document.querySelector('table.matrix').innerText,
+    [...document.querySelectorAll('table.forest td.ratio')].filter(cell => cell.checkVisibility()).map(cell => cell.textContent)].join());
+  const [before, hash] = [await state(), await tab.evaluate(() => location.hash)];
+  if (!/reference=.*sort=.*without=t/.test(hash)) found.address.push(`no choice in ${hash}`);
+  await tab.reload();
+  if (await state() !== before) found.address.push(`${hash} gives another page`);
+  const stays = await tab.evaluate(() => { scrollTo(0, 3000); return document.querySelector('#controls').getBoundingClientRect().top; });
+  if (stays !== 0) found.address.push(`the controls are at ${stays} after scrolling`);
+};
+
 const savePictures = async tab => {
   for (const [button, end] of [['figure .save button:nth-child(1)', 'svg'], ['figure .save button:nth-child(2)', 'png'], ['caption .save button:nth-child(1)', 'svg'], ['caption .save button:nth-child(2)', 'png']]) {
     const [download] = await Promise.all([tab.waitForEvent('download'), tab.click(button)]);
@@ -128,6 +169,10 @@ await tab.evaluate(() => document.querySelectorAll('main details:not(.choices)')
 await checkAxe(tab, 'all open');
 await walk(tab);
 await tab.reload();
+await overview(tab);
+await address(tab);
+await tab.goto(place);
+await tab.reload();
 await changeReference(tab);
 await filter(tab);
 await savePictures(tab);
@@ -135,6 +180,10 @@ await tab.click('#theme');
 if (await tab.evaluate(() => document.documentElement.dataset.theme) !== 'dark') found.filters.push('the page does not turn dark');
 await tab.emulateMedia({ media: 'print' });
 await tab.setViewportSize({ width: 794, height: 1123 });
+await tab.evaluate(() => document.querySelectorAll('main details:not(.choices)').forEach(part => { part.open = true; }));
+const cut = await tab.evaluate(() => [...document.querySelectorAll('main table, main dl')]
+  .filter(part => part.getBoundingClientRect().right > innerWidth + 1).map(part => part.innerText.slice(0, 60)));
+found.print.push(...cut);
 await picture(tab, 'print');
 await tab.pdf({ path: `${folder}/print.pdf`, format: 'A4' });
 

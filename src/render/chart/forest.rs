@@ -3,8 +3,8 @@
 
 use super::axis::Axis;
 use crate::analysis::{Comparison, Panel, Row};
-use crate::stats::Finding;
-use crate::wording::marks;
+use crate::stats::{Estimate, Finding};
+use crate::wording::{marks, text as words};
 use serde_json::{Value, json};
 
 /// A panel against one reference. All places are percent of the plot's width.
@@ -13,6 +13,8 @@ pub struct View {
     pub band: (f64, f64),
     pub one: f64,
     pub marks: Vec<Mark>,
+    /// The plan's reference measured a second time, against the first.
+    pub copy: Option<Mark>,
 }
 
 /// A row of it.
@@ -34,12 +36,18 @@ impl View {
         let compared =
             |row: &Row| reference.and_then(|reference| row.compared_with(reference).or(own(row, reference)).cloned());
         let found: Vec<Option<Comparison>> = panel.rows.iter().map(compared).collect();
-        let axis = Axis::around(panel.threshold, found.iter().flatten().map(|found| &found.estimate), 3.0, 97.0);
+        let axis = Axis::around(
+            panel.threshold,
+            found.iter().flatten().map(|found| &found.estimate).chain(&panel.noise),
+            3.0,
+            97.0,
+        );
         let mark = |(row, found): (&Row, &Option<Comparison>)| mark(row, found.as_ref(), &axis, reference);
         View {
             ticks: axis.ticks(label),
             band: axis.band(panel.threshold),
             one: axis.one(),
+            copy: panel.noise.as_ref().map(|noise| copy(noise, &axis)),
             marks: panel.rows.iter().zip(&found).map(mark).collect(),
         }
     }
@@ -95,6 +103,13 @@ fn mark(row: &Row, found: Option<&Comparison>, axis: &Axis, reference: Option<us
         ratio: ratio(found),
         words,
     }
+}
+
+fn copy(noise: &Estimate, axis: &Axis) -> Mark {
+    let (low, high) = noise.interval.unwrap_or((noise.ratio, noise.ratio));
+    let (at, from, to) = (axis.at(noise.ratio), axis.at(low), axis.at(high));
+    let ratio = format!("×{}", words::ratio(noise));
+    Mark { target: usize::MAX, finding: "open", at, from, to, ratio, words: String::new() }
 }
 
 fn symbol(finding: Option<&Finding>) -> &'static str {

@@ -161,6 +161,15 @@ impl Painter {
         }
     }
 
+    /// A marker with a value for a reader who points at it.
+    pub fn marker_of(&mut self, (x, y): (f64, f64), place: usize, value: &str) {
+        self.put(format_args!(
+            "<use href=\"#k{}\" x=\"{x:.1}\" y=\"{y:.1}\"><title>{}</title></use>",
+            place % SHAPES,
+            escaped(value)
+        ));
+    }
+
     pub fn marker(&mut self, (x, y): (f64, f64), place: usize) {
         self.put(format_args!("<use href=\"#k{}\" x=\"{x:.1}\" y=\"{y:.1}\"/>", place % SHAPES));
     }

@@ -5,7 +5,7 @@ use super::axis::ratio_label;
 use super::painter::{BOTTOM, Font, LEFT, Painter, RIGHT, TOP, series_class};
 use super::scale::{Kind, Scale};
 use super::{Sheet, shapes};
-use crate::analysis::{Criteria, DeviceRates, LatencyCurves, Panel, RateStep, Series, WorkReport};
+use crate::analysis::{self, Criteria, DeviceRates, LatencyCurves, Panel, RateStep, Series, WorkReport};
 use crate::stats::Estimate;
 use crate::units::Unit;
 
@@ -58,7 +58,10 @@ fn in_order(sheet: &Sheet, work: &WorkReport, panel: &Panel) -> Chart {
         let place = sheet.place(row.target);
         places.push(place);
         plot.open_series(row.target, place);
-        one_series(&mut plot, &row.series, (&x, &y), place);
+        let name = sheet.name_at(place);
+        let value =
+            |point: &analysis::Point| format!("{name}, {}: {}", place_of(point, each), panel.unit.show(point.median));
+        one_series(&mut plot, &row.series, (&x, &y), (place, &value));
         plot.close_series();
     }
     let thinned = panel.rows.iter().map(|row| row.series.thinned()).find(|thinned| !thinned.is_empty());
@@ -73,7 +76,16 @@ fn in_order(sheet: &Sheet, work: &WorkReport, panel: &Panel) -> Chart {
     }
 }
 
-fn one_series(plot: &mut Painter, series: &Series, (x, y): (&Scale, &Scale), place: usize) {
+/// "round 4", "rounds 4 to 8".
+fn place_of(point: &analysis::Point, each: &str) -> String {
+    let analysis::Point { first, last, .. } = point;
+    if first == last { format!("{each} {first}") } else { format!("{each}s {first} to {last}") }
+}
+
+/// A target's place, and what each of its points says to a reader who points at it.
+type Pointed<'a> = (usize, &'a dyn Fn(&analysis::Point) -> String);
+
+fn one_series(plot: &mut Painter, series: &Series, (x, y): (&Scale, &Scale), (place, value): Pointed) {
     let middle = |first: u32, last: u32| (f64::from(first) + f64::from(last)) / 2.0;
     let at: Vec<(f64, f64)> =
         series.points.iter().map(|point| (x.at(middle(point.first, point.last)), y.at(point.median))).collect();
@@ -88,7 +100,7 @@ fn one_series(plot: &mut Painter, series: &Series, (x, y): (&Scale, &Scale), pla
     if !ranges.is_empty() {
         plot.put(format_args!("<path class=\"l thin solid\" d=\"{}\"/>", ranges.concat()));
     }
-    at.iter().for_each(|at| plot.marker(*at, place));
+    at.iter().zip(&series.points).for_each(|(at, point)| plot.marker_of(*at, place, &value(point)));
 }
 
 pub fn latencies(sheet: &Sheet, work: &WorkReport) -> Vec<Chart> {
@@ -108,7 +120,12 @@ fn latency(sheet: &Sheet, work: &WorkReport, kind: &LatencyCurves) -> Chart {
         let at: Vec<(f64, f64)> = curve.points.iter().map(|(ns, share)| (x.at(*ns), y.at(*share))).collect();
         plot.open_series(curve.target, place);
         plot.line(&at, "l");
-        at.iter().step_by((at.len() / 4).max(1)).chain(at.last()).for_each(|at| plot.marker(*at, place));
+        let name = sheet.name_at(place);
+        let values = at.iter().zip(&curve.points);
+        for (at, (ns, share)) in values.clone().step_by((at.len() / 4).max(1)).chain(values.last()) {
+            let value = format!("{name}: {} within {}", share_label(*share), Unit::Nanoseconds.show(*ns));
+            plot.marker_of(*at, place, &value);
+        }
         plot.close_series();
     }
     let unreadable: usize = kind.curves.iter().map(|curve| curve.unreadable).sum();

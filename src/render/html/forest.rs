@@ -2,7 +2,7 @@
 //! page. Places are percentages.
 
 use super::markup::{small, text};
-use super::{LABEL, name, tables};
+use super::{LABEL, name, overview, tables};
 use crate::analysis::{Figure, Panel, Row, WorkReport};
 use crate::render::chart::Sheet;
 use crate::render::chart::forest::{Mark, View, round};
@@ -42,12 +42,29 @@ pub fn table(sheet: &Sheet, work: &WorkReport, (place, number): (usize, usize)) 
                             td.absent colspan="4" { (absent(row)) }
                         }
                     }
+                    @if work.reference == Some(row.target) { (copy(sheet, work, panel, &view)) }
                 }
             }
             (foot(panel, &view))
         }
     };
     tables::scroll(&format!("{}: times and ratios of {}", work.name, panel.name), &table)
+}
+
+/// The reference measured a second time in each round, which shows what differences the machine makes by itself.
+fn copy(sheet: &Sheet, work: &WorkReport, panel: &Panel, view: &View) -> Markup {
+    let found = work.duplicate.zip(work.reference).zip(view.copy.as_ref()).zip(panel.noise.as_ref());
+    html! {
+        @if let Some((((copy, reference), mark), noise)) = found {
+            tr.copy data-copy-of=(reference) {
+                th scope="row" { (text(&sheet.model.targets[copy].name)) (small("the reference, measured twice")) }
+                td.plot { (plot(mark, view)) }
+                td.ratio title=(text(&overview::twice(noise))) { (text(&mark.ratio)) }
+                td.n {}
+                td.rounds {}
+            }
+        }
+    }
 }
 
 fn foot(panel: &Panel, view: &View) -> Markup {

@@ -2,6 +2,7 @@
 //! as they are to be shown. The script puts them in their places and computes nothing.
 
 use super::LABEL;
+use super::overview::{self, Shown};
 use crate::analysis::Panel;
 use crate::render::chart::forest::View;
 use crate::render::chart::{Sheet, panels, works};
@@ -20,7 +21,20 @@ pub fn island(sheet: &Sheet) -> Value {
             by_number.insert(number.to_string(), views(sheet, panel, is_time));
         }
     }
-    json!({ "targets": names, "panels": by_number })
+    let columns = overview::columns(sheet);
+    let overview = columns.iter().map(|column| (column.number.to_string(), differences(sheet, column.panel)));
+    let overview: serde_json::Map<String, Value> = overview.collect();
+    json!({ "targets": names, "panels": by_number, "overview": overview })
+}
+
+/// The cells of a column of the overview, for each target that may be the reference.
+fn differences(sheet: &Sheet, panel: &Panel) -> Value {
+    let against = |reference: usize| {
+        let cell = |row: &crate::analysis::Row| Some(Shown::of(panel, row, reference)?.json(row.target));
+        let cells: Vec<Value> = panel.rows.iter().filter_map(cell).collect();
+        (cells.len() > 1).then(|| (reference.to_string(), Value::Array(cells)))
+    };
+    Value::Object(sheet.shown.iter().filter_map(|target| against(*target)).collect())
 }
 
 fn views(sheet: &Sheet, panel: &Panel, is_time: bool) -> Value {

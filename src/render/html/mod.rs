@@ -8,6 +8,7 @@
 mod forest;
 mod island;
 mod markup;
+mod overview;
 mod sections;
 mod tables;
 
@@ -60,31 +61,46 @@ fn page(model: &Model) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            (head(title))
+            (head(&browser_title(model, title)))
             body {
                 a.skip href="#main" { "To the verdict" }
                 svg.defs aria-hidden="true" { defs { (PreEscaped(shapes::KEYS)) (PreEscaped(shapes::FINDINGS)) } }
                 header {
                     p.kicker { "pickfs report" }
                     h1 { (text(title)) }
-                    @if !model.machine().is_empty() { p.machine { (text(&model.machine())) } }
+                    p.machine { (text(&model.setting())) }
+                    (system(model))
                 }
                 main #main {
                     (sections::verdict(model))
                     (sections::controls(&sheet))
+                    (overview::overview(&sheet))
+                    (sections::course(model))
                     (contents(model))
                     @for (place, (work, number)) in works(model).zip(first_panels).enumerate() {
                         (sections::work(&sheet, work, (place, number)))
                     }
                     @if let Some(champions) = &model.champions { (sections::champions(&sheet, champions)) }
                     @if let Some(criteria) = &model.criteria { (sections::criteria(&sheet, criteria)) }
-                    (sections::legend())
                     (sections::tail(&sheet))
                 }
                 (foot(model))
                 script type="application/json" id="judged" { (json_in_script(&island::island(&sheet))) }
                 script { (PreEscaped(SCRIPT)) }
             }
+        }
+    }
+}
+
+/// Tabs of several runs of one plan differ by their date.
+fn browser_title(model: &Model, title: &str) -> String {
+    model.started.get(..16).map_or(title.to_string(), |start| format!("{} · {title}", start.replace('T', " ")))
+}
+
+fn system(model: &Model) -> Markup {
+    html! {
+        @if !model.system().is_empty() {
+            dl.system { @for (name, value) in model.system() { div { dt { (name) } dd { (text(&value)) } } } }
         }
     }
 }

@@ -44,7 +44,7 @@
       all('[data-r]', table).forEach(cell => say(cell, '–', 'the reference has no figure here'));
       return;
     }
-    all('tbody tr', table).forEach(row => showRow(row, view, view.marks.find(mark => mark[0] == row.dataset.t)));
+    all('tbody tr[data-t]', table).forEach(row => showRow(row, view, view.marks.find(mark => mark[0] == row.dataset.t)));
   };
 
   const showFigure = (cell, reference) => {
@@ -52,7 +52,50 @@
     say(cell, found?.[1] || '–', found?.[2] ?? '');
   };
 
+  // ------------------------------------------------------------ the overview: colours, and rows in order
+
+  const matrix = document.querySelector('table.matrix');
+  const wordsOf = (number, reference, target) => {
+    const view = judged.panels[number]?.[reference];
+    return view?.marks?.find(mark => mark[0] == target)?.[6] ?? view?.ratios?.find(entry => entry[0] == target)?.[2] ?? '';
+  };
+  const showOverview = reference => all('td[data-o]', matrix).forEach(cell => {
+    const target = cell.closest('tr').dataset.t;
+    const found = judged.overview[cell.dataset.o]?.[reference]?.find(entry => entry[0] == target);
+    const off = [...cell.classList].filter(name => name.startsWith('off-'));
+    cell.className = ['n', found?.[2] ?? 'none', ...off].join(' ');
+    cell.textContent = found?.[1] ?? '–';
+    cell.dataset.v = found?.[3] ?? '';
+    cell.title = [cell.dataset.f, wordsOf(cell.dataset.o, reference, target)].filter(text => text).join('; ');
+  });
+  let sorted = null;
+  const sortBy = (number, descending) => {
+    sorted = number === null ? null : [number, descending];
+    const key = row => parseFloat(row.querySelector(`td[data-o="${number}"]`)?.dataset.v || 'Infinity');
+    const rows = all('tbody tr[data-t]', matrix).map((row, at) => [row, number === null ? at : key(row) * (descending ? -1 : 1)]);
+    rows.sort((a, b) => (Math.abs(a[1]) === Infinity) - (Math.abs(b[1]) === Infinity) || a[1] - b[1]);
+    const copy = matrix.querySelector('tr.copy');
+    rows.forEach(([row]) => row.parentNode.append(row, ...(copy && row.dataset.t === copy.dataset.copyOf ? [copy] : [])));
+    all('th[data-sort]', matrix).forEach(head => {
+      head.removeAttribute('aria-sort');
+      if (head.dataset.sort === String(number)) head.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+    });
+  };
+  if (matrix) all('th[data-sort]', matrix).forEach(head => {
+    const button = Object.assign(document.createElement('button'), { type: 'button', textContent: head.textContent, title: 'Sort by this column' });
+    button.addEventListener('click', () => {
+      sortBy(head.dataset.sort, head.getAttribute('aria-sort') === 'ascending');
+      keep();
+    });
+    head.replaceChildren(button);
+  });
+
   const compareWith = (reference, name) => {
+    if (matrix) {
+      showOverview(reference);
+      if (sorted) sortBy(...sorted);
+    }
+    all('[data-copy-of]').forEach(row => { row.hidden = row.dataset.copyOf !== reference; });
     all('table.forest').filter(table => judged.panels[table.dataset.p]).forEach(table => showTable(table, reference));
     all('small[data-r]').filter(cell => judged.panels[cell.dataset.r]).forEach(cell => showFigure(cell, reference));
     all('[data-named]').forEach(place => { place.textContent = name; });
@@ -64,15 +107,51 @@
   };
 
   const reference = document.getElementById('reference');
-  reference.addEventListener('change', () => compareWith(reference.value, reference.selectedOptions[0].textContent));
+  const compareAsChosen = () => compareWith(reference.value, reference.selectedOptions[0].textContent);
+  reference.addEventListener('change', () => {
+    compareAsChosen();
+    keep();
+  });
 
   // ------------------------------------------------------------ filters
 
-  all('[data-kind]').forEach(box => box.addEventListener('change', () => {
+  const boxes = all('[data-kind]');
+  const filter = box => {
     const kind = box.dataset.kind;
     all('[data-' + kind + ']').filter(part => part.dataset[kind] === box.value)
       .forEach(part => part.classList.toggle('off-' + kind, !box.checked));
+  };
+  boxes.forEach(box => box.addEventListener('change', () => {
+    filter(box);
+    keep();
   }));
+
+  // ------------------------------------------------------------ what is chosen stands in the address
+
+  const planned = reference.value;
+  const keep = () => {
+    const chosen = new URLSearchParams();
+    if (reference.value !== planned) chosen.set('reference', reference.selectedOptions[0].textContent);
+    if (sorted) chosen.set('sort', sorted.map(Number).join('.'));
+    boxes.filter(box => !box.checked).forEach(box => chosen.append('without', box.dataset.kind + ':' + box.value));
+    history.replaceState(null, '', '#' + chosen);
+  };
+  const restore = () => {
+    if (!location.hash.includes('=')) return;
+    const chosen = new URLSearchParams(location.hash.slice(1));
+    const option = [...reference.options].find(one => one.textContent === chosen.get('reference'));
+    if (option) {
+      reference.value = option.value;
+      compareAsChosen();
+    }
+    const [column, descending] = (chosen.get('sort') ?? '').split('.');
+    if (matrix && column && matrix.querySelector(`th[data-sort="${Number(column)}"]`)) sortBy(column, descending === '1');
+    const without = chosen.getAll('without');
+    boxes.filter(box => without.includes(box.dataset.kind + ':' + box.value)).forEach(box => {
+      box.checked = false;
+      filter(box);
+    });
+  };
   const lists = all('details.choices');
   const closeBut = kept => lists.filter(list => list !== kept).forEach(list => { list.open = false; });
   document.addEventListener('click', event => closeBut(event.target.closest('details.choices')));
@@ -131,7 +210,7 @@
     return [chart.dataset.name, alone(width, height + 30 + room, figure.querySelector('figcaption').firstChild.textContent, [inner, ...keyOf([...targets], height + 46)])];
   };
   const ofTable = table => {
-    const rows = all('tbody tr:not(.off-t)', table).filter(row => row.querySelector('svg.row'));
+    const rows = all('tbody tr[data-t]:not(.off-t)', table).filter(row => row.querySelector('svg.row'));
     const placed = (element, x, y, width, height) => {
       const copy = element.cloneNode(true);
       Object.entries({ x, y, width, height }).forEach(([k, v]) => copy.setAttribute(k, v));
@@ -189,4 +268,5 @@
   addEventListener('afterprint', () => closed.forEach(part => { part.open = false; }));
 
   document.getElementById('controls').hidden = false;
+  restore();
 })();

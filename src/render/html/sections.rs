@@ -17,10 +17,18 @@ pub fn verdict(model: &Model) -> Markup {
             h2 #verdict-title { (kind) }
             @if !first.is_empty() { p.headline { (text(first)) } }
             (list(Some("others"), others))
-            (list(Some("course"), &model.course()))
-            @if !model.warnings().is_empty() {
-                div.care { h3 { span aria-hidden="true" { "⚠" } " " (headings::WARNINGS) } (list(None, &model.warnings())) }
-            }
+        }
+    }
+}
+
+/// Doubts about the run, and how it went.
+pub fn course(model: &Model) -> Markup {
+    html! {
+        @if !model.warnings().is_empty() {
+            div.care { h3 { span aria-hidden="true" { "⚠" } " " (headings::WARNINGS) } (list(None, &model.warnings())) }
+        }
+        @if !model.course().is_empty() {
+            details { summary { "How the run went" } (list(Some("course"), &model.course())) }
         }
     }
 }
@@ -92,6 +100,19 @@ fn choices<'a>(title: &str, kind: &str, entries: impl Iterator<Item = (String, &
 /// `number` is that of the work's first panel.
 pub fn work(sheet: &Sheet, work: &WorkReport, (place, number): (usize, usize)) -> Markup {
     let overall = sheet.model.overall.as_ref().filter(|overall| std::ptr::eq(&overall.work, work));
+    let sentences = work.sentences(sheet.model);
+    let groups: Vec<&[Panel]> = work.phases.chunk_by(|a, b| a.phase == b.phase).collect();
+    let firsts = groups.iter().scan(0, |next, group| {
+        *next += group.len();
+        Some(*next - group.len())
+    });
+    // Of a work with several phases the whole job alone is open.
+    let (open, folded): (Vec<_>, Vec<_>) =
+        groups.iter().zip(firsts).partition(|(group, _)| groups.len() == 1 || group[0].phase.is_empty());
+    let of_phase = |phase: &str| {
+        let begin = format!("{phase}: ");
+        sentences.iter().find_map(|line| line.strip_prefix(&begin).map(str::to_string))
+    };
     html! {
         section.work data-work=(place) id={ "work-" (place) } {
             h2 { (text(&work.name)) }
@@ -101,16 +122,39 @@ pub fn work(sheet: &Sheet, work: &WorkReport, (place, number): (usize, usize)) -
                 @if let Some(robustness) = &overall.robustness { (note(&robustness.sentence(sheet.model))) }
             }
             (list(Some("notes"), &work.notes(sheet.model)))
-            @for (at, panel) in work.phases.iter().enumerate() {
-                div.panel data-phase=[tables::phase(&panel.phase)] { (forest::table(sheet, work, (at, number + at))) }
-            }
+            @for (group, first) in open { (panels_of(sheet, work, group, (first, number + first))) }
             (note(&work.noise_floor(sheet.model)))
-            (list(Some("sentences"), &work.sentences(sheet.model)))
+            @if place == 0 { (legend()) }
+            @if work.is_foreign { (list(Some("sentences"), &sentences)) }
+            @if folded.len() > 1 { h3 { "Phase by phase" } }
+            @for (group, first) in folded {
+                details.phase data-phase=[tables::phase(&group[0].phase)] {
+                    summary {
+                        b { (text(&group[0].phase)) }
+                        @if let Some(about) = sheet.model.phases.get(&(work.name.clone(), group[0].phase.clone())) {
+                            span.about { " " (text(about)) }
+                        }
+                        @if let Some(sentence) = of_phase(&group[0].phase) { small { (text(&sentence)) } }
+                    }
+                    (panels_of(sheet, work, group, (first, number + first)))
+                }
+            }
             @if !work.beside.is_empty() { (beside(sheet, work, number + work.phases.len())) }
-            (charts(sheet, "Rounds in order", &series::rounds(sheet, work)))
-            (charts(sheet, "Latency of single operations", &series::latencies(sheet, work)))
-            (charts(sheet, "The device over time", &series::rates(sheet, work)))
         }
+    }
+}
+
+/// Ratio charts of one phase, and its other charts. `first` is the place of its first panel in the work.
+fn panels_of(sheet: &Sheet, work: &WorkReport, group: &[Panel], (first, number): (usize, usize)) -> Markup {
+    let phase = group[0].phase.as_str();
+    let own = |charts: Vec<Chart>| charts.into_iter().filter(|chart| chart.phase == phase).collect::<Vec<_>>();
+    html! {
+        @for at in 0..group.len() {
+            div.panel data-phase=[tables::phase(phase)] { (forest::table(sheet, work, (first + at, number + at))) }
+        }
+        (charts(sheet, if work.is_foreign { "Every run" } else { "Rounds in order" }, &own(series::rounds(sheet, work))))
+        (charts(sheet, "Latency of single operations", &own(series::latencies(sheet, work))))
+        (charts(sheet, "The device over time", &own(series::rates(sheet, work))))
     }
 }
 
@@ -301,9 +345,8 @@ fn ledger(model: &Model) -> Markup {
 pub fn legend() -> Markup {
     let all: Vec<_> = marks::ALL.iter().collect();
     html! {
-        section #reading {
-            h2 { "How to read the ratio charts" }
-            ul.key {
+        div #reading {
+            ul class="key legend" {
                 @for (finding, words) in shapes::MEANINGS {
                     li {
                         svg.mark aria-hidden="true" {
@@ -313,8 +356,11 @@ pub fn legend() -> Markup {
                     }
                 }
             }
-            (note(HOW_TO_READ))
-            (note(&format!("{}.", marks::meanings(&all, "the reference").join("; "))))
+            details {
+                summary { "How to read these charts" }
+                (note(HOW_TO_READ))
+                (note(&format!("{}.", marks::meanings(&all, "the reference").join("; "))))
+            }
         }
     }
 }

@@ -139,12 +139,26 @@ pub fn compression(sheet: &Sheet, work: &WorkReport, found: &Compression) -> Mar
     html! { (titled("figures", &work.name, &title, &rows)) (note(&found.summary())) }
 }
 
-/// What was read back, by target; what differs is marked with a sign and comes first.
+/// Longer values are dumps of tools, which are folded away.
+const LONGEST_VALUE: usize = 160;
+
+/// What was read back: what differs first, by value, so that no target is cut off on paper; then dumps, then what is the
+/// same.
 pub fn effect(sheet: &Sheet, effect: &Effect) -> Markup {
     let (differ, same): (Vec<&EffectRow>, Vec<&EffectRow>) = effect.rows.iter().partition(|row| row.differs);
+    let is_short = |row: &&EffectRow| row.values.iter().all(|value| value.len() <= LONGEST_VALUE);
+    let (short, dumps): (Vec<&EffectRow>, Vec<&EffectRow>) = differ.into_iter().partition(is_short);
     let same: Vec<(&str, &str)> = same.iter().map(|row| (row.name.as_str(), one_value(row))).collect();
     html! {
-        @if !differ.is_empty() { (differences(sheet, effect, &differ)) }
+        @if !short.is_empty() { (titled("effect", "", "Not the same on all targets", &by_value(sheet, effect, &short))) }
+        @for row in dumps {
+            details {
+                summary { span aria-hidden="true" { "≠" } " " (text(&row.name)) }
+                dl {
+                    @for (value, targets) in values(sheet, effect, row) { dt { (text(&targets)) } dd { (text(&value)) } }
+                }
+            }
+        }
         (facts("The same on all targets that report it", &same))
     }
 }
@@ -165,19 +179,36 @@ pub fn facts(title: &str, facts: &[(&str, &str)]) -> Markup {
     }
 }
 
-fn differences(sheet: &Sheet, effect: &Effect, rows: &[&EffectRow]) -> Markup {
-    let rows = html! {
-        (head_of_targets(sheet, "Fact", &effect.columns))
-        tbody {
-            @for row in rows {
-                tr {
-                    th scope="row" { span aria-hidden="true" { "≠" } " " (text(&row.name)) }
-                    @for (target, value) in effect.columns.iter().zip(&row.values) {
-                        td data-t=(target) { (text(if value.is_empty() { "–" } else { value })) }
+/// Each value of a fact with the targets that have it, in their order.
+fn values(sheet: &Sheet, effect: &Effect, row: &EffectRow) -> Vec<(String, String)> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (target, value) in effect.columns.iter().zip(&row.values) {
+        let value = if value.is_empty() { "–" } else { value };
+        let name = sheet.model.targets[*target].name.as_str();
+        match found.iter_mut().find(|(known, _)| *known == value) {
+            Some((_, names)) => names.push(name),
+            None => found.push((value, vec![name])),
+        }
+    }
+    found.into_iter().map(|(value, names)| (value.to_string(), names.join(", "))).collect()
+}
+
+fn by_value(sheet: &Sheet, effect: &Effect, rows: &[&EffectRow]) -> Markup {
+    html! {
+        (head(["Setting", "Value", "Targets"]))
+        @for row in rows {
+            @let values = values(sheet, effect, row);
+            tbody {
+                @for (at, (value, targets)) in values.iter().enumerate() {
+                    tr {
+                        @if at == 0 {
+                            th scope="rowgroup" rowspan=(values.len()) { span aria-hidden="true" { "≠" } " " (text(&row.name)) }
+                        }
+                        td { (text(value)) }
+                        td { (text(targets)) }
                     }
                 }
             }
         }
-    };
-    titled("effect", "", "Not the same on all targets", &rows)
+    }
 }

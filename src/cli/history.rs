@@ -1,0 +1,89 @@
+//! `pickfs history`: the runs of a folder, newest first, under the names that other verbs take.
+
+use super::{Outcome, Verb, journals};
+use crate::analysis;
+use crate::journal::fold_file;
+use crate::wording::text::wrapped;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// List the runs of a folder, newest first, each with its answer
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Folder with journals
+    #[arg(default_value = journals::FOLDER)]
+    folder: PathBuf,
+    /// At most this many runs
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+    most: usize,
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs history", "the runs in ./pickfs-runs, each with its answer"],
+        ["pickfs report @2", "the report of the second newest"],
+        ["pickfs compare @2 @last", "what has changed between the last two"],
+    ];
+    const ONLY_PRINTS: bool = true;
+
+    fn run(&self) -> Outcome {
+        let all = journals::newest_first(&self.folder);
+        let shown = all.iter().take(self.most).enumerate().map(|(at, journal)| Run::of(at + 1, journal));
+        if self.json {
+            let runs: Vec<Value> = shown.map(|run| run.json()).collect();
+            println!("{}", serde_json::to_string_pretty(&runs)?);
+            return Ok(0);
+        }
+        if all.is_empty() {
+            println!("no journals in {}; `pickfs run` makes one", self.folder.display());
+        }
+        let width = super::report::width();
+        shown.for_each(|run| run.print(width));
+        if all.len() > self.most {
+            println!("and {} older: pickfs history -n {}", all.len() - self.most, all.len());
+        }
+        Ok(0)
+    }
+}
+
+/// One journal, as far as it can be read.
+struct Run {
+    number: usize,
+    journal: PathBuf,
+    started: String,
+    setting: String,
+    answer: String,
+}
+
+impl Run {
+    fn of(number: usize, journal: &Path) -> Run {
+        let model = fold_file(journal).and_then(|folded| analysis::model(&folded));
+        let (started, setting, answer) = match model {
+            Ok(model) => {
+                (model.started.clone(), model.setting(), model.headlines().into_iter().next().unwrap_or_default())
+            }
+            Err(error) => (String::new(), String::new(), format!("cannot be read: {error:#}")),
+        };
+        Run { number, journal: journal.to_path_buf(), started, setting, answer }
+    }
+
+    fn print(&self, width: usize) {
+        let minute = self.started.get(..16).unwrap_or_default().replace('T', " ");
+        println!("{}", wrapped("", &format!("@{}  {minute}  {}", self.number, self.setting), width));
+        println!("    {}", wrapped("    ", &self.answer, width).trim_start());
+        println!("    {}", self.journal.display());
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "name": format!("@{}", self.number),
+            "journal": self.journal.display().to_string(),
+            "started": self.started,
+            "setting": self.setting,
+            "answer": self.answer,
+        })
+    }
+}

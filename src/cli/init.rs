@@ -1,0 +1,165 @@
+//! `pickfs init`: five questions, and a commented plan that answers to them.
+
+use super::{Exit, Outcome, Verb, plan_source};
+use crate::plan::{PlanArgs, PlanFlags};
+use crate::run::tell;
+use anyhow::{Context, Result};
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+
+/// Ask five questions and write a commented plan
+///
+/// Questions that options answer are not asked. Answers may come from a pipe, one a line; an empty line takes the default.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The plan to write
+    #[arg(default_value = "plan.toml")]
+    file: PathBuf,
+    /// File systems to compare, such as ext4,xfs,btrfs:zstd:1
+    #[arg(long)]
+    fs: Option<String>,
+    /// Where: a folder for the image, or "memory"
+    #[arg(long, value_name = "DIR")]
+    on: Option<String>,
+    /// The work: a folder with your files, or a workload (`pickfs list workloads`)
+    #[arg(long)]
+    work: Option<String>,
+    /// The longest time that it may take, such as 30min
+    #[arg(long, value_name = "TIME")]
+    budget: Option<String>,
+    /// Features that the pick must have, such as snapshots,checksums
+    #[arg(long, value_name = "FEATURE")]
+    require: Option<String>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+/// Comments of the written plan, above the first line that begins like this.
+const COMMENTS: [(&str, &str); 8] = [
+    ("executor", "# How the machine that does the work is reached: `pickfs list executors`."),
+    ("[backing", "# Where the file systems are made. An image is a file on your disk; it is removed after each cell."),
+    (
+        "[[target]]",
+        "# What is compared: `pickfs list fs`. The first is the reference. Options: mkfs = [...], mount = [...].",
+    ),
+    (
+        "[[work]]",
+        "# What is measured: `pickfs list workloads`. With several [[work]] there is a verdict over all of them.",
+    ),
+    (
+        "[stop]",
+        "# A run ends with a decision, or when the budget is used up. Differences below 3 % do not matter by default.",
+    ),
+    (
+        "[verdict]",
+        "# A file system that lacks one of these features is measured and not picked: `pickfs list features`.",
+    ),
+    ("source", "# Your files are copied to each file system. Without it, a tree is generated."),
+    ("budget", "# More time gives narrower intervals."),
+];
+
+impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs init", "five questions, then plan.toml"],
+        ["pickfs init mine.toml --fs ext4,xfs --work ~/src", "two of them answered"],
+        ["yes '' | pickfs init --force", "the defaults, without questions"],
+    ];
+
+    fn run(&self) -> Outcome {
+        if self.file.exists() && !self.force {
+            return Err(Exit::usage(format!("{} exists; name another file, or add --force", self.file.display())));
+        }
+        let arguments = self.ask(&mut std::io::stdin().lock())?;
+        let (_, text) = plan_source::from_flags(&arguments)?;
+        let shown = self.file.display();
+        std::fs::write(&self.file, commented(&text)).with_context(|| format!("cannot write {shown}"))?;
+        tell(&format!(
+            "{shown} is written. Next:\n  pickfs plan {shown}    shows what it will do\n  sudo pickfs run {shown}"
+        ));
+        Ok(0)
+    }
+}
+
+impl Arguments {
+    fn ask(&self, input: &mut dyn BufRead) -> Result<PlanArgs> {
+        let mut ask = |given: &Option<String>, question: &str, default: &str| match given {
+            Some(answer) => Ok(answer.clone()),
+            None => answer(input, question, default),
+        };
+        let fs = ask(&self.fs, "Which file systems? `pickfs list fs` shows all", "ext4,xfs,btrfs")?;
+        let on = ask(&self.on, "Where? A folder on the disk to measure, or `memory` for the software cost alone", ".")?;
+        let work = ask(&self.work, "Which work? A folder with your files, or one of `pickfs list workloads`", "tree")?;
+        let budget = ask(&self.budget, "How long may it take?", "30min")?;
+        let require =
+            ask(&self.require, "Which features must the pick have, such as snapshots? `none` for no demand", "none")?;
+        let list =
+            |text: &str| text.split(',').map(|one| one.trim().to_string()).filter(|one| !one.is_empty()).collect();
+        let is_folder = work.contains('/') || work == "." || work == "..";
+        let flags = PlanFlags {
+            fs: list(&fs),
+            memory: on == "memory",
+            on: if on == "memory" { Vec::new() } else { vec![home(&on)] },
+            source: is_folder.then(|| home(&work)),
+            workload: (!is_folder).then_some(work),
+            budget: Some(budget),
+            require: if require == "none" { Vec::new() } else { list(&require) },
+            ..PlanFlags::default()
+        };
+        Ok(PlanArgs { plan: None, flags, executor: None })
+    }
+}
+
+/// As a shell would have read it.
+fn home(path: &str) -> PathBuf {
+    let home = std::env::var_os("HOME").filter(|_| path == "~" || path.starts_with("~/"));
+    home.map_or(PathBuf::from(path), |home| Path::new(&home).join(path[1..].trim_start_matches('/')))
+}
+
+/// The end of the input takes the default, as an empty line does.
+fn answer(input: &mut dyn BufRead, question: &str, default: &str) -> Result<String> {
+    eprint!("{question} [{default}]: ");
+    std::io::stderr().flush()?;
+    let mut line = String::new();
+    if input.read_line(&mut line).context("cannot read the answer")? == 0 {
+        eprintln!();
+    }
+    let line = line.trim();
+    Ok(if line.is_empty() { default.to_string() } else { line.to_string() })
+}
+
+/// A comment above the first line of each kind.
+fn commented(plan: &str) -> String {
+    let mut text =
+        "# Made by `pickfs init`. `pickfs help plans` explains the format; `pickfs plan FILE` checks it.\n\n"
+            .to_string();
+    let mut left = COMMENTS.to_vec();
+    for line in plan.lines() {
+        if let Some(at) = left.iter().position(|(begin, _)| line.starts_with(begin)) {
+            text.push_str(left.remove(at).1);
+            text.push('\n');
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_stand_once_above_their_lines() {
+        let text = commented("[[target]]\nfs = \"a\"\n\n[[target]]\nfs = \"b\"\n");
+        assert_eq!(text.matches("# What is compared").count(), 1);
+        assert!(text.contains("mount = [...].\n[[target]]\nfs = \"a\""), "{text}");
+    }
+
+    #[test]
+    fn an_empty_line_and_the_end_take_the_default() {
+        let mut input = "\n xfs \n".as_bytes();
+        let mut next = || answer(&mut input, "?", "ext4").unwrap();
+        assert_eq!([next(), next(), next()], ["ext4", "xfs", "ext4"]);
+    }
+}

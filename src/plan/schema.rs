@@ -1,0 +1,135 @@
+//! The JSON schema of plans, from the lists that check them: for editors, which complete and check keys while one writes.
+//! `pickfs plan` is the judge; the schema knows keys, types and names, not what must fit together.
+
+use super::matrix::KEYS as MATRIX_KEYS;
+use super::setting::{Setting, SettingKind};
+use super::table::PLAN_KEYS;
+use super::target::KEYS as TARGET_KEYS;
+use super::verdict_spec::{VERDICT_KEYS, WORK_KEYS};
+use super::{Catalogue, Entry};
+use serde_json::{Map, Value, json};
+
+/// In draft 7, which editors of TOML know.
+pub fn schema(catalogue: &Catalogue) -> Value {
+    let known = |key: &&str| -> Value {
+        match *key {
+            "title" | "reference" => json!({ "type": "string" }),
+            "seed" | "jobs" => json!({ "type": "integer", "minimum": 0 }),
+            "rank_weakened" | "duplicate" => json!({ "type": "boolean" }),
+            "executor" => names(&catalogue.executors),
+            "discard" => json!({ "enum": ["none", "fresh", "trim"] }),
+            "backing" => backing(catalogue),
+            "target" => json!({ "type": "array", "items": target(catalogue) }),
+            "work" => json!({ "type": "array", "items": work(catalogue) }),
+            "matrix" => object(MATRIX_KEYS.iter().map(|key| (key.to_string(), json!({ "type": "array" }))), false),
+            "stop" => stop(),
+            "host" => object(super::read::HOST_KEYS.iter().map(|key| (key.to_string(), size())), true),
+            "verdict" => object(VERDICT_KEYS.iter().map(|key| (key.to_string(), json!({}))), true),
+            _ => json!({}),
+        }
+    };
+    let mut schema = object(PLAN_KEYS.iter().map(|key| (key.to_string(), known(key))), true);
+    schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
+    schema["title"] = "A plan of pickfs".into();
+    schema
+}
+
+fn object(properties: impl Iterator<Item = (String, Value)>, closed: bool) -> Value {
+    let properties: Map<String, Value> = properties.collect();
+    json!({ "type": "object", "properties": properties, "additionalProperties": !closed })
+}
+
+fn names(entries: &[Entry]) -> Value {
+    json!({ "enum": entries.iter().map(|entry| entry.name).collect::<Vec<_>>() })
+}
+
+fn size() -> Value {
+    json!({ "type": ["string", "integer"], "description": "bytes, such as \"20GiB\"" })
+}
+
+fn share() -> Value {
+    json!({ "type": ["string", "number"], "description": "a percentage, such as \"3%\"" })
+}
+
+fn duration() -> Value {
+    json!({ "type": "string", "description": "a time, such as \"90s\", \"5m\" or \"2h\"" })
+}
+
+fn stop() -> Value {
+    let known = |key: &&str| match *key {
+        "rounds" => json!({ "type": "integer", "minimum": 1 }),
+        "race" => json!({ "type": "boolean" }),
+        "budget" | "cell" => duration(),
+        _ => share(),
+    };
+    object(super::read::STOP_KEYS.iter().map(|key| (key.to_string(), known(key))), true)
+}
+
+/// `image`, or `{ image = { size = ... } }`, or a list of devices or directories.
+fn backing(catalogue: &Catalogue) -> Value {
+    let known = |entry: &Entry| {
+        let table = object(entry.settings.iter().map(|one| (one.name.to_string(), setting(one))), true);
+        (entry.name.to_string(), json!({ "anyOf": [table, { "type": ["string", "array"] }] }))
+    };
+    json!({ "anyOf": [names(&catalogue.backings), object(catalogue.backings.iter().map(known), true)] })
+}
+
+fn target(catalogue: &Catalogue) -> Value {
+    let filesystems: Vec<&str> = catalogue.filesystems.iter().map(|fs| fs.name).collect();
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let known = |key: &&str| match *key {
+        "name" | "variant" | "scheduler" => json!({ "type": "string" }),
+        "fs" => json!({ "enum": filesystems }),
+        "mkfs" | "mount" => texts.clone(),
+        "nodatacow" => json!({ "type": "boolean" }),
+        "backing" => backing(catalogue),
+        "layers" => json!({ "type": "array" }),
+        _ => json!({}),
+    };
+    object(TARGET_KEYS.iter().chain(&["discard"]).map(|key| (key.to_string(), known(key))), true)
+}
+
+/// Settings depend on the workload that a table names.
+fn work(catalogue: &Catalogue) -> Value {
+    let of_workload = |entry: &Entry| {
+        let settings = entry.settings.iter().map(|one| (one.name.to_string(), setting(one)));
+        let own: Vec<&str> = WORK_KEYS.into_iter().chain(entry.settings.iter().map(|one| one.name)).collect();
+        json!({
+            "if": { "type": "object", "required": ["workload"], "properties": { "workload": { "const": entry.name } } },
+            "then": { "properties": settings.collect::<Map<_, _>>(), "propertyNames": { "enum": own } },
+        })
+    };
+    let table = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string" },
+            "workload": names(&catalogue.workloads),
+            "repeats": {},
+            "weight": { "type": "number" },
+            "count": { "type": "number" },
+        },
+        "required": ["workload"],
+        "allOf": catalogue.workloads.iter().map(of_workload).collect::<Vec<_>>(),
+    });
+    json!({ "anyOf": [names(&catalogue.workloads), table] })
+}
+
+fn setting(of: &Setting) -> Value {
+    let mut found = match of.kind {
+        SettingKind::Text | SettingKind::Path | SettingKind::NameOrPath => json!({ "type": "string" }),
+        SettingKind::Size => size(),
+        SettingKind::Count => json!({ "type": "integer", "minimum": 0 }),
+        SettingKind::Number => json!({ "type": "number" }),
+        SettingKind::Duration => duration(),
+        SettingKind::Flag => json!({ "type": "boolean" }),
+        SettingKind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        SettingKind::Counts => json!({ "type": ["integer", "array"] }),
+        SettingKind::Words => json!({ "type": ["string", "array"] }),
+        SettingKind::Choice(choices) => json!({ "enum": choices }),
+    };
+    found["description"] = of.about.into();
+    if let Some(default) = of.default {
+        found["description"] = format!("{} (default {default})", of.about).into();
+    }
+    found
+}
