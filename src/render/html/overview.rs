@@ -84,7 +84,7 @@ pub fn overview(sheet: &Sheet) -> Markup {
     };
     html! {
         section #overview aria-label="Overview" {
-            (tables::scroll("Overview", &table))
+            (tables::scroll("Overview of all targets", &table))
             p.note { (text(&capital(SIGNS))) ". Point at a figure for its value and interval." }
         }
     }
