@@ -86,7 +86,6 @@ test-all: test test-statistics test-data test-kernel test-vm test-sim
 # The files in schema/, from the types that they describe.
 schema: install-build
 	PICKFS_WRITE_SCHEMA=1 cargo test --lib --locked -q exchange::
-	PICKFS_WRITE_SCHEMA=1 cargo test --test getting_started --locked -q schema
 
 # Ratios against a plain clock, and limits of time and memory: never part of the tests.
 bench: install-run install-test build
