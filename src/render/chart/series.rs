@@ -121,8 +121,8 @@ fn latency(sheet: &Sheet, work: &WorkReport, kind: &LatencyCurves) -> Chart {
         plot.open_series(curve.target, place);
         plot.line(&at, "l");
         let name = sheet.name_at(place);
-        let values = at.iter().zip(&curve.points);
-        for (at, (ns, share)) in values.clone().step_by((at.len() / 4).max(1)).chain(values.last()) {
+        let last = at.last().zip(curve.points.last());
+        for (at, (ns, share)) in at.iter().zip(&curve.points).step_by((at.len() / 4).max(1)).chain(last) {
             let value = format!("{name}: {} within {}", share_label(*share), Unit::Nanoseconds.show(*ns));
             plot.marker_of(*at, place, &value);
         }
