@@ -49,7 +49,8 @@ impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        let folded = self.old.iter().map(|journal| fold_file(&journals::named(journal)?)).collect::<Result<Vec<Folded>>>()?;
+        let folded =
+            self.old.iter().map(|journal| fold_file(&journals::named(journal)?)).collect::<Result<Vec<Folded>>>()?;
         let old = folded.iter().zip(&self.old).map(|(folded, journal)| with_run(folded, journal));
         let (old, new) = (old.collect::<Result<Vec<Measured>>>()?, fold_file(&journals::named(&self.new)?)?);
         let new = with_run(&new, &self.new)?;
