@@ -131,7 +131,7 @@ fn words(row: &Row, reference: usize) -> Markup {
 /// The reference measured a second time: how far equal targets lie apart here.
 fn copy(sheet: &Sheet, columns: &[Column], work: &WorkReport) -> Markup {
     let Some((copy, reference)) = work.duplicate.zip(work.reference) else { return html! {} };
-    let noise = |column: &Column| column.panel.noise.clone().filter(|_| column.is_time);
+    let noise = |column: &Column| column.panel.noise.clone().filter(|found| column.is_time && found.ratio.is_finite());
     if !columns.iter().any(|column| noise(column).is_some()) {
         return html! {};
     }
@@ -175,7 +175,8 @@ impl Shown {
         if row.target == reference {
             return Some(Shown { text: "reference".to_string(), class: "same", ratio: 1.0 });
         }
-        let found = compared(row, reference)?;
+        // Times of zero give ratios that are no numbers.
+        let found = compared(row, reference).filter(|found| found.estimate.ratio.is_finite())?;
         let standing = Standing::of(Some(found));
         let text = format!("{}{}", signed_percent(found.estimate.ratio), spaced(standing.sign()));
         Some(Shown { text, class: class(standing, panel.better, found.estimate.ratio), ratio: found.estimate.ratio })
