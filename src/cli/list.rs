@@ -105,6 +105,7 @@ fn entries(what: What) -> Vec<Value> {
         What::Executors => {
             executor::ALL.iter().map(|one| entry(one.name(), one.about(), one.settings(), &one.needs())).collect()
         }
+        What::Disks => sim::ALL.iter().map(|one| plain(one.name, &one.disk().about)).collect(),
         What::Formats => render::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
         What::Imports => import::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
     }
