@@ -51,7 +51,8 @@ pub fn journal(data: &[u8]) {
     let Some(run) = &folded.run else { return };
     let differs = !between_runs::differences((run, &folded), (run, &folded)).is_empty();
     assert!(!differs || run.plan.targets.is_empty() || run.plan.works.is_empty());
-    between_runs::comparison((run, &folded), (run, &folded), 0.05);
+    let accepted = analysis::Accepted { threshold: 0.05, scatter: 0.03 };
+    between_runs::comparison(&[(run, &folded)], (run, &folded), accepted);
 }
 
 /// Any text as a job file of fio: an option that reaches beyond the target is seen, however it is written.

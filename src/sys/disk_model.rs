@@ -158,6 +158,7 @@ impl DiskModel {
 #[cfg(test)]
 impl DiskModel {
     /// One of a library that was compiled from a changed model. It stays loaded.
+    #[expect(clippy::missing_transmute_annotations, reason = "each field of the table has the type of its function")]
     pub fn of_library(path: &std::path::Path, words: &[u64; WORDS]) -> Result<DiskModel, usize> {
         use std::os::unix::ffi::OsStrExt;
         let name = std::ffi::CString::new(path.as_os_str().as_bytes()).expect("a path");

@@ -19,7 +19,8 @@ fn table(name: &str) -> Words {
 
 macro_rules! holds {
     ($what:expr, $($words:tt)+) => {
-        if !$what {
+        let holds: bool = $what;
+        if !holds {
             return Err(format!($($words)+));
         }
     };
