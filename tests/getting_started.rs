@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, not_run};
+use common::{Lab, modules, not_run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -124,18 +124,18 @@ fn shells_complete_values() {
 
 #[test]
 fn taplo_finds_every_example_right_and_slips_wrong() {
-    let taplo =
-        pickfs::need::find_program("taplo").is_none().then(|| "there is no taplo: pip install taplo".to_string());
-    if not_run(taplo) {
+    let found = modules("taplo");
+    if not_run(found.as_ref().err().cloned()) {
         return;
     }
+    let taplo = found.expect("it is there").join("node_modules/.bin/taplo");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let lab = Lab::new();
     std::fs::write(lab.path("schema.json"), lab.run(&["plan", "--schema"]).code(0).out).unwrap();
     let check = |file: &Path| {
         let schema = format!("file://{}", lab.path("schema.json").display());
         let said =
-            Command::new("taplo").args(["lint", "--schema", &schema]).arg(file).current_dir(lab.path(".")).output();
+            Command::new(&taplo).args(["lint", "--schema", &schema]).arg(file).current_dir(lab.path(".")).output();
         let said = said.expect("taplo starts");
         (said.status.success(), String::from_utf8_lossy(&said.stderr).into_owned())
     };

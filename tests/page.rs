@@ -5,7 +5,7 @@
 mod common;
 
 use base64::Engine as _;
-use common::{Lab, not_run};
+use common::{Lab, modules, not_run};
 use hdrhistogram::Histogram as Hdr;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pickfs::journal::*;
@@ -32,7 +32,7 @@ fn a_page_is_as_it_should_be_in_chromium() {
     lab.run(&["report", "journal.jsonl", "--format", "html", "--output", "page.html"]).code(0);
     let kept = kept();
     std::fs::copy(lab.path("page.html"), kept.join("page.html")).unwrap();
-    let modules = modules().expect("npm fetches what the test needs");
+    let modules = modules("browser").expect("npm fetches what the test needs");
     let look = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/look.mjs");
     let said = Command::new("node")
         .args([&look, &kept.join("page.html"), &kept])
@@ -140,24 +140,7 @@ fn unable() -> Option<String> {
     if !missing.is_empty() {
         return Some(format!("there is no {}: apt-get install chromium nodejs npm", missing.join(", ")));
     }
-    modules().err()
-}
-
-/// Where the modules are that `tests/browser/package.json` names: fetched once, below `target/`.
-fn modules() -> Result<PathBuf, String> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    for name in ["package.json", "package-lock.json"] {
-        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(name);
-        std::fs::copy(from, folder.join(name)).map_err(|error| error.to_string())?;
-    }
-    let said = Command::new("npm")
-        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"])
-        .arg(&folder)
-        .output()
-        .map_err(|error| error.to_string())?;
-    let errors = String::from_utf8_lossy(&said.stderr);
-    if said.status.success() { Ok(folder) } else { Err(format!("npm fetches no modules: {errors}")) }
+    modules("browser").err()
 }
 
 fn kept() -> PathBuf {

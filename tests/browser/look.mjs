@@ -137,7 +137,7 @@ const address = async tab => {
   if (!/reference=.*sort=.*without=t/.test(hash)) found.address.push(`no choice in ${hash}`);
   await tab.reload();
   if (await state() !== before) found.address.push(`${hash} gives another page`);
-  const stays = await tab.evaluate(() => { scrollTo(0, 3000); return document.querySelector('#controls').getBoundingClientRect().top; });
+  const stays = await tab.evaluate(() => { scrollTo({ top: 3000, behavior: 'instant' }); return document.querySelector('#controls').getBoundingClientRect().top; });
   if (stays !== 0) found.address.push(`the controls are at ${stays} after scrolling`);
 };
 

@@ -310,3 +310,20 @@ pub fn writeback_knobs() -> Vec<String> {
         })
         .into()
 }
+
+/// Where the modules are that `tests/browser/package.json` names: fetched once by each test file, below `target/`.
+pub fn modules(of: &str) -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(of);
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    for name in ["package.json", "package-lock.json"] {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(name);
+        std::fs::copy(from, folder.join(name)).map_err(|error| error.to_string())?;
+    }
+    let said = Command::new("npm")
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"])
+        .arg(&folder)
+        .output()
+        .map_err(|error| error.to_string())?;
+    let errors = String::from_utf8_lossy(&said.stderr);
+    if said.status.success() { Ok(folder) } else { Err(format!("npm fetches no modules: {errors}")) }
+}

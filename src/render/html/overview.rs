@@ -108,7 +108,7 @@ fn line(sheet: &Sheet, columns: &[Column], first: &Row) -> Markup {
                 td class={ "n " (shown.as_ref().map_or("none", |shown| shown.class)) } data-o=(column.number)
                     data-phase=[phase(column)]
                     data-v=[shown.as_ref().map(|shown| shown.ratio)]
-                    data-f=[row.and_then(figure_of)]
+                    data-f=[row.and_then(figure_of).map(|figure| text(&figure))]
                     title=[row.and_then(|row| Some(words(row, column.work.reference?)))] {
                     @if let Some(shown) = &shown { (text(&shown.text)) } @else { "–" }
                 }
@@ -117,15 +117,16 @@ fn line(sheet: &Sheet, columns: &[Column], first: &Row) -> Markup {
     }
 }
 
-fn figure_of(row: &Row) -> Option<Markup> {
-    row.figure.as_ref().map(|figure| text(&format!("{} ({})", figure.shown(), figure.range())))
+/// Nothing where it is too large to be written as a number.
+fn figure_of(row: &Row) -> Option<String> {
+    let figure = row.figure.as_ref().filter(|figure| figure.median < 1e300)?;
+    Some(format!("{} ({})", figure.shown(), figure.range()))
 }
 
 /// "3.48 s (3.31–3.60 s); takes 9 % more time than ext4 (95 % interval 4–18 %)".
 fn words(row: &Row, reference: usize) -> Markup {
-    let figure = row.figure.as_ref().map(|figure| format!("{} ({})", figure.shown(), figure.range()));
     let compared = compared(row, reference).map(|found| found.words());
-    text(&figure.into_iter().chain(compared).filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; "))
+    text(&figure_of(row).into_iter().chain(compared).filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; "))
 }
 
 /// The reference measured a second time: how far equal targets lie apart here.
