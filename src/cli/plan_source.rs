@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// What a run without data and without an aim takes: rounds enough for a bound say more than a few with more files.
 const USUAL_BUDGET: &str = "3min";
+/// Of a simulated run: enough for a bound, in minutes.
+const SIMULATED_ROUNDS: u32 = 5;
 /// Of the generated tree: 50 MiB.
 const USUAL_SCALE: f64 = 0.25;
 
@@ -44,14 +46,22 @@ pub fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
     }
     if !arguments.flags.sim.is_empty() {
         (arguments.executor, arguments.flags.memory) = (Some(executor::sim::NAME.to_string()), true);
+        arguments.flags.sim.iter_mut().for_each(|disk| *disk = executor::sim::whole_name(disk));
     }
     if !root && arguments.executor.is_none() && arguments.flags.on.is_empty() {
         arguments.executor = own_machine();
     }
     let flags = &mut arguments.flags;
     flags.size = flags.size.take().or_else(|| plan::image_size(bytes(flags), free_bytes(flags)));
-    if is_first_look(flags) {
-        flags.budget = flags.budget.take().or_else(|| Some(USUAL_BUDGET.to_string()));
+    let is_first_look = is_first_look(flags);
+    if !flags.sim.is_empty() && flags.precision.is_none() && flags.budget.is_none() {
+        // The host's time must not decide how many rounds are simulated.
+        flags.rounds = flags.rounds.or(Some(SIMULATED_ROUNDS));
+    }
+    if is_first_look {
+        if flags.sim.is_empty() {
+            flags.budget = flags.budget.take().or_else(|| Some(USUAL_BUDGET.to_string()));
+        }
         // Other workloads than the usual one need not know a scale.
         flags.scale = flags.workload.is_none().then_some(USUAL_SCALE);
     }

@@ -83,7 +83,7 @@ impl Arguments {
             return Err(Exit::usage("--journal names one file; with several disks leave it out"));
         }
         let (mut journals, mut ended) = (Vec::new(), 0);
-        for disk in disks {
+        for disk in disks.iter().map(|disk| executor::sim::whole_name(disk)) {
             tell(&format!("simulating {disk}"));
             let flags = PlanFlags { sim: vec![disk.clone()], ..self.plan.flags.clone() };
             let name: String = disk.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();

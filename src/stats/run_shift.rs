@@ -171,7 +171,15 @@ mod tests {
         let p = |beside: Beside| runs.p_above(0.0, &beside);
         assert!(p(beside(2.0, None)) > p(beside(1.0, None)));
         assert!(p(beside(1.0, None)) >= rank_sum_above(&runs.new, &runs.old[0], 0.0) - 1e-9);
-        assert!(p(Beside { assumed: 0.03, ..beside(1.0, None) }) > 0.1);
+        let (shift, error) = (runs.shift().expect("a shift"), runs.error(1.0, 0.0).expect("an error"));
+        let by_hand = Normal::standard().sf(shift / error.hypot(0.03 * 2f64.sqrt()));
+        let assumed = p(Beside { assumed: 0.03, ..beside(1.0, None) });
+        assert!((assumed - by_hand).abs() < 1e-9 && assumed > p(beside(1.0, None)), "{assumed}, {shift}, {error}");
+        let shifts: Vec<f64> = (0..200)
+            .map(|_| Runs { new: rounds(&mut noise, 0.03), old: vec![rounds(&mut noise, 0.0)] })
+            .filter_map(|runs| runs.shift())
+            .collect();
+        assert!((mean(&shifts) - 0.03).abs() < 0.003, "{}", mean(&shifts));
     }
 
     #[test]

@@ -21,6 +21,13 @@ impl Entry {
     }
 }
 
+/// The whole name of the one disk that is meant: "hdd" is "hdd-7200". What fits none stays as it is.
+pub fn whole_name(short: &str) -> String {
+    let mut fitting = ALL.iter().filter(|entry| entry.name.split_once('-').is_some_and(|(first, _)| first == short));
+    let only = fitting.next().filter(|_| fitting.next().is_none());
+    only.map_or(short, |entry| entry.name).to_string()
+}
+
 pub fn find(name: &str) -> Option<Disk> {
     ALL.iter().find(|entry| entry.name == name).map(Entry::disk)
 }
@@ -38,6 +45,15 @@ mod tests {
             for name in disk.parameters.keys() {
                 assert!(disk.sourced(name).is_ok(), "{}: {name}", entry.name);
             }
+        }
+    }
+
+    #[test]
+    fn the_first_word_of_a_name_is_enough() {
+        for (short, whole) in
+            [("hdd", "hdd-7200"), ("sata", "sata-ssd"), ("nvme", "nvme"), ("hdd-7200", "hdd-7200"), ("tape", "tape")]
+        {
+            assert_eq!(whole_name(short), whole);
         }
     }
 

@@ -12,7 +12,7 @@ mod qemu;
 mod region;
 mod virtual_clock;
 
-pub use disks::{ALL, find};
+pub use disks::{ALL, find, whole_name};
 pub use parameters::{Disk, Kind, Sourced};
 pub use virtual_clock::{Gives, Loop, gives};
 
