@@ -83,6 +83,8 @@ pub struct Model {
     pub host: Vec<Fact>,
     /// Where the targets lie.
     pub disks: Vec<Disk>,
+    /// Of guests, where cells ran in them.
+    pub kernels: Vec<String>,
     /// Cells that the plan asks for at most, and whether it may be done with fewer.
     pub planned_cells: usize,
     pub may_need_fewer: bool,
@@ -136,6 +138,7 @@ pub fn model(folded: &Folded) -> Result<Model> {
         may_need_fewer: plan.stop.rounds.is_none(),
         host: missing::facts(&folded.host),
         disks: setting::disks(plan, folded),
+        kernels: setting::kernels(folded),
         flags: missing::flags(folded, observed, &targets),
         ledger: missing::ledger(folded),
         doubts: diagnostics::warnings(&case, run, &works),

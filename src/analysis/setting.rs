@@ -16,6 +16,8 @@ pub struct Disk {
     pub bytes: Option<u64>,
     /// Folder or device; empty where the plan has none.
     pub path: String,
+    /// The model that simulates it.
+    pub model: Option<String>,
     /// The kernel's name of the drive below an image or a directory, if the run found it.
     pub drive: Option<String>,
 }
@@ -36,12 +38,26 @@ pub fn disks(plan: &Plan, folded: &Folded) -> Vec<Disk> {
         // "vda, scheduler none [mq-deadline] ..."
         let below = folded.host.get(&format!("{name} disk below"));
         let drive = below.and_then(|fact| fact.split(',').next()).map(plain);
-        let disk = Disk { backing: plain(name), bytes: settings.number("size"), path: plain(path), drive };
+        let model = target.machine.text("disk").map(plain);
+        let disk = Disk { backing: plain(name), bytes: settings.number("size"), path: plain(path), model, drive };
         if !disks.contains(&disk) {
             disks.push(disk);
         }
     }
     disks
+}
+
+/// The kernels that cells ran on where guests have their own; empty where the host's did it all.
+pub fn kernels(folded: &Folded) -> Vec<String> {
+    let mut kernels: Vec<String> = folded
+        .cells
+        .iter()
+        .filter_map(|cell| cell.provenance.facts.get("kernel"))
+        .map(|kernel| plain(kernel))
+        .collect();
+    kernels.sort();
+    kernels.dedup();
+    kernels
 }
 
 pub fn data(work: &ObservedWork) -> Data {

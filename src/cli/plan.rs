@@ -135,8 +135,11 @@ fn describe_executor(plan: &Plan, text: &mut String) {
     let mut kernels: Vec<&str> = plan.targets.iter().filter_map(|target| target.machine.text("kernel")).collect();
     kernels.sort_unstable();
     kernels.dedup();
-    let _ =
-        writeln!(text, "  kernels and programs of {}; images are made here, all else in the guest", kernels.join(", "));
+    let rest = match executor.simulates() {
+        true => "the disk is simulated, all is done in the guest",
+        false => "images are made here, all else in the guest",
+    };
+    let _ = writeln!(text, "  kernels and programs of {}; {rest}", kernels.join(", "));
 }
 
 fn describe_targets(plan: &Plan, cells: &[Cell], text: &mut String) {

@@ -62,9 +62,10 @@ pub fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
         if flags.sim.is_empty() {
             flags.budget = flags.budget.take().or_else(|| Some(USUAL_BUDGET.to_string()));
         }
-        // Other workloads than the usual one need not know a scale.
-        flags.scale = flags.workload.is_none().then_some(USUAL_SCALE);
     }
+    // Other workloads than the usual one need not know a scale.
+    let may_be_small = is_first_look || !flags.sim.is_empty() && !names_data(flags);
+    flags.scale = flags.scale.or((may_be_small && flags.workload.is_none()).then_some(USUAL_SCALE));
     // A guest has its own root.
     let makes_filesystems = root || arguments.executor.as_deref().is_some_and(brings_its_own);
     let made = arguments.plan(&folder, makes_filesystems, &catalogue());
@@ -90,9 +91,12 @@ fn refused(text: &str, file: &str, complaints: &[Complaint]) -> anyhow::Error {
 
 /// A first run on a machine should end while its user waits. A user who names data or an aim gets the time that it takes.
 fn is_first_look(flags: &PlanFlags) -> bool {
-    let names_data = flags.source.is_some() || flags.like.is_some() || flags.scale.is_some();
     let has_aim = flags.rounds.is_some() || flags.precision.is_some();
-    !names_data && !has_aim
+    !names_data(flags) && !has_aim
+}
+
+fn names_data(flags: &PlanFlags) -> bool {
+    flags.source.is_some() || flags.like.is_some() || flags.scale.is_some()
 }
 
 /// Of the source, or of the tree that is generated if one is asked for. The plan's check says what is wrong with either.

@@ -118,13 +118,19 @@ impl Model {
     pub fn circumstances(&self) -> String {
         let minute = self.started.get(..16).map(|start| format!("{} UTC", start.replace('T', " ")));
         let fact = |name: &str| self.host.iter().find(|fact| fact.name == name).map(|fact| fact.value.clone());
-        let kernel = fact("kernel").map(|kernel| format!("kernel {kernel}"));
+        let kernel = self.kernel().map(|kernel| format!("kernel {kernel}"));
         let pickfs = (!self.pickfs.is_empty()).then(|| format!("pickfs {}", self.pickfs));
         let files = self.host.iter().filter(|fact| fact.name.starts_with("imported file"));
         let files: Vec<String> = files.map(|fact| fact.value.clone()).collect();
         let files = (!files.is_empty()).then(|| files.join(", "));
         let parts = [minute, kernel, pickfs, fact("cpu"), files];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    }
+
+    /// What the cells ran on: the guests' kernels, or the host's.
+    fn kernel(&self) -> Option<String> {
+        let of_host = || self.host.iter().find(|fact| fact.name == "kernel").map(|fact| fact.value.clone());
+        if self.kernels.is_empty() { of_host() } else { Some(self.kernels.join(", ")) }
     }
 
     /// The machine as tables of benchmarks have it: "Processor", "Memory", "Disk", "OS", "Kernel".
@@ -141,7 +147,7 @@ impl Model {
             ("Memory", fact("memory")),
             ("Disk", disks),
             ("OS", fact("system")),
-            ("Kernel", fact("kernel")),
+            ("Kernel", self.kernel()),
         ];
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
@@ -179,7 +185,10 @@ fn in_words(disk: &Disk) -> String {
         Some(drive) => format!("on {drive}"),
         None => disk.path.clone(),
     };
-    let text =
-        if disk.backing == "memory" { format!("{size}in memory") } else { format!("{size}{} {place}", disk.backing) };
+    let text = match &disk.model {
+        Some(model) => format!("{size}on a simulated {model}"),
+        None if disk.backing == "memory" => format!("{size}in memory"),
+        None => format!("{size}{} {place}", disk.backing),
+    };
     text.trim_end().to_string()
 }

@@ -22,6 +22,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// Where a target finds the simulated disk.
+pub fn target_disk() -> PathBuf {
+    in_the_guest(TARGET_DISK)
+}
+
 /// The id of every run inside its machines: a run's own would move addresses, and with them times.
 const RUN: &str = "simulated";
 const LEAST_MEMORY: u64 = 1 << 30;
@@ -81,7 +86,7 @@ impl Simulations {
         let name = cell.target.machine.text("disk").unwrap_or(DEFAULT_DISK).to_string();
         let target = target_region(cell, &folder, &name)?;
         let arrival = Arrival {
-            disks: vec![in_the_guest(TARGET_DISK)],
+            disks: vec![target_disk()],
             archive: self.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
             tree: self.tree(cell).map(|_| in_the_guest(OTHER_DISK)),
             host: self.plan.host,

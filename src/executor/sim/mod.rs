@@ -19,6 +19,7 @@ pub use virtual_clock::{Gives, Loop, gives};
 use super::{Executor, Machine, vm};
 use crate::need::Need;
 use crate::plan::{Objection, Plan, Setting, SettingKind, Settings};
+use std::path::PathBuf;
 
 pub const NAME: &str = "sim";
 
@@ -71,6 +72,11 @@ impl Executor for Sim {
         let disk = settings.text("disk").and_then(|name| machine::disk(name).err());
         let disk = disk.map(|error| Objection::new("disk", format!("{error:#}"), remedy));
         disk.into_iter().chain(settings.text("kernel").and_then(objection_to_kernel)).collect()
+    }
+
+    /// One, whatever the backing: only its size counts.
+    fn disk_names(&self, _disks: usize) -> Vec<PathBuf> {
+        vec![machine::target_disk()]
     }
 
     fn brings_its_own(&self) -> bool {
