@@ -58,10 +58,8 @@ pub fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
         // The host's time must not decide how many rounds are simulated.
         flags.rounds = flags.rounds.or(Some(SIMULATED_ROUNDS));
     }
-    if is_first_look {
-        if flags.sim.is_empty() {
-            flags.budget = flags.budget.take().or_else(|| Some(USUAL_BUDGET.to_string()));
-        }
+    if is_first_look && flags.sim.is_empty() {
+        flags.budget = flags.budget.take().or_else(|| Some(USUAL_BUDGET.to_string()));
     }
     // Other workloads than the usual one need not know a scale.
     let may_be_small = is_first_look || !flags.sim.is_empty() && !names_data(flags);
