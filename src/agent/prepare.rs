@@ -281,7 +281,7 @@ pub fn arrive(
     Ok((cell, facts))
 }
 
-/// The target as an agent sees it whose machine gives so many disks these names.
+/// The target as the agent of a machine sees it that gives its disks these names.
 pub fn on_machine(target: &Target, place: &Place, disk_names: impl Fn(usize) -> Vec<PathBuf>) -> Target {
     on_disks(target, &disk_names(disks(&target.backing, place).map_or(0, |disks| disks.len())))
 }

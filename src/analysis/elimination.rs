@@ -14,7 +14,7 @@ pub struct Rules {
     /// What is picked where it is as good as any, and its second copy.
     pub reference: Option<usize>,
     pub duplicate: Option<usize>,
-    /// So many races share the chance that any target is called slower by luck: in this one, and in one of the parts
+    /// Races that share the chance that any target is called slower by luck: in this one, and in one of the parts
     /// that are shown beside it.
     pub races: usize,
     pub part_races: usize,

@@ -7,7 +7,7 @@ use crate::plan::{Judged, Plan};
 use crate::stats::{median, one_observation};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Where the whole system's CPU without that of other programs is kept: no journal has so many names.
+/// Where the whole system's CPU without that of other programs is kept: an id that no journal reaches.
 const NET: u32 = u32::MAX;
 
 /// Metric that is computed: the time that a phase would take if all cells differed by the speed of their processor alone,

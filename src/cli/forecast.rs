@@ -74,7 +74,7 @@ fn in_words(forecast: &Forecast, stop: &Stop, pilot: &Path) -> String {
 /// A scatter as machines often have it, to have an example.
 const USUAL: f64 = 0.05;
 
-/// Of a plan of so many targets.
+/// Of a plan with this number of targets.
 pub fn without_pilot(targets: usize) -> String {
     let (_, by_rounds) = BOUGHT.iter().find(|(most, _)| targets <= *most).unwrap_or(&BOUGHT[BOUGHT.len() - 1]);
     let shown = BOUGHT_AFTER.iter().zip(by_rounds);

@@ -21,7 +21,7 @@ pub struct Gives {
     pub random_reads: [Loop; 2],
     /// 4 KiB random writes, one at a time, into the cache.
     pub random_write: Loop,
-    /// Nanoseconds of a FLUSH behind so many 4 KiB writes at random.
+    /// Nanoseconds of a FLUSH after this number of random 4 KiB writes.
     pub flushes: [(u64, f64); 4],
     /// Of a random seek; none without an arm.
     pub average_seek_ns: Option<f64>,
@@ -142,7 +142,7 @@ impl Clock {
         Clock { disk, now: 0 }
     }
 
-    /// So many requests, so many at a time: the next one comes when one is answered.
+    /// A number of requests at a queue depth: the next one comes when one is answered.
     pub fn closed(&mut self, depth: usize, count: usize, mut next: impl FnMut() -> Asked) -> Done {
         let (begun, mut times) = (self.now, Vec::with_capacity(count));
         let mut since = vec![0; depth];
