@@ -155,7 +155,7 @@ fn the_example_runs_on_a_tiny_kernel_and_tiny_packages() {
             "size = \"2GiB\"\nfiles = 131072",
             "size = \"8MiB\"\ncharacters = \"8MiB\"\nfiles = 1024\nmissing = \"leave-out\"",
         ),
-        ("budget = \"4h\"", "rounds = 1"),
+        ("budget = \"10h\"", "rounds = 1"),
     ]);
     lab.run_plan(&plan).code(0);
     let folded = lab.folded();
