@@ -7,6 +7,7 @@ use crate::plan::{Cell, Plan};
 use crate::process::{Interrupted, count_signals, stop_requests};
 use crate::protocol::clock::Both;
 use crate::protocol::{Answer, Bundle, CellsRun, Check, Checked, Exit, Heard, INTERRUPTED, Job, Request, Say, Session};
+use crate::sys::process;
 use crate::units::show_duration;
 use anyhow::{Context, Result, bail};
 use std::os::unix::process::ExitStatusExt;
@@ -233,11 +234,21 @@ enum Stretch {
 }
 
 impl Stretch {
-    /// Why the machine is to be ended, if it has been there for too long. `all` is since its start.
-    fn overdue(self, now: Instant, patience: Patience, limit: Option<Duration>, all: Duration) -> Option<String> {
+    /// Why the machine is to be ended, if it has been there for too long. `all` is since its start. Time in which it
+    /// `starved` of processors is not held against one that boots.
+    fn overdue(
+        self,
+        now: Instant,
+        patience: Patience,
+        limit: Option<Duration>,
+        all: Duration,
+        starved: impl Fn() -> Duration,
+    ) -> Option<String> {
         let shown = |duration: Duration| show_duration(duration.as_nanos() as f64);
         let late = |at, patience: Duration, what: &str| {
-            (now.duration_since(at) > patience).then(|| format!("{what} within {}; killed", shown(patience)))
+            let taken = now.duration_since(at);
+            let late = taken > patience && taken.saturating_sub(starved()) > patience;
+            late.then(|| format!("{what} within {}; killed", shown(patience)))
         };
         match (self, patience.first_word, patience.ready) {
             (Stretch::Started(at), Some(patience), _) => late(at, patience, "the machine did not boot"),
@@ -265,6 +276,8 @@ struct Attended<'c> {
     limit: Option<Duration>,
     stoppable: bool,
     stretch: Stretch,
+    /// How long the machine had waited for processors when that began.
+    starved: Duration,
     /// When the cell began, by both clocks.
     begun: Option<Both>,
     asked_to_stop: bool,
@@ -295,6 +308,7 @@ impl<'c> Attended<'c> {
             limit,
             stoppable,
             stretch: Stretch::Started(Instant::now()),
+            starved: Duration::ZERO,
             begun: None,
             asked_to_stop: false,
             ended: None,
@@ -343,9 +357,14 @@ impl<'c> Attended<'c> {
             let _ = self.session.say(&Answer::Stop);
         }
         let all = self.session.elapsed();
-        if let Some(why) = self.stretch.overdue(Instant::now(), self.patience, self.limit, all) {
+        let starved = || self.waited_for_processor().saturating_sub(self.starved);
+        if let Some(why) = self.stretch.overdue(Instant::now(), self.patience, self.limit, all, starved) {
             self.kill(Ended::Dead(why));
         }
+    }
+
+    fn waited_for_processor(&self) -> Duration {
+        process::waited_for_processor(self.session.process_id() as i32)
     }
 
     fn kill(&mut self, why: Ended) {
@@ -357,6 +376,7 @@ impl<'c> Attended<'c> {
     fn hear(&mut self, line: &str, supervisor: &mut Supervisor) -> Result<()> {
         if let Stretch::Started(_) = self.stretch {
             self.stretch = Stretch::Spoken(Instant::now());
+            self.starved = self.waited_for_processor();
         }
         let mut said: Say = match serde_json::from_str(line) {
             Ok(said) => said,
@@ -447,13 +467,18 @@ mod tests {
             (Stretch::Begun(then), limit + seconds(30), "the time limit of 60.0 s passed"),
         ];
         for (stretch, length, says) in rows {
-            let overdue = |now| stretch.overdue(now, patience, Some(limit), seconds(10_000));
-            assert_eq!(overdue(then + length), None);
-            let why = overdue(then + length + Duration::from_millis(50)).unwrap();
+            let overdue = |now, starved| stretch.overdue(now, patience, Some(limit), seconds(10_000), || starved);
+            assert_eq!(overdue(then + length, Duration::ZERO), None);
+            let late = then + length + Duration::from_millis(50);
+            let why = overdue(late, Duration::ZERO).unwrap();
             assert!(why.contains(says), "{why}");
+            let boots = !matches!(stretch, Stretch::Begun(_));
+            assert_eq!(overdue(late, Duration::from_millis(50)).is_none(), boots, "a cell has its limit in any case");
+            assert!(overdue(late + length, length - Duration::from_millis(50)).is_some());
         }
-        let here = |all| Stretch::Spoken(then).overdue(then, Patience::default(), Some(limit), all);
+        let none = || Duration::ZERO;
+        let here = |all| Stretch::Spoken(then).overdue(then, Patience::default(), Some(limit), all, none);
         assert!(here(seconds(70)).is_none() && here(seconds(71)).is_some());
-        assert_eq!(Stretch::Begun(then).overdue(then, Patience::default(), None, seconds(10_000)), None);
+        assert_eq!(Stretch::Begun(then).overdue(then, Patience::default(), None, seconds(10_000), none), None);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 pub use rustix::process::Signal;
 
@@ -173,6 +174,17 @@ impl From<procfs::process::Stat> for Stat {
             children_ticks: (stat.cutime.max(0) + stat.cstime.max(0)) as u64,
         }
     }
+}
+
+/// How long the thread of a process that waited longest for a processor has waited for one, since it was started
+/// (/proc/PID/task/TID/schedstat, its second number); zero where the kernel does not count it.
+pub fn waited_for_processor(pid: i32) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let waited = |thread: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split(' ').nth(1)?.parse().ok()
+    };
+    Duration::from_nanos(threads.filter_map(waited).max().unwrap_or(0))
 }
 
 /// The ids of all processes.
