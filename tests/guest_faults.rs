@@ -281,7 +281,7 @@ fn a_run_that_is_interrupted_is_taken_up() {
             std::thread::sleep(Duration::from_millis(20));
         }
         kill(child.id() as i32, Signal::INT).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(1), "{what}");
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{what}");
         lab.assert_nothing_left();
         assert_eq!(ends(&lab), [], "{what}: a cell that was stopped is not run");
         resume(&lab).code(0);
