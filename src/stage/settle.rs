@@ -37,34 +37,53 @@ pub struct Settled {
 pub fn settle(devices: &[(u32, u32)], after: Duration) -> Result<Settled> {
     let quiet = (after / QUIET_SHARE).clamp(LEAST_QUIET, MOST_QUIET);
     let begun = Instant::now();
-    let mut last = device::counters_of(devices);
-    let (mut moved, mut busy, mut synced) = (begun, begun, None::<Instant>);
+    let mut settling = Settling { quiet, counters: device::counters_of(devices), ..Settling::default() };
     loop {
         std::thread::sleep(LOOK);
         check_stop()?;
-        let now = device::counters_of(devices);
-        let dirty = dirty_bytes()?;
-        let in_flight = now.as_ref().map_or(0, |counters| counters.in_flight);
-        let moves = now != last || in_flight > 0;
+        if settling.look(begun.elapsed(), dirty_bytes()?, device::counters_of(devices)) {
+            rustix::fs::sync();
+            settling.synced = Some(begun.elapsed());
+        }
+        if let Some(settled) = settling.over(begun.elapsed()) {
+            return Ok(settled);
+        }
+    }
+}
+
+/// What was seen so far. Times are since settling began.
+#[derive(Default)]
+struct Settling {
+    quiet: Duration,
+    dirty: u64,
+    counters: Option<device::Counters>,
+    /// When the device, or the machine's dirty pages, were last seen moving.
+    moved: Duration,
+    /// When the device was.
+    busy: Duration,
+    synced: Option<Duration>,
+}
+
+impl Settling {
+    /// Whether the machine is to be asked to write.
+    fn look(&mut self, now: Duration, dirty: u64, counters: Option<device::Counters>) -> bool {
+        let moves = counters != self.counters || counters.is_some_and(|counters| counters.in_flight > 0);
+        (self.dirty, self.counters) = (dirty, counters);
         if moves {
-            busy = Instant::now();
+            self.busy = now;
         }
         if moves || dirty > DIRTY_LIMIT {
-            moved = Instant::now();
+            self.moved = now;
         }
-        if dirty > DIRTY_LIMIT && synced.is_none_or(|synced| synced.elapsed() >= SYNC_AGAIN) {
-            rustix::fs::sync();
-            synced = Some(Instant::now());
-        }
-        let busy_ns = busy.duration_since(begun).as_nanos() as u64;
-        if moved.elapsed() >= quiet {
-            return Ok(Settled { busy_ns, unsettled: None });
-        }
-        if begun.elapsed() > PATIENCE {
-            let why = format!("after {PATIENCE:?} still {dirty} bytes dirty and {in_flight} requests in flight");
-            return Ok(Settled { busy_ns, unsettled: Some(why) });
-        }
-        last = now;
+        dirty > DIRTY_LIMIT && self.synced.is_none_or(|synced| now - synced >= SYNC_AGAIN)
+    }
+
+    fn over(&self, now: Duration) -> Option<Settled> {
+        let in_flight = self.counters.map_or(0, |counters| counters.in_flight);
+        let why = || format!("after {PATIENCE:?} still {} bytes dirty and {in_flight} requests in flight", self.dirty);
+        let is_quiet = now - self.moved >= self.quiet;
+        let unsettled = (!is_quiet).then(why);
+        (is_quiet || now > PATIENCE).then_some(Settled { busy_ns: self.busy.as_nanos() as u64, unsettled })
     }
 }
 
@@ -137,6 +156,39 @@ mod tests {
         // A device that has stopped completing what it was given.
         assert_eq!(over(|tenth| (0, 0, u64::from(tenth < 300))), Some(300));
         assert_eq!(over(|tenth| (0, tenth * 5 * MIB, 0)), None);
+    }
+
+    /// Looks until it is over, at what is seen so many milliseconds after the begin: dirty, written until then. Also how
+    /// often the machine was asked to write.
+    fn settles(seen: impl Fn(u64) -> (u64, u64)) -> (Settled, u64) {
+        let counters = |write_bytes| Some(device::Counters { write_bytes, ..device::Counters::default() });
+        let mut settling = Settling { quiet: LEAST_QUIET, counters: counters(0), ..Settling::default() };
+        let mut syncs = 0;
+        let looks = (1..).map(|number| LOOK * number);
+        let settled = looks.into_iter().find_map(|now| {
+            let (dirty, written) = seen(now.as_millis() as u64);
+            if settling.look(now, dirty, counters(written)) {
+                syncs += 1;
+                settling.synced = Some(now);
+            }
+            settling.over(now)
+        });
+        (settled.unwrap(), syncs)
+    }
+
+    #[test]
+    fn a_machine_that_stays_dirty_is_asked_to_write_once_a_second() {
+        let (settled, syncs) = settles(|_| (2 * MIB, 0));
+        assert!(settled.unsettled.is_some() && settled.busy_ns == 0, "{settled:?}");
+        assert_eq!(syncs, PATIENCE.as_secs() + 1);
+        let (settled, syncs) = settles(|ms| (if ms < 2500 { 2 * MIB } else { 0 }, 0));
+        assert_eq!((settled, syncs), (Settled::default(), 3));
+    }
+
+    #[test]
+    fn what_the_device_still_does_is_charged_and_the_quiet_after_it_is_not() {
+        let (settled, syncs) = settles(|ms| (0, ms.min(700)));
+        assert_eq!((settled, syncs), (Settled { busy_ns: 700_000_000, unsettled: None }, 0));
     }
 
     #[test]
