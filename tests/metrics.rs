@@ -70,3 +70,31 @@ fn metric(line: &str) -> Option<String> {
     let found = [record.get("metric"), record.get("sample").and_then(|sample| sample.get("metric"))];
     found.into_iter().flatten().next()?.as_str().map(String::from)
 }
+
+/// While a program is timed it shares its processors with us.
+#[test]
+fn pickfs_hardly_wakes_up_in_a_phase() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let look = |name: &str| format!("cat /proc/uptime /proc/$PPID/task/*/status > {}", lab.path(name).display());
+    let script = format!("{}; sleep 2; {}", look("before"), look("after"));
+    let plan = format!(
+        "duplicate = false\nbacking = {{ memory = \"64MiB\" }}\ntarget = [{{ fs = \"ext4\" }}]\n[[work]]\n\
+         workload = \"command\"\ncommand = [\"sh\", \"-c\", \"{script}\"]\nwrites = false\nstart = \"warm\"\n\
+         [stop]\nrounds = 1\n"
+    );
+    lab.run_plan(&plan).code(0);
+    // Seconds, and how often all threads of the agent had gone to sleep.
+    let seen = |name: &str| {
+        let text = std::fs::read_to_string(lab.path(name)).expect("what the program saw");
+        let seconds: f64 = text.split(' ').next().and_then(|word| word.parse().ok()).expect("the uptime");
+        let slept = text.lines().filter_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        (seconds, slept.map(|count| count.trim().parse::<u64>().expect("a number")).sum::<u64>())
+    };
+    let ((begun, before), (ended, after)) = (seen("before"), seen("after"));
+    // The sampler looks ten times a second.
+    let at_most = ((ended - begun) * 10.0) as u64 + 10;
+    assert!((1..=at_most).contains(&(after - before)), "{} times, not {at_most}", after - before);
+}

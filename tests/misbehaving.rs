@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, Observation, failed, not_run, unable, writeback_knobs};
+use common::{Lab, Loop, Observation, failed, not_run, run, unable, writeback_knobs};
 use pickfs::journal::Outcome;
 
 const PLAN: &str = r#"
@@ -68,5 +68,45 @@ fn each_costs_its_own_cell_and_no_more() {
     }
     assert!(folded.leftovers.is_empty(), "{:?}", folded.leftovers);
     assert_eq!(writeback_knobs(), knobs);
+    lab.assert_nothing_left();
+}
+
+/// A file system that is frozen: whatever writes to it can be neither ended nor killed.
+struct Frozen(Loop);
+
+impl Frozen {
+    fn new() -> Frozen {
+        let mut made = Loop::new(16 << 20);
+        run(&["mkfs.ext4", "-q", &made.device]);
+        made.mount("noatime");
+        run(&["fsfreeze", "--freeze", &made.mount_point().display().to_string()]);
+        Frozen(made)
+    }
+
+    fn thaw(&self) {
+        run(&["fsfreeze", "--unfreeze", &self.0.mount_point().display().to_string()]);
+    }
+}
+
+#[test]
+fn a_process_that_cannot_be_ended_is_named_and_what_it_holds_is_kept_for_clean() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let (lab, frozen) = (Lab::new(), Frozen::new());
+    let command = format!("touch {}/file &", frozen.0.mount_point().display());
+    let said = lab.run_plan(&format!(
+        "duplicate = false\nbacking = {{ memory = \"64MiB\" }}\ntarget = [{{ fs = \"ext4\" }}]\n[[work]]\n\
+         workload = \"command\"\ncommand = [\"sh\", \"-c\", \"{command}\"]\nwrites = false\nstart = \"warm\"\n\
+         [stop]\nrounds = 1\n"
+    ));
+    let cleaned = lab.run(&["clean"]);
+    frozen.thaw();
+    // The cell, the run and the cleaning say so alike.
+    let folded = lab.folded();
+    for told in [failed(&folded.cells[0]), &said.code(1).err, &cleaned.code(1).err] {
+        assert!(told.contains("still running: touch (pid "), "{told}");
+    }
+    lab.run(&["clean"]).code(0);
     lab.assert_nothing_left();
 }

@@ -19,7 +19,6 @@ use crate::units::show_bytes;
 use crate::workload::{self, Workload};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// Bytes of the file that is written to a target that is tried.
@@ -243,15 +242,10 @@ impl CellRun<'_> {
         let mut stack = BuiltStack {
             driver: self.recipe.driver,
             target: self.cell.target.clone(),
-            device: None,
-            more_devices: Vec::new(),
-            layers: Layers::default(),
-            flushes_lost: false,
             mount_point: self.runner.place.mount_point(),
-            root: PathBuf::new(),
-            subject: Subject::default(),
             pool: name_of(&self.cell.id),
             seed: self.cell.seed,
+            ..BuiltStack::default()
         };
         match (given, self.recipe.driver) {
             (StepResult::Devices(devices), Some(_)) => {

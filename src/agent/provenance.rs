@@ -217,19 +217,9 @@ mod tests {
     use super::*;
 
     fn stack(driver: Option<&'static Filesystem>, variant: &str) -> BuiltStack {
-        BuiltStack {
-            driver,
-            target: crate::plan::Target { variant: Some(variant.into()), ..Default::default() },
-            device: None,
-            more_devices: Vec::new(),
-            layers: Default::default(),
-            flushes_lost: false,
-            mount_point: "/m".into(),
-            root: "/m/root".into(),
-            subject: Default::default(),
-            pool: "pickfs".into(),
-            seed: 0,
-        }
+        let target = crate::plan::Target { variant: Some(variant.into()), ..Default::default() };
+        let (mount_point, root, pool) = ("/m".into(), "/m/root".into(), "pickfs".into());
+        BuiltStack { driver, target, mount_point, root, pool, ..BuiltStack::default() }
     }
 
     #[test]

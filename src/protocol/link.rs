@@ -22,6 +22,12 @@ impl Link {
         Link { host_gone: false, can: request.answers.clone(), answers }
     }
 
+    /// What is told goes nowhere.
+    #[cfg(test)]
+    pub fn to_nobody() -> Link {
+        Link { host_gone: true, can: Vec::new(), answers: mpsc::channel().1 }
+    }
+
     /// The machine answers such a question.
     pub fn can(&self, question: Question) -> bool {
         self.can.contains(&question)

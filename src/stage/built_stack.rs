@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 const COMMIT_STARTS: usize = 3;
 
 /// A stack that stands: backing, layers and file system, built and mounted.
+#[derive(Default)]
 pub struct BuiltStack {
     pub driver: Option<&'static Filesystem>,
     pub target: Target,

@@ -41,7 +41,7 @@ pub use program::Program;
 pub use server::Server;
 pub use settle::Written;
 pub use steady_state::SHORTEST_TIME;
-pub use timed::{Doubt, Part, Printed, Timed};
+pub use timed::{AfterPhase, Doubt, Part, Printed, Timed};
 
 /// For work by the character: workloads do not import `sys`.
 pub use crate::sys::stdio::Stream;

@@ -6,7 +6,7 @@ use super::phase_result::{Clocked, OwnCounts, PhaseResult, Readings, Samples, Un
 use super::sampler::{Peaks, Sampled, Sampler};
 use super::server::Used;
 use super::settle::settle;
-use super::timed::{Findings, Part, Timed, Told};
+use super::timed::{AfterPhase, Findings, Part, Timed, Told};
 use super::{caches, cold_proof, cpu_speed};
 use crate::journal::{DeviceCourse, FlagKind, Histogram, Record};
 use crate::probe::device::{READ_BYTES_BELOW, WRITE_BYTES};
@@ -45,7 +45,7 @@ impl Stage<'_, '_> {
         &mut self,
         name: &str,
         work: impl FnOnce(&mut Timed) -> Result<T>,
-        then: impl FnOnce(&mut Timed, T) -> Result<U>,
+        then: impl FnOnce(&mut AfterPhase, T) -> Result<U>,
     ) -> Result<U> {
         check_stop()?;
         let phase = self.declared(name)?;
@@ -60,7 +60,8 @@ impl Stage<'_, '_> {
         // Counters first: what is written while others are read is not lost, as draining counts from them.
         let after = self.accounted(|stage| Ok(stage.read_probes(false)))?;
         let drained = self.drain(&phase, &clocked, &after)?;
-        let done = self.accounted(|_| then(&mut timed, done)).with_context(|| format!("in phase {name}"))?;
+        let done =
+            self.accounted(|_| then(&mut AfterPhase(&mut timed), done)).with_context(|| format!("in phase {name}"))?;
         self.deadline.check()?;
         let (own, told) = timed.end();
         let played = Played { clocked, sampled, own, told };
@@ -301,6 +302,41 @@ fn doubted(phase: &str, parts: &[Part]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Ledger;
+    use crate::process::Deadline;
+    use crate::protocol::Link;
+    use crate::stack::fs::{Commit, Filesystem};
+    use crate::stack::{Place, argv};
+    use crate::stage::{BuiltStack, Script};
+    use crate::steps::StepRunner;
+
+    const START: Duration = Duration::from_millis(500);
+    /// Its program needs all of its time to start.
+    const SLOW_TO_START: Filesystem = {
+        let mut filesystem = Filesystem::DEFAULT;
+        filesystem.commit = Some(Commit { words: |_| argv(["sleep", "0.5"]), idle: |_| argv(["sleep", "0.5"]) });
+        filesystem
+    };
+
+    #[test]
+    fn starting_the_program_that_makes_data_durable_is_no_time_of_the_file_system() {
+        let (folder, place) = (tempfile::tempdir().unwrap(), Place::of_run("none"));
+        let (runner, deadline) = (StepRunner::new(&place, "none"), Deadline::start("none", 0));
+        let (mut link, mut ledger) = (Link::to_nobody(), Ledger::default());
+        let (driver, root) = (Some(&SLOW_TO_START), folder.path().into());
+        let stack = BuiltStack { driver, root, ..BuiltStack::default() };
+        let script = Script {
+            name: "none",
+            phases: Vec::new(),
+            programs: Vec::new(),
+            warm_up: Vec::new(),
+            repeats: 1,
+            trim: false,
+        };
+        let mut stage = Stage::new(script, &stack, &runner, &mut link, &deadline, &mut ledger);
+        let clocked = stage.aside("nothing", |_| Ok(())).unwrap();
+        assert!(clocked.durable_ns < START.as_nanos() as u64, "{clocked:?}");
+    }
 
     #[test]
     fn a_phase_that_was_not_cold_had_no_cold_parts() {

@@ -15,7 +15,7 @@ use crate::sys::{file, process};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -93,11 +93,33 @@ impl Part {
 pub struct Printed(File);
 
 impl Printed {
-    pub fn text(mut self) -> Result<String> {
+    pub fn text(self, _: &AfterPhase) -> Result<String> {
+        self.read()
+    }
+
+    fn read(mut self) -> Result<String> {
         let mut text = Vec::new();
         self.0.rewind()?;
         self.0.read_to_end(&mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// Lent when the phase is over and its counters are read. What must not be done inside of a phase takes this as an
+/// argument, so that it does not compile there.
+pub struct AfterPhase<'t, 'a>(pub(super) &'t mut Timed<'a>);
+
+impl<'a> Deref for AfterPhase<'_, 'a> {
+    type Target = Timed<'a>;
+
+    fn deref(&self) -> &Timed<'a> {
+        self.0
+    }
+}
+
+impl<'a> DerefMut for AfterPhase<'_, 'a> {
+    fn deref_mut(&mut self) -> &mut Timed<'a> {
+        self.0
     }
 }
 
@@ -126,7 +148,7 @@ impl<'a> Timed<'a> {
     pub fn output(&mut self, program: &Program) -> Result<Printed> {
         let printed = Printed(rustix::fs::memfd_create("pickfs-output", rustix::fs::MemfdFlags::CLOEXEC)?.into());
         let Err(error) = self.run_into(program, printed.0.try_clone()?.into()) else { return Ok(printed) };
-        let text = printed.text()?;
+        let text = printed.read()?;
         Err(if text.is_empty() { error } else { error.context(format!("it printed: {}", last_words(text.as_bytes()))) })
     }
 

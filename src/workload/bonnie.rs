@@ -126,7 +126,7 @@ impl Workload for Bonnie {
         let program = program(&stage.root(), &sizes);
         let run = |p: &mut Timed| p.output(&program);
         let results = stage.phase_then("bonnie++", run, |p, printed| {
-            let results = Results::read(&printed.text()?)?;
+            let results = Results::read(&printed.text(p)?)?;
             if let Some(why) = results.doubt(sizes.missing)? {
                 p.doubt(FlagKind::NoValue, why);
             }

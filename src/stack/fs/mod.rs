@@ -160,7 +160,7 @@ pub struct Commit {
 }
 
 impl Filesystem {
-    const DEFAULT: Filesystem = Filesystem {
+    pub(crate) const DEFAULT: Filesystem = Filesystem {
         name: "",
         about: "",
         tools: &[],

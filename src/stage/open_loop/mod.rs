@@ -191,6 +191,7 @@ pub fn run_worker(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     const MS: u64 = 1_000_000;
     const SECOND: u64 = 1000 * MS;
@@ -380,6 +381,47 @@ mod tests {
         // Of exponential gaps, as many as e^-1 are longer than their mean.
         let longer = poisson.windows(2).filter(|pair| (pair[1] - pair[0]) as f64 > mean).count() as f64 / 99_999.0;
         assert!((longer - 0.368).abs() < 0.01, "{longer}");
+    }
+
+    /// A clock that others can put forward.
+    struct SharedClock<'a>(&'a Cell<u64>, Simulated);
+
+    impl Queue for SharedClock<'_> {
+        fn now(&mut self) -> u64 {
+            self.0.get()
+        }
+
+        fn has_room(&self) -> bool {
+            self.1.has_room()
+        }
+
+        fn in_flight(&self) -> usize {
+            self.1.in_flight()
+        }
+
+        fn begin(&mut self, operation: usize, due: u64) -> Result<()> {
+            self.1.now = self.0.get();
+            self.1.begin(operation, due)
+        }
+
+        fn wait(&mut self, until: Option<u64>, ended: &mut Vec<u64>) -> Result<()> {
+            self.1.wait(until, ended)?;
+            self.0.set(self.1.now);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn asking_is_no_part_of_an_operation() {
+        let clock = Cell::new(0);
+        let asks = || {
+            clock.set(clock.get() + SECOND);
+            Ok(())
+        };
+        let mut queue = SharedClock(&clock, Simulated::new(Stalling(Vec::new()), 1));
+        let log = run_queue(Arrivals::Closed(1000), &mut queue, asks).unwrap();
+        assert!(clock.get() > 10 * SECOND, "it did not ask");
+        assert_near(log.latencies.quantile(1.0), 1e6, "the longest");
     }
 
     #[test]

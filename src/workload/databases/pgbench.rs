@@ -11,7 +11,7 @@ use crate::need::Need;
 use crate::plan::{Objection, Settings};
 use crate::stack::Argv;
 use crate::stage::phase::*;
-use crate::stage::{Latencies, Stage, Timed};
+use crate::stage::{AfterPhase, Latencies, Stage, Timed};
 use crate::workload::settings::{Count, Counts, Duration, Texts, settings};
 use crate::workload::{Description, Workload, text};
 use anyhow::{Context, Result, ensure};
@@ -127,13 +127,10 @@ fn one_run(stage: &mut Stage, load: &Load, cluster: &mut Cluster, clients: u64) 
         p.run(&cluster.sql("CHECKPOINT")).map(|()| printed)
     };
     let done = stage.phase_then(&name_of(clients), play, |p, printed| {
-        let report = Report::of(&printed.text()?)?;
+        let report = Report::of(&printed.text(p)?)?;
         let done = report.transactions;
         report.tell(p);
-        let latencies = take_logs(&desk)?;
-        ensure!(latencies.count() == done, "pgbench logged {} of its {done} transactions", latencies.count());
-        p.latencies("latency", latencies);
-        Ok(done)
+        tell_latencies(p, &desk, done).map(|()| done)
     })?;
     let balanced = "SELECT (SELECT sum(bbalance) FROM pgbench_branches) = (SELECT sum(tbalance) FROM pgbench_tellers)";
     let found = cluster.ask(stage, &format!("SELECT count(*) FROM pgbench_history; {balanced}"))?;
@@ -216,6 +213,14 @@ impl Report {
         p.say("transactions_with_connections_per_second", self.with_connecting());
         p.say("connecting_ns", self.connecting_ns);
     }
+}
+
+/// Reading a line for each transaction takes a while.
+fn tell_latencies(p: &mut AfterPhase, desk: &Path, done: u64) -> Result<()> {
+    let latencies = take_logs(desk)?;
+    ensure!(latencies.count() == done, "pgbench logged {} of its {done} transactions", latencies.count());
+    p.latencies("latency", latencies);
+    Ok(())
 }
 
 /// Every transaction of the logs that pgbench's threads wrote; they are removed.

@@ -10,7 +10,7 @@ use crate::data::random::Random;
 use crate::plan::{Objection, Settings};
 use crate::stack::{Place, argv};
 use crate::stage::phase::*;
-use crate::stage::{Printed, Program, Stage, Timed};
+use crate::stage::{AfterPhase, Printed, Program, Stage};
 use crate::workload::settings::{Count, choice, settings};
 use crate::workload::staging::Staging;
 use crate::workload::{Description, Workload, text};
@@ -135,9 +135,9 @@ impl Workload for Sqlite {
 fn look_up(stage: &mut Stage, amounts: &Amounts, folder: &Path, pages: u64) -> Result<()> {
     let (selects, database) = (amounts.selects, stage.root().join("database"));
     for _ in stage.repeats() {
-        let count = |p: &mut Timed, found: Printed| {
+        let count = |p: &mut AfterPhase, found: Printed| {
             p.reads_at_least(pages * PAGE);
-            let found = found.text()?;
+            let found = found.text(p)?;
             let rows = found.lines().filter(|line| !line.trim().is_empty()).count() as u64;
             ensure!(rows == selects, "{rows} of {selects} rows were found");
             p.say("work_transactions", selects as f64);

@@ -14,7 +14,7 @@ use crate::journal::FlagKind;
 use crate::plan::{Objection, Settings};
 use crate::stack::{Place, argv};
 use crate::stage::phase::*;
-use crate::stage::{Program, Stage, Timed};
+use crate::stage::{AfterPhase, Program, Stage};
 use anyhow::{Context, Result, ensure};
 use job::{Job, Section};
 use std::borrow::Cow;
@@ -82,7 +82,7 @@ impl Workload for Fio {
         for (number, sections) in job.stages().into_iter().enumerate() {
             let output = stage.memory().join(format!("fio-{number}.json"));
             let program = program(&stage.root(), &output, sections, &path).in_folder(&beside);
-            let tell = |p: &mut Timed, ()| {
+            let tell = |p: &mut AfterPhase, ()| {
                 let told = std::fs::read_to_string(&output).context("fio reported nothing")?;
                 let told = Output::parse(&told)?;
                 sections.iter().try_for_each(|section| {

@@ -537,6 +537,24 @@ mod tests {
     }
 
     #[test]
+    fn asking_is_no_part_of_an_operation() {
+        const PAUSE: Duration = Duration::from_millis(20);
+        let (order, file) = (blocks::in_order(BLOCKS).repeat(5), tempfile::tempfile().unwrap());
+        let write = Direction::Write { generation: 0, sync_every: 0 };
+        let asked = AtomicUsize::new(0);
+        let slow = || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(PAUSE);
+            Ok(())
+        };
+        let job = Job { threads: 1, depth: 1, ..job(Engine::Plain, write, &order) };
+        let logs = Workers::new(job).unwrap().work(&file, slow).unwrap();
+        // One operation in 64 would be in the 99th percentile.
+        let p99 = Duration::from_nanos(logs[0].latencies.quantile(0.99));
+        assert!(asked.into_inner() == 10 && p99 < PAUSE, "{p99:?}");
+    }
+
+    #[test]
     fn whoever_may_not_go_on_stops_all() {
         let (order, file) = (blocks::in_order(BLOCKS), tempfile::tempfile().unwrap());
         for (engine, due) in [(Engine::Plain, None), (Engine::Plain, Some(vec![u64::MAX / 2; BLOCKS as usize]))] {

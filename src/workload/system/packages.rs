@@ -11,7 +11,7 @@ use crate::plan::{Objection, Settings};
 use crate::process::run_program;
 use crate::stack::{Argv, Place, argv};
 use crate::stage::phase::*;
-use crate::stage::{Printed, Program, Stage, Timed};
+use crate::stage::{AfterPhase, Printed, Program, Stage};
 use crate::workload::settings::{Path as PathKind, Texts, settings};
 use crate::workload::staging::{Staging, fits};
 use crate::workload::{Description, Workload, text};
@@ -124,10 +124,10 @@ impl Workload for Packages {
         let read = manager.bytes_of_lists(&root) / LISTS_SHRINK_AT_MOST;
         for _ in stage.repeats() {
             let list = Program::new(manager.list(&root, &names));
-            let count = |p: &mut Timed, listed: Printed| {
+            let count = |p: &mut AfterPhase, listed: Printed| {
                 p.handled(0, held.files);
                 p.reads_at_least(read);
-                let listed = listed.text()?;
+                let listed = listed.text(p)?;
                 let listed = listed.lines().filter(|line| !line.is_empty()).count() as u64;
                 ensure!(listed == held.entries, "{listed} of {} installed files were listed", held.entries);
                 Ok(())

@@ -321,6 +321,21 @@ mod tests {
     }
 
     #[test]
+    fn the_sources_disk_is_not_looked_for_while_it_is_read() {
+        let watch = |numbers: &str| {
+            let (major, minor) = numbers.split_once(':')?;
+            Watch::new(&[(major.parse().ok()?, minor.parse().ok()?)])
+        };
+        let mut disks = std::fs::read_dir("/sys/dev/block").into_iter().flatten().flatten();
+        let disk = disks.find_map(|entry| watch(entry.file_name().to_str()?));
+        let Some(disk) = disk else { return crate::not_run("there is no disk") };
+        // A folder whose disk could not be found any more.
+        let folder = PathBuf::from("/nowhere/at/all");
+        let source = Source { folder, digest: Digest::default(), bytes: 0, on_disk: 0, disk: Some(disk) };
+        assert!(source.bytes_read(|| Ok(())).unwrap().is_some());
+    }
+
+    #[test]
     fn it_must_be_said_where_the_tree_comes_from() {
         let rows = [
             (json!({}), "source", "nothing says"),
