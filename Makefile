@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-all test-statistics test-data recipes test-kernel test-vm test-sim build static deb lint fuzz bench schema install-build install-run install-test
+.PHONY: run test test-all test-statistics test-data recipes test-kernel test-vm test-sim build static deb lintian container lint screenshots fuzz bench schema install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -62,7 +62,17 @@ deb: static
 	@$(call install,dpkg-dev gzip)
 	packaging/deb target/$(STATIC)/release/pickfs target/deb
 
+# No error and no warning from Debian's own checker of packages.
+lintian: deb
+	@$(call install,lintian)
+	lintian --allow-root --info --fail-on error,warning target/deb/pickfs_*_amd64.deb
+
+# An image with pickfs and the tools of its default run: packaging/Containerfile says how to use it.
+container:
+	$(CONTAINER) build --file packaging/Containerfile --tag pickfs .
+
 STATIC = x86_64-unknown-linux-gnu
+CONTAINER = $(shell command -v podman || echo docker)
 
 lint: install-build
 	cargo fmt --check
@@ -82,6 +92,10 @@ fuzz: install-build
 # What `make test` leaves out, for a machine that has hours: simulations, guests, kernels, two hundred killed runs.
 test-all: test test-statistics test-data test-kernel test-vm test-sim
 	cargo test --release --locked --test sweep -- --ignored --nocapture
+
+# The page of a report as it looks in Chromium, into docs/page: to be looked at after each change of it.
+screenshots: install-test install-build
+	PICKFS_SCREENSHOTS=$(CURDIR)/docs/page cargo test --locked --test page screenshots -- --ignored
 
 # The files in schema/, from the types that they describe.
 schema: install-build

@@ -5,7 +5,8 @@ mod common;
 
 use common::{Lab, not_run, unable};
 use pickfs::journal::{Outcome, fold_file};
-use std::process::{Child, Stdio};
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn plan(work: &str) -> String {
@@ -100,4 +101,37 @@ fn a_reader_who_has_seen_enough_does_not_end_the_run() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(lab.folded().cells.len(), 3);
     lab.assert_nothing_left();
+}
+
+/// On a terminal of its own, which is as it was afterwards.
+#[test]
+fn q_ends_the_run_after_its_cell_and_reports() {
+    let script = pickfs::need::find_program("script").is_none().then(|| "there is no script (bsdutils)".to_string());
+    if not_run(unable(&["ext4"]).or(script)) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.write_plan(&plan("workload = \"command\"\ncommand = \"sleep 1\"\nstart = \"fresh\""));
+    let line = "stty -a >before; \"$PICKFS\" run plan.toml --journal journal.jsonl; echo $? >code; stty -a >after";
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--command", line, "/dev/null"]).current_dir(lab.path("."));
+    command.env("PICKFS", env!("CARGO_BIN_EXE_pickfs")).env("XDG_STATE_HOME", lab.path("state")).env("TERM", "xterm");
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    await_cell(&lab);
+    child.stdin.as_ref().unwrap().write_all(b"xq").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
+    assert_eq!(read("code").trim(), "130", "{shown}");
+    assert_eq!(read("before"), read("after"));
+    assert!(!read("before").contains("-icanon"), "{}", read("before"));
+    for said in ["press q to end", "ending after this cell", "pickfs run --resume journal.jsonl", "After 1 round"] {
+        assert!(shown.contains(said), "no {said} in {shown}");
+    }
+    let folded = lab.folded();
+    assert!(folded.cells.len() < 3 && folded.cells.iter().all(|cell| cell.outcome == Some(Outcome::Done)));
+    lab.assert_nothing_left();
+
+    lab.run(&["run", "--resume", "journal.jsonl"]).code(0);
+    assert_eq!(lab.folded().cells.len(), 3);
 }

@@ -55,20 +55,7 @@ fn a_page_is_as_it_should_be_in_chromium() {
 #[test]
 fn twenty_targets_and_three_works_have_an_overview() {
     let lab = Lab::new();
-    let names: Vec<String> = (0..20).map(|at| format!("btrfs variant {at:02}")).collect();
-    let mut plan = Plan { title: "Many".into(), reference: names[0].clone(), ..Plan::default() };
-    let works = ["tree", "mail", "web"];
-    plan.targets = names.iter().map(|name| Target { name: name.clone(), ..Target::default() }).collect();
-    plan.works = works.iter().map(|name| Work { name: name.to_string(), ..Work::default() }).collect();
-    plan.stop.rounds = Some(8);
-    let mut maker = Maker { out: Vec::new(), random: Xoshiro256PlusPlus::seed_from_u64(7) };
-    maker.put(Record::Run(Box::new(Run { schema: SCHEMA, id: "many".into(), plan, ..Run::default() })));
-    for round in 1..=8 {
-        for work in works {
-            names.iter().enumerate().for_each(|(at, name)| maker.cell(name, work, round, 1.0 + at as f64 / 20.0));
-        }
-    }
-    std::fs::write(lab.journal(), maker.out).unwrap();
+    std::fs::write(lab.journal(), many()).unwrap();
     lab.run(&["report", "journal.jsonl", "--format", "html", "--output", "page.html"]).code(0);
     let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
     std::fs::copy(lab.path("page.html"), kept().join("many.html")).unwrap();
@@ -110,6 +97,34 @@ fn the_same_journal_gives_the_same_bytes() {
     }
 }
 
+/// For docs/page: to be looked at. The run is the one of README.md, and a made-up one of 20 targets and 3 works.
+#[test]
+#[ignore = "makes the pictures of the documentation"]
+fn screenshots() {
+    if not_run(unable()) {
+        return;
+    }
+    let folder = std::env::var_os("PICKFS_SCREENSHOTS").map_or_else(kept, PathBuf::from);
+    std::fs::create_dir_all(&folder).unwrap();
+    let lab = Lab::new();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/journals/default-run.jsonl");
+    std::fs::copy(fixture, lab.path("run.jsonl")).unwrap();
+    std::fs::write(lab.path("many.jsonl"), many()).unwrap();
+    for name in ["run", "many"] {
+        lab.run(&["report", &format!("{name}.jsonl"), "--format", "html", "--output", &format!("{name}.html")]).code(0);
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/screenshots.mjs");
+        let said = Command::new("node")
+            .args([&script, &lab.path(&format!("{name}.html")), &folder, &PathBuf::from(name)])
+            .env("PICKFS_BROWSER_MODULES", modules("browser").unwrap())
+            .env("PICKFS_CHROMIUM", "/usr/bin/chromium")
+            .env("TMPDIR", lab.path("."))
+            .output()
+            .expect("node starts");
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    }
+    println!("pictures in {}", folder.display());
+}
+
 #[test]
 fn charts_are_painted_where_there_is_a_painter() {
     let painter = pickfs::need::find_program("rsvg-convert").is_none().then(|| "there is no rsvg-convert".to_string());
@@ -147,6 +162,24 @@ fn kept() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");
     std::fs::create_dir_all(&folder).expect("a folder for pictures");
     folder
+}
+
+/// A made-up run of 20 targets and 3 works.
+fn many() -> Vec<u8> {
+    let names: Vec<String> = (0..20).map(|at| format!("btrfs variant {at:02}")).collect();
+    let mut plan = Plan { title: "Many".into(), reference: names[0].clone(), ..Plan::default() };
+    let works = ["tree", "mail", "web"];
+    plan.targets = names.iter().map(|name| Target { name: name.clone(), ..Target::default() }).collect();
+    plan.works = works.iter().map(|name| Work { name: name.to_string(), ..Work::default() }).collect();
+    plan.stop.rounds = Some(8);
+    let mut maker = Maker { out: Vec::new(), random: Xoshiro256PlusPlus::seed_from_u64(7) };
+    maker.put(Record::Run(Box::new(Run { schema: SCHEMA, id: "many".into(), plan, ..Run::default() })));
+    for round in 1..=8 {
+        for work in works {
+            names.iter().enumerate().for_each(|(at, name)| maker.cell(name, work, round, 1.0 + at as f64 / 20.0));
+        }
+    }
+    maker.out
 }
 
 /// A made-up run with all that a page can show: two works, latencies, courses of the device, doubts, a target that fails

@@ -10,7 +10,7 @@ use pickfs::journal::{Outcome, Run, fold_file};
 use pickfs::plan::Plan;
 use pickfs::process::RUN_MARK;
 use pickfs::protocol::{Connection, Request};
-use pickfs::run::{self, Plain};
+use pickfs::run::{self, Lines};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -76,7 +76,7 @@ impl<T: Write> Write for Late<T> {
 fn planted_run() {
     let Some(journal) = std::env::var_os(JOURNAL).map(PathBuf::from) else { return };
     run::count_stop_requests().expect("signals");
-    let mut progress = Plain::new(false);
+    let mut progress = Lines::default();
     match std::env::var(PLAN) {
         Ok(plan) => {
             let plan: Plan = serde_json::from_str(&plan).expect("a plan");

@@ -1,7 +1,7 @@
 //! `pickfs clean`: undo what killed runs left behind.
 
 use super::{FAILED, Outcome, Verb};
-use crate::run::{self, Active, Owner, Plain};
+use crate::run::{self, Active, Lines, Owner};
 use crate::stack::Place;
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,7 @@ fn clean_active(run: &str, journal: &Path) -> bool {
 }
 
 fn clean(journal: &Path, owner: Owner) -> bool {
-    match run::clean(journal, owner, crate::executor::ALL, &mut Plain::new(false)) {
+    match run::clean(journal, owner, crate::executor::ALL, &mut Lines::default()) {
         Ok(steps) => {
             println!("{}: {steps} steps undone", journal.display());
             true

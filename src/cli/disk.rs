@@ -16,6 +16,9 @@ pub struct Arguments {
 #[derive(clap::Subcommand)]
 enum What {
     /// Show a model's parameters with their sources, and the speeds that it gives
+    #[command(
+        after_help = "Examples:\n  pickfs disk show hdd-7200    a model that `pickfs list disks` names\n  pickfs disk show my.toml     one of your own"
+    )]
     Show {
         /// A name that `pickfs list disks` prints, or a TOML file
         #[arg(value_name = "NAME|FILE")]

@@ -18,6 +18,10 @@ pub struct Arguments {
 }
 
 impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs doctor", "what works here, and the packages that are missing"],
+        ["sudo pickfs doctor", "the same as root sees it"],
+    ];
     const ONLY_PRINTS: bool = true;
     fn run(&self) -> Outcome {
         if self.json { json() } else { main() }

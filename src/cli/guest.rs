@@ -22,12 +22,18 @@ pub struct Arguments {
 #[derive(clap::Subcommand)]
 enum What {
     /// Show the guests that are kept: release, kernel, size, packages
+    #[command(
+        after_help = "Examples:\n  pickfs guest list --packages    each guest with its packages and their versions"
+    )]
     List {
         /// Print the packages of each with their versions
         #[arg(long)]
         packages: bool,
     },
     /// Make a guest before a run needs it
+    #[command(
+        after_help = "Examples:\n  pickfs guest build PLAN.toml    the guests that the run of a plan would use\n  pickfs guest build trixie       one with the tools of every run"
+    )]
     Build {
         /// A release of Debian (bookworm, bullseye, sid, trixie), or a plan file: the guests that its run would use
         #[arg(value_name = "RELEASE|PLAN")]
@@ -44,6 +50,9 @@ enum What {
         words: Vec<OsString>,
     },
     /// Remove guests; a run that needs one makes it again
+    #[command(
+        after_help = "Examples:\n  pickfs guest remove --all    every guest; a run makes those that it needs again"
+    )]
     Remove {
         /// As `pickfs guest list` shows them
         #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]

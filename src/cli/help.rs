@@ -134,6 +134,40 @@ fn section(roff: &mut Roff, name: &str, about: &str, text: &str) {
 mod tests {
     use super::*;
 
+    /// In the help and in the manual page.
+    #[test]
+    fn every_verb_and_what_is_below_it_has_an_example() {
+        let mut names: Vec<Vec<String>> = Vec::new();
+        for verb in command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            names.push(vec![verb.get_name().into()]);
+            let below = verb.get_subcommands().filter(|below| !below.is_hide_set());
+            names.extend(below.map(|below| vec![verb.get_name().to_string(), below.get_name().into()]));
+        }
+        for name in names {
+            let wanted = format!("pickfs {}", name.join(" "));
+            let help = explained(&name).unwrap();
+            let (_, examples) = help.split_once("Examples:").unwrap_or_default();
+            let is_own = |line: &str| line.contains(&wanted) || line.contains("pickfs list") || name[0] == "help";
+            assert!(examples.lines().any(is_own), "{name:?}: {help}");
+            let page = manual(&name).unwrap();
+            assert!(page.contains(".SH EXAMPLES\n"), "{name:?}: {page}");
+        }
+    }
+
+    /// Each has its manual page in the package.
+    #[test]
+    fn the_package_has_a_page_for_each_verb() {
+        let recipe = include_str!("../../packaging/deb");
+        let listed = recipe.lines().find_map(|line| line.strip_prefix("for verb in ")?.strip_suffix("; do")).unwrap();
+        let mut listed: Vec<&str> = listed.split(' ').collect();
+        let whole = command();
+        let mut verbs: Vec<&str> =
+            whole.get_subcommands().filter(|verb| !verb.is_hide_set()).map(|verb| verb.get_name()).collect();
+        listed.sort_unstable();
+        verbs.sort_unstable();
+        assert_eq!(listed, verbs);
+    }
+
     #[test]
     fn every_verb_and_topic_is_explained_and_in_the_manual() {
         let page = manual(&[]).unwrap();

@@ -180,7 +180,10 @@ pub fn main() -> ExitCode {
         Ok(code) => code.into(),
         Err(error) => match error.downcast_ref::<Exit>() {
             Some(exit) => {
-                anstream::eprint!("{exit}");
+                match crate::run::is_for_programs() {
+                    true => crate::run::tell(&exit.text),
+                    false => anstream::eprint!("{exit}"),
+                }
                 exit.code.into()
             }
             None => {

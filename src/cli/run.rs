@@ -6,12 +6,11 @@ use super::{Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, pla
 use crate::executor;
 use crate::journal::{Enough, fold_file};
 use crate::plan::{PlanArgs, PlanFlags, flag_names};
-use crate::run::{self, Aims, Finish, Owner, Plain, tell};
+use crate::run::{self, Aims, Finish, Lines, Owner, Progress, tell};
 use crate::sys::process::behind_sudo;
 use crate::units::{parse_duration, parse_share};
 use anyhow::{Context, Result};
 use std::fs::File;
-use std::io::IsTerminal;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,6 +35,24 @@ pub struct Arguments {
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
     erase: Vec<String>,
+    /// How to show what goes on: for people, or as JSON, an object a line on standard error
+    #[arg(long, value_name = "HOW", default_value = "people")]
+    progress: Shown,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Shown {
+    People,
+    Json,
+}
+
+impl Shown {
+    fn progress(self) -> Box<dyn Progress> {
+        match self {
+            Shown::People => run::for_people(),
+            Shown::Json => run::for_programs(),
+        }
+    }
 }
 
 /// What cannot change in a run that is taken up.
@@ -55,13 +72,14 @@ impl Verb for Arguments {
         ["sudo pickfs run --resume RUN.jsonl", "go on with a run that was stopped"],
     ];
     fn run(&self) -> Outcome {
-        let mut progress = Plain::new(std::io::stderr().is_terminal());
+        let mut progress = self.progress.progress();
+        let progress = progress.as_mut();
         if let Some(journal) = &self.resume {
             let (owner, aims) = (if self.any_owner { Owner::Any } else { Owner::Own }, self.aims()?);
             return match agreed_again(there(journal)?, owner, &self.erase)? {
                 true => {
                     run::count_stop_requests()?;
-                    told(journal, run::resume(journal, owner, aims, executor::ALL, &mut progress)?)
+                    told(journal, run::resume(journal, owner, aims, executor::ALL, progress)?)
                 }
                 false => Ok(REFUSED),
             };
@@ -69,16 +87,16 @@ impl Verb for Arguments {
         match self.plan.flags.sim.as_slice() {
             [] | [_] => {
                 let journal = self.journal.clone().unwrap_or_else(|| default_journal(""));
-                self.measure(&self.plan, &journal, &mut progress)
+                self.measure(&self.plan, &journal, progress)
             }
-            disks => self.simulate(disks, &mut progress),
+            disks => self.simulate(disks, progress),
         }
     }
 }
 
 impl Arguments {
     /// A run for each disk, and then a table of what is best on which.
-    fn simulate(&self, disks: &[String], progress: &mut Plain) -> Outcome {
+    fn simulate(&self, disks: &[String], progress: &mut dyn Progress) -> Outcome {
         if self.journal.is_some() {
             return Err(Exit::usage("--journal names one file; with several disks leave it out"));
         }
@@ -98,7 +116,7 @@ impl Arguments {
         Ok(ended)
     }
 
-    fn measure(&self, plan: &PlanArgs, journal: &Path, progress: &mut Plain) -> Outcome {
+    fn measure(&self, plan: &PlanArgs, journal: &Path, progress: &mut dyn Progress) -> Outcome {
         let plan = plan_source::read(plan)?;
         if !confirm::confirmed(&plan, &self.erase)? {
             return Ok(REFUSED);
@@ -146,7 +164,7 @@ fn agreed_again(journal: &Path, owner: Owner, erase: &[String]) -> Result<bool> 
         return Ok(true);
     }
     // What the dead run left mounted on the device is no reason to refuse it.
-    run::clean(journal, owner, executor::ALL, &mut Plain::new(false))?;
+    run::clean(journal, owner, executor::ALL, &mut Lines::default())?;
     Ok(confirm::still_free(&plan)? && confirm::confirmed(&plan, erase)?)
 }
 

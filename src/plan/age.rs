@@ -176,7 +176,7 @@ pub(super) fn age(field: &Field) -> Option<Age> {
 
 /// A `fill`, as a share; 0 is a file system that stays empty.
 pub(super) fn fill(field: &Field) -> Option<f64> {
-    const REMEDY: &str = "write a share of the image's or device's size in quotes, such as \"40%\", up to \"95%\"";
+    const REMEDY: &str = "write a share of the size of the image or device, such as \"40%\", up to \"95%\"";
     let Some(text) = field.value.as_str() else {
         return field.refuse("must be a share in quotes", REMEDY);
     };

@@ -129,14 +129,42 @@ impl PlanArgs {
     /// The complaint without its place in a text that no user wrote, but with the flag that it comes from.
     fn blame(&self, text: &str, complaint: Complaint) -> Complaint {
         let document = DeTable::parse(text).expect("it was read before");
-        let path = complaint.span.and_then(|span| path_to(document.get_ref(), span.start)).unwrap_or_default();
+        let path = complaint.span.clone().and_then(|span| path_to(document.get_ref(), span.start)).unwrap_or_default();
         let fits = |key: &str| path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let flag = FLAGS.iter().filter(|(key, _)| fits(key)).max_by_key(|(key, _)| key.len());
         // Without --on, the image is in the current directory, which no flag names.
         let flag = flag.filter(|(_, flag)| *flag != "--on" || !self.flags.on.is_empty());
-        let message = flag.map_or(complaint.message.clone(), |(_, flag)| format!("{flag}: {}", complaint.message));
-        Complaint { span: None, message, ..complaint }
+        let Some((_, flag)) = flag else { return Complaint { span: None, ..complaint } };
+        let key = path.rsplit('.').next().unwrap_or_default();
+        Complaint { span: None, ..in_words_of(flag, key, complaint) }
     }
+}
+
+/// What is said of a key of the plan, said of the flag that it comes from.
+fn in_words_of(flag: &str, key: &str, complaint: Complaint) -> Complaint {
+    let subject = format!("{} ", quoted(key));
+    let message = complaint.message.replace(" in quotes", "");
+    let (message, remedy) = match (message.strip_prefix(&subject), message.split_once(" has no setting ")) {
+        (Some(rest), _) => (format!("{flag} {rest}"), complaint.remedy),
+        (None, Some((workload, _))) => (
+            format!("{flag}: the workload {workload} has no such setting"),
+            format!("leave {flag} out; `pickfs list workloads` shows which workload has which settings"),
+        ),
+        (None, None) => (format!("{flag}: {message}"), complaint.remedy),
+    };
+    // An example in a plan is text between quotes behind the key.
+    let example = remedy.strip_prefix("write it like this: ").and_then(|line| line.split_once(" = "));
+    let remedy = match example {
+        Some((_, value)) => format!("write it like this: {flag} {}", value.trim_matches('"')),
+        None => remedy,
+    };
+    let remedy =
+        remedy.replace("write something between the quotes, or leave the key out", "give it a value, or leave it out");
+    let named = |text: String, (path, flag): &(&str, &str)| match path.rsplit_once('.') {
+        Some((_, key)) => text.replace(&quoted(key), flag),
+        None => text,
+    };
+    Complaint { message, remedy: FLAGS.iter().fold(remedy, named), ..complaint }
 }
 
 /// The names of the keys that lead to a place in the text, with points between them.
@@ -475,18 +503,25 @@ mod tests {
             ("memory fs xfs size 100MiB", &["--size: xfs needs at least 300 MiB"]),
             (
                 "size many rounds 0 workload tee",
-                &["--size: `size` must be a size", "--workload: there is no", "--rounds: "],
+                &[
+                    "--size must be a size, but it is `many` / write it like this: --size 20GiB",
+                    "--workload: there is no",
+                    "--rounds is 0",
+                ],
             ),
-            ("workload meta.ok source /a", &["--source: `meta.ok` has no setting `source`"]),
             (
-                "rounds 5000",
-                &["--rounds: `rounds` is 5000, which is out of range / write a whole number from 1 to 1000"],
+                "workload meta.ok source /a",
+                &["--source: the workload `meta.ok` has no such setting / leave --source out; `pickfs list"],
             ),
-            ("precision 3", &["--precision: `precision` must be a share in quotes"]),
-            ("budget tea", &["--budget: `budget` must be a duration"]),
+            ("rounds 5000", &["--rounds is 5000, which is out of range / write a whole number from 1 to 1000"]),
+            ("precision 3", &["--precision must be a share, but `3` has no unit / write it like this: --precision 3%"]),
+            ("budget tea", &["--budget must be a duration, but it is `tea` / write it like this: --budget 90s"]),
             (
                 "require snapshot,,checksums",
-                &["--require: there is no feature `snapshot` / did you", "--require: `require` is empty"],
+                &[
+                    "--require: there is no feature `snapshot` / did you",
+                    "--require is empty / give it a value, or leave it out",
+                ],
             ),
         ];
         for (line, expected) in rows {

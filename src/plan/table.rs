@@ -196,10 +196,17 @@ impl<'a> Field<'a> {
 
     fn measured<T>(&self, parse: fn(&str) -> Result<T, String>, wanted: &str, example: &str) -> Option<T> {
         let text = self.string(wanted, example)?;
-        parse(text).ok().or_else(|| {
-            let what = format!("must be {wanted} within reason, but it is {}", quoted(text));
-            self.refuse(&what, self.like(example))
-        })
+        let why = match parse(text) {
+            Ok(value) => return Some(value),
+            Err(why) => why,
+        };
+        let is_number = text.trim().chars().all(|letter| letter.is_ascii_digit() || letter == '.');
+        let what = match () {
+            () if why.ends_with("is out of range") => format!("must be {wanted}, but {} is out of range", quoted(text)),
+            () if is_number => format!("must be {wanted}, but {} has no unit", quoted(text)),
+            () => format!("must be {wanted}, but it is {}", quoted(text)),
+        };
+        self.refuse(&what, self.like(example))
     }
 
     /// The elements of a list that is not empty.

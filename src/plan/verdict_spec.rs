@@ -326,7 +326,7 @@ mod tests {
         // Requirements.
         ("BTW", "verdict = 3", &[(1, "must be a table")]),
         ("BTW", "[verdict]\nrequires = ['checksums']", &[(2, "did you mean `require`?")]),
-        ("BTW", "[verdict]\nholds = { fil = 3, name = 0, volume = 'big' }", &[(2, "did you mean `file`?"), (2, "out of range"), (2, "a size within reason")]),
+        ("BTW", "[verdict]\nholds = { fil = 3, name = 0, volume = 'big' }", &[(2, "did you mean `file`?"), (2, "out of range"), (2, "`volume` must be a size")]),
         ("BTW", "[verdict]\nholds = '3TiB'", &[(2, "must be a table, but it is text")]),
         ("BTW", "[verdict]\nrequire = 'checksums'", &[(2, "must be a list, but it is text")]),
         ("BTW", "[verdict]\nrequire = []", &[(2, "is an empty list")]),

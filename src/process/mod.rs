@@ -18,7 +18,10 @@ mod stop;
 pub use command::{Argv, Mark, argv, command, feed, last_words, listing, output, output_of};
 pub use deadline::Deadline;
 pub use marked::{kill_marked, kill_unmarked_children, marked_processes};
-pub use stop::{Interrupted, check_stop, count_signals, obey_signals, request_stop, stop_on_signals, stop_requests};
+pub use stop::{
+    Interrupted, check_stop, count_signals, end_requested, obey_signals, request_end, request_stop, stop_on_signals,
+    stop_requests,
+};
 
 /// The environment variable that names the run to every process that belongs to it.
 pub const RUN_MARK: &str = "PICKFS_RUN";

@@ -3,7 +3,7 @@
 
 use crate::sys::process;
 use anyhow::{Result, bail};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Stopped on request; carried through `anyhow` and distinguished from a failure by its type.
 #[derive(Debug)]
@@ -42,6 +42,18 @@ pub fn count_signals(signals: &[i32], heard: impl Fn(usize) + Send + 'static) ->
 /// As a signal does.
 pub fn request_stop() {
     REQUESTS.fetch_add(1, Ordering::Relaxed);
+}
+
+static END: AtomicBool = AtomicBool::new(false);
+
+/// Asks for the end after what is under way, which is not disturbed.
+pub fn request_end() {
+    END.store(true, Ordering::Relaxed);
+}
+
+/// Whether the end was asked for, in either way.
+pub fn end_requested() -> bool {
+    END.load(Ordering::Relaxed) || stop_requests() > 0
 }
 
 /// How often this process was asked to stop.

@@ -38,6 +38,11 @@ impl Link {
         self.say(&Say::Tell(record));
     }
 
+    /// What gets ready, before any of it is timed.
+    pub fn begin_phase(&mut self, phase: &str) {
+        self.say(&Say::Phase(phase.into()));
+    }
+
     /// For the journal; returns when the host has written it.
     pub fn ask(&mut self, record: Record) -> Result<()> {
         match self.answer(&Say::Ask(record))? {

@@ -148,6 +148,8 @@ pub enum Say {
     Tell(Record),
     /// For the journal, and the agent goes on when it is written.
     Ask(Record),
+    /// A phase of the cell gets ready: for people who wait.
+    Phase(String),
     /// The host is to drop what it has cached of the machine's disks; the agent goes on when it has.
     ForgetCache,
     /// The host is to boot another machine from the same disks, of which nothing is mounted until it has answered.

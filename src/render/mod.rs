@@ -18,6 +18,7 @@ mod json;
 mod markdown;
 mod ods;
 mod phoronix;
+mod prometheus;
 mod screen;
 mod svg;
 mod tables;
@@ -120,6 +121,7 @@ pub const ALL: &[Format] = &[
     markdown::MARKDOWN,
     ods::ODS,
     phoronix::PHORONIX,
+    prometheus::PROMETHEUS,
     svg::SVG,
     text::TEXT,
 ];

@@ -91,7 +91,7 @@ impl Screen<'_> {
 
     /// What the answer is about: all works together, or the first.
     fn judged(&self) -> Option<&WorkReport> {
-        self.model.overall.as_ref().map(|overall| &overall.work).or(self.model.works.first())
+        self.model.judged()
     }
 
     /// Of several works a line each below the answer for all of them.
@@ -193,6 +193,10 @@ impl Screen<'_> {
 
     /// Phases of the only work, or the works themselves; then what the time is paid with.
     fn columns<'a>(&'a self, work: &'a WorkReport) -> Vec<Column<'a>> {
+        // Alone, a target differs from nothing.
+        if work.phases.first().is_none_or(|panel| measured(panel).len() < 2) {
+            return Vec::new();
+        }
         let time = |heading: &'a str, panel: &'a Panel| Column { heading, panel, is_cost: false };
         let mut columns: Vec<Column> = match self.model.works.as_slice() {
             [only] => only.phases.iter().filter(|panel| !panel.phase.is_empty()).map(|p| time(&p.name, p)).collect(),

@@ -18,7 +18,9 @@ mod turn;
 
 pub use active::Active;
 pub use guard::again as taken_up_again;
-pub use progress::{Plain, Progress, tell};
+#[cfg(test)]
+use progress::Silent;
+pub use progress::{Lines, Progress, for_people, for_programs, is_for_programs, tell};
 pub use rehearse::{Bought, Forecast, forecast, rehearse};
 pub use supervise::count_stop_requests;
 
@@ -206,7 +208,7 @@ fn go(session: Session, journal: Journal, done: Folded, progress: &mut dyn Progr
     }
     undo_dead_runs(&run.id, executors, progress);
     let (planned, ended) = rounds::up_to_next_look(&run.plan, &done);
-    progress.begin(planned, ended);
+    progress.begin(&run, journal.path(), planned, ended);
     let over = done.looks.last().and_then(|look| look.end).filter(|end| end.is_final() && more.is_none());
     let mut supervisor = Supervisor::new(&run, find_executor(executors, &run.plan)?, journal, done);
     if had_leftovers {
@@ -214,10 +216,12 @@ fn go(session: Session, journal: Journal, done: Folded, progress: &mut dyn Progr
     }
     if let Some(end) = over {
         active.done();
-        return Ok(Finish::Enough(end));
+        let finish = Finish::Enough(end);
+        progress.end(Some(finish));
+        return Ok(finish);
     }
     let finish = measure(&run, &mut supervisor, more, progress);
-    progress.end();
+    progress.end(finish.as_ref().ok().copied());
     let undone = supervisor.undo();
     if undone.is_ok() {
         active.done();
@@ -258,13 +262,13 @@ struct Agents<'a> {
 }
 
 impl rounds::Doer for Agents<'_> {
-    fn cell(&mut self, cell: &Cell) -> Result<Option<Outcome>> {
+    fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<Option<Outcome>> {
         let refused = self.guard.refusals(cell, self.supervisor)?;
         if !refused.is_empty() {
             let why = format!("nothing was written to it: {}", refused.join("; "));
             return self.supervisor.end_cell(cell, Outcome::Failed(why)).map(Some);
         }
-        one_cell(cell, self.supervisor)
+        one_cell(cell, self.supervisor, progress)
     }
 
     fn folded(&self) -> &Folded {
@@ -290,8 +294,8 @@ impl rounds::Doer for Agents<'_> {
 }
 
 /// `None`: stopped on request, the cell counts as not run.
-fn one_cell(cell: &Cell, supervisor: &mut Supervisor) -> Result<Option<Outcome>> {
-    let ended = supervisor.cell(cell)?;
+fn one_cell(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<Option<Outcome>> {
+    let ended = supervisor.cell(cell, progress)?;
     match (ended, supervisor.outcome_of(&cell.id)) {
         (_, Some(outcome)) => Ok(Some(outcome)),
         (Ended::Stopped, None) => Ok(None),
@@ -324,10 +328,6 @@ fn fresh_id() -> u64 {
 mod tests {
     use super::*;
     use crate::plan::{Stop, VerdictSpec, VerdictTerm};
-
-    struct Silent;
-
-    impl Progress for Silent {}
 
     /// Before a state file is written, or a round counted.
     #[test]

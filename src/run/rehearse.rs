@@ -1,7 +1,7 @@
 //! The same rounds and looks, with results that are made up: to forecast how long a plan will take, and to test the
 //! rules as they are.
 
-use super::Progress;
+use super::progress::{Progress, Silent};
 use super::rounds::{Doer, measure};
 use crate::analysis::observe;
 use crate::journal::*;
@@ -30,10 +30,6 @@ fn rehearse_within(
     Ok(actor.folded)
 }
 
-struct Silent;
-
-impl Progress for Silent {}
-
 struct Actor<F, U> {
     folded: Folded,
     result: F,
@@ -41,7 +37,7 @@ struct Actor<F, U> {
 }
 
 impl<F: FnMut(&Cell) -> Option<Vec<(String, f64)>>, U: Fn() -> bool> Doer for Actor<F, U> {
-    fn cell(&mut self, cell: &Cell) -> Result<Option<Outcome>> {
+    fn cell(&mut self, cell: &Cell, _: &mut dyn Progress) -> Result<Option<Outcome>> {
         let (target, work) = (cell.target.name.clone(), cell.work.name.clone());
         let begin = Begin { cell: cell.id.clone(), round: cell.round, target, work, at: String::new() };
         self.folded.take(Record::Begin(begin));

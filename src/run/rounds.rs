@@ -10,7 +10,7 @@ use anyhow::Result;
 /// Does cells: by agents in earnest, with made-up results in a rehearsal.
 pub(super) trait Doer {
     /// `None`: stopped on request, the cell counts as not run.
-    fn cell(&mut self, cell: &Cell) -> Result<Option<Outcome>>;
+    fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<Option<Outcome>>;
     /// All that is known so far.
     fn folded(&self) -> &Folded;
     fn note(&mut self, record: Record) -> Result<()>;
@@ -39,8 +39,11 @@ pub(super) fn measure(doer: &mut impl Doer, progress: &mut dyn Progress) -> Resu
         has_begun |= !cells.is_empty();
         for cell in &cells {
             progress.cell(cell);
-            let Some(outcome) = doer.cell(cell)? else { return Ok(None) };
-            progress.cell_ended(cell, &outcome);
+            let Some(outcome) = doer.cell(cell, progress)? else { return Ok(None) };
+            progress.cell_ended(cell, &outcome, doer.folded());
+        }
+        if !cells.is_empty() {
+            progress.round_ended(doer.folded());
         }
         let budget_used = has_begun && doer.budget_used(plan);
         let end = look_if_due(plan, doer, round, budget_used, progress)?;
@@ -102,7 +105,7 @@ fn look_if_due(
     let found = Look { at: doer.now(), ..look(plan, doer.folded(), round, budget_used) };
     doer.note(Record::Look(found.clone()))?;
     let (planned, _) = up_to_next_look(plan, doer.folded());
-    progress.looked(&found, planned);
+    progress.looked(&found, planned, doer.folded());
     Ok(found.end)
 }
 
@@ -112,6 +115,7 @@ fn is_past(folded: &Folded, round: u32, most: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::progress::Silent;
     use super::*;
     use crate::plan::{Stop, Target, Work};
     use rand_core::{Rng, SeedableRng};
@@ -134,10 +138,6 @@ mod tests {
         ended: Vec<String>,
     }
 
-    struct Silent;
-
-    impl Progress for Silent {}
-
     impl Sessions {
         fn new(times: Times) -> Sessions {
             let (stop_after, budget) = (usize::MAX, usize::MAX);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     impl Doer for Sessions {
-        fn cell(&mut self, cell: &Cell) -> Result<Option<Outcome>> {
+        fn cell(&mut self, cell: &Cell, _: &mut dyn Progress) -> Result<Option<Outcome>> {
             let (id, target, work) = (cell.id.clone(), cell.target.name.clone(), cell.work.name.clone());
             let begin = Begin { cell: id.clone(), round: cell.round, target, work, at: String::new() };
             self.folded.take(Record::Begin(begin));

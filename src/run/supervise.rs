@@ -1,10 +1,10 @@
 //! One agent at a time: request in, records out, time limits, requests to stop, and the undoing when it dies.
 
-use super::progress::tell;
+use super::progress::{Progress, Silent, tell};
 use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached, is_of_cell};
 use crate::journal::*;
 use crate::plan::{Cell, Plan};
-use crate::process::{Interrupted, count_signals, stop_requests};
+use crate::process::{Interrupted, count_signals, end_requested, stop_requests};
 use crate::protocol::clock::Both;
 use crate::protocol::{Answer, Bundle, CellsRun, Check, Checked, Exit, Heard, INTERRUPTED, Job, Request, Say, Session};
 use crate::sys::process;
@@ -27,9 +27,9 @@ pub fn count_stop_requests() -> Result<()> {
     })
 }
 
-/// Has anybody asked us to stop?
+/// Nothing more is to be begun.
 pub fn stop_requested() -> bool {
-    stop_requests() > 0
+    end_requested()
 }
 
 /// Under nohup the run is to outlive its terminal.
@@ -96,7 +96,7 @@ impl Supervisor {
             return Ok(Ended::Stopped);
         }
         let job = Job::Prepare { plan: Box::new(plan.clone()), cells: self.machine.cells() };
-        let (ended, told) = self.attend(job, None, true)?;
+        let (ended, told) = self.attend(job, None, true, &mut Silent)?;
         match (ended, told.bundle) {
             (Ended::Well, Some(bundle)) => self.furnish(bundle),
             (ended, _) => Ok(ended),
@@ -113,12 +113,12 @@ impl Supervisor {
     }
 
     /// Has one cell done by an agent of its own, and undoes its steps if it dies. The agent has the cell's limit itself.
-    pub fn cell(&mut self, cell: &Cell) -> Result<Ended> {
+    pub fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<Ended> {
         if stop_requested() {
             return Ok(Ended::Stopped);
         }
         let (limit, job) = (Duration::from_nanos(cell.limit_ns), Job::Cell(Box::new(cell.clone())));
-        let (ended, _) = self.attend(job, Some(limit), true)?;
+        let (ended, _) = self.attend(job, Some(limit), true, progress)?;
         self.undo_what_is_left(&cell.id, ended)
     }
 
@@ -126,7 +126,7 @@ impl Supervisor {
     pub fn try_out(&mut self, cells: Vec<Cell>) -> Result<(Ended, Vec<End>)> {
         let Some(first) = cells.first().filter(|_| !stop_requested()) else { return Ok((Ended::Stopped, Vec::new())) };
         let (id, limit) = (first.id.clone(), Duration::from_nanos(first.limit_ns));
-        let (ended, told) = self.attend(Job::Try(cells), Some(limit), true)?;
+        let (ended, told) = self.attend(Job::Try(cells), Some(limit), true, &mut Silent)?;
         Ok((self.undo_what_is_left(&id, ended)?, told.ends))
     }
 
@@ -157,7 +157,7 @@ impl Supervisor {
     /// Always sent, also with no step left: processes of the run are killed by it.
     fn undo_steps(&mut self, steps: Vec<StepTaken>) -> Result<()> {
         let begun = Instant::now();
-        let (ended, _) = self.attend(Job::Undo(steps), None, false)?;
+        let (ended, _) = self.attend(Job::Undo(steps), None, false, &mut Silent)?;
         let teardown_ns = begun.elapsed().as_nanos() as u64;
         self.take(Record::Ledger(Ledger { teardown_ns, ..Ledger::default() }))?;
         match ended {
@@ -176,7 +176,13 @@ impl Supervisor {
     }
 
     /// Has a job done, on a machine that is reached again where nothing had begun.
-    fn attend(&mut self, job: Job, limit: Option<Duration>, stoppable: bool) -> Result<(Ended, Told)> {
+    fn attend(
+        &mut self,
+        job: Job,
+        limit: Option<Duration>,
+        stoppable: bool,
+        progress: &mut dyn Progress,
+    ) -> Result<(Ended, Told)> {
         let cell = if let Job::Cell(cell) = &job { cell.id.clone() } else { String::new() };
         // What is of no round is tried only.
         let counts = !matches!(&job, Job::Try(_)) && !matches!(&job, Job::Cell(cell) if cell.round == 0);
@@ -188,7 +194,7 @@ impl Supervisor {
                 Err(error) => return Ok((Ended::Dead(format!("{error:#}")), Told::default())),
             };
             let mut attended = Attended { counts, ..Attended::start(contact, &cell, limit, stoppable)? };
-            let listened = attended.listen(self);
+            let listened = attended.listen(self, progress);
             let Attended { session, lasts, ended, over, told, .. } = attended;
             let exit = session.end((lasts.goes() || over).then_some(ENDING))?;
             listened?;
@@ -320,12 +326,12 @@ impl<'c> Attended<'c> {
 
     /// Takes what the agent says until it ends. When that cannot be taken (the journal's disk is full), the agent still
     /// takes down what it has built, and undoing goes on to its end.
-    fn listen(&mut self, supervisor: &mut Supervisor) -> Result<()> {
+    fn listen(&mut self, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<()> {
         let mut deaf: Result<()> = Ok(());
         loop {
             match self.session.hear() {
                 Ok(Heard::Line(line)) if deaf.is_ok() && self.ended.is_none() => {
-                    deaf = self.hear(&line, supervisor);
+                    deaf = self.hear(&line, supervisor, progress);
                     if deaf.is_err() {
                         self.session.hang_up();
                     }
@@ -373,7 +379,7 @@ impl<'c> Attended<'c> {
     }
 
     /// An error when the journal cannot be written.
-    fn hear(&mut self, line: &str, supervisor: &mut Supervisor) -> Result<()> {
+    fn hear(&mut self, line: &str, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<()> {
         if let Stretch::Started(_) = self.stretch {
             self.stretch = Stretch::Spoken(Instant::now());
             self.starved = self.waited_for_processor();
@@ -388,13 +394,20 @@ impl<'c> Attended<'c> {
         };
         supervisor.machine.overhear(&mut said);
         match said {
-            Say::Tell(record) => self.take(record, supervisor),
+            Say::Tell(record) => {
+                show(&record, progress);
+                self.take(record, supervisor)
+            }
             Say::Ask(record) => {
                 self.take(record, supervisor)?;
                 self.session.say(&Answer::Written)
             }
             Say::Prepared(bundle) => {
                 self.told.bundle = Some(*bundle);
+                Ok(())
+            }
+            Say::Phase(phase) => {
+                progress.phase(&phase);
                 Ok(())
             }
             question => match supervisor.machine.answer(question) {
@@ -431,6 +444,15 @@ impl<'c> Attended<'c> {
             _ => {}
         }
         supervisor.take(record)
+    }
+}
+
+/// Times are what a user waits for.
+fn show(record: &Record, progress: &mut dyn Progress) {
+    if let Record::Sample(Sample { phase, metric, value, .. }) = record
+        && metric == "time_ns"
+    {
+        progress.phase_ended(phase, *value);
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! Not in guests, where each trial would be a boot, and not before a single round, which finds out the same.
 
-use super::Progress;
+use super::progress::{Progress, Silent};
 use super::supervise::{Ended, Supervisor};
 use crate::journal::*;
 use crate::plan::{Cell, Plan, Target, cell_id, order};
@@ -128,7 +128,7 @@ fn warm_up(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progress
     let target = Target { age: None, fill: None, ..cell.target.clone() };
     let limit_ns = cell.limit_ns.min(WARM_UP.as_nanos() as u64);
     progress.say(&format!("warming up: a cell of {} that does not count", target.name));
-    let ended = supervisor.cell(&of_no_round(Cell { target, limit_ns, ..cell.clone() }))?;
+    let ended = supervisor.cell(&of_no_round(Cell { target, limit_ns, ..cell.clone() }), &mut Silent)?;
     let fact = ("warm-up".to_string(), format!("a cell of {}, {}, before round 1", cell.target.name, cell.work.name));
     supervisor.take(Record::Provenance(Provenance { facts: [fact].into(), ..Provenance::default() }))?;
     Ok(ended != Ended::Stopped)

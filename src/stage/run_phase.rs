@@ -51,6 +51,7 @@ impl Stage<'_, '_> {
         let phase = self.declared(name)?;
         ensure!(phase.timed != TimedUntil::Part, "{name} is a part of a phase");
         self.may_be_played(&phase)?;
+        self.link.begin_phase(name);
         self.get_ready(&phase)?;
         let speed = self.read_speed();
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;

@@ -14,5 +14,6 @@ pub mod marks;
 #[cfg(test)]
 pub mod planted_mark;
 pub mod ranking;
+pub mod standings;
 pub mod text;
 pub mod warnings;

@@ -51,7 +51,9 @@ fn hostile_text_is_inert_in_every_format() {
         };
         assert_eq!(said.chars().find(steers), None, "{}", format.name);
         // What is not for a browser may hold it as text; what is, or could be taken for it, may not.
-        if !matches!(format.name, "full" | "text" | "csv" | "csv-summary") && !said.starts_with(['{', '[']) {
+        if !matches!(format.name, "full" | "text" | "csv" | "csv-summary" | "prometheus")
+            && !said.starts_with(['{', '['])
+        {
             assert!(!said.contains("<script>alert") && !said.contains("<!-- ]]"), "{}", format.name);
         }
     }
@@ -86,6 +88,42 @@ fn no_cell_of_a_table_is_a_formula() {
         }
     }
     assert!(!rendered(&model, "ods").contains("table:formula"));
+}
+
+/// As the node exporter reads it: each family begins with its type and stands together, no sample comes twice, and no label
+/// gets out of its quotes.
+#[test]
+fn a_textfile_for_prometheus_is_one() {
+    let calm = Lab::new(&["ext4", "xfs"]).rounds(6, &[1.0, 0.8]).model();
+    for model in [&hostile(), &calm] {
+        let said = rendered(model, "prometheus");
+        let (mut families, mut seen, mut at) = (Vec::new(), std::collections::HashSet::new(), "");
+        for line in said.lines().filter(|line| !line.starts_with("# HELP")) {
+            if let Some(family) = line.strip_prefix("# TYPE ") {
+                at = family.strip_suffix(" gauge").unwrap();
+                assert!(!families.contains(&at), "{at} twice");
+                families.push(at);
+                continue;
+            }
+            let (labels, value) = line.rsplit_once("} ").unwrap();
+            let (name, labels) = labels.split_once('{').unwrap();
+            assert!(name == at && value.parse::<f64>().is_ok() && seen.insert((at, labels)), "{line}");
+            let quotes = labels.replace("\\\\", "").replace("\\\"", "").matches('"').count();
+            assert!(quotes == 2 * labels.matches("=\"").count() || model.targets.len() > 2, "{line}");
+            assert_eq!(quotes % 2, 0, "{line}");
+        }
+    }
+    let said = rendered(&calm, "prometheus");
+    for wanted in [
+        "pickfs_time_seconds{target=\"xfs\",work=\"tree\",phase=\"whole job\"} ",
+        "pickfs_pick{target=\"xfs\",work=\"tree\"} 1\n",
+        "pickfs_pick{target=\"ext4\",work=\"tree\"} 0\n",
+        "pickfs_at_most_slower{target=\"ext4\",work=\"tree\"} 0.",
+        "phase=\"whole job\",reference=\"ext4\"} 0.",
+        "pickfs_rounds{target=\"ext4\",work=\"tree\",phase=\"whole job\"} 6\n",
+    ] {
+        assert!(said.contains(wanted), "no {wanted} in {said}");
+    }
 }
 
 /// Names of targets, works and phases, and facts of the machine.
@@ -198,7 +236,18 @@ fn every_format_that_shows_ratios_marks_and_explains_their_caveats() {
     others.retain(|name| !text(name).contains(&model.works[0].phases[0].rows[1].against.as_ref().unwrap().ratio()));
     assert_eq!(
         others,
-        ["bmf", "csv", "csv-summary", "github-action-benchmark", "hyperfine", "json", "ods", "phoronix", "text"]
+        [
+            "bmf",
+            "csv",
+            "csv-summary",
+            "github-action-benchmark",
+            "hyperfine",
+            "json",
+            "ods",
+            "phoronix",
+            "prometheus",
+            "text"
+        ]
     );
 }
 
