@@ -106,10 +106,7 @@ fn furnish(lab: &Lab) {
     let targets: String = STACKS.iter().enumerate().map(target).collect();
     let rest =
         "[[work]]\nworkload = 'meta.ok'\n[[work]]\nworkload = 'command'\ncommand = ['modprobe']\npackage = 'kmod'\n";
-    std::fs::write(lab.path("tools.toml"), format!("executor = 'vm'\nduplicate = false\n{targets}{rest}"))
-        .expect("a plan");
-    let built = lab.run(&["guest", "build", "tools.toml"]).code(0).out;
-    let folder = built.split_whitespace().nth(1).expect("the guest's folder");
+    let folder = lab.guest_of(&format!("executor = 'vm'\nduplicate = false\n{targets}{rest}"));
     std::fs::create_dir(lab.path("own")).expect("a folder");
     for entry in std::fs::read_dir(folder).expect("the guest").flatten() {
         std::os::unix::fs::symlink(entry.path(), lab.path("own").join(entry.file_name())).expect("a link");

@@ -7,12 +7,12 @@ mod common;
 use common::{Lab, Loop, no_guests, not_run, unable, writeback_knobs};
 use pickfs::journal::{Outcome, Record};
 use pickfs::process::marked_processes;
-use pickfs::stack::layer;
+use pickfs::stack::layer::{self, Layer};
 use pickfs::sys::process::{Signal, Stat, kill};
 use rand_core::{Rng, SeedableRng};
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -20,6 +20,8 @@ const KILLS: usize = 200;
 const GUEST_KILLS: usize = 24;
 const FILESYSTEMS: [&str; 8] = ["ext4", "xfs", "btrfs", "ext2", "ext3", "f2fs", "nilfs2", "jfs"];
 const SEED: u64 = 200;
+/// Lines of the journal of a run that had its turn: the first is written before it waits for others.
+const BEGUN: usize = 2;
 
 /// Where images lie, and files that are not the run's.
 fn folder(lab: &Lab) -> String {
@@ -79,14 +81,20 @@ struct Moment {
     then: Duration,
 }
 
-/// Starts the plan and kills at that moment; a run whose host is left alive goes on to its end.
-fn kill_at(lab: &Lab, moment: Moment, victim: Victim) {
+/// Starts the plan; returns when its journal has so many lines, or it has ended.
+fn start(lab: &Lab, lines: usize) -> Child {
     let mut command = lab.pickfs();
     command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    while lines(lab).len() < moment.lines && child.try_wait().unwrap().is_none() {
+    while self::lines(lab).len() < lines && child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(5));
     }
+    child
+}
+
+/// Starts the plan and kills at that moment; a run whose host is left alive goes on to its end.
+fn kill_at(lab: &Lab, moment: Moment, victim: Victim) {
+    let mut child = start(lab, moment.lines);
     std::thread::sleep(moment.then);
     let id =
         std::fs::read_dir(lab.path("state/pickfs/active")).ok().and_then(|mut all| Some(all.next()?.ok()?.file_name()));
@@ -106,11 +114,13 @@ fn kill_at(lab: &Lab, moment: Moment, victim: Victim) {
     child.wait().unwrap();
 }
 
-/// How long an undisturbed run of that plan takes, and its lines.
+/// How long an undisturbed run of that plan takes once it has begun, and its lines.
 fn usual(plan: impl Fn(&Lab) -> String) -> (Duration, usize) {
     let lab = Lab::new();
-    let (plan, begun) = (plan(&lab), Instant::now());
-    lab.run_plan(&plan).code(0);
+    lab.write_plan(&plan(&lab));
+    let (mut child, begun) = (start(&lab, BEGUN), Instant::now());
+    let ended = child.wait().unwrap();
+    assert!(ended.success(), "{ended}: {:#?}", lab.folded().cells);
     (begun.elapsed(), lines(&lab).len())
 }
 
@@ -214,11 +224,26 @@ fn two_hundred_killed_runs_leave_nothing() {
     totals.show();
 }
 
-/// A guest with a layer, or without any; the work kills its agent after so many seconds, if it is to.
-fn plan_of_guest(lab: &Lab, number: usize, killed_after: Option<u64>) -> String {
-    let layer = layer::ALL.get(number % (layer::ALL.len() + 1));
+/// A guest with the programs of all layers, so that no run makes one.
+fn guest() -> PathBuf {
+    let target = |layer: &&Layer| {
+        let (name, disks) = (layer.name, disks(Some(layer)));
+        let backing = format!("backing = {{ image = {{ dir = '.', size = '64MiB', disks = {disks} }} }}");
+        format!("[[target]]\nname = '{name}'\nfs = 'ext4'\nlayers = ['{name}']\n{backing}\n")
+    };
+    let targets: String = layer::ALL.iter().map(target).collect();
+    Lab::new().guest_of(&format!("executor = 'vm'\nduplicate = false\n{targets}[[work]]\nworkload = 'meta.ok'\n"))
+}
+
+fn disks(layer: Option<&Layer>) -> u32 {
+    if layer.is_some_and(|layer| layer.joins) { 2 } else { 1 }
+}
+
+/// A layer, or none, in a guest; the work kills its agent after so many seconds, if it is to.
+fn plan_of_guest(lab: &Lab, guest: &Path, number: usize, killed_after: Option<u64>) -> String {
+    let layer = layer::ALL.get(number % (layer::ALL.len() + 1)).copied();
     let layers = layer.map_or(String::new(), |layer| format!("'{}'", layer.name));
-    let disks = if layer.is_some_and(|layer| layer.joins) { 2 } else { 1 };
+    let disks = disks(layer);
     let work = match killed_after {
         Some(seconds) => format!(
             "workload = 'command'\ncommand = ['sh', '-c', 'sleep {seconds}; kill -9 $PPID; sleep 60']\nwrites = false\n"
@@ -226,9 +251,10 @@ fn plan_of_guest(lab: &Lab, number: usize, killed_after: Option<u64>) -> String 
         None => "workload = 'meta.ok'\n".to_string(),
     };
     format!(
-        "executor = 'vm'\nduplicate = false\nmachine = {{ processors = 1 }}\n\
+        "executor = 'vm'\nduplicate = false\nmachine = {{ processors = 1, kernel = '{}' }}\n\
          backing = {{ image = {{ dir = '{}', size = '64MiB', disks = {disks} }} }}\n\
          [[target]]\nfs = 'ext4'\nlayers = [{layers}]\n[[work]]\n{work}[stop]\nrounds = 1\n",
+        guest.display(),
         folder(lab)
     )
 }
@@ -241,16 +267,16 @@ fn killed_runs_with_guests_leave_nothing() {
     }
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(SEED);
     let (canary, mut totals) = (Canary::new(&mut random), Totals::default());
-    // The first run may have to make the guest.
-    let (usual, _) = [0, 1].map(|_| usual(|lab| plan_of_guest(lab, 0, None)))[1];
+    let guest = guest();
+    let (usual, _) = usual(|lab| plan_of_guest(lab, &guest, 0, None));
     for number in 0..wanted(GUEST_KILLS) {
         let lab = Lab::new();
         let victim = [Victim::Host, Victim::Qemu, Victim::Inside, Victim::Both][number % 4];
-        let plan = plan_of_guest(&lab, number, (victim == Victim::Inside).then(|| random.next_u64() % 4));
+        let plan = plan_of_guest(&lab, &guest, number, (victim == Victim::Inside).then(|| random.next_u64() % 4));
         lab.write_plan(&plan);
         canary.lay(&lab);
         // A guest that boots says nothing for most of the time.
-        let moment = Moment { lines: 0, then: usual.mul_f64((random.next_u64() % 1000) as f64 / 1000.0) };
+        let moment = Moment { lines: BEGUN, then: usual.mul_f64((random.next_u64() % 1000) as f64 / 1000.0) };
         kill_at(&lab, moment, victim);
         totals.hold(&lab, &canary, &format!("kill {number}, {moment:?}, of {victim:?}:\n{plan}"));
     }

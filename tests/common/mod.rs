@@ -73,6 +73,13 @@ impl Lab {
         fold_file(&self.path(journal)).expect("the journal folds")
     }
 
+    /// The folder of the guest that a plan needs, which is made if there is none.
+    pub fn guest_of(&self, plan: &str) -> PathBuf {
+        std::fs::write(self.path("guest.toml"), plan).expect("a plan");
+        let built = self.run(&["guest", "build", "guest.toml"]).code(0).out;
+        built.split_whitespace().nth(1).expect("the guest's folder").into()
+    }
+
     /// A target for `meta.read`: ext4 in memory, born with so many files to read.
     pub fn born_with(&self, name: &str, files: u32) -> String {
         let folder = self.path(name);
