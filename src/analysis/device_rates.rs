@@ -21,7 +21,6 @@ pub struct DeviceRates {
 #[derive(Debug)]
 pub struct RateCurve {
     pub target: usize,
-    pub round: u32,
     pub steps: Vec<RateStep>,
 }
 
@@ -56,7 +55,7 @@ fn curve(observed: &ObservedWork, target: usize, phase: &str) -> Option<RateCurv
     let times = observed.series(target, phase, "time_ns");
     let with: Rounds = times.into_iter().filter(|(round, _)| course(*round).is_some()).collect();
     let round = middle(with)?;
-    Some(RateCurve { target, round, steps: steps(course(round)?) })
+    Some(RateCurve { target, steps: steps(course(round)?) })
 }
 
 /// Of repeats the first.

@@ -33,8 +33,6 @@ pub struct LatencyCurves {
 #[derive(Debug)]
 pub struct LatencyCurve {
     pub target: usize,
-    /// Of all rounds.
-    pub operations: u64,
     /// Nanoseconds, and the share of operations, 0 to 1, that took no longer; both ascend.
     pub points: Vec<(f64, f64)>,
     /// Histograms that cannot be read, and so are not in it.
@@ -73,7 +71,7 @@ fn curve(observed: &ObservedWork, target: usize, (phase, operation): (&str, &str
         let added = decoded(&found.encoded).and_then(|histogram| all.add(&histogram).ok());
         unreadable += usize::from(added.is_none());
     }
-    (!all.is_empty()).then(|| LatencyCurve { target, operations: all.len(), points: points(&all), unreadable })
+    (!all.is_empty()).then(|| LatencyCurve { target, points: points(&all), unreadable })
 }
 
 /// `None` for what pickfs would not write.

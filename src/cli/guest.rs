@@ -98,7 +98,7 @@ fn list(packages: bool) -> Outcome {
 
 fn build(of: &str, packages: &[String]) -> Outcome {
     stop_on_signals()?;
-    let Some(release) = RELEASES.iter().find(|release| release.name == of) else { return build_for(of, packages) };
+    let Some(release) = RELEASES.iter().copied().find(|release| *release == of) else { return build_for(of, packages) };
     if let Some(wrong) = packages.iter().find(|name| !is_package(name)) {
         eprintln!("`{wrong}` is no name of a package; write names as `apt-cache search` prints them");
         return Ok(USAGE);
@@ -114,9 +114,8 @@ fn build(of: &str, packages: &[String]) -> Outcome {
 }
 
 fn build_for(plan: &str, packages: &[String]) -> Outcome {
-    let names: Vec<&str> = RELEASES.iter().map(|release| release.name).collect();
     if !Path::new(plan).is_file() {
-        eprintln!("there is no release and no plan `{plan}`; use one of {}, or name a plan file", names.join(", "));
+        eprintln!("there is no release and no plan `{plan}`; use one of {}, or name a plan file", RELEASES.join(", "));
         return Ok(USAGE);
     }
     if !packages.is_empty() {

@@ -62,23 +62,12 @@ impl Settings {
         self.0.get(name)?.as_u64()
     }
 
-    /// A number that need not be whole.
-    pub fn decimal(&self, name: &str) -> Option<f64> {
-        self.0.get(name)?.as_f64()
-    }
-
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.text(name).map(PathBuf::from)
     }
 
     pub fn flag(&self, name: &str) -> bool {
         self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
-    }
-
-    /// The numbers of a list.
-    pub fn numbers(&self, name: &str) -> Vec<u64> {
-        let list = self.0.get(name).and_then(Value::as_array);
-        list.map(|list| list.iter().filter_map(Value::as_u64).collect()).unwrap_or_default()
     }
 
     pub fn texts(&self, name: &str) -> Vec<String> {

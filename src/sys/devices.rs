@@ -99,12 +99,6 @@ pub fn sys_path(device: (u32, u32)) -> PathBuf {
     format!("/sys/dev/block/{}:{}", device.0, device.1).into()
 }
 
-/// What an array or a mapping is made of.
-pub fn members(device: (u32, u32)) -> Vec<String> {
-    let entries = std::fs::read_dir(sys_path(device).join("slaves")).into_iter().flatten().flatten();
-    entries.map(|entry| format!("/dev/{}", entry.file_name().to_string_lossy())).collect()
-}
-
 /// A file below the `queue` folder of a device, or of the disk that a partition is on.
 pub fn queue_file(device: (u32, u32), name: &str) -> Option<PathBuf> {
     let own = sys_path(device);

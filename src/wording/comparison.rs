@@ -33,11 +33,6 @@ impl Comparison {
     pub fn words(&self) -> String {
         self.finding.as_ref().map(|finding| against(finding, self)).unwrap_or_default()
     }
-
-    /// "12 % less time than ext4 (8–16 %)"; empty where nothing is judged.
-    pub fn brief(&self) -> String {
-        self.finding.as_ref().map(|finding| in_brief(finding, self)).unwrap_or_default()
-    }
 }
 
 impl Trade {
@@ -48,11 +43,6 @@ impl Trade {
 }
 
 impl Panel {
-    /// "±3 %": differences that do not matter here.
-    pub fn margin(&self) -> String {
-        format!("±{}", percent(self.threshold))
-    }
-
     /// "differences below 3 % do not matter".
     pub fn smallest_difference(&self) -> String {
         format!("differences below {} do not matter", percent(self.threshold))
@@ -107,19 +97,5 @@ fn against(finding: &Finding, of: &Comparison) -> String {
         Finding::TooFewRounds => {
             format!("{verb} {amount} (anecdote: {}, no interval)", counted(estimate.n, "round"))
         }
-    }
-}
-
-/// "12 % less time than ext4 (8–16 %)".
-fn in_brief(finding: &Finding, of: &Comparison) -> String {
-    let (estimate, noun, reference) = (&of.estimate, of.noun, &of.reference);
-    let (_, range) = difference(estimate);
-    let amount = amount_of(estimate, noun, reference);
-    match finding {
-        Finding::Higher | Finding::Lower => format!("{amount} ({range})"),
-        Finding::ProbablyHigher | Finding::ProbablyLower => format!("probably {amount} ({range})"),
-        Finding::Tie => format!("ties with {reference}"),
-        Finding::Unresolved => format!("no clear difference from {reference}"),
-        Finding::TooFewRounds => format!("{amount} (no interval)"),
     }
 }

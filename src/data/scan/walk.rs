@@ -333,10 +333,6 @@ impl Problems {
         self.0.is_empty()
     }
 
-    pub fn count(&self, what: &str) -> u64 {
-        self.0.get(what).map_or(0, |(count, _)| *count)
-    }
-
     /// One line for each reason.
     pub fn lines(&self) -> Vec<String> {
         let line = |(what, (count, examples)): (&&str, &(u64, BTreeSet<String>))| {

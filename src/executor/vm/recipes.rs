@@ -1,6 +1,6 @@
 //! Which guests a plan needs: one a release, and one more where modules are to be compiled.
 
-use super::build::{Guest, RELEASES, Recipe, Release};
+use super::build::{Guest, RELEASES, Recipe};
 use crate::plan::{Objection, Plan, Target};
 use crate::protocol::Bundle;
 use anyhow::{Context, Result};
@@ -66,7 +66,7 @@ pub fn is_own(kernel: &str) -> bool {
 
 /// What stands against a `kernel` of a plan, and what to do.
 pub fn objection_to(kernel: &str) -> Option<Objection> {
-    let names: Vec<String> = RELEASES.iter().map(|release| format!("`{}`", release.name)).collect();
+    let names: Vec<String> = RELEASES.iter().map(|release| format!("`{release}`")).collect();
     if !is_own(kernel) {
         let remedy =
             format!("use one of {}, or the path of a folder with a kernel and a root of your own", names.join(", "));
@@ -77,8 +77,8 @@ pub fn objection_to(kernel: &str) -> Option<Objection> {
     Some(Objection::new("kernel", format!("{wrong:#}"), remedy))
 }
 
-fn find_release(name: &str) -> Result<&'static Release> {
-    let found = RELEASES.iter().find(|release| release.name == name);
+fn find_release(name: &str) -> Result<&'static str> {
+    let found = RELEASES.iter().copied().find(|release| *release == name);
     found.with_context(|| format!("there is no kernel `{}`", name.escape_debug()))
 }
 

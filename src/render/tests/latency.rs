@@ -38,7 +38,7 @@ fn only_the_99th_percentile_is_compared_and_a_tenth_does_not_matter() {
     let signs = |row: &Row| Some(marks::signs(&marks::of_ratio(row.against.as_ref()?)));
     let marks = |panel: &Panel| panel.rows.iter().map(signs).collect::<Vec<_>>();
     assert_eq!(marks(&found.panels[1]), [None, Some(" =".to_string()), Some(String::new())]);
-    assert_eq!(found.panels[1].margin(), "±10 %");
+    assert_eq!(found.panels[1].threshold, 0.1);
     assert!(found.panels[1].rows[2].against.as_ref().unwrap().words().contains("50 % more time than ext4"));
     for other in [0, 2, 3] {
         assert_eq!(marks(&found.panels[other]), [None, None, None]);

@@ -62,10 +62,11 @@ fn less_and_more_are_shares_of_the_reference() {
     lab.noise = 0.0;
     let model = lab.rounds(8, &[1.0, 0.5, 2.0, 1.25]).model();
     let words: Vec<String> =
-        model.works[0].phases[0].rows.iter().filter_map(|row| Some(row.against.as_ref()?.brief())).collect();
+        model.works[0].phases[0].rows.iter().filter_map(|row| Some(row.against.as_ref()?.words())).collect();
     assert_eq!(
         words,
-        ["50 % less time than ext4 (±0)", "2.0 times the time of ext4 (±0)", "25 % more time than ext4 (±0)"]
+        ["takes 50 % less time than ext4", "takes 2.0 times the time of ext4", "takes 25 % more time than ext4"]
+            .map(|words| format!("{words} (95 % interval ±0)"))
     );
 }
 

@@ -61,7 +61,7 @@ impl Guest {
     /// The release of Debian; `None` for a folder of the user's own.
     pub fn release(&self) -> Option<&'static str> {
         let named = |name: &&str| self.name.strip_prefix(*name).is_some_and(|rest| rest.starts_with('-'));
-        RELEASES.iter().map(|release| release.name).find(named)
+        RELEASES.iter().copied().find(named)
     }
 
     /// The kernel that QEMU gets: the unpacked one where there is one.

@@ -264,7 +264,7 @@ mod tests {
 
     fn recipe() -> &'static Recipe {
         let zfs = ModuleSource { package: "zfs-dkms".into(), tools: "zfsutils-linux".into() };
-        Box::leak(Box::new(Recipe::new(&RELEASES[0], ["zfs-dkms".to_string()], &[zfs])))
+        Box::leak(Box::new(Recipe::new(RELEASES[0], ["zfs-dkms".to_string()], &[zfs])))
     }
 
     #[test]

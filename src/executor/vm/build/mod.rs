@@ -16,7 +16,7 @@ pub use cache::{Guest, all, find_or_build, folder, remove};
 pub use compile::enter;
 pub use driver::Driver;
 pub use initramfs::Initramfs;
-pub use recipe::{RELEASES, Recipe, Release};
+pub use recipe::{RELEASES, Recipe};
 
 /// Beside the guests: modules that were compiled for them.
 const COMPILED: &str = "compiled";

@@ -3,23 +3,10 @@
 use crate::protocol::ModuleSource;
 use std::collections::BTreeSet;
 
-/// A release of Debian that guests can be made of.
-#[derive(Debug)]
-pub struct Release {
-    pub name: &'static str,
-    pub about: &'static str,
-    pub kernel_package: &'static str,
-}
+/// Releases of Debian that guests can be made of, sorted: 12 with kernel 6.1, 11 with 5.10, unstable, 13 with 6.12.
+pub const RELEASES: &[&str] = &["bookworm", "bullseye", "sid", "trixie"];
 
-/// Sorted by name.
-pub const RELEASES: &[Release] = &[
-    Release { name: "bookworm", about: "Debian 12, kernel 6.1", kernel_package: "linux-image-amd64" },
-    Release { name: "bullseye", about: "Debian 11, kernel 5.10", kernel_package: "linux-image-amd64" },
-    Release { name: "sid", about: "Debian unstable, the newest kernel", kernel_package: "linux-image-amd64" },
-    Release { name: "trixie", about: "Debian 13, kernel 6.12", kernel_package: "linux-image-amd64" },
-];
-
-/// What every guest needs to run an agent: libraries, programs of daily use, and what loads modules.
+/// What every guest needs to run an agent: its kernel, libraries, programs of daily use, and what loads modules.
 const BASE: &[&str] = &[
     "base-files",
     "base-passwd",
@@ -31,6 +18,7 @@ const BASE: &[&str] = &[
     "kmod",
     "libc-bin",
     "libc6",
+    "linux-image-amd64",
     "mount",
     "passwd",
     "procps",
@@ -50,18 +38,18 @@ pub struct Recipe {
 impl Recipe {
     /// Of the tools, sources of kernel modules are compiled, and their own tools come with them.
     pub fn new(
-        release: &'static Release,
+        release: &'static str,
         tools: impl IntoIterator<Item = String>,
         module_sources: &[ModuleSource],
     ) -> Recipe {
-        let base = BASE.iter().chain([&release.kernel_package]).map(|name| name.to_string());
+        let base = BASE.iter().map(|name| name.to_string());
         let is_source = |name: &String| module_sources.iter().any(|source| source.package == *name);
         let (sources, tools): (BTreeSet<String>, BTreeSet<String>) = tools.into_iter().partition(is_source);
         let compiled = module_sources.iter().filter(|source| sources.contains(&source.package)).cloned();
         let compiled: Vec<ModuleSource> = compiled.collect();
         let beside = compiled.iter().map(|source| source.tools.to_string());
         let packages = base.chain(tools).chain(beside).collect();
-        Recipe { release: release.name, packages, compiled }
+        Recipe { release, packages, compiled }
     }
 
     /// In words that a build follows exactly; what it hashes to is the guest's name.
@@ -93,16 +81,16 @@ mod tests {
 
     #[test]
     fn the_same_tools_in_any_order_are_the_same_guest() {
-        let recipe = |tools: &[&str]| Recipe::new(&RELEASES[0], tools.iter().map(|name| name.to_string()), &[zfs()]);
+        let recipe = |tools: &[&str]| Recipe::new(RELEASES[0], tools.iter().map(|name| name.to_string()), &[zfs()]);
         assert_eq!(recipe(&["xfsprogs", "btrfs-progs"]).name(), recipe(&["btrfs-progs", "xfsprogs", "tar"]).name());
         assert_ne!(recipe(&["xfsprogs"]).name(), recipe(&[]).name());
-        assert_ne!(recipe(&[]).name(), Recipe::new(&RELEASES[1], [], &[]).name());
-        assert!(RELEASES.windows(2).all(|pair| pair[0].name < pair[1].name));
+        assert_ne!(recipe(&[]).name(), Recipe::new(RELEASES[1], [], &[]).name());
+        assert!(RELEASES.is_sorted());
     }
 
     #[test]
     fn what_is_compiled_makes_another_guest_and_brings_its_tools() {
-        let recipe = |tools: &[&str]| Recipe::new(&RELEASES[0], tools.iter().map(|name| name.to_string()), &[zfs()]);
+        let recipe = |tools: &[&str]| Recipe::new(RELEASES[0], tools.iter().map(|name| name.to_string()), &[zfs()]);
         let (with, without) = (recipe(&["zfs-dkms"]), recipe(&["zfsutils-linux"]));
         assert_eq!(with.packages, without.packages);
         assert!(with.packages.contains("zfsutils-linux") && !with.packages.contains("zfs-dkms"));
