@@ -6,6 +6,7 @@ use crate::protocol::{Check, Checked, Erasure};
 use crate::stack::{backing, safety};
 use crate::workload;
 use anyhow::{Context, Result};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -83,6 +84,10 @@ fn image(settings: &Settings) -> Option<Objection> {
 fn directory(settings: &Settings, setting: &'static str) -> Option<Objection> {
     use rustix::fs::{Access, access};
     let path = settings.path(setting)?;
+    if path.metadata().is_ok_and(|found| found.file_type().is_block_device()) {
+        let remedy = "mount it and name that directory; or have it erased, by a plan whose backing is `device` (`pickfs help safety`)";
+        return Some(Objection::new(setting, format!("{} is a device, no directory", path.display()), remedy));
+    }
     if !path.is_dir() {
         let message = format!("{} is no directory", path.display());
         return Some(Objection::new(setting, message, "make it first, or name another"));

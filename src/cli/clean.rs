@@ -1,6 +1,6 @@
 //! `pickfs clean`: undo what killed runs left behind.
 
-use super::{FAILED, Outcome, Verb};
+use super::{FAILED, Outcome, Verb, there};
 use crate::run::{self, Active, Lines, Owner};
 use crate::stack::Place;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,7 @@ impl Verb for Arguments {
         run::count_stop_requests()?;
         let mut failed = false;
         if !self.journals.is_empty() {
+            self.journals.iter().try_for_each(|journal| there(journal).map(drop))?;
             for journal in &self.journals {
                 failed |= !clean(journal, if self.any_owner { Owner::Any } else { Owner::Own });
             }

@@ -51,11 +51,11 @@ fn named(name: &str) -> Result<Disk> {
     if !Path::new(name).is_file() {
         let shown = name.escape_debug();
         return Err(Exit::usage(format!(
-            "there is no disk and no file `{shown}`; `pickfs list disks` shows all disks"
+            "there is no model of a disk and no file `{shown}`; `pickfs list disks` shows the models"
         )));
     }
     let text = std::fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
-    Disk::parse(&text).with_context(|| format!("in {name}"))
+    Disk::parse(&text).map_err(|error| Exit::usage(format!("{name}: {error:#}")))
 }
 
 fn parameters(disk: &Disk) -> Result<Vec<String>> {

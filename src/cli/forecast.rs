@@ -1,5 +1,6 @@
 //! How long a plan will take and what that buys, in words: from an earlier run, or from a rule of thumb.
 
+use super::there;
 use crate::analysis as decide;
 use crate::journal::fold_file;
 use crate::plan::{Plan, Stop};
@@ -13,7 +14,7 @@ use std::path::Path;
 
 /// From the journal of an earlier run.
 pub fn describe(plan: &Plan, pilot: &Path) -> Result<String> {
-    let folded = fold_file(pilot)?;
+    let folded = fold_file(there(pilot)?)?;
     let forecast = run::forecast(plan, &folded).with_context(|| {
         format!(
             "{} has too little of this plan: at least three rounds are needed in which all targets and works that \

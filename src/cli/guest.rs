@@ -1,6 +1,6 @@
 //! `pickfs guest`: the guests of the `vm` executor that are kept, made and removed.
 
-use super::{Outcome, USAGE, Verb, plan_source};
+use super::{Exit, Outcome, USAGE, Verb, plan_source};
 use crate::agent;
 use crate::executor::vm::{self as guest, Guest, RELEASES, Recipe};
 use crate::plan::{Plan, PlanArgs};
@@ -8,7 +8,7 @@ use crate::process::{Interrupted, stop_on_signals};
 use crate::protocol::Bundle;
 use crate::stack::Place;
 use crate::units::show_bytes;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -162,7 +162,9 @@ fn remove(names: &[String], all: bool) -> Outcome {
     let guests = guest::all()?;
     let find = |name: &String| {
         let found = guests.iter().find(|guest| guest.name == *name).cloned();
-        found.with_context(|| format!("there is no guest `{name}`; `pickfs guest list` shows those that are there"))
+        found.ok_or_else(|| {
+            Exit::usage(format!("there is no guest `{name}`; `pickfs guest list` shows those that are there"))
+        })
     };
     let chosen = if all { guests.clone() } else { names.iter().map(find).collect::<Result<Vec<Guest>>>()? };
     let bytes: u64 = chosen.iter().map(Guest::bytes).sum();

@@ -1,6 +1,6 @@
 //! `pickfs history`: the runs of a folder, newest first, under the names that other verbs take.
 
-use super::{Outcome, Verb, journals};
+use super::{Outcome, Verb, journals, there};
 use crate::analysis;
 use crate::journal::fold_file;
 use crate::wording::text::wrapped;
@@ -30,6 +30,9 @@ impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
+        if self.folder != Path::new(journals::FOLDER) {
+            there(&self.folder)?;
+        }
         let all = journals::newest_first(&self.folder);
         let shown = all.iter().take(self.most).enumerate().map(|(at, journal)| Run::of(at + 1, journal));
         if self.json {

@@ -1,10 +1,11 @@
 //! `pickfs import`: results of other programs as a journal.
 
-use super::{Outcome, Verb};
+use super::{Outcome, Verb, there};
 use crate::import::{self, File, Wanted};
 use crate::journal::{Journal, Record};
 use crate::run::tell;
 use anyhow::{Context, Result, bail};
+use clap::builder::PossibleValuesParser;
 use std::path::{Path, PathBuf};
 
 /// Read results of other programs (fio, bonnie++, pgbench, hyperfine, Phoronix) into a journal
@@ -17,7 +18,7 @@ pub struct Arguments {
     #[arg(long, short, value_name = "JOURNAL")]
     output: PathBuf,
     /// What the files are (`pickfs list imports`); by default detected from the content
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(import::ALL.iter().map(|one| one.name())))]
     from: Option<String>,
     /// The n-th file of each name is its n-th round: they were measured in turn, one of each
     #[arg(long)]
@@ -58,7 +59,7 @@ fn read(word: &str) -> Result<Given> {
         Some((label, path)) if !Path::new(word).exists() => (Some(label), Path::new(path)),
         _ => (None, Path::new(word)),
     };
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = std::fs::read(there(path)?).with_context(|| format!("cannot read {}", path.display()))?;
     if bytes.is_empty() {
         bail!("{} is empty", path.display());
     }

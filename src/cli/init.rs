@@ -70,8 +70,11 @@ impl Verb for Arguments {
         if self.file.exists() && !self.force {
             return Err(Exit::usage(format!("{} exists; name another file, or add --force", self.file.display())));
         }
-        let arguments = self.ask(&mut std::io::stdin().lock())?;
-        let (_, text) = plan_source::from_flags(&arguments)?;
+        // What is wrong is said before the first question.
+        let first = self.ask(&mut std::io::empty(), false)?;
+        plan_source::check(&first).map_err(as_typed)?;
+        let arguments = self.ask(&mut std::io::stdin().lock(), true)?;
+        let (_, text) = plan_source::from_flags(&arguments).map_err(as_typed)?;
         let shown = self.file.display();
         std::fs::write(&self.file, commented(&text)).with_context(|| format!("cannot write {shown}"))?;
         tell(&format!(
@@ -82,9 +85,11 @@ impl Verb for Arguments {
 }
 
 impl Arguments {
-    fn ask(&self, input: &mut dyn BufRead) -> Result<PlanArgs> {
+    /// Without asking, all that is not given takes its default.
+    fn ask(&self, input: &mut dyn BufRead, asking: bool) -> Result<PlanArgs> {
         let mut ask = |given: &Option<String>, question: &str, default: &str| match given {
             Some(answer) => Ok(answer.clone()),
+            None if !asking => Ok(default.to_string()),
             None => answer(input, question, default),
         };
         let fs = ask(&self.fs, "Which file systems? `pickfs list fs` shows all", "ext4,xfs,btrfs")?;
@@ -107,6 +112,16 @@ impl Arguments {
             ..PlanFlags::default()
         };
         Ok(PlanArgs { plan: None, flags, executor: None })
+    }
+}
+
+/// `--work` stands for two options of `pickfs run`.
+fn as_typed(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Exit>() {
+        Ok(exit) => {
+            Exit { text: exit.text.replace("--workload", "--work").replace("--source", "--work"), ..exit }.into()
+        }
+        Err(error) => error,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Journals by short names: `@last` is the newest in `./pickfs-runs`, `@2` the one before it.
 
 use super::{Exit, there};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 /// Where `pickfs run` leaves its journals.
@@ -34,7 +34,7 @@ pub fn named(word: &Path) -> Result<PathBuf> {
 /// The newest journal.
 pub fn latest() -> Result<PathBuf> {
     let newest = newest_first(Path::new(FOLDER)).into_iter().next();
-    newest.with_context(|| format!("no journal in {FOLDER}; name one, or make one with `pickfs run`"))
+    newest.ok_or_else(|| Exit::usage(format!("no journal in {FOLDER}; name one, or make one with `pickfs run`")))
 }
 
 /// Journals of a folder by the time of their last change; of two with the same time the later name first.

@@ -115,9 +115,9 @@ impl std::fmt::Display for Exit {
 
 impl std::error::Error for Exit {}
 
-/// A path that the command line names must be there.
+/// A file or folder that the command line names must be there.
 fn there(path: &Path) -> anyhow::Result<&Path> {
-    if path.exists() { Ok(path) } else { Err(Exit::usage(format!("there is no {}", path.display()))) }
+    if path.exists() { Ok(path) } else { Err(Exit::usage(format!("there is no file or folder {}", path.display()))) }
 }
 
 fn command() -> Command {

@@ -26,10 +26,12 @@ pub fn read(arguments: &PlanArgs) -> Result<Plan> {
 }
 
 fn from_file(path: &Path, executor: Option<String>) -> Result<Plan> {
-    let unreadable = |error| Exit::usage(format!("cannot read the plan {}: {error}", path.display()));
+    let remedy = "name a plan file (`pickfs init` writes one), or the targets as options (`pickfs help run`)";
+    let unreadable = |error| Exit::usage(format!("cannot read the plan {}: {error}; {remedy}", path.display()));
     let bytes = std::fs::read(path).map_err(unreadable)?;
     let text = String::from_utf8(bytes).ok();
-    let text = text.with_context(|| format!("{} is not text in UTF-8; is it a plan?", path.display()))?;
+    let no_text = || Exit::usage(format!("{} is not text in UTF-8, so it is no plan; {remedy}", path.display()));
+    let text = text.ok_or_else(no_text)?;
     let absolute = std::path::absolute(path)?;
     let (file, folder) = (path.display().to_string(), absolute.parent().unwrap_or(Path::new("/")));
     let plan = plan::from_toml(&text, &file, folder, &Catalogue { executor, ..catalogue() });
@@ -38,18 +40,37 @@ fn from_file(path: &Path, executor: Option<String>) -> Result<Plan> {
 
 /// The checked plan of the flags, and the text of the plan file that says the same.
 pub fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
-    let folder = std::env::current_dir().context("there is no current directory")?;
-    let root = rustix::process::geteuid().is_root();
     let mut arguments = arguments.clone();
+    let root = rustix::process::geteuid().is_root();
+    let flags = &arguments.flags;
+    if !root && arguments.executor.is_none() && flags.on.is_empty() && flags.sim.is_empty() {
+        arguments.executor = own_machine();
+    }
+    made(arguments, root)
+}
+
+/// Only whether they are right.
+pub fn check(arguments: &PlanArgs) -> Result<()> {
+    made(arguments.clone(), true).map(drop)
+}
+
+fn made(mut arguments: PlanArgs, root: bool) -> Result<(Plan, String)> {
+    let folder = std::env::current_dir().context("there is no current directory")?;
     if arguments.flags.sim.len() > 1 {
         return Err(Exit::usage("--sim takes one disk here; `pickfs run` takes several, and does a run for each"));
     }
+    complete(&mut arguments);
+    // A guest has its own root.
+    let makes_filesystems = root || arguments.executor.as_deref().is_some_and(brings_its_own);
+    let made = arguments.plan(&folder, makes_filesystems, &catalogue());
+    made.map_err(|complaints| refused("", "command line", &complaints))
+}
+
+/// Gives what depends on the machine and on what else was asked for.
+fn complete(arguments: &mut PlanArgs) {
     if !arguments.flags.sim.is_empty() {
         (arguments.executor, arguments.flags.memory) = (Some(executor::sim::NAME.to_string()), true);
         arguments.flags.sim.iter_mut().for_each(|disk| *disk = executor::sim::whole_name(disk));
-    }
-    if !root && arguments.executor.is_none() && arguments.flags.on.is_empty() {
-        arguments.executor = own_machine();
     }
     let flags = &mut arguments.flags;
     flags.size = flags.size.take().or_else(|| plan::image_size(bytes(flags), free_bytes(flags)));
@@ -64,10 +85,6 @@ pub fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
     // Other workloads than the usual one need not know a scale.
     let may_be_small = is_first_look || !flags.sim.is_empty() && !names_data(flags);
     flags.scale = flags.scale.or((may_be_small && flags.workload.is_none()).then_some(USUAL_SCALE));
-    // A guest has its own root.
-    let makes_filesystems = root || arguments.executor.as_deref().is_some_and(brings_its_own);
-    let made = arguments.plan(&folder, makes_filesystems, &catalogue());
-    made.map_err(|complaints| refused("", "command line", &complaints))
 }
 
 /// The executor that makes file systems without root, where this machine can run it; says so.

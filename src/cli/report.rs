@@ -233,7 +233,7 @@ fn terminal_width() -> Option<usize> {
 }
 
 fn model(folded: &Folded, journal: &Path) -> Result<Model> {
-    let mut model = analysis::model(folded)?;
+    let mut model = analysis::model(folded).with_context(|| format!("cannot judge {}", journal.display()))?;
     model.journal = journal.display().to_string();
     model.phases = phases(folded);
     Ok(model)

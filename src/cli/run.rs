@@ -131,7 +131,7 @@ impl Arguments {
 
     fn aims(&self) -> Result<Aims> {
         let flags = &self.plan.flags;
-        let wrong = |flag: &'static str| move |why: String| Exit::usage(format!("{flag} {why}"));
+        let wrong = |flag: &'static str| move |why: String| Exit::usage(format!("{flag}: {why}"));
         let time = |text: &Option<String>, flag| {
             let read = text.as_deref().map(parse_duration).transpose().map_err(wrong(flag))?;
             anyhow::Ok(read.map(Duration::from_nanos))
@@ -159,7 +159,9 @@ fn give_back(path: &Path) {
 
 /// A device may have changed hands since the run was begun.
 fn agreed_again(journal: &Path, owner: Owner, erase: &[String]) -> Result<bool> {
-    let plan = fold_file(journal)?.run.context("the journal has no run record")?.plan;
+    let run = fold_file(journal)?.run;
+    let plan =
+        run.with_context(|| format!("{} is no journal of a run; `pickfs history` lists them", journal.display()))?.plan;
     if confirm::erasures(&plan)?.is_empty() {
         return Ok(true);
     }

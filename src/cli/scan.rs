@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "shows progress, and dates profiles")]
 
-use super::{Outcome, Verb};
+use super::{Exit, Outcome, Verb};
 use crate::data::profile::Profile;
 use crate::data::scan::describe::describe;
 use crate::data::scan::survey::{Survey, survey};
@@ -47,6 +47,9 @@ impl Verb for Arguments {
     fn run(&self) -> Outcome {
         // A fixed seed: who scans a tree twice sees the same twice.
         let options = Options { threads: self.threads.min(64), all_file_systems: self.all_file_systems, seed: 1 };
+        if !self.dir.is_dir() {
+            return Err(Exit::usage(format!("{} is no directory; name one that is there", self.dir.display())));
+        }
         if self.predict {
             return super::predict::main(&self.dir, &options, self.output.as_deref());
         }

@@ -52,7 +52,7 @@ pub struct PlanFlags {
     #[arg(long, value_name = "PROFILE", conflicts_with = "source")]
     pub like: Option<String>,
     /// Size of the generated tree as a multiple of the profile, such as 0.1 [default: 0.25 with no other aim, else 1]
-    #[arg(long, conflicts_with = "source")]
+    #[arg(long, conflicts_with = "source", allow_negative_numbers = true)]
     pub scale: Option<f64>,
     /// Size of the image
     #[arg(long)]
@@ -61,7 +61,7 @@ pub struct PlanFlags {
     #[arg(long)]
     pub workload: Option<String>,
     /// Run exactly N rounds instead of stopping adaptively
-    #[arg(long, value_name = "N", conflicts_with = "precision")]
+    #[arg(long, value_name = "N", conflicts_with = "precision", allow_negative_numbers = true)]
     pub rounds: Option<u32>,
     /// Stop when every 95 % interval is at most ± this wide, such as 2%
     #[arg(long, value_name = "SHARE")]
@@ -73,7 +73,7 @@ pub struct PlanFlags {
     #[arg(long, value_name = "FEATURE", value_delimiter = ',')]
     pub require: Vec<String>,
     /// Random seed
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 }
 
@@ -156,6 +156,7 @@ fn in_words_of(flag: &str, key: &str, complaint: Complaint) -> Complaint {
     let example = remedy.strip_prefix("write it like this: ").and_then(|line| line.split_once(" = "));
     let remedy = match example {
         Some((_, value)) => format!("write it like this: {flag} {}", value.trim_matches('"')),
+        None if remedy.contains(" = ") => format!("only a plan can say it (`pickfs init` writes one): {remedy}"),
         None => remedy,
     };
     let remedy =
@@ -257,7 +258,10 @@ impl Writer<'_> {
             false => Value::from(like.as_str()),
         });
         let workload = flags.workload.as_deref().unwrap_or(USUAL_WORKLOAD);
-        let scale = flags.scale.map(Value::from);
+        // Some workloads take a whole number alone.
+        let is_whole = |scale: f64| scale.fract() == 0.0 && scale.abs() < 1e15;
+        let scale =
+            flags.scale.map(|scale| if is_whole(scale) { Value::from(scale as i64) } else { Value::from(scale) });
         table([("workload", Some(workload.into())), ("source", source), ("like", like), ("scale", scale)])
     }
 

@@ -210,7 +210,7 @@ fn fits(bytes: Option<u64>, room: Option<u64>, span: &Span, complaints: &Complai
     let Some((bytes, room)) = bytes.zip(room).filter(|(bytes, room)| bytes > room) else { return };
     let [bytes, room] = [bytes, room].map(|size| crate::units::show_bytes(size as f64));
     let message = format!("this work puts {bytes} where there is room for {room}");
-    complaints.add(span, message, "make `size` of the backing larger, or the work smaller");
+    complaints.add(span, message, "give the backing a larger `size`, or make the work smaller");
 }
 
 fn stop(table: &Table) -> Option<Stop> {

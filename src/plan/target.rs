@@ -248,7 +248,7 @@ pub(super) fn check_option(text: &str, element: &Field) -> bool {
     }
     // mkfs and mount would take it, past everything that guards a disk from being overwritten.
     if text.contains("/dev/") {
-        let remedy = "take the device out: only [backing] may name one, because there it is checked for being in use";
+        let remedy = "take the device out: only the backing of a plan may name one, because there it is checked for being in use";
         element.complaints.add(&element.span, format!("the option {} names a device", quoted(text)), remedy);
         return false;
     }

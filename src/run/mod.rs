@@ -104,7 +104,9 @@ impl Aims {
         let nanoseconds = |time: Duration| time.as_nanos() as u64;
         let budget_ns = self.budget.map(nanoseconds).or(stop.budget_ns);
         Ok(match (self.rounds, self.precision) {
-            (Some(rounds), _) if rounds < rounds_begun => bail!("round {rounds_begun} has begun; give at least that"),
+            (Some(rounds), _) if rounds < rounds_begun => {
+                bail!("--rounds {rounds}: round {rounds_begun} has begun; give {rounds_begun} or more")
+            }
             (Some(rounds), _) => Stop { rounds: Some(rounds), precision: None, budget_ns, ..stop },
             (None, Some(precision)) => Stop { rounds: None, precision: Some(precision), budget_ns, ..stop },
             (None, None) => Stop { budget_ns, ..stop },

@@ -182,7 +182,10 @@ pub fn disk(name: &str) -> Result<Disk> {
     if let Some(disk) = find(name) {
         return Ok(disk);
     }
-    let text = std::fs::read_to_string(name).with_context(|| format!("there is no disk and no file `{name}`"))?;
+    if !name.contains('/') && !Path::new(name).exists() {
+        bail!("there is no model of a disk `{name}`");
+    }
+    let text = std::fs::read_to_string(name).with_context(|| format!("cannot read the model of a disk {name}"))?;
     Disk::parse(&text).with_context(|| format!("in {name}"))
 }
 

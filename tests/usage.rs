@@ -1,0 +1,94 @@
+//! What is wrong on the command line is said in its own words: the option that was typed, why, and what to do; never a key
+//! of the plan that the options stand for. The exit code is that of a usage error, and nothing was touched.
+
+mod common;
+
+use common::Lab;
+
+/// Words of the command line, and what is said of them.
+const WRONG: &[(&str, &[&str])] = &[
+    ("plan --fs ext9", &["--fs: there is no file system `ext9`", "did you mean `ext2`? `pickfs list fs`"]),
+    ("run --fs ext9", &["--fs: there is no file system `ext9`"]),
+    ("plan --fs btrfs:zstd:99", &["--fs: `zstd:99` in `btrfs:zstd:99` is neither", "did you mean `zstd:1`?"]),
+    ("plan --fs ext4:x=/dev/sda", &["--fs: the option `x=/dev/sda` names a device", "take the device out"]),
+    ("plan --fs ext4,ext4", &["--fs names `ext4` twice", "leave one of the two out"]),
+    ("plan --source missing", &["--source: cannot read the source", "or leave --source out"]),
+    ("plan --source file", &["--source: cannot read the source", "Not a directory", "or leave --source out"]),
+    ("plan --workload io --source .", &["--source: the workload `io` has no such setting", "leave --source out"]),
+    ("plan --workload tre", &["--workload: there is no workload `tre`", "did you mean `tree`?"]),
+    ("plan --workload command", &["--workload: there is no command to run", "only a plan can say it (`pickfs init`"]),
+    ("plan --budget 3", &["--budget must be a duration, but `3` has no unit", "--budget 90s"]),
+    ("plan --budget tea", &["--budget must be a duration, but it is `tea`", "--budget 90s"]),
+    ("plan --budget 9999999999h", &["--budget must be a duration, but `9999999999h` is out of range"]),
+    ("plan --precision 3", &["--precision must be a share, but `3` has no unit", "--precision 3%"]),
+    ("plan --rounds 0", &["--rounds is 0, which is out of range", "from 1 to 1000"]),
+    ("plan --rounds -1", &["invalid value '-1' for '--rounds <N>'"]),
+    ("plan --scale -1", &["--scale is negative"]),
+    ("plan --scale 0", &["--scale: a tree cannot be 0 times as large", "such as 0.1 or 3"]),
+    ("plan --size lots", &["--size must be a size, but it is `lots`", "--size 20GiB"]),
+    ("plan --fs xfs --size 100MiB", &["--size: xfs needs at least 300 MiB", "or leave xfs out"]),
+    ("plan --fs ext4 --size 9PiB", &["--size: ", "the image takes 9.00 PiB", "give a smaller size"]),
+    ("plan --on missing", &["--on: ", "missing is no directory", "make it first, or name another"]),
+    ("plan --on missing --fs ext4", &["--on: ", "missing is no directory", "make it first, or name another"]),
+    ("plan --on . --on .", &["--on names `", "` twice", "leave one of the two out"]),
+    ("plan --sim tape", &["--sim: there is no model of a disk `tape`", "`pickfs list disks`"]),
+    ("run --sim nvme --on .", &["'--sim <DISK>' cannot be used with '--on <DIR>'"]),
+    ("plan --like nothing", &["--like: `nothing` is neither a profile", "or a file that `pickfs scan"]),
+    ("plan --age old", &["--age cannot be `old`", "\"churn 5x\""]),
+    ("plan --fill 120%", &["--fill is `120%`, which leaves no room", "such as \"40%\""]),
+    ("plan --require snapshot", &["--require: there is no feature `snapshot`", "did you mean `snapshots`?"]),
+    ("plan --executor nope", &["--executor: there is no executor `nope`", "`local`"]),
+    ("run missing.toml", &["cannot read the plan missing.toml", "`pickfs init` writes one"]),
+    ("run --resume missing.jsonl", &["there is no file or folder missing.jsonl"]),
+    ("run --resume file --budget 3", &["--budget: `3` is not a duration; write it like 90s"]),
+    ("run --resume file --fs ext4", &["'--resume <JOURNAL>' cannot be used with '--fs <FS>'"]),
+    ("run --more 3min", &["required", "--resume <JOURNAL>"]),
+    ("plan --pilot missing.jsonl --fs ext4", &["there is no file or folder missing.jsonl"]),
+    ("report missing.jsonl", &["there is no file or folder missing.jsonl"]),
+    ("report", &["no journal in pickfs-runs", "`pickfs run`"]),
+    ("report @9", &["there is no @9", "`pickfs history` lists them"]),
+    ("compare missing.jsonl file", &["there is no file or folder missing.jsonl"]),
+    ("choices missing.jsonl", &["there is no file or folder missing.jsonl"]),
+    ("history missing", &["there is no file or folder missing"]),
+    ("clean missing.jsonl", &["there is no file or folder missing.jsonl"]),
+    ("list fs ext9", &["`pickfs list fs` has no `ext9`", "without a name it shows all"]),
+    ("init x.toml --budget tea", &["--budget must be a duration, but it is `tea`"]),
+    ("init x.toml --work tre", &["--work: there is no workload `tre`"]),
+    ("init x.toml --work ./missing", &["--work: cannot read the source", "or leave --work out"]),
+    ("init x.toml --work /usr --on missing", &["--on: ", "missing is no directory"]),
+    ("init file", &["file exists", "--force"]),
+    ("scan missing", &["missing is no directory", "name one that is there"]),
+    ("scan --predict file", &["file is no directory", "name one that is there"]),
+    ("import missing.json -o x.jsonl", &["there is no file or folder missing.json"]),
+    ("import file -o x.jsonl --from abc", &["invalid value 'abc' for '--from <FORMAT>'", "fio"]),
+    ("disk show tape", &["there is no model of a disk and no file `tape`", "`pickfs list disks`"]),
+    ("disk show ./file", &["./file: no model of a disk"]),
+    ("guest build woody", &["there is no release and no plan `woody`", "bookworm"]),
+    ("guest remove woody", &["there is no guest `woody`", "`pickfs guest list`"]),
+    ("help nothing", &["no verb and no topic `nothing`", "`pickfs help`"]),
+];
+
+/// Of plans.
+const NOT_TYPED: [&str; 8] = ["[[", "[backing", "target[", "`source`", "`budget`", "`size`", "in quotes", "backtrace"];
+
+#[test]
+fn errors_are_in_the_words_of_the_command_line() {
+    let lab = Lab::new();
+    std::fs::write(lab.path("file"), "neither a plan nor a journal\n").unwrap();
+    let mut wrong = Vec::new();
+    for (line, wanted) in WRONG {
+        let words: Vec<&str> = line.split(' ').collect();
+        let output = lab.pickfs().args(&words).stdin(std::process::Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let lacks = wanted.iter().filter(|wanted| !said.contains(**wanted)).map(|wanted| format!("lacks {wanted}"));
+        let has = NOT_TYPED.iter().filter(|not| said.contains(**not)).map(|not| format!("has {not}"));
+        let code = (output.status.code() != Some(2)).then(|| format!("ends with {}", output.status));
+        let found: Vec<String> = lacks.chain(has).chain(code).collect();
+        if !found.is_empty() {
+            wrong.push(format!("pickfs {line}: {}:\n{said}", found.join(", ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let left: Vec<_> = std::fs::read_dir(lab.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["file"], "something was touched");
+}
