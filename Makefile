@@ -12,7 +12,7 @@ TEST_PACKAGES = btrfs-compsize zfs-fuse fio git nilfs-tools f2fs-tools procps po
 # Node.js from elsewhere has its own npm, which Debian's would not stand beside.
 NODE_PACKAGES = $(shell command -v npm >/dev/null 2>&1 || echo nodejs npm)
 KERNEL_PACKAGES = linux-source
-VM_PACKAGES = qemu-system-x86 mmdebstrap squashfs-tools kmod cpio tar xz-utils util-linux
+VM_PACKAGES = qemu-system-x86 qemu-utils mmdebstrap squashfs-tools kmod cpio tar xz-utils util-linux
 
 # Compares ext4, xfs, btrfs, btrfs lzo and btrfs zstd:1 on an image in this folder, in a few minutes.
 run: install-run build

@@ -12,24 +12,34 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const EACH: Duration = Duration::from_millis(100);
-const READINGS: usize = 5;
+/// How often and how long something is read.
+#[derive(Clone, Copy)]
+pub struct Readings {
+    number: usize,
+    each: Duration,
+}
+
+pub const USUAL: Readings = Readings { number: 5, each: Duration::from_millis(100) };
+/// Where each reading is the same.
+pub const ONE: Readings = Readings { number: 1, each: Duration::from_millis(20) };
+/// Of a disk that turns, fewer would tell its angle.
+const LEAST_TURNS: u64 = 16;
 const CHUNK: usize = 2 << 20;
 const PAGE: usize = 4096;
 
 type Facts = Vec<(String, String)>;
 
 /// Of a device that will be formatted: its first blocks are overwritten.
-pub fn device_speed(device: &Path) -> Result<Facts> {
+pub fn device_speed(device: &Path, readings: Readings) -> Result<Facts> {
     block::flush_buffers(device).ok();
     // The image was just written, and is still in memory.
     caches::drop_below(device)?;
     let bytes = block::size_of_device(device)?;
-    all(device, bytes, 0)
+    all(device, bytes, 0, readings)
 }
 
 /// Of a directory on an existing file system: by a file that is removed again.
-pub fn directory_speed(directory: &Path) -> Result<Facts> {
+pub fn directory_speed(directory: &Path, readings: Readings) -> Result<Facts> {
     const BYTES: u64 = 64 << 20;
     let path = directory.join("raw-speed");
     let mut random = generator();
@@ -38,22 +48,22 @@ pub fn directory_speed(directory: &Path) -> Result<Facts> {
     let measured = std::fs::write(&path, &content).context("cannot write a file for the raw speed").and_then(|()| {
         File::open(&path)?.sync_all()?;
         file::drop_file_cache(&path)?;
-        all(&path, BYTES, 0)
+        all(&path, BYTES, 0, readings)
     });
     std::fs::remove_file(&path).ok();
     measured
 }
 
-fn all(path: &Path, bytes: u64, from: u64) -> Result<Facts> {
+fn all(path: &Path, bytes: u64, from: u64, readings: Readings) -> Result<Facts> {
     let cached = File::open(path)?;
-    let buffered = rate(sequential(&cached, from, bytes)?);
-    let again = rate(repeated(&cached)?);
+    let buffered = rate(sequential(&cached, from, bytes, readings)?);
+    let again = rate(repeated(&cached, readings)?);
     let direct = file::open_direct(path, false);
     let (reads, mode) = match &direct {
-        Ok(direct) => (random_reads(direct, bytes)?, "direct"),
-        Err(_) => (random_reads(&cached, bytes)?, "through the page cache"),
+        Ok(direct) => (random_reads(direct, bytes, readings)?, "direct"),
+        Err(_) => (random_reads(&cached, bytes, readings)?, "through the page cache"),
     };
-    let writes = durable_writes(&OpenOptions::new().write(true).open(path)?)?;
+    let writes = durable_writes(&OpenOptions::new().write(true).open(path)?, readings)?;
     Ok(vec![
         ("buffered reads".into(), buffered),
         ("cached reads".into(), again),
@@ -66,11 +76,11 @@ fn all(path: &Path, bytes: u64, from: u64) -> Result<Facts> {
 type Done = (u64, Duration);
 
 /// The fastest of some readings; one ends early where there is nothing left to do.
-fn repeat(mut work: impl FnMut(u64) -> Result<u64>) -> Result<Done> {
+fn repeat(readings: Readings, mut work: impl FnMut(u64) -> Result<u64>) -> Result<Done> {
     let (mut turn, mut best) = (0, None::<Done>);
-    for _ in 0..READINGS {
-        let (begun, mut total) = (Instant::now(), 0);
-        while begun.elapsed() < EACH {
+    for _ in 0..readings.number {
+        let (begun, first, mut total) = (Instant::now(), turn, 0);
+        while begun.elapsed() < readings.each || (readings.number == 1 && turn - first < LEAST_TURNS) {
             match work(turn)? {
                 0 => break,
                 done => total += done,
@@ -87,32 +97,32 @@ fn per_second((total, time): Done) -> f64 {
     total as f64 / time.as_secs_f64()
 }
 
-fn sequential(file: &File, from: u64, bytes: u64) -> Result<Done> {
+fn sequential(file: &File, from: u64, bytes: u64, readings: Readings) -> Result<Done> {
     let mut buffer = vec![0; CHUNK];
-    repeat(|turn| {
+    repeat(readings, |turn| {
         let at = from + turn * CHUNK as u64;
         if at + CHUNK as u64 > bytes { Ok(0) } else { Ok(file.read_at(&mut buffer, at)? as u64) }
     })
 }
 
-fn repeated(file: &File) -> Result<Done> {
+fn repeated(file: &File, readings: Readings) -> Result<Done> {
     let mut buffer = vec![0; CHUNK];
-    repeat(|_| Ok(file.read_at(&mut buffer, 0)? as u64))
+    repeat(readings, |_| Ok(file.read_at(&mut buffer, 0)? as u64))
 }
 
-fn random_reads(file: &File, bytes: u64) -> Result<Done> {
+fn random_reads(file: &File, bytes: u64, readings: Readings) -> Result<Done> {
     let mut random = generator();
     let mut buffer = file::AlignedBuffer::new(PAGE);
     let pages = (bytes / PAGE as u64).max(1);
-    repeat(|_| {
+    repeat(readings, |_| {
         file.read_exact_at(buffer.as_mut(), random.next_u64() % pages * PAGE as u64).map(|()| 1).map_err(Into::into)
     })
 }
 
-fn durable_writes(file: &File) -> Result<Done> {
+fn durable_writes(file: &File, readings: Readings) -> Result<Done> {
     let mut page = vec![0; PAGE];
     generator().fill_bytes(&mut page);
-    repeat(|turn| {
+    repeat(readings, |turn| {
         file.write_all_at(&page, turn % 256 * PAGE as u64)?;
         file.sync_data()?;
         Ok(1)

@@ -130,19 +130,22 @@ fn raw_speed(
 ) -> Result<BTreeMap<String, String>> {
     let mut probe = StepRunner::new(runner.place, "raw-speed");
     let given = probe.take_all((backing.steps)(&chosen.settings, runner.place), link);
-    let measured = given.and_then(|given| measure_raw(&given));
+    let readings = if link.is_simulated() { drive::ONE } else { drive::USUAL };
+    let measured = given.and_then(|given| measure_raw(&given, readings));
     let undone = probe.undo_all(link);
     let speed = measured.with_context(|| format!("cannot take the raw speed of backing {}", chosen.name))?;
     undone.map(|_| speed)
 }
 
-fn measure_raw(given: &StepResult) -> Result<BTreeMap<String, String>> {
+fn measure_raw(given: &StepResult, readings: drive::Readings) -> Result<BTreeMap<String, String>> {
     let (number, speed) = match given {
         StepResult::Devices(devices) => {
             let device = devices.first().context("no device")?;
-            (devices::device_number(device), drive::device_speed(device)?)
+            (devices::device_number(device), drive::device_speed(device, readings)?)
         }
-        StepResult::Directory(directory) => (devices::disk_of_file(directory), drive::directory_speed(directory)?),
+        StepResult::Directory(directory) => {
+            (devices::disk_of_file(directory), drive::directory_speed(directory, readings)?)
+        }
         StepResult::Nothing => bail!("it gave neither device nor directory"),
     };
     let mut facts: BTreeMap<String, String> = number.map(provenance::of_backing).unwrap_or_default();
@@ -246,13 +249,15 @@ fn disks(chosen: &Chosen, place: &Place) -> Option<Vec<PathBuf>> {
 fn pack_staged(runner: &StepRunner) -> Result<Option<PathBuf>> {
     let memory = &runner.place.memory;
     let list = std::fs::read_dir(memory)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let names: Vec<String> = list.collect();
+    let mut names: Vec<String> = list.collect();
+    names.sort();
     if names.is_empty() {
         return Ok(None);
     }
     let archive = memory.join(STAGED);
     let [memory, shown] = [memory, &archive].map(|path| path.display().to_string());
-    let words = ["tar", "-c", "-f", &shown, "-C", &memory, "--"].into_iter().map(String::from);
+    // By name: else they lie in the order in which they happened to be made, and in each guest as well.
+    let words = ["tar", "-c", "--sort=name", "-f", &shown, "-C", &memory, "--"].into_iter().map(String::from);
     runner.output(&words.chain(names).collect())?;
     Ok(Some(archive))
 }

@@ -14,6 +14,7 @@ pub fn catalogue() -> Catalogue {
         workloads: workload::ALL.iter().map(|workload| workload_entry(*workload)).collect(),
         layers: layer::ALL.iter().map(|layer| layer_entry(layer)).collect(),
         executors: executor::ALL.iter().map(|executor| executor_entry(*executor)).collect(),
+        simulators: executor::ALL.iter().filter(|e| e.simulates()).map(|executor| executor.name()).collect(),
         executor: None,
         features: FEATURES.iter().map(|feature| feature.name).collect(),
     }

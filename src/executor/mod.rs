@@ -68,7 +68,7 @@ pub trait Executor: Sync {
     }
 }
 
-/// A machine that cells can run on, one at a time.
+/// A machine that cells can run on. They are reached one at a time.
 pub trait Machine {
     /// Where its cells run, seen from the machine that prepares them.
     fn cells(&self) -> CellsRun {
@@ -83,6 +83,12 @@ pub trait Machine {
     fn furnish(&mut self, _bundle: Bundle, _say: &mut dyn FnMut(&str)) -> Result<Provenance> {
         Ok(Provenance::default())
     }
+
+    /// Cells that it will be asked to reach, in this order, if nothing comes between: it may start them before.
+    fn expect(&mut self, _requests: Vec<Request>) {}
+
+    /// Has time while an agent says nothing.
+    fn meanwhile(&mut self) {}
 
     /// Sees all that an agent says before it is acted on, and may add what the machine alone knows.
     fn overhear(&mut self, _said: &mut Say) {}

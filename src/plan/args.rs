@@ -39,6 +39,9 @@ pub struct PlanFlags {
     /// Simulate instead of measuring, on a model of a disk such as hdd-7200 (`pickfs list disks`); several are a run each
     #[arg(long, value_name = "DISK", value_delimiter = ',', conflicts_with_all = ["on", "executor"])]
     pub sim: Vec<String>,
+    /// With --sim: so many cells at once [default: as many as there are processors]
+    #[arg(long, value_name = "N", requires = "sim")]
+    pub jobs: Option<u32>,
     /// Make every file system old first, such as "churn 5x" or "git 100"; several, and "none", to compare
     #[arg(long, value_name = "AGE", value_delimiter = ',')]
     pub age: Vec<String>,
@@ -78,12 +81,13 @@ pub struct PlanFlags {
 }
 
 /// The flag of each key of a plan that is made from flags; the longest path that fits is meant.
-const FLAGS: [(&str, &str); 21] = [
+const FLAGS: [(&str, &str); 22] = [
     ("backing", "--on"),
     ("backing.image.size", "--size"),
     ("backing.memory", "--memory"),
     ("backing.memory.size", "--size"),
     ("executor", "--executor"),
+    ("jobs", "--jobs"),
     ("machine.disk", "--sim"),
     ("matrix.age", "--age"),
     ("matrix.fill", "--fill"),
@@ -227,6 +231,7 @@ impl Writer<'_> {
         let (backing, targets) = self.targets();
         table([
             ("executor", executor.map(Value::from)),
+            ("jobs", flags.jobs.map(Value::from)),
             ("machine", unless_empty(table([("disk", flags.sim.first().map(|disk| self.disk(disk)))]))),
             ("backing", backing),
             ("target", (!targets.is_empty()).then(|| Value::from(targets))),

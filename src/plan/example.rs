@@ -67,7 +67,12 @@ pub(super) fn catalogue() -> Catalogue {
             Entry { phases: |_, _| phases(&["write", "read"]), ..entry("meta.ok", &[], "") },
             Entry { phases: |_, _| phases(&["write", "tar-read", "remove"]), ..entry("tree", TREE, "source") },
         ],
-        executors: vec![entry("local", &[], ""), entry("ssh", &[], ""), entry("vm", MACHINE, "kernel")],
+        executors: ["local", "sim", "ssh"]
+            .map(|name| entry(name, &[], ""))
+            .into_iter()
+            .chain([entry("vm", MACHINE, "kernel")])
+            .collect(),
+        simulators: vec!["sim"],
         executor: None,
         layers: vec![entry("luks", &[], ""), Entry { above: array, ..entry("md", MD, "level") }],
         features: vec!["checksums", "compression", "metadata-checksums", "snapshots"],

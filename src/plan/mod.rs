@@ -50,6 +50,8 @@ pub struct Plan {
     /// Rank targets with weakened durability among the others.
     pub rank_weakened: bool,
     pub executor: String,
+    /// Cells at once; 0 is as many as there are processors, where cells cannot disturb each other.
+    pub jobs: u32,
     pub targets: Vec<Target>,
     pub works: Vec<Work>,
     pub verdict: VerdictSpec,
@@ -367,6 +369,8 @@ pub struct Catalogue {
     pub workloads: Vec<Entry>,
     /// With what a target can tell each of its machine.
     pub executors: Vec<Entry>,
+    /// Those of them whose cells cannot disturb each other.
+    pub simulators: Vec<&'static str>,
     /// Chosen on the command line: it goes before what a plan says.
     pub executor: Option<String>,
     /// What a file system may be required to have.

@@ -28,6 +28,8 @@ pub fn from_toml(text: &str, file: &str, folder: &Path, catalogue: &Catalogue) -
     if complaints.is_empty() { Ok(plan) } else { Err(complaints) }
 }
 
+/// More would be no machine's processors.
+const MOST_JOBS: u64 = 1000;
 pub(super) const STOP_KEYS: [&str; 6] = ["rounds", "precision", "race", "budget", "cell", "threshold"];
 pub(super) const HOST_KEYS: [&str; 2] = ["dirty_bytes", "dirty_background_bytes"];
 
@@ -45,11 +47,10 @@ fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
 
 fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
     table.only(&PLAN_KEYS);
-    one_at_a_time(table);
     let mut placed = products(targets(table, reader), table, reader);
     unique(placed.iter().map(|placed| (placed.target.name.as_str(), &placed.span)), "target", table.complaints);
     let reference = reference(table, &placed);
-    again(table, &reference, &mut placed);
+    again(table, &reference, &mut placed, reader);
     let discard = discard(table);
     placed.iter_mut().for_each(|placed| placed.target.discard = discard);
     let room = placed.iter().filter_map(|placed| age::room(&placed.target)).min();
@@ -60,6 +61,7 @@ fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
         reference,
         rank_weakened: flag(table, "rank_weakened").unwrap_or(false),
         executor: reader.executor.into(),
+        jobs: jobs(table, reader).unwrap_or_default(),
         works,
         verdict: verdict_spec(table, &asked, reader),
         stop: stop(table).unwrap_or_default(),
@@ -68,14 +70,19 @@ fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
     }
 }
 
-/// Two at once would share what no setting can part.
-fn one_at_a_time(table: &Table) {
-    let Some(field) = table.field("jobs") else { return };
-    if field.count().is_some_and(|jobs| jobs != 1) {
+/// Two at once would share what no setting can part, but for those that are simulated.
+fn jobs(table: &Table, reader: &Reader) -> Option<u32> {
+    let field = table.field("jobs")?;
+    if reader.is_simulated() {
+        return field.count_in(1..=MOST_JOBS).and_then(|jobs| u32::try_from(jobs).ok());
+    }
+    if field.count()? != 1 {
         let why = "must be 1: two cells at once, in guests too, would share the memory bus, the processor's caches and \
                    the host's disk, and each would measure the other";
-        field.refuse::<()>(why, "leave it out; to be done sooner, run part of the plan on another machine");
+        field
+            .refuse::<()>(why, "leave it out; to be done sooner, run part of the plan on another machine, or simulate");
     }
+    Some(1)
 }
 
 fn flag(table: &Table, key: &str) -> Option<bool> {
@@ -147,8 +154,8 @@ fn reference(table: &Table, placed: &[Placed]) -> String {
 }
 
 /// Adds the hidden second copy of the reference.
-fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>) {
-    let wanted = flag(table, "duplicate").unwrap_or(true);
+fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>, reader: &Reader) {
+    let wanted = flag(table, "duplicate").unwrap_or(!reader.is_simulated());
     let Some(original) = placed.iter().find(|placed| placed.target.name == reference) else { return };
     if !wanted {
         return;
@@ -388,6 +395,7 @@ dirty_bytes = "1GiB"
                 &["ext4 -E1 bfq", "ext4 -E1 none", "ext4 bfq", "ext4 none"],
             ),
             ("BTW", "jobs = 1", &["ext4", "ext4 (again)"]),
+            ("BTW", "executor = 'sim'\njobs = 4", &["ext4"]),
             ("BTW", "seed = 0xffff_ffff_ffff_ffff\n[stop]\nrounds = 1000", &["ext4", "ext4 (again)"]),
         ];
         for (given, text, expected) in rows {
@@ -421,6 +429,7 @@ dirty_bytes = "1GiB"
         ("BTW", "executor = 'slrum'", &[(1, "no executor `slrum`")]),
         ("BTW", "jobs = 2", &[(1, "would share the memory bus")]),
         ("BTW", "jobs = 0", &[(1, "`jobs` must be 1")]),
+        ("BTW", "executor = 'sim'\njobs = 0", &[(2, "from 1 to 1000")]),
         ("BTW", "jobs = 'many'", &[(1, "must be a whole number")]),
         ("BTW", "discard = 'all'", &[(1, "use one of `none`, `fresh` and `trim`")]),
         // The backing.

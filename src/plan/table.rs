@@ -20,6 +20,11 @@ pub(super) struct Reader<'c> {
 }
 
 impl<'c> Reader<'c> {
+    /// Cells cannot disturb each other, and two that are alike are the same.
+    pub fn is_simulated(&self) -> bool {
+        self.catalogue.simulators.contains(&self.executor)
+    }
+
     pub fn executor(&self) -> &'c Entry {
         let found = self.catalogue.executors.iter().find(|entry| entry.name == self.executor);
         found.expect("only one of the catalogue is chosen")

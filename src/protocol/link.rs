@@ -11,6 +11,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 pub struct Link {
     host_gone: bool,
     can: Vec<Question>,
+    is_simulated: bool,
     answers: Receiver<Result<Answer>>,
 }
 
@@ -19,13 +20,19 @@ impl Link {
     pub fn open(request: &Request) -> Link {
         let (send, answers) = mpsc::channel();
         std::thread::spawn(move || listen(&send));
-        Link { host_gone: false, can: request.answers.clone(), answers }
+        let is_simulated = request.arrival.as_ref().is_some_and(|arrival| arrival.is_simulated);
+        Link { host_gone: false, can: request.answers.clone(), is_simulated, answers }
+    }
+
+    /// The machine is the same at each moment: what is read again is the same.
+    pub fn is_simulated(&self) -> bool {
+        self.is_simulated
     }
 
     /// What is told goes nowhere.
     #[cfg(test)]
     pub fn to_nobody() -> Link {
-        Link { host_gone: true, can: Vec::new(), answers: mpsc::channel().1 }
+        Link { host_gone: true, can: Vec::new(), is_simulated: false, answers: mpsc::channel().1 }
     }
 
     /// The machine answers such a question.

@@ -37,6 +37,9 @@ pub struct Arrival {
     pub tree: Option<PathBuf>,
     /// The plan's settings: they are made anew on each machine.
     pub host: HostSettings,
+    /// Its clock counts instructions: a reading is the same each time, and the processor always as fast.
+    #[serde(default)]
+    pub is_simulated: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use crate::sys::process;
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::{Deref, DerefMut};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -22,10 +23,36 @@ const LAST_ERRORS: usize = 4096;
 
 /// A child process, and the three pipes on which its agent is reached.
 pub struct Connection {
-    pub child: Child,
+    pub child: Owned,
     pub to: Box<dyn Write + Send>,
     pub from: Box<dyn Read + Send>,
     pub errors: Box<dyn Read + Send>,
+}
+
+/// A child process that leads a process group, killed with it when dropped before its end.
+pub struct Owned(Child);
+
+impl Deref for Owned {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Owned {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if let Ok(None) = self.try_wait() {
+            process::kill_group(self.id() as i32).ok();
+            let _ = self.wait();
+        }
+    }
 }
 
 impl Connection {
@@ -33,7 +60,7 @@ impl Connection {
     pub fn open(command: &mut Command) -> Result<Connection> {
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let program = command.get_program().to_string_lossy().into_owned();
-        let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
+        let mut child = Owned(command.spawn().with_context(|| format!("cannot start {program}"))?);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(to), Some(from), Some(errors)) = pipes else { return Err(anyhow!("no pipes to {program}")) };
         Ok(Connection { child, to: Box::new(to), from: Box::new(from), errors: Box::new(errors) })
@@ -45,7 +72,7 @@ impl Connection {
     pub fn open_silent(command: &mut Command) -> Result<(Connection, ChildStdout)> {
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let program = command.get_program().to_string_lossy().into_owned();
-        let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
+        let mut child = Owned(command.spawn().with_context(|| format!("cannot start {program}"))?);
         let pipes = (child.stdout.take(), child.stderr.take());
         let (Some(silent), Some(errors)) = pipes else { return Err(anyhow!("no pipes to {program}")) };
         let (to, from) = (Box::new(std::io::sink()), Box::new(std::io::empty()));
@@ -78,9 +105,8 @@ impl Exit {
     }
 }
 
-/// Killed with its process group when dropped before its end.
 pub struct Session {
-    child: Child,
+    child: Owned,
     to: Option<Sender<Vec<u8>>>,
     lines: Receiver<Result<String>>,
     errors: Option<JoinHandle<String>>,
@@ -156,13 +182,6 @@ impl Session {
         process::kill_group(self.child.id() as i32).ok();
         let errors = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();
         Ok(Exit { status: (!self.was_killed).then_some(status), errors })
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -273,6 +273,10 @@ impl rounds::Doer for Agents<'_> {
         one_cell(cell, self.supervisor, progress)
     }
 
+    fn expect(&mut self, cells: &[Cell]) {
+        self.supervisor.expect(cells);
+    }
+
     fn folded(&self) -> &Folded {
         self.supervisor.folded()
     }

@@ -11,6 +11,8 @@ use anyhow::Result;
 pub(super) trait Doer {
     /// `None`: stopped on request, the cell counts as not run.
     fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<Option<Outcome>>;
+    /// These cells come next, in this order.
+    fn expect(&mut self, _cells: &[Cell]) {}
     /// All that is known so far.
     fn folded(&self) -> &Folded;
     fn note(&mut self, record: Record) -> Result<()>;
@@ -37,6 +39,7 @@ pub(super) fn measure(doer: &mut impl Doer, progress: &mut dyn Progress) -> Resu
         let plan = &doer.plan();
         let cells: Vec<Cell> = left(plan, doer.folded(), round);
         has_begun |= !cells.is_empty();
+        doer.expect(&cells);
         for cell in &cells {
             progress.cell(cell);
             let Some(outcome) = doer.cell(cell, progress)? else { return Ok(None) };

@@ -122,6 +122,12 @@ impl Supervisor {
         self.undo_what_is_left(&cell.id, ended)
     }
 
+    /// Tells the machine which cells come next.
+    pub fn expect(&mut self, cells: &[Cell]) {
+        let request = |cell: &Cell| Request::new(&self.run, Job::Cell(Box::new(cell.clone())));
+        self.machine.expect(cells.iter().map(request).collect());
+    }
+
     /// Has the target of these cells, one a work, built and taken down again. How each ended is in no journal.
     pub fn try_out(&mut self, cells: Vec<Cell>) -> Result<(Ended, Vec<End>)> {
         let Some(first) = cells.first().filter(|_| !stop_requested()) else { return Ok((Ended::Stopped, Vec::new())) };
@@ -337,6 +343,7 @@ impl<'c> Attended<'c> {
                     }
                 }
                 Ok(Heard::Closed) => return deaf,
+                Ok(Heard::Nothing) => supervisor.machine.meanwhile(),
                 Ok(_) => {}
                 Err(error) => self.kill(Ended::Dead(format!("{error:#}"))),
             }

@@ -59,7 +59,8 @@ pub struct Stage<'a, 'b> {
     pub(super) commit_start: Duration,
     /// Why the last cold start was none for the host below.
     pub(super) warm_below: Option<String>,
-    pub(super) speed: SpeedProbe,
+    /// None where the processor is always as fast.
+    pub(super) speed: Option<SpeedProbe>,
 }
 
 impl<'a, 'b> Stage<'a, 'b> {
@@ -73,6 +74,7 @@ impl<'a, 'b> Stage<'a, 'b> {
     ) -> Stage<'a, 'b> {
         let inode = stack.driver.and_then(|driver| driver.least_inode).unwrap_or(SMALLEST_INODE);
         let packs_tails = stack.driver.is_some_and(|driver| driver.packs_tails);
+        let speed = (!link.is_simulated()).then(SpeedProbe::new);
         Stage {
             script,
             stack,
@@ -87,7 +89,7 @@ impl<'a, 'b> Stage<'a, 'b> {
             clocked: None,
             commit_start: Duration::ZERO,
             warm_below: None,
-            speed: SpeedProbe::new(),
+            speed,
         }
     }
 }

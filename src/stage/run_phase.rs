@@ -1,13 +1,14 @@
 //! One phase, from its cache state to its samples.
 
 use super::cell_stage::Stage;
+use super::cpu_speed::{self, SpeedProbe};
 use super::phase::{CacheState, ColdProof, Phase, TimedUntil};
 use super::phase_result::{Clocked, OwnCounts, PhaseResult, Readings, Samples, Unit, WORKLOAD_READ_BYTES, by_metric};
 use super::sampler::{Peaks, Sampled, Sampler};
 use super::server::Used;
 use super::settle::settle;
 use super::timed::{AfterPhase, Findings, Part, Timed, Told};
-use super::{caches, cold_proof, cpu_speed};
+use super::{caches, cold_proof};
 use crate::journal::{DeviceCourse, FlagKind, Histogram, Record};
 use crate::probe::device::{READ_BYTES_BELOW, WRITE_BYTES};
 use crate::probe::space::{Occupied, USED_BYTES};
@@ -68,7 +69,9 @@ impl Stage<'_, '_> {
         let played = Played { clocked, sampled, own, told };
         let mut result = PhaseResult::of(&phase, &played.clocked, &played.own, played.peaks(), &before, &after);
         result.others.extend(drained);
-        result.state(cpu_speed::METRIC, cpu_speed::between(speed, self.read_speed()));
+        if let (Some(before), Some(after)) = (speed, self.read_speed()) {
+            result.state(cpu_speed::METRIC, cpu_speed::between(before, after));
+        }
         self.look_at_tree(&phase, &played, &mut result)?;
         self.report(&phase, played, result)?;
         Ok(done)
@@ -211,9 +214,9 @@ impl Stage<'_, '_> {
         Ok(found)
     }
 
-    fn read_speed(&mut self) -> f64 {
+    fn read_speed(&mut self) -> Option<f64> {
         let begun = Instant::now();
-        let speed = self.speed.read();
+        let speed = self.speed.as_mut().map(SpeedProbe::read);
         self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
         speed
     }

@@ -14,6 +14,7 @@ pub mod devices;
 pub mod disk_model;
 pub mod extents;
 pub mod file;
+pub mod port;
 pub mod process;
 pub mod stdio;
 pub mod thread_pool;

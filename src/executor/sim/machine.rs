@@ -1,9 +1,10 @@
-//! The machine of the `sim` executor: QEMU for each cell, which is asked nothing while it runs and hands out its records
-//! when it has ended.
+//! The machine of the `sim` executor: QEMU for each cell, which goes on from a saved guest, is asked nothing while it runs
+//! and hands out its records when it has ended. Cells cannot disturb each other, so several are under way at once.
 
 use super::archive::Dated;
 use super::qemu::{self, PROCESSOR};
 use super::region::{Delivered, Region, at_once, check_size};
+use super::saved;
 use super::{DEFAULT_DISK, Disk, find};
 use crate::executor::vm::{
     DATA_DISK, Driver, Guest, OTHER_DISK, RECORDS_DISK, REQUEST_DISK, ROOT_DISK, TARGET_DISK, Tail, find_or_build,
@@ -12,14 +13,13 @@ use crate::executor::vm::{
 use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
 use crate::journal::{Provenance, Record};
 use crate::plan::{Cell, Plan, SIZE};
-use crate::process::{CELL_MARK, Interrupted, RUN_MARK};
+use crate::process::Interrupted;
 use crate::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, Say};
 use anyhow::{Context, Result, bail};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Where a target finds the simulated disk.
@@ -63,9 +63,13 @@ pub struct Simulations {
     /// By kind; why there is none, where one cannot be made.
     guests: BTreeMap<String, Result<Furnished, String>>,
     running: Option<Running>,
+    /// Cells that will be asked for, in this order, and are not under way.
+    coming: VecDeque<Request>,
+    ahead: VecDeque<Ahead>,
 }
 
 struct Running {
+    slot: usize,
     console: PathBuf,
     limit_seconds: u64,
     disk: String,
@@ -74,14 +78,36 @@ struct Running {
     is_told: bool,
 }
 
+/// A cell that was started before it was asked for.
+struct Ahead {
+    cell: String,
+    contact: Contact,
+    running: Running,
+}
+
+impl Ahead {
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.contact.connection.child.try_wait(), Ok(None))
+    }
+}
+
 impl Simulations {
     pub fn new(plan: &Plan) -> Simulations {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        Simulations { plan: plan.clone(), since, bundle: Bundle::default(), guests: BTreeMap::new(), running: None }
+        Simulations {
+            plan: plan.clone(),
+            since,
+            bundle: Bundle::default(),
+            guests: BTreeMap::new(),
+            running: None,
+            coming: VecDeque::new(),
+            ahead: VecDeque::new(),
+        }
     }
 
-    fn start(&self, cell: &Cell, furnished: &Furnished, request: Request) -> Result<(Contact, Running)> {
-        let folder = self.bundle.folder.join("sim");
+    fn start(&self, cell: &Cell, furnished: &Furnished, request: Request, slot: usize) -> Result<(Contact, Running)> {
+        let common = self.bundle.folder.join("sim");
+        let folder = common.join(slot.to_string());
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let name = cell.target.machine.text("disk").unwrap_or(DEFAULT_DISK).to_string();
         let target = target_region(cell, &folder, &name)?;
@@ -90,29 +116,36 @@ impl Simulations {
             archive: self.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
             tree: self.tree(cell).map(|_| in_the_guest(OTHER_DISK)),
             host: self.plan.host,
+            is_simulated: true,
         };
         let inside = Request { run: RUN.into(), answers: Vec::new(), arrival: Some(arrival), ..request.clone() };
         let records = Region::disk(&folder.join("records"), RECORDS_DISK, RECORDS, &at_once(RECORDS))?;
         let asked = serde_json::to_string(&inside)? + "\n";
         let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
-        let mut regions = vec![self.root(furnished, &folder)?, asked, records.clone(), target.clone()];
+        let mut regions = vec![self.root(furnished, &common)?, asked, records.clone(), target.clone()];
         if let Some(archive) = &self.bundle.archive {
-            let dated = Dated::new(BufReader::new(reading(archive)?), self.since, qemu::DATE_SECONDS);
-            regions.push(Region::content(&folder.join(DATA_DISK), DATA_DISK, dated)?);
+            let open = || Ok(Dated::new(BufReader::new(reading(archive)?), self.since, qemu::DATE_SECONDS));
+            regions.push(once(&common.join(DATA_DISK), DATA_DISK, open)?);
         }
         if let Some(tree) = self.tree(cell) {
-            regions.push(Region::content(&folder.join(OTHER_DISK), OTHER_DISK, reading(&tree)?)?);
+            regions.push(once(&common.join(format!("tree-{}", cell.work.name)), OTHER_DISK, || reading(&tree))?);
         }
         let machine = qemu::Machine {
             memory_bytes: cell.target.machine.number("memory").unwrap_or(LEAST_MEMORY) + 3 * self.staged(),
-            initramfs: self.initramfs(furnished, &folder)?,
+            initramfs: self.initramfs(furnished, &common)?,
             console: folder.join("console"),
             kernel_words: cell.target.machine.text("words").unwrap_or_default().into(),
             regions,
+            image: folder.join("state"),
+            monitor: folder.join("monitor"),
             limit_seconds: BOOT_SECONDS + SLOWDOWN * cell.limit_ns.div_ceil(1_000_000_000),
         };
-        let connection = open(&furnished.guest, &machine, &records, &request.run, &cell.id)?;
+        let saved = self.saved(&furnished.guest, &machine, &common, &request.run)?;
+        std::fs::copy(&saved, &machine.image).context("cannot copy what was saved of the guest")?;
+        let (connection, emulator) = saved::go_on(&furnished.guest, &machine, &request.run, &cell.id)?;
+        let from = Delivered { emulator: Some(emulator), region: records.file, read: 0 };
         let running = Running {
+            slot,
             console: machine.console,
             limit_seconds: machine.limit_seconds,
             disk: name,
@@ -120,7 +153,68 @@ impl Simulations {
             is_told: false,
         };
         let patience = Patience { first_word: Some(FOREVER), ready: Some(FOREVER), grace: FOREVER };
+        let connection = Connection { from: Box::new(from), ..connection };
         Ok((Contact { connection, request, patience, lasts: Lasts::Simulation }, running))
+    }
+
+    /// A guest like this one that has booted, in a file. Once a run for all machines that are alike.
+    fn saved(&self, guest: &Guest, machine: &qemu::Machine, folder: &Path, run: &str) -> Result<PathBuf> {
+        let sizes: Vec<u64> = machine.regions.iter().map(|region| region.bytes).collect();
+        let alike = format!("{} {} {sizes:?} {}", guest.name, machine.memory_bytes, machine.kernel_words);
+        let file = folder.join(format!("saved-{:016x}", xxhash_rust::xxh3::xxh3_64(alike.as_bytes())));
+        if file.is_file() {
+            return Ok(file);
+        }
+        let blank = |region: &Region| region.blank(&folder.join(format!("blank-{}", region.bytes)));
+        let (root, others) = machine.regions.split_first().context("a machine without a root")?;
+        let others = others.iter().map(blank).collect::<Result<Vec<_>>>()?;
+        let partial = file.with_extension("partial");
+        let machine = qemu::Machine {
+            regions: [vec![root.clone()], others.clone()].concat(),
+            image: partial.clone(),
+            limit_seconds: BOOT_SECONDS,
+            ..machine.clone()
+        };
+        saved::make(guest, &machine, run)?;
+        // Of the same size, two are one.
+        others.iter().for_each(|blank| drop(std::fs::remove_file(&blank.file)));
+        std::fs::rename(&partial, &file).context("cannot name what was saved of the guest")?;
+        Ok(file)
+    }
+
+    /// Starts what comes next, as long as there are processors for it.
+    fn start_ahead(&mut self) {
+        let jobs = self.jobs();
+        loop {
+            let busy = usize::from(self.running.is_some())
+                + self.ahead.iter_mut().map(|ahead| usize::from(!ahead.has_ended())).sum::<usize>();
+            // Each that has ended keeps its disk until it is asked for.
+            if busy >= jobs || self.ahead.len() >= 2 * jobs {
+                return;
+            }
+            let Some(request) = self.coming.pop_front() else { return };
+            let Job::Cell(cell) = &request.job else { continue };
+            let cell = cell.clone();
+            let Some(Ok(furnished)) = self.guests.get(&kind_of(&cell.target, &self.bundle)).cloned() else { continue };
+            // What fails fails again when it is asked for, and is told then.
+            if let Ok((contact, running)) = self.start(&cell, &furnished, request, self.free_slot()) {
+                self.ahead.push_back(Ahead { cell: cell.id.clone(), contact, running });
+            }
+        }
+    }
+
+    fn free_slot(&self) -> usize {
+        let is_taken = |slot: &usize| {
+            self.running.iter().chain(self.ahead.iter().map(|ahead| &ahead.running)).any(|r| r.slot == *slot)
+        };
+        (0..).find(|slot| !is_taken(slot)).unwrap_or_default()
+    }
+
+    fn jobs(&self) -> usize {
+        match self.plan.jobs {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            jobs => jobs as usize,
+        }
     }
 
     fn staged(&self) -> u64 {
@@ -131,18 +225,9 @@ impl Simulations {
         self.bundle.works.get(&cell.work.name)?.tree.clone()
     }
 
-    /// Once a run for each guest.
     fn root(&self, furnished: &Furnished, folder: &Path) -> Result<Region> {
         let (root, _) = furnished.guest.root()?;
-        let file = folder.join(format!("root-{}", furnished.guest.name.replace('/', "-")));
-        if file.is_file() {
-            let bytes = file.metadata()?.len();
-            return Ok(Region { file, bytes });
-        }
-        let partial = file.with_extension("partial");
-        let made = Region::content(&partial, ROOT_DISK, reading(&root)?)?;
-        std::fs::rename(&partial, &file)?;
-        Ok(Region { file, ..made })
+        once(&folder.join(format!("root-{}", furnished.guest.name.replace('/', "-"))), ROOT_DISK, || reading(&root))
     }
 
     fn initramfs(&self, furnished: &Furnished, folder: &Path) -> Result<PathBuf> {
@@ -193,15 +278,15 @@ fn reading(file: &Path) -> Result<File> {
     File::open(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// Starts QEMU, which ends with us, whatever ends us.
-fn open(guest: &Guest, machine: &qemu::Machine, records: &Region, run: &str, cell: &str) -> Result<Connection> {
-    let _ = std::fs::remove_file(&machine.console);
-    let words = qemu::command(guest, machine)?;
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(RUN_MARK, run).env(CELL_MARK, cell);
-    let (connection, emulator) = Connection::open_silent(&mut command)?;
-    let from = Delivered { emulator: Some(emulator), region: records.file.clone(), read: 0 };
-    Ok(Connection { from: Box::new(from), ..connection })
+/// A region that is the same for all cells of a run.
+fn once<R: Read>(file: &Path, serial: &str, open: impl FnOnce() -> Result<R>) -> Result<Region> {
+    if file.is_file() {
+        return Ok(Region { file: file.into(), bytes: file.metadata()?.len() });
+    }
+    let partial = file.with_extension("partial");
+    let made = Region::content(&partial, serial, open()?)?;
+    std::fs::rename(&partial, file)?;
+    Ok(Region { file: file.into(), ..made })
 }
 
 impl Machine for Simulations {
@@ -220,9 +305,23 @@ impl Machine for Simulations {
             Ok(furnished) => furnished,
             Err(reason) => return Ok(Reached::Nowhere(vec![reason])),
         };
-        let (contact, running) = self.start(&cell, &furnished, request)?;
+        self.coming.retain(|coming| !matches!(&coming.job, Job::Cell(coming) if coming.id == cell.id));
+        let (contact, running) = match self.ahead.iter().position(|ahead| ahead.cell == cell.id) {
+            Some(at) => self.ahead.remove(at).map(|ahead| (ahead.contact, ahead.running)).context("it is there")?,
+            None => self.start(&cell, &furnished, request, self.free_slot())?,
+        };
         self.running = Some(running);
+        self.start_ahead();
         Ok(Reached::Agent(Box::new(contact)))
+    }
+
+    fn expect(&mut self, requests: Vec<Request>) {
+        self.ahead.clear();
+        self.coming = requests.into();
+    }
+
+    fn meanwhile(&mut self) {
+        self.start_ahead();
     }
 
     fn furnish(&mut self, bundle: Bundle, say: &mut dyn FnMut(&str)) -> Result<Provenance> {

@@ -7,9 +7,11 @@
 mod archive;
 mod disks;
 mod machine;
+mod monitor;
 mod parameters;
 mod qemu;
 mod region;
+mod saved;
 mod virtual_clock;
 
 pub use disks::{ALL, find, whole_name};
@@ -88,7 +90,9 @@ impl Executor for Sim {
     }
 
     fn needs(&self) -> Vec<Need> {
-        vm::Vm.needs()
+        let mut needs = vm::Vm.needs();
+        needs.push(Need::Program { name: "qemu-img", package: "qemu-utils" });
+        needs
     }
 }
 

@@ -1,7 +1,7 @@
 //! QEMU's command line for one cell of a simulation: nothing in it has the host's clock or the host's timing.
 
 use super::region::Region;
-use crate::executor::vm::{Guest, ROOT_WORD, SIM_WORD};
+use crate::executor::vm::{Guest, REGIONS_WORD, ROOT_WORD, SIM_WORD};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,14 @@ const CLOCK: &str = "shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null";
 pub const DATE: &str = "2026-01-01T00:00:00";
 /// The same, in seconds since 1970.
 pub const DATE_SECONDS: u64 = 1_767_225_600;
+/// QEMU has no regions of memory below.
+const FIRST_ADDRESS: u64 = 4 << 30;
+const APART: u64 = 1 << 30;
+/// The processor has forty bits of address.
+const MOST_MEMORY: &str = "768G";
 const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 oops=panic nokaslr tsc=reliable";
 
-/// A machine for one cell.
+/// A machine for one cell, or one that boots to be saved for all cells that are alike.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub memory_bytes: u64,
@@ -25,29 +30,72 @@ pub struct Machine {
     /// A file that gets what the kernel says.
     pub console: PathBuf,
     pub kernel_words: String,
+    /// The root first.
     pub regions: Vec<Region>,
+    /// Where its state is saved, in QEMU's own format.
+    pub image: PathBuf,
+    /// A socket that is made.
+    pub monitor: PathBuf,
     /// Seconds of this machine's processor after which QEMU is ended.
     pub limit_seconds: u64,
 }
 
 pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     let (_, kind) = guest.root()?;
-    let kernel_words = format!("{KERNEL_WORDS} {SIM_WORD} {ROOT_WORD}{kind} {}", machine.kernel_words);
+    let at = addresses(machine);
+    let regions: Vec<String> =
+        at.iter().zip(&machine.regions).map(|(at, region)| format!("{at}:{}", region.bytes)).collect();
+    let regions = regions.join(",");
+    let kernel_words =
+        format!("{KERNEL_WORDS} {SIM_WORD} {REGIONS_WORD}{regions} {ROOT_WORD}{kind} {}", machine.kernel_words);
     let mut words: Vec<String> = Vec::new();
     let mut add = |list: &[&str]| words.extend(list.iter().map(|word| word.to_string()));
     add(&["prlimit", &format!("--cpu={}", machine.limit_seconds), "--"]);
     add(&["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
-    add(&["-machine", "pc,hpet=off", "-accel", "tcg,thread=single", "-icount", CLOCK, "-smp", "1", "-cpu", PROCESSOR]);
+    // Nothing runs before it is told to.
+    add(&["-S", "-qmp", &format!("unix:{},server=on,wait=on", text(&machine.monitor))]);
+    // No device has this disk. The guest stops its machine by saying that it panics.
+    add(&["-drive", &format!("if=none,id=state,format=qcow2,file={}", text(&machine.image).replace(',', ",,"))]);
+    add(&["-device", "pvpanic", "-action", "panic=pause"]);
+    add(&[
+        "-machine",
+        "pc,nvdimm=on,hpet=off",
+        "-accel",
+        "tcg,thread=single",
+        "-icount",
+        CLOCK,
+        "-smp",
+        "1",
+        "-cpu",
+        PROCESSOR,
+    ]);
     add(&["-rtc", &format!("base={DATE},clock=vm"), "-seed", "1"]);
-    add(&["-m", &format!("{}M", machine.memory_bytes >> 20), "-sandbox", "on,elevateprivileges=deny,spawn=deny"]);
+    let (memory, slots) = (machine.memory_bytes >> 20, machine.regions.len());
+    add(&[
+        "-m",
+        &format!("{memory}M,slots={slots},maxmem={MOST_MEMORY}"),
+        "-sandbox",
+        "on,elevateprivileges=deny,spawn=deny",
+    ]);
     add(&["-kernel", &text(&guest.bootable()), "-initrd", &text(&machine.initramfs), "-append", kernel_words.trim()]);
     add(&["-serial", &format!("file:{}", text(&machine.console))]);
-    for (index, region) in machine.regions.iter().enumerate() {
+    for (index, (region, at)) in machine.regions.iter().zip(at).enumerate() {
         let file = text(&region.file).replace(',', ",,");
         let memory = format!("memory-backend-file,id=region{index},share=on,size={},mem-path={file}", region.bytes);
-        add(&["-object", &memory, "-device", &format!("ivshmem-plain,memdev=region{index}")]);
+        add(&["-object", &memory, "-device", &format!("nvdimm,id=nvdimm{index},memdev=region{index},addr={at}")]);
     }
     Ok(words)
+}
+
+/// Where the guest finds its regions: behind its memory, as far apart as QEMU may want.
+fn addresses(machine: &Machine) -> Vec<u64> {
+    let begin = FIRST_ADDRESS + machine.memory_bytes.next_multiple_of(APART);
+    let next = |at: &mut u64, region: &Region| {
+        let here = *at;
+        *at += region.bytes.next_multiple_of(APART);
+        Some(here)
+    };
+    machine.regions.iter().scan(begin, next).collect()
 }
 
 fn text(path: &Path) -> String {
@@ -68,6 +116,8 @@ mod tests {
             console: "console".into(),
             kernel_words: "mitigations=off".into(),
             regions: vec![region("a"), region("b,c")],
+            image: "state".into(),
+            monitor: "monitor".into(),
             limit_seconds: 100,
         };
         command(&Guest::own(folder.path()).expect("a guest"), &machine).expect("words")
@@ -78,9 +128,7 @@ mod tests {
     fn nothing_of_the_machine_has_the_timing_of_the_host() {
         let words = words();
         for word in &words {
-            for refused in
-                ["-drive", "-blockdev", "-netdev", "-nic", "-chardev", "virtio", "nvme", "scsi", "stdio", "kvm"]
-            {
+            for refused in ["-blockdev", "-netdev", "-nic", "-chardev", "virtio", "nvme", "scsi", "stdio", "kvm"] {
                 assert!(!word.contains(refused), "{word}");
             }
         }
@@ -88,7 +136,22 @@ mod tests {
             let at: Vec<usize> = (0..words.len()).filter(|at| words[*at] == flag).collect();
             at.iter().map(|at| words[at + 1].as_str()).collect::<Vec<_>>()
         };
-        assert_eq!(after("-device"), ["ivshmem-plain,memdev=region0", "ivshmem-plain,memdev=region1"]);
+        // The one drive is no disk of the machine: nothing in it has `drive=`.
+        assert_eq!(after("-drive"), ["if=none,id=state,format=qcow2,file=state"]);
+        assert!(words.iter().all(|word| !word.contains("drive=state")));
+        let at = [5_u64 << 30, 6 << 30];
+        assert_eq!(
+            after("-device"),
+            [
+                "pvpanic".to_string(),
+                format!("nvdimm,id=nvdimm0,memdev=region0,addr={}", at[0]),
+                format!("nvdimm,id=nvdimm1,memdev=region1,addr={}", at[1])
+            ]
+        );
+        let told = format!("{REGIONS_WORD}{}:1048576,{}:1048576 ", at[0], at[1]);
+        assert!(after("-append")[0].contains(&told), "{told}");
+        // It stands still until it is told to go on, and is told nothing later.
+        assert!(words.contains(&"-S".to_string()) && after("-qmp") == ["unix:monitor,server=on,wait=on"]);
         assert_eq!(after("-icount"), [CLOCK]);
         assert!(CLOCK.contains("sleep=off") && CLOCK.contains("rr=record,rrfile=/dev/null"));
         assert_eq!((after("-smp"), after("-accel")), (vec!["1"], vec!["tcg,thread=single"]));

@@ -1,5 +1,5 @@
-//! Files of the host that are memory of a guest's PCI devices: how a simulated machine gets its disks and hands out what
-//! it has written. The first page says what a region is; the guest's driver (`simdisk.c`) reads it.
+//! Files of the host that are memory of a guest: how a simulated machine gets its disks and hands out what it has written.
+//! The first page says what a region is; the guest's driver (`simdisk.c`) reads it.
 
 use super::parameters::{Words, at};
 use crate::sys::disk_model::WORDS;
@@ -24,14 +24,24 @@ const PAGE: usize = 4096;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Region {
     pub file: PathBuf,
-    /// A power of two, as PCI wants it.
+    /// A multiple of [`STEP`].
     pub bytes: u64,
 }
+
+/// Of the sizes of regions. QEMU wants no less of memory that it shares; few sizes make few guests that are saved for them.
+const STEP: u64 = 2 << 20;
 
 impl Region {
     /// An empty disk. What was in the file is lost.
     pub fn disk(file: &Path, serial: &str, bytes: u64, words: &Words) -> Result<Region> {
         Region::make(file, serial, bytes, words, 0)
+    }
+
+    /// As large as another, without content: what stands in for it until the guest looks.
+    pub fn blank(&self, file: &Path) -> Result<Region> {
+        let made = File::create(file).and_then(|open| open.set_len(self.bytes));
+        made.with_context(|| format!("cannot make {}", file.display()))?;
+        Ok(Region { file: file.into(), bytes: self.bytes })
     }
 
     /// A disk without delay with this content, which the guest cannot change.
@@ -48,7 +58,7 @@ impl Region {
             if flags & READ_ONLY == 0 {
                 open.set_len(0)?;
             }
-            let all = (DATA + bytes).next_power_of_two();
+            let all = (DATA + bytes).next_multiple_of(STEP);
             open.set_len(all)?;
             let header = [MAGIC, flags, bytes / 512, DATA];
             open.write_all_at(&little_endian(&header), 0)?;
@@ -128,7 +138,7 @@ mod tests {
     fn a_digest_is_of_what_is_on_the_disk_and_where() {
         let folder = tempfile::tempdir().expect("a folder");
         let region = Region::disk(&folder.path().join("a"), "it", 1 << 20, &at_once(1 << 20)).expect("made");
-        assert_eq!(region.bytes, 2 << 20, "a power of two, with the first page");
+        assert_eq!(region.bytes, 2 << 20, "with the first page, in steps");
         let empty = region.digest().expect("a digest");
         let file = File::options().write(true).open(&region.file).expect("opened");
         file.write_all_at(&[0; PAGE], DATA + 8192).expect("zeros");

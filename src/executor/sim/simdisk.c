@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Disks whose data lie in files of the host (ivshmem regions) and whose answers come when model.c says so, by the guest's
- * own clock. Nothing is asked of the host.
+ * Disks whose data lie in files of the host (regions of memory) and whose answers come when model.c says so, by the guest's
+ * own clock. Nothing is asked of the host. Writing "ADDRESS BYTES" to the parameter `attach` makes a disk of the region there.
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/hrtimer.h>
 #include <linux/io.h>
 #include <linux/module.h>
-#include <linux/pci.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
 #if LINUX_VERSION_CODE < KERNEL_VERSION(5, 18, 0)
@@ -235,29 +234,16 @@ static int make_disk(struct simdisk *d)
 	return error;
 }
 
-static int probe(struct pci_dev *device, const struct pci_device_id *id)
+static int start(struct simdisk *d, u64 bytes)
 {
-	resource_size_t at, bytes;
-	struct simdisk *d;
-	int error = pcim_enable_device(device);
+	int error;
 
-	if (error)
-		return error;
-	at = pci_resource_start(device, 2);
-	bytes = pci_resource_len(device, 2);
-	d = kzalloc(sizeof(*d), GFP_KERNEL);
-	if (!d)
-		return -ENOMEM;
-	d->header = memremap(at, bytes, MEMREMAP_WB);
-	d->model = vzalloc(sim_bytes());
-	if (!d->header || !d->model)
-		return -ENOMEM;
 	if (d->header->magic != MAGIC || d->header->data + (d->header->sectors << 9) > bytes)
 		return -EINVAL;
 	d->data = (char *)d->header + d->header->data;
 	error = sim_start(d->model, d->header->words);
 	if (error) {
-		dev_err(&device->dev, "parameter %d is out of range\n", error - 1);
+		pr_err("simdisk: parameter %d is out of range\n", error - 1);
 		return -EINVAL;
 	}
 	spin_lock_init(&d->lock);
@@ -282,20 +268,39 @@ static int probe(struct pci_dev *device, const struct pci_device_id *id)
 	return error ? error : make_disk(d);
 }
 
-static const struct pci_device_id ids[] = { { PCI_DEVICE(0x1af4, 0x1110) }, { 0 } };
+/* A disk stays as long as its machine: nothing is taken back but what a refused region took. */
+static int attach(const char *text, const struct kernel_param *parameter)
+{
+	unsigned long long at, bytes;
+	struct simdisk *d;
+	int error = -ENOMEM;
 
-/* A disk stays as long as its machine: nothing is taken back. */
-static struct pci_driver driver = {
-	.name = "simdisk",
-	.id_table = ids,
-	.probe = probe,
-};
+	if (sscanf(text, "%llu %llu", &at, &bytes) != 2)
+		return -EINVAL;
+	d = kzalloc(sizeof(*d), GFP_KERNEL);
+	if (!d)
+		return -ENOMEM;
+	d->header = memremap(at, bytes, MEMREMAP_WB);
+	d->model = vzalloc(sim_bytes());
+	if (d->header && d->model)
+		error = start(d, bytes);
+	if (!error)
+		return 0;
+	if (d->header)
+		memunmap(d->header);
+	vfree(d->model);
+	kfree(d);
+	return error;
+}
+
+static const struct kernel_param_ops attach_operations = { .set = attach };
+module_param_cb(attach, &attach_operations, NULL, 0200);
 
 static int __init simdisk_init(void)
 {
 	BUILD_BUG_ON(sizeof(struct header) > PAGE_SIZE);
 	major = register_blkdev(0, "simdisk");
-	return major < 0 ? major : pci_register_driver(&driver);
+	return major < 0 ? major : 0;
 }
 module_init(simdisk_init);
 

@@ -96,6 +96,7 @@ impl Guests {
             archive: machine.data.as_ref().map(|_| in_the_guest(DATA_DISK)),
             tree: machine.other_disk.as_ref().map(|_| in_the_guest(OTHER_DISK)),
             host: self.plan.host,
+            is_simulated: false,
         };
         let request =
             Request { answers: vec![Question::ForgetCache, Question::Boot], arrival: Some(arrival), ..request };

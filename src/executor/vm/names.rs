@@ -30,6 +30,8 @@ pub const ROOT_WORD: &str = "pickfs.root=";
 pub const BOOT_WORD: &str = "pickfs.boot";
 /// A word for the kernel: nobody outside is asked or told anything before the end.
 pub const SIM_WORD: &str = "pickfs.sim";
+/// Before the regions of memory that are a simulation's disks: "ADDRESS:BYTES,...", the root's first.
+pub const REGIONS_WORD: &str = "pickfs.regions=";
 pub const ALIVE: &str = "pickfs init: alive";
 
 pub fn target_disk(index: usize) -> String {

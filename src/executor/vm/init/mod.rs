@@ -48,6 +48,9 @@ fn live() -> Result<()> {
         simulated::fill_entropy()?;
     }
     load_modules()?;
+    if has_word(SIM_WORD) {
+        simulated::attach_root()?;
+    }
     // Booted only to see whether it boots.
     if has_word(PROBE_WORD) {
         eprintln!("{ALIVE}");
@@ -60,6 +63,9 @@ fn live() -> Result<()> {
     enter(&root)?;
     second_mounts()?;
     what_packages_would_have_made()?;
+    if has_word(SIM_WORD) {
+        simulated::be_saved()?;
+    }
     (0..MOST_DISKS).try_for_each(|index| name_disk(&target_disk(index)))?;
     name_disk(DATA_DISK)?;
     name_disk(OTHER_DISK)?;

@@ -1,10 +1,10 @@
 //! The agent of a simulation: asked by what lies on one disk, answered here, and its records put on another disk when it has
 //! ended. A host that is asked or told anything earlier would answer when it likes, and all later times would depend on it.
 
-use super::agent_command;
-use crate::executor::vm::names::{BY_SERIAL, RECORDS_DISK, REQUEST_DISK, how};
+use super::{agent_command, word};
+use crate::executor::vm::names::{BY_SERIAL, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, how};
 use crate::protocol::{Answer, Job, Request, Say};
-use crate::sys::file;
+use crate::sys::{file, port};
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -13,6 +13,11 @@ use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+/// Where the driver makes a disk of a region: "ADDRESS BYTES".
+const ATTACH: &str = "/sys/module/simdisk/parameters/attach";
+/// The port of QEMU's pvpanic device, and what tells it of a panic (docs/specs/pvpanic.rst).
+const PVPANIC: u16 = 0x505;
+const PANICKED: u8 = 1;
 /// To take down what was built, after the cell's own limit.
 const GRACE: Duration = Duration::from_secs(60);
 /// For a job that has no limit.
@@ -22,6 +27,30 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// host no two simulations would be alike.
 pub fn fill_entropy() -> Result<()> {
     file::add_entropy(&[0x5a; 64]).context("cannot fill the pool of random numbers")
+}
+
+/// Makes a disk of the first region; the others are of the cell, which is not there yet.
+pub fn attach_root() -> Result<()> {
+    regions()?.first().context("there is no region")?.attach()
+}
+
+/// Stops this machine, to be saved: every cell goes on from here, with regions of its own.
+pub fn be_saved() -> Result<()> {
+    port::write(PVPANIC, PANICKED).context("cannot stop the machine")?;
+    regions()?.iter().skip(1).try_for_each(Region::attach)
+}
+
+struct Region(String);
+
+impl Region {
+    fn attach(&self) -> Result<()> {
+        std::fs::write(ATTACH, &self.0).with_context(|| format!("no disk in the region {}", self.0))
+    }
+}
+
+fn regions() -> Result<Vec<Region>> {
+    let listed = word(|word| word.strip_prefix(REGIONS_WORD).map(String::from)).context("no word names regions")?;
+    Ok(listed.split(',').map(|region| Region(region.replace(':', " "))).collect())
 }
 
 pub fn agent() -> Result<()> {

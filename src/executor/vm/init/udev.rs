@@ -58,7 +58,7 @@ fn partition(disk: &Path, number: u32) -> String {
 fn majors(listed: &str) -> Vec<u32> {
     let (_, blocks) = listed.split_once("Block devices:").unwrap_or_default();
     let named = blocks.lines().filter_map(|line| line.trim().split_once(' '));
-    let ours = named.filter(|(_, name)| ["virtblk", "sd", "blkext", "nvme"].contains(name));
+    let ours = named.filter(|(_, name)| ["virtblk", "sd", "blkext", "nvme", "simdisk"].contains(name));
     let mut numbers: Vec<u32> = ours.filter_map(|(number, _)| number.parse().ok()).collect();
     numbers.sort_unstable();
     numbers.dedup();

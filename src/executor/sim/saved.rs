@@ -1,0 +1,85 @@
+//! A guest that has booted, saved at one instruction. Each cell goes on from there, so it pays for no boot, and all cells
+//! begin as the same machine. The boot itself runs by the counted clock: it gives the same state on every host.
+
+use super::monitor::Monitor;
+use super::qemu;
+use crate::executor::vm::{Guest, Tail, explained};
+use crate::process::{CELL_MARK, Interrupted, RUN_MARK, argv, run_program};
+use crate::protocol::{Connection, Session};
+use anyhow::{Error, Result, anyhow};
+use serde_json::json;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command};
+use std::time::Duration;
+
+/// Of the state in its image.
+const NAME: &str = "booted";
+/// For QEMU to be gone once it was told to go.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// Boots the machine until it stops itself, and saves it into its image.
+pub fn make(guest: &Guest, machine: &qemu::Machine, run: &str) -> Result<()> {
+    run_program(&argv(["qemu-img", "create", "-q", "-f", "qcow2", &machine.image.display().to_string(), "1M"]))?;
+    let (mut connection, _) = start(guest, machine, run, "")?;
+    let save = |emulator: &mut Child| {
+        let mut monitor = listening(&machine.monitor, emulator)?;
+        monitor.ask("cont", json!({}))?;
+        monitor.wait_for_stop()?;
+        monitor.tell(&format!("savevm {NAME}"))?;
+        monitor.ask("quit", json!({}))
+    };
+    match save(&mut connection.child) {
+        Ok(_) => Session::start(connection, &())?.end(Some(ENDING)).map(drop),
+        Err(error) => Err(told(error.context("a simulated machine does not boot"), connection, machine)),
+    }
+}
+
+/// Starts QEMU with a copy of what was saved, which goes on as soon as this returns.
+pub fn go_on(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, ChildStdout)> {
+    let (mut connection, silent) = start(guest, machine, run, cell)?;
+    let load = |emulator: &mut Child| {
+        let mut monitor = listening(&machine.monitor, emulator)?;
+        monitor.tell(&format!("loadvm {NAME}"))?;
+        monitor.ask("cont", json!({}))
+    };
+    match load(&mut connection.child) {
+        Ok(_) => Ok((connection, silent)),
+        Err(error) => Err(told(error.context("a simulated machine does not go on"), connection, machine)),
+    }
+}
+
+/// QEMU, which ends with us, whatever ends us.
+fn start(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, ChildStdout)> {
+    for old in [&machine.console, &machine.monitor] {
+        let _ = std::fs::remove_file(old);
+    }
+    let words = qemu::command(guest, machine)?;
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(RUN_MARK, run).env(CELL_MARK, cell);
+    Connection::open_silent(&mut command)
+}
+
+/// What the host shares with the guest is no part of its state.
+fn listening(socket: &Path, emulator: &mut Child) -> Result<Monitor> {
+    let mut monitor = Monitor::connect(socket, emulator)?;
+    let capability = json!({ "capability": "x-ignore-shared", "state": true });
+    monitor.ask("migrate-set-capabilities", json!({ "capabilities": [capability] }))?;
+    Ok(monitor)
+}
+
+/// With the last words of QEMU and of the guest.
+fn told(error: Error, connection: Connection, machine: &qemu::Machine) -> Error {
+    if error.is::<Interrupted>() {
+        return error;
+    }
+    let ended = Session::start(connection, &()).and_then(|mut session| {
+        session.kill();
+        session.end(Some(ENDING))
+    });
+    let console = machine.console.clone();
+    match ended {
+        Ok(exit) => anyhow!(explained(&format!("{error:#}"), &exit, &Tail::of(move || File::open(console)))),
+        Err(_) => error,
+    }
+}
