@@ -41,11 +41,8 @@ pub fn settle(devices: &[(u32, u32)], after: Duration) -> Result<Settled> {
     loop {
         std::thread::sleep(LOOK);
         check_stop()?;
-        if settling.look(begun.elapsed(), dirty_bytes()?, device::counters_of(devices)) {
-            rustix::fs::sync();
-            settling.synced = Some(begun.elapsed());
-        }
-        if let Some(settled) = settling.over(begun.elapsed()) {
+        let (dirty, counters) = (dirty_bytes()?, device::counters_of(devices));
+        if let Some(settled) = settling.step(|| begun.elapsed(), dirty, counters, rustix::fs::sync) {
             return Ok(settled);
         }
     }
@@ -65,6 +62,22 @@ struct Settling {
 }
 
 impl Settling {
+    /// Takes a look. Where the machine is asked to write, what that moves is for the next look to see.
+    fn step(
+        &mut self,
+        clock: impl Fn() -> Duration,
+        dirty: u64,
+        counters: Option<device::Counters>,
+        sync: impl FnOnce(),
+    ) -> Option<Settled> {
+        if !self.look(clock(), dirty, counters) {
+            return self.over(clock());
+        }
+        sync();
+        self.synced = Some(clock());
+        None
+    }
+
     /// Whether the machine is to be asked to write.
     fn look(&mut self, now: Duration, dirty: u64, counters: Option<device::Counters>) -> bool {
         let moves = counters != self.counters || counters.is_some_and(|counters| counters.in_flight > 0);
@@ -130,6 +143,7 @@ fn dirty_bytes() -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     const MIB: u64 = 1 << 20;
 
@@ -158,29 +172,31 @@ mod tests {
         assert_eq!(over(|tenth| (0, tenth * 5 * MIB, 0)), None);
     }
 
-    /// Looks until it is over, at what is seen so many milliseconds after the begin: dirty, written until then. Also how
-    /// often the machine was asked to write.
+    /// Looks until it is over, at what is seen so many milliseconds after the begin: dirty, written until then. Asking the
+    /// machine to write takes 200 ms. Also how often it was asked.
     fn settles(seen: impl Fn(u64) -> (u64, u64)) -> (Settled, u64) {
         let counters = |write_bytes| Some(device::Counters { write_bytes, ..device::Counters::default() });
         let mut settling = Settling { quiet: LEAST_QUIET, counters: counters(0), ..Settling::default() };
-        let mut syncs = 0;
-        let looks = (1..).map(|number| LOOK * number);
-        let settled = looks.into_iter().find_map(|now| {
-            let (dirty, written) = seen(now.as_millis() as u64);
-            if settling.look(now, dirty, counters(written)) {
+        let (now, mut syncs) = (Cell::new(Duration::ZERO), 0);
+        loop {
+            now.set(now.get() + LOOK);
+            let (dirty, written) = seen(now.get().as_millis() as u64);
+            let sync = || {
+                now.set(now.get() + Duration::from_millis(200));
                 syncs += 1;
-                settling.synced = Some(now);
+            };
+            if let Some(settled) = settling.step(|| now.get(), dirty, counters(written), sync) {
+                return (settled, syncs);
             }
-            settling.over(now)
-        });
-        (settled.unwrap(), syncs)
+        }
     }
 
     #[test]
     fn a_machine_that_stays_dirty_is_asked_to_write_once_a_second() {
         let (settled, syncs) = settles(|_| (2 * MIB, 0));
         assert!(settled.unsettled.is_some() && settled.busy_ns == 0, "{settled:?}");
-        assert_eq!(syncs, PATIENCE.as_secs() + 1);
+        // From the end of one to the begin of the next.
+        assert_eq!(syncs, 101);
         let (settled, syncs) = settles(|ms| (if ms < 2500 { 2 * MIB } else { 0 }, 0));
         assert_eq!((settled, syncs), (Settled::default(), 3));
     }
@@ -189,6 +205,13 @@ mod tests {
     fn what_the_device_still_does_is_charged_and_the_quiet_after_it_is_not() {
         let (settled, syncs) = settles(|ms| (0, ms.min(700)));
         assert_eq!((settled, syncs), (Settled { busy_ns: 700_000_000, unsettled: None }, 0));
+    }
+
+    #[test]
+    fn what_is_written_when_the_machine_is_asked_to_is_seen() {
+        // Dirty at the first look only; the device writes until 150 ms, while the machine is asked.
+        let (settled, syncs) = settles(|ms| (if ms <= 10 { 2 * MIB } else { 0 }, ms.min(150)));
+        assert_eq!((settled, syncs), (Settled { busy_ns: 220_000_000, unsettled: None }, 1));
     }
 
     #[test]
