@@ -59,14 +59,10 @@ impl Verb for Arguments {
             return Ok(0);
         }
         let pilot = self.pilot.as_deref().map(|journal| forecast::describe(&plan, journal)).transpose()?;
-        anstream::print!("{}", describe(&plan, &pilot.unwrap_or_else(|| forecast::without_pilot(raced(&plan)))));
+        let raced = plan.targets.iter().filter(|target| !target.duplicate).count();
+        anstream::print!("{}", describe(&plan, &pilot.unwrap_or_else(|| forecast::without_pilot(raced))));
         Ok(0)
     }
-}
-
-/// Targets that may be the best.
-fn raced(plan: &Plan) -> usize {
-    plan.targets.iter().filter(|target| !target.duplicate).count()
 }
 
 /// The dry run, in words.
@@ -117,7 +113,7 @@ fn what_ends(stop: &Stop) -> String {
         None => format!("the best is distinguished from all others, or all that are left are within ±{threshold}"),
     };
     let leave = if stop.race { "; targets shown to be slower than another leave" } else { "" };
-    format!("looks after {looks}, until {until}, or no hope is left of it{leave}")
+    format!("looks after {looks}, until {until}{leave}")
 }
 
 /// What this machine lacks is no reason to skip a target where another machine does it.

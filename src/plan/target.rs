@@ -103,11 +103,6 @@ fn backings<'c>(field: &Field, reader: &Reader<'c>) -> Option<Vec<Backing<'c>>> 
     Some(vec![backing(entry, &value, reader)])
 }
 
-fn own_backing<'c>(field: &Field, reader: &Reader<'c>) -> Option<Backing<'c>> {
-    let (entry, value) = kind_of_backing(field, reader)?;
-    Some(backing(entry, &value, reader))
-}
-
 /// The single key of a backing's table, with what stands behind it.
 fn kind_of_backing<'a, 'c>(field: &Field<'a>, reader: &Reader<'c>) -> Option<(&'c Entry, Field<'a>)> {
     let catalogue = reader.catalogue;
@@ -150,7 +145,10 @@ fn directories<'c>(entry: &'c Entry, list: &Field, reader: &Reader<'c>) -> Optio
 fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> Placed {
     refuse_discard(table);
     table.only(&[&KEYS[..], &["discard"]].concat());
-    let own = table.field("backing").map(|field| own_backing(&field, reader));
+    let own = table.field("backing").map(|field| {
+        let (entry, value) = kind_of_backing(&field, reader)?;
+        Some(backing(entry, &value, reader))
+    });
     let (backing, missing) = match (&own, shared) {
         (Some(own), _) => (own.as_ref(), false),
         (None, Shared::Is(shared)) => (Some(shared), false),
@@ -305,8 +303,8 @@ fn check_devices(table: &Table, driver: &FilesystemEntry, devices: usize) {
 
 /// "btrfs zstd:1 noatime": what distinguishes the target; a directory is its own name.
 fn made_name(target: &Target, machine: &[(String, String)], backing: Option<&Backing>) -> String {
-    let place = || backing.and_then(|backing| main_text(backing.entry, &backing.chosen.settings));
-    let first = target.fs.clone().or_else(place).unwrap_or_else(|| target.backing.name.clone());
+    let place = || backing.and_then(|backing| backing.chosen.settings.text(backing.entry.main_setting));
+    let first = target.fs.clone().or_else(|| place().map(String::from)).unwrap_or_else(|| target.backing.name.clone());
     let aged = age::words(target.age, target.fill);
     let made = target.variant.iter().chain(&target.mkfs).chain(&target.mount).map(String::as_str);
     let in_place = target.nodatacow.then_some("nodatacow");
@@ -321,8 +319,4 @@ fn made_name(target: &Target, machine: &[(String, String)], backing: Option<&Bac
 fn layer_words(layer: &Chosen) -> String {
     let words = layer.settings.0.values().filter_map(|value| value.as_str());
     std::iter::once(layer.name.as_str()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-fn main_text(entry: &Entry, settings: &Settings) -> Option<String> {
-    settings.text(entry.main_setting).map(String::from)
 }
