@@ -95,7 +95,9 @@ test-all: test test-statistics test-data test-kernel test-vm test-sim
 
 # The page of a report as it looks in Chromium, into docs/page: to be looked at after each change of it.
 screenshots: install-test install-build
+	@$(call install,pngquant)
 	PICKFS_SCREENSHOTS=$(CURDIR)/docs/page cargo test --locked --test page screenshots -- --ignored
+	pngquant --force --ext .png --quality 80-98 --speed 1 --strip docs/page/*.png
 
 # The files in schema/, from the types that they describe.
 schema: install-build

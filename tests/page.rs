@@ -260,9 +260,9 @@ impl Maker {
         }
         self.put(Record::Ledger(Ledger {
             cell: cell.clone(),
-            setup_ns: 9,
-            phases_ns: 80,
-            checks_ns: 7,
+            setup_ns: 900_000_000,
+            phases_ns: 8_000_000_000,
+            checks_ns: 700_000_000,
             ..Ledger::default()
         }));
         self.put(Record::End(End { cell, outcome: Outcome::Done, at: String::new() }));

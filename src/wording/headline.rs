@@ -363,6 +363,13 @@ impl Model {
     }
 }
 
+/// A headline's answer, which ends with how sure it is, and what follows it: what is slower, or what would settle it.
+pub fn answer_and_rest(headline: &str) -> (&str, &str) {
+    const SURE: &str = "(95 %).";
+    let end = headline.find(SURE).map_or(headline.len(), |at| at + SURE.len());
+    (&headline[..end], headline[end..].trim_start())
+}
+
 /// Some where no target is among the best of every work: one number for all of them hides that.
 fn depends(model: &Model) -> Option<String> {
     let works = &model.works;
@@ -382,4 +389,24 @@ fn amount(estimate: &crate::stats::Estimate, noun: &str) -> String {
     let (amount, range) = super::text::difference(estimate);
     let shown = format!("{amount} {noun}");
     if range == "±0" { shown } else { format!("{shown} ({range})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::answer_and_rest;
+
+    #[test]
+    fn an_answer_ends_with_how_sure_it_is() {
+        let rows = [
+            ("Pick xfs: the fastest (95 %). Slower: ext4.", ("Pick xfs: the fastest (95 %).", "Slower: ext4.")),
+            (
+                "Too close. Best guess a: at most 3 % slower (95 %).",
+                ("Too close. Best guess a: at most 3 % slower (95 %).", ""),
+            ),
+            ("Nothing to judge.", ("Nothing to judge.", "")),
+        ];
+        for (headline, parts) in rows {
+            assert_eq!(answer_and_rest(headline), parts);
+        }
+    }
 }

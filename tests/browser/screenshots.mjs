@@ -1,5 +1,5 @@
 // Pictures of a report for docs/page: `node screenshots.mjs PAGE FOLDER NAME`. The first screen at three widths, in both
-// schemes; the whole page at the narrowest; and the first sheet of paper.
+// schemes (`many` in the light one alone), and the first sheet of paper.
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
@@ -18,7 +18,7 @@ const open = async (width, height, colorScheme, media) => {
 };
 
 for (const [width, height] of Object.entries(SIZES)) {
-  for (const scheme of ['light', 'dark']) {
+  for (const scheme of name === 'many' ? ['light'] : ['light', 'dark']) {
     const tab = await open(Number(width), height, scheme);
     await tab.screenshot({ path: `${folder}/${name}-${width}-${scheme}.png` });
     await tab.context().close();

@@ -85,7 +85,10 @@ pub fn overview(sheet: &Sheet) -> Markup {
     html! {
         section #overview aria-label="Overview" {
             (tables::scroll("Overview of all targets", &table))
-            p.note { (text(&capital(SIGNS))) ". Point at a figure for its value and interval." }
+            p.note {
+                (text(&capital(SIGNS).replace("   ", " · "))) "."
+                span.screen { " Point at a figure for its value and interval." }
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use super::{forest, name, tables};
 use crate::analysis::{Champions, Criteria, Model, Panel, Table, VerdictKind, WorkReport};
 use crate::render::chart::series::{self, Chart};
 use crate::render::chart::{Sheet, panels, shapes, works};
+use crate::wording::headline::answer_and_rest;
 use crate::wording::{headings, marks};
 use maud::{Markup, PreEscaped, html};
 
@@ -15,8 +16,16 @@ pub fn verdict(model: &Model) -> Markup {
     html! {
         section #verdict aria-labelledby="verdict-title" {
             h2 #verdict-title { (kind) }
-            @if !first.is_empty() { p.headline { (text(first)) } }
-            (list(Some("others"), others))
+            @if !first.is_empty() {
+                @let (answer, rest) = answer_and_rest(first);
+                p.headline { (text(answer)) }
+                @if !rest.is_empty() { p.rest { (text(rest)) } }
+            }
+            @if !others.is_empty() {
+                ul.others { @for (answer, rest) in others.iter().map(|line| answer_and_rest(line)) {
+                    li { (text(answer)) @if !rest.is_empty() { " " span.rest { (text(rest)) } } }
+                } }
+            }
         }
     }
 }
@@ -37,7 +46,7 @@ fn kind(kind: VerdictKind) -> &'static str {
     match kind {
         VerdictKind::Pick => "The pick",
         VerdictKind::Tie => "A tie",
-        VerdictKind::Unresolved => "Not resolved",
+        VerdictKind::Unresolved => "Still open",
         VerdictKind::TooFewRounds => "Too few rounds",
         VerdictKind::Single => "One target",
         VerdictKind::Nothing => "Nothing to judge",

@@ -1,6 +1,7 @@
 //! The page: what is in it, in which order, and that nothing of a journal is markup in it.
 
 use super::*;
+use crate::wording::headline::answer_and_rest;
 use std::collections::BTreeMap;
 
 /// The block of JSON that the script reads.
@@ -23,7 +24,10 @@ fn the_verdict_stands_before_all_charts() {
     let model = made_up();
     let page = rendered(&model, "html");
     let at = |what: &str| page.find(&what.replace(" %", "\u{a0}%")).unwrap_or_else(|| panic!("no {what}"));
-    assert!(at(&model.headlines()[0]) < at("class=\"forest\"") && at("class=\"forest\"") < at("<figure"));
+    let headlines = model.headlines();
+    let (answer, rest) = answer_and_rest(&headlines[0]);
+    assert!(!rest.is_empty() && at(answer) < at(rest) && at(rest) < at("class=\"forest\""));
+    assert!(at("class=\"forest\"") < at("<figure"));
     assert!(at("Rounds in order") < at("id=\"trade-offs\"") && at("id=\"trade-offs\"") < at("id=\"missing\""));
 }
 
