@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{Lab, no_guests, not_run};
+use common::{Lab, Observation, no_guests, not_run};
 use pickfs::journal::Outcome;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Two file systems on one disk, in one round.
 const PLAN: &str = "executor = \"sim\"\nseed = 7\nduplicate = false\nmachine = { disk = \"hdd-7200\" }\n\
@@ -17,23 +19,59 @@ fn records(journal: &std::path::Path) -> Vec<String> {
     text.lines().filter(of_cell).map(String::from).collect()
 }
 
+/// Runs the plan and gives what its journal says of cells.
+#[track_caller]
+fn recorded(lab: &Lab, plan: &str, code: i32) -> Vec<String> {
+    let said = lab.run_plan(plan).code(code);
+    let found = records(&lab.journal());
+    assert!(!found.is_empty(), "{}", said.err);
+    lab.assert_nothing_left();
+    std::fs::remove_file(lab.journal()).expect("removed");
+    found
+}
+
+#[track_caller]
+fn assert_same(first: &[String], second: &[String], what: &str) {
+    for (number, (one, other)) in first.iter().zip(second).enumerate() {
+        assert_eq!(one, other, "{what}: record {number}");
+    }
+    assert_eq!(first.len(), second.len(), "{what}");
+}
+
+/// Keeps every processor busy until dropped.
+struct Load(Arc<AtomicBool>);
+
+impl Load {
+    fn begin() -> Load {
+        let stop = Arc::new(AtomicBool::new(false));
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            let stop = stop.clone();
+            std::thread::spawn(move || while !stop.load(Ordering::Relaxed) {});
+        }
+        Load(stop)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn the_same_cells_twice_give_the_same_records_and_the_same_disk() {
     if not_run(no_guests()) {
         return;
     }
     let lab = Lab::new();
-    let said = lab.run_plan(PLAN).code(0);
-    let (first, folded) = (records(&lab.journal()), lab.folded());
-    lab.assert_nothing_left();
-    std::fs::rename(lab.journal(), lab.path("first.jsonl")).expect("renamed");
-    lab.run_plan(PLAN).code(0);
-    let second = records(&lab.journal());
-    assert!(first.len() > 100, "{} records: {}", first.len(), said.err);
-    for (number, (one, other)) in first.iter().zip(&second).enumerate() {
-        assert_eq!(one, other, "record {number}");
-    }
-    assert_eq!(first.len(), second.len());
+    // One after the other, then two at once beside other work.
+    let first = recorded(&lab, &format!("jobs = 1\n{PLAN}"), 0);
+    assert!(first.len() > 100, "{} records", first.len());
+    let load = Load::begin();
+    lab.run_plan(&format!("jobs = 2\n{PLAN}")).code(0);
+    drop(load);
+    let folded = lab.folded();
+    assert_same(&first, &records(&lab.journal()), "the second run");
     assert_eq!(folded.cells.len(), 2);
     let content = |cell: &pickfs::journal::FoldedCell| {
         assert_eq!(cell.outcome, Some(Outcome::Done), "{}", cell.target);
@@ -61,4 +99,91 @@ fn what_cannot_be_simulated_is_refused_where_it_is_written() {
     assert!(said.contains("--sim takes one disk here"), "{said}");
     let said = lab.run(&["plan", "--sim", "nvme", "--fs", "ext4", "--rounds", "1"]).code(0).out;
     assert!(said.contains("executor sim: "), "{said}");
+}
+
+/// Each kernel compiles the disk's driver of its own; each file system that this version of Debian has, twice.
+#[test]
+#[ignore = "four kernels in guests, an hour: make test-vm"]
+fn every_kernel_and_file_system_is_the_same_twice() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let kernels = [
+        ("bookworm", "ext4 xfs btrfs btrfs:zstd:1 f2fs nilfs2 reiserfs zfs"),
+        ("bullseye", "ext4 xfs btrfs f2fs nilfs2 reiserfs"),
+        ("trixie", "ext4 xfs btrfs f2fs nilfs2"),
+        ("sid", "ext4 xfs btrfs f2fs nilfs2"),
+    ];
+    let (mut same, mut wrong) = (0, Vec::new());
+    for (kernel, names) in kernels {
+        for (name, disk) in names.split(' ').zip(["hdd-7200", "nvme", "sata-ssd"].into_iter().cycle()) {
+            let plan = PLAN
+                .replace("disk = \"hdd-7200\"", &format!("disk = \"{disk}\", kernel = \"{kernel}\""))
+                .replace("[{ fs = \"ext4\" }, { fs = \"btrfs\" }]", &format!("[{{ fs = \"{name}\" }}]"));
+            let [one, other] = [(); 2].map(|()| {
+                lab.run_plan(&plan);
+                let found = records(&lab.journal());
+                std::fs::remove_file(lab.journal()).expect("removed");
+                found
+            });
+            let is_done = one.iter().any(|line| line.contains("\"outcome\":\"done\""));
+            let end = one.iter().find(|line| line.contains("\"end\"")).cloned().unwrap_or_default();
+            println!("{kernel} {name} {disk}: {} records, same: {}, {end}", one.len(), one == other);
+            match is_done && one == other {
+                true => same += 1,
+                false => wrong.push(format!("{kernel} {name}: {end}")),
+            }
+        }
+    }
+    println!("{same} the same twice");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// One bit of the seed moves times a little.
+#[test]
+#[ignore = "three runs in guests, five minutes: make test-vm"]
+fn another_seed_gives_other_times_that_are_near() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let times = |seed: u64| {
+        let plan = PLAN.replace("seed = 7", &format!("seed = {seed}")).replace("hdd-7200", "nvme");
+        lab.run_plan(&plan).code(0);
+        let folded = lab.folded();
+        let of = |cell| folded.value(cell, "write", "time_ns").expect("a time");
+        let times: Vec<(String, f64)> = folded.cells.iter().map(|cell| (cell.target.clone(), of(cell))).collect();
+        std::fs::remove_file(lab.journal()).expect("removed");
+        times.into_iter().collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let (seven, six) = (times(7), times(6));
+    for (target, time) in seven {
+        let other = six[&target];
+        println!("{target}: {time} {other}");
+        assert_ne!(time, other, "{target}");
+        assert!((time / other - 1.0).abs() < 0.05, "{target}: {time} and {other}");
+    }
+}
+
+#[test]
+#[ignore = "guests that panic and hang, two minutes: make test-vm"]
+fn a_guest_that_panics_or_hangs_is_the_same_failure_each_time() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = "executor = \"sim\"\nmachine = { disk = \"nvme\" }\nbacking = { memory = \"256MiB\" }\n\
+                target = [{ fs = \"ext4\" }]\nstop = { rounds = 1, cell = \"20s\" }\n\
+                [[work]]\nname = \"panics\"\nworkload = { command = [\"sh\", \"-c\", \"echo c > /proc/sysrq-trigger\"] }\n\
+                [[work]]\nname = \"hangs\"\nworkload = { command = [\"sleep\", \"100000\"] }\n";
+    let [first, second] = [(); 2].map(|()| recorded(&lab, plan, 1));
+    let ends: Vec<&String> = first.iter().filter(|line| line.starts_with("{\"end\"")).collect();
+    println!("{ends:#?}");
+    assert_eq!(ends.len(), 2);
+    assert!(
+        ends.iter().all(|end| end.contains("failed")) && ends.iter().any(|end| end.contains("Kernel panic")),
+        "{ends:#?}"
+    );
+    assert_same(&first, &second, "the second run");
 }

@@ -2,10 +2,11 @@
 
 use super::{Exit, REFUSED, USAGE, catalogue::catalogue};
 use crate::data::{Shape, profile::builtin};
-use crate::executor;
+use crate::executor::{self, Executor};
 use crate::need;
 use crate::plan::{self, Catalogue, Complaint, Plan, PlanArgs, PlanFlags};
 use crate::run::tell;
+use crate::sys::devices;
 use anyhow::{Context, Result};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ pub fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
     let root = rustix::process::geteuid().is_root();
     let flags = &arguments.flags;
     if !root && arguments.executor.is_none() && flags.on.is_empty() && flags.sim.is_empty() {
-        arguments.executor = own_machine();
+        without_root(&mut arguments);
     }
     made(arguments, root)
 }
@@ -87,12 +88,31 @@ fn complete(arguments: &mut PlanArgs) {
     flags.scale = flags.scale.or((may_be_small && flags.workload.is_none()).then_some(USUAL_SCALE));
 }
 
-/// The executor that makes file systems without root, where this machine can run it; says so.
-fn own_machine() -> Option<String> {
-    let mut own = executor::ALL.iter().filter(|executor| executor.brings_its_own() && !executor.simulates());
-    let found = own.find(|executor| need::missing(&executor.needs()).is_empty())?;
-    tell("not root: every cell gets its own virtual machine; --on DIR measures one of your directories instead");
-    Some(found.name().to_string())
+/// What makes file systems without root, where this machine can run it; says so. Guests that are emulated take a minute a cell
+/// and share the host's noise: a simulation takes no longer and has none.
+fn without_root(arguments: &mut PlanArgs) {
+    const INSTEAD: &str = "--on DIR measures one of your directories instead";
+    let is_there = |executor: &dyn Executor| need::missing(&executor.needs()).is_empty();
+    if executor::vm::is_emulated() && is_there(&executor::sim::Sim) {
+        let disk = model_like(Path::new("."));
+        tell(&format!("not root, and no KVM: simulating on {disk} (--sim names another disk); {INSTEAD}"));
+        arguments.flags.sim = vec![disk.into()];
+    } else if is_there(&executor::vm::Vm) {
+        tell(&format!("not root: every cell gets its own virtual machine; {INSTEAD}"));
+        arguments.executor = Some(executor::vm::NAME.into());
+    }
+}
+
+/// The model of the kind of disk that a file lies on.
+fn model_like(file: &Path) -> &'static str {
+    let disk = devices::disk_of_file(file);
+    let is_nvme = disk.and_then(devices::whole_disk).is_some_and(|disk| disk.to_string_lossy().contains("nvme"));
+    let rotates = disk.and_then(|disk| devices::content(devices::queue_file(disk, "rotational")?));
+    match (is_nvme, rotates.as_deref()) {
+        (true, _) => "nvme",
+        (false, Some("1")) => "hdd-7200",
+        (false, _) => "sata-ssd",
+    }
 }
 
 fn brings_its_own(executor: &str) -> bool {

@@ -39,7 +39,7 @@ pub struct PlanFlags {
     /// Simulate instead of measuring, on a model of a disk such as hdd-7200 (`pickfs list disks`); several are a run each
     #[arg(long, value_name = "DISK", value_delimiter = ',', conflicts_with_all = ["on", "executor"])]
     pub sim: Vec<String>,
-    /// With --sim: so many cells at once [default: as many as there are processors]
+    /// Simulate N cells at once [default: as many as there are processors]
     #[arg(long, value_name = "N", requires = "sim")]
     pub jobs: Option<u32>,
     /// Make every file system old first, such as "churn 5x" or "git 100"; several, and "none", to compare

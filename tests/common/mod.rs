@@ -147,7 +147,7 @@ pub fn unable(filesystems: &[&str]) -> Option<String> {
 
 /// Why no guest can be made here: a program of the host's, or the mirror that its packages come from.
 pub fn no_guests() -> Option<String> {
-    let vm = pickfs::executor::find(pickfs::executor::ALL, "vm").expect("the executor of guests");
+    let vm = pickfs::executor::find(pickfs::executor::ALL, "sim").expect("it needs all that guests need");
     let missing: Vec<String> = pickfs::need::missing(&vm.needs()).iter().map(ToString::to_string).collect();
     if !missing.is_empty() {
         return Some(missing.join("; "));

@@ -704,12 +704,13 @@ static sim_word room(struct disk *d, sim_word sectors, sim_word now)
 /* A piece after the other enters the buffer, so a write that is larger than it passes too. */
 static sim_word take_in(struct disk *d, sim_word sectors, sim_word now)
 {
-	sim_word unit = d->p[SIM_PAGE_SECTORS] * d->p[SIM_PROGRAM_PAGES];
+	sim_word unit = d->p[SIM_PAGE_SECTORS] * d->p[SIM_PROGRAM_PAGES], frames = d->p[SIM_FRAMES_NS];
 
 	while (sectors) {
 		sim_word piece = smaller(sectors, unit - d->open_sectors);
 
-		now = larger(room(d, piece, now), d->in_free) + piece * d->p[SIM_LINK_PS] / 1000;
+		now = larger(room(d, piece, now), d->in_free) + frames + piece * d->p[SIM_LINK_PS] / 1000;
+		frames = 0;
 		d->in_free = now;
 		d->buffered += piece;
 		d->open_sectors += piece;
@@ -723,7 +724,7 @@ static sim_word take_in(struct disk *d, sim_word sectors, sim_word now)
 /* Pages lie on the dies in turn. */
 static sim_word read_pages(struct disk *d, sim_word first, sim_word sectors, sim_word now)
 {
-	sim_word last = now;
+	sim_word last = now, frames = d->p[SIM_FRAMES_NS];
 
 	while (sectors) {
 		sim_word page = first / d->p[SIM_PAGE_SECTORS], die = page % d->p[SIM_DIES];
@@ -736,7 +737,8 @@ static sim_word read_pages(struct disk *d, sim_word first, sim_word sectors, sim
 		if (busy)
 			d->program_free[die] += d->p[SIM_READ_NS];
 		*channel = larger(*channel, d->read_free[die]) + piece * d->p[SIM_CHANNEL_PS] / 1000;
-		d->out_free = larger(d->out_free, *channel) + piece * d->p[SIM_LINK_PS] / 1000;
+		d->out_free = larger(d->out_free, *channel) + frames + piece * d->p[SIM_LINK_PS] / 1000;
+		frames = 0;
 		last = larger(last, d->out_free);
 		first += piece;
 		sectors -= piece;

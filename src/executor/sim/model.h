@@ -63,6 +63,7 @@ enum sim_parameter {
 	SIM_SLC_SECTORS,
 	SIM_SLC_PROGRAM_NS,
 	SIM_SLC_REFILL_NS, /* idle time that frees one sector of it */
+	SIM_FRAMES_NS, /* host link, each command: what is no data */
 	/* tables */
 	SIM_SEEKS, /* pairs: cylinders, ns */
 	SIM_ZONES, /* triples: first sector, first cylinder, sectors a track */

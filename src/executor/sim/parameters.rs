@@ -61,7 +61,7 @@ impl Disk {
 }
 
 /// In the order of `enum sim_parameter`.
-const NAMES: [&str; 45] = [
+const NAMES: [&str; 46] = [
     "KIND",
     "SECTORS",
     "START",
@@ -105,6 +105,7 @@ const NAMES: [&str; 45] = [
     "SLC_SECTORS",
     "SLC_PROGRAM_NS",
     "SLC_REFILL_NS",
+    "FRAMES_NS",
     "SEEKS",
     "ZONES",
 ];
@@ -188,6 +189,7 @@ const OF_FLASH: &[Field] = &[
     ("slc_gib", "SLC_SECTORS", By(1024.0 * MIB)),
     ("slc_program_us", "SLC_PROGRAM_NS", By(1e3)),
     ("slc_refill_mb_s", "SLC_REFILL_NS", Refill),
+    ("link_frames_us", "FRAMES_NS", By(1e3)),
 ];
 
 fn fields(kind: Kind) -> Vec<&'static Field> {

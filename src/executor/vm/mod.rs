@@ -79,6 +79,11 @@ const SETTINGS: &[Setting] = &[
     },
 ];
 
+/// It is known that guests have no KVM here; where nobody has looked yet, they may.
+pub fn is_emulated() -> bool {
+    accelerator::known().is_some_and(|known| known.name == "tcg")
+}
+
 impl Executor for Vm {
     fn name(&self) -> &'static str {
         NAME
