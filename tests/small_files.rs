@@ -76,7 +76,7 @@ fn the_example_on_real_file_systems() {
         // Enough single characters for half a second on a fast machine: below that bonnie++ has no value to tell.
         (
             "size = \"2GiB\"\nfiles = 131072",
-            "size = \"8MiB\"\ncharacters = \"8MiB\"\nfiles = 1024\nmissing = \"leave-out\"",
+            "size = \"8MiB\"\ncharacters = \"3MiB\"\nfiles = 1024\nmissing = \"leave-out\"",
         ),
         (
             "files = 16384\nlarge = \"1GiB\"",
