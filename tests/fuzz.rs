@@ -11,39 +11,23 @@ use std::time::{Duration, Instant};
 
 const FEW: u64 = 40;
 
-/// Files of these folders, and texts that the entry understands.
+/// Files that the entry understands.
 fn seeds(name: &str) -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (folders, texts): (&[&str], &[&str]) = match name {
-        "devices" => (&[], &[DEVICE]),
-        "import" => (&["tests/fixtures/import", "fuzz/seeds/import"], &[]),
-        "job" => {
-            (&[], &["[global]\nrw=randread\nsize=1m\nioengine=psync\n[a]\nstonewall\n[b]\ninclude=x\ndirectory = /\n"])
-        }
-        "journal" => (&["tests/fixtures/journals"], &[]),
-        "plan" => (&["examples"], &[]),
-        _ => (&["tests/fixtures/journals"], PROTOCOL),
+    let own = format!("fuzz/seeds/{name}");
+    let folders: &[&str] = match name {
+        "import" => &[&own, "tests/fixtures/import"],
+        "journal" => &["tests/fixtures/journals"],
+        "plan" => &["examples"],
+        "protocol" => &[&own, "tests/fixtures/journals"],
+        _ => &[&own],
     };
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap().flatten());
     let files = files.filter(|entry| entry.metadata().is_ok_and(|found| found.is_file() && found.len() < 200_000));
     let mut found: Vec<Vec<u8>> = files.map(|entry| std::fs::read(entry.path()).unwrap()).collect();
     found.sort();
-    found.into_iter().chain(texts.iter().map(|text| text.as_bytes().to_vec())).collect()
+    found
 }
-
-const DEVICE: &str = "{\"blockdevices\":[{\"name\":\"sdz\",\"path\":\"/dev/sdz\",\"kname\":\"sdz\",\"type\":\"disk\",\
-    \"size\":1073741824,\"mountpoints\":[null],\"fstype\":null,\"serial\":\"S1\",\"wwn\":null,\"ro\":false,\"children\":[\
-    {\"name\":\"sdz1\",\"path\":\"/dev/sdz1\",\"kname\":\"sdz1\",\"type\":\"part\",\"size\":1,\"mountpoints\":[\"/a\"],\
-    \"fstype\":\"ext4\",\"serial\":null,\"wwn\":null,\"ro\":false}]}]}\0{\"blockdevices\":[{\"name\":\"sdz\",\
-    \"path\":\"/dev/sdz\",\"kname\":\"sdz\",\"type\":\"disk\",\"size\":1,\"mountpoints\":[],\"ro\":false}]}\0\
-    {\"signatures\":[{\"device\":\"sdz1\",\"type\":\"ext4\"}]}\0Filename Type\n/dev/sdz2 partition 1 0 -2\n";
-
-const PROTOCOL: &[&str] = &[
-    "{\"tell\":{\"end\":{\"cell\":\"c\",\"outcome\":{\"skipped\":[\"no mkfs\"]},\"at\":\"\"}}}\n\"written\"\n\"forget_cache\"\n",
-    "{\"run\":\"r\",\"job\":{\"undo\":[{\"scope\":\"run\",\"number\":1,\"says\":\"x\",\"undo\":{\"unmount\":\"/run/pickfs-r\"}}]}}\n",
-    "{\"run\":\"r\",\"job\":{\"check\":[{\"backing\":{\"device\":{\"path\":\"/dev/sdz\"}}}]},\"answers\":[\"boot\"]}\n",
-    "{\"boot\":{\"module\":\"fs-ext4\",\"mount\":[\"mount\"],\"mount_point\":\"/m\",\"folder\":\"r\",\"ready\":\"u\",\"limit_ns\":1}}\n",
-];
 
 /// Bytes are turned, cut out, doubled, put in from other seeds; or a number becomes another.
 fn damaged(seeds: &[Vec<u8>], random: &mut Xoshiro256PlusPlus) -> Vec<u8> {
