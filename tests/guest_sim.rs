@@ -81,6 +81,9 @@ fn the_same_cells_twice_give_the_same_records_and_the_same_disk() {
     assert_ne!(content(&folded.cells[0]), content(&folded.cells[1]), "two file systems wrote the same disk");
     let report = lab.run(&["report", "journal.jsonl", "--full"]).code(0).out;
     assert!(report.contains("simulated on models of disks (hdd-7200)"), "{report}");
+    // What the host is made of changes nothing, and is not named.
+    let table = lab.run(&["choices", "journal.jsonl"]).code(0).out;
+    assert!(table.contains("simulated hdd-7200 [kernel 6."), "{table}");
     lab.assert_nothing_left();
 }
 

@@ -123,18 +123,30 @@ impl Model {
         let files = self.host.iter().filter(|fact| fact.name.starts_with("imported file"));
         let files: Vec<String> = files.map(|fact| fact.value.clone()).collect();
         let files = (!files.is_empty()).then(|| files.join(", "));
-        let parts = [minute, kernel, pickfs, fact("cpu"), files];
+        let processor = fact("cpu").filter(|_| !self.is_simulated());
+        let parts = [minute, kernel, pickfs, processor, files];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
+    /// What the host is made of changes nothing.
+    pub(super) fn is_simulated(&self) -> bool {
+        self.disks.iter().any(|disk| disk.model.is_some())
+    }
+
     /// What the cells ran on: the guests' kernels, or the host's.
-    fn kernel(&self) -> Option<String> {
+    pub(super) fn kernel(&self) -> Option<String> {
         let of_host = || self.host.iter().find(|fact| fact.name == "kernel").map(|fact| fact.value.clone());
         if self.kernels.is_empty() { of_host() } else { Some(self.kernels.join(", ")) }
     }
 
     /// The machine as tables of benchmarks have it: "Processor", "Memory", "Disk", "OS", "Kernel".
     pub fn system(&self) -> Vec<(&'static str, String)> {
+        if self.is_simulated() {
+            let disks: Vec<String> = self.disks.iter().map(in_words).collect();
+            let processor = "one, simulated: a nanosecond an instruction".to_string();
+            let kernel = self.kernel().map(|kernel| ("Kernel", kernel));
+            return [("Processor", processor), ("Disk", disks.join("; "))].into_iter().chain(kernel).collect();
+        }
         let fact = |name: &str| self.host.iter().find(|fact| fact.name == name).map(|fact| fact.value.clone());
         let processor = fact("cpu").map(|cpu| match fact("cpus") {
             Some(count) => format!("{cpu}, {count} threads"),

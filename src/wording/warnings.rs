@@ -14,8 +14,11 @@ use std::fmt::{Display, Formatter};
 const MACHINE: [&str; 6] = ["cpu", "memory", "kernel", "drive", "backing", "executor"];
 
 impl Model {
-    /// Processor, memory, kernel and drive in one line.
+    /// Processor, memory, kernel and drive in one line; of a simulation the kernel alone.
     pub fn machine(&self) -> String {
+        if self.is_simulated() {
+            return self.kernel().map(|kernel| format!("kernel {kernel}")).unwrap_or_default();
+        }
         let fact = |name: &&str| self.host.iter().find(|fact| fact.name == **name);
         let shown = MACHINE.iter().filter_map(fact).map(|fact| match fact.name.as_str() {
             name @ ("memory" | "kernel") => format!("{name} {}", fact.value),
