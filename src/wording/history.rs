@@ -68,7 +68,7 @@ pub fn interim_analysis(look: &Look) -> String {
     let end = look.end.map(|end| reason(end).to_string());
     let end = end.or_else(|| look.best.is_empty().then(|| "nothing is decided yet".to_string()));
     let parts: Vec<String> = leaving.chain(best).chain(end).collect();
-    format!("after {} rounds: {}", look.round, parts.join("; "))
+    format!("after {}: {}", rounds(look.round), parts.join("; "))
 }
 
 fn rounds(count: u32) -> String {
@@ -96,6 +96,7 @@ mod tests {
     fn an_interim_analysis_without_results_says_so() {
         let look = Look { round: 8, ..Look::default() };
         assert_eq!(interim_analysis(&look), "after 8 rounds: nothing is decided yet");
+        assert!(interim_analysis(&Look { round: 1, ..Look::default() }).starts_with("after 1 round: "));
         let ahead = Look { best: vec!["xfs".into()], ..look };
         assert_eq!(interim_analysis(&ahead), "after 8 rounds: xfs is ahead");
         let bounded = Look { pick: "ext4".into(), at_most_slower: Some(0.04), ..ahead };
