@@ -16,6 +16,7 @@ use crate::plan::{Cell, Plan, SIZE};
 use crate::process::Interrupted;
 use crate::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, Say};
 use anyhow::{Context, Result, bail};
+use procfs::Current;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -210,11 +211,19 @@ impl Simulations {
         (0..).find(|slot| !is_taken(slot)).unwrap_or_default()
     }
 
+    /// As the plan says, else one a processor, of those that fit into half of the memory that is free now.
     fn jobs(&self) -> usize {
-        match self.plan.jobs {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            jobs => jobs as usize,
+        if self.plan.jobs > 0 {
+            return self.plan.jobs as usize;
         }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let free = procfs::Meminfo::current().ok().and_then(|memory| memory.mem_available);
+        let fitting = free.map_or(1, |free| free / 2 / (LEAST_MEMORY + 3 * self.staged()));
+        processors.min((self.started() as u64 + fitting) as usize).max(1)
+    }
+
+    fn started(&self) -> usize {
+        usize::from(self.running.is_some()) + self.ahead.len()
     }
 
     fn staged(&self) -> u64 {
