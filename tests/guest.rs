@@ -144,7 +144,7 @@ fn what_there_is_not_is_neither_made_nor_removed() {
         (&["guest", "build", "buster"], 2, "use one of bookworm, bullseye, sid, trixie"),
         (&["guest", "build", "bookworm", "a,b"], 2, "`a,b` is no name of a package"),
         (&["guest", "build", "plan.toml", "fio"], 2, "leave out fio"),
-        (&["guest", "remove", "bookworm-1"], 1, "`pickfs guest list` shows"),
+        (&["guest", "remove", "bookworm-1"], 2, "`pickfs guest list` shows"),
         (&["guest", "remove"], 2, "<NAME>"),
         (&["guest", "remove", "a", "--all"], 2, "cannot be used with"),
     ];

@@ -165,16 +165,16 @@ fn a_plan_that_is_no_file_or_no_text_is_an_error_with_its_cause() {
         absent.err
     );
     std::fs::write(lab.path("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
-    assert!(lab.run(&["run", "binary.toml"]).code(1).err.contains("is not text"));
+    assert!(lab.run(&["run", "binary.toml"]).code(2).err.contains("is not text"));
     assert!(lab.run(&["run", "--fs", "ext5", "--memory"]).code(2).err.contains("ext5"));
     assert!(lab.run(&["run", "--resume", "absent.jsonl"]).code(2).err.contains("absent.jsonl"));
-    assert!(lab.run(&["plan", "--precision", "3", "--memory"]).code(2).err.contains("--precision: "));
-    assert!(lab.run(&["plan", "--budget", "soon", "--memory"]).code(2).err.contains("--budget: "));
+    assert!(lab.run(&["plan", "--precision", "3", "--memory"]).code(2).err.contains("--precision must be a share"));
+    assert!(lab.run(&["plan", "--budget", "soon", "--memory"]).code(2).err.contains("--budget must be a duration"));
     assert!(
         lab.run(&["plan", "--require", "wings", "--memory"]).code(2).err.contains("--require: there is no feature")
     );
     assert!(lab.run(&["run", "--resume", "absent.jsonl", "--budget", "soon"]).code(2).err.contains("--budget"));
-    assert!(lab.run(&["report", "absent.jsonl"]).code(2).err.contains("there is no absent.jsonl"));
+    assert!(lab.run(&["report", "absent.jsonl"]).code(2).err.contains("there is no file or folder absent.jsonl"));
     assert!(lab.run(&["report", "absent.jsonl", "--format", "nonsense"]).code(2).err.contains("nonsense"));
     assert!(lab.run(&["help", "nonsense"]).code(2).err.contains("nonsense"));
     for flag in ["--size", "--seed", "--require"] {
