@@ -203,8 +203,8 @@ fn a_file_that_may_not_be_read_is_told_and_taken_as_others_are() {
 #[test]
 fn no_directory_and_nothing_to_compress() {
     let lab = Lab::new();
-    let said = lab.run(&["scan", "--predict", "nowhere"]).code(1);
-    assert!(said.err.contains("name a directory that is there"), "{}", said.err);
+    let said = lab.run(&["scan", "--predict", "nowhere"]).code(2);
+    assert!(said.err.contains("is no directory; name one that is there"), "{}", said.err);
     let said = lab.run(&["scan", "--predict", "."]).code(0);
     assert_eq!(said.out, "0 files, 0 B\n\nThere is nothing to compress.\n");
 }

@@ -132,8 +132,8 @@ fn no_tree_at_all_ends_with_a_remedy() {
     let found = profile(&scan(&lab, &["empty"]).code(0));
     assert_eq!((found.files(), told(&found)), (0, vec![(1, 0, 0)]));
     for path in ["nowhere", "file"] {
-        let said = scan(&lab, &[path]).code(1);
-        assert!(said.err.contains("name a directory"), "{}", said.err);
+        let said = scan(&lab, &[path]).code(2);
+        assert!(said.err.contains("is no directory; name one"), "{}", said.err);
     }
 }
 
