@@ -365,3 +365,34 @@ fn damaged_results_are_read_or_refused() {
     }
     assert!(read > count / 10, "{read} of {count} were read: too few to show anything");
 }
+
+/// The archive has the figures, and nothing of who measured where.
+#[test]
+fn a_run_that_is_shared_has_its_figures_and_no_paths() {
+    let lab = Lab::new();
+    let run = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/journals/default-run.jsonl");
+    let home = lab.path("ann-whale").display().to_string();
+    // As if its image had lain in somebody's home, which the title names too.
+    let text = std::fs::read_to_string(run).expect("a fixture").replace("\"title\":\"", "\"title\":\"ann-whale: ");
+    let facts = serde_json::json!({ "loop file": format!("{home}/disk.img") });
+    let found = serde_json::json!({ "provenance": { "cell": "", "facts": facts } });
+    std::fs::write(lab.path("run.jsonl"), format!("{text}{found}\n")).expect("written");
+    let said = lab.run(&["share", "run.jsonl"]).code(0).out;
+    assert!(said.contains("run-shared.tar.gz: journal.jsonl and report.html"), "{said}");
+    assert!(said.contains("also stand elsewhere") && said.contains("ann-whale"), "{said}");
+    assert!(lab.run(&["share", "run.jsonl"]).code(2).err.contains("is there already"));
+    let [archive, here] = ["run-shared.tar.gz", "."].map(|name| lab.path(name).display().to_string());
+    common::run(&["tar", "-xf", &archive, "-C", &here]);
+    let read = |name: &str| std::fs::read_to_string(lab.path(name)).expect("it was packed");
+    let both = read("journal.jsonl") + &read("report.html");
+    for old in [home.as_str(), "/tmp/", "\"step\""] {
+        assert!(!both.contains(old), "{old}");
+    }
+    let figures = |journal: &str| {
+        let said = lab.run(&["report", journal]).code(0).out;
+        let lines = said.lines().filter(|line| [" ms ", " s ", "%"].iter().any(|part| line.contains(part)));
+        lines.filter(|line| !line.contains("pickfs run")).map(String::from).collect::<Vec<_>>()
+    };
+    assert!(figures("run.jsonl").len() > 5, "{:?}", figures("run.jsonl"));
+    assert_eq!(figures("run.jsonl"), figures("journal.jsonl"));
+}

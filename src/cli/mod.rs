@@ -24,6 +24,7 @@ mod predict;
 mod report;
 mod run;
 mod scan;
+mod share;
 
 use crate::process::Interrupted;
 use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
@@ -81,6 +82,7 @@ const VERBS: &[Entry] = &[
     verb::<choices::Arguments>("choices"),
     verb::<history::Arguments>("history"),
     verb::<compare::Arguments>("compare"),
+    verb::<share::Arguments>("share"),
     verb::<import::Arguments>("import"),
     verb::<list::Arguments>("list"),
     verb::<doctor::Arguments>("doctor"),

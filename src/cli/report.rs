@@ -162,8 +162,12 @@ pub fn write_page(folded: &Folded, journal: &Path) -> Result<PathBuf> {
     let path = page_beside(journal);
     // Root may write beside another user's files: what lies there is replaced, and no link in its place followed.
     let _ = std::fs::remove_file(&path);
-    deliver(&written(folded, journal, "html", &Options::default())?, Some(&path))?;
+    deliver(&page(folded, journal)?, Some(&path))?;
     Ok(path)
+}
+
+pub fn page(folded: &Folded, journal: &Path) -> Result<Vec<u8>> {
+    written(folded, journal, "html", &Options::default())
 }
 
 /// `run.html` for `run.jsonl`; never the journal itself, whatever it is called.

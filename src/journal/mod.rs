@@ -6,11 +6,13 @@
 //!
 //! Must not know: `agent`, `analysis`, `executor`, `render`, `run`, `stack`, `stage`, `stats`, `workload`.
 
+mod anonymous;
 mod append;
 mod flag;
 mod fold;
 mod record;
 
+pub use anonymous::Anonymous;
 pub use append::Journal;
 pub use flag::FlagKind;
 pub use fold::{Folded, FoldedCell, Series, fold, fold_file};
