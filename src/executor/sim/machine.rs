@@ -2,7 +2,7 @@
 //! and hands out its records when it has ended. Cells cannot disturb each other, so several are under way at once.
 
 use super::archive::Dated;
-use super::qemu::{self, PROCESSOR};
+use super::qemu::{self, PROCESSOR, Saved};
 use super::region::{Delivered, Region, at_once, check_size};
 use super::saved;
 use super::{DEFAULT_DISK, Disk, find};
@@ -137,12 +137,13 @@ impl Simulations {
             console: folder.join("console"),
             kernel_words: cell.target.machine.text("words").unwrap_or_default().into(),
             regions,
-            image: folder.join("state"),
-            monitor: folder.join("monitor"),
+            saved: None,
             limit_seconds: BOOT_SECONDS + SLOWDOWN * cell.limit_ns.div_ceil(1_000_000_000),
         };
-        let saved = self.saved(&furnished.guest, &machine, &common, &request.run)?;
-        std::fs::copy(&saved, &machine.image).context("cannot copy what was saved of the guest")?;
+        let machine = match cell.target.machine.flag("saved") {
+            true => self.on_from_saved(&furnished.guest, machine, &common, &folder, &request.run)?,
+            false => machine,
+        };
         let (connection, emulator) = saved::go_on(&furnished.guest, &machine, &request.run, &cell.id)?;
         let from = Delivered { emulator: Some(emulator), region: records.file, read: 0 };
         let running = Running {
@@ -156,6 +157,20 @@ impl Simulations {
         let patience = Patience { first_word: Some(FOREVER), ready: Some(FOREVER), grace: FOREVER };
         let connection = Connection { from: Box::new(from), ..connection };
         Ok((Contact { connection, request, patience, lasts: Lasts::Simulation }, running))
+    }
+
+    fn on_from_saved(
+        &self,
+        guest: &Guest,
+        machine: qemu::Machine,
+        common: &Path,
+        folder: &Path,
+        run: &str,
+    ) -> Result<qemu::Machine> {
+        let saved = Saved { image: folder.join("state"), monitor: folder.join("monitor") };
+        let state = self.saved(guest, &machine, common, run)?;
+        std::fs::copy(&state, &saved.image).context("cannot copy what was saved of the guest")?;
+        Ok(qemu::Machine { saved: Some(saved), ..machine })
     }
 
     /// A guest like this one that has booted, in a file. Once a run for all machines that are alike.
@@ -172,7 +187,7 @@ impl Simulations {
         let partial = file.with_extension("partial");
         let machine = qemu::Machine {
             regions: [vec![root.clone()], others.clone()].concat(),
-            image: partial.clone(),
+            saved: Some(Saved { image: partial.clone(), monitor: folder.join("monitor") }),
             limit_seconds: BOOT_SECONDS,
             ..machine.clone()
         };

@@ -49,6 +49,12 @@ const SETTINGS: &[Setting] = &[
         default: None,
         about: "for the kernel, such as \"preempt=full\"",
     },
+    Setting {
+        name: "saved",
+        kind: SettingKind::Flag,
+        default: None,
+        about: "cells go on from one saved boot: sooner done, and times may differ between runs by some hundred nanoseconds and what follows",
+    },
     Setting { name: "memory", kind: SettingKind::Size, default: Some("1GiB"), about: "without the staged data" },
 ];
 

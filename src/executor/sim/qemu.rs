@@ -1,7 +1,7 @@
 //! QEMU's command line for one cell of a simulation: nothing in it has the host's clock or the host's timing.
 
 use super::region::Region;
-use crate::executor::vm::{Guest, REGIONS_WORD, ROOT_WORD, SIM_WORD};
+use crate::executor::vm::{Guest, REGIONS_WORD, ROOT_WORD, SAVED_WORD, SIM_WORD};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -32,12 +32,18 @@ pub struct Machine {
     pub kernel_words: String,
     /// The root first.
     pub regions: Vec<Region>,
-    /// Where its state is saved, in QEMU's own format.
+    /// Of one that is saved, or goes on from there; others boot and are told nothing.
+    pub saved: Option<Saved>,
+    /// Seconds of this machine's processor after which QEMU is ended.
+    pub limit_seconds: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Saved {
+    /// Where the state is, in QEMU's own format.
     pub image: PathBuf,
     /// A socket that is made.
     pub monitor: PathBuf,
-    /// Seconds of this machine's processor after which QEMU is ended.
-    pub limit_seconds: u64,
 }
 
 pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
@@ -46,17 +52,20 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     let regions: Vec<String> =
         at.iter().zip(&machine.regions).map(|(at, region)| format!("{at}:{}", region.bytes)).collect();
     let regions = regions.join(",");
+    let stops = if machine.saved.is_some() { SAVED_WORD } else { "" };
     let kernel_words =
-        format!("{KERNEL_WORDS} {SIM_WORD} {REGIONS_WORD}{regions} {ROOT_WORD}{kind} {}", machine.kernel_words);
+        format!("{KERNEL_WORDS} {SIM_WORD} {REGIONS_WORD}{regions} {stops} {ROOT_WORD}{kind} {}", machine.kernel_words);
     let mut words: Vec<String> = Vec::new();
     let mut add = |list: &[&str]| words.extend(list.iter().map(|word| word.to_string()));
     add(&["prlimit", &format!("--cpu={}", machine.limit_seconds), "--"]);
     add(&["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
-    // Nothing runs before it is told to.
-    add(&["-S", "-qmp", &format!("unix:{},server=on,wait=on", text(&machine.monitor))]);
-    // No device has this disk. The guest stops its machine by saying that it panics.
-    add(&["-drive", &format!("if=none,id=state,format=qcow2,file={}", text(&machine.image).replace(',', ",,"))]);
-    add(&["-device", "pvpanic", "-action", "panic=pause"]);
+    if let Some(Saved { image, monitor }) = &machine.saved {
+        // Nothing runs before it is told to.
+        add(&["-S", "-qmp", &format!("unix:{},server=on,wait=on", text(monitor))]);
+        // No device has this disk. The guest stops its machine by saying that it panics.
+        add(&["-drive", &format!("if=none,id=state,format=qcow2,file={}", text(image).replace(',', ",,"))]);
+        add(&["-device", "pvpanic", "-action", "panic=pause"]);
+    }
     add(&[
         "-machine",
         "pc,nvdimm=on,hpet=off",
@@ -116,8 +125,7 @@ mod tests {
             console: "console".into(),
             kernel_words: "mitigations=off".into(),
             regions: vec![region("a"), region("b,c")],
-            image: "state".into(),
-            monitor: "monitor".into(),
+            saved: Some(Saved { image: "state".into(), monitor: "monitor".into() }),
             limit_seconds: 100,
         };
         command(&Guest::own(folder.path()).expect("a guest"), &machine).expect("words")

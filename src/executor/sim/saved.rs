@@ -1,12 +1,14 @@
-//! A guest that has booted, saved at one instruction. Each cell goes on from there, so it pays for no boot, and all cells
-//! begin as the same machine. The boot itself runs by the counted clock: it gives the same state on every host.
+//! A guest that has booted, saved at one instruction, for cells that go on from there and pay for no boot. The boot runs by the
+//! counted clock and gives the same state on every host. Going on does not: of six tries from one state four went one way and two
+//! another, 89 instructions apart at their ends, so a cell goes on from a saved guest only where the plan says so. Why is not known;
+//! a timer that is due as QEMU loads the state is suspected.
 
 use super::monitor::Monitor;
-use super::qemu;
+use super::qemu::{self, Saved};
 use crate::executor::vm::{Guest, Tail, explained};
 use crate::process::{CELL_MARK, Interrupted, RUN_MARK, argv, run_program};
 use crate::protocol::{Connection, Session};
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
 use serde_json::json;
 use std::fs::File;
 use std::path::Path;
@@ -20,10 +22,11 @@ const ENDING: Duration = Duration::from_secs(10);
 
 /// Boots the machine until it stops itself, and saves it into its image.
 pub fn make(guest: &Guest, machine: &qemu::Machine, run: &str) -> Result<()> {
-    run_program(&argv(["qemu-img", "create", "-q", "-f", "qcow2", &machine.image.display().to_string(), "1M"]))?;
+    let Saved { image, monitor: socket } = machine.saved.as_ref().context("a machine that is not to be saved")?;
+    run_program(&argv(["qemu-img", "create", "-q", "-f", "qcow2", &image.display().to_string(), "1M"]))?;
     let (mut connection, _) = start(guest, machine, run, "")?;
     let save = |emulator: &mut Child| {
-        let mut monitor = listening(&machine.monitor, emulator)?;
+        let mut monitor = listening(socket, emulator)?;
         monitor.ask("cont", json!({}))?;
         monitor.wait_for_stop()?;
         monitor.tell(&format!("savevm {NAME}"))?;
@@ -35,11 +38,12 @@ pub fn make(guest: &Guest, machine: &qemu::Machine, run: &str) -> Result<()> {
     }
 }
 
-/// Starts QEMU with a copy of what was saved, which goes on as soon as this returns.
+/// Starts QEMU: with a copy of what was saved, which goes on as soon as this returns, or with a boot.
 pub fn go_on(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, ChildStdout)> {
     let (mut connection, silent) = start(guest, machine, run, cell)?;
+    let Some(saved) = &machine.saved else { return Ok((connection, silent)) };
     let load = |emulator: &mut Child| {
-        let mut monitor = listening(&machine.monitor, emulator)?;
+        let mut monitor = listening(&saved.monitor, emulator)?;
         monitor.tell(&format!("loadvm {NAME}"))?;
         monitor.ask("cont", json!({}))
     };
@@ -51,7 +55,7 @@ pub fn go_on(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> R
 
 /// QEMU, which ends with us, whatever ends us.
 fn start(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, ChildStdout)> {
-    for old in [&machine.console, &machine.monitor] {
+    for old in [Some(&machine.console), machine.saved.as_ref().map(|saved| &saved.monitor)].into_iter().flatten() {
         let _ = std::fs::remove_file(old);
     }
     let words = qemu::command(guest, machine)?;

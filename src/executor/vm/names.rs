@@ -32,6 +32,8 @@ pub const BOOT_WORD: &str = "pickfs.boot";
 pub const SIM_WORD: &str = "pickfs.sim";
 /// Before the regions of memory that are a simulation's disks: "ADDRESS:BYTES,...", the root's first.
 pub const REGIONS_WORD: &str = "pickfs.regions=";
+/// A word for the kernel: the machine stops itself once, to be saved.
+pub const SAVED_WORD: &str = "pickfs.saved";
 pub const ALIVE: &str = "pickfs init: alive";
 
 pub fn target_disk(index: usize) -> String {

@@ -9,7 +9,7 @@ mod udev;
 
 use crate::executor::vm::names::{
     ALIVE, BOOT_WORD, BY_SERIAL, DATA_DISK, MOST_DISKS, OTHER_DISK, PORT, PROBE_WORD, RECORDS_DISK, REQUEST_DISK,
-    ROOT_DISK, ROOT_WORD, SIM_WORD, how, target_disk,
+    ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD, how, target_disk,
 };
 use crate::sys::clock::monotonic;
 use anyhow::{Context, Result, bail};
@@ -63,8 +63,11 @@ fn live() -> Result<()> {
     enter(&root)?;
     second_mounts()?;
     what_packages_would_have_made()?;
-    if has_word(SIM_WORD) {
+    if has_word(SAVED_WORD) {
         simulated::be_saved()?;
+    }
+    if has_word(SIM_WORD) {
+        simulated::attach_others()?;
     }
     (0..MOST_DISKS).try_for_each(|index| name_disk(&target_disk(index)))?;
     name_disk(DATA_DISK)?;

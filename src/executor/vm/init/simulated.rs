@@ -36,7 +36,10 @@ pub fn attach_root() -> Result<()> {
 
 /// Stops this machine, to be saved: every cell goes on from here, with regions of its own.
 pub fn be_saved() -> Result<()> {
-    port::write(PVPANIC, PANICKED).context("cannot stop the machine")?;
+    port::write(PVPANIC, PANICKED).context("cannot stop the machine")
+}
+
+pub fn attach_others() -> Result<()> {
     regions()?.iter().skip(1).try_for_each(Region::attach)
 }
 
