@@ -1,5 +1,6 @@
-//! The machine of the `sim` executor: QEMU for each cell, which goes on from a saved guest, is asked nothing while it runs
-//! and hands out its records when it has ended. Cells cannot disturb each other, so several are under way at once.
+//! The machine of the `sim` executor: QEMU for each cell, which boots, or goes on from a saved guest where the plan says so, is
+//! asked nothing while it runs and hands out its records when it has ended. Cells cannot disturb each other, so several are under
+//! way at once.
 
 use super::archive::Dated;
 use super::qemu::{self, PROCESSOR, Saved};
