@@ -2,13 +2,13 @@
 
 use crate::agent;
 use crate::executor;
-use crate::plan::{Chosen, Plan};
+use crate::plan::{Chosen, Plan, Settings};
 use crate::protocol::{Check, Checked, Erasure};
 use crate::run;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// True when every device of the plan was confirmed. Says what is missing when not.
 pub fn confirmed(plan: &Plan, erase: &[String]) -> Result<bool> {
@@ -39,6 +39,19 @@ pub fn erasures(plan: &Plan) -> Result<Vec<Erasure>> {
     let by_path: BTreeMap<_, _> =
         checked.into_iter().flat_map(|checked| checked.erases).map(|erasure| (erasure.path.clone(), erasure)).collect();
     Ok(by_path.into_values().collect())
+}
+
+/// True when a device outside of any plan may be written to and was confirmed. Says what is missing when not.
+pub fn scratch(device: &Path, erase: &[String]) -> Result<bool> {
+    let settings = Settings([("path".to_string(), device.display().to_string().into())].into());
+    let checked = agent::check(&Check::Backing(Chosen { name: "device".to_string(), settings }));
+    checked.reasons.iter().for_each(|reason| eprintln!("refused: {reason}"));
+    for erasure in checked.erases.iter().filter(|_| checked.reasons.is_empty()) {
+        if !erase.contains(&erasure.identity) && !typed_back(erasure)? {
+            return Ok(false);
+        }
+    }
+    Ok(checked.reasons.is_empty())
 }
 
 /// Every device that the plan would erase, for the dry run.

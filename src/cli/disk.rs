@@ -1,4 +1,6 @@
-//! `pickfs disk`: the models of disks that simulations use.
+//! `pickfs disk`: the models of disks that simulations use, and a model of a disk that is here.
+
+mod profile;
 
 use super::{Exit, Outcome, Verb};
 use crate::executor::sim::{self, Disk, Gives};
@@ -6,7 +8,7 @@ use crate::units::{show_bytes, show_duration};
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// Show a model of a disk: its parameters with their sources, and the speeds that it gives
+/// Show a model of a disk, or measure a disk and make a model of it
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -24,17 +26,22 @@ enum What {
         #[arg(value_name = "NAME|FILE")]
         name: String,
     },
+    /// Measure a disk and write a model of it, for `--sim`
+    #[command(after_help = profile::EXAMPLES)]
+    Profile(profile::Arguments),
 }
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs list disks", "the models that come with pickfs"],
         ["pickfs disk show hdd-7200", "one of them, with its sources and speeds"],
+        ["sudo pickfs disk profile /dev/sdb", "measure a disk by reading it, two minutes: sdb.toml"],
     ];
-    const ONLY_PRINTS: bool = true;
-
     fn run(&self) -> Outcome {
-        let What::Show { name } = &self.what;
+        let name = match &self.what {
+            What::Show { name } => name,
+            What::Profile(arguments) => return arguments.run(),
+        };
         let disk = named(name)?;
         println!("{name}: {}\n", disk.about);
         parameters(&disk)?.iter().for_each(|line| println!("{line}"));

@@ -39,7 +39,12 @@ pub fn effective_options(mount: &MountInfo) -> BTreeMap<String, Option<String>> 
 /// The path as the kernel names it, without symlinks; what is gone of it stays as it is spelled.
 pub fn resolved(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|part| Some((part.canonicalize().ok()?, path.strip_prefix(part).ok()?)));
-    there.map_or_else(|| path.to_path_buf(), |(real, gone)| real.join(gone))
+    match there {
+        // Joined with nothing it would end in a slash, as a folder does.
+        Some((real, gone)) if gone.as_os_str().is_empty() => real,
+        Some((real, gone)) => real.join(gone),
+        None => path.to_path_buf(),
+    }
 }
 
 /// Loop devices whose backing file is this one, also when it is deleted.

@@ -9,6 +9,7 @@ mod disks;
 mod machine;
 mod monitor;
 mod parameters;
+pub mod profile;
 mod qemu;
 mod region;
 mod saved;

@@ -53,6 +53,24 @@ impl Disk {
         Ok(sourced)
     }
 
+    /// In the unit that the name ends in.
+    pub fn number(&self, name: &str) -> Result<f64> {
+        let is = self.sourced(name)?.is;
+        let number = is.as_float().or(is.as_integer().map(|whole| whole as f64));
+        let number = number.with_context(|| format!("`{name}` must be a number"))?;
+        ensure!(number >= 0.0 && number.is_finite(), "`{name}` must be a number that is not negative");
+        Ok(number)
+    }
+
+    /// The same disk with another number, of six digits.
+    pub fn with(&self, name: &str, number: f64) -> Result<Disk> {
+        let mut changed = self.clone();
+        let place = changed.parameters.get_mut(name).and_then(toml::Value::as_table_mut);
+        let fields = place.with_context(|| format!("the parameter `{name}` is missing"))?;
+        fields.insert("is".to_string(), significant(number, 6).into());
+        Ok(changed)
+    }
+
     /// The table for the model. `start` is where on the disk its device begins, in sectors; `phase_ns` the angle of the
     /// platter at time 0, as time of a turn.
     pub fn words(&self, start: u64, phase_ns: u64) -> Result<Words> {
@@ -226,7 +244,7 @@ pub fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
     }
     let mut words = [0; WORDS];
     for (name, word, scale) in fields {
-        words[at(word)] = scaled(number(disk, name)?, *scale);
+        words[at(word)] = scaled(disk.number(name)?, *scale);
     }
     words[at("KIND")] = disk.kind as u64;
     words[at("START")] = start;
@@ -254,12 +272,13 @@ fn given_as(word: usize) -> &'static str {
     field.map_or(name, |field| field.0)
 }
 
-fn number(disk: &Disk, name: &str) -> Result<f64> {
-    let is = disk.sourced(name)?.is;
-    let number = is.as_float().or(is.as_integer().map(|whole| whole as f64));
-    let number = number.with_context(|| format!("`{name}` must be a number"))?;
-    ensure!(number >= 0.0 && number.is_finite(), "`{name}` must be a number that is not negative");
-    Ok(number)
+/// A value with so many significant digits.
+pub fn significant(value: f64, digits: i32) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let unit = 10_f64.powi(digits - 1 - value.abs().log10().floor() as i32);
+    (value * unit).round() / unit
 }
 
 fn scaled(number: f64, scale: Scale) -> u64 {
@@ -273,8 +292,7 @@ fn scaled(number: f64, scale: Scale) -> u64 {
 /// Zones have the same number of cylinders each, and tracks that shorten evenly from the outer edge to the inner one.
 fn tables(disk: &Disk, words: &mut Words) -> Result<()> {
     let (heads, sectors) = (words[at("HEADS")], words[at("SECTORS")]);
-    let (zones, outer, inner) =
-        (number(disk, "zones")?, number(disk, "outer_sectors")?, number(disk, "inner_sectors")?);
+    let (zones, outer, inner) = (disk.number("zones")?, disk.number("outer_sectors")?, disk.number("inner_sectors")?);
     ensure!((1.0..=MOST_ZONES as f64).contains(&zones), "`zones` must be from 1 to {MOST_ZONES}");
     ensure!(
         heads > 0 && outer >= inner && inner >= 1.0,
@@ -302,9 +320,9 @@ fn seeks(disk: &Disk, cylinders: u64, words: &mut Words) -> Result<()> {
         Some("cylinders") => 1.0,
         _ => bail!("`seek_unit` must be \"stroke\" or \"cylinders\""),
     };
-    let (short, root) = (number(disk, "seek_short_us")?, number(disk, "seek_root_us")?);
-    let (boundary, line) = (number(disk, "seek_boundary")?, number(disk, "seek_line_us")?);
-    let slope = number(disk, "seek_slope_us")?;
+    let (short, root) = (disk.number("seek_short_us")?, disk.number("seek_root_us")?);
+    let (boundary, line) = (disk.number("seek_boundary")?, disk.number("seek_line_us")?);
+    let slope = disk.number("seek_slope_us")?;
     let us =
         |distance: f64| if distance <= boundary { short + root * distance.sqrt() } else { line + slope * distance };
     let most = (cylinders - 1).max(1) as f64;

@@ -5,8 +5,8 @@ use crate::sys::disk_model::{Asked, DiskModel, Operation};
 use anyhow::Result;
 
 /// Sectors of 4 KiB and of 1 MiB.
-const PAGE: u64 = 8;
-const CHUNK: u64 = 2048;
+pub const PAGE: u64 = 8;
+pub const CHUNK: u64 = 2048;
 /// Requests of a measurement.
 const MANY: usize = 4000;
 
@@ -41,10 +41,12 @@ pub fn gives(disk: &Disk) -> Result<Gives> {
     let fresh = || DiskModel::start(&words).map(Clock::new).map_err(|_| anyhow::anyhow!("no such disk"));
     let rate = |done: Done, each: u64| done.times.len() as f64 * (each * 512) as f64 / done.took_ns as f64 * 1e9;
     let mut sequential_reads = [0.0; 3];
-    for (found, start) in sequential_reads.iter_mut().zip([0, sectors / 2, sectors - 600 * CHUNK]) {
-        *found = rate(fresh()?.closed(1, 500, chunks(Operation::Read, start)), CHUNK);
+    // Of a small disk half.
+    let count = (sectors / 2 / CHUNK).clamp(1, 500);
+    for (found, start) in sequential_reads.iter_mut().zip([0, sectors / 2, sectors.saturating_sub(count * CHUNK)]) {
+        *found = rate(fresh()?.closed(1, count as usize, chunks(Operation::Read, start, sectors)), CHUNK);
     }
-    let mut ahead = chunks(Operation::Write, 0);
+    let mut ahead = chunks(Operation::Write, 0, sectors);
     let mut clock = fresh()?;
     clock.closed(8, 1024, &mut ahead);
     let sequential_writes = rate(clock.closed(8, 512, &mut ahead), CHUNK);
@@ -100,11 +102,11 @@ pub fn asked(operation: Operation, first: u64, sectors: u64) -> Asked {
     Asked { operation, forced: false, first, sectors }
 }
 
-/// One MiB behind the other.
-fn chunks(operation: Operation, first: u64) -> impl FnMut() -> Asked {
+/// One MiB behind the other, and from the disk's end to its beginning.
+fn chunks(operation: Operation, first: u64, sectors: u64) -> impl FnMut() -> Asked {
     let mut next = first;
     move || {
-        next += CHUNK;
+        next = if next + CHUNK <= sectors { next + CHUNK } else { CHUNK };
         asked(operation, next - CHUNK, CHUNK)
     }
 }
@@ -168,7 +170,7 @@ impl Clock {
 }
 
 impl Done {
-    fn shown(mut self) -> Loop {
+    pub fn shown(mut self) -> Loop {
         self.times.sort_unstable();
         let count = self.times.len();
         Loop {

@@ -220,7 +220,7 @@ fn sequential(make: Make) -> Result<(), String> {
     let (turn, heads) = (words[at("TURN_NS")] as f64, words[at("HEADS")] as f64);
     let skews = (heads - 1.0) * words[at("HEAD_SKEW_NS")] as f64 + words[at("CYLINDER_SKEW_NS")] as f64;
     let wanted = 3600.0 * heads * 512.0 / (turn * heads + skews);
-    let done = Clock::new(make(&words)).closed(1, 2000, chunks(Operation::Read, 0));
+    let done = Clock::new(make(&words)).closed(1, 2000, chunks(Operation::Read, 0, u64::MAX));
     let found = 2000.0 * CHUNK as f64 * 512.0 / done.took_ns as f64;
     holds!((found / wanted - 1.0).abs() < 0.002, "{found:.4} bytes/ns in sequence, not {wanted:.4}");
     Ok(())
@@ -262,7 +262,7 @@ fn programs(make: Make) -> Result<(), String> {
     slow.parameters["slc_gib"]["is"] = toml::Value::Integer(0);
     slow.parameters["erase_programs"]["is"] = toml::Value::Integer(0);
     let words = slow.words(0, 0).expect("words");
-    let mut write = chunks(Operation::Write, 0);
+    let mut write = chunks(Operation::Write, 0, u64::MAX);
     let mut clock = Clock::new(make(&words));
     clock.closed(8, 500, &mut write);
     let done = clock.closed(8, 4000, &mut write);
