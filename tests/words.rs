@@ -75,7 +75,10 @@ fn sources_documents_and_examples_avoid_what_is_ruled_out() {
 #[test]
 fn help_manual_pages_and_lists_avoid_what_is_ruled_out() {
     let lab = Lab::new();
-    let verbs = ["run", "plan", "report", "list", "doctor", "clean", "scan", "guest", "compare", "choices", "import"];
+    let verbs = [
+        "run", "plan", "report", "list", "doctor", "clean", "scan", "guest", "compare", "choices", "import", "push",
+        "ask", "query", "site", "serve",
+    ];
     let mut all: Vec<Vec<&str>> = vec![vec!["help"], vec!["help", "--man"], vec!["list"]];
     all.extend(verbs.iter().flat_map(|verb| [vec!["help", verb], vec!["help", verb, "--man"]]));
     all.extend(["cold", "exit-codes", "journals", "plans", "safety", "verdicts"].map(|topic| vec!["help", topic]));

@@ -8,6 +8,7 @@
 //! Must not know: `agent`, `cli`, `executor`, `import`, `render`, `run`, `stack`, `stage`, `workload`.
 
 mod best_per_filesystem;
+mod between_machines;
 mod between_runs;
 mod composite;
 mod device_rates;
@@ -36,6 +37,7 @@ mod stopping;
 mod tradeoffs;
 mod work;
 
+pub use between_machines::{AcrossMachines, AcrossRow, AcrossVerdict, between_machines};
 pub use between_runs::{
     Accepted, Change, Changes, Difference, Field, Gate, Measured, OnlyIn, Part, changes, differences,
 };
@@ -47,7 +49,7 @@ pub use history::{Ending, History};
 use judgement::Analysis;
 pub use latency_curves::{LatencyCurve, LatencyCurves};
 pub use model::*;
-pub use overall::Overall;
+pub use overall::{ALL_WORK, Overall};
 #[cfg(test)]
 pub use panel::mark_chance;
 pub use points::{Point, Series};

@@ -15,10 +15,11 @@ use std::path::{Path, PathBuf};
 /// Exit code 3: a whole job is slower by clearly more than the threshold; 4: that is not excluded; 2: not comparable.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Journals of the runs before: several show what runs differ by from day to day; @2 is the second newest
+    /// Journals of the runs before: several show what runs differ by from day to day; @2 is the second newest,
+    /// STORE@2 that of a store
     #[arg(required = true, num_args = 1..)]
     old: Vec<PathBuf>,
-    /// Journal of the run now; @last is the newest in ./pickfs-runs
+    /// Journal of the run now; @last is the newest in ./pickfs-runs, STORE@last that of a store
     new: PathBuf,
     /// The smallest slowdown that matters
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = above_nothing)]
@@ -68,7 +69,7 @@ impl Verb for Arguments {
     }
 }
 
-fn refuse(differences: &[String], journal: &Path) -> Result<()> {
+pub fn refuse(differences: &[String], journal: &Path) -> Result<()> {
     if differences.is_empty() {
         return Ok(());
     }
@@ -77,7 +78,7 @@ fn refuse(differences: &[String], journal: &Path) -> Result<()> {
     Err(Exit::usage(format!("{} and the new run cannot be compared:\n{shown}{remedy}", journal.display())))
 }
 
-fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<Measured<'a>> {
+pub fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<Measured<'a>> {
     let shown = journal.display();
     let run = folded.run.as_ref().with_context(|| format!("{shown} is no journal: it has no `run` record"))?;
     if let Some(absurdity) = run.plan.absurd_measure() {

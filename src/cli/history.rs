@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// List the runs of a folder, newest first, each with its answer
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Folder with journals
+    /// Folder with journals, or a store
     #[arg(default_value = journals::FOLDER)]
     folder: PathBuf,
     /// At most this many runs
@@ -25,16 +25,21 @@ impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs history", "the runs in ./pickfs-runs, each with its answer"],
         ["pickfs report @2", "the report of the second newest"],
+        ["pickfs history /srv/runs", "the runs of a store, for names such as /srv/runs@2"],
         ["pickfs compare @2 @last", "what has changed between the last two"],
     ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        if self.folder != Path::new(journals::FOLDER) {
+        if !self.is_usual() {
             there(&self.folder)?;
         }
-        let all = journals::newest_first(&self.folder);
-        let shown = all.iter().take(self.most).enumerate().map(|(at, journal)| Run::of(at + 1, journal));
+        let all = journals::newest_first(&self.folder)?;
+        let shown = all
+            .iter()
+            .take(self.most)
+            .enumerate()
+            .map(|(at, journal)| Run::of(format!("{}@{}", self.prefix(), at + 1), journal));
         if self.json {
             let runs: Vec<Value> = shown.map(|run| run.json()).collect();
             println!("{}", serde_json::to_string_pretty(&runs)?);
@@ -46,15 +51,29 @@ impl Verb for Arguments {
         let width = super::report::width();
         shown.for_each(|run| run.print(width));
         if all.len() > self.most {
-            println!("and {} older: pickfs history -n {}", all.len() - self.most, all.len());
+            let folder = self.folder.display();
+            let folder = if self.is_usual() { String::new() } else { format!("{folder} ") };
+            println!("and {} older: pickfs history {folder}-n {}", all.len() - self.most, all.len());
         }
         Ok(0)
     }
 }
 
+impl Arguments {
+    fn is_usual(&self) -> bool {
+        self.folder == Path::new(journals::FOLDER)
+    }
+
+    /// What other verbs take before `@2`.
+    fn prefix(&self) -> String {
+        if self.is_usual() { String::new() } else { self.folder.display().to_string() }
+    }
+}
+
 /// One journal, as far as it can be read.
 struct Run {
-    number: usize,
+    /// As other verbs take it.
+    name: String,
     journal: PathBuf,
     started: String,
     setting: String,
@@ -62,7 +81,7 @@ struct Run {
 }
 
 impl Run {
-    fn of(number: usize, journal: &Path) -> Run {
+    fn of(name: String, journal: &Path) -> Run {
         let model = fold_file(journal).and_then(|folded| analysis::model(&folded));
         let (started, setting, answer) = match model {
             Ok(model) => {
@@ -70,19 +89,19 @@ impl Run {
             }
             Err(error) => (String::new(), String::new(), format!("cannot be read: {error:#}")),
         };
-        Run { number, journal: journal.to_path_buf(), started, setting, answer }
+        Run { name, journal: journal.to_path_buf(), started, setting, answer }
     }
 
     fn print(&self, width: usize) {
         let minute = self.started.get(..16).unwrap_or_default().replace('T', " ");
-        println!("{}", wrapped("", &format!("@{}  {minute}  {}", self.number, self.setting), width));
+        println!("{}", wrapped("", &format!("{}  {minute}  {}", self.name, self.setting), width));
         println!("    {}", wrapped("    ", &self.answer, width).trim_start());
         println!("    {}", self.journal.display());
     }
 
     fn json(&self) -> Value {
         json!({
-            "name": format!("@{}", self.number),
+            "name": self.name,
             "journal": self.journal.display().to_string(),
             "started": self.started,
             "setting": self.setting,

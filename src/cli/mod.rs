@@ -1,7 +1,9 @@
 //! The command line, one file a verb. The only room that knows every other: it hands plug-ins to the plan as data,
 //! plans to the run, journals to the report. It must not know how anything is measured or computed.
 
+mod after;
 mod agent;
+mod ask;
 pub mod catalogue;
 mod choices;
 mod clean;
@@ -10,6 +12,7 @@ mod completions;
 mod confirm;
 mod disk;
 mod doctor;
+mod far;
 mod forecast;
 mod guest;
 mod help;
@@ -18,13 +21,18 @@ mod import;
 mod init;
 mod journals;
 mod list;
+mod on_hosts;
 mod plan;
 mod plan_source;
 mod predict;
+mod push;
+mod query;
 mod report;
 mod run;
 mod scan;
+mod serve;
 mod share;
+mod site;
 
 use crate::process::Interrupted;
 use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
@@ -83,6 +91,11 @@ const VERBS: &[Entry] = &[
     verb::<history::Arguments>("history"),
     verb::<compare::Arguments>("compare"),
     verb::<share::Arguments>("share"),
+    verb::<push::Arguments>("push"),
+    verb::<ask::Arguments>("ask"),
+    verb::<query::Arguments>("query"),
+    verb::<site::Arguments>("site"),
+    verb::<serve::Arguments>("serve"),
     verb::<import::Arguments>("import"),
     verb::<list::Arguments>("list"),
     verb::<doctor::Arguments>("doctor"),
@@ -93,6 +106,7 @@ const VERBS: &[Entry] = &[
     verb::<completions::Arguments>("completions"),
     verb::<help::Arguments>("help"),
     Entry { hidden: true, ..verb::<agent::Arguments>("agent") },
+    Entry { hidden: true, ..verb::<far::Arguments>("far") },
 ];
 
 /// An error that is printed as it stands and ends with an exit code of its own; all others end with [`FAILED`].

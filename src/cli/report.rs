@@ -89,9 +89,8 @@ impl Verb for Arguments {
 
 /// The journal, and the names of a work and of a phase behind it.
 fn split(words: &[String]) -> Result<(PathBuf, &[String])> {
-    let names_journal = |word: &String| {
-        word.starts_with('@') || word.contains('/') || word.ends_with(".jsonl") || Path::new(word).exists()
-    };
+    let names_journal =
+        |word: &String| word.contains(['@', '/']) || word.ends_with(".jsonl") || Path::new(word).exists();
     match words {
         [first, rest @ ..] if names_journal(first) => Ok((journals::named(Path::new(first))?, rest)),
         // A word that is neither is taken for a journal that is not there.

@@ -1,17 +1,15 @@
 //! `pickfs run`: measure, then say the verdict.
 
-#![expect(clippy::disallowed_methods, reason = "names a journal by its time")]
-
-use super::{Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, plan_source, report, there};
+use super::after::{give_back, show};
+use super::{Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, journals, on_hosts, plan_source, there};
 use crate::executor;
-use crate::journal::{Enough, fold_file};
-use crate::plan::{PlanArgs, PlanFlags, flag_names};
+use crate::journal::{Enough, Folded, fold_file};
+use crate::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use crate::run::{self, Aims, Finish, Lines, Owner, Progress, tell};
-use crate::sys::process::behind_sudo;
+use crate::sys::process::trusts;
 use crate::units::{parse_duration, parse_share};
-use anyhow::{Context, Result};
-use std::fs::File;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use anyhow::{Context, Result, bail};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,11 +24,14 @@ pub struct Arguments {
     /// Take up a run that was stopped or killed
     #[arg(long, value_name = "JOURNAL", conflicts_with_all = fixed_names())]
     resume: Option<PathBuf>,
+    /// Do the plan of a journal again, as a new run
+    #[arg(long, value_name = "JOURNAL", conflicts_with_all = flag_names().chain(["plan", "resume"]))]
+    again: Option<PathBuf>,
     /// With --resume: go on this long, such as 30min, also where there is a decision
     #[arg(long, value_name = "TIME", requires = "resume", conflicts_with = "budget")]
     more: Option<String>,
-    /// Take up a journal that belongs to another user; read it first
-    #[arg(long, requires = "resume")]
+    /// Take up a journal, or do its plan again, that belongs to another user; read it first
+    #[arg(long)]
     any_owner: bool,
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
@@ -38,6 +39,11 @@ pub struct Arguments {
     /// How to show what goes on: for people, or as JSON, an object a line on standard error
     #[arg(long, value_name = "HOW", default_value = "people")]
     progress: Shown,
+    /// The journal is fetched by another machine, which makes the report
+    #[arg(long, hide = true)]
+    fetched: bool,
+    #[command(flatten)]
+    hosts: on_hosts::Hosts,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -70,8 +76,12 @@ impl Verb for Arguments {
         ["pickfs run --on ~ --on /mnt/usb", "two folders as they are, without root"],
         ["sudo pickfs run PLAN.toml --erase SERIAL", "a plan that erases a disk"],
         ["sudo pickfs run --resume RUN.jsonl", "go on with a run that was stopped"],
+        ["pickfs run PLAN.toml --host root@m1,root@m2", "on other machines, by ssh; then what holds on all"],
     ];
     fn run(&self) -> Outcome {
+        if !self.hosts.host.is_empty() {
+            return on_hosts::run(&self.hosts, &self.for_hosts()?);
+        }
         let mut progress = self.progress.progress();
         let progress = progress.as_mut();
         if let Some(journal) = &self.resume {
@@ -79,15 +89,19 @@ impl Verb for Arguments {
             return match agreed_again(there(journal)?, owner, &self.erase)? {
                 true => {
                     run::count_stop_requests()?;
-                    told(journal, run::resume(journal, owner, aims, executor::ALL, progress)?)
+                    self.told(journal, run::resume(journal, owner, aims, executor::ALL, progress)?)
                 }
                 false => Ok(REFUSED),
             };
         }
+        if let Some(old) = &self.again {
+            let journal = self.journal.clone().unwrap_or_else(|| journals::fresh(""));
+            return self.measure(&plan_of(&journals::named(old)?, self.any_owner)?, &journal, progress);
+        }
         match self.plan.flags.sim.as_slice() {
             [] | [_] => {
-                let journal = self.journal.clone().unwrap_or_else(|| default_journal(""));
-                self.measure(&self.plan, &journal, progress)
+                let journal = self.journal.clone().unwrap_or_else(|| journals::fresh(""));
+                self.measure(&plan_source::read(&self.plan)?, &journal, progress)
             }
             disks => self.simulate(disks, progress),
         }
@@ -105,8 +119,9 @@ impl Arguments {
             tell(&format!("simulating {disk}"));
             let flags = PlanFlags { sim: vec![disk.clone()], ..self.plan.flags.clone() };
             let name: String = disk.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-            let journal = default_journal(&format!("-{name}"));
-            match self.measure(&PlanArgs { flags, ..self.plan.clone() }, &journal, progress)? {
+            let journal = journals::fresh(&format!("-{name}"));
+            let plan = plan_source::read(&PlanArgs { flags, ..self.plan.clone() })?;
+            match self.measure(&plan, &journal, progress)? {
                 STOPPED => return Ok(STOPPED),
                 code => ended = ended.max(code),
             }
@@ -116,17 +131,47 @@ impl Arguments {
         Ok(ended)
     }
 
-    fn measure(&self, plan: &PlanArgs, journal: &Path, progress: &mut dyn Progress) -> Outcome {
-        let plan = plan_source::read(plan)?;
-        if !confirm::confirmed(&plan, &self.erase)? {
+    fn measure(&self, plan: &Plan, journal: &Path, progress: &mut dyn Progress) -> Outcome {
+        if !confirm::confirmed(plan, &self.erase)? {
             return Ok(REFUSED);
         }
         let made_folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
         // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
         run::count_stop_requests()?;
-        let finish = run::begin(&plan, executor::ALL, journal, progress);
+        let finish = run::begin(plan, executor::ALL, journal, progress);
         made_folder.into_iter().for_each(give_back);
-        told(journal, finish?)
+        self.told(journal, finish?)
+    }
+
+    /// What is asked of other machines; they check all but what cannot be said of them.
+    fn for_hosts(&self) -> Result<on_hosts::Wanted<'_>> {
+        let flags = &self.plan.flags;
+        if self.resume.is_none() && self.plan.plan.is_none() {
+            return Err(Exit::usage(
+                "--host takes a plan file, which all machines read alike; `pickfs init` writes one",
+            ));
+        }
+        let own = [("--budget", &flags.budget), ("--precision", &flags.precision), ("--more", &self.more)];
+        let own = own.into_iter().filter_map(|(flag, value)| Some([flag.to_string(), value.clone()?]));
+        let rounds = flags.rounds.map(|rounds| ["--rounds".to_string(), rounds.to_string()]);
+        let executor = self.plan.executor.clone().map(|name| ["--executor".to_string(), name]);
+        let erase = self.erase.iter().map(|serial| ["--erase".to_string(), serial.clone()]);
+        Ok(on_hosts::Wanted {
+            plan: self.plan.plan.as_deref(),
+            resume: self.resume.as_deref(),
+            journal: self.journal.as_deref(),
+            words: own.chain(rounds).chain(executor).chain(erase).flatten().collect(),
+        })
+    }
+
+    fn told(&self, journal: &Path, finish: Finish) -> Outcome {
+        let folded = fold_file(journal)?;
+        if !self.fetched {
+            goes_on(journal, finish);
+            show(&folded, journal)?;
+        }
+        give_back(journal);
+        Ok(code(&folded, finish))
     }
 
     fn aims(&self) -> Result<Aims> {
@@ -145,16 +190,27 @@ impl Arguments {
     }
 }
 
-/// What root made for the user behind sudo(8) is the user's, once no root acts on it any more. Only a file or folder of
-/// root's own, under one name: what was put in its place, or linked there, stays as it is.
-fn give_back(path: &Path) {
-    let Some((user, group)) = behind_sudo() else { return };
-    let opened = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
-    let Ok((file, found)) = opened.and_then(|file| file.metadata().map(|found| (file, found))) else { return };
-    if found.uid() == 0 && (found.is_dir() || (found.is_file() && found.nlink() == 1)) {
-        // Not on a file system without owners.
-        let _ = fchown(&file, Some(user), Some(group));
+/// What it names is done with our rights, commands included.
+fn plan_of(journal: &Path, any_owner: bool) -> Result<Plan> {
+    let shown = journal.display();
+    let found = journal.metadata().with_context(|| format!("cannot read {shown}"))?;
+    let owner = found.uid();
+    if !any_owner && found.mode() & 0o222 == 0 {
+        bail!(
+            "{shown} is read-only, as journals in a store are, which others may push to: read it, then give --any-owner"
+        );
     }
+    if !any_owner && !trusts(owner) {
+        bail!("{shown} belongs to user {owner}: read it, then give --any-owner, or copy it");
+    }
+    let run = fold_file(journal)?.run.with_context(|| format!("{shown} is no journal of a run"))?;
+    if let Some(absurdity) = run.plan.absurdity() {
+        bail!("the plan in {shown} has {absurdity}, which no plan can have");
+    }
+    if !run.imported.is_empty() {
+        bail!("{shown} holds results of {}: pickfs cannot measure them again", run.imported.escape_debug());
+    }
+    Ok(run.plan)
 }
 
 /// A device may have changed hands since the run was begun.
@@ -170,8 +226,7 @@ fn agreed_again(journal: &Path, owner: Owner, erase: &[String]) -> Result<bool> 
     Ok(confirm::still_free(&plan)? && confirm::confirmed(&plan, erase)?)
 }
 
-fn told(journal: &Path, finish: Finish) -> Outcome {
-    let folded = fold_file(journal)?;
+fn goes_on(journal: &Path, finish: Finish) {
     let shown = journal.display();
     match finish {
         Finish::Enough(Enough::Budget) => {
@@ -183,33 +238,17 @@ fn told(journal: &Path, finish: Finish) -> Outcome {
         Finish::Enough(_) => {}
         Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {shown}` goes on")),
     }
-    report::print(&folded, journal, "text")?;
-    match report::write_page(&folded, journal) {
-        Ok(page) => {
-            give_back(&page);
-            tell(&format!("with charts: {}", page.display()));
-        }
-        // What was measured is in the journal all the same.
-        Err(error) => tell(&format!("no page with charts: {error:#}; `pickfs report {shown} --format html` makes one")),
-    }
-    give_back(journal);
+}
+
+fn code(folded: &Folded, finish: Finish) -> u8 {
     let ended = |wanted: fn(&crate::journal::Outcome) -> bool| {
         folded.cells.iter().filter_map(|cell| cell.outcome.as_ref()).any(wanted)
     };
     use crate::journal::Outcome::{Done, Failed};
     let failed = ended(|outcome| matches!(outcome, Failed(_))) || !ended(|outcome| *outcome == Done);
-    Ok(match finish {
+    match finish {
         Finish::Stopped => STOPPED,
         Finish::Enough(_) if failed => FAILED,
         Finish::Enough(_) => 0,
-    })
-}
-
-/// `pickfs-runs/2026-01-31-12-00-00.jsonl` in the current directory, with a word for what is special about it.
-fn default_journal(word: &str) -> PathBuf {
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%d-%H-%M-%S");
-    let folder = Path::new("pickfs-runs");
-    let first = folder.join(format!("{now}{word}.jsonl"));
-    let others = (2..).map(|n| folder.join(format!("{now}{word}-{n}.jsonl")));
-    std::iter::once(first).chain(others).find(|path| !path.exists()).unwrap_or_default()
+    }
 }

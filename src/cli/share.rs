@@ -1,7 +1,7 @@
 //! `pickfs share`: a run for others to see, without what tells who measured where.
 
 use super::{Exit, Outcome, Verb, journals, report};
-use crate::journal::{Anonymous, fold_file};
+use crate::journal::{Anonymous, Folded, fold_file};
 use crate::process::{argv, run_program};
 use crate::wording::text::{counted, wrapped};
 use anyhow::{Context, Result, ensure};
@@ -33,7 +33,7 @@ impl Verb for Arguments {
         }
         let desk = Desk::new(&output)?;
         let shared = desk.0.join("journal.jsonl");
-        let mut anonymous = Anonymous::new(names());
+        let mut anonymous = Anonymous::new(names(&fold_file(&journal)?));
         let text = std::fs::read_to_string(&journal).with_context(|| format!("cannot read {}", journal.display()))?;
         let lines: Vec<String> = text.lines().filter_map(|line| anonymous.line(line)).collect();
         std::fs::write(&shared, lines.join("\n") + "\n")
@@ -87,12 +87,13 @@ fn pack(folder: &Path, output: &Path) -> Result<()> {
     run_program(&argv([&["tar"][..], &nobody, &what].concat())).map(drop)
 }
 
-/// Of the machine, and of who uses it.
-fn names() -> Vec<String> {
+/// Of this machine, of who uses it, and of the machine that measured.
+fn names(folded: &Folded) -> Vec<String> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let home = home.and_then(|home| Some(home.file_name()?.to_string_lossy().into_owned()));
     let user = ["USER", "LOGNAME", "SUDO_USER"].into_iter().filter_map(|name| std::env::var(name).ok());
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let short = host.split('.').next().map(String::from);
-    user.chain(home).chain([host]).chain(short).collect()
+    let measured = folded.host.get("host name").and_then(|name| name.split(' ').next()).map(String::from);
+    user.chain(home).chain([host]).chain(short).chain(measured).collect()
 }

@@ -34,6 +34,9 @@ impl Journal {
         if !trusts(owner) {
             bail!("{shown} belongs to user {owner}: read it, then give --any-owner, or copy it");
         }
+        if mode & 0o222 == 0 {
+            bail!("{shown} is read-only, as journals in a store are: copy it, and give the copy");
+        }
         if mode & 0o002 != 0 {
             bail!("anyone may write to {shown}: read it, then `chmod o-w {shown}`");
         }
@@ -139,6 +142,8 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         Journal::create(&path).unwrap().append(&Record::Run(Box::default())).unwrap();
         assert!(refused(false).contains("--any-owner"));
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o444)).unwrap();
+        assert!(!rustix::process::geteuid().is_root() || refused(true).contains("is read-only"));
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
         assert!(refused(true).contains("anyone may write"));
     }

@@ -43,6 +43,24 @@ pub fn feed(argv: &Argv, text: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Runs a program with a short text on its standard input; its stdout, and an error with its last words.
+pub fn feed_and_read(argv: &Argv, text: &[u8]) -> Result<String> {
+    use std::io::Write;
+    let shown = argv.join(" ");
+    let mut command = command(argv, &[])?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("cannot run `{shown}`"))?;
+    if let Some(mut input) = child.stdin.take() {
+        // What ends without reading it says why.
+        let _ = input.write_all(text);
+    }
+    let output = child.wait_with_output().with_context(|| format!("cannot wait for `{shown}`"))?;
+    if !output.status.success() {
+        bail!("`{shown}` ended with {}: {}", output.status, last_words(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// Its stdout; an error has the program's last words.
 pub fn output(argv: &Argv, marks: &[Mark]) -> Result<String> {
     output_of(command(argv, marks)?, argv)

@@ -15,7 +15,7 @@ mod deadline;
 mod marked;
 mod stop;
 
-pub use command::{Argv, Mark, argv, command, feed, last_words, listing, output, output_of};
+pub use command::{Argv, Mark, argv, command, feed, feed_and_read, last_words, listing, output, output_of};
 pub use deadline::Deadline;
 pub use marked::{kill_marked, kill_unmarked_children, marked_processes};
 pub use stop::{

@@ -5,6 +5,7 @@ use super::{Format, Options};
 use crate::analysis::{Model, Panel, Row, WorkReport};
 use crate::wording::between_runs::RunComparison;
 use crate::wording::headings;
+use crate::wording::machines::{self, MachinesReport};
 use crate::wording::marks::{self, Mark};
 use crate::wording::ranking::{self, Choice};
 use std::io::{self, Write};
@@ -15,6 +16,7 @@ pub const MARKDOWN: Format = Format {
     run: Some(report),
     comparison: Some(comparison),
     ranking: Some(ranking),
+    machines: Some(machines),
     ..Format::NONE
 };
 
@@ -94,6 +96,23 @@ fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> io::Result<(
     }
     writeln!(out, "\n{}\n", escaped(ranking::LEGEND))?;
     choices.iter().try_for_each(|choice| writeln!(out, "- {}", escaped(&ranking::sentence(choice))))
+}
+
+fn machines(works: &[MachinesReport], _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    for work in works {
+        writeln!(out, "**{}**: {}\n", escaped(&work.work), escaped(&work.verdict))?;
+        let line = |cells: &[String]| {
+            format!("| {} |", cells.iter().map(|cell| escaped(cell)).collect::<Vec<_>>().join(" | "))
+        };
+        if !work.rows.is_empty() {
+            writeln!(out, "{}\n|{}", line(&work.columns), ":---|".repeat(work.columns.len()))?;
+        }
+        work.rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))?;
+        writeln!(out)?;
+        work.notes.iter().chain(&work.machines).try_for_each(|note| writeln!(out, "- {}", escaped(note)))?;
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", escaped(machines::LEGEND))
 }
 
 fn in_effect(model: &Model) -> Vec<String> {

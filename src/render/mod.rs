@@ -26,10 +26,12 @@ mod tables;
 mod tests;
 mod text;
 
+pub use html::site;
 pub use svg::pictures;
 
 use crate::analysis::Model;
 use crate::wording::between_runs::RunComparison;
+use crate::wording::machines::MachinesReport;
 use crate::wording::ranking::Choice;
 use anyhow::{Context, Result};
 use std::io::{self, Write};
@@ -43,6 +45,8 @@ pub enum Document<'a> {
     Comparison(&'a RunComparison),
     /// The best targets of many runs: `pickfs choices`.
     Ranking(&'a [Choice]),
+    /// One plan on several machines: `pickfs choices --between machines`.
+    Machines(&'a [MachinesReport]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,7 @@ pub enum Kind {
     Run,
     Comparison,
     Ranking,
+    Machines,
 }
 
 #[derive(Clone, Copy)]
@@ -82,18 +87,20 @@ pub struct Format {
     pub run: Option<Writer<Model>>,
     pub comparison: Option<Writer<RunComparison>>,
     pub ranking: Option<Writer<[Choice]>>,
+    pub machines: Option<Writer<[MachinesReport]>>,
 }
 
 impl Format {
     /// Shows nothing: for `..Format::NONE`.
     pub const NONE: Format =
-        Format { name: "", about: "", is_binary: false, run: None, comparison: None, ranking: None };
+        Format { name: "", about: "", is_binary: false, run: None, comparison: None, ranking: None, machines: None };
 
     pub fn shows(&self, kind: Kind) -> bool {
         match kind {
             Kind::Run => self.run.is_some(),
             Kind::Comparison => self.comparison.is_some(),
             Kind::Ranking => self.ranking.is_some(),
+            Kind::Machines => self.machines.is_some(),
         }
     }
 
@@ -103,6 +110,7 @@ impl Format {
             Document::Run(model) => self.run.map(|write| write(model, options, out)),
             Document::Comparison(runs) => self.comparison.map(|write| write(runs, options, out)),
             Document::Ranking(choices) => self.ranking.map(|write| write(choices, options, out)),
+            Document::Machines(works) => self.machines.map(|write| write(works, options, out)),
         }
         .unwrap_or_else(|| Err(io::Error::new(io::ErrorKind::Unsupported, format!("`{}` cannot show this", self.name))))
     }

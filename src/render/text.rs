@@ -5,6 +5,7 @@ use crate::analysis::{
     Champion, Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport,
 };
 use crate::wording::between_runs::RunComparison;
+use crate::wording::machines::{self, MachinesReport};
 use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{lines, wrapped};
 use crate::wording::warnings::suspicious_readings;
@@ -25,6 +26,7 @@ pub const TEXT: Format = Format {
     run: Some(super::screen::report),
     comparison: Some(comparison),
     ranking: Some(ranking),
+    machines: Some(machines),
     ..Format::NONE
 };
 
@@ -70,6 +72,22 @@ fn ranking(choices: &[Choice], options: &Options, out: &mut dyn Write) -> io::Re
     table.add_rows(choices.iter().map(ranking::cells));
     writeln!(out, "{table}\n{}\n", wrapped("", ranking::LEGEND, options.width))?;
     choices.iter().try_for_each(|choice| writeln!(out, "{}", wrapped("", &ranking::sentence(choice), options.width)))
+}
+
+fn machines(works: &[MachinesReport], options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    for work in works {
+        writeln!(out, "{}", wrapped("", &format!("{}: {}", work.work, work.verdict), options.width))?;
+        let mut table = new_table(presets::UTF8_FULL_CONDENSED, options.width);
+        table.set_header(&work.columns);
+        table.add_rows(&work.rows);
+        if !work.rows.is_empty() {
+            writeln!(out, "{table}")?;
+        }
+        work.notes.iter().try_for_each(|line| writeln!(out, "{}", wrapped("", line, options.width)))?;
+    }
+    let names = works.first().map(|work| work.machines.as_slice()).unwrap_or_default();
+    names.iter().try_for_each(|name| writeln!(out, "{}", wrapped("", name, options.width)))?;
+    writeln!(out, "{}", wrapped("", machines::LEGEND, options.width))
 }
 
 struct Page<'a> {

@@ -26,6 +26,7 @@ mod paired;
 mod pareto;
 #[cfg(test)]
 mod planted;
+mod random_effects;
 mod rank_sum;
 mod regret;
 mod repeats;
@@ -48,6 +49,9 @@ pub use observation::one_observation;
 pub use order_statistics::{order_statistic_interval, rests_on_symmetry, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
 pub use pareto::{Ratios, front};
+pub use random_effects::{
+    FEWEST as FEWEST_MACHINES, Measured as OnMachine, RandomEffects, random_effects, variance_of,
+};
 pub use rank_sum::{holm, rank_sum_above, unpaired_ratio};
 pub use regret::{Comparisons, Standing as Regret, standing as regret};
 pub use repeats::{Repeats, best_repeats};

@@ -10,6 +10,7 @@ pub mod comparison;
 pub mod headings;
 pub mod headline;
 pub mod history;
+pub mod machines;
 pub mod marks;
 #[cfg(test)]
 pub mod planted_mark;

@@ -8,9 +8,10 @@ use super::text::plain;
 use crate::analysis::{Model, Panel, Row, VerdictKind, WorkReport};
 use crate::stats::Finding;
 use crate::units::{parse_duration, parse_size};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// Class of the disk, and its model where it has one.
     pub disk: String,
@@ -24,7 +25,7 @@ pub struct Choice {
 }
 
 /// Targets that are not shown to differ, the pick first: every one of a later place is slower than every one of this.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
     pub names: Vec<String>,
     /// False: not told apart, which is less than being the same.

@@ -10,6 +10,7 @@ mod island;
 mod markup;
 mod overview;
 mod sections;
+pub mod site;
 mod tables;
 
 use super::chart::painter::{SHAPES, series_class};

@@ -1,0 +1,83 @@
+//! `pickfs ask`: what a store knows of a disk and a work.
+
+use super::{Exit, FAILED, Outcome, Verb, report};
+use crate::store::{Filter, Found, Store};
+use crate::wording::ranking;
+use crate::wording::text::wrapped;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Ask a store what is best for a disk and a work, without measuring
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The store
+    store: PathBuf,
+    /// A part of the disk's name or kind, such as nvme
+    #[arg(long, value_name = "WORD", default_value = "", hide_default_value = true)]
+    disk: String,
+    /// A part of the work's name, workload or settings, such as maildir
+    #[arg(long, visible_alias = "work", value_name = "WORD", default_value = "", hide_default_value = true)]
+    like: String,
+    /// A part of the machine's name or hardware
+    #[arg(long, value_name = "WORD", default_value = "", hide_default_value = true)]
+    machine: String,
+    /// At most this many answers, the newest first
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 5)]
+    most: usize,
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] =
+        &[["pickfs ask /srv/runs --disk nvme --like maildir", "what was best there, and where it was measured"]];
+    const ONLY_PRINTS: bool = true;
+
+    fn run(&self) -> Outcome {
+        let store = Store::open(&self.store).map_err(|error| Exit::usage(format!("{error:#}")))?;
+        let filter = Filter {
+            disk: self.disk.clone(),
+            work: self.like.clone(),
+            machine: self.machine.clone(),
+            ..Filter::default()
+        };
+        let found = store.found(&filter)?;
+        let shown = &found[..found.len().min(self.most)];
+        if self.json {
+            let all: Vec<_> = shown.iter().map(|found| json(found, &store)).collect();
+            println!("{}", serde_json::to_string_pretty(&all)?);
+            return Ok(if found.is_empty() { FAILED } else { 0 });
+        }
+        if found.is_empty() {
+            println!("nothing in {} fits; `pickfs query {0}` shows what there is", self.store.display());
+            return Ok(FAILED);
+        }
+        shown.iter().for_each(|found| print(found, &self.store));
+        if found.len() > shown.len() {
+            println!("and {} older: -n {}", found.len() - shown.len(), found.len());
+        }
+        Ok(0)
+    }
+}
+
+fn print(found: &Found, store: &Path) {
+    let width = report::width();
+    let minute = found.entry.started.get(..16).unwrap_or_default().replace('T', " ");
+    println!("{}", wrapped("", &ranking::sentence(&found.choice), width));
+    println!("{}", wrapped("    ", &format!("measured {minute} on {}", found.entry.machine), width));
+    println!("    pickfs report {}@{}\n", store.display(), &found.entry.hash[..12]);
+}
+
+fn json(found: &Found, store: &Store) -> serde_json::Value {
+    json!({
+        "disk": found.choice.disk,
+        "work": found.choice.work,
+        "places": found.choice.places,
+        "verdict": found.choice.verdict,
+        "machine": found.entry.machine,
+        "kernel": found.entry.kernel,
+        "started": found.entry.started,
+        "journal": store.journal(&found.entry.hash).display().to_string(),
+    })
+}

@@ -1,0 +1,87 @@
+//! `pickfs site`: a store as pages for a browser.
+
+use super::{Exit, Outcome, Verb, report};
+use crate::journal::fold_file;
+use crate::render::site::{SiteRun, site};
+use crate::store::{Filter, Store};
+use anyhow::{Context, Result};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Write the runs of a store as pages for a browser, which need no server
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The store
+    store: PathBuf,
+    /// Folder for the pages; reports and journals that are there already are kept
+    out: PathBuf,
+    /// What the first page is called
+    #[arg(long, default_value = "Which file system for which work on which disk?")]
+    title: String,
+}
+
+impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[["pickfs site /srv/runs /srv/www", "then open /srv/www/index.html"]];
+
+    fn run(&self) -> Outcome {
+        let store = Store::open(&self.store).map_err(|error| Exit::usage(format!("{error:#}")))?;
+        let pages = pages(&store, &self.title)?;
+        for (path, text) in &pages {
+            write(&self.out.join(path), text.as_bytes())?;
+        }
+        let runs = hashes(&store)?;
+        for hash in &runs {
+            let (page, journal) = (self.out.join(report_path(hash)), self.out.join(journal_path(hash)));
+            // Neither changes under its name.
+            if !page.exists() {
+                write(&page, &report_page(&store, hash)?)?;
+            }
+            if !journal.exists() {
+                write(&journal, &std::fs::read(store.journal(hash)).context("cannot read a journal")?)?;
+            }
+        }
+        println!(
+            "{}: {} pages of {} runs",
+            self.out.join("index.html").display(),
+            pages.len() + runs.len(),
+            runs.len()
+        );
+        Ok(0)
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(path, bytes));
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+pub fn report_path(hash: &str) -> String {
+    format!("run/{hash}.html")
+}
+
+pub fn journal_path(hash: &str) -> String {
+    format!("journals/{hash}.jsonl")
+}
+
+/// All pages but those of single runs: paths and texts.
+pub fn pages(store: &Store, title: &str) -> Result<Vec<(String, String)>> {
+    let found = store.found(&Filter::default())?;
+    let runs = found.into_iter().map(|found| SiteRun {
+        hash: found.entry.hash,
+        started: found.entry.started,
+        machine: found.entry.machine,
+        kernel: found.entry.kernel,
+        choice: found.choice,
+    });
+    Ok(site(title, &runs.collect::<Vec<_>>()))
+}
+
+/// Of the runs that have pages.
+fn hashes(store: &Store) -> Result<BTreeSet<String>> {
+    Ok(store.found(&Filter::default())?.into_iter().map(|found| found.entry.hash).collect())
+}
+
+pub fn report_page(store: &Store, hash: &str) -> Result<Vec<u8>> {
+    let folded = fold_file(&store.journal(hash))?;
+    report::page(&folded, Path::new(&format!("{hash}.jsonl"))).with_context(|| format!("cannot judge {hash}"))
+}
