@@ -10,6 +10,7 @@
 pub mod agent;
 pub mod analysis;
 pub mod cli;
+pub mod cuts;
 pub mod data;
 pub mod exchange;
 pub mod executor;

@@ -103,6 +103,7 @@ const fn row(name: &'static str, shown: Shown, heading: &'static str) -> Metric 
 /// Every metric that means more than its name says. The first row that fits a name counts.
 pub const METRICS: &[Metric] = &[
     row("time_ns", Shown::Times, "time").margin(Margin::OfPlan).noun("time").alias("time").criterion("time"),
+    row("loss_max_ns", Shown::Latency, "longest").combine(Combine::Largest).noun("loss").alias("loss"),
     row("work_bytes_per_second", Shown::Throughput, "").better(Better::More),
     row("latency_p99_ns", Shown::Latency, "")
         .combine(Combine::Largest)
@@ -300,7 +301,7 @@ mod tests {
     #[test]
     fn short_names_and_criteria_are_those_of_the_rows() {
         let names: Vec<&str> = aliases().map(|metric| metric.alias).collect();
-        assert_eq!(names, ["cpu", "p99", "space", "time"]);
+        assert_eq!(names, ["cpu", "loss", "p99", "space", "time"]);
         assert_eq!((by_alias("p99"), by_alias("p98")), (Some("latency_p99_ns"), None));
         let columns: Vec<&str> = criteria().iter().map(|column| column[0].criterion).collect();
         assert_eq!(columns, ["time", "tail (p99)", "space", "CPU", "written", "planted"]);
@@ -352,29 +353,38 @@ mod tests {
     }
 
     /// What workloads say, after `.say(` in src/workload. `{direction}` is a direction's name.
-    const SAID: [(&str, Unit, Better); 23] = {
+    const SAID: [(&str, Unit, Better); 32] = {
         use {Better::*, Unit::*};
         [
+            ("broken_promise_cuts", Count, Less),
             ("bytes_per_second", BytesPerSecond, More),
             ("connecting_ns", Nanoseconds, Less),
             ("copied_bytes_per_second", BytesPerSecond, More),
             ("cpu_share", Share, Less),
+            ("damaged_content_cuts", Count, Less),
+            ("done_cuts", Count, Neither),
+            ("done_images", Count, Neither),
             ("done_per_second", PerSecond, Neither),
+            ("done_promise_cuts", Count, Neither),
             ("done_share", Share, Neither),
             ("entries_per_second", PerSecond, More),
             ("generator_late_ns", Nanoseconds, Neither),
             ("late_start_share", Share, Less),
             ("latency_max_ns", Nanoseconds, Less),
+            ("loss_p95_ns", Nanoseconds, Less),
             ("operations_per_second", PerSecond, More),
             ("over_100ms_share", Share, Less),
             ("over_1s_share", Share, Less),
             ("ran_ns", Nanoseconds, Neither),
+            ("recovery_max_ns", Nanoseconds, Less),
             ("source_read_bytes", Bytes, Less),
             ("source_read_bytes_per_second", BytesPerSecond, More),
             ("stall_ns", Nanoseconds, Less),
             ("target_write_bytes_per_second", BytesPerSecond, More),
+            ("time_ns", Nanoseconds, Less),
             ("transactions_per_second", PerSecond, More),
             ("transactions_with_connections_per_second", PerSecond, More),
+            ("unmountable_cuts", Count, Less),
             ("work_transactions", Count, Neither),
             ("{direction}_bytes_per_second", BytesPerSecond, More),
             ("{direction}_operations_per_second", PerSecond, More),

@@ -30,6 +30,7 @@ const ROOMS: &[Room] = &[
     ("agent", Target, "data journal need plan probe process protocol stack stage steps sys units workload"),
     ("analysis", Host, "journal metric plan stats units"),
     ("cli", Both, ANY),
+    ("cuts", Target, "data::random"),
     ("data", Target, ""),
     ("exchange", Host, "journal wording"),
     ("executor", Host, "journal need plan process protocol sys units"),
@@ -46,7 +47,7 @@ const ROOMS: &[Room] = &[
     ("render", Host, "analysis exchange journal metric plan stats units wording"),
     ("run", Host, "analysis executor journal plan process protocol stats::LOOKS sys::process units wording"),
     ("stack", Target, "journal need plan process::Argv process::argv units"),
-    ("stage", Target, "data::random journal plan probe process protocol stack stats steps sys units"),
+    ("stage", Target, "cuts data::random journal plan probe process protocol stack stats steps sys units"),
     ("stats", Shared, ""),
     ("steps", Target, "journal process protocol stack sys"),
     ("store", Host, "analysis journal need plan process wording"),
@@ -56,7 +57,7 @@ const ROOMS: &[Room] = &[
     (
         "workload",
         Target,
-        "data journal::FlagKind journal::HELD_BACK metric::Combine need plan probe::device process stack stage sys::file sys::thread_pool sys::uring units",
+        "cuts data journal::FlagKind journal::HELD_BACK metric::Combine need plan probe::device process stack stage sys::file sys::thread_pool sys::uring units",
     ),
 ];
 

@@ -12,7 +12,7 @@ use crate::stack::backing;
 use crate::stack::fs::{self, argvs};
 use crate::stack::layer::{self, Below};
 use crate::stack::recipe::{BuiltLayer, Recipe};
-use crate::stage::{BuiltStack, Layers, Script, Stage, boot_objections};
+use crate::stage::{BuiltStack, Layers, Script, Stage, boot_objections, cut_objections};
 use crate::steps::{StepResult, StepRunner, name_of};
 use crate::sys::devices;
 use crate::units::show_bytes;
@@ -43,7 +43,7 @@ pub fn try_out(cells: &[Cell], place: &Place, link: &mut Link) -> Result<()> {
     let (mut built, mut free) = (None, None);
     for cell in cells {
         let workload = workload::find(&cell.work.workload.name);
-        let reasons = workload.map(|workload| missing(cell, workload, link.can(Question::Boot))).unwrap_or_default();
+        let reasons = workload.map(|workload| missing(cell, workload, link)).unwrap_or_default();
         let outcome = match (&built, reasons) {
             (_, reasons) if !reasons.is_empty() => Outcome::Skipped(reasons),
             (Some(built), _) => Outcome::clone(built),
@@ -81,7 +81,7 @@ fn outcome(
     let recipe = Recipe::new(&cell.target, place, &pool, cell.seed).map_err(|why| anyhow!(why));
     Ok(match workload.and_then(|workload| Ok((workload, recipe?))) {
         Err(error) => Outcome::Failed(format!("{error:#}")),
-        Ok((workload, recipe)) => match missing(cell, workload, link.can(Question::Boot)) {
+        Ok((workload, recipe)) => match missing(cell, workload, link) {
             reasons if !reasons.is_empty() => Outcome::Skipped(reasons),
             _ => {
                 let deadline = Deadline::start(&cell.id, cell.limit_ns);
@@ -106,7 +106,7 @@ pub fn needs_of_target(target: &Target) -> Vec<Need> {
 }
 
 /// Every reason, not the first.
-fn missing(cell: &Cell, workload: &dyn Workload, can_boot: bool) -> Vec<String> {
+fn missing(cell: &Cell, workload: &dyn Workload, link: &Link) -> Vec<String> {
     let mut needs: Vec<Need> = Vec::new();
     let of_work = workload.needs(&cell.work.workload.settings);
     for need in needs_of_target(&cell.target).into_iter().chain(of_work) {
@@ -115,8 +115,10 @@ fn missing(cell: &Cell, workload: &dyn Workload, can_boot: bool) -> Vec<String> 
         }
     }
     let lacks = need::missing(&needs).into_iter().map(|missing| missing.to_string());
-    let cannot = if workload.boots() { boot_objections(&cell.target, can_boot) } else { Vec::new() };
-    lacks.chain(cannot).collect()
+    let cannot = if workload.boots() { boot_objections(&cell.target, link.can(Question::Boot)) } else { Vec::new() };
+    let records = workload.recording(&cell.work.workload.settings).is_some();
+    let unrecorded = if records { cut_objections(&cell.target, link.recording().is_some()) } else { Vec::new() };
+    lacks.chain(cannot).chain(unrecorded).collect()
 }
 
 /// The programs among the needs of a workload.

@@ -213,6 +213,7 @@ pub fn bundle(plan: &Plan, place: &Place) -> Bundle {
         packages: workload::find(&work.workload.name)
             .map_or_else(Vec::new, |found| packages(found.needs(&work.workload.settings))),
         tree: other_disk::image(work, place),
+        recording: workload::find(&work.workload.name).and_then(|found| found.recording(&work.workload.settings)),
     };
     Bundle {
         folder: place.memory.clone(),

@@ -16,6 +16,8 @@ pub enum Veto {
     Weakened(Vec<String>),
     /// So many of its cells failed, with one cause.
     Failed { cells: usize, of: usize, why: String },
+    /// After so many power cuts what was synced was not there.
+    BrokenPromises { cuts: u64, of: u64 },
     /// It is not known to have this feature.
     Lacks(String),
     /// The largest that it takes, in bytes, is less than the plan requires, or not known.
@@ -30,7 +32,11 @@ impl Veto {
     /// It will not go away with more rounds, or hardly ever: the target may leave.
     pub fn is_final(&self) -> bool {
         match self {
-            Veto::Weakened(_) | Veto::Failed { .. } | Veto::Lacks(_) | Veto::Small { .. } => true,
+            Veto::Weakened(_)
+            | Veto::Failed { .. }
+            | Veto::BrokenPromises { .. }
+            | Veto::Lacks(_)
+            | Veto::Small { .. } => true,
             Veto::OverLimit { sure, .. } => *sure,
             Veto::Unfinished { rounds, of } => is_seldom(*rounds, *of),
         }
@@ -58,6 +64,8 @@ fn of_target(plan: &Plan, works: &Works, target: usize, score: &Rounds, asked: u
         found.extend(weakened(works, target));
     }
     found.extend(failed(works, target));
+    let broken = works.iter().map(|work| broken_promises(work, target)).filter(|(cuts, _)| *cuts > 0);
+    found.extend(broken.map(|(cuts, of)| Veto::BrokenPromises { cuts, of }));
     if !score.is_empty() {
         found.extend(plan.verdict.require.iter().filter(|name| !has(works, target, name)).cloned().map(Veto::Lacks));
         found.extend(plan.verdict.holds.iter().filter_map(|(what, wanted)| small(works, target, what, *wanted)));
@@ -84,6 +92,15 @@ pub(super) fn weakened(works: &Works, target: usize) -> Option<Veto> {
     options.sort();
     options.dedup();
     (!options.is_empty()).then_some(Veto::Weakened(options))
+}
+
+/// The phase in which power cuts are counted.
+pub(super) const RECOVERY: &str = "recovery";
+
+/// Power cuts of all rounds at which what was promised was not there, and all at which anything was promised.
+pub(super) fn broken_promises(work: &ObservedWork, target: usize) -> (u64, u64) {
+    let count = |metric: &str| work.series(target, RECOVERY, metric).iter().map(|(_, cuts)| *cuts as u64).sum();
+    (count("broken_promise_cuts"), count("done_promise_cuts"))
 }
 
 /// One failure is enough: what stops early is failed, not fast, and a file system that fails the work now and then is no

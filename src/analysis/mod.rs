@@ -13,6 +13,7 @@ mod between_runs;
 mod composite;
 mod device_rates;
 mod diagnostics;
+mod durability;
 mod eligibility;
 mod elimination;
 mod history;
@@ -43,6 +44,7 @@ pub use between_runs::{
 };
 pub use device_rates::{DeviceRates, RateCurve, RateStep};
 pub use diagnostics::{Drift, Warning};
+pub use durability::{Durability, Loss};
 pub use eligibility::Veto;
 pub use elimination::{Dearer, Race};
 pub use history::{Ending, History};

@@ -72,6 +72,7 @@ pub fn overall(case: &Case) -> Option<Overall> {
             costs,
             beside,
             compression,
+            durability: Vec::new(),
             latencies,
             rates,
             ranked: judgement.ranked.clone(),

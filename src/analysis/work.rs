@@ -1,6 +1,7 @@
 //! One work: its verdict, its panels, and who is not ranked in it and why.
 
 use super::device_rates::{self, DeviceRates};
+use super::durability::{self, Durability};
 use super::judgement::Judgement;
 use super::latency_curves::{self, LatencyCurves};
 use super::model::*;
@@ -39,6 +40,8 @@ pub struct WorkReport {
     /// What was measured beside the time.
     pub beside: Vec<Table>,
     pub compression: Vec<Compression>,
+    /// What power cuts have taken, where power was cut.
+    pub durability: Vec<Durability>,
     /// Of every phase and operation whose latencies the journal has.
     pub latencies: Vec<LatencyCurves>,
     /// Of every phase that was long enough to see the device at work.
@@ -83,6 +86,7 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
         costs: secondary::costs(&beside, case.targets),
         beside,
         compression: secondary::compression(observed, case.targets),
+        durability: durability::durability(observed, case.targets),
         latencies: latency_curves::latencies(observed, case.targets),
         rates: device_rates::rates(observed, case.targets),
         ranked: judgement.ranked.clone(),

@@ -6,12 +6,14 @@ use crate::journal::Record;
 use crate::process::{Interrupted, check_stop, request_stop};
 use anyhow::{Context, Result, bail};
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 pub struct Link {
     host_gone: bool,
     can: Vec<Question>,
     is_simulated: bool,
+    recording: Option<PathBuf>,
     answers: Receiver<Result<Answer>>,
 }
 
@@ -21,7 +23,8 @@ impl Link {
         let (send, answers) = mpsc::channel();
         std::thread::spawn(move || listen(&send));
         let is_simulated = request.arrival.as_ref().is_some_and(|arrival| arrival.is_simulated);
-        Link { host_gone: false, can: request.answers.clone(), is_simulated, answers }
+        let recording = request.arrival.as_ref().and_then(|arrival| arrival.recording.clone());
+        Link { host_gone: false, can: request.answers.clone(), is_simulated, recording, answers }
     }
 
     /// The machine is the same at each moment: what is read again is the same.
@@ -29,10 +32,15 @@ impl Link {
         self.is_simulated
     }
 
+    /// The device with what the target's disk was given, where that is recorded.
+    pub fn recording(&self) -> Option<&Path> {
+        self.recording.as_deref()
+    }
+
     /// What is told goes nowhere.
     #[cfg(test)]
     pub fn to_nobody() -> Link {
-        Link { host_gone: true, can: Vec::new(), is_simulated: false, answers: mpsc::channel().1 }
+        Link { host_gone: true, can: Vec::new(), is_simulated: false, recording: None, answers: mpsc::channel().1 }
     }
 
     /// The machine answers such a question.

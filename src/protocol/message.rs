@@ -37,6 +37,9 @@ pub struct Arrival {
     pub tree: Option<PathBuf>,
     /// The plan's settings: they are made anew on each machine.
     pub host: HostSettings,
+    /// Where that machine records what the target's disk is given, as a device of it.
+    #[serde(default)]
+    pub recording: Option<PathBuf>,
     /// Its clock counts instructions: a reading is the same each time, and the processor always as fast.
     #[serde(default)]
     pub is_simulated: bool,
@@ -133,6 +136,9 @@ pub struct WorkBundle {
     pub packages: Vec<String>,
     /// An image with the tree that it brings from another disk.
     pub tree: Option<PathBuf>,
+    /// Bytes of room for all that its disk is given, where that is to be recorded.
+    #[serde(default)]
+    pub recording: Option<u64>,
 }
 
 /// What the agent asks of the machine that it runs on, from outside.

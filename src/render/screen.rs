@@ -4,6 +4,7 @@ use super::Options;
 use crate::analysis::{Hole, HoleKind, Model, Panel, Row, WorkReport};
 use crate::metric;
 use crate::wording::answer::{SIGNS, Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed, signed_percent};
+use crate::wording::durability;
 use crate::wording::headline::without_phase;
 use crate::wording::text::{capital, lines, wrapped};
 use std::io::{self, Write};
@@ -53,7 +54,7 @@ impl Screen<'_> {
             self.look(Look::Faint, &shortened(&self.model.circumstances(), self.width)),
             String::new(),
         ];
-        let answer = self.answer();
+        let answer: Vec<String> = self.answer().into_iter().chain(self.power_cuts()).collect();
         let end = self.end();
         if self.model.works.iter().any(|work| work.is_foreign) {
             return self.foreign(head.to_vec(), answer, end);
@@ -101,6 +102,15 @@ impl Screen<'_> {
         let first = first.iter().flat_map(|line| lines(line, self.width));
         let others = others.iter().map(|line| shortened(line, self.width));
         first.chain(others).map(|line| self.look(Look::Strong, &line)).collect()
+    }
+
+    /// What power cuts have taken: of each target, where these are few.
+    fn power_cuts(&self) -> Vec<String> {
+        let found = self.judged().map(|work| work.durability.as_slice()).unwrap_or_default();
+        let shown = found.iter().take(MOST_NOTES).map(|found| durability::short(found, self.model));
+        let left_out = found.len().saturating_sub(MOST_NOTES);
+        let more = (left_out > 0).then(|| format!("and {left_out} more: pickfs report --full"));
+        shown.chain(more).flat_map(|line| lines(&line, self.width)).collect()
     }
 
     /// Why it is open, how to go on, and where the rest is.

@@ -65,10 +65,10 @@ impl Stage<'_, '_> {
     }
 
     /// All that was written is on the disk, and nothing of the disk is in our memory.
-    fn put_down(&mut self) -> Result<()> {
+    pub(super) fn put_down(&mut self) -> Result<()> {
         let begun = Instant::now();
         self.stack.make_durable(self.runner)?;
-        let driver = self.stack.driver.context("a directory cannot be booted")?;
+        let driver = self.stack.driver.context("a directory cannot be unmounted")?;
         self.runner.output(&(driver.unmount)(&self.stack.spec()))?;
         self.forget_device()?;
         settle(&self.stack.subject.devices(), Duration::ZERO)?;
@@ -83,8 +83,8 @@ impl Stage<'_, '_> {
         self.runner.mount(&driver.mount(&self.stack.spec())).context("what was booted is not mounted again").map(drop)
     }
 
-    fn forget_device(&self) -> Result<()> {
-        let device = self.stack.device.as_deref().context("there is no disk to boot from")?;
+    pub(super) fn forget_device(&self) -> Result<()> {
+        let device = self.stack.device.as_deref().context("a directory has no disk")?;
         block::flush_buffers(device).with_context(|| format!("cannot flush the buffers of {}", device.display()))
     }
 

@@ -274,7 +274,7 @@ impl Stage<'_, '_> {
         self.link.tell(Record::DeviceCourse(DeviceCourse { cell, phase, until_ns, read_bytes, write_bytes }));
     }
 
-    fn tell_findings(&mut self, phase: &str, found: Findings) -> Result<()> {
+    pub(super) fn tell_findings(&mut self, phase: &str, found: Findings) -> Result<()> {
         self.tell_samples(phase, found.values);
         for (operation, latencies) in found.latencies {
             self.tell_samples(phase, latencies.samples(&operation));

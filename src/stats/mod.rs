@@ -28,6 +28,7 @@ mod pareto;
 mod planted;
 mod random_effects;
 mod rank_sum;
+mod rare_events;
 mod regret;
 mod repeats;
 mod run_shift;
@@ -53,6 +54,7 @@ pub use random_effects::{
     FEWEST as FEWEST_MACHINES, Measured as OnMachine, RandomEffects, random_effects, variance_of,
 };
 pub use rank_sum::{holm, rank_sum_above, unpaired_ratio};
+pub use rare_events::largest_share;
 pub use regret::{Comparisons, Standing as Regret, standing as regret};
 pub use repeats::{Repeats, best_repeats};
 pub use run_shift::{Beside, Runs, drift_factor, run_scatter};

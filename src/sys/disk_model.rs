@@ -30,6 +30,20 @@ pub enum Count {
     /// When the arm began what it does; 0 if it rests.
     ArmFrom,
     ArmUntil,
+    /// Landings that were not kept.
+    Missed,
+}
+
+/// Sectors that are on the medium from a moment on; as `struct sim_landing`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Landing {
+    /// Of the device; `u64::MAX`: the next ones in the order in which they were written.
+    pub first: u64,
+    pub sectors: u64,
+    /// What was in the cache by then.
+    pub begun: u64,
+    pub when: u64,
 }
 
 /// What a request asks for; sectors have 512 bytes.
@@ -50,6 +64,7 @@ struct Functions {
     next: unsafe extern "C" fn(*mut c_void) -> u64,
     wake: unsafe extern "C" fn(*mut c_void, u64),
     done: unsafe extern "C" fn(*mut c_void, *mut c_uint, *mut u64) -> c_int,
+    landed: unsafe extern "C" fn(*mut c_void, *mut Landing) -> c_int,
     count: unsafe extern "C" fn(*const c_void, c_int) -> u64,
     seek_ns: unsafe extern "C" fn(*const c_void, u64) -> u64,
 }
@@ -61,6 +76,7 @@ unsafe extern "C" {
     fn sim_next(disk: *mut c_void) -> u64;
     fn sim_wake(disk: *mut c_void, now: u64);
     fn sim_done(disk: *mut c_void, tag: *mut c_uint, when: *mut u64) -> c_int;
+    fn sim_landed(disk: *mut c_void, landing: *mut Landing) -> c_int;
     fn sim_count(disk: *const c_void, which: c_int) -> u64;
     fn sim_seek_ns(disk: *const c_void, cylinders: u64) -> u64;
 }
@@ -72,6 +88,7 @@ const OURS: Functions = Functions {
     next: sim_next,
     wake: sim_wake,
     done: sim_done,
+    landed: sim_landed,
     count: sim_count,
     seek_ns: sim_seek_ns,
 };
@@ -143,6 +160,14 @@ impl DiskModel {
         })
     }
 
+    /// What came to the medium, also what is known to come.
+    pub fn landed(&mut self) -> Option<Landing> {
+        let mut landing = Landing::default();
+        // SAFETY: the disk was started, and the place has the layout of `struct sim_landing`.
+        let found = unsafe { (self.functions.landed)(self.at(), &raw mut landing) };
+        (found == 1).then_some(landing)
+    }
+
     pub fn count(&self, which: Count) -> u64 {
         // SAFETY: the disk was started, and the counts are those of model.h.
         unsafe { (self.functions.count)(self.memory.as_ptr().cast(), which as c_int) }
@@ -180,6 +205,7 @@ impl DiskModel {
             next: function!(c"sim_next"),
             wake: function!(c"sim_wake"),
             done: function!(c"sim_done"),
+            landed: function!(c"sim_landed"),
             count: function!(c"sim_count"),
             seek_ns: function!(c"sim_seek_ns"),
         };

@@ -64,7 +64,8 @@ impl WorkReport {
             return self.phases.iter().flat_map(|panel| runs(panel, &self.context(model))).collect();
         }
         let phases = self.phases.iter().filter(|panel| !panel.phase.is_empty());
-        phases.map(|panel| phase(panel, &self.context(model))).collect()
+        let cuts = self.durability.iter().map(|found| super::durability::sentence(found, model));
+        phases.map(|panel| phase(panel, &self.context(model))).chain(cuts).collect()
     }
 
     /// What the time is paid with: one line for each target that clearly differs from the reference.
@@ -327,6 +328,9 @@ fn in_words(veto: &Veto) -> String {
         Veto::Weakened(options) => format!("weaker durability: {}", super::text::plain(&options.join(", "))),
         Veto::Failed { cells, of, why } => {
             format!("{cells} of {} failed: {}", counted(*of, "cell"), super::text::plain(why))
+        }
+        Veto::BrokenPromises { cuts, of } => {
+            format!("what was synced was lost in {cuts} of {}", counted(*of as usize, "power cut"))
         }
         Veto::Lacks(feature) => format!("it is not known to have {}", super::text::plain(feature)),
         Veto::Small { what, largest, wanted } => {

@@ -11,6 +11,7 @@ mod content;
 mod databases;
 mod fio;
 pub mod io;
+mod ledger;
 mod meta;
 mod respond;
 mod settings;
@@ -39,6 +40,7 @@ pub const ALL: &[&dyn Workload] = &[
     &fio::Fio,
     &io::Io,
     &system::kernel::Kernel,
+    &ledger::Ledger,
     &meta::Crash,
     &meta::Fail,
     &meta::Hang,
@@ -184,6 +186,12 @@ pub trait Workload: Sync {
     /// memory that they leave when they are killed: removed when all of its programs have ended.
     fn segment_notes(&self, _root: &Path) -> Vec<PathBuf> {
         Vec::new()
+    }
+
+    /// Bytes of room for a recording of all that the target's disk is given, where the work needs one
+    /// ([`Stage::cut_power`]).
+    fn recording(&self, _settings: &Settings) -> Option<u64> {
+        None
     }
 
     /// A machine is booted from the target, which not every target can carry ([`Stage::boot`]).

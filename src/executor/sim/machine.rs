@@ -3,13 +3,14 @@
 //! way at once.
 
 use super::archive::Dated;
+use super::parameters::Words;
 use super::qemu::{self, PROCESSOR, Saved};
 use super::region::{Delivered, Region, at_once, check_size};
 use super::saved;
 use super::{DEFAULT_DISK, Disk, find};
 use crate::executor::vm::{
-    DATA_DISK, Driver, Guest, OTHER_DISK, RECORDS_DISK, REQUEST_DISK, ROOT_DISK, TARGET_DISK, Tail, find_or_build,
-    in_the_guest, kind_of, kinds_and_recipes, write_initramfs,
+    DATA_DISK, Driver, Guest, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK, ROOT_DISK, TARGET_DISK, Tail,
+    find_or_build, in_the_guest, kind_of, kinds_and_recipes, write_initramfs,
 };
 use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
 use crate::journal::{Provenance, Record};
@@ -112,12 +113,14 @@ impl Simulations {
         let folder = common.join(slot.to_string());
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let name = cell.target.machine.text("disk").unwrap_or(DEFAULT_DISK).to_string();
-        let target = target_region(cell, &folder, &name)?;
+        let (target, words) = target_region(cell, &folder, &name)?;
+        let recording = self.recording(cell, &folder, &words)?;
         let arrival = Arrival {
             disks: vec![target_disk()],
             archive: self.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
             tree: self.tree(cell).map(|_| in_the_guest(OTHER_DISK)),
             host: self.plan.host,
+            recording: recording.as_ref().map(|_| in_the_guest(RECORDING_DISK)),
             is_simulated: true,
         };
         let inside = Request { run: RUN.into(), answers: Vec::new(), arrival: Some(arrival), ..request.clone() };
@@ -125,6 +128,7 @@ impl Simulations {
         let asked = serde_json::to_string(&inside)? + "\n";
         let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
         let mut regions = vec![self.root(furnished, &common)?, asked, records.clone(), target.clone()];
+        let recorded = recording.map(|recording| (regions.len() - 1, add(&mut regions, recording)));
         if let Some(archive) = &self.bundle.archive {
             let open = || Ok(Dated::new(BufReader::new(reading(archive)?), self.since, qemu::DATE_SECONDS));
             regions.push(once(&common.join(DATA_DISK), DATA_DISK, open)?);
@@ -138,6 +142,7 @@ impl Simulations {
             console: folder.join("console"),
             kernel_words: cell.target.machine.text("words").unwrap_or_default().into(),
             regions,
+            recorded,
             saved: None,
             limit_seconds: BOOT_SECONDS + SLOWDOWN * cell.limit_ns.div_ceil(1_000_000_000),
         };
@@ -246,6 +251,12 @@ impl Simulations {
         self.bundle.archive.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |found| found.len())
     }
 
+    /// Where the work wants all recorded that its disk is given.
+    fn recording(&self, cell: &Cell, folder: &Path, words: &Words) -> Result<Option<Region>> {
+        let room = self.bundle.works.get(&cell.work.name).and_then(|work| work.recording);
+        room.map(|bytes| Region::recording(&folder.join("recording"), RECORDING_DISK, bytes, words)).transpose()
+    }
+
     fn tree(&self, cell: &Cell) -> Option<PathBuf> {
         self.bundle.works.get(&cell.work.name)?.tree.clone()
     }
@@ -271,8 +282,8 @@ impl Simulations {
 }
 
 /// An empty disk of the size that the plan gives its backing. Platter angle and place on the disk are drawn from the
-/// round's seed, so they are the same for all targets of a round.
-fn target_region(cell: &Cell, folder: &Path, name: &str) -> Result<Region> {
+/// round's seed, so they are the same for all targets of a round. With the words of the model.
+fn target_region(cell: &Cell, folder: &Path, name: &str) -> Result<(Region, Words)> {
     let backing = &cell.target.backing;
     if !["image", "memory"].contains(&backing.name.as_str()) || backing.settings.number("disks").unwrap_or(1) > 1 {
         bail!("a simulation has one disk, whose size is that of the backing `memory` or `image`");
@@ -284,7 +295,14 @@ fn target_region(cell: &Cell, folder: &Path, name: &str) -> Result<Region> {
     let draw = |salt: u64| xxhash_rust::xxh3::xxh3_64_with_seed(&cell.seed.to_le_bytes(), salt);
     // In the first twentieth of the disk, at a multiple of a MiB.
     let start = draw(1) % (spare / 20).max(1) / 2048 * 2048;
-    Region::disk(&folder.join("target"), TARGET_DISK, bytes, &disk.words(start, draw(2))?)
+    let words = disk.words(start, draw(2))?;
+    Ok((Region::disk(&folder.join("target"), TARGET_DISK, bytes, &words)?, words))
+}
+
+/// The region's place.
+fn add(regions: &mut Vec<Region>, region: Region) -> usize {
+    regions.push(region);
+    regions.len() - 1
 }
 
 /// One of ours by its name, or one in a file.

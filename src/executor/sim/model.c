@@ -58,6 +58,9 @@ struct disk {
 	sim_word ring_when[SIM_RING], ring_sectors[SIM_RING];
 	unsigned int ring_first, ring_count, next_die;
 	sim_word buffered, open_sectors, slc_used, last_program;
+	struct sim_landing landings[SIM_LANDINGS];
+	unsigned int landed_first, landed_count;
+	sim_word missed;
 };
 
 static sim_word larger(sim_word a, sim_word b)
@@ -81,7 +84,38 @@ sim_word sim_count(const void *disk, int which)
 
 	if (which == SIM_ARM_FROM || which == SIM_ARM_UNTIL)
 		return d->arm == RESTS ? 0 : which == SIM_ARM_FROM ? d->begun : d->until;
+	if (which == SIM_MISSED)
+		return d->missed;
 	return which == SIM_CACHED ? (d->p[SIM_KIND] == 1 ? d->cached : d->buffered) : d->counts[which];
+}
+
+/* ---- what is on the medium ---- */
+
+static void land(struct disk *d, sim_word first, sim_word sectors, sim_word begun, sim_word when)
+{
+	struct sim_landing *at = &d->landings[(d->landed_first + d->landed_count) % SIM_LANDINGS];
+
+	if (d->landed_count == SIM_LANDINGS) {
+		d->missed++;
+		return;
+	}
+	at->first = first == SIM_NEVER ? first : first - d->p[SIM_START];
+	at->sectors = sectors;
+	at->begun = begun;
+	at->when = when;
+	d->landed_count++;
+}
+
+int sim_landed(void *disk, struct sim_landing *landing)
+{
+	struct disk *d = disk;
+
+	if (!d->landed_count)
+		return 0;
+	*landing = d->landings[d->landed_first];
+	d->landed_first = (d->landed_first + 1) % SIM_LANDINGS;
+	d->landed_count--;
+	return 1;
 }
 
 /* ---- ends of requests ---- */
@@ -607,8 +641,11 @@ static void finish(struct disk *d, sim_word now)
 			remember(d, r->first, r->sectors, now);
 		else
 			forget(d, r->first, r->sectors);
+		if (r->operation == SIM_WRITE)
+			land(d, r->first, r->sectors, now, now);
 		end(d, d->serving, now);
 	} else if (did == DESTAGES) {
+		land(d, d->dirty[d->slot].first, d->dirty[d->slot].sectors, d->begun, now);
 		d->cached -= d->dirty[d->slot].sectors;
 		d->slots--;
 		for (; d->slot < d->slots; d->slot++)
@@ -685,6 +722,7 @@ static void program(struct disk *d, sim_word now)
 	d->program_free[die] = begins + takes;
 	d->last_program = larger(d->last_program, begins + takes);
 	d->ring_when[at] = larger(last_program(d), begins + takes);
+	land(d, SIM_NEVER, sectors, now, d->ring_when[at]);
 	d->ring_sectors[at] = sectors;
 	d->ring_count++;
 	d->open_sectors = 0;

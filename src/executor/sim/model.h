@@ -83,6 +83,8 @@ enum sim_parameter {
 #define SIM_MOST_DIES 256
 #define SIM_MOST_CHANNELS 64
 #define SIM_RING 8192
+/* What came to the medium and was not asked for yet; more is not kept. */
+#define SIM_LANDINGS 4096
 
 /* Counted since the start; then sectors in the write cache, and from when until when the arm is busy (0 if it rests). */
 enum sim_count {
@@ -95,7 +97,17 @@ enum sim_count {
 	SIM_COUNTS,
 	SIM_CACHED = SIM_COUNTS,
 	SIM_ARM_FROM,
-	SIM_ARM_UNTIL
+	SIM_ARM_UNTIL,
+	/* Landings that were not kept. */
+	SIM_MISSED
+};
+
+/* Sectors that are on the medium from a moment on. */
+struct sim_landing {
+	sim_word first; /* of the device; SIM_NEVER: the next ones in the order in which they were written */
+	sim_word sectors;
+	sim_word begun; /* what was in the cache by then */
+	sim_word when;
 };
 
 /* Bytes of memory that a disk needs, zeroed and aligned to 8. */
@@ -110,6 +122,8 @@ sim_word sim_next(void *disk);
 void sim_wake(void *disk, sim_word now);
 /* Takes one request that was done by the time of the last wake: 1, its tag and when it was done; else 0. */
 int sim_done(void *disk, unsigned int *tag, sim_word *when);
+/* Takes what came to the medium, also what is known to come: 1, else 0. */
+int sim_landed(void *disk, struct sim_landing *landing);
 sim_word sim_count(const void *disk, int which);
 /* Time of the arm from a sector to a cylinder so many away, without rotation. */
 sim_word sim_seek_ns(const void *disk, sim_word cylinders);

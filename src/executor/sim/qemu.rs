@@ -32,6 +32,8 @@ pub struct Machine {
     pub kernel_words: String,
     /// The root first.
     pub regions: Vec<Region>,
+    /// A region whose disk is recorded, and the region that it is recorded in, by their places among all.
+    pub recorded: Option<(usize, usize)>,
     /// Of one that is saved, or goes on from there; others boot and are told nothing.
     pub saved: Option<Saved>,
     /// Seconds of this machine's processor after which QEMU is ended.
@@ -49,8 +51,11 @@ pub struct Saved {
 pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     let (_, kind) = guest.root()?;
     let at = addresses(machine);
-    let regions: Vec<String> =
+    let mut regions: Vec<String> =
         at.iter().zip(&machine.regions).map(|(at, region)| format!("{at}:{}", region.bytes)).collect();
+    if let Some((disk, recording)) = machine.recorded {
+        regions[disk] = format!("{}:{}", regions[disk], regions[recording]);
+    }
     let regions = regions.join(",");
     let stops = if machine.saved.is_some() { SAVED_WORD } else { "" };
     let kernel_words =
@@ -125,6 +130,7 @@ mod tests {
             console: "console".into(),
             kernel_words: "mitigations=off".into(),
             regions: vec![region("a"), region("b,c")],
+            recorded: Some((1, 0)),
             saved: Some(Saved { image: "state".into(), monitor: "monitor".into() }),
             limit_seconds: 100,
         };
@@ -156,7 +162,7 @@ mod tests {
                 format!("nvdimm,id=nvdimm1,memdev=region1,addr={}", at[1])
             ]
         );
-        let told = format!("{REGIONS_WORD}{}:1048576,{}:1048576 ", at[0], at[1]);
+        let told = format!("{REGIONS_WORD}{}:1048576,{}:1048576:{}:1048576 ", at[0], at[1], at[0]);
         assert!(after("-append")[0].contains(&told), "{told}");
         // It stands still until it is told to go on, and is told nothing later.
         assert!(words.contains(&"-S".to_string()) && after("-qmp") == ["unix:monitor,server=on,wait=on"]);

@@ -20,6 +20,10 @@ const WORDS_AT: u64 = 512;
 const DATA: u64 = 4096;
 const PAGE: usize = 4096;
 
+/// The first page of a recording: "PICFREC1", little endian.
+const RECORD_MAGIC: u64 = 0x3143455246434950;
+const WITH_DATA: u64 = 1;
+
 /// A region's file, sparse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Region {
@@ -50,6 +54,16 @@ impl Region {
         io::Seek::seek(&mut &open, io::SeekFrom::Start(DATA))?;
         let bytes = io::copy(&mut content, &mut &open).with_context(|| format!("cannot fill {}", file.display()))?;
         Region::make(file, serial, bytes.next_multiple_of(PAGE as u64).max(PAGE as u64), &at_once(bytes), READ_ONLY)
+    }
+
+    /// Where a disk with these words is recorded. It is a disk without delay too.
+    pub fn recording(file: &Path, serial: &str, bytes: u64, words: &Words) -> Result<Region> {
+        let region = Region::disk(file, serial, bytes, &at_once(bytes))?;
+        let of_disk = ["COMMAND_NS", "LINK_PS", "VOLATILE"].map(|name| words[at(name)]);
+        let page = [&[RECORD_MAGIC, bytes, PAGE as u64, 0, WITH_DATA], &of_disk[..]].concat();
+        let open = File::options().write(true).open(file);
+        let written = open.and_then(|open| open.write_all_at(&little_endian(&page), DATA));
+        written.with_context(|| format!("cannot write {}", file.display())).map(|()| region)
     }
 
     fn make(file: &Path, serial: &str, bytes: u64, words: &Words, flags: u64) -> Result<Region> {
@@ -177,5 +191,8 @@ mod tests {
         assert!(source.contains("u64 magic, flags, sectors, data;\n\tchar serial[32];\n\tu64 reserved[56];"));
         assert_eq!((SERIAL_AT, WORDS_AT), (4 * 8, 4 * 8 + 32 + 56 * 8));
         const { assert!(WORDS_AT as usize + WORDS * 8 <= PAGE) };
+        assert!(source.contains(&format!("#define RECORD_MAGIC {RECORD_MAGIC:#018x}ULL")), "{RECORD_MAGIC:#x}");
+        assert!(source.contains("u64 magic, bytes, used, lost, mode, command_ns, link_ps, forgets;"));
+        assert!(source.contains("enum { IDLE, WITH_DATA, WITHOUT_DATA };"));
     }
 }

@@ -27,9 +27,28 @@ struct header {
 	u64 words[SIM_WORDS];
 };
 
+/* Where a disk is recorded: this page, then one entry behind the other; the same as recording.rs reads. A recording is a
+ * disk too, so that whoever reads it can write this page. */
+struct record {
+	u64 magic, bytes, used, lost, mode, command_ns, link_ps, forgets;
+};
+
+enum { IDLE, WITH_DATA, WITHOUT_DATA };
+
+#define RECORD_MAGIC 0x3143455246434950ULL
+/* An operation of its own, beside those of the model. */
+#define LANDED 4
+
+/* Of what has landed, `done` is when, and `submitted` when it was begun. */
+struct entry {
+	u64 operation, first, sectors, forced, submitted, done, data, reserved;
+};
+
 struct simdisk {
 	struct header *header;
 	char *data;
+	struct record *record;
+	struct entry *entries[SIM_TAGS];
 	void *model;
 	struct gendisk *disk;
 	struct blk_mq_tag_set tags;
@@ -40,6 +59,56 @@ struct simdisk {
 
 static int major;
 static int minors;
+
+/* Room for an entry with so much data behind it; none where nothing is recorded. */
+static struct entry *note(struct simdisk *d, int operation, u64 data)
+{
+	struct record *r = d->record;
+	struct entry *entry;
+
+	if (!r || r->mode == IDLE || (r->mode == WITHOUT_DATA && operation != SIM_WRITE))
+		return NULL;
+	if (r->mode == WITHOUT_DATA)
+		data = 0;
+	if (r->used + sizeof(*entry) + data > r->bytes) {
+		r->lost++;
+		return NULL;
+	}
+	entry = (struct entry *)((char *)r + r->used);
+	memset(entry, 0, sizeof(*entry));
+	entry->operation = operation;
+	entry->data = data;
+	r->used += sizeof(*entry) + data;
+	return entry;
+}
+
+static void note_landings(struct simdisk *d)
+{
+	struct sim_landing landing;
+	struct entry *entry;
+
+	while (d->record && sim_landed(d->model, &landing)) {
+		entry = note(d, LANDED, 0);
+		if (!entry)
+			continue;
+		entry->first = landing.first;
+		entry->sectors = landing.sectors;
+		entry->submitted = landing.begun;
+		entry->done = landing.when;
+	}
+}
+
+/* The request that has this tag, which is free from now on. */
+static struct request *taken(struct simdisk *d, unsigned int tag, u64 when)
+{
+	struct request *rq = d->requests[tag];
+
+	if (d->entries[tag])
+		d->entries[tag]->done = when;
+	d->entries[tag] = NULL;
+	d->requests[tag] = NULL;
+	return rq;
+}
 
 static enum hrtimer_restart wake(struct hrtimer *timer)
 {
@@ -54,10 +123,9 @@ static enum hrtimer_restart wake(struct hrtimer *timer)
 		spin_lock_irqsave(&d->lock, flags);
 		now = ktime_get_ns();
 		sim_wake(d->model, now);
-		for (count = 0; count < ARRAY_SIZE(done) && sim_done(d->model, &tag, &when); count++) {
-			done[count] = d->requests[tag];
-			d->requests[tag] = NULL;
-		}
+		note_landings(d);
+		for (count = 0; count < ARRAY_SIZE(done) && sim_done(d->model, &tag, &when); count++)
+			done[count] = taken(d, tag, when);
 		when = sim_next(d->model);
 		spin_unlock_irqrestore(&d->lock, flags);
 		for (i = 0; i < count; i++)
@@ -86,11 +154,30 @@ static void move_data(struct simdisk *d, struct request *rq)
 	}
 }
 
+static struct entry *note_request(struct simdisk *d, struct request *rq, int operation, int forced)
+{
+	struct entry *entry = NULL;
+
+	if (operation == SIM_FLUSH)
+		entry = note(d, operation, 0);
+	else if (operation == SIM_WRITE)
+		entry = note(d, operation, blk_rq_bytes(rq));
+	if (!entry)
+		return NULL;
+	entry->first = blk_rq_pos(rq);
+	entry->sectors = blk_rq_sectors(rq);
+	entry->forced = forced;
+	if (entry->data)
+		memcpy(entry + 1, d->data + (entry->first << 9), entry->data);
+	return entry;
+}
+
 static blk_status_t queue(struct blk_mq_hw_ctx *context, const struct blk_mq_queue_data *given)
 {
 	struct simdisk *d = context->queue->queuedata;
 	struct request *rq = given->rq;
 	int operation, forced = (rq->cmd_flags & REQ_FUA) != 0;
+	struct entry *entry;
 	unsigned long flags;
 	sim_word when;
 	unsigned int tag;
@@ -118,15 +205,18 @@ static blk_status_t queue(struct blk_mq_hw_ctx *context, const struct blk_mq_que
 	if (operation == SIM_READ || operation == SIM_WRITE)
 		move_data(d, rq);
 	spin_lock_irqsave(&d->lock, flags);
+	entry = note_request(d, rq, operation, forced);
 	now = ktime_get_ns();
+	if (entry)
+		entry->submitted = now;
+	d->entries[rq->tag] = entry;
 	d->requests[rq->tag] = rq;
 	sim_submit(d->model, rq->tag, operation, forced, blk_rq_pos(rq), blk_rq_sectors(rq), now);
+	note_landings(d);
 	rq = NULL;
 	/* Of a disk without delay it is done now; what else is done is left to the timer. */
-	if (d->header->words[SIM_KIND] == 0 && sim_done(d->model, &tag, &when)) {
-		rq = d->requests[tag];
-		d->requests[tag] = NULL;
-	}
+	if (d->header->words[SIM_KIND] == 0 && sim_done(d->model, &tag, &when))
+		rq = taken(d, tag, when);
 	when = sim_next(d->model);
 	if (when != SIM_NEVER && (!hrtimer_is_queued(&d->timer) || ktime_to_ns(hrtimer_get_expires(&d->timer)) > when))
 		hrtimer_start(&d->timer, ns_to_ktime(when), HRTIMER_MODE_ABS_HARD);
@@ -268,14 +358,29 @@ static int start(struct simdisk *d, u64 bytes)
 	return error ? error : make_disk(d);
 }
 
+/* Memory for as long as the machine, as its disks. */
+static int begin_recording(struct simdisk *d, u64 at, u64 bytes)
+{
+	struct header *header = memremap(at, bytes, MEMREMAP_WB);
+
+	if (!header)
+		return -ENOMEM;
+	d->record = (struct record *)((char *)header + header->data);
+	if (header->magic == MAGIC && d->record->magic == RECORD_MAGIC && header->data + d->record->bytes <= bytes)
+		return 0;
+	d->record = NULL;
+	memunmap(header);
+	return -EINVAL;
+}
+
 /* A disk stays as long as its machine: nothing is taken back but what a refused region took. */
 static int attach(const char *text, const struct kernel_param *parameter)
 {
-	unsigned long long at, bytes;
+	unsigned long long at, bytes, record_at, record_bytes;
 	struct simdisk *d;
-	int error = -ENOMEM;
+	int error = -ENOMEM, words = sscanf(text, "%llu %llu %llu %llu", &at, &bytes, &record_at, &record_bytes);
 
-	if (sscanf(text, "%llu %llu", &at, &bytes) != 2)
+	if (words != 2 && words != 4)
 		return -EINVAL;
 	d = kzalloc(sizeof(*d), GFP_KERNEL);
 	if (!d)
@@ -283,6 +388,8 @@ static int attach(const char *text, const struct kernel_param *parameter)
 	d->header = memremap(at, bytes, MEMREMAP_WB);
 	d->model = vzalloc(sim_bytes());
 	if (d->header && d->model)
+		error = words == 4 ? begin_recording(d, record_at, record_bytes) : 0;
+	if (!error)
 		error = start(d, bytes);
 	if (!error)
 		return 0;

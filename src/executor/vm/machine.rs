@@ -96,6 +96,7 @@ impl Guests {
             archive: machine.data.as_ref().map(|_| in_the_guest(DATA_DISK)),
             tree: machine.other_disk.as_ref().map(|_| in_the_guest(OTHER_DISK)),
             host: self.plan.host,
+            recording: None,
             is_simulated: false,
         };
         let request =

@@ -25,8 +25,8 @@ pub use init::main as init;
 pub(super) use initramfs::write as write_initramfs;
 pub(super) use machine::in_the_guest;
 pub(super) use names::{
-    DATA_DISK, OTHER_DISK, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD,
-    TARGET_DISK,
+    DATA_DISK, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, ROOT_DISK, ROOT_WORD, SAVED_WORD,
+    SIM_WORD, TARGET_DISK,
 };
 pub use recipes::recipes;
 pub(super) use recipes::{kind_of, kinds_and_recipes, objection_to};

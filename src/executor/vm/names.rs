@@ -16,6 +16,8 @@ pub const TARGET_DISK: &str = "pickfs-target";
 /// Of a simulation: what the agent is asked, and where its records are put.
 pub const REQUEST_DISK: &str = "pickfs-request";
 pub const RECORDS_DISK: &str = "pickfs-records";
+/// What the disk under test was given, and when.
+pub const RECORDING_DISK: &str = "pickfs-recording";
 pub const MOST_DISKS: usize = 16;
 /// Where a guest's init puts its disks, by their serial numbers. Not below /dev/disk, whose links programs take for udev's:
 /// `zpool create` removes them and waits for udev to make them anew.
@@ -30,7 +32,8 @@ pub const ROOT_WORD: &str = "pickfs.root=";
 pub const BOOT_WORD: &str = "pickfs.boot";
 /// A word for the kernel: nobody outside is asked or told anything before the end.
 pub const SIM_WORD: &str = "pickfs.sim";
-/// Before the regions of memory that are a simulation's disks: "ADDRESS:BYTES,...", the root's first.
+/// Before the regions of memory that are a simulation's disks: "ADDRESS:BYTES,...", the root's first. A disk that is
+/// recorded has address and bytes of its recording behind them.
 pub const REGIONS_WORD: &str = "pickfs.regions=";
 /// A word for the kernel: the machine stops itself once, to be saved.
 pub const SAVED_WORD: &str = "pickfs.saved";

@@ -8,8 +8,8 @@ mod simulated;
 mod udev;
 
 use crate::executor::vm::names::{
-    ALIVE, BOOT_WORD, BY_SERIAL, DATA_DISK, MOST_DISKS, OTHER_DISK, PORT, PROBE_WORD, RECORDS_DISK, REQUEST_DISK,
-    ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD, how, target_disk,
+    ALIVE, BOOT_WORD, BY_SERIAL, DATA_DISK, MOST_DISKS, OTHER_DISK, PORT, PROBE_WORD, RECORDING_DISK, RECORDS_DISK,
+    REQUEST_DISK, ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD, how, target_disk,
 };
 use crate::sys::clock::monotonic;
 use anyhow::{Context, Result, bail};
@@ -75,7 +75,7 @@ fn live() -> Result<()> {
     if !has_word(SIM_WORD) {
         return agent();
     }
-    [REQUEST_DISK, RECORDS_DISK].into_iter().try_for_each(name_disk)?;
+    [REQUEST_DISK, RECORDS_DISK, RECORDING_DISK].into_iter().try_for_each(name_disk)?;
     simulated::agent()
 }
 

@@ -13,7 +13,7 @@ use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Where the driver makes a disk of a region: "ADDRESS BYTES".
+/// Where the driver makes a disk of a region: "ADDRESS BYTES", and those of its recording where it has one.
 const ATTACH: &str = "/sys/module/simdisk/parameters/attach";
 /// The port of QEMU's pvpanic device, and what tells it of a panic (docs/specs/pvpanic.rst).
 const PVPANIC: u16 = 0x505;

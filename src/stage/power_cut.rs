@@ -1,0 +1,235 @@
+//! Cuts the power of the disk under test: brings it to what it would hold after a cut at many moments of what was recorded,
+//! and lets the file system recover each time, on the machine that wrote it.
+
+use super::cell_stage::Stage;
+use super::latencies::Latencies;
+use super::timed::Findings;
+use crate::cuts::{Image, Loses, Medium, Mode, Moment, NEVER, Recording, Span, Survivors, moments};
+use crate::data::random::Random;
+use crate::plan::Target;
+use crate::process::check_stop;
+use crate::stack::fs;
+use crate::sys::block;
+use crate::sys::clock::monotonic;
+use anyhow::{Context, Result};
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What is to be cut, and what the disk loses each time.
+#[derive(Clone, Debug)]
+pub struct PowerCuts {
+    pub spans: Vec<Span>,
+    /// Each is tried at each moment.
+    pub losses: Vec<Loses>,
+    /// The disk loses the last nanoseconds of what it has acknowledged, flushed or not.
+    pub lies_ns: Option<u64>,
+    pub seed: u64,
+}
+
+/// One cut: a moment and what the disk then held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    pub moment: Moment,
+    /// By its number in [`PowerCuts::losses`].
+    pub loses: usize,
+    /// By its number in [`Outcomes::images`]: several cuts may leave the same.
+    pub image: usize,
+}
+
+/// What a file system made of an image.
+#[derive(Clone, Debug)]
+pub struct Recovered<T> {
+    /// How long the mount took, or why there was none.
+    pub mounted: Result<Duration, String>,
+    /// What was found on it; nothing where it was not mounted.
+    pub found: Option<T>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Outcomes<T> {
+    pub cuts: Vec<Cut>,
+    pub images: Vec<Recovered<T>>,
+}
+
+/// When an operation began and had returned, in nanoseconds of the clock of the recorded disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub begun: u64,
+    pub returned: u64,
+}
+
+/// The disk and its recording.
+struct Rig<'a> {
+    device: PathBuf,
+    log_path: PathBuf,
+    log: File,
+    recording: &'a Recording,
+    medium: Medium<'a>,
+}
+
+impl Stage<'_, '_> {
+    /// Does operations at fixed times, one after the other; one that comes late does not shift those behind it.
+    pub fn at_fixed_times(
+        &mut self,
+        every: Duration,
+        count: u64,
+        mut work: impl FnMut(u64) -> Result<()>,
+    ) -> Result<Vec<Stamp>> {
+        let (begun, mut stamps) = (monotonic(), Vec::with_capacity(count as usize));
+        for number in 0..count {
+            let due = begun + every.as_nanos() as u64 * number;
+            std::thread::sleep(Duration::from_nanos(due.saturating_sub(monotonic())));
+            let begun = monotonic();
+            work(number)?;
+            stamps.push(Stamp { begun, returned: monotonic() });
+            if number % 64 == 0 {
+                check_stop()?;
+                self.deadline.check()?;
+            }
+        }
+        Ok(stamps)
+    }
+
+    /// Of the round.
+    pub fn seed(&self) -> u64 {
+        self.stack.seed
+    }
+
+    /// Nanoseconds of one kind, of a phase that is not timed: its curve and its quantiles.
+    pub fn distribution(&mut self, phase: &str, what: &str, values: &[u64]) -> Result<()> {
+        let mut all = Latencies::new();
+        values.iter().for_each(|ns| all.record(*ns));
+        self.tell_findings(phase, Findings { values: Vec::new(), latencies: vec![(what.into(), all)] })
+    }
+
+    /// Cuts the power and looks at what is left, with the folder of the work on the mounted file system. In the end the file
+    /// system is mounted as if there had been no cut.
+    pub fn cut_power<T>(&mut self, wanted: &PowerCuts, mut look: impl FnMut(&Path) -> T) -> Result<Outcomes<T>> {
+        self.put_down()?;
+        let begun = Instant::now();
+        let log_path = self.link.recording().context("nothing records this disk")?.to_path_buf();
+        let open = |path: &Path| File::options().read(true).write(true).open(path);
+        let log = open(&log_path).context("cannot open the recording of the disk")?;
+        let recording = Recording::read(&log)?;
+        Recording::go_on(&log, recording.used, Mode::Places)?;
+        let device = self.stack.device.clone().context("a directory has no disk")?;
+        let medium = Medium::unknown(&recording);
+        let mut rig = Rig { device, log_path, log, recording: &recording, medium };
+        let mut outcomes = Outcomes { cuts: Vec::new(), images: Vec::new() };
+        let mut survivors = Survivors::new(&recording, wanted.lies_ns);
+        let mut known = HashMap::new();
+        for moment in moments(&wanted.spans, &recording.flushes, wanted.seed) {
+            survivors.advance(moment.at);
+            for (number, loses) in wanted.losses.iter().enumerate() {
+                let mut random = Random::new(wanted.seed ^ moment.at, number as u64);
+                let image = survivors.image(moment.at, *loses, &mut random);
+                let image = match known.get(&image) {
+                    Some(image) => *image,
+                    None => {
+                        outcomes.images.push(self.recover(&mut rig, &mut survivors, &image, &mut look)?);
+                        known.insert(image, outcomes.images.len() - 1);
+                        outcomes.images.len() - 1
+                    }
+                };
+                outcomes.cuts.push(Cut { moment, loses: number, image });
+            }
+        }
+        self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
+        // A disk that does not keep its word has all in the end, too.
+        let mut survivors = Survivors::new(&recording, None);
+        survivors.advance(NEVER - 1);
+        let whole = survivors.image(NEVER - 1, Loses::Nothing, &mut Random::new(0, 0));
+        rig.medium = Medium::unknown(&recording);
+        rig.hold(&mut survivors, &whole)?;
+        self.mount_again().context("the file system is not mounted again after the cuts").map(|_| outcomes)
+    }
+
+    fn recover<T>(
+        &mut self,
+        rig: &mut Rig,
+        survivors: &mut Survivors,
+        image: &Image,
+        look: &mut impl FnMut(&Path) -> T,
+    ) -> Result<Recovered<T>> {
+        check_stop()?;
+        self.deadline.check()?;
+        rig.hold(survivors, image)?;
+        let recovered = match self.mount_again() {
+            Err(error) => Recovered { mounted: Err(format!("{error:#}")), found: None },
+            Ok(took) => {
+                let found = look(&self.stack.root);
+                let driver = self.stack.driver.context("a directory cannot be unmounted")?;
+                self.runner.output(&(driver.unmount)(&self.stack.spec()))?;
+                Recovered { mounted: Ok(took), found: Some(found) }
+            }
+        };
+        self.forget_device()?;
+        rig.see_what_recovery_wrote()?;
+        Ok(recovered)
+    }
+
+    fn mount_again(&self) -> Result<Duration> {
+        let driver = self.stack.driver.context("a directory cannot be mounted")?;
+        self.forget_device()?;
+        let begun = Instant::now();
+        self.runner.mount(&driver.mount(&self.stack.spec())).map(|()| begun.elapsed())
+    }
+}
+
+impl Rig<'_> {
+    fn hold(&mut self, survivors: &mut Survivors, image: &Image) -> Result<()> {
+        let disk = File::options().write(true).open(&self.device).context("cannot open the disk")?;
+        self.medium.become_image(survivors, image, &self.log, &disk)?;
+        disk.sync_all().context("cannot write an image of the disk")?;
+        drop(disk);
+        // What was written here is known; from now on it is the file system's.
+        Recording::go_on(&self.log, self.recording.used, Mode::Places)
+    }
+
+    fn see_what_recovery_wrote(&mut self) -> Result<()> {
+        // The driver writes it behind the kernel's back.
+        block::flush_buffers(&self.log_path).context("cannot flush the buffers of the recording")?;
+        for (first, sectors) in Recording::places(&self.log, self.recording.used)? {
+            self.medium.written(first, sectors);
+        }
+        Ok(())
+    }
+}
+
+/// Every reason why the power of a target's disk cannot be cut, with what to do.
+pub fn objections(target: &Target, is_recorded: bool) -> Vec<String> {
+    let has_driver = target.fs.as_deref().and_then(fs::find).is_some();
+    let rows = [
+        (!is_recorded, "only simulated disks are recorded: use executor = \"sim\"".to_string()),
+        (!has_driver, "a directory has no disk of its own: name a file system".into()),
+        (!target.layers.is_empty(), "what lies on layers is not what the disk was given: leave out `layers`".into()),
+    ];
+    rows.into_iter().filter(|(stands, _)| *stands).map(|(_, why)| why).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Chosen;
+
+    #[test]
+    fn every_reason_against_cuts_is_given() {
+        let layer = Chosen { name: "luks".into(), ..Chosen::default() };
+        let target = |fs: Option<&str>, layers: &[&Chosen]| Target {
+            fs: fs.map(String::from),
+            layers: layers.iter().map(|layer| (*layer).clone()).collect(),
+            ..Target::default()
+        };
+        for (target, is_recorded, wanted) in [
+            (target(Some("ext4"), &[]), true, vec![]),
+            (target(Some("ext4"), &[]), false, vec!["executor = \"sim\""]),
+            (target(None, &[&layer]), true, vec!["name a file system", "`layers`"]),
+        ] {
+            let found = objections(&target, is_recorded);
+            assert_eq!(found.len(), wanted.len(), "{found:?}");
+            assert!(found.iter().zip(&wanted).all(|(found, wanted)| found.contains(wanted)), "{found:?} {wanted:?}");
+        }
+    }
+}
