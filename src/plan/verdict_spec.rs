@@ -337,7 +337,7 @@ mod tests {
         ("BTW", "[verdict.limit]\nspace = 'much'\ncpu = 30\ntime = '0s'", &[(2, "a size"), (3, "a duration"), (4, "a duration")]),
         ("BTW", "[verdict.limit]\nspace = 0\ndevice_flushes = 0\nspace_files = -1\nspace_entries = inf",
             &[(2, "out of range"), (3, "more than 0"), (4, "is negative"), (5, "no finite number")]),
-        ("BTW", "[verdict.limit]\nspaces = '1GiB'\nbandwidth = 3", &[(2, "did you mean `space`?"), (3, "use `cpu`, `p99`, `space` and `time`, or a name")]),
+        ("BTW", "[verdict.limit]\nspaces = '1GiB'\nbandwidth = 3", &[(2, "did you mean `space`?"), (3, "use `cpu`, `loss`, `p99`, `space` and `time`, or a name")]),
         ("BTW", "[verdict.limit]\nlatency_p99 = '20ms'", &[(2, "ends in no unit")]),
         ("BTW", "[verdict.limit]\n'' = 1\n' ' = 1\n\"a\\u0007_ns\" = '1s'\n_ns = '1s'\nTime_ns = '1s'",
             &[(2, "no metric ``"), (3, "no metric ` `"), (4, "no metric `a\\u{7}_ns`"), (5, "no metric `_ns`"), (6, "no metric `Time_ns`")]),
