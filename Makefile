@@ -94,7 +94,7 @@ fuzz: install-build
 
 # What `make test` leaves out, for a machine that has hours: simulations, guests, kernels, two hundred killed runs.
 test-all: test test-statistics test-data test-kernel test-vm test-sim
-	cargo test --release --locked --test sweep -- --ignored --nocapture
+	cargo test --release --locked --test sweep --test store -- --ignored --nocapture
 
 # The page of a report as it looks in Chromium, into docs/page: to be looked at after each change of it.
 screenshots: install-test install-build

@@ -58,7 +58,7 @@ impl Fleet {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = self.lab.pickfs();
-        command.args(self.words(words)).arg(self.lab.path("far"));
+        command.args(self.words(words)).arg(self.lab.path("far")).env("TMPDIR", self.lab.path(""));
         command
     }
 
@@ -66,9 +66,10 @@ impl Fleet {
         Said::of(self.command(words).stdin(Stdio::null()).output().expect("pickfs starts"))
     }
 
-    fn start(&self, words: &[&str]) -> Child {
+    fn start(&self, words: &[&str]) -> Near {
         let mut command = self.command(words);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("pickfs starts")
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Near(Some(command.spawn().expect("pickfs starts")))
     }
 
     /// Bytes of the journals on the far machines.
@@ -81,7 +82,7 @@ impl Fleet {
     fn await_cells(&self, cells: usize) {
         let begun = Instant::now();
         while ends(&std::fs::read(self.lab.journal()).unwrap_or_default()).len() < cells {
-            assert!(begun.elapsed() < Duration::from_secs(90), "no cell ended");
+            assert!(begun.elapsed() < Duration::from_secs(600), "no cell ended");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -103,8 +104,38 @@ impl Fleet {
     }
 }
 
+/// A near side, which does not outlive its test.
+struct Near(Option<Child>);
+
+impl Near {
+    fn pid(&self) -> i32 {
+        self.0.as_ref().expect("it has not ended").id() as i32
+    }
+
+    fn said(mut self) -> Said {
+        Said::of(self.0.take().expect("it has not ended").wait_with_output().expect("it ends"))
+    }
+}
+
+impl Drop for Near {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 impl Drop for Fleet {
     fn drop(&mut self) {
+        // After a failure: what still runs there undoes what it did, and ends.
+        let far = self.lab.path("far");
+        let is_far = |pid: &i32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.starts_with(&far));
+        let begun = Instant::now();
+        while all_processes().iter().any(is_far) && begun.elapsed() < Duration::from_secs(20) {
+            all_processes().iter().filter(|pid| is_far(pid)).for_each(|pid| drop(kill(*pid, Signal::TERM)));
+            std::thread::sleep(Duration::from_millis(500));
+        }
         for (at, server) in self.servers.iter_mut().enumerate() {
             let sessions =
                 all_processes().into_iter().filter_map(Stat::of).filter(|one| one.parent == server.id() as i32);
@@ -170,7 +201,7 @@ fn a_run_survives_its_link() {
     let child = fleet.start(&RUN);
     fleet.await_cells(1);
     fleet.cut(1);
-    let said = Said::of(child.wait_with_output().unwrap()).code(0);
+    let said = child.said().code(0);
     assert!(said.err.contains("m1: the link is lost"), "{}", said.err);
     assert!(said.out.contains("ext4"), "{}", said.out);
     fleet.assert_whole();
@@ -188,10 +219,9 @@ fn a_near_side_that_dies_is_replaced_by_another() {
     }
     let fleet = Fleet::new(1);
     fleet.lab.write_plan(PLAN);
-    let mut child = fleet.start(&RUN);
+    let child = fleet.start(&RUN);
     fleet.await_cells(1);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    drop(child);
     fleet.run(&AGAIN).code(0);
     fleet.assert_whole();
 }
@@ -205,8 +235,8 @@ fn ctrl_c_stops_the_far_run_and_it_is_taken_up_there() {
     fleet.lab.write_plan(PLAN);
     let child = fleet.start(&RUN);
     fleet.await_cells(1);
-    kill(child.id() as i32, Signal::INT).unwrap();
-    let said = Said::of(child.wait_with_output().unwrap()).code(130);
+    kill(child.pid(), Signal::INT).unwrap();
+    let said = child.said().code(130);
     assert!(said.err.contains("m1: stopping: finishing the step"), "{}", said.err);
     fleet.lab.assert_nothing_left();
     assert!(ends(&std::fs::read(fleet.lab.journal()).unwrap()).len() < ROUNDS);

@@ -223,3 +223,42 @@ fn strangers_and_liars_are_refused_and_nothing_is_written() {
     let served = Served::new(&lab, &[]);
     assert_eq!(served.put(&own, TOKEN, &journal), 403);
 }
+
+/// Every journal twice, by eight processes, each in an order of its own: the index is that of a rebuild.
+#[test]
+#[ignore = "ten thousand journals: minutes; `make test-all`"]
+fn ten_thousand_journals_by_eight_writers() {
+    const JOURNALS: usize = 10_000;
+    let lab = Lab::new();
+    std::fs::create_dir_all(lab.path("made")).unwrap();
+    Made::new(&["ext4", "xfs"], &[1.0, 0.8], 4, 1).write(&lab.path("first.jsonl"));
+    let text = std::fs::read_to_string(lab.path("first.jsonl")).unwrap();
+    for number in 0..JOURNALS {
+        let text = text.replace("\"id\":\"made\"", &format!("\"id\":\"made{number}\""));
+        let day = format!("2026-{:02}-{:02}", 1 + number % 12, 1 + number / 12 % 28);
+        std::fs::write(lab.path(&format!("made/{number}.jsonl")), text.replace("2026-01-31", &day)).unwrap();
+    }
+    let writer = |writer: usize| {
+        // Odd steps that do not divide the number go through all of them: two writers have each journal.
+        let step = [1, 3, 7, 9, 11, 13, 17, 19][writer];
+        let mine = (0..JOURNALS).map(|at| at * step % JOURNALS).filter(|number| number % 4 == writer % 4);
+        let names: Vec<String> = mine.map(|number| format!("made/{number}.jsonl")).collect();
+        let words = ["push".to_string(), "store".to_string()].into_iter().chain(names);
+        lab.pickfs().args(words).stdout(Stdio::null()).spawn().expect("pickfs starts")
+    };
+    let writers: Vec<Child> = (0..8).map(writer).collect();
+    for mut writer in writers {
+        assert!(writer.wait().unwrap().success());
+    }
+    let dump = |words: &[&str]| {
+        let all = "SELECT * FROM journal LEFT JOIN result USING (hash) ORDER BY hash, number";
+        lab.run(&[&["query", "store", all, "--format", "csv"], words].concat()).code(0).out
+    };
+    let before = dump(&[]);
+    assert_eq!(before.lines().count(), JOURNALS + 1);
+    assert!(before == dump(&["--reindex"]), "a rebuild gives another index");
+    let begun = std::time::Instant::now();
+    lab.run(&["choices", "store"]).code(0);
+    println!("`choices` over {JOURNALS} journals: {:.2?}", begun.elapsed());
+    assert_eq!(walkdir::WalkDir::new(lab.path("store/incoming")).min_depth(1).into_iter().count(), 0);
+}

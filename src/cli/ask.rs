@@ -42,7 +42,11 @@ impl Verb for Arguments {
             machine: self.machine.clone(),
             ..Filter::default()
         };
-        let found = store.found(&filter)?;
+        let mut found = store.found(&filter)?;
+        // What could not be judged answers only where nothing else does.
+        if found.iter().any(|one| !one.choice.places.is_empty()) {
+            found.retain(|one| !one.choice.places.is_empty());
+        }
         let shown = &found[..found.len().min(self.most)];
         if self.json {
             let all: Vec<_> = shown.iter().map(|found| json(found, &store)).collect();
@@ -65,7 +69,10 @@ fn print(found: &Found, store: &Path) {
     let width = report::width();
     let minute = found.entry.started.get(..16).unwrap_or_default().replace('T', " ");
     println!("{}", wrapped("", &ranking::sentence(&found.choice), width));
-    println!("{}", wrapped("    ", &format!("measured {minute} on {}", found.entry.machine), width));
+    // One without a name is called by its hardware, which stands above.
+    let named = found.entry.machine != found.choice.machine;
+    let on = if named { format!(" on {}", found.entry.machine) } else { String::new() };
+    println!("{}", wrapped("    ", &format!("measured {minute}{on}"), width));
     println!("    pickfs report {}@{}\n", store.display(), &found.entry.hash[..12]);
 }
 

@@ -28,8 +28,10 @@ enum Form {
     Json,
 }
 
-const USUAL: &str = "SELECT disk, work, best, count(*) AS runs, count(DISTINCT machine) AS machines, max(started) AS last
-    FROM result JOIN journal USING (hash) WHERE NOT superseded GROUP BY disk, work, best ORDER BY disk, work, runs DESC";
+const USUAL: &str = "
+    SELECT disk, work, best, count(*) AS runs, count(DISTINCT machine) AS machines, substr(max(started), 1, 10) AS last
+    FROM result JOIN journal USING (hash) WHERE best != '' AND NOT superseded
+    GROUP BY disk, work, best ORDER BY disk, work, runs DESC";
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[

@@ -68,7 +68,7 @@ fn front(title: &str, by_place: &ByPlace, by_target: &ByTarget) -> String {
                         @for ((_, work), runs) in by_place.range((disk, "")..).take_while(|((other, _), _)| *other == disk) {
                             tr {
                                 th scope="row" { a href=(place_path(disk, work)) { (text(work)) } }
-                                @for cell in &ranking::cells(&runs[0].choice)[2..] { td { (text(cell)) } }
+                                @for cell in &ranking::cells(&newest(runs).choice)[2..] { td { (text(cell)) } }
                                 td { (agreement(runs)) }
                             }
                         }
@@ -85,12 +85,19 @@ fn front(title: &str, by_place: &ByPlace, by_target: &ByTarget) -> String {
     page(title, "", body)
 }
 
-/// "3 of 4 alike": how many name the best that the newest names.
+/// The newest that has a verdict, if any has one; of at least one run.
+fn newest<'a>(runs: &[&'a SiteRun]) -> &'a SiteRun {
+    runs.iter().find(|run| !run.choice.places.is_empty()).unwrap_or(&runs[0])
+}
+
+/// "3 of 4 alike": of those with a verdict, how many name the best that the newest names.
 fn agreement(runs: &[&SiteRun]) -> String {
     let best = |run: &SiteRun| run.choice.places.first().and_then(|place| place.names.first().cloned());
-    let first = best(runs[0]);
-    let alike = runs.iter().filter(|run| best(run) == first).count();
-    if runs.len() == 1 { "1".to_string() } else { format!("{alike} of {} alike", runs.len()) }
+    let all: Vec<String> = runs.iter().filter_map(|run| best(run)).collect();
+    match all.as_slice() {
+        [] | [_] => runs.len().to_string(),
+        [newest, ..] => format!("{} of {} alike", all.iter().filter(|name| *name == newest).count(), all.len()),
+    }
 }
 
 fn place(disk: &str, work: &str, runs: &[&SiteRun]) -> String {
@@ -147,7 +154,7 @@ fn source(run: &SiteRun) -> Markup {
     let journal = format!("journals/{}.jsonl", run.hash);
     html! {
         dl {
-            dt { "Machine" } dd { (text(&run.machine)) @if !run.kernel.is_empty() { ", kernel " (text(&run.kernel)) } }
+            dt { "Machine" } dd { (text(&machine(run))) }
             dt { "Evidence" } dd {
                 a href={ "../run/" (run.hash) ".html" } { "report" } ", "
                 a href={ "../" (journal) } { "journal" }
@@ -155,6 +162,12 @@ fn source(run: &SiteRun) -> Markup {
             dt { "Measure again" } dd { code { "pickfs run --again " (journal) } }
         }
     }
+}
+
+/// One without a name is called by its hardware, kernel included.
+fn machine(run: &SiteRun) -> String {
+    let is_named = !run.kernel.is_empty() && !run.machine.contains(&run.kernel);
+    if is_named { format!("{}, kernel {}", run.machine, run.kernel) } else { run.machine.clone() }
 }
 
 fn minute(run: &SiteRun) -> String {
