@@ -4,7 +4,7 @@
 use super::super::disks::find;
 use super::super::parameters::Words;
 use super::*;
-use crate::sys::disk_model::Count;
+use crate::sys::disk_model::{Count, Landing};
 
 /// Makes a model of a table: ours, or one of a changed source.
 type Make<'a> = &'a dyn Fn(&Words) -> DiskModel;
@@ -361,4 +361,45 @@ fn every_planted_error_is_found() {
         missed.extend(found.is_ok().then_some(*name));
     }
     assert!(missed.is_empty(), "not found: {missed:?}");
+}
+
+/// What a power cut spares is on the medium: by the end of a FLUSH that is each sector that was written, once.
+#[test]
+fn all_that_was_written_has_landed_when_a_flush_ends() {
+    for (name, start) in [("hdd-7200", 4096), ("nvme", 0), ("sata-ssd", 0)] {
+        let words = find(name).expect("a disk").words(start, 0).expect("words");
+        let mut clock = Clock::new(DiskModel::start(&words).expect("a model"));
+        let mut random = Random(9);
+        for turn in 0..40 {
+            let (count, mut written) = (1 + random.below(60) as usize, Vec::new());
+            clock.closed(4, count, || {
+                let asked = Asked {
+                    forced: random.below(9) == 0,
+                    ..asked(Operation::Write, random.below(1 << 20) * PAGE, PAGE)
+                };
+                written.push(asked.first);
+                asked
+            });
+            clock.closed(1, 1, || asked(Operation::Flush, 0, 0));
+            let landed: Vec<Landing> = std::iter::from_fn(|| clock.disk.landed()).collect();
+            assert!(
+                landed.iter().all(|landing| landing.when <= clock.now && landing.begun <= landing.when),
+                "{name} {turn}"
+            );
+            if words[at("ROTATIONAL")] == 1 {
+                let inside =
+                    |first: &u64, landing: &Landing| (landing.first..landing.first + landing.sectors).contains(first);
+                let missing = written.iter().find(|first| !landed.iter().any(|landing| inside(first, landing)));
+                assert_eq!(missing, None, "{name} {turn}: {landed:?}");
+            } else {
+                assert!(landed.iter().all(|landing| landing.first == u64::MAX), "flash programs in order");
+                assert_eq!(
+                    landed.iter().map(|landing| landing.sectors).sum::<u64>(),
+                    written.len() as u64 * PAGE,
+                    "{name} {turn}"
+                );
+            }
+        }
+        assert_eq!(clock.disk.count(Count::Missed), 0);
+    }
 }
