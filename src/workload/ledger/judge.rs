@@ -35,8 +35,8 @@ pub struct Verdicts {
     /// Of each even cut in nanoseconds, the worst of what the disk may have lost.
     pub names: Vec<u64>,
     pub contents: Vec<u64>,
-    /// What was broken first, a text for each cut with a broken promise.
-    pub broken: Vec<String>,
+    /// What was broken first, for each cut with a broken promise; and by its number what the disk had lost.
+    pub broken: Vec<(usize, String)>,
     pub cuts: usize,
     /// Cuts at which something was promised.
     pub promise_cuts: usize,
@@ -111,7 +111,7 @@ impl<'a> Found<'a> {
                 verdicts.promise_cuts += usize::from(of_cut.promised || of_cut.broken.is_some());
                 verdicts.unmountable += usize::from(outcomes.images[cut.image].found.is_none());
                 verdicts.damaged += usize::from(of_cut.damaged);
-                verdicts.broken.extend(of_cut.broken);
+                verdicts.broken.extend(of_cut.broken.map(|why| (cut.loses, why)));
             }
             if cuts[0].moment.evenly && cuts[0].moment.span == 0 {
                 verdicts.names.push(worst[0]);
@@ -203,6 +203,16 @@ impl Verdicts {
         let Verdicts { cuts, images, promise_cuts, .. } = self;
         let broken = self.broken.len();
         format!("{cuts} cuts, {images} different images; promises broken in {broken} of {promise_cuts}")
+    }
+
+    /// How many cuts broke a promise, by what the disk had lost; and the first of them. None where none did.
+    pub fn broken_shown(&self, losses: &[String]) -> Option<String> {
+        let (first, why) = self.broken.first()?;
+        let count = |number: usize| self.broken.iter().filter(|(loses, _)| *loses == number).count();
+        let counts: Vec<String> =
+            losses.iter().enumerate().map(|(number, word)| format!("{word} {}", count(number))).collect();
+        let lost = losses.get(*first).map_or("", String::as_str);
+        Some(format!("by what the disk lost: {}; first ({lost}): {why}", counts.join(", ")))
     }
 }
 
@@ -313,7 +323,7 @@ mod tests {
         outcomes.images[0] = Recovered { mounted: Err("bad superblock".into()), found: None };
         let found = judged(&schedule, &outcomes).expect("judged");
         assert_eq!((found.unmountable, found.broken.len(), found.mounts_ns.len()), (1, 1, 0));
-        assert!(found.names[0] > 50 * SECOND && found.broken[0].contains("bad superblock"), "{found:?}");
+        assert!(found.names[0] > 50 * SECOND && found.broken[0].1.contains("bad superblock"), "{found:?}");
     }
 
     #[test]
@@ -324,7 +334,7 @@ mod tests {
         assert_eq!(judged(&schedule, &gone).expect("judged").broken.len(), 1);
         let unlinked = find(&schedule, Kind::Unlink, 8);
         let early = cut_at(&schedule, at, |survey| survey.there[unlinked] = true);
-        assert!(judged(&schedule, &early).expect("judged").broken[0].contains("was not removed"));
+        assert!(judged(&schedule, &early).expect("judged").broken[0].1.contains("was not removed"));
         let made = find(&schedule, Kind::Mkdir, 8);
         let early = cut_at(&schedule, at, |survey| survey.there[made] = true);
         assert!(judged(&schedule, &early).is_err());

@@ -185,8 +185,8 @@ fn tell(stage: &mut Stage, given: &Cutting, found: &Found) -> Result<()> {
     }
     tell_recovery(stage, &verdicts);
     stage.fact("power cuts", &verdicts.shown());
-    if let Some(worst) = verdicts.broken.first() {
-        stage.fact("broken promise", worst);
+    if let Some(broken) = verdicts.broken_shown(&given.losses) {
+        stage.fact("broken promises", &broken);
     }
     Ok(())
 }
