@@ -99,7 +99,7 @@ fn reported(finished: Result<Finished>, (host, journal): &Errand) -> Outcome {
     let finished = match finished {
         Ok(finished) => finished,
         Err(error) => {
-            let rest = if journal.exists() { format!("; `{again}` fetches the rest") } else { String::new() };
+            let rest = if journal.exists() { format!("; `{again}` tries again") } else { String::new() };
             tell(&format!("{host}: {error:#}{rest}"));
             return Ok(FAILED);
         }

@@ -222,7 +222,13 @@ impl Watch<'_> {
             Said::Ended { code, bytes, sha256 } if copy.is(bytes, &sha256) => {
                 return Ok(Some(code.map_or(Finished::Died, Finished::Ended)));
             }
-            Said::Ended { .. } => bail!("the journal {} is not that of {}", copy.path.display(), self.host),
+            Said::Ended { .. } => {
+                let shown = copy.path.display();
+                bail!(
+                    "{shown} is not the journal on {}: move it away, then --resume {shown} fetches that one",
+                    self.host
+                )
+            }
             Said::There | Said::Refused(_) | Said::Alive => {}
         }
         Ok(None)
