@@ -80,13 +80,15 @@ lint: install-build
 
 # Ten minutes of nonsense for each reader of what others wrote: with a nightly compiler and cargo-fuzz guided by coverage,
 # else damaged at random. Seeds are the fixtures of the tests, the examples, and fuzz/seeds.
-FUZZED = devices import job journal plan protocol
+FUZZED = devices import job journal plan protocol trace trace-calls
 fuzz_seeds_devices = fuzz/seeds/devices
 fuzz_seeds_import = fuzz/seeds/import tests/fixtures/import
 fuzz_seeds_job = fuzz/seeds/job
 fuzz_seeds_journal = tests/fixtures/journals
 fuzz_seeds_plan = examples
 fuzz_seeds_protocol = fuzz/seeds/protocol tests/fixtures/journals
+fuzz_seeds_trace = fuzz/seeds/trace
+fuzz_seeds_trace-calls = fuzz/seeds/trace-calls
 fuzz: install-build
 	if cargo +nightly fuzz --version >/dev/null 2>&1; then $(foreach name,$(FUZZED),mkdir -p fuzz/corpus/$(name) && \
 	  cargo +nightly fuzz run $(name) fuzz/corpus/$(name) $(fuzz_seeds_$(name)) -- -max_total_time=600 &&) true; \

@@ -7,6 +7,7 @@ use pickfs::journal::{Record, fold};
 use pickfs::plan::{Catalogue, Chosen, Plan, Settings, from_toml};
 use pickfs::protocol::{Answer, Request, Say};
 use pickfs::stack::safety;
+use pickfs::trace::{self, Entry as TreeEntry, Header, Kind, Numbering, Op, What, Writer};
 use pickfs::wording::between_runs;
 use pickfs::{analysis, import, plan, render, workload};
 use std::path::Path;
@@ -21,6 +22,8 @@ pub const ALL: &[(&str, Entry)] = &[
     ("journal", journal),
     ("plan", plan_text),
     ("protocol", protocol),
+    ("trace", trace_file),
+    ("trace-calls", trace_calls),
 ];
 
 /// Any text as every foreign format: read, or refused, and what was read is shown by every format.
@@ -127,4 +130,66 @@ pub fn protocol(data: &[u8]) {
         again::<Record>(line);
         again::<Chosen>(line);
     }
+}
+
+/// Any bytes as a trace: refused with the place, or read, and what is written of it is the same.
+pub fn trace_file(data: &[u8]) {
+    match trace::read(data) {
+        Err(error) => assert!(!format!("{error:#}").is_empty()),
+        Ok(found) => {
+            let again = trace::read(&trace::cut(&found, usize::MAX).unwrap()).unwrap();
+            assert_eq!((again.ops, again.tree, again.paths), (found.ops, found.tree, found.paths));
+        }
+    }
+}
+
+/// Any bytes as calls of a trace, twelve numbers each: what the reader lets through can be replayed, and leaves everything outside
+/// of its folder as it was.
+pub fn trace_calls(data: &[u8]) {
+    let mut numbering = Numbering::default();
+    let root = numbering.root(0);
+    let mut paths = vec![root];
+    for name in [&b"a"[..], b"b", b"some_name", b"d", b"e"] {
+        paths.extend([root, paths[paths.len() / 2]].iter().filter_map(|above| numbering.below(*above, name)));
+    }
+    let tree = [
+        (0, What::Directory),
+        (1, What::Directory),
+        (3, What::File { bytes: 5000, class: 1 }),
+        (5, What::Link { to: None }),
+    ]
+    .map(|(path, what)| TreeEntry { path: paths[path], what });
+    let (mut writer, mut opened) = (Writer::default(), 0);
+    for bytes in data.chunks_exact(12).take(64) {
+        let number = |at: usize| u32::from(bytes[at]);
+        let mut op = Op {
+            thread: number(1) % 3,
+            began: number(2),
+            object: number(3) % (opened + 1),
+            path: number(4) % (paths.len() as u32 + 1),
+            other: number(5) % 8,
+            offset: u64::from(number(6)) << (bytes[7] % 24),
+            length: u64::from(number(8)) << (bytes[9] % 12),
+            flags: u64::from(number(10)) << (bytes[11] % 20),
+            result: if bytes[11] > 200 { -i64::from(bytes[10]) } else { i64::from(bytes[8]) },
+            ..Op::new(Kind::ALL[bytes[0] as usize % Kind::ALL.len()])
+        };
+        if op.kind == Kind::Open {
+            op.object = if op.result >= 0 { opened + 1 } else { 0 };
+            opened += u32::from(op.result >= 0);
+        }
+        writer.push(op);
+    }
+    let header = Header { schema: trace::SCHEMA, roots: 1, threads: 3, ..Header::default() };
+    let Ok(found) = trace::read(&writer.finish(&header, &numbering.paths, &tree).unwrap()) else { return };
+    let folder = Path::new("/dev/shm").join(format!("pickfs-fuzz-trace-{}", std::process::id()));
+    let inside = folder.join("inside");
+    std::fs::create_dir_all(&inside).unwrap();
+    std::fs::write(folder.join("a"), b"outside").unwrap();
+    workload::trace::play_in(&inside, &found, 0.0).unwrap();
+    let mut left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    let kept = std::fs::read(folder.join("a")).unwrap() == b"outside";
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(kept && left == ["a", "inside"], "{left:?}");
 }

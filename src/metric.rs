@@ -353,7 +353,7 @@ mod tests {
     }
 
     /// What workloads say, after `.say(` in src/workload. `{direction}` is a direction's name.
-    const SAID: [(&str, Unit, Better); 32] = {
+    const SAID: [(&str, Unit, Better); 37] = {
         use {Better::*, Unit::*};
         [
             ("broken_promise_cuts", Count, Less),
@@ -362,6 +362,7 @@ mod tests {
             ("copied_bytes_per_second", BytesPerSecond, More),
             ("cpu_share", Share, Less),
             ("damaged_content_cuts", Count, Less),
+            ("differing_calls", Count, Less),
             ("done_cuts", Count, Neither),
             ("done_images", Count, Neither),
             ("done_per_second", PerSecond, Neither),
@@ -371,12 +372,16 @@ mod tests {
             ("generator_late_ns", Nanoseconds, Neither),
             ("late_start_share", Share, Less),
             ("latency_max_ns", Nanoseconds, Less),
+            ("left_out_calls", Count, Less),
             ("loss_p95_ns", Nanoseconds, Less),
             ("operations_per_second", PerSecond, More),
+            ("other_length_calls", Count, Less),
             ("over_100ms_share", Share, Less),
             ("over_1s_share", Share, Less),
             ("ran_ns", Nanoseconds, Neither),
             ("recovery_max_ns", Nanoseconds, Less),
+            ("replaced_calls", Count, Less),
+            ("replayed_operations", Count, Neither),
             ("source_read_bytes", Bytes, Less),
             ("source_read_bytes_per_second", BytesPerSecond, More),
             ("stall_ns", Nanoseconds, Less),

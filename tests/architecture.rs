@@ -44,6 +44,7 @@ const ROOMS: &[Room] = &[
     ("probe", Target, "sys"),
     ("process", Shared, "need sys units"),
     ("protocol", Shared, "journal plan process sys"),
+    ("record", Target, "data sys trace"),
     ("render", Host, "analysis exchange journal metric plan stats units wording"),
     ("run", Host, "analysis executor journal plan process protocol stats::LOOKS sys::process units wording"),
     ("stack", Target, "journal need plan process::Argv process::argv units"),
@@ -52,12 +53,13 @@ const ROOMS: &[Room] = &[
     ("steps", Target, "journal process protocol stack sys"),
     ("store", Host, "analysis journal need plan process wording"),
     ("sys", Shared, ""),
+    ("trace", Shared, ""),
     ("units", Shared, ""),
     ("wording", Host, "analysis journal metric stats units"),
     (
         "workload",
         Target,
-        "cuts data journal::FlagKind journal::HELD_BACK metric::Combine need plan probe::device process stack stage sys::file sys::thread_pool sys::uring units",
+        "cuts data journal::FlagKind journal::HELD_BACK metric::Combine need plan probe::device process stack stage sys::clock sys::file sys::process sys::thread_pool sys::uring trace units",
     ),
 ];
 

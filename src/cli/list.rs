@@ -8,12 +8,13 @@ use crate::plan::{Setting, Settings};
 use crate::render::{self, Kind};
 use crate::stack::fs::feature::FEATURES;
 use crate::stack::{backing, fs, layer};
+use crate::trace::shipped;
 use crate::units::show_bytes;
 use crate::{executor, import, probe, workload};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-/// List what pickfs knows: file systems, backings, workloads, probes, executors, disks, formats, imports
+/// List what pickfs knows: file systems, backings, workloads, probes, executors, disks, formats, imports, traces
 #[derive(clap::Args)]
 pub struct Arguments {
     /// What to list
@@ -39,6 +40,7 @@ enum What {
     Disks,
     Formats,
     Imports,
+    Traces,
 }
 
 impl Verb for Arguments {
@@ -108,6 +110,7 @@ fn entries(what: What) -> Vec<Value> {
         What::Disks => sim::ALL.iter().map(|one| plain(one.name, &one.disk().about)).collect(),
         What::Formats => render::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
         What::Imports => import::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
+        What::Traces => shipped::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
     }
 }
 
@@ -136,6 +139,7 @@ fn list(what: What, named: &dyn Fn(&str) -> bool) -> usize {
         What::Disks => each(sim::ALL.iter(), |one| named(one.name), |one| row(one.name, &one.disk().about)),
         What::Formats => each(render::ALL.iter(), |one| named(one.name), format),
         What::Imports => each(import::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
+        What::Traces => each(shipped::ALL.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),
     }
 }
 

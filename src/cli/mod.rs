@@ -27,12 +27,14 @@ mod plan_source;
 mod predict;
 mod push;
 mod query;
+mod record;
 mod report;
 mod run;
 mod scan;
 mod serve;
 mod share;
 mod site;
+mod trace;
 
 use crate::process::Interrupted;
 use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
@@ -99,6 +101,8 @@ const VERBS: &[Entry] = &[
     verb::<import::Arguments>("import"),
     verb::<list::Arguments>("list"),
     verb::<doctor::Arguments>("doctor"),
+    verb::<record::Arguments>("record"),
+    verb::<trace::Arguments>("trace"),
     verb::<scan::Arguments>("scan"),
     verb::<guest::Arguments>("guest"),
     verb::<disk::Arguments>("disk"),

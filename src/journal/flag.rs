@@ -28,6 +28,9 @@ pub enum FlagKind {
     GeneratorLate,
     /// A booted system had failed units.
     Degraded,
+    /// A replay's calls ended another way than those of the recording, or it can only be near to it.
+    ReplayDiffers,
+    ReplayApproximate,
 }
 
 use FlagKind::*;
@@ -48,6 +51,8 @@ const TABLE: &[(FlagKind, &str, bool)] = &[
     (RateNotKept, "rate-not-kept", false),
     (GeneratorLate, "generator-late", false),
     (Degraded, "degraded", false),
+    (ReplayDiffers, "replay-differs", false),
+    (ReplayApproximate, "replay-approximate", false),
 ];
 
 impl FlagKind {

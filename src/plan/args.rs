@@ -63,6 +63,9 @@ pub struct PlanFlags {
     /// Workload to run
     #[arg(long)]
     pub workload: Option<String>,
+    /// Replay what `pickfs record` wrote, or a trace that `pickfs list traces` names
+    #[arg(long, value_name = "FILE|NAME", conflicts_with_all = ["workload", "source", "like", "scale"])]
+    pub trace: Option<String>,
     /// Run exactly N rounds instead of stopping adaptively
     #[arg(long, value_name = "N", conflicts_with = "precision", allow_negative_numbers = true)]
     pub rounds: Option<u32>,
@@ -81,7 +84,7 @@ pub struct PlanFlags {
 }
 
 /// The flag of each key of a plan that is made from flags; the longest path that fits is meant.
-const FLAGS: [(&str, &str); 22] = [
+const FLAGS: [(&str, &str); 23] = [
     ("backing", "--on"),
     ("backing.image.size", "--size"),
     ("backing.memory", "--memory"),
@@ -102,6 +105,7 @@ const FLAGS: [(&str, &str); 22] = [
     ("work.like", "--like"),
     ("work.scale", "--scale"),
     ("work.source", "--source"),
+    ("work.trace", "--trace"),
     ("work.workload", "--workload"),
     ("work", "--workload"),
 ];
@@ -262,6 +266,11 @@ impl Writer<'_> {
             true => Value::from(self.absolute("--like", Path::new(like))),
             false => Value::from(like.as_str()),
         });
+        if let Some(trace) = &flags.trace {
+            let is_file = trace.contains('/') || trace.ends_with(".pktrace");
+            let trace = if is_file { self.absolute("--trace", Path::new(trace)) } else { trace.clone() };
+            return table([("workload", Some("trace".into())), ("trace", Some(trace.into()))]);
+        }
         let workload = flags.workload.as_deref().unwrap_or(USUAL_WORKLOAD);
         // Some workloads take a whole number alone.
         let is_whole = |scale: f64| scale.fract() == 0.0 && scale.abs() < 1e15;

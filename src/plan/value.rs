@@ -113,7 +113,7 @@ fn path(field: &Field, folder: &Path) -> Option<String> {
 /// What looks like a file is one.
 fn name_or_path(field: &Field, folder: &Path) -> Option<String> {
     let text = field.text()?;
-    match text.contains('/') || text.ends_with(".toml") {
+    match text.contains('/') || [".toml", ".pktrace"].iter().any(|ending| text.ends_with(ending)) {
         true => path(field, folder),
         false => Some(text.into()),
     }

@@ -92,6 +92,15 @@ impl<'a, 'b> Stage<'a, 'b> {
             speed,
         }
     }
+
+    /// As [`super::Timed::limits`], for loops of our own outside of phases.
+    pub fn limits(&self) -> impl Fn() -> Result<()> + Sync + Copy + use<'a> {
+        let deadline = self.deadline;
+        move || {
+            check_stop()?;
+            deadline.check()
+        }
+    }
 }
 
 impl Stage<'_, '_> {

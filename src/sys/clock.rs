@@ -40,6 +40,21 @@ impl Clock {
     }
 }
 
+/// Has the calling thread use so much of a processor's time, whatever else the machine does.
+pub fn use_processor(ns: u64) {
+    const LOOPS: u32 = 64;
+    let until = thread_ns() + ns;
+    while thread_ns() < until {
+        (0..LOOPS).for_each(|_| std::hint::spin_loop());
+    }
+}
+
+/// CPU time of the calling thread.
+fn thread_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// The kernel has checked that it ticks evenly and alike on all processors, and goes on checking.
 fn kernel_trusts_the_count() -> bool {
     let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

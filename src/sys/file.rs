@@ -135,6 +135,15 @@ pub fn set_pipe_size(pipe: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(rustix::pipe::fcntl_setpipe_size(pipe, bytes)?)
 }
 
+/// sync_file_range(2): begins or awaits writing of a part of a file.
+pub fn sync_range(file: impl AsFd, offset: u64, length: u64, flags: u32) -> io::Result<()> {
+    // SAFETY: the call takes numbers alone; the descriptor is borrowed and so open.
+    match unsafe { libc::sync_file_range(file.as_fd().as_raw_fd(), offset as i64, length as i64, flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Gives the kernel's pool of random numbers these bytes, as good as eight bits each. Only root may.
 pub fn add_entropy(bytes: &[u8; 64]) -> io::Result<()> {
     /// `_IOW('R', 3, int[2])` of linux/random.h.

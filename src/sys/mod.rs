@@ -16,6 +16,8 @@ pub mod extents;
 pub mod file;
 pub mod port;
 pub mod process;
+pub mod ptrace;
+pub mod seccomp;
 pub mod stdio;
 pub mod thread_pool;
 pub mod uring;

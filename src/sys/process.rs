@@ -57,6 +57,23 @@ pub fn own_usage() -> Usage {
     read_usage(&usage)
 }
 
+/// The calling process may have as many files open as the system lets it.
+pub fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is refused, a call that finds no descriptor says so.
+    let _ = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit });
+}
+
+/// What the children that ended and were waited for have used, with theirs.
+pub fn children_usage() -> Usage {
+    // SAFETY: all zeros is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a value that lives through the call, which cannot fail with these arguments.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    read_usage(&usage)
+}
+
 /// Does work in the calling thread before all ordinary processes of the machine (SCHED_FIFO), where that is allowed.
 pub fn ahead_of_others<T>(work: impl FnOnce() -> T) -> T {
     schedule(libc::SCHED_FIFO, 1);

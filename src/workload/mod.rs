@@ -19,6 +19,7 @@ pub mod small_files;
 mod staging;
 mod stream;
 mod system;
+pub mod trace;
 mod trees;
 
 use crate::metric::Combine;
@@ -54,6 +55,7 @@ pub const ALL: &[&dyn Workload] = &[
     &small_files::SmallFiles,
     &databases::sqlite::Sqlite,
     &stream::Stream,
+    &trace::Replayed,
     &trees::tree::Tree,
     &trees::walk::Walk,
 ];

@@ -1,0 +1,117 @@
+//! `pickfs record`: what a program does to its files, as a trace that can be replayed on any file system.
+
+#![expect(clippy::disallowed_types, reason = "starts itself as the program that is recorded")]
+
+use super::{Exit, Outcome, Verb, there};
+use crate::record::{self, Order, Recorded};
+use crate::run::tell;
+use crate::trace::{self, Trace};
+use crate::units::{show_bytes, show_duration, show_share};
+use anyhow::{Context, Result};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Record what a command does to files below the current folder, to replay it on other file systems; no root needed
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Where to write the trace [default: the command's name with .pktrace]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Folders whose files are recorded, instead of the current one
+    #[arg(long, value_name = "DIR")]
+    under: Vec<PathBuf>,
+    /// The program that is recorded, as this one starts it
+    #[arg(long, hide = true)]
+    watched: bool,
+    /// The command, with its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    command: Vec<String>,
+}
+
+/// What it is called, and none of what is in it.
+const ENDING: &str = "pktrace";
+
+impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs record -- make", "what make does to files here, into make.pktrace"],
+        ["pickfs record --under /srv/mail -- doveadm index -A '*'", "files elsewhere"],
+        ["sudo pickfs run --trace make.pktrace --fs ext4,xfs,btrfs", "then replay it"],
+    ];
+
+    fn run(&self) -> Outcome {
+        if self.watched {
+            return record::run_watched(&self.command).map(|()| 0);
+        }
+        let output = self.output.clone().unwrap_or_else(|| usual_output(&self.command));
+        if output.exists() && self.output.is_none() {
+            let shown = output.display();
+            return Err(Exit::usage(format!(
+                "{shown} is there already; name another file with --output, or remove it"
+            )));
+        }
+        let under = self.folders()?;
+        let mut starter = Command::new(std::env::current_exe().context("cannot find this program")?);
+        starter.args(["record", "--watched", "--"]);
+        let Recorded { trace, exit } = record::record(Order { starter, words: &self.command, under: &under })?;
+        std::fs::write(&output, &trace).with_context(|| format!("cannot write {}", output.display()))?;
+        summary(&trace::read(&trace)?, trace.len(), &output, &under).iter().for_each(|line| tell(line));
+        Ok(exit.code().unwrap_or_else(|| 128 + exit.signal().unwrap_or(0)) as u8)
+    }
+}
+
+impl Arguments {
+    /// Absolute, each of which is there.
+    fn folders(&self) -> Result<Vec<PathBuf>> {
+        if self.under.is_empty() {
+            return Ok(vec![std::env::current_dir().context("cannot find the current folder")?]);
+        }
+        let folder = |path: &PathBuf| {
+            if !there(path)?.is_dir() {
+                return Err(Exit::usage(format!("--under: {} is no folder", path.display())));
+            }
+            Ok(std::path::absolute(path)?)
+        };
+        self.under.iter().map(folder).collect()
+    }
+}
+
+fn usual_output(command: &[String]) -> PathBuf {
+    let program = command.first().map(Path::new).and_then(Path::file_name).unwrap_or("program".as_ref());
+    Path::new(program).with_extension(ENDING)
+}
+
+/// For people: what was recorded, what was not, and what to do next.
+fn summary(trace: &Trace, bytes: usize, output: &Path, under: &[PathBuf]) -> Vec<String> {
+    let (header, stats, shown) = (&trace.header, trace.stats(), output.display());
+    let calls = stats.calls();
+    let size = |bytes: u64| show_bytes(bytes as f64);
+    let mut lines = vec![format!(
+        "{shown}: {calls} calls on files by {} threads in {}; {} read, {} written; {} ({:.1} bytes a call)",
+        header.threads,
+        show_duration(header.wall_ns as f64),
+        size(stats.bytes_read),
+        size(stats.bytes_written),
+        size(bytes as u64),
+        bytes as f64 / calls.max(1) as f64
+    )];
+    if stats.bytes_mapped > 0 {
+        let (share, mapped) = (show_share(stats.mapped_share()), size(stats.bytes_mapped));
+        let near = if stats.is_approximate() { "; the replay only approximates that" } else { "" };
+        lines.push(format!("{mapped} ({share}) went through memory (mmap){near}"));
+    }
+    let folders: Vec<String> = under.iter().map(|folder| folder.display().to_string()).collect();
+    if header.elsewhere > 0 {
+        let folders = folders.join(" and ");
+        lines.push(format!(
+            "{} calls on paths outside of {folders} are left out; --under names other folders",
+            header.elsewhere
+        ));
+    }
+    if header.not_recorded > 0 {
+        lines.push(format!("{} calls could not be recorded", header.not_recorded));
+    }
+    lines.push("The trace has no names and no contents: `pickfs trace audit` shows every text in it.".into());
+    lines.push(format!("Next: sudo pickfs run --trace {shown} --fs ext4,xfs,btrfs"));
+    lines
+}

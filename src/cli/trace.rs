@@ -1,0 +1,207 @@
+//! `pickfs trace`: looks at recordings, and makes others of them.
+
+use super::{Exit, Outcome, Verb};
+use crate::trace::{self, Class, Kind, Op, Target, Trace, What, shipped};
+use crate::units::{show_bytes, show_duration, show_share};
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Look at what `pickfs record` wrote: its calls, its counts, every text in it; or make another trace of it
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Print what was there before, and every call, a line each
+    #[command(after_help = "Examples:\n  pickfs trace show make.pktrace | less")]
+    Show {
+        /// A file, or a name that `pickfs list traces` prints
+        #[arg(value_name = "FILE|NAME")]
+        trace: String,
+    },
+    /// Count calls, bytes, errors and times
+    #[command(after_help = "Examples:\n  pickfs trace stats make.pktrace")]
+    Stats {
+        /// A file, or a name that `pickfs list traces` prints
+        #[arg(value_name = "FILE|NAME")]
+        trace: String,
+    },
+    /// Print every text that the file holds, to see before sharing that it has no names
+    #[command(after_help = "Examples:\n  pickfs trace audit make.pktrace")]
+    Audit {
+        /// A file, or a name that `pickfs list traces` prints
+        #[arg(value_name = "FILE|NAME")]
+        trace: String,
+    },
+    /// Keep the first calls alone
+    #[command(after_help = "Examples:\n  pickfs trace cut make.pktrace --calls 1000 -o start.pktrace")]
+    Cut {
+        /// A file, or a name that `pickfs list traces` prints
+        #[arg(value_name = "FILE|NAME")]
+        trace: String,
+        /// How many
+        #[arg(long, value_name = "N")]
+        calls: usize,
+        /// Where to write the new trace
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// The same program several times at once, each in folders of its own
+    #[command(after_help = "Examples:\n  pickfs trace scale make.pktrace --copies 4 -o four.pktrace")]
+    Scale {
+        /// A file, or a name that `pickfs list traces` prints
+        #[arg(value_name = "FILE|NAME")]
+        trace: String,
+        /// How many
+        #[arg(long, value_name = "N")]
+        copies: u32,
+        /// Where to write the new trace
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
+}
+
+impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs trace stats make.pktrace", "what a program did, counted"],
+        ["pickfs trace audit make.pktrace", "every text in the file, before it is shared"],
+        ["pickfs trace scale make.pktrace --copies 4 -o four.pktrace", "four at once"],
+    ];
+    const ONLY_PRINTS: bool = true;
+
+    fn run(&self) -> Outcome {
+        let mut out = std::io::stdout().lock();
+        match &self.what {
+            Action::Show { trace } => show(&read(trace)?, &mut out)?,
+            Action::Stats { trace } => stats(&read(trace)?).iter().try_for_each(|line| writeln!(out, "{line}"))?,
+            Action::Audit { trace } => audit(&bytes(trace)?, &read(trace)?, &mut out)?,
+            Action::Cut { trace, calls, output } => write(output, &trace::cut(&read(trace)?, *calls)?)?,
+            Action::Scale { trace, copies, output } => {
+                let scaled = trace::scale(&read(trace)?, *copies)
+                    .map_err(|error| Exit::usage(format!("--copies: {error:#}")))?;
+                write(output, &scaled)?;
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn bytes(name: &str) -> Result<Vec<u8>> {
+    match shipped::find(name) {
+        Some(shipped) => Ok(shipped.bytes.to_vec()),
+        None => std::fs::read(name)
+            .with_context(|| format!("cannot read {name:?}; `pickfs list traces` names those that come with pickfs")),
+    }
+}
+
+fn read(name: &str) -> Result<Trace> {
+    trace::read(&bytes(name)?).with_context(|| format!("{name:?} cannot be used; record it again"))
+}
+
+fn write(output: &PathBuf, bytes: &[u8]) -> Result<()> {
+    std::fs::write(output, bytes).with_context(|| format!("cannot write {}", output.display()))
+}
+
+fn show(trace: &Trace, out: &mut impl Write) -> Result<()> {
+    for entry in &trace.tree {
+        let what = match entry.what {
+            What::Directory => "folder".to_string(),
+            What::File { bytes, class } => format!("file {bytes} bytes, class {class}"),
+            What::Hollow { bytes } => format!("file {bytes} bytes, not opened"),
+            What::Link { to: Some(to) } => format!("link to {}", trace.paths.text(to)),
+            What::Link { to: None } => "link elsewhere".to_string(),
+            What::HardLink { to } => format!("the same file as {}", trace.paths.text(to)),
+            What::Node => "pipe or device".to_string(),
+        };
+        writeln!(out, "before: {} {what}", trace.paths.text(entry.path))?;
+    }
+    for (number, op) in trace.ops.iter().enumerate() {
+        writeln!(out, "{number} {}", line(trace, op))?;
+    }
+    Ok(())
+}
+
+/// As strace would show it, with numbers for names.
+fn line(trace: &Trace, op: &Op) -> String {
+    let mut words = vec![format!("thread {} {}", op.thread, op.kind.name())];
+    if op.path != 0 {
+        words.push(trace.paths.text(op.path));
+    }
+    if op.object != 0 {
+        words.push(format!("#{}", op.object));
+    }
+    match op.kind.other() {
+        Target::Path | Target::MaybePath if op.other != 0 => words.push(format!("to {}", trace.paths.text(op.other))),
+        Target::Thread => words.push(format!("thread {}", op.other)),
+        Target::Object => words.push(format!("with #{}", op.other)),
+        _ => {}
+    }
+    if op.length != 0 {
+        words.push(format!("{} bytes", op.length));
+    }
+    if op.offset != 0 {
+        words.push(format!("at {}", op.offset as i64));
+    }
+    if op.flags != 0 {
+        words.push(if op.kind == Kind::Open { format!("0o{:o}", op.flags) } else { format!("flags {}", op.flags) });
+    }
+    let result = if op.failed() {
+        std::io::Error::from_raw_os_error(-op.result as i32).to_string()
+    } else {
+        op.result.to_string()
+    };
+    let think = show_duration(op.think_ns as f64);
+    format!("{} = {result} after {think}", words.join(" "))
+}
+
+fn stats(trace: &Trace) -> Vec<String> {
+    let (header, stats) = (&trace.header, trace.stats());
+    let time = |ns: u64| show_duration(ns as f64);
+    let size = |bytes: u64| show_bytes(bytes as f64);
+    let mut lines = vec![
+        format!("recorded by {} on {}, Linux {}", header.made_by, header.file_system, header.kernel),
+        format!("{} calls on files by {} threads; exit code {}", stats.calls(), header.threads, header.exit),
+        format!(
+            "{} in all, with recording; {} CPU time between calls; {} stops, {} each",
+            time(header.wall_ns),
+            time(stats.think_ns),
+            header.stops,
+            time(header.stop_cost_ns)
+        ),
+        format!(
+            "{} read ({} from a disk), {} written, {} mapped ({})",
+            size(stats.bytes_read),
+            size(header.device_read_bytes),
+            size(stats.bytes_written),
+            size(stats.bytes_mapped),
+            show_share(stats.mapped_share())
+        ),
+        format!("before: {} files and folders, {}", trace.tree.len(), size(trace.tree_bytes())),
+        format!("not in it: {} calls on files elsewhere, {} others", header.elsewhere, header.not_recorded),
+        String::new(),
+        format!("  {:<8}{:>10}{:>10}{:>12}{:>12}", "calls", "number", "failed", "bytes", "median"),
+    ];
+    for (name, class) in Class::NAMES.iter().zip(&stats.classes).filter(|(_, class)| class.operations > 0) {
+        let bytes = if class.bytes == 0 { String::new() } else { size(class.bytes) };
+        let median = if class.median_ns == 0 { String::new() } else { time(class.median_ns) };
+        lines.push(format!("  {name:<8}{:>10}{:>10}{bytes:>12}{median:>12}", class.operations, class.failed));
+    }
+    lines
+}
+
+/// All text is in the header, whose fields pickfs itself fills; everything behind it is numbers.
+fn audit(bytes: &[u8], trace: &Trace, out: &mut impl Write) -> Result<()> {
+    writeln!(out, "Text, all of it (the header):")?;
+    writeln!(out, "{}", serde_json::to_string_pretty(&trace.header)?)?;
+    let names = trace.paths.names.0.len();
+    writeln!(out, "\nNumbers, in {} bytes: {names} names, of each its length in steps of four;", bytes.len())?;
+    writeln!(out, "{} paths, {} files and folders, {} calls.", trace.paths.len(), trace.tree.len(), trace.ops.len())?;
+    let name = |number: u32| trace.paths.names.text(number);
+    let some: Vec<String> = (0..names.min(5) as u32).map(name).collect();
+    writeln!(out, "Names in a replay are made of these numbers: {}", some.join(", "))?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Records what a program does to its files, without privileges: the kernel stops it at calls on files (seccomp), and what it
+//! asked for and got is written down (ptrace). All that it starts is followed.
+//!
+//! It must not know what becomes of a trace, nor how one is replayed.
+//!
+//! Must not know: `agent`, `journal`, `plan`, `stack`, `stage`, `workload`.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "starts the program that is recorded, and dates its calls"
+)]
+
+mod calls;
+mod class;
+mod cpu_clock;
+mod file_call;
+mod files;
+mod first_tree;
+mod mapped;
+mod scope;
+mod threads;
+mod tracer;
+
+use crate::sys::{process, ptrace, seccomp};
+use crate::trace::{Header, SCHEMA};
+use anyhow::{Context, Result, bail, ensure};
+use first_tree::FirstTree;
+use scope::Scope;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+use tracer::Tracer;
+
+/// What to record.
+pub struct Order<'a> {
+    /// This program with the words that make it call [`run_watched`] with the words behind them.
+    pub starter: Command,
+    pub words: &'a [String],
+    /// Folders whose files are watched, absolute.
+    pub under: &'a [PathBuf],
+}
+
+/// A recording.
+pub struct Recorded {
+    pub trace: Vec<u8>,
+    pub exit: ExitStatus,
+}
+
+/// How long the start may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs a program to its end and records it.
+pub fn record(mut order: Order) -> Result<Recorded> {
+    let mut scope = Scope::new(order.under).context("cannot look at the folder to watch")?;
+    let tree = FirstTree::look(&scope)?;
+    let file_system = scope.roots().next().map(|(root, _)| file_system_of(&root)).unwrap_or_default();
+    let child = order.starter.args(order.words).spawn().context("cannot start the recorded program")?;
+    let pid = child.id() as i32;
+    ptrace::ignore_interrupts();
+    ptrace::seize(pid).context(
+        "cannot watch the program with ptrace(2); see /proc/sys/kernel/yama/ptrace_scope, and the seccomp profile of the \
+         container",
+    )?;
+    let before = process::children_usage();
+    let mut tracer = Tracer::new(&mut scope, pid);
+    let exit = tracer.run()?;
+    let used = process::children_usage();
+    ensure!(tracer.has_begun(), "the program was not started: it ended before");
+    let (writer, touched, counts) = tracer.finish();
+    let named = scope.numbering.paths.len();
+    let mut tree = tree.needed(&mut scope, &touched, named)?;
+    tree.append(&mut scope.brought);
+    let header = Header {
+        schema: SCHEMA,
+        made_by: format!("pickfs {}", env!("CARGO_PKG_VERSION")),
+        kernel: kernel(),
+        file_system,
+        roots: order.under.len() as u32,
+        cpu_ns: used.user_ns + used.system_ns - before.user_ns - before.system_ns,
+        device_read_bytes: used.read_bytes - before.read_bytes,
+        exit: exit.code().unwrap_or_else(|| -exit.signal().unwrap_or(0)),
+        ..counts
+    };
+    let trace = writer.finish(&header, &scope.numbering.paths, &tree)?;
+    Ok(Recorded { trace, exit })
+}
+
+/// Waits until it is watched, lets the kernel stop it at calls on files, and becomes the program. Returns if it cannot.
+pub fn run_watched(words: &[String]) -> Result<()> {
+    let begun = Instant::now();
+    while !ptrace::is_watched() {
+        ensure!(begun.elapsed() < PATIENCE, "nothing records this program");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    calls::with_filter(seccomp::install).context("the kernel takes no filter of system calls (seccomp)")?;
+    tracer::calibrate();
+    let Some((program, arguments)) = words.split_first() else { bail!("there is no program to record") };
+    let error = Command::new(program).args(arguments).exec();
+    Err(error).with_context(|| format!("cannot run `{program}`"))
+}
+
+fn kernel() -> String {
+    // Without what a distribution or a machine adds to it.
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    release.split(|c: char| c != '.' && !c.is_ascii_digit()).next().unwrap_or_default().to_string()
+}
+
+/// Its type, as the kernel calls it.
+fn file_system_of(folder: &Path) -> String {
+    let mounts = procfs::process::Process::myself().and_then(|own| own.mountinfo());
+    let mut above: Vec<_> =
+        mounts.into_iter().flatten().filter(|mount| folder.starts_with(&mount.mount_point)).collect();
+    above.sort_by_key(|mount| mount.mount_point.as_os_str().len());
+    above.pop().map(|mount| mount.fs_type).unwrap_or_default()
+}

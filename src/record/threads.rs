@@ -1,0 +1,101 @@
+//! Threads and processes of the program: who shares what with whom.
+
+use super::cpu_clock::CpuClock;
+use super::files::{Descriptors, Mappings, Objects, Shared};
+use crate::trace::Op;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// A thread that is watched.
+pub struct Thread {
+    pub number: u32,
+    /// Its process: the number of the thread that it began with.
+    pub process: i32,
+    pub files: Shared<Descriptors>,
+    /// The folder that relative paths start from.
+    pub folder: Shared<Vec<u8>>,
+    pub maps: Shared<Mappings>,
+    /// What its call will come to, while it is in one whose end must be seen.
+    pub pending: Option<Pending>,
+    /// What it asked for when it starts another one: clone(2)'s flags.
+    pub start: u64,
+    pub cpu: CpuClock,
+    /// Of its CPU time, what is accounted for.
+    pub cpu_seen: u64,
+    /// So much CPU time has gone by since its last operation.
+    pub think_ns: u64,
+}
+
+/// What a call is about.
+pub enum Resolved {
+    /// An operation, and where a file that it opens will lie.
+    Op(Op, Vec<u8>),
+    Duplicate {
+        from: u32,
+        close_on_exec: bool,
+    },
+    Folder,
+    Execute,
+    Wait,
+    Map {
+        object: u32,
+        length: u64,
+        offset: u64,
+        writes: bool,
+    },
+}
+
+/// A call on its way.
+pub struct Pending {
+    pub what: Resolved,
+    pub began: u32,
+    pub entered: Instant,
+}
+
+impl Thread {
+    pub fn first(tid: i32, folder: Vec<u8>) -> Thread {
+        Thread {
+            number: 0,
+            process: tid,
+            files: Rc::default(),
+            folder: Rc::new(RefCell::new(folder)),
+            maps: Rc::default(),
+            pending: None,
+            start: 0,
+            cpu: CpuClock::of(tid),
+            cpu_seen: 0,
+            think_ns: 0,
+        }
+    }
+
+    /// One that it has started with clone(2)'s flags.
+    pub fn started(&self, tid: i32, number: u32, objects: &mut Objects) -> Thread {
+        let has = |flag: i32| self.start & flag as u64 != 0;
+        let files = match has(libc::CLONE_FILES) {
+            true => self.files.clone(),
+            false => Rc::new(RefCell::new(self.files.borrow().copied(objects))),
+        };
+        let folder = match has(libc::CLONE_FS) {
+            true => self.folder.clone(),
+            false => Rc::new(RefCell::new(self.folder.borrow().clone())),
+        };
+        let maps = match has(libc::CLONE_VM) {
+            true => self.maps.clone(),
+            false => Rc::new(RefCell::new(self.maps.borrow().copied(objects))),
+        };
+        let process = if has(libc::CLONE_THREAD) { self.process } else { tid };
+        Thread { number, process, files, folder, maps, ..Thread::first(tid, Vec::new()) }
+    }
+
+    /// Accounts for the CPU time since the last look: as time to think where the program had the processor.
+    pub fn look_at_clock(&mut self, thought: bool) -> u64 {
+        let now = self.cpu.now();
+        let used = now.saturating_sub(self.cpu_seen);
+        self.cpu_seen = now;
+        if thought {
+            self.think_ns += used;
+        }
+        used
+    }
+}

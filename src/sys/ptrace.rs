@@ -1,0 +1,208 @@
+//! ptrace(2): processes that stop at their system calls, so that another one can see what they ask for and what they get.
+//!
+//! All functions are for the thread that called [`seize`]: the kernel refuses others. Not the `nix` crate, whose wait fails on
+//! signals that it has no name for (a C library sends such to its own threads), after which the process is stopped for good.
+
+use super::process::process_id;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// A system call on its way in.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    pub number: i64,
+    pub arguments: [u64; 6],
+}
+
+/// Why a thread has stopped.
+#[derive(Clone, Copy, Debug)]
+pub enum Stop {
+    /// At a call that its filter watches, before the kernel does it.
+    Entry(Call),
+    /// After that call: its result, or minus the number of an error.
+    Exit(i64),
+    /// It has started another thread or process, which is watched too.
+    Started(i32),
+    /// It runs another program now; all threads of its process but itself are gone. Its former thread id.
+    Executed(i32),
+    /// It is about to end, and its memory is still there.
+    Ending,
+    /// It has just come to be.
+    New,
+    /// Its whole process is stopped by this signal (job control).
+    Group,
+    /// This signal is about to be delivered.
+    Signal(i32),
+}
+
+/// What a wait came to.
+#[derive(Debug)]
+pub enum Event {
+    Stopped(i32, Stop),
+    Ended(i32, ExitStatus),
+    /// There is nothing left to wait for.
+    NoneLeft,
+}
+
+/// How a stopped thread goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// Until the next call that its filter watches.
+    ToEntry,
+    /// Until the end of the call that it is in.
+    ToExit,
+    /// It stays stopped until SIGCONT comes.
+    Stay,
+}
+
+/// Watches a child and all that it will start. They are killed when the caller ends.
+pub fn seize(pid: i32) -> io::Result<()> {
+    let options = libc::PTRACE_O_EXITKILL
+        | libc::PTRACE_O_TRACESYSGOOD
+        | libc::PTRACE_O_TRACESECCOMP
+        | libc::PTRACE_O_TRACECLONE
+        | libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_TRACEEXEC
+        | libc::PTRACE_O_TRACEEXIT;
+    request(libc::PTRACE_SEIZE, pid, 0, options as usize).map(drop)
+}
+
+/// Lets a stopped thread go on, with a signal where that is not 0. A thread that is gone is no error.
+pub fn resume(tid: i32, how: Resume, signal: i32) -> io::Result<()> {
+    let kind = match how {
+        Resume::ToEntry => libc::PTRACE_CONT,
+        Resume::ToExit => libc::PTRACE_SYSCALL,
+        Resume::Stay => libc::PTRACE_LISTEN,
+    };
+    match request(kind, tid, 0, signal as usize) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Waits for any thread that is watched.
+pub fn wait() -> io::Result<Event> {
+    loop {
+        let mut status = 0;
+        // SAFETY: the pointer is to a value that lives through the call.
+        match unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) } {
+            -1 => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error if error.raw_os_error() == Some(libc::ECHILD) => return Ok(Event::NoneLeft),
+                error => return Err(error),
+            },
+            tid if libc::WIFSTOPPED(status) => {
+                // It was killed while it was stopped, which its end will say.
+                let Ok(stop) = stop(tid, status) else { continue };
+                return Ok(Event::Stopped(tid, stop));
+            }
+            tid => return Ok(Event::Ended(tid, ExitStatus::from_raw(status))),
+        }
+    }
+}
+
+fn stop(tid: i32, status: i32) -> io::Result<Stop> {
+    let signal = libc::WSTOPSIG(status);
+    Ok(match status >> 16 {
+        libc::PTRACE_EVENT_SECCOMP => entry(tid)?,
+        libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => Stop::Started(message(tid)?),
+        libc::PTRACE_EVENT_EXEC => Stop::Executed(message(tid)?),
+        libc::PTRACE_EVENT_EXIT => Stop::Ending,
+        libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::New,
+        libc::PTRACE_EVENT_STOP => Stop::Group,
+        _ if signal == libc::SIGTRAP | 0x80 => exit(tid)?,
+        _ => Stop::Signal(signal),
+    })
+}
+
+/// What PTRACE_GET_SYSCALL_INFO (Linux 5.3) says.
+fn information(tid: i32) -> io::Result<libc::ptrace_syscall_info> {
+    // SAFETY: all zeros is a valid value of it.
+    let mut found: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::ptrace_syscall_info>();
+    request(libc::PTRACE_GET_SYSCALL_INFO, tid, size, &raw mut found as usize)?;
+    Ok(found)
+}
+
+fn entry(tid: i32) -> io::Result<Stop> {
+    let found = information(tid)?;
+    if found.op != libc::PTRACE_SYSCALL_INFO_SECCOMP {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    // SAFETY: for this `op` the kernel has filled that member.
+    let call = unsafe { found.u.seccomp };
+    Ok(Stop::Entry(Call { number: call.nr as i64, arguments: call.args }))
+}
+
+fn exit(tid: i32) -> io::Result<Stop> {
+    let found = information(tid)?;
+    if found.op != libc::PTRACE_SYSCALL_INFO_EXIT {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    // SAFETY: for this `op` the kernel has filled that member.
+    Ok(Stop::Exit(unsafe { found.u.exit }.sval))
+}
+
+fn message(tid: i32) -> io::Result<i32> {
+    let mut message: libc::c_ulong = 0;
+    request(libc::PTRACE_GETEVENTMSG, tid, 0, &raw mut message as usize)?;
+    Ok(message as i32)
+}
+
+/// One request. Those that write get, as `data`, the address of a value that the caller keeps until it returns.
+fn request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<i64> {
+    let tid = process_id(tid)?.as_raw_nonzero().get();
+    // SAFETY: this file's requests write at most into a value of the right type whose address its caller passes and keeps.
+    match unsafe { libc::ptrace(kind, tid, address, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        value => Ok(value),
+    }
+}
+
+/// Reads memory of a stopped thread into `buffer`; how many bytes there were up to the first that cannot be read.
+pub fn read_memory(tid: i32, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: buffer.len() };
+    // SAFETY: the local part is `buffer`, which lives through the call; the remote address is the other process's own.
+    match unsafe { libc::process_vm_readv(tid, &raw const local, 1, &raw const remote, 1, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        bytes => Ok(bytes as usize),
+    }
+}
+
+/// Reads text up to its NUL; at most PATH_MAX bytes, as the kernel takes no longer path.
+pub fn read_text(tid: i32, address: u64) -> io::Result<Vec<u8>> {
+    const PAGE: u64 = 4096;
+    let mut text = Vec::new();
+    let mut at = address;
+    while text.len() < libc::PATH_MAX as usize {
+        // Not beyond a page: the next may not be there.
+        let piece = (PAGE - at % PAGE).min(if text.is_empty() { 256 } else { PAGE }) as usize;
+        let from = text.len();
+        text.resize(from + piece, 0);
+        let read = read_memory(tid, at, &mut text[from..])?;
+        text.truncate(from + read);
+        if let Some(end) = text[from..].iter().position(|byte| *byte == 0) {
+            text.truncate(from + end);
+            return Ok(text);
+        }
+        at += piece as u64;
+    }
+    Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG))
+}
+
+/// Of the calling process from now on: an interrupt from the keyboard is for the program that it watches.
+pub fn ignore_interrupts() {
+    // SAFETY: it installs no handler, it only ignores.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+    // SAFETY: as above.
+    unsafe { libc::signal(libc::SIGQUIT, libc::SIG_IGN) };
+}
+
+/// True once another process watches the caller.
+pub fn is_watched() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() != "0"))
+}

@@ -1,0 +1,232 @@
+//! Plays a trace: a thread for each lane, which waits where the order wants it, thinks as long as the program did, and calls.
+
+use super::ground::{Done, Ground};
+use super::order::{Order, Step, Wait};
+use crate::sys::clock::{Clock, use_processor};
+use crate::sys::thread_pool::ThreadPool;
+use crate::trace::{Class, Kind, Op};
+use anyhow::{Result, anyhow};
+use rustix::io::Errno;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Times to think are added up to this: shorter ones cannot be played exactly.
+const LEAST_TO_THINK: u64 = 10_000;
+
+/// How a trace is played.
+pub struct Replay<'a> {
+    pub ground: &'a Ground<'a>,
+    pub order: &'a Order,
+    /// Times to think, as a multiple of the recorded ones.
+    pub think: f64,
+    lanes: Vec<Lane>,
+    stop: AtomicBool,
+}
+
+/// How far a lane has come.
+#[derive(Default)]
+struct Lane {
+    done: AtomicU32,
+    waiting: AtomicU32,
+    lock: Mutex<()>,
+    moved: Condvar,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Class and nanoseconds of each call.
+    pub took: Vec<(Class, u64)>,
+    pub bytes: u64,
+    /// Calls that ended another way than in the recording: with another error, or with none.
+    pub differing: u64,
+    /// The first of them, in words.
+    pub first: Option<(u32, String)>,
+    /// Calls that moved another number of bytes.
+    pub other_lengths: u64,
+    /// Calls that the target does not have, and what programs do then was done.
+    pub replaced: u64,
+    /// Calls that failed in the recording because its file system or its user could not do them.
+    pub left_out: u64,
+}
+
+impl<'a> Replay<'a> {
+    pub fn new(ground: &'a Ground<'a>, order: &'a Order, think: f64) -> Replay<'a> {
+        let lanes = order.lanes.iter().map(|_| Lane::default()).collect();
+        Replay { ground, order, think, lanes, stop: AtomicBool::new(false) }
+    }
+
+    /// All of it, on a pool of as many threads as there are lanes.
+    pub fn play(&self, pool: &mut ThreadPool, limits: impl Fn() -> Result<()> + Sync) -> Result<Outcome> {
+        let played = pool.each(0..self.order.lanes.len(), |lane| {
+            let mut stops = StopOthers { replay: self, armed: true };
+            let result = self.lane(lane, &limits);
+            stops.armed = result.is_err();
+            result
+        });
+        let played = played.map_err(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            anyhow!("a thread of the replay failed: {}", text.unwrap_or("it says no reason"))
+        })?;
+        let mut all = Outcome::default();
+        for outcome in played {
+            all.add(outcome?);
+        }
+        Ok(all)
+    }
+
+    fn lane(&self, lane: usize, limits: impl Fn() -> Result<()>) -> Result<Outcome> {
+        let (steps, own) = (&self.order.lanes[lane], &self.lanes[lane]);
+        let mut outcome = Outcome { took: Vec::with_capacity(steps.len()), ..Outcome::default() };
+        let (mut buffer, mut to_think, clock) = (vec![0; 64 << 10], 0, Clock::of_machine());
+        for (number, step) in (1u32..).zip(steps) {
+            self.wait(step, &limits)?;
+            if number % 4096 == 0 {
+                limits()?;
+            }
+            let op = &self.ground.trace.ops[step.op as usize];
+            to_think += (op.think_ns as f64 * self.think) as u64;
+            if to_think >= LEAST_TO_THINK {
+                self.think(std::mem::take(&mut to_think), &limits)?;
+            }
+            if is_call(op.kind) && !was_impossible(op) {
+                let begun = clock.now();
+                let done = self.ground.call(step.op, op, &mut buffer);
+                outcome.took.push((op.kind.class(), clock.nanoseconds(clock.now().saturating_sub(begun))));
+                outcome.compare(step.op, op, &done);
+            } else {
+                outcome.left_out += u64::from(is_call(op.kind));
+            }
+            own.advance(number);
+        }
+        Ok(outcome)
+    }
+
+    /// In pieces, as it may be asked to stop.
+    fn think(&self, mut ns: u64, limits: impl Fn() -> Result<()>) -> Result<()> {
+        const PIECE: u64 = 100_000_000;
+        while ns > PIECE {
+            use_processor(PIECE);
+            limits()?;
+            ns -= PIECE;
+        }
+        use_processor(ns);
+        Ok(())
+    }
+
+    fn wait(&self, step: &Step, limits: impl Fn() -> Result<()>) -> Result<()> {
+        let waits = &self.order.waits[step.waits.start as usize..step.waits.end as usize];
+        waits.iter().try_for_each(|wait| self.wait_for(wait, &limits))
+    }
+
+    fn wait_for(&self, wait: &Wait, limits: impl Fn() -> Result<()>) -> Result<()> {
+        const SPINS: u32 = 200;
+        let lane = &self.lanes[wait.lane as usize];
+        let is_there = || lane.done.load(SeqCst) >= wait.steps;
+        for _ in 0..SPINS {
+            if is_there() {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        lane.waiting.fetch_add(1, SeqCst);
+        let mut held = lane.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = loop {
+            if is_there() {
+                break Ok(());
+            }
+            if self.stop.load(SeqCst) {
+                break Err(anyhow!("another thread of the replay stopped"));
+            }
+            if let Err(error) = limits() {
+                break Err(error);
+            }
+            let waited = lane.moved.wait_timeout(held, Duration::from_millis(100));
+            held = waited.unwrap_or_else(PoisonError::into_inner).0;
+        };
+        lane.waiting.fetch_sub(1, SeqCst);
+        result
+    }
+}
+
+/// Where one thread fails, whether with an error or a panic, the others do not wait for it.
+struct StopOthers<'a> {
+    replay: &'a Replay<'a>,
+    armed: bool,
+}
+
+impl Drop for StopOthers<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.replay.stop.store(true, SeqCst);
+        }
+    }
+}
+
+impl Lane {
+    /// Who counts itself among those that wait before it looks, or is seen to wait here: one of both happens.
+    fn advance(&self, steps: u32) {
+        self.done.store(steps, SeqCst);
+        if self.waiting.load(SeqCst) > 0 {
+            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            self.moved.notify_all();
+        }
+    }
+}
+
+fn is_call(kind: Kind) -> bool {
+    kind.class() != Class::Thread
+}
+
+/// The file system of the recording did not have the call, its user might not make it, or it was interrupted: the program then
+/// did something else, which follows.
+fn was_impossible(op: &Op) -> bool {
+    const IMPOSSIBLE: [Errno; 9] = [
+        Errno::OPNOTSUPP,
+        Errno::NOSYS,
+        Errno::NOTTY,
+        Errno::XDEV,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::ROFS,
+        Errno::INTR,
+        Errno::FAULT,
+    ];
+    op.failed() && IMPOSSIBLE.iter().any(|error| i64::from(error.raw_os_error()) == -op.result)
+}
+
+impl Outcome {
+    fn compare(&mut self, number: u32, op: &Op, done: &Done) {
+        self.replaced += u64::from(done.replaced);
+        let found = match done.result {
+            Ok(bytes) => bytes.min(i64::MAX as u64) as i64,
+            Err(error) => -i64::from(error.raw_os_error()),
+        };
+        if op.kind.moves_bytes() && found >= 0 {
+            self.bytes += found as u64;
+        }
+        if found.min(0) != op.result.min(0) {
+            self.differing += 1;
+            let words =
+                || format!("{} ended with {} and not with {}", op.kind.name(), ending(found), ending(op.result));
+            self.first.get_or_insert_with(|| (number, words()));
+        } else if op.kind.moves_bytes() && found >= 0 && found != op.result {
+            self.other_lengths += 1;
+        }
+    }
+
+    fn add(&mut self, other: Outcome) {
+        self.took.extend(other.took);
+        self.bytes += other.bytes;
+        self.differing += other.differing;
+        self.other_lengths += other.other_lengths;
+        self.replaced += other.replaced;
+        self.left_out += other.left_out;
+        self.first = [self.first.take(), other.first].into_iter().flatten().min_by_key(|(number, _)| *number);
+    }
+}
+
+fn ending(result: i64) -> String {
+    if result >= 0 { "success".into() } else { std::io::Error::from_raw_os_error(-result as i32).to_string() }
+}

@@ -1,0 +1,182 @@
+//! Recordings of real programs, and their replays: every call is there, nothing that identifies is, and what a replay leaves is what
+//! the program left.
+
+mod common;
+
+use common::{Lab, Observation, not_run, unable};
+use pickfs::trace::{self, Kind, Trace};
+use pickfs::workload::trace::play_in;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// A program that does much to files, in the folder `work` of the laboratory.
+const BUSY: &str = "mkdir -p a/b c && cp -a start/* a && mv a/one a/b/two && ln a/b/two c/three && ln -s ../a/b c/link && \
+    rm a/gone && echo more >>c/three && truncate -s 100000 c/sparse && mv a c/moved && ls -lR . >/dev/null && cat c/three \
+    >c/copy && tar cf all.tar c && mkdir un && tar xf all.tar -C un && (cat all.tar >x1 & cat all.tar >x2 & wait) && sync all.tar && \
+    find un -type f -exec rm {} + && touch -d 2001-01-01 c/three && chmod 600 c/copy";
+
+/// Why nothing can be recorded here.
+fn no_recording(lab: &Lab) -> Option<String> {
+    let said = lab.run(&["record", "-o", "probe.pktrace", "--", "true"]);
+    (said.code != Some(0)).then_some(said.err)
+}
+
+fn recorded(lab: &Lab, script: &str) -> Trace {
+    let work = lab.path("work");
+    lab.run(&["record", "-o", "busy.pktrace", "--under", &work.display().to_string(), "--", "sh", "-c", script])
+        .code(0);
+    trace::read(&std::fs::read(lab.path("busy.pktrace")).unwrap()).unwrap()
+}
+
+fn start(lab: &Lab) {
+    let start = lab.path("work/start");
+    std::fs::create_dir_all(&start).unwrap();
+    for (name, bytes) in [("one", 70_000), ("gone", 10), ("other", 5000)] {
+        std::fs::write(start.join(name), vec![b'x'; bytes]).unwrap();
+    }
+}
+
+/// Kind, size and number of names of everything below a folder, by what is above it: names differ, the rest must not. Sizes of
+/// folders depend on names, those of links on where the folder lies.
+fn shape(folder: &Path) -> BTreeMap<Vec<(u32, u64, u64)>, usize> {
+    let mut shape = BTreeMap::new();
+    let facts = |path: &Path| {
+        let found = path.symlink_metadata().unwrap();
+        let (kind, is_file) = (found.mode() & 0o170_000, found.is_file());
+        (kind, if is_file { found.size() } else { 0 }, if is_file { found.nlink() } else { 0 })
+    };
+    for entry in walkdir::WalkDir::new(folder).min_depth(1) {
+        let entry = entry.unwrap();
+        let above = entry.path().ancestors().take(entry.depth());
+        *shape.entry(above.map(facts).collect()).or_default() += 1;
+    }
+    shape
+}
+
+#[test]
+fn a_replay_leaves_what_the_program_left() {
+    let lab = Lab::new();
+    if not_run(no_recording(&lab)) {
+        return;
+    }
+    start(&lab);
+    let trace = recorded(&lab, &format!("cd work && {BUSY}"));
+    assert!(trace.header.threads > 10 && trace.header.not_recorded == 0, "{:?}", trace.header);
+    let wanted = shape(&lab.path("work"));
+    // On the file system of the recording and in memory; twice, as threads overlap differently each time.
+    for folder in [std::env::temp_dir(), "/dev/shm".into()].into_iter().cycle().take(6) {
+        let folder = tempfile::tempdir_in(folder).unwrap();
+        let outcome = play_in(folder.path(), &trace, 0.0).unwrap();
+        assert_eq!((outcome.differing, outcome.first, outcome.other_lengths), (0, None, 0));
+        assert_eq!(shape(&folder.path().join("top0")), wanted);
+    }
+}
+
+#[test]
+fn every_call_of_every_process_is_there() {
+    let lab = Lab::new();
+    if not_run(no_recording(&lab)) {
+        return;
+    }
+    every_call(&lab, 2000);
+}
+
+/// As the acceptance wants it.
+#[test]
+#[ignore = "a million calls take a minute"]
+fn every_one_of_a_million_calls_is_there() {
+    every_call(&Lab::new(), 62_500);
+}
+
+/// Sixteen processes write so many bytes, each by a call.
+fn every_call(lab: &Lab, calls: usize) {
+    std::fs::create_dir(lab.path("work")).unwrap();
+    let script = format!(
+        "cd work && for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do dd if=/dev/zero of=f$i bs=1 count={calls} status=none & \
+         done; wait"
+    );
+    let trace = recorded(lab, &script);
+    let writes = trace.ops.iter().filter(|op| op.kind == Kind::Write && op.result == 1).count();
+    assert_eq!((writes, trace.stats().bytes_written), (16 * calls, 16 * calls as u64));
+}
+
+/// Four bytes of a name, an argument or a content would be found by eye or by search.
+#[test]
+fn nothing_of_names_arguments_and_contents_is_in_the_file() {
+    let lab = Lab::new();
+    if not_run(no_recording(&lab)) {
+        return;
+    }
+    start(&lab);
+    let secrets: Vec<String> = (0..40u64).map(|seed| secret(seed, 12)).collect();
+    let mut script = "cd work".to_string();
+    for names in secrets.chunks_exact(4) {
+        let [folder, file, text, link] = names else { continue };
+        script += &format!(" && mkdir {folder} && echo {text} >{folder}/{file} && ln -s {file} {folder}/{link}");
+        script += &format!(" && : {folder} && cat {folder}/{link} >/dev/null && mv {folder}/{file} {text}");
+    }
+    recorded(&lab, &script);
+    let bytes = std::fs::read(lab.path("busy.pktrace")).unwrap();
+    let header = bytes.windows(4).collect::<std::collections::HashSet<_>>();
+    for secret in &secrets {
+        let found = secret.as_bytes().windows(4).find(|part| header.contains(part));
+        assert_eq!(found, None, "of {secret}");
+    }
+    let audit = lab.run(&["trace", "audit", "busy.pktrace"]).code(0).out;
+    assert!(secrets.iter().all(|secret| !audit.contains(&secret[..4])) && audit.contains("file_system"), "{audit}");
+}
+
+/// Letters and digits in a row that no English text has.
+fn secret(seed: u64, length: usize) -> String {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut letter = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        b"QXZJKVWY0123456789qxzjkv"[(state >> 33) as usize % 24] as char
+    };
+    (0..length).map(|_| letter()).collect()
+}
+
+#[test]
+fn errors_are_those_of_the_recording_on_every_file_system() {
+    let lab = Lab::new();
+    if not_run(no_recording(&lab).or_else(|| unable(&["ext4", "xfs", "btrfs"]))) {
+        return;
+    }
+    start(&lab);
+    recorded(&lab, &format!("cd work && {BUSY}; ls nowhere; mkdir c; rmdir c; cat c; true"));
+    let words = ["run", "--trace", "busy.pktrace", "--fs", "ext4,xfs,btrfs", "--memory", "--rounds", "1"];
+    lab.run(&[&words[..], &["--journal", "journal.jsonl"]].concat()).code(0);
+    let folded = lab.folded();
+    assert!(folded.cells.len() >= 3);
+    for cell in &folded.cells {
+        let value = |metric: &str| folded.value(cell, "replay", metric).unwrap();
+        assert!(value("replayed_operations") > 100.0 && value("time_ns") > 0.0);
+        assert_eq!(value("differing_calls") + value("other_length_calls"), 0.0, "{}", cell.target);
+    }
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn the_recorded_command_ends_as_it_does_alone() {
+    let lab = Lab::new();
+    if not_run(no_recording(&lab)) {
+        return;
+    }
+    for (script, code) in [("exit 7", 7), ("kill -TERM $$", 143), ("kill -0 $$ && sleep 0.1 & wait", 0)] {
+        lab.run(&["record", "-o", "x.pktrace", "--", "sh", "-c", script]).code(code);
+    }
+    let said = lab.run(&["record", "-o", "x.pktrace", "--", "no-such-program-at-all"]).code(1);
+    assert!(said.err.contains("no-such-program-at-all"), "{}", said.err);
+}
+
+#[test]
+fn what_is_no_trace_is_refused_before_anything_is_touched() {
+    let lab = Lab::new();
+    std::fs::write(lab.path("bad.pktrace"), b"pktrace\n\xff\xff\xff\xff").unwrap();
+    for trace in ["bad.pktrace", "gone.pktrace"] {
+        let said = lab.run(&["run", "--trace", trace, "--fs", "ext4", "--memory", "--rounds", "1"]).code(2);
+        assert!(said.err.contains("--trace"), "{}", said.err);
+        lab.run(&["trace", "stats", trace]).code(1);
+    }
+}
