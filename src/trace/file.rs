@@ -302,7 +302,8 @@ pub mod tests {
     #[test]
     fn what_refers_to_nothing_is_refused() {
         let (trace, _) = example();
-        let rows: [(&str, fn(&mut Trace)); 10] = [
+        type Damage = fn(&mut Trace);
+        let rows: [(&str, Damage); 10] = [
             ("thread 2", |trace| trace.ops[2].thread = 2),
             ("not open", |trace| trace.ops[2].object = 2),
             ("not open", |trace| trace.ops.push(Op { object: 1, ..Op::new(Kind::Read) })),
@@ -311,7 +312,9 @@ pub mod tests {
             ("next open file", |trace| trace.ops[3].object = 4),
             ("thread 7", |trace| trace.ops[1].other = 7),
             ("above", |trace| trace.ops[4].length = u64::MAX),
-            ("in no folder", |trace| drop(trace.tree.remove(1))),
+            ("in no folder", |trace| {
+                trace.tree.remove(1);
+            }),
             ("no error", |trace| trace.ops[5].result = -5000),
         ];
         for (says, damage) in rows {

@@ -236,7 +236,9 @@ mod tests {
         let mut numbering = Numbering::default();
         let root = numbering.root(0);
         let a = numbering.below(root, b"a").unwrap();
-        [b"b", b"c"].iter().for_each(|name| drop(numbering.below(root, *name)));
+        for name in [b"b", b"c"] {
+            numbering.below(root, name);
+        }
         numbering.below(a, b"d");
         let op = |(number, (thread, kind, path, other)): (u32, &(u32, Kind, u32, u32))| Op {
             thread: *thread,
