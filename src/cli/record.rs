@@ -7,6 +7,7 @@ use crate::record::{self, Order, Recorded};
 use crate::run::tell;
 use crate::trace::{self, Trace};
 use crate::units::{show_bytes, show_duration, show_share};
+use crate::wording::text::counted;
 use anyhow::{Context, Result};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -87,8 +88,8 @@ fn summary(trace: &Trace, bytes: usize, output: &Path, under: &[PathBuf]) -> Vec
     let calls = stats.calls();
     let size = |bytes: u64| show_bytes(bytes as f64);
     let mut lines = vec![format!(
-        "{shown}: {calls} calls on files by {} threads in {}; {} read, {} written; {} ({:.1} bytes a call)",
-        header.threads,
+        "{shown}: {calls} calls on files by {} in {}; {} read, {} written; {} ({:.1} bytes a call)",
+        counted(header.threads as usize, "thread"),
         show_duration(header.wall_ns as f64),
         size(stats.bytes_read),
         size(stats.bytes_written),

@@ -3,6 +3,7 @@
 use super::{Exit, Outcome, Verb};
 use crate::trace::{self, Class, Kind, Op, Target, Trace, What, shipped};
 use crate::units::{show_bytes, show_duration, show_share};
+use crate::wording::text::counted;
 use anyhow::{Context, Result};
 use std::io::Write;
 use std::path::PathBuf;
@@ -164,7 +165,12 @@ fn stats(trace: &Trace) -> Vec<String> {
     let size = |bytes: u64| show_bytes(bytes as f64);
     let mut lines = vec![
         format!("recorded by {} on {}, Linux {}", header.made_by, header.file_system, header.kernel),
-        format!("{} calls on files by {} threads; exit code {}", stats.calls(), header.threads, header.exit),
+        format!(
+            "{} calls on files by {}; exit code {}",
+            stats.calls(),
+            counted(header.threads as usize, "thread"),
+            header.exit
+        ),
         format!(
             "{} in all, with recording; {} CPU time between calls; {} stops, {} each",
             time(header.wall_ns),
