@@ -100,6 +100,7 @@ fn databases_in_guests() {
     }
     let replaced = [
         ("size = \"8GiB\"", "size = \"400MiB\""),
+        ("reference = \"ext4 noatime\"", "reference = \"reiserfs noatime\""),
         ("clients = [10, 100]", "clients = [1, 3]\nserver = [\"max_wal_size=64MB\", \"shared_buffers=16MB\"]"),
         ("time = \"60s\"", "time = \"2s\""),
         ("transactions = 1000", "transactions = 20\nselects = 40"),
