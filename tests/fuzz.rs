@@ -17,7 +17,7 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     let own = format!("fuzz/seeds/{name}");
     let folders: &[&str] = match name {
         "import" => &[&own, "tests/fixtures/import"],
-        "journal" => &["tests/fixtures/journals"],
+        "journal" => &[&own, "tests/fixtures/journals"],
         "plan" => &["examples"],
         "protocol" => &[&own, "tests/fixtures/journals"],
         _ => &[&own],
