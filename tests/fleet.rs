@@ -190,16 +190,22 @@ fn ends(journal: &[u8]) -> Vec<String> {
 const RUN: [&str; 6] = ["run", "plan.toml", "--journal", "journal.jsonl", "--host", "m1"];
 const AGAIN: [&str; 5] = ["run", "--resume", "journal.jsonl", "--host", "m1"];
 
+/// A run on one machine whose first cell has begun.
+fn under_way() -> (Fleet, Near) {
+    let fleet = Fleet::new(1);
+    fleet.lab.write_plan(PLAN);
+    let child = fleet.start(&RUN);
+    fleet.await_cells(1);
+    (fleet, child)
+}
+
 /// The run goes on while it cannot be reached.
 #[test]
 fn a_run_survives_its_link() {
     if not_run(no_fleet()) {
         return;
     }
-    let fleet = Fleet::new(1);
-    fleet.lab.write_plan(PLAN);
-    let child = fleet.start(&RUN);
-    fleet.await_cells(1);
+    let (fleet, child) = under_way();
     fleet.cut(1);
     let said = child.said().code(0);
     assert!(said.err.contains("m1: the link is lost"), "{}", said.err);
@@ -217,10 +223,7 @@ fn a_near_side_that_dies_is_replaced_by_another() {
     if not_run(no_fleet()) {
         return;
     }
-    let fleet = Fleet::new(1);
-    fleet.lab.write_plan(PLAN);
-    let child = fleet.start(&RUN);
-    fleet.await_cells(1);
+    let (fleet, child) = under_way();
     drop(child);
     fleet.run(&AGAIN).code(0);
     fleet.assert_whole();
@@ -231,10 +234,7 @@ fn ctrl_c_stops_the_far_run_and_it_is_taken_up_there() {
     if not_run(no_fleet()) {
         return;
     }
-    let fleet = Fleet::new(1);
-    fleet.lab.write_plan(PLAN);
-    let child = fleet.start(&RUN);
-    fleet.await_cells(1);
+    let (fleet, child) = under_way();
     kill(child.pid(), Signal::INT).unwrap();
     let said = child.said().code(130);
     assert!(said.err.contains("m1: stopping: finishing the step"), "{}", said.err);

@@ -55,6 +55,7 @@ fn name(sheet: &Sheet, target: usize) -> Markup {
 fn page(model: &Model) -> Markup {
     let sheet = Sheet::of(model);
     let title = if model.title.is_empty() { "pickfs" } else { &model.title };
+    let scripts = format!("script-src '{}'; img-src blob: data:; ", hash(SCRIPT));
     let first_panels = works(model).scan(0, |next, work| {
         *next += panels(work).count();
         Some(*next - panels(work).count())
@@ -62,7 +63,7 @@ fn page(model: &Model) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            (head(&browser_title(model, title)))
+            (head(&browser_title(model, title), STYLE, &scripts))
             body {
                 a.skip href="#main" { "To the verdict" }
                 svg.defs aria-hidden="true" { defs { (PreEscaped(shapes::KEYS)) (PreEscaped(shapes::FINDINGS)) } }
@@ -106,12 +107,9 @@ fn system(model: &Model) -> Markup {
     }
 }
 
-fn head(title: &str) -> Markup {
-    let policy = format!(
-        "default-src 'none'; style-src '{}'; script-src '{}'; img-src blob: data:; base-uri 'none'; form-action 'none'",
-        hash(STYLE),
-        hash(SCRIPT)
-    );
+/// `more` is what the page may load besides its style.
+fn head(title: &str, style: &str, more: &str) -> Markup {
+    let policy = format!("default-src 'none'; style-src '{}'; {more}base-uri 'none'; form-action 'none'", hash(style));
     html! {
         head {
             meta charset="utf-8";
@@ -119,7 +117,7 @@ fn head(title: &str) -> Markup {
             meta name="viewport" content="width=device-width, initial-scale=1";
             meta name="color-scheme" content="light dark";
             title { (text(title)) }
-            style { (PreEscaped(STYLE)) }
+            style { (PreEscaped(style)) }
         }
     }
 }

@@ -2,10 +2,10 @@
 //! folder without a server, hold no script, and lead from each figure to its report, its journal and the command that
 //! measures it again.
 
-use super::hash;
+use super::head;
 use super::markup::text;
 use crate::wording::ranking::{self, Choice, LEGEND};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{DOCTYPE, Markup, html};
 use std::collections::BTreeMap;
 
 const STYLE: &str = include_str!("site.css");
@@ -175,18 +175,10 @@ fn minute(run: &SiteRun) -> String {
 }
 
 fn page(title: &str, up: &str, body: Markup) -> String {
-    let policy = format!("default-src 'none'; style-src '{}'; base-uri 'none'; form-action 'none'", hash(STYLE));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (text(title)) }
-                style { (PreEscaped(STYLE)) }
-            }
+            (head(title, STYLE, ""))
             body {
                 @if !up.is_empty() { nav aria-label="Site" { a href={ (up) "index.html" } { "All disks and works" } } }
                 main { (body) }
