@@ -137,7 +137,7 @@ fn a_run_that_is_taken_up_can_have_another_aim() {
     let resume = |words: &[&str]| lab.run(&[&["run", "--resume", "journal.jsonl"], words].concat());
     resume(&["--rounds", "3"]).code(0);
     assert_eq!(cells(&lab.folded(), "ext4").len(), 3);
-    assert!(resume(&["--rounds", "2"]).code(1).err.contains("round 3 has begun"));
+    assert!(resume(&["--rounds", "2"]).code(2).err.contains("round 3 has begun"));
     assert!(resume(&["--more", "1s"]).code(1).err.contains("--rounds N"));
     resume(&["--precision", "2%", "--budget", "1ms"]).code(0);
     let stop = lab.folded().run.unwrap().plan.stop;

@@ -89,7 +89,14 @@ impl Verb for Arguments {
             return match agreed_again(there(journal)?, owner, &self.erase)? {
                 true => {
                     run::count_stop_requests()?;
-                    self.told(journal, run::resume(journal, owner, aims, executor::ALL, progress)?)
+                    let resumed = run::resume(journal, owner, aims, executor::ALL, progress);
+                    self.told(
+                        journal,
+                        resumed.map_err(|error| match error.downcast::<run::WrongAim>() {
+                            Ok(wrong) => Exit::usage(wrong.to_string()),
+                            Err(error) => error,
+                        })?,
+                    )
                 }
                 false => Ok(REFUSED),
             };

@@ -99,13 +99,26 @@ pub struct Aims {
     pub more: Option<Duration>,
 }
 
+/// An aim that does not fit the run: a wrong command, and no failure of the run.
+#[derive(Debug)]
+pub struct WrongAim(String);
+
+impl std::fmt::Display for WrongAim {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongAim {}
+
 impl Aims {
     fn change(self, stop: Stop, rounds_begun: u32) -> Result<Stop> {
         let nanoseconds = |time: Duration| time.as_nanos() as u64;
         let budget_ns = self.budget.map(nanoseconds).or(stop.budget_ns);
         Ok(match (self.rounds, self.precision) {
             (Some(rounds), _) if rounds < rounds_begun => {
-                bail!("--rounds {rounds}: round {rounds_begun} has begun; give {rounds_begun} or more")
+                let why = format!("--rounds {rounds}: round {rounds_begun} has begun; give {rounds_begun} or more");
+                return Err(WrongAim(why).into());
             }
             (Some(rounds), _) => Stop { rounds: Some(rounds), precision: None, budget_ns, ..stop },
             (None, Some(precision)) => Stop { rounds: None, precision: Some(precision), budget_ns, ..stop },
