@@ -16,7 +16,7 @@ pub enum Veto {
     Weakened(Vec<String>),
     /// So many of its cells failed, with one cause.
     Failed { cells: usize, of: usize, why: String },
-    /// After so many power cuts what was synced was not there.
+    /// Number of power cuts after which something that was synced was missing.
     BrokenPromises { cuts: u64, of: u64 },
     /// It is not known to have this feature.
     Lacks(String),

@@ -18,7 +18,7 @@ pub fn show(folded: &Folded, journal: &Path) -> Result<()> {
             give_back(&page);
             tell(&format!("with charts: {}", page.display()));
         }
-        // What was measured is in the journal all the same.
+        // The journal has what was measured in any case.
         Err(error) => tell(&format!("no page with charts: {error:#}; `pickfs report {shown} --format html` makes one")),
     }
     Ok(())

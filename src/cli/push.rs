@@ -22,7 +22,7 @@ pub struct Arguments {
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs push /srv/runs", "the newest run of ./pickfs-runs"],
-        ["pickfs push /srv/runs pickfs-runs", "all of them; those that are there already stay as they are"],
+        ["pickfs push /srv/runs pickfs-runs", "all of them; a journal that the store has is not written again"],
         ["pickfs push http://m1:8080 --token-file token", "to `pickfs serve` on another machine"],
     ];
 

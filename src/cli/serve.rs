@@ -1,4 +1,4 @@
-//! `pickfs serve`: a store for other machines: its pages for all, pushes for whoever has the token. Nothing else.
+//! `pickfs serve`: shows a store's pages to all, and takes pushes that have the token. Nothing else.
 
 use super::{Exit, Outcome, Verb, site};
 use crate::process::{request_stop, stop_on_signals, stop_requests};

@@ -222,7 +222,7 @@ impl Reader {
 
     fn end(mut self) -> Recording {
         self.flushes.sort_unstable();
-        // For each the earliest end of it and of those that were given later.
+        // For each flush: the earliest end among it and all later flushes.
         let mut earliest = NEVER;
         for (_, acknowledged) in self.flushes.iter_mut().rev() {
             earliest = earliest.min(*acknowledged);

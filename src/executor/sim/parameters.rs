@@ -272,7 +272,7 @@ fn given_as(word: usize) -> &'static str {
     field.map_or(name, |field| field.0)
 }
 
-/// A value with so many significant digits.
+/// The value, rounded to `digits` significant digits.
 pub fn significant(value: f64, digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

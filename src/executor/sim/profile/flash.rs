@@ -36,7 +36,7 @@ pub fn parameters(round: &Round, base: &Disk) -> Result<Vec<Parameter>> {
     Ok(found)
 }
 
-/// How far the model is off with so many dies, in squares of logarithms; and the time of frames that fits best.
+/// For a number of dies: the error of the model in squared logarithms, that number, and the time of frames that fits best.
 fn many(round: &Round, base: &Disk, dies: f64) -> Result<(f64, f64, f64)> {
     let base = base.with("dies", dies)?.with("link_frames_us", 0.0)?;
     let Some((deepest, measured)) = round.random.iter().max_by_key(|(depth, _)| *depth) else {

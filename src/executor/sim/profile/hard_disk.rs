@@ -32,7 +32,7 @@ impl Lengths {
     }
 }
 
-/// Of the parameters that a round tells. `base` has those that it does not.
+/// The parameters that a round measures; `base` has the others.
 pub fn parameters(round: &Round, base: &Disk) -> Result<Vec<Parameter>> {
     let given = |name: &str| base.number(name);
     let backwards = round.backwards.unwrap_or(f64::NAN);
