@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, Said, not_run, unable};
+use common::{Lab, Loop, Said, not_run, unable};
 use pickfs::journal::Record;
 use pickfs::need::{Need, find_program};
 use pickfs::sys::process::{Signal, Stat, all_processes, kill};
@@ -268,4 +268,54 @@ fn each_machine_does_the_whole_plan_and_judges_it_itself() {
     let strange = fleet.run(&["run", "plan.toml", "--host", "m9,-oProxyCommand=x"]);
     assert!(strange.err.contains("m9: cannot reach m9"), "{}", strange.err);
     assert!(strange.code(1).err.contains("is no host"));
+}
+
+/// Options instead of a plan file, which the machine completes by what it finds there.
+#[test]
+fn options_stand_for_a_plan_as_they_do_here() {
+    if not_run(no_fleet()) {
+        return;
+    }
+    let fleet = Fleet::new(1);
+    let options = ["--fs", "ext4", "--memory", "--size", "64MiB", "--workload", "meta.ok", "--rounds", "1"];
+    let to = ["--journal", "journal.jsonl", "--host", "m1"];
+    let wrong = fleet.run(&[&["run", "--fs", "ext9"][..], &to].concat()).code(2);
+    assert!(wrong.err.contains("m1: ") && wrong.err.contains("there is no file system `ext9`"), "{}", wrong.err);
+    let here = fleet.run(&[&["run", "--on", "here"][..], &to].concat()).code(2);
+    assert!(here.err.contains("--on here is looked for on the other machine"), "{}", here.err);
+    assert!(!fleet.lab.journal().exists());
+    fleet.run(&[&["run"][..], &options, &to].concat()).code(0);
+    let text = std::fs::read(fleet.lab.journal()).unwrap();
+    assert!(fleet.far_journals().contains(&text) && ends(&text).len() == 2, "{}", String::from_utf8_lossy(&text));
+    fleet.lab.assert_nothing_left();
+}
+
+/// The machine with the disk asks for its name twice, and refuses what is in use there.
+#[test]
+fn a_disk_is_erased_by_ssh_with_the_checks_of_its_own_machine() {
+    if not_run(no_fleet()) {
+        return;
+    }
+    let fleet = Fleet::new(1);
+    let mut disk = Loop::new(64 << 20);
+    common::run(&["mke2fs", "-q", "-F", "-t", "ext4", &disk.device]);
+    let named = format!("{{ path = \"{}\", signatures = [\"ext4\"] }}", disk.device);
+    fleet.lab.write_plan(&PLAN.replace("memory = \"64MiB\"", &format!("device = {named}")));
+    let own = disk.device.clone();
+    let agreed = [&RUN[..], &["--erase", &own]].concat();
+
+    let before = std::fs::read(&disk.device).unwrap();
+    let unconfirmed = fleet.run(&RUN).code(5);
+    assert!(unconfirmed.err.contains(&format!("m1: refused: everything on {own}")), "{}", unconfirmed.err);
+    fleet.run(&[&RUN[..], &["--erase", "another-serial"]].concat()).code(5);
+    assert!(std::fs::read(&disk.device).unwrap() == before, "a refused run wrote to the disk");
+    disk.mount("defaults");
+    let mounted = fleet.run(&agreed).code(5);
+    assert!(mounted.err.contains("m1: ") && mounted.err.contains("is mounted at"), "{}", mounted.err);
+    disk.unmount();
+    assert!(!fleet.lab.journal().exists(), "a refused run left a journal");
+
+    fleet.run(&agreed).code(0);
+    fleet.assert_whole();
+    assert!(std::fs::read(&disk.device).unwrap() != before, "nothing was written to the disk");
 }

@@ -49,7 +49,8 @@ pub fn run(hosts: &Hosts, wanted: &Wanted) -> Outcome {
         let runs: Vec<_> = errands
             .iter()
             .map(|(host, journal)| {
-                let far = Far { host, plan: plan.as_deref(), words: wanted.words.clone(), journal };
+                let resumes = wanted.resume.is_some();
+                let far = Far { host, plan: plan.as_deref(), resumes, words: wanted.words.clone(), journal };
                 let ssh = &ssh;
                 scope.spawn(move || fleet::run(&far, ssh, &|line| tell(&format!("{}: {line}", far.host))))
             })

@@ -1,7 +1,9 @@
 //! `pickfs run`: measure, then say the verdict.
 
 use super::after::{give_back, show};
-use super::{Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, journals, on_hosts, plan_source, there};
+use super::{
+    Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, journals, on_hosts, plan_source, there,
+};
 use crate::executor;
 use crate::journal::{Enough, Folded, fold_file};
 use crate::plan::{Plan, PlanArgs, PlanFlags, flag_names};
@@ -77,6 +79,7 @@ impl Verb for Arguments {
         ["sudo pickfs run PLAN.toml --erase SERIAL", "a plan that erases a disk"],
         ["sudo pickfs run --resume RUN.jsonl", "go on with a run that was stopped"],
         ["pickfs run PLAN.toml --host root@m1,root@m2", "on other machines, by ssh; then what holds on all"],
+        ["pickfs run --fs ext4,xfs --on /srv --host root@m1", "without a plan file; paths are those of m1"],
     ];
     fn run(&self) -> Outcome {
         if !self.hosts.host.is_empty() {
@@ -152,22 +155,23 @@ impl Arguments {
 
     /// What is asked of other machines; they check all but what cannot be said of them.
     fn for_hosts(&self) -> Result<on_hosts::Wanted<'_>> {
-        let flags = &self.plan.flags;
-        if self.resume.is_none() && self.plan.plan.is_none() {
+        if self.again.is_some() {
             return Err(Exit::usage(
-                "--host takes a plan file, which all machines read alike; `pickfs init` writes one",
+                "--again does a plan again on this machine; give --host the plan's file or its options",
             ));
         }
-        let own = [("--budget", &flags.budget), ("--precision", &flags.precision), ("--more", &self.more)];
-        let own = own.into_iter().filter_map(|(flag, value)| Some([flag.to_string(), value.clone()?]));
-        let rounds = flags.rounds.map(|rounds| ["--rounds".to_string(), rounds.to_string()]);
-        let executor = self.plan.executor.clone().map(|name| ["--executor".to_string(), name]);
-        let erase = self.erase.iter().map(|serial| ["--erase".to_string(), serial.clone()]);
+        if self.plan.flags.sim.len() > 1 {
+            return Err(Exit::usage("--sim takes one disk with --host; give a command for each"));
+        }
+        let flags = self.plan.flags.words().map_err(Exit::usage)?;
+        let more = self.more.iter().map(|time| format!("--more={time}"));
+        let executor = self.plan.executor.iter().map(|name| format!("--executor={name}"));
+        let erase = self.erase.iter().map(|serial| format!("--erase={serial}"));
         Ok(on_hosts::Wanted {
             plan: self.plan.plan.as_deref(),
             resume: self.resume.as_deref(),
             journal: self.journal.as_deref(),
-            words: own.chain(rounds).chain(executor).chain(erase).flatten().collect(),
+            words: flags.into_iter().chain(more).chain(executor).chain(erase).collect(),
         })
     }
 

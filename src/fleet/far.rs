@@ -47,6 +47,11 @@ impl Place {
         fs::read_to_string(self.file("code")).ok()?.trim().parse().ok()
     }
 
+    /// A run that ended before it measured anything: another one may begin in its place.
+    fn was_refused(&self) -> bool {
+        self.code().is_some() && self.journal().metadata().map_or(true, |found| found.len() == 0)
+    }
+
     fn lock(&self) -> Result<File> {
         let path = self.file("lock");
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
@@ -79,7 +84,9 @@ fn begin(place: &Place, name: &str, order: &Order) -> Result<()> {
     let id = fs::read_to_string(place.file("order")).unwrap_or_default();
     match order.resume {
         None if id == order.id => return Ok(()),
-        None if !id.is_empty() => bail!("{shown} has another run, which was to be fetched into the same journal"),
+        None if !id.is_empty() && !place.was_refused() => {
+            bail!("{shown} has another run, which was to be fetched into the same journal")
+        }
         Some(_) if id.is_empty() => bail!("there is no run to take up in {shown}"),
         _ => {}
     }
@@ -92,17 +99,22 @@ fn begin(place: &Place, name: &str, order: &Order) -> Result<()> {
     let write = |name: &str, text: &str| {
         fs::write(place.file(name), text).with_context(|| format!("cannot write {shown}/{name}"))
     };
-    for old in ["code", "stop"] {
+    let begins = order.resume.is_none();
+    for old in ["code", "stop"].into_iter().chain(begins.then_some("messages")) {
         let _ = fs::remove_file(place.file(old));
     }
-    if order.resume.is_none() {
+    if begins {
         write("plan.toml", &order.plan)?;
         write("order", &order.id)?;
     }
     let messages = File::options().create(true).append(true).open(place.file("messages"))?;
     let taken_up = ["--resume", "journal.jsonl"];
-    let begun = ["plan.toml", "--journal", "journal.jsonl"];
-    let what: &[&str] = if order.resume.is_some() { &taken_up } else { &begun };
+    let begun = ["--journal", "journal.jsonl", "plan.toml"];
+    let what = match order.resume {
+        Some(_) => &taken_up[..],
+        None if order.plan.is_empty() => &begun[..2],
+        None => &begun[..],
+    };
     let own = std::env::current_exe()?;
     // It has the lock as its standard input, and hands it on to the run.
     let keeper = Command::new(own)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Order {
     /// Differs between any two runs that are begun; the same order twice begins one run.
     pub id: String,
-    /// Text of the plan file; empty where a run is taken up.
+    /// Text of the plan file; empty where the words stand for a plan, or a run is taken up.
     pub plan: String,
     /// Further words for `pickfs run`.
     pub words: Vec<String>,

@@ -23,8 +23,10 @@ const LEAVES: usize = 3;
 /// A run that is to be on another machine.
 pub struct Far<'a> {
     pub host: &'a str,
-    /// Text of the plan file; nothing where the run of the journal is taken up.
+    /// Text of the plan file; nothing where the words stand for a plan, or the run of the journal is taken up.
     pub plan: Option<&'a str>,
+    /// The run of the journal is taken up.
+    pub resumes: bool,
     /// Further words for `pickfs run` there.
     pub words: Vec<String>,
     /// Where its journal is fetched to.
@@ -44,14 +46,14 @@ pub enum Finished {
 
 /// Begins the run or takes it up, and fetches it. `tell` shows lines to the user.
 pub fn run(far: &Far, ssh: &Ssh, tell: &dyn Fn(&str)) -> Result<Finished> {
-    let mut copy = Copy::open(far.journal, far.plan.is_some())?;
+    let mut copy = Copy::open(far.journal, !far.resumes)?;
     let name = name_of(far.journal)?;
     ssh.install(far.host)?;
     let order = Order {
         id: hash(format!("{} {}", jiff::Timestamp::now(), std::process::id()).as_bytes()),
         plan: far.plan.unwrap_or_default().to_string(),
         words: far.words.clone(),
-        resume: far.plan.is_none().then_some(copy.bytes),
+        resume: far.resumes.then_some(copy.bytes),
     };
     begin(far.host, &name, &order, ssh)?;
     let mut watch = Watch { host: far.host, name: &name, ssh, tell, messages: 0, stops: 0, failures: 0 };

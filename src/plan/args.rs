@@ -25,7 +25,7 @@ pub struct PlanArgs {
 }
 
 // Each has its place in the plan, see `FLAGS`.
-#[derive(clap::Args, Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub struct PlanFlags {
     /// File systems to compare, such as ext4,xfs,btrfs:compress=zstd:1 (NAME[:VARIANT] or NAME[:OPTION+OPTION])
     #[arg(long, value_delimiter = ',')]

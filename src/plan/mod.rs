@@ -12,6 +12,7 @@ mod complaint;
 #[cfg(test)]
 mod example;
 mod expand;
+mod flag_words;
 mod machine;
 mod matrix;
 mod queue;
