@@ -1,7 +1,12 @@
 //! `pickfs far` (hidden): a run on this machine, of a user who is on another.
 
-use super::{Outcome, Verb};
+use super::{Outcome, STOPPED, Verb};
+use crate::executor;
 use crate::fleet;
+use crate::process::Interrupted;
+use crate::run::{self, Lines};
+use anyhow::Context;
+use std::path::{Path, PathBuf};
 
 /// The far side of `pickfs run --host`
 #[derive(clap::Args)]
@@ -26,6 +31,8 @@ enum What {
     Follow { name: String, journal: u64, messages: u64 },
     /// Stop a run
     Stop { name: String, time: u32 },
+    /// Do one cell of a plan into a journal of its own
+    Part { plan: PathBuf, cell: String, journal: PathBuf },
 }
 
 impl Verb for Arguments {
@@ -36,7 +43,21 @@ impl Verb for Arguments {
             What::Keep { name, words } => fleet::keep(name, words)?,
             What::Follow { name, journal, messages } => fleet::follow(name, *journal, *messages)?,
             What::Stop { name, time } => fleet::stop(name, *time)?,
+            What::Part { plan, cell, journal } => return part(plan, cell, journal),
         }
         Ok(0)
+    }
+}
+
+/// Its journal says how the cell ended.
+fn part(plan: &Path, cell: &str, journal: &Path) -> Outcome {
+    let shown = plan.display();
+    let text = std::fs::read_to_string(plan).with_context(|| format!("cannot read {shown}"))?;
+    let plan = serde_json::from_str(&text).with_context(|| format!("{shown} is no plan"))?;
+    run::count_stop_requests()?;
+    match run::part(&plan, cell, executor::ALL, journal, &mut Lines::default()) {
+        Ok(_) => Ok(0),
+        Err(error) if error.is::<Interrupted>() => Ok(STOPPED),
+        Err(error) => Err(error),
     }
 }

@@ -22,6 +22,7 @@ mod init;
 mod journals;
 mod list;
 mod on_hosts;
+mod on_slurm;
 mod plan;
 mod plan_source;
 mod predict;
@@ -34,6 +35,7 @@ mod scan;
 mod serve;
 mod share;
 mod site;
+mod slurm_job;
 mod trace;
 
 use crate::process::Interrupted;
@@ -111,6 +113,7 @@ const VERBS: &[Entry] = &[
     verb::<help::Arguments>("help"),
     Entry { hidden: true, ..verb::<agent::Arguments>("agent") },
     Entry { hidden: true, ..verb::<far::Arguments>("far") },
+    Entry { hidden: true, ..verb::<slurm_job::Arguments>(crate::fleet::VERB) },
 ];
 
 /// An error that is printed as it stands and ends with an exit code of its own; all others end with [`FAILED`].

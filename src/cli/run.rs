@@ -2,9 +2,10 @@
 
 use super::after::{give_back, show};
 use super::{
-    Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, journals, on_hosts, plan_source, there,
+    Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, journals, on_hosts, on_slurm, plan_source, there,
 };
 use crate::executor;
+use crate::fleet::Slurm;
 use crate::journal::{Enough, Folded, fold_file};
 use crate::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use crate::run::{self, Aims, Finish, Lines, Owner, Progress, tell};
@@ -46,6 +47,8 @@ pub struct Arguments {
     fetched: bool,
     #[command(flatten)]
     hosts: on_hosts::Hosts,
+    #[command(flatten)]
+    to_slurm: on_slurm::ToSlurm,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -80,10 +83,14 @@ impl Verb for Arguments {
         ["sudo pickfs run --resume RUN.jsonl", "go on with a run that was stopped"],
         ["pickfs run PLAN.toml --host root@m1,root@m2", "on other machines, by ssh; then what holds on all"],
         ["pickfs run --fs ext4,xfs --on /srv --host root@m1", "without a plan file; paths are those of m1"],
+        ["pickfs run PLAN.toml --slurm=disks", "as a job of Slurm that has a machine for itself"],
     ];
     fn run(&self) -> Outcome {
         if !self.hosts.host.is_empty() {
             return on_hosts::run(&self.hosts, &self.for_hosts()?);
+        }
+        if let Some(slurm) = self.to_slurm.slurm()? {
+            return self.on_slurm(slurm);
         }
         let mut progress = self.progress.progress();
         let progress = progress.as_mut();
@@ -173,6 +180,62 @@ impl Arguments {
             journal: self.journal.as_deref(),
             words: flags.into_iter().chain(more).chain(executor).chain(erase).collect(),
         })
+    }
+
+    /// Cells of a simulation each by itself; all else is a run on one machine.
+    fn on_slurm(&self, slurm: Slurm) -> Outcome {
+        let wanted = self.for_hosts()?;
+        let journal = self.resume.clone().or(self.journal.clone()).unwrap_or_else(|| journals::fresh("-slurm"));
+        run::count_stop_requests()?;
+        let is_of_parts = match &self.resume {
+            Some(journal) => on_slurm::is_of_parts(journal),
+            None => !self.plan.flags.sim.is_empty() || self.has_plan_of_parts(),
+        };
+        if is_of_parts {
+            return self.of_parts(slurm, &journal);
+        }
+        let whole = match &self.resume {
+            Some(_) => on_slurm::Whole { begin: None, words: wanted.words, ..self.whole(&journal) },
+            None => {
+                let plan = wanted.plan.map(std::path::absolute).transpose()?;
+                let plan = plan.map(|plan| plan.display().to_string());
+                let (words, begin) = wanted.words.into_iter().partition(|word| word.starts_with("--erase="));
+                let begin: Vec<String> = begin;
+                on_slurm::Whole { begin: Some(plan.into_iter().chain(begin).collect()), words, ..self.whole(&journal) }
+            }
+        };
+        on_slurm::run_whole(&slurm, &whole)
+    }
+
+    fn whole<'a>(&'a self, journal: &'a Path) -> on_slurm::Whole<'a> {
+        on_slurm::Whole { journal, begin: None, words: Vec::new(), local: &self.to_slurm.local_folder }
+    }
+
+    /// A plan file of a simulation. What is wrong with a plan is said on the machine that would do it.
+    fn has_plan_of_parts(&self) -> bool {
+        let names_executor = self.plan.executor.is_some();
+        let plan = (self.plan.plan.is_some() || names_executor).then(|| plan_source::read(&self.plan).ok()).flatten();
+        plan.is_some_and(|plan| run::can_be_parted(&plan, executor::ALL))
+    }
+
+    fn of_parts(&self, slurm: Slurm, journal: &Path) -> Outcome {
+        let (local, mut progress) = (&self.to_slurm.local_folder, self.progress.progress());
+        let (finish, cells) = if self.resume.is_some() {
+            let owner = if self.any_owner { Owner::Any } else { Owner::Own };
+            let plan = plan_of(journal, self.any_owner)?;
+            let mut cells = on_slurm::Elements::new(slurm, journal, &plan, local)?;
+            let aims = self.aims()?;
+            (run::resume_parts(journal, owner, aims, executor::ALL, &mut cells, progress.as_mut())?, cells)
+        } else {
+            on_slurm::refuse_old(journal)?;
+            let plan = plan_source::read(&self.plan)?;
+            let mut cells = on_slurm::Elements::new(slurm, journal, &plan, local)?;
+            (run::begin_parts(&plan, executor::ALL, journal, &mut cells, progress.as_mut())?, cells)
+        };
+        if finish != Finish::Stopped {
+            cells.end();
+        }
+        self.told(journal, finish)
     }
 
     fn told(&self, journal: &Path, finish: Finish) -> Outcome {

@@ -9,6 +9,7 @@
 
 mod active;
 mod guard;
+mod parts;
 mod progress;
 mod rehearse;
 mod rounds;
@@ -18,6 +19,7 @@ mod turn;
 
 pub use active::Active;
 pub use guard::again as taken_up_again;
+pub use parts::{Part, Parts, begin_parts, can_be_parted, part, resume_parts};
 #[cfg(test)]
 use progress::Silent;
 pub use progress::{Lines, Progress, for_people, for_programs, is_for_programs, tell};
@@ -50,6 +52,12 @@ pub enum Finish {
 
 /// Begins a run: writes the plan into a new journal and goes through its cells.
 pub fn begin(plan: &Plan, executors: Executors, journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
+    let (session, journal, folded) = new_run(plan, executors, journal)?;
+    go(session, journal, folded, progress)
+}
+
+/// With the plan in a new journal.
+fn new_run<'e>(plan: &Plan, executors: Executors<'e>, journal: &Path) -> Result<(Session<'e>, Journal, Folded)> {
     let id = format!("{:012x}", fresh_id());
     let active = Active::register(&id, journal)?;
     let mut journal = match Journal::create(journal) {
@@ -71,7 +79,7 @@ pub fn begin(plan: &Plan, executors: Executors, journal: &Path, progress: &mut d
     let record = Record::Run(Box::new(run));
     journal.append(&record)?;
     folded.take(record);
-    go(Session { executors, active, more: None }, journal, folded, progress)
+    Ok((Session { executors, active, more: None }, journal, folded))
 }
 
 /// Whose journals are acted on: what they say is done with our rights.
@@ -135,6 +143,16 @@ pub fn resume(
     executors: Executors,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
+    let (session, journal, folded) = taken_up(journal, owner, aims, executors)?;
+    go(session, journal, folded, progress)
+}
+
+fn taken_up<'e>(
+    journal: &Path,
+    owner: Owner,
+    aims: Aims,
+    executors: Executors<'e>,
+) -> Result<(Session<'e>, Journal, Folded)> {
     let (mut journal, mut folded) = owner.open(journal)?;
     let run = understood(&folded)?;
     if let Some(absurdity) = run.plan.absurdity() {
@@ -151,7 +169,7 @@ pub fn resume(
         journal.append(&Record::Aim(stop))?;
         folded.take(Record::Aim(stop));
     }
-    go(Session { executors, active, more: aims.more }, journal, folded, progress)
+    Ok((Session { executors, active, more: aims.more }, journal, folded))
 }
 
 /// Undoes what a dead run left; the journal keeps what was measured. A run under way is refused, and that of another

@@ -66,6 +66,22 @@ fn left(plan: &Plan, folded: &Folded, round: u32) -> Vec<Cell> {
     order(plan, round).into_iter().filter(wanted).collect()
 }
 
+/// The cells that are to be run up to the next interim analysis, in their order.
+pub(super) fn coming(plan: &Plan, folded: &Folded) -> Vec<Cell> {
+    (1..=next_look(plan, folded)).flat_map(|round| left(plan, folded, round)).collect()
+}
+
+/// The round of the next interim analysis; of the last one where the run is over.
+fn next_look(plan: &Plan, folded: &Folded) -> u32 {
+    let looked = folded.looks.last().map_or(0, |look| look.round);
+    let is_over = folded.looks.last().and_then(|look| look.end).is_some_and(Enough::is_final);
+    match plan.stop.rounds {
+        _ if is_over => looked,
+        Some(rounds) => rounds,
+        None => LOOKS.into_iter().find(|round| *round > looked).unwrap_or(plan.stop.most_rounds()),
+    }
+}
+
 fn has_left(folded: &Folded, target: &str, round: u32) -> bool {
     let before = folded.looks.iter().filter(|look| look.round < round);
     before.flat_map(|look| &look.leaving).any(|leaving| leaving.target == target)
@@ -73,13 +89,7 @@ fn has_left(folded: &Folded, target: &str, round: u32) -> bool {
 
 /// Cells of the rounds up to the next look, and how many of them have ended.
 pub(super) fn up_to_next_look(plan: &Plan, folded: &Folded) -> (usize, usize) {
-    let looked = folded.looks.last().map_or(0, |look| look.round);
-    let is_over = folded.looks.last().and_then(|look| look.end).is_some_and(Enough::is_final);
-    let last = match plan.stop.rounds {
-        _ if is_over => looked,
-        Some(rounds) => rounds,
-        None => LOOKS.into_iter().find(|round| *round > looked).unwrap_or(plan.stop.most_rounds()),
-    };
+    let last = next_look(plan, folded);
     let ended = |cell: &Cell| folded.find_cell(&cell.id).is_some_and(|seen| seen.outcome.is_some());
     let is_out = |cell: &Cell| folded.is_left_out(&cell.target, &cell.work.name);
     let asked = |cell: &&Cell| !has_left(folded, &cell.target.name, cell.round) && (ended(cell) || !is_out(cell));
