@@ -63,6 +63,29 @@ fn a_slowdown_beyond_the_threshold_comes_first_and_ends_with_three() {
     assert!((1.18..1.22).contains(&ratio), "{ratio}");
 }
 
+/// Rounds of two simulations have the same seeds and nothing else between them: each is held against its own.
+#[test]
+fn of_simulations_half_a_percent_is_seen() {
+    let lab = Lab::new();
+    let simulated = |made: &mut Made| {
+        let facts = [("guest bookworm".to_string(), "bookworm-1, kernel 6.1, simulated".to_string())].into();
+        made.records.insert(
+            0,
+            pickfs::journal::Record::Provenance(pickfs::journal::Provenance { facts, ..Default::default() }),
+        );
+    };
+    let noise = ["--threshold", "0.5%", "--scatter", "0.1%"];
+    journal(&lab, "old.jsonl", &[1.0, 1.0], 10, 1, simulated);
+    journal(&lab, "new.jsonl", &[1.006, 0.998], 10, 1, simulated);
+    let said = compare(&lab, &["--threshold", "0.5%"]).code(3).out;
+    assert!(said.contains("1 of 2 whole jobs is slower by clearly more than 0.5 %"), "{said}");
+    assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").contains("Both runs are simulated"), "{said}");
+    compare(&lab, &["--threshold", "0.7%"]).code(0);
+    // Neither one that was measured, nor two.
+    journal(&lab, "old.jsonl", &[1.0, 1.0], 10, 1, |_| ());
+    assert!(compare(&lab, &noise).code(4).out.contains("Each side is one run"));
+}
+
 /// What earlier runs differ by widens what is said of a new one, and a folder of them is taken together.
 #[test]
 fn several_earlier_runs_say_what_runs_differ_by() {

@@ -4,8 +4,10 @@
 //! The gate asks one question: how much slower is any whole job at most? Rounds of two runs are not paired. A slowdown is
 //! clear if it is beyond the threshold with all whole jobs compared at once (Holm 1979: the chance of any false one is at
 //! most 5 %). All is well only if every whole job excludes a slowdown beyond the threshold; that needs no correction, as
-//! all of them must agree (Berger 1982). Between the two lies "inconclusive". Phases are detail.
+//! all of them must agree (Berger 1982). Between the two lies "inconclusive". Phases are detail. Two simulated runs are
+//! the exception to all scatter: a round of one and the same round of the other differ by what was changed alone.
 
+use super::diagnostics::is_simulated;
 use super::judgement::confidence;
 use super::series::{Observed, ObservedWork, Rounds, observe};
 use crate::journal::{Folded, Run};
@@ -93,6 +95,8 @@ pub struct Changes {
     pub runs: usize,
     /// What these differ by, and how they drift.
     pub beside: Beside,
+    /// Rounds of the same seeds were held against each other: both runs are simulated.
+    pub paired: bool,
     pub gate: Gate,
 }
 
@@ -248,7 +252,9 @@ pub fn changes(old: &[Measured], new: Measured, accepted: Accepted) -> Changes {
     let is_copy = |name: &str| old[0].0.plan.targets.iter().any(|target| target.duplicate && target.name == name);
     let both = both_sides(&before[0], &after);
     let both = both.into_iter().filter(|(target, ..)| !is_copy(target));
-    let timed: Vec<Timed> = both.flat_map(|(target, works, ..)| of_target(target, works, &before, &after)).collect();
+    let paired = matches!(old, [one] if is_simulated(one.1) && is_simulated(new.1));
+    let timed = both.flat_map(|(target, works, ..)| of_target(target, works, &before, &after));
+    let timed: Vec<Timed> = timed.map(|timed| if paired { timed.paired() } else { timed }).collect();
     let beside = Beside { drift: drift(&timed), scatter: scatter(&timed), assumed: accepted.scatter };
     let by = By { threshold, confidence, beside };
     let mut changes: Vec<Change> = timed.iter().map(|timed| timed.change(&by)).collect();
@@ -263,7 +269,7 @@ pub fn changes(old: &[Measured], new: Measured, accepted: Accepted) -> Changes {
     let most = decisive().map(|change| change.at_most).collect::<Option<Vec<f64>>>();
     let at_most = most.and_then(|all| all.into_iter().reduce(f64::max));
     let missing = missing(&old[0].0.plan, &new.0.plan);
-    Changes { changes, missing, threshold, at_most, runs: old.len(), beside, gate }
+    Changes { changes, missing, threshold, at_most, runs: old.len(), beside, paired, gate }
 }
 
 struct By {
@@ -327,7 +333,7 @@ fn of_target<'a>(target: &'a str, works: Works<'a>, before: &[Observed<'a>], aft
     let timed = |phase: Option<&'a str>| {
         let of = |observed: &Observed| series(observed, target, works.0.name, phase);
         let (new, old) = (of(after), before.iter().map(of).collect::<Vec<Rounds>>());
-        let logs = Runs { new: logs(&new), old: old.iter().map(logs).collect() };
+        let logs = Runs { new: logs(&new), old: old.iter().map(logs).collect(), pairs: Vec::new() };
         let decides = phase.is_none() || !has_whole;
         Timed { target, work: works.0.name, phase, decides, new, old, logs }
     };
@@ -338,6 +344,14 @@ fn of_target<'a>(target: &'a str, works: Works<'a>, before: &[Observed<'a>], aft
 }
 
 impl Timed<'_> {
+    /// Each round with that of the same seed in the one earlier run.
+    fn paired(mut self) -> Self {
+        let before = |round: u32| self.old.first()?.iter().find(|(other, _)| *other == round).map(|(_, value)| *value);
+        let pairs = self.new.iter().filter_map(|(round, value)| Some((value / before(*round)?).ln())).collect();
+        self.logs.pairs = pairs;
+        self
+    }
+
     fn change(&self, by: &By) -> Change {
         let median = |rounds: &[&Rounds]| {
             stats::median(&rounds.iter().flat_map(|rounds| rounds.iter().map(|(_, value)| *value)).collect::<Vec<_>>())
@@ -347,7 +361,9 @@ impl Timed<'_> {
         // One-sided: an upper bound alone.
         let bound = self.logs.ratio(&by.beside, 2.0 * by.confidence - 1.0);
         // What a few rounds seem to exclude is not excluded.
-        let bound = bound.filter(|found| found.method == Method::RankSum).and_then(|found| found.interval);
+        let bound = bound
+            .filter(|found| [Method::RankSum, Method::SignedRank].contains(&found.method))
+            .and_then(|found| found.interval);
         let at_most = bound.map(|(_, high)| high - 1.0);
         Change {
             target: self.target.to_string(),

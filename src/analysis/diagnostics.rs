@@ -121,18 +121,21 @@ fn of_journal(folded: &Folded, run: &Run) -> Vec<Warning> {
     // "guest bookworm": "bookworm-1f2e3d4c5b6a7988 tcg (why)".
     let guests = folded.host.iter().filter(|(name, _)| name.starts_with("guest "));
     let is_emulated = guests.map(|(_, value)| value.split(' ').nth(1)).any(|accelerator| accelerator == Some("tcg"));
-    let guests = || folded.host.iter().filter(|(name, _)| name.starts_with("guest "));
-    let is_simulated = guests().any(|(_, value)| value.ends_with(", simulated"));
     let (unreadable, leftovers) = (folded.unreadable as usize, folded.leftovers.len());
     let doubts = [
         is_imported.then(|| Warning::Imported(plain(&run.imported))),
         is_emulated.then_some(Warning::EmulatedProcessor),
-        is_simulated.then(|| Warning::Simulated(disks(run))),
+        is_simulated(folded).then(|| Warning::Simulated(disks(run))),
         (run.schema > SCHEMA).then_some(Warning::NewerJournal),
         (unreadable > 0).then_some(Warning::UnreadableLines(unreadable)),
         (leftovers > 0).then_some(Warning::Leftovers(leftovers)),
     ];
     doubts.into_iter().flatten().collect()
+}
+
+/// All its cells ran by clocks that count.
+pub fn is_simulated(folded: &Folded) -> bool {
+    folded.host.iter().any(|(name, value)| name.starts_with("guest ") && value.ends_with(", simulated"))
 }
 
 fn disks(run: &Run) -> Vec<String> {

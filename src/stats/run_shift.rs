@@ -3,9 +3,11 @@
 //! Of one earlier run only the rounds are known: the interval is that of the rank sum, and a slowdown counts only beyond
 //! what runs are assumed to differ by. Of several, the scatter between them says what a run has for itself (its day, its
 //! boot, where files came to lie): the interval is Student's for one more observation of such a series (Hahn 1970). Rounds
-//! that resemble those before them count for less.
+//! that resemble those before them count for less. Rounds of two simulations that had the same seeds are paired, and nothing
+//! comes between them but what was changed.
 
 use super::autocorrelation::widening;
+use super::multiple_testing::signed_rank_p;
 use super::paired::{Estimate, Method, paired_ratio};
 use super::rank_sum::{rank_sum_above, unpaired_ratio};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
@@ -15,6 +17,8 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 pub struct Runs {
     pub new: Vec<f64>,
     pub old: Vec<Vec<f64>>,
+    /// Of one earlier run whose rounds are the same but for what was changed: new over old, by round. Empty otherwise.
+    pub pairs: Vec<f64>,
 }
 
 /// What is known beside the rounds.
@@ -44,6 +48,7 @@ impl Runs {
     /// New over old at `confidence`, two-sided. `None` where a run has no value, or one that is not finite.
     pub fn ratio(&self, beside: &Beside, confidence: f64) -> Option<Estimate> {
         match self.old.as_slice() {
+            [_] if !self.pairs.is_empty() => paired_ratio(&self.pairs, confidence),
             [old] => Some(wider(unpaired_ratio(&self.new, old, confidence)?, beside.drift)),
             _ => self.of_several(beside.drift, beside.scatter?, confidence),
         }
@@ -67,6 +72,7 @@ impl Runs {
     /// One-sided p-value that the new run is above the earlier ones by no more than `by`, a natural logarithm.
     pub fn p_above(&self, by: f64, beside: &Beside) -> f64 {
         let found = match self.old.as_slice() {
+            [_] if !self.pairs.is_empty() => signed_rank_above(&self.pairs, by),
             [old] => self.p_of_one(old, by, beside),
             _ => beside.scatter.and_then(|scatter| self.student_p(by, beside.drift, scatter)),
         };
@@ -102,6 +108,13 @@ impl Runs {
         let within = drift * (of_rounds(&self.new)? + old / runs.powi(2)).sqrt();
         Some((scatter * (1.0 + 1.0 / runs).sqrt()).max(within))
     }
+}
+
+/// One-sided, and no less than 1/2 where the pairs rather lie below.
+fn signed_rank_above(pairs: &[f64], by: f64) -> Option<f64> {
+    let beyond: Vec<f64> = pairs.iter().map(|pair| pair - by).collect();
+    let two_sided = signed_rank_p(&beyond)?;
+    Some(if centre(&beyond)? > 0.0 { two_sided / 2.0 } else { 1.0 - two_sided / 2.0 })
 }
 
 fn wider(found: Estimate, by: f64) -> Estimate {
@@ -144,7 +157,8 @@ mod tests {
     /// standard deviation of 0.02.
     #[test]
     fn several_runs_have_students_interval_for_one_more() {
-        let runs = Runs { new: vec![0.1; 6], old: vec![vec![-0.02; 6], vec![0.0; 6], vec![0.02; 6]] };
+        let runs =
+            Runs { new: vec![0.1; 6], old: vec![vec![-0.02; 6], vec![0.0; 6], vec![0.02; 6]], ..Runs::default() };
         let scatter = run_scatter(&[&runs]);
         assert!(scatter.is_some_and(|scatter| (scatter - 0.02).abs() < 1e-12));
         let found = runs.ratio(&beside(1.0, scatter), 0.95).expect("values");
@@ -161,7 +175,7 @@ mod tests {
     #[test]
     fn drift_widens_what_one_run_says() {
         let mut noise = Noise::new(61);
-        let runs = Runs { new: rounds(&mut noise, 0.03), old: vec![rounds(&mut noise, 0.0)] };
+        let runs = Runs { new: rounds(&mut noise, 0.03), old: vec![rounds(&mut noise, 0.0)], ..Runs::default() };
         let [steady, drifting] = [1.0, 2.0].map(|drift| runs.ratio(&beside(drift, None), 0.95).expect("values"));
         let bounds = |found: &Estimate| found.interval.expect("an interval");
         let plain = unpaired_ratio(&runs.new, &runs.old[0], 0.95).expect("values");
@@ -176,10 +190,29 @@ mod tests {
         let assumed = p(Beside { assumed: 0.03, ..beside(1.0, None) });
         assert!((assumed - by_hand).abs() < 1e-9 && assumed > p(beside(1.0, None)), "{assumed}, {shift}, {error}");
         let shifts: Vec<f64> = (0..200)
-            .map(|_| Runs { new: rounds(&mut noise, 0.03), old: vec![rounds(&mut noise, 0.0)] })
+            .map(|_| Runs { new: rounds(&mut noise, 0.03), old: vec![rounds(&mut noise, 0.0)], ..Runs::default() })
             .filter_map(|runs| runs.shift())
             .collect();
         assert!((mean(&shifts) - 0.03).abs() < 0.003, "{}", mean(&shifts));
+    }
+
+    /// Eight rounds that differ by 10 % from each other, each half a percent slower than before: pairs show it, and nothing
+    /// else does. All of 2^8 signs are as likely, so the smallest p-value is 1/256.
+    #[test]
+    fn rounds_of_the_same_seeds_are_paired() {
+        let mut noise = Noise::new(63);
+        let old: Vec<f64> = (0..8).map(|_| 0.1 * noise.normal()).collect();
+        let pairs: Vec<f64> = (0..8).map(|round| 0.005 + 0.0001 * f64::from(round)).collect();
+        let new = old.iter().zip(&pairs).map(|(old, pair)| old + pair).collect();
+        let paired = Runs { new, old: vec![old], pairs };
+        let apart = Runs { pairs: Vec::new(), ..paired.clone() };
+        let assumed = Beside { assumed: 0.03, ..beside(1.0, None) };
+        let bounds = |runs: &Runs| runs.ratio(&assumed, 0.95).and_then(|found| found.interval).expect("an interval");
+        let (low, high) = bounds(&paired);
+        assert!(low > 1.005 && high < 1.006 && bounds(&apart).0 < 0.99, "{low} {high}");
+        let p = |runs: &Runs, by: f64| runs.p_above(by, &assumed);
+        assert!((p(&paired, 0.004) - 1.0 / 256.0).abs() < 1e-12 && p(&apart, 0.004) > 0.2);
+        assert!(p(&paired, 0.006) > 0.99);
     }
 
     #[test]
@@ -202,7 +235,7 @@ mod tests {
     fn nothing_and_nonsense_say_nothing() {
         let some = vec![0.0, 0.1, 0.2];
         for (new, old) in [(vec![], vec![some.clone()]), (some.clone(), vec![vec![]]), (some, vec![])] {
-            let runs = Runs { new, old };
+            let runs = Runs { new, old, ..Runs::default() };
             assert!(runs.ratio(&beside(1.0, None), 0.95).is_none() && runs.p_above(0.0, &beside(1.0, None)) == 1.0);
         }
     }

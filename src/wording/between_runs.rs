@@ -53,6 +53,11 @@ pub struct FactChange {
 
 /// What is in the intervals beside the scatter of rounds.
 fn caveat(found: &Changes) -> String {
+    if found.paired {
+        return "Both runs are simulated, so each round is held against the same round of the other run, which differs by \
+                nothing but what was changed. The intervals are over the seeds of the rounds, and --scatter does not count."
+            .into();
+    }
     let drift = match found.beside.drift {
         drift if drift > 1.05 => format!(" Drift within the runs makes all intervals {drift:.1} times as wide."),
         _ => String::new(),
