@@ -6,7 +6,7 @@ use super::{Exit, Outcome, Verb};
 use crate::executor::sim::{self, Disk, Gives};
 use crate::units::{show_bytes, show_duration};
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Show a model of a disk, or measure a disk and make a model of it
 #[derive(clap::Args)]
@@ -26,6 +26,15 @@ enum What {
         #[arg(value_name = "NAME|FILE")]
         name: String,
     },
+    /// Write the source of the simulated disk's driver, to compile it for a kernel of your own
+    #[command(
+        after_help = "Example:\n  pickfs disk driver driver && make -C linux M=$PWD/driver modules    driver/simdisk.ko"
+    )]
+    Driver {
+        /// A folder; it is made if there is none
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
     /// Measure a disk and write a model of it, for `--sim`
     #[command(after_help = profile::EXAMPLES)]
     Profile(profile::Arguments),
@@ -40,6 +49,7 @@ impl Verb for Arguments {
     fn run(&self) -> Outcome {
         let name = match &self.what {
             What::Show { name } => name,
+            What::Driver { folder } => return write_driver(folder),
             What::Profile(arguments) => return arguments.run(),
         };
         let disk = named(name)?;
@@ -49,6 +59,16 @@ impl Verb for Arguments {
         figures(&sim::gives(&disk)?).iter().for_each(|(what, value)| println!("  {what:<42} {value}"));
         Ok(0)
     }
+}
+
+fn write_driver(folder: &Path) -> Outcome {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for (name, text) in sim::driver_sources() {
+        let file = folder.join(name);
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    println!("{}: compile it with `make -C KERNEL M=... modules`", folder.display());
+    Ok(0)
 }
 
 fn named(name: &str) -> Result<Disk> {

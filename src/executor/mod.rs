@@ -87,6 +87,11 @@ pub trait Machine {
     /// Cells that it will be asked to reach, in this order, if nothing comes between: it may start them before.
     fn expect(&mut self, _requests: Vec<Request>) {}
 
+    /// The date of its clock, for what a cell did not live to say; none where that is the host's clock.
+    fn date(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Has time while an agent says nothing.
     fn meanwhile(&mut self) {}
 

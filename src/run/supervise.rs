@@ -82,7 +82,7 @@ impl Supervisor {
 
     /// Writes down how a cell ended which could not say so itself.
     pub fn end_cell(&mut self, cell: &Cell, outcome: Outcome) -> Result<Outcome> {
-        let at = jiff::Timestamp::now().to_string();
+        let at = self.machine.date().map_or_else(|| jiff::Timestamp::now().to_string(), String::from);
         if self.folded.find_cell(&cell.id).is_none() {
             self.take(Record::Begin(Begin::of(cell, at.clone())))?;
         }

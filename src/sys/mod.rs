@@ -14,7 +14,6 @@ pub mod devices;
 pub mod disk_model;
 pub mod extents;
 pub mod file;
-pub mod port;
 pub mod process;
 pub mod ptrace;
 pub mod seccomp;

@@ -10,11 +10,11 @@ use super::saved;
 use super::{DEFAULT_DISK, Disk, find};
 use crate::executor::vm::{
     DATA_DISK, Driver, Guest, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK, ROOT_DISK, TARGET_DISK, Tail,
-    find_or_build, in_the_guest, kind_of, kinds_and_recipes, write_initramfs,
+    find_or_build, in_the_guest, is_own, kernel_of, kind_of, kinds_and_recipes, own_kernels, write_initramfs,
 };
 use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
 use crate::journal::{Provenance, Record};
-use crate::plan::{Cell, Plan, SIZE};
+use crate::plan::{Cell, Plan, SIZE, Target};
 use crate::process::Interrupted;
 use crate::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, Say};
 use anyhow::{Context, Result, bail};
@@ -50,6 +50,14 @@ const DRIVER: Driver = Driver {
         ("model.h", include_str!("model.h")),
     ],
 };
+
+/// The driver in the folder of a kernel of the user's own.
+pub const DRIVER_FILE: &str = "simdisk.ko";
+
+/// Names of files with their texts, to be compiled for any kernel.
+pub fn driver_sources() -> &'static [(&'static str, &'static str)] {
+    DRIVER.sources
+}
 
 /// A guest with the driver for its kernel.
 #[derive(Clone)]
@@ -217,7 +225,7 @@ impl Simulations {
             let Some(request) = self.coming.pop_front() else { return };
             let Job::Cell(cell) = &request.job else { continue };
             let cell = cell.clone();
-            let Some(Ok(furnished)) = self.guests.get(&kind_of(&cell.target, &self.bundle)).cloned() else { continue };
+            let Some(Ok(furnished)) = self.guests.get(&self.kind(&cell.target)).cloned() else { continue };
             // What fails fails again when it is asked for, and is told then.
             if let Ok((contact, running)) = self.start(&cell, &furnished, request, self.free_slot()) {
                 self.ahead.push_back(Ahead { cell: cell.id.clone(), contact, running });
@@ -274,6 +282,18 @@ impl Simulations {
             std::fs::rename(&partial, &file)?;
         }
         Ok(file)
+    }
+
+    /// Of a guest: the release with what is compiled for it, or the folder of the user's own.
+    fn kind(&self, target: &Target) -> String {
+        let kernel = kernel_of(target);
+        if is_own(kernel) { kernel.to_string() } else { kind_of(target, &self.bundle) }
+    }
+
+    fn take(&mut self, kind: String, furnished: Furnished, found: &mut Provenance) {
+        let kernel = furnished.guest.kernel_release().unwrap_or_default();
+        found.facts.insert(format!("guest {kind}"), format!("{}, kernel {kernel}, simulated", furnished.guest.name));
+        self.guests.insert(kind, Ok(furnished));
     }
 
     fn furnished(&self, kind: &str) -> Result<Result<Furnished, String>> {
@@ -344,7 +364,7 @@ impl Machine for Simulations {
             return Ok(Reached::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))));
         };
         let cell = cell.clone();
-        let furnished = match self.furnished(&kind_of(&cell.target, &self.bundle))? {
+        let furnished = match self.furnished(&self.kind(&cell.target))? {
             Ok(furnished) => furnished,
             Err(reason) => return Ok(Reached::Nowhere(vec![reason])),
         };
@@ -363,6 +383,11 @@ impl Machine for Simulations {
         self.coming = requests.into();
     }
 
+    /// A cell that fails before it has said anything is the same in each run, too.
+    fn date(&self) -> Option<&'static str> {
+        Some(qemu::DATE_OF_RECORDS)
+    }
+
     fn meanwhile(&mut self) {
         self.start_ahead();
     }
@@ -375,18 +400,18 @@ impl Machine for Simulations {
                 Ok(Furnished { guest, driver })
             });
             match made {
-                Ok(furnished) => {
-                    let kernel = furnished.guest.kernel_release().unwrap_or_default();
-                    let value = format!("{}, kernel {kernel}, simulated", furnished.guest.name);
-                    found.facts.insert(format!("guest {kind}"), value);
-                    self.guests.insert(kind, Ok(furnished));
-                }
+                Ok(furnished) => self.take(kind, furnished, &mut found),
                 Err(error) if recipe.compiled.is_empty() || error.is::<Interrupted>() => return Err(error),
                 Err(error) => {
                     say(&format!("cells in guests of {kind} are skipped: {error:#}"));
                     self.guests.insert(kind, Err(format!("{error:#}")));
                 }
             }
+        }
+        for folder in own_kernels(&self.plan.clone()) {
+            let guest = Guest::own(Path::new(folder))?;
+            let driver = guest.folder.join(DRIVER_FILE);
+            self.take(folder.to_string(), Furnished { guest, driver }, &mut found);
         }
         self.bundle = bundle;
         Ok(found)

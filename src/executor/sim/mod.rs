@@ -16,13 +16,14 @@ mod saved;
 mod virtual_clock;
 
 pub use disks::{ALL, find, whole_name};
+pub use machine::driver_sources;
 pub use parameters::{Disk, Kind, Sourced};
 pub use virtual_clock::{Gives, Loop, gives};
 
 use super::{Executor, Machine, vm};
 use crate::need::Need;
 use crate::plan::{Objection, Plan, Setting, SettingKind, Settings};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub const NAME: &str = "sim";
 
@@ -42,7 +43,8 @@ const SETTINGS: &[Setting] = &[
         name: "kernel",
         kind: SettingKind::NameOrPath,
         default: Some("bookworm"),
-        about: "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid",
+        about: "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid; \
+                or a folder with a kernel, a root and a driver of your own",
     },
     Setting {
         name: "words",
@@ -54,7 +56,7 @@ const SETTINGS: &[Setting] = &[
         name: "saved",
         kind: SettingKind::Flag,
         default: None,
-        about: "cells go on from one saved boot: sooner done, and times may differ between runs by some hundred nanoseconds and what follows",
+        about: "cells go on from one saved boot: done ten seconds of processor time sooner, and times may differ between runs",
     },
     Setting { name: "memory", kind: SettingKind::Size, default: Some("1GiB"), about: "without the staged data" },
 ];
@@ -103,11 +105,16 @@ impl Executor for Sim {
     }
 }
 
-/// The disk's driver is compiled with Debian's headers of the kernel.
+/// The disk's driver is compiled with Debian's headers of the kernel; a kernel of the user's own brings it.
 fn objection_to_kernel(kernel: &str) -> Option<Objection> {
-    if !kernel.contains('/') {
-        return vm::objection_to(kernel);
+    let objection = vm::objection_to(kernel);
+    if objection.is_some() || !vm::is_own(kernel) || Path::new(kernel).join(machine::DRIVER_FILE).is_file() {
+        return objection;
     }
-    let why = "a simulation needs a kernel of Debian's, for which the disk's driver can be compiled";
-    Some(Objection::new("kernel", why.to_string(), "use bookworm, bullseye, sid or trixie"))
+    let why = format!("there is no {kernel}/{}, the simulated disk's driver for this kernel", machine::DRIVER_FILE);
+    Some(Objection::new(
+        "kernel",
+        why,
+        "`pickfs disk driver FOLDER` writes its source; compile it with this kernel's headers",
+    ))
 }

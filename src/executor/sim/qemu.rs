@@ -13,6 +13,8 @@ pub const PROCESSOR: &str = "Haswell-noTSX,-erms,-rdrand,-rdseed";
 const CLOCK: &str = "shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null";
 /// The date of every simulation.
 pub const DATE: &str = "2026-01-01T00:00:00";
+/// The same, as records have it.
+pub const DATE_OF_RECORDS: &str = "2026-01-01T00:00:00Z";
 /// The same, in seconds since 1970.
 pub const DATE_SECONDS: u64 = 1_767_225_600;
 /// QEMU has no regions of memory below.

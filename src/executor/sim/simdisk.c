@@ -10,6 +10,8 @@
 #include <linux/module.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
+#include <asm/msr.h>
+#include <asm/tsc.h>
 #if LINUX_VERSION_CODE < KERNEL_VERSION(5, 18, 0)
 #include <linux/genhd.h>
 #endif
@@ -402,6 +404,57 @@ static int attach(const char *text, const struct kernel_param *parameter)
 
 static const struct kernel_param_ops attach_operations = { .set = attach };
 module_param_cb(attach, &attach_operations, NULL, 0200);
+
+/* QEMU's pvpanic device (docs/specs/pvpanic.rst): the machine stops, is saved here, and goes on from here. */
+#define PVPANIC 0x505
+#define PANICKED 1
+/* By then QEMU's next timer is due, whose time its clock may or may not be moved to while the machine stops. */
+#define SETTLED_NS 50000000
+
+/* Waits until the clock says exactly that: an instruction is a nanosecond. Whether QEMU has moved the clock at the stop, and how
+ * it begins again, is settled by then, and interrupts wait. So all machines that go on from here are alike from then on. */
+static int wait_until(u64 until)
+{
+	u64 left;
+
+	asm volatile("1:	rdtsc\n"
+		     "	shl $32, %%rdx\n"
+		     "	or %%rdx, %%rax\n"
+		     "	mov %[until], %[left]\n"
+		     "	sub %%rax, %[left]\n"
+		     "	cmp $64, %[left]\n"
+		     "	jg 1b\n"
+		     "	cmp $8, %[left]\n"
+		     "	jl 4f\n"
+		     "	test $1, %b[left]\n"
+		     "	jz 2f\n"
+		     "	nop\n"
+		     "2:	shr $1, %[left]\n"
+		     "3:	dec %[left]\n"
+		     "	jnz 3b\n"
+		     "4:\n"
+		     : [left] "=&c"(left)
+		     : [until] "r"(until)
+		     : "rax", "rdx", "cc");
+	return left ? -ETIME : 0;
+}
+
+static int save(const char *text, const struct kernel_param *parameter)
+{
+	unsigned long flags;
+	u64 until;
+	int error;
+
+	local_irq_save(flags);
+	until = rdtsc() + SETTLED_NS;
+	outb(PANICKED, PVPANIC);
+	error = wait_until(until);
+	local_irq_restore(flags);
+	return error;
+}
+
+static const struct kernel_param_ops save_operations = { .set = save };
+module_param_cb(save, &save_operations, NULL, 0200);
 
 static int __init simdisk_init(void)
 {

@@ -29,7 +29,7 @@ pub(super) use names::{
     SIM_WORD, TARGET_DISK,
 };
 pub use recipes::recipes;
-pub(super) use recipes::{kind_of, kinds_and_recipes, objection_to};
+pub(super) use recipes::{is_own, kernel_of, kind_of, kinds_and_recipes, objection_to, own_kernels};
 
 use super::{Executor, Machine};
 use crate::need::Need;

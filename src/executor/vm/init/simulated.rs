@@ -4,7 +4,7 @@
 use super::{agent_command, word};
 use crate::executor::vm::names::{BY_SERIAL, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, how};
 use crate::protocol::{Answer, Job, Request, Say};
-use crate::sys::{file, port};
+use crate::sys::file;
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -15,9 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Where the driver makes a disk of a region: "ADDRESS BYTES", and those of its recording where it has one.
 const ATTACH: &str = "/sys/module/simdisk/parameters/attach";
-/// The port of QEMU's pvpanic device, and what tells it of a panic (docs/specs/pvpanic.rst).
-const PVPANIC: u16 = 0x505;
-const PANICKED: u8 = 1;
+/// Where the driver stops the machine.
+const SAVE: &str = "/sys/module/simdisk/parameters/save";
 /// To take down what was built, after the cell's own limit.
 const GRACE: Duration = Duration::from_secs(60);
 /// For a job that has no limit.
@@ -36,7 +35,7 @@ pub fn attach_root() -> Result<()> {
 
 /// Stops this machine, to be saved: every cell goes on from here, with regions of its own.
 pub fn be_saved() -> Result<()> {
-    port::write(PVPANIC, PANICKED).context("cannot stop the machine")
+    std::fs::write(SAVE, "1").context("cannot stop the machine")
 }
 
 pub fn attach_others() -> Result<()> {
@@ -85,7 +84,8 @@ pub fn agent() -> Result<()> {
             Err(RecvTimeoutError::Timeout) => {
                 eprintln!("pickfs init: the agent has not ended within its limit of simulated time");
                 child.kill().context("cannot end the agent")?;
-                break;
+                // Not waited for: what hangs in the kernel does not end.
+                return deliver(&all);
             }
         }
     }
