@@ -9,12 +9,15 @@
 # with the simulated disk's driver compiled for it, and does the plan. Times have no noise, so one run of each kernel is enough.
 #
 # It ends with 0 where the commit is good, with 1 where a whole job is slower by clearly more than THRESHOLD, and with 125 (git then
-# takes another commit) where the kernel does not compile or boot, or the rounds leave it open.
+# takes another commit) where the kernel does not compile or boot, or the rounds leave it open; with 128 on any other failure.
 
 set -eu
 folder=$1
 : "${THRESHOLD:=0.5%}" "${MODULES:=squashfs overlay ext4}"
-skip() { echo "bisect: $1"; exit 125; }
+# What fails unforeseen says nothing of the commit, and ends the bisection.
+verdict=128
+trap 'exit $verdict' EXIT
+skip() { echo "bisect: $1"; verdict=125; exit; }
 
 make -j"$(nproc)" bzImage modules >"$folder/build.log" 2>&1 || skip "this commit does not compile: $folder/build.log"
 release=$(make -s kernelrelease)
@@ -44,6 +47,7 @@ cp "$folder/driver/simdisk.ko" "$folder/guest/"
 
 if [ ! -e "$folder/good.jsonl" ]; then
     pickfs run "$folder/plan.toml" --journal "$folder/good.jsonl"
+    verdict=0
     exit
 fi
 rm -f "$folder/now.jsonl"
@@ -51,7 +55,7 @@ pickfs run "$folder/plan.toml" --journal "$folder/now.jsonl" || skip "the plan c
 code=0
 pickfs compare "$folder/good.jsonl" "$folder/now.jsonl" --threshold "$THRESHOLD" || code=$?
 case $code in
-    0) exit 0 ;;
-    3) exit 1 ;;
+    0) verdict=0 ;;
+    3) verdict=1 ;;
     *) skip "the rounds leave it open" ;;
 esac

@@ -135,9 +135,10 @@ fn every_kernel_and_file_system_is_the_same_twice() {
     for (kernel, names) in kernels {
         let disks = ["hdd-7200", "nvme", "sata-ssd"].into_iter().cycle();
         let target = |(name, disk): (&str, &str)| {
-            format!(
-                "{{ name = \"{name}\", fs = \"{name}\", machine = {{ disk = \"{disk}\", kernel = \"{kernel}\" }} }}"
-            )
+            let (fs, variant) = name.split_once(':').unwrap_or((name, ""));
+            let variant = if variant.is_empty() { String::new() } else { format!("variant = \"{variant}\", ") };
+            let machine = format!("machine = {{ disk = \"{disk}\", kernel = \"{kernel}\" }}");
+            format!("{{ name = \"{name}\", fs = \"{fs}\", {variant}{machine} }}")
         };
         let targets: Vec<String> = names.split(' ').zip(disks).map(target).collect();
         let plan =
