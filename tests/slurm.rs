@@ -30,16 +30,23 @@ struct Cluster {
 impl Cluster {
     /// With further lines of slurm.conf.
     fn new(more: &str) -> Cluster {
+        let cluster = Cluster::prepared(more, |_| ());
+        cluster.await_line(&["sinfo", "--noheader", "--Node", "--format=%N %T"], |line| line == "n2 idle");
+        cluster
+    }
+
+    /// `note` gets to know the configuration before anything starts.
+    fn prepared(more: &str, note: impl Fn(&Path)) -> Cluster {
         let lab = Lab::new();
         for folder in ["state", "spool-n1", "spool-n2", "local"] {
             std::fs::create_dir(lab.path(folder)).expect("a folder");
         }
         std::fs::write(lab.path("slurm.conf"), configuration(&lab, more)).expect("a configuration");
         let mut cluster = Cluster { lab, controller: None, machines: [None, None] };
+        note(&cluster.conf());
         cluster.start_controller();
         cluster.start(1);
         cluster.start(2);
-        cluster.await_line(&["sinfo", "--noheader", "--Node", "--format=%N %T"], |line| line == "n2 idle");
         cluster
     }
 
@@ -260,6 +267,39 @@ fn a_run_that_slurm_stops_has_undone_all_and_goes_on_later() {
     let wrong = cluster.run(&["run", "plan.toml", "--journal", "wrong.jsonl"]).code(2);
     assert!(wrong.err.contains("there is no file system `ext9`"), "{}", wrong.err);
     assert!(["wrong.jsonl", "wrong.slurm"].iter().all(|name| !cluster.lab.path(name).exists()));
+}
+
+/// Both machines were as fast in the past; now one of them is 8 % slower.
+#[test]
+fn a_machine_that_became_slower_takes_no_work() {
+    if not_run(no_slurm()) {
+        return;
+    }
+    let (lab, scontrol) = (Lab::new(), pickfs::need::find_program("scontrol").expect("it was looked for"));
+    for machine in ["n1", "n2"] {
+        std::fs::create_dir_all(lab.path(&format!("{machine}/pickfs"))).expect("a folder");
+        std::fs::write(lab.path(&format!("{machine}/pickfs/gate")), "100\n101\n99\n100\n102\n").expect("a history");
+    }
+    let check = format!(
+        "#!/bin/sh\nif [ $SLURMD_NODENAME = n2 ]; then speed=92; else speed=99; fi\n\
+         why=$(XDG_STATE_HOME={lab}/$SLURMD_NODENAME {pickfs} doctor --gate --reading $speed,0) || \
+         SLURM_CONF=$(cat {lab}/conf) {scontrol} update NodeName=$SLURMD_NODENAME State=DRAIN Reason=\"$why\"\n",
+        lab = lab.path("").display(),
+        pickfs = env!("CARGO_BIN_EXE_pickfs"),
+        scontrol = scontrol.display()
+    );
+    let program = lab.path("check");
+    std::fs::write(&program, check).expect("a program");
+    common::run(&["chmod", "755", &program.display().to_string()]);
+    let cluster = Cluster::prepared(
+        &format!("HealthCheckProgram={}\nHealthCheckInterval=60\nHealthCheckNodeState=ANY\n", program.display()),
+        |conf| std::fs::write(lab.path("conf"), conf.display().to_string()).expect("a note"),
+    );
+    let states = ["sinfo", "--noheader", "--Node", "--format=%N %T %E"];
+    cluster.await_line(&states, |line| line.starts_with("n2 drained unfit: 8.0 % slower than the median of 5"));
+    cluster.await_line(&states, |line| line == "n1 idle none");
+    let refused = cluster.slurm(&["sbatch", "--nodelist=n2", "--immediate", "--wrap=true"]);
+    assert!(!refused.status.success(), "{refused:?}");
 }
 
 const SIMULATED: &str = "executor = \"sim\"\nseed = 7\nduplicate = false\nmachine = { disk = \"nvme\" }\n\

@@ -1,6 +1,6 @@
 //! `pickfs doctor`: what this machine can run, what is missing and how to get it.
 
-use super::{Outcome, Verb};
+use super::{Outcome, Verb, gate::Gate};
 use crate::executor;
 use crate::need::{Missing, Need};
 use crate::plan::Settings;
@@ -15,16 +15,23 @@ pub struct Arguments {
     /// As JSON, for programs
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    gate: Gate,
 }
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs doctor", "what works here, and the packages that are missing"],
         ["sudo pickfs doctor", "the same as root sees it"],
+        ["pickfs doctor --gate", "is this machine fit to measure? for health checks of many machines"],
     ];
     const ONLY_PRINTS: bool = true;
     fn run(&self) -> Outcome {
-        if self.json { json() } else { main() }
+        match (self.gate.gate, self.json) {
+            (true, _) => self.gate.run(),
+            (false, true) => json(),
+            (false, false) => main(),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod disk;
 mod doctor;
 mod far;
 mod forecast;
+mod gate;
 mod guest;
 mod help;
 mod history;

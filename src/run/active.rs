@@ -79,13 +79,17 @@ fn is_own(found: &Metadata) -> bool {
     found.uid() == rustix::process::geteuid().as_raw()
 }
 
-/// `$XDG_STATE_HOME/pickfs/active`, by default under `~/.local/state`; in the temporary folder for users without a home,
-/// such as nobody.
 fn folder() -> PathBuf {
+    state_folder().join("active")
+}
+
+/// `$XDG_STATE_HOME/pickfs`, by default under `~/.local/state`; in the temporary folder for users without a home,
+/// such as nobody.
+pub fn state_folder() -> PathBuf {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = || variable("HOME").filter(|home| home.is_dir());
     let state = variable("XDG_STATE_HOME").or_else(|| Some(home()?.join(".local/state")));
     state
         .unwrap_or_else(|| std::env::temp_dir().join(format!("pickfs-state-{}", rustix::process::geteuid().as_raw())))
-        .join("pickfs/active")
+        .join("pickfs")
 }

@@ -17,7 +17,7 @@ mod supervise;
 mod trial;
 mod turn;
 
-pub use active::Active;
+pub use active::{Active, state_folder};
 pub use guard::again as taken_up_again;
 pub use parts::{Part, Parts, begin_parts, can_be_parted, part, resume_parts};
 #[cfg(test)]

@@ -23,6 +23,12 @@ pub struct SpeedProbe {
     at: usize,
 }
 
+impl Default for SpeedProbe {
+    fn default() -> SpeedProbe {
+        SpeedProbe::new()
+    }
+}
+
 impl SpeedProbe {
     pub fn new() -> SpeedProbe {
         SpeedProbe { buffer: (0..BUFFER).map(|at| (at % 251) as u8).collect(), at: 0 }

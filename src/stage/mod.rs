@@ -34,6 +34,7 @@ pub use boot_phase::objections as boot_objections;
 pub use built_stack::{BuiltStack, Layers};
 pub use cell_stage::{Script, Stage};
 pub use cold_proof::SMALLEST_INODE;
+pub use cpu_speed::SpeedProbe;
 pub use latencies::Latencies;
 pub use open_loop::{Periodic, PeriodicLog};
 pub use phase::{CacheState, ColdProof, Phase, TimedUntil};
