@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-all test-statistics test-data recipes test-kernel test-vm test-sim build static deb lintian container lint screenshots fuzz bench schema install-build install-run install-test
+.PHONY: run test test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container lint screenshots fuzz bench schema install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -53,6 +53,10 @@ test-vm: install-run install-test install-build
 test-sim: install-build
 	cargo test --release --locked --lib sim:: -- --ignored --nocapture
 
+# A hundred cells over two machines of Slurm, with kills, against one machine: hours.
+test-fleet: install-run install-test install-build
+	cargo test --release --locked --test slurm -- --ignored --nocapture --test-threads=1
+
 # A program that needs no library, for any amd64 Linux: target/x86_64-unknown-linux-gnu/release/pickfs.
 static: install-build
 	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --target $(STATIC)
@@ -95,7 +99,7 @@ fuzz: install-build
 	else PICKFS_FUZZ_SECONDS=600 cargo test --release --locked --test fuzz -- --nocapture; fi
 
 # What `make test` leaves out, for a machine that has hours: simulations, guests, kernels, two hundred killed runs.
-test-all: test test-statistics test-data test-kernel test-vm test-sim
+test-all: test test-statistics test-data test-kernel test-vm test-sim test-fleet
 	cargo test --release --locked --test sweep --test store -- --ignored --nocapture
 
 # The page of a report as it looks in Chromium, into docs/page: to be looked at after each change of it.

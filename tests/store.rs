@@ -262,3 +262,121 @@ fn ten_thousand_journals_by_eight_writers() {
     println!("`choices` over {JOURNALS} journals: {:.2?}", begun.elapsed());
     assert_eq!(walkdir::WalkDir::new(lab.path("store/incoming")).min_depth(1).into_iter().count(), 0);
 }
+
+/// A real server in the laboratory, which ends with it.
+struct Server {
+    data: String,
+}
+
+impl Server {
+    fn new(lab: &Lab) -> Server {
+        let data = lab.path("database").display().to_string();
+        run(&["chmod", "755", &lab.path("").display().to_string()]);
+        run(&["install", "-d", "-o", "postgres", "-m", "700", &data]);
+        let server = Server { data };
+        server.control(&["initdb", "--auth=trust", "--no-sync", "--locale=C.UTF-8", "--pgdata"]);
+        let options = format!("-k {} -c listen_addresses= -c fsync=off", server.data);
+        let log = format!("{}/log", server.data);
+        server.control(&["pg_ctl", "start", "--wait", "--silent", "--log", &log, "--options", &options, "--pgdata"]);
+        server
+    }
+
+    /// A program of the server's package, as its user.
+    fn control(&self, words: &[&str]) -> String {
+        let program = server_program(words[0]).expect("it was looked for");
+        let words = [&["runuser", "-u", "postgres", "--", &program], &words[1..], &[&self.data]].concat();
+        run(&words)
+    }
+
+    fn address(&self) -> String {
+        format!("postgresql:///postgres?host={}&user=postgres", self.data)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.control(&["pg_ctl", "stop", "--mode=immediate", "--silent", "--pgdata"]);
+    }
+}
+
+/// Debian has them in a folder of their version.
+fn server_program(name: &str) -> Option<String> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let places = versions.map(|version| version.path().join("bin").join(name));
+    places.filter(|place| place.is_file()).map(|place| place.display().to_string()).max()
+}
+
+fn no_postgresql() -> Option<String> {
+    let needs = [
+        Need::Root,
+        Need::Program { name: "psql", package: "postgresql-client" },
+        Need::Program { name: "runuser", package: "util-linux" },
+    ];
+    let missing = pickfs::need::missing(&needs).first().map(ToString::to_string);
+    missing.or_else(|| server_program("initdb").is_none().then(|| "no PostgreSQL; install postgresql".to_string()))
+}
+
+/// Whatever order journals come in, and however often.
+#[test]
+fn postgresql_gives_the_answers_of_sqlite() {
+    if not_run(no_postgresql()) {
+        return;
+    }
+    let lab = Lab::new();
+    journals(&lab);
+    let server = Server::new(&lab);
+    let address = server.address();
+    let questions = [
+        "SELECT * FROM journal ORDER BY hash",
+        "SELECT * FROM result ORDER BY hash, number",
+        "SELECT best, count(*) AS n FROM result GROUP BY best ORDER BY best",
+        "SELECT title, max(bytes) AS most FROM journal WHERE superseded = 0 GROUP BY title ORDER BY title",
+    ];
+    let assert_same = |what: &str| {
+        for sql in questions {
+            let here = lab.run(&["query", "store", sql, "--format", "csv"]).code(0).out;
+            assert!(here.lines().count() > 1, "{here}");
+            assert_eq!(here, lab.run(&["query", &address, sql, "--format", "csv"]).code(0).out, "{what}: {sql}");
+        }
+        assert_eq!(lab.run(&["query", "store"]).code(0).out, lab.run(&["query", &address]).code(0).out, "{what}");
+        for verb in ["choices", "ask"] {
+            let here = lab.run(&[verb, "store"]).code(0).out;
+            let there = lab.run(&[verb, &address]).code(0).out;
+            assert_eq!(here.replace("store@", "STORE@"), there, "{what}: {verb}");
+        }
+    };
+    lab.run(&["push", "store", "runs/2.jsonl"]).code(0);
+    lab.run(&["query", "store", "--to", &address]).code(0);
+    assert_same("one");
+    // A run that went on: its shorter journal counts no more.
+    let whole = std::fs::read_to_string(lab.path("runs/0.jsonl")).unwrap();
+    let half: String = whole.lines().take(whole.lines().count() / 2).map(|line| format!("{line}\n")).collect();
+    std::fs::write(lab.path("half.jsonl"), half).unwrap();
+    lab.run(&["push", "store", "half.jsonl", "runs/1.jsonl"]).code(0);
+    lab.run(&["query", "store", "--to", &address]).code(0);
+    lab.run(&["push", "store", "runs"]).code(0);
+    for _ in 0..2 {
+        assert_eq!(lab.run(&["query", "store", "--to", &address]).code(0).err, format!("4 journals in {address}\n"));
+    }
+    assert_same("all");
+    let wrong = lab.run(&["query", &address, "DELETE FROM journal"]).code(2);
+    assert!(wrong.err.contains("read-only"), "{}", wrong.err);
+    lab.run(&["query", "store", "--reindex", "--to", &address]).code(0);
+    assert_same("made again");
+}
+
+/// What readers of Parquet read, a unit test has seen; here its two files are whole.
+#[test]
+fn both_tables_are_written_as_parquet() {
+    let lab = Lab::new();
+    journals(&lab);
+    lab.run(&["push", "store", "runs"]).code(0);
+    let said = lab.run(&["query", "store", "--parquet", "out"]).code(0).out;
+    assert_eq!(said, "out/journal.parquet\nout/result.parquet\n");
+    for name in ["journal", "result"] {
+        let bytes = std::fs::read(lab.path(&format!("out/{name}.parquet"))).unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+        let about = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
+        assert!(about + 12 < bytes.len(), "{about}");
+    }
+}

@@ -1,6 +1,6 @@
 //! `pickfs ask`: what a store knows of a disk and a work.
 
-use super::{Exit, FAILED, Outcome, Verb, report};
+use super::{Exit, FAILED, Outcome, Verb, query, report};
 use crate::store::{Filter, Found, Store};
 use crate::wording::ranking;
 use crate::wording::text::wrapped;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Ask a store what is best for a disk and a work, without measuring
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The store
+    /// The store, or postgresql://... (`pickfs query STORE --to` fills it)
     store: PathBuf,
     /// A part of the disk's name or kind, such as nvme
     #[arg(long, value_name = "WORD", default_value = "", hide_default_value = true)]
@@ -35,21 +35,23 @@ impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        let store = Store::open(&self.store).map_err(|error| Exit::usage(format!("{error:#}")))?;
         let filter = Filter {
             disk: self.disk.clone(),
             work: self.like.clone(),
             machine: self.machine.clone(),
             ..Filter::default()
         };
-        let mut found = store.found(&filter)?;
+        let mut found = match query::database(&self.store)? {
+            Some(database) => database.found(&filter)?,
+            None => Store::open(&self.store).map_err(|error| Exit::usage(format!("{error:#}")))?.found(&filter)?,
+        };
         // What could not be judged answers only where nothing else does.
         if found.iter().any(|one| !one.choice.places.is_empty()) {
             found.retain(|one| !one.choice.places.is_empty());
         }
         let shown = &found[..found.len().min(self.most)];
         if self.json {
-            let all: Vec<_> = shown.iter().map(|found| json(found, &store)).collect();
+            let all: Vec<_> = shown.iter().map(|found| json(found, &self.store)).collect();
             println!("{}", serde_json::to_string_pretty(&all)?);
             return Ok(if found.is_empty() { FAILED } else { 0 });
         }
@@ -73,10 +75,13 @@ fn print(found: &Found, store: &Path) {
     let named = found.entry.machine != found.choice.machine;
     let on = if named { format!(" on {}", found.entry.machine) } else { String::new() };
     println!("{}", wrapped("    ", &format!("measured {minute}{on}"), width));
+    // A database has no journals.
+    let store = if Store::is_one(store) { store } else { Path::new("STORE") };
     println!("    pickfs report {}@{}\n", store.display(), &found.entry.hash[..12]);
 }
 
-fn json(found: &Found, store: &Store) -> serde_json::Value {
+fn json(found: &Found, store: &Path) -> serde_json::Value {
+    let place = Store::open(store).map(|store| store.journal(&found.entry.hash).display().to_string());
     json!({
         "disk": found.choice.disk,
         "work": found.choice.work,
@@ -85,6 +90,7 @@ fn json(found: &Found, store: &Store) -> serde_json::Value {
         "machine": found.entry.machine,
         "kernel": found.entry.kernel,
         "started": found.entry.started,
-        "journal": store.journal(&found.entry.hash).display().to_string(),
+        "hash": found.entry.hash,
+        "journal": place.ok(),
     })
 }

@@ -1,6 +1,6 @@
 //! `pickfs choices`: many runs, on disks, hosts or kernels, as one table of what to pick.
 
-use super::{Exit, Outcome, Verb, compare, journals, report as reporting};
+use super::{Exit, Outcome, Verb, compare, journals, query, report as reporting};
 use crate::analysis;
 use crate::journal::fold_file;
 use crate::render::{self, Document, Kind};
@@ -99,6 +99,9 @@ pub fn between_machines(journals: &[PathBuf]) -> Result<Vec<MachinesReport>> {
 
 /// Of a store from its index, which is fast; of journals by reading them.
 fn of_word(word: &Path) -> Result<Vec<Choice>> {
+    if let Some(database) = query::database(word)? {
+        return Ok(database.found(&Filter::default())?.into_iter().map(|found| found.choice).collect());
+    }
     if Store::is_one(word) {
         let found = Store::open(word)?.found(&Filter::default())?;
         return Ok(found.into_iter().map(|found| found.choice).collect());

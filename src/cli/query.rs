@@ -1,17 +1,17 @@
 //! `pickfs query`: the index of a store, asked in SQL.
 
 use super::{Exit, Outcome, Verb, report};
-use crate::store::{Rows, Store};
-use anyhow::Result;
+use crate::store::{Database, Rows, Store, is_database};
+use anyhow::{Context, Result};
 use comfy_table::{Table, presets};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Ask the index of a store in SQL; without a question, what each disk and work came to
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The store
+    /// The store, or postgresql://... where --to has copied its index
     store: PathBuf,
-    /// SQLite's SQL over the tables `journal` (a row a run) and `result` (a row a work)
+    /// SQL over the tables `journal` (a row a run) and `result` (a row a work)
     sql: Option<String>,
     /// How to print it
     #[arg(long, value_enum, default_value_t = Form::Text)]
@@ -19,6 +19,12 @@ pub struct Arguments {
     /// Make the index again from the journals first
     #[arg(long)]
     reindex: bool,
+    /// Bring the index in PostgreSQL up to date first, and ask that; with --reindex nothing else is left in it
+    #[arg(long, value_name = "postgresql://...")]
+    to: Option<String>,
+    /// Write both tables to DIR as Parquet, for pandas or DuckDB, instead of asking
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["sql", "to"])]
+    parquet: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -30,28 +36,65 @@ enum Form {
 
 const USUAL: &str = "
     SELECT disk, work, best, count(*) AS runs, count(DISTINCT machine) AS machines, substr(max(started), 1, 10) AS last
-    FROM result JOIN journal USING (hash) WHERE best != '' AND NOT superseded
-    GROUP BY disk, work, best ORDER BY disk, work, runs DESC";
+    FROM result JOIN journal USING (hash) WHERE best != '' AND superseded = 0
+    GROUP BY disk, work, best ORDER BY disk, work, runs DESC, best";
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs query /srv/runs", "how often what was best, by disk and work"],
         ["pickfs query /srv/runs \"SELECT * FROM journal\" --format csv", "for pandas, R or a sheet"],
+        ["pickfs query /srv/runs --parquet .", "the same as Parquet: journal.parquet, result.parquet"],
+        ["pickfs query /srv/runs --to postgresql://db/lab", "the index in PostgreSQL, for a team"],
     ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        let store = Store::open(&self.store).map_err(|error| Exit::usage(format!("{error:#}")))?;
+        let sql = self.sql.as_deref().unwrap_or(USUAL);
+        let usage = |error: anyhow::Error| Exit::usage(format!("{error:#}"));
+        if let Some(database) = database(&self.store)? {
+            return self.show(&database.query(sql).map_err(usage)?);
+        }
+        let store = Store::open(&self.store).map_err(usage)?;
         if self.reindex {
             let count = store.reindex()?;
             eprintln!("{count} journals indexed");
         }
-        let sql = self.sql.as_deref().unwrap_or(USUAL);
-        let rows = store.query(sql).map_err(|error| Exit::usage(format!("{error:#}")))?;
+        if let Some(folder) = &self.parquet {
+            return write_parquet(&store, folder);
+        }
+        let Some(address) = &self.to else {
+            return self.show(&store.query(sql).map_err(usage)?);
+        };
+        let database = database(Path::new(address))?;
+        let database =
+            database.ok_or_else(|| Exit::usage("--to takes an address such as postgresql://HOST/DATABASE"))?;
+        eprintln!("{} journals in {address}", store.copy_to(&database, self.reindex)?);
+        self.show(&database.query(sql).map_err(usage)?)
+    }
+}
+
+/// Where the word is the address of one.
+pub fn database(word: &Path) -> Result<Option<Database>> {
+    let text = word.to_string_lossy();
+    is_database(&text).then(|| Database::new(&text)).transpose()
+}
+
+fn write_parquet(store: &Store, folder: &Path) -> Outcome {
+    for (name, bytes) in store.parquet()? {
+        let path = folder.join(name);
+        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, bytes));
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+        println!("{}", path.display());
+    }
+    Ok(0)
+}
+
+impl Arguments {
+    fn show(&self, rows: &Rows) -> Outcome {
         let text = match self.format {
-            Form::Text => table(&rows).into_bytes(),
-            Form::Csv => csv(&rows)?,
-            Form::Json => json(&rows)?,
+            Form::Text => table(rows).into_bytes(),
+            Form::Csv => csv(rows)?,
+            Form::Json => json(rows)?,
         };
         report::deliver(&text, None).map(|()| 0)
     }

@@ -10,7 +10,7 @@ use crate::journal::fold_file;
 use crate::wording::machines::machine_name;
 use crate::wording::ranking::{Choice, ranking};
 use anyhow::{Context, Result};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -174,30 +174,11 @@ impl Index {
     }
 
     pub fn runs(&self, filter: &Filter) -> Result<Vec<Entry>> {
-        let sql =
-            "SELECT hash, run, started, title, machine, hardware, kernel, pickfs, answer, bytes, problem FROM journal
-                   WHERE NOT superseded ORDER BY started DESC, hash";
-        let mut statement = self.connection.prepare(sql)?;
-        let entries = statement.query_map([], entry)?.collect::<rusqlite::Result<Vec<Entry>>>()?;
-        Ok(entries.into_iter().filter(|entry| filter.fits_run(entry)).collect())
+        Ok(runs_of(&self.query(RUNS)?, filter))
     }
 
     pub fn found(&self, filter: &Filter) -> Result<Vec<Found>> {
-        let sql = "SELECT j.hash, run, started, title, machine, hardware, kernel, pickfs, answer, bytes, problem, about, choice
-                   FROM journal j JOIN result r ON r.hash = j.hash WHERE NOT superseded
-                   ORDER BY started DESC, j.hash, number";
-        let mut statement = self.connection.prepare(sql)?;
-        let mut rows = statement.query([])?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (about, choice): (String, String) = (row.get(11)?, row.get(12)?);
-            let choice: Choice = serde_json::from_str(&choice).context("the index is damaged")?;
-            let found = Found { entry: entry(row)?, about, choice };
-            if filter.fits_run(&found.entry) && filter.fits(&found) {
-                all.push(found);
-            }
-        }
-        Ok(all)
+        found_of(&self.query(FOUND)?, filter)
     }
 
     pub fn query(&self, sql: &str) -> Result<Rows> {
@@ -230,20 +211,53 @@ fn contains(text: &str, word: &str) -> bool {
     word.is_empty() || text.to_lowercase().contains(&word.to_lowercase())
 }
 
-fn entry(row: &Row) -> rusqlite::Result<Entry> {
-    Ok(Entry {
-        hash: row.get(0)?,
-        run: row.get(1)?,
-        started: row.get(2)?,
-        title: row.get(3)?,
-        machine: row.get(4)?,
-        hardware: row.get(5)?,
-        kernel: row.get(6)?,
-        pickfs: row.get(7)?,
-        answer: row.get(8)?,
-        bytes: row.get::<_, i64>(9)? as u64,
-        problem: row.get(10)?,
-    })
+/// Columns with whole numbers; all others are text.
+pub const NUMBERS: [&str; 3] = ["bytes", "number", "superseded"];
+
+/// All that is known of the runs that count, in the SQL of any database.
+pub const RUNS: &str =
+    "SELECT hash, run, started, title, machine, hardware, kernel, pickfs, answer, bytes, problem FROM journal
+     WHERE superseded = 0 ORDER BY started DESC, hash";
+
+/// The same for each work, with what it came to.
+pub const FOUND: &str =
+    "SELECT j.hash, run, started, title, machine, hardware, kernel, pickfs, answer, bytes, problem, about, choice
+     FROM journal j JOIN result r ON r.hash = j.hash WHERE superseded = 0 ORDER BY started DESC, j.hash, number";
+
+/// Of the rows of [`RUNS`].
+pub fn runs_of(rows: &Rows, filter: &Filter) -> Vec<Entry> {
+    rows.rows.iter().map(|row| entry(row)).filter(|entry| filter.fits_run(entry)).collect()
+}
+
+/// Of the rows of [`FOUND`].
+pub fn found_of(rows: &Rows, filter: &Filter) -> Result<Vec<Found>> {
+    let mut all = Vec::new();
+    for row in &rows.rows {
+        let choice = row.get(12).map(String::as_str).unwrap_or_default();
+        let choice: Choice = serde_json::from_str(choice).context("the index is damaged")?;
+        let found = Found { entry: entry(row), about: row[11].clone(), choice };
+        if filter.fits_run(&found.entry) && filter.fits(&found) {
+            all.push(found);
+        }
+    }
+    Ok(all)
+}
+
+fn entry(row: &[String]) -> Entry {
+    let text = |at: usize| row.get(at).cloned().unwrap_or_default();
+    Entry {
+        hash: text(0),
+        run: text(1),
+        started: text(2),
+        title: text(3),
+        machine: text(4),
+        hardware: text(5),
+        kernel: text(6),
+        pickfs: text(7),
+        answer: text(8),
+        bytes: text(9).parse().unwrap_or(0),
+        problem: text(10),
+    }
 }
 
 /// What a journal says. One that cannot be judged has an entry too, with the reason.

@@ -10,14 +10,18 @@
 
 mod admit;
 mod index;
+mod parquet;
+mod postgresql;
 mod remote;
 
 pub use admit::{Limits, Refused};
 pub use index::{Entry, Filter, Found};
+pub use postgresql::{Database, is_database};
 pub use remote::{is_address, push as push_to_address};
 
 use anyhow::{Context, Result, bail};
 use index::Index;
+use parquet::{Values, parquet};
 use rusqlite::types::Value;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
@@ -163,6 +167,39 @@ impl Store {
     pub fn query(&self, sql: &str) -> Result<Rows> {
         self.index()?.query(sql)
     }
+}
+
+/// Both tables of the index, whole: their names, and what is in them.
+const ALL: [(&str, &str); 2] =
+    [("journal", "SELECT * FROM journal ORDER BY hash"), ("result", "SELECT * FROM result ORDER BY hash, number")];
+
+impl Store {
+    /// Brings the tables of a database up to date; with `anew` it has what lies here and nothing else. How many journals.
+    pub fn copy_to(&self, database: &Database, anew: bool) -> Result<usize> {
+        let [(_, journals), (_, results)] = ALL;
+        let (journals, results) = (self.query(journals)?, self.query(results)?);
+        database.take(&journals, &results, anew)?;
+        Ok(journals.rows.len())
+    }
+
+    /// Files for pandas, DuckDB and the like: names and bytes.
+    pub fn parquet(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let file = |(table, sql): &(&str, &str)| Ok((format!("{table}.parquet"), as_parquet(&self.query(sql)?)?));
+        ALL.iter().map(file).collect()
+    }
+}
+
+fn as_parquet(rows: &Rows) -> Result<Vec<u8>> {
+    let columns = rows.columns.iter().enumerate().map(|(at, name)| Ok((name.as_str(), values(rows, at, name)?)));
+    parquet(&columns.collect::<Result<Vec<_>>>()?)
+}
+
+fn values(rows: &Rows, at: usize, name: &str) -> Result<Values> {
+    let cells = rows.rows.iter().map(|row| &row[at]);
+    Ok(match index::NUMBERS.contains(&name) {
+        true => Values::Numbers(cells.map(|cell| cell.parse()).collect::<Result<_, _>>()?),
+        false => Values::Texts(cells.cloned().collect()),
+    })
 }
 
 /// Reads a journal for [`Store::take`]: its whole lines, without one that a crash has torn.
