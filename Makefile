@@ -49,9 +49,10 @@ test-kernel: install-run install-test install-build
 test-vm: install-run install-test install-build
 	cargo test --release --locked $(patsubst tests/%.rs,--test %,$(wildcard tests/guest*.rs)) -- --ignored --nocapture --test-threads=1
 
-# A hundred million random requests to each kind of simulated disk: ten minutes.
-test-sim: install-build
+# A hundred million random requests to the kinds of simulated disks, and file systems in memory here against simulated ones.
+test-sim: install-run install-test install-build
 	cargo test --release --locked --lib sim:: -- --ignored --nocapture
+	cargo test --release --locked --test fidelity -- --ignored --nocapture
 
 # A hundred cells over two machines of Slurm, with kills, against one machine: hours.
 test-fleet: install-run install-test install-build

@@ -116,6 +116,34 @@ fn what_cannot_be_simulated_is_refused_where_it_is_written() {
     assert!(said.contains("executor sim: "), "{said}");
 }
 
+/// The clocks of a guest go by its processor, and a check of the verdict has its own processors, in no figure of the plan's.
+#[test]
+fn a_processor_twice_as_fast_takes_half_the_time() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = PLAN
+        .replace("disk = \"hdd-7200\"", "disk = \"none\"")
+        .replace("[{ fs = \"ext4\" }, { fs = \"btrfs\" }]", "[{ fs = \"ext4\" }]");
+    lab.run_plan(&format!("other_speeds = true\n{plan}")).code(0);
+    let folded = lab.folded();
+    let time = |times: f64| {
+        let cell = folded.cells.iter().find(|cell| folded.speed(cell) == times).expect("a cell");
+        assert_eq!(cell.outcome, Some(Outcome::Done), "{times}");
+        folded.value(cell, "write", "time_ns").expect("a time")
+    };
+    let (half, one, twice) = (time(0.5), time(1.0), time(2.0));
+    println!("{half} {one} {twice}");
+    assert!((half / one - 2.0).abs() < 0.04 && (one / twice - 2.0).abs() < 0.04, "{half} {one} {twice}");
+    let report = lab.run(&["report", "journal.jsonl", "--full"]).code(0).out;
+    assert!(
+        report.contains("one processor of 2.7 instructions a nanosecond") && report.contains("1 round"),
+        "{report}"
+    );
+    lab.assert_nothing_left();
+}
+
 /// Each kernel compiles the disk's driver of its own; each file system that the release has, twice: alone, then two at once
 /// beside other work. OpenZFS is compiled for its kernel.
 #[test]

@@ -1,13 +1,17 @@
 //! Whether the machine was steady enough for what is said: the reference against its second copy, drifts and jumps,
 //! several modes, and how many of many comparisons may be chance. Doubts are told; no value is ever dropped.
 
+use super::judgement::Analysis;
 use super::model::*;
 use super::panel::Case;
 use super::plain::plain;
+use super::processor::{OtherSpeed, other_speeds};
 use super::series::ObservedWork;
+use super::setting;
 use super::work::WorkReport;
 use crate::journal::{Folded, Outcome, Run, SCHEMA};
 use crate::metric::Combine;
+use crate::plan::Target;
 use crate::stats::{self, Estimate};
 use std::collections::BTreeSet;
 
@@ -24,8 +28,15 @@ pub enum Warning {
     Imported(String),
     /// The processor of a guest was emulated.
     EmulatedProcessor,
-    /// Guests were simulated, on models of these disks.
-    Simulated(Vec<String>),
+    /// Guests were simulated.
+    Simulated {
+        /// Models of disks.
+        disks: Vec<String>,
+        /// Instructions in a nanosecond, as the plan has it: a number, or the path of a file.
+        processors: Vec<String>,
+        /// None where it was not asked for, or has not been tried.
+        other_speeds: Option<Vec<OtherSpeed>>,
+    },
     /// The journal is of a newer pickfs.
     NewerJournal,
     UnreadableLines(usize),
@@ -113,10 +124,11 @@ pub fn warnings(case: &Case, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
         doubts.chain(left_out(report, observed, case)).chain(lacking(report, observed, case))
     });
     let of_machine = of_machine.into_iter().flatten();
-    of_journal(analysis.folded, run).into_iter().chain(of_machine).chain(uneven_failures(case)).chain(of_work).collect()
+    of_journal(analysis, run).into_iter().chain(of_machine).chain(uneven_failures(case)).chain(of_work).collect()
 }
 
-fn of_journal(folded: &Folded, run: &Run) -> Vec<Warning> {
+fn of_journal(analysis: &Analysis, run: &Run) -> Vec<Warning> {
+    let folded = analysis.folded;
     let is_imported = !run.imported.is_empty();
     // "guest bookworm": "bookworm-1f2e3d4c5b6a7988 tcg (why)".
     let guests = folded.host.iter().filter(|(name, _)| name.starts_with("guest "));
@@ -125,7 +137,14 @@ fn of_journal(folded: &Folded, run: &Run) -> Vec<Warning> {
     let doubts = [
         is_imported.then(|| Warning::Imported(plain(&run.imported))),
         is_emulated.then_some(Warning::EmulatedProcessor),
-        is_simulated(folded).then(|| Warning::Simulated(disks(run))),
+        is_simulated(folded).then(|| Warning::Simulated {
+            disks: each_once(run, setting::model),
+            processors: each_once(run, |target| {
+                let given = target.machine.0.get("dilation")?;
+                Some(plain(given.as_str().unwrap_or(&given.to_string())))
+            }),
+            other_speeds: other_speeds(analysis),
+        }),
         (run.schema > SCHEMA).then_some(Warning::NewerJournal),
         (unreadable > 0).then_some(Warning::UnreadableLines(unreadable)),
         (leftovers > 0).then_some(Warning::Leftovers(leftovers)),
@@ -138,12 +157,12 @@ pub fn is_simulated(folded: &Folded) -> bool {
     folded.host.iter().any(|(name, value)| name.starts_with("guest ") && value.ends_with(", simulated"))
 }
 
-fn disks(run: &Run) -> Vec<String> {
-    let named = run.plan.targets.iter().filter_map(|target| target.machine.text("disk"));
-    let mut disks: Vec<String> = named.map(plain).collect();
-    disks.sort();
-    disks.dedup();
-    disks
+/// What the targets have, each once.
+fn each_once(run: &Run, of: impl Fn(&Target) -> Option<String>) -> Vec<String> {
+    let mut all: Vec<String> = run.plan.targets.iter().filter_map(of).collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// Failures that fall on one target are what it does; failures that fall on all alike are the machine's.

@@ -125,7 +125,7 @@ pub fn raw(run: &Run, folded: &Folded, observed: &Observed, targets: &[TargetInf
         ..Raw::default()
     };
     let mut places = Places::default();
-    let begun = folded.cells.iter().filter(|cell| !cell.target.is_empty());
+    let begun = folded.cells.iter().filter(|cell| !cell.target.is_empty() && folded.speed(cell) == 1.0);
     raw.cells = begun.enumerate().map(|(at, cell)| raw_cell(at, cell, folded, &mut places)).collect();
     raw.names = places.names;
     raw.times = observed.works.iter().flat_map(|work| times_of(work, targets)).collect();

@@ -67,10 +67,16 @@ pub struct ObservedWork<'a> {
 }
 
 pub fn observe<'a>(folded: &'a Folded, plan: &'a Plan) -> Observed<'a> {
+    observe_at(folded, plan, 1.0)
+}
+
+/// Those cells alone whose processor is this many times as fast as the plan's.
+pub fn observe_at<'a>(folded: &'a Folded, plan: &'a Plan, times: f64) -> Observed<'a> {
     let mut targets = Names::new(plan.targets.iter().map(|target| target.name.as_str()));
     let mut works = Names::new(plan.works.iter().map(|work| work.name.as_str()));
     // A cell without a `Begin` has no target: nothing can be said of it.
-    let begun: Vec<&FoldedCell> = folded.cells.iter().filter(|cell| !cell.target.is_empty()).collect();
+    let begun: Vec<&FoldedCell> =
+        folded.cells.iter().filter(|cell| !cell.target.is_empty() && folded.speed(cell) == times).collect();
     let places: Vec<_> = begun.iter().map(|cell| (targets.place(&cell.target), works.place(&cell.work))).collect();
     let count = targets.list.len();
     let judged = |name: &str| plan.works.iter().find(|work| work.name == name).map(|work| work.judged.clone());

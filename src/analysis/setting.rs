@@ -4,7 +4,7 @@ use super::plain::plain;
 use super::series::ObservedWork;
 use crate::journal::Folded;
 use crate::metric::Combine;
-use crate::plan::Plan;
+use crate::plan::{Plan, Target};
 use crate::stats;
 
 /// A backing of one or several targets.
@@ -38,13 +38,21 @@ pub fn disks(plan: &Plan, folded: &Folded) -> Vec<Disk> {
         // "vda, scheduler none [mq-deadline] ..."
         let below = folded.host.get(&format!("{name} disk below"));
         let drive = below.and_then(|fact| fact.split(',').next()).map(plain);
-        let model = target.machine.text("disk").map(plain);
+        let model = model(target);
         let disk = Disk { backing: plain(name), bytes: settings.number("size"), path: plain(path), model, drive };
         if !disks.contains(&disk) {
             disks.push(disk);
         }
     }
     disks
+}
+
+/// What simulates a target's disks, if anything does.
+pub fn model(target: &Target) -> Option<String> {
+    let listed = target.machine.0.get("disks").and_then(|given| given.as_array());
+    let listed = listed.map(|names| names.iter().filter_map(|name| name.as_str()).collect::<Vec<_>>());
+    let listed = listed.filter(|names| !names.is_empty()).map(|names| plain(&names.join(" and ")));
+    listed.or_else(|| target.machine.text("disk").map(plain))
 }
 
 /// The kernels that cells ran on where guests have their own; empty where the host's did it all.

@@ -53,7 +53,10 @@ impl Verb for Arguments {
             What::Profile(arguments) => return arguments.run(),
         };
         let disk = named(name)?;
-        println!("{name}: {}\n", disk.about);
+        println!("{name}: {}\n", disk.described());
+        if disk.sketch {
+            println!("A sketch is made from what was published of its kind, and was compared with no real disk.\n");
+        }
         parameters(&disk)?.iter().for_each(|line| println!("{line}"));
         println!("\nOn a virtual clock, without an operating system, this gives:\n");
         figures(&sim::gives(&disk)?).iter().for_each(|(what, value)| println!("  {what:<42} {value}"));

@@ -35,6 +35,7 @@ mod run;
 mod scan;
 mod serve;
 mod share;
+mod sim;
 mod site;
 mod slurm_job;
 mod trace;
@@ -109,6 +110,7 @@ const VERBS: &[Entry] = &[
     verb::<scan::Arguments>("scan"),
     verb::<guest::Arguments>("guest"),
     verb::<disk::Arguments>("disk"),
+    verb::<sim::Arguments>("sim"),
     verb::<clean::Arguments>("clean"),
     verb::<completions::Arguments>("completions"),
     verb::<help::Arguments>("help"),

@@ -186,9 +186,13 @@ pub fn is_of_cell(record: &Record, cell: &str) -> bool {
         Record::Flag(flag) => &flag.cell,
         Record::Ledger(ledger) => &ledger.cell,
         Record::End(end) => &end.cell,
-        Record::Run(_) | Record::Step(_) | Record::Undone(_) | Record::Look(_) | Record::Unfit(_) | Record::Aim(_) => {
-            return false;
-        }
+        Record::Run(_)
+        | Record::Step(_)
+        | Record::Undone(_)
+        | Record::Look(_)
+        | Record::Unfit(_)
+        | Record::Aim(_)
+        | Record::Speed(_) => return false,
     };
     of == cell
 }

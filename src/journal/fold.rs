@@ -23,6 +23,8 @@ pub struct Folded {
     pub unfit: BTreeMap<(String, String), Outcome>,
     /// Oldest first.
     pub looks: Vec<Look>,
+    /// Of cells that check the verdict on another processor, how many times as fast it is, by id.
+    speeds: BTreeMap<String, f64>,
     /// Steps not undone, oldest first.
     pub leftovers: Vec<StepTaken>,
     /// Lines that are no records we know: a torn last line, damage, or a newer pickfs.
@@ -117,6 +119,7 @@ impl Folded {
                 self.replace_reference();
             }
             Record::Aim(stop) => self.aim(stop),
+            Record::Speed(speed) => drop(self.speeds.insert(speed.cell, speed.times)),
         }
     }
 
@@ -212,6 +215,11 @@ impl Folded {
         let all = self.looks.len();
         self.looks.retain(|look| (1..=most).contains(&look.round));
         self.unreadable += (all - self.looks.len()) as u64;
+    }
+
+    /// How many times as fast as the plan's the cell's processor is; 1 for all that are not there to check the verdict.
+    pub fn speed(&self, cell: &FoldedCell) -> f64 {
+        self.speeds.get(&cell.id).copied().unwrap_or(1.0)
     }
 
     pub fn name(&self, interned: u32) -> &str {

@@ -27,6 +27,15 @@ pub enum Record {
     Unfit(Unfit),
     /// The run was taken up again with another aim.
     Aim(Stop),
+    /// A cell checks the verdict on another processor; comes before it begins.
+    Speed(Speed),
+}
+
+/// The cell's processor is this many times as fast as the plan's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Speed {
+    pub cell: String,
+    pub times: f64,
 }
 
 /// A target was tried before the first round, and a work cannot be done on it: it has no further cells.

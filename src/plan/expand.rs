@@ -40,6 +40,19 @@ pub fn order(plan: &Plan, round: u32) -> Vec<Cell> {
     cells
 }
 
+/// In the settings of a cell's machine: how many times as fast as the plan's its processor is.
+pub const SPEED: &str = "speed";
+
+/// The cells of the first round, on processors that are half and twice as fast; with how many times as fast each is.
+pub fn at_other_speeds(plan: &Plan) -> Vec<(f64, Cell)> {
+    let at = |times: f64, mut cell: Cell| {
+        cell.target.machine.0.insert(SPEED.into(), times.into());
+        cell.id = cell_id(&cell);
+        (times, cell)
+    };
+    [0.5, 2.0].into_iter().flat_map(|times| order(plan, 1).into_iter().map(move |cell| at(times, cell))).collect()
+}
+
 /// The seed that every target of a round shares: layout nuisance differs between rounds, never within one.
 pub fn round_seed(seed: u64, round: u32) -> u64 {
     hash(&format!("round {seed} {round}"))
@@ -113,6 +126,19 @@ mod tests {
         let limits: Vec<u64> = expand(&aged).iter().map(|cell| cell.limit_ns).collect();
         let (usual, longer) = (aged.stop.cell_ns, limits.iter().filter(|limit| **limit > aged.stop.cell_ns).count());
         assert_eq!((limits.iter().filter(|limit| **limit == usual).count(), longer), (18, 6));
+    }
+
+    #[test]
+    fn a_check_has_the_first_round_on_two_other_processors() {
+        let checks = at_other_speeds(&plan());
+        let first = order(&plan(), 1);
+        assert_eq!(checks.len(), 2 * first.len());
+        assert!(checks.iter().all(|(_, cell)| cell.seed == first[0].seed && cell.round == 1));
+        let ids: HashSet<&String> =
+            checks.iter().map(|(_, cell)| &cell.id).chain(first.iter().map(|c| &c.id)).collect();
+        assert_eq!(ids.len(), 3 * first.len());
+        let half = checks.iter().filter(|(times, _)| *times == 0.5);
+        assert!(half.clone().all(|(_, cell)| cell.target.machine.0[SPEED] == 0.5) && half.count() == first.len());
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub(super) fn own_words(target: &Table) -> Vec<(String, String)> {
 
 pub(super) fn shown(field: &Field) -> Option<String> {
     let number = || field.value.as_integer().map(|number| number.as_str().to_string());
-    field.value.as_str().map(String::from).or_else(number)
+    let float = || field.value.as_float().map(|float| float.as_str().to_string());
+    field.value.as_str().map(String::from).or_else(number).or_else(float)
 }
 
 /// `layers = ["luks", { md = { level = "raid1" } }]`, the lowest first; and how many devices lie above them all, where so

@@ -27,7 +27,7 @@ mod verdict_spec;
 pub use age::{Age, Ageing, SIZE, allowance_ns, capacity};
 pub use args::{PlanArgs, PlanFlags, flag_names, image_size};
 pub use complaint::{Complaint, render};
-pub use expand::{Cell, cell_id, expand, order, round_seed};
+pub use expand::{Cell, SPEED, at_other_speeds, cell_id, expand, order, round_seed};
 pub use queue::NAMES as QUEUE_SETTINGS;
 pub use read::from_toml;
 pub use schema::schema;
@@ -53,6 +53,9 @@ pub struct Plan {
     pub executor: String,
     /// Cells at once; 0 is as many as there are processors, where cells cannot disturb each other.
     pub jobs: u32,
+    /// Of simulations: one more round each on processors that are half and twice as fast, to see whether the pick holds.
+    #[serde(skip_serializing_if = "is_false")]
+    pub other_speeds: bool,
     pub targets: Vec<Target>,
     pub works: Vec<Work>,
     pub verdict: VerdictSpec,

@@ -55,6 +55,7 @@ fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
     placed.iter_mut().for_each(|placed| placed.target.discard = discard);
     let room = placed.iter().filter_map(|placed| age::room(&placed.target)).min();
     let (works, asked) = works(table, room, reader);
+    let stop = stop(table).unwrap_or_default();
     Plan {
         title: title(table, file, &placed),
         seed: table.field("seed").and_then(|field| field.count()).unwrap_or(1),
@@ -64,7 +65,8 @@ fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
         jobs: jobs(table, reader).unwrap_or_default(),
         works,
         verdict: verdict_spec(table, &asked, reader),
-        stop: stop(table).unwrap_or_default(),
+        other_speeds: other_speeds(table, &stop, reader),
+        stop,
         host: host(table).unwrap_or_default(),
         targets: placed.into_iter().map(|placed| placed.target).collect(),
     }
@@ -83,6 +85,20 @@ fn jobs(table: &Table, reader: &Reader) -> Option<u32> {
             .refuse::<()>(why, "leave it out; to be done sooner, run part of the plan on another machine, or simulate");
     }
     Some(1)
+}
+
+/// The check takes two rounds: too much beside a few, where no verdict is expected either.
+const CHECKED_FROM: u32 = 4;
+
+/// Real processors have the speed that they have.
+fn other_speeds(table: &Table, stop: &Stop, reader: &Reader) -> bool {
+    let is_affordable = stop.rounds.is_none_or(|rounds| rounds >= CHECKED_FROM);
+    let wanted = flag(table, "other_speeds").unwrap_or(reader.is_simulated() && is_affordable);
+    if let Some(field) = table.field("other_speeds").filter(|_| wanted && !reader.is_simulated()) {
+        let remedy = "leave it out, or simulate: executor = \"sim\"";
+        field.refuse::<()>("is of simulations: only a simulated processor has another speed", remedy);
+    }
+    wanted
 }
 
 fn flag(table: &Table, key: &str) -> Option<bool> {
@@ -425,6 +441,7 @@ dirty_bytes = "1GiB"
         ("BTW", "reference = 'ext5'", &[(1, "did you mean `ext4`?")]),
         ("BTW", "reference = ['ext4']", &[(1, "it is a list")]),
         ("BTW", "rank_weakened = 'yes'", &[(1, "true or false")]),
+        ("BTW", "other_speeds = true", &[(1, "`other_speeds` is of simulations")]),
         ("BTW", "duplicate = 0", &[(1, "true or false")]),
         ("BTW", "executor = 'slrum'", &[(1, "no executor `slrum`")]),
         ("BTW", "jobs = 2", &[(1, "would share the memory bus")]),

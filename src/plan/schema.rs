@@ -15,7 +15,7 @@ pub fn schema(catalogue: &Catalogue) -> Value {
         match *key {
             "title" | "reference" => json!({ "type": "string" }),
             "seed" | "jobs" => json!({ "type": "integer", "minimum": 0 }),
-            "rank_weakened" | "duplicate" => json!({ "type": "boolean" }),
+            "rank_weakened" | "duplicate" | "other_speeds" => json!({ "type": "boolean" }),
             "executor" => names(&catalogue.executors),
             "discard" => json!({ "enum": ["none", "fresh", "trim"] }),
             "backing" => backing(catalogue),
@@ -120,6 +120,7 @@ fn setting(of: &Setting) -> Value {
         SettingKind::Size => size(),
         SettingKind::Count => json!({ "type": "integer", "minimum": 0 }),
         SettingKind::Number => json!({ "type": "number" }),
+        SettingKind::NumberOrPath => json!({ "type": ["number", "string"] }),
         SettingKind::Duration => duration(),
         SettingKind::Flag => json!({ "type": "boolean" }),
         SettingKind::Texts => json!({ "type": "array", "items": { "type": "string" } }),

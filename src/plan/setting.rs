@@ -25,6 +25,8 @@ pub enum SettingKind {
     Path,
     /// A name, kept as it is, or a path (it has a slash, or ends in `.toml`), made absolute.
     NameOrPath,
+    /// Any number, or the path of a file that holds one, made absolute.
+    NumberOrPath,
     /// Bytes, from "20GiB".
     Size,
     /// A whole number.

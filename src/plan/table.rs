@@ -82,9 +82,9 @@ impl<'a> Table<'a> {
 }
 
 #[rustfmt::skip]
-pub(super) const PLAN_KEYS: [&str; 16] = [
-    "title", "seed", "reference", "rank_weakened", "executor", "machine", "jobs", "discard", "duplicate", "backing", "target",
-    "matrix", "work", "verdict", "stop", "host",
+pub(super) const PLAN_KEYS: [&str; 17] = [
+    "title", "seed", "reference", "rank_weakened", "executor", "machine", "jobs", "other_speeds", "discard", "duplicate",
+    "backing", "target", "matrix", "work", "verdict", "stop", "host",
 ];
 
 fn unknown_key(key: &str, allowed: &[&str]) -> String {

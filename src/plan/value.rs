@@ -53,7 +53,8 @@ pub(super) fn checked(field: &Field, kind: SettingKind, reader: &Reader) -> Opti
         SettingKind::Text => field.text().map(Value::from),
         SettingKind::Path => path(field, reader.folder).map(Value::from),
         SettingKind::NameOrPath => name_or_path(field, reader.folder).map(Value::from),
-        SettingKind::Number => field.number().map(Value::from),
+        SettingKind::NumberOrPath if field.value.is_str() => path(field, reader.folder).map(Value::from),
+        SettingKind::Number | SettingKind::NumberOrPath => field.number().map(Value::from),
         SettingKind::Size => field.size().map(Value::from),
         SettingKind::Count => field.count().map(Value::from),
         SettingKind::Duration => field.duration().map(Value::from),
@@ -144,9 +145,12 @@ fn default(setting: &Setting, reader: &Reader) -> Option<Value> {
         return Some(Value::Array(Vec::new()));
     }
     let value = match setting.kind {
-        SettingKind::Count | SettingKind::Counts | SettingKind::Number | SettingKind::Flag | SettingKind::Texts => {
-            DeValue::parse(text).ok().map(|value| value.into_inner())
-        }
+        SettingKind::Count
+        | SettingKind::Counts
+        | SettingKind::Number
+        | SettingKind::NumberOrPath
+        | SettingKind::Flag
+        | SettingKind::Texts => DeValue::parse(text).ok().map(|value| value.into_inner()),
         _ => None,
     };
     let value = value.unwrap_or(DeValue::String(DeString::Borrowed(text)));

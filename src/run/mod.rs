@@ -242,7 +242,8 @@ fn go(session: Session, journal: Journal, done: Folded, progress: &mut dyn Progr
     undo_dead_runs(&run.id, executors, progress);
     let (planned, ended) = rounds::up_to_next_look(&run.plan, &done);
     progress.begin(&run, journal.path(), planned, ended);
-    let over = done.looks.last().and_then(|look| look.end).filter(|end| end.is_final() && more.is_none());
+    let is_over = |end: &Enough| end.is_final() && more.is_none() && rounds::unchecked(&run.plan, &done).is_empty();
+    let over = done.looks.last().and_then(|look| look.end).filter(is_over);
     let mut supervisor = Supervisor::new(&run, find_executor(executors, &run.plan)?, journal, done);
     if had_leftovers {
         supervisor.undo()?;
@@ -282,7 +283,11 @@ fn measure(
         return Ok(Finish::Stopped);
     }
     let mut agents = Agents { guard: Guard::new(supervisor)?, supervisor, begun, more };
-    Ok(rounds::measure(&mut agents, progress)?.map_or(Finish::Stopped, Finish::Enough))
+    let Some(end) = rounds::measure(&mut agents, progress)? else { return Ok(Finish::Stopped) };
+    if end.is_final() && !rounds::at_other_speeds(&mut agents, progress)? {
+        return Ok(Finish::Stopped);
+    }
+    Ok(Finish::Enough(end))
 }
 
 /// Has cells done by agents.

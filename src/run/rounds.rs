@@ -3,7 +3,7 @@
 use super::Progress;
 use crate::analysis::look;
 use crate::journal::*;
-use crate::plan::{Cell, Plan, order};
+use crate::plan::{Cell, Plan, at_other_speeds as at_other_speeds_of, order};
 use crate::stats::LOOKS;
 use anyhow::Result;
 
@@ -57,6 +57,27 @@ pub(super) fn measure(doer: &mut impl Doer, progress: &mut dyn Progress) -> Resu
     unreachable!("the last round has a look that ends the run")
 }
 
+/// Checks the verdict on other processors, where the plan has that done. False: stopped on request.
+pub(super) fn at_other_speeds(doer: &mut impl Doer, progress: &mut dyn Progress) -> Result<bool> {
+    let cells = unchecked(&doer.plan(), doer.folded());
+    doer.expect(&cells.iter().map(|(_, cell)| cell.clone()).collect::<Vec<_>>());
+    for (times, cell) in &cells {
+        doer.note(Record::Speed(Speed { cell: cell.id.clone(), times: *times }))?;
+        progress.cell(cell);
+        let Some(outcome) = doer.cell(cell, progress)? else { return Ok(false) };
+        progress.cell_ended(cell, &outcome, doer.folded());
+    }
+    Ok(true)
+}
+
+/// Cells that check the verdict and have not ended, with the speeds of their processors.
+pub(super) fn unchecked(plan: &Plan, folded: &Folded) -> Vec<(f64, Cell)> {
+    let cells = if plan.other_speeds { at_other_speeds_of(plan) } else { Vec::new() };
+    let ended = |cell: &Cell| folded.find_cell(&cell.id).is_some_and(|seen| seen.outcome.is_some());
+    let is_out = |cell: &Cell| folded.is_left_out(&cell.target, &cell.work.name);
+    cells.into_iter().filter(|(_, cell)| !ended(cell) && !is_out(cell)).collect()
+}
+
 /// The cells of a round that are to be run: without those that have ended or cannot be done, nor those of targets that have
 /// left.
 fn left(plan: &Plan, folded: &Folded, round: u32) -> Vec<Cell> {
@@ -94,7 +115,9 @@ pub(super) fn up_to_next_look(plan: &Plan, folded: &Folded) -> (usize, usize) {
     let is_out = |cell: &Cell| folded.is_left_out(&cell.target, &cell.work.name);
     let asked = |cell: &&Cell| !has_left(folded, &cell.target.name, cell.round) && (ended(cell) || !is_out(cell));
     let planned: usize = (1..=last).map(|round| order(plan, round).iter().filter(asked).count()).sum();
-    (planned, planned - (1..=last).map(|round| left(plan, folded, round).len()).sum::<usize>())
+    let left: usize = (1..=last).map(|round| left(plan, folded, round).len()).sum();
+    let checks = if plan.other_speeds { at_other_speeds_of(plan).len() } else { 0 };
+    (planned + checks, planned + checks - left - unchecked(plan, folded).len())
 }
 
 fn look_if_due(
@@ -361,6 +384,28 @@ mod tests {
         assert!(sessions.go(&plan).is_some());
         assert_eq!(sessions.folded.looks.last().map(|look| look.round), Some(40));
         assert_sound(&plan, &sessions);
+    }
+
+    /// Each cell once, also where a session is cut; and none without the plan's word.
+    #[test]
+    fn a_verdict_is_checked_on_other_processors_once() {
+        let mut plan = plan("ab", Stop { rounds: Some(5), ..FREE });
+        let mut sessions = Sessions::new(CLOSE);
+        assert_eq!(sessions.go(&plan), Some(Enough::Rounds));
+        assert!(at_other_speeds(&mut sessions, &mut Silent).expect("done") && sessions.done == 10);
+        plan.other_speeds = true;
+        if let Some(run) = &mut sessions.folded.run {
+            run.plan.other_speeds = true;
+        }
+        assert_eq!(up_to_next_look(&plan, &sessions.folded), (14, 10));
+        (sessions.done, sessions.stop_after) = (0, 3);
+        assert!(!at_other_speeds(&mut sessions, &mut Silent).expect("cut"));
+        (sessions.done, sessions.stop_after) = (0, usize::MAX);
+        assert!(at_other_speeds(&mut sessions, &mut Silent).expect("done"));
+        assert_eq!((sessions.done, unchecked(&plan, &sessions.folded).len()), (1, 0));
+        assert_eq!(up_to_next_look(&plan, &sessions.folded), (14, 14));
+        let speeds: Vec<f64> = sessions.folded.cells.iter().map(|cell| sessions.folded.speed(cell)).collect();
+        assert_eq!([0.5, 1.0, 2.0].map(|times| speeds.iter().filter(|speed| **speed == times).count()), [2, 10, 2]);
     }
 
     #[test]

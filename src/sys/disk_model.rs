@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 /// Integers that a model is made of.
-pub const WORDS: usize = 400;
+pub const WORDS: usize = 416;
 /// Requests at a time.
 pub const TAGS: usize = 256;
 const NEVER: u64 = u64::MAX;
@@ -25,6 +25,8 @@ pub enum Count {
     Flushes,
     Programs,
     Erases,
+    /// Units of a card that were copied, or bands of a shingled disk that were written anew.
+    Merges,
     /// Sectors in the write cache now.
     Cached,
     /// When the arm began what it does; 0 if it rests.

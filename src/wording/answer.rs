@@ -143,7 +143,7 @@ impl Model {
     pub fn system(&self) -> Vec<(&'static str, String)> {
         if self.is_simulated() {
             let disks: Vec<String> = self.disks.iter().map(in_words).collect();
-            let processor = "one, simulated: a nanosecond an instruction".to_string();
+            let processor = "one, simulated".to_string();
             let kernel = self.kernel().map(|kernel| ("Kernel", kernel));
             return [("Processor", processor), ("Disk", disks.join("; "))].into_iter().chain(kernel).collect();
         }

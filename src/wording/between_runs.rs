@@ -197,7 +197,7 @@ fn fact_changes(old: &Folded, new: &Folded) -> Vec<FactChange> {
 fn facts(folded: &Folded) -> BTreeMap<String, String> {
     let host = folded.host.iter().filter(|(name, _)| !name.contains(" raw "));
     let mut facts: BTreeMap<String, String> = host.map(|(name, value)| (plain(name), plain(value))).collect();
-    for cell in folded.cells.iter().filter(|cell| cell.outcome == Some(Outcome::Done)) {
+    for cell in folded.cells.iter().filter(|cell| cell.outcome == Some(Outcome::Done) && folded.speed(cell) == 1.0) {
         for (name, value) in cell.provenance.facts.iter().filter(|(name, _)| is_setting(name)) {
             // What it is mounted from has another number each time.
             let value =

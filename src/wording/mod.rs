@@ -8,6 +8,7 @@ pub mod answer;
 pub mod between_runs;
 pub mod comparison;
 pub mod durability;
+pub mod fidelity;
 pub mod headings;
 pub mod headline;
 pub mod history;

@@ -2,8 +2,8 @@
 
 use super::text::{counted, listed, percent};
 use crate::analysis::{
-    Absent, Combined, Compression, Drift, FlagGroup, Hole, HoleKind, LedgerPart, LedgerShares, Model, Overall,
-    ReadBack, Robustness, Shown, Table, TargetInfo, Warning,
+    Absent, Combined, Compression, Drift, FlagGroup, Held, Hole, HoleKind, LedgerPart, LedgerShares, Model, OtherSpeed,
+    Overall, ReadBack, Robustness, Shown, Table, TargetInfo, Warning,
 };
 use crate::stats::Sums;
 use crate::units::{Unit, show_bytes, show_duration, show_share};
@@ -33,12 +33,39 @@ impl Model {
     }
 }
 
-fn simulated(disks: &[String]) -> String {
+fn simulated(disks: &[String], processors: &[String], other_speeds: Option<&[OtherSpeed]>) -> String {
+    let disks = disks.join(", ");
+    let dilation = if processors.is_empty() { "1".to_string() } else { processors.join(", ") };
+    let pick = other_speeds.map(at_other_speeds).unwrap_or_default();
     format!(
-        "simulated on models of disks ({}): one processor, whose clock counts a nanosecond for each instruction; intervals are over \
-         seeds, and real disks and processors differ from models",
-        disks.join(", ")
+        "simulated on models of disks ({disks}): one processor of {dilation} instructions a nanosecond, which cannot show what \
+         several processors gain; intervals are over seeds, and real disks and processors differ from models{pick}"
     )
+}
+
+/// "; the pick depends on the processor: on one that is twice as fast, btrfs is 5 % faster".
+fn at_other_speeds(found: &[OtherSpeed]) -> String {
+    let named = |times: f64| if times < 1.0 { "half as fast" } else { "twice as fast" };
+    let faster = |other: &OtherSpeed| match &other.pick {
+        Held::No { faster, by } => {
+            Some(format!("with one that is {}, {faster} is {} faster than the pick", named(other.times), percent(*by)))
+        }
+        Held::Yes | Held::Unknown => None,
+    };
+    let changes: Vec<String> = found.iter().filter_map(faster).collect();
+    let are =
+        |pick: Held| found.iter().filter(move |other| other.pick == pick).map(|other| named(other.times).to_string());
+    let unknown: Vec<String> = are(Held::Unknown).collect();
+    let unknown = match unknown.is_empty() {
+        true => String::new(),
+        false => format!("; with a processor that is {} the pick was not checked, cells are missing", listed(&unknown)),
+    };
+    let same = listed(&are(Held::Yes).collect::<Vec<_>>());
+    match (changes.is_empty(), same.is_empty()) {
+        (false, _) => format!("; the pick depends on the processor: {}{unknown}", changes.join("; ")),
+        (true, false) => format!("; the pick is the same with a processor that is {same}{unknown}"),
+        (true, true) => unknown,
+    }
 }
 
 fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
@@ -54,7 +81,7 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
         Warning::EmulatedProcessor => "the processor of the guests was emulated (tcg): times are those of an emulated \
                                        processor, and ratios may differ on real hardware"
             .to_string(),
-        Warning::Simulated(disks) => simulated(disks),
+        Warning::Simulated { disks, processors, other_speeds } => simulated(disks, processors, other_speeds.as_deref()),
         Warning::NewerJournal => "the journal is of a newer pickfs; some of it may be missing here".to_string(),
         Warning::UnreadableLines(lines) => {
             format!("{} of the journal cannot be read (a crash tears at most the last one)", counted(*lines, "line"))

@@ -13,7 +13,8 @@ macro_rules! entries {
 }
 
 /// Every disk, sorted by name.
-pub const ALL: &[Entry] = entries!["hdd-7200", "hp-97560", "none", "nvme", "sata-ssd"];
+pub const ALL: &[Entry] =
+    entries!["cloud-volume", "hdd-7200", "hp-97560", "none", "nvme", "sata-ssd", "sd-card", "smr-5900"];
 
 impl Entry {
     pub fn disk(&self) -> Disk {
@@ -50,9 +51,14 @@ mod tests {
 
     #[test]
     fn the_first_word_of_a_name_is_enough() {
-        for (short, whole) in
-            [("hdd", "hdd-7200"), ("sata", "sata-ssd"), ("nvme", "nvme"), ("hdd-7200", "hdd-7200"), ("tape", "tape")]
-        {
+        for (short, whole) in [
+            ("hdd", "hdd-7200"),
+            ("sata", "sata-ssd"),
+            ("nvme", "nvme"),
+            ("smr", "smr-5900"),
+            ("sd", "sd-card"),
+            ("tape", "tape"),
+        ] {
             assert_eq!(whole_name(short), whole);
         }
     }

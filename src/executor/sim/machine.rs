@@ -4,17 +4,18 @@
 
 use super::archive::Dated;
 use super::parameters::Words;
-use super::qemu::{self, PROCESSOR, Saved};
+use super::processor;
+use super::qemu::{self, Saved};
 use super::region::{Delivered, Region, at_once, check_size};
 use super::saved;
 use super::{DEFAULT_DISK, Disk, find};
 use crate::executor::vm::{
-    DATA_DISK, Driver, Guest, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK, ROOT_DISK, TARGET_DISK, Tail,
-    find_or_build, in_the_guest, is_own, kernel_of, kind_of, kinds_and_recipes, own_kernels, write_initramfs,
+    DATA_DISK, Driver, Guest, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK, ROOT_DISK, Tail, find_or_build,
+    in_the_guest, is_own, kernel_of, kind_of, kinds_and_recipes, nth_target_disk, own_kernels, write_initramfs,
 };
 use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
 use crate::journal::{Provenance, Record};
-use crate::plan::{Cell, Plan, SIZE, Target};
+use crate::plan::{Cell, Plan, SIZE, Target, disks};
 use crate::process::Interrupted;
 use crate::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, Say};
 use anyhow::{Context, Result, bail};
@@ -25,9 +26,22 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Where a target finds the simulated disk.
-pub fn target_disk() -> PathBuf {
-    in_the_guest(TARGET_DISK)
+/// Where a target finds its simulated disks.
+pub fn target_disks(count: usize) -> Vec<PathBuf> {
+    (0..count).map(|index| in_the_guest(&nth_target_disk(index))).collect()
+}
+
+/// The model of each disk of a target.
+fn models(target: &Target) -> Result<Vec<String>> {
+    let count = disks(&target.backing.settings) as usize;
+    let listed = target.machine.0.get("disks").and_then(|given| given.as_array()).filter(|listed| !listed.is_empty());
+    let Some(listed) = listed else {
+        return Ok(vec![target.machine.text("disk").unwrap_or(DEFAULT_DISK).to_string(); count]);
+    };
+    if listed.len() != count {
+        bail!("`disks` names {} models, and the backing has {count}: give it `disks = {}`", listed.len(), listed.len());
+    }
+    Ok(listed.iter().filter_map(|name| name.as_str()).map(super::whole_name).collect())
 }
 
 /// The id of every run inside its machines: a run's own would move addresses, and with them times.
@@ -35,7 +49,7 @@ const RUN: &str = "simulated";
 const LEAST_MEMORY: u64 = 1 << 30;
 /// Room for the records of a cell.
 const RECORDS: u64 = 256 << 20;
-/// Seconds of processor that a simulated second may take, and a boot.
+/// Seconds of processor that a second of a nanosecond an instruction may take, and a boot.
 const SLOWDOWN: u64 = 20;
 const BOOT_SECONDS: u64 = 300;
 /// The limit is in processor time; of the host's clock there is none that a busy machine could not exceed.
@@ -84,7 +98,9 @@ struct Running {
     console: PathBuf,
     limit_seconds: u64,
     disk: String,
-    region: Region,
+    dilation: f64,
+    /// Of the disks under test.
+    regions: Vec<Region>,
     /// The facts of the machine are in the journal.
     is_told: bool,
 }
@@ -120,11 +136,14 @@ impl Simulations {
         let common = self.bundle.folder.join("sim");
         let folder = common.join(slot.to_string());
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let name = cell.target.machine.text("disk").unwrap_or(DEFAULT_DISK).to_string();
-        let (target, words) = target_region(cell, &folder, &name)?;
+        let names = models(&cell.target)?;
+        let dilation = processor::of(&cell.target.machine)?;
+        let targets = (0..).zip(&names).map(|(index, name)| target_region(cell, &folder, index, name));
+        let targets = targets.collect::<Result<Vec<_>>>()?;
+        let (target, words) = targets.first().context("a target without a disk")?.clone();
         let recording = self.recording(cell, &folder, &words)?;
         let arrival = Arrival {
-            disks: vec![target_disk()],
+            disks: target_disks(names.len()),
             archive: self.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
             tree: self.tree(cell).map(|_| in_the_guest(OTHER_DISK)),
             host: self.plan.host,
@@ -137,6 +156,7 @@ impl Simulations {
         let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
         let mut regions = vec![self.root(furnished, &common)?, asked, records.clone(), target.clone()];
         let recorded = recording.map(|recording| (regions.len() - 1, add(&mut regions, recording)));
+        regions.extend(targets[1..].iter().map(|(region, _)| region.clone()));
         if let Some(archive) = &self.bundle.archive {
             let open = || Ok(Dated::new(BufReader::new(reading(archive)?), self.since, qemu::DATE_SECONDS));
             regions.push(once(&common.join(DATA_DISK), DATA_DISK, open)?);
@@ -145,14 +165,15 @@ impl Simulations {
             regions.push(once(&common.join(format!("tree-{}", cell.work.name)), OTHER_DISK, || reading(&tree))?);
         }
         let machine = qemu::Machine {
-            memory_bytes: cell.target.machine.number("memory").unwrap_or(LEAST_MEMORY) + 3 * self.staged(),
+            memory_bytes: memory(cell) + 3 * self.staged(),
             initramfs: self.initramfs(furnished, &common)?,
             console: folder.join("console"),
             kernel_words: cell.target.machine.text("words").unwrap_or_default().into(),
+            dilation,
             regions,
             recorded,
             saved: None,
-            limit_seconds: BOOT_SECONDS + SLOWDOWN * cell.limit_ns.div_ceil(1_000_000_000),
+            limit_seconds: BOOT_SECONDS + most_seconds(cell.limit_ns, dilation),
         };
         let machine = match cell.target.machine.flag("saved") {
             true => self.on_from_saved(&furnished.guest, machine, &common, &folder, &request.run)?,
@@ -164,8 +185,9 @@ impl Simulations {
             slot,
             console: machine.console,
             limit_seconds: machine.limit_seconds,
-            disk: name,
-            region: target,
+            disk: names.join(", "),
+            dilation,
+            regions: targets.into_iter().map(|(region, _)| region).collect(),
             is_told: false,
         };
         let patience = Patience { first_word: Some(FOREVER), ready: Some(FOREVER), grace: FOREVER };
@@ -190,7 +212,8 @@ impl Simulations {
     /// A guest like this one that has booted, in a file. Once a run for all machines that are alike.
     fn saved(&self, guest: &Guest, machine: &qemu::Machine, folder: &Path, run: &str) -> Result<PathBuf> {
         let sizes: Vec<u64> = machine.regions.iter().map(|region| region.bytes).collect();
-        let alike = format!("{} {} {sizes:?} {}", guest.name, machine.memory_bytes, machine.kernel_words);
+        let qemu::Machine { memory_bytes, kernel_words, dilation, .. } = machine;
+        let alike = format!("{} {memory_bytes} {sizes:?} {dilation} {kernel_words}", guest.name);
         let file = folder.join(format!("saved-{:016x}", xxhash_rust::xxh3::xxh3_64(alike.as_bytes())));
         if file.is_file() {
             return Ok(file);
@@ -303,20 +326,38 @@ impl Simulations {
 
 /// An empty disk of the size that the plan gives its backing. Platter angle and place on the disk are drawn from the
 /// round's seed, so they are the same for all targets of a round. With the words of the model.
-fn target_region(cell: &Cell, folder: &Path, name: &str) -> Result<(Region, Words)> {
+fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(Region, Words)> {
     let backing = &cell.target.backing;
-    if !["image", "memory"].contains(&backing.name.as_str()) || backing.settings.number("disks").unwrap_or(1) > 1 {
-        bail!("a simulation has one disk, whose size is that of the backing `memory` or `image`");
+    if !["image", "memory"].contains(&backing.name.as_str()) {
+        bail!("a simulated disk has the size of the backing `memory` or `image`");
     }
     let bytes = check_size(backing.settings.number(SIZE).context("the backing has no size")?)?;
     let disk = disk(name)?;
     let sectors = disk.words(0, 0)?[super::parameters::at("SECTORS")];
     let spare = sectors.checked_sub(bytes / 512).with_context(|| format!("{name} is smaller than {bytes} bytes"))?;
-    let draw = |salt: u64| xxhash_rust::xxh3::xxh3_64_with_seed(&cell.seed.to_le_bytes(), salt);
+    let draw = |salt: u64| drawn(cell, salt + 16 * index);
     // In the first twentieth of the disk, at a multiple of a MiB.
     let start = draw(1) % (spare / 20).max(1) / 2048 * 2048;
     let words = disk.words(start, draw(2))?;
-    Ok((Region::disk(&folder.join("target"), TARGET_DISK, bytes, &words)?, words))
+    let serial = nth_target_disk(index as usize);
+    Ok((Region::disk(&folder.join(&serial), &serial, bytes, &words)?, words))
+}
+
+/// Of QEMU's processor time, for simulated time on a processor of that speed.
+fn most_seconds(limit_ns: u64, dilation: f64) -> u64 {
+    (SLOWDOWN as f64 * dilation.max(1.0) * limit_ns as f64 / 1e9).ceil() as u64
+}
+
+/// From the round's seed: the same for all targets of a round.
+fn drawn(cell: &Cell, salt: u64) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(&cell.seed.to_le_bytes(), salt)
+}
+
+/// Without what is staged; rounds differ where the plan says so, in steps of a MiB.
+fn memory(cell: &Cell) -> u64 {
+    let number = |name: &str| cell.target.machine.number(name);
+    let spread = number("memory_spread").unwrap_or_default() >> 20;
+    number("memory").unwrap_or(LEAST_MEMORY) + ((drawn(cell, 3) % (spread + 1)) << 20)
 }
 
 /// The region's place.
@@ -425,9 +466,9 @@ impl Machine for Simulations {
         }
         running.is_told = true;
         found.facts.insert("simulated disk".into(), running.disk.clone());
-        found.facts.insert("simulated processor".into(), format!("one, {PROCESSOR}, a nanosecond an instruction"));
-        if let Ok(digest) = running.region.digest() {
-            found.facts.insert("simulated disk's content".into(), digest);
+        found.facts.insert("simulated processor".into(), processor::shown(running.dilation));
+        if let Ok(digests) = running.regions.iter().map(Region::digest).collect::<Result<Vec<_>>>() {
+            found.facts.insert("simulated disk's content".into(), digests.join(", "));
         }
     }
 

@@ -9,6 +9,7 @@ mod disks;
 mod machine;
 mod monitor;
 mod parameters;
+mod processor;
 pub mod profile;
 mod qemu;
 mod region;
@@ -17,7 +18,8 @@ mod virtual_clock;
 
 pub use disks::{ALL, find, whole_name};
 pub use machine::driver_sources;
-pub use parameters::{Disk, Kind, Sourced};
+pub use parameters::{Disk, Kind, Sourced, significant};
+pub use processor::{Calibration, Class};
 pub use virtual_clock::{Gives, Loop, gives};
 
 use super::{Executor, Machine, vm};
@@ -40,6 +42,18 @@ const SETTINGS: &[Setting] = &[
         about: "a model of a disk, as `pickfs list disks` shows them, or the path of a TOML file",
     },
     Setting {
+        name: "disks",
+        kind: SettingKind::Texts,
+        default: None,
+        about: "models of several disks in their order, where the backing has `disks`: [\"hdd-7200\", \"nvme\"]",
+    },
+    Setting {
+        name: "dilation",
+        kind: SettingKind::NumberOrPath,
+        default: Some(processor::USUAL),
+        about: "instructions of the processor in a nanosecond, or the path of a file of `pickfs sim calibrate`",
+    },
+    Setting {
         name: "kernel",
         kind: SettingKind::NameOrPath,
         default: Some("bookworm"),
@@ -59,6 +73,12 @@ const SETTINGS: &[Setting] = &[
         about: "cells go on from one saved boot: done ten seconds of processor time sooner, and times may differ between runs",
     },
     Setting { name: "memory", kind: SettingKind::Size, default: Some("1GiB"), about: "without the staged data" },
+    Setting {
+        name: "memory_spread",
+        kind: SettingKind::Size,
+        default: None,
+        about: "each round has up to this much more memory, drawn from its seed",
+    },
 ];
 
 impl Executor for Sim {
@@ -82,12 +102,17 @@ impl Executor for Sim {
         let remedy = "`pickfs list disks` shows the models that come with pickfs";
         let disk = settings.text("disk").and_then(|name| machine::disk(name).err());
         let disk = disk.map(|error| Objection::new("disk", format!("{error:#}"), remedy));
-        disk.into_iter().chain(settings.text("kernel").and_then(objection_to_kernel)).collect()
+        let listed = settings.0.get("disks").and_then(|listed| listed.as_array()).into_iter().flatten();
+        let wrong = listed.filter_map(|name| machine::disk(&whole_name(name.as_str()?)).err());
+        let disk = disk.into_iter().chain(wrong.map(|error| Objection::new("disks", format!("{error:#}"), remedy)));
+        let processor = settings.0.get("dilation").and_then(|given| processor::dilation(given).err());
+        let remedy = "give a number from 0.1 to 15, or let `pickfs sim calibrate FILE` write the file";
+        let processor = processor.map(|error| Objection::new("dilation", format!("{error:#}"), remedy));
+        disk.chain(processor).chain(settings.text("kernel").and_then(objection_to_kernel)).collect()
     }
 
-    /// One, whatever the backing: only its size counts.
-    fn disk_names(&self, _disks: usize) -> Vec<PathBuf> {
-        vec![machine::target_disk()]
+    fn disk_names(&self, disks: usize) -> Vec<PathBuf> {
+        machine::target_disks(disks)
     }
 
     fn brings_its_own(&self) -> bool {

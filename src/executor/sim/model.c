@@ -5,7 +5,8 @@
  * Hard disk: Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994, has the parts (seek
  * curve, rotation from the clock, skew, zones, read-ahead, immediate report of writes); shortest positioning time first
  * with an age limit is of Jacobson and Wilkes, HPL-CSP-91-7, 1991. Flash: dies, channels and a link are time lines, each
- * free from some moment on.
+ * free from some moment on. Shingled: bands and a log, as Aghayev and Desnoyers found them ("Skylight", FAST 2015). Cards: open
+ * units, as Bergmann found them ("Optimizing Linux with cheap flash drives", LWN 2011). Cloud volume: two token buckets.
  */
 #include "model.h"
 
@@ -21,7 +22,7 @@ struct extent {
 };
 
 /* What the arm does until `until`. */
-enum { RESTS, SERVES, DESTAGES, FLUSHES };
+enum { RESTS, SERVES, DESTAGES, FLUSHES, CLEANS };
 
 struct zone {
 	sim_word first, cylinder, track;
@@ -58,6 +59,14 @@ struct disk {
 	sim_word ring_when[SIM_RING], ring_sectors[SIM_RING];
 	unsigned int ring_first, ring_count, next_die;
 	sim_word buffered, open_sectors, slc_used, last_program;
+	/* Open units of a card: which, up to where it is written, and when it was used. */
+	struct {
+		sim_word unit, at, used;
+	} units[SIM_MOST_UNITS];
+	/* shingled: bands that the log has writes of, a bit each */
+	sim_word logged, waiting_bands, next_band, bands[SIM_MOST_BANDS / 64];
+	/* cloud volume: when the next operation would be due at the rates of base and peak */
+	sim_word base_due, peak_due;
 	struct sim_landing landings[SIM_LANDINGS];
 	unsigned int landed_first, landed_count;
 	sim_word missed;
@@ -527,6 +536,67 @@ static unsigned int nearest(const struct disk *d, sim_word now)
 	return best;
 }
 
+/* ---- a shingled disk ---- */
+
+/* The log is the innermost part of the disk, and is written in turn. */
+static sim_word log_at(const struct disk *d)
+{
+	return d->p[SIM_SECTORS] - d->p[SIM_LOG_SECTORS] + d->logged % d->p[SIM_LOG_SECTORS];
+}
+
+static int goes_to_log(const struct disk *d, const struct extent *extent)
+{
+	return d->p[SIM_BAND_SECTORS] && extent->sectors < d->p[SIM_STREAM_SECTORS];
+}
+
+static int log_is_full(const struct disk *d, sim_word sectors)
+{
+	return d->p[SIM_BAND_SECTORS] && d->waiting_bands && d->logged + sectors > d->p[SIM_LOG_SECTORS];
+}
+
+static void put_into_log(struct disk *d, const struct extent *extent)
+{
+	sim_word band = extent->first / d->p[SIM_BAND_SECTORS];
+	sim_word last = (extent->first + extent->sectors - 1) / d->p[SIM_BAND_SECTORS];
+
+	d->logged += extent->sectors;
+	for (; band <= last; band++) {
+		if (!(d->bands[band / 64] >> band % 64 & 1))
+			d->waiting_bands++;
+		d->bands[band / 64] |= 1ULL << band % 64;
+	}
+}
+
+/* Reads the next band that waits and writes it with what the log has of it: an even share of what is there. */
+static void clean(struct disk *d, sim_word now)
+{
+	sim_word band = d->next_band, bands = d->p[SIM_SECTORS] / d->p[SIM_BAND_SECTORS] + 1, first, sectors, takes;
+
+	while (!(d->bands[band / 64] >> band % 64 & 1))
+		band = (band + 1) % bands;
+	first = band * d->p[SIM_BAND_SECTORS];
+	sectors = smaller(d->p[SIM_BAND_SECTORS], d->p[SIM_SECTORS] - first);
+	d->ahead = 0;
+	d->arm = CLEANS;
+	d->wrote_last = 1;
+	d->begun = now;
+	takes = positioning(d, first, 0, now) + transfer(d, first, sectors);
+	stand_at(d, first + sectors - 1);
+	takes += positioning(d, first, 1, now + takes) + transfer(d, first, sectors);
+	stand_at(d, first + sectors - 1);
+	d->until = now + takes;
+	d->bands[band / 64] &= ~(1ULL << band % 64);
+	d->logged -= d->logged / d->waiting_bands;
+	d->waiting_bands--;
+	d->next_band = (band + 1) % bands;
+	d->counts[SIM_MERGES]++;
+}
+
+static int may_clean(const struct disk *d, sim_word now)
+{
+	return d->waiting_bands && now >= d->last_command + d->p[SIM_CLEAN_IDLE_NS];
+}
+
 /* 0 if it was in the cache by the time that its command began. */
 static int serve(struct disk *d, unsigned int tag, sim_word now)
 {
@@ -559,6 +629,14 @@ static int serve(struct disk *d, unsigned int tag, sim_word now)
 	d->serving = tag;
 	d->ahead = 0;
 	d->counts[SIM_SEEKED]++;
+	if (r->operation == SIM_WRITE) {
+		struct extent written = { first, sectors };
+
+		if (goes_to_log(d, &written)) {
+			first = smaller(log_at(d), d->p[SIM_SECTORS] - sectors);
+			put_into_log(d, &written);
+		}
+	}
 	d->until = begins + positioning(d, first, r->operation == SIM_WRITE, begins) + transfer(d, first, sectors);
 	stand_at(d, first + sectors - 1);
 	return 1;
@@ -568,6 +646,7 @@ static void destage(struct disk *d, sim_word now)
 {
 	unsigned int i, best = 0;
 	sim_word shortest = SIM_NEVER;
+	struct extent to;
 
 	for (i = 0; i < d->slots && i < d->p[SIM_DESTAGE_WINDOW]; i++) {
 		sim_word takes = positioning(d, d->dirty[i].first, 1, now);
@@ -577,14 +656,22 @@ static void destage(struct disk *d, sim_word now)
 			best = i;
 		}
 	}
+	to = d->dirty[best];
+	if (goes_to_log(d, &to)) {
+		if (log_is_full(d, to.sectors))
+			return clean(d, now);
+		to.first = smaller(log_at(d), d->p[SIM_SECTORS] - to.sectors);
+		put_into_log(d, &d->dirty[best]);
+		shortest = positioning(d, to.first, 1, now);
+	}
 	d->ahead = 0;
 	d->arm = DESTAGES;
 	d->begun = now;
 	d->wrote_last = 1;
 	d->slot = best;
 	d->counts[SIM_DESTAGED]++;
-	d->until = now + shortest + transfer(d, d->dirty[best].first, d->dirty[best].sectors);
-	stand_at(d, d->dirty[best].first + d->dirty[best].sectors - 1);
+	d->until = now + shortest + transfer(d, to.first, to.sectors);
+	stand_at(d, to.first + to.sectors - 1);
 }
 
 /* The request before the first FLUSH, if there is one, keeps it waiting. */
@@ -623,6 +710,8 @@ static void begin(struct disk *d, sim_word now)
 		if (tag == SIM_TAGS) {
 			if (d->slots && now >= d->last_command + d->p[SIM_IDLE_NS])
 				destage(d, now);
+			else if (!d->slots && may_clean(d, now))
+				clean(d, now);
 			return;
 		}
 	} while (!serve(d, tag, now));
@@ -650,7 +739,7 @@ static void finish(struct disk *d, sim_word now)
 		d->slots--;
 		for (; d->slot < d->slots; d->slot++)
 			d->dirty[d->slot] = d->dirty[d->slot + 1];
-	} else {
+	} else if (did == FLUSHES) {
 		d->counts[SIM_FLUSHED]++;
 		end(d, d->serving, now);
 	}
@@ -663,7 +752,9 @@ static sim_word next_of_arm(const struct disk *d)
 {
 	if (d->arm != RESTS)
 		return d->until;
-	return d->slots ? larger(d->now, d->last_command + d->p[SIM_IDLE_NS]) : SIM_NEVER;
+	if (d->slots)
+		return larger(d->now, d->last_command + d->p[SIM_IDLE_NS]);
+	return d->waiting_bands ? larger(d->now, d->last_command + d->p[SIM_CLEAN_IDLE_NS]) : SIM_NEVER;
 }
 
 static void move(struct disk *d, sim_word now)
@@ -739,6 +830,57 @@ static sim_word room(struct disk *d, sim_word sectors, sim_word now)
 	return now;
 }
 
+/* Copying so much within a card, and erasing what it was in. */
+static sim_word copying(const struct disk *d, sim_word sectors)
+{
+	sim_word unit = d->p[SIM_PAGE_SECTORS] * d->p[SIM_PROGRAM_PAGES], programs = (sectors + unit - 1) / unit;
+
+	return programs * (d->p[SIM_READ_NS] + d->p[SIM_PROGRAM_NS]) / d->p[SIM_DIES] + d->p[SIM_ERASE_NS];
+}
+
+/* Where a card's unit is written on costs nothing. What begins elsewhere has the unit copied, and one more open unit than there
+ * can be has the rest of the one copied that was used longest ago. */
+static sim_word open_unit(struct disk *d, sim_word first, sim_word sectors)
+{
+	sim_word size = d->p[SIM_UNIT_SECTORS], offset = first % size, takes = 0;
+	unsigned int i, found = 0;
+
+	for (i = 0; i < d->p[SIM_OPEN_UNITS]; i++) {
+		if (d->units[i].unit == first / size + 1) {
+			found = i;
+			break;
+		}
+		if (d->units[i].used < d->units[found].used)
+			found = i;
+	}
+	if (i == d->p[SIM_OPEN_UNITS]) {
+		if (d->units[found].unit && d->units[found].at < size)
+			takes += copying(d, size - d->units[found].at);
+		d->units[found].unit = first / size + 1;
+		d->units[found].at = 0;
+	}
+	if (d->units[found].at != offset)
+		takes += copying(d, size);
+	d->units[found].at = offset + sectors;
+	d->units[found].used = ++d->order;
+	d->counts[SIM_MERGES] += takes != 0;
+	return takes;
+}
+
+static sim_word open_units(struct disk *d, sim_word first, sim_word sectors, sim_word now)
+{
+	while (d->p[SIM_UNIT_SECTORS] && sectors) {
+		sim_word piece = smaller(sectors, d->p[SIM_UNIT_SECTORS] - first % d->p[SIM_UNIT_SECTORS]);
+		sim_word takes = open_unit(d, first, piece);
+
+		if (takes)
+			d->in_free = larger(now, d->in_free) + takes;
+		first += piece;
+		sectors -= piece;
+	}
+	return now;
+}
+
 /* A piece after the other enters the buffer, so a write that is larger than it passes too. */
 static sim_word take_in(struct disk *d, sim_word sectors, sim_word now)
 {
@@ -805,7 +947,7 @@ static sim_word flash(struct disk *d, const struct request *r, sim_word now)
 	if (r->operation == SIM_READ)
 		ends = read_pages(d, r->first, r->sectors, begins);
 	else if (r->operation == SIM_WRITE)
-		ends = take_in(d, r->sectors, begins);
+		ends = take_in(d, r->sectors, open_units(d, r->first, r->sectors, begins));
 	else if (r->operation == SIM_TRIM)
 		ends = begins + d->p[SIM_TRIM_NS];
 	if (r->operation == SIM_FLUSH || (r->forced && !d->p[SIM_PROTECTED])) {
@@ -816,6 +958,30 @@ static sim_word flash(struct disk *d, const struct request *r, sim_word now)
 	if (alone)
 		d->barrier = ends;
 	return ends;
+}
+
+/* ---- a cloud volume ---- */
+
+/* As many operations as the bucket of credits allows, at no more than the peak's rate; the link's rate comes on top. What is
+ * answered is durable. */
+static sim_word cloud(struct disk *d, const struct request *r, sim_word now)
+{
+	sim_word size = d->p[SIM_OPERATION_SECTORS], operations = 1, spare = d->p[SIM_CREDITS] * d->p[SIM_BASE_NS];
+	int moves = r->operation == SIM_READ || r->operation == SIM_WRITE;
+
+	if (r->operation == SIM_FLUSH)
+		return now + d->p[SIM_COMMAND_NS] + d->p[SIM_FLUSH_NS];
+	if (moves)
+		operations = larger(1, (r->sectors + size - 1) / size);
+	now = larger(now, d->peak_due);
+	if (d->base_due > spare)
+		now = larger(now, d->base_due - spare);
+	d->peak_due = now + operations * d->p[SIM_PEAK_NS];
+	d->base_due = larger(d->base_due, now) + operations * d->p[SIM_BASE_NS];
+	if (!moves)
+		return now + d->p[SIM_COMMAND_NS] + d->p[SIM_TRIM_NS];
+	d->out_free = larger(d->out_free, now) + r->sectors * d->p[SIM_LINK_PS] / 1000;
+	return d->out_free + d->p[SIM_COMMAND_NS];
 }
 
 /* ---- what a caller sees ---- */
@@ -841,6 +1007,10 @@ static int bad_arm(const sim_word *p)
 		wrong = bad(p, SIM_SEEKS, 1, SIM_MOST_SEEKS);
 	if (!wrong)
 		wrong = bad(p, SIM_ZONES, 1, SIM_MOST_ZONES);
+	if (!wrong && p[SIM_BAND_SECTORS])
+		wrong = bad(p, SIM_BAND_SECTORS, p[SIM_SECTORS] / (SIM_MOST_BANDS - 1) + 1, p[SIM_SECTORS]);
+	if (!wrong && p[SIM_BAND_SECTORS])
+		wrong = bad(p, SIM_LOG_SECTORS, 4096, p[SIM_SECTORS] / 2);
 	return wrong;
 }
 
@@ -856,6 +1026,21 @@ static int bad_flash(const sim_word *p)
 		wrong = bad(p, SIM_PROGRAM_PAGES, 1, 1 << 10);
 	if (!wrong)
 		wrong = bad(p, SIM_BUFFER_SECTORS, p[SIM_PAGE_SECTORS] * p[SIM_PROGRAM_PAGES], 1ULL << 32);
+	if (!wrong && p[SIM_UNIT_SECTORS])
+		wrong = bad(p, SIM_OPEN_UNITS, 1, SIM_MOST_UNITS);
+	return wrong;
+}
+
+static int bad_cloud(const sim_word *p)
+{
+	int wrong = bad(p, SIM_BASE_NS, 1, 1ULL << 32);
+
+	if (!wrong)
+		wrong = bad(p, SIM_PEAK_NS, 1, p[SIM_BASE_NS]);
+	if (!wrong)
+		wrong = bad(p, SIM_CREDITS, 1, 1ULL << 30);
+	if (!wrong)
+		wrong = bad(p, SIM_OPERATION_SECTORS, 1, 1 << 16);
 	return wrong;
 }
 
@@ -864,7 +1049,7 @@ int sim_start(void *disk, const sim_word *words)
 	struct disk *d = disk;
 	int wrong, i;
 
-	wrong = bad(words, SIM_KIND, 0, 2);
+	wrong = bad(words, SIM_KIND, 0, 3);
 	if (!wrong)
 		wrong = bad(words, SIM_SECTORS, 1, 1ULL << 40);
 	if (!wrong)
@@ -873,6 +1058,8 @@ int sim_start(void *disk, const sim_word *words)
 		wrong = bad_arm(words);
 	if (!wrong && words[SIM_KIND] == 2)
 		wrong = bad_flash(words);
+	if (!wrong && words[SIM_KIND] == 3)
+		wrong = bad_cloud(words);
 	for (i = 0; !wrong && i < SIM_WORDS; i++)
 		d->p[i] = words[i];
 	return wrong;
@@ -897,6 +1084,8 @@ void sim_submit(void *disk, unsigned int tag, int operation, int forced, sim_wor
 		return end(d, tag, now);
 	if (d->p[SIM_KIND] == 2)
 		return end(d, tag, flash(d, r, now));
+	if (d->p[SIM_KIND] == 3)
+		return end(d, tag, cloud(d, r, now));
 	d->last_command = now;
 	if (r->order < barrier(d))
 		admit(d, tag, now);

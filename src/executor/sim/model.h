@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * When a disk answers: a hard disk, flash, or none. Integers only, no clock, no allocation, no header: the same file is
+ * When a disk answers: a hard disk, flash, a volume of a cloud, or none. Integers only, no clock, no allocation, no header: the same file is
  * part of the guest's kernel module and of pickfs, whose tests drive it on a virtual clock.
  *
  * Times are nanoseconds, places are sectors of 512 bytes. A caller submits requests, asks for the next moment at which
@@ -18,7 +18,7 @@ enum sim_operation { SIM_READ, SIM_WRITE, SIM_FLUSH, SIM_TRIM };
 
 /* The flat table of integers that a model is made of. The order is that of NAMES in parameters.rs. */
 enum sim_parameter {
-	SIM_KIND, /* 0: answers at once; 1: hard disk; 2: flash */
+	SIM_KIND, /* 0: answers at once; 1: hard disk; 2: flash; 3: cloud volume */
 	SIM_SECTORS, /* of the modelled disk */
 	SIM_START, /* where on it the first sector of the device lies */
 	SIM_DEPTH, /* commands at a time */
@@ -64,10 +64,22 @@ enum sim_parameter {
 	SIM_SLC_PROGRAM_NS,
 	SIM_SLC_REFILL_NS, /* idle time that frees one sector of it */
 	SIM_FRAMES_NS, /* host link, each command: what is no data */
+	SIM_UNIT_SECTORS, /* of cards: erased as a whole, written from its start on; 0: pages go anywhere */
+	SIM_OPEN_UNITS, /* units that are written at a time */
+	/* shingled hard disk */
+	SIM_BAND_SECTORS, /* tracks that overlap, written as a whole; 0: none */
+	SIM_LOG_SECTORS, /* room for writes that wait for their bands */
+	SIM_STREAM_SECTORS, /* writes of this size go to their place at once */
+	SIM_CLEAN_IDLE_NS, /* without a command, before bands are written */
+	/* cloud volume */
+	SIM_BASE_NS, /* between two operations, for long */
+	SIM_PEAK_NS, /* between two operations, as long as there are credits */
+	SIM_CREDITS, /* operations that may be done beyond the base */
+	SIM_OPERATION_SECTORS, /* of one; what is larger counts as several */
 	/* tables */
 	SIM_SEEKS, /* pairs: cylinders, ns */
 	SIM_ZONES, /* triples: first sector, first cylinder, sectors a track */
-	SIM_TABLES = 48
+	SIM_TABLES = 64
 };
 
 #define SIM_MOST_SEEKS 128
@@ -82,6 +94,8 @@ enum sim_parameter {
 #define SIM_MOST_SEGMENTS 64
 #define SIM_MOST_DIES 256
 #define SIM_MOST_CHANNELS 64
+#define SIM_MOST_UNITS 64
+#define SIM_MOST_BANDS (1 << 20)
 #define SIM_RING 8192
 /* What came to the medium and was not asked for yet; more is not kept. */
 #define SIM_LANDINGS 4096
@@ -94,6 +108,7 @@ enum sim_count {
 	SIM_FLUSHED,
 	SIM_PROGRAMS,
 	SIM_ERASES,
+	SIM_MERGES, /* units of a card that were copied, or bands that were written anew */
 	SIM_COUNTS,
 	SIM_CACHED = SIM_COUNTS,
 	SIM_ARM_FROM,

@@ -13,6 +13,28 @@ pub enum Kind {
     None,
     HardDisk,
     Flash,
+    /// A hard disk whose tracks overlap, and which hides that.
+    ShingledDisk,
+    /// Flash that can write few places at a time: SD cards, eMMC.
+    Card,
+    /// Rented by operations a second.
+    CloudVolume,
+}
+
+impl Kind {
+    /// Of `SIM_KIND`.
+    fn word(self) -> u64 {
+        match self {
+            Kind::None => 0,
+            Kind::HardDisk | Kind::ShingledDisk => 1,
+            Kind::Flash | Kind::Card => 2,
+            Kind::CloudVolume => 3,
+        }
+    }
+
+    pub fn has_arm(self) -> bool {
+        self.word() == 1
+    }
 }
 
 /// A model's file.
@@ -22,6 +44,9 @@ pub struct Disk {
     /// One line for lists.
     pub about: String,
     pub kind: Kind,
+    /// Made from what was published of its kind, and compared with no real disk.
+    #[serde(default)]
+    pub sketch: bool,
     /// In the order of the file.
     pub parameters: toml::map::Map<String, toml::Value>,
 }
@@ -42,6 +67,11 @@ impl Disk {
         let disk: Disk = toml::from_str(text).context("no model of a disk")?;
         disk.words(0, 0)?;
         Ok(disk)
+    }
+
+    /// For lists.
+    pub fn described(&self) -> String {
+        if self.sketch { format!("sketch: {}", self.about) } else { self.about.clone() }
     }
 
     pub fn sourced(&self, name: &str) -> Result<Sourced> {
@@ -79,7 +109,7 @@ impl Disk {
 }
 
 /// In the order of `enum sim_parameter`.
-const NAMES: [&str; 46] = [
+const NAMES: [&str; 56] = [
     "KIND",
     "SECTORS",
     "START",
@@ -124,10 +154,20 @@ const NAMES: [&str; 46] = [
     "SLC_PROGRAM_NS",
     "SLC_REFILL_NS",
     "FRAMES_NS",
+    "UNIT_SECTORS",
+    "OPEN_UNITS",
+    "BAND_SECTORS",
+    "LOG_SECTORS",
+    "STREAM_SECTORS",
+    "CLEAN_IDLE_NS",
+    "BASE_NS",
+    "PEAK_NS",
+    "CREDITS",
+    "OPERATION_SECTORS",
     "SEEKS",
     "ZONES",
 ];
-const TABLES: usize = 48;
+const TABLES: usize = 64;
 const MOST_SEEKS: usize = 128;
 const SEEK_AT: usize = TABLES;
 const ZONE_AT: usize = SEEK_AT + 2 * MOST_SEEKS;
@@ -141,8 +181,10 @@ enum Scale {
     Rate,
     /// MB/s, as nanoseconds of a sector.
     Refill,
+    /// A second, as nanoseconds between two.
+    Often,
 }
-use Scale::{By, Rate, Refill};
+use Scale::{By, Often, Rate, Refill};
 
 const MIB: f64 = 2048.0;
 
@@ -210,11 +252,30 @@ const OF_FLASH: &[Field] = &[
     ("link_frames_us", "FRAMES_NS", By(1e3)),
 ];
 
+const OF_SHINGLED: &[Field] = &[
+    ("band_mib", "BAND_SECTORS", By(MIB)),
+    ("log_gib", "LOG_SECTORS", By(1024.0 * MIB)),
+    ("stream_kib", "STREAM_SECTORS", By(2.0)),
+    ("clean_idle_ms", "CLEAN_IDLE_NS", By(1e6)),
+];
+
+const OF_CARDS: &[Field] = &[("unit_mib", "UNIT_SECTORS", By(MIB)), ("open_units", "OPEN_UNITS", By(1.0))];
+
+const OF_CLOUD: &[Field] = &[
+    ("base_per_second", "BASE_NS", Often),
+    ("peak_per_second", "PEAK_NS", Often),
+    ("credits", "CREDITS", By(1.0)),
+    ("operation_kib", "OPERATION_SECTORS", By(2.0)),
+];
+
 fn fields(kind: Kind) -> Vec<&'static Field> {
     let lists: &[&[Field]] = match kind {
         Kind::None => &[OF_ALL],
         Kind::HardDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS],
         Kind::Flash => &[OF_ALL, OF_DISKS, OF_FLASH],
+        Kind::ShingledDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_SHINGLED],
+        Kind::Card => &[OF_ALL, OF_DISKS, OF_FLASH, OF_CARDS],
+        Kind::CloudVolume => &[OF_ALL, OF_DISKS, OF_CLOUD],
     };
     lists.iter().copied().flatten().collect()
 }
@@ -235,10 +296,12 @@ pub fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
         Kind::None => "a disk without delay",
         Kind::HardDisk => "hard disks",
         Kind::Flash => "flash",
+        Kind::ShingledDisk => "shingled hard disks",
+        Kind::Card => "cards",
+        Kind::CloudVolume => "cloud volumes",
     };
-    let known = |name: &str| {
-        fields.iter().any(|field| field.0 == name) || (disk.kind == Kind::HardDisk && OF_TABLES.contains(&name))
-    };
+    let known =
+        |name: &str| fields.iter().any(|field| field.0 == name) || (disk.kind.has_arm() && OF_TABLES.contains(&name));
     if let Some(name) = disk.parameters.keys().find(|name| !known(name)) {
         bail!("`{}` is no parameter of {named}", name.escape_debug());
     }
@@ -246,15 +309,15 @@ pub fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
     for (name, word, scale) in fields {
         words[at(word)] = scaled(disk.number(name)?, *scale);
     }
-    words[at("KIND")] = disk.kind as u64;
+    words[at("KIND")] = disk.kind.word();
     words[at("START")] = start;
-    words[at("ROTATIONAL")] = u64::from(disk.kind == Kind::HardDisk);
+    words[at("ROTATIONAL")] = u64::from(disk.kind.has_arm());
     words[at("VOLATILE")] = match disk.kind {
-        Kind::None => 0,
-        Kind::HardDisk => words[at("WRITE_CACHE")],
-        Kind::Flash => u64::from(words[at("PROTECTED")] == 0),
+        Kind::None | Kind::CloudVolume => 0,
+        Kind::HardDisk | Kind::ShingledDisk => words[at("WRITE_CACHE")],
+        Kind::Flash | Kind::Card => u64::from(words[at("PROTECTED")] == 0),
     };
-    if disk.kind == Kind::HardDisk {
+    if disk.kind.has_arm() {
         tables(disk, &mut words)?;
         words[at("PHASE_NS")] = phase_ns % words[at("TURN_NS")].max(1);
     }
@@ -267,7 +330,7 @@ pub fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
 /// As a file calls the word.
 fn given_as(word: usize) -> &'static str {
     let name = NAMES.get(word).copied().unwrap_or_default();
-    let lists = [OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_FLASH];
+    let lists = [OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_FLASH, OF_SHINGLED, OF_CARDS, OF_CLOUD];
     let field = lists.iter().copied().flatten().find(|field| field.1 == name);
     field.map_or(name, |field| field.0)
 }
@@ -286,6 +349,7 @@ fn scaled(number: f64, scale: Scale) -> u64 {
         By(factor) => (number * factor).round() as u64,
         Rate => (512e6 / number).round() as u64,
         Refill => (512e3 / number).round() as u64,
+        Often => (1e9 / number).round() as u64,
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Machine {
     /// A file that gets what the kernel says.
     pub console: PathBuf,
     pub kernel_words: String,
+    /// Instructions in a nanosecond of the guest's clocks.
+    pub dilation: f64,
     /// The root first.
     pub regions: Vec<Region>,
     /// A region whose disk is recorded, and the region that it is recorded in, by their places among all.
@@ -59,9 +61,12 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
         regions[disk] = format!("{}:{}", regions[disk], regions[recording]);
     }
     let regions = regions.join(",");
+    let clock = told_clock(machine.dilation);
     let stops = if machine.saved.is_some() { SAVED_WORD } else { "" };
-    let kernel_words =
-        format!("{KERNEL_WORDS} {SIM_WORD} {REGIONS_WORD}{regions} {stops} {ROOT_WORD}{kind} {}", machine.kernel_words);
+    let kernel_words = format!(
+        "{KERNEL_WORDS} {clock} {SIM_WORD} {REGIONS_WORD}{regions} {stops} {ROOT_WORD}{kind} {}",
+        machine.kernel_words
+    );
     let mut words: Vec<String> = Vec::new();
     let mut add = |list: &[&str]| words.extend(list.iter().map(|word| word.to_string()));
     add(&["prlimit", &format!("--cpu={}", machine.limit_seconds), "--"]);
@@ -103,6 +108,14 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     Ok(words)
 }
 
+/// QEMU's count ticks once a nanosecond. A kernel that is told of more ticks has clocks that go slower, all of them.
+fn told_clock(dilation: f64) -> String {
+    match (dilation * 1e6).round() as u64 {
+        1_000_000 => String::new(),
+        khz => format!("tsc_early_khz={khz}"),
+    }
+}
+
 /// Where the guest finds its regions: behind its memory, as far apart as QEMU may want.
 fn addresses(machine: &Machine) -> Vec<u64> {
     let begin = FIRST_ADDRESS + machine.memory_bytes.next_multiple_of(APART);
@@ -131,6 +144,7 @@ mod tests {
             initramfs: "first".into(),
             console: "console".into(),
             kernel_words: "mitigations=off".into(),
+            dilation: 2.7,
             regions: vec![region("a"), region("b,c")],
             recorded: Some((1, 0)),
             saved: Some(Saved { image: "state".into(), monitor: "monitor".into() }),
@@ -166,6 +180,8 @@ mod tests {
         );
         let told = format!("{REGIONS_WORD}{}:1048576,{}:1048576:{}:1048576 ", at[0], at[1], at[0]);
         assert!(after("-append")[0].contains(&told), "{told}");
+        assert!(after("-append")[0].contains(" tsc_early_khz=2700000 "), "{}", after("-append")[0]);
+        assert_eq!(told_clock(1.0), "");
         // It stands still until it is told to go on, and is told nothing later.
         assert!(words.contains(&"-S".to_string()) && after("-qmp") == ["unix:monitor,server=on,wait=on"]);
         assert_eq!(after("-icount"), [CLOCK]);

@@ -5,8 +5,11 @@
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/clockchips.h>
+#include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/io.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
@@ -456,9 +459,68 @@ static int save(const char *text, const struct kernel_param *parameter)
 static const struct kernel_param_ops save_operations = { .set = save };
 module_param_cb(save, &save_operations, NULL, 0200);
 
+/* ---- the processor's speed ---- */
+
+/* QEMU's counts: a tick is a nanosecond of its time, and the timer divides by 16, as Linux asks it to. */
+#define COUNT_KHZ 1000000
+#define TIMER_HZ 62500000ULL
+/* Its multiplier is ticks of a nanosecond, times 2^32. */
+#define TIMER_SHIFT 32
+
+static struct clock_event_device *timer_seen;
+
+static int see_timer(struct kprobe *probe, struct pt_regs *regs)
+{
+	timer_seen = (struct clock_event_device *)regs->si;
+	return 0;
+}
+
+static int differs(u64 found, u64 wanted)
+{
+	return found < wanted - wanted / 50 || found > wanted + wanted / 50;
+}
+
+/*
+ * The word `tsc_early_khz` makes all clocks of the kernel go slower, so the processor does more in a second of theirs. The
+ * kernel has measured the processor's timer by another clock, which goes as before: timers would end too soon. No module
+ * may have the timer, so it is taken from a call.
+ */
+static int match_timer(void)
+{
+	struct kprobe probe = { .symbol_name = "lapic_next_event", .pre_handler = see_timer };
+	u64 measured = (TIMER_HZ << TIMER_SHIFT) / NSEC_PER_SEC, wanted;
+	unsigned long flags;
+	int error, tries;
+
+	if (!differs(tsc_khz, COUNT_KHZ))
+		return 0;
+	wanted = div_u64(measured * tsc_khz, COUNT_KHZ);
+	error = register_kprobe(&probe);
+	if (error)
+		return error;
+	for (tries = 0; tries < 100 && !READ_ONCE(timer_seen); tries++)
+		usleep_range(1000, 2000);
+	unregister_kprobe(&probe);
+	if (!timer_seen || timer_seen->shift != TIMER_SHIFT || wanted > UINT_MAX ||
+	    (differs(timer_seen->mult, measured) && differs(timer_seen->mult, wanted))) {
+		pr_err("simdisk: the processor's timer is not as expected\n");
+		return -ENODEV;
+	}
+	local_irq_save(flags);
+	timer_seen->mult = wanted;
+	timer_seen->min_delta_ns = clockevent_delta2ns(timer_seen->min_delta_ticks, timer_seen);
+	timer_seen->max_delta_ns = clockevent_delta2ns(timer_seen->max_delta_ticks, timer_seen);
+	local_irq_restore(flags);
+	return 0;
+}
+
 static int __init simdisk_init(void)
 {
+	int error = match_timer();
+
 	BUILD_BUG_ON(sizeof(struct header) > PAGE_SIZE);
+	if (error)
+		return error;
 	major = register_blkdev(0, "simdisk");
 	return major < 0 ? major : 0;
 }

@@ -1,6 +1,6 @@
 //! What a model gives, found out by driving it on a clock that is only counted: no disk and no guest is needed.
 
-use super::parameters::{Disk, Kind, at, last_zone};
+use super::parameters::{Disk, at, last_zone};
 use crate::sys::disk_model::{Asked, DiskModel, Operation};
 use anyhow::Result;
 
@@ -48,12 +48,14 @@ pub fn gives(disk: &Disk) -> Result<Gives> {
     }
     let mut ahead = chunks(Operation::Write, 0, sectors);
     let mut clock = fresh()?;
-    clock.closed(8, 1024, &mut ahead);
-    let sequential_writes = rate(clock.closed(8, 512, &mut ahead), CHUNK);
+    // More than a disk takes at a time wait before it.
+    let most = words[at("DEPTH")] as usize;
+    clock.closed(8.min(most), 1024, &mut ahead);
+    let sequential_writes = rate(clock.closed(8.min(most), 512, &mut ahead), CHUNK);
     let random = |operation: Operation, depth: usize| -> Result<Loop> {
         let mut random = Random(1);
         let pages = sectors / PAGE;
-        Ok(fresh()?.closed(depth, MANY, || asked(operation, random.below(pages) * PAGE, PAGE)).shown())
+        Ok(fresh()?.closed(depth.min(most), MANY, || asked(operation, random.below(pages) * PAGE, PAGE)).shown())
     };
     Ok(Gives {
         sequential_reads,
@@ -61,8 +63,7 @@ pub fn gives(disk: &Disk) -> Result<Gives> {
         random_reads: [random(Operation::Read, 1)?, random(Operation::Read, 32)?],
         random_write: few_writes(fresh()?, sectors),
         flushes: flushes(&fresh, sectors)?,
-        average_seek_ns: (disk.kind == Kind::HardDisk)
-            .then(|| average_seek(&fresh().expect("it was one").disk, &words)),
+        average_seek_ns: disk.kind.has_arm().then(|| average_seek(&fresh().expect("it was one").disk, &words)),
     })
 }
 

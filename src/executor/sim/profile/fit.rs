@@ -32,7 +32,7 @@ pub fn fitted(rounds: &[Round], base: &Disk, base_name: &str, about: &About) -> 
     let base = base.with("depth", about.depth as f64)?;
     let of = |round: &Round| match base.kind {
         Kind::HardDisk => hard_disk::parameters(round, &base),
-        Kind::Flash | Kind::None => flash::parameters(round, &base),
+        _ => flash::parameters(round, &base),
     };
     let found = of(&pooled(rounds))?;
     let each = rounds.iter().map(of).collect::<Result<Vec<_>>>()?;

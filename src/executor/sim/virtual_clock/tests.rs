@@ -151,7 +151,10 @@ impl Play {
 
 fn invariants(make: Make, requests: usize) -> Result<(), String> {
     let protected = Disk { parameters: with("nvme", "power_loss_protection", 1.0), ..find("nvme").expect("it") };
-    let tables = ["hdd-7200", "sata-ssd", "nvme"].map(table).into_iter().chain([protected.words(0, 0).expect("words")]);
+    let kinds = ["hdd-7200", "sata-ssd", "nvme", "smr-5900", "sd-card", "cloud-volume"];
+    // A log that is full before the play is over, and credits that are used up.
+    let tables =
+        kinds.map(|name| with_less(name, table(name))).into_iter().chain([protected.words(0, 0).expect("words")]);
     for (number, words) in tables.enumerate() {
         for seed in 0..4 {
             Play::new(make, &words, seed)
@@ -160,6 +163,15 @@ fn invariants(make: Make, requests: usize) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn with_less(name: &str, mut words: Words) -> Words {
+    match name {
+        "smr-5900" => words[at("LOG_SECTORS")] = 1 << 14,
+        "cloud-volume" => words[at("CREDITS")] = 1000,
+        _ => {}
+    }
+    words
 }
 
 fn with(disk: &str, name: &str, value: f64) -> toml::map::Map<String, toml::Value> {
@@ -273,8 +285,72 @@ fn programs(make: Make) -> Result<(), String> {
     Ok(())
 }
 
+/// Random writes of 4 KiB, and nanoseconds of one on average.
+fn written(clock: &mut Clock, depth: usize, count: usize, words: &Words, random: &mut Random) -> f64 {
+    let pages = words[at("SECTORS")] / PAGE;
+    let done = clock.closed(depth, count, || asked(Operation::Write, random.below(pages) * PAGE, PAGE));
+    done.took_ns as f64 / count as f64
+}
+
+/// At the peak's rate as long as there are credits, then at the base's.
+fn credits(make: Make) -> Result<(), String> {
+    let mut words = table("cloud-volume");
+    words[at("CREDITS")] = 10_000;
+    let (base, peak) = (1e9 / words[at("BASE_NS")] as f64, 1e9 / words[at("PEAK_NS")] as f64);
+    let mut clock = Clock::new(make(&words));
+    let took = written(&mut clock, 32, 20_000, &words, &mut Random(7)) * 20_000.0 / 1e9;
+    let burst = 10_000.0 / (peak - base);
+    let wanted = burst + (20_000.0 - burst * peak) / base;
+    holds!((took / wanted - 1.0).abs() < 0.02, "20,000 operations take {took:.2} s, and should {wanted:.2}");
+    // An hour brings some back.
+    clock.now += 100_000_000_000;
+    let each = written(&mut clock, 32, 5_000, &words, &mut Random(8));
+    holds!((each * peak / 1e9 - 1.0).abs() < 0.05, "after a pause an operation takes {each:.0} ns");
+    Ok(())
+}
+
+/// What is not written in order has a unit copied, and often the rest of another.
+fn units(make: Make) -> Result<(), String> {
+    let words = table("sd-card");
+    let mut clock = Clock::new(make(&words));
+    let mut next = 0;
+    let in_order = clock.closed(1, 4096, || {
+        next += PAGE;
+        asked(Operation::Write, next - PAGE, PAGE)
+    });
+    let in_order = in_order.took_ns as f64 / 4096.0;
+    let each = written(&mut clock, 1, 500, &words, &mut Random(4));
+    let programs = words[at("UNIT_SECTORS")] / (words[at("PAGE_SECTORS")] * words[at("PROGRAM_PAGES")]);
+    let copy = (programs * (words[at("READ_NS")] + words[at("PROGRAM_NS")]) + words[at("ERASE_NS")]) as f64;
+    holds!(in_order < 2e6, "a write in order takes {in_order:.0} ns");
+    holds!((1.2..1.8).contains(&(each / copy)), "a random write takes {each:.0} ns, and a copy {copy:.0}");
+    Ok(())
+}
+
+/// Writes are as quick as the log takes them until it is full, and then as slow as bands are written; idle time empties it.
+fn bands(make: Make) -> Result<(), String> {
+    let mut words = table("smr-5900");
+    words[at("LOG_SECTORS")] = 1 << 16;
+    let (mut clock, mut random) = (Clock::new(make(&words)), Random(6));
+    let into_log = written(&mut clock, 8, 2_000, &words, &mut random);
+    written(&mut clock, 8, 10_000, &words, &mut random);
+    let full = written(&mut clock, 8, 200, &words, &mut random);
+    holds!(into_log < 20e6, "a write into the log takes {into_log:.0} ns");
+    // 30 MiB are read and written at 100 to 190 MB/s.
+    holds!((300e6..1e9).contains(&full), "with a full log a write takes {full:.0} ns");
+    let merged = clock.disk.count(Count::Merges);
+    clock.now += 40_000_000_000_000;
+    clock.disk.wake(clock.now);
+    holds!(clock.disk.count(Count::Merges) > merged + 1000, "idle time writes no bands");
+    holds!(clock.disk.next_event().is_none(), "bands are left after hours");
+    Ok(())
+}
+
 fn all(make: Make, requests: usize) -> Result<(), String> {
     invariants(make, requests)?;
+    credits(make)?;
+    units(make)?;
+    bands(make)?;
     one_at_a_time(make)?;
     queueing(make)?;
     sequential(make)?;
@@ -320,6 +396,21 @@ fn dies_limit_what_is_written_for_long() {
 }
 
 #[test]
+fn a_cloud_volume_has_credits_and_no_more() {
+    credits(&ours).unwrap_or_else(|why| panic!("{why}"));
+}
+
+#[test]
+fn a_card_copies_units_where_writes_are_not_in_order() {
+    units(&ours).unwrap_or_else(|why| panic!("{why}"));
+}
+
+#[test]
+fn a_shingled_disk_is_slow_when_its_log_is_full() {
+    bands(&ours).unwrap_or_else(|why| panic!("{why}"));
+}
+
+#[test]
 fn a_flush_of_a_hard_disk_costs_by_what_is_cached() {
     let found = gives(&find("hdd-7200").expect("it")).expect("figures");
     let ms = found.flushes.map(|(_, ns)| ns / 1e6);
@@ -339,6 +430,9 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ("tracks have no skew", "		if (sectors)\n			all += at.head", "		if (0)\n			all += at.head"),
     ("a die programs all at once", "d->program_free[die] = begins + takes;", "d->program_free[die] = begins;"),
     ("flash forgets to program", "	return larger(now, last_program(d));", "	return now;"),
+    ("credits have no end", "	if (d->base_due > spare)", "	if (0)"),
+    ("a card copies nothing", "	if (d->units[found].at != offset)", "	if (0)"),
+    ("a log has no end", "d->waiting_bands && d->logged + sectors > d->p[SIM_LOG_SECTORS]", "0"),
     ("answered twice", "d->ends[0] = d->ends[--d->ending];", "d->ends[0] = d->ends[d->ending - 1];"),
 ];
 

@@ -1,0 +1,48 @@
+//! How near a simulation comes to this machine, in words and tables.
+
+use super::text::percent;
+use crate::analysis::{Agreement, Counterpart};
+use crate::units::show_duration;
+
+/// A line for each phase and target: time here, simulated, and how many times slower.
+pub fn table(figures: &[Counterpart]) -> Vec<String> {
+    let head = format!("{:<12}{:<16}{:>10}{:>12}{:>8}", "phase", "target", "here", "simulated", "times");
+    let line = |figure: &Counterpart| {
+        let [here, there] = [figure.here, figure.simulated].map(show_duration);
+        format!("{:<12}{:<16}{here:>10}{there:>12}{:>8.2}", figure.phase, figure.target, figure.dilation())
+    };
+    std::iter::once(head).chain(figures.iter().map(line)).collect()
+}
+
+/// How ratios between targets agree, and how they do from one half of the rounds here to the other.
+pub fn agreement(what: &str, found: &Agreement, noise: &Agreement) -> String {
+    format!(
+        "{what}: {} of {} pairs that differ by more than 10 % here are in the same order simulated; ratios are off by {} \
+         (median) and {} (most), and between two halves of the rounds here by {} and {}",
+        found.in_order,
+        found.apart,
+        percent(found.median_error),
+        percent(found.worst_error),
+        percent(noise.median_error),
+        percent(noise.worst_error)
+    )
+}
+
+/// Ratios of one target to all others, before and after compression has its own constant.
+pub fn with_own_constant(target: &str, before: &Agreement, after: &Agreement) -> String {
+    format!(
+        "{target} against the others: ratios are off by {} (median) and {} (most); with the constant of compression by {} and {}",
+        percent(before.median_error),
+        percent(before.worst_error),
+        percent(after.median_error),
+        percent(after.worst_error)
+    )
+}
+
+pub fn class(name: &str, [from, middle, to]: [f64; 3]) -> String {
+    format!("{name:<12} {middle:.2} times slower than here ({from:.2} to {to:.2})")
+}
+
+pub fn dilation(found: f64) -> String {
+    format!("dilation {found}: the number of instructions that make a nanosecond of this machine")
+}
