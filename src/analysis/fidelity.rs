@@ -39,16 +39,17 @@ pub struct Agreement {
     pub worst_error: f64,
 }
 
-/// Figures of both runs' plans; `metric` is a time, such as `time_ns`.
-pub fn figures(here: &Folded, simulated: &Folded, metric: &str) -> Result<Vec<Counterpart>> {
-    let [here, simulated] = [medians(here, metric)?, medians(simulated, metric)?];
-    let figure = |((phase, target), (all, halves)): (&(String, String), &(f64, Option<[f64; 2]>))| {
-        let simulated = simulated.get(&(phase.clone(), target.clone()))?.0;
-        Some(Counterpart { phase: phase.clone(), target: target.clone(), here: *all, halves: *halves, simulated })
+/// Figures of both runs' plans; `metric` is a time here, such as `cpu_net_ns`. Simulated without a disk, all time is the
+/// processor's. Figures below `least` nanoseconds are left out: kernels count processor time in ticks.
+pub fn figures(here: &Folded, simulated: &Folded, metric: &str, least: f64) -> Result<Vec<Counterpart>> {
+    let [here, simulated] = [medians(here, metric)?, medians(simulated, "time_ns")?];
+    let figure = |of: &(String, String), (here, halves): (f64, Option<[f64; 2]>)| {
+        let (simulated, _) = *simulated.get(of)?;
+        Some(Counterpart { phase: of.0.clone(), target: of.1.clone(), here, halves, simulated })
     };
-    let figures: Vec<Counterpart> =
-        here.iter().filter_map(figure).filter(|f| f.here > 0.0 && f.simulated > 0.0).collect();
-    ensure!(!figures.is_empty(), "the two runs have no phase in common that was measured on both");
+    let is_seen = |figure: &Counterpart| figure.here > 0.0 && figure.here >= least && figure.simulated > 0.0;
+    let figures: Vec<Counterpart> = here.iter().filter_map(|(of, found)| figure(of, *found)).filter(is_seen).collect();
+    ensure!(!figures.is_empty(), "no phase was measured in both runs that is long enough: give a larger --scale");
     Ok(figures)
 }
 

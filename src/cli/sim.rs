@@ -42,13 +42,15 @@ struct Calibrate {
     #[arg(long, default_value_t = 9, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     rounds: u32,
     /// Size of the tree as a multiple of the profile `site`
-    #[arg(long, default_value_t = 0.25)]
+    #[arg(long, default_value_t = 0.5)]
     scale: f64,
     /// File systems that do not compress
     #[arg(long, value_delimiter = ',', default_value = "ext4,xfs,btrfs")]
     fs: Vec<String>,
 }
 
+/// Ten ticks of the kernel's count of processor time.
+const LEAST_NS: f64 = 100e6;
 /// The one that compresses, beside the same that does not.
 const PLAIN: &str = "btrfs";
 const COMPRESSED: &str = "btrfs zstd:1";
@@ -81,9 +83,9 @@ impl Calibrate {
         tell("simulating the same without a disk");
         let there = measured(&self.plan(true)?, &journals[1])?;
         let Some(there) = there else { return Ok(STOPPED) };
-        let figures = analysis::figures(&here, &there, CPU_NET_NS)?;
+        let figures = analysis::figures(&here, &there, CPU_NET_NS, LEAST_NS)?;
         let calibration = self.calibration(&here, &there, &figures)?;
-        self.print(&analysis::figures(&here, &there, "time_ns")?, &figures, &calibration);
+        self.print(&analysis::figures(&here, &there, "time_ns", 0.0)?, &figures, &calibration);
         write(&self.file, &calibration)?;
         println!("\nWritten to {0}. To use it: machine = {{ dilation = \"{0}\" }}", self.file.display());
         Ok(0)
