@@ -29,6 +29,7 @@ const TOPICS: &[Topic] = &[
         about: "where results are kept, and how a run is taken up",
         text: include_str!("help/journals.txt"),
     },
+    Topic { name: "keys", about: "every key of a plan", text: include_str!("help/keys.txt") },
     Topic { name: "plans", about: "how a plan file is written", text: include_str!("help/plans.txt") },
     Topic {
         name: "safety",
@@ -133,6 +134,56 @@ fn section(roff: &mut Roff, name: &str, about: &str, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{KEYS, Key, KeyTable};
+
+    fn head(table: &KeyTable) -> &'static str {
+        if table.head.is_empty() { "The plan" } else { table.head }
+    }
+
+    /// What `pickfs help keys` prints.
+    fn keys_as_text() -> String {
+        let mut text = String::new();
+        for table in KEYS {
+            let _ = writeln!(text, "{}: {}\n", head(table), table.about);
+            for Key { name, example, about } in table.keys {
+                let _ = writeln!(text, "  {name} = {example}");
+                for line in textwrap::wrap(about, 72) {
+                    let _ = writeln!(text, "      {line}");
+                }
+            }
+            text.push('\n');
+        }
+        text.push_str("Settings of file systems, backings, layers, workloads and executors:\n`pickfs list fs`, `list backings` and so on.\n");
+        text
+    }
+
+    /// docs/plan.md.
+    fn keys_as_page() -> String {
+        let mut text = "# Every key of a plan\n\nMade of the list that plans are checked by (`make schema`); `pickfs help keys` prints the same. Settings of \
+            file systems,\nbackings, layers, workloads and executors are shown by `pickfs list`. Examples are in \
+            [examples/](../examples/).\n"
+            .to_string();
+        for table in KEYS {
+            let head = if table.head.is_empty() { "The plan".to_string() } else { format!("`{}`", table.head) };
+            let _ =
+                writeln!(text, "\n## {head}\n\n{}.\n\n| key | such as | what it says |\n|---|---|---|", table.about);
+            for Key { name, example, about } in table.keys {
+                let _ = writeln!(text, "| `{name}` | `{name} = {example}` | {about} |");
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn help_and_page_of_keys_are_what_the_list_says() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        for (file, wanted) in [("src/cli/help/keys.txt", keys_as_text()), ("docs/plan.md", keys_as_page())] {
+            if std::env::var_os("PICKFS_WRITE_SCHEMA").is_some() {
+                std::fs::write(root.join(file), &wanted).unwrap();
+            }
+            assert_eq!(std::fs::read_to_string(root.join(file)).unwrap_or_default(), wanted, "{file}: `make schema`");
+        }
+    }
 
     /// In the help and in the manual page.
     #[test]

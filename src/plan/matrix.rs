@@ -2,15 +2,13 @@
 
 use super::age;
 use super::complaint::quoted;
+use super::keys::MATRIX_KEYS as KEYS;
 use super::machine::shown;
 use super::queue;
 use super::table::{Field, Reader, Table};
 use super::target::{Placed, check_option};
 use super::value::checked;
 use super::{Setting, SettingKind, Settings, Target};
-
-/// In this order the values come in a product's name, which is the order in a name that is made from a target.
-pub(super) const KEYS: [&str; 5] = ["mkfs", "mount", "scheduler", "age", "fill"];
 
 /// More targets than anybody could run; a product that large is a slip.
 const MOST_TARGETS: usize = 1000;

@@ -2,12 +2,13 @@
 
 use super::age;
 use super::complaint::{Complaint, Complaints, Span, quoted};
+use super::keys::{HOST_KEYS, PLAN_KEYS, STOP_KEYS, WORK_KEYS};
 use super::matrix::products;
-use super::table::{Field, PLAN_KEYS, Reader, Table, choose, end_of, not_found};
+use super::table::{Field, Reader, Table, choose, end_of, not_found};
 use super::target::{Placed, targets};
 use super::value::{choice, settings};
 use super::verdict_spec::{Asked, asked, repeats, verdict_spec};
-use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, WORK_KEYS, Work};
+use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, Work};
 use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
@@ -30,8 +31,6 @@ pub fn from_toml(text: &str, file: &str, folder: &Path, catalogue: &Catalogue) -
 
 /// More would be no machine's processors.
 const MOST_JOBS: u64 = 1000;
-pub(super) const STOP_KEYS: [&str; 6] = ["rounds", "precision", "race", "budget", "cell", "threshold"];
-pub(super) const HOST_KEYS: [&str; 2] = ["dirty_bytes", "dirty_background_bytes"];
 
 /// The one complaint that stands alone: behind it nothing can be read.
 fn syntax(error: &toml::de::Error, text: &str) -> Complaint {

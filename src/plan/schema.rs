@@ -1,11 +1,8 @@
 //! The JSON schema of plans, from the lists that check them: for editors, which complete and check keys while one writes.
 //! `pickfs plan` is the judge; the schema knows keys, types and names, not what must fit together.
 
-use super::matrix::KEYS as MATRIX_KEYS;
+use super::keys::{self, HOST_KEYS, Key, MATRIX_KEYS, PLAN_KEYS, STOP_KEYS, TARGET_KEYS, VERDICT_KEYS, WORK_KEYS};
 use super::setting::{Setting, SettingKind};
-use super::table::PLAN_KEYS;
-use super::target::KEYS as TARGET_KEYS;
-use super::verdict_spec::{VERDICT_KEYS, WORK_KEYS};
 use super::{Catalogue, Entry};
 use serde_json::{Map, Value, json};
 
@@ -23,15 +20,27 @@ pub fn schema(catalogue: &Catalogue) -> Value {
             "work" => json!({ "type": "array", "items": work(catalogue) }),
             "matrix" => object(MATRIX_KEYS.iter().map(|key| (key.to_string(), json!({ "type": "array" }))), false),
             "stop" => stop(),
-            "host" => object(super::read::HOST_KEYS.iter().map(|key| (key.to_string(), size())), true),
-            "verdict" => object(VERDICT_KEYS.iter().map(|key| (key.to_string(), json!({}))), true),
+            "host" => described("[host]", &HOST_KEYS, |_| size()),
+            "verdict" => described("[verdict]", &VERDICT_KEYS, |_| json!({})),
             _ => json!({}),
         }
     };
-    let mut schema = object(PLAN_KEYS.iter().map(|key| (key.to_string(), known(key))), true);
+    let mut schema = described("", &PLAN_KEYS, known);
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
     schema["title"] = "A plan of pickfs".into();
     schema
+}
+
+/// A table with its own keys alone, each with what is said of it.
+fn described(head: &str, keys: &[&str], known: impl Fn(&&str) -> Value) -> Value {
+    let with_words = |key: &&str| {
+        let mut found = known(key);
+        if let Some(Key { example, about, .. }) = keys::about(head, key) {
+            found["description"] = format!("{about}; such as {example}").into();
+        }
+        (key.to_string(), found)
+    };
+    object(keys.iter().map(with_words), true)
 }
 
 fn object(properties: impl Iterator<Item = (String, Value)>, closed: bool) -> Value {
@@ -62,7 +71,7 @@ fn stop() -> Value {
         "budget" | "cell" => duration(),
         _ => share(),
     };
-    object(super::read::STOP_KEYS.iter().map(|key| (key.to_string(), known(key))), true)
+    described("[stop]", &STOP_KEYS, known)
 }
 
 /// `image`, or `{ image = { size = ... } }`, or a list of devices or directories.
@@ -86,7 +95,9 @@ fn target(catalogue: &Catalogue) -> Value {
         "layers" => json!({ "type": "array" }),
         _ => json!({}),
     };
-    object(TARGET_KEYS.iter().chain(&["discard"]).map(|key| (key.to_string(), known(key))), true)
+    let mut target = described("[[target]]", &TARGET_KEYS, known);
+    target["properties"]["discard"] = json!({});
+    target
 }
 
 /// Settings depend on the workload that a table names.

@@ -2,6 +2,7 @@
 //! on and the user sees all mistakes at once.
 
 use super::complaint::{Complaints, Span, listed, nearest, quoted};
+use super::keys::PLAN_KEYS;
 use super::{Catalogue, Entry};
 use crate::units::{parse_duration, parse_share, parse_size};
 use std::ops::{Range, RangeInclusive};
@@ -80,12 +81,6 @@ impl<'a> Table<'a> {
         }
     }
 }
-
-#[rustfmt::skip]
-pub(super) const PLAN_KEYS: [&str; 17] = [
-    "title", "seed", "reference", "rank_weakened", "executor", "machine", "jobs", "other_speeds", "discard", "duplicate",
-    "backing", "target", "matrix", "work", "verdict", "stop", "host",
-];
 
 fn unknown_key(key: &str, allowed: &[&str]) -> String {
     if let Some(near) = nearest(key, allowed.iter().copied()) {

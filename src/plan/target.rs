@@ -2,6 +2,7 @@
 
 use super::age;
 use super::complaint::{Complaints, Span, quoted};
+use super::keys::TARGET_KEYS as KEYS;
 use super::machine;
 use super::queue;
 use super::setting::disks;
@@ -9,11 +10,6 @@ use super::table::{Field, Reader, Table, choose, choose_key};
 use super::value::settings;
 use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
 use crate::units::show_bytes;
-
-#[rustfmt::skip]
-pub(super) const KEYS: [&str; 13] = [
-    "name", "fs", "variant", "mkfs", "mount", "nodatacow", "scheduler", "age", "fill", "backing", "layers", "machine", "queue",
-];
 
 /// A target and its place in the text, for what is only wrong in company, such as its name.
 #[derive(Clone)]

@@ -1,15 +1,12 @@
 //! What the one verdict is made of: repeats, weights and counts of works, and `[verdict]`.
 
 use super::complaint::{listed, nearest, quoted};
+use super::keys::VERDICT_KEYS;
 use super::table::{Field, Reader, Table, choose, not_found};
 use super::{AMOUNTS, Amounts, HOLDS, Limit, Repeats, Settings, VerdictSpec, VerdictTerm, Work};
 use crate::metric;
 use crate::units::Unit;
 use std::collections::{BTreeMap, HashSet};
-
-/// Keys of `[[work]]` that are the plan's own; all others are settings of the workload.
-pub(super) const VERDICT_KEYS: [&str; 3] = ["require", "holds", "limit"];
-pub const WORK_KEYS: [&str; 5] = ["name", "workload", "repeats", "weight", "count"];
 
 const SHARES: [&str; 2] = ["weight", "count"];
 
