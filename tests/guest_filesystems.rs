@@ -27,6 +27,15 @@ const ROWS: &[Row] = &[
     ("fs = 'zfs-fuse'", 1),
 ];
 
+/// Those that other systems read too: without links and owners, some of them.
+const OTHERS: &[Row] = &[
+    ("fs = 'exfat'", 1),
+    ("fs = 'ntfs-3g'", 1),
+    ("fs = 'ntfs3'\nmachine = { kernel = 'trixie' }", 1),
+    ("fs = 'udf'", 1),
+    ("fs = 'vfat'", 1),
+];
+
 /// With what must be found in a fact of each: OpenZFS 2.1 unless it says another kernel.
 const OPENZFS: &[(Row, &str, &str)] = &[
     (("fs = 'zfs'", 1), "version zfs", "zfs-kmod-2.1."),
@@ -103,6 +112,39 @@ fn every_file_system_is_run_and_cold_in_guests() {
     let lab = Lab::new();
     lab.run_plan(&plan(ROWS));
     assert_all_done_and_cold(&lab.folded(), ROWS);
+    lab.assert_nothing_left();
+}
+
+/// A tree without links is kept by all of them, and one with links refused by those that have none, before anything is made.
+#[test]
+#[ignore = "boots a guest for each of five targets and makes two roots; `make test-vm`"]
+fn file_systems_of_other_systems_are_run_and_cold_in_guests() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let (tree, rest) = WORKS.split_once("[[work]]\nworkload = 'small-files'").expect("two works");
+    let stop = &rest[rest.find("[stop]").expect("a limit")..];
+    let targets = plan(OTHERS).replace(WORKS, "");
+    lab.run_plan(&format!(
+        "{targets}{tree}[[work]]\nname = 'links'\nworkload = 'tree'\nlike = 'developer'\nscale = 0.001\n{stop}"
+    ));
+    let folded = lab.folded();
+    for cell in &folded.cells {
+        let (row, _) = OTHERS[cell.target[1..].parse::<usize>().expect("a number")];
+        let without_links = ["exfat", "vfat"].iter().any(|name| row.contains(name));
+        let warm: Vec<_> = cell.flags.iter().filter(|flag| flag.flag == "not-cold").collect();
+        match &cell.outcome {
+            Some(Outcome::Skipped(why)) if cell.work == "links" && without_links => {
+                assert!(why[0].contains("keeps no hard and symbolic links, and the tree has some"), "{row}: {why:?}");
+            }
+            Some(Outcome::Done) if !(cell.work == "links" && without_links) => {
+                assert!(cell.work == "links" || warm.is_empty(), "{row}: {warm:?}");
+            }
+            outcome => panic!("{row} {}: {outcome:?}", cell.work),
+        }
+    }
+    assert_eq!(folded.cells.len(), 2 * OTHERS.len());
     lab.assert_nothing_left();
 }
 

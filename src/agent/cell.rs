@@ -1,6 +1,7 @@
 //! One cell: needs, stack, provenance, the workload's phases, and everything taken down again.
 
 use super::{ageing, git, hardware, limits, provenance};
+use crate::data;
 use crate::journal::{Begin, End, Ledger, Outcome, Provenance, Record, Undo};
 use crate::need::{self, Need};
 use crate::plan::{Ageing, Cell, Discard, Target, allowance_ns};
@@ -9,7 +10,7 @@ use crate::process::{CELL_MARK, DAEMON_MARK, Deadline, Interrupted, kill_marked,
 use crate::protocol::{Link, Question};
 use crate::stack::Place;
 use crate::stack::backing;
-use crate::stack::fs::{self, argvs};
+use crate::stack::fs::{self, LINKS, argvs};
 use crate::stack::layer::{self, Below};
 use crate::stack::recipe::{BuiltLayer, Recipe};
 use crate::stage::{BuiltStack, Layers, Script, Stage, boot_objections, cut_objections};
@@ -43,7 +44,7 @@ pub fn try_out(cells: &[Cell], place: &Place, link: &mut Link) -> Result<()> {
     let (mut built, mut free) = (None, None);
     for cell in cells {
         let workload = workload::find(&cell.work.workload.name);
-        let reasons = workload.map(|workload| missing(cell, workload, link)).unwrap_or_default();
+        let reasons = workload.map(|workload| missing(cell, workload, place, link)).unwrap_or_default();
         let outcome = match (&built, reasons) {
             (_, reasons) if !reasons.is_empty() => Outcome::Skipped(reasons),
             (Some(built), _) => Outcome::clone(built),
@@ -81,7 +82,7 @@ fn outcome(
     let recipe = Recipe::new(&cell.target, place, &pool, cell.seed).map_err(|why| anyhow!(why));
     Ok(match workload.and_then(|workload| Ok((workload, recipe?))) {
         Err(error) => Outcome::Failed(format!("{error:#}")),
-        Ok((workload, recipe)) => match missing(cell, workload, link) {
+        Ok((workload, recipe)) => match missing(cell, workload, place, link) {
             reasons if !reasons.is_empty() => Outcome::Skipped(reasons),
             _ => {
                 let deadline = Deadline::start(&cell.id, cell.limit_ns);
@@ -106,7 +107,7 @@ pub fn needs_of_target(target: &Target) -> Vec<Need> {
 }
 
 /// Every reason, not the first.
-fn missing(cell: &Cell, workload: &dyn Workload, link: &Link) -> Vec<String> {
+fn missing(cell: &Cell, workload: &dyn Workload, place: &Place, link: &Link) -> Vec<String> {
     let mut needs: Vec<Need> = Vec::new();
     let of_work = workload.needs(&cell.work.workload.settings);
     for need in needs_of_target(&cell.target).into_iter().chain(of_work) {
@@ -118,7 +119,25 @@ fn missing(cell: &Cell, workload: &dyn Workload, link: &Link) -> Vec<String> {
     let cannot = if workload.boots() { boot_objections(&cell.target, link.can(Question::Boot)) } else { Vec::new() };
     let records = workload.recording(&cell.work.workload.settings).is_some();
     let unrecorded = if records { cut_objections(&cell.target, link.recording().is_some()) } else { Vec::new() };
-    lacks.chain(cannot).chain(unrecorded).collect()
+    lacks.chain(cannot).chain(unrecorded).chain(unkept(cell, workload, place)).collect()
+}
+
+/// Links that the work makes and the file system cannot hold, and snapshots that it does not take.
+fn unkept(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String> {
+    let driver = cell.target.fs.as_deref().and_then(fs::find);
+    if workload.description().takes_snapshots && driver.is_none_or(|driver| driver.snapshots.is_none()) {
+        return Some(format!("snapshots of {} cannot be taken by pickfs", cell.target.name));
+    }
+    let driver = driver.filter(|driver| driver.keeps_no.contains(&LINKS))?;
+    if workload.description().makes_links {
+        return Some(format!("{} keeps no {LINKS}, and `{}` makes some", driver.name, workload.name()));
+    }
+    let tree = workload.dataset(&cell.work.workload.settings)?.staging(place).folder;
+    let link = data::first_link(&tree)?;
+    let (fs, shown) = (driver.name, link.strip_prefix(&tree).unwrap_or(&link).display());
+    Some(format!(
+        "{fs} keeps no {LINKS}, and the tree has some, such as `{shown}`: take a tree without, such as `like = \"photos\"`"
+    ))
 }
 
 /// The programs among the needs of a workload.

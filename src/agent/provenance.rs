@@ -37,12 +37,14 @@ pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<P
     let mut provenance = Provenance { cell: cell.id.clone(), ..Provenance::default() };
     if let Some(driver) = stack.driver {
         let spec = stack.spec();
-        facts.insert("mkfs".into(), (driver.mkfs)(&spec).join(" "));
+        let made = Some((driver.mkfs)(&spec)).filter(|words| !words.is_empty());
+        facts.extend(made.map(|words| ("mkfs".to_string(), words.join(" "))));
         facts.extend(driver.facts(&spec).into_iter().map(|(name, words)| (name.to_string(), runner.listing(&words))));
         facts.extend(versions(argvs(driver.versions), &runner.run));
         provenance.mismatches = (driver.mount_mismatches)(&spec.mount, &options, &facts);
         provenance.mismatches.extend((driver.mismatches)(&spec, &facts));
         provenance.weakened = weakened(driver, &spec.mount, &spec.mkfs, &shown);
+        provenance.weakened.extend(driver.volatile.then(|| "kept in memory alone".to_string()));
     }
     facts.extend(features(stack, &mount.fs_type, &shown, &facts).map(|names| ("features".to_string(), names)));
     provenance.largest = documented(stack.driver.or_else(|| of_kernel(&mount.fs_type)));

@@ -154,9 +154,14 @@ fn filesystem(fs: &fs::Filesystem) {
     for variant in fs.variants {
         println!("      {:<10} {}", variant.name, variant.about);
     }
-    println!("      has {}", fs.features.join(", "));
+    if !fs.features.is_empty() {
+        println!("      has {}", fs.features.join(", "));
+    }
     if !fs.more_features.is_empty() {
         println!("      by option or version: {}", fs.more_features.join(", "));
+    }
+    if !fs.keeps_no.is_empty() {
+        println!("      keeps no {}", fs.keeps_no.join(", no "));
     }
     let sizes = [("files", fs.largest_file), ("all of it", fs.largest_volume)];
     let known = sizes.iter().filter_map(|(what, bytes)| Some(format!("{what} {}", show_bytes((*bytes)? as f64))));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 use xxhash_rust::xxh3::Xxh3;
@@ -90,12 +90,12 @@ impl Item {
     }
 
     /// How two entries of the same name differ, in words.
-    fn difference(&self, other: &Item) -> Option<String> {
+    fn difference(&self, other: &Item, modes: Modes) -> Option<String> {
         match () {
             () if self.kind != other.kind => Some(format!("{:?} and {:?}", self.kind, other.kind)),
             () if self.bytes != other.bytes => Some(format!("{} and {} bytes", self.bytes, other.bytes)),
             () if self.content != other.content => Some("the content differs".into()),
-            () if self.permissions != other.permissions => {
+            () if modes == Modes::Kept && self.permissions != other.permissions => {
                 Some(format!("permissions {:o} and {:o}", self.permissions, other.permissions))
             }
             () => None,
@@ -149,8 +149,30 @@ fn link_hash(path: &Path) -> Result<u128> {
     Ok(xxhash_rust::xxh3::xxh3_128(target.as_os_str().as_bytes()))
 }
 
+/// Whether permissions of files and folders are compared: some file systems have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modes {
+    Kept,
+    Lost,
+}
+
+impl Modes {
+    pub fn kept(kept: bool) -> Modes {
+        if kept { Modes::Kept } else { Modes::Lost }
+    }
+}
+
+/// The first hard or symbolic link of a tree, or nothing where there is none.
+pub fn first_link(root: &Path) -> Option<PathBuf> {
+    let is_link = |entry: &DirEntry| {
+        let kind = entry.file_type();
+        kind.is_symlink() || (kind.is_file() && entry.metadata().is_ok_and(|found| found.nlink() > 1))
+    };
+    entries(root).filter_map(Result::ok).find(is_link).map(DirEntry::into_path)
+}
+
 /// In words, the first differences between two trees, for error messages: at most so many.
-pub fn differences(a: &Path, b: &Path, most: usize) -> Vec<String> {
+pub fn differences(a: &Path, b: &Path, most: usize, modes: Modes) -> Vec<String> {
     let (in_a, in_b) = match (list(a), list(b)) {
         (Ok(in_a), Ok(in_b)) => (in_a, in_b),
         (a, b) => {
@@ -162,7 +184,7 @@ pub fn differences(a: &Path, b: &Path, most: usize) -> Vec<String> {
     let only_in_b = only_in_b.map(|path| format!("{}: only in {}", path.display(), b.display()));
     let rest = in_a.iter().filter_map(|(path, entry)| match in_b.get(path) {
         None => Some(format!("{}: only in {}", path.display(), a.display())),
-        Some(other) => compare(&mut reader, entry, other).map(|how| format!("{}: {how}", path.display())),
+        Some(other) => compare(&mut reader, entry, other, modes).map(|how| format!("{}: {how}", path.display())),
     });
     // The cheap ones first: names alone tell them.
     only_in_b.chain(rest).take(most).collect()
@@ -172,9 +194,9 @@ fn list(root: &Path) -> Result<BTreeMap<PathBuf, DirEntry>> {
     entries(root).map(|entry| entry.map(|e| (relative(root, &e).to_path_buf(), e)).map_err(Into::into)).collect()
 }
 
-fn compare(reader: &mut Reader, a: &DirEntry, b: &DirEntry) -> Option<String> {
+fn compare(reader: &mut Reader, a: &DirEntry, b: &DirEntry, modes: Modes) -> Option<String> {
     match (reader.read(a), reader.read(b)) {
-        (Ok(a), Ok(b)) => a.difference(&b),
+        (Ok(a), Ok(b)) => a.difference(&b, modes),
         (a, b) => a.err().or(b.err()).map(|error| format!("{error:#}")),
     }
 }
@@ -199,6 +221,19 @@ mod tests {
     }
 
     #[test]
+    fn a_tree_has_links_of_both_kinds_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("a"), "a").unwrap();
+        assert_eq!(first_link(folder.path()), None);
+        std::fs::hard_link(at("a"), at("b")).unwrap();
+        assert!(first_link(folder.path()).is_some());
+        std::fs::remove_file(at("b")).unwrap();
+        symlink("a", at("c")).unwrap();
+        assert_eq!(first_link(folder.path()), Some(at("c")));
+    }
+
+    #[test]
     fn holes_and_order_do_not_show() {
         let (a, b) = (tree(), tree());
         remove_file(b.path().join("zeros")).unwrap();
@@ -207,7 +242,7 @@ mod tests {
         let digest = digest(a.path()).unwrap();
         assert_eq!(digest, super::digest(b.path()).unwrap());
         assert_eq!((digest.entries, digest.files, digest.bytes, digest.hash.len()), (4, 2, 100_007, 32));
-        assert_eq!(differences(a.path(), b.path(), 9), Vec::<String>::new());
+        assert_eq!(differences(a.path(), b.path(), 9, Modes::Kept), Vec::<String>::new());
     }
 
     #[test]
@@ -232,9 +267,11 @@ mod tests {
             assert_ne!(digest(a.path()).unwrap().hash, digest(b.path()).unwrap().hash, "{said}");
             let names =
                 |line: String| line.replace(a.path().to_str().unwrap(), "A").replace(b.path().to_str().unwrap(), "B");
-            let found: Vec<String> = differences(a.path(), b.path(), 9).into_iter().map(names).collect();
+            let found: Vec<String> = differences(a.path(), b.path(), 9, Modes::Kept).into_iter().map(names).collect();
             assert_eq!(found, [said]);
-            assert_eq!(differences(a.path(), b.path(), 0).len(), 0);
+            let without = differences(a.path(), b.path(), 9, Modes::Lost).len();
+            assert_eq!(without, usize::from(!said.contains("permissions")), "{said}");
+            assert_eq!(differences(a.path(), b.path(), 0, Modes::Kept).len(), 0);
         }
     }
 }

@@ -15,7 +15,7 @@ pub mod random;
 pub mod scan;
 pub mod tree;
 
-pub use digest::{Digest, differences, digest, digest_without};
+pub use digest::{Digest, Modes, differences, digest, digest_without, first_link};
 pub use tree::layout::{Shape, TreeLayout};
 pub use tree::write::write;
 pub use tree::{generate, generate_like};

@@ -100,10 +100,15 @@ impl<'a> Recipe<'a> {
         let spec = self.spec(driver, devices, &mount_point);
         steps.extend((driver.before)(&spec));
         steps.push(Step::folder("make the mount point", mount_point.clone()));
-        let make = Step::new(format!("make {}", driver.name), Action::Run((driver.mkfs)(&spec)));
+        let make = Some((driver.mkfs)(&spec)).filter(|words| !words.is_empty());
+        let make = make.map(|words| Step::new(format!("make {}", driver.name), Action::Run(words)));
         let mount = || Step::new(format!("mount {}", driver.name), Action::Mount(driver.mount(&spec)));
         let undo = (driver.undo)(&spec);
-        steps.extend(if driver.mkfs_mounts { vec![make.undo(undo)] } else { vec![make, mount().undo(undo)] });
+        if driver.mkfs_mounts {
+            steps.extend(make.map(|step| step.undo(undo)));
+        } else {
+            steps.extend(make.into_iter().chain([mount().undo(undo)]));
+        }
         let in_place = driver.in_place.and_then(|in_place| in_place(&spec));
         steps.extend(in_place.map(|words| Step::new("have data written in place", Action::Run(words))));
         steps.push(Step::new("make a folder for the work on it", Action::MakeWorkFolder(mount_point.join("work"))));
@@ -268,6 +273,15 @@ mod tests {
         let said = said(&target("zfs"));
         assert!(said.iter().any(|line| line.contains("zpool create")), "{said:?}");
         assert!(!said.iter().any(|line| line.contains("zpool import")), "{said:?}");
+    }
+
+    #[test]
+    fn what_is_in_memory_alone_is_mounted_and_not_made() {
+        let said = said(&target("tmpfs"));
+        let steps: Vec<&String> =
+            said.iter().filter(|line| line.ends_with("target") || line.contains("mkfs")).collect();
+        assert_eq!(steps.len(), 2, "{said:?}");
+        assert!(steps[1].starts_with("mount tmpfs: mount -t tmpfs tmpfs /run/"), "{said:?}");
     }
 
     #[test]

@@ -146,6 +146,10 @@ pub fn objections(target: &Target, can_boot: bool) -> Vec<String> {
         (!can_boot, "this machine cannot be booted from a target: use executor = \"vm\"".to_string()),
         (driver.is_none(), "a directory cannot be booted: name a file system".into()),
         (
+            driver.is_some_and(|driver| driver.volatile),
+            format!("{} is empty once it is unmounted: take another file system", target.name),
+        ),
+        (
             driver.is_some_and(|driver| driver.mkfs_mounts),
             format!("{} is not brought up by `mount` alone: take another file system", target.name),
         ),
@@ -179,6 +183,7 @@ mod tests {
             (target(Some("ext4"), "image", &[]), false, vec!["use executor"]),
             (target(None, "directory", &[]), false, vec!["use executor", "name a file system"]),
             (target(Some("zfs"), "device", &[]), true, vec!["another file system"]),
+            (target(Some("tmpfs"), "image", &[]), true, vec!["is empty once"]),
             (target(Some("xfs"), "memory", &["luks"]), true, vec!["`layers`", "backing image or device"]),
         ];
         for (target, can_boot, wanted) in rows {

@@ -21,6 +21,10 @@ pub fn make_cold(
     stack.make_durable(engine)?;
     let mut warm_below = None;
     match stack.driver {
+        Some(driver) if driver.volatile => {
+            drop_caches()?;
+            warm_below = Some(format!("{} has everything in memory alone", driver.name));
+        }
         Some(driver) => {
             engine.output(&(driver.unmount)(&stack.spec()))?;
             drop_caches()?;

@@ -13,6 +13,7 @@ use crate::journal::{Flag, FlagKind, Ledger, Provenance, Record, Sample};
 use crate::probe::space;
 use crate::process::{self, Deadline, check_stop};
 use crate::protocol::Link;
+use crate::stack::fs::{FsSpec, MODES};
 use crate::stack::{Argv, Place};
 use crate::steps::StepRunner;
 use crate::sys::devices;
@@ -35,6 +36,15 @@ pub struct Script<'a> {
     pub repeats: u32,
     /// Phases that start fresh are trimmed first.
     pub trim: bool,
+}
+
+/// Takes and deletes snapshots, each with a program of its own, and sends the first.
+pub struct SnapshotPrograms {
+    pub take: Vec<Argv>,
+    pub send: Argv,
+    pub delete: Vec<Argv>,
+    /// As [`crate::stack::fs::Snapshots::freed`].
+    pub freed: Option<(Argv, fn(&str) -> bool)>,
 }
 
 /// One cell's workload on its stack.
@@ -117,6 +127,20 @@ impl Stage<'_, '_> {
     /// A folder in memory that is the cell's own; removed after the cell.
     pub fn memory(&self) -> PathBuf {
         self.runner.place.memory.join("cell")
+    }
+
+    /// Whether the file system under test keeps permissions; a folder that was there already is taken to.
+    pub fn keeps_modes(&self) -> bool {
+        !self.stack.driver.is_some_and(|driver| driver.keeps_no.contains(&MODES))
+    }
+
+    /// Programs for so many snapshots of the file system under test; none where it takes none.
+    pub fn snapshots(&self, count: u64) -> Option<SnapshotPrograms> {
+        let (programs, spec) = (self.stack.driver?.snapshots?, self.stack.spec());
+        let each = |words: fn(&FsSpec, u64) -> Argv| (0..count).map(|number| words(&spec, number)).collect::<Vec<_>>();
+        let freed = programs.freed.map(|(words, is_free)| (words(&spec), is_free));
+        let (take, delete) = (each(programs.take), each(programs.delete));
+        Some(SnapshotPrograms { take, send: (programs.send)(&spec, 0), delete, freed })
     }
 
     pub fn place(&self) -> &Place {

@@ -200,10 +200,11 @@ impl Rig<'_> {
 
 /// Every reason why the power of a target's disk cannot be cut, with what to do.
 pub fn objections(target: &Target, is_recorded: bool) -> Vec<String> {
-    let has_driver = target.fs.as_deref().and_then(fs::find).is_some();
+    let driver = target.fs.as_deref().and_then(fs::find);
     let rows = [
         (!is_recorded, "only simulated disks are recorded: use executor = \"sim\"".to_string()),
-        (!has_driver, "a directory has no disk of its own: name a file system".into()),
+        (driver.is_none(), "a directory has no disk of its own: name a file system".into()),
+        (driver.is_some_and(|driver| driver.volatile), format!("a cut takes all of {}: it is in memory", target.name)),
         (!target.layers.is_empty(), "what lies on layers is not what the disk was given: leave out `layers`".into()),
     ];
     rows.into_iter().filter(|(stands, _)| *stands).map(|(_, why)| why).collect()
@@ -224,6 +225,7 @@ mod tests {
         };
         for (target, is_recorded, wanted) in [
             (target(Some("ext4"), &[]), true, vec![]),
+            (target(Some("tmpfs"), &[]), true, vec!["in memory"]),
             (target(Some("ext4"), &[]), false, vec!["executor = \"sim\""]),
             (target(None, &[&layer]), true, vec!["name a file system", "`layers`"]),
         ] {

@@ -52,7 +52,9 @@ pub const ALL: &[&dyn Workload] = &[
     &system::packages::Packages,
     &databases::pgbench::Pgbench,
     &respond::Respond,
+    &databases::rocksdb::Rocksdb,
     &small_files::SmallFiles,
+    &trees::snapshots::Snapshots,
     &databases::sqlite::Sqlite,
     &stream::Stream,
     &trace::Replayed,
@@ -74,6 +76,10 @@ pub struct Description {
     pub programs: &'static [(&'static str, &'static str)],
     /// Commands that print versions of what is used.
     pub versions: &'static [&'static [&'static str]],
+    /// It makes hard or symbolic links, whatever tree it works with.
+    pub makes_links: bool,
+    /// It takes snapshots of the file system under test.
+    pub takes_snapshots: bool,
     /// How the times of its judged phases become one quantity, and what that is called: phases that have no unit in
     /// common have no sum.
     pub judged: (Combine, &'static str),
@@ -91,6 +97,8 @@ impl Description {
         phases: &[],
         programs: &[],
         versions: &[],
+        makes_links: false,
+        takes_snapshots: false,
         judged: (Combine::Sum, ""),
     };
 }

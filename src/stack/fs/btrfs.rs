@@ -5,7 +5,8 @@ use super::feature::{
     REFLINKS, SHRINK, SNAPSHOTS, changed,
 };
 use super::{
-    DEVICE, Facts, Filesystem, FsSpec, MOUNT_POINT, VFS_FILE, Variant, argv, make, mount_options, number_above,
+    DEVICE, Facts, Filesystem, FsSpec, MOUNT_POINT, Snapshots, VFS_FILE, Variant, argv, make, mount_options,
+    number_above,
 };
 
 pub const BTRFS: Filesystem = Filesystem {
@@ -42,6 +43,18 @@ pub const BTRFS: Filesystem = Filesystem {
         ("root attributes", &["lsattr", "-d", MOUNT_POINT]),
     ],
     versions: &[("btrfs-progs", &["btrfs", "--version"])],
+    // A cleaner in the kernel gives the room back after the commit (btrfs-subvolume(8)); `list -d` shows what it has left.
+    snapshots: Some(Snapshots {
+        take: |spec, number| {
+            argv(["btrfs", "subvolume", "snapshot", "-r", &spec.mount_point(), &snapshot(spec, number)])
+        },
+        send: |spec, number| argv(["btrfs", "send", "--quiet", &snapshot(spec, number)]),
+        delete: |spec, number| argv(["btrfs", "subvolume", "delete", "--commit-after", &snapshot(spec, number)]),
+        freed: Some((
+            |spec| argv(["btrfs", "subvolume", "list", "-d", &spec.mount_point()]),
+            |printed| printed.trim().is_empty(),
+        )),
+    }),
     // btrfs(5), btrfs-device(8), btrfs-filesystem(8).
     features: &[
         CHECKSUMS,
@@ -68,6 +81,10 @@ pub const BTRFS: Filesystem = Filesystem {
 };
 
 const NOCOW: &str = "nocow";
+
+fn snapshot(spec: &FsSpec, number: u64) -> String {
+    spec.mount_point.join(format!("snapshot-{number}")).display().to_string()
+}
 
 /// Mount options are written as the kernel shows them, so that they can be found again in `/proc/self/mountinfo`. For
 /// the least devices of a profile see mkfs.btrfs(8), PROFILES; of four devices and more, a `raid10` is more than a `raid1`.

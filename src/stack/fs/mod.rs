@@ -6,6 +6,7 @@
 
 mod bcachefs;
 mod btrfs;
+mod exfat;
 mod ext2;
 mod ext3;
 mod ext4;
@@ -14,9 +15,15 @@ pub mod feature;
 mod jfs;
 mod mount_options;
 mod nilfs2;
+mod ntfs;
+mod ntfs3;
+mod ntfs_3g;
 mod reiser4;
 mod reiserfs;
 mod spec;
+mod tmpfs;
+mod udf;
+mod vfat;
 mod xfs;
 mod zfs;
 mod zfs_fuse;
@@ -35,14 +42,21 @@ use std::collections::BTreeMap;
 pub const ALL: &[&Filesystem] = &[
     &bcachefs::BCACHEFS,
     &btrfs::BTRFS,
+    &exfat::EXFAT,
     &ext2::EXT2,
     &ext3::EXT3,
     &ext4::EXT4,
     &f2fs::F2FS,
     &jfs::JFS,
     &nilfs2::NILFS2,
+    &ntfs::NTFS,
+    &ntfs_3g::NTFS_3G,
+    &ntfs3::NTFS3,
     &reiser4::REISER4,
     &reiserfs::REISERFS,
+    &tmpfs::TMPFS,
+    &udf::UDF,
+    &vfat::VFAT,
     &xfs::XFS,
     &zfs::ZFS,
     &zfs_fuse::ZFS_FUSE,
@@ -122,13 +136,17 @@ pub struct Filesystem {
     pub features: &'static [&'static str],
     /// What options, or newer versions of mkfs, bring besides; sorted.
     pub more_features: &'static [&'static str],
+    /// What nearly all others keep of a file: [`LINKS`], [`MODES`].
+    pub keeps_no: &'static [&'static str],
+    /// All of it is in memory, and gone with the unmount: no start is cold, and nothing durable.
+    pub volatile: bool,
     /// Programs that say what is in effect.
     pub facts: Programs,
     /// Programs that print versions of what was used.
     pub versions: Programs,
     pub free_space: Option<FreeSpace>,
 
-    /// The program that makes it, with all options.
+    /// The program that makes it, with all options; no word where there is nothing to make.
     pub mkfs: fn(&FsSpec) -> Argv,
     /// Steps before mkfs, such as starting a daemon.
     pub before: fn(&FsSpec) -> Vec<Step>,
@@ -140,6 +158,7 @@ pub struct Filesystem {
     pub undo: fn(&FsSpec) -> Undo,
     /// What must be run besides `syncfs(2)` until data are durable.
     pub commit: Option<Commit>,
+    pub snapshots: Option<Snapshots>,
     /// Where mount options in effect, or facts, contradict those that were asked for.
     pub mount_mismatches: fn(&[String], &MountOptions, &Facts) -> Vec<String>,
     /// What else the facts contradict of the spec.
@@ -157,6 +176,17 @@ pub struct Commit {
     pub words: fn(&FsSpec) -> Argv,
     /// The same program with nothing to write or to wait for: what this takes is no time of the file system's.
     pub idle: fn(&FsSpec) -> Argv,
+}
+
+/// Programs that take, send and delete snapshots of the whole file system, each of its own number.
+#[derive(Clone, Copy)]
+pub struct Snapshots {
+    pub take: fn(&FsSpec, u64) -> Argv,
+    /// Prints one as a stream.
+    pub send: fn(&FsSpec, u64) -> Argv,
+    pub delete: fn(&FsSpec, u64) -> Argv,
+    /// Where the room of deleted ones is given back later: a program, and whether what it prints says that all of it is.
+    pub freed: Option<(fn(&FsSpec) -> Argv, fn(&str) -> bool)>,
 }
 
 impl Filesystem {
@@ -179,6 +209,8 @@ impl Filesystem {
         mkfs_mounts: false,
         features: &[],
         more_features: &[],
+        keeps_no: &[],
+        volatile: false,
         facts: &[],
         versions: &[],
         free_space: None,
@@ -191,6 +223,7 @@ impl Filesystem {
         unmount: |spec| argv(["umount".to_string(), spec.mount_point()]),
         undo: |spec| Undo::Unmount(spec.mount_point.into()),
         commit: None,
+        snapshots: None,
         mount_mismatches: |asked, shown, _| mount_options::mismatches(asked, shown),
         mismatches: |_, _| Vec::new(),
         features_in_effect: |driver, _| driver.features.to_vec(),
@@ -239,6 +272,9 @@ const VFS_FILE: u64 = i64::MAX as u64;
 /// For file systems whose modules Debian leaves out of its cloud kernels.
 const STOCK_KERNEL: &str =
     "Debian's stock kernel has it, its cloud kernel has not: `apt-get install linux-image-amd64` and boot that";
+
+pub const LINKS: &str = "hard and symbolic links";
+pub const MODES: &str = "owners and modes";
 
 /// A mkfs line: the driver's words, `keep` where nothing may be discarded, the spec's options, the devices.
 fn make(words: &[&str], keep: &[&str], spec: &FsSpec) -> Argv {
@@ -318,18 +354,26 @@ mod tests {
     const MKFS: &[(&str, &str, &str)] = &[
         ("bcachefs", "bcachefs format --force --quiet /dev/DEV", "bcachefs format --force --quiet /dev/DEV"),
         ("btrfs", "mkfs.btrfs -f -q -K /dev/DEV", "mkfs.btrfs -f -q /dev/DEV"),
+        ("exfat", "mkfs.exfat /dev/DEV", "mkfs.exfat /dev/DEV"),
         ("ext2", "mke2fs -t ext2 -q -F -E nodiscard,LAZY /dev/DEV", "mke2fs -t ext2 -q -F -E discard,LAZY /dev/DEV"),
         ("ext3", "mke2fs -t ext3 -q -F -E nodiscard,LAZY /dev/DEV", "mke2fs -t ext3 -q -F -E discard,LAZY /dev/DEV"),
         ("ext4", "mke2fs -t ext4 -q -F -E nodiscard,LAZY /dev/DEV", "mke2fs -t ext4 -q -F -E discard,LAZY /dev/DEV"),
         ("f2fs", "mkfs.f2fs -f -q -t 0 /dev/DEV", "mkfs.f2fs -f -q -t 1 /dev/DEV"),
         ("jfs", "mkfs.jfs -q /dev/DEV", "mkfs.jfs -q /dev/DEV"),
         ("nilfs2", "mkfs.nilfs2 -f -q -K /dev/DEV", "mkfs.nilfs2 -f -q /dev/DEV"),
+        ("ntfs", "mkntfs -Q -F /dev/DEV", "mkntfs -Q -F /dev/DEV"),
+        ("ntfs-3g", "mkntfs -Q -F /dev/DEV", "mkntfs -Q -F /dev/DEV"),
+        ("ntfs3", "mkntfs -Q -F /dev/DEV", "mkntfs -Q -F /dev/DEV"),
         ("reiser4", "mkfs.reiser4 -f -y /dev/DEV", "mkfs.reiser4 -f -y -d /dev/DEV"),
         ("reiserfs", "mkfs.reiserfs -ff -q /dev/DEV", "mkfs.reiserfs -ff -q /dev/DEV"),
+        ("tmpfs", "", ""),
+        ("udf", UDF, UDF),
+        ("vfat", "mkfs.fat -I /dev/DEV", "mkfs.fat -I /dev/DEV"),
         ("xfs", "mkfs.xfs -f -q -K /dev/DEV", "mkfs.xfs -f -q /dev/DEV"),
         ("zfs", POOL, POOL),
         ("zfs-fuse", POOL, POOL),
     ];
+    const UDF: &str = "mkudffs --media-type=hd --uid=0 --gid=0 /dev/DEV";
     const POOL: &str = "zpool create -f -o cachefile=none -m /run/pickfs-r/target pickfs /dev/DEV";
     const LAZY: &str = "lazy_itable_init=0,lazy_journal_init=0,hash_seed=00000000-0000-0000-ffff-ffffffffffff";
 
@@ -346,7 +390,7 @@ mod tests {
     #[test]
     fn options_of_the_target_come_last_before_the_device() {
         let target = Target { mkfs: vec!["-L".into(), "x".into()], ..Target::default() };
-        for fs in ALL {
+        for fs in ALL.iter().filter(|fs| fs.name != "tmpfs") {
             let made = (fs.mkfs)(&FsSpec::new(fs, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
             assert!(made.contains(" -L x ") && made.ends_with("/dev/DEV"), "{made}");
         }
@@ -419,6 +463,8 @@ mod tests {
             ("btrfs", "discard=async", "mount -t btrfs -o discard=async DEV MP", "umount MP"),
             ("f2fs", "noatime", "mount -t f2fs -o nodiscard,noatime DEV MP", "umount MP"),
             ("zfs", "noatime", "zpool import -o cachefile=none -d /dev pickfs", "zpool export pickfs"),
+            ("ntfs-3g", "big_writes", "mount -t ntfs-3g -o permissions,big_writes DEV MP", "umount MP"),
+            ("tmpfs", "size=1g", "mount -t tmpfs -o size=1g tmpfs MP", "umount MP"),
             (
                 "zfs-fuse",
                 "noatime",

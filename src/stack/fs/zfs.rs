@@ -7,7 +7,7 @@ use super::feature::{
     CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW,
     METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SNAPSHOTS, changed,
 };
-use super::{Argv, Commit, Facts, Filesystem, FsSpec, ModuleSource, NAME, VFS_FILE, Variant, argv};
+use super::{Argv, Commit, Facts, Filesystem, FsSpec, ModuleSource, NAME, Snapshots, VFS_FILE, Variant, argv};
 use crate::journal::Undo;
 use crate::stack::Step;
 use crate::units::parse_size;
@@ -37,6 +37,14 @@ pub const ZFS: Filesystem = Filesystem {
     versions: &[("zfs", &["zfs", "version"])],
     more_features: &[CASE_FOLDING, CREATION_TIME, ENCRYPTION, REFLINKS],
     features_in_effect,
+    // Bytes that are still to be given back (zpoolprops(7)); zfs-fuse gives them back at once.
+    snapshots: Some(Snapshots {
+        freed: Some((
+            |spec| argv(["zpool", "get", "-H", "-p", "-o", "value", "freeing", spec.name]),
+            |printed| printed.trim() == "0",
+        )),
+        ..OF_POOL
+    }),
     ..POOL
 };
 
@@ -48,6 +56,17 @@ type Program = (&'static str, &'static [&'static str]);
 pub(super) const ZFS_GET: Program = ("zfs get", &["zfs", "get", "all", NAME]);
 pub(super) const ZPOOL_GET: Program = ("zpool get", &["zpool", "get", "all", NAME]);
 pub(super) const ZPOOL_STATUS: Program = ("zpool status", &["zpool", "status", NAME]);
+
+const OF_POOL: Snapshots = Snapshots {
+    take: |spec, number| argv(["zfs", "snapshot", &snapshot(spec, number)]),
+    send: |spec, number| argv(["zfs", "send", &snapshot(spec, number)]),
+    delete: |spec, number| argv(["zfs", "destroy", &snapshot(spec, number)]),
+    freed: None,
+};
+
+fn snapshot(spec: &FsSpec, number: u64) -> String {
+    format!("{}@snapshot-{number}", spec.name)
+}
 
 /// What both implementations share.
 pub(super) const POOL: Filesystem = Filesystem {
@@ -68,6 +87,7 @@ pub(super) const POOL: Filesystem = Filesystem {
     mismatches: pool_mismatches,
     // zpool-add(8), zpool-online(8), zfsprops(7), zfs-snapshot(8). A pool never gets smaller by less than a device.
     features: &[CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, SNAPSHOTS],
+    snapshots: Some(OF_POOL),
     features_in_effect: |driver, state: &FsState| changed(driver.features, without_checksums(state), &[]),
     // The intent log switched off: fsync returns before anything is written (zfsprops(7)).
     weakens: |option| option == "sync=disabled",

@@ -2,4 +2,5 @@
 
 pub mod pgbench;
 mod postgres;
+pub mod rocksdb;
 pub mod sqlite;

@@ -43,6 +43,7 @@ const DESCRIPTION: Description = Description {
     settings: Job::ROWS,
     main_setting: "files",
     judged: MEAN_OF_PHASES,
+    makes_links: true,
     ..Description::EMPTY
 };
 

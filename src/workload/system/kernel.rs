@@ -55,6 +55,7 @@ const DESCRIPTION: Description = Description {
         ("rm", "coreutils"),
     ],
     versions: &[&["gcc", "--version"], &["ld", "--version"], &["make", "--version"]],
+    makes_links: true,
     ..Description::EMPTY
 };
 

@@ -47,6 +47,7 @@ const DESCRIPTION: Description = Description {
         Phase::new("list", "let the package manager list every installed file, cold", Cold, Declared, Returned),
         Phase::new("remove", "remove all packages, cold, until durable", Cold, Metadata, Durable),
     ],
+    makes_links: true,
     ..Description::EMPTY
 };
 

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod copy_in;
+pub mod snapshots;
 pub mod tree;
 pub mod walk;
 
@@ -9,7 +10,7 @@ use super::settings::{Count, NameOrPath, Number, Path as PathKind, Size, setting
 use super::staging::{Staging, free};
 use super::text;
 use crate::data::{
-    self, Digest, Shape, TreeLayout,
+    self, Digest, Modes, Shape, TreeLayout,
     profile::{Profile, builtin},
 };
 use crate::plan::{Objection, Setting, Settings};
@@ -17,7 +18,7 @@ use crate::process::run_program;
 use crate::stack::{Place, argv};
 use crate::stage::{Program, Stage};
 use crate::units::show_bytes;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
 
 settings! {
@@ -53,12 +54,14 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Names, sizes and bytes of a copy.
-    pub fn verify(&self, copy: &Path) -> Result<()> {
-        if data::digest(copy)? == self.digest {
+    /// Names, sizes and bytes of a copy, and its permissions where the file system under test keeps them.
+    pub fn verify(&self, copy: &Path, modes: Modes) -> Result<()> {
+        if modes == Modes::Kept && data::digest(copy)? == self.digest {
             return Ok(());
         }
-        bail!("the content differs from the source: {}", data::differences(&self.folder, copy, 5).join(", "))
+        let found = data::differences(&self.folder, copy, 5, modes);
+        ensure!(modes == Modes::Lost && found.is_empty(), "the content differs from the source: {}", found.join(", "));
+        Ok(())
     }
 }
 
@@ -67,7 +70,8 @@ pub fn lay_out(stage: &mut Stage, source: &Staged, tree: &Path) -> Result<()> {
     stage.lay_out("copying the tree to the file system", |stage| {
         stage.run(&Program::new(["cp", "-a", &text(&source.folder), &text(tree)])).map(drop)
     })?;
-    stage.check("verifying what was written", || source.verify(tree))
+    let modes = Modes::kept(stage.keeps_modes());
+    stage.check("verifying what was written", || source.verify(tree, modes))
 }
 
 impl Dataset {

@@ -4,6 +4,7 @@
 //! costs every file system the same.
 
 use super::Dataset;
+use crate::data::Modes;
 use crate::plan::Settings;
 use crate::stage::Stage;
 use crate::stage::phase::*;
@@ -43,13 +44,13 @@ impl Workload for Tree {
         let (wanted, bytes) = (&source.digest, source.bytes);
         let tree = stage.root().join("tree");
         let copy = stage.memory().join("copy");
-        let root = text(&stage.root());
+        let (root, modes) = (text(&stage.root()), Modes::kept(stage.keeps_modes()));
 
         stage.phase("write", |p| {
             p.handled(bytes, wanted.files);
             p.command(["cp", "-a", &text(&source.folder), &text(&tree)])
         })?;
-        stage.check("verifying what was written", || source.verify(&tree))?;
+        stage.check("verifying what was written", || source.verify(&tree, modes))?;
         for _ in stage.repeats() {
             stage.phase("tar-read", |p| {
                 p.handled(bytes, wanted.files);
@@ -64,7 +65,7 @@ impl Workload for Tree {
                 p.command(["cp", "-a", &text(&tree), &text(&copy)])
             })?;
             stage.check("verifying what was read back", || {
-                source.verify(&copy)?;
+                source.verify(&copy, modes)?;
                 Ok(std::fs::remove_dir_all(&copy)?)
             })?;
         }
