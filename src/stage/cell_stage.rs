@@ -13,7 +13,7 @@ use crate::journal::{Flag, FlagKind, Ledger, Provenance, Record, Sample};
 use crate::probe::space;
 use crate::process::{self, Deadline, check_stop};
 use crate::protocol::Link;
-use crate::stack::fs::{FsSpec, MODES};
+use crate::stack::fs::{FsSpec, IsFree, MODES};
 use crate::stack::{Argv, Place};
 use crate::steps::StepRunner;
 use crate::sys::devices;
@@ -44,7 +44,7 @@ pub struct SnapshotPrograms {
     pub send: Argv,
     pub delete: Vec<Argv>,
     /// As [`crate::stack::fs::Snapshots::freed`].
-    pub freed: Option<(Argv, fn(&str) -> bool)>,
+    pub freed: Option<(Argv, IsFree)>,
 }
 
 /// One cell's workload on its stack.
@@ -138,7 +138,7 @@ impl Stage<'_, '_> {
     pub fn snapshots(&self, count: u64) -> Option<SnapshotPrograms> {
         let (programs, spec) = (self.stack.driver?.snapshots?, self.stack.spec());
         let each = |words: fn(&FsSpec, u64) -> Argv| (0..count).map(|number| words(&spec, number)).collect::<Vec<_>>();
-        let freed = programs.freed.map(|(words, is_free)| (words(&spec), is_free));
+        let freed = programs.freed.map(|freed| ((freed.program)(&spec), freed.is_free));
         let (take, delete) = (each(programs.take), each(programs.delete));
         Some(SnapshotPrograms { take, send: (programs.send)(&spec, 0), delete, freed })
     }

@@ -5,7 +5,7 @@ use super::feature::{
     REFLINKS, SHRINK, SNAPSHOTS, changed,
 };
 use super::{
-    DEVICE, Facts, Filesystem, FsSpec, MOUNT_POINT, Snapshots, VFS_FILE, Variant, argv, make, mount_options,
+    DEVICE, Facts, Filesystem, Freed, FsSpec, MOUNT_POINT, Snapshots, VFS_FILE, Variant, argv, make, mount_options,
     number_above,
 };
 
@@ -50,10 +50,10 @@ pub const BTRFS: Filesystem = Filesystem {
         },
         send: |spec, number| argv(["btrfs", "send", "--quiet", &snapshot(spec, number)]),
         delete: |spec, number| argv(["btrfs", "subvolume", "delete", "--commit-after", &snapshot(spec, number)]),
-        freed: Some((
-            |spec| argv(["btrfs", "subvolume", "list", "-d", &spec.mount_point()]),
-            |printed| printed.trim().is_empty(),
-        )),
+        freed: Some(Freed {
+            program: |spec| argv(["btrfs", "subvolume", "list", "-d", &spec.mount_point()]),
+            is_free: |printed| printed.trim().is_empty(),
+        }),
     }),
     // btrfs(5), btrfs-device(8), btrfs-filesystem(8).
     features: &[

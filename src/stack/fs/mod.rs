@@ -185,9 +185,19 @@ pub struct Snapshots {
     /// Prints one as a stream.
     pub send: fn(&FsSpec, u64) -> Argv,
     pub delete: fn(&FsSpec, u64) -> Argv,
-    /// Where the room of deleted ones is given back later: a program, and whether what it prints says that all of it is.
-    pub freed: Option<(fn(&FsSpec) -> Argv, fn(&str) -> bool)>,
+    /// Where the room of deleted ones is given back later.
+    pub freed: Option<Freed>,
 }
+
+/// How it is learnt that the room of deleted snapshots is free.
+#[derive(Clone, Copy)]
+pub struct Freed {
+    pub program: fn(&FsSpec) -> Argv,
+    pub is_free: IsFree,
+}
+
+/// Reads it in what the program printed.
+pub type IsFree = fn(&str) -> bool;
 
 impl Filesystem {
     pub(crate) const DEFAULT: Filesystem = Filesystem {

@@ -7,7 +7,7 @@ use super::feature::{
     CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW,
     METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SNAPSHOTS, changed,
 };
-use super::{Argv, Commit, Facts, Filesystem, FsSpec, ModuleSource, NAME, Snapshots, VFS_FILE, Variant, argv};
+use super::{Argv, Commit, Facts, Filesystem, Freed, FsSpec, ModuleSource, NAME, Snapshots, VFS_FILE, Variant, argv};
 use crate::journal::Undo;
 use crate::stack::Step;
 use crate::units::parse_size;
@@ -39,10 +39,10 @@ pub const ZFS: Filesystem = Filesystem {
     features_in_effect,
     // Bytes that are still to be given back (zpoolprops(7)); zfs-fuse gives them back at once.
     snapshots: Some(Snapshots {
-        freed: Some((
-            |spec| argv(["zpool", "get", "-H", "-p", "-o", "value", "freeing", spec.name]),
-            |printed| printed.trim() == "0",
-        )),
+        freed: Some(Freed {
+            program: |spec| argv(["zpool", "get", "-H", "-p", "-o", "value", "freeing", spec.name]),
+            is_free: |printed| printed.trim() == "0",
+        }),
         ..OF_POOL
     }),
     ..POOL
