@@ -68,7 +68,7 @@ const PLAN: [Key; 17] = [
     key(
         "discard",
         "\"fresh\"",
-        "what the drive is told of unused blocks: `none`, `fresh` (all, before mkfs) or `trim` (fstrim too)",
+        "what is said to the drive of unused blocks: `none`, `fresh` (all, before mkfs) or `trim` (fstrim too)",
     ),
     key(
         "duplicate",
@@ -146,8 +146,8 @@ const VERDICT: [Key; 3] = [
 pub(super) const VERDICT_KEYS: [&str; 3] = names(&VERDICT);
 
 const STOP: [Key; 6] = [
-    key("rounds", "20", "exactly so many rounds, instead of stopping when it is enough"),
-    key("precision", "\"2%\"", "until every difference is known to so much to either side"),
+    key("rounds", "20", "exactly this number of rounds, instead of stopping when it is enough"),
+    key("precision", "\"2%\"", "until every difference is known this well, to either side"),
     key("race", "false", "whether targets that are shown to be slower leave; true unless given"),
     key("budget", "\"2h\"", "no further round is begun after this time"),
     key("cell", "\"30m\"", "a cell that takes longer is ended and has failed; 10m unless given"),

@@ -18,6 +18,7 @@ mod nilfs2;
 mod ntfs;
 mod ntfs3;
 mod ntfs_3g;
+mod programs;
 mod reiser4;
 mod reiserfs;
 mod spec;
@@ -34,6 +35,7 @@ use crate::need::Need;
 use crate::plan::Objection;
 use feature::FsState;
 pub use mount_options::spelled;
+pub use programs::{Commit, FreeSpace, Freed, IsFree, Snapshots};
 use spec::{DEVICE, MOUNT_POINT, NAME, filled};
 pub use spec::{Facts, FsSpec, Programs, argvs};
 use std::collections::BTreeMap;
@@ -75,20 +77,6 @@ pub struct Variant {
 
 impl Variant {
     const DEFAULT: Variant = Variant { name: "", about: "", mkfs: &[], mount: &[], least_devices: 1 };
-}
-
-/// A program that lists the free space of the device, which it only reads.
-#[derive(Clone, Copy)]
-pub struct FreeSpace {
-    program: &'static [&'static str],
-    /// Number and mean bytes of free extents in what it prints; the file system's blocks are of the given bytes.
-    pub extents: fn(&str, u64) -> Option<(f64, f64)>,
-}
-
-impl FreeSpace {
-    pub fn program(&self, spec: &FsSpec) -> Argv {
-        filled(self.program, spec)
-    }
 }
 
 /// Debian's package with the source of kernel modules that Debian does not compile: guests compile it.
@@ -169,35 +157,6 @@ pub struct Filesystem {
     /// concerns data that nobody synced, such as `lazytime`, does not count: a sync writes it all the same.
     pub weakens: fn(&str) -> bool,
 }
-
-/// A program that makes data durable.
-#[derive(Clone, Copy)]
-pub struct Commit {
-    pub words: fn(&FsSpec) -> Argv,
-    /// The same program with nothing to write or to wait for: what this takes is no time of the file system's.
-    pub idle: fn(&FsSpec) -> Argv,
-}
-
-/// Programs that take, send and delete snapshots of the whole file system, each of its own number.
-#[derive(Clone, Copy)]
-pub struct Snapshots {
-    pub take: fn(&FsSpec, u64) -> Argv,
-    /// Prints one as a stream.
-    pub send: fn(&FsSpec, u64) -> Argv,
-    pub delete: fn(&FsSpec, u64) -> Argv,
-    /// Where the room of deleted ones is given back later.
-    pub freed: Option<Freed>,
-}
-
-/// How it is learnt that the room of deleted snapshots is free.
-#[derive(Clone, Copy)]
-pub struct Freed {
-    pub program: fn(&FsSpec) -> Argv,
-    pub is_free: IsFree,
-}
-
-/// Reads it in what the program printed.
-pub type IsFree = fn(&str) -> bool;
 
 impl Filesystem {
     pub(crate) const DEFAULT: Filesystem = Filesystem {

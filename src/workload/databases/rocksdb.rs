@@ -15,7 +15,7 @@ pub struct Rocksdb;
 
 settings! {
     Store {
-        keys: Count = "200000", "how many keys there can be; each phase but `fill-sync` does so many operations";
+        keys: Count = "200000", "how many keys there can be; and the operations of each phase but `fill-sync`";
         value: Size = "400", "bytes of a value, half of which compression takes away";
         syncs: Count = "1000", "operations of `fill-sync`, each durable before the next";
         threads: Count = "1", "threads of db_bench; each does its part of the operations";
