@@ -23,6 +23,7 @@ pub const ALL: &[(&str, Entry)] = &[
     ("journal", journal),
     ("plan", plan_text),
     ("protocol", protocol),
+    ("strace", strace_log),
     ("trace", trace_file),
     ("trace-calls", trace_calls),
 ];
@@ -147,6 +148,14 @@ pub fn trace_file(data: &[u8]) {
             let again = trace::read(&trace::cut(&found, usize::MAX).unwrap()).unwrap();
             assert_eq!((again.ops, again.tree, again.paths), (found.ops, found.tree, found.paths));
         }
+    }
+}
+
+/// Any text as a log of strace: refused with its line, or a trace that can be read.
+pub fn strace_log(data: &[u8]) {
+    match pickfs::record::strace::import(&String::from_utf8_lossy(data), &[b"/w".to_vec()]) {
+        Err(error) => assert!(!format!("{error:#}").is_empty()),
+        Ok(bytes) => drop(trace::read(&bytes).unwrap()),
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Lab, Observation, not_run, unable};
 use pickfs::trace::{self, Kind, Trace};
-use pickfs::workload::trace::play_in;
+use pickfs::workload::trace::{InFolder, play_in};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -71,6 +71,93 @@ fn a_replay_leaves_what_the_program_left() {
         assert_eq!((outcome.differing, outcome.first, outcome.other_lengths), (0, None, 0));
         assert_eq!(shape(&folder.path().join("top0")), wanted);
     }
+}
+
+/// Names that several processes fight for.
+const SHARED: &str = "mkdir -p pool; for i in 1 2 3 4; do (for j in 1 2 3 4 5 6; do mkdir pool/d$j; echo $i >pool/f$i.$j; mv pool/f$i.$j \
+    pool/g$j; ln pool/g$j pool/d$j/$i; cat pool/g* >>pool/all; rm -f pool/g$((j - 1)); ls pool; done >pool/log$i 2>&1) & done; wait";
+
+#[test]
+fn threads_that_sleep_at_random_leave_the_same() {
+    let lab = Lab::new();
+    if not_run(no_recording(&lab)) {
+        return;
+    }
+    std::fs::create_dir(lab.path("work")).unwrap();
+    let trace = recorded(&lab, &format!("cd work && {SHARED}"));
+    let wanted = shape(&lab.path("work"));
+    for seed in 0..12 {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let outcome = InFolder::new(folder.path(), &trace).unwrap().play(0.0, Some(seed)).unwrap();
+        assert_eq!((outcome.differing, outcome.first, outcome.other_lengths), (0, None, 0), "seed {seed}");
+        assert_eq!(shape(&folder.path().join("top0")), wanted, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_log_of_strace_is_a_trace() {
+    let lab = Lab::new();
+    let strace = std::process::Command::new("strace").arg("-V").output();
+    if not_run(strace.err().map(|error| format!("strace cannot be run: {error}"))) {
+        return;
+    }
+    start(&lab);
+    let (work, log) = (lab.path("work"), lab.path("busy.log"));
+    let status = std::process::Command::new("strace")
+        .args(["-f", "-yy", "-ttt", "-T", "-xx", "-o"])
+        .arg(&log)
+        .args(["sh", "-c", BUSY])
+        .current_dir(&work)
+        .stdout(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    lab.run(&["trace", "import", "busy.log"]).code(0);
+    let trace = trace::read(&std::fs::read(lab.path("busy.pktrace")).unwrap()).unwrap();
+    assert!(trace.header.threads > 10 && trace.ops.len() > 200, "{:?}", trace.header);
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let outcome = play_in(folder.path(), &trace, 0.0).unwrap();
+    assert_eq!((outcome.differing, outcome.first, outcome.other_lengths), (0, None, 0));
+    assert_eq!(shape(&folder.path().join("top0")), shape(&work));
+    std::fs::write(&log, "12 1.0 read(3").unwrap();
+    let said = lab.run(&["trace", "import", "busy.log"]).code(1);
+    assert!(said.err.contains("line 1"), "{}", said.err);
+}
+
+/// A service of a thread, and a child of it; both write what they are asked to, and live on.
+#[test]
+fn a_service_is_recorded_from_outside_and_goes_on() {
+    let lab = Lab::new();
+    if not_run(no_recording(&lab)) {
+        return;
+    }
+    let work = lab.path("work");
+    std::fs::create_dir(&work).unwrap();
+    let script = "exec 7>>open; (while :; do echo child >child.new; mv child.new child; sleep 0.02; done) & \
+        while :; do echo more >&7; echo text >new; mv new old; sleep 0.02; done";
+    let mut service = std::process::Command::new("sh").args(["-c", script]).current_dir(&work).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let pid = service.id().to_string();
+    let said = lab.run(&["record", "--pid", &pid, "--for", "2s", "-o", "service.pktrace"]);
+    let before = std::fs::metadata(work.join("open")).unwrap().len();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let after = std::fs::metadata(work.join("open")).unwrap().len();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let goes_on = service.try_wait().unwrap().is_none();
+    children.split_whitespace().chain([pid.as_str()]).for_each(|pid| {
+        std::process::Command::new("kill").arg(pid).status().unwrap();
+    });
+    service.wait().unwrap();
+    said.code(0);
+    assert!(goes_on && after > before, "{before} {after}");
+    let trace = trace::read(&std::fs::read(lab.path("service.pktrace")).unwrap()).unwrap();
+    let renames =
+        |threads: bool| trace.ops.iter().filter(|op| op.kind == Kind::Rename && (op.thread == 0) == threads).count();
+    let appended = trace.ops.iter().filter(|op| op.kind == Kind::Write && op.object == 1).count();
+    assert!(appended > 2 && renames(false) > 4, "{appended} {}", renames(false));
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let outcome = play_in(folder.path(), &trace, 0.0).unwrap();
+    assert_eq!((outcome.differing, outcome.first), (0, None));
 }
 
 #[test]

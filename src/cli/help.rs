@@ -32,6 +32,11 @@ const TOPICS: &[Topic] = &[
     Topic { name: "keys", about: "every key of a plan", text: include_str!("help/keys.txt") },
     Topic { name: "plans", about: "how a plan file is written", text: include_str!("help/plans.txt") },
     Topic {
+        name: "replay",
+        about: "how your own program is recorded and replayed",
+        text: include_str!("help/replay.txt"),
+    },
+    Topic {
         name: "safety",
         about: "what is erased and what is not, and what is left",
         text: include_str!("help/safety.txt"),

@@ -1,17 +1,20 @@
 //! `pickfs record`: what a program does to its files, as a trace that can be replayed on any file system.
 
 #![expect(clippy::disallowed_types, reason = "starts itself as the program that is recorded")]
+#![expect(clippy::disallowed_methods, reason = "ends a recording after a time")]
 
 use super::{Exit, Outcome, Verb, there};
+use crate::process::{stop_on_signals, stop_requests};
 use crate::record::{self, Order, Recorded};
 use crate::run::tell;
 use crate::trace::{self, Trace};
-use crate::units::{show_bytes, show_duration, show_share};
+use crate::units::{parse_duration, show_bytes, show_duration, show_share};
 use crate::wording::text::counted;
 use anyhow::{Context, Result};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Record what a command does to files below the current folder, to replay it on other file systems; no root needed
 #[derive(clap::Args)]
@@ -22,11 +25,17 @@ pub struct Arguments {
     /// Folders whose files are recorded, instead of the current one
     #[arg(long, value_name = "DIR")]
     under: Vec<PathBuf>,
+    /// Record a program that runs already, with all processes below it, until Ctrl-C; it goes on afterwards
+    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    pid: Option<i32>,
+    /// With --pid: stop recording after this time, such as 30s
+    #[arg(long = "for", value_name = "TIME", requires = "pid", value_parser = parse_duration)]
+    duration: Option<u64>,
     /// The program that is recorded, as this one starts it
     #[arg(long, hide = true)]
     watched: bool,
     /// The command, with its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required_unless_present = "pid")]
     command: Vec<String>,
 }
 
@@ -37,6 +46,7 @@ impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs record -- make", "what make does to files here, into make.pktrace"],
         ["pickfs record --under /srv/mail -- doveadm index -A '*'", "files elsewhere"],
+        ["sudo pickfs record --pid 4711 --for 1min --under /srv/db", "a service that runs"],
         ["sudo pickfs run --trace make.pktrace --fs ext4,xfs,btrfs", "then replay it"],
     ];
 
@@ -44,7 +54,10 @@ impl Verb for Arguments {
         if self.watched {
             return record::run_watched(&self.command).map(|()| 0);
         }
-        let output = self.output.clone().unwrap_or_else(|| usual_output(&self.command));
+        let output = self.output.clone().unwrap_or_else(|| match self.pid {
+            Some(pid) => format!("pid-{pid}.{ENDING}").into(),
+            None => usual_output(&self.command),
+        });
         if output.exists() && self.output.is_none() {
             let shown = output.display();
             return Err(Exit::usage(format!(
@@ -52,6 +65,9 @@ impl Verb for Arguments {
             )));
         }
         let under = self.folders()?;
+        if let Some(pid) = self.pid {
+            return self.attach(pid, &under, &output);
+        }
         let mut starter = Command::new(std::env::current_exe().context("cannot find this program")?);
         starter.args(["record", "--watched", "--"]);
         let Recorded { trace, exit } = record::record(Order { starter, words: &self.command, under: &under })?;
@@ -62,10 +78,29 @@ impl Verb for Arguments {
 }
 
 impl Arguments {
+    fn attach(&self, pid: i32, under: &[PathBuf], output: &Path) -> Outcome {
+        stop_on_signals()?;
+        let begun = Instant::now();
+        let is_over = || self.duration.is_some_and(|ns| begun.elapsed() >= Duration::from_nanos(ns));
+        if self.duration.is_none() {
+            tell(&format!("Recording process {pid}; Ctrl-C ends that, and the process goes on."));
+        }
+        let trace = record::attach::attach(pid, under, || is_over() || stop_requests() > 0)?;
+        std::fs::write(output, &trace).with_context(|| format!("cannot write {}", output.display()))?;
+        summary(&trace::read(&trace)?, trace.len(), output, under).iter().for_each(|line| tell(line));
+        Ok(0)
+    }
+
     /// Absolute, each of which is there.
     fn folders(&self) -> Result<Vec<PathBuf>> {
         if self.under.is_empty() {
-            return Ok(vec![std::env::current_dir().context("cannot find the current folder")?]);
+            let own = match self.pid {
+                Some(pid) => std::fs::read_link(format!("/proc/{pid}/cwd")).with_context(|| {
+                    format!("cannot find the current folder of process {pid}; name one with --under")
+                })?,
+                None => std::env::current_dir().context("cannot find the current folder")?,
+            };
+            return Ok(vec![own]);
         }
         let folder = |path: &PathBuf| {
             if !there(path)?.is_dir() {

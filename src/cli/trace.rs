@@ -1,14 +1,15 @@
 //! `pickfs trace`: looks at recordings, and makes others of them.
 
 use super::{Exit, Outcome, Verb};
+use crate::record::strace;
 use crate::trace::{self, Class, Kind, Op, Target, Trace, What, shipped};
 use crate::units::{show_bytes, show_duration, show_share};
 use crate::wording::text::counted;
 use anyhow::{Context, Result};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Look at what `pickfs record` wrote: its calls, its counts, every text in it; or make another trace of it
+/// Look at what `pickfs record` wrote: its calls, its counts, every text in it; or make another trace of it, or one of a log of strace
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -51,6 +52,19 @@ enum Action {
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
     },
+    /// Make a trace of a log of `strace -f -yy -ttt -T -xx`
+    #[command(after_help = "Examples:\n  strace -f -yy -ttt -T -xx -o make.log make\n  pickfs trace import make.log")]
+    Import {
+        /// The log
+        #[arg(value_name = "LOG")]
+        log: PathBuf,
+        /// Folders whose files are kept, as the log names them [default: the folder that the program began in]
+        #[arg(long, value_name = "DIR")]
+        under: Vec<PathBuf>,
+        /// Where to write the trace [default: the log's name with .pktrace]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
     /// The same program several times at once, each in folders of its own
     #[command(after_help = "Examples:\n  pickfs trace scale make.pktrace --copies 4 -o four.pktrace")]
     Scale {
@@ -81,6 +95,7 @@ impl Verb for Arguments {
             Action::Stats { trace } => stats(&read(trace)?).iter().try_for_each(|line| writeln!(out, "{line}"))?,
             Action::Audit { trace } => audit(&bytes(trace)?, &read(trace)?, &mut out)?,
             Action::Cut { trace, calls, output } => write(output, &trace::cut(&read(trace)?, *calls)?)?,
+            Action::Import { log, under, output } => import(log, under, output.as_deref(), &mut out)?,
             Action::Scale { trace, copies, output } => {
                 let scaled = trace::scale(&read(trace)?, *copies)
                     .map_err(|error| Exit::usage(format!("--copies: {error:#}")))?;
@@ -105,6 +120,37 @@ fn read(name: &str) -> Result<Trace> {
 
 fn write(output: &PathBuf, bytes: &[u8]) -> Result<()> {
     std::fs::write(output, bytes).with_context(|| format!("cannot write {}", output.display()))
+}
+
+/// A log is text, but names in it may be any bytes.
+fn import(log: &Path, under: &[PathBuf], output: Option<&Path>, out: &mut impl Write) -> Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    let shown = log.display();
+    let text = std::fs::read(log).with_context(|| format!("cannot read {shown}"))?;
+    if let Some(folder) = under.iter().find(|folder| !folder.is_absolute()) {
+        let folder = folder.display();
+        return Err(Exit::usage(format!("--under: name {folder} in full, as it was called where the log was written")));
+    }
+    let under: Vec<Vec<u8>> = under.iter().map(|folder| folder.as_os_str().as_bytes().to_vec()).collect();
+    let bytes = strace::import(&String::from_utf8_lossy(&text), &under)
+        .with_context(|| format!("{shown} cannot be used; log with `strace -f -yy -ttt -T -xx -o LOG COMMAND`"))?;
+    let output = output.map_or_else(|| log.with_extension("pktrace"), Path::to_path_buf);
+    write(&output, &bytes)?;
+    let (trace, output) = (trace::read(&bytes)?, output.display());
+    let (calls, header) = (trace.stats().calls(), &trace.header);
+    writeln!(out, "{output}: {calls} calls on files by {}", counted(header.threads as usize, "thread"))?;
+    if header.elsewhere > 0 {
+        writeln!(out, "{} calls on paths elsewhere are left out; --under names other folders", header.elsewhere)?;
+    }
+    if header.not_recorded > 0 {
+        writeln!(out, "{} calls could not be taken over", header.not_recorded)?;
+    }
+    writeln!(
+        out,
+        "What lay there before is guessed from what the program found. Times to think are times between calls."
+    )?;
+    writeln!(out, "Next: sudo pickfs run --trace {output} --fs ext4,xfs,btrfs")?;
+    Ok(())
 }
 
 fn show(trace: &Trace, out: &mut impl Write) -> Result<()> {

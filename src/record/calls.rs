@@ -209,6 +209,18 @@ const CALLS: &[i64] = &[
 const CLONE_FILE: u32 = 0x4004_9409; // FICLONE of linux/fs.h
 const CLONE_RANGE: u32 = 0x4020_940d; // FICLONERANGE
 
+/// What the filter stops at, for programs that cannot be given one.
+pub fn is_watched(call: &Call) -> bool {
+    with_filter(|filter| {
+        let argument = |at: usize| call.arguments[at] as u32;
+        let stops_with = || filter.stops_with.iter().find(|(number, ..)| *number == call.number);
+        let stops_without = || filter.stops_without.iter().find(|(number, ..)| *number == call.number);
+        filter.stops.contains(&call.number)
+            || stops_with().is_some_and(|(_, at, values)| values.contains(&argument(*at)))
+            || stops_without().is_some_and(|(_, at, bit)| argument(*at) & bit == 0)
+    })
+}
+
 /// Hands the filter to `with`: what is here stops, and only that. io_uring is as if the kernel did not have it, as calls made
 /// through it cannot be seen; programs that use it have another way for such kernels.
 pub fn with_filter<T>(with: impl FnOnce(&Filter) -> T) -> T {
@@ -504,6 +516,16 @@ mod tests {
             sorted.dedup();
             assert_eq!(sorted.len(), filter.stops.len());
         });
+    }
+
+    #[test]
+    fn what_is_watched_without_a_filter_is_what_the_filter_stops() {
+        let watched = |number, arguments| is_watched(&Call { number, arguments });
+        assert!(watched(SYS_read, [0; 6]) && !watched(SYS_brk, [0; 6]) && !watched(SYS_io_uring_enter, [0; 6]));
+        assert!(
+            watched(SYS_fcntl, [3, F_SETFD as u64, 0, 0, 0, 0]) && !watched(SYS_fcntl, [3, F_GETFL as u64, 0, 0, 0, 0])
+        );
+        assert!(watched(SYS_mmap, [0, 1, 1, 2, 3, 0]) && !watched(SYS_mmap, [0, 1, 1, 0x22, 3, 0]));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use super::calls::{FileCall, ITSELF, Length, Place};
 use super::class::{SAMPLE, SMALLEST_SAMPLE, class_of};
 use super::files::Objects;
-use super::scope::{Scope, absolute};
+use super::scope::Scope;
 use super::threads::Thread;
-use crate::sys::ptrace::{read_memory, read_text};
+use super::world::World;
 use crate::trace::{Kind, Op, attribute};
 
 /// What came of looking at a call.
@@ -24,6 +24,7 @@ pub struct Looker<'a> {
     pub tid: i32,
     pub thread: &'a Thread,
     pub scope: &'a mut Scope,
+    pub world: &'a dyn World,
     pub objects: &'a mut Objects,
     /// Some folder has been renamed, so that what is open may lie elsewhere now.
     pub moved: bool,
@@ -97,12 +98,12 @@ impl Looker<'_> {
         match place {
             Place::Nothing => Named::NoFile,
             Place::Descriptor(descriptor) => self.descriptor(descriptor),
-            Place::PathOrSelf { folder, address } => match read_text(self.tid, address) {
-                Ok(path) if !path.is_empty() => self.path(folder, &path),
+            Place::PathOrSelf { folder, address } => match self.world.text(self.tid, address) {
+                Some(path) if !path.is_empty() => self.path(folder, &path),
                 _ => self.descriptor(folder),
             },
-            Place::Path { folder, address } => match read_text(self.tid, address) {
-                Ok(path) if !path.is_empty() => self.path(folder, &path),
+            Place::Path { folder, address } => match self.world.text(self.tid, address) {
+                Some(path) if !path.is_empty() => self.path(folder, &path),
                 _ => Named::NoFile,
             },
         }
@@ -115,8 +116,8 @@ impl Looker<'_> {
     fn path(&mut self, folder: i32, path: &[u8]) -> Named {
         let Some(base) = self.base(folder, path) else { return Named::Elsewhere(Vec::new()) };
         match self.scope.resolve(&base, path) {
-            Some(number) => Named::Path(number, absolute(&base, path)),
-            None => Named::Elsewhere(absolute(&base, path)),
+            Some(number) => Named::Path(number, self.scope.absolute(&base, path)),
+            None => Named::Elsewhere(self.scope.absolute(&base, path)),
         }
     }
 
@@ -127,7 +128,7 @@ impl Looker<'_> {
         }
         if folder == libc::AT_FDCWD {
             return match self.moved {
-                true => Some(link(self.tid, "cwd")),
+                true => Some(self.world.folder(self.tid)),
                 false => Some(self.thread.folder.borrow().clone()),
             };
         }
@@ -135,7 +136,7 @@ impl Looker<'_> {
         match object {
             Some(object) if !self.moved => Some(self.objects.get(object).place.clone()),
             // A folder above a watched one, or one that was renamed.
-            _ => Some(link(self.tid, &format!("fd/{folder}"))).filter(|place| place.first() == Some(&b'/')),
+            _ => Some(self.world.descriptor(self.tid, folder)).filter(|place| place.first() == Some(&b'/')),
         }
     }
 
@@ -202,20 +203,20 @@ impl Looker<'_> {
         match op.kind {
             Kind::Write | Kind::WriteAt => op.flags = self.class(op, call).into(),
             Kind::SymLink => {
-                let to = read_text(self.tid, call.data).unwrap_or_default();
+                let to = self.world.text(self.tid, call.data).unwrap_or_default();
                 let place = self.thread.folder.borrow().clone();
                 let link = match call.place {
-                    Place::Path { folder, address } => (folder, read_text(self.tid, address).unwrap_or_default()),
+                    Place::Path { folder, address } => (folder, self.world.text(self.tid, address).unwrap_or_default()),
                     _ => (libc::AT_FDCWD, Vec::new()),
                 };
                 let base = self.base(link.0, &link.1).unwrap_or(place);
-                let full = absolute(&base, &link.1);
+                let full = self.scope.absolute(&base, &link.1);
                 let folder = full.iter().rposition(|byte| *byte == b'/').map_or(&full[..0], |end| &full[..end]);
                 op.other = self.scope.resolve(folder, &to).unwrap_or(0);
                 op.length = to.len() as u64;
             }
             Kind::GetAttribute | Kind::SetAttribute | Kind::RemoveAttribute => {
-                let name = read_text(self.tid, call.data).unwrap_or_default();
+                let name = self.world.text(self.tid, call.data).unwrap_or_default();
                 let numbering = &mut self.scope.numbering;
                 op.flags = attribute::code(&name, || numbering.name(&name));
             }
@@ -239,18 +240,10 @@ impl Looker<'_> {
     }
 
     fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        let read = read_memory(self.tid, address, &mut bytes).ok()?;
-        (read == length).then_some(bytes)
+        self.world.memory(self.tid, address, length)
     }
 }
 
 fn word(bytes: &[u8]) -> u64 {
     bytes[..8].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
-}
-
-/// Where something of a process leads to.
-pub fn link(tid: i32, what: &str) -> Vec<u8> {
-    use std::os::unix::ffi::OsStringExt;
-    std::fs::read_link(format!("/proc/{tid}/{what}")).map(|path| path.into_os_string().into_vec()).unwrap_or_default()
 }

@@ -29,6 +29,15 @@ pub struct Mapping {
     pub writes: bool,
 }
 
+/// A file that was open already.
+pub struct OpenFile {
+    pub descriptor: i32,
+    pub place: Vec<u8>,
+    /// open(2)'s, without those that make or cut it.
+    pub flags: u64,
+    pub position: u64,
+}
+
 /// An open file: descriptors and mappings that refer to it, in all processes.
 #[derive(Clone, Debug)]
 pub struct Object {

@@ -11,6 +11,7 @@
     reason = "starts the program that is recorded, and dates its calls"
 )]
 
+pub mod attach;
 mod calls;
 mod class;
 mod cpu_clock;
@@ -18,9 +19,12 @@ mod file_call;
 mod files;
 mod first_tree;
 mod mapped;
+mod program;
 mod scope;
+pub mod strace;
 mod threads;
 mod tracer;
+mod world;
 
 use crate::sys::{process, ptrace, seccomp};
 use crate::trace::{Header, SCHEMA};
@@ -32,6 +36,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 use tracer::Tracer;
+use world::Live;
 
 /// What to record.
 pub struct Order<'a> {
@@ -64,11 +69,12 @@ pub fn record(mut order: Order) -> Result<Recorded> {
          container",
     )?;
     let before = process::children_usage();
-    let mut tracer = Tracer::new(&mut scope, pid);
+    let live = Live::new();
+    let mut tracer = Tracer::new(&mut scope, &live, pid);
     let exit = tracer.run()?;
     let used = process::children_usage();
-    ensure!(tracer.has_begun(), "the program was not started: it ended before");
-    let (writer, touched, counts) = tracer.finish();
+    ensure!(tracer.program.has_begun(), "the program was not started: it ended before");
+    let (writer, touched, counts) = tracer.program.finish();
     let named = scope.numbering.paths.len();
     let mut tree = tree.needed(&mut scope, &touched, named)?;
     tree.append(&mut scope.brought);

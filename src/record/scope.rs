@@ -12,6 +12,8 @@ pub struct Scope {
     pub numbering: Numbering,
     /// Files from elsewhere that got a name here: they are in the first tree, under names that stand for theirs.
     pub brought: Vec<Entry>,
+    /// The folders are those of another machine: files here say nothing of them.
+    is_of_log: bool,
 }
 
 struct Root {
@@ -33,7 +35,28 @@ impl Scope {
             spellings.dedup();
             roots.push(Root { spellings, path: numbering.root(number) });
         }
-        Ok(Scope { roots, numbering, brought: Vec::new() })
+        Ok(Scope { roots, numbering, brought: Vec::new(), is_of_log: false })
+    }
+
+    /// Folders that a log names: what they are here does not matter.
+    pub fn of_log(folders: &[Vec<u8>]) -> Scope {
+        let mut numbering = Numbering::default();
+        let root = |(number, folder): (u32, &Vec<u8>)| {
+            let spelling = folder.strip_suffix(b"/").unwrap_or(folder).to_vec();
+            Root { spellings: vec![spelling], path: numbering.root(number) }
+        };
+        let roots = (0..).zip(folders).map(root).collect();
+        Scope { roots, numbering, brought: Vec::new(), is_of_log: true }
+    }
+
+    /// In full, without `..`.
+    pub fn absolute(&self, base: &[u8], path: &[u8]) -> Vec<u8> {
+        if self.is_of_log { absolute_by_text(base, path) } else { absolute(base, path) }
+    }
+
+    /// The absolute path lies in a watched folder.
+    pub fn covers(&self, full: &[u8]) -> bool {
+        self.below(full).is_some()
     }
 
     /// The folders without links, and the numbers of their paths.
@@ -47,7 +70,7 @@ impl Scope {
 
     /// The number of a path, if it is watched; `base` is the folder that a relative one starts from.
     pub fn resolve(&mut self, base: &[u8], path: &[u8]) -> Option<u32> {
-        let full = absolute(base, path);
+        let full = self.absolute(base, path);
         let (root, rest) = self.below(&full)?;
         let mut at = root;
         for part in parts(&full[rest..]) {
@@ -66,7 +89,8 @@ impl Scope {
             return Some(path);
         }
         let file = std::path::Path::new(OsStr::from_bytes(full));
-        let bytes = match (is_there, file.symlink_metadata()) {
+        // What a log found is in its first tree anyway.
+        let bytes = match (is_there && !self.is_of_log, file.symlink_metadata()) {
             (false, _) => None,
             (true, Ok(found)) if found.is_file() => Some(found.len()),
             (true, _) => return None,
@@ -100,24 +124,30 @@ fn parts(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// With the folder before it, and without `..`: what that means depends on links, so the kernel is asked while the program
 /// stands still.
-pub fn absolute(base: &[u8], path: &[u8]) -> Vec<u8> {
-    let full = match path.first() {
-        Some(b'/') => path.to_vec(),
-        _ => [base, path].join(&b'/'),
-    };
+fn absolute(base: &[u8], path: &[u8]) -> Vec<u8> {
+    let full = joined(base, path);
     if !full.split(|byte| *byte == b'/').any(|part| part == b"..") {
         return full;
     }
     let all: Vec<&[u8]> = parts(&full).collect();
     let last = all.iter().rposition(|part| *part == b"..").map_or(0, |last| last + 1);
-    let joined = |parts: &[&[u8]]| parts.iter().flat_map(|part| [b"/", *part].concat()).collect::<Vec<u8>>();
-    let upper = joined(&all[..last]);
+    let chain = |parts: &[&[u8]]| parts.iter().flat_map(|part| [b"/", *part].concat()).collect::<Vec<u8>>();
+    let upper = chain(&all[..last]);
     let upper = match Path::new(OsStr::from_bytes(&upper)).canonicalize() {
         Ok(path) => path.into_os_string().into_vec(),
         Err(_) => by_text(&all[..last]),
     };
     let upper = if upper == b"/" { Vec::new() } else { upper };
-    [upper, joined(&all[last..])].concat()
+    [upper, chain(&all[last..])].concat()
+}
+
+fn joined(base: &[u8], path: &[u8]) -> Vec<u8> {
+    if path.first() == Some(&b'/') { path.to_vec() } else { [base, path].join(&b'/') }
+}
+
+/// As if no folder on the way were a link.
+pub fn absolute_by_text(base: &[u8], path: &[u8]) -> Vec<u8> {
+    by_text(&parts(&joined(base, path)).collect::<Vec<_>>())
 }
 
 /// Where no such folder is: the call will fail too.

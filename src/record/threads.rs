@@ -5,7 +5,6 @@ use super::files::{Descriptors, Mappings, Objects, Shared};
 use crate::trace::Op;
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Instant;
 
 /// A thread that is watched.
 pub struct Thread {
@@ -50,27 +49,29 @@ pub enum Resolved {
 pub struct Pending {
     pub what: Resolved,
     pub began: u32,
-    pub entered: Instant,
+    /// By the world's clock.
+    pub entered: u64,
 }
 
 impl Thread {
-    pub fn first(tid: i32, folder: Vec<u8>) -> Thread {
+    /// Of a process of its own.
+    pub fn first(tid: i32, number: u32, folder: Vec<u8>, cpu: CpuClock) -> Thread {
         Thread {
-            number: 0,
+            number,
             process: tid,
             files: Rc::default(),
             folder: Rc::new(RefCell::new(folder)),
             maps: Rc::default(),
             pending: None,
             start: 0,
-            cpu: CpuClock::of(tid),
+            cpu,
             cpu_seen: 0,
             think_ns: 0,
         }
     }
 
     /// One that it has started with clone(2)'s flags.
-    pub fn started(&self, tid: i32, number: u32, objects: &mut Objects) -> Thread {
+    pub fn started(&self, tid: i32, number: u32, cpu: CpuClock, objects: &mut Objects) -> Thread {
         let has = |flag: i32| self.start & flag as u64 != 0;
         let files = match has(libc::CLONE_FILES) {
             true => self.files.clone(),
@@ -85,7 +86,7 @@ impl Thread {
             false => Rc::new(RefCell::new(self.maps.borrow().copied(objects))),
         };
         let process = if has(libc::CLONE_THREAD) { self.process } else { tid };
-        Thread { number, process, files, folder, maps, ..Thread::first(tid, Vec::new()) }
+        Thread { process, files, folder, maps, ..Thread::first(tid, number, Vec::new(), cpu) }
     }
 
     /// Accounts for the CPU time since the last look: as time to think where the program had the processor.

@@ -1,41 +1,24 @@
 //! The loop: a thread stops, is looked at, and goes on.
 
-use super::calls::{FileCall, Request, request};
-use super::file_call::{Looked, Looker, link};
-use super::files::{Mapping, Objects};
-use super::first_tree::Touched;
-use super::mapped;
+use super::calls::is_watched;
+use super::program::Program;
 use super::scope::Scope;
-use super::threads::{Pending, Resolved, Thread};
-use crate::sys::ptrace::{self, Call, Event, Resume, Stop, read_memory};
-use crate::trace::{Class, Header, Kind, Op, Writer, coarse};
+use super::world::Live;
+use crate::sys::ptrace::{self, Event, Resume, Stop};
 use anyhow::{Context, Result};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::process::ExitStatus;
-use std::time::Instant;
 
-/// Watches a program and writes down what it does.
+/// Watches a program that this one has started.
 pub struct Tracer<'a> {
-    scope: &'a mut Scope,
-    threads: HashMap<i32, Thread>,
+    pub program: Program<'a>,
     /// They stopped before the one that started them said so.
     early: HashSet<i32>,
-    /// Numbers of threads of processes that ended and were not waited for yet, by process.
-    ended: HashMap<i32, Vec<u32>>,
-    objects: Objects,
-    writer: Writer,
-    touched: Touched,
-    next_thread: u32,
     /// The first process, whose end is the program's.
     pid: i32,
     exit: Option<ExitStatus>,
-    /// When the program began: what was before is the start of it.
-    begun: Option<Instant>,
-    /// CPU time between two stops while nothing was done between them.
-    calibration: Vec<u64>,
-    /// CPU time between two calls of the program, roughly, and how often it was that.
-    gaps: BTreeMap<u64, u64>,
-    counts: Header,
+    /// It has no filter, and stops at calls that are not watched, too.
+    every_call: bool,
 }
 
 /// Calls that mean nothing, made before the program begins: what is between them is the cost of stopping.
@@ -50,38 +33,30 @@ pub fn calibrate() {
 }
 
 impl<'a> Tracer<'a> {
-    pub fn new(scope: &'a mut Scope, pid: i32) -> Tracer<'a> {
-        let first = Thread::first(pid, link(pid, "cwd"));
-        Tracer {
-            scope,
-            threads: HashMap::from([(pid, first)]),
-            early: HashSet::new(),
-            ended: HashMap::new(),
-            objects: Objects::default(),
-            writer: Writer::default(),
-            touched: Touched::default(),
-            next_thread: 1,
-            pid,
-            exit: None,
-            begun: None,
-            calibration: Vec::new(),
-            gaps: BTreeMap::new(),
-            counts: Header::default(),
-        }
+    pub fn new(scope: &'a mut Scope, live: &'a Live, pid: i32) -> Tracer<'a> {
+        let mut program = Program::new(scope, live);
+        program.first(pid, pid);
+        Tracer { program, early: HashSet::new(), pid, exit: None, every_call: false }
     }
 
-    pub fn has_begun(&self) -> bool {
-        self.begun.is_some()
+    /// Of programs that run already.
+    pub fn of_running(scope: &'a mut Scope, live: &'a Live) -> Tracer<'a> {
+        let program = Program::new(scope, live);
+        Tracer { program, early: HashSet::new(), pid: 0, exit: None, every_call: true }
     }
 
-    pub fn finish(self) -> (Writer, Touched, Header) {
-        let counts = Header {
-            threads: self.next_thread,
-            stop_cost_ns: stop_cost(self.calibration, &self.gaps),
-            wall_ns: self.begun.map_or(0, |begun| begun.elapsed().as_nanos() as u64),
-            ..self.counts
-        };
-        (self.writer, self.touched, counts)
+    /// A thread has stopped before it is known.
+    pub fn hold(&mut self, tid: i32) {
+        self.early.insert(tid);
+    }
+
+    pub fn go_on(&self, tid: i32, signal: i32) -> Result<()> {
+        self.resume(tid, Resume::ToEntry, signal)
+    }
+
+    pub fn resume(&self, tid: i32, how: Resume, signal: i32) -> Result<()> {
+        let how = if self.every_call && how == Resume::ToEntry { Resume::ToExit } else { how };
+        ptrace::resume(tid, how, signal).context("cannot let the program go on")
     }
 
     /// Until nothing of the program is left; how its first process ended.
@@ -89,16 +64,17 @@ impl<'a> Tracer<'a> {
         loop {
             match ptrace::wait().context("cannot wait for the program")? {
                 Event::NoneLeft => return self.exit.context("the program is lost: its end was not seen"),
+                Event::Tick => {}
                 Event::Ended(tid, status) => {
                     if tid == self.pid {
                         self.exit = Some(status);
                     }
-                    self.ended(tid);
+                    self.program.ended(tid);
                 }
                 Event::Stopped(tid, stop) => {
-                    self.counts.stops += 1;
+                    self.program.counts.stops += 1;
                     if let Some((how, signal)) = self.stopped(tid, stop) {
-                        ptrace::resume(tid, how, signal).context("cannot let the program go on")?;
+                        self.resume(tid, how, signal)?;
                     }
                 }
             }
@@ -106,27 +82,36 @@ impl<'a> Tracer<'a> {
     }
 
     /// How the thread goes on; none for one that is not known yet.
-    fn stopped(&mut self, tid: i32, stop: Stop) -> Option<(Resume, i32)> {
-        if !self.threads.contains_key(&tid) {
+    pub fn stopped(&mut self, tid: i32, stop: Stop) -> Option<(Resume, i32)> {
+        if !self.program.knows(tid) {
             self.early.insert(tid);
             return None;
         }
         let how = match stop {
-            Stop::Entry(call) => self.entered(tid, &call),
+            Stop::Entry(call) if self.every_call && !is_watched(&call) => {
+                self.program.counts.not_recorded += u64::from(call.number == libc::SYS_io_uring_enter);
+                Resume::ToEntry
+            }
+            Stop::Entry(call) => self.program.entered(tid, &call),
+            // Of calls that are not watched, and of the one in which it was found.
+            Stop::Exit(_) if self.every_call && !self.program.awaits(tid) => Resume::ToEntry,
             Stop::Exit(result) => {
-                self.left(tid, result);
+                self.program.left(tid, result);
                 Resume::ToEntry
             }
             Stop::Started(new) => {
-                self.started(tid, new);
+                self.program.started(tid, new);
+                if self.early.remove(&new) {
+                    let _ = self.resume(new, Resume::ToEntry, 0);
+                }
                 Resume::ToEntry
             }
             Stop::Executed(former) => {
-                self.executed(tid, former);
+                self.program.executed(tid, former);
                 Resume::ToEntry
             }
             Stop::Ending => {
-                self.ending(tid);
+                self.program.ending(tid);
                 Resume::ToEntry
             }
             Stop::New => Resume::ToEntry,
@@ -134,351 +119,5 @@ impl<'a> Tracer<'a> {
             Stop::Signal(signal) => return Some((Resume::ToEntry, signal)),
         };
         Some((how, 0))
-    }
-
-    fn thread(&mut self, tid: i32) -> &mut Thread {
-        self.threads.get_mut(&tid).expect("only threads that are known come here")
-    }
-
-    fn entered(&mut self, tid: i32, call: &Call) -> Resume {
-        let used = self.thread(tid).look_at_clock(true);
-        if self.begun.is_none() {
-            return self.before_it_began(tid, used, call);
-        }
-        let Some(request) = request(call) else { return Resume::ToEntry };
-        match request {
-            Request::File(file) => self.file_call(tid, &file),
-            Request::OpenHow(file, how) => self.open_how(tid, &file, how),
-            Request::Close(descriptor) => self.close(tid, |tracer, files| {
-                files.borrow_mut().close(descriptor, &mut tracer.objects).into_iter().collect()
-            }),
-            Request::CloseRange { first, last, only_marks } => self.close(tid, |tracer, files| match only_marks {
-                true => {
-                    files.borrow_mut().mark_range(first, last);
-                    Vec::new()
-                }
-                false => files.borrow_mut().close_range(first, last, &mut tracer.objects),
-            }),
-            Request::CloseOnExec { descriptor, on } => {
-                self.thread(tid).files.borrow_mut().mark(descriptor, on);
-                Resume::ToEntry
-            }
-            Request::Duplicate { from, to, close_on_exec } => self.duplicate(tid, from, to, close_on_exec),
-            Request::Folder => self.await_end(tid, Resolved::Folder),
-            Request::Start { flags, flags_at } => self.start(tid, flags, flags_at),
-            Request::Execute => {
-                // Should it fail, what the program still reads through its memory is not seen.
-                self.give_up_memory(tid);
-                self.await_end(tid, Resolved::Execute)
-            }
-            Request::Wait => self.await_end(tid, Resolved::Wait),
-            Request::Map { descriptor, length, offset, writes } => {
-                let object = self.thread(tid).files.borrow().object(descriptor);
-                match object {
-                    Some(object) => self.await_end(tid, Resolved::Map { object, length, offset, writes }),
-                    None => Resume::ToEntry,
-                }
-            }
-            Request::Unmap { address, length } => {
-                self.unmap(tid, address, address.saturating_add(length));
-                Resume::ToEntry
-            }
-        }
-    }
-
-    fn before_it_began(&mut self, tid: i32, used: u64, call: &Call) -> Resume {
-        if matches!(call.number, libc::SYS_execve) {
-            return self.await_end(tid, Resolved::Execute);
-        }
-        self.calibration.push(used);
-        Resume::ToExit
-    }
-
-    fn await_end(&mut self, tid: i32, what: Resolved) -> Resume {
-        let began = self.writer.ops as u32;
-        self.thread(tid).pending = Some(Pending { what, began, entered: Instant::now() });
-        Resume::ToExit
-    }
-
-    fn file_call(&mut self, tid: i32, call: &FileCall) -> Resume {
-        let Some(thread) = self.threads.get(&tid) else { return Resume::ToEntry };
-        let moved = !self.touched.moved.is_empty();
-        let mut looker = Looker { tid, thread, scope: self.scope, objects: &mut self.objects, moved };
-        match looker.look(call) {
-            Looked::Watched(op, _) if call.assumed => {
-                let began = self.writer.ops as u32;
-                self.write(tid, Op { began, ..op });
-                Resume::ToEntry
-            }
-            Looked::Watched(op, place) => self.await_end(tid, Resolved::Op(op, place)),
-            Looked::Elsewhere => {
-                self.counts.elsewhere += 1;
-                Resume::ToEntry
-            }
-            Looked::Unknown => {
-                self.counts.not_recorded += 1;
-                Resume::ToEntry
-            }
-            Looked::NoFile => Resume::ToEntry,
-        }
-    }
-
-    /// openat2(2): flags are the first number of what it points to.
-    fn open_how(&mut self, tid: i32, call: &FileCall, how: u64) -> Resume {
-        let mut flags = [0; 8];
-        let _ = read_memory(tid, how, &mut flags);
-        let op = Op { flags: u64::from_le_bytes(flags), ..call.op };
-        self.file_call(tid, &FileCall { op, ..*call })
-    }
-
-    /// Files that nothing refers to any more are closed; that cannot fail, so its end is not looked at.
-    fn close(
-        &mut self,
-        tid: i32,
-        close: impl FnOnce(&mut Self, super::files::Shared<super::files::Descriptors>) -> Vec<Op>,
-    ) -> Resume {
-        let files = self.thread(tid).files.clone();
-        let ops = close(self, files);
-        self.write_all(tid, ops);
-        Resume::ToEntry
-    }
-
-    fn write_all(&mut self, tid: i32, ops: Vec<Op>) {
-        for op in ops {
-            let began = self.writer.ops as u32;
-            self.write(tid, Op { began, ..op });
-        }
-    }
-
-    fn duplicate(&mut self, tid: i32, from: i32, to: Option<i32>, close_on_exec: bool) -> Resume {
-        let files = self.thread(tid).files.clone();
-        let object = files.borrow().object(from);
-        match (object, to) {
-            (Some(object), _) => self.await_end(tid, Resolved::Duplicate { from: object, close_on_exec }),
-            // Something else comes in the place of a file.
-            (None, Some(to)) => {
-                self.close(tid, |tracer, files| files.borrow_mut().close(to, &mut tracer.objects).into_iter().collect())
-            }
-            (None, None) => Resume::ToEntry,
-        }
-    }
-
-    fn start(&mut self, tid: i32, flags: u64, flags_at: u64) -> Resume {
-        let mut bytes = flags.to_le_bytes();
-        if flags_at != 0 {
-            let _ = read_memory(tid, flags_at, &mut bytes);
-        }
-        self.thread(tid).start = u64::from_le_bytes(bytes);
-        Resume::ToEntry
-    }
-
-    fn started(&mut self, tid: i32, new: i32) {
-        let number = self.next_thread;
-        self.next_thread += 1;
-        let Some(parent) = self.threads.get(&tid) else { return };
-        let child = parent.started(new, number, &mut self.objects);
-        self.threads.insert(new, child);
-        let began = self.writer.ops as u32;
-        self.write(tid, Op { other: number, began, ..Op::new(Kind::Spawn) });
-        if self.early.remove(&new) {
-            let _ = ptrace::resume(new, Resume::ToEntry, 0);
-        }
-    }
-
-    /// A call has ended whose end is looked at.
-    fn left(&mut self, tid: i32, result: i64) {
-        self.thread(tid).look_at_clock(false);
-        let Some(Pending { what, began, entered }) = self.thread(tid).pending.take() else { return };
-        match what {
-            Resolved::Op(op, place) => {
-                let took_ns = entered.elapsed().as_nanos() as u64;
-                self.ended_op(tid, Op { began, took_ns, ..op }, result, place);
-            }
-            Resolved::Duplicate { from, close_on_exec } if result >= 0 => {
-                let files = self.thread(tid).files.clone();
-                let closed = files.borrow_mut().set(result as i32, from, close_on_exec, &mut self.objects);
-                self.write_all(tid, closed.into_iter().collect());
-            }
-            Resolved::Folder if result == 0 => {
-                let folder = self.thread(tid).folder.clone();
-                *folder.borrow_mut() = link(tid, "cwd");
-            }
-            Resolved::Wait if result > 0 => self.joined(tid, result as i32, began),
-            Resolved::Wait if result == 0 => self.joined_any(tid, began),
-            Resolved::Map { object, length, offset, writes } if result > 0 => {
-                self.map(tid, Mapping { start: result as u64, end: result as u64 + length, offset, object, writes });
-            }
-            _ => {}
-        }
-    }
-
-    fn ended_op(&mut self, tid: i32, op: Op, result: i64, place: Vec<u8>) {
-        // Results that say something: errors, and how many bytes went.
-        let mut op = Op { result: if op.kind.moves_bytes() { result } else { result.min(0) }, ..op };
-        if op.kind == Kind::Open && result >= 0 {
-            op.object = self.objects.add(op.path, place);
-            self.touched.opened.insert(op.path);
-            let files = self.thread(tid).files.clone();
-            let close_on_exec = op.flags & libc::O_CLOEXEC as u64 != 0;
-            let closed = files.borrow_mut().set(result as i32, op.object, close_on_exec, &mut self.objects);
-            self.write(tid, op);
-            return self.write_all(tid, closed.into_iter().collect());
-        }
-        if result >= 0 {
-            self.note(&op);
-        }
-        self.write(tid, op);
-    }
-
-    /// What a replay needs of the first tree.
-    fn note(&mut self, op: &Op) {
-        match op.kind {
-            Kind::List => drop(self.touched.listed.insert(self.objects.get(op.object).path)),
-            Kind::Rename => {
-                self.touched.moved.insert(op.path);
-                self.touched.opened.insert(op.path);
-            }
-            Kind::Link | Kind::Truncate if op.path != 0 => drop(self.touched.opened.insert(op.path)),
-            _ => {}
-        }
-    }
-
-    fn write(&mut self, tid: i32, op: Op) {
-        let thread = self.thread(tid);
-        let op = Op { thread: thread.number, think_ns: std::mem::take(&mut thread.think_ns), ..op };
-        if op.kind.class() != Class::Thread && op.think_ns > 0 {
-            *self.gaps.entry(coarse(op.think_ns)).or_default() += 1;
-        }
-        self.writer.push(op);
-    }
-
-    /// wait4(2) returned a process that ended.
-    fn joined(&mut self, tid: i32, pid: i32, began: u32) {
-        for number in self.ended.remove(&pid).unwrap_or_default() {
-            self.write(tid, Op { other: number, began, ..Op::new(Kind::Join) });
-        }
-    }
-
-    /// waitid(2) does not return which one.
-    fn joined_any(&mut self, tid: i32, began: u32) {
-        let parent = self.thread(tid).process;
-        let gone: Vec<i32> = self.ended.keys().copied().filter(|pid| *pid != parent).collect();
-        gone.into_iter().for_each(|pid| self.joined(tid, pid, began));
-    }
-
-    fn map(&mut self, tid: i32, mapping: Mapping) {
-        let maps = self.thread(tid).maps.clone();
-        // What was mapped there is gone, and what its pages were cannot be seen any more.
-        let gone = maps.borrow_mut().take(mapping.start, mapping.end, &mut self.objects);
-        maps.borrow_mut().add(mapping, &mut self.objects);
-        let closed = gone.iter().filter_map(|part| self.objects.release(part.object)).collect();
-        self.write_all(tid, closed);
-    }
-
-    fn unmap(&mut self, tid: i32, start: u64, end: u64) {
-        let maps = self.thread(tid).maps.clone();
-        let parts = maps.borrow_mut().take(start, end, &mut self.objects);
-        for part in parts {
-            let mut ops = mapped::operations(tid, &part);
-            ops.extend(self.objects.release(part.object));
-            self.write_all(tid, ops);
-        }
-    }
-
-    /// Another program runs in the process: of its threads one is left, with the number of the process.
-    fn executed(&mut self, tid: i32, former: i32) {
-        if self.begun.is_none() {
-            // The end of what started this program itself may be seen, too.
-            if self.calibration.is_empty() {
-                return;
-            }
-            self.begun = Some(Instant::now());
-            let thread = self.thread(tid);
-            thread.look_at_clock(false);
-            (thread.pending, thread.think_ns) = (None, 0);
-            return;
-        }
-        if former != tid
-            && let Some(thread) = self.threads.remove(&former)
-        {
-            self.threads.insert(tid, Thread { cpu: super::cpu_clock::CpuClock::of(tid), ..thread });
-        }
-        let gone: Vec<i32> = self.threads_of(tid).into_iter().filter(|other| *other != tid).collect();
-        gone.iter().for_each(|other| drop(self.threads.remove(other)));
-        let files = self.thread(tid).files.clone();
-        let closed = match std::rc::Rc::strong_count(&files) {
-            // It had them alone: this is the second.
-            2 => files.borrow_mut().executed(&mut self.objects),
-            _ => Vec::new(),
-        };
-        let own = self.thread(tid);
-        (own.maps, own.pending) = (Default::default(), None);
-        self.write_all(tid, closed);
-    }
-
-    fn threads_of(&self, tid: i32) -> Vec<i32> {
-        let Some(process) = self.threads.get(&tid).map(|thread| thread.process) else { return Vec::new() };
-        self.threads.iter().filter(|(_, thread)| thread.process == process).map(|(tid, _)| *tid).collect()
-    }
-
-    /// Its memory is there for the last time.
-    fn ending(&mut self, tid: i32) {
-        self.thread(tid).look_at_clock(true);
-        self.give_up_memory(tid);
-    }
-
-    fn give_up_memory(&mut self, tid: i32) {
-        if std::rc::Rc::strong_count(&self.thread(tid).maps) == 1 {
-            self.unmap(tid, 0, u64::MAX);
-        }
-    }
-
-    fn ended(&mut self, tid: i32) {
-        let Some(thread) = self.threads.get(&tid) else { return };
-        let (process, number) = (thread.process, thread.number);
-        if self.begun.is_none() {
-            return drop(self.threads.remove(&tid));
-        }
-        let files = thread.files.clone();
-        // The thread's own, and this one.
-        let closed = match std::rc::Rc::strong_count(&files) {
-            2 => files.borrow_mut().ended(&mut self.objects),
-            _ => Vec::new(),
-        };
-        self.write_all(tid, closed);
-        let began = self.writer.ops as u32;
-        self.write(tid, Op { began, ..Op::new(Kind::End) });
-        self.threads.remove(&tid);
-        self.ended.entry(process).or_default().push(number);
-    }
-}
-
-/// What the stops alone take: as in the loop of calls that mean nothing, or more where another program has the processor
-/// meanwhile and every return finds its caches cold. The shortest of the program's own gaps show that: in nearly every program a
-/// twentieth of all calls comes right after another.
-fn stop_cost(mut calibration: Vec<u64>, gaps: &BTreeMap<u64, u64>) -> u64 {
-    const SHORTEST: u64 = 20;
-    const MOST: u64 = 20;
-    calibration.sort_unstable();
-    let alone = calibration.get(calibration.len() / 2).copied().unwrap_or(0);
-    let (all, mut seen) = (gaps.values().sum::<u64>(), 0);
-    let short = gaps.iter().find(|(_, count)| {
-        seen += **count;
-        seen * SHORTEST >= all
-    });
-    short.map_or(alone, |(gap, _)| (*gap).clamp(alone, MOST * alone))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stops_cost_what_the_shortest_gaps_take_within_reason() {
-        let cost = |gaps: &[(u64, u64)]| stop_cost(vec![900, 1000, 5000], &gaps.iter().copied().collect());
-        assert_eq!(cost(&[]), 1000);
-        assert_eq!(cost(&[(100, 50), (3000, 50)]), 1000);
-        assert_eq!(cost(&[(100, 1), (3000, 50), (90_000, 49)]), 3000);
-        assert_eq!(cost(&[(1_000_000, 10)]), 20_000);
     }
 }

@@ -43,6 +43,8 @@ pub enum Event {
     Ended(i32, ExitStatus),
     /// There is nothing left to wait for.
     NoneLeft,
+    /// A signal came, such as that of [`tick`].
+    Tick,
 }
 
 /// How a stopped thread goes on.
@@ -69,6 +71,46 @@ pub fn seize(pid: i32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, pid, 0, options as usize).map(drop)
 }
 
+/// Watches a thread that runs already, and all that it will start. It goes on, and outlives the caller.
+pub fn seize_running(tid: i32) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACESYSGOOD
+        | libc::PTRACE_O_TRACECLONE
+        | libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_TRACEEXEC
+        | libc::PTRACE_O_TRACEEXIT;
+    request(libc::PTRACE_SEIZE, tid, 0, options as usize).map(drop)
+}
+
+/// Stops a watched thread, unless it is gone.
+pub fn interrupt(tid: i32) {
+    let _ = request(libc::PTRACE_INTERRUPT, tid, 0, 0);
+}
+
+/// Ends the watching of a stopped thread, which goes on, with a signal where that is not 0.
+pub fn detach(tid: i32, signal: i32) {
+    let _ = request(libc::PTRACE_DETACH, tid, 0, signal as usize);
+}
+
+/// From now on [`wait`] returns at least that often.
+pub fn tick(every: std::time::Duration) -> io::Result<()> {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: all zeros is a valid value of it: no flags, so that calls are interrupted.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+    // SAFETY: the pointer is to a value that lives through the call; the handler does nothing.
+    if unsafe { libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let interval = libc::timeval { tv_sec: every.as_secs() as i64, tv_usec: i64::from(every.subsec_micros()) };
+    let timer = libc::itimerval { it_interval: interval, it_value: interval };
+    // SAFETY: the pointer is to a value that lives through the call.
+    match unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Lets a stopped thread go on, with a signal where that is not 0. A thread that is gone is no error.
 pub fn resume(tid: i32, how: Resume, signal: i32) -> io::Result<()> {
     let kind = match how {
@@ -89,7 +131,7 @@ pub fn wait() -> io::Result<Event> {
         // SAFETY: the pointer is to a value that lives through the call.
         match unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) } {
             -1 => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error if error.kind() == io::ErrorKind::Interrupted => return Ok(Event::Tick),
                 error if error.raw_os_error() == Some(libc::ECHILD) => return Ok(Event::NoneLeft),
                 error => return Err(error),
             },
@@ -112,7 +154,7 @@ fn stop(tid: i32, status: i32) -> io::Result<Stop> {
         libc::PTRACE_EVENT_EXIT => Stop::Ending,
         libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::New,
         libc::PTRACE_EVENT_STOP => Stop::Group,
-        _ if signal == libc::SIGTRAP | 0x80 => exit(tid)?,
+        _ if signal == libc::SIGTRAP | 0x80 => at_call(tid)?,
         _ => Stop::Signal(signal),
     })
 }
@@ -136,8 +178,14 @@ fn entry(tid: i32) -> io::Result<Stop> {
     Ok(Stop::Entry(Call { number: call.nr as i64, arguments: call.args }))
 }
 
-fn exit(tid: i32) -> io::Result<Stop> {
+/// Before or after a call: of programs without a filter both are seen.
+fn at_call(tid: i32) -> io::Result<Stop> {
     let found = information(tid)?;
+    if found.op == libc::PTRACE_SYSCALL_INFO_ENTRY {
+        // SAFETY: for this `op` the kernel has filled that member.
+        let call = unsafe { found.u.entry };
+        return Ok(Stop::Entry(Call { number: call.nr as i64, arguments: call.args }));
+    }
     if found.op != libc::PTRACE_SYSCALL_INFO_EXIT {
         return Err(io::ErrorKind::InvalidData.into());
     }

@@ -147,6 +147,11 @@ impl Numbering {
         self.known_paths.get(&PathNode { above, name }).copied()
     }
 
+    /// The number of a path whose name is known.
+    pub fn at(&mut self, node: PathNode) -> Option<u32> {
+        self.number(node)
+    }
+
     fn number(&mut self, node: PathNode) -> Option<u32> {
         if let Some(number) = self.known_paths.get(&node) {
             return Some(*number);

@@ -120,15 +120,40 @@ impl Workload for Replayed {
     }
 }
 
-/// Replays in a folder that is empty, without a stage: for tests and benchmarks of the replay itself.
+/// A replay in a folder that is empty, without a stage: for tests and benchmarks of the replay itself.
+pub struct InFolder<'a> {
+    ground: Ground<'a>,
+    order: Order,
+    pool: ThreadPool,
+}
+
+impl<'a> InFolder<'a> {
+    /// Makes the first tree, and all threads ready.
+    pub fn new(folder: &std::path::Path, trace: &'a Trace) -> Result<InFolder<'a>> {
+        let ground = Ground::new(trace, folder, SEED)?;
+        first_tree::make(&ground, || Ok(()))?;
+        let order = Order::of(trace);
+        let pool = ThreadPool::new(order.lanes.len())?;
+        Ok(InFolder { ground, order, pool })
+    }
+
+    /// Once; with a seed, threads sleep at random.
+    pub fn play(mut self, think: f64, delays: Option<u64>) -> Result<Outcome> {
+        let mut replay = Replay::new(&self.ground, &self.order, think);
+        replay.delays = delays;
+        let outcome = replay.play(&mut self.pool, || Ok(()));
+        self.ground.leave();
+        outcome
+    }
+}
+
 pub fn play_in(folder: &std::path::Path, trace: &Trace, think: f64) -> Result<Outcome> {
-    let mut ground = Ground::new(trace, folder, SEED)?;
-    first_tree::make(&ground, || Ok(()))?;
-    let order = Order::of(trace);
-    let mut pool = ThreadPool::new(order.lanes.len())?;
-    let outcome = Replay::new(&ground, &order, think).play(&mut pool, || Ok(()));
-    ground.leave();
-    outcome
+    InFolder::new(folder, trace)?.play(think, None)
+}
+
+/// The number of threads that a replay has, for which all of its order is found.
+pub fn threads(trace: &Trace) -> usize {
+    Order::of(trace).lanes.len()
 }
 
 impl Recording {

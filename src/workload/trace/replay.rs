@@ -20,6 +20,8 @@ pub struct Replay<'a> {
     pub order: &'a Order,
     /// Times to think, as a multiple of the recorded ones.
     pub think: f64,
+    /// For tests of the order: threads sleep now and then, by this seed.
+    pub delays: Option<u64>,
     lanes: Vec<Lane>,
     stop: AtomicBool,
 }
@@ -54,7 +56,7 @@ pub struct Outcome {
 impl<'a> Replay<'a> {
     pub fn new(ground: &'a Ground<'a>, order: &'a Order, think: f64) -> Replay<'a> {
         let lanes = order.lanes.iter().map(|_| Lane::default()).collect();
-        Replay { ground, order, think, lanes, stop: AtomicBool::new(false) }
+        Replay { ground, order, think, delays: None, lanes, stop: AtomicBool::new(false) }
     }
 
     /// All of it, on a pool of as many threads as there are lanes.
@@ -84,6 +86,9 @@ impl<'a> Replay<'a> {
             self.wait(step, &limits)?;
             if number % 4096 == 0 {
                 limits()?;
+            }
+            if let Some(seed) = self.delays {
+                std::thread::sleep(delay(seed, step.op));
             }
             let op = &self.ground.trace.ops[step.op as usize];
             to_think += (op.think_ns as f64 * self.think) as u64;
@@ -173,6 +178,13 @@ impl Lane {
             self.moved.notify_all();
         }
     }
+}
+
+/// Mostly none, at times up to two milliseconds.
+fn delay(seed: u64, op: u32) -> Duration {
+    let mixed = (seed << 32 | u64::from(op)).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 32;
+    if mixed % 8 == 0 { Duration::from_micros(mixed / 8 % 2000) } else { Duration::ZERO }
 }
 
 fn is_call(kind: Kind) -> bool {
