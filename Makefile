@@ -1,12 +1,12 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container lint screenshots fuzz bench schema install-build install-run install-test
+.PHONY: run test test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container lint screenshots fuzz bench schema traces install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
-TEST_PACKAGES = btrfs-compsize curl ntfs-3g rocksdb-tools openssh-client openssh-server slurm-client slurmctld slurmd zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql sqlite3 nanoc make binutils flex bison bc \
+TEST_PACKAGES = btrfs-compsize curl ntfs-3g rocksdb-tools openssh-client openssh-server slurm-client slurmctld slurmd zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql sqlite3 strace nanoc make binutils flex bison bc \
   xz-utils zstd pacman-package-manager bonnie++ fsmark chromium fonts-dejavu-core librsvg2-bin \
   libreoffice-calc-nogui python3-pandas python3-jsonschema $(NODE_PACKAGES) $(VM_PACKAGES)
 # Node.js from elsewhere has its own npm, which Debian's would not stand beside.
@@ -85,13 +85,14 @@ lint: install-build
 
 # Ten minutes of nonsense for each reader of what others wrote: with a nightly compiler and cargo-fuzz guided by coverage,
 # else damaged at random. Seeds are the fixtures of the tests, the examples, and fuzz/seeds.
-FUZZED = devices import job journal plan protocol trace trace-calls
+FUZZED = devices import job journal plan protocol strace trace trace-calls
 fuzz_seeds_devices = fuzz/seeds/devices
 fuzz_seeds_import = fuzz/seeds/import tests/fixtures/import
 fuzz_seeds_job = fuzz/seeds/job
 fuzz_seeds_journal = fuzz/seeds/journal tests/fixtures/journals
 fuzz_seeds_plan = examples
 fuzz_seeds_protocol = fuzz/seeds/protocol tests/fixtures/journals
+fuzz_seeds_strace = fuzz/seeds/strace
 fuzz_seeds_trace = fuzz/seeds/trace
 fuzz_seeds_trace-calls = fuzz/seeds/trace-calls
 fuzz: install-build
@@ -111,7 +112,13 @@ screenshots: install-test install-build
 
 # The files in schema/, from the types that they describe.
 schema: install-build
-	PICKFS_WRITE_SCHEMA=1 cargo test --lib --locked -q exchange:: help_and_page
+	PICKFS_WRITE_SCHEMA=1 cargo test --lib --locked -q -- exchange:: help_and_page
+
+# The recordings that come with pickfs, anew from real programs: on an idle machine, as root.
+TRACE_PACKAGES = git procmail notmuch exiv2 libjpeg-turbo-progs postgresql sqlite3 umoci mmdebstrap linux-libc-dev $(NODE_PACKAGES)
+traces: install-build build
+	@$(call install,$(TRACE_PACKAGES))
+	packaging/traces target/release/pickfs src/trace/shipped
 
 # Ratios against a plain clock, and limits of time and memory: never part of the tests.
 bench: install-run install-test build

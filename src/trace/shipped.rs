@@ -7,12 +7,47 @@ pub struct Shipped {
     pub bytes: &'static [u8],
 }
 
-/// Sorted by name.
+/// Sorted by name. `make traces` records them anew.
 pub const ALL: &[Shipped] = &[
+    Shipped {
+        name: "apt-install",
+        about: "apt-get install of four small packages in a minimal Debian, fetched before",
+        bytes: include_bytes!("shipped/apt-install.pktrace"),
+    },
+    Shipped {
+        name: "cargo-build",
+        about: "cargo build of a small program with four libraries, from their sources",
+        bytes: include_bytes!("shipped/cargo-build.pktrace"),
+    },
+    Shipped {
+        name: "container-unpack",
+        about: "umoci unpack of a container image of two layers: files of seven Debian packages",
+        bytes: include_bytes!("shipped/container-unpack.pktrace"),
+    },
     Shipped {
         name: "git-clone",
         about: "git clone of a small repository from its folder, with the files checked out",
         bytes: include_bytes!("shipped/git-clone.pktrace"),
+    },
+    Shipped {
+        name: "maildir",
+        about: "procmail delivers 500 messages into a maildir; notmuch indexes it twice",
+        bytes: include_bytes!("shipped/maildir.pktrace"),
+    },
+    Shipped {
+        name: "npm-install",
+        about: "npm ci of 71 packages from its cache",
+        bytes: include_bytes!("shipped/npm-install.pktrace"),
+    },
+    Shipped {
+        name: "pgbench",
+        about: "a PostgreSQL server under pgbench: four clients, 2,000 transactions",
+        bytes: include_bytes!("shipped/pgbench.pktrace"),
+    },
+    Shipped {
+        name: "photo-import",
+        about: "60 photographs from a card: copied, renamed by date with exiv2, a small picture of each",
+        bytes: include_bytes!("shipped/photo-import.pktrace"),
     },
     Shipped {
         name: "sqlite-inserts",
