@@ -28,7 +28,7 @@ enum What {
     },
     /// Write the source of the simulated disk's driver, to compile it for a kernel of your own
     #[command(
-        after_help = "Example:\n  pickfs disk driver driver && make -C linux M=$PWD/driver modules    driver/simdisk.ko"
+        after_help = "Examples:\n  pickfs disk driver driver && make -C linux M=$PWD/driver modules    driver/simdisk.ko"
     )]
     Driver {
         /// A folder; it is made if there is none
