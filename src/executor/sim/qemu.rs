@@ -1,7 +1,7 @@
 //! QEMU's command line for one cell of a simulation: nothing in it has the host's clock or the host's timing.
 
 use super::region::Region;
-use crate::executor::vm::{Guest, REGIONS_WORD, ROOT_WORD, SAVED_WORD, SIM_WORD};
+use crate::executor::vm::{CLOCK_WORD, Guest, REGIONS_WORD, ROOT_WORD, SAVED_WORD, SIM_WORD};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -112,7 +112,7 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
 fn told_clock(dilation: f64) -> String {
     match (dilation * 1e6).round() as u64 {
         1_000_000 => String::new(),
-        khz => format!("tsc_early_khz={khz}"),
+        khz => format!("{CLOCK_WORD}={khz}"),
     }
 }
 

@@ -35,6 +35,8 @@ pub const SIM_WORD: &str = "pickfs.sim";
 /// Before the regions of memory that are a simulation's disks: "ADDRESS:BYTES,...", the root's first. A disk that is
 /// recorded has address and bytes of its recording behind them.
 pub const REGIONS_WORD: &str = "pickfs.regions=";
+/// A word of the kernel's own: how fast its clocks go.
+pub const CLOCK_WORD: &str = "tsc_early_khz";
 /// A word for the kernel: the machine stops itself once, to be saved.
 pub const SAVED_WORD: &str = "pickfs.saved";
 pub const ALIVE: &str = "pickfs init: alive";

@@ -45,6 +45,7 @@ fn live() -> Result<()> {
     let began_ns = monotonic();
     first_mounts()?;
     if has_word(SIM_WORD) {
+        simulated::check_clocks()?;
         simulated::fill_entropy()?;
     }
     load_modules()?;

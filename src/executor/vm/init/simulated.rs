@@ -2,7 +2,7 @@
 //! ended. A host that is asked or told anything earlier would answer when it likes, and all later times would depend on it.
 
 use super::{agent_command, word};
-use crate::executor::vm::names::{BY_SERIAL, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, how};
+use crate::executor::vm::names::{BY_SERIAL, CLOCK_WORD, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, how};
 use crate::protocol::{Answer, Job, Request, Say};
 use crate::sys::file;
 use anyhow::{Context, Result, ensure};
@@ -26,6 +26,16 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// host no two simulations would be alike.
 pub fn fill_entropy() -> Result<()> {
     file::add_entropy(&[0x5a; 64]).context("cannot fill the pool of random numbers")
+}
+
+/// A word that the kernel does not know is handed to process 1: its clocks would go as before, unseen.
+pub fn check_clocks() -> Result<()> {
+    let unknown = std::env::var_os(CLOCK_WORD).is_some();
+    ensure!(
+        !unknown,
+        "this kernel does not know `{CLOCK_WORD}`, which slows its clocks: simulate it with `dilation = 1`"
+    );
+    Ok(())
 }
 
 /// Makes a disk of the first region; the others are of the cell, which is not there yet.
