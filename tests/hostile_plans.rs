@@ -43,7 +43,7 @@ const ROWS: &[Row] = &[
     ("HBT", "work = \"tree\"", &[(5, "`work`")]),
     // Names.
     ("HBW", "[[target]]\nfs = \"ext5\"", &[(6, "did you mean `ext2`?")]),
-    ("HBW", "[[target]]\nfs = \"ntfs\"", &[(6, "pickfs list fs")]),
+    ("HBW", "[[target]]\nfs = \"hfsplus\"", &[(6, "pickfs list fs")]),
     ("HBW", "[[target]]\nfs = \"btrfs\"\nvariant = \"gzip\"", &[(7, "no variant `gzip`")]),
     ("HBW", "[[target]]\nfs = \"ext4\"\nvariant = \"lzo\"", &[(7, "ext4 has no variant")]),
     ("HBT", "[[work]]\nworkload = \"tre\"", &[(6, "did you mean `tree`?")]),

@@ -85,13 +85,19 @@ fn threads_that_sleep_at_random_leave_the_same() {
     }
     std::fs::create_dir(lab.path("work")).unwrap();
     let trace = recorded(&lab, &format!("cd work && {SHARED}"));
-    let wanted = shape(&lab.path("work"));
-    for seed in 0..12 {
+    let played = |seed: Option<u64>| {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-        let outcome = InFolder::new(folder.path(), &trace).unwrap().play(0.0, Some(seed)).unwrap();
-        assert_eq!((outcome.differing, outcome.first, outcome.other_lengths), (0, None, 0), "seed {seed}");
-        assert_eq!(shape(&folder.path().join("top0")), wanted, "seed {seed}");
+        let outcome = InFolder::new(folder.path(), &trace).unwrap().play(0.0, seed).unwrap();
+        ((outcome.differing, outcome.first, outcome.other_lengths), shape(&folder.path().join("top0")))
+    };
+    // Calls of two processes that overlapped on one name may have been done in the other order than they were seen in: then
+    // some differ from the recording, and they are the same ones each time.
+    let wanted = played(None);
+    for seed in 0..12 {
+        assert_eq!(played(Some(seed)), wanted, "seed {seed}");
     }
+    let real = shape(&lab.path("work"));
+    assert!(wanted.0.0 > 0 || wanted.1 == real, "no call differs, and the tree does: {:?} {real:?}", wanted.1);
 }
 
 #[test]

@@ -57,7 +57,6 @@ const WRONG: &[(&str, &[&str])] = &[
     ("push store missing.jsonl", &["there is no file or folder missing.jsonl"]),
     ("push http://127.0.0.1:9 file", &["an address takes --token-file FILE"]),
     ("report missing@2", &["there is no file or folder missing"]),
-    ("run --host m1 --fs ext4", &["--host takes a plan file", "`pickfs init` writes one"]),
     ("run missing.toml --host m1", &["cannot read the plan missing.toml"]),
     ("run file --host m1,m2 --journal x.jsonl", &["--journal names one file; give one --host with it"]),
     ("run file --host m1,m1", &["--host names `m1` twice"]),
