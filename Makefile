@@ -1,12 +1,12 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container lint screenshots fuzz bench schema traces install-build install-run install-test
+.PHONY: run test test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store lint screenshots fuzz bench schema traces install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
-TEST_PACKAGES = btrfs-compsize curl ntfs-3g rocksdb-tools openssh-client openssh-server slurm-client slurmctld slurmd zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql sqlite3 strace nanoc make binutils flex bison bc \
+TEST_PACKAGES = btrfs-compsize curl erofs-utils ntfs-3g rocksdb-tools openssh-client openssh-server slurm-client slurmctld slurmd zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql sqlite3 strace nanoc make binutils flex bison bc \
   xz-utils zstd pacman-package-manager bonnie++ fsmark chromium fonts-dejavu-core librsvg2-bin \
   libreoffice-calc-nogui python3-pandas python3-jsonschema $(NODE_PACKAGES) $(VM_PACKAGES)
 # Node.js from elsewhere has its own npm, which Debian's would not stand beside.
@@ -52,11 +52,22 @@ test-vm: install-run install-test install-build
 # A hundred million random requests to the kinds of simulated disks, and file systems in memory here against simulated ones.
 test-sim: install-run install-test install-build
 	cargo test --release --locked --lib sim:: -- --ignored --nocapture
-	cargo test --release --locked --test fidelity -- --ignored --nocapture
+	cargo test --release --locked --test fidelity --test atlas -- --ignored --nocapture
 
-# A hundred cells over two machines of Slurm, with kills, against one machine: hours.
+# More runs for atlas/, until it has all that packaging/atlas names: hours. Then the store and the site of it, below target/atlas.
+atlas: install-test build
+	packaging/atlas target/release/pickfs atlas
+
+atlas-store: install-test build
+	rm -rf target/atlas && mkdir -p target/atlas/runs
+	for journal in atlas/*.jsonl.xz; do xz --decompress --stdout "$$journal" >"target/atlas/runs/$$(basename "$$journal" .xz)" || exit 1; done
+	target/release/pickfs push target/atlas/store target/atlas/runs
+	target/release/pickfs site target/atlas/store target/atlas/site --title 'Which file system? The atlas of simulated disks'
+
+# Forty runs over four servers of ssh with twenty kills, a link that is cut for five minutes, and a hundred cells over two machines
+# of Slurm, with kills, against one machine: hours.
 test-fleet: install-run install-test install-build
-	cargo test --release --locked --test slurm -- --ignored --nocapture --test-threads=1
+	cargo test --release --locked --test fleet --test slurm -- --ignored --nocapture --test-threads=1
 
 # A program that needs no library, for any amd64 Linux: target/x86_64-unknown-linux-gnu/release/pickfs.
 static: install-build
@@ -107,7 +118,7 @@ test-all: test test-statistics test-data test-kernel test-vm test-sim test-fleet
 # The page of a report as it looks in Chromium, into docs/page: to be looked at after each change of it.
 screenshots: install-test install-build
 	@$(call install,pngquant)
-	PICKFS_SCREENSHOTS=$(CURDIR)/docs/page cargo test --locked --test page screenshots -- --ignored
+	PICKFS_SCREENSHOTS=$(CURDIR)/docs/page cargo test --locked --test page --test site screenshots -- --ignored
 	pngquant --force --ext .png --quality 80-98 --speed 1 --strip docs/page/*.png
 
 # The files in schema/, from the types that they describe.

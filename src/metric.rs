@@ -142,6 +142,8 @@ pub const METRICS: &[Metric] = &[
     row("after_ns", Shown::Durability, "device busy after"),
     row("after_write_bytes", Shown::Durability, "written after"),
     row("space_free_bytes", Shown::Details, "").better(Better::More),
+    row("filled_bytes", Shown::Details, "").better(Better::More),
+    row("free_when_full_bytes", Shown::Details, "").neither(),
     row("space_entries", Shown::Details, "").neither(),
     row("space_files", Shown::Details, "").neither(),
     row("space_total_bytes", Shown::Details, "").neither(),
@@ -353,9 +355,9 @@ mod tests {
     }
 
     /// What workloads say, after `.say(` in src/workload. `{direction}` is a direction's name.
-    const SAID: [(&str, Unit, Better); 37] = {
+    const SAID: &[(&str, Unit, Better)] = {
         use {Better::*, Unit::*};
-        [
+        &[
             ("broken_promise_cuts", Count, Less),
             ("bytes_per_second", BytesPerSecond, More),
             ("connecting_ns", Nanoseconds, Less),
@@ -369,17 +371,23 @@ mod tests {
             ("done_promise_cuts", Count, Neither),
             ("done_share", Share, Neither),
             ("entries_per_second", PerSecond, More),
+            ("filled_bytes", Bytes, More),
+            ("free_when_full_bytes", Bytes, Neither),
             ("generator_late_ns", Nanoseconds, Neither),
+            ("image_bytes", Bytes, Less),
+            ("inconsistent_cuts", Count, Less),
             ("late_start_share", Share, Less),
             ("latency_max_ns", Nanoseconds, Less),
             ("left_out_calls", Count, Less),
             ("loss_p95_ns", Nanoseconds, Less),
+            ("lost_transactions", Count, Less),
             ("operations_per_second", PerSecond, More),
             ("other_length_calls", Count, Less),
             ("over_100ms_share", Share, Less),
             ("over_1s_share", Share, Less),
             ("ran_ns", Nanoseconds, Neither),
             ("recovery_max_ns", Nanoseconds, Less),
+            ("refused_count", Count, Less),
             ("replaced_calls", Count, Less),
             ("replayed_operations", Count, Neither),
             ("source_read_bytes", Bytes, Less),
@@ -398,7 +406,7 @@ mod tests {
 
     #[test]
     fn all_that_workloads_say_has_a_unit_and_a_direction() {
-        for (name, unit, direction) in SAID {
+        for &(name, unit, direction) in SAID {
             assert_eq!((Unit::of_metric(name), better(name)), (unit, direction), "{name}");
         }
         let mut said: Vec<String> = Vec::new();
@@ -410,7 +418,7 @@ mod tests {
         }
         said.sort();
         said.dedup();
-        assert_eq!(said, SAID.map(|(name, ..)| name));
+        assert_eq!(said, SAID.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
     }
 
     #[test]

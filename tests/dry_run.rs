@@ -59,7 +59,9 @@ fn hold(plan: &str) {
 
 #[test]
 fn file_systems() {
-    let can: Vec<&str> = pickfs::stack::fs::ALL.iter().map(|fs| fs.name).filter(|fs| unable(&[fs]).is_none()).collect();
+    // Images are packed by the work `image` alone.
+    let made = pickfs::stack::fs::ALL.iter().filter(|fs| fs.image.is_none()).map(|fs| fs.name);
+    let can: Vec<&str> = made.filter(|fs| unable(&[fs]).is_none()).collect();
     if not_run(can.is_empty().then(|| unable(&["ext4"]).unwrap_or_default())) {
         return;
     }

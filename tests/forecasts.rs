@@ -31,7 +31,7 @@ fn forecast_and_truth(truth: &[f64], side: Side, from: u32, seed: u64) -> Option
     if is_settled(&looks(from)) {
         return None;
     }
-    let found = rounds_to_go(&regret(&of, &looks(from)), from, comparisons, GOAL.ln_1p())?;
+    let found = rounds_to_go(&of, &regret(&of, &looks(from)), from, GOAL.ln_1p())?;
     let mut before = from;
     for after in LOOKS.into_iter().filter(|look| *look > from).chain(LONGER) {
         let now = if after > LOOKS[9] { vec![Look::only(after)] } else { looks(after) };

@@ -53,6 +53,31 @@ fn what_was_synced_survives_and_a_target_without_barriers_is_caught() {
     lab.assert_nothing_left();
 }
 
+/// A program that appends a number to a file, syncs it and prints it, on a disk that is declared as it is and on one
+/// that is declared to have no volatile cache: then the kernel flushes nothing.
+#[test]
+#[ignore = "two cells in guests, two minutes: make test-vm"]
+fn transactions_survive_unless_the_disk_is_declared_write_through() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let work = "{ workload = \"transactions\", cuts = 16, losses = [\"all\", \"some\"], check = [\"cat\", \"log\"], \
+                prepare = [\"touch\", \"log\"], command = [\"sh\", \"-c\", \
+                \"for n in $(seq 40); do echo $n >> log; sync log; echo $n; sleep 0.02; done\"] }";
+    let targets = "{ name = \"declared\", fs = \"ext4\" }, \
+                   { name = \"hidden\", fs = \"ext4\", queue = { write_cache = \"write through\" } }";
+    lab.run_plan(&plan(targets, work)).code(0);
+    let folded = lab.folded();
+    let of = |target: &str, phase: &str, metric: &str| value(&folded, target, "transactions", phase, metric);
+    assert!(of("declared", "recovery", "done_promise_cuts") >= 32.0);
+    for (target, is_broken) in [("declared", false), ("hidden", true)] {
+        assert_eq!(of(target, "recovery", "broken_promise_cuts") > 0.0, is_broken, "{target}");
+        assert_eq!(of(target, "transactions", "lost_transactions") > 0.0, is_broken, "{target}");
+    }
+    lab.assert_nothing_left();
+}
+
 #[test]
 fn only_a_disk_that_is_recorded_can_be_cut() {
     let lab = Lab::new();

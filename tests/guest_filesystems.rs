@@ -127,7 +127,7 @@ fn file_systems_of_other_systems_are_run_and_cold_in_guests() {
     let stop = &rest[rest.find("[stop]").expect("a limit")..];
     let targets = plan(OTHERS).replace(WORKS, "");
     lab.run_plan(&format!(
-        "{targets}{tree}[[work]]\nname = 'links'\nworkload = 'tree'\nlike = 'developer'\nscale = 0.001\n{stop}"
+        "{targets}{tree}[[work]]\nname = 'links'\nworkload = 'tree'\nlike = 'developer'\nscale = 0.03\n{stop}"
     ));
     let folded = lab.folded();
     for cell in &folded.cells {

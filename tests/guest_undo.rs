@@ -19,6 +19,9 @@ const STACKS: &[Stack] = &[
     ("['luks']", 1),
     ("[{ lvm = { stripes = 2 } }]", 2),
     ("['lvmcache']", 2),
+    ("['lvmthin']", 1),
+    ("['writecache']", 2),
+    ("[{ bcache = { mode = 'writeback', bucket = '64KiB' } }]", 2),
     ("[{ md = { level = 'raid0' } }]", 2),
     ("['luks', { md = { level = 'raid1' } }]", 2),
 ];
@@ -37,6 +40,7 @@ state() {
     losetup --list --noheadings --output NAME,BACK-FILE
     dmsetup ls
     vgs --noheadings --options vg_name
+    ls -d /sys/fs/bcache/*-*
     ls -d /run/pickfs-* /dev/shm/pickfs-* /dev/md/* /dev/mapper/* /tmp/there/* 2> /dev/null
     grep . /proc/sys/vm/dirty_*
     grep -lz '^PICKFS_RUN=' /proc/[0-9]*/environ

@@ -2,22 +2,15 @@
 
 mod common;
 
-use common::{Lab, not_run, unable, writeback_knobs};
+use common::{Lab, SHORT_CELLS, not_run, unable, writeback_knobs};
 use pickfs::journal::fold_file;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const PLAN: &str = r#"
-duplicate = false
-backing = { memory = "64MiB" }
-[[target]]
-fs = "ext4"
-[[work]]
-workload = "meta.ok"
-[stop]
-rounds = 20
-"#;
+fn plan() -> String {
+    SHORT_CELLS.replace("rounds = 3", "rounds = 20")
+}
 
 /// A disk with hardly any room.
 struct Small(PathBuf);
@@ -48,7 +41,7 @@ fn a_full_disk_below_the_journal_tears_no_line_and_leaves_nothing() {
     }
     let lab = Lab::new();
     let small = Small::new(lab.path("small"));
-    std::fs::write(lab.path("plan.toml"), PLAN).unwrap();
+    std::fs::write(lab.path("plan.toml"), plan()).unwrap();
     std::os::unix::fs::symlink(small.0.join("j.jsonl"), lab.journal()).unwrap();
     let said = lab.run(&["run", "plan.toml", "--journal", "small/j.jsonl"]).code(1);
     assert!(said.err.contains("cannot write the journal") && said.err.contains("--resume"), "{}", said.err);
@@ -70,7 +63,7 @@ fn settings_come_back_after_two_dead_runs() {
         return;
     }
     let (lab, knobs) = (Lab::new(), writeback_knobs());
-    std::fs::write(lab.path("plan.toml"), PLAN.replace("meta.ok", "meta.hang")).unwrap();
+    std::fs::write(lab.path("plan.toml"), plan().replace("meta.ok", "meta.hang")).unwrap();
     for journal in ["first.jsonl", "second.jsonl"] {
         let mut run = lab.pickfs();
         run.args(["run", "plan.toml", "--journal", journal]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -96,7 +89,7 @@ fn a_run_whose_journal_is_deleted_is_not_forgotten() {
         return;
     }
     let lab = Lab::new();
-    std::fs::write(lab.path("plan.toml"), PLAN.replace("meta.ok", "meta.hang")).unwrap();
+    std::fs::write(lab.path("plan.toml"), plan().replace("meta.ok", "meta.hang")).unwrap();
     let mut run = lab.pickfs();
     run.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut run = run.spawn().unwrap();

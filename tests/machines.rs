@@ -3,7 +3,7 @@
 mod common;
 mod made;
 
-use common::Lab;
+use common::{Lab, Said};
 use made::Made;
 use pickfs::journal::{Provenance, Record};
 
@@ -81,4 +81,56 @@ fn machines_are_the_observations() {
     let markdown =
         lab.run(&["choices", "a1.jsonl", "b.jsonl", "--between", "machines", "--format", "markdown"]).code(0);
     assert!(markdown.out.starts_with("**tree**: No pick"), "{}", markdown.out);
+}
+
+/// An earlier and a later run for each machine, with what became of ext4.
+fn before_and_after(lab: &Lab, factors: &[f64]) -> (i32, String) {
+    for folder in ["before", "after"] {
+        let _ = std::fs::remove_dir_all(lab.path(folder));
+        std::fs::create_dir_all(lab.path(folder)).unwrap();
+    }
+    for (at, factor) in factors.iter().enumerate() {
+        for (folder, factor, day) in [("before", 1.0, "2026-01-31"), ("after", *factor, "2026-02-01")] {
+            let mut made =
+                Made::new(&["ext4", "xfs"], &[factor, 0.8], 12, (at as u64 + 1) * day.len() as u64 + factor as u64);
+            let facts = [("host name".to_string(), format!("rack-{at} (0000000{at})"))].into();
+            made.records.insert(0, Record::Provenance(Provenance { facts, ..Provenance::default() }));
+            let path = lab.path(&format!("{folder}/m{at}.jsonl"));
+            made.write(&path);
+            let text = std::fs::read_to_string(&path).unwrap().replace("2026-01-31", day);
+            std::fs::write(path, text).unwrap();
+        }
+    }
+    let said = Said::of(lab.pickfs().args(["compare", "before", "after", "--between", "machines"]).output().unwrap());
+    assert!(said.out.lines().all(|line| line.chars().count() <= 80), "{}", said.out);
+    println!("{}", said.out);
+    (said.code.unwrap(), said.out.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn what_changed_is_said_of_all_machines() {
+    let lab = Lab::new();
+    let (code, said) = before_and_after(&lab, &[1.2, 1.22, 1.18, 1.21]);
+    assert!(
+        said.contains("tree: Slower by clearly more than 5 % on average over machines like these: ext4 (+20 %)."),
+        "{said}"
+    );
+    assert_eq!(code, 3);
+    let (code, said) = before_and_after(&lab, &[1.2, 1.2, 0.8, 0.8]);
+    assert!(said.contains("ext4 is slower than before on [1] and [2], and faster on [3] and [4]"), "{said}");
+    assert_eq!(code, 4);
+    let (code, said) = before_and_after(&lab, &[1.0; 8]);
+    assert!(said.contains("slower than before on average over machines like these (95 %)."), "{said}");
+    assert_eq!(code, 0);
+    let (code, said) = before_and_after(&lab, &[1.2, 1.2]);
+    assert!(said.contains("Inconclusive: 2 machines cannot show how much machines differ"), "{said}");
+    assert_eq!(code, 4);
+    // The order of the words is no order of days, and a machine alone is none of several.
+    let words = ["compare", "after", "before", "--between", "machines"];
+    let swapped = lab.run(&words).code(4).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(swapped, said);
+    let alone = lab.run(&["compare", "before/m0.jsonl", "after/m0.jsonl", "--between", "machines"]).code(2).err;
+    assert!(alone.contains("all these runs are of one machine"), "{alone}");
+    let earlier = lab.run(&["compare", "before/m0.jsonl", "before/m1.jsonl", "--between", "machines"]).code(2).err;
+    assert!(earlier.contains("nothing earlier to compare it with"), "{earlier}");
 }

@@ -86,3 +86,75 @@ fn a_store_of_rocksdb_is_filled_and_read_cold() {
     assert!(flushes.is_some_and(|flushes| flushes >= 50.0), "each of 50 writes is durable: {flushes:?} flushes");
     lab.assert_nothing_left();
 }
+
+#[test]
+fn images_are_packed_and_read_cold_and_do_nothing_else() {
+    if not_run(unable(&["erofs", "squashfs", "ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(
+        "duplicate = false\nbacking = { memory = \"32MiB\" }\n\
+         target = [{ fs = \"erofs\" }, { fs = \"squashfs\", variant = \"lz4\" }, { fs = \"ext4\" }]\n\
+         [[work]]\nworkload = \"image\"\nlike = \"site\"\nscale = 0.02\nreads = 200\n\
+         [[work]]\nworkload = \"meta.ok\"\n[stop]\nrounds = 1\n",
+    );
+    let folded = lab.folded();
+    for cell in &folded.cells {
+        let is_image = cell.target != "ext4";
+        match &cell.outcome {
+            Some(Outcome::Done) => assert_eq!(is_image, cell.work == "image", "{} {}", cell.target, cell.work),
+            Some(Outcome::Skipped(why)) => assert!(why[0].contains("read-only image"), "{why:?}"),
+            outcome => panic!("{} {}: {outcome:?}", cell.target, cell.work),
+        }
+        assert_eq!(doubts(cell), [""; 0], "{:?}", cell.flags);
+    }
+    let done =
+        |name: &str| folded.cells.iter().find(|cell| cell.target == name && cell.work == "image").expect("a cell");
+    let bytes = |name: &str, metric| folded.value(done(name), "pack", metric).expect("its bytes");
+    // The tree's profile is a third text, which lz4 makes smaller; without compression each file has blocks of its own.
+    let whole = bytes("erofs", "work_bytes");
+    assert!(bytes("erofs", "image_bytes") >= whole && bytes("squashfs lz4", "image_bytes") < whole);
+    let written = bytes("squashfs lz4", "device_write_bytes");
+    // statfs(2) counts squashfs in whole blocks of 128 KiB.
+    let least = bytes("squashfs lz4", "image_bytes") - 131_072.0;
+    assert!(written >= least, "{written} of {least} bytes were written until it was durable");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_file_system_runs_full_and_goes_on() {
+    if not_run(unable(&["btrfs", "ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let works = |name: &str, operations: &str| {
+        format!(
+            "[[work]]\nname = \"{name}\"\nworkload = \"maintenance\"\nidle = \"300ms\"\noperations = {operations}\n"
+        )
+    };
+    // Linux makes no btrfs smaller than 256 MiB.
+    lab.run_plan(&format!(
+        "duplicate = false\n[[target]]\nfs = \"ext4\"\nbacking = {{ memory = \"64MiB\" }}\n\
+         [[target]]\nfs = \"btrfs\"\nbacking = {{ memory = \"600MiB\" }}\n{}{}{}[stop]\nrounds = 1\n",
+        works("usual", "[\"fill\", \"remove\", \"check\"]"),
+        works("others", "[\"grow\", \"scrub\", \"balance\", \"quota\"]"),
+        works("holes", "[\"trim\"]"),
+    ));
+    let folded = lab.folded();
+    let cell = |target: &str, work: &str| {
+        folded.cells.iter().find(|cell| cell.target == target && cell.work == work).expect("a cell")
+    };
+    let (usual, others) = (cell("ext4", "usual"), cell("btrfs", "others"));
+    assert_eq!((&usual.outcome, &others.outcome), (&Some(Outcome::Done), &Some(Outcome::Done)));
+    let value = |phase: &str, metric: &str| folded.value(usual, phase, metric).expect("a value");
+    assert!(value("fill", "filled_bytes") > 40.0 * 1_048_576.0, "{}", value("fill", "filled_bytes"));
+    assert!(value("fill", "free_when_full_bytes") < 1_048_576.0);
+    let [full, half] = ["fill", "remove"].map(|phase| value(phase, "space_used_bytes"));
+    assert!(half < 0.6 * full, "{half} of {full}");
+    for (target, work, why) in [("ext4", "others", "has no `scrub`"), ("ext4", "holes", "discard = \"fresh\"")] {
+        let Some(Outcome::Skipped(reasons)) = &cell(target, work).outcome else { panic!("{target} {work} is skipped") };
+        assert!(reasons[0].contains(why), "{reasons:?}");
+    }
+    lab.assert_nothing_left();
+}

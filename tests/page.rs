@@ -5,7 +5,7 @@
 mod common;
 
 use base64::Engine as _;
-use common::{Lab, modules, not_run};
+use common::{Lab, no_browser, node, not_run};
 use hdrhistogram::Histogram as Hdr;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pickfs::journal::*;
@@ -14,7 +14,6 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const TARGETS: [(&str, f64); 5] =
     [("ext4", 1.0), ("xfs", 0.93), ("btrfs", 1.3), ("btrfs zstd:1", 1.02), ("</script><b>&\"'\u{2028}\u{1b}[31m", 1.6)];
@@ -24,7 +23,7 @@ const ROUNDS: u32 = 9;
 
 #[test]
 fn a_page_is_as_it_should_be_in_chromium() {
-    if not_run(unable()) {
+    if not_run(no_browser()) {
         return;
     }
     let lab = Lab::new();
@@ -32,18 +31,7 @@ fn a_page_is_as_it_should_be_in_chromium() {
     lab.run(&["report", "journal.jsonl", "--format", "html", "--output", "page.html"]).code(0);
     let kept = kept();
     std::fs::copy(lab.path("page.html"), kept.join("page.html")).unwrap();
-    let modules = modules("browser").expect("npm fetches what the test needs");
-    let look = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/look.mjs");
-    let said = Command::new("node")
-        .args([&look, &kept.join("page.html"), &kept])
-        .env("PICKFS_BROWSER_MODULES", modules)
-        .env("PICKFS_CHROMIUM", "/usr/bin/chromium")
-        // Chromium forgets some of what it makes there.
-        .env("TMPDIR", lab.path("."))
-        .output()
-        .expect("node starts");
-    let (out, errors) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
-    assert!(said.status.success(), "{out}\n{errors}");
+    let out = node("look.mjs", &[kept.join("page.html"), kept.clone()]);
     let found: BTreeMap<String, serde_json::Value> = serde_json::from_str(&out).expect("what was found");
     println!("pictures in {}; ready after (ms): {}", kept.display(), found["ready_ms"]);
     for (what, complaints) in found.iter().filter(|(what, _)| *what != "ready_ms") {
@@ -101,7 +89,7 @@ fn the_same_journal_gives_the_same_bytes() {
 #[test]
 #[ignore = "makes the pictures of the documentation"]
 fn screenshots() {
-    if not_run(unable()) {
+    if not_run(no_browser()) {
         return;
     }
     let folder = std::env::var_os("PICKFS_SCREENSHOTS").map_or_else(kept, PathBuf::from);
@@ -112,15 +100,7 @@ fn screenshots() {
     std::fs::write(lab.path("many.jsonl"), many()).unwrap();
     for name in ["run", "many"] {
         lab.run(&["report", &format!("{name}.jsonl"), "--format", "html", "--output", &format!("{name}.html")]).code(0);
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/screenshots.mjs");
-        let said = Command::new("node")
-            .args([&script, &lab.path(&format!("{name}.html")), &folder, &PathBuf::from(name)])
-            .env("PICKFS_BROWSER_MODULES", modules("browser").unwrap())
-            .env("PICKFS_CHROMIUM", "/usr/bin/chromium")
-            .env("TMPDIR", lab.path("."))
-            .output()
-            .expect("node starts");
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        node("screenshots.mjs", &[lab.path(&format!("{name}.html")), folder.clone(), PathBuf::from(name)]);
     }
     println!("pictures in {}", folder.display());
 }
@@ -145,17 +125,6 @@ fn charts_are_painted_where_there_is_a_painter() {
         }
     }
     assert!(drawn > 10 && drawn == painted, "{drawn} drawn, {painted} painted");
-}
-
-/// Why there is nothing to look with.
-fn unable() -> Option<String> {
-    let is_there =
-        |program: &str| Command::new(program).arg("--version").output().is_ok_and(|said| said.status.success());
-    let missing: Vec<&str> = ["chromium", "node", "npm"].into_iter().filter(|program| !is_there(program)).collect();
-    if !missing.is_empty() {
-        return Some(format!("there is no {}: apt-get install chromium nodejs npm", missing.join(", ")));
-    }
-    modules("browser").err()
 }
 
 fn kept() -> PathBuf {

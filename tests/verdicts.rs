@@ -128,7 +128,8 @@ fn stands(model: &Model) -> (usize, [f64; 3], bool) {
 }
 
 /// Whatever the reference, each run has a pick; by what the others show, it is within the bound that they have or within
-/// what matters; and a run that is decided under one is under all, but for the rare contradiction of a copy.
+/// what matters, and a run that is decided under one is under all. But each reference has a copy of its own, which is
+/// another sample of the noise: where it resembles itself or contradicts, all bounds are a little wider.
 #[test]
 fn the_reference_changes_no_pick_beyond_its_bound() {
     let normal = |sds: [f64; 3]| sds.map(Side::Normal);
@@ -141,22 +142,24 @@ fn the_reference_changes_no_pick_beyond_its_bound() {
         ("1, 1, 8 %, closer", [1.0, 1.01, 1.1], normal([0.01, 0.01, 0.08])),
         ("outliers", [1.0, 1.05, 1.1], [outliers; 3]),
     ];
-    println!("| noise | another pick % | of these beyond its bound | decided under one and not under another % |");
+    let matters = 0.03;
+    println!("| noise | another pick % | beyond its bound % | by more than 1.5 points % | decided under one only % |");
     for (at, (name, truth, sides)) in cases.into_iter().enumerate() {
         let truth = truth.map(f64::ln);
         let runs = replications(25, 1000);
         let found = trials(runs, 720 + at as u64, |seed| {
             let all = [0, 1, 2].map(|reference| stands(&with_reference(&truth, &sides, reference, seed)));
             let others = || all.iter().flat_map(|one| all.iter().map(move |other| (one, other)));
-            let beyond =
-                others().any(|((pick, ..), (_, bounds, _))| bounds[*pick] > bounds_of(bounds).max(0.03) + 1e-9);
+            let beyond = others().map(|((pick, ..), (_, bounds, _))| bounds[*pick] - bounds_of(bounds).max(matters));
+            let beyond = beyond.fold(0.0, f64::max);
             let another = others().any(|(one, other)| one.0 != other.0);
-            (another, beyond, all.iter().any(|one| one.2) && !all.iter().all(|one| one.2))
+            let in_doubt = all.iter().any(|one| one.2) && !all.iter().all(|one| one.2);
+            [another, beyond > 1e-9, beyond > matters / 2.0, in_doubt]
         });
-        let shares = [share(&found, |run| run.0), share(&found, |run| run.1), share(&found, |run| run.2)];
+        let shares = [0, 1, 2, 3].map(|which| share(&found, |run| run[which]));
         println!("| {name} | {} |", shares.map(|share| format!("{:.1}", 100.0 * share)).join(" | "));
         let rare = 0.01 + 3.5 * share_error(0.01, runs);
-        assert!(shares[1] <= rare && shares[2] <= rare, "{name}: {shares:?}");
+        assert!(shares[1] <= rare && shares[3] <= rare, "{name}: {shares:?}");
     }
 }
 

@@ -98,6 +98,23 @@ fn phrases_are_found_across_lines_and_outside_of_code() {
     assert_eq!(found("Nobody was told."), ["nobody", "told"]);
 }
 
+/// docs/what-ran.md has a row for each file system, layer and workload, and none twice.
+#[test]
+fn every_plug_in_has_a_row_of_its_last_run() {
+    let page = read(Path::new("docs/what-ran.md"));
+    let rows = |heading: &str| {
+        let part = page.split("\n## ").find(|part| part.starts_with(heading)).expect("its part of the page");
+        let names = part.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(name, _)| name);
+        names.map(String::from).collect::<Vec<_>>()
+    };
+    let filesystems = pickfs::stack::fs::ALL.iter().map(|fs| fs.name).collect::<Vec<_>>();
+    let layers = pickfs::stack::layer::ALL.iter().map(|layer| layer.name).collect::<Vec<_>>();
+    let workloads = pickfs::workload::for_users().map(|workload| workload.name()).collect::<Vec<_>>();
+    for (heading, names) in [("File systems", filesystems), ("Layers", layers), ("Workloads", workloads)] {
+        assert_eq!(rows(heading), names, "{heading}");
+    }
+}
+
 /// Every string of more than one word outside of tests and of comments, for review:
 /// `cargo test --test words -- --ignored --nocapture`.
 #[test]

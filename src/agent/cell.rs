@@ -10,7 +10,7 @@ use crate::process::{CELL_MARK, DAEMON_MARK, Deadline, Interrupted, kill_marked,
 use crate::protocol::{Link, Question};
 use crate::stack::Place;
 use crate::stack::backing;
-use crate::stack::fs::{self, LINKS, argvs};
+use crate::stack::fs::{self, Filesystem, LINKS, TRIM, argvs};
 use crate::stack::layer::{self, Below};
 use crate::stack::recipe::{BuiltLayer, Recipe};
 use crate::stage::{BuiltStack, Layers, Script, Stage, boot_objections, cut_objections};
@@ -122,11 +122,23 @@ fn missing(cell: &Cell, workload: &dyn Workload, place: &Place, link: &Link) -> 
     lacks.chain(cannot).chain(unrecorded).chain(unkept(cell, workload, place)).collect()
 }
 
-/// Links that the work makes and the file system cannot hold, and snapshots that it does not take.
+/// Links that the work makes and the file system cannot hold, snapshots that it does not take, and images that are only
+/// read.
 fn unkept(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String> {
     let driver = cell.target.fs.as_deref().and_then(fs::find);
+    match (driver.is_some_and(|driver| driver.image.is_some()), workload.description().makes_image) {
+        (true, false) => {
+            return Some(format!("{} is a read-only image, which only the work `image` packs", cell.target.name));
+        }
+        (false, true) => return Some(format!("{} is no read-only image: take erofs or squashfs", cell.target.name)),
+        _ => {}
+    }
     if workload.description().takes_snapshots && driver.is_none_or(|driver| driver.snapshots.is_none()) {
         return Some(format!("snapshots of {} cannot be taken by pickfs", cell.target.name));
+    }
+    let upkeep = workload.upkeep(&cell.work.workload.settings);
+    if let Some(lacking) = lacking_upkeep(&cell.target, driver, &upkeep) {
+        return Some(lacking);
     }
     let driver = driver.filter(|driver| driver.keeps_no.contains(&LINKS))?;
     if workload.description().makes_links {
@@ -138,6 +150,16 @@ fn unkept(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String>
     Some(format!(
         "{fs} keeps no {LINKS}, and the tree has some, such as `{shown}`: take a tree without, such as `like = \"photos\"`"
     ))
+}
+
+/// Trimming punches holes into an image, and whatever is written next would fill them, on the next target.
+fn lacking_upkeep(target: &Target, driver: Option<&Filesystem>, operations: &[&str]) -> Option<String> {
+    let lacks = |operation: &&&str| driver.is_none_or(|driver| driver.upkeep(operation).is_none());
+    if let Some(operation) = operations.iter().find(lacks) {
+        return Some(format!("{} has no `{operation}` that pickfs knows: leave it out of `operations`", target.name));
+    }
+    let trims = operations.contains(&TRIM.operation) && target.discard == Discard::None;
+    trims.then(|| "`trim` leaves the next target another device: give all targets discard = \"fresh\"".to_string())
 }
 
 /// The programs among the needs of a workload.
@@ -200,6 +222,9 @@ impl CellRun<'_> {
         let stack = self.build()?;
         let wrong = provenance::of_cell(self.cell, &stack, &self.runner)?.mismatches;
         ensure!(wrong.is_empty(), "the stack is not what the plan asked for: {}", wrong.join("; "));
+        if stack.driver.is_some_and(|driver| driver.image.is_some()) {
+            return Ok(None);
+        }
         let trial = stack.root.join("trial");
         std::fs::write(&trial, vec![b'x'; TRIAL])
             .and_then(|()| std::fs::File::open(&trial)?.sync_all())
@@ -279,7 +304,8 @@ impl CellRun<'_> {
                 let disks = hardware::disks(stack.device.as_deref(), &stack.more_devices);
                 stack.flushes_lost = hardware::loses_flushes(&stack.target, &disks);
                 self.runner.take_all(on.filesystem_steps, self.link)?;
-                stack.root = stack.mount_point.join("work");
+                let is_image = self.recipe.driver.is_some_and(|driver| driver.image.is_some());
+                stack.root = if is_image { stack.mount_point.clone() } else { stack.mount_point.join("work") };
             }
             (StepResult::Directory(directory), None) => {
                 stack.mount_point = devices::mount_of(&directory.canonicalize()?)?.mount_point;

@@ -152,7 +152,7 @@ fn row(fleet: &Fleet, target: &str, reference: &str) -> Option<AcrossRow> {
 }
 
 /// Of the 95 % interval of a machine.
-fn half_width(one: &OnMachine) -> f64 {
+pub fn half_width(one: &OnMachine) -> f64 {
     1.96 * one.variance.sqrt()
 }
 
@@ -189,7 +189,7 @@ fn verdict(fleet: &Fleet, targets: &[&str], threshold: f64) -> AcrossVerdict {
 
 /// Machines on which the first is clearly slower by more than matters, and those on which it is clearly faster; `None` unless
 /// there are both. The other is faster on the first ones.
-fn contradiction(effects: &[OnMachine], threshold: f64) -> Option<(Vec<usize>, Vec<usize>)> {
+pub fn contradiction(effects: &[OnMachine], threshold: f64) -> Option<(Vec<usize>, Vec<usize>)> {
     let margin = threshold.ln_1p();
     let where_ = |sign: f64| -> Vec<usize> {
         let clear = |one: &OnMachine| sign * one.effect > margin && sign * one.effect > half_width(one);

@@ -9,6 +9,7 @@
 
 use super::diagnostics::is_simulated;
 use super::judgement::confidence;
+use super::plain::plain;
 use super::series::{Observed, ObservedWork, Rounds, observe};
 use crate::journal::{Folded, Run};
 use crate::metric::Combine;
@@ -153,6 +154,35 @@ fn without(one: &impl serde::Serialize, free: &[&str]) -> Value {
     let mut value = serde_json::to_value(one).unwrap_or_default();
     free.iter().for_each(|field| drop(remove(&mut value, field)));
     value
+}
+
+/// What levels of one series have in common: all that [`differences`] asks for, and the machine but for its kernel. A hash.
+/// `None` where the plan has no such target; a work that it does not have stands for all.
+pub fn likeness(run: &Run, target: &str, work: &str) -> Option<String> {
+    let mut plan = serde_json::to_value(&run.plan).unwrap_or_default();
+    FREE.iter().chain(&["targets", "works", "jobs"]).for_each(|field| drop(remove(&mut plan, field)));
+    let target = run.plan.targets.iter().find(|one| plain(&one.name) == target)?;
+    let mut machine = serde_json::to_value(&target.machine).unwrap_or_default();
+    ["kernel", "saved"].iter().for_each(|field| drop(remove(&mut machine, field)));
+    let is_meant = |name: &str| plain(name) == work;
+    let works = works_of(&run.plan);
+    let any = works.iter().any(|(name, _)| is_meant(name));
+    let works: Vec<Value> =
+        works.into_iter().filter(|(name, _)| !any || is_meant(name)).map(|(_, work)| work).collect();
+    let mut all = serde_json::json!([maker(run), plan, without(target, &FREE_OF_TARGET), machine, works]);
+    leave_out_places(&mut all);
+    Some(format!("{:016x}", xxhash_rust::xxh3::xxh3_64(all.to_string().as_bytes())))
+}
+
+fn leave_out_places(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            PLACES.iter().for_each(|place| drop(fields.remove(*place)));
+            fields.values_mut().for_each(leave_out_places);
+        }
+        Value::Array(values) => values.iter_mut().for_each(leave_out_places),
+        _ => {}
+    }
 }
 
 type Named = Vec<(String, Value)>;

@@ -7,17 +7,18 @@ use crate::stats;
 
 /// The error of the bound on promises that may still be broken.
 const ERROR: f64 = 0.05;
-/// Phases of the work that cuts power, and metrics of them.
-const NAMES: &str = "names";
-const CONTENTS: &str = "contents";
+/// What can be lost, with the phases of the works that cut power.
+const LOST: [(Lost, &str); 3] =
+    [(Lost::Names, "names"), (Lost::Contents, "contents"), (Lost::Transactions, "transactions")];
 
 /// Of one target, over all rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Durability {
     pub target: usize,
-    /// Of folders, links and removals, and of contents; in nanoseconds.
-    pub names: Loss,
-    pub contents: Loss,
+    /// Of all that the work has.
+    pub losses: Vec<Loss>,
+    /// Transactions that one cut took, at most.
+    pub lost_transactions: u64,
     pub cuts: u64,
     /// Cuts at which something was promised, and those of them at which a promise was broken.
     pub promise_cuts: u64,
@@ -33,10 +34,20 @@ pub struct Durability {
 }
 
 /// Nanoseconds by which the oldest lost change had returned before the cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
+    pub of: Lost,
     pub median: f64,
     pub worst: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// Folders, links and removals.
+    Names,
+    Contents,
+    /// What a program had acknowledged.
+    Transactions,
 }
 
 pub fn durability(observed: &ObservedWork, targets: &[TargetInfo]) -> Vec<Durability> {
@@ -51,15 +62,16 @@ fn of_target(observed: &ObservedWork, target: usize) -> Option<Durability> {
     if cuts == 0 {
         return None;
     }
-    let loss = |phase: &str| Loss {
-        median: median(&series(phase, "loss_p50_ns")),
-        worst: worst(&series(phase, "loss_max_ns")),
+    let loss = |(of, phase): (Lost, &str)| {
+        let longest = series(phase, "loss_max_ns");
+        let median = median(&series(phase, "loss_p50_ns"));
+        (!longest.is_empty()).then(|| Loss { of, median, worst: worst(&longest) })
     };
     let (broken, promise_cuts) = broken_promises(observed, target);
     Some(Durability {
         target,
-        names: loss(NAMES),
-        contents: loss(CONTENTS),
+        losses: LOST.into_iter().filter_map(loss).collect(),
+        lost_transactions: worst(&series("transactions", "lost_transactions")) as u64,
         cuts,
         promise_cuts,
         broken,
@@ -121,7 +133,10 @@ mod tests {
         let targets: Vec<TargetInfo> = (0..2).map(|_| TargetInfo::default()).collect();
         let found = durability(&observed.works[0], &targets);
         assert_eq!((found[0].cuts, found[0].promise_cuts, found[0].broken, found[0].rounds), (600, 300, 0, 3));
-        assert_eq!((found[0].names, found[0].recovery), (Loss { median: 2.5e9, worst: 6e9 }, (1e7, 2e7)));
+        assert_eq!(
+            (&found[0].losses[..], found[0].recovery),
+            (&[Loss { of: Lost::Names, median: 2.5e9, worst: 6e9 }][..], (1e7, 2e7))
+        );
         assert!((found[0].may_break - 0.00994).abs() < 1e-4, "{}", found[0].may_break);
         assert!(found[1].broken == 3 && found[1].may_break > 0.02, "{:?}", found[1]);
     }

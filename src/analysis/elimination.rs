@@ -137,7 +137,7 @@ pub fn race(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Ru
     }
     if race.bound() > race.threshold {
         let goal = rules.threshold.ln_1p();
-        race.rounds_needed = stats::rounds_to_go(&found, race.rounds as u32, rules.comparisons, goal);
+        race.rounds_needed = stats::rounds_to_go(&of(rules.comparisons), &found, race.rounds as u32, goal);
     }
     Some(race)
 }

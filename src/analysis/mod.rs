@@ -10,6 +10,7 @@
 mod best_per_filesystem;
 mod between_machines;
 mod between_runs;
+mod changes_on_machines;
 mod composite;
 mod device_rates;
 mod diagnostics;
@@ -21,6 +22,7 @@ mod history;
 mod judgement;
 mod latency;
 mod latency_curves;
+mod levels;
 #[cfg(test)]
 mod made_up;
 mod missing;
@@ -44,15 +46,17 @@ pub use between_machines::{AcrossMachines, AcrossRow, AcrossVerdict, between_mac
 pub use between_runs::{
     Accepted, Change, Changes, Difference, Field, Gate, Measured, OnlyIn, Part, changes, differences,
 };
+pub use changes_on_machines::{ChangeOnMachines, ChangesOnMachines, changes_on_machines};
 pub use device_rates::{DeviceRates, RateCurve, RateStep};
-pub use diagnostics::{Drift, Warning};
-pub use durability::{Durability, Loss};
+pub use diagnostics::{Drift, Warning, is_simulated};
+pub use durability::{Durability, Loss, Lost};
 pub use eligibility::Veto;
 pub use elimination::{Dearer, Race};
 pub use fidelity::{Agreement, Counterpart, agreement, between_halves, compression, figures, with_own_constant};
 pub use history::{Ending, History};
 use judgement::Analysis;
 pub use latency_curves::{LatencyCurve, LatencyCurves};
+pub use levels::{Level, levels, shifts};
 pub use model::*;
 pub use overall::{ALL_WORK, Overall};
 #[cfg(test)]
@@ -69,6 +73,7 @@ pub use work::WorkReport;
 
 use crate::journal::Folded;
 pub use crate::metric::{Better, Shown};
+pub use crate::stats::FEWEST_MACHINES;
 use anyhow::{Result, bail};
 use panel::Case;
 use plain::plain;

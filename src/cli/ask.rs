@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 /// Ask a store what is best for a disk and a work, without measuring
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The store, or postgresql://... (`pickfs query STORE --to` fills it)
+    /// The store, or postgresql://... (`pickfs query STORE --to` fills it); by default the atlas of simulated disks that
+    /// the Debian package brings (`make atlas-store` makes one)
+    #[arg(default_value = ATLAS)]
     store: PathBuf,
     /// A part of the disk's name or kind, such as nvme
     #[arg(long, value_name = "WORD", default_value = "", hide_default_value = true)]
@@ -29,9 +31,14 @@ pub struct Arguments {
     json: bool,
 }
 
+/// Where the Debian package has it.
+const ATLAS: &str = "/usr/share/pickfs/atlas";
+
 impl Verb for Arguments {
-    const EXAMPLES: &[[&str; 2]] =
-        &[["pickfs ask /srv/runs --disk nvme --like maildir", "what was best there, and where it was measured"]];
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs ask /srv/runs --disk nvme --like maildir", "what was best there, and where it was measured"],
+        ["pickfs ask --disk nvme --like maildir", "the same of the atlas, and how to get its numbers again"],
+    ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
@@ -76,8 +83,13 @@ fn print(found: &Found, store: &Path) {
     let on = if named { format!(" on {}", found.entry.machine) } else { String::new() };
     println!("{}", wrapped("    ", &format!("measured {minute}{on}"), width));
     // A database has no journals.
-    let store = if Store::is_one(store) { store } else { Path::new("STORE") };
-    println!("    pickfs report {}@{}\n", store.display(), &found.entry.hash[..12]);
+    let place = Store::open(store).map(|store| store.journal(&found.entry.hash).display().to_string());
+    let (store, journal) = match place {
+        Ok(place) => (store, place),
+        Err(_) => (Path::new("STORE"), "JOURNAL".to_string()),
+    };
+    println!("    pickfs report {}@{}", store.display(), &found.entry.hash[..12]);
+    println!("    pickfs run --any-owner --again {journal}\n");
 }
 
 fn json(found: &Found, store: &Path) -> serde_json::Value {

@@ -1,6 +1,7 @@
 //! `pickfs choices`: many runs, on disks, hosts or kernels, as one table of what to pick.
 
-use super::{Exit, Outcome, Verb, compare, journals, query, report as reporting};
+use super::journals::{self, Between};
+use super::{Exit, Outcome, Verb, compare, query, report as reporting};
 use crate::analysis;
 use crate::journal::fold_file;
 use crate::render::{self, Document, Kind};
@@ -28,11 +29,6 @@ pub struct Arguments {
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Between {
-    Machines,
 }
 
 impl Verb for Arguments {

@@ -1,13 +1,16 @@
 //! `pickfs compare`: what has changed since earlier runs of the same targets, and an exit code for a gate.
 
-use super::{Exit, INCONCLUSIVE, Outcome, REGRESSION, Verb, journals, report as reporting};
-use crate::analysis::{Accepted, Gate, Measured};
+use super::journals::{self, Between};
+use super::{Exit, INCONCLUSIVE, Outcome, REGRESSION, Verb, report as reporting};
+use crate::analysis::{self, Accepted, Changes, Gate, Measured, changes_on_machines};
 use crate::journal::{Folded, fold_file};
 use crate::render::{self, Document, Kind};
 use crate::units::parse_share;
 use crate::wording::between_runs::{self, RunComparison};
+use crate::wording::machines::{self, machine_name};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Compare a run with earlier ones of the same targets: another kernel, tool, machine or day
@@ -21,6 +24,10 @@ pub struct Arguments {
     old: Vec<PathBuf>,
     /// Journal of the run now; @last is the newest in ./pickfs-runs, STORE@last that of a store
     new: PathBuf,
+    /// Of journals of several machines, compare on each its newest run with its earlier ones, and say what holds on all
+    /// (journals, folders or stores, in any order)
+    #[arg(long, value_name = "WHAT")]
+    between: Option<Between>,
     /// The smallest slowdown that matters
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = above_nothing)]
     threshold: f64,
@@ -46,10 +53,14 @@ impl Verb for Arguments {
         ["pickfs compare before.jsonl after.jsonl", "what became slower or faster; exit code 3 if slower"],
         ["pickfs compare mon.jsonl tue.jsonl wed.jsonl now.jsonl", "the last one with what the others differ by"],
         ["pickfs compare before.jsonl after.jsonl --threshold 10%", "only changes above 10 % count"],
+        ["pickfs compare before/ after/ --between machines", "what changed on all machines, each with its own runs"],
     ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
+        if let Some(Between::Machines) = self.between {
+            return self.between_machines();
+        }
         let folded =
             self.old.iter().map(|journal| fold_file(&journals::named(journal)?)).collect::<Result<Vec<Folded>>>()?;
         let old = folded.iter().zip(&self.old).map(|(folded, journal)| with_run(folded, journal));
@@ -58,14 +69,63 @@ impl Verb for Arguments {
         for (one, journal) in old.iter().zip(&self.old) {
             refuse(&between_runs::differences(*one, new), journal)?;
         }
-        let accepted = Accepted { threshold: self.threshold, scatter: self.scatter };
-        let runs = between_runs::comparison(&old, new, accepted);
+        let runs = between_runs::comparison(&old, new, self.accepted());
         print(&runs, self)?;
-        Ok(match runs.gate {
-            Gate::Fine => 0,
-            Gate::Regression => REGRESSION,
-            Gate::Inconclusive => INCONCLUSIVE,
-        })
+        Ok(code(runs.gate))
+    }
+}
+
+fn code(gate: Gate) -> u8 {
+    match gate {
+        Gate::Fine => 0,
+        Gate::Regression => REGRESSION,
+        Gate::Inconclusive => INCONCLUSIVE,
+    }
+}
+
+/// A run of a machine, with the journal that it is in.
+type OnMachine = (Folded, PathBuf);
+
+impl Arguments {
+    fn accepted(&self) -> Accepted {
+        Accepted { threshold: self.threshold, scatter: self.scatter }
+    }
+
+    fn between_machines(&self) -> Outcome {
+        let words: Vec<PathBuf> = self.old.iter().chain([&self.new]).cloned().collect();
+        let mut machines: BTreeMap<String, Vec<OnMachine>> = BTreeMap::new();
+        for journal in journals::all(&words)? {
+            let folded = fold_file(&journal)?;
+            with_run(&folded, &journal)?;
+            let model = analysis::model(&folded).with_context(|| format!("cannot judge {}", journal.display()))?;
+            machines.entry(machine_name(&model)).or_default().push((folded, journal));
+        }
+        if machines.len() < 2 {
+            return Err(Exit::usage("all these runs are of one machine: leave out --between".to_string()));
+        }
+        let changes = machines.into_iter().map(|(name, runs)| Ok((name.clone(), self.on_one(&name, runs)?)));
+        let found = changes_on_machines(&changes.collect::<Result<Vec<_>>>()?, self.scatter);
+        let text = render::written(
+            &self.format,
+            Document::Machines(&machines::changes_on_machines(&found)),
+            &reporting::options(),
+        )?;
+        reporting::deliver(&text, self.output.as_deref())?;
+        Ok(code(found.gate))
+    }
+
+    /// Its newest run against its others.
+    fn on_one(&self, name: &str, mut runs: Vec<OnMachine>) -> Result<Changes> {
+        let started = |folded: &Folded| folded.run.as_ref().map(|run| run.started.clone());
+        runs.sort_by_key(|(folded, _)| started(folded));
+        let all = runs.iter().map(|(folded, journal)| with_run(folded, journal)).collect::<Result<Vec<Measured>>>()?;
+        let Some((new, old)) = all.split_last().filter(|(_, old)| !old.is_empty()) else {
+            return Err(Exit::usage(format!("{name} has one run here, and nothing earlier to compare it with")));
+        };
+        for (one, (_, journal)) in old.iter().zip(&runs) {
+            refuse(&between_runs::differences(*one, *new), journal)?;
+        }
+        Ok(analysis::changes(old, *new, self.accepted()))
     }
 }
 

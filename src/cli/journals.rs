@@ -11,6 +11,12 @@ use std::path::{Path, PathBuf};
 /// Where `pickfs run` leaves its journals.
 pub const FOLDER: &str = "pickfs-runs";
 
+/// Over what journals that are named together are judged.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Between {
+    Machines,
+}
+
 /// The journal that a word of the command line names.
 pub fn named(word: &Path) -> Result<PathBuf> {
     let text = word.to_string_lossy();

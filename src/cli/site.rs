@@ -2,8 +2,9 @@
 
 use super::{Exit, Outcome, Verb, report};
 use crate::journal::fold_file;
-use crate::render::site::{SiteRun, site};
+use crate::render::site::site;
 use crate::store::{Filter, Store};
+use crate::wording::trends::StoredRun;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ pub fn journal_path(hash: &str) -> String {
 /// All pages but those of single runs: paths and texts.
 pub fn pages(store: &Store, title: &str) -> Result<Vec<(String, String)>> {
     let found = store.found(&Filter::default())?;
-    let runs = found.into_iter().map(|found| SiteRun {
+    let runs = found.into_iter().map(|found| StoredRun {
         hash: found.entry.hash,
         started: found.entry.started,
         machine: found.entry.machine,

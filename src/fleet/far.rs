@@ -85,9 +85,9 @@ fn begin(place: &Place, name: &str, order: &Order) -> Result<()> {
     match order.resume {
         None if id == order.id => return Ok(()),
         None if !id.is_empty() && !place.was_refused() => {
-            bail!("{shown} has another run, which was to be fetched into the same journal")
+            bail!("{shown} has a run that was to be fetched into the same journal: --resume fetches it")
         }
-        Some(_) if id.is_empty() => bail!("there is no run to take up in {shown}"),
+        Some(_) if id.is_empty() => bail!("nothing had begun in {shown}: give the plan again, without --resume"),
         _ => {}
     }
     // Under way: to be followed.

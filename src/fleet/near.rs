@@ -103,10 +103,11 @@ struct Copy {
 }
 
 impl Copy {
-    /// A new one is made by its first line only: a run that is refused leaves no file.
+    /// A new one is made by its first line only: a run that is refused leaves no file, and an empty one is left by a near
+    /// side that died before.
     fn open(path: &Path, is_new: bool) -> Result<Copy> {
         let shown = path.display();
-        if is_new && path.exists() {
+        if is_new && path.metadata().is_ok_and(|found| !found.is_file() || found.len() > 0) {
             bail!("{shown} is there already; name another --journal, or take it up with --resume {shown}");
         }
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

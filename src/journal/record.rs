@@ -109,6 +109,21 @@ pub enum Undo {
     RemoveGroup(String),
     /// Stop an md array, and forget on its members that they were some of it.
     StopArray(Array),
+    /// Stop a cache set of bcache, and forget on its members that they were some of it.
+    StopCache(CacheSet),
+}
+
+/// A cache of bcache with what it caches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CacheSet {
+    /// Begins with [`CacheSet::PREFIX`].
+    pub uuid: String,
+    pub members: Vec<PathBuf>,
+}
+
+impl CacheSet {
+    /// "pickfs" in ASCII.
+    pub const PREFIX: &str = "7069636b-6673";
 }
 
 /// An md array with what it is made of; journals of early versions name the array alone.

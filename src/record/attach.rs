@@ -6,9 +6,9 @@ use super::first_tree::FirstTree;
 use super::scope::Scope;
 use super::tracer::Tracer;
 use super::world::Live;
-use super::{file_system_of, kernel};
+use super::{file_system_of, finished};
 use crate::sys::ptrace::{self, Event, Stop};
-use crate::trace::{Header, SCHEMA};
+use crate::trace::Header;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,20 +32,9 @@ pub fn attach(pid: i32, under: &[PathBuf], ends: impl Fn() -> bool) -> Result<Ve
     watched.begin()?;
     watched.run(ends)?;
     let read = read_bytes(pid).saturating_sub(read);
-    let (writer, touched, counts) = watched.tracer.program.finish();
-    let named = scope.numbering.paths.len();
-    let mut tree = tree.needed(&mut scope, &touched, named)?;
-    tree.append(&mut scope.brought);
-    let header = Header {
-        schema: SCHEMA,
-        made_by: format!("pickfs {}", env!("CARGO_PKG_VERSION")),
-        kernel: kernel(),
-        file_system,
-        roots: under.len() as u32,
-        device_read_bytes: read,
-        ..counts
-    };
-    writer.finish(&header, &scope.numbering.paths, &tree)
+    let known = Header { file_system, roots: under.len() as u32, device_read_bytes: read, ..Header::default() };
+    let seen = watched.tracer.program.finish();
+    finished(seen, scope, tree, known)
 }
 
 /// What the process has read from block devices; 0 where that is not shown.

@@ -30,6 +30,7 @@ use crate::sys::{process, ptrace, seccomp};
 use crate::trace::{Header, SCHEMA};
 use anyhow::{Context, Result, bail, ensure};
 use first_tree::FirstTree;
+use program::Seen;
 use scope::Scope;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -74,23 +75,36 @@ pub fn record(mut order: Order) -> Result<Recorded> {
     let exit = tracer.run()?;
     let used = process::children_usage();
     ensure!(tracer.program.has_begun(), "the program was not started: it ended before");
-    let (writer, touched, counts) = tracer.program.finish();
-    let named = scope.numbering.paths.len();
-    let mut tree = tree.needed(&mut scope, &touched, named)?;
-    tree.append(&mut scope.brought);
-    let header = Header {
-        schema: SCHEMA,
-        made_by: format!("pickfs {}", env!("CARGO_PKG_VERSION")),
-        kernel: kernel(),
+    let known = Header {
         file_system,
         roots: order.under.len() as u32,
         cpu_ns: used.user_ns + used.system_ns - before.user_ns - before.system_ns,
         device_read_bytes: used.read_bytes - before.read_bytes,
         exit: exit.code().unwrap_or_else(|| -exit.signal().unwrap_or(0)),
-        ..counts
+        ..Header::default()
     };
-    let trace = writer.finish(&header, &scope.numbering.paths, &tree)?;
-    Ok(Recorded { trace, exit })
+    let seen = tracer.program.finish();
+    Ok(Recorded { trace: finished(seen, scope, tree, known)?, exit })
+}
+
+/// The trace of what was seen, with what else is known of it.
+fn finished(seen: Seen, mut scope: Scope, tree: FirstTree, known: Header) -> Result<Vec<u8>> {
+    let named = scope.numbering.paths.len();
+    let mut tree = tree.needed(&mut scope, &seen.touched, named)?;
+    tree.append(&mut scope.brought);
+    let header = Header {
+        schema: SCHEMA,
+        made_by: format!("pickfs {}", env!("CARGO_PKG_VERSION")),
+        kernel: kernel(),
+        threads: seen.counts.threads,
+        wall_ns: seen.counts.wall_ns,
+        stops: seen.counts.stops,
+        stop_cost_ns: seen.counts.stop_cost_ns,
+        elsewhere: seen.counts.elsewhere,
+        not_recorded: seen.counts.not_recorded,
+        ..known
+    };
+    seen.writer.finish(&header, &scope.numbering.paths, &tree)
 }
 
 /// Waits until it is watched, lets the kernel stop it at calls on files, and becomes the program. Returns if it cannot.

@@ -13,6 +13,13 @@ use crate::trace::{Class, Header, Kind, Op, Writer, coarse};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt;
 
+/// What was seen of a program until it ended.
+pub struct Seen {
+    pub writer: Writer,
+    pub touched: Touched,
+    pub counts: Header,
+}
+
 /// A program that is watched, and what it did so far.
 pub struct Program<'a> {
     scope: &'a mut Scope,
@@ -137,14 +144,14 @@ impl<'a> Program<'a> {
         self.thread(tid).think_ns += ns;
     }
 
-    pub fn finish(self) -> (Writer, Touched, Header) {
+    pub fn finish(self) -> Seen {
         let counts = Header {
             threads: self.next_thread,
             stop_cost_ns: stop_cost(self.calibration, &self.gaps),
             wall_ns: self.begun.map_or(0, |begun| self.world.now().saturating_sub(begun)),
             ..self.counts
         };
-        (self.writer, self.touched, counts)
+        Seen { writer: self.writer, touched: self.touched, counts }
     }
 
     fn thread(&mut self, tid: i32) -> &mut Thread {

@@ -5,7 +5,7 @@ use super::{Format, Options};
 use crate::analysis::{Model, Panel, Row, WorkReport};
 use crate::wording::between_runs::RunComparison;
 use crate::wording::headings;
-use crate::wording::machines::{self, MachinesReport};
+use crate::wording::machines::MachinesReport;
 use crate::wording::marks::{self, Mark};
 use crate::wording::ranking::{self, Choice};
 use std::io::{self, Write};
@@ -112,7 +112,7 @@ fn machines(works: &[MachinesReport], _: &Options, out: &mut dyn Write) -> io::R
         work.notes.iter().chain(&work.machines).try_for_each(|note| writeln!(out, "- {}", escaped(note)))?;
         writeln!(out)?;
     }
-    writeln!(out, "{}", escaped(machines::LEGEND))
+    writeln!(out, "{}", escaped(works.first().map_or("", |work| work.legend)))
 }
 
 fn in_effect(model: &Model) -> Vec<String> {

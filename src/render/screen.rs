@@ -145,7 +145,7 @@ impl Screen<'_> {
         let figures = widest(rows.iter().map(figure)).max(4);
         let standing = |row: &Row| match work.reference == Some(row.target) {
             true => Standing::Reference,
-            false => Standing::of(row.against.as_ref()),
+            false => Standing::in_panel(panel, row.target, work.reference, row.against.as_ref()),
         };
         let difference =
             |row: &Row| row.against.as_ref().map_or(String::new(), |found| signed_percent(found.estimate.ratio));
@@ -244,7 +244,7 @@ impl Screen<'_> {
         let cell = |column: &Column, target: usize| {
             let found_row = column.panel.rows.iter().find(|row| row.target == target)?;
             let found = found_row.against.as_ref()?;
-            let standing = Standing::of(Some(found));
+            let standing = Standing::in_panel(column.panel, target, work.reference, Some(found));
             let sign = match standing.sign() {
                 _ if found_row.unproven_cache => UNPROVEN_SIGN,
                 "" => " ",

@@ -5,7 +5,7 @@ use crate::analysis::{
     Champion, Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport,
 };
 use crate::wording::between_runs::RunComparison;
-use crate::wording::machines::{self, MachinesReport};
+use crate::wording::machines::MachinesReport;
 use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{lines, wrapped};
 use crate::wording::warnings::suspicious_readings;
@@ -87,7 +87,7 @@ fn machines(works: &[MachinesReport], options: &Options, out: &mut dyn Write) ->
     }
     let names = works.first().map(|work| work.machines.as_slice()).unwrap_or_default();
     names.iter().try_for_each(|name| writeln!(out, "{}", wrapped("", name, options.width)))?;
-    writeln!(out, "{}", wrapped("", machines::LEGEND, options.width))
+    writeln!(out, "{}", wrapped("", works.first().map_or("", |work| work.legend), options.width))
 }
 
 struct Page<'a> {

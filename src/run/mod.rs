@@ -278,25 +278,41 @@ fn measure(
         Ended::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
         Ended::Dead(why) => bail!("cannot prepare the run: {why}"),
     }
-    let begun = Instant::now();
+    let limits = Limits::new(more);
     if !trial::all(supervisor, progress)? {
         return Ok(Finish::Stopped);
     }
-    let mut agents = Agents { guard: Guard::new(supervisor)?, supervisor, begun, more };
-    let Some(end) = rounds::measure(&mut agents, progress)? else { return Ok(Finish::Stopped) };
-    if end.is_final() && !rounds::at_other_speeds(&mut agents, progress)? {
-        return Ok(Finish::Stopped);
+    let mut agents = Agents { guard: Guard::new(supervisor)?, supervisor, limits };
+    rounds::to_the_end(&mut agents, progress)
+}
+
+/// How long a session may take.
+struct Limits {
+    begun: Instant,
+    /// As long it goes on, also where the run could end.
+    more: Option<Duration>,
+}
+
+impl Limits {
+    fn new(more: Option<Duration>) -> Limits {
+        Limits { begun: Instant::now(), more }
     }
-    Ok(Finish::Enough(end))
+
+    fn are_used(&self, plan: &Plan) -> bool {
+        let budget = self.more.or(plan.stop.budget_ns.map(Duration::from_nanos));
+        budget.is_some_and(|budget| self.begun.elapsed() > budget)
+    }
+
+    fn go_on(&self) -> bool {
+        self.more.is_some_and(|more| self.begun.elapsed() <= more)
+    }
 }
 
 /// Has cells done by agents.
 struct Agents<'a> {
     supervisor: &'a mut Supervisor,
     guard: Guard,
-    begun: Instant,
-    /// How long the session goes on, also where the run could end.
-    more: Option<Duration>,
+    limits: Limits,
 }
 
 impl rounds::Doer for Agents<'_> {
@@ -322,12 +338,11 @@ impl rounds::Doer for Agents<'_> {
     }
 
     fn budget_used(&self, plan: &Plan) -> bool {
-        let budget = self.more.or(plan.stop.budget_ns.map(Duration::from_nanos));
-        budget.is_some_and(|budget| self.begun.elapsed() > budget)
+        self.limits.are_used(plan)
     }
 
     fn goes_on(&self) -> bool {
-        self.more.is_some_and(|more| self.begun.elapsed() <= more)
+        self.limits.go_on()
     }
 
     fn now(&self) -> String {

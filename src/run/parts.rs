@@ -3,15 +3,14 @@
 
 use super::rounds::{self, Doer};
 use super::supervise::{Ended, Supervisor, stop_requested};
-use super::{Aims, Executors, Finish, Owner, Progress, Session, find_executor, new_run, one_cell, taken_up};
+use super::{Aims, Executors, Finish, Limits, Owner, Progress, Session, find_executor, new_run, one_cell, taken_up};
 use crate::executor::is_of_cell;
 use crate::journal::*;
-use crate::plan::{Cell, Plan, order};
+use crate::plan::{Cell, Plan, at_other_speeds, order};
 use crate::process::Interrupted;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// What came of a cell elsewhere.
 pub enum Part {
@@ -76,9 +75,9 @@ fn gathered(
     let finish = match over {
         Some(end) => Finish::Enough(end),
         None => {
-            let (begun, more) = (Instant::now(), session.more);
-            let mut gatherer = Gatherer { journal, folded, parts, begun, more, expected: BTreeSet::new() };
-            rounds::measure(&mut gatherer, progress)?.map_or(Finish::Stopped, Finish::Enough)
+            let limits = Limits::new(session.more);
+            let mut gatherer = Gatherer { journal, folded, parts, limits, expected: BTreeSet::new() };
+            rounds::to_the_end(&mut gatherer, progress)?
         }
     };
     progress.end(Some(finish));
@@ -90,8 +89,7 @@ struct Gatherer<'a> {
     journal: Journal,
     folded: Folded,
     parts: &'a mut dyn Parts,
-    begun: Instant,
-    more: Option<Duration>,
+    limits: Limits,
     /// Cells that have been asked for.
     expected: BTreeSet<String>,
 }
@@ -102,11 +100,13 @@ impl Gatherer<'_> {
         if self.expected.contains(&cell.id) {
             return Ok(());
         }
-        let mut coming = rounds::coming(&self.plan(), &self.folded);
-        if !coming.iter().any(|one| one.id == cell.id) {
-            // Beyond the end of the run, on request.
-            coming = vec![cell.clone()];
-        }
+        let plan = self.plan();
+        let coming = rounds::coming(&plan, &self.folded);
+        let checks = rounds::unchecked(&plan, &self.folded).into_iter().map(|(_, cell)| cell).collect();
+        // Alone where it is beyond the end of the run, on request.
+        let groups = [coming, checks, vec![cell.clone()]];
+        let is_its = |group: &Vec<Cell>| group.iter().any(|one| one.id == cell.id);
+        let coming = groups.into_iter().find(is_its).unwrap_or_default();
         self.expected.extend(coming.iter().map(|cell| cell.id.clone()));
         self.parts.expect(&coming)
     }
@@ -165,12 +165,11 @@ impl Doer for Gatherer<'_> {
     }
 
     fn budget_used(&self, plan: &Plan) -> bool {
-        let budget = self.more.or(plan.stop.budget_ns.map(Duration::from_nanos));
-        budget.is_some_and(|budget| self.begun.elapsed() > budget)
+        self.limits.are_used(plan)
     }
 
     fn goes_on(&self) -> bool {
-        self.more.is_some_and(|more| self.begun.elapsed() <= more)
+        self.limits.go_on()
     }
 
     fn now(&self) -> String {
@@ -187,7 +186,9 @@ pub fn part(
     journal: &Path,
     progress: &mut dyn Progress,
 ) -> Result<Outcome> {
-    let found = (1..=plan.stop.most_rounds()).flat_map(|round| order(plan, round)).find(|one| one.id == cell);
+    let cells = (1..=plan.stop.most_rounds()).flat_map(|round| order(plan, round));
+    let checks = at_other_speeds(plan).into_iter().map(|(_, cell)| cell);
+    let found = cells.chain(checks).find(|one| one.id == cell);
     let found = found.with_context(|| format!("the plan has no cell `{}`", cell.escape_debug()))?;
     let (session, journal, folded) = new_run(plan, executors, journal)?;
     let run = super::understood(&folded)?;
@@ -215,4 +216,59 @@ fn prepared_and_done(
         Ended::Dead(why) => bail!("cannot prepare the run: {why}"),
     }
     one_cell(cell, supervisor, progress)?.context(Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Stop, Target, Work};
+    use crate::run::Silent;
+
+    /// Other machines, whose every cell is done.
+    struct Elsewhere {
+        folder: PathBuf,
+        run: Record,
+        /// What was asked for at a time.
+        asked: Vec<usize>,
+    }
+
+    impl Parts for Elsewhere {
+        fn expect(&mut self, cells: &[Cell]) -> Result<()> {
+            self.asked.push(cells.len());
+            Ok(())
+        }
+
+        fn wait(&mut self, cell: &Cell) -> Result<Part> {
+            let begin = Record::Begin(Begin::of(cell, String::new()));
+            let (cell, outcome, at) = (cell.id.clone(), Outcome::Done, String::new());
+            let path = self.folder.join(&cell);
+            let mut journal = Journal::create(&path)?;
+            [&self.run, &begin, &Record::End(End { cell, outcome, at })]
+                .into_iter()
+                .try_for_each(|r| journal.append(r))?;
+            Ok(Part::Journal(path))
+        }
+    }
+
+    #[test]
+    fn a_verdict_is_checked_on_other_processors_elsewhere_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = |name: &str| Target { name: name.into(), ..Target::default() };
+        let stop = Stop { rounds: Some(3), ..Stop::default() };
+        let (targets, works) = (vec![target("a"), target("b")], vec![Work::default()]);
+        let plan = Plan { targets, works, stop, other_speeds: true, ..Plan::default() };
+        let run = Record::Run(Box::new(Run { plan, ..Run::default() }));
+        let mut folded = Folded::default();
+        folded.take(run.clone());
+        let mut elsewhere = Elsewhere { folder: folder.path().into(), run, asked: Vec::new() };
+        let journal = Journal::create(&folder.path().join("whole")).expect("a journal");
+        let (parts, limits) = (&mut elsewhere, Limits::new(None));
+        let mut gatherer = Gatherer { journal, folded, parts, limits, expected: BTreeSet::new() };
+        let finish = rounds::to_the_end(&mut gatherer, &mut Silent).expect("all is done");
+        assert_eq!(finish, Finish::Enough(Enough::Rounds));
+        let speeds: Vec<f64> = gatherer.folded.cells.iter().map(|cell| gatherer.folded.speed(cell)).collect();
+        assert_eq!([0.5, 1.0, 2.0].map(|times| speeds.iter().filter(|speed| **speed == times).count()), [2, 6, 2]);
+        // All rounds at once, and then all checks.
+        assert_eq!(elsewhere.asked, [6, 4]);
+    }
 }

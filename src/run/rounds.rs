@@ -1,6 +1,6 @@
 //! Round after round until it is enough: the order of cells, the looks, and what a resumed run leaves out.
 
-use super::Progress;
+use super::{Finish, Progress};
 use crate::analysis::look;
 use crate::journal::*;
 use crate::plan::{Cell, Plan, at_other_speeds as at_other_speeds_of, order};
@@ -28,6 +28,15 @@ pub(super) trait Doer {
     fn plan(&self) -> Plan {
         self.folded().run.as_ref().map(|run| run.plan.clone()).unwrap_or_default()
     }
+}
+
+/// All that the plan asks for.
+pub(super) fn to_the_end(doer: &mut impl Doer, progress: &mut dyn Progress) -> Result<Finish> {
+    let Some(end) = measure(doer, progress)? else { return Ok(Finish::Stopped) };
+    if end.is_final() && !at_other_speeds(doer, progress)? {
+        return Ok(Finish::Stopped);
+    }
+    Ok(Finish::Enough(end))
 }
 
 /// Why the rounds came to their end; `None`: stopped on request.
@@ -58,7 +67,7 @@ pub(super) fn measure(doer: &mut impl Doer, progress: &mut dyn Progress) -> Resu
 }
 
 /// Checks the verdict on other processors, where the plan has that done. False: stopped on request.
-pub(super) fn at_other_speeds(doer: &mut impl Doer, progress: &mut dyn Progress) -> Result<bool> {
+fn at_other_speeds(doer: &mut impl Doer, progress: &mut dyn Progress) -> Result<bool> {
     let cells = unchecked(&doer.plan(), doer.folded());
     doer.expect(&cells.iter().map(|(_, cell)| cell.clone()).collect::<Vec<_>>());
     for (times, cell) in &cells {

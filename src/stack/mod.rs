@@ -36,6 +36,11 @@ pub enum Action {
     RunForDevice(Argv),
     /// This block device is there already.
     UseDevice(PathBuf),
+    /// The device of which the kernel's `uevent` gives the name, under a name that is known before it is there.
+    LinkDevice {
+        uevent: PathBuf,
+        link: PathBuf,
+    },
     /// A mapping of that name over the whole of a device; the words are device-mapper's, behind the length.
     MapWhole {
         device: PathBuf,
@@ -78,7 +83,7 @@ impl Action {
     /// The device that is known before it is there, for what lies above.
     fn device(&self) -> Option<PathBuf> {
         match self {
-            Action::UseDevice(device) => Some(device.clone()),
+            Action::UseDevice(device) | Action::LinkDevice { link: device, .. } => Some(device.clone()),
             Action::MapWhole { name, .. } => Some(Path::new("/dev/mapper").join(name)),
             _ => None,
         }
@@ -97,6 +102,7 @@ impl Display for Action {
             | Action::MakeDirectory(path)
             | Action::MakeWorkFolder(path)
             | Action::Discard(path) => write!(out, "{}", path.display()),
+            Action::LinkDevice { uevent, link } => write!(out, "{} to that of {}", link.display(), uevent.display()),
             Action::MapWhole { device, words, .. } => write!(out, "{}, {}", device.display(), words.join(" ")),
             Action::MakeImage { path, bytes } => write!(out, "{} ({})", path.display(), show_bytes(*bytes as f64)),
             Action::Set { path, value, .. } => write!(out, "{value} to {}", path.display()),
@@ -167,6 +173,9 @@ fn sentence(step: &Step) -> String {
         Action::Run(argv) | Action::Mount(argv) => format!("run {}", argv.join(" ")),
         Action::RunForDevice(argv) => format!("device from {}", argv.join(" ")),
         Action::UseDevice(path) => format!("device {}", path.display()),
+        Action::LinkDevice { uevent, link } => {
+            format!("link {} to the device of {}", link.display(), uevent.display())
+        }
         Action::MapWhole { device, name, words } => format!("map {} as {name}: {}", device.display(), words.join(" ")),
         Action::UseDirectory(path) => format!("directory {}", path.display()),
         Action::MakeDirectory(path) | Action::MakeWorkFolder(path) => format!("make directory {}", path.display()),
@@ -191,6 +200,7 @@ fn undo_words(undo: &Undo) -> String {
         Undo::RemoveMapping(name) => format!("remove mapping {name}"),
         Undo::RemoveGroup(name) => format!("remove group {name}"),
         Undo::StopArray(array) => format!("stop array {}", array.device.display()),
+        Undo::StopCache(set) => format!("stop cache {}", set.uuid),
         Undo::RemoveSegment(path) => format!("remove the segment noted in {}", path.display()),
     }
 }

@@ -111,7 +111,11 @@ impl<'a> Recipe<'a> {
         }
         let in_place = driver.in_place.and_then(|in_place| in_place(&spec));
         steps.extend(in_place.map(|words| Step::new("have data written in place", Action::Run(words))));
-        steps.push(Step::new("make a folder for the work on it", Action::MakeWorkFolder(mount_point.join("work"))));
+        // An image holds the tree itself, and nothing can be made in it.
+        if driver.image.is_none() {
+            let folder = Action::MakeWorkFolder(mount_point.join("work"));
+            steps.push(Step::new("make a folder for the work on it", folder));
+        }
         Ok(steps)
     }
 

@@ -14,7 +14,7 @@ use crate::probe::space;
 use crate::process::{self, Deadline, check_stop};
 use crate::protocol::Link;
 use crate::stack::fs::{FsSpec, IsFree, MODES};
-use crate::stack::{Argv, Place};
+use crate::stack::{Argv, Place, argv};
 use crate::steps::StepRunner;
 use crate::sys::devices;
 use anyhow::{Context, Result, ensure};
@@ -45,6 +45,13 @@ pub struct SnapshotPrograms {
     pub delete: Vec<Argv>,
     /// As [`crate::stack::fs::Snapshots::freed`].
     pub freed: Option<(Argv, IsFree)>,
+}
+
+/// An operation on the whole of a file system.
+pub struct UpkeepPrograms {
+    /// False where the first unmounts it and the last mounts it again.
+    pub is_mounted: bool,
+    pub run: Vec<Argv>,
 }
 
 /// One cell's workload on its stack.
@@ -141,6 +148,52 @@ impl Stage<'_, '_> {
         let freed = programs.freed.map(|freed| ((freed.program)(&spec), freed.is_free));
         let (take, delete) = (each(programs.take), each(programs.delete));
         Some(SnapshotPrograms { take, send: (programs.send)(&spec, 0), delete, freed })
+    }
+
+    /// Programs that pack a folder into the image under test, in the place of what it was, until it is durable and mounted;
+    /// none where it is no image.
+    pub fn image(&self, folder: &Path) -> Option<Vec<Argv>> {
+        let (driver, spec) = (self.stack.driver?, self.stack.spec());
+        let pack = (driver.image?)(&spec, &folder.display().to_string());
+        Some(vec![(driver.unmount)(&spec), pack, argv(["sync", &spec.device()]), driver.mount(&spec)])
+    }
+
+    /// What the tools report of a file system that the work itself has made.
+    pub fn show_made(&mut self) -> Result<()> {
+        let Some(driver) = self.stack.driver else { return Ok(()) };
+        for (name, words) in driver.facts(&self.stack.spec()) {
+            let shown = self.runner.listing(&words);
+            self.fact(&format!("{name} of what was made"), &shown);
+        }
+        Ok(())
+    }
+
+    /// Programs for an operation on the whole of the file system under test; none where it has no such operation.
+    pub fn upkeep(&self, operation: &str) -> Option<UpkeepPrograms> {
+        let (driver, spec) = (self.stack.driver?, self.stack.spec());
+        let upkeep = driver.upkeep(operation)?;
+        let own = upkeep.programs(&spec);
+        let run = match upkeep.is_mounted {
+            true => own,
+            false => [vec![(driver.unmount)(&spec)], own, vec![driver.mount(&spec)]].concat(),
+        };
+        Some(UpkeepPrograms { is_mounted: upkeep.is_mounted, run })
+    }
+
+    /// Makes the file system smaller, untimed, so that it can grow.
+    pub fn shrink(&mut self, bytes: u64) -> Result<()> {
+        let stack = self.stack;
+        let driver = stack.driver.context("a folder cannot be made smaller")?;
+        let upkeep = driver.upkeep("grow").with_context(|| format!("{} cannot grow", driver.name))?;
+        let spec = stack.spec();
+        let (is_mounted, own) = upkeep.before(&spec, bytes);
+        let all = match is_mounted {
+            true => own,
+            false => [vec![(driver.unmount)(&spec)], own, vec![driver.mount(&spec)]].concat(),
+        };
+        self.lay_out("making it smaller", |stage| {
+            all.iter().try_for_each(|words| stage.run(&Program::new(words)).map(drop))
+        })
     }
 
     pub fn place(&self) -> &Place {

@@ -3,18 +3,21 @@
 
 use super::cell_stage::Stage;
 use super::latencies::Latencies;
+use super::program::Program;
 use super::timed::Findings;
 use crate::cuts::{Image, Loses, Medium, Mode, Moment, NEVER, Recording, Span, Survivors, moments};
 use crate::data::random::Random;
 use crate::plan::Target;
-use crate::process::check_stop;
+use crate::process::{check_stop, last_words};
 use crate::stack::fs;
 use crate::sys::block;
 use crate::sys::clock::monotonic;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// What is to be cut, and what the disk loses each time.
@@ -92,6 +95,32 @@ impl Stage<'_, '_> {
         Ok(stamps)
     }
 
+    /// Runs a program to its end: each line that it printed, and when it came, in nanoseconds of the clock of the recorded
+    /// disk.
+    pub fn lines_as_they_come(&mut self, program: &Program) -> Result<Vec<(u64, String)>> {
+        check_stop()?;
+        let words = self.memory().join("last-words");
+        let mut command = program.command(&self.runner.marks())?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&words)?);
+        let mut child = command.spawn().with_context(|| format!("cannot run `{}`", program.shown()))?;
+        let (pipe, mut lines) = (child.stdout.take().context("the program has no output")?, Vec::new());
+        for line in BufReader::new(pipe).lines() {
+            let now = monotonic();
+            lines.push((now, line.with_context(|| format!("cannot read what `{}` prints", program.shown()))?));
+        }
+        let status = child.wait()?;
+        self.deadline.check()?;
+        let shown = || {
+            format!(
+                "`{}` ended with {status}: {}",
+                program.shown(),
+                last_words(&std::fs::read(&words).unwrap_or_default())
+            )
+        };
+        ensure!(program.accepts(status), shown());
+        Ok(lines)
+    }
+
     /// Of the round.
     pub fn seed(&self) -> u64 {
         self.stack.seed
@@ -106,7 +135,11 @@ impl Stage<'_, '_> {
 
     /// Cuts the power and looks at what is left, with the folder of the work on the mounted file system. In the end the file
     /// system is mounted as if there had been no cut.
-    pub fn cut_power<T>(&mut self, wanted: &PowerCuts, mut look: impl FnMut(&Path) -> T) -> Result<Outcomes<T>> {
+    pub fn cut_power<T>(
+        &mut self,
+        wanted: &PowerCuts,
+        mut look: impl FnMut(&mut Self, &Path) -> Result<T>,
+    ) -> Result<Outcomes<T>> {
         self.put_down()?;
         let begun = Instant::now();
         let log_path = self.link.recording().context("nothing records this disk")?.to_path_buf();
@@ -151,7 +184,7 @@ impl Stage<'_, '_> {
         rig: &mut Rig,
         survivors: &mut Survivors,
         image: &Image,
-        look: &mut impl FnMut(&Path) -> T,
+        look: &mut impl FnMut(&mut Self, &Path) -> Result<T>,
     ) -> Result<Recovered<T>> {
         check_stop()?;
         self.deadline.check()?;
@@ -159,7 +192,7 @@ impl Stage<'_, '_> {
         let recovered = match self.mount_again() {
             Err(error) => Recovered { mounted: Err(format!("{error:#}")), found: None },
             Ok(took) => {
-                let found = look(&self.stack.root);
+                let found = look(self, &self.stack.root)?;
                 let driver = self.stack.driver.context("a directory cannot be unmounted")?;
                 self.runner.output(&(driver.unmount)(&self.stack.spec()))?;
                 Recovered { mounted: Ok(took), found: Some(found) }

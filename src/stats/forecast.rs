@@ -1,17 +1,19 @@
 //! How many more rounds it will take until the pick is good enough, as a range, and what rounds buy before any are run.
 
-use super::looks::{ALPHA, LOOKS, spent};
-use super::regret::Standing;
+use super::looks::{ALPHA, LOOKS, Look, spent};
+use super::regret::{BORROWED, Comparisons, RANKS_FROM, Standing, standing};
 use rand_core::SeedableRng;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 const DRAWS: usize = 200;
 /// More rounds than this no plan may ask for.
 const MOST: u32 = 1000;
-/// Degrees of freedom that a bound borrows from other pairs, as the early ones do.
-const BORROWED: f64 = 4.0;
+/// The one-sided level of bounds that show the noise of most rounds and not of outliers.
+const USUAL: f64 = 0.1;
+/// That of bounds in whose middle the centre is.
+const MIDDLE: f64 = 0.4;
 
 /// Rounds after which [`BOUGHT`] says something.
 pub const BOUGHT_AFTER: [u32; 3] = [8, 20, 40];
@@ -28,71 +30,114 @@ pub const BOUGHT: [(usize, [f64; 3]); 4] =
 /// The truth is unknown, so every draw has another one: the mean of n rounds moves on to that of m like a random walk of
 /// variance s²(1/n - 1/m), which is what a normal mean without prior knowledge predicts (Geisser 1993), and s is drawn
 /// from what so many rounds know of it. tests/forecasts.rs holds the range against what came.
-pub fn rounds_to_go(found: &Standing, rounds: u32, comparisons: usize, goal: f64) -> Option<[Option<u32>; 2]> {
-    let walk = Walk::new(found, rounds, comparisons)?;
+pub fn rounds_to_go(of: &Comparisons, found: &Standing, rounds: u32, goal: f64) -> Option<[Option<u32>; 2]> {
+    let walk = Walk::new(of, found, rounds)?;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
-    let mut ends: Vec<u32> = (0..DRAWS).map(|_| walk.end(rounds, goal, &mut random)).collect();
+    let mut ends: Vec<u32> = (0..DRAWS).map(|_| walk.end(goal, &mut random)).collect();
     ends.sort_unstable();
     Some([DRAWS / 10, DRAWS * 9 / 10].map(|at| Some(ends[at]).filter(|end| *end <= MOST)))
 }
 
-/// The members of a race, by their means and the standard deviations of one round.
+/// The members of a race, and how they may move on from where they are.
 struct Walk {
-    means: Vec<f64>,
+    members: Vec<usize>,
+    /// Of all candidates: the first less the second.
+    centres: Vec<Vec<f64>>,
+    /// Of one round of each member.
     deviations: Vec<f64>,
-    comparisons: f64,
-    /// Of the deviations.
+    /// The looks to come, with the upper bounds of all differences if the centres stayed.
+    looks: Vec<(u32, Vec<Vec<f64>>)>,
+    rounds: u32,
+    /// Degrees of freedom of the deviations.
     freedom: f64,
 }
 
 impl Walk {
-    fn new(found: &Standing, rounds: u32, comparisons: usize) -> Option<Walk> {
+    /// A bound of m rounds by ranks is a quantile of the means of two rounds, and so is one of n rounds at a laxer level:
+    /// the same where the normal quantile is the square root of n/m times as large. Thus rounds that are like those so
+    /// far, with their outliers, are all that is assumed; for Student's bounds it is the law of the square root.
+    fn new(of: &Comparisons, found: &Standing, rounds: u32) -> Option<Walk> {
         let members = found.members();
-        let pairs = |i: usize| members.iter().copied().filter(move |j| *j != i);
-        let half = |i: usize, j: usize| (found.above[i][j] + found.above[j][i]) / 2.0;
-        let mean_half = |i: &usize| pairs(*i).map(|j| half(*i, j)).sum::<f64>() / (members.len() - 1).max(1) as f64;
-        let comparisons = comparisons.max(1) as f64;
+        let comparisons = of.comparisons.max(1) as f64;
+        let above = |level: f64| standing(of, &[Look { rounds, alpha: level * comparisons }]).above;
+        let to_come = std::iter::successors(Some(rounds), |at| {
+            Some(LOOKS.into_iter().find(|look| look > at).unwrap_or(at + at.div_ceil(6)))
+        });
+        let at_look = |look: u32| {
+            let then = quantile(look, level_at(look) / comparisons);
+            (look, above(level(rounds, then * (f64::from(rounds) / f64::from(look)).sqrt())))
+        };
+        let looks = to_come.skip(1).take_while(|look| *look <= MOST).map(at_look).collect();
+        let usual = above(USUAL);
         // The difference of two has twice the variance of one.
-        let scale = f64::from(rounds).sqrt() / quantile(rounds, comparisons) / 2f64.sqrt();
-        let deviations: Vec<f64> = members.iter().map(|i| mean_half(i) * scale).collect();
-        let first = *members.first()?;
-        let mean = |i: &usize| if *i == first { 0.0 } else { (found.above[*i][first] - found.above[first][*i]) / 2.0 };
+        let scale = f64::from(rounds).sqrt() / quantile(rounds, USUAL) / 2f64.sqrt();
+        let others = (members.len() - 1).max(1) as f64;
+        let deviation = |i: &usize| {
+            let halves = members.iter().filter(|j| *j != i).map(|j| (usual[*i][*j] + usual[*j][*i]) / 2.0);
+            halves.sum::<f64>() / others * scale
+        };
+        let deviations: Vec<f64> = members.iter().map(deviation).collect();
         let is_known = members.len() > 1 && deviations.iter().all(|deviation| deviation.is_finite());
-        let freedom = f64::from(rounds.saturating_sub(1).max(1)) * (members.len() - 1).max(1) as f64;
-        is_known.then(|| Walk { means: members.iter().map(mean).collect(), deviations, comparisons, freedom })
+        let middle = above(MIDDLE);
+        let all = 0..of.candidates;
+        let centre = |i: usize, j: usize| (middle[i][j] - middle[j][i]) / 2.0;
+        let centres = all.clone().map(|i| all.clone().map(|j| centre(i, j)).collect()).collect();
+        let freedom = f64::from(rounds.saturating_sub(1).max(1)) * others;
+        is_known.then_some(Walk { members, centres, deviations, looks, rounds, freedom })
     }
 
-    fn end(&self, rounds: u32, goal: f64, random: &mut Xoshiro256PlusPlus) -> u32 {
+    fn end(&self, goal: f64, random: &mut Xoshiro256PlusPlus) -> u32 {
         let noise = ChiSquared::new(self.freedom).map_or(1.0, |drawn| (self.freedom / drawn.sample(random)).sqrt());
-        let (mut means, mut at) = (self.means.clone(), rounds);
-        while at <= MOST {
-            let next = LOOKS.into_iter().find(|look| *look > at).unwrap_or(at + at.div_ceil(6));
-            let step = (1.0 / f64::from(at) - 1.0 / f64::from(next)).sqrt();
-            for (mean, deviation) in means.iter_mut().zip(&self.deviations) {
+        let (mut moved, mut at) = (vec![0.0; self.members.len()], self.rounds);
+        for (next, above) in &self.looks {
+            let step = (1.0 / f64::from(at) - 1.0 / f64::from(*next)).sqrt();
+            for (moved, deviation) in moved.iter_mut().zip(&self.deviations) {
                 let normal: f64 = StandardNormal.sample(random);
-                *mean += noise * deviation * step * normal;
+                *moved += noise * deviation * step * normal;
             }
-            at = next;
-            if self.least_bound(&means, noise, at) < goal {
+            at = *next;
+            if self.least_bound(&moved, noise, above) < goal {
                 return at;
             }
         }
         u32::MAX
     }
 
-    fn least_bound(&self, means: &[f64], noise: f64, rounds: u32) -> f64 {
-        let wide = noise * quantile(rounds, self.comparisons) / f64::from(rounds).sqrt();
-        let above = |i: usize, j: usize| means[i] - means[j] + wide * self.deviations[i].hypot(self.deviations[j]);
-        let all = 0..means.len();
-        let bound = |i: usize| all.clone().filter(|j| *j != i).map(|j| above(i, j)).fold(0.0, f64::max);
-        all.clone().map(bound).fold(f64::INFINITY, f64::min)
+    fn least_bound(&self, moved: &[f64], noise: f64, above: &[Vec<f64>]) -> f64 {
+        let all = || self.members.iter().zip(moved);
+        let bound = |(i, by_i): (&usize, &f64)| {
+            let rivals = all().filter(|(j, _)| *j != i);
+            let over = rivals.map(|(j, by_j)| {
+                let centre = self.centres[*i][*j];
+                centre + by_i - by_j + noise * (above[*i][*j] - centre)
+            });
+            over.fold(0.0, f64::max)
+        };
+        all().map(bound).fold(f64::INFINITY, f64::min)
     }
 }
 
-/// Of a bound after so many rounds, by the share that its look spends.
-fn quantile(rounds: u32, comparisons: f64) -> f64 {
+/// The share of the chance of error that a look after these rounds spends; all of it where it is the only one.
+fn level_at(rounds: u32) -> f64 {
     let last = LOOKS[LOOKS.len() - 1];
-    let alpha = if rounds > last { ALPHA } else { spent(&[rounds]).first().map_or(ALPHA, |look| look.alpha) };
+    if rounds > last { ALPHA } else { spent(&[rounds]).first().map_or(ALPHA, |look| look.alpha) }
+}
+
+/// The quantile of a one-sided bound at this level: Student's where the rounds are too few for ranks.
+fn quantile(rounds: u32, level: f64) -> f64 {
+    if rounds as usize >= RANKS_FROM {
+        -Normal::standard().inverse_cdf(level)
+    } else {
+        -student(rounds).inverse_cdf(level)
+    }
+}
+
+/// Of a one-sided bound with this quantile.
+fn level(rounds: u32, quantile: f64) -> f64 {
+    if rounds as usize >= RANKS_FROM { Normal::standard().sf(quantile) } else { student(rounds).sf(quantile) }
+}
+
+fn student(rounds: u32) -> StudentsT {
     let freedom = f64::from(rounds.saturating_sub(1)) + BORROWED;
-    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| -t.inverse_cdf(alpha / comparisons))
+    StudentsT::new(0.0, 1.0, freedom).expect("the freedom is above zero")
 }

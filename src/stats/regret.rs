@@ -21,10 +21,10 @@ use std::collections::HashMap;
 /// The fewest rounds with a bound.
 const FEWEST: usize = 3;
 /// The fewest rounds for signed ranks.
-const RANKS_FROM: usize = 8;
+pub(super) const RANKS_FROM: usize = 8;
 /// As many degrees of freedom are borrowed from the other pairs at most: of targets whose noise differs by a factor of
 /// ten, more than this misjudges the noisy ones.
-const BORROWED: f64 = 4.0;
+pub(super) const BORROWED: f64 = 4.0;
 /// The autocorrelation of all pairs together, and its standard errors, from which on the looks so far are forgotten: six
 /// rounds in a row say little more than one then, and the looks that could not see it have counted them as six.
 const DEPENDENT: (f64, f64) = (0.35, 2.0);

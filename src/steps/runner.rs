@@ -123,6 +123,7 @@ impl<'a> StepRunner<'a> {
             Action::Mount(argv) => self.mount(argv)?,
             Action::RunForDevice(argv) => return Ok(StepResult::Devices(vec![self.output(argv)?.trim().into()])),
             Action::UseDevice(path) => return unused(path).map(|()| StepResult::Devices(vec![path.clone()])),
+            Action::LinkDevice { uevent, link } => return link_device(uevent, link),
             Action::MapWhole { device, name, words } => return self.map_whole(device, name, words),
             Action::UseDirectory(path) => return Ok(StepResult::Directory(path.clone())),
             Action::MakeDirectory(path) => make_directory(path)?,
@@ -236,6 +237,16 @@ fn unused(device: &Path) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let opened = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device);
     opened.map(drop).with_context(|| format!("{} is in use; free it first", device.display()))
+}
+
+/// The link lies in a folder that the cell removes.
+fn link_device(uevent: &Path, link: &Path) -> Result<StepResult> {
+    let shown = std::fs::read_to_string(uevent).with_context(|| format!("cannot read {}", uevent.display()))?;
+    let name = shown.lines().find_map(|line| line.strip_prefix("DEVNAME="));
+    let name = name.with_context(|| format!("{} names no device", uevent.display()))?;
+    std::os::unix::fs::symlink(Path::new("/dev").join(name), link)
+        .with_context(|| format!("cannot make {}", link.display()))?;
+    unused(link).map(|()| StepResult::Devices(vec![link.to_path_buf()]))
 }
 
 /// Only the last part: where the folder above has gone, its file system has too, and another must not be measured in

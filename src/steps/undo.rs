@@ -1,6 +1,6 @@
 //! Takes a step back. Every one is idempotent: undoing what never happened, or what is undone already, is no error.
 
-use crate::journal::{Array, Record, StepTaken, Undo, Undone};
+use crate::journal::{Array, CacheSet, Record, StepTaken, Undo, Undone};
 use crate::process::{RUN_MARK, argv, output};
 use crate::protocol::Link;
 use crate::stack::layer::GROUPS;
@@ -10,7 +10,7 @@ use crate::sys::file::Entry;
 use anyhow::{Context, Result, bail};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// The whole of a run's (or a cell's) leftovers, for a host whose agent died, or a `clean` whose host died.
@@ -46,6 +46,7 @@ pub fn one(undo: &Undo, run: &str) -> Result<()> {
         Undo::RemoveMapping(name) => remove_mapping(name),
         Undo::RemoveGroup(name) => remove_group(name),
         Undo::StopArray(array) => stop_array(array),
+        Undo::StopCache(set) => stop_cache(set),
     }
 }
 
@@ -55,14 +56,20 @@ fn is_ours(undo: &Undo, run: &str) -> bool {
     let ours = format!("pickfs-{run}");
     let carries = |part: &str| part.strip_prefix(&ours).is_some_and(|more| more.is_empty() || more.starts_with('-'));
     let carried = |path: &Path| path.components().any(|part| part.as_os_str().to_str().is_some_and(carries));
+    let is_device = |member: &PathBuf| plain(member) && member.starts_with("/dev");
     match undo {
         Undo::Unmount(path) | Undo::DetachLoops(path) | Undo::RemoveTree(path) => plain(path) && carried(path),
         Undo::RemoveSegment(path) => plain(path) && carried(path) && path.ends_with("cluster/postmaster.pid"),
         Undo::Restore { path, .. } => plain(path) && is_setting_of_runs(path),
         Undo::KillMarked(mark) => mark.starts_with("PICKFS_"),
         Undo::ExportPool(name) | Undo::RemoveMapping(name) | Undo::RemoveGroup(name) => is_our_name(name),
+        Undo::StopCache(CacheSet { uuid, members }) => {
+            members.iter().all(is_device)
+                && uuid.starts_with(CacheSet::PREFIX)
+                && uuid.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+        }
         Undo::StopArray(Array { device, members }) => {
-            members.iter().all(|member| plain(member) && member.starts_with("/dev"))
+            members.iter().all(is_device)
                 && device.parent() == Some(Path::new("/dev/md"))
                 && device.file_name().and_then(|name| name.to_str()).is_some_and(is_our_name)
         }
@@ -126,6 +133,50 @@ fn stop_array(array: &Array) -> Result<()> {
 fn is_member_of(examined: &str, array: &str) -> bool {
     let name = examined.lines().find_map(|line| line.strip_prefix("MD_NAME="));
     name.is_some_and(|name| name.rsplit(':').next() == Some(array))
+}
+
+/// The set stops when what is dirty is written, and what it caches with it. Members keep their numbers, which other devices
+/// may have by now: only one that says that it is of this set is changed. It fails where there is no superblock.
+fn stop_cache(set: &CacheSet) -> Result<()> {
+    let stands = Path::new("/sys/fs/bcache").join(&set.uuid);
+    for attempt in 0.. {
+        if !stands.exists() {
+            break;
+        }
+        // It may be on its way out already.
+        let _ = std::fs::write(stands.join("stop"), "1");
+        if attempt >= CACHE_ATTEMPTS {
+            bail!("the cache set {} does not stop; is what it caches still mounted?", set.uuid);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for member in set.members.iter().filter(|member| devices::device_number(member).is_some()) {
+        let shown = member.display().to_string();
+        let said = output(&argv(["bcache-super-show", &shown]), &[]).unwrap_or_default();
+        if is_of_set(&said, &set.uuid) {
+            forget_member(&shown)?;
+        }
+    }
+    Ok(())
+}
+
+const CACHE_ATTEMPTS: u32 = 600;
+
+/// The kernel lets go of members a while after the set has gone.
+fn forget_member(device: &str) -> Result<()> {
+    for attempt in 0.. {
+        match output(&argv(["wipefs", "--all", "--quiet", device]), &[]) {
+            Err(error) if attempt >= CACHE_ATTEMPTS => return Err(error),
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            Ok(_) => break,
+        }
+    }
+    Ok(())
+}
+
+/// `cset.uuid\t\tUUID`.
+fn is_of_set(shown: &str, uuid: &str) -> bool {
+    shown.lines().any(|line| line.strip_prefix("cset.uuid").is_some_and(|found| found.trim() == uuid))
 }
 
 /// Patient with processes that are on their way out. Lazy at last where a FUSE daemon is dead, whose mount goes no other way;
@@ -257,6 +308,25 @@ mod tests {
         Undo::StopArray(Array { device: device.into(), members: vec!["/dev/null".into(), "/dev/nowhere".into()] })
     }
 
+    fn stop_of(uuid: &str, member: &str) -> Undo {
+        Undo::StopCache(CacheSet { uuid: uuid.into(), members: vec![member.into()] })
+    }
+
+    #[test]
+    fn only_sets_of_our_own_are_stopped() {
+        let uuid = "7069636b-6673-0000-af63-dc4c8601ec8c";
+        // As bcache-super-show 1.0.8 prints it.
+        let said = format!("dev.uuid\t\t1f\ndev.sectors_first\t16\n\ncset.uuid\t\t{uuid}\n");
+        assert!(is_of_set(&said, uuid) && !is_of_set(&said, &uuid[..35]) && !is_of_set("", uuid));
+        for undo in [
+            stop_of("11111111-6673-0000-af63-dc4c8601ec8c", "/dev/null"),
+            stop_of("7069636b-6673-/../x", "/dev/null"),
+            stop_of(uuid, "/srv/disk"),
+        ] {
+            assert!(one(&undo, "r").unwrap_err().to_string().starts_with("refused"), "{undo:?}");
+        }
+    }
+
     #[test]
     fn only_members_of_the_array_are_forgotten() {
         let said = "MD_LEVEL=raid1\nMD_DEVICES=2\nMD_NAME=host:pickfsa1l0\nMD_UUID=1:2:3:4\n";
@@ -299,6 +369,7 @@ mod tests {
             Undo::RemoveMapping("pickfsnever".into()),
             Undo::RemoveGroup("pickfsnever".into()),
             stop("/dev/md/pickfsnever"),
+            stop_of("7069636b-6673-0000-0000-000000000001", "/dev/null"),
         ] {
             one(&undo, "r").unwrap_or_else(|error| panic!("{undo:?}: {error:#}"));
         }

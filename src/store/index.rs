@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Raised with every change of the tables or of what is written into them: an index of another version is made again.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// How long a writer waits for the others.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -298,7 +298,11 @@ fn judged(journal: &Path, entry: &mut Entry) -> Result<Vec<(String, Choice)>> {
         });
         shown.collect::<Vec<_>>().join(" ")
     };
-    Ok(ranking(&[model]).into_iter().map(|choice| (about(&choice.work), choice)).collect())
+    let simulated = analysis::is_simulated(&folded);
+    let with_levels =
+        |choice: Choice| Choice { levels: analysis::levels(run, &model, &choice.work, simulated), ..choice };
+    let choices = ranking(std::slice::from_ref(&model)).into_iter().map(with_levels);
+    Ok(choices.map(|choice| (about(&choice.work), choice)).collect())
 }
 
 fn insert(change: &Transaction, entry: &Entry, found: &[(String, Choice)], superseded: bool) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The first screen's sentences: what was done, what to pick, why it is open, and what to do next.
 
 use super::text::counted;
-use crate::analysis::{Better, Comparison, Disk, Ending, Model, WorkReport};
+use crate::analysis::{Better, Comparison, Disk, Ending, Model, Panel, WorkReport};
 use crate::journal::Enough;
 use crate::stats::{Estimate, Finding};
 use crate::units::{show_bytes, show_duration};
@@ -36,6 +36,18 @@ impl Standing {
             Some(Finding::ProbablyHigher | Finding::ProbablyLower) => Standing::Probably,
             Some(Finding::Unresolved) => Standing::Open,
             Some(Finding::TooFewRounds) | None => Standing::Unknown,
+        }
+    }
+
+    /// The same in a panel. Its race guards all targets at all looks together, one comparison only itself: where the
+    /// race leaves it open which of the two is best, none of them is clearly slower.
+    pub fn in_panel(panel: &Panel, target: usize, reference: Option<usize>, found: Option<&Comparison>) -> Standing {
+        let may_be_best = |target: usize| panel.race.as_ref().is_some_and(|race| race.members.contains(&target));
+        match Standing::of(found) {
+            Standing::Better | Standing::Worse if may_be_best(target) && reference.is_some_and(may_be_best) => {
+                Standing::Probably
+            }
+            standing => standing,
         }
     }
 

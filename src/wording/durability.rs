@@ -1,25 +1,23 @@
 //! What is said of power cuts.
 
 use super::text::capital;
-use crate::analysis::{Durability, Loss, Model};
+use crate::analysis::{Durability, Loss, Lost, Model};
 use crate::units::show_duration;
 
 /// One for each target: what was lost, whether promises were kept, how long the file system took to recover.
 pub fn sentence(found: &Durability, model: &Model) -> String {
     let name = &model.targets[found.target].name;
-    let (names, contents) = (&found.names, &found.contents);
-    let median = |loss: &Loss| format!("(median {})", show_duration(loss.median));
+    let lost = match (has_transactions(found), found.lost_transactions) {
+        (true, 0) => "no transaction".to_string(),
+        (true, most) => format!("at most {}, {most} of them at one cut,", losses(found)),
+        (false, _) => format!("at most {} that nothing synced,", losses(found)),
+    };
     let damaged = match found.damaged {
         0 => String::new(),
         damaged => format!(" Files that nothing synced were empty or torn after {damaged} cuts."),
     };
     format!(
-        "{name} lost at most {} of folders, links and removals {} and {} of contents {} that nothing synced, in {} power \
-         cuts. {} Mounted again in {} (longest {}).{damaged}",
-        show_duration(names.worst),
-        median(names),
-        show_duration(contents.worst),
-        median(contents),
+        "{name} lost {lost} in {} power cuts. {} Mounted again in {} (longest {}).{damaged}",
         found.cuts,
         capital(&promises(found)),
         show_duration(found.recovery.0),
@@ -27,16 +25,48 @@ pub fn sentence(found: &Durability, model: &Model) -> String {
     )
 }
 
+/// "5.10 s of contents (median 2.60 s)".
+fn losses(found: &Durability) -> String {
+    let of = |of: Lost| match of {
+        Lost::Names => "folders, links and removals",
+        Lost::Contents => "contents",
+        Lost::Transactions => "transactions",
+    };
+    let shown = |loss: &Loss| format!("{} of {} (median {})", time(loss.worst), of(loss.of), time(loss.median));
+    found.losses.iter().map(shown).collect::<Vec<_>>().join(" and ")
+}
+
+fn time(ns: f64) -> String {
+    if ns == 0.0 { "0 s".into() } else { show_duration(ns) }
+}
+
+fn has_transactions(found: &Durability) -> bool {
+    found.losses.iter().any(|loss| loss.of == Lost::Transactions)
+}
+
 /// The same on a line or two.
 pub fn short(found: &Durability, model: &Model) -> String {
     let name = &model.targets[found.target].name;
-    let worst = if found.names.worst > found.contents.worst { &found.names } else { &found.contents };
-    let (most, median) = (show_duration(worst.worst), show_duration(worst.median));
-    format!("{name}: at most {most} of unsynced work lost (median {median}, {} cuts); {}", found.cuts, promises(found))
+    let promises = promises(found);
+    let worst = found.losses.iter().copied().max_by(|a, b| a.worst.total_cmp(&b.worst));
+    let Some(Loss { median, worst, .. }) = worst else { return format!("{name}: {promises}") };
+    let (most, median, cuts) = (time(worst), time(median), found.cuts);
+    match (has_transactions(found), found.lost_transactions) {
+        (true, 0) => format!("{name}: {promises}"),
+        (true, lost) => format!(
+            "{name}: at most {most} of transactions lost, {lost} at one cut (median {median}, {cuts} cuts); {promises}"
+        ),
+        (false, _) => {
+            format!("{name}: at most {most} of unsynced work lost (median {median}, {cuts} cuts); {promises}")
+        }
+    }
 }
 
 fn promises(found: &Durability) -> String {
     let Durability { promise_cuts: of, broken, may_break, unmountable, .. } = found;
+    if has_transactions(found) {
+        return promises_of_transactions(found);
+    }
     match (of, broken, unmountable) {
         (0, ..) => "nothing was synced, so nothing was promised.".into(),
         (_, 0, _) => {
@@ -46,6 +76,18 @@ fn promises(found: &Durability) -> String {
         _ => format!(
             "PROMISES BROKEN in {broken} of {of} cuts; after {unmountable} the file system could not be mounted."
         ),
+    }
+}
+
+fn promises_of_transactions(found: &Durability) -> String {
+    let Durability { cuts, broken, may_break, lost_transactions, .. } = found;
+    let bound = percent(*may_break);
+    match (broken, lost_transactions) {
+        (0, 0) => format!(
+            "all transactions were there, and whole, after {cuts} cuts (95 %: not so after fewer than {bound})."
+        ),
+        (0, _) => format!("nothing was damaged after {cuts} cuts (95 %: damaged after fewer than {bound})."),
+        _ => format!("PROMISES BROKEN: transactions were lost or damaged after {broken} of {cuts} cuts."),
     }
 }
 
@@ -62,8 +104,11 @@ mod tests {
     fn said(change: impl Fn(&mut Durability)) -> String {
         let mut found = Durability {
             target: 0,
-            names: Loss { median: 2.6e9, worst: 5.1e9 },
-            contents: Loss { median: 17e9, worst: 34e9 },
+            losses: vec![
+                Loss { of: Lost::Names, median: 2.6e9, worst: 5.1e9 },
+                Loss { of: Lost::Contents, median: 17e9, worst: 34e9 },
+            ],
+            lost_transactions: 0,
             cuts: 400,
             promise_cuts: 400,
             broken: 0,
@@ -90,5 +135,21 @@ mod tests {
         assert!(broken.contains("PROMISES BROKEN in 3 of 400 cuts; after 1 the file system"), "{broken}");
         assert!(said(|found| found.promise_cuts = 0).contains("Nothing was synced"));
         assert!(said(|found| found.damaged = 2).ends_with("empty or torn after 2 cuts."));
+    }
+
+    #[test]
+    fn transactions_have_words_of_their_own() {
+        let transactions = |worst: f64, lost: u64, broken: u64| {
+            said(|found| {
+                found.losses = vec![Loss { of: Lost::Transactions, median: 0.0, worst }];
+                (found.lost_transactions, found.broken) = (lost, broken);
+            })
+        };
+        let kept = transactions(0.0, 0, 0);
+        assert!(kept.starts_with("ext4 lost no transaction in 400 power cuts. All transactions were there"), "{kept}");
+        let lost = transactions(2e9, 41, 0);
+        let loss = "ext4 lost at most 2.00 s of transactions (median 0 s), 41 of them at one cut, in 400 power cuts.";
+        assert!(lost.starts_with(loss) && lost.contains("Nothing was damaged after 400 cuts"), "{lost}");
+        assert!(transactions(2e9, 41, 7).contains("PROMISES BROKEN: transactions were lost or damaged after 7 of 400"));
     }
 }

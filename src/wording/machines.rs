@@ -1,7 +1,9 @@
 //! One plan on several machines, in words: what `pickfs choices --between machines` prints.
 
 use super::text::{counted, listed, percent};
-use crate::analysis::{self, AcrossMachines, AcrossRow, AcrossVerdict, Model};
+use crate::analysis::{
+    self, AcrossMachines, AcrossRow, AcrossVerdict, ChangeOnMachines, ChangesOnMachines, FEWEST_MACHINES, Model,
+};
 
 /// A work on all machines, ready to be printed.
 #[derive(Debug)]
@@ -15,6 +17,8 @@ pub struct MachinesReport {
     pub columns: Vec<String>,
     pub rows: Vec<Vec<String>>,
     pub notes: Vec<String>,
+    /// What the columns mean.
+    pub legend: &'static str,
 }
 
 /// What a machine is called: the name that its run wrote down, else its hardware.
@@ -44,7 +48,88 @@ fn report(found: &AcrossMachines) -> MachinesReport {
         columns: columns.into_iter().chain(numbers).collect(),
         rows: found.rows.iter().map(|row| cells(row, wide)).collect(),
         notes: notes(found),
+        legend: LEGEND,
     }
+}
+
+/// Later runs over earlier ones: a report for each work.
+pub fn changes_on_machines(found: &ChangesOnMachines) -> Vec<MachinesReport> {
+    let mut works: Vec<&str> = found.rows.iter().map(|row| row.work.as_str()).collect();
+    works.extend(found.left_out.iter().map(|(_, work)| work.as_str()));
+    works.dedup();
+    let mut seen = Vec::new();
+    works.retain(|work| {
+        !seen.contains(work) && {
+            seen.push(*work);
+            true
+        }
+    });
+    works.into_iter().map(|work| changes_report(found, work)).collect()
+}
+
+fn changes_report(found: &ChangesOnMachines, work: &str) -> MachinesReport {
+    let rows: Vec<&ChangeOnMachines> = found.rows.iter().filter(|row| row.work == work).collect();
+    let wide = if found.machines.len() > MOST_COLUMNS { 0 } else { found.machines.len() };
+    let numbers = (1..=wide).map(|number| format!("[{number}]"));
+    let columns = ["later vs earlier".to_string(), "all machines".into(), "between".into()];
+    let left_out: Vec<String> =
+        found.left_out.iter().filter(|(_, of)| of == work).map(|(target, _)| target.clone()).collect();
+    let note =
+        (!left_out.is_empty()).then(|| format!("Left out, as some machine has no interval: {}.", listed(&left_out)));
+    MachinesReport {
+        work: work.to_string(),
+        verdict: changes_verdict(found, &rows),
+        machines: found.machines.iter().zip(1..).map(|(name, number)| format!("[{number}] {name}")).collect(),
+        columns: columns.into_iter().chain(numbers).collect(),
+        rows: rows.iter().map(|row| cells(&row.row, wide)).collect(),
+        notes: note.into_iter().collect(),
+        legend: CHANGES_LEGEND,
+    }
+}
+
+/// What is worst comes first.
+fn changes_verdict(found: &ChangesOnMachines, rows: &[&ChangeOnMachines]) -> String {
+    let slower: Vec<String> = rows
+        .iter()
+        .filter(|row| row.is_regression)
+        .map(|row| format!("{} ({})", row.row.target, signed(row.row.over_all.mean)))
+        .collect();
+    let beyond = percent(found.threshold);
+    if !slower.is_empty() {
+        return format!(
+            "Slower by clearly more than {beyond} on average over machines like these: {}.",
+            listed(&slower)
+        );
+    }
+    let differs: Vec<String> =
+        rows.iter().filter_map(|row| Some(differs(&row.row.target, row.differs.as_ref()?))).collect();
+    if !differs.is_empty() {
+        return format!("Differs between machines: {}.", differs.join("; "));
+    }
+    if found.machines.len() < FEWEST_MACHINES {
+        let machines = counted(found.machines.len(), "machine");
+        return format!("Inconclusive: {machines} cannot show how much machines differ, which takes three.");
+    }
+    let most = rows.iter().map(|row| row.at_most).collect::<Option<Vec<f64>>>();
+    match most.and_then(|all| all.into_iter().reduce(f64::max)) {
+        None => "Inconclusive: no target has enough rounds on all machines.".to_string(),
+        Some(most) if most <= 0.0 => {
+            "No target is slower than before on average over machines like these (95 %).".to_string()
+        }
+        Some(most) if most <= found.threshold => {
+            format!("At most {} slower than before on average over machines like these (95 %).", percent(most))
+        }
+        Some(most) => format!(
+            "Inconclusive: at most {} slower than before on average (95 %), and up to {beyond} is accepted. More machines or \
+             rounds would narrow it.",
+            percent(most)
+        ),
+    }
+}
+
+fn differs(target: &str, (slower, faster): &(Vec<usize>, Vec<usize>)) -> String {
+    let names = |places: &[usize]| listed(&places.iter().map(|at| format!("[{}]", at + 1)).collect::<Vec<_>>());
+    format!("{target} is slower than before on {}, and faster on {}", names(slower), names(faster))
 }
 
 /// With the values of so many machines.
@@ -60,7 +145,7 @@ fn cells(row: &AcrossRow, machines: usize) -> Vec<String> {
 }
 
 /// "+10 %" of the natural logarithm of a ratio.
-fn signed(log: f64) -> String {
+pub fn signed(log: f64) -> String {
     let share = log.exp_m1();
     let shown = percent(share.abs());
     match () {
@@ -119,6 +204,11 @@ fn notes(found: &AcrossMachines) -> Vec<String> {
     heterogeneity.into_iter().chain(left_out).collect()
 }
 
+/// The same of later runs over earlier ones.
+const CHANGES_LEGEND: &str = "time of the later run relative to earlier ones of the same machine; all machines: mean and 95 % \
+                              interval for machines like these (from three machines on); between: standard deviation between \
+                              machines; ±: 95 % interval of one machine";
+
 /// What the columns mean.
-pub const LEGEND: &str = "time relative to the reference; all machines: mean and 95 % interval for machines like these (from \
+const LEGEND: &str = "time relative to the reference; all machines: mean and 95 % interval for machines like these (from \
                           three machines on); between: standard deviation between machines; ±: 95 % interval of one machine";

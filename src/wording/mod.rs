@@ -19,4 +19,5 @@ pub mod planted_mark;
 pub mod ranking;
 pub mod standings;
 pub mod text;
+pub mod trends;
 pub mod warnings;

@@ -5,7 +5,7 @@
 //! the hardware and the fastest of several readings.
 
 use super::text::plain;
-use crate::analysis::{Model, Panel, Row, VerdictKind, WorkReport};
+use crate::analysis::{Level, Model, Panel, Row, VerdictKind, WorkReport};
 use crate::stats::Finding;
 use crate::units::{parse_duration, parse_size};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ pub struct Choice {
     pub places: Vec<Place>,
     /// One sentence.
     pub verdict: String,
+    /// What a store keeps of each target's time, to follow it over runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Level>,
 }
 
 /// Targets that are not shown to differ, the pick first: every one of a later place is slower than every one of this.
@@ -48,6 +51,7 @@ fn of_run(model: &Model) -> Vec<Choice> {
         work: work.name.clone(),
         places: places(model, work),
         verdict: plain(&work.headline(model)),
+        levels: Vec::new(),
     };
     all.map(choice).collect()
 }

@@ -11,8 +11,9 @@ mod content;
 mod databases;
 mod fio;
 pub mod io;
-mod ledger;
+mod maintenance;
 mod meta;
+mod power;
 mod respond;
 mod settings;
 pub mod small_files;
@@ -39,9 +40,11 @@ pub const ALL: &[&dyn Workload] = &[
     &command::Command,
     &trees::copy_in::CopyIn,
     &fio::Fio,
+    &trees::image::Image,
     &io::Io,
     &system::kernel::Kernel,
-    &ledger::Ledger,
+    &power::ledger::Ledger,
+    &maintenance::Maintenance,
     &meta::Crash,
     &meta::Fail,
     &meta::Hang,
@@ -58,6 +61,7 @@ pub const ALL: &[&dyn Workload] = &[
     &databases::sqlite::Sqlite,
     &stream::Stream,
     &trace::Replayed,
+    &power::transactions::Transactions,
     &trees::tree::Tree,
     &trees::walk::Walk,
 ];
@@ -80,6 +84,8 @@ pub struct Description {
     pub makes_links: bool,
     /// It takes snapshots of the file system under test.
     pub takes_snapshots: bool,
+    /// It packs a read-only image, and needs a file system that is one.
+    pub makes_image: bool,
     /// How the times of its judged phases become one quantity, and what that is called: phases that have no unit in
     /// common have no sum.
     pub judged: (Combine, &'static str),
@@ -99,6 +105,7 @@ impl Description {
         versions: &[],
         makes_links: false,
         takes_snapshots: false,
+        makes_image: false,
         judged: (Combine::Sum, ""),
     };
 }
@@ -202,6 +209,11 @@ pub trait Workload: Sync {
     /// ([`Stage::cut_power`]).
     fn recording(&self, _settings: &Settings) -> Option<u64> {
         None
+    }
+
+    /// What the file system must have programs for ([`Stage::upkeep`]).
+    fn upkeep(&self, _settings: &Settings) -> Vec<&'static str> {
+        Vec::new()
     }
 
     /// A machine is booted from the target, which not every target can carry ([`Stage::boot`]).

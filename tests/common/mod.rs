@@ -4,8 +4,9 @@
 
 pub mod steps;
 
-use pickfs::journal::{Folded, FoldedCell, Outcome, fold_file};
+use pickfs::journal::{Folded, FoldedCell, Outcome, Record, fold_file};
 use pickfs::need::Need;
+use std::collections::BTreeSet;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -333,4 +334,58 @@ pub fn modules(of: &str) -> Result<PathBuf, String> {
         .map_err(|error| error.to_string())?;
     let errors = String::from_utf8_lossy(&said.stderr);
     if said.status.success() { Ok(folder) } else { Err(format!("npm fetches no modules: {errors}")) }
+}
+
+/// Why there is nothing to look at pages with.
+pub fn no_browser() -> Option<String> {
+    let is_there =
+        |program: &str| Command::new(program).arg("--version").output().is_ok_and(|said| said.status.success());
+    let missing: Vec<&str> = ["chromium", "node", "npm"].into_iter().filter(|program| !is_there(program)).collect();
+    if !missing.is_empty() {
+        return Some(format!("there is no {}: apt-get install chromium nodejs npm", missing.join(", ")));
+    }
+    modules("browser").err()
+}
+
+/// What a script of tests/browser prints.
+#[track_caller]
+pub fn node(script: &str, words: &[PathBuf]) -> String {
+    let forgotten = tempfile::tempdir().expect("a folder");
+    let said = Command::new("node")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(script))
+        .args(words)
+        .env("PICKFS_BROWSER_MODULES", modules("browser").expect("npm fetches what the test needs"))
+        .env("PICKFS_CHROMIUM", "/usr/bin/chromium")
+        // Chromium forgets some of what it makes there.
+        .env("TMPDIR", forgotten.path())
+        .output()
+        .expect("node starts");
+    let (out, errors) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    assert!(said.status.success(), "{out}\n{errors}");
+    out.into_owned()
+}
+
+/// Three short cells on ext4 in memory.
+pub const SHORT_CELLS: &str = r#"
+duplicate = false
+backing = { memory = "64MiB" }
+[[target]]
+fs = "ext4"
+[[work]]
+workload = "meta.ok"
+[stop]
+rounds = 3
+"#;
+
+/// Ends of cells in a journal, raw: a cell that ended twice would be seen.
+pub fn ends(journal: &[u8]) -> Vec<String> {
+    let records = journal.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    records.filter_map(|record| if let Record::End(end) = record { Some(end.cell) } else { None }).collect()
+}
+
+/// Each cell once, and none missing; the warm-up's is no cell of a round and not in the journal.
+#[track_caller]
+pub fn assert_each_once(journal: &Path, cells: usize) {
+    let ends = ends(&std::fs::read(journal).expect("a journal"));
+    assert_eq!((ends.len(), ends.iter().collect::<BTreeSet<_>>().len()), (cells, cells), "{ends:?}");
 }

@@ -51,7 +51,7 @@ pub fn import(log: &str, under: &[Vec<u8>]) -> Result<Vec<u8>> {
         reader.line(line).with_context(|| format!("line {}", line.number))?;
     }
     let (program, facts, exit) = reader.end();
-    let (writer, _, counts) = program.finish();
+    let ended = program.finish();
     let header = Header {
         schema: SCHEMA,
         made_by: format!("pickfs {} from strace", env!("CARGO_PKG_VERSION")),
@@ -60,9 +60,9 @@ pub fn import(log: &str, under: &[Vec<u8>]) -> Result<Vec<u8>> {
         roots: under.len() as u32,
         stop_cost_ns: 0,
         exit,
-        ..counts
+        ..ended.counts
     };
-    let bytes = writer.finish(&header, &scope.numbering.paths, &[])?;
+    let bytes = ended.writer.finish(&header, &scope.numbering.paths, &[])?;
     let read = trace::read(&bytes).context("the log contradicts itself")?;
     first::with_first_tree(read, &mut scope, &facts)
 }

@@ -11,6 +11,7 @@ mod markup;
 mod overview;
 mod sections;
 pub mod site;
+mod site_trend;
 mod tables;
 
 use super::chart::painter::{SHAPES, series_class};

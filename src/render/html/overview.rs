@@ -181,7 +181,7 @@ impl Shown {
         }
         // Times of zero give ratios that are no numbers.
         let found = compared(row, reference).filter(|found| found.estimate.ratio.is_finite())?;
-        let standing = Standing::of(Some(found));
+        let standing = Standing::in_panel(panel, row.target, Some(reference), Some(found));
         let text = format!("{}{}", signed_percent(found.estimate.ratio), spaced(standing.sign()));
         Some(Shown { text, class: class(standing, panel.better, found.estimate.ratio), ratio: found.estimate.ratio })
     }

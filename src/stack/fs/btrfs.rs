@@ -5,8 +5,8 @@ use super::feature::{
     REFLINKS, SHRINK, SNAPSHOTS, changed,
 };
 use super::{
-    DEVICE, Facts, Filesystem, Freed, FsSpec, MOUNT_POINT, Snapshots, VFS_FILE, Variant, argv, make, mount_options,
-    number_above,
+    DEVICE, Facts, Filesystem, Freed, FsSpec, HALF, MOUNT_POINT, Snapshots, Upkeep, VFS_FILE, Variant, argv, make,
+    mount_options, number_above,
 };
 
 pub const BTRFS: Filesystem = Filesystem {
@@ -43,6 +43,19 @@ pub const BTRFS: Filesystem = Filesystem {
         ("root attributes", &["lsattr", "-d", MOUNT_POINT]),
     ],
     versions: &[("btrfs-progs", &["btrfs", "--version"])],
+    upkeep: &[
+        Upkeep::mounted("balance", &[&["btrfs", "balance", "start", "--full-balance", MOUNT_POINT]]),
+        Upkeep::unmounted("check", &[&["btrfs", "check", "--readonly", DEVICE]]),
+        Upkeep {
+            before: (true, &[&["btrfs", "filesystem", "resize", HALF, MOUNT_POINT]]),
+            ..Upkeep::mounted("grow", &[&["btrfs", "filesystem", "resize", "max", MOUNT_POINT]])
+        },
+        Upkeep::mounted(
+            "quota",
+            &[&["btrfs", "quota", "enable", MOUNT_POINT], &["btrfs", "quota", "rescan", "-w", MOUNT_POINT]],
+        ),
+        Upkeep::mounted("scrub", &[&["btrfs", "scrub", "start", "-B", MOUNT_POINT]]),
+    ],
     // A cleaner in the kernel gives the room back after the commit (btrfs-subvolume(8)); `list -d` shows what it has left.
     snapshots: Some(Snapshots {
         take: |spec, number| {

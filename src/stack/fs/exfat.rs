@@ -1,7 +1,7 @@
 //! exFAT, for large cards and sticks that every system reads.
 
 use super::feature::{CASE_FOLDING, CREATION_TIME};
-use super::{DEVICE, Filesystem, LINKS, MODES, VFS_FILE, make};
+use super::{DEVICE, Filesystem, LINKS, MODES, Upkeep, VFS_FILE, make};
 
 pub const EXFAT: Filesystem = Filesystem {
     name: "exfat",
@@ -13,7 +13,10 @@ pub const EXFAT: Filesystem = Filesystem {
     largest_file: Some(VFS_FILE),
     largest_volume: Some(((1 << 32) - 11) << 25),
     facts: &[("dump.exfat", &["dump.exfat", DEVICE])],
+    upkeep: &[Upkeep::unmounted("check", &[&["fsck.exfat", "-n", DEVICE]])],
     versions: &[("exfatprogs", &["mkfs.exfat", "-V"])],
+    // Clusters are as large as the volume asks for, and of the last one only the file's own pages are read.
+    packs_tails: true,
     features: &[CASE_FOLDING],
     more_features: &[CREATION_TIME],
     keeps_no: &[LINKS, MODES],

@@ -3,7 +3,7 @@
 use super::feature::{
     CASE_FOLDING, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW, METADATA_CHECKSUMS, SHRINK, changed,
 };
-use super::{Argv, DEVICE, Filesystem, FreeSpace, FsSpec, make, number_above};
+use super::{Argv, DEVICE, Filesystem, FreeSpace, FsSpec, HALF, Upkeep, make, number_above};
 
 pub const EXT4: Filesystem = Filesystem {
     name: "ext4",
@@ -25,6 +25,13 @@ pub(super) const EXT: Filesystem = Filesystem {
     facts: &[("dumpe2fs", &["dumpe2fs", "-h", DEVICE])],
     versions: &[("mke2fs", &["mke2fs", "-V"])],
     free_space: Some(FreeSpace { program: &["e2freefrag", DEVICE], extents: free_extents }),
+    upkeep: &[
+        Upkeep::unmounted("check", &[&["e2fsck", "-f", "-n", DEVICE]]),
+        Upkeep {
+            before: (false, &[&["e2fsck", "-f", "-p", DEVICE], &["resize2fs", DEVICE, HALF]]),
+            ..Upkeep::mounted("grow", &[&["resize2fs", DEVICE]])
+        },
+    ],
     // resize2fs(8).
     features: &[CRASH_CONSISTENCY, GROW, SHRINK],
     // A commit interval over the default 5 s; no barriers; old data after a crash where new were promised (ext4(5)).

@@ -1,7 +1,7 @@
 //! F2FS, log-structured, for flash.
 
 use super::feature::{CASE_FOLDING, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW, changed};
-use super::{DEVICE, Filesystem, make};
+use super::{DEVICE, Filesystem, Upkeep, make};
 
 pub const F2FS: Filesystem = Filesystem {
     name: "f2fs",
@@ -16,6 +16,7 @@ pub const F2FS: Filesystem = Filesystem {
     // Discarding while mounted is its default where the device can.
     no_discard: Some("nodiscard"),
     facts: &[("dump.f2fs", &["dump.f2fs", DEVICE])],
+    upkeep: &[Upkeep::unmounted("check", &[&["fsck.f2fs", "--dry-run", DEVICE]])],
     versions: &[("f2fs-tools", &["mkfs.f2fs", "-V"])],
     // resize.f2fs(8) only enlarges. Several devices are a choice of mkfs, and no plan can name a second one there.
     features: &[CRASH_CONSISTENCY, GROW],

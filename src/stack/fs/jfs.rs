@@ -1,7 +1,7 @@
 //! JFS, IBM's journalling file system.
 
 use super::feature::{CRASH_CONSISTENCY, FsState, GROW};
-use super::{DEVICE, Filesystem, make};
+use super::{DEVICE, Filesystem, Upkeep, make};
 
 pub const JFS: Filesystem = Filesystem {
     name: "jfs",
@@ -14,6 +14,7 @@ pub const JFS: Filesystem = Filesystem {
     largest_file: Some(4 << 50),
     largest_volume: Some(4 << 50),
     facts: &[("jfs_tune", &["jfs_tune", "-l", DEVICE])],
+    upkeep: &[Upkeep::unmounted("check", &[&["jfs_fsck", "-n", "-f", DEVICE]])],
     versions: &[("jfsutils", &["mkfs.jfs", "-V"])],
     // The mount option `resize` enlarges, and nothing makes it smaller (Documentation/admin-guide/jfs.rst).
     features: &[CRASH_CONSISTENCY, GROW],

@@ -6,6 +6,7 @@
 
 mod bcachefs;
 mod btrfs;
+mod erofs;
 mod exfat;
 mod ext2;
 mod ext3;
@@ -22,6 +23,7 @@ mod programs;
 mod reiser4;
 mod reiserfs;
 mod spec;
+mod squashfs;
 mod tmpfs;
 mod udf;
 mod vfat;
@@ -35,7 +37,8 @@ use crate::need::Need;
 use crate::plan::Objection;
 use feature::FsState;
 pub use mount_options::spelled;
-pub use programs::{Commit, FreeSpace, Freed, IsFree, Snapshots};
+use programs::HALF;
+pub use programs::{Commit, FreeSpace, Freed, IsFree, Snapshots, TRIM, Upkeep};
 use spec::{DEVICE, MOUNT_POINT, NAME, filled};
 pub use spec::{Facts, FsSpec, Programs, argvs};
 use std::collections::BTreeMap;
@@ -44,6 +47,7 @@ use std::collections::BTreeMap;
 pub const ALL: &[&Filesystem] = &[
     &bcachefs::BCACHEFS,
     &btrfs::BTRFS,
+    &erofs::EROFS,
     &exfat::EXFAT,
     &ext2::EXT2,
     &ext3::EXT3,
@@ -56,6 +60,7 @@ pub const ALL: &[&Filesystem] = &[
     &ntfs3::NTFS3,
     &reiser4::REISER4,
     &reiserfs::REISERFS,
+    &squashfs::SQUASHFS,
     &tmpfs::TMPFS,
     &udf::UDF,
     &vfat::VFAT,
@@ -104,7 +109,7 @@ pub struct Filesystem {
     pub module_source: Option<ModuleSource>,
     /// Bytes that an inode takes at least on disk, where compressed metadata make that less than on any other.
     pub least_inode: Option<u64>,
-    /// Ends of files are packed among others, and counted by `st_blocks` as whole blocks all the same.
+    /// The end of a file takes less of the device, or less of it is read, than the whole blocks that `st_blocks` counts.
     pub packs_tails: bool,
     pub variants: &'static [Variant],
     /// Bytes of the smallest device that mkfs takes.
@@ -134,6 +139,8 @@ pub struct Filesystem {
     pub versions: Programs,
     pub free_space: Option<FreeSpace>,
 
+    /// It is packed once from a folder, which the program is given, and only read from then on.
+    pub image: Option<fn(&FsSpec, &str) -> Argv>,
     /// The program that makes it, with all options; no word where there is nothing to make.
     pub mkfs: fn(&FsSpec) -> Argv,
     /// Steps before mkfs, such as starting a daemon.
@@ -147,6 +154,8 @@ pub struct Filesystem {
     /// What must be run besides `syncfs(2)` until data are durable.
     pub commit: Option<Commit>,
     pub snapshots: Option<Snapshots>,
+    /// Sorted by operation.
+    pub upkeep: &'static [Upkeep],
     /// Where mount options in effect, or facts, contradict those that were asked for.
     pub mount_mismatches: fn(&[String], &MountOptions, &Facts) -> Vec<String>,
     /// What else the facts contradict of the spec.
@@ -183,6 +192,7 @@ impl Filesystem {
         facts: &[],
         versions: &[],
         free_space: None,
+        image: None,
         mkfs: |_| Vec::new(),
         before: |_| Vec::new(),
         mount: |driver, spec| {
@@ -193,6 +203,7 @@ impl Filesystem {
         undo: |spec| Undo::Unmount(spec.mount_point.into()),
         commit: None,
         snapshots: None,
+        upkeep: &[],
         mount_mismatches: |asked, shown, _| mount_options::mismatches(asked, shown),
         mismatches: |_, _| Vec::new(),
         features_in_effect: |driver, _| driver.features.to_vec(),
@@ -203,6 +214,14 @@ impl Filesystem {
         let kernel = Need::Kernel { filesystem: self.kernel_type(), hint: self.hint };
         let tools = self.tools.iter().map(|&(name, package)| Need::Program { name, package });
         [Need::Root, kernel].into_iter().chain(self.more_needs.iter().cloned()).chain(tools).collect()
+    }
+
+    /// The operation of that name, where it has one.
+    pub fn upkeep(&self, operation: &str) -> Option<&'static Upkeep> {
+        if operation == TRIM.operation && !self.volatile && self.image.is_none() {
+            return Some(&TRIM);
+        }
+        self.upkeep.iter().find(|upkeep| upkeep.operation == operation)
     }
 
     pub fn kernel_type(&self) -> &'static str {
@@ -323,6 +342,7 @@ mod tests {
     const MKFS: &[(&str, &str, &str)] = &[
         ("bcachefs", "bcachefs format --force --quiet /dev/DEV", "bcachefs format --force --quiet /dev/DEV"),
         ("btrfs", "mkfs.btrfs -f -q -K /dev/DEV", "mkfs.btrfs -f -q /dev/DEV"),
+        ("erofs", EROFS, EROFS),
         ("exfat", "mkfs.exfat /dev/DEV", "mkfs.exfat /dev/DEV"),
         ("ext2", "mke2fs -t ext2 -q -F -E nodiscard,LAZY /dev/DEV", "mke2fs -t ext2 -q -F -E discard,LAZY /dev/DEV"),
         ("ext3", "mke2fs -t ext3 -q -F -E nodiscard,LAZY /dev/DEV", "mke2fs -t ext3 -q -F -E discard,LAZY /dev/DEV"),
@@ -335,6 +355,7 @@ mod tests {
         ("ntfs3", "mkntfs -Q -F /dev/DEV", "mkntfs -Q -F /dev/DEV"),
         ("reiser4", "mkfs.reiser4 -f -y /dev/DEV", "mkfs.reiser4 -f -y -d /dev/DEV"),
         ("reiserfs", "mkfs.reiserfs -ff -q /dev/DEV", "mkfs.reiserfs -ff -q /dev/DEV"),
+        ("squashfs", SQUASHFS, SQUASHFS),
         ("tmpfs", "", ""),
         ("udf", UDF, UDF),
         ("vfat", "mkfs.fat -I /dev/DEV", "mkfs.fat -I /dev/DEV"),
@@ -342,6 +363,8 @@ mod tests {
         ("zfs", POOL, POOL),
         ("zfs-fuse", POOL, POOL),
     ];
+    const EROFS: &str = "mkfs.erofs --quiet /dev/DEV /run/pickfs-r/target";
+    const SQUASHFS: &str = "mksquashfs /run/pickfs-r/target /dev/DEV -noappend -no-progress -quiet";
     const UDF: &str = "mkudffs --media-type=hd --uid=0 --gid=0 /dev/DEV";
     const POOL: &str = "zpool create -f -o cachefile=none -m /run/pickfs-r/target pickfs /dev/DEV";
     const LAZY: &str = "lazy_itable_init=0,lazy_journal_init=0,hash_seed=00000000-0000-0000-ffff-ffffffffffff";
@@ -361,7 +384,8 @@ mod tests {
         let target = Target { mkfs: vec!["-L".into(), "x".into()], ..Target::default() };
         for fs in ALL.iter().filter(|fs| fs.name != "tmpfs") {
             let made = (fs.mkfs)(&FsSpec::new(fs, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
-            assert!(made.contains(" -L x ") && made.ends_with("/dev/DEV"), "{made}");
+            let last = made.ends_with("/dev/DEV") || fs.image.is_some();
+            assert!(format!("{made} ").contains(" -L x ") && last, "{made}");
         }
     }
 

@@ -45,3 +45,48 @@ pub struct Freed {
 
 /// Reads it in what the program printed.
 pub type IsFree = fn(&str) -> bool;
+
+/// What an administrator does with the whole of a file system now and then: check, grow, scrub, balance, quota, trim.
+#[derive(Clone, Copy)]
+pub struct Upkeep {
+    pub operation: &'static str,
+    /// Whether it is done while the file system is mounted.
+    pub is_mounted: bool,
+    /// Run before, while it is mounted or not, as here: what makes it half as large, whose bytes are [`HALF`].
+    pub(super) before: (bool, Words),
+    pub(super) programs: Words,
+}
+
+/// Programs one after the other.
+type Words = &'static [&'static [&'static str]];
+
+impl Upkeep {
+    /// While it is mounted, and after nothing else.
+    pub(super) const fn mounted(operation: &'static str, programs: Words) -> Upkeep {
+        Upkeep { operation, is_mounted: true, before: (true, &[]), programs }
+    }
+
+    /// While it is not.
+    pub(super) const fn unmounted(operation: &'static str, programs: Words) -> Upkeep {
+        Upkeep { is_mounted: false, ..Upkeep::mounted(operation, programs) }
+    }
+
+    pub fn programs(&self, spec: &FsSpec) -> Vec<Argv> {
+        self.programs.iter().map(|words| filled(words, spec)).collect()
+    }
+
+    /// Whether it is mounted meanwhile, and what makes it so small.
+    pub fn before(&self, spec: &FsSpec, bytes: u64) -> (bool, Vec<Argv>) {
+        let half = format!("{}K", bytes >> 10);
+        let fill = |words: &&[&str]| {
+            filled(words, spec).into_iter().map(|word| if word == HALF { half.clone() } else { word }).collect()
+        };
+        (self.before.0, self.before.1.iter().map(fill).collect())
+    }
+}
+
+/// Stands for so many KiB, as in `2048K`.
+pub(super) const HALF: &str = "{half}";
+
+/// Every mounted file system that can discard has it.
+pub const TRIM: Upkeep = Upkeep::mounted("trim", &[&["fstrim", super::MOUNT_POINT]]);

@@ -1,7 +1,7 @@
 //! FAT32 with long names: what every camera, car and firmware reads.
 
 use super::feature::{CASE_FOLDING, CREATION_TIME};
-use super::{DEVICE, Filesystem, LINKS, MODES, make};
+use super::{DEVICE, Filesystem, LINKS, MODES, Upkeep, make};
 
 pub const VFAT: Filesystem = Filesystem {
     name: "vfat",
@@ -14,7 +14,10 @@ pub const VFAT: Filesystem = Filesystem {
     largest_file: Some((4 << 30) - 1),
     largest_volume: Some(2 << 40),
     facts: &[("fsck.fat", &["fsck.fat", "-n", "-v", DEVICE])],
+    upkeep: &[Upkeep::unmounted("check", &[&["fsck.fat", "-n", DEVICE]])],
     versions: &[("dosfstools", &["mkfs.fat", "--help"])],
+    // Clusters are as large as the volume asks for, and of the last one only the file's own pages are read.
+    packs_tails: true,
     features: &[CASE_FOLDING],
     more_features: &[CREATION_TIME],
     keeps_no: &[LINKS, MODES],

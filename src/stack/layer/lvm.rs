@@ -38,6 +38,8 @@ pub const LVM: Layer = Layer {
 };
 
 pub(super) const PROGRAM: Need = Need::Program { name: "lvm", package: "lvm2" };
+/// Checks the metadata of caches and of thin pools when they are started and when they are taken down.
+pub(super) const CHECKS: Need = Need::Program { name: "cache_check", package: "thin-provisioning-tools" };
 pub(super) const VERSIONS: crate::stack::fs::Programs = &[("lvm", &["lvm", "version"])];
 
 fn stripes(settings: &Settings) -> u64 {

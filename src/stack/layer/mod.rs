@@ -3,12 +3,16 @@
 //! A layer says how devices below become devices above, how that is read back, and how it is taken down. It must not
 //! know which backing gave the devices, nor which file system comes on top; layers are stacked in any order.
 
+mod bcache;
 mod delay;
 mod integrity;
 mod luks;
 mod lvm;
 mod lvmcache;
+mod lvmthin;
+mod lvmvdo;
 mod md;
+mod writecache;
 
 use super::fs::Programs;
 use super::{Argv, Step};
@@ -17,8 +21,18 @@ use crate::plan::{Chosen, Objection, Setting, SettingKind, Settings};
 use std::path::{Path, PathBuf};
 
 /// Every layer, sorted by name.
-pub const ALL: &[&Layer] =
-    &[&delay::DELAY, &integrity::INTEGRITY, &luks::LUKS, &lvm::LVM, &lvmcache::LVMCACHE, &md::MD];
+pub const ALL: &[&Layer] = &[
+    &bcache::BCACHE,
+    &delay::DELAY,
+    &integrity::INTEGRITY,
+    &luks::LUKS,
+    &lvm::LVM,
+    &lvmcache::LVMCACHE,
+    &lvmthin::LVMTHIN,
+    &lvmvdo::LVMVDO,
+    &md::MD,
+    &writecache::WRITECACHE,
+];
 
 /// Every layer has it: a mirror of slow disks can be made beside the fast disk that then caches it.
 const DEVICES: Setting = Setting {
@@ -70,6 +84,8 @@ pub struct Layer {
     pub joins: bool,
     /// How many devices it takes from below at least.
     pub least_devices: fn(&Settings) -> usize,
+    /// And at most, where there is a limit.
+    pub most_devices: Option<usize>,
     /// What is wrong with settings that are right in themselves.
     pub objections: fn(&Settings) -> Vec<Objection>,
     /// Steps that build it. Those that use a device give it to what lies above, in their order.
@@ -89,6 +105,7 @@ impl Layer {
         versions: &[],
         joins: false,
         least_devices: |_| 1,
+        most_devices: None,
         objections: |_| Vec::new(),
         steps: |_, _| Vec::new(),
         fact: |_| ("", Vec::new()),
@@ -114,6 +131,9 @@ pub fn above(layer: &Layer, settings: &Settings, there: usize) -> Result<usize, 
     }
     if taken < least {
         return Err(format!("{} needs {least} devices, and `devices` gives it {taken}", layer.name));
+    }
+    if let Some(most) = layer.most_devices.filter(|most| taken > *most) {
+        return Err(format!("{} takes {most} devices, and gets {taken}: give it `devices = {most}`", layer.name));
     }
     Ok(if layer.joins { 1 + there - taken } else { there })
 }
@@ -221,6 +241,9 @@ mod tests {
     fn devices_are_counted_from_below_upwards() {
         for (name, given, there, found) in [
             ("luks", json!({}), 2, Ok(2)),
+            ("bcache", json!({}), 2, Ok(1)),
+            ("bcache", json!({}), 3, Err("bcache takes 2 devices, and gets 3: give it `devices = 2`")),
+            ("bcache", json!({"devices": 2}), 3, Ok(2)),
             ("lvm", json!({}), 3, Ok(1)),
             ("lvm", json!({"stripes": 3}), 2, Err("lvm needs 3 devices, and 2 lie below it")),
             ("lvmcache", json!({}), 1, Err("lvmcache needs 2 devices, and 1 lie below it")),

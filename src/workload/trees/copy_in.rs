@@ -3,7 +3,7 @@
 //! Which side held the copy back is told by two times beside it: what the source alone gives, cold, and what the file
 //! system alone takes, from memory.
 
-use super::{Dataset, GENERATED};
+use super::{Dataset, GENERATED, verify};
 use crate::data::{self, Digest, Modes};
 use crate::journal::{FlagKind, HELD_BACK};
 use crate::plan::{Objection, Settings};
@@ -107,7 +107,7 @@ impl Workload for CopyIn {
         )?;
         let copy = stage.clocked().context("the phase has no time")?;
         let modes = Modes::kept(stage.keeps_modes());
-        stage.check("verifying what was copied", || source.verify(&tree, modes))?;
+        stage.check("verifying what was copied", || verify(&tree, &source.folder, &source.digest, modes))?;
         let alone = read_alone(stage, &source)?;
         let into = match staged {
             Some(staged) => Some(write_alone(stage, &staged, &tree)?),
@@ -178,15 +178,6 @@ impl Source {
         let before = counted();
         work()?;
         Ok(counted().zip(before).map(|(after, before)| after - before))
-    }
-
-    fn verify(&self, copy: &Path, modes: Modes) -> Result<()> {
-        if modes == Modes::Kept && data::digest(copy)? == self.digest {
-            return Ok(());
-        }
-        let found = data::differences(&self.folder, copy, 5, modes);
-        ensure!(modes == Modes::Lost && found.is_empty(), "the copy differs: {}", found.join(", "));
-        Ok(())
     }
 }
 

@@ -1,7 +1,9 @@
 //! Workloads on a tree of files: the user's own or one like a profile, staged in memory.
 
+mod blocks;
 pub mod check;
 pub mod copy_in;
+pub mod image;
 pub mod snapshots;
 pub mod tree;
 pub mod walk;
@@ -54,15 +56,19 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Names, sizes and bytes of a copy, and its permissions where the file system under test keeps them.
     pub fn verify(&self, copy: &Path, modes: Modes) -> Result<()> {
-        if modes == Modes::Kept && data::digest(copy)? == self.digest {
-            return Ok(());
-        }
-        let found = data::differences(&self.folder, copy, 5, modes);
-        ensure!(modes == Modes::Lost && found.is_empty(), "the content differs from the source: {}", found.join(", "));
-        Ok(())
+        verify(copy, &self.folder, &self.digest, modes)
     }
+}
+
+/// Names, sizes and bytes of a copy, and its permissions where the file system under test keeps them.
+fn verify(copy: &Path, source: &Path, digest: &Digest, modes: Modes) -> Result<()> {
+    if modes == Modes::Kept && data::digest(copy)? == *digest {
+        return Ok(());
+    }
+    let found = data::differences(source, copy, 5, modes);
+    ensure!(modes == Modes::Lost && found.is_empty(), "the content differs from the source: {}", found.join(", "));
+    Ok(())
 }
 
 /// Copies the tree to the file system under test, untimed, and sees that it is the same there.

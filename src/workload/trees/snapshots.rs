@@ -1,6 +1,7 @@
 //! What snapshots cost: to take them, to change files while one is held, to send one away, and to delete them.
 
 use super::Dataset;
+use super::blocks::{BLOCK, Blocks, Piece};
 use crate::data::Modes;
 use crate::data::random::Random;
 use crate::plan::{Objection, Settings};
@@ -11,9 +12,8 @@ use crate::stage::{Program, Stage};
 use crate::workload::settings::{Count, joined, settings};
 use crate::workload::{Description, Workload, text};
 use anyhow::{Context, Result, ensure};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub struct Snapshots;
@@ -52,7 +52,6 @@ const DESCRIPTION: Description = Description {
     ..Description::EMPTY
 };
 
-const BLOCK: usize = 4096;
 /// For giving the room of deleted snapshots back, and between two looks whether it is.
 const AT_MOST: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(10);
@@ -82,8 +81,7 @@ impl Workload for Snapshots {
             p.command(["cp", "-a", &text(&source.folder), &text(&tree)])
         })?;
         stage.check("verifying what was written", || source.verify(&tree, modes))?;
-        let files = stage.check("listing the files", || files_of(&tree))?;
-        ensure!(!files.is_empty(), "no file of the tree holds a byte that could be changed");
+        let files = stage.check("listing the files", || Blocks::of(&tree))?;
         let mut random = Random::new(1, 0);
         let all = |programs: &[Argv]| programs.iter().map(Program::new).collect::<Vec<_>>();
         stage.phase("change", |p| p.own(|| change(&files, amounts.changes, &mut random)))?;
@@ -110,39 +108,13 @@ impl Workload for Snapshots {
     }
 }
 
-/// Every file that holds something, with its bytes, in the order of names.
-fn files_of(tree: &Path) -> Result<Vec<(PathBuf, u64)>> {
-    let mut files = Vec::new();
-    for entry in walkdir::WalkDir::new(tree).sort_by_file_name() {
-        let entry = entry?;
-        let bytes = if entry.file_type().is_file() { entry.metadata()?.len() } else { 0 };
-        if bytes > 0 {
-            files.push((entry.into_path(), bytes));
-        }
-    }
-    Ok(files)
-}
-
-/// So many blocks, each in a file of its own choice: the larger, the likelier. What is shorter than a block is written
-/// whole.
-fn change(files: &[(PathBuf, u64)], changes: u64, random: &mut Random) -> Result<()> {
-    let blocks: Vec<u64> = files
-        .iter()
-        .scan(0, |sum, (_, bytes)| {
-            *sum += bytes.div_ceil(BLOCK as u64);
-            Some(*sum)
-        })
-        .collect();
-    let all = blocks.last().copied().unwrap_or_default();
+/// Blocks in files of their own choice: the larger, the likelier.
+fn change(files: &Blocks, changes: u64, random: &mut Random) -> Result<()> {
     let mut content = [0; BLOCK];
     for _ in 0..changes {
-        let block = random.below(all);
-        let at = blocks.partition_point(|sum| *sum <= block);
-        let (path, bytes) = &files[at];
-        let start = (block - if at == 0 { 0 } else { blocks[at - 1] }) * BLOCK as u64;
+        let Piece { path, start, length } = files.any(random);
         random.fill(&mut content);
-        let file: File = OpenOptions::new().write(true).open(path)?;
-        let length = (bytes - start).min(BLOCK as u64) as usize;
+        let file = OpenOptions::new().write(true).open(path)?;
         file.write_all_at(&content[..length], start).with_context(|| format!("cannot write to {}", path.display()))?;
     }
     Ok(())
@@ -158,14 +130,13 @@ mod tests {
         for (name, bytes) in [("a", 1), ("b", 4096), ("c", 4097), ("empty", 0)] {
             std::fs::write(folder.path().join(name), vec![0; bytes]).unwrap();
         }
-        let files = files_of(folder.path()).unwrap();
-        assert_eq!(files.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>(), [1, 4096, 4097]);
+        let files = Blocks::of(folder.path()).unwrap();
         change(&files, 200, &mut Random::new(1, 0)).unwrap();
-        for (path, bytes) in &files {
+        for (path, bytes) in &files.files {
             let now = std::fs::read(path).unwrap();
             assert_eq!(now.len() as u64, *bytes);
             assert!(now.chunks(BLOCK).all(|block| block.iter().any(|byte| *byte != 0)), "{}", path.display());
         }
-        assert_eq!(files_of(folder.path()).unwrap(), files);
+        assert_eq!(Blocks::of(folder.path()).unwrap().files, files.files);
     }
 }

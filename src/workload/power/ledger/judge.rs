@@ -5,6 +5,7 @@ use super::schedule::{Kind, Schedule, Step};
 use super::survey::Survey;
 use crate::stage::{Cut, Outcomes, Recovered, Stamp};
 use crate::units::show_duration;
+use crate::workload::power::{Tally, at_a_cut};
 use anyhow::{Result, ensure};
 
 /// What is known of each step.
@@ -35,17 +36,7 @@ pub struct Verdicts {
     /// Of each even cut in nanoseconds, the worst of what the disk may have lost.
     pub names: Vec<u64>,
     pub contents: Vec<u64>,
-    /// What was broken first, for each cut with a broken promise; and by its number what the disk had lost.
-    pub broken: Vec<(usize, String)>,
-    pub cuts: usize,
-    /// Cuts at which something was promised.
-    pub promise_cuts: usize,
-    /// Cuts that left a file system that could not be mounted; their promises are broken.
-    pub unmountable: usize,
-    /// Cuts that left content which is neither old nor new, where nothing was promised.
-    pub damaged: usize,
-    pub images: usize,
-    pub mounts_ns: Vec<u64>,
+    pub(in crate::workload::power) tally: Tally,
 }
 
 /// Of one cut.
@@ -96,22 +87,16 @@ impl<'a> Found<'a> {
 
     pub fn verdicts(&self) -> Verdicts {
         let outcomes = self.outcomes;
-        let mounts_ns = outcomes.images.iter().filter_map(|image| Some(image.mounted.as_ref().ok()?.as_nanos() as u64));
-        let mut verdicts = Verdicts {
-            cuts: outcomes.cuts.len(),
-            images: outcomes.images.len(),
-            mounts_ns: mounts_ns.collect(),
-            ..Verdicts::default()
-        };
+        let mut verdicts = Verdicts { tally: Tally::of(outcomes), ..Verdicts::default() };
         for cuts in outcomes.cuts.chunk_by(|a, b| a.moment == b.moment) {
             let mut worst = [0, 0];
             for cut in cuts {
                 let of_cut = self.of_cut(cut, &outcomes.images[cut.image]);
                 worst = [0, 1].map(|class| of_cut.lost_ns[class].max(worst[class]));
-                verdicts.promise_cuts += usize::from(of_cut.promised || of_cut.broken.is_some());
-                verdicts.unmountable += usize::from(outcomes.images[cut.image].found.is_none());
-                verdicts.damaged += usize::from(of_cut.damaged);
-                verdicts.broken.extend(of_cut.broken.map(|why| (cut.loses, why)));
+                verdicts.tally.promise_cuts += usize::from(of_cut.promised || of_cut.broken.is_some());
+                verdicts.tally.unmountable += usize::from(outcomes.images[cut.image].found.is_none());
+                verdicts.tally.damaged += usize::from(of_cut.damaged);
+                verdicts.tally.broken.extend(of_cut.broken.map(|why| (cut.loses, why)));
             }
             if cuts[0].moment.evenly && cuts[0].moment.span == 0 {
                 verdicts.names.push(worst[0]);
@@ -147,7 +132,7 @@ impl<'a> Found<'a> {
 
 impl OfCut {
     fn break_promise(&mut self, why: String, at: u64) {
-        self.broken.get_or_insert_with(|| format!("{why}, at a cut at {}", show_duration(at as f64)));
+        self.broken.get_or_insert_with(|| at_a_cut(&why, at));
     }
 
     fn take_change(&mut self, change: &Change, there: bool, at: u64) {
@@ -198,24 +183,6 @@ impl Change {
     }
 }
 
-impl Verdicts {
-    pub fn shown(&self) -> String {
-        let Verdicts { cuts, images, promise_cuts, .. } = self;
-        let broken = self.broken.len();
-        format!("{cuts} cuts, {images} different images; promises broken in {broken} of {promise_cuts}")
-    }
-
-    /// How many cuts broke a promise, by what the disk had lost; and the first of them. None where none did.
-    pub fn broken_shown(&self, losses: &[String]) -> Option<String> {
-        let (first, why) = self.broken.first()?;
-        let count = |number: usize| self.broken.iter().filter(|(loses, _)| *loses == number).count();
-        let counts: Vec<String> =
-            losses.iter().enumerate().map(|(number, word)| format!("{word} {}", count(number))).collect();
-        let lost = losses.get(*first).map_or("", String::as_str);
-        Some(format!("by what the disk lost: {}; first ({lost}): {why}", counts.join(", ")))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,7 +221,7 @@ mod tests {
         let schedule = Schedule::new([(Sync::Never, 70)], 10, 1);
         let at = 50 * SECOND;
         let all = judged(&schedule, &cut_at(&schedule, at, |_| ())).expect("judged");
-        assert_eq!((all.names, all.contents, all.broken.len(), all.damaged), (vec![0], vec![0], 0, 0));
+        assert_eq!((all.names, all.contents, all.tally.broken.len(), all.tally.damaged), (vec![0], vec![0], 0, 0));
         // All of the last ten seconds: of seven kinds one each in as many seconds.
         let lost = cut_at(&schedule, at, |survey| survey.there[40..].fill(false));
         let found = judged(&schedule, &lost).expect("judged");
@@ -271,7 +238,7 @@ mod tests {
             at - (40..50).find(lost).expect("one is lost") as u64 * SECOND - SECOND / 10
         };
         assert_eq!((found.names, found.contents), (vec![oldest(true)], vec![oldest(false)]));
-        assert!(found.broken.is_empty(), "nothing was promised: {:?}", found.broken);
+        assert!(found.tally.broken.is_empty(), "nothing was promised: {:?}", found.tally.broken);
     }
 
     #[test]
@@ -282,7 +249,7 @@ mod tests {
         for (at, broken) in [(returned - 1, 0), (returned, 1), (returned + 30 * SECOND, 1)] {
             let outcomes = cut_at(&schedule, at.min(69 * SECOND), |survey| survey.there[step] = false);
             let found = judged(&schedule, &outcomes).expect("judged");
-            assert_eq!((found.broken.len(), found.promise_cuts), (broken, 1), "{:?}", found.broken);
+            assert_eq!((found.tally.broken.len(), found.tally.promise_cuts), (broken, 1), "{:?}", found.tally.broken);
         }
     }
 
@@ -298,7 +265,7 @@ mod tests {
             [(new as u64 * SECOND - 1, 1), (new as u64 * SECOND, 0), (new as u64 * SECOND + SECOND / 10, 1)]
         {
             let found = judged(&schedule, &cut_at(&schedule, at, torn)).expect("judged");
-            assert_eq!(found.broken.len(), broken, "{at}: {:?}", found.broken);
+            assert_eq!(found.tally.broken.len(), broken, "{at}: {:?}", found.tally.broken);
         }
     }
 
@@ -312,7 +279,12 @@ mod tests {
                 survey.damaged = vec![step];
             };
             let found = judged(&schedule, &cut_at(&schedule, step as u64 * SECOND, emptied)).expect("judged");
-            assert_eq!((found.broken.len(), found.damaged), (broken, damaged), "{sync:?}: {:?}", found.broken);
+            assert_eq!(
+                (found.tally.broken.len(), found.tally.damaged),
+                (broken, damaged),
+                "{sync:?}: {:?}",
+                found.tally.broken
+            );
         }
     }
 
@@ -322,8 +294,8 @@ mod tests {
         let mut outcomes = cut_at(&schedule, 60 * SECOND, |_| ());
         outcomes.images[0] = Recovered { mounted: Err("bad superblock".into()), found: None };
         let found = judged(&schedule, &outcomes).expect("judged");
-        assert_eq!((found.unmountable, found.broken.len(), found.mounts_ns.len()), (1, 1, 0));
-        assert!(found.names[0] > 50 * SECOND && found.broken[0].1.contains("bad superblock"), "{found:?}");
+        assert_eq!((found.tally.unmountable, found.tally.broken.len(), found.tally.mounts_ns.len()), (1, 1, 0));
+        assert!(found.names[0] > 50 * SECOND && found.tally.broken[0].1.contains("bad superblock"), "{found:?}");
     }
 
     #[test]
@@ -331,15 +303,15 @@ mod tests {
         let schedule = Schedule::new([(Sync::Never, 70)], 10, 1);
         let at = 30 * SECOND;
         let gone = cut_at(&schedule, at, |survey| survey.gone = vec!["1-link-never: not found".into()]);
-        assert_eq!(judged(&schedule, &gone).expect("judged").broken.len(), 1);
+        assert_eq!(judged(&schedule, &gone).expect("judged").tally.broken.len(), 1);
         let unlinked = find(&schedule, Kind::Unlink, 8);
         let early = cut_at(&schedule, at, |survey| survey.there[unlinked] = true);
-        assert!(judged(&schedule, &early).expect("judged").broken[0].1.contains("was not removed"));
+        assert!(judged(&schedule, &early).expect("judged").tally.broken[0].1.contains("was not removed"));
         let made = find(&schedule, Kind::Mkdir, 8);
         let early = cut_at(&schedule, at, |survey| survey.there[made] = true);
         assert!(judged(&schedule, &early).is_err());
         let damaged = find(&schedule, Kind::Overwrite, 7);
         let before = cut_at(&schedule, at, |survey| survey.damaged = vec![damaged]);
-        assert_eq!(judged(&schedule, &before).expect("judged").broken.len(), usize::from(damaged > 30));
+        assert_eq!(judged(&schedule, &before).expect("judged").tally.broken.len(), usize::from(damaged > 30));
     }
 }

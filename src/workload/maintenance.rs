@@ -1,0 +1,331 @@
+//! What an administrator does with a whole file system now and then, and what other programs feel of it: grow it, let it run
+//! full, remove, trim, check, scrub, balance, count what users take.
+
+use super::content::Pool;
+use super::settings::{Duration as DurationKind, Texts, choice, settings};
+use super::{Description, MEAN_OF_PHASES, Workload, programs};
+use crate::need::Need;
+use crate::plan::{Objection, Settings};
+use crate::stage::phase::*;
+use crate::stage::{Periodic, Program, Stage, Timed};
+use anyhow::{Context, Result, ensure};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+pub struct Maintenance;
+
+settings! {
+    Upkeep {
+        operations: Texts = r#"["fill", "remove", "check"]"#,
+            "what is done, in the order of the list of phases: grow, fill, remove, scrub, balance, quota, trim, check";
+        idle: DurationKind = "5s", "how long the other program's writes are timed while nothing else goes on";
+    }
+}
+
+choice! {
+    /// In the order in which they are done.
+    Operation {
+        Grow = "grow", Fill = "fill", Remove = "remove", Scrub = "scrub", Balance = "balance", Quota = "quota",
+        Trim = "trim", Check = "check",
+    }
+}
+
+impl Operation {
+    fn about(self) -> &'static str {
+        match self {
+            Operation::Grow => "grown from half of the device to all of it, while mounted",
+            Operation::Fill => "files of 1 MiB written until none fits, until durable; time and counts of one GiB",
+            Operation::Remove => "every second file removed, until durable and its space is free",
+            Operation::Scrub => "all data read and compared with their checksums, while mounted",
+            Operation::Balance => "all data and metadata written anew to other places, while mounted",
+            Operation::Quota => "quota switched on, until all that is there is counted",
+            Operation::Trim => "all free space discarded (fstrim)",
+            Operation::Check => "unmounted, checked without repair, mounted",
+        }
+    }
+
+    fn phase(self) -> Phase {
+        let (starts, until) = match self {
+            Operation::Check => (Cold, Durable),
+            Operation::Grow => (Fresh, Durable),
+            _ => (Warm, Durable),
+        };
+        Phase::new(self.word(), self.about(), starts, AnyRead, until)
+    }
+}
+
+const DESCRIPTION: Description = Description {
+    name: "maintenance",
+    about: "a file system grown, run full, emptied, checked and so on, and what other programs feel of it",
+    settings: Upkeep::ROWS,
+    main_setting: "operations",
+    judged: MEAN_OF_PHASES,
+    ..Description::EMPTY
+};
+
+const IDLE: &str = "idle";
+const FILE: usize = 1 << 20;
+const GIB: f64 = (1 << 30) as f64;
+const FILES_IN_A_FOLDER: u64 = 512;
+/// Of each class of content.
+const OF_EACH_CLASS: usize = 4 << 20;
+/// Of what was removed, so much must be free again; metadata may keep some.
+const GIVEN_BACK: f64 = 0.9;
+/// For the space to be free again, and between two looks whether it is.
+const AT_MOST: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_millis(10);
+
+impl Workload for Maintenance {
+    fn description(&self) -> &'static Description {
+        &DESCRIPTION
+    }
+
+    fn phases(&self, settings: &Settings) -> Vec<Phase> {
+        let idle = Phase::new(IDLE, "only the other program's writes", Warm, AllData, Durable).only_shown();
+        std::iter::once(idle).chain(operations(settings).into_iter().map(Operation::phase)).collect()
+    }
+
+    fn needs(&self, settings: &Settings) -> Vec<Need> {
+        if operations(settings).contains(&Operation::Trim) { programs(&[("fstrim", "util-linux")]) } else { Vec::new() }
+    }
+
+    fn upkeep(&self, settings: &Settings) -> Vec<&'static str> {
+        let own = [Operation::Fill, Operation::Remove];
+        operations(settings).into_iter().filter(|one| !own.contains(one)).map(Operation::word).collect()
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let given = Upkeep::of(settings).operations;
+        let known = Operation::WORDS.join(", ");
+        let unknown = given.iter().find(|name| !Operation::WORDS.contains(&name.as_str()));
+        let wrong = match (unknown, given.is_empty()) {
+            (Some(name), _) => Some(format!("`{name}` is no operation")),
+            (None, true) => Some("there is nothing to be done".to_string()),
+            (None, false) => None,
+        };
+        let unfilled = given.iter().any(|name| name == "remove") && !given.iter().any(|name| name == "fill");
+        let unfilled = unfilled.then(|| "`remove` removes what `fill` has written, and there is no `fill`".to_string());
+        let remedy = format!("use some of {known}");
+        wrong.or(unfilled).map(|message| Objection::new("operations", message, &remedy)).into_iter().collect()
+    }
+
+    fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
+        let idle = Upkeep::of(settings).idle;
+        let pool = stage.check("making content", || Ok(Pool::new(3, OF_EACH_CLASS)))?;
+        let mut fill = Fill { root: stage.root(), pool: &pool, files: 0, room: [0; 2] };
+        let all = operations(settings);
+        if all.contains(&Operation::Grow) {
+            let half = room(&stage.mount_point())?.of_all / 2;
+            stage.shrink(half)?;
+        }
+        let other = Other { path: stage.root().join("other"), pool: &pool, refused: AtomicU64::new(0) };
+        stage.lay_out("laying out the other program's file", |_| other.lay_out())?;
+        stage.phase(IDLE, |p| other.beside(p, |p, failed| p.until(idle, PAUSE, || Ok(failed())).map(drop)))?;
+        for operation in all {
+            let programs = stage.upkeep(operation.word());
+            let mounted = programs.as_ref().is_none_or(|programs| programs.is_mounted);
+            let mut work = |p: &mut Timed| match (operation, &programs) {
+                (Operation::Fill, _) => fill.until_full(p),
+                (Operation::Remove, _) => fill.remove_half(p),
+                (_, Some(programs)) => programs.run.iter().try_for_each(|words| p.run(&Program::new(words))),
+                (operation, None) => anyhow::bail!("this file system has no {}", operation.word()),
+            };
+            stage.phase(operation.word(), |p| match mounted {
+                true => other.beside(p, |p, _| work(p)),
+                false => work(p),
+            })?;
+            match operation {
+                Operation::Fill => stage.check("reading back what was written", || fill.verify(1))?,
+                Operation::Remove => stage.check("writing after the removal", || fill.goes_on())?,
+                _ => {}
+            }
+        }
+        stage.check("reading back what is there", || fill.verify(if fill.is_thinned() { 2 } else { 1 }))
+    }
+}
+
+/// Without a name twice, and in their own order whatever the plan's is.
+fn operations(settings: &Settings) -> Vec<Operation> {
+    let given = Upkeep::of(settings).operations;
+    Operation::ALL.iter().copied().filter(|one| given.iter().any(|name| name == one.word())).collect()
+}
+
+/// Another program that makes 4 KiB durable every 100 ms, in a file that was there before.
+struct Other<'a> {
+    path: PathBuf,
+    pool: &'a Pool,
+    /// Writes that the file system refused because it was full.
+    refused: AtomicU64,
+}
+
+impl Other<'_> {
+    const EVERY: Duration = Duration::from_millis(100);
+    const BLOCK: usize = 4096;
+    const BLOCKS: u64 = 256;
+
+    fn lay_out(&self) -> Result<()> {
+        let mut file = File::create_new(&self.path).context("making the other program's file")?;
+        Ok(file.write_all(self.pool.piece(0, Other::BLOCK * Other::BLOCKS as usize))?)
+    }
+
+    fn beside(&self, p: &mut Timed, work: impl FnOnce(&mut Timed, &dyn Fn() -> bool) -> Result<()>) -> Result<()> {
+        let file = File::options().write(true).open(&self.path).context("opening the other program's file")?;
+        self.refused.store(0, Ordering::Relaxed);
+        let write = |number: u64| {
+            let block = self.pool.piece(number, Other::BLOCK);
+            let written = file.write_all_at(block, number % Other::BLOCKS * Other::BLOCK as u64);
+            match written.and_then(|()| file.sync_data()) {
+                Err(error) if error.kind() == ErrorKind::StorageFull => {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                    Ok(())
+                }
+                done => done.context("the other program's write"),
+            }
+        };
+        let mut periodic = [Periodic::new(Other::EVERY, Duration::ZERO, write)];
+        for log in p.beside(&mut periodic, work)? {
+            p.say("stall_ns", log.stall_ns as f64);
+            p.say("refused_count", self.refused.load(Ordering::Relaxed) as f64);
+            p.latencies("latency", log.latencies);
+        }
+        Ok(())
+    }
+}
+
+/// Files that fill the file system.
+struct Fill<'a> {
+    root: PathBuf,
+    pool: &'a Pool,
+    /// Complete ones.
+    files: u64,
+    /// Free when it was empty, and when it was full.
+    room: [u64; 2],
+}
+
+impl Fill<'_> {
+    /// The error is the one that a full file system gives; any other fails the cell.
+    fn until_full(&mut self, p: &mut Timed) -> Result<()> {
+        self.room[0] = room(&self.root)?.free;
+        let limits = p.limits();
+        loop {
+            limits()?;
+            match self.write_next() {
+                Ok(()) => self.files += 1,
+                Err(error) if error.kind() == ErrorKind::StorageFull => break,
+                Err(error) => return Err(error).context("a full file system gave another error than ENOSPC"),
+            }
+        }
+        ensure!(self.files > 0, "not one file of 1 MiB fits");
+        self.room[1] = room(&self.root)?.free;
+        p.handled(self.files * FILE as u64, self.files);
+        p.say("filled_bytes", (self.files * FILE as u64) as f64);
+        p.say("free_when_full_bytes", self.room[1] as f64);
+        p.done_times(self.files as f64 * FILE as f64 / GIB);
+        Ok(())
+    }
+
+    fn write_next(&self) -> std::io::Result<()> {
+        let path = self.path(self.files);
+        if self.files % FILES_IN_A_FOLDER == 0 {
+            std::fs::create_dir_all(path.parent().expect("a folder"))?;
+        }
+        File::create(path)?.write_all(self.pool.piece(self.files, FILE))
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.root.join(format!("fill{}/{number}", number / FILES_IN_A_FOLDER))
+    }
+
+    fn remove_half(&mut self, p: &mut Timed) -> Result<()> {
+        let removed: Vec<u64> = (0..self.files).step_by(2).collect();
+        p.handled(removed.len() as u64 * FILE as u64, removed.len() as u64);
+        removed.iter().try_for_each(|number| std::fs::remove_file(self.path(*number)))?;
+        let share = removed.len() as f64 / self.files as f64 * GIVEN_BACK;
+        let wanted = self.room[1] as f64 + self.room[0].saturating_sub(self.room[1]) as f64 * share;
+        let free = p.until(AT_MOST, PAUSE, || Ok(room(&self.root)?.free as f64 >= wanted))?;
+        ensure!(free, "the space of removed files was not free after {} s", AT_MOST.as_secs());
+        Ok(())
+    }
+
+    fn is_thinned(&self) -> bool {
+        self.files > 0 && !self.path(0).exists()
+    }
+
+    /// A file fits again, and durably.
+    fn goes_on(&self) -> Result<()> {
+        let path = self.root.join("after");
+        let mut file = File::create_new(&path).context("making a file")?;
+        file.write_all(self.pool.piece(7, FILE)).and_then(|()| file.sync_all()).context("writing a file")?;
+        ensure!(std::fs::read(&path)? == self.pool.piece(7, FILE), "other bytes came back than were written");
+        Ok(())
+    }
+
+    /// What was written without an error is there: all files, or with a step of two every second.
+    fn verify(&self, step: u64) -> Result<()> {
+        for number in (step - 1..self.files).step_by(step as usize) {
+            let found = std::fs::read(self.path(number)).with_context(|| format!("reading file {number}"))?;
+            ensure!(found == self.pool.piece(number, FILE), "file {number} of {} has other bytes", self.files);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes.
+struct Room {
+    of_all: u64,
+    free: u64,
+}
+
+fn room(at: &Path) -> Result<Room> {
+    let found = rustix::fs::statvfs(at).with_context(|| format!("asking for the room in {}", at.display()))?;
+    Ok(Room { of_all: found.f_blocks * found.f_frsize, free: found.f_bavail * found.f_frsize })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn settings(operations: &[&str]) -> Settings {
+        Settings([("operations".to_string(), json!(operations))].into())
+    }
+
+    #[test]
+    fn operations_have_an_order_of_their_own() {
+        let names: Vec<_> =
+            Maintenance.phases(&settings(&["check", "fill", "check"])).into_iter().map(|p| p.name).collect();
+        assert_eq!(names, ["idle", "fill", "check"]);
+        assert_eq!(Maintenance.upkeep(&settings(&["check", "fill", "remove", "scrub"])), ["scrub", "check"]);
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused() {
+        for (given, wrong) in
+            [(&["fill"][..], 0), (&[], 1), (&["defrag"], 1), (&["remove"], 1), (&["remove", "fill"], 0)]
+        {
+            assert_eq!(Maintenance.objections(&settings(given)).len(), wrong, "{given:?}");
+        }
+        assert!(Maintenance.objections(&Settings::default()).is_empty());
+    }
+
+    #[test]
+    fn files_that_changed_are_found() {
+        let (folder, pool) = (tempfile::tempdir().unwrap(), Pool::new(3, 1 << 20));
+        let mut fill = Fill { root: folder.path().into(), pool: &pool, files: 0, room: [0; 2] };
+        for _ in 0..3 {
+            fill.write_next().unwrap();
+            fill.files += 1;
+        }
+        fill.verify(1).unwrap();
+        assert!(!fill.is_thinned());
+        std::fs::remove_file(fill.path(0)).unwrap();
+        assert!(fill.is_thinned() && fill.verify(1).is_err() && fill.verify(2).is_ok());
+        std::fs::write(fill.path(1), vec![0; FILE]).unwrap();
+        assert!(fill.verify(2).is_err());
+        fill.goes_on().unwrap();
+    }
+}
