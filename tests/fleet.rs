@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, Loop, SHORT_CELLS, Said, assert_each_once, ends, not_run, unable};
+use common::{Lab, Loop, SHORT_CELLS, Said, assert_each_once, ends, long_cells, not_run, unable};
 use pickfs::need::{Need, find_program};
 use pickfs::sys::process::{Signal, Stat, all_processes, kill};
 use rand_core::{Rng, SeedableRng};
@@ -67,10 +67,11 @@ impl Fleet {
         runs.filter_map(|run| std::fs::read(run.path().join("journal.jsonl")).ok()).collect()
     }
 
-    /// Waits until so many cells have ended in the journal here.
-    fn await_cells(&self, cells: usize) {
+    /// Waits until a cell has ended in the journal here.
+    fn await_cell(&self, run: &mut Near) {
         let begun = Instant::now();
-        while ends(&std::fs::read(self.lab.journal()).unwrap_or_default()).len() < cells {
+        while ends(&std::fs::read(self.lab.journal()).unwrap_or_default()).is_empty() {
+            assert!(run.goes_on(), "the run has ended");
             assert!(begun.elapsed() < Duration::from_secs(600), "no cell ended");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -124,6 +125,10 @@ struct Near(Option<Child>);
 impl Near {
     fn pid(&self) -> i32 {
         self.0.as_ref().expect("it has not ended").id() as i32
+    }
+
+    fn goes_on(&mut self) -> bool {
+        self.0.as_mut().expect("it has not ended").try_wait().expect("it is ours").is_none()
     }
 
     fn said(mut self) -> Said {
@@ -204,12 +209,12 @@ fn listening(lab: &Lab, number: usize) -> Child {
 const RUN: [&str; 6] = ["run", "plan.toml", "--journal", "journal.jsonl", "--host", "m1"];
 const AGAIN: [&str; 5] = ["run", "--resume", "journal.jsonl", "--host", "m1"];
 
-/// A run on one machine whose first cell has begun.
+/// A run on one machine whose first cell has ended.
 fn under_way() -> (Fleet, Near) {
     let fleet = Fleet::new(1);
-    fleet.lab.write_plan(SHORT_CELLS);
-    let child = fleet.start(&RUN);
-    fleet.await_cells(1);
+    fleet.lab.write_plan(&long_cells());
+    let mut child = fleet.start(&RUN);
+    fleet.await_cell(&mut child);
     (fleet, child)
 }
 
@@ -245,8 +250,8 @@ fn a_near_side_that_dies_is_replaced_by_another() {
     let said = fleet.run(&AGAIN).code(1);
     assert!(said.err.contains("nothing had begun") && said.err.contains("without --resume"), "{}", said.err);
     std::fs::write(&journal, "").unwrap();
-    let child = fleet.start(&RUN);
-    fleet.await_cells(1);
+    let mut child = fleet.start(&RUN);
+    fleet.await_cell(&mut child);
     drop(child);
     fleet.run(&AGAIN).code(0);
     fleet.assert_whole();

@@ -15,7 +15,7 @@ fs = "ext4"
 
 [[work]]
 workload = "meta.ok"
-count-for = "500ms"
+count_for = "500ms"
 [[work]]
 workload = "meta.fail"
 [[work]]

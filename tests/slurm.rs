@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, SHORT_CELLS, Said, assert_each_once, ends, no_guests, not_run, unable};
+use common::{Lab, SHORT_CELLS, Said, assert_each_once, ends, long_cells, no_guests, not_run, unable};
 use pickfs::need::Need;
 use pickfs::sys::process::{Signal, all_processes, kill};
 use std::net::TcpListener;
@@ -196,7 +196,7 @@ fn a_whole_run_outlives_all_that_is_around_it() {
         return;
     }
     let mut cluster = Cluster::new("");
-    cluster.lab.write_plan(SHORT_CELLS);
+    cluster.lab.write_plan(&long_cells());
     let mut near = cluster.start_run(&RUN);
     cluster.await_that("a cell has ended", || ends(&cluster.journal_there()).len() == 1);
     near.kill().expect("it runs");
@@ -225,7 +225,7 @@ fn a_run_that_slurm_stops_has_undone_all_and_goes_on_later() {
         return;
     }
     let cluster = Cluster::new("");
-    cluster.lab.write_plan(SHORT_CELLS);
+    cluster.lab.write_plan(&long_cells());
     let near = cluster.start_run(&RUN);
     cluster.await_that("a cell has ended", || ends(&cluster.journal_there()).len() == 1);
     kill(near.id() as i32, Signal::INT).expect("it runs");

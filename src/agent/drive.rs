@@ -1,6 +1,6 @@
 //! The raw speed of a backing, once a run, to set results beside: what `hdparm -tT` calls buffered and cached reads,
-//! 4 KiB random reads, and 4 KiB writes each made durable. Five readings of a tenth of a second each, of which the fastest
-//! counts, as others can only slow a disk down: an orientation, not a verdict.
+//! 4 KiB random reads, and 4 KiB writes each made durable. Five readings of at most a tenth of a second each, of which the
+//! fastest counts, as others can only slow a disk down: an orientation, not a verdict.
 
 use crate::stage::caches;
 use crate::sys::{block, file};
@@ -16,12 +16,24 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy)]
 pub struct Readings {
     number: usize,
-    each: Duration,
+    /// No longer than this, unless there is only one.
+    most: Duration,
 }
 
-pub const USUAL: Readings = Readings { number: 5, each: Duration::from_millis(100) };
+impl Readings {
+    fn want_more(self, turns: u64, elapsed: Duration) -> bool {
+        match self.number {
+            1 => turns < LEAST_TURNS || elapsed < self.most,
+            _ => elapsed < self.most && (turns < LEAST_TURNS || elapsed < ENOUGH),
+        }
+    }
+}
+
+pub const USUAL: Readings = Readings { number: 5, most: Duration::from_millis(100) };
 /// Where each reading is the same.
-pub const ONE: Readings = Readings { number: 1, each: Duration::from_millis(20) };
+pub const ONE: Readings = Readings { number: 1, most: Duration::from_millis(20) };
+/// A reading of a fast disk needs no more than this, and what a clock and a scheduler do to it is small.
+const ENOUGH: Duration = Duration::from_millis(25);
 /// Of a disk that turns, fewer would tell its angle.
 const LEAST_TURNS: u64 = 16;
 const CHUNK: usize = 2 << 20;
@@ -80,7 +92,7 @@ fn repeat(readings: Readings, mut work: impl FnMut(u64) -> Result<u64>) -> Resul
     let (mut turn, mut best) = (0, None::<Done>);
     for _ in 0..readings.number {
         let (begun, first, mut total) = (Instant::now(), turn, 0);
-        while begun.elapsed() < readings.each || (readings.number == 1 && turn - first < LEAST_TURNS) {
+        while readings.want_more(turn - first, begun.elapsed()) {
             match work(turn)? {
                 0 => break,
                 done => total += done,

@@ -120,7 +120,7 @@ pub struct Healthy;
 settings! {
     OneFile {
         bytes: Size = "64KiB", "size of the file";
-        count_for["count-for"]: DurationKind, "how long what was read is counted, when its phase is over";
+        count_for: DurationKind, "how long what was read is counted, when its phase is over";
     }
 }
 

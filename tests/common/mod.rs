@@ -377,6 +377,11 @@ workload = "meta.ok"
 rounds = 3
 "#;
 
+/// As [`SHORT_CELLS`], but whoever sees that a cell has ended has seconds to do something to the run.
+pub fn long_cells() -> String {
+    SHORT_CELLS.replace("[stop]", "count_for = \"3s\"\n[stop]")
+}
+
 /// Ends of cells in a journal, raw: a cell that ended twice would be seen.
 pub fn ends(journal: &[u8]) -> Vec<String> {
     let records = journal.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
