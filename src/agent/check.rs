@@ -29,17 +29,7 @@ pub fn objections(question: &Check) -> Vec<Objection> {
     if !erased.is_empty() {
         return erased.iter().flat_map(|path| of_device(path, settings)).collect();
     }
-    let found = match chosen.name.as_str() {
-        "image" => image(settings),
-        "directory" => directory(settings, "path"),
-        "device" => {
-            let remedy = "give `path`, best a name under /dev/disk/by-id";
-            Some(Objection::new("path", "no device is named".into(), remedy))
-        }
-        "memory" => room(settings, Path::new("/dev/shm"), "size"),
-        _ => None,
-    };
-    found.into_iter().collect()
+    backing::find(&chosen.name).and_then(|backing| (backing.objection)(settings)).into_iter().collect()
 }
 
 /// The devices that a backing would erase; one that cannot be examined is named by its path.
@@ -77,35 +67,6 @@ fn missing_source(settings: &Settings) -> Option<Objection> {
     })
 }
 
-fn image(settings: &Settings) -> Option<Objection> {
-    directory(settings, "dir").or_else(|| room(settings, &settings.path("dir")?, "size"))
-}
-
-fn directory(settings: &Settings, setting: &'static str) -> Option<Objection> {
-    use rustix::fs::{Access, access};
-    let path = settings.path(setting)?;
-    if path.metadata().is_ok_and(|found| found.file_type().is_block_device()) {
-        let remedy = "mount it and name that directory; or have it erased, by a plan whose backing is `device` (`pickfs help safety`)";
-        return Some(Objection::new(setting, format!("{} is a device, no directory", path.display()), remedy));
-    }
-    if !path.is_dir() {
-        let message = format!("{} is no directory", path.display());
-        return Some(Objection::new(setting, message, "make it first, or name another"));
-    }
-    let refused = access(&path, Access::WRITE_OK | Access::EXEC_OK).err()?;
-    let message = format!("cannot write to {}: {refused}", path.display());
-    Some(Objection::new(setting, message, "name a directory of your own"))
-}
-
-fn room(settings: &Settings, folder: &Path, setting: &'static str) -> Option<Objection> {
-    let wanted = settings.number("size")?;
-    let found = rustix::fs::statvfs(folder).ok()?;
-    let free = found.f_bavail * found.f_frsize;
-    let show = |bytes: u64| crate::units::show_bytes(bytes as f64);
-    let message = format!("{} has {} free, the image takes {}", folder.display(), show(free), show(wanted));
-    (free < wanted).then(|| Objection::new(setting, message, "give a smaller size, or another place"))
-}
-
 /// What `lsblk`, `wipefs` and the kernel say of a device.
 struct DeviceFacts {
     tree: String,
@@ -122,7 +83,6 @@ impl DeviceFacts {
 }
 
 fn device_facts(path: &Path) -> Result<DeviceFacts> {
-    use std::os::unix::fs::FileTypeExt;
     let real = path.canonicalize().with_context(|| format!("there is no {}", path.display()))?;
     anyhow::ensure!(real.metadata()?.file_type().is_block_device(), "{} is no block device", path.display());
     let columns = "NAME,PATH,KNAME,TYPE,SIZE,MOUNTPOINTS,FSTYPE,SERIAL,WWN,MODEL,RO,PARTTYPENAME";

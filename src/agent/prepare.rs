@@ -8,7 +8,8 @@ use crate::need;
 use crate::plan::{Cell, Chosen, Plan, SIZE, Settings, Target, Work};
 use crate::process::argv;
 use crate::protocol::{Arrival, Bundle, CellsRun, Link, ModuleSource, Say, TargetBundle, WorkBundle};
-use crate::stack::{Action, Place, Step, backing, fs, recipe};
+use crate::stack::backing::Elsewhere;
+use crate::stack::{Place, Step, backing, fs, recipe};
 use crate::steps::{StepResult, StepRunner};
 use crate::sys::devices;
 use crate::workload;
@@ -182,10 +183,12 @@ fn memory_if_root() -> Result<Option<u64>> {
 /// For machines elsewhere: images and staged sources, packed; nothing that needs root, and nothing is set or mounted.
 fn elsewhere(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<Bundle> {
     runner.take(recipe::folder_in_memory(runner.place), link)?;
-    let (image, mut made) = (backing::find("image").context("no backing `image`")?, Vec::new());
-    let chosen = unique(plan.targets.iter().map(|target| &target.backing));
-    for chosen in chosen.into_iter().filter(|chosen| chosen.name == image.name) {
-        make_once(image, chosen, &mut made, runner, link)?;
+    let mut made = Vec::new();
+    for chosen in unique(plan.targets.iter().map(|target| &target.backing)) {
+        let given = backing::find(&chosen.name).filter(|found| matches!(found.elsewhere, Elsewhere::Disks(_)));
+        if let Some(backing) = given {
+            make_once(backing, chosen, &mut made, runner, link)?;
+        }
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
         stage_source(chosen, runner, CellsRun::Elsewhere)?;
@@ -228,21 +231,13 @@ fn module_source(source: fs::ModuleSource) -> ModuleSource {
     ModuleSource { package: source.package.into(), tools: source.tools.into() }
 }
 
-/// Files and devices that are the disks of a backing elsewhere: none of memory, which a machine has itself; no answer
-/// where it cannot be taken elsewhere.
+/// Files and devices that are the disks of a backing elsewhere: none where the machine makes it itself; no answer where
+/// it cannot be taken elsewhere.
 fn disks(chosen: &Chosen, place: &Place) -> Option<Vec<PathBuf>> {
-    let backing = backing::find(&chosen.name)?;
-    match chosen.name.as_str() {
-        "memory" => Some(Vec::new()),
-        "device" => Some(chosen.settings.path("path").into_iter().collect()),
-        "image" => {
-            let made = (backing.prepare)(&chosen.settings, place).into_iter().filter_map(|step| match step.action {
-                Action::MakeImage { path, .. } => Some(path),
-                _ => None,
-            });
-            Some(made.collect())
-        }
-        _ => None,
+    match backing::find(&chosen.name)?.elsewhere {
+        Elsewhere::Never => None,
+        Elsewhere::MadeThere => Some(Vec::new()),
+        Elsewhere::Disks(disks) => Some(disks(&chosen.settings, place)),
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Outcome, Verb, catalogue, confirm, forecast, plan_source};
 use crate::plan::{
     self, Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand,
 };
+use crate::stack::backing::Elsewhere;
 use crate::stack::recipe::{self, Recipe};
 use crate::stack::{Place, Step, backing, fs};
 use crate::stats::LOOKS;
@@ -177,7 +178,7 @@ fn describe_run(plan: &Plan, text: &mut String) {
     let memory = memory.filter(|_| rustix::process::geteuid().is_root());
     let mut steps =
         if here { recipe::of_run(&place, &plan.host, memory) } else { vec![recipe::folder_in_memory(&place)] };
-    for target in plan.targets.iter().filter(|target| here || target.backing.name == "image") {
+    for target in plan.targets.iter().filter(|target| here || is_brought(target)) {
         for step in backing_steps(target, &place) {
             if !steps.contains(&step) {
                 steps.push(step);
@@ -190,6 +191,10 @@ fn describe_run(plan: &Plan, text: &mut String) {
         let _ = writeln!(text, "in each guest, before its cell");
         write_steps(&recipe::of_machine_to_be(&place, &plan.host), text);
     }
+}
+
+fn is_brought(target: &Target) -> bool {
+    backing::find(&target.backing.name).is_some_and(|backing| matches!(backing.elsewhere, Elsewhere::Disks(_)))
 }
 
 /// What a backing does once.

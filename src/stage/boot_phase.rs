@@ -9,7 +9,8 @@ use crate::journal::FlagKind;
 use crate::plan::{Target, disks};
 use crate::process::check_stop;
 use crate::protocol::{Boot, Booted};
-use crate::stack::{backing, fs};
+use crate::stack::backing::{self, Elsewhere};
+use crate::stack::fs;
 use crate::sys::block;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -141,6 +142,8 @@ fn doubts(booted: &Booted, least: f64) -> Vec<Doubt> {
 pub fn objections(target: &Target, can_boot: bool) -> Vec<String> {
     let driver = target.fs.as_deref().and_then(fs::find);
     let settings = &target.backing.settings;
+    let backing = backing::find(&target.backing.name);
+    let is_made_there = backing.is_some_and(|backing| matches!(backing.elsewhere, Elsewhere::MadeThere));
     let disks = disks(settings).max(1 + settings.texts(backing::MORE_DEVICES).len() as u64);
     let rows = [
         (!can_boot, "this machine cannot be booted from a target: use executor = \"vm\"".to_string()),
@@ -155,7 +158,7 @@ pub fn objections(target: &Target, can_boot: bool) -> Vec<String> {
         ),
         (!target.layers.is_empty(), "what lies below a root is not built at boot: leave out `layers`".into()),
         (
-            can_boot && target.backing.name == "memory",
+            can_boot && is_made_there,
             "the guest's memory is gone where another machine boots: use backing image or device".into(),
         ),
         (disks > 1, format!("a root is mounted from one disk, and there are {disks}: leave out `disks`")),

@@ -1,8 +1,8 @@
 //! A whole block device, whose contents are destroyed. [`crate::stack::safety`] says when it may be touched.
 
-use super::Backing;
+use super::{Backing, Elsewhere};
 use crate::need::Need;
-use crate::plan::{Setting, SettingKind, Settings};
+use crate::plan::{Objection, Setting, SettingKind, Settings};
 use crate::stack::{Action, Step};
 use std::path::PathBuf;
 
@@ -38,6 +38,11 @@ pub const DEVICE: Backing = Backing {
         disks(settings).into_iter().map(step).collect()
     },
     erases: disks,
+    objection: |settings| {
+        let remedy = "give `path`, best a name under /dev/disk/by-id";
+        disks(settings).is_empty().then(|| Objection::new("path", "no device is named".into(), remedy))
+    },
+    elsewhere: Elsewhere::Disks(|settings, _| settings.path("path").into_iter().collect()),
     ..Backing::DEFAULT
 };
 

@@ -1,6 +1,6 @@
 //! A folder on a file system that is there already; needs no root and destroys nothing.
 
-use super::Backing;
+use super::{Backing, room};
 use crate::plan::{Setting, SettingKind};
 use crate::stack::{Action, Step};
 
@@ -20,5 +20,6 @@ pub const DIRECTORY: Backing = Backing {
         vec![make, Step::new("work in it", Action::UseDirectory(folder))]
     },
     makes_filesystem: false,
+    objection: |settings| room::directory(settings, "path"),
     ..Backing::DEFAULT
 };

@@ -1,6 +1,6 @@
 //! A file on a mounted file system, as a loop device.
 
-use super::{Backing, LOOP, attach, image_bytes, images_in};
+use super::{Backing, Elsewhere, LOOP, attach, image_bytes, images_in, room};
 use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::{Action, Place, Step};
 use std::path::PathBuf;
@@ -43,6 +43,10 @@ pub const IMAGE: Backing = Backing {
         let images = images_in(&folder(settings, place), settings);
         images.iter().map(|image| attach(image, settings.flag("direct"))).collect()
     },
+    objection: |settings| {
+        room::directory(settings, "dir").or_else(|| room::room(settings, &settings.path("dir")?, "size"))
+    },
+    elsewhere: Elsewhere::Disks(|settings, place| images_in(&folder(settings, place), settings)),
     ..Backing::DEFAULT
 };
 

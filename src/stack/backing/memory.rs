@@ -1,11 +1,11 @@
 //! A file in memory, as a loop device: what is left is the file system's own cost.
 
-use super::{Backing, LOOP_CONTROL, LOSETUP, attach, image_bytes, image_in};
+use super::{Backing, Elsewhere, LOOP_CONTROL, LOSETUP, attach, image_bytes, image_in, room};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::{Action, Place, Step};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub const MEMORY: Backing = Backing {
     name: "memory",
@@ -37,6 +37,8 @@ pub const MEMORY: Backing = Backing {
     // Never direct: there is no second cache below to pass by, tmpfs takes it since Linux 6.6 only, and on 6.18 it
     // wrote at a fifth of the rate.
     steps: |settings, place| vec![attach(&image_in(&folder(settings, place), settings), false)],
+    objection: |settings| room::room(settings, Path::new("/dev/shm"), "size"),
+    elsewhere: Elsewhere::MadeThere,
     ..Backing::DEFAULT
 };
 

@@ -7,13 +7,14 @@ mod device;
 mod directory;
 mod image;
 mod memory;
+mod room;
 
 pub use device::MORE_DEVICES;
 
 use super::{Action, Place, Step, argv};
 use crate::journal::Undo;
 use crate::need::Need;
-use crate::plan::{Setting, Settings, disks};
+use crate::plan::{Objection, Setting, Settings, disks};
 use std::path::{Path, PathBuf};
 
 /// Every backing, sorted by name.
@@ -36,6 +37,19 @@ pub struct Backing {
     pub steps: fn(&Settings, &Place) -> Vec<Step>,
     /// What belongs to the user and is lost: each must be named in full, and agreed to.
     pub erases: fn(&Settings) -> Vec<PathBuf>,
+    /// What speaks against it on this machine; devices that are erased are examined besides.
+    pub objection: fn(&Settings) -> Option<Objection>,
+    pub elsewhere: Elsewhere,
+}
+
+/// How a machine that is made for one cell comes to a backing.
+pub enum Elsewhere {
+    /// Not at all.
+    Never,
+    /// It makes it in its own memory, which goes with it.
+    MadeThere,
+    /// These files and devices become disks of the machine.
+    Disks(fn(&Settings, &Place) -> Vec<PathBuf>),
 }
 
 impl Backing {
@@ -49,6 +63,8 @@ impl Backing {
         prepare: |_, _| Vec::new(),
         steps: |_, _| Vec::new(),
         erases: |_| Vec::new(),
+        objection: |_| None,
+        elsewhere: Elsewhere::Never,
     };
 }
 
@@ -162,6 +178,25 @@ mod tests {
         let made = "make directory /srv/pickfs-r; back: remove tree /srv/pickfs-r";
         let want = (vec![], vec![made.to_string(), "directory /srv/pickfs-r".to_string()]);
         assert_eq!(sentences("directory", json!({"path": "/srv"})), want);
+    }
+
+    #[test]
+    fn what_speaks_against_a_place_is_told() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let file = file.path().display().to_string();
+        let folder = std::env::temp_dir().display().to_string();
+        for (name, given, setting) in [
+            ("image", json!({"dir": file, "size": 4096}), "dir"),
+            ("image", json!({"dir": folder, "size": 1u64 << 60}), "size"),
+            ("image", json!({"dir": folder, "size": 4096}), ""),
+            ("memory", json!({"size": 1u64 << 60}), "size"),
+            ("directory", json!({"path": file}), "path"),
+            ("directory", json!({"path": folder}), ""),
+            ("device", json!({}), "path"),
+        ] {
+            let found = (find(name).unwrap().objection)(&settings(given.clone()));
+            assert_eq!(found.map_or("", |objection| objection.setting), setting, "{name} {given}");
+        }
     }
 
     #[test]
