@@ -288,13 +288,14 @@ mod tests {
 
     /// Targets, their times, when to stop, and the whole story of one session.
     const STORIES: &[(&str, Times, Stop, &str)] = &[
-        // Who is beaten leaves at the first look, the others go on to a tie.
-        ("aAbc", CLOSE, FREE, "3 -c; 4; 5; 6; 8 decided | a8 A8 b8 c3"),
-        ("aAbc", CLOSE, KEEP_ALL, "3; 4; 5; 6; 8 decided | a8 A8 b8 c8"),
+        // Who is beaten leaves at the first look, the others go on to a tie: for long, as their first rounds resemble those
+        // before them.
+        ("aAbc", CLOSE, FREE, "3 -c; 4; 5; 6; 8; 11; 15 decided | a15 A15 b15 c3"),
+        ("aAbc", CLOSE, KEEP_ALL, "3; 4; 5; 6; 8; 11; 15 decided | a15 A15 b15 c15"),
         // The reference and its duplicate are beaten from the first look on and stay.
         ("aAbcd", SLOW_REFERENCE, FREE, "3 -d; 4; 5; 6; 8 decided | a8 A8 b8 c8 d3"),
-        ("aAbc", ONE_FAILS, FREE, "3 -c; 4; 5; 6; 8 decided | a8 A8 b8 c3"),
-        ("aAbc", ONE_FAILS, KEEP_ALL, "3; 4; 5; 6; 8 decided | a8 A8 b8 c8"),
+        ("aAbc", ONE_FAILS, FREE, "3 -c; 4; 5; 6; 8; 11; 15 decided | a15 A15 b15 c3"),
+        ("aAbc", ONE_FAILS, KEEP_ALL, "3; 4; 5; 6; 8; 11; 15 decided | a15 A15 b15 c15"),
         ("aAbc", TWO_FAIL, FREE, "3 -b -c; 4; 5; 6; 8 nothing | a8 A8 b3 c3"),
         ("a", CLOSE, FREE, "3; 4; 5; 6; 8 nothing | a8"),
         ("aAbc", NOISY, FREE, "3 -c; 4; 5; 6; 8; 11; 15; 20; 28; 40 rounds | a40 A40 b40 c3"),

@@ -1,7 +1,8 @@
 //! How many more rounds it will take until the pick is good enough, as a range, and what rounds buy before any are run.
 
 use super::looks::{ALPHA, LOOKS, Look, spent};
-use super::regret::{BORROWED, Comparisons, RANKS_FROM, Standing, standing};
+use super::pairs::{BORROWED, Comparisons, RANKS_FROM};
+use super::regret::{Standing, standing};
 use rand_core::SeedableRng;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -24,6 +24,7 @@ mod noise;
 mod observation;
 mod order_statistics;
 mod paired;
+mod pairs;
 mod pareto;
 #[cfg(test)]
 mod planted;
@@ -51,13 +52,14 @@ pub use multiple_testing::{benjamini_hochberg, fisher_exact, signed_rank_p, too_
 pub use observation::one_observation;
 pub use order_statistics::{order_statistic_interval, rests_on_symmetry, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
+pub use pairs::Comparisons;
 pub use pareto::{Ratios, front};
 pub use random_effects::{
     FEWEST as FEWEST_MACHINES, Measured as OnMachine, RandomEffects, random_effects, variance_of,
 };
 pub use rank_sum::{holm, rank_sum_above, unpaired_ratio};
 pub use rare_events::largest_share;
-pub use regret::{Comparisons, Standing as Regret, standing as regret};
+pub use regret::{Standing as Regret, standing as regret};
 pub use repeats::{Repeats, best_repeats};
 pub use run_shift::{Beside, Runs, drift_factor, run_scatter};
 pub use sensitivity::{Known, influences, sensitivity};

@@ -16,7 +16,7 @@ pub enum Method {
     /// Of rounds that nothing pairs: Hodges-Lehmann shift, exact rank-sum interval.
     RankSum,
     /// Mean and Student's t interval of the log ratios: preliminary. For three to five rounds, and for the few more
-    /// that are still too few for a signed-rank interval at a high level (6 at 97 %, 7 at 99 %).
+    /// that are still too few for a signed-rank interval at a high level (6 at 97 or 98.4 %, 7 at 99 %).
     LogT,
     /// Fewer than three rounds: no interval.
     Anecdote,

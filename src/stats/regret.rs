@@ -5,46 +5,13 @@
 //! difference i - j is made at alpha/(k-1), and the largest of them over j bounds the regret of i. The same event keeps
 //! the true best in the race: it is eliminated only where such a bound on another target falls below 0. A bound holds
 //! at all looks together, so the least so far counts, and a target that is out stays out.
-//!
-//! Up to six rounds the bounds are Student's, with variances that borrow from those of the other pairs (Smyth 2004):
-//! signed ranks of so few rounds can show nothing at such levels. Later they are signed-rank bounds wherever there are
-//! rounds enough for one, as outliers do not carry those away. Rounds that resemble the round before count for less: all
-//! bounds widen by the factor by which an autocorrelation of the first order widens a mean.
 
-use super::autocorrelation::{Autocorrelation, DOUBTED, autocorrelation};
-use super::control_variate::{ControlVariate, adjusted, control_variate};
+use super::control_variate::ControlVariate;
 use super::looks::Look;
-use super::signed_rank::{centre_and_interval, signed_rank_k};
-use statrs::distribution::{ContinuousCDF, StudentsT};
-use std::collections::HashMap;
+use super::pairs::{Comparisons, Critical, Pairs};
 
-/// The fewest rounds with a bound.
-const FEWEST: usize = 3;
-/// The fewest rounds for signed ranks.
-pub(super) const RANKS_FROM: usize = 8;
-/// As many degrees of freedom are borrowed from the other pairs at most: of targets whose noise differs by a factor of
-/// ten, more than this misjudges the noisy ones.
-pub(super) const BORROWED: f64 = 4.0;
-/// The autocorrelation of all pairs together, and its standard errors, from which on the looks so far are forgotten: six
-/// rounds in a row say little more than one then, and the looks that could not see it have counted them as six.
-const DEPENDENT: (f64, f64) = (0.35, 2.0);
 /// The chance, for either side, that a target and its own copy are called different where they are the same.
 const CONTRADICTION: f64 = 0.0005;
-
-/// All that takes part in the comparisons of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct Comparisons<'a> {
-    /// Logarithms of times by target and round, NaN where there is none. The first `candidates` may be the best, the
-    /// others only show the noise.
-    pub logs: &'a [Vec<f64>],
-    pub candidates: usize,
-    /// What moves with the noise of each of these values, of the same shape; empty for nothing.
-    pub covariates: &'a [Vec<f64>],
-    /// Comparisons that share the chance of error: one less than the targets that may be best.
-    pub comparisons: usize,
-    /// A target and its own second copy.
-    pub twins: Option<(usize, usize)>,
-}
 
 /// How the candidates stand after all looks. Amounts are natural logarithms of ratios: 0.03 is 3 %.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +54,8 @@ pub fn standing(of: &Comparisons, looks: &[Look]) -> Standing {
         control: None,
     };
     for (number, look) in looks.iter().enumerate() {
-        Sight::new(of, look.rounds as usize, &found.eliminated).update(of, look.alpha, number, &mut found);
+        let pairs = Pairs::new(of, look.rounds as usize, &found.eliminated);
+        update(&pairs, of, look.alpha, number, &mut found);
     }
     for at in 0..count {
         let rivals = (0..count).filter(|other| *other != at && found.eliminated[*other].is_none());
@@ -96,103 +64,31 @@ pub fn standing(of: &Comparisons, looks: &[Look]) -> Standing {
     found
 }
 
-/// The differences of all pairs up to one look.
-struct Sight {
-    rounds: usize,
-    /// Of all pairs, the first index below the second.
-    pairs: Vec<((usize, usize), Vec<f64>)>,
-    /// The mean variance of the pairs that have all rounds, and how many series those are.
-    variance: f64,
-    complete: usize,
-    autocorrelation: f64,
-    dependent: bool,
-    control: Option<ControlVariate>,
-}
-
-impl Sight {
-    /// Who is eliminated shows no noise either: some go on after that, for the others to be held against, and which of
-    /// them do must not matter.
-    fn new(of: &Comparisons, rounds: usize, eliminated: &[Option<(usize, usize)>]) -> Sight {
-        let is_in = |at: usize| eliminated.get(at).is_none_or(Option::is_none);
-        let seen = |rows: &[Vec<f64>]| rows.iter().map(|row| row[..rounds.min(row.len())].to_vec()).collect::<Vec<_>>();
-        let (logs, covariates) = (seen(of.logs), seen(of.covariates));
-        // By what this look has seen alone: a later one must not change what was decided here.
-        let control = control_variate(&logs, &covariates);
-        let logs = control.map_or_else(|| logs.clone(), |control| adjusted(&logs, &covariates, control));
-        let all = (0..logs.len()).flat_map(|i| (i + 1..logs.len()).map(move |j| (i, j)));
-        let pairs: Vec<_> = all.map(|(i, j)| ((i, j), differences(&logs[i], &logs[j]))).collect();
-        let is_full = |pair: &Vec<f64>| pair.len() == rounds && rounds >= FEWEST;
-        let counts = |((i, j), pair): &&((usize, usize), Vec<f64>)| is_in(*i) && is_in(*j) && is_full(pair);
-        let full: Vec<&Vec<f64>> = pairs.iter().filter(counts).map(|(_, pair)| pair).collect();
-        let mean =
-            |of: &dyn Fn(&[f64]) -> f64| full.iter().map(|pair| of(pair)).sum::<f64>() / full.len().max(1) as f64;
-        let is_complete = |at: usize| logs[at].len() == rounds && logs[at].iter().all(|value| value.is_finite());
-        let complete = (0..logs.len()).filter(|at| is_in(*at) && is_complete(*at)).count();
-        let autocorrelation = Autocorrelation::new(mean(&autocorrelation), rounds, complete.saturating_sub(1));
-        Sight {
-            rounds,
-            variance: mean(&variance),
-            complete,
-            autocorrelation: autocorrelation.at_least(DOUBTED.0),
-            dependent: autocorrelation.at_least(DEPENDENT.1) > DEPENDENT.0,
-            control,
-            pairs,
-        }
+/// By one more look.
+fn update(pairs: &Pairs, of: &Comparisons, alpha: f64, number: usize, found: &mut Standing) {
+    let is_twins = |(at, _): &&((usize, usize), Vec<f64>)| of.twins.is_some_and(|(a, b)| *at == (a.min(b), a.max(b)));
+    let twins = pairs.differences.iter().find(is_twins).map(|(_, pair)| pair);
+    let apart = twins.and_then(|pair| pairs.bounds(pair, &mut Critical::new(CONTRADICTION)));
+    let is_sure = |(low, _, high): &(f64, f64, f64)| *low > 0.0 || *high < 0.0;
+    found.contradiction = apart.filter(is_sure).map_or(0.0, |(_, centre, _)| centre.abs());
+    found.autocorrelation = pairs.autocorrelation;
+    found.control = pairs.control;
+    if pairs.dependent && !found.dependent {
+        found.dependent = true;
+        found.eliminated.fill(None);
+        found.above.iter_mut().for_each(|row| row.fill(f64::INFINITY));
     }
-
-    fn update(&self, of: &Comparisons, alpha: f64, number: usize, found: &mut Standing) {
-        let is_twins =
-            |(at, _): &&((usize, usize), Vec<f64>)| of.twins.is_some_and(|(a, b)| *at == (a.min(b), a.max(b)));
-        let twins = self.pairs.iter().find(is_twins).map(|(_, pair)| pair);
-        let apart = twins.and_then(|pair| self.bounds(pair, &mut Critical::new(CONTRADICTION)));
-        let is_sure = |(low, _, high): &(f64, f64, f64)| *low > 0.0 || *high < 0.0;
-        found.contradiction = apart.filter(is_sure).map_or(0.0, |(_, centre, _)| centre.abs());
-        found.autocorrelation = self.autocorrelation;
-        found.control = self.control;
-        if self.dependent && !found.dependent {
-            found.dependent = true;
-            found.eliminated.fill(None);
-            found.above.iter_mut().for_each(|row| row.fill(f64::INFINITY));
-        }
-        let mut critical = Critical::new(alpha / of.comparisons.max(1) as f64);
-        for ((i, j), pair) in self.pairs.iter().map(|(at, pair)| (*at, pair)) {
-            let is_open = |at: usize| at < of.candidates && found.eliminated[at].is_none();
-            let Some((low, _, high)) = (is_open(i) && is_open(j)).then(|| self.bounds(pair, &mut critical)).flatten()
-            else {
-                continue;
-            };
-            found.above[i][j] = found.above[i][j].min(high + found.contradiction);
-            found.above[j][i] = found.above[j][i].min(found.contradiction - low);
-        }
-        eliminate(number, found);
+    let mut critical = Critical::new(alpha / of.comparisons.max(1) as f64);
+    for ((i, j), pair) in pairs.differences.iter().map(|(at, pair)| (*at, pair)) {
+        let is_open = |at: usize| at < of.candidates && found.eliminated[at].is_none();
+        let Some((low, _, high)) = (is_open(i) && is_open(j)).then(|| pairs.bounds(pair, &mut critical)).flatten()
+        else {
+            continue;
+        };
+        found.above[i][j] = found.above[i][j].min(high + found.contradiction);
+        found.above[j][i] = found.above[j][i].min(found.contradiction - low);
     }
-
-    /// Lower bound, centre and upper bound; each bound at its one-sided level.
-    fn bounds(&self, pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
-        let (low, centre, high) = ranked(pair, critical).or_else(|| self.moderated(pair, critical))?;
-        let own = Autocorrelation::new(autocorrelation(pair), pair.len(), 1).at_least(DOUBTED.1);
-        let correlation = self.autocorrelation.max(if pair.len() >= 6 { own } else { 0.0 });
-        let wider = ((1.0 + correlation) / (1.0 - correlation)).sqrt();
-        Some((centre - (centre - low) * wider, centre, centre + (high - centre) * wider))
-    }
-
-    /// Student's bounds, whose variance is drawn towards the mean of all pairs: each borrowed degree of freedom weighs as
-    /// one of its own.
-    fn moderated(&self, pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
-        if pair.len() < FEWEST {
-            return None;
-        }
-        let own = (pair.len() - 1) as f64;
-        let borrowed = (self.complete.saturating_sub(2) as f64 * self.rounds.saturating_sub(1) as f64).min(BORROWED);
-        let variance = (borrowed * self.variance + own * variance(pair)) / (borrowed + own);
-        let half = critical.student(borrowed + own) * (variance / pair.len() as f64).sqrt();
-        Some((mean(pair) - half, mean(pair), mean(pair) + half))
-    }
-}
-
-fn ranked(pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
-    let (centre, (low, high)) = centre_and_interval(pair, critical.rank(pair.len())?)?;
-    Some((low, centre, high))
+    eliminate(number, found);
 }
 
 /// Those that another one beats are out; nobody where each is beaten in a circle, which ranks of three targets can do.
@@ -211,49 +107,12 @@ fn eliminate(number: usize, found: &mut Standing) {
     }
 }
 
-/// Critical values at one level, each computed once.
-struct Critical {
-    one_sided: f64,
-    ranks: HashMap<usize, Option<usize>>,
-    student: HashMap<u64, f64>,
-}
-
-impl Critical {
-    fn new(one_sided: f64) -> Critical {
-        Critical { one_sided, ranks: HashMap::new(), student: HashMap::new() }
-    }
-
-    fn rank(&mut self, rounds: usize) -> Option<usize> {
-        let both = 2.0 * self.one_sided;
-        let k = || signed_rank_k(rounds, both).map(|(k, _)| k).filter(|_| rounds >= RANKS_FROM);
-        *self.ranks.entry(rounds).or_insert_with(k)
-    }
-
-    fn student(&mut self, freedom: f64) -> f64 {
-        let quantile = || StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| -t.inverse_cdf(self.one_sided));
-        *self.student.entry(freedom.to_bits()).or_insert_with(quantile)
-    }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-fn variance(values: &[f64]) -> f64 {
-    let mean = mean(values);
-    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
-}
-
-/// Of the rounds that both have.
-fn differences(first: &[f64], second: &[f64]) -> Vec<f64> {
-    first.iter().zip(second).map(|(a, b)| a - b).filter(|difference| difference.is_finite()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::stats::looks::{LOOKS, spent};
     use crate::stats::noise::{Noise, Pair, Side, replications, share_error};
+    use crate::stats::signed_rank::{centre_and_interval, signed_rank_k};
 
     /// What makes the noise of a field.
     #[derive(Clone, Copy)]
@@ -539,6 +398,22 @@ mod tests {
         let apart = of(&logs);
         assert!(same.contradiction == 0.0 && (apart.contradiction - 0.05).abs() < 0.01);
         assert!((apart.above[0][1] - same.above[0][1] - apart.contradiction).abs() < 1e-3);
+    }
+
+    /// A copy that resembles itself by a standard error or two is one of many samples of the noise.
+    #[test]
+    fn another_copy_changes_no_bound_by_its_noise() {
+        let logs = logs_of(&[1.0, 1.01, 1.02], 20, 6);
+        let with = |copy: Vec<f64>| {
+            let all = [logs.clone(), vec![copy]].concat();
+            let of = Comparisons { candidates: 3, comparisons: 2, twins: Some((0, 3)), ..compared(&all) };
+            let found = standing(&of, &[Look::only(20)]);
+            (found.above, found.autocorrelation)
+        };
+        let first = with(logs_of(&[1.0], 20, 7).swap_remove(0));
+        assert!((8..60).all(|seed| with(logs_of(&[1.0], 20, seed).swap_remove(0)) == first), "{first:?}");
+        let drifts = with((0..20).map(|round| 0.01 * f64::from(round)).collect());
+        assert!(drifts.1 > first.1 && drifts.0[0][1] > first.0[0][1], "{drifts:?}");
     }
 
     /// Five equal targets, whose noise of 10 % follows the covariate by this share of its variance.

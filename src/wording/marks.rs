@@ -36,7 +36,7 @@ pub const ALL: &[Mark] = &[
     Mark { sign: "†", meaning: "cache state unproven", caveat: true, holds: Figure(|_, row| row.unproven_cache) },
     Mark {
         sign: "",
-        meaning: "preliminary: fewer than 6 rounds",
+        meaning: "preliminary: fewer than 7 rounds",
         caveat: true,
         holds: Ratio(|found| found.estimate.method == Method::LogT),
     },

@@ -110,11 +110,23 @@ fn the_unresolved_asks_for_more_rounds() {
     assert!(text(&model).contains("? cannot be distinguished from ext4"));
 }
 
+/// Whatever stops the run: what is marked has fewer rounds than the mark says, and seven are enough.
+#[test]
+fn no_interval_of_seven_rounds_is_preliminary() {
+    let is_marked = |rounds: u32, fixed: Option<u32>| {
+        let mut lab = Lab::new(&["ext4", "xfs"]);
+        lab.rounds(rounds, &[1.0, 1.1]).plan.stop.rounds = fixed;
+        text(&lab.model()).contains("preliminary: fewer than 7 rounds")
+    };
+    assert_eq!([5, 6, 7].map(|rounds| is_marked(rounds, Some(rounds))), [true, false, false]);
+    assert_eq!([5, 6, 7].map(|rounds| is_marked(rounds, None)), [true, true, false]);
+}
+
 #[test]
 fn four_rounds_are_preliminary_and_two_an_anecdote() {
     let four = Lab::new(&["ext4", "xfs"]).rounds(4, &[1.0, 0.8]).model();
     assert!(headline(&four).starts_with("Pick xfs: the fastest (95 %)."), "{}", headline(&four));
-    assert!(text(&four).contains("preliminary: fewer than 6 rounds"));
+    assert!(text(&four).contains("preliminary: fewer than 7 rounds"));
     let two = Lab::new(&["ext4", "xfs"]).rounds(2, &[1.0, 0.8]).model();
     assert!(
         headline(&two).starts_with("No verdict yet (anecdote: 2 rounds, no interval). So far xfs"),

@@ -1,0 +1,167 @@
+//! The differences of all pairs of targets up to one look, and the bounds of each.
+//!
+//! Up to six rounds the bounds are Student's, with variances that borrow from those of the other pairs (Smyth 2004):
+//! signed ranks of so few rounds can show nothing at such levels. Later they are signed-rank bounds wherever there are
+//! rounds enough for one, as outliers do not carry those away. Rounds that resemble the round before count for less: all
+//! bounds widen by the factor by which an autocorrelation of the first order widens a mean.
+//!
+//! Which target has a second copy must decide nothing, and another copy is another sample of the noise. So from eight
+//! rounds on the copy changes a bound only by what it surely shows: that it differs from its target, or that rounds depend
+//! on one another. Before that its variance is borrowed too, as two targets have no other pair to borrow from, and the
+//! slope on the processor's speed is fitted to all that were measured.
+
+use super::autocorrelation::{Autocorrelation, DOUBTED, autocorrelation};
+use super::control_variate::{ControlVariate, adjusted, control_variate};
+use super::signed_rank::{centre_and_interval, signed_rank_k};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::HashMap;
+
+/// The fewest rounds with a bound.
+const FEWEST: usize = 3;
+/// The fewest rounds for signed ranks.
+pub(super) const RANKS_FROM: usize = 8;
+/// As many degrees of freedom are borrowed from the other pairs at most: of targets whose noise differs by a factor of
+/// ten, more than this misjudges the noisy ones.
+pub(super) const BORROWED: f64 = 4.0;
+/// The autocorrelation of all pairs together, and its standard errors, from which on the looks so far are forgotten: six
+/// rounds in a row say little more than one then, and the looks that could not see it have counted them as six. Ten looks
+/// would see two standard errors by chance in up to 6 % of runs: where noises are unlike, the quiet targets add no series.
+const DEPENDENT: (f64, f64) = (0.35, 2.5);
+
+/// All that takes part in the comparisons of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparisons<'a> {
+    /// Logarithms of times by target and round, NaN where there is none. The first `candidates` may be the best, the
+    /// others only show the noise.
+    pub logs: &'a [Vec<f64>],
+    pub candidates: usize,
+    /// What moves with the noise of each of these values, of the same shape; empty for nothing.
+    pub covariates: &'a [Vec<f64>],
+    /// Comparisons that share the chance of error: one less than the targets that may be best.
+    pub comparisons: usize,
+    /// A target and its own second copy.
+    pub twins: Option<(usize, usize)>,
+}
+
+/// The differences of all pairs up to one look.
+pub struct Pairs {
+    rounds: usize,
+    /// Of all pairs, the first index below the second.
+    pub differences: Vec<((usize, usize), Vec<f64>)>,
+    /// The mean variance of the pairs that have all rounds, and how many series those are.
+    variance: f64,
+    complete: usize,
+    /// What all bounds are widened for, 0 to 1.
+    pub autocorrelation: f64,
+    /// So much of it is seen that earlier looks are forgotten.
+    pub dependent: bool,
+    /// What was taken out of the noise.
+    pub control: Option<ControlVariate>,
+}
+
+impl Pairs {
+    /// Who is eliminated shows no noise either: some go on after that, for the others to be held against, and which of
+    /// them do must not matter.
+    pub fn new(of: &Comparisons, rounds: usize, eliminated: &[Option<(usize, usize)>]) -> Pairs {
+        let is_in = |at: usize| eliminated.get(at).is_none_or(Option::is_none);
+        let seen = |rows: &[Vec<f64>]| rows.iter().map(|row| row[..rounds.min(row.len())].to_vec()).collect::<Vec<_>>();
+        let (logs, covariates) = (seen(of.logs), seen(of.covariates));
+        // By what this look has seen alone: a later one must not change what was decided here.
+        let control = control_variate(&logs, &covariates);
+        let logs = control.map_or_else(|| logs.clone(), |control| adjusted(&logs, &covariates, control));
+        let all = (0..logs.len()).flat_map(|i| (i + 1..logs.len()).map(move |j| (i, j)));
+        let pairs: Vec<_> = all.map(|(i, j)| ((i, j), differences(&logs[i], &logs[j]))).collect();
+        let is_complete =
+            |at: &usize| is_in(*at) && logs[*at].len() == rounds && logs[*at].iter().all(|value| value.is_finite());
+        let complete = |count: usize| (0..count).filter(is_complete).count();
+        let is_full = |pair: &Vec<f64>| pair.len() == rounds && rounds >= FEWEST;
+        let full = |count: usize| {
+            let counts = |(i, j): (usize, usize)| i < count && j < count && is_in(i) && is_in(j);
+            let full = pairs.iter().filter(|(at, pair)| counts(*at) && is_full(pair));
+            full.map(|(_, pair)| pair).collect::<Vec<_>>()
+        };
+        let pooled = |count: usize| {
+            Autocorrelation::new(mean_of(&full(count), autocorrelation), rounds, complete(count).saturating_sub(1))
+        };
+        let (all, candidates) = (pooled(logs.len()), pooled(of.candidates));
+        Pairs {
+            rounds,
+            variance: mean_of(&full(logs.len()), variance),
+            complete: complete(logs.len()),
+            autocorrelation: candidates.at_least(DOUBTED.0).max(all.at_least(DEPENDENT.1)),
+            dependent: all.at_least(DEPENDENT.1) > DEPENDENT.0,
+            control,
+            differences: pairs,
+        }
+    }
+
+    /// Lower bound, centre and upper bound; each bound at its one-sided level.
+    pub fn bounds(&self, pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
+        let (low, centre, high) = ranked(pair, critical).or_else(|| self.moderated(pair, critical))?;
+        let own = Autocorrelation::new(autocorrelation(pair), pair.len(), 1).at_least(DOUBTED.1);
+        let correlation = self.autocorrelation.max(if pair.len() >= 6 { own } else { 0.0 });
+        let wider = ((1.0 + correlation) / (1.0 - correlation)).sqrt();
+        Some((centre - (centre - low) * wider, centre, centre + (high - centre) * wider))
+    }
+
+    /// Student's bounds, whose variance is drawn towards the mean of all pairs: each borrowed degree of freedom weighs as
+    /// one of its own.
+    fn moderated(&self, pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
+        if pair.len() < FEWEST {
+            return None;
+        }
+        let own = (pair.len() - 1) as f64;
+        let borrowed = (self.complete.saturating_sub(2) as f64 * self.rounds.saturating_sub(1) as f64).min(BORROWED);
+        let variance = (borrowed * self.variance + own * variance(pair)) / (borrowed + own);
+        let half = critical.student(borrowed + own) * (variance / pair.len() as f64).sqrt();
+        Some((mean(pair) - half, mean(pair), mean(pair) + half))
+    }
+}
+
+fn ranked(pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
+    let (centre, (low, high)) = centre_and_interval(pair, critical.rank(pair.len())?)?;
+    Some((low, centre, high))
+}
+
+/// Critical values at one level, each computed once.
+pub struct Critical {
+    one_sided: f64,
+    ranks: HashMap<usize, Option<usize>>,
+    student: HashMap<u64, f64>,
+}
+
+impl Critical {
+    pub fn new(one_sided: f64) -> Critical {
+        Critical { one_sided, ranks: HashMap::new(), student: HashMap::new() }
+    }
+
+    fn rank(&mut self, rounds: usize) -> Option<usize> {
+        let both = 2.0 * self.one_sided;
+        let k = || signed_rank_k(rounds, both).map(|(k, _)| k).filter(|_| rounds >= RANKS_FROM);
+        *self.ranks.entry(rounds).or_insert_with(k)
+    }
+
+    fn student(&mut self, freedom: f64) -> f64 {
+        let quantile = || StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| -t.inverse_cdf(self.one_sided));
+        *self.student.entry(freedom.to_bits()).or_insert_with(quantile)
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// 0 where there are none.
+fn mean_of(pairs: &[&Vec<f64>], of: fn(&[f64]) -> f64) -> f64 {
+    pairs.iter().map(|pair| of(pair)).sum::<f64>() / pairs.len().max(1) as f64
+}
+
+fn variance(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
+}
+
+/// Of the rounds that both have.
+fn differences(first: &[f64], second: &[f64]) -> Vec<f64> {
+    first.iter().zip(second).map(|(a, b)| a - b).filter(|difference| difference.is_finite()).collect()
+}
