@@ -78,6 +78,30 @@ fn transactions_survive_unless_the_disk_is_declared_write_through() {
     lab.assert_nothing_left();
 }
 
+/// A layer of the kernel's that passes on all but flushes, and one that logs what the disk is given.
+#[test]
+#[ignore = "two cells in guests, two minutes: make test-vm"]
+fn flushes_that_a_layer_eats_are_found_and_a_second_witness_agrees() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let work = format!("{{ {FEW}, time = \"2s\", cuts = 8, synced_cuts = 40, losses = [\"all\", \"some\"] }}");
+    let targets = "{ name = \"eaten\", fs = \"ext4\", layers = [\"noflush\"] }, \
+                   { name = \"logged\", fs = \"ext4\", layers = [\"logwrites\"], backing = { image = { size = \"256MiB\", disks = 2 } } }";
+    lab.run_plan(&plan(targets, &work)).code(0);
+    let folded = lab.folded();
+    let of = |target: &str, metric: &str| value(&folded, target, "ledger", "recovery", metric);
+    assert!(of("eaten", "broken_promise_cuts") > 0.0 && of("eaten", "done_cuts") <= 200.0);
+    assert_eq!(of("logged", "broken_promise_cuts"), 0.0);
+    let cell = |target: &str| folded.cells.iter().find(|cell| cell.target == target).expect("a cell");
+    assert_eq!(cell("eaten").provenance.weakened, ["write_cache=write through"]);
+    assert!(cell("logged").provenance.weakened.is_empty());
+    let witness = &cell("logged").provenance.facts["second witness"];
+    assert!(witness.starts_with("dm-log-writes: the same disk at each of "), "{witness}");
+    lab.assert_nothing_left();
+}
+
 #[test]
 fn only_a_disk_that_is_recorded_can_be_cut() {
     let lab = Lab::new();

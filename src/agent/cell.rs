@@ -295,9 +295,12 @@ impl CellRun<'_> {
         };
         match (given, self.recipe.driver) {
             (StepResult::Devices(devices), Some(_)) => {
+                stack.disk = devices.first().cloned();
                 let on = self.recipe.on_devices(devices).map_err(|why| anyhow!(why))?;
                 self.runner.take_all(on.layer_steps, self.link)?;
                 stack.layers = read_back(&on.layers, &self.runner);
+                let logs = on.layers.iter().find(|built| built.layer.logs);
+                stack.log_of_writes = logs.and_then(|built| Some((built.name.clone(), built.devices.last()?.clone())));
                 let mut devices = on.devices.into_iter();
                 stack.device = devices.next();
                 stack.more_devices = devices.collect();

@@ -151,12 +151,14 @@ fn scheduler_mismatch(asked: &str, shown: &str) -> Option<String> {
     (!taken).then(|| told(&format!("scheduler {asked}"), shown))
 }
 
-/// The kernel is about to be told that a cache that must be flushed is none.
+/// The kernel is about to be told that a cache that must be flushed is none, or a layer hides it.
 pub fn loses_flushes(target: &Target, disks: &[(u32, u32)]) -> bool {
     let has_cache = |number: &(u32, u32)| {
         devices::queue_file(*number, "write_cache").and_then(content).as_deref() == Some("write back")
     };
-    target.queue.text("write_cache") == Some("write through") && disks.iter().any(has_cache)
+    let is_told = target.queue.text("write_cache") == Some("write through") && disks.iter().any(has_cache);
+    let hides = |number: &(u32, u32)| !has_cache(number) && devices::all_below(*number).iter().any(has_cache);
+    is_told || disks.iter().any(hides)
 }
 
 #[cfg(test)]

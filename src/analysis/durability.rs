@@ -1,6 +1,6 @@
 //! What power cuts have taken of each target, and whether what was promised was kept.
 
-use super::eligibility::{RECOVERY, broken_promises};
+use super::eligibility::{RECOVERY, TRANSACTIONS, broken_promises};
 use super::model::TargetInfo;
 use super::series::{ObservedWork, Rounds};
 use crate::stats;
@@ -9,7 +9,7 @@ use crate::stats;
 const ERROR: f64 = 0.05;
 /// What can be lost, with the phases of the works that cut power.
 const LOST: [(Lost, &str); 3] =
-    [(Lost::Names, "names"), (Lost::Contents, "contents"), (Lost::Transactions, "transactions")];
+    [(Lost::Names, "names"), (Lost::Contents, "contents"), (Lost::Transactions, TRANSACTIONS)];
 
 /// Of one target, over all rounds.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Durability {
     /// Cuts that left nothing to be mounted, and contents that were neither old nor new.
     pub unmountable: u64,
     pub damaged: u64,
+    /// Cuts after which a program's own check failed.
+    pub inconsistent: u64,
     /// Nanoseconds that mounting took after a cut: the median, and the longest.
     pub recovery: (f64, f64),
     pub rounds: usize,
@@ -71,13 +73,14 @@ fn of_target(observed: &ObservedWork, target: usize) -> Option<Durability> {
     Some(Durability {
         target,
         losses: LOST.into_iter().filter_map(loss).collect(),
-        lost_transactions: worst(&series("transactions", "lost_transactions")) as u64,
+        lost_transactions: worst(&series(TRANSACTIONS, "lost_transactions")) as u64,
         cuts,
         promise_cuts,
         broken,
         may_break: stats::largest_share(broken, promise_cuts, ERROR).unwrap_or(1.0),
         unmountable: count("unmountable_cuts"),
         damaged: count("damaged_content_cuts"),
+        inconsistent: count("inconsistent_cuts"),
         recovery: (median(&series(RECOVERY, "time_ns")), worst(&series(RECOVERY, "recovery_max_ns"))),
         rounds: series(RECOVERY, "done_cuts").len(),
     })
@@ -145,7 +148,8 @@ mod tests {
     fn a_broken_promise_keeps_a_target_out_of_the_verdict() {
         use super::super::composite::score;
         use crate::metric::Combine;
-        for (broken, wanted) in [(0.0, vec![]), (1.0, vec![Veto::BrokenPromises { cuts: 3, of: 300 }])] {
+        let veto = Veto::BrokenPromises { cuts: 3, of: 300, is_acknowledged: false };
+        for (broken, wanted) in [(0.0, vec![]), (1.0, vec![veto])] {
             let made = with_cuts(broken);
             let observed = observe(&made.folded, &made.plan);
             let works: Vec<&ObservedWork> = observed.works.iter().collect();

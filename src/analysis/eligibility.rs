@@ -16,8 +16,8 @@ pub enum Veto {
     Weakened(Vec<String>),
     /// So many of its cells failed, with one cause.
     Failed { cells: usize, of: usize, why: String },
-    /// Number of power cuts after which something that was synced was missing.
-    BrokenPromises { cuts: u64, of: u64 },
+    /// Number of power cuts after which something was missing or damaged that was synced, or what a program had acknowledged.
+    BrokenPromises { cuts: u64, of: u64, is_acknowledged: bool },
     /// It is not known to have this feature.
     Lacks(String),
     /// The largest that it takes, in bytes, is less than the plan requires, or not known.
@@ -64,8 +64,11 @@ fn of_target(plan: &Plan, works: &Works, target: usize, score: &Rounds, asked: u
         found.extend(weakened(works, target));
     }
     found.extend(failed(works, target));
-    let broken = works.iter().map(|work| broken_promises(work, target)).filter(|(cuts, _)| *cuts > 0);
-    found.extend(broken.map(|(cuts, of)| Veto::BrokenPromises { cuts, of }));
+    found.extend(works.iter().filter_map(|work| {
+        let (cuts, of) = broken_promises(work, target);
+        let is_acknowledged = !work.series(target, TRANSACTIONS, "time_ns").is_empty();
+        (cuts > 0).then_some(Veto::BrokenPromises { cuts, of, is_acknowledged })
+    }));
     if !score.is_empty() {
         found.extend(plan.verdict.require.iter().filter(|name| !has(works, target, name)).cloned().map(Veto::Lacks));
         found.extend(plan.verdict.holds.iter().filter_map(|(what, wanted)| small(works, target, what, *wanted)));
@@ -96,6 +99,8 @@ pub(super) fn weakened(works: &Works, target: usize) -> Option<Veto> {
 
 /// The phase in which power cuts are counted.
 pub(super) const RECOVERY: &str = "recovery";
+/// That of the work whose promises are a program's.
+pub(super) const TRANSACTIONS: &str = "transactions";
 
 /// Power cuts of all rounds at which what was promised was not there, and all at which anything was promised.
 pub(super) fn broken_promises(work: &ObservedWork, target: usize) -> (u64, u64) {

@@ -10,11 +10,13 @@ mod image;
 mod medium;
 mod moments;
 mod recording;
+mod witness;
 
 pub use image::{Image, Loses, Survivors};
 pub use medium::Medium;
 pub use moments::{Moment, Span, moments};
 pub use recording::{Mode, Recording, Write};
+pub use witness::{Agreement, Witness};
 
 /// Bytes of a sector; all places and lengths of a recording are in these.
 pub const SECTOR: u64 = 512;

@@ -155,11 +155,12 @@ const STOP: [Key; 6] = [
 ];
 pub(super) const STOP_KEYS: [&str; 6] = names(&STOP);
 
-const HOST: [Key; 2] = [
+const HOST: [Key; 3] = [
     key("dirty_bytes", "\"1GiB\"", "how much may be unwritten before writers wait; a fifth of memory unless given"),
     key("dirty_background_bytes", "\"256MiB\"", "how much may be before it is written; a tenth of memory unless given"),
+    key("dirty_expire", "\"15s\"", "how long data may be unwritten before they are; 30s unless given"),
 ];
-pub(super) const HOST_KEYS: [&str; 2] = names(&HOST);
+pub(super) const HOST_KEYS: [&str; 3] = names(&HOST);
 
 /// The key of a table.
 pub(super) fn about(head: &str, name: &str) -> Option<&'static Key> {

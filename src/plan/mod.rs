@@ -363,6 +363,9 @@ impl Stop {
 pub struct HostSettings {
     pub dirty_bytes: Option<u64>,
     pub dirty_background_bytes: Option<u64>,
+    /// Nanoseconds after which unwritten data must be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dirty_expire_ns: Option<u64>,
 }
 
 /// What exists, as data: handed in by `cli`, which knows the plug-ins.

@@ -260,15 +260,25 @@ fn host(table: &Table) -> Option<HostSettings> {
     let table = table.field("host")?.table("[host]")?;
     table.only(&HOST_KEYS);
     let size = |key: &str| table.field(key).and_then(|field| field.size());
-    let host =
-        HostSettings { dirty_bytes: size("dirty_bytes"), dirty_background_bytes: size("dirty_background_bytes") };
+    let host = HostSettings {
+        dirty_bytes: size("dirty_bytes"),
+        dirty_background_bytes: size("dirty_background_bytes"),
+        dirty_expire_ns: table.field("dirty_expire").and_then(|field| field.duration()),
+    };
     // The kernel would quietly take half of `dirty_bytes` instead.
     if host.dirty_bytes.zip(host.dirty_background_bytes).is_some_and(|(all, background)| background >= all) {
         let field = table.field("dirty_background_bytes")?;
         return field.refuse("must be less than `dirty_bytes`", "make it smaller, such as half of it");
     }
+    // The kernel counts hundredths of a second, and 0 would write at once.
+    if host.dirty_expire_ns.is_some_and(|ns| ns < CENTISECOND) {
+        let field = table.field("dirty_expire")?;
+        return field.refuse("is shorter than the kernel counts", "give at least \"10ms\"");
+    }
     Some(host)
 }
+
+const CENTISECOND: u64 = 10_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -348,7 +358,7 @@ dirty_bytes = "1GiB"
         assert_eq!((plan.title.as_str(), plan.seed, plan.executor.as_str()), ("Daily work on this NVMe", 42, "local"));
         assert_eq!(plan.reference, expected[0]);
         assert_eq!(plan.stop, Stop { threshold: 0.05, budget_ns: Some(7_200_000_000_000), ..Stop::default() });
-        assert_eq!(plan.host, HostSettings { dirty_bytes: Some(1 << 30), dirty_background_bytes: None });
+        assert_eq!(plan.host, HostSettings { dirty_bytes: Some(1 << 30), ..HostSettings::default() });
         assert!(plan.targets.iter().all(|target| target.discard == Discard::Fresh));
         assert_eq!(plan.targets[6].mkfs, ["-O", "^has_journal"]);
         assert!(plan.targets[6].duplicate && !plan.targets[0].duplicate);
@@ -526,6 +536,7 @@ dirty_bytes = "1GiB"
         ("BTW", "[stop]\nrounds = 9\nprecision = '2%'\nrace = true", &[(3, "acts at looks"), (4, "acts at looks")]),
         ("BTW", "[stop]\nthreshold = '0%'\nprecision = 3", &[(2, "more than 0%"), (3, "`precision` must be")]),
         ("BTW", "stop = 3\nhost = 'x'", &[(1, "must be a table"), (2, "must be a table")]),
+        ("BTW", "[host]\ndirty_expire = '1ms'", &[(2, "shorter than the kernel counts")]),
         ("BTW", "[host]\ndirty_bytes = 1\ndirty_background_bytes = '64MiB'", &[(3, "less than `dirty_bytes`")]),
         ("BTW", "[host]\nswap = 1", &[(2, "no key `swap`")]),
     ];

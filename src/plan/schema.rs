@@ -20,7 +20,7 @@ pub fn schema(catalogue: &Catalogue) -> Value {
             "work" => json!({ "type": "array", "items": work(catalogue) }),
             "matrix" => object(MATRIX_KEYS.iter().map(|key| (key.to_string(), json!({ "type": "array" }))), false),
             "stop" => stop(),
-            "host" => described("[host]", &HOST_KEYS, |_| size()),
+            "host" => described("[host]", &HOST_KEYS, |key| if *key == "dirty_expire" { duration() } else { size() }),
             "verdict" => described("[verdict]", &VERDICT_KEYS, |_| json!({})),
             _ => json!({}),
         }

@@ -222,10 +222,11 @@ fn write_back(host: &HostSettings, share: impl Fn(u64) -> String) -> [Step; 4] {
     };
     let background = host.dirty_background_bytes.map_or_else(|| share(10), |bytes| bytes.to_string());
     let dirty = host.dirty_bytes.map_or_else(|| share(5), |bytes| bytes.to_string());
+    let expire = host.dirty_expire_ns.map_or(3000, |ns| ns / 10_000_000);
     [
         set("dirty_background_bytes", background, Some("dirty_background_ratio")),
         set("dirty_bytes", dirty, Some("dirty_ratio")),
-        set("dirty_expire_centisecs", "3000".into(), None),
+        set("dirty_expire_centisecs", expire.to_string(), None),
         set("dirty_writeback_centisecs", "500".into(), None),
     ]
 }
@@ -306,6 +307,10 @@ mod tests {
         let host = HostSettings { dirty_bytes: Some(1 << 20), ..HostSettings::default() };
         let steps = of_run(&Place::of_run("r"), &host, Some(1 << 30));
         let shown: Vec<String> = steps[2..].iter().map(|step| step.action.to_string()).collect();
+        assert_eq!(shown[2], "3000 to /proc/sys/vm/dirty_expire_centisecs");
+        let soon = HostSettings { dirty_expire_ns: Some(5_000_000_000), ..host };
+        let steps = of_run(&Place::of_run("r"), &soon, Some(1 << 30));
+        assert_eq!(steps[4].action.to_string(), "500 to /proc/sys/vm/dirty_expire_centisecs");
         assert_eq!(shown[0], "107372544 to /proc/sys/vm/dirty_background_bytes");
         assert_eq!(shown[1], "1048576 to /proc/sys/vm/dirty_bytes");
         assert_eq!(of_run(&Place::of_run("r"), &host, None).len(), 2);

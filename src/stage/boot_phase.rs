@@ -86,7 +86,12 @@ impl Stage<'_, '_> {
 
     pub(super) fn forget_device(&self) -> Result<()> {
         let device = self.stack.device.as_deref().context("a directory has no disk")?;
-        block::flush_buffers(device).with_context(|| format!("cannot flush the buffers of {}", device.display()))
+        // Below layers the disk has buffers of its own.
+        for device in std::iter::once(device).chain(self.stack.disk.as_deref()) {
+            block::flush_buffers(device)
+                .with_context(|| format!("cannot flush the buffers of {}", device.display()))?;
+        }
+        Ok(())
     }
 
     fn settle_after(&mut self, phase: &Phase) -> Result<()> {

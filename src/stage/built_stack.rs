@@ -20,9 +20,13 @@ pub struct BuiltStack {
     pub device: Option<PathBuf>,
     /// Those beside it, for a file system on several.
     pub more_devices: Vec<PathBuf>,
+    /// The first disk of the backing, below all layers.
+    pub disk: Option<PathBuf>,
+    /// Where a layer logs all writes: its mapping, and the disk with the log.
+    pub log_of_writes: Option<(String, PathBuf)>,
     /// What the layers say of themselves, once they stand.
     pub layers: Layers,
-    /// The device has a cache, and the kernel was told that it has none.
+    /// The device has a cache, and the kernel takes it for one without.
     pub flushes_lost: bool,
     pub mount_point: PathBuf,
     /// The folder that the work owns.

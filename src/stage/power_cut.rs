@@ -5,14 +5,14 @@ use super::cell_stage::Stage;
 use super::latencies::Latencies;
 use super::program::Program;
 use super::timed::Findings;
-use crate::cuts::{Image, Loses, Medium, Mode, Moment, NEVER, Recording, Span, Survivors, moments};
+use crate::cuts::{Agreement, Image, Loses, Medium, Mode, Moment, NEVER, Recording, Span, Survivors, Witness, moments};
 use crate::data::random::Random;
 use crate::plan::Target;
 use crate::process::{check_stop, last_words};
-use crate::stack::fs;
+use crate::stack::{argv, fs, layer};
 use crate::sys::block;
 use crate::sys::clock::monotonic;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -146,8 +146,9 @@ impl Stage<'_, '_> {
         let open = |path: &Path| File::options().read(true).write(true).open(path);
         let log = open(&log_path).context("cannot open the recording of the disk")?;
         let recording = Recording::read(&log)?;
+        self.hear_second_witness(&recording, &log)?;
         Recording::go_on(&log, recording.used, Mode::Places)?;
-        let device = self.stack.device.clone().context("a directory has no disk")?;
+        let device = self.stack.disk.clone().context("a directory has no disk")?;
         let medium = Medium::unknown(&recording);
         let mut rig = Rig { device, log_path, log, recording: &recording, medium };
         let mut outcomes = Outcomes { cuts: Vec::new(), images: Vec::new() };
@@ -177,6 +178,34 @@ impl Stage<'_, '_> {
         rig.medium = Medium::unknown(&recording);
         rig.hold(&mut survivors, &whole)?;
         self.mount_again().context("the file system is not mounted again after the cuts").map(|_| outcomes)
+    }
+
+    /// Where a layer logs all writes too, both must say the same of the disk at each flush.
+    fn hear_second_witness(&mut self, recording: &Recording, recorded: &File) -> Result<()> {
+        let Some((mapping, log)) = self.stack.log_of_writes.clone() else { return Ok(()) };
+        self.runner.output(&argv(["dmsetup", "message", &mapping, "0", "mark", "end"]))?;
+        let witness = loop {
+            check_stop()?;
+            self.deadline.check()?;
+            block::flush_buffers(&log).context("cannot flush the buffers of the log of writes")?;
+            let open = File::open(&log).context("cannot open the log of writes")?;
+            match Witness::read(&open)? {
+                Some(witness) => break witness.compare(&open, recording, recorded)?,
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        let Agreement { flushes, before, .. } = witness;
+        if let Some((flush, sector)) = witness.differs {
+            bail!(
+                "dm-log-writes contradicts the recording of the disk at {} of {flushes} flushes, first at flush {flush} in \
+                 sector {sector}",
+                witness.unequal
+            );
+        }
+        let shown =
+            format!("dm-log-writes: the same disk at each of {flushes} flushes, behind {before} before its log");
+        self.fact("second witness", &shown);
+        Ok(())
     }
 
     fn recover<T>(
@@ -238,9 +267,14 @@ pub fn objections(target: &Target, is_recorded: bool) -> Vec<String> {
         (!is_recorded, "only simulated disks are recorded: use executor = \"sim\"".to_string()),
         (driver.is_none(), "a directory has no disk of its own: name a file system".into()),
         (driver.is_some_and(|driver| driver.volatile), format!("a cut takes all of {}: it is in memory", target.name)),
-        (!target.layers.is_empty(), "what lies on layers is not what the disk was given: leave out `layers`".into()),
     ];
-    rows.into_iter().filter(|(stands, _)| *stands).map(|(_, why)| why).collect()
+    let passes = |name: &str| layer::find(name).is_some_and(|layer| layer.passes);
+    let moves = target.layers.iter().find(|chosen| !passes(&chosen.name));
+    let moved = moves.map(|chosen| {
+        format!("what lies on the layer {} is not what the disk was given: leave it out of `layers`", chosen.name)
+    });
+    let rows = rows.into_iter().chain(moved.map(|why| (true, why)));
+    rows.filter(|(stands, _)| *stands).map(|(_, why)| why).collect()
 }
 
 #[cfg(test)]
@@ -250,7 +284,8 @@ mod tests {
 
     #[test]
     fn every_reason_against_cuts_is_given() {
-        let layer = Chosen { name: "luks".into(), ..Chosen::default() };
+        let layer = |name: &str| Chosen { name: name.into(), ..Chosen::default() };
+        let (luks, delay) = (layer("luks"), layer("delay"));
         let target = |fs: Option<&str>, layers: &[&Chosen]| Target {
             fs: fs.map(String::from),
             layers: layers.iter().map(|layer| (*layer).clone()).collect(),
@@ -260,7 +295,8 @@ mod tests {
             (target(Some("ext4"), &[]), true, vec![]),
             (target(Some("tmpfs"), &[]), true, vec!["in memory"]),
             (target(Some("ext4"), &[]), false, vec!["executor = \"sim\""]),
-            (target(None, &[&layer]), true, vec!["name a file system", "`layers`"]),
+            (target(None, &[&delay, &luks]), true, vec!["name a file system", "the layer luks"]),
+            (target(Some("ext4"), &[&delay, &layer("noflush")]), true, vec![]),
         ] {
             let found = objections(&target, is_recorded);
             assert_eq!(found.len(), wanted.len(), "{found:?}");

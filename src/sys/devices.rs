@@ -90,6 +90,17 @@ pub fn below(device: (u32, u32)) -> Option<(u32, u32)> {
     disk_of_file(&backing_file(device)?)
 }
 
+/// All devices that a mapping, an array or a cache lies on.
+pub fn all_below(device: (u32, u32)) -> Vec<(u32, u32)> {
+    let slaves = std::fs::read_dir(sys_path(device).join("slaves"));
+    let numbers = slaves.into_iter().flatten().flatten().filter_map(|slave| {
+        let shown = content(slave.path().join("dev"))?;
+        let (major, minor) = shown.split_once(':')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    });
+    numbers.flat_map(|below| std::iter::once(below).chain(all_below(below))).collect()
+}
+
 /// The file of a loop device; none of any other device.
 pub fn loop_file(device: &Path) -> Option<PathBuf> {
     backing_file(device_number(device)?)

@@ -80,14 +80,22 @@ fn promises(found: &Durability) -> String {
 }
 
 fn promises_of_transactions(found: &Durability) -> String {
-    let Durability { cuts, broken, may_break, lost_transactions, .. } = found;
+    let Durability { cuts, broken, may_break, lost_transactions, unmountable, inconsistent, .. } = found;
     let bound = percent(*may_break);
     match (broken, lost_transactions) {
         (0, 0) => format!(
             "all transactions were there, and whole, after {cuts} cuts (95 %: not so after fewer than {bound})."
         ),
         (0, _) => format!("nothing was damaged after {cuts} cuts (95 %: damaged after fewer than {bound})."),
-        _ => format!("PROMISES BROKEN: transactions were lost or damaged after {broken} of {cuts} cuts."),
+        _ => {
+            let rows = [
+                ("acknowledged transactions were gone", broken.saturating_sub(unmountable + inconsistent)),
+                ("the program's check failed", *inconsistent),
+                ("the file system could not be mounted", *unmountable),
+            ];
+            let rows = rows.iter().filter(|(_, cuts)| *cuts > 0).map(|(what, cuts)| format!("{what} after {cuts}"));
+            format!("PROMISES BROKEN in {broken} of {cuts} cuts: {}.", rows.collect::<Vec<_>>().join(", "))
+        }
     }
 }
 
@@ -115,6 +123,7 @@ mod tests {
             may_break: 0.00746,
             unmountable: 0,
             damaged: 0,
+            inconsistent: 0,
             recovery: (1.2e7, 3e7),
             rounds: 1,
         };
@@ -150,6 +159,13 @@ mod tests {
         let lost = transactions(2e9, 41, 0);
         let loss = "ext4 lost at most 2.00 s of transactions (median 0 s), 41 of them at one cut, in 400 power cuts.";
         assert!(lost.starts_with(loss) && lost.contains("Nothing was damaged after 400 cuts"), "{lost}");
-        assert!(transactions(2e9, 41, 7).contains("PROMISES BROKEN: transactions were lost or damaged after 7 of 400"));
+        let broken = said(|found| {
+            found.losses = vec![Loss { of: Lost::Transactions, median: 0.0, worst: 2e9 }];
+            (found.broken, found.inconsistent, found.unmountable, found.lost_transactions) = (7, 2, 1, 41);
+        });
+        let parts = "PROMISES BROKEN in 7 of 400 cuts: acknowledged transactions were gone after 4, the program's check failed \
+                     after 2, the file system could not be mounted after 1.";
+        assert!(broken.contains(parts), "{broken}");
+        assert!(transactions(2e9, 41, 7).contains("cuts: acknowledged transactions were gone after 7. Mounted"));
     }
 }

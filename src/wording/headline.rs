@@ -329,8 +329,9 @@ fn in_words(veto: &Veto) -> String {
         Veto::Failed { cells, of, why } => {
             format!("{cells} of {} failed: {}", counted(*of, "cell"), super::text::plain(why))
         }
-        Veto::BrokenPromises { cuts, of } => {
-            format!("what was synced was lost in {cuts} of {}", counted(*of as usize, "power cut"))
+        Veto::BrokenPromises { cuts, of, is_acknowledged } => {
+            let what = if *is_acknowledged { "transactions were lost or damaged" } else { "what was synced was lost" };
+            format!("{what} in {cuts} of {}", counted(*of as usize, "power cut"))
         }
         Veto::Lacks(feature) => format!("it is not known to have {}", super::text::plain(feature)),
         Veto::Small { what, largest, wanted } => {

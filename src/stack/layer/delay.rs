@@ -26,6 +26,7 @@ pub const DELAY: Layer = Layer {
     steps,
     fact: |below| ("dmsetup table", argv(["dmsetup", "table", below.name])),
     mismatches,
+    passes: true,
     ..Layer::DEFAULT
 };
 

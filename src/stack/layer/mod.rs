@@ -6,12 +6,14 @@
 mod bcache;
 mod delay;
 mod integrity;
+mod logwrites;
 mod luks;
 mod lvm;
 mod lvmcache;
 mod lvmthin;
 mod lvmvdo;
 mod md;
+mod noflush;
 mod writecache;
 
 use super::fs::Programs;
@@ -25,12 +27,14 @@ pub const ALL: &[&Layer] = &[
     &bcache::BCACHE,
     &delay::DELAY,
     &integrity::INTEGRITY,
+    &logwrites::LOGWRITES,
     &luks::LUKS,
     &lvm::LVM,
     &lvmcache::LVMCACHE,
     &lvmthin::LVMTHIN,
     &lvmvdo::LVMVDO,
     &md::MD,
+    &noflush::NOFLUSH,
     &writecache::WRITECACHE,
 ];
 
@@ -88,6 +92,10 @@ pub struct Layer {
     pub most_devices: Option<usize>,
     /// What is wrong with settings that are right in themselves.
     pub objections: fn(&Settings) -> Vec<Objection>,
+    /// What lies on it reaches the same place of the first device below, and it keeps nothing of that itself.
+    pub passes: bool,
+    /// The last device below gets dm-log-writes' log of the first.
+    pub logs: bool,
     /// Steps that build it. Those that use a device give it to what lies above, in their order.
     pub steps: fn(&Settings, &Below) -> Vec<Step>,
     /// A program that says what is in effect, by the fact that it becomes.
@@ -107,6 +115,8 @@ impl Layer {
         least_devices: |_| 1,
         most_devices: None,
         objections: |_| Vec::new(),
+        passes: false,
+        logs: false,
         steps: |_, _| Vec::new(),
         fact: |_| ("", Vec::new()),
         mismatches: |_, _| Vec::new(),
