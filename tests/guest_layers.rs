@@ -4,7 +4,7 @@ mod common;
 
 use common::steps::{GUEST, RUN, Steps, plain_line, printed};
 use common::{Lab, Said, failed, no_guests, not_run, run};
-use pickfs::journal::{FoldedCell, Outcome, Record};
+use pickfs::journal::{CacheSet, FoldedCell, Outcome, Record};
 use pickfs::protocol::Say;
 use pickfs::stack::layer;
 use std::os::unix::fs::PermissionsExt;
@@ -131,6 +131,15 @@ fn taken_in_guests(said: &str, run: &str) -> Steps {
     steps
 }
 
+/// A set of bcache has its identity from the name of the run.
+fn without_sets(steps: &[String]) -> String {
+    const REST: usize = "-0000-0000-000000000000".len();
+    let text = steps.join("\n");
+    let mut parts = text.split(CacheSet::PREFIX);
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |text, part| text + "SET" + &part[REST..])
+}
+
 /// All but VDO, which takes a newer kernel and gigabytes: [`vdo_stores_equal_blocks_once`].
 fn in_usual_guests() -> impl Iterator<Item = &'static layer::Layer> {
     layer::ALL.iter().copied().filter(|layer| layer.name != "lvmvdo")
@@ -172,7 +181,9 @@ fn the_steps_in_guests_are_those_of_the_dry_run() {
         let name = layer.name;
         let disks = if layer.joins { 2 } else { 1 };
         let backing = format!("backing = {{ image = {{ dir = '.', size = '64MiB', disks = {disks} }} }}");
-        format!("[[target]]\nname = '{name}'\nfs = 'ext4'\nlayers = ['{name}']\n{backing}\n")
+        // The kernel takes no cache of 512 buckets or fewer.
+        let layer = if name == "bcache" { "{ bcache = { bucket = '64KiB' } }".into() } else { format!("'{name}'") };
+        format!("[[target]]\nname = '{name}'\nfs = 'ext4'\nlayers = [{layer}]\n{backing}\n")
     };
     let targets = in_usual_guests().map(|layer| target(&layer)).collect::<String>();
     let memory = "[[target]]\nname = 'memory'\nfs = 'ext4'\nlayers = ['luks', 'lvm']\nscheduler = 'none'\n\
@@ -199,7 +210,7 @@ fn the_steps_in_guests_are_those_of_the_dry_run() {
     }
     assert_eq!(printed.keys().collect::<Vec<_>>(), taken.keys().collect::<Vec<_>>(), "{dry}");
     for (section, steps) in &printed {
-        assert_eq!(steps.join("\n"), taken[section].join("\n"), "{section}");
+        assert_eq!(without_sets(steps), without_sets(&taken[section]), "{section}");
     }
     lab.assert_nothing_left();
 }

@@ -21,7 +21,7 @@ pub const BCACHE: Layer = Layer {
             name: "bucket",
             kind: SettingKind::Size,
             default: Some("512KiB"),
-            about: "what the cache is given out in: best as large as what its device erases at once",
+            about: "what the cache is given out in, best what its device erases at once; it needs more than 512",
         },
         DEVICES,
     ],
