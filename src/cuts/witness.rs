@@ -47,7 +47,7 @@ pub struct Agreement {
 }
 
 impl Witness {
-    /// None where the log has no mark yet: it is written behind the back of whoever asked for one.
+    /// None where the log has no mark yet: the kernel writes it some time after it was asked to.
     pub fn read(log: &File) -> Result<Option<Witness>> {
         let [magic, version, count, bytes] = words(log, 0)?;
         if magic == 0 {

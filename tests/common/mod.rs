@@ -377,7 +377,7 @@ workload = "meta.ok"
 rounds = 3
 "#;
 
-/// As [`SHORT_CELLS`], but whoever sees that a cell has ended has seconds to do something to the run.
+/// As [`SHORT_CELLS`], but cells last seconds: a test that sees one end can stop or cut the run before the last.
 pub fn long_cells() -> String {
     SHORT_CELLS.replace("[stop]", "count_for = \"3s\"\n[stop]")
 }

@@ -5,6 +5,7 @@ use crate::units::show_bytes;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+/// A folder that is there and can be written to, by the setting that names it.
 pub fn directory(settings: &Settings, setting: &'static str) -> Option<Objection> {
     use rustix::fs::{Access, access};
     let path = settings.path(setting)?;
@@ -21,6 +22,7 @@ pub fn directory(settings: &Settings, setting: &'static str) -> Option<Objection
     Some(Objection::new(setting, message, "name a directory of your own"))
 }
 
+/// Bytes free in the folder for the `size` that is asked for.
 pub fn room(settings: &Settings, folder: &Path, setting: &'static str) -> Option<Objection> {
     let wanted = settings.number("size")?;
     let found = rustix::fs::statvfs(folder).ok()?;
