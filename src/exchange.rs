@@ -36,6 +36,9 @@ pub struct Report<'a> {
     pub overall: Option<Work>,
     #[serde(skip_deserializing)]
     pub works: Vec<Work>,
+    /// The best target of each file system, the fastest first; empty where none has several.
+    #[serde(skip_deserializing)]
+    pub best_of_each: Vec<BestOfFilesystem>,
     #[serde(skip_deserializing)]
     pub not_measured: Vec<Missing>,
     #[serde(skip_deserializing)]
@@ -159,6 +162,23 @@ pub struct Row {
     /// By how much slower than the best it can be, as a share: all such bounds hold together in 95 % of runs.
     pub at_most_slower: Option<f64>,
     pub cache_state_unproven: bool,
+}
+
+/// Its intervals hold together with those of all other file systems.
+#[derive(Serialize, JsonSchema)]
+pub struct BestOfFilesystem {
+    pub filesystem: String,
+    pub best: String,
+    #[schemars(extend("enum" = ["alone", "faster", "good enough", "tie", "open"]))]
+    pub proof: &'static str,
+    /// That tie with it, or may be better.
+    pub others: Vec<String>,
+    /// By how much slower than the best of its file system it can be, as a share.
+    pub at_most_slower: Option<f64>,
+    /// Against the best of the first file system; null for that one.
+    pub against_first: Option<Comparison>,
+    /// Each other target of the file system against its best.
+    pub members: BTreeMap<String, Comparison>,
 }
 
 #[derive(Serialize, JsonSchema)]

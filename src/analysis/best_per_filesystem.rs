@@ -1,80 +1,173 @@
-//! The best target of each file system, and those against each other: which scheduler (or option) for each, and then
-//! which of them all. Judged like everything else, by pairs of rounds.
+//! The best target of each file system, and those against each other: which scheduler (or other option) for each, and then
+//! which of them all.
+//!
+//! Who is compared is chosen by the times themselves, so the intervals are those that hold for all pairs of targets
+//! together: what is chosen among them cannot make any of them false.
 
-use super::elimination::compare;
+use super::elimination::{Race, compare, dearer, rests_on_symmetry};
 use super::model::*;
 use super::panel::Case;
 use super::plain::plain;
 use super::series::Rounds;
 use super::work::WorkReport;
-use crate::stats::{self, Finding};
+use crate::plan::Target;
+use crate::stats::{self, Estimate, Method};
+
+/// A table of more values has no reader.
+const MOST_VALUES: usize = 8;
+/// Of all intervals together.
+const LEVEL: f64 = 0.95;
 
 /// `None` where there is one file system, or none has several targets, or nothing is judged.
 pub fn champions(case: &Case, report: &WorkReport) -> Option<Champions> {
     let (panel, reference) = (report.phases.first()?, report.reference?);
     let groups = groups(case, &report.ranked);
     // Of one file system alone the verdict says all there is to say.
-    if groups.len() < 2 || groups.iter().all(|(_, members)| members.len() < 2) {
+    if groups.len() < 2 || groups.iter().all(|group| group.members.len() < 2) {
         return None;
     }
-    let field = Field { case, series: &case.analysis.verdict.values, threshold: panel.threshold };
+    let contest = &case.analysis.verdict.contest;
+    let at_one_speed = Some(&contest.at_one_speed).filter(|series| !series.is_empty());
+    let series = at_one_speed.unwrap_or(&case.analysis.verdict.values);
+    let field = Field { case, series, race: contest.race.as_ref(), threshold: panel.threshold };
+    let factor = factor(&groups);
     let mut found: Vec<(f64, Champion)> =
-        groups.into_iter().filter_map(|(name, members)| field.champion(name, &members, reference)).collect();
-    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        groups.into_iter().filter_map(|group| field.champion(group, reference)).collect();
+    // What the verdict picks is the first here too.
+    let is_pick = |champion: &Champion| field.race.is_some_and(|race| race.pick == champion.target);
+    found.sort_by(|a, b| (!is_pick(&a.1)).cmp(&!is_pick(&b.1)).then(a.0.total_cmp(&b.0)));
     let mut rows: Vec<Champion> = found.into_iter().map(|(_, champion)| champion).collect();
     let first = rows.first()?.target;
-    for row in rows.iter_mut().skip(1) {
-        row.against = field.against(row.target, first);
-    }
-    Some(Champions { of: report.name.clone(), rows })
+    rows.iter_mut().skip(1).for_each(|row| row.against = field.comparison(row.target, first));
+    Some(Champions { of: report.name.clone(), factor, threshold: panel.threshold, rows })
 }
 
-/// Ranked targets by file system and variant, in the plan's order.
-fn groups(case: &Case, ranked: &[usize]) -> Vec<(String, Vec<usize>)> {
-    let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
-    for &at in ranked {
-        let planned =
-            case.analysis.plan.targets.iter().find(|target| target.name == case.analysis.observed.targets[at]);
-        let Some(fs) = planned.and_then(|target| target.fs.as_ref()) else { continue };
-        let variant = planned.and_then(|target| target.variant.as_ref());
-        let name = plain(&[fs].into_iter().chain(variant).cloned().collect::<Vec<_>>().join(" "));
-        match groups.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, members)) => members.push(at),
-            None => groups.push((name, vec![at])),
+/// Ranked targets of a file system with what each differs in from others, in the plan's order.
+struct Group {
+    name: String,
+    members: Vec<(usize, String)>,
+}
+
+fn groups(case: &Case, ranked: &[usize]) -> Vec<Group> {
+    let planned =
+        |at: usize| case.analysis.plan.targets.iter().find(|target| target.name == case.analysis.observed.targets[at]);
+    let of_a_filesystem = |at: &usize| Some((*at, planned(*at).filter(|target| target.fs.is_some())?));
+    let targets: Vec<(usize, &Target)> = ranked.iter().filter_map(of_a_filesystem).collect();
+    let factors: Vec<Vec<String>> = targets.iter().map(|(_, target)| target.factors()).collect();
+    let is_own = |word: &&String| factors.iter().any(|other| !other.contains(word));
+    let mut groups: Vec<Group> = Vec::new();
+    for ((at, target), words) in targets.into_iter().zip(&factors) {
+        let name = plain(target.fs.as_deref().unwrap_or_default());
+        let own: Vec<String> = words.iter().filter(is_own).cloned().collect();
+        let value = if own.is_empty() { "default".to_string() } else { plain(&own.join(" ")) };
+        match groups.iter_mut().find(|group| group.name == name) {
+            Some(group) => group.members.push((at, value)),
+            None => groups.push(Group { name, members: vec![(at, value)] }),
         }
     }
     groups
 }
 
+/// The values that file systems share, and those of one alone, in the order of the plan; nothing where they do not share two,
+/// or a file system has one of them twice.
+fn factor(groups: &[Group]) -> Vec<String> {
+    let mut values: Vec<&String> = Vec::new();
+    for (_, value) in groups.iter().flat_map(|group| &group.members) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    let having = |group: &Group, value: &String| group.members.iter().filter(|(_, own)| own == value).count();
+    let is_shared = |value: &&&String| groups.iter().filter(|group| having(group, value) > 0).count() > 1;
+    let is_clear = values.iter().all(|value| groups.iter().all(|group| having(group, value) < 2));
+    let shared = values.iter().filter(is_shared).count();
+    if !is_clear || shared < 2 || values.len() > MOST_VALUES {
+        return Vec::new();
+    }
+    values.into_iter().cloned().collect()
+}
+
 struct Field<'a> {
     case: &'a Case<'a>,
     series: &'a [Rounds],
+    race: Option<&'a Race>,
     threshold: f64,
 }
 
 impl Field<'_> {
-    fn compare(&self, a: usize, b: usize) -> Option<stats::Estimate> {
-        compare(&self.series[a], &self.series[b], self.case.analysis.confidence)
+    /// The upper bound of the logarithm of the first over the second.
+    fn above(&self, a: usize, b: usize) -> f64 {
+        if a == b { 0.0 } else { self.race.map_or(f64::INFINITY, |race| race.above[a][b]) }
     }
 
-    /// With its ratio to the reference, by which it is chosen.
-    fn champion(&self, name: String, members: &[usize], reference: usize) -> Option<(f64, Champion)> {
-        let ratio = |at: usize| if at == reference { Some(1.0) } else { Some(self.compare(at, reference)?.ratio) };
-        let mut measured: Vec<(f64, usize)> = members.iter().filter_map(|&at| Some((ratio(at)?, at))).collect();
-        measured.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (least, target) = *measured.first()?;
-        let others = || measured.iter().skip(1).map(|(_, at)| *at);
-        let finding = |at: usize| self.compare(at, target).map(|estimate| stats::judge(&estimate, self.threshold));
-        let ties = others().filter(|at| finding(*at) == Some(Finding::Tie)).collect();
-        let is_open = |at: &usize| matches!(finding(*at), Some(Finding::Unresolved | Finding::TooFewRounds));
-        let open = others().filter(is_open).collect();
-        Some((least, Champion { group: name, target, members: measured.len(), ties, open, against: None }))
+    /// With the interval that holds for all pairs together.
+    fn estimate(&self, a: usize, b: usize) -> Option<Estimate> {
+        let found = compare(&self.series[a], &self.series[b], self.case.analysis.confidence)?;
+        let (low, high) = (-self.above(b, a), self.above(a, b));
+        if !low.is_finite() || !high.is_finite() {
+            return Some(Estimate { interval: None, method: Method::Anecdote, level: 0.0, ..found });
+        }
+        // Bounds are the least of several looks: what they leave holds the estimate of the last.
+        let interval = Some((low.exp().min(found.ratio), high.exp().max(found.ratio)));
+        Some(Estimate { interval, level: LEVEL, ..found })
     }
 
-    fn against(&self, target: usize, first: usize) -> Option<Comparison> {
-        let estimate = self.compare(target, first)?;
+    fn comparison(&self, a: usize, b: usize) -> Option<Comparison> {
+        let estimate = self.estimate(a, b)?;
         let finding = stats::judge(&estimate, self.threshold);
-        let name = &self.case.targets[first].name;
-        Some(Comparison::new(estimate, Some(finding), name, "time_ns", self.threshold))
+        let name = &self.case.targets[b].name;
+        let found = Comparison::new(estimate, Some(finding), name, "time_ns", self.threshold);
+        let by_symmetry = || rests_on_symmetry(&self.series[a], &self.series[b], self.case.analysis.confidence);
+        Some(Comparison { rests_on_symmetry: found.tells() && by_symmetry(), ..found })
+    }
+
+    /// With its ratio to the reference. The verdict's pick is the champion of its file system.
+    fn champion(&self, group: Group, reference: usize) -> Option<(f64, Champion)> {
+        let ratio = |at: usize| if at == reference { Some(1.0) } else { Some(self.estimate(at, reference)?.ratio) };
+        let measured: Vec<(usize, f64)> = group.members.iter().filter_map(|(at, _)| Some((*at, ratio(*at)?))).collect();
+        let all: Vec<usize> = measured.iter().map(|(at, _)| *at).collect();
+        let is_pick = |at: usize| self.race.is_some_and(|race| race.pick == at);
+        let (target, least) = measured.into_iter().min_by(|a, b| {
+            let bounds = self.bound(a.0, &all).total_cmp(&self.bound(b.0, &all));
+            (!is_pick(a.0)).cmp(&!is_pick(b.0)).then(bounds).then(a.1.total_cmp(&b.1))
+        })?;
+        let bound = Some(self.bound(target, &all)).filter(|bound| bound.is_finite()).map(f64::exp_m1);
+        let is_there = |(at, _): &(usize, String)| all.contains(at);
+        let members = group.members.into_iter().filter(is_there).map(|(at, value)| {
+            let against = self.comparison(at, target).filter(|_| at != target);
+            Member { target: at, value, against }
+        });
+        let (members, proof) = (members.collect(), self.proof(target, &all));
+        Some((least, Champion { filesystem: group.name, target, proof, bound, members, against: None }))
+    }
+
+    /// The upper bound of its logarithm over that of the best of these.
+    fn bound(&self, target: usize, all: &[usize]) -> f64 {
+        all.iter().map(|other| self.above(target, *other)).fold(0.0, f64::max)
+    }
+
+    fn proof(&self, target: usize, all: &[usize]) -> Proof {
+        let rules = &self.case.analysis.verdict.rules;
+        let is_good = |at: usize| {
+            let close = self.bound(at, all) <= self.threshold.ln_1p();
+            close && dearer(&self.case.analysis.verdict.values, at, all, rules).is_none()
+        };
+        let others = || all.iter().copied().filter(|at| *at != target);
+        let good: Vec<usize> = others().filter(|at| is_good(*at)).collect();
+        if all.len() < 2 {
+            return Proof::Alone;
+        }
+        if !is_good(target) {
+            let is_slower = |at: &usize| all.iter().any(|by| self.above(*by, *at) < 0.0);
+            let others: Vec<usize> = others().filter(|at| !is_slower(at)).collect();
+            let is_out = |at: &usize| self.race.is_some_and(|race| race.beaten_by[*at].is_some());
+            let eliminated = others.iter().chain([&target]).any(is_out);
+            return Proof::Open { others, eliminated };
+        }
+        match good.is_empty() {
+            false => Proof::Tie(good),
+            true if others().all(|other| self.above(target, other) < 0.0) => Proof::Faster,
+            true => Proof::GoodEnough,
+        }
     }
 }

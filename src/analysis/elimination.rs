@@ -42,6 +42,9 @@ pub struct Race {
     pub beaten_by: Vec<Option<usize>>,
     /// Targets that are slower than the pick, all of these together in 95 % of runs, over all races that are shown.
     pub slower: Vec<usize>,
+    /// Upper bounds of the logarithm of the time of the first over that of the second, of all pairs: all of them hold
+    /// together, so that two targets may be chosen by these very times and then compared. Infinite where nothing bounds it.
+    pub above: Vec<Vec<f64>>,
     /// Rounds that the last look saw.
     pub rounds: usize,
     /// The relative difference that matters.
@@ -122,6 +125,7 @@ pub fn race(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Ru
         regret: vec![f64::INFINITY; series.len()],
         beaten_by: vec![None; series.len()],
         slower,
+        above: vec![vec![f64::INFINITY; series.len()]; series.len()],
         rounds: looks.last().map_or(0, |look| look.rounds as usize),
         threshold: rules.threshold,
         contradiction: found.contradiction.exp_m1(),
@@ -134,6 +138,7 @@ pub fn race(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Ru
         race.regret[*target] = found.regret[at].exp_m1();
         race.dearer[*target] = dearer[at];
         race.beaten_by[*target] = found.eliminated[at].map(|(_, by)| ranked[by]);
+        ranked.iter().enumerate().for_each(|(by, other)| race.above[*target][*other] = all.above[at][by]);
     }
     if race.bound() > race.threshold {
         let goal = rules.threshold.ln_1p();
@@ -143,7 +148,7 @@ pub fn race(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Ru
 }
 
 /// Against the one that adds up to the least, over the rounds that both have.
-fn dearer(series: &[Rounds], target: usize, ranked: &[usize], rules: &Rules) -> Option<Dearer> {
+pub fn dearer(series: &[Rounds], target: usize, ranked: &[usize], rules: &Rules) -> Option<Dearer> {
     let against = |other: &usize| Some(Dearer { than: *other, sums: sums(&series[target], &series[*other])? });
     let others = ranked.iter().filter(|other| rules.adds && **other != target).filter_map(against);
     let matters = |found: &Dearer| {

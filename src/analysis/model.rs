@@ -75,26 +75,54 @@ pub struct Robustness {
     pub names_all: bool,
 }
 
-/// The best target of each file system, the fastest first.
+/// The best target of each file system, the fastest first. All that is said here holds together, in 95 % of runs.
 #[derive(Debug)]
 pub struct Champions {
     /// What they are the best of: "all work", or the only work.
     pub of: String,
+    /// What targets of one file system differ in, such as the names of schedulers, where file systems share such
+    /// values; else empty.
+    pub factor: Vec<String>,
+    /// The relative difference that matters.
+    pub threshold: f64,
     pub rows: Vec<Champion>,
 }
 
 #[derive(Debug)]
 pub struct Champion {
-    /// File system and variant.
-    pub group: String,
+    pub filesystem: String,
     pub target: usize,
-    /// How many of the group have results.
-    pub members: usize,
-    /// Of the group, who ties with it.
-    pub ties: Vec<usize>,
-    /// Of the group, who is not told apart from it.
-    pub open: Vec<usize>,
+    pub proof: Proof,
+    /// By how much slower than the best of its file system it can be, as a share; `None` where nothing bounds it.
+    pub bound: Option<f64>,
+    /// All of the file system that have results, in the plan's order.
+    pub members: Vec<Member>,
     /// Against the first champion; `None` for that one itself.
+    pub against: Option<Comparison>,
+}
+
+/// How sure it is that a target is the best of its file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// The file system has no other.
+    Alone,
+    /// Faster than each other.
+    Faster,
+    /// As good as the best; none of the others is known to be that.
+    GoodEnough,
+    /// So are these.
+    Tie(Vec<usize>),
+    /// Any of these may be better by more than matters. What was eliminated gets no further rounds.
+    Open { others: Vec<usize>, eliminated: bool },
+}
+
+/// A target among those of its file system.
+#[derive(Debug)]
+pub struct Member {
+    pub target: usize,
+    /// What it differs in from the others.
+    pub value: String,
+    /// Against the champion; `None` for that one itself.
     pub against: Option<Comparison>,
 }
 

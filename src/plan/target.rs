@@ -301,14 +301,28 @@ fn check_devices(table: &Table, driver: &FilesystemEntry, devices: usize) {
 fn made_name(target: &Target, machine: &[(String, String)], backing: Option<&Backing>) -> String {
     let place = || backing.and_then(|backing| backing.chosen.settings.text(backing.entry.main_setting));
     let first = target.fs.clone().or_else(|| place().map(String::from)).unwrap_or_else(|| target.backing.name.clone());
-    let aged = age::words(target.age, target.fill);
-    let made = target.variant.iter().chain(&target.mkfs).chain(&target.mount).map(String::as_str);
-    let in_place = target.nodatacow.then_some("nodatacow");
-    let layers: Vec<String> = target.layers.iter().map(|layer| format!("on {}", layer_words(layer))).collect();
-    let machine = machine.iter().map(|(_, value)| value);
-    let queue = queue::words(&target.queue);
-    let after = layers.iter().chain(&target.scheduler).chain(&queue).chain(&aged).chain(machine).map(String::as_str);
-    std::iter::once(first.as_str()).chain(made).chain(in_place).chain(after).collect::<Vec<_>>().join(" ")
+    let machine = machine.iter().map(|(_, value)| value.clone());
+    std::iter::once(first).chain(target.options()).chain(machine).collect::<Vec<_>>().join(" ")
+}
+
+impl Target {
+    /// What is chosen for its file system and what lies below, a word or a few each, in the order of made names.
+    fn options(&self) -> Vec<String> {
+        let made = self.variant.iter().chain(&self.mkfs).chain(&self.mount).cloned();
+        let in_place = self.nodatacow.then(|| "nodatacow".to_string());
+        let layers = self.layers.iter().map(|layer| format!("on {}", layer_words(layer)));
+        let queue = self.scheduler.iter().cloned().chain(queue::words(&self.queue));
+        made.chain(in_place).chain(layers).chain(queue).chain(age::words(self.age, self.fill)).collect()
+    }
+
+    /// All that can differ between targets of one file system, a word or a few each.
+    pub fn factors(&self) -> Vec<String> {
+        let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), String::from);
+        let machine = self.machine.0.iter().map(|(name, value)| format!("{name} {}", shown(value)));
+        let place = self.backing.settings.0.iter().map(|(name, value)| format!("{name} {}", shown(value)));
+        let backing = [self.backing.name.clone()].into_iter().filter(|name| !name.is_empty());
+        self.options().into_iter().chain(machine).chain(backing).chain(place).collect()
+    }
 }
 
 /// A layer and what its settings choose, as far as they are words: "md raid1".

@@ -3,7 +3,7 @@
 use super::tables::{finding_name, method_name};
 use super::{Format, Options};
 use crate::analysis::raw::{RawCell, better_name, unit_name};
-use crate::analysis::{Fact, Gate, Hole, Model, Panel, Race, VerdictKind, WorkReport};
+use crate::analysis::{self, Champion, Fact, Gate, Hole, Model, Panel, Proof, Race, VerdictKind, WorkReport};
 use crate::exchange::*;
 use crate::stats;
 use crate::wording::between_runs;
@@ -54,6 +54,7 @@ fn report(model: &Model) -> Report<'_> {
             .collect(),
         overall: model.overall.as_ref().map(|overall| work(model, &overall.work)),
         works: model.works.iter().map(|one| work(model, one)).collect(),
+        best_of_each: model.champions.iter().flat_map(|found| &found.rows).map(|row| best_of(model, row)).collect(),
         not_measured: model.holes.iter().map(|hole| missing(hole, target_name(hole.target))).collect(),
         doubts: model
             .flags
@@ -154,18 +155,42 @@ fn quantity(model: &Model, panel: &Panel) -> Quantity {
                     missing: figure.missing,
                     statistics: figure.statistics.iter().map(|(name, value)| (*name, Number(*value))).collect(),
                 }),
-                against_reference: row.against.as_ref().map(|against| Comparison {
-                    estimate: estimate(&against.estimate),
-                    finding: finding_name(against),
-                    words: against.words(),
-                    p: against.p,
-                    may_be_chance: against.may_be_chance,
-                    rests_on_symmetry: against.rests_on_symmetry,
-                }),
+                against_reference: row.against.as_ref().map(compared),
                 absent: row.absent.why(),
                 cache_state_unproven: row.unproven_cache,
             })
             .collect(),
+    }
+}
+
+fn compared(against: &analysis::Comparison) -> Comparison {
+    Comparison {
+        estimate: estimate(&against.estimate),
+        finding: finding_name(against),
+        words: against.words(),
+        p: against.p,
+        may_be_chance: against.may_be_chance,
+        rests_on_symmetry: against.rests_on_symmetry,
+    }
+}
+
+fn best_of(model: &Model, row: &Champion) -> BestOfFilesystem {
+    let (proof, others): (_, &[usize]) = match &row.proof {
+        Proof::Alone => ("alone", &[]),
+        Proof::Faster => ("faster", &[]),
+        Proof::GoodEnough => ("good enough", &[]),
+        Proof::Tie(others) => ("tie", others),
+        Proof::Open { others, .. } => ("open", others),
+    };
+    let members = row.members.iter().filter_map(|member| Some((member, compared(member.against.as_ref()?))));
+    BestOfFilesystem {
+        filesystem: row.filesystem.clone(),
+        best: model.targets[row.target].name.clone(),
+        proof,
+        others: names(model, others),
+        at_most_slower: row.bound,
+        against_first: row.against.as_ref().map(compared),
+        members: members.map(|(member, found)| (model.targets[member.target].name.clone(), found)).collect(),
     }
 }
 

@@ -2,8 +2,9 @@
 //! effect. Names are escaped, so that none becomes a link, a picture or HTML.
 
 use super::{Format, Options};
-use crate::analysis::{Model, Panel, Row, WorkReport};
+use crate::analysis::{Champions, Model, Panel, Row, WorkReport};
 use crate::wording::between_runs::RunComparison;
+use crate::wording::champions::COLUMNS;
 use crate::wording::headings;
 use crate::wording::machines::MachinesReport;
 use crate::wording::marks::{self, Mark};
@@ -32,6 +33,7 @@ fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     list(headings::WARNINGS, &model.warnings(), out)?;
     let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
     all.filter(|work| !work.phases.is_empty()).try_for_each(|work| times(model, work, out))?;
+    model.champions.iter().try_for_each(|champions| best_of_each(model, champions, out))?;
     let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence(model).clone()).collect();
     list(headings::NOT_MEASURED, &missing, out)?;
     list(headings::SETTINGS, &in_effect(model), out)?;
@@ -69,6 +71,23 @@ fn times(model: &Model, work: &WorkReport, out: &mut dyn Write) -> io::Result<()
     writeln!(out, "\n{}\n", escaped(&legend))
 }
 
+fn best_of_each(model: &Model, champions: &Champions, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "### {}\n", headings::BEST_OF_EACH)?;
+    let best = champions.rows_shown(model).into_iter().map(Vec::from);
+    table(&[COLUMNS.map(String::from).to_vec()].into_iter().chain(best).collect::<Vec<_>>(), out)?;
+    table(&champions.factor_shown(), out)?;
+    champions.legend(model).iter().try_for_each(|line| writeln!(out, "{}\n", escaped(line)))
+}
+
+/// The headings first; nothing where there is no row.
+fn table(rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
+    let [head, rows @ ..] = rows else { return Ok(()) };
+    let line = |cells: &[String]| cells.iter().map(|cell| format!(" {} |", escaped(cell))).collect::<String>();
+    writeln!(out, "|{}\n|{}", line(head), ":---|".repeat(head.len()))?;
+    rows.iter().try_for_each(|row| writeln!(out, "|{}", line(row)))?;
+    writeln!(out)
+}
+
 fn cell(panel: &Panel, row: &Row) -> String {
     let Some(figure) = &row.figure else { return format!("*{}*", row.absent.word()) };
     let best = panel.race.as_ref().is_some_and(|best| best.members.contains(&row.target));
@@ -95,7 +114,15 @@ fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> io::Result<(
         writeln!(out, "| {} |", ranking::cells(choice).map(|cell| escaped(&cell)).join(" | "))?;
     }
     writeln!(out, "\n{}\n", escaped(ranking::LEGEND))?;
-    choices.iter().try_for_each(|choice| writeln!(out, "- {}", escaped(&ranking::sentence(choice))))
+    choices.iter().try_for_each(|choice| writeln!(out, "- {}", escaped(&ranking::sentence(choice))))?;
+    let best = ranking::best_cells(choices);
+    if best.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n### {}\n", headings::BEST_OF_EACH)?;
+    let rows = [ranking::BEST_COLUMNS.map(String::from)].into_iter().chain(best).map(Vec::from);
+    table(&rows.collect::<Vec<_>>(), out)?;
+    writeln!(out, "{}", escaped(ranking::BEST_LEGEND))
 }
 
 fn machines(works: &[MachinesReport], _: &Options, out: &mut dyn Write) -> io::Result<()> {

@@ -101,7 +101,11 @@ impl Screen<'_> {
         let (first, others) = sentences.split_at(sentences.len().min(1));
         let first = first.iter().flat_map(|line| lines(line, self.width));
         let others = others.iter().map(|line| shortened(line, self.width));
-        first.chain(others).map(|line| self.look(Look::Strong, &line)).collect()
+        // Where file systems share no option, the verdict has named the best of each.
+        let best = self.model.champions.iter().filter(|champions| !champions.factor.is_empty());
+        let best = best.flat_map(|champions| lines(&champions.in_short(self.model), self.width));
+        let answers = first.chain(others).map(|line| self.look(Look::Strong, &line));
+        answers.chain(best.take(MOST_NOTES)).collect()
     }
 
     /// What power cuts have taken: of each target, where these are few.

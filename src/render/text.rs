@@ -1,15 +1,13 @@
 //! The report for a terminal: plain text without colours, so that it reads the same in a pipe and in a mail.
 
 use super::{Format, Options};
-use crate::analysis::{
-    Champion, Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport,
-};
+use crate::analysis::{Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport};
 use crate::wording::between_runs::RunComparison;
 use crate::wording::machines::MachinesReport;
 use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{lines, wrapped};
 use crate::wording::warnings::suspicious_readings;
-use crate::wording::{headings, marks};
+use crate::wording::{champions, headings, marks};
 use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
 use std::io::{self, Write};
 
@@ -71,7 +69,18 @@ fn ranking(choices: &[Choice], options: &Options, out: &mut dyn Write) -> io::Re
     table.set_header(ranking::COLUMNS);
     table.add_rows(choices.iter().map(ranking::cells));
     writeln!(out, "{table}\n{}\n", wrapped("", ranking::LEGEND, options.width))?;
-    choices.iter().try_for_each(|choice| writeln!(out, "{}", wrapped("", &ranking::sentence(choice), options.width)))
+    for choice in choices {
+        writeln!(out, "{}", wrapped("", &ranking::sentence(choice), options.width))?;
+    }
+    let best = ranking::best_cells(choices);
+    if best.is_empty() {
+        return Ok(());
+    }
+    let mut table = new_table(presets::UTF8_FULL, options.width);
+    table.set_header(ranking::BEST_COLUMNS);
+    table.add_rows(best);
+    writeln!(out, "\n{}\n{}", headings::BEST_OF_EACH, table.trim_fmt())?;
+    writeln!(out, "{}", wrapped("", ranking::BEST_LEGEND, options.width))
 }
 
 fn machines(works: &[MachinesReport], options: &Options, out: &mut dyn Write) -> io::Result<()> {
@@ -121,31 +130,18 @@ impl Page<'_> {
     }
 
     fn champions(&mut self, champions: &Champions) -> io::Result<()> {
-        writeln!(self.out, "\nBest of each file system")?;
-        let names = |targets: &[usize]| {
-            targets.iter().map(|at| self.model.targets[*at].name.as_str()).collect::<Vec<_>>().join(", ")
-        };
-        let best = |row: &Champion| {
-            let of = if row.members > 1 { format!(", of {}", row.members) } else { String::new() };
-            let told = |what: &str, who: &[usize]| match who {
-                [] => String::new(),
-                who => format!("\n{what} {}", names(who)),
-            };
-            let (ties, open) = (told("tied with", &row.ties), told("no clear difference from", &row.open));
-            format!("{}{of}{ties}{open}", names(&[row.target]))
-        };
-        let mut table = new_table(presets::UTF8_FULL, self.width);
-        table.set_header(["", "best of it", "time"]);
-        for row in &champions.rows {
-            let ratio = row.against.as_ref().map_or("fastest".to_string(), ratio);
-            table.add_row([row.group.clone(), best(row), ratio]);
+        writeln!(self.out, "\n{}", headings::BEST_OF_EACH)?;
+        let mut best = new_table(presets::UTF8_FULL, self.width);
+        best.set_header(champions::COLUMNS);
+        best.add_rows(champions.rows_shown(self.model));
+        writeln!(self.out, "{}", best.trim_fmt())?;
+        if let [head, rows @ ..] = champions.factor_shown().as_slice() {
+            let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
+            table.set_header(head);
+            table.add_rows(rows);
+            writeln!(self.out, "{}", table.trim_fmt())?;
         }
-        writeln!(self.out, "{}", table.trim_fmt())?;
-        let first = champions.rows.first().map_or("", |row| &self.model.targets[row.target].name);
-        let used = marks::of_ratios(champions.rows.iter().filter_map(|row| row.against.as_ref()));
-        let ratio = format!("× time of {} relative to {first}", champions.of);
-        let legend: Vec<String> = [ratio].into_iter().chain(marks::meanings(&used, first)).collect();
-        self.wrapped("", &legend.join("; "))
+        champions.legend(self.model).iter().try_for_each(|line| self.wrapped("", line))
     }
 
     fn criteria(&mut self, criteria: &Criteria) -> io::Result<()> {

@@ -20,7 +20,7 @@ mod moments;
 mod mser;
 mod multiple_testing;
 #[cfg(test)]
-mod noise;
+pub(crate) mod noise;
 mod observation;
 mod order_statistics;
 mod paired;

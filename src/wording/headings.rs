@@ -8,3 +8,4 @@ pub const SUSPICIOUS: &str = "Suspicious readings";
 pub const NOT_MEASURED: &str = "Not measured";
 pub const WEAKER: &str = "Weaker durability";
 pub const TIME_SPENT: &str = "How time was spent";
+pub const BEST_OF_EACH: &str = "Best of each file system";

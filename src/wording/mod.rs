@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod between_runs;
+pub mod champions;
 pub mod comparison;
 pub mod durability;
 pub mod fidelity;

@@ -22,6 +22,9 @@ pub struct Choice {
     pub places: Vec<Place>,
     /// One sentence.
     pub verdict: String,
+    /// The best of each file system, where any has several targets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub best_of_each: Vec<BestOfEach>,
     /// What a store keeps of each target's time, to follow it over runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<Level>,
@@ -35,6 +38,15 @@ pub struct Place {
     pub tie: bool,
     /// The first of them against the first of the best: "×1.23 (1.15–1.30)"; empty for the best.
     pub against: String,
+}
+
+/// A row of [`Champions::rows_shown`](crate::analysis::Champions).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BestOfEach {
+    pub filesystem: String,
+    pub best: String,
+    pub how_sure: String,
+    pub time: String,
 }
 
 /// Of each work of each run, in the order given.
@@ -51,9 +63,16 @@ fn of_run(model: &Model) -> Vec<Choice> {
         work: work.name.clone(),
         places: places(model, work),
         verdict: plain(&work.headline(model)),
+        best_of_each: best_of_each(model, work),
         levels: Vec::new(),
     };
     all.map(choice).collect()
+}
+
+fn best_of_each(model: &Model, work: &WorkReport) -> Vec<BestOfEach> {
+    let of_work = model.champions.iter().filter(|champions| champions.of == work.name);
+    let rows = of_work.flat_map(|champions| champions.rows_shown(model));
+    rows.map(|[filesystem, best, how_sure, time]| BestOfEach { filesystem, best, how_sure, time }).collect()
 }
 
 /// Slower than this at one random read, an arm moves: the fastest disks that turn need about 3 ms.
@@ -228,3 +247,17 @@ pub fn sentence(choice: &Choice) -> String {
 
 /// What the signs in [`cells`] mean.
 pub const LEGEND: &str = "= the same; or: cannot be distinguished; × time relative to the first of the best";
+
+/// Headings of [`best_cells`].
+pub const BEST_COLUMNS: [&str; 6] = ["disk", "work", "file system", "best of it", "how sure", "time"];
+
+/// What the times in [`best_cells`] are.
+pub const BEST_LEGEND: &str = "× time relative to the first; the intervals of a run hold together in 95 % of runs";
+
+/// A row for each file system of each choice that has several targets of one.
+pub fn best_cells(choices: &[Choice]) -> Vec<[String; 6]> {
+    let row = |choice: &Choice, best: &BestOfEach| {
+        [&choice.disk, &choice.work, &best.filesystem, &best.best, &best.how_sure, &best.time].map(String::clone)
+    };
+    choices.iter().flat_map(|choice| choice.best_of_each.iter().map(move |best| row(choice, best))).collect()
+}

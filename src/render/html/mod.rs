@@ -129,6 +129,7 @@ fn hash(text: &str) -> String {
 }
 
 fn contents(model: &Model) -> Markup {
+    let best = model.champions.as_ref().map(|_| ("best-of-each", headings::BEST_OF_EACH));
     let trade_offs = model.criteria.as_ref().map(|_| ("trade-offs", headings::TRADE_OFFS));
     let others = [("reading", "How to read"), ("missing", headings::SUSPICIOUS), ("effect", headings::SETTINGS)];
     html! {
@@ -137,7 +138,7 @@ fn contents(model: &Model) -> Markup {
                 @for (place, work) in works(model).enumerate() {
                     li data-work=(place) { a href={ "#work-" (place) } { (text(&work.name)) } }
                 }
-                @for (id, words) in trade_offs.into_iter().chain(others) { li { a href={ "#" (id) } { (words) } } }
+                @for (id, words) in best.into_iter().chain(trade_offs).chain(others) { li { a href={ "#" (id) } { (words) } } }
             }
         }
     }

@@ -5,6 +5,7 @@ use super::{forest, name, tables};
 use crate::analysis::{Champions, Criteria, Model, Panel, Table, VerdictKind, WorkReport};
 use crate::render::chart::series::{self, Chart};
 use crate::render::chart::{Sheet, panels, shapes, works};
+use crate::wording::champions::COLUMNS;
 use crate::wording::headline::answer_and_rest;
 use crate::wording::{headings, marks};
 use maud::{Markup, PreEscaped, html};
@@ -230,29 +231,30 @@ fn figure(chart: &Chart) -> Markup {
 }
 
 pub fn champions(sheet: &Sheet, champions: &Champions) -> Markup {
-    let names = |targets: &[usize]| {
-        targets.iter().map(|target| sheet.model.targets[*target].name.clone()).collect::<Vec<_>>().join(", ")
-    };
-    let rows = html! {
-        (tables::head(["File system", "Best of it", "Tied with", "No clear difference from", "Time"]))
-        tbody {
-            @for row in &champions.rows {
-                tr {
-                    th scope="row" { (text(&row.group)) }
-                    @for cell in [names(&[row.target]), names(&row.ties), names(&row.open)] { td { (text(&cell)) } }
-                    td {
-                        @if let Some(found) = &row.against {
-                            "×" (text(&found.ratio())) (marks::signs(&marks::of_ratio(found)))
-                        } @else { "fastest" }
+    let table = |title: &str, head: &[String], rows: &[Vec<String>]| {
+        let rows = html! {
+            (tables::head(head.iter().map(String::as_str)))
+            tbody {
+                @for row in rows {
+                    tr {
+                        @if let [first, others @ ..] = row.as_slice() {
+                            th scope="row" { (text(first)) }
+                            @for cell in others { td { (text(cell)) } }
+                        }
                     }
                 }
             }
-        }
+        };
+        tables::titled("figures", "", title, &rows)
     };
+    let best: Vec<Vec<String>> = champions.rows_shown(sheet.model).into_iter().map(Vec::from).collect();
+    let by_value = champions.factor_shown();
     html! {
-        section {
-            h2 { "Best of each file system" }
-            (tables::titled("figures", "", &format!("Time of {}", champions.of), &rows))
+        section #best-of-each {
+            h2 { (headings::BEST_OF_EACH) }
+            (table(&format!("Time of {}", champions.of), &COLUMNS.map(String::from), &best))
+            @if let [head, rows @ ..] = by_value.as_slice() { (table("By option", head, rows)) }
+            @for line in champions.legend(sheet.model) { (note(&line)) }
         }
     }
 }

@@ -25,11 +25,15 @@ const FIXED: Stop =
 
 impl Lab {
     pub fn new(names: &[&str]) -> Lab {
+        Lab::seeded(names, 3)
+    }
+
+    pub fn seeded(names: &[&str], seed: u64) -> Lab {
         let target = |name: &&str| Target { name: name.to_string(), ..Target::default() };
         let works = vec![Work { name: "tree".into(), ..Work::default() }];
         let targets: Vec<Target> = names.iter().map(target).collect();
         let plan = Plan { title: "Daily work".into(), targets, works, stop: FIXED, ..Plan::default() };
-        Lab { plan, records: Vec::new(), noise: 0.01, random: Xoshiro256PlusPlus::seed_from_u64(3) }
+        Lab { plan, records: Vec::new(), noise: 0.01, random: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
     /// As many rounds of every target as there are, each with its factor.

@@ -88,3 +88,26 @@ fn a_run_without_a_verdict_has_no_places_and_every_format_says_so() {
         assert!(format != "text" || text.lines().take(6).all(|line| line.chars().count() <= 80), "{text}");
     }
 }
+
+/// The best of each file system is a table of its own, in text and Markdown, and only where there is one.
+#[test]
+fn the_best_of_each_file_system_comes_behind_the_places() {
+    let mut lab = Lab::new(&["ext4 none", "ext4 bfq", "xfs none", "xfs bfq"]);
+    for target in &mut lab.plan.targets {
+        target.fs = target.name.split(' ').next().map(String::from);
+    }
+    lab.rounds(12, &[1.0, 0.8, 0.6, 1.4]);
+    let found = ranking(&[lab.model()]);
+    let best: Vec<&str> = found[0].best_of_each.iter().map(|row| row.best.as_str()).collect();
+    assert_eq!(best, ["xfs none", "ext4 bfq"]);
+    for format in ["text", "markdown"] {
+        let shown = |found: &[_]| {
+            let text = written(format, Document::Ranking(found), &Options::default()).expect("a table");
+            String::from_utf8(text).expect("text")
+        };
+        let text = shown(&found);
+        assert!(text.contains("Best of each file system") && text.contains("faster"), "{format}: {text}");
+        let single = ranking(&[super::ranking::lab(&[1.0, 1.0, 1.3, 1.6, 2.5], 8).model()]);
+        assert!(!shown(&single).contains("Best of each"), "{format}");
+    }
+}
