@@ -27,7 +27,7 @@ test: install-run install-test install-build
 
 # The simulations behind docs/statistics.md, as often repeated as its tables say, and real runs of equals; half an hour.
 test-statistics: install-run install-test install-build
-	PICKFS_FULL=1 cargo test --release --locked --test statistics --test constants --test equals \
+	PICKFS_FULL=1 cargo test --release --locked --test statistics --test savings --test constants --test equals \
 	  --test verdicts --test gate --test forecasts -- --nocapture --test-threads=1
 	PICKFS_FULL=1 cargo test --release --locked --lib stats::
 	cargo test --release --locked --test same --test slowdown --test stream -- --ignored --nocapture --test-threads=1

@@ -86,8 +86,10 @@ impl Fleet {
 
     /// No session and no new one, until it listens again.
     fn stop(&mut self, machine: usize) {
-        let _ = self.servers[machine - 1].kill();
+        // Stopped first: the sessions of a dead server have another parent, and would not be found.
+        let _ = kill(self.servers[machine - 1].id() as i32, Signal::STOP);
         self.cut(machine);
+        let _ = self.servers[machine - 1].kill();
         self.servers[machine - 1].wait().expect("it ends");
     }
 
