@@ -48,7 +48,7 @@ pub enum Warning {
         apart: usize,
         of: usize,
     },
-    /// The noise floor, in the median over the phases, is above the difference that matters; both as shares of one.
+    /// The noise floor of whole jobs, in the median over the works, is above the difference that matters; both as shares of one.
     NoiseAboveMargin {
         floor: f64,
         margin: f64,
@@ -117,7 +117,7 @@ pub fn warnings(case: &Case, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
         apart.map(|by| Warning::Contradiction { reference: plain(reference), by }),
         race.map(|race| race.autocorrelation).filter(|by| *by >= RESEMBLES).map(Warning::Dependent),
         race.and_then(|race| race.control).map(|control| Warning::ProcessorSpeed(control.explained)),
-        noise_above_margin(twins, analysis.plan.stop.threshold),
+        noise_above_margin(works, analysis.plan.stop.threshold),
     ];
     let of_work = works.iter().zip(&analysis.observed.works).flat_map(|(report, observed)| {
         let doubts = drift(report, observed).into_iter().chain(several_modes(report, observed, case.targets));
@@ -196,9 +196,10 @@ fn twins_differ(twins: &[Estimate], reference: String) -> Option<Warning> {
     stats::too_many_apart(apart, of).then_some(Warning::TwinsDiffer { reference, apart, of })
 }
 
-/// The noise floor is the half-width of the comparison of two same things, in the median over the phases.
-fn noise_above_margin(twins: &[Estimate], margin: f64) -> Option<Warning> {
-    let halves: Vec<f64> = twins.iter().filter_map(Estimate::half_width).collect();
+/// The noise floor is the half-width of the comparison of two same things: of whole jobs, in the median over the works.
+fn noise_above_margin(works: &[WorkReport], margin: f64) -> Option<Warning> {
+    let whole_jobs = works.iter().filter_map(|work| work.phases.first()?.noise.as_ref()?.half_width());
+    let halves: Vec<f64> = whole_jobs.collect();
     let floor = stats::median(&halves)?;
     (floor > margin.ln_1p()).then(|| Warning::NoiseAboveMargin { floor: floor.exp_m1(), margin })
 }

@@ -51,6 +51,16 @@ impl Standing {
         }
     }
 
+    /// Of the reference's second copy: it differs clearly only where its interval leaves 1 out.
+    pub fn of_copy(noise: &Estimate) -> Standing {
+        match noise.interval {
+            None => Standing::Unknown,
+            Some((low, high)) if low <= 1.0 && high >= 1.0 => Standing::Open,
+            Some((low, _)) if low > 1.0 => Standing::Worse,
+            Some(_) => Standing::Better,
+        }
+    }
+
     /// The same where more may be better.
     pub fn by(self, better: Better) -> Standing {
         match (self, better) {

@@ -37,7 +37,7 @@ impl WorkReport {
     /// The verdict in one or a few sentences.
     pub fn headline(&self, model: &Model) -> String {
         let context = self.context(model);
-        let nothing = "Nothing to judge: no cell has finished with a timed phase.".to_string();
+        let nothing = "Nothing was measured: no cell ended with a time.".to_string();
         let Some(panel) = self.phases.first() else { return nothing };
         let measured: Vec<&Row> = panel.rows.iter().filter(|row| row.figure.is_some()).collect();
         if self.is_foreign && panel.race.is_none() {
@@ -108,7 +108,7 @@ fn note(note: &Note, work: &WorkReport, model: &Model) -> String {
 fn alone(row: &Row, panel: &Panel, context: &Context) -> String {
     let Some(figure) = &row.figure else { return String::new() };
     let (name, part, rounds) = (&context.targets[row.target].name, part(panel), counted(figure.rounds, "round"));
-    let spread = format!("median of {rounds}, {}", figure.range());
+    let spread = if figure.rounds == 1 { rounds } else { format!("median of {rounds}, {}", figure.range()) };
     format!("{name}: {part} takes {} ({spread}). There is no other result to compare with.", figure.shown())
 }
 
@@ -250,7 +250,11 @@ fn more(race: &Race, history: &History) -> String {
         }
         Some([Some(least), _]) if least <= most && race.rounds < most as usize => {
             let from = left(least);
-            format!(" {}{} may settle it, or not even the {most} of this run.", more_rounds(from), within(from, from))
+            format!(
+                " As few as {}{} may settle it; even all {most} rounds of this run may not.",
+                more_rounds(from),
+                within(from, from)
+            )
         }
         Some([Some(least), Some(last)]) => {
             let (from, to) = (about(least), about(last).min(1000));

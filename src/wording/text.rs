@@ -10,12 +10,29 @@ const SAME: f64 = 1e-6;
 /// A paragraph, broken at blanks; later lines are indented like the first and a little more.
 pub fn wrapped(indent: &str, text: &str, width: usize) -> String {
     let later = if indent.is_empty() { String::new() } else { format!("{indent}  ") };
-    textwrap::fill(text, at_blanks(width).initial_indent(indent).subsequent_indent(&later))
+    let options = at_blanks(width).initial_indent(indent).subsequent_indent(&later);
+    textwrap::fill(&with_units(text), options).replace(NO_BREAK, " ")
 }
 
 /// A paragraph as lines of at most that many columns, where its words allow it.
 pub fn lines(text: &str, width: usize) -> Vec<String> {
-    textwrap::wrap(text, at_blanks(width)).into_iter().map(|line| line.into_owned()).collect()
+    let text = with_units(text);
+    textwrap::wrap(&text, at_blanks(width)).into_iter().map(|line| line.replace(NO_BREAK, " ")).collect()
+}
+
+const NO_BREAK: char = '\u{a0}';
+
+/// No line ends between a number and its unit.
+fn with_units(text: &str) -> String {
+    const UNITS: [&str; 12] = ["%", "s", "ms", "µs", "ns", "min", "h", "B", "KiB", "MiB", "GiB", "TiB"];
+    let mut bound = String::with_capacity(text.len());
+    for (at, word) in text.split(' ').enumerate() {
+        let is_unit = UNITS.contains(&word.trim_end_matches(['.', ',', ';', ':', ')']));
+        let blank = if is_unit && bound.ends_with(|c: char| c.is_ascii_digit()) { NO_BREAK } else { ' ' };
+        bound.extend((at > 0).then_some(blank));
+        bound.push_str(word);
+    }
+    bound
 }
 
 fn at_blanks(width: usize) -> textwrap::Options<'static> {
@@ -154,4 +171,17 @@ pub fn about(count: u32) -> u32 {
 pub fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_ends_between_a_number_and_its_unit() {
+        assert_eq!(lines("at most 130 % slower (95 %).", 12), ["at most", "130 % slower", "(95 %)."]);
+        assert_eq!(lines("takes 2.34 s, or 12 more", 8), ["takes", "2.34 s,", "or 12", "more"]);
+        assert_eq!(wrapped("  ", "about 4.46 MiB", 12), "  about\n    4.46 MiB");
+        assert_eq!(lines(" a  b", 80), [" a  b"], "other blanks stay");
+    }
 }

@@ -95,7 +95,7 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
             counted(*of, "phase")
         ),
         Warning::NoiseAboveMargin { floor, margin } => format!(
-            "this machine is noisy: the same file system measured twice differs by about {}, more than the {} that \
+            "this machine is noisy: the same file system measured twice can seem to differ by {}, more than the {} that \
              matter; it takes more rounds to see smaller differences",
             percent(*floor),
             percent(*margin)

@@ -139,7 +139,8 @@ fn copy(sheet: &Sheet, columns: &[Column], work: &WorkReport) -> Markup {
     if !columns.iter().any(|column| noise(column).is_some()) {
         return html! {};
     }
-    let cell = |column: &Column| noise(column).map(|found| (signed_percent(found.ratio), twice(&found)));
+    let shown = |found: &Estimate| signed_with(Standing::of_copy(found), found.ratio);
+    let cell = |column: &Column| noise(column).map(|found| (shown(&found), twice(&found)));
     html! {
         tr.copy data-copy-of=(reference) {
             th scope="row" { (text(&sheet.model.targets[copy].name)) }
@@ -182,7 +183,7 @@ impl Shown {
         // Times of zero give ratios that are no numbers.
         let found = compared(row, reference).filter(|found| found.estimate.ratio.is_finite())?;
         let standing = Standing::in_panel(panel, row.target, Some(reference), Some(found));
-        let text = format!("{}{}", signed_percent(found.estimate.ratio), spaced(standing.sign()));
+        let text = signed_with(standing, found.estimate.ratio);
         Some(Shown { text, class: class(standing, panel.better, found.estimate.ratio), ratio: found.estimate.ratio })
     }
 
@@ -191,8 +192,11 @@ impl Shown {
     }
 }
 
-fn spaced(sign: &str) -> String {
-    if sign.is_empty() { String::new() } else { format!("\u{a0}{sign}") }
+/// "−12 % ?".
+fn signed_with(standing: Standing, ratio: f64) -> String {
+    let sign = standing.sign();
+    let blank = if sign.is_empty() { "" } else { "\u{a0}" };
+    format!("{}{blank}{sign}", signed_percent(ratio))
 }
 
 fn class(standing: Standing, better: Better, ratio: f64) -> &'static str {
@@ -211,6 +215,19 @@ fn class(standing: Standing, better: Better, ratio: f64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_that_is_not_clearly_different_is_marked_so() {
+        let shown = |ratio: f64, interval| {
+            let method = crate::stats::Method::LogT;
+            let noise = Estimate { ratio, interval, method, level: 0.95, n: 4, share_above: 0.5 };
+            signed_with(Standing::of_copy(&noise), ratio)
+        };
+        assert_eq!(shown(0.88, Some((0.26, 2.98))), "−12 %\u{a0}?");
+        assert_eq!(shown(1.05, None), "+5 %\u{a0}?");
+        assert_eq!(shown(1.05, Some((1.01, 1.09))), "+5 %");
+        assert_eq!(shown(0.95, Some((0.91, 0.99))), "−5 %");
+    }
 
     #[test]
     fn colours_follow_what_is_better() {

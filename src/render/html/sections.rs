@@ -50,7 +50,7 @@ fn kind(kind: VerdictKind) -> &'static str {
         VerdictKind::Unresolved => "Still open",
         VerdictKind::TooFewRounds => "Too few rounds",
         VerdictKind::Single => "One target",
-        VerdictKind::Nothing => "Nothing to judge",
+        VerdictKind::Nothing => "Nothing was measured",
     }
 }
 

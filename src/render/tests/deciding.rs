@@ -277,7 +277,14 @@ fn a_reference_unlike_its_copy_makes_the_environment_untrustworthy() {
     assert!(!warnings(&calm).contains("trustworthy") && !warnings(&calm).contains("noise floor"));
     let apart = warnings(&with_duplicate(&[1.0, 1.2, 1.01], 0.0001));
     assert!(apart.contains("unreliable environment: two identical ext4 targets differ in 3 of 3 phases"), "{apart}");
-    let loud = warnings(&with_duplicate(&[1.0, 1.2, 1.0], 0.3));
+    let loud = with_duplicate(&[1.0, 1.2, 1.0], 0.3);
+    let floor = loud.model().works[0].noise_floor(&loud.model());
+    let floor = floor.split(['±', '(']).nth(1).expect("as ±12 % (ext4 against itself)").trim();
+    let loud = warnings(&loud);
+    assert!(
+        loud.contains(&format!("can seem to differ by {floor}, ")),
+        "one noise floor in one report: {floor}, {loud}"
+    );
     assert!(loud.contains("this machine is noisy: ") && loud.contains("more than the 3 % that matter"), "{loud}");
 }
 
