@@ -35,6 +35,13 @@ pub enum Need {
         filesystem: &'static str,
         hint: &'static str,
     },
+    /// A part of the kernel that shows itself by a file, or is a module yet to be loaded.
+    Driver {
+        what: &'static str,
+        module: &'static str,
+        sign: &'static str,
+        hint: &'static str,
+    },
     /// A device node or file.
     File {
         path: &'static str,
@@ -68,7 +75,7 @@ impl Need {
                 Some(package.to_string())
             }
             Need::Named { package, .. } => package,
-            Need::Root | Need::Kernel { .. } | Need::File { .. } | Need::NoProcess { .. } => None,
+            Need::Root | Need::Kernel { .. } | Need::Driver { .. } | Need::File { .. } | Need::NoProcess { .. } => None,
         }
     }
 
@@ -100,6 +107,10 @@ impl Need {
             }
             Need::Kernel { filesystem, hint } => {
                 (kernel_has(filesystem), format!("the kernel has no {filesystem}"), hint.to_string())
+            }
+            Need::Driver { what, module, sign, hint } => {
+                let there = Path::new(sign).exists() || module_exists(module);
+                (there, format!("the kernel has no {what}"), hint.to_string())
             }
             Need::File { path, hint } => (Path::new(path).exists(), format!("no {path}"), hint.to_string()),
             Need::NoProcess { name, hint } => (!runs(name), format!("`{name}` runs already"), hint.to_string()),
@@ -183,6 +194,13 @@ fn is_ours(process: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_of_the_kernel_shows_itself_by_a_file() {
+        let driver = |sign| Need::Driver { what: "such part", module: "no-such-module", sign, hint: "get one" };
+        assert!(driver("/proc/self").check().is_ok());
+        assert_eq!(driver("/no/such").check().unwrap_err().to_string(), "the kernel has no such part: get one");
+    }
 
     #[test]
     fn every_reason_is_given_with_a_remedy() {

@@ -5,7 +5,7 @@ use crate::executor;
 use crate::need::{Missing, Need};
 use crate::plan::Settings;
 use crate::run::Active;
-use crate::stack::{backing, fs};
+use crate::stack::{backing, fs, layer};
 use crate::workload;
 use std::collections::BTreeSet;
 
@@ -38,10 +38,11 @@ impl Verb for Arguments {
 /// A title, and what is needed for each entry.
 type Section = (&'static str, Vec<(&'static str, Vec<Need>)>);
 
-fn sections() -> [Section; 4] {
+fn sections() -> [Section; 5] {
     [
         ("file systems", fs::ALL.iter().map(|fs| (fs.name, fs.needs())).collect()),
         ("backings", backing::ALL.iter().map(|backing| (backing.name, backing.needs.to_vec())).collect()),
+        ("layers", layer::ALL.iter().map(|layer| (layer.name, layer.needs.to_vec())).collect()),
         ("workloads", workload::for_users().map(|one| (one.name(), one.needs(&Settings::default()))).collect()),
         ("executors", executor::ALL.iter().map(|executor| (executor.name(), executor.needs())).collect()),
     ]

@@ -1,6 +1,6 @@
 //! dm-delay: every request waits a while before it reaches the device, as on a slow disk.
 
-use super::{Below, DEVICES, Layer, MAPS};
+use super::{Below, DEVICES, Layer, MAPPER, MAPS};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Objection, Setting, SettingKind, Settings};
@@ -20,7 +20,7 @@ pub const DELAY: Layer = Layer {
         },
         DEVICES,
     ],
-    needs: &[Need::Root, MAPS],
+    needs: &[Need::Root, MAPPER, MAPS],
     versions: &[("dmsetup", &["dmsetup", "version"])],
     objections,
     steps,

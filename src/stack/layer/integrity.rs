@@ -1,6 +1,6 @@
 //! dm-integrity: a checksum of every sector, with a journal, so that a device says when it gives back something else.
 
-use super::{DEVICES, Layer, MAPS, WIPES, differs, mapping, value, wipe};
+use super::{DEVICES, Layer, MAPPER, MAPS, WIPES, differs, mapping, value, wipe};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Setting, SettingKind, Settings};
@@ -18,7 +18,7 @@ pub const INTEGRITY: Layer = Layer {
         },
         DEVICES,
     ],
-    needs: &[Need::Root, Need::Program { name: "integritysetup", package: "cryptsetup-bin" }, MAPS, WIPES],
+    needs: &[Need::Root, Need::Program { name: "integritysetup", package: "cryptsetup-bin" }, MAPPER, MAPS, WIPES],
     versions: &[("integritysetup", &["integritysetup", "--version"])],
     steps: |settings, below| {
         let devices = below.words().into_iter().enumerate();

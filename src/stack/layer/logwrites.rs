@@ -1,7 +1,7 @@
 //! dm-log-writes: the second device below gets a log of all that is written to the first. A second witness of what a disk was
 //! given, beside the recording of a simulated one.
 
-use super::{Below, Layer, MAPS};
+use super::{Below, Layer, MAPPER, MAPS};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::stack::{Action, Step, argv};
@@ -9,7 +9,7 @@ use crate::stack::{Action, Step, argv};
 pub const LOGWRITES: Layer = Layer {
     name: "logwrites",
     about: "a log of all writes on the last of two devices below, a second witness for power cuts (dm-log-writes)",
-    needs: &[Need::Root, MAPS],
+    needs: &[Need::Root, MAPPER, MAPS],
     versions: &[("dmsetup", &["dmsetup", "version"])],
     joins: true,
     least_devices: |_| 2,

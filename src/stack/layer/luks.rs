@@ -1,6 +1,6 @@
 //! LUKS2 encryption of every device below.
 
-use super::{Below, DEVICES, Layer, MAPS, differs, mapping, value};
+use super::{Below, DEVICES, Layer, MAPPER, MAPS, differs, mapping, value};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Setting, SettingKind, Settings};
@@ -24,7 +24,7 @@ pub const LUKS: Layer = Layer {
         },
         DEVICES,
     ],
-    needs: &[Need::Root, Need::Program { name: "cryptsetup", package: "cryptsetup-bin" }, MAPS],
+    needs: &[Need::Root, Need::Program { name: "cryptsetup", package: "cryptsetup-bin" }, MAPPER, MAPS],
     versions: &[("cryptsetup", &["cryptsetup", "--version"])],
     steps,
     fact: |below| ("cryptsetup status", argv(["cryptsetup", "status", below.name])),

@@ -1,6 +1,6 @@
 //! LVM: a volume group over all devices below, and one logical volume in it.
 
-use super::{Below, DEVICES, GROUPS, Layer, MAPS, WIPES, differs, mapping, wipe};
+use super::{Below, DEVICES, GROUPS, Layer, MAPPER, MAPS, WIPES, differs, mapping, wipe};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Setting, SettingKind, Settings};
@@ -19,7 +19,7 @@ pub const LVM: Layer = Layer {
         },
         DEVICES,
     ],
-    needs: &[Need::Root, PROGRAM, MAPS, WIPES],
+    needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES],
     versions: VERSIONS,
     joins: true,
     least_devices: |settings| stripes(settings) as usize,

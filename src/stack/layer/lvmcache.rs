@@ -1,7 +1,7 @@
 //! LVM's cache (dm-cache): the last device below caches a volume on those before it.
 
 use super::lvm::{CHECKS, PROGRAM, VERSIONS, VOLUME, command, field, group, listing, use_volume, volume};
-use super::{Below, DEVICES, Layer, MAPS, WIPES, differs};
+use super::{Below, DEVICES, Layer, MAPPER, MAPS, WIPES, differs};
 use crate::need::Need;
 use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::Step;
@@ -20,7 +20,7 @@ pub const LVMCACHE: Layer = Layer {
         DEVICES,
     ],
     // The programs that check a cache's metadata are called when it is taken down, too.
-    needs: &[Need::Root, PROGRAM, MAPS, WIPES, CHECKS],
+    needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES, CHECKS],
     versions: VERSIONS,
     joins: true,
     least_devices: |_| 2,

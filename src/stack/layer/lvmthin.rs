@@ -1,7 +1,7 @@
 //! LVM's thin provisioning (dm-thin): a volume whose chunks get their place in a pool at their first write.
 
 use super::lvm::{CHECKS, PROGRAM, VERSIONS, VOLUME, command, field, group, listing, use_volume};
-use super::{Below, DEVICES, Layer, MAPS, WIPES, differs};
+use super::{Below, DEVICES, Layer, MAPPER, MAPS, WIPES, differs};
 use crate::need::Need;
 use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::Step;
@@ -24,7 +24,7 @@ pub const LVMTHIN: Layer = Layer {
         },
         DEVICES,
     ],
-    needs: &[Need::Root, PROGRAM, MAPS, WIPES, CHECKS],
+    needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES, CHECKS],
     versions: VERSIONS,
     joins: true,
     steps,

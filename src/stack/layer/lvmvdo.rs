@@ -1,7 +1,7 @@
 //! LVM's VDO (dm-vdo, in Linux since 6.9): blocks that are there already are not stored again, others are compressed.
 
 use super::lvm::{PROGRAM, VERSIONS, VOLUME, command, field, group, listing, use_volume};
-use super::{Below, DEVICES, Layer, MAPS, WIPES, differs};
+use super::{Below, DEVICES, Layer, MAPPER, MAPS, WIPES, differs};
 use crate::need::Need;
 use crate::plan::{Setting, SettingKind, Settings};
 use crate::stack::Step;
@@ -30,7 +30,7 @@ pub const LVMVDO: Layer = Layer {
         },
         DEVICES,
     ],
-    needs: &[Need::Root, PROGRAM, MAPS, WIPES, Need::Program { name: "vdoformat", package: "vdo" }],
+    needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES, Need::Program { name: "vdoformat", package: "vdo" }],
     versions: VERSIONS,
     joins: true,
     steps,

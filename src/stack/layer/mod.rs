@@ -165,6 +165,13 @@ fn wipe(device: &str) -> Step {
 
 /// For [`wipe`].
 const WIPES: Need = Need::Program { name: "wipefs", package: "util-linux" };
+/// For mappings.
+const MAPPER: Need = Need::Driver {
+    what: "device mapper",
+    module: "dm-mod",
+    sign: "/sys/class/misc/device-mapper",
+    hint: "boot Debian's stock kernel (linux-image-amd64), or use guests, which have it (--executor vm)",
+};
 /// For mappings and what takes them away.
 const MAPS: Need = Need::Program { name: "dmsetup", package: "dmsetup" };
 

@@ -1,7 +1,7 @@
 //! dm-switch with one path: it passes on every request but flushes, which device-mapper drops for it. A known answer for power
 //! cuts: what is synced on it may be lost.
 
-use super::{Below, Layer, MAPS};
+use super::{Below, Layer, MAPPER, MAPS};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::stack::{Action, Step, argv};
@@ -9,7 +9,7 @@ use crate::stack::{Action, Step, argv};
 pub const NOFLUSH: Layer = Layer {
     name: "noflush",
     about: "flushes that never reach the devices below: what power cuts must find (dm-switch)",
-    needs: &[Need::Root, MAPS],
+    needs: &[Need::Root, MAPPER, MAPS],
     versions: &[("dmsetup", &["dmsetup", "version"])],
     steps: |_, below| steps(below),
     fact: |below| ("dmsetup table of noflush", argv(["dmsetup", "table", below.name])),

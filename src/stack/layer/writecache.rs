@@ -2,14 +2,14 @@
 
 use super::lvm::{PROGRAM, VERSIONS, field, listing};
 use super::lvmcache::{SIZE, cached};
-use super::{DEVICES, Layer, MAPS, WIPES, differs};
+use super::{DEVICES, Layer, MAPPER, MAPS, WIPES, differs};
 use crate::need::Need;
 
 pub const WRITECACHE: Layer = Layer {
     name: "writecache",
     about: "one logical volume of LVM on the devices below but the last, which takes its writes (dm-writecache)",
     settings: &[SIZE, DEVICES],
-    needs: &[Need::Root, PROGRAM, MAPS, WIPES],
+    needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES],
     versions: VERSIONS,
     joins: true,
     least_devices: |_| 2,
