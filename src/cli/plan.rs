@@ -106,15 +106,15 @@ fn what_ends(stop: &Stop) -> String {
     let percent = |share: f64| format!("{} %", (share * 1000.0).round() / 10.0);
     let threshold = percent(stop.threshold);
     if let Some(rounds) = stop.rounds {
-        return format!("{rounds}, then one look (differences within ±{threshold} do not matter)");
+        return format!("{rounds}, then the results are judged (differences within ±{threshold} do not matter)");
     }
     let looks = LOOKS.map(|look| look.to_string()).join(", ");
     let until = match stop.precision {
         Some(precision) => format!("every comparison is known to ±{}", percent(precision)),
-        None => format!("the best is distinguished from all others, or all that are left are within ±{threshold}"),
+        None => format!("the pick is at most {threshold} slower than the best (95 %)"),
     };
-    let leave = if stop.race { "; targets shown to be slower than another leave" } else { "" };
-    format!("looks after {looks}, until {until}{leave}")
+    let leave = if stop.race { "; a target that is shown to be slower than another is eliminated" } else { "" };
+    format!("interim analyses after {looks}, until {until}{leave}")
 }
 
 /// What this machine lacks is no reason to skip a target where another machine does it.

@@ -329,7 +329,7 @@ fn judged_metric<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D:
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stop {
-    /// So many rounds and one look at the end. `None`: looks after 8 to 40 rounds tell when it is enough.
+    /// Exactly this number of rounds, judged at their end. `None`: interim analyses after 3 to 40 rounds decide when it is enough.
     pub rounds: Option<u32>,
     /// Go on until every comparison is known to so much to either side, as a share; `None`: until there is a decision.
     pub precision: Option<f64>,
