@@ -48,6 +48,10 @@ impl Verb for Arguments {
             machine: self.machine.clone(),
             ..Filter::default()
         };
+        if self.store == Path::new(ATLAS) && !Store::is_one(&self.store) {
+            let remedy = "the Debian package brings it, and `make atlas-store` makes one; or name a store";
+            return Err(Exit::usage(format!("there is no atlas here ({ATLAS}): {remedy}")));
+        }
         let mut found = match query::database(&self.store)? {
             Some(database) => database.found(&filter)?,
             None => Store::open(&self.store).map_err(|error| Exit::usage(format!("{error:#}")))?.found(&filter)?,

@@ -3,7 +3,7 @@
 use super::{Outcome, Verb, journals, there};
 use crate::analysis;
 use crate::journal::fold_file;
-use crate::wording::text::wrapped;
+use crate::wording::text::{lines, wrapped};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -94,7 +94,7 @@ impl Run {
 
     fn print(&self, width: usize) {
         let minute = self.started.get(..16).unwrap_or_default().replace('T', " ");
-        println!("{}", wrapped("", &format!("{}  {minute}  {}", self.name, self.setting), width));
+        println!("{}", lines(&format!("{}  {minute}  {}", self.name, self.setting), width - 4).join("\n    "));
         println!("    {}", wrapped("    ", &self.answer, width).trim_start());
         println!("    {}", self.journal.display());
     }

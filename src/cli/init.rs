@@ -71,6 +71,9 @@ impl Verb for Arguments {
             return Err(Exit::usage(format!("{} exists; name another file, or add --force", self.file.display())));
         }
         // What is wrong is said before the first question.
+        if let Some(folder) = self.file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+            return Err(Exit::usage(format!("there is no folder {}; make it first", folder.display())));
+        }
         let first = self.ask(&mut std::io::empty(), false)?;
         plan_source::check(&first).map_err(as_typed)?;
         let arguments = self.ask(&mut std::io::stdin().lock(), true)?;

@@ -21,7 +21,11 @@ pub enum Between {
 pub fn named(word: &Path) -> Result<PathBuf> {
     let text = word.to_string_lossy();
     let Some((folder, name)) = text.rsplit_once('@').filter(|_| !word.exists()) else {
-        return Ok(there(word)?.to_path_buf());
+        let journal = there(word)?;
+        if journal.is_dir() {
+            return Err(Exit::usage(format!("{text} is a folder; its newest journal is {text}@last")));
+        }
+        return Ok(journal.to_path_buf());
     };
     let folder = if folder.is_empty() { Path::new(FOLDER) } else { there(Path::new(folder))? };
     if let Some(found) = Some(name).filter(|name| is_hash_start(name)).and_then(|hash| by_hash(folder, hash)) {

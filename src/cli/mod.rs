@@ -41,6 +41,7 @@ mod slurm_job;
 mod trace;
 
 use crate::process::Interrupted;
+use crate::wording::text::lines;
 use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
 use std::path::Path;
 use std::process::ExitCode;
@@ -174,9 +175,13 @@ const MOST_WANTED: &[[&str; 2]] = &[
 /// A command with what it does beside it, or below where it is long.
 fn examples(rows: &[[&str; 2]]) -> String {
     const WIDTH: usize = 40;
-    let line = |[command, about]: &[&str; 2]| match command.len() {
-        ..=WIDTH => format!("  {command:WIDTH$}  {about}\n"),
-        _ => format!("  {command}\n  {:WIDTH$}  {about}\n", ""),
+    let below = " ".repeat(WIDTH + 4);
+    let line = |[command, about]: &[&str; 2]| {
+        let about = lines(about, 80 - below.len()).join(&format!("\n{below}"));
+        match command.len() {
+            ..=WIDTH => format!("  {command:WIDTH$}  {about}\n"),
+            _ => format!("  {command}\n{below}{about}\n"),
+        }
     };
     rows.iter().map(line).collect()
 }

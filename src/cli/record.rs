@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "ends a recording after a time")]
 
 use super::{Exit, Outcome, Verb, there};
+use crate::need;
 use crate::process::{stop_on_signals, stop_requests};
 use crate::record::{self, Order, Recorded};
 use crate::run::tell;
@@ -68,6 +69,7 @@ impl Verb for Arguments {
         if let Some(pid) = self.pid {
             return self.attach(pid, &under, &output);
         }
+        self.refuse_unknown_program()?;
         let mut starter = Command::new(std::env::current_exe().context("cannot find this program")?);
         starter.args(["record", "--watched", "--"]);
         let Recorded { trace, exit } = record::record(Order { starter, words: &self.command, under: &under })?;
@@ -78,6 +80,12 @@ impl Verb for Arguments {
 }
 
 impl Arguments {
+    fn refuse_unknown_program(&self) -> Result<()> {
+        let Some(name) = self.command.first() else { return Ok(()) };
+        let is_there = if name.contains('/') { Path::new(name).exists() } else { need::find_program(name).is_some() };
+        if is_there { Ok(()) } else { Err(Exit::usage(format!("there is no program {}", name.escape_debug()))) }
+    }
+
     fn attach(&self, pid: i32, under: &[PathBuf], output: &Path) -> Outcome {
         stop_on_signals()?;
         let begun = Instant::now();

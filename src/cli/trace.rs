@@ -109,13 +109,19 @@ impl Verb for Arguments {
 fn bytes(name: &str) -> Result<Vec<u8>> {
     match shipped::find(name) {
         Some(shipped) => Ok(shipped.bytes.to_vec()),
-        None => std::fs::read(name)
-            .with_context(|| format!("cannot read {name:?}; `pickfs list traces` names those that come with pickfs")),
+        None => std::fs::read(name).map_err(|error| {
+            let remedy = "`pickfs list traces` names those that come with pickfs";
+            Exit::usage(format!("cannot read the trace {}: {error}; {remedy}", name.escape_debug()))
+        }),
     }
 }
 
 fn read(name: &str) -> Result<Trace> {
-    trace::read(&bytes(name)?).with_context(|| format!("{name:?} cannot be used; record it again"))
+    let (bytes, shown) = (bytes(name)?, name.escape_debug());
+    if !trace::is_one(&bytes) {
+        return Err(Exit::usage(format!("{shown} is not a trace of pickfs; `pickfs record` makes one")));
+    }
+    trace::read(&bytes).with_context(|| format!("the trace {shown} cannot be used; record it again"))
 }
 
 fn write(output: &PathBuf, bytes: &[u8]) -> Result<()> {

@@ -142,7 +142,10 @@ impl PlanArgs {
         let flag = FLAGS.iter().filter(|(key, _)| fits(key)).max_by_key(|(key, _)| key.len());
         // Without --on, the image is in the current directory, which no flag names.
         let flag = flag.filter(|(_, flag)| *flag != "--on" || !self.flags.on.is_empty());
-        let Some((_, flag)) = flag else { return Complaint { span: None, ..complaint } };
+        // A work that is too large for a size that was typed.
+        let is_of_size = self.flags.size.is_some() && complaint.remedy.contains("a larger `size`");
+        let flag = flag.map(|(_, flag)| if is_of_size { "--size" } else { flag });
+        let Some(flag) = flag else { return Complaint { span: None, ..complaint } };
         let key = path.rsplit('.').next().unwrap_or_default();
         Complaint { span: None, ..in_words_of(flag, key, complaint) }
     }
@@ -368,8 +371,11 @@ impl FsSpec {
             return Some(FsSpec { variant: Some(options.into()), ..spec });
         }
         let mount: Vec<String> = options.split('+').map(String::from).collect();
-        // A colon before any `=` is how variants are written, `zstd:9`, and no mount option is.
-        let is_variant = |option: &str| option.split('=').next().is_some_and(|key| key.contains(':'));
+        // A colon before any `=` is how variants are written, `zstd:9`, and no mount option is; nor is what such a variant
+        // begins with.
+        let is_variant = |option: &str| {
+            !levels_of(option, variants).is_empty() || option.split('=').next().is_some_and(|key| key.contains(':'))
+        };
         let message = match mount.iter().map(|option| option.trim()).find(|o| o.is_empty() || is_variant(o)) {
             None => return Some(FsSpec { mount, ..spec }),
             Some("") => format!("--fs has an empty option in {}", quoted(text)),
@@ -391,9 +397,18 @@ impl FsSpec {
     }
 }
 
+/// Of `zstd` and of `zstd:9`: `zstd:1` and `zstd:3`.
+fn levels_of<'a>(word: &str, variants: &[&'a str]) -> Vec<&'a str> {
+    let before_colon = |text: &str| text.split(':').next().unwrap_or_default().to_string();
+    let has_level = |variant: &&&str| variant.contains(':') && before_colon(variant) == before_colon(word);
+    variants.iter().filter(has_level).copied().collect()
+}
+
 fn variant_remedy(options: &str, variants: &[&'static str]) -> String {
     let example = "write mount options with `+` between them: btrfs:compress=zstd:1+noatime";
+    let levels: Vec<String> = levels_of(options, variants).into_iter().map(quoted).collect();
     match nearest(options, variants.iter().copied()) {
+        _ if !levels.is_empty() => format!("did you mean {}?", levels.join(" or ")),
         Some(near) => format!("did you mean `{near}`?"),
         None if variants.is_empty() => example.into(),
         None => format!("use a variant ({}), or {example}", variants.join(", ")),

@@ -118,9 +118,11 @@ pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
     }
     let allowed = (word.chars().count() / 3).max(1);
     let near = candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST);
-    let ranked =
-        near.map(|candidate| (strsim::levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate));
-    ranked.filter(|(distance, _)| *distance <= allowed).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+    // Of ext2, ext3 and ext4 the last one is nearest to ext5.
+    let apart = |name: &str| word.chars().zip(name.chars()).map(|(a, b)| (a as u32).abs_diff(b as u32)).sum::<u32>();
+    let distance = |name: &str| strsim::levenshtein(&word.to_lowercase(), &name.to_lowercase());
+    let ranked = near.map(|candidate| ((distance(candidate), apart(candidate)), candidate));
+    ranked.filter(|((distance, _), _)| *distance <= allowed).min_by_key(|(rank, _)| *rank).map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -134,6 +136,7 @@ mod tests {
         for (word, wanted) in rows.into_iter().chain([("", None), ("reiserfs", None), ("bcachfs", Some("bcachefs"))]) {
             assert_eq!(nearest(word, names), wanted, "{word}");
         }
+        assert_eq!(nearest("ext5", ["ext2", "ext3", "ext4"]), Some("ext4"), "the nearest number");
         assert_eq!(nearest(&"x".repeat(5000), names), None);
     }
 

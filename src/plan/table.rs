@@ -161,15 +161,20 @@ impl<'a> Field<'a> {
     /// A number of 0 or more, with a point or without.
     pub fn number(&self) -> Option<f64> {
         let Some(float) = self.value.as_float() else {
-            let whole = self.value.is_integer();
-            return if whole { self.count().map(|n| n as f64) } else { self.mistyped("a number", "2") };
+            let Some(whole) = self.value.as_integer() else { return self.mistyped("a number", "2") };
+            let negative = whole.as_str().starts_with('-');
+            return if negative { self.negative() } else { self.count().map(|n| n as f64) };
         };
         let value = float.as_str().parse::<f64>().ok().filter(|value| value.is_finite());
         match value {
             Some(value) if value >= 0.0 => Some(value),
-            Some(_) => self.refuse("is negative", "write a number of 0 or more"),
+            Some(_) => self.negative(),
             None => self.refuse("is no finite number", "write a number of 0 or more, such as 2 or 0.5"),
         }
+    }
+
+    fn negative(&self) -> Option<f64> {
+        self.refuse("is negative", "write a number of 0 or more, such as 2 or 0.5")
     }
 
     /// Bytes, from text with a unit or from a bare whole number.

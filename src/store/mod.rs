@@ -19,7 +19,7 @@ pub use index::{Entry, Filter, Found};
 pub use postgresql::{Database, is_database};
 pub use remote::{is_address, push as push_to_address};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use index::Index;
 use parquet::{Values, parquet};
 use rusqlite::types::Value;
@@ -64,7 +64,8 @@ impl Store {
     pub fn open(folder: &Path) -> Result<Store> {
         let shown = folder.display();
         let form = fs::read_to_string(folder.join(MARK));
-        let form = form.with_context(|| format!("{shown} is no store; `pickfs push {shown} JOURNAL` makes one"))?;
+        let form =
+            form.map_err(|error| anyhow!("{shown} is not a store ({error}); `pickfs push {shown} JOURNAL` makes one"))?;
         if form != FORM {
             bail!("{shown} is a store of another form ({}); take a newer pickfs", form.trim().escape_debug());
         }

@@ -16,9 +16,14 @@ const LONGEST_HEADER: u32 = 64 << 10;
 /// No file and no offset is larger: 8 EiB is the kernel's own limit.
 const LARGEST: u64 = i64::MAX as u64;
 
+/// Whether it begins as a trace does.
+pub fn is_one(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
 /// Reads and checks a whole trace.
 pub fn read(bytes: &[u8]) -> Result<Trace> {
-    ensure!(bytes.starts_with(MAGIC), "byte 0 should begin `pktrace`: this is no trace of pickfs");
+    ensure!(is_one(bytes), "byte 0 should begin `pktrace`: this is no trace of pickfs");
     let mut cursor = Cursor::new(bytes, MAGIC.len());
     let header = header(&mut cursor)?;
     let paths = paths(&mut cursor, header.roots)?;

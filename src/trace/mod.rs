@@ -16,7 +16,7 @@ mod stats;
 mod writer;
 
 pub use edit::{cut, scale};
-pub use file::read;
+pub use file::{is_one, read};
 pub use op::{Class, Kind, Op, Target, attribute};
 pub use paths::{Names, Numbering, PathNode, Paths};
 pub use stats::{ClassCount, Stats};
