@@ -7,6 +7,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "says how long each step took")]
 
+mod kernel_log;
 mod runner;
 mod undo;
 

@@ -1,5 +1,6 @@
 //! Takes the steps that plug-ins describe, journals each undo before its step, and takes them back.
 
+use super::kernel_log::KernelLog;
 use super::undo;
 use crate::journal::{Record, StepTaken, Undo, Undone};
 use crate::process::{self, CELL_MARK, DAEMON_MARK, Mark, RUN_MARK, check_stop};
@@ -57,9 +58,13 @@ impl<'a> StepRunner<'a> {
     }
 
     /// Mounts a file system. What that leaves running, such as nilfs2's cleaner, belongs to the file system and ends with
-    /// it.
+    /// it. An error has what the kernel wrote to its log.
     pub fn mount(&self, argv: &Argv) -> Result<()> {
-        process::output(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name_of(&self.scope))]).map(drop)
+        let log = KernelLog::from_now();
+        let mounted = process::output(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name_of(&self.scope))]);
+        let Err(error) = mounted else { return Ok(()) };
+        let complaints = log.complaints();
+        Err(if complaints.is_empty() { error } else { error.context(format!("kernel log: {}", complaints.join(" / "))) })
     }
 
     /// What a program says of itself, whatever its exit code.
