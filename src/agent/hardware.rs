@@ -17,6 +17,8 @@ pub struct Shown {
     words: Vec<String>,
     /// Those that the kernel did not know and gave to process 1.
     unknown: Vec<String>,
+    /// Values of parameters of modules that words of the kernel name, by `MODULE.PARAMETER`.
+    parameters: BTreeMap<String, String>,
     preemption: Option<String>,
     processors: u64,
     memory_bytes: u64,
@@ -30,8 +32,16 @@ pub fn look(target: &Target) -> Option<Shown> {
         return None;
     }
     let disk = target.backing.settings.path("path").and_then(|path| devices::device_number(&path));
+    let words = split(&content("/proc/cmdline").unwrap_or_default());
+    let value = |word: &String| {
+        let (name, _) = parameter(word)?;
+        let (module, parameter) = name.split_once('.')?;
+        let file = format!("/sys/module/{}/parameters/{parameter}", module.replace('-', "_"));
+        Some((name.to_string(), content(file)?))
+    };
     Some(Shown {
-        words: split(&content("/proc/cmdline").unwrap_or_default()),
+        parameters: words.iter().filter_map(value).collect(),
+        words,
         unknown: ["/proc/1/environ", "/proc/1/cmdline"].into_iter().flat_map(between_noughts).collect(),
         preemption: content("/sys/kernel/debug/sched/preempt").and_then(|shown| chosen(&shown)),
         processors: std::thread::available_parallelism().map_or(0, |number| number.get() as u64),
@@ -49,6 +59,22 @@ fn between_noughts(file: &str) -> Vec<String> {
 
 fn split(words: &str) -> Vec<String> {
     words.split_whitespace().map(String::from).collect()
+}
+
+/// `zfs.zfs_txg_timeout=1`: a parameter of a module, with its value. The kernel does not say so where it knows no such module or
+/// parameter.
+fn parameter(word: &str) -> Option<(&str, &str)> {
+    word.split_once('=').filter(|(name, _)| name.contains('.'))
+}
+
+/// A switch of the kernel's is shown as Y or N.
+fn is_same_value(asked: &str, shown: &str) -> bool {
+    let switch = |text: &str| match text {
+        "1" | "y" | "Y" | "on" => Some(true),
+        "0" | "n" | "N" | "off" => Some(false),
+        _ => None,
+    };
+    asked == shown || (matches!(shown, "Y" | "N") && switch(asked) == switch(shown))
 }
 
 /// "none (voluntary) full" -> "voluntary".
@@ -80,7 +106,8 @@ impl Shown {
             fact("preemption", self.preemption.as_deref().unwrap_or_default()),
             fact("bus", self.bus.unwrap_or_default()),
         ];
-        found.into_iter().flatten().collect()
+        let parameters = self.parameters.iter().map(|(name, value)| (format!("parameter {name}"), value.clone()));
+        found.into_iter().flatten().chain(parameters).collect()
     }
 
     /// Where it is not the machine that the plan asks for.
@@ -97,6 +124,10 @@ impl Shown {
         let asked = format!("kernel word {word}");
         if self.unknown.iter().any(|unknown| unknown == word) || !self.words.iter().any(|shown| shown == word) {
             return Some(told(&asked, "that it does not know it"));
+        }
+        if let Some((name, value)) = parameter(word) {
+            let shown = self.parameters.get(name).map_or("no such parameter", String::as_str);
+            return (!is_same_value(value, shown)).then(|| told(&asked, shown));
         }
         let model = word.strip_prefix("preempt=")?;
         let shown = self.preemption.as_deref().unwrap_or("no preemption that could be chosen");
@@ -185,8 +216,11 @@ mod tests {
     #[test]
     fn what_is_not_as_asked_is_told() {
         let shown = Shown {
-            words: split("console=ttyS0 preempt=full nosuchword elevator=noop"),
+            words: split("console=ttyS0 preempt=full nosuchword elevator=noop a.timeout=5 a.off=0 a.wrong=1 b.absent=1"),
             unknown: split("nosuchword"),
+            parameters: [("a.timeout", "5"), ("a.off", "N"), ("a.wrong", "N")]
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .into(),
             preemption: Some("full".into()),
             processors: 2,
             memory_bytes: 980 << 20,
@@ -199,6 +233,9 @@ mod tests {
             (json!({"words": "preempt=none"}), Some("kernel word preempt=none")),
             (json!({"words": "nosuchword"}), Some("kernel word nosuchword")),
             (json!({"words": "absent"}), Some("kernel word absent")),
+            (json!({"words": "a.timeout=5 a.off=0"}), None),
+            (json!({"words": "a.wrong=1"}), Some("kernel word a.wrong=1")),
+            (json!({"words": "b.absent=1"}), Some("kernel word b.absent=1")),
             (json!({"bus": "sata"}), Some("bus sata")),
             (json!({"processors": 4}), Some("4 processors")),
             (json!({"memory": 2_u64 << 30}), Some("memory 2.00 GiB")),

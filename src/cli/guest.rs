@@ -2,6 +2,7 @@
 
 use super::{Exit, Outcome, USAGE, Verb, plan_source};
 use crate::agent;
+use crate::executor;
 use crate::executor::vm::{self as guest, Guest, RELEASES, Recipe};
 use crate::plan::{Plan, PlanArgs};
 use crate::process::{Interrupted, stop_on_signals};
@@ -122,13 +123,24 @@ fn build_for(plan: &str, packages: &[String]) -> Outcome {
         eprintln!("a plan says itself what its guests need; leave out {}", packages.join(" "));
         return Ok(USAGE);
     }
-    // Done in guests, whatever the plan says itself.
-    let (plan, executor) = (Some(PathBuf::from(plan)), Some(guest::NAME.to_string()));
-    let plan = plan_source::read(&PlanArgs { plan, executor, ..PlanArgs::default() })?;
-    for recipe in recipes(&plan)? {
+    for recipe in recipes(&in_guests(plan)?)? {
         make(&recipe)?;
     }
     Ok(0)
+}
+
+/// A plan that has its own cells in guests stays as it is: another executor has other settings. Any other is done in guests.
+fn in_guests(plan: &str) -> Result<Plan> {
+    let read =
+        |executor| plan_source::read(&PlanArgs { plan: Some(PathBuf::from(plan)), executor, ..PlanArgs::default() });
+    let uses_guests = |plan: &Plan| {
+        executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.brings_its_own())
+    };
+    let own = read(None);
+    if own.as_ref().is_ok_and(uses_guests) {
+        return own;
+    }
+    read(Some(guest::NAME.to_string())).or_else(|error| own.and(Err(error)))
 }
 
 fn recipes(plan: &Plan) -> Result<Vec<Recipe>> {
@@ -180,6 +192,27 @@ fn counted(guests: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_keeps_the_executor_that_has_guests() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rest = "backing = { memory = '1GiB' }\ntarget = [{ fs = 'ext4' }]\nwork = [{ workload = 'small-files' }]\n";
+        for (first, wanted) in [
+            ("executor = 'sim'\nmachine = { disk = 'nvme' }", Ok("sim")),
+            ("executor = 'vm'\nmachine = { bus = 'nvme' }", Ok("vm")),
+            ("", Ok("vm")),
+            ("executor = 'sim'\nmachine = { disk = 'nosuchdisk' }", Err("nosuchdisk")),
+        ] {
+            let file = folder.path().join("plan.toml");
+            std::fs::write(&file, format!("{first}\n{rest}")).expect("written");
+            let found = in_guests(file.to_str().expect("a name"));
+            match (&found, wanted) {
+                (Ok(plan), Ok(executor)) => assert_eq!(plan.executor, executor, "{first}"),
+                (Err(error), Err(says)) => assert!(format!("{error:#}").contains(says), "{first}: {error:#}"),
+                _ => panic!("{first}: {found:?}"),
+            }
+        }
+    }
 
     #[test]
     fn nothing_but_a_name_is_a_package() {
