@@ -42,6 +42,8 @@ fn what_was_synced_survives_and_a_target_without_barriers_is_caught() {
     let loss = of("ext4", "names", "time_ns");
     assert!((1e9..2.2e9).contains(&loss), "{loss}");
     assert!(of("bare", "recovery", "broken_promise_cuts") > 0.0);
+    // What the disk declares that it writes as one is not torn.
+    assert!(folded.cells.iter().all(|cell| cell.provenance.facts["pieces of torn writes"] == "4.00 KiB"));
     let report = lab.run(&["report", "journal.jsonl", "--full"]).code(0).out;
     let report: String = report.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(

@@ -12,6 +12,7 @@ use crate::process::{check_stop, last_words};
 use crate::stack::{argv, fs, layer};
 use crate::sys::block;
 use crate::sys::clock::monotonic;
+use crate::sys::devices;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
 use std::fs::File;
@@ -124,6 +125,15 @@ impl Stage<'_, '_> {
     /// Of the round.
     pub fn seed(&self) -> u64 {
         self.stack.seed
+    }
+
+    /// Bytes that the disk writes as one, by what it declares: "the smallest unit a physical storage device can write atomically"
+    /// (Documentation/ABI/stable/sysfs-block of Linux).
+    pub fn atomic_bytes(&self) -> Result<u64> {
+        let disk = self.stack.disk.as_deref().context("a directory has no disk")?;
+        let file = devices::device_number(disk).and_then(|number| devices::queue_file(number, "physical_block_size"));
+        let declared = file.and_then(devices::content).and_then(|text| text.parse().ok());
+        declared.context("the kernel does not show what the disk writes as one")
     }
 
     /// Nanoseconds of one kind, of a phase that is not timed: its curve and its quantiles.

@@ -5,10 +5,10 @@ pub mod ledger;
 pub mod transactions;
 
 use super::settings::{Duration, Size, Texts, choice, settings};
-use crate::cuts::Loses;
+use crate::cuts::{Loses, SECTOR};
 use crate::plan::Objection;
 use crate::stage::{Outcomes, Stage};
-use crate::units::show_duration;
+use crate::units::{show_bytes, show_duration};
 use anyhow::Result;
 
 choice! {
@@ -21,6 +21,8 @@ settings! {
         losses: Texts = r#"["nothing", "all", "cached", "some"]"#,
             "what the disk loses of what was not flushed, each tried at every cut: nothing, all, what its model had not written, \
              some with torn writes";
+        torn: Size,
+            "torn writes lose pieces of this many bytes; by default what the disk declares that it writes as one (physical_block_size)";
         lies: Duration, "the disk lies: it loses the last changes for so long, flushed or not";
         record: Size = "2GiB", "room for all that the disk is given";
     }
@@ -37,16 +39,18 @@ impl Power {
     }
 
     /// A disk that lies loses the same whatever it keeps of the rest.
-    fn losses(&self, seed: u64) -> Vec<Loses> {
+    fn losses(&self, stage: &mut Stage) -> Result<Vec<Loses>> {
+        let piece = self.torn.map_or_else(|| stage.atomic_bytes(), Ok)?;
+        stage.fact("pieces of torn writes", &show_bytes(piece as f64));
         let loses = |loss: Loss| match loss {
             Loss::Nothing => Loses::Nothing,
             Loss::All => Loses::All,
             Loss::Cached => Loses::Cached,
-            Loss::Some => Loses::Some { whole: if seed % 2 == 0 { 1 } else { 8 } },
+            Loss::Some => Loses::Some { whole: piece / SECTOR },
         };
         let mut losses: Vec<Loses> = self.losses.iter().filter_map(|word| Loss::named(word)).map(loses).collect();
         losses.truncate(if self.lies_ns().is_some() { 1 } else { losses.len() });
-        losses
+        Ok(losses)
     }
 
     fn objections(&self) -> Vec<Objection> {
@@ -54,6 +58,10 @@ impl Power {
         if self.losses.is_empty() {
             let remedy = "name at least one, such as losses = [\"all\"]";
             found.push(Objection::new("losses", "there is nothing to cut".into(), remedy));
+        }
+        if self.torn.is_some_and(|torn| torn == 0 || torn % SECTOR != 0) {
+            let remedy = "give whole sectors, such as torn = \"512\"";
+            found.push(Objection::new("torn", "a disk writes sectors of 512 bytes, and no part of one".into(), remedy));
         }
         found
     }

@@ -32,7 +32,7 @@ settings! {
 const DESCRIPTION: Description = Description {
     name: "transactions",
     about: "what a power cut takes of a program's transactions, by commands of your own; on simulated disks",
-    settings: &joined::<9>(Order::ROWS, Power::ROWS),
+    settings: &joined::<10>(Order::ROWS, Power::ROWS),
     main_setting: "command",
     phases: &[
         Phase::new(
@@ -95,7 +95,7 @@ impl Workload for Transactions {
         check_without_cut(&acknowledged, &seen)?;
         let (from, until) = (acknowledged[0].0, acknowledged[acknowledged.len() - 1].0);
         let span = Span { from, until, evenly: order.cuts, at_flushes: order.cuts / 4 };
-        let (losses, lies_ns, seed) = (power.losses(stage.seed()), power.lies_ns(), stage.seed());
+        let (losses, lies_ns, seed) = (power.losses(stage)?, power.lies_ns(), stage.seed());
         let cuts = PowerCuts { spans: vec![span], losses, lies_ns, seed };
         let outcomes = stage.cut_power(&cuts, |stage, _| look(stage, &check))?;
         let found = verdicts(&acknowledged, &outcomes, order.promised);
@@ -282,6 +282,8 @@ mod tests {
             (json!({"command": ["a"]}), vec!["check"]),
             (json!({"check": ["b"], "losses": []}), vec!["losses", "command"]),
             (json!({"command": ["a"], "check": ["b"], "cuts": 3}), vec!["cuts"]),
+            (json!({"command": ["a"], "check": ["b"], "torn": 700}), vec!["torn"]),
+            (json!({"command": ["a"], "check": ["b"], "torn": 1024}), vec![]),
         ] {
             let found = Transactions.objections(&settings(given.clone()));
             assert_eq!(found.iter().map(|objection| objection.setting).collect::<Vec<_>>(), wanted, "{given}");

@@ -11,7 +11,7 @@ use crate::cuts::Span;
 use crate::metric::Combine;
 use crate::plan::{Objection, Settings};
 use crate::stage::phase::*;
-use crate::stage::{PowerCuts, Stage};
+use crate::stage::{PowerCuts, Stage, Stamp};
 use crate::workload::settings::{Duration as DurationKind, Items, Texts, choice, joined, settings};
 use crate::workload::{Description, Workload};
 use anyhow::{Context, Result};
@@ -55,7 +55,7 @@ settings! {
 const DESCRIPTION: Description = Description {
     name: "ledger",
     about: "what a power cut takes: seconds of work lost, and whether fsync kept its promise; on simulated disks",
-    settings: &joined::<10>(Cutting::ROWS, Power::ROWS),
+    settings: &joined::<11>(Cutting::ROWS, Power::ROWS),
     main_setting: "time",
     phases: &[
         Phase::new(
@@ -105,7 +105,12 @@ impl Workload for Ledger {
         let stamps =
             stage.at_fixed_times(given.every, schedule.steps.len() as u64, |number| changes.make(number as usize))?;
         drop(changes);
-        let cuts = given.cuts(&power, &schedule, &stamps, stage.seed());
+        let cuts = PowerCuts {
+            spans: given.spans(&schedule, &stamps),
+            losses: power.losses(stage)?,
+            lies_ns: power.lies_ns(),
+            seed: stage.seed(),
+        };
         let outcomes = stage.cut_power(&cuts, |_, root| Ok(survey::survey(root, &schedule)))?;
         let found =
             Found::new(&schedule, &stamps, &outcomes).context("what was found after the cuts contradicts itself")?;
@@ -131,7 +136,7 @@ impl Cutting {
         Schedule::new(parts, a_second, seed)
     }
 
-    fn cuts(&self, power: &Power, schedule: &Schedule, stamps: &[crate::stage::Stamp], seed: u64) -> PowerCuts {
+    fn spans(&self, schedule: &Schedule, stamps: &[Stamp]) -> Vec<Span> {
         let synced = (schedule.parts.len() - 1).max(1);
         let span = |(number, part): (usize, &Part)| {
             let (from, until) = (stamps[part.steps.start].begun, stamps[part.steps.end - 1].returned);
@@ -145,7 +150,6 @@ impl Cutting {
                 },
             }
         };
-        let spans = schedule.parts.iter().enumerate().filter(|(_, part)| !part.steps.is_empty()).map(span).collect();
-        PowerCuts { spans, losses: power.losses(seed), lies_ns: power.lies_ns(), seed }
+        schedule.parts.iter().enumerate().filter(|(_, part)| !part.steps.is_empty()).map(span).collect()
     }
 }
