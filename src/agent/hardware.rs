@@ -216,7 +216,9 @@ mod tests {
     #[test]
     fn what_is_not_as_asked_is_told() {
         let shown = Shown {
-            words: split("console=ttyS0 preempt=full nosuchword elevator=noop a.timeout=5 a.off=0 a.wrong=1 b.absent=1"),
+            words: split(
+                "console=ttyS0 preempt=full nosuchword elevator=noop a.timeout=5 a.off=0 a.wrong=1 b.absent=1",
+            ),
             unknown: split("nosuchword"),
             parameters: [("a.timeout", "5"), ("a.off", "N"), ("a.wrong", "N")]
                 .map(|(name, value)| (name.to_string(), value.to_string()))

@@ -133,9 +133,8 @@ fn build_for(plan: &str, packages: &[String]) -> Outcome {
 fn in_guests(plan: &str) -> Result<Plan> {
     let read =
         |executor| plan_source::read(&PlanArgs { plan: Some(PathBuf::from(plan)), executor, ..PlanArgs::default() });
-    let uses_guests = |plan: &Plan| {
-        executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.brings_its_own())
-    };
+    let uses_guests =
+        |plan: &Plan| executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.brings_its_own());
     let own = read(None);
     if own.as_ref().is_ok_and(uses_guests) {
         return own;

@@ -74,7 +74,9 @@ mod tests {
     fn warnings_and_errors_of_the_kernel_are_found() {
         let mut records = vec![
             Ok("6,339,5140900,-;NET: Registered PF_INET6 protocol family\n"),
-            Ok("3,340,5150900,-;EXT4-fs (sima): VFS: Found ext4 filesystem with invalid superblock checksum.\n SUBSYSTEM=block\n"),
+            Ok(
+                "3,340,5150900,-;EXT4-fs (sima): VFS: Found ext4 filesystem with invalid superblock checksum.\n SUBSYSTEM=block\n",
+            ),
             Err(ErrorKind::BrokenPipe),
             Ok("11,341,5150901,-;written by a program\n"),
             Ok("4,342,5150902,-;second\n"),

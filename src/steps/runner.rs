@@ -64,7 +64,11 @@ impl<'a> StepRunner<'a> {
         let mounted = process::output(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name_of(&self.scope))]);
         let Err(error) = mounted else { return Ok(()) };
         let complaints = log.complaints();
-        Err(if complaints.is_empty() { error } else { error.context(format!("kernel log: {}", complaints.join(" / "))) })
+        Err(if complaints.is_empty() {
+            error
+        } else {
+            error.context(format!("kernel log: {}", complaints.join(" / ")))
+        })
     }
 
     /// What a program says of itself, whatever its exit code.
