@@ -51,6 +51,7 @@ fn what_was_synced_survives_and_a_target_without_barriers_is_caught() {
         "{report}"
     );
     assert!(report.contains("What was synced survived all"), "{report}");
+    assert!(report.contains("Broken promises by what the disk lost: all "), "{report}");
     assert!(!said.err.contains("failed"), "{}", said.err);
     lab.assert_nothing_left();
 }

@@ -2,7 +2,9 @@
 
 use super::eligibility::{RECOVERY, TRANSACTIONS, broken_promises};
 use super::model::TargetInfo;
+use super::plain::plain;
 use super::series::{ObservedWork, Rounds};
+use crate::journal::{BROKEN_PROMISES, Outcome};
 use crate::stats;
 
 /// The error of the bound on promises that may still be broken.
@@ -33,6 +35,8 @@ pub struct Durability {
     /// Nanoseconds that mounting took after a cut: the median, and the longest.
     pub recovery: (f64, f64),
     pub rounds: usize,
+    /// What was broken first in the last round that broke something, by the work's own words.
+    pub first_broken: Option<String>,
 }
 
 /// Nanoseconds by which the oldest lost change had returned before the cut.
@@ -83,7 +87,13 @@ fn of_target(observed: &ObservedWork, target: usize) -> Option<Durability> {
         inconsistent: count("inconsistent_cuts"),
         recovery: (median(&series(RECOVERY, "time_ns")), worst(&series(RECOVERY, "recovery_max_ns"))),
         rounds: series(RECOVERY, "done_cuts").len(),
+        first_broken: first_broken(observed, target),
     })
+}
+
+fn first_broken(observed: &ObservedWork, target: usize) -> Option<String> {
+    let done = observed.cells[target].values().rev().filter(|cell| cell.outcome == Some(Outcome::Done));
+    done.filter_map(|cell| cell.provenance.facts.get(BROKEN_PROMISES)).next().map(|broken| plain(broken))
 }
 
 fn values(rounds: &Rounds) -> Vec<f64> {
@@ -108,7 +118,6 @@ mod tests {
     use super::super::made_up::MadeUp;
     use super::super::series::observe;
     use super::*;
-    use crate::journal::Outcome;
 
     fn with_cuts(broken: f64) -> MadeUp {
         let mut made = MadeUp::new(&["a", "b"]);

@@ -152,6 +152,8 @@ impl From<WrittenArray> for Array {
 
 /// The fact of a copy that names the side which limited it.
 pub const HELD_BACK: &str = "what held the copy back";
+/// Fact of cells that cut the power: which promises were broken, by what the disk lost, and the first of them.
+pub const BROKEN_PROMISES: &str = "broken promises";
 
 /// What was in effect, read back from the machine. `cell` is empty for what holds for the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -16,8 +16,9 @@ pub fn sentence(found: &Durability, model: &Model) -> String {
         0 => String::new(),
         damaged => format!(" Files that nothing synced were empty or torn after {damaged} cuts."),
     };
+    let broken = found.first_broken.as_ref().map(|broken| format!(" Broken promises {broken}.")).unwrap_or_default();
     format!(
-        "{name} lost {lost} in {} power cuts. {} Mounted again in {} (longest {}).{damaged}",
+        "{name} lost {lost} in {} power cuts. {} Mounted again in {} (longest {}).{damaged}{broken}",
         found.cuts,
         capital(&promises(found)),
         show_duration(found.recovery.0),
@@ -126,6 +127,7 @@ mod tests {
             inconsistent: 0,
             recovery: (1.2e7, 3e7),
             rounds: 1,
+            first_broken: None,
         };
         change(&mut found);
         let target = TargetInfo { name: "ext4".into(), ..TargetInfo::default() };
@@ -142,6 +144,10 @@ mod tests {
         assert!(broken.contains("PROMISES BROKEN: what was synced was lost in 3 of 400 cuts."), "{broken}");
         let broken = said(|found| (found.broken, found.unmountable) = (3, 1));
         assert!(broken.contains("PROMISES BROKEN in 3 of 400 cuts; after 1 the file system"), "{broken}");
+        let why =
+            "by what the disk lost: all 3; first (all): the file system cannot be mounted (kernel log: bad superblock)";
+        let broken = said(|found| (found.broken, found.first_broken) = (3, Some(why.into())));
+        assert!(broken.ends_with(&format!("(longest 30.0 ms). Broken promises {why}.")), "{broken}");
         assert!(said(|found| found.promise_cuts = 0).contains("Nothing was synced"));
         assert!(said(|found| found.damaged = 2).ends_with("empty or torn after 2 cuts."));
     }

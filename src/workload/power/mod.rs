@@ -6,6 +6,7 @@ pub mod transactions;
 
 use super::settings::{Duration, Size, Texts, choice, settings};
 use crate::cuts::{Loses, SECTOR};
+use crate::journal::BROKEN_PROMISES;
 use crate::plan::Objection;
 use crate::stage::{Outcomes, Stage};
 use crate::units::{show_bytes, show_duration};
@@ -112,7 +113,7 @@ impl Tally {
         let shown = format!("{cuts} cuts, {images} different images; promises broken in {broken} of {promises}");
         stage.fact("power cuts", &shown);
         if let Some(broken) = self.broken_shown(losses) {
-            stage.fact("broken promises", &broken);
+            stage.fact(BROKEN_PROMISES, &broken);
         }
     }
 
