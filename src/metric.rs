@@ -364,6 +364,7 @@ mod tests {
             ("copied_bytes_per_second", BytesPerSecond, More),
             ("cpu_share", Share, Less),
             ("damaged_content_cuts", Count, Less),
+            ("deadlocked_transactions", Count, Less),
             ("differing_calls", Count, Less),
             ("done_cuts", Count, Neither),
             ("done_images", Count, Neither),

@@ -60,6 +60,7 @@ pub const ALL: &[&dyn Workload] = &[
     &trees::snapshots::Snapshots,
     &databases::sqlite::Sqlite,
     &stream::Stream,
+    &databases::sysbench::Sysbench,
     &trace::Replayed,
     &power::transactions::Transactions,
     &trees::tree::Tree,

@@ -1,6 +1,10 @@
 //! Workloads on databases.
 
+mod account;
+mod daemon;
+mod mariadb;
 pub mod pgbench;
 mod postgres;
 pub mod rocksdb;
 pub mod sqlite;
+pub mod sysbench;

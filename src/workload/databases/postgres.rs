@@ -1,15 +1,13 @@
 //! A PostgreSQL cluster on the file system under test, for the workloads that need one: made, started, asked and stopped.
 
-#![expect(clippy::disallowed_methods, reason = "waits until the server answers, for a limited time")]
-
+use super::account;
+use super::daemon::Daemon;
 use crate::need::{Need, find_versioned};
 use crate::stack::Argv;
-use crate::stage::{Program, Server, Stage};
-use anyhow::{Context, Result, bail};
+use crate::stage::{Program, Stage};
+use anyhow::Result;
 use rustix::process::Signal;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// Where Debian keeps a folder for each version; its programs are not on the path.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -18,10 +16,8 @@ const PACKAGE: &str = "postgresql";
 pub const NAME: &str = "postgres";
 /// Of the socket's name; nothing listens on a network.
 const PORT: &str = "5432";
-/// Starting is a matter of a second; stopping may have to write all that is only in memory.
-const START: Duration = Duration::from_secs(60);
-const STOP: Duration = Duration::from_secs(300);
-const SEEN_GONE: Duration = Duration::from_secs(1);
+/// In messages.
+const PROGRAM: &str = "PostgreSQL";
 
 /// Settings of the server that are recorded as facts of the cell.
 const TOLD: &[&str] = &[
@@ -82,33 +78,15 @@ pub struct Cluster {
     data: PathBuf,
     /// In memory, for the socket and for what clients write.
     desk: PathBuf,
-    server: Option<Server>,
+    daemon: Daemon,
 }
 
 impl Cluster {
     /// Makes its folders; nothing is in them yet.
     pub fn new(stage: &mut Stage) -> Result<Cluster> {
-        let root = rustix::process::geteuid().is_root();
-        let found = if root { Some(somebody()?) } else { None };
-        let user = found.map(|(_, user, group)| (user, group));
         let (data, desk) = (data(&stage.root()), stage.memory().join("postgres"));
-        if let Some((name, user, group)) = found {
-            let run = stage.place().name.clone();
-            for path in [stage.root(), stage.memory()] {
-                let (theirs, ours) = on_the_way(&path, &run);
-                theirs.into_iter().try_for_each(|folder| must_pass(stage, folder, name, (user, group)))?;
-                ours.into_iter().try_for_each(|folder| let_through(folder, group))?;
-            }
-        }
-        for folder in [&data, &desk] {
-            std::fs::create_dir(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-            std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700))?;
-            if let Some((user, group)) = user {
-                chown(folder, Some(user), Some(group))
-                    .with_context(|| format!("cannot give {} to another user", folder.display()))?;
-            }
-        }
-        Ok(Cluster { user, data, desk, server: None })
+        let user = account::lodge(stage, PROGRAM, NAME, &[&data, &desk])?;
+        Ok(Cluster { user, data, desk, daemon: Daemon::new(PROGRAM) })
     }
 
     /// A folder in memory that the cluster's programs may write to.
@@ -163,40 +141,13 @@ impl Cluster {
         ];
         let all = settings.iter().map(String::as_str).chain(ours).flat_map(|setting| ["-c", setting]);
         let words: Vec<&str> = ["-D", &data, "-k", &desk, "-p", PORT].into_iter().chain(all).collect();
-        self.server = Some(stage.start(&self.program("postgres", &words))?);
-        self.wait_until_ready(stage)
-    }
-
-    fn wait_until_ready(&mut self, stage: &mut Stage) -> Result<()> {
-        const PAUSE: Duration = Duration::from_millis(20);
         let asks = self.client("pg_isready", &["-q", "-d", NAME]);
-        for _ in 0..START.as_millis() / PAUSE.as_millis() {
-            self.check()?;
-            match stage.run(&asks) {
-                Ok(_) => return Ok(()),
-                // It was refused, not only too early, where the run is to stop.
-                Err(error) if !error.to_string().contains("pg_isready") => return Err(error),
-                Err(_) => std::thread::sleep(PAUSE),
-            }
-        }
-        let said = self.server.as_ref().map(Server::said).unwrap_or_default();
-        bail!("PostgreSQL did not answer within {START:?}; it said: {said}")
+        self.daemon.start(stage, &self.program("postgres", &words), &asks)
     }
 
     /// An error with its last words if the server has ended.
     pub fn check(&mut self) -> Result<()> {
-        self.server.as_mut().map_or(Ok(()), Server::check).context("the database server is gone")
-    }
-
-    /// As [`Cluster::check`], after a failure of which it may be the cause: a server that is killed closes its sockets
-    /// before its end can be seen, so its clients may fail a moment earlier.
-    fn check_patiently(&mut self) -> Result<()> {
-        let seen_by = Instant::now() + SEEN_GONE;
-        while Instant::now() < seen_by {
-            self.check()?;
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        self.check()
+        self.daemon.check()
     }
 
     /// Tells of the settings in effect, as the server itself says.
@@ -212,18 +163,9 @@ impl Cluster {
     }
 
     /// Stops the server; a failure comes with what became of the server.
-    pub fn end(mut self, played: Result<()>) -> Result<()> {
-        let alive = if played.is_err() { self.check_patiently() } else { self.check() };
-        let stopped = match (self.server.take(), &alive) {
-            // Fast shutdown: clients are sent away, and all is written.
-            (Some(server), Ok(())) => server.stop(Signal::INT, STOP),
-            _ => Ok(()),
-        };
-        match (played, alive, stopped) {
-            (Err(error), Err(gone), _) => Err(error.context(format!("{gone:#}"))),
-            (Err(error), ..) => Err(error),
-            (Ok(()), alive, stopped) => alive.and(stopped),
-        }
+    pub fn end(self, played: Result<()>) -> Result<()> {
+        // Fast shutdown: clients are sent away, and all is written.
+        self.daemon.end(played, Signal::INT)
     }
 }
 
@@ -234,91 +176,4 @@ fn data(root: &Path) -> PathBuf {
 /// Where the server notes its small segment of System V shared memory, which it leaves when it is killed.
 pub fn segment_note(root: &Path) -> PathBuf {
     data(root).join("postmaster.pid")
-}
-
-/// The user that Debian's package makes, or the one that owns nothing.
-fn somebody() -> Result<(&'static str, u32, u32)> {
-    let all = std::fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
-    let found = [NAME, "nobody"].into_iter().find_map(|name| ids(&all, name).map(|(user, group)| (name, user, group)));
-    found.context(
-        "there is neither a user `postgres` nor a user `nobody` to run PostgreSQL as; `adduser --system postgres`",
-    )
-}
-
-fn ids(passwd: &str, name: &str) -> Option<(u32, u32)> {
-    let mut rows = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let row = rows.find(|row| row.first() == Some(&name))?;
-    Some((row.get(2)?.parse().ok()?, row.get(3)?.parse().ok()?))
-}
-
-/// The folders down to `path`, itself the last: those of the user, and below them those that this run has made, from the
-/// first that carries its name.
-fn on_the_way<'a>(path: &'a Path, run: &str) -> (Vec<&'a Path>, Vec<&'a Path>) {
-    let mut all: Vec<&Path> = path.ancestors().collect();
-    all.reverse();
-    let carries = |folder: &&Path| folder.file_name().is_some_and(|name| name == run);
-    let first = all.iter().position(carries).unwrap_or(all.len());
-    let ours = all.split_off(first);
-    (all, ours)
-}
-
-/// What is not ours stays as it is. The kernel is asked, as access lists may let somebody pass.
-fn must_pass(stage: &mut Stage, folder: &Path, name: &str, (user, group): (u32, u32)) -> Result<()> {
-    let shown = folder.display().to_string();
-    stage.run(&Program::new(["test", "-x", &shown]).in_folder("/").as_user(user, group)).map(drop).with_context(|| {
-        format!(
-            "PostgreSQL refuses to be root, and user {name} cannot pass {shown}: run as an ordinary user, or choose a \
-             folder that {name} can reach"
-        )
-    })
-}
-
-/// The run's folders are closed to everybody else, and the server must pass through them to its own: its group may, and
-/// still not list them.
-fn let_through(folder: &Path, group: u32) -> Result<()> {
-    let found = folder.metadata().with_context(|| format!("cannot look at {}", folder.display()))?;
-    let open = found.mode() & 0o001 != 0 || found.gid() == group && found.mode() & 0o010 != 0;
-    if !open {
-        chown(folder, None, Some(group)).with_context(|| format!("cannot open {}", folder.display()))?;
-        std::fs::set_permissions(folder, PermissionsExt::from_mode(found.mode() & 0o7707 | 0o010))?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn users_are_found_by_name() {
-        let passwd = "root:x:0:0:root:/:/bin/sh\npostgresql:x:1:2\npostgres:x:101:104:,,,:/var:/bin/sh\n";
-        assert_eq!([ids(passwd, "postgres"), ids(passwd, "nobody")], [Some((101, 104)), None]);
-    }
-
-    #[test]
-    fn only_what_the_run_made_is_opened() {
-        let split = |path: &str| {
-            let (theirs, ours) = on_the_way(Path::new(path), "pickfs-r");
-            [theirs, ours].map(|folders| folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(" "))
-        };
-        let mounted = split("/run/pickfs-r/target/work");
-        assert_eq!(mounted, ["/ /run", "/run/pickfs-r /run/pickfs-r/target /run/pickfs-r/target/work"]);
-        // The mount point of a folder that was there already is the user's own.
-        assert_eq!(split("/srv/data/pickfs-r"), ["/ /srv /srv/data", "/srv/data/pickfs-r"]);
-        assert_eq!(split("/srv/pickfs-other"), ["/ /srv /srv/pickfs-other", ""]);
-    }
-
-    #[test]
-    fn a_closed_folder_lets_one_group_through_and_an_open_one_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let (closed, open) = (folder.path().join("closed"), folder.path().join("open"));
-        for (path, mode) in [(&closed, 0o700), (&open, 0o755)] {
-            std::fs::create_dir(path).unwrap();
-            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
-            // Our own group: nobody else's can be given without being root.
-            let_through(path, rustix::process::getegid().as_raw()).unwrap();
-        }
-        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
-        assert_eq!([mode(&closed), mode(&open)], [0o710, 0o755]);
-    }
 }
