@@ -42,7 +42,7 @@ const ROWS: &[Row] = &[
     ("HBW", "target = \"ext4\"", &[(5, "`target`")]),
     ("HBT", "work = \"tree\"", &[(5, "`work`")]),
     // Names.
-    ("HBW", "[[target]]\nfs = \"ext5\"", &[(6, "did you mean `ext2`?")]),
+    ("HBW", "[[target]]\nfs = \"ext5\"", &[(6, "did you mean `ext4`?")]),
     ("HBW", "[[target]]\nfs = \"hfsplus\"", &[(6, "pickfs list fs")]),
     ("HBW", "[[target]]\nfs = \"btrfs\"\nvariant = \"gzip\"", &[(7, "no variant `gzip`")]),
     ("HBW", "[[target]]\nfs = \"ext4\"\nvariant = \"lzo\"", &[(7, "ext4 has no variant")]),
