@@ -2,6 +2,7 @@
 
 use super::eta::Eta;
 use super::{Progress, tell};
+use crate::analysis::is_simulated;
 use crate::journal::{Folded, Look, Outcome, Run};
 use crate::plan::Cell;
 use crate::units::show_duration;
@@ -31,15 +32,23 @@ impl Progress for Lines {
         self.clock.start();
     }
 
-    fn cell_ended(&mut self, cell: &Cell, outcome: &Outcome, _folded: &Folded) {
-        let took = self.clock.stop(&cell.target.name);
-        tell(&format!("{}, {}", ended(&self.clock, cell, outcome, took), self.clock.left()));
+    fn cell_ended(&mut self, cell: &Cell, outcome: &Outcome, folded: &Folded) {
+        let waited = self.clock.stop(&cell.target.name);
+        tell(&format!("{}, {}", self.line(cell, outcome, waited, folded), self.clock.left()));
     }
 
     fn looked(&mut self, look: &Look, planned: usize, _folded: &Folded) {
         tell(&interim_analysis(look));
         self.clock.planned = planned;
         look.leaving.iter().for_each(|leaving| self.clock.forget(&leaving.target));
+    }
+}
+
+impl Lines {
+    fn line(&self, cell: &Cell, outcome: &Outcome, waited: f64, folded: &Folded) -> String {
+        // Simulated ones run several at once, ahead of their turn: how long the last was waited for says nothing of it.
+        let took = (!is_simulated(folded)).then_some(waited);
+        ended(&self.clock, cell, outcome, took)
     }
 }
 
@@ -52,10 +61,10 @@ pub fn before(planned: usize, ended: usize) -> Option<String> {
     }
 }
 
-/// "[3/33] round 1  ext4  tree  done in 2.00 s".
-pub fn ended(clock: &Eta, cell: &Cell, outcome: &Outcome, took: f64) -> String {
+/// "[3/33] round 1  ext4  tree  done in 2.00 s", without the seconds where they are not known.
+pub fn ended(clock: &Eta, cell: &Cell, outcome: &Outcome, took: Option<f64>) -> String {
     let how = match outcome {
-        Outcome::Done => format!("done in {}", show_duration(took * 1e9)),
+        Outcome::Done => took.map_or("done".into(), |took| format!("done in {}", show_duration(took * 1e9))),
         Outcome::Skipped(reasons) => format!("skipped: {}", reasons.join("; ")),
         Outcome::Failed(why) => format!("failed: {why}"),
     };
@@ -79,9 +88,21 @@ mod tests {
     }
 
     #[test]
+    fn no_time_is_told_of_simulated_cells() {
+        let host = [("guest ext4", "6.1.0-56-amd64, simulated"), ("guest ext4", "6.1.0-56-amd64, qemu")];
+        let told = host.map(|(name, value)| {
+            let mut folded = Folded::default();
+            folded.host.insert(name.into(), value.into());
+            let lines = Lines { clock: Eta::new(9, 3) };
+            lines.line(&Cell::default(), &Outcome::Done, 2.0, &folded)
+        });
+        assert_eq!(told, ["[3/9] round 0      done", "[3/9] round 0      done in 2.00 s"]);
+    }
+
+    #[test]
     fn a_line_says_how_a_cell_ended() {
         let cell = Cell { round: 2, ..Cell::default() };
-        let line = |outcome| ended(&Eta::new(9, 3), &cell, &outcome, 2.0);
+        let line = |outcome| ended(&Eta::new(9, 3), &cell, &outcome, Some(2.0));
         assert_eq!(line(Outcome::Done), "[3/9] round 2      done in 2.00 s");
         assert_eq!(line(Outcome::Skipped(vec!["a".into(), "b".into()])), "[3/9] round 2      skipped: a; b");
         assert_eq!(before(9, 0), None);

@@ -119,9 +119,9 @@ impl Progress for Terminal {
 
     fn cell_ended(&mut self, cell: &Cell, outcome: &Outcome, _folded: &Folded) {
         self.results.is_over = true;
-        let took = self.clock.stop(&cell.target.name);
+        self.clock.stop(&cell.target.name);
         if *outcome != Outcome::Done {
-            tell(&ended(&self.clock, cell, outcome, took));
+            tell(&ended(&self.clock, cell, outcome, None));
         }
         self.bar.inc(1);
     }
