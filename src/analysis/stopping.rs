@@ -59,7 +59,7 @@ impl Analysis<'_> {
             best: race.map(|race| race.members.iter().copied().map(name).collect()).unwrap_or_default(),
             pick: race.map(|race| name(race.pick)).unwrap_or_default(),
             at_most_slower: race.map(Race::bound).filter(|bound| bound.is_finite()).map(to_millionths),
-            leaving: if end.is_none() && self.plan.stop.race { self.leaving() } else { Vec::new() },
+            leaving: if end.is_none() && self.plan.stop.race { self.leaving(round) } else { Vec::new() },
             end,
             rounds_needed,
             needed_ns,
@@ -145,17 +145,18 @@ impl Analysis<'_> {
     }
 
     /// Those that are beaten or out for good, unless they serve the others as a yardstick.
-    fn leaving(&self) -> Vec<Leaving> {
+    fn leaving(&self, round: u32) -> Vec<Leaving> {
         let twins = self.twins.map_or(Vec::new(), |(reference, duplicate)| vec![reference, duplicate]);
         let stays = |target: &usize| twins.contains(target) || self.verdict.reference == Some(*target);
         let gone = |target: &usize| self.folded.looks.iter().any(|look| left_at(look, self.observed.targets[*target]));
         let here = (0..self.observed.targets.len()).filter(|target| !stays(target) && !gone(target));
-        let leaving =
-            |target: usize| Some(Leaving { target: self.observed.targets[target].into(), why: self.reason(target)? });
+        let leaving = |target: usize| {
+            Some(Leaving { target: self.observed.targets[target].into(), why: self.reason(target, round)? })
+        };
         here.filter_map(leaving).collect()
     }
 
-    fn reason(&self, target: usize) -> Option<LeaveReason> {
+    fn reason(&self, target: usize, round: u32) -> Option<LeaveReason> {
         if self.verdict.vetoes[target].iter().any(Veto::is_final) {
             return Some(LeaveReason::Vetoed);
         }
@@ -165,7 +166,9 @@ impl Analysis<'_> {
                 compare(&self.verdict.values[target], &self.verdict.values[self.verdict.reference?], self.confidence)?;
             Some(found.half_width()? > precision.ln_1p())
         };
-        let too_wide = self.plan.stop.precision.is_some_and(|precision| wide(precision).unwrap_or(true));
+        // Of a few rounds, an interval is narrow by chance.
+        let too_wide = |precision: f64| round < FULL_FROM || wide(precision).unwrap_or(true);
+        let too_wide = self.plan.stop.precision.is_some_and(too_wide);
         (!too_wide).then(|| LeaveReason::SlowerThan(self.observed.targets[by].to_string()))
     }
 
@@ -287,6 +290,7 @@ mod tests {
         ),
         ("not precise before there is an interval", NO_REFERENCE, PRECISE, 2, true, "budget; best "),
         ("not yet precise, though decided", HALF_KNOWN, PRECISE, 8, false, "goes on; best a; c: slower than a"),
+        ("nor does one leave with an interval of six rounds", HALF_KNOWN, PRECISE, 6, false, "goes on; best a"),
         ("not yet precise, however unlikely", HARD, PRECISE, 15, false, "goes on; best a b"),
     ];
 
