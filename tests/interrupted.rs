@@ -3,9 +3,11 @@
 
 mod common;
 
-use common::{Lab, not_run, unable};
+use common::{Lab, Said, not_run, unable};
 use pickfs::journal::{Outcome, fold_file};
+use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -54,6 +56,30 @@ fn once_finishes_the_step_and_undoes() {
     let folded = lab.folded();
     assert_eq!(folded.cells.len(), 3);
     assert!(folded.cells.iter().all(|cell| cell.outcome == Some(Outcome::Done)));
+    lab.assert_nothing_left();
+}
+
+/// While it waits for another run.
+#[test]
+fn before_a_cell_has_ended_there_is_no_report() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let turn = File::options().create(true).append(true).mode(0o600).open("/run/pickfs.lock").unwrap();
+    rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let child = start(&lab, &plan("workload = \"meta.ok\""));
+    let begun = Instant::now();
+    while !lab.journal().exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no journal is made");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    interrupt(&child);
+    let said = Said::of(child.wait_with_output().unwrap()).code(130);
+    drop(turn);
+    assert!(said.out.is_empty() && said.err.contains("pickfs run --resume journal.jsonl"), "{}{}", said.out, said.err);
+    assert!(!lab.path("journal.html").exists());
+    lab.run(&["run", "--resume", "journal.jsonl"]).code(0);
     lab.assert_nothing_left();
 }
 

@@ -242,7 +242,10 @@ impl Arguments {
         let folded = fold_file(journal)?;
         if !self.fetched {
             goes_on(journal, finish);
-            show(&folded, journal)?;
+            // Before a cell has ended there is nothing to report.
+            if finish != Finish::Stopped || folded.cells.iter().any(|cell| cell.outcome.is_some()) {
+                show(&folded, journal)?;
+            }
         }
         give_back(journal);
         Ok(code(&folded, finish))
