@@ -137,19 +137,32 @@ impl Cutting {
     }
 
     fn spans(&self, schedule: &Schedule, stamps: &[Stamp]) -> Vec<Span> {
-        let synced = (schedule.parts.len() - 1).max(1);
+        // Rounded up, so that no way of syncing is left without a cut.
+        let each = self.synced_cuts.div_ceil(2 * (schedule.parts.len() - 1).max(1));
         let span = |(number, part): (usize, &Part)| {
             let (from, until) = (stamps[part.steps.start].begun, stamps[part.steps.end - 1].returned);
             match number {
                 0 => Span { from: from + (until - from) / 3, until, evenly: self.cuts, at_flushes: self.cuts / 4 },
-                _ => Span {
-                    from,
-                    until,
-                    evenly: self.synced_cuts / 2 / synced,
-                    at_flushes: self.synced_cuts / 2 / synced,
-                },
+                _ => Span { from, until, evenly: each, at_flushes: each },
             }
         };
         schedule.parts.iter().enumerate().filter(|(_, part)| !part.steps.is_empty()).map(span).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_cuts_leave_no_way_of_syncing_without_one() {
+        let of_each = |synced_cuts: usize| {
+            let given = Cutting { synced_cuts, ..Cutting::of(&Settings::default()) };
+            let schedule = given.schedule(1);
+            let stamps: Vec<Stamp> = schedule.steps.iter().map(|_| Stamp { begun: 0, returned: 9 }).collect();
+            let spans = given.spans(&schedule, &stamps);
+            spans[1..].iter().map(|span| (span.evenly, span.at_flushes)).collect::<Vec<_>>()
+        };
+        assert_eq!([0, 8, 200].map(of_each), [(0, 0), (1, 1), (20, 20)].map(|each| vec![each; 5]));
     }
 }
