@@ -93,10 +93,11 @@ fn assert_no_clear_winner(model: &Model) {
     assert!(kinds.contains(&verdict.kind), "{}", model.works[0].headline(model));
 }
 
-/// With as many rounds as there may be, it is a tie wherever the noise lets one be shown.
+/// With as many rounds as there may be, one of the two is picked wherever the noise lets it be: whichever it is, it is at most
+/// the margin slower.
 #[test]
 #[ignore = "may take minutes: cargo test --test slowdown -- --ignored --nocapture"]
-fn a_hundredth_more_work_ends_as_a_tie() {
+fn a_hundredth_more_work_ends_with_a_pick_that_is_good_enough() {
     if not_run(unable(&["ext4"])) {
         return;
     }
@@ -109,6 +110,6 @@ fn a_hundredth_more_work_ends_as_a_tie() {
     println!("looks after {rounds:?}, {:?}, {:?}", last(), model.works[0].verdict.kind);
     assert_no_clear_winner(&model);
     let race = model.works[0].phases[0].race.as_ref().expect("eight rounds");
-    let noisy = !race.is_settled();
-    assert!(noisy || model.works[0].verdict.kind == VerdictKind::Tie, "{}", model.works[0].headline(&model));
+    let picks = matches!(model.works[0].verdict.kind, VerdictKind::Pick | VerdictKind::Tie);
+    assert!(!race.is_settled() || (picks && race.bound() <= 0.03), "{}", model.works[0].headline(&model));
 }

@@ -5,7 +5,7 @@
 
 mod simulated;
 
-use pickfs::analysis::{Comparison, VerdictKind};
+use pickfs::analysis::{Comparison, VerdictKind, Warning};
 use pickfs::journal::{Enough, Folded};
 use pickfs::plan::Stop;
 use pickfs::run::rehearse;
@@ -353,6 +353,9 @@ struct Dress<'a> {
 }
 
 /// Kind of the verdict, rounds, and the best by their own numbers.
+///
+/// None are named where the report says that rounds depend on one another. Looks before that was seen are forgotten then: a target
+/// that has left since has too few rounds to be beaten again, and only the reference, which stays, has more.
 fn verdict(race: &Race, dress: &Dress, seed: u64) -> (VerdictKind, u32, Vec<usize>) {
     // Names sort the other way round than numbers do.
     let names: Vec<String> = dress.order.iter().map(|target| format!("{}{}", dress.prefix, 99 - target)).collect();
@@ -364,11 +367,14 @@ fn verdict(race: &Race, dress: &Dress, seed: u64) -> (VerdictKind, u32, Vec<usiz
     let verdict = &report.works[0].verdict;
     let mut best: Vec<usize> = verdict.best.iter().map(|at| number(&report.targets[*at].name)).collect();
     best.sort_unstable();
+    if report.doubts.iter().any(|doubt| matches!(doubt, Warning::Dependent(_))) {
+        best.clear();
+    }
     (verdict.kind, rounds, best)
 }
 
 /// The order in which a plan has its targets, which of them is the reference, what they are called and the unit of time
-/// are nothing to a verdict, whether beaten targets leave or not.
+/// are nothing to a verdict, whether beaten targets leave or not; see [`verdict`] for the exception.
 #[test]
 fn verdicts_depend_on_times_alone() {
     let count = replications(20, 500);
@@ -389,8 +395,8 @@ fn verdicts_depend_on_times_alone() {
         for race in [race, all_stay] {
             let differing = trials(count, 5000 + at as u64, |seed| {
                 let wanted = verdict(&race, &own, seed);
-                let got = others.iter().map(|dress| verdict(&race, dress, seed)).find(|got| *got != wanted);
-                got.map(|got| (wanted, got))
+                let got = others.iter().map(|dress| verdict(&race, dress, seed)).enumerate();
+                got.filter(|(_, got)| *got != wanted).map(|(dress, got)| (seed, wanted.clone(), dress, got)).next()
             });
             let differing: Vec<_> = differing.into_iter().flatten().collect();
             assert!(differing.is_empty(), "{}: {} of {count}, such as {:?}", field.name, differing.len(), differing[0]);
