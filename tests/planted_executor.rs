@@ -162,11 +162,12 @@ fn on_each_executor(run: impl Fn(&Bench)) {
     }
 }
 
-fn plan(works: &[&str], rounds: u32) -> String {
+/// A cell ends after `limit` at the latest.
+fn plan(works: &[&str], rounds: u32, limit: &str) -> String {
     let works: String = works.iter().map(|work| format!("[[work]]\n{work}\n")).collect();
     format!(
         "duplicate = false\nbacking = {{ memory = \"64MiB\" }}\n[[target]]\nfs = \"ext4\"\n{works}\
-         [stop]\nrounds = {rounds}\ncell = \"6s\"\n"
+         [stop]\nrounds = {rounds}\ncell = \"{limit}\"\n"
     )
 }
 
@@ -176,7 +177,7 @@ fn cells_end_as_they_should() {
         let knobs = writeback_knobs();
         let works = ["workload = \"meta.ok\"", "workload = \"meta.fail\"", "workload = \"meta.crash\""];
         let hangs = ["workload = \"meta.hang\"", "name = \"hang inside\"\nworkload = \"meta.hang\"\ninside = true"];
-        let said = bench.begin(&plan(&[&works[..], &hangs].concat(), 1)).wait_with_output().expect("its end");
+        let said = bench.begin(&plan(&[&works[..], &hangs].concat(), 1, "6s")).wait_with_output().expect("its end");
         let folded = bench.lab.folded();
         assert_eq!(folded.cells.len(), 5, "{}", String::from_utf8_lossy(&said.stderr));
         let cell = |work: &str| folded.cells.iter().find(|cell| cell.work == work).expect("a cell");
@@ -196,7 +197,7 @@ fn cells_end_as_they_should() {
 #[test]
 fn a_stop_undoes_and_a_run_is_taken_up() {
     on_each_executor(|bench| {
-        let child = bench.begin(&plan(&["workload = \"meta.ok\""], 3));
+        let child = bench.begin(&plan(&["workload = \"meta.ok\""], 3, "2m"));
         let begun = Instant::now();
         while !fold_file(&bench.lab.journal()).is_ok_and(|folded| !folded.cells.is_empty()) {
             assert!(begun.elapsed() < Duration::from_secs(60), "no cell began");
@@ -210,7 +211,7 @@ fn a_stop_undoes_and_a_run_is_taken_up() {
         bench.lab.assert_nothing_left();
         bench.resume().wait_with_output().expect("its end");
         let folded = bench.lab.folded();
-        assert_eq!(folded.cells.len(), 3);
-        assert!(folded.cells.iter().all(|cell| cell.outcome == Some(Outcome::Done)));
+        let outcomes: Vec<_> = folded.cells.iter().map(|cell| cell.outcome.clone()).collect();
+        assert_eq!(outcomes, vec![Some(Outcome::Done); 3]);
     });
 }
