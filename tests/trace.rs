@@ -259,7 +259,7 @@ fn the_recorded_command_ends_as_it_does_alone() {
     for (script, code) in [("exit 7", 7), ("kill -TERM $$", 143), ("kill -0 $$ && sleep 0.1 & wait", 0)] {
         lab.run(&["record", "-o", "x.pktrace", "--", "sh", "-c", script]).code(code);
     }
-    let said = lab.run(&["record", "-o", "x.pktrace", "--", "no-such-program-at-all"]).code(1);
+    let said = lab.run(&["record", "-o", "x.pktrace", "--", "no-such-program-at-all"]).code(2);
     assert!(said.err.contains("no-such-program-at-all"), "{}", said.err);
 }
 
@@ -267,9 +267,9 @@ fn the_recorded_command_ends_as_it_does_alone() {
 fn what_is_no_trace_is_refused_before_anything_is_touched() {
     let lab = Lab::new();
     std::fs::write(lab.path("bad.pktrace"), b"pktrace\n\xff\xff\xff\xff").unwrap();
-    for trace in ["bad.pktrace", "gone.pktrace"] {
+    for (trace, code) in [("bad.pktrace", 1), ("gone.pktrace", 2)] {
         let said = lab.run(&["run", "--trace", trace, "--fs", "ext4", "--memory", "--rounds", "1"]).code(2);
         assert!(said.err.contains("--trace"), "{}", said.err);
-        lab.run(&["trace", "stats", trace]).code(1);
+        lab.run(&["trace", "stats", trace]).code(code);
     }
 }
