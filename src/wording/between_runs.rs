@@ -136,7 +136,7 @@ fn headline((gate, at_most): (Gate, Option<f64>), rows: &[TimeChange], threshold
     let compared = words::counted(decisive.len(), "whole job");
     let bound = match at_most {
         Some(most) if most <= 0.0 => Some("No whole job is slower than before (95 %)".to_string()),
-        Some(most) => Some(format!("At most {} slower than before (95 %)", words::percent(most))),
+        Some(most) => Some(format!("At most {} slower than before (95 %)", words::percent_up(most))),
         None => None,
     };
     match (gate, bound) {

@@ -2,7 +2,7 @@
 
 use super::headings;
 use super::marks;
-use super::text::{counted, listed, percent};
+use super::text::{counted, listed, percent, percent_up};
 use crate::analysis::{Champion, Champions, Comparison, Model, Proof};
 
 /// Headings of [`Champions::rows_shown`].
@@ -48,7 +48,7 @@ impl Champions {
     fn how_sure(&self, row: &Champion, model: &Model) -> String {
         let names =
             |targets: &[usize]| listed(&targets.iter().map(|at| model.targets[*at].name.clone()).collect::<Vec<_>>());
-        let bound = || row.bound.map(|bound| format!("at most {} slower than the best", percent(bound)));
+        let bound = || row.bound.map(|bound| format!("at most {} slower than the best", percent_up(bound)));
         match &row.proof {
             Proof::Alone => "the only one".to_string(),
             Proof::Faster if row.members.len() == 2 => "faster than the other".to_string(),

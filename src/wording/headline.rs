@@ -224,7 +224,7 @@ fn in_all(race: &Race, context: &Context) -> String {
 pub fn at_most(bound: f64) -> String {
     match bound {
         0.0 => "no other is faster (95 %)".to_string(),
-        bound if bound.is_finite() => format!("at most {} slower than the best (95 %)", super::text::percent(bound)),
+        bound if bound.is_finite() => format!("at most {} slower than the best (95 %)", super::text::percent_up(bound)),
         _ => "too few rounds to bound how much slower than the best".to_string(),
     }
 }

@@ -1,6 +1,6 @@
 //! One plan on several machines, in words: what `pickfs choices --between machines` prints.
 
-use super::text::{counted, listed, percent};
+use super::text::{counted, listed, percent, percent_up};
 use crate::analysis::{
     self, AcrossMachines, AcrossRow, AcrossVerdict, ChangeOnMachines, ChangesOnMachines, FEWEST_MACHINES, Model,
 };
@@ -117,12 +117,12 @@ fn changes_verdict(found: &ChangesOnMachines, rows: &[&ChangeOnMachines]) -> Str
             "No target is slower than before on average over machines like these (95 %).".to_string()
         }
         Some(most) if most <= found.threshold => {
-            format!("At most {} slower than before on average over machines like these (95 %).", percent(most))
+            format!("At most {} slower than before on average over machines like these (95 %).", percent_up(most))
         }
         Some(most) => format!(
             "Inconclusive: at most {} slower than before on average (95 %), and up to {beyond} is accepted. More machines or \
              rounds would narrow it.",
-            percent(most)
+            percent_up(most)
         ),
     }
 }
@@ -165,7 +165,7 @@ fn verdict(found: &AcrossMachines) -> String {
         AcrossVerdict::Pick { target, at_most } => format!(
             "Pick {target}: on average over machines like these {} at most {} slower than the best (95 %).",
             found.machines.len(),
-            percent(*at_most)
+            percent_up(*at_most)
         ),
         AcrossVerdict::Differs { target, other, faster_on, slower_on } => format!(
             "Differs between machines, so no pick: {other} is faster than {target} on {}, and slower on {}. Choose for each \
@@ -176,7 +176,7 @@ fn verdict(found: &AcrossMachines) -> String {
         AcrossVerdict::Unresolved { target, at_most } => format!(
             "No pick over {machines}. Best on average: {target}, which is at most {} slower than the best (95 %). More machines \
              would narrow it.",
-            percent(*at_most)
+            percent_up(*at_most)
         ),
         AcrossVerdict::TooFewMachines { target } => format!(
             "No pick: {machines} cannot show how much machines differ, which takes three. Best on average so far: {target}."

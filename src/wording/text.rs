@@ -79,6 +79,13 @@ pub fn percent(share: f64) -> String {
     format!("{} %", percent_digits(share, share.abs() < 0.0995))
 }
 
+/// As [`percent`], rounded up: of a bound, which must not be shown below what it is.
+pub fn percent_up(share: f64) -> String {
+    let steps = if share.abs() < 0.0995 { 1e3 } else { 1e2 };
+    // A millionth of a step is the error of arithmetic, and no more of it.
+    percent((share * steps - 1e-6).ceil() / steps)
+}
+
 fn percent_digits(share: f64, one_decimal: bool) -> String {
     let text = if one_decimal { format!("{:.1}", share * 100.0) } else { format!("{:.0}", share * 100.0) };
     text.strip_suffix(".0").map(String::from).unwrap_or(text)
@@ -176,6 +183,12 @@ pub fn capital(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bound_is_never_shown_below_what_it_is() {
+        let shown = [0.03, 0.0301, 0.0994, 0.1001, 0.1204, 2.991].map(percent_up);
+        assert_eq!(shown, ["3 %", "3.1 %", "10 %", "11 %", "13 %", "300 %"]);
+    }
 
     #[test]
     fn no_line_ends_between_a_number_and_its_unit() {
