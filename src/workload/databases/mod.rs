@@ -1,6 +1,7 @@
 //! Workloads on databases.
 
 mod account;
+mod clients;
 mod daemon;
 mod mariadb;
 pub mod pgbench;

@@ -5,6 +5,7 @@
 //! The data are warm, as after loading; what a phase did not have to write itself by its end is written by a checkpoint
 //! inside the phase, so that the device's bytes are all of its bytes, and outside of the time that it is judged by.
 
+use super::clients::{name_of, to_clients};
 use super::postgres::{self, Cluster, NAME, OURS};
 use crate::metric::Combine;
 use crate::need::Need;
@@ -77,7 +78,7 @@ impl Workload for Pgbench {
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
         let load = Load::of(settings);
-        let all = [to_clients(&load.clients), to_scale(&load), to_time(&load)];
+        let all = [to_clients(&load.clients, "[10, 100]"), to_scale(&load), to_time(&load)];
         let to_server = load.server.iter().filter_map(|setting| to_server(setting));
         all.into_iter().flatten().chain(to_server).collect()
     }
@@ -245,10 +246,6 @@ fn record(line: &str, latencies: &mut Latencies) -> Result<()> {
     Ok(())
 }
 
-fn name_of(clients: u64) -> String {
-    format!("clients-{clients}")
-}
-
 impl Load {
     fn most_clients(&self) -> u64 {
         self.clients.iter().copied().max().unwrap_or(1)
@@ -257,17 +254,6 @@ impl Load {
     fn scale(&self) -> u64 {
         self.scale.unwrap_or(self.most_clients())
     }
-}
-
-fn to_clients(given: &[u64]) -> Option<Objection> {
-    let mut unique = given.to_vec();
-    unique.sort();
-    unique.dedup();
-    if unique.len() < given.len() || unique.first() == Some(&0) || given.is_empty() {
-        let message = format!("{given:?} are not numbers of clients, each for a phase of its own");
-        return Some(Objection::new("clients", message, "give numbers from 1 on, each once, such as [10, 100]"));
-    }
-    None
 }
 
 /// Each client updates one of as many branches as the scale says: with fewer than clients they wait for each other, and

@@ -4,6 +4,7 @@
 //! written twice, as the server does by itself. As under `pgbench` the data are warm, and what a phase left unwritten is
 //! written by a checkpoint inside the phase and outside of the time that it is judged by.
 
+use super::clients::{name_of, to_clients};
 use super::mariadb::{self, ADMINISTRATOR, DATABASE, MariaDb, OURS};
 use crate::metric::Combine;
 use crate::need::Need;
@@ -104,7 +105,7 @@ impl Workload for Sysbench {
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
         let load = Load::of(settings);
         let to_server = load.server.iter().filter_map(|setting| to_server(setting));
-        [to_clients(&load.clients), to_time(&load)].into_iter().flatten().chain(to_server).collect()
+        [to_clients(&load.clients, "[8, 64]"), to_time(&load)].into_iter().flatten().chain(to_server).collect()
     }
 
     fn bytes(&self, settings: &Settings) -> Option<u64> {
@@ -240,21 +241,6 @@ fn histogram(printed: &str, most: f64) -> Result<Latencies> {
         all.record_many((value.min(most) * 1e6) as u64, count);
     }
     Ok(all)
-}
-
-fn name_of(clients: u64) -> String {
-    format!("clients-{clients}")
-}
-
-fn to_clients(given: &[u64]) -> Option<Objection> {
-    let mut unique = given.to_vec();
-    unique.sort();
-    unique.dedup();
-    if unique.len() < given.len() || unique.first() == Some(&0) || given.is_empty() {
-        let message = format!("{given:?} are not numbers of clients, each for a phase of its own");
-        return Some(Objection::new("clients", message, "give numbers from 1 on, each once, such as [8, 64]"));
-    }
-    None
 }
 
 fn to_time(load: &Load) -> Option<Objection> {
