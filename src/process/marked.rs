@@ -12,7 +12,7 @@ pub fn marked_processes(mark: &str) -> Vec<i32> {
     all_processes().into_iter().filter(|pid| *pid != own && is_marked(*pid, mark)).collect()
 }
 
-fn is_marked(pid: i32, mark: &str) -> bool {
+pub(super) fn is_marked(pid: i32, mark: &str) -> bool {
     let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
     environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
         && Stat::of(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))

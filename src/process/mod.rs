@@ -13,11 +13,13 @@
 mod command;
 mod deadline;
 mod marked;
+mod orphans;
 mod stop;
 
 pub use command::{Argv, Mark, argv, command, feed, feed_and_read, last_words, listing, output, output_of};
 pub use deadline::Deadline;
 pub use marked::{kill_marked, kill_unmarked_children, marked_processes};
+pub use orphans::{EndOfOrphan, await_orphans};
 pub use stop::{
     Interrupted, check_stop, count_signals, end_requested, obey_signals, request_end, request_stop, stop_on_signals,
     stop_requests,

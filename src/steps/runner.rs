@@ -3,12 +3,13 @@
 use super::kernel_log::KernelLog;
 use super::undo;
 use crate::journal::{Record, StepTaken, Undo, Undone};
-use crate::process::{self, CELL_MARK, DAEMON_MARK, Mark, RUN_MARK, check_stop};
+use crate::process::{self, CELL_MARK, DAEMON_MARK, EndOfOrphan, Mark, RUN_MARK, check_stop};
 use crate::protocol::Link;
 use crate::stack::{Action, Argv, Place, Step, argv};
 use crate::sys::{block, devices};
 use anyhow::{Context, Result, bail};
 use rand_core::{Rng, SeedableRng};
+use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -40,12 +41,21 @@ pub struct StepRunner<'a> {
     scope: String,
     taken: Vec<StepTaken>,
     daemons: Vec<std::process::Child>,
+    /// Of what mounts leave running.
+    awaited: RefCell<Vec<EndOfOrphan>>,
 }
 
 impl<'a> StepRunner<'a> {
     pub fn new(place: &'a Place, scope: &str) -> StepRunner<'a> {
         let run = place.name.trim_start_matches("pickfs-").to_string();
-        StepRunner { place, run, scope: scope.into(), taken: Vec::new(), daemons: Vec::new() }
+        StepRunner {
+            place,
+            run,
+            scope: scope.into(),
+            taken: Vec::new(),
+            daemons: Vec::new(),
+            awaited: RefCell::default(),
+        }
     }
 
     pub fn marks(&self) -> [Mark<'_>; 2] {
@@ -57,18 +67,29 @@ impl<'a> StepRunner<'a> {
         process::output(argv, &self.marks())
     }
 
-    /// Mounts a file system. What that leaves running, such as nilfs2's cleaner, belongs to the file system and ends with
-    /// it. An error has what the kernel wrote to its log.
-    pub fn mount(&self, argv: &Argv) -> Result<()> {
-        let log = KernelLog::from_now();
+    /// Mounts a file system; how long it took. What that leaves running, such as nilfs2's cleaner, belongs to the file
+    /// system and ends with it. An error has what the kernel wrote to its log.
+    pub fn mount(&self, argv: &Argv) -> Result<Duration> {
+        let (log, begun) = (KernelLog::from_now(), Instant::now());
         let mounted = process::output(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name_of(&self.scope))]);
-        let Err(error) = mounted else { return Ok(()) };
+        let took = begun.elapsed();
+        self.await_orphans();
+        let Err(error) = mounted else { return Ok(took) };
         let complaints = log.complaints();
         Err(if complaints.is_empty() {
             error
         } else {
             error.context(format!("kernel log: {}", complaints.join(" / ")))
         })
+    }
+
+    /// Daemons of our own are waited for by [`StepRunner::reap`].
+    fn await_orphans(&self) {
+        let mut awaited = self.awaited.borrow_mut();
+        awaited.retain(|end| !end.has_come());
+        let own = self.daemons.iter().map(|child| child.id() as i32);
+        let spared: Vec<i32> = own.chain(awaited.iter().map(|end| end.process)).collect();
+        awaited.extend(process::await_orphans(&format!("{DAEMON_MARK}={}", name_of(&self.scope)), &spared));
     }
 
     /// What a program says of itself, whatever its exit code.
@@ -129,7 +150,7 @@ impl<'a> StepRunner<'a> {
             Action::Run(argv) => {
                 self.output(argv)?;
             }
-            Action::Mount(argv) => self.mount(argv)?,
+            Action::Mount(argv) => self.mount(argv).map(drop)?,
             Action::RunForDevice(argv) => return Ok(StepResult::Devices(vec![self.output(argv)?.trim().into()])),
             Action::UseDevice(path) => return unused(path).map(|()| StepResult::Devices(vec![path.clone()])),
             Action::LinkDevice { uevent, link } => return link_device(uevent, link),

@@ -138,6 +138,15 @@ pub(crate) fn process_id(pid: i32) -> io::Result<Pid> {
     if pid > 1 { Pid::from_raw(pid).ok_or_else(refused) } else { Err(refused()) }
 }
 
+/// Children of the calling process, those that it has adopted among them; none where the kernel does not list them
+/// (CONFIG_PROC_CHILDREN).
+pub fn children() -> Vec<i32> {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let listed = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let numbers = |listed: String| listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>();
+    listed.flat_map(numbers).collect()
+}
+
 /// A line of /proc/PID/stat, in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
