@@ -1,11 +1,43 @@
-//! Compiles the disk models, which are C because a guest's kernel has them too.
+//! Compiles what is C: the disk models, because a guest's kernel has them too, and the library that is loaded into programs that are
+//! recorded, because it has the place of the C library's own functions.
+
+use std::path::Path;
 
 fn main() {
-    for file in ["src/executor/sim/model.c", "src/executor/sim/model.h"] {
+    for file in ["src/executor/sim/model.c", "src/executor/sim/model.h", PRELOAD] {
         println!("cargo::rerun-if-changed={file}");
     }
     // As old kernels are: C89 with GNU's additions.
     let mut build = cc::Build::new();
     build.file("src/executor/sim/model.c").std("gnu89").opt_level(2).warnings(true).extra_warnings(true);
     build.compile("pickfs_disk_model");
+    preload();
+}
+
+const PRELOAD: &str = "src/record/preload.c";
+
+/// Elsewhere than on x86-64 it is empty, and every call of a recorded program stops.
+fn preload() {
+    let folder = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    let library = Path::new(&folder).join("preload.so");
+    let target = ["ARCH", "OS"].map(|part| std::env::var(format!("CARGO_CFG_TARGET_{part}")).unwrap_or_default());
+    if target != ["x86_64", "linux"] {
+        std::fs::write(&library, b"").expect("OUT_DIR can be written");
+        return;
+    }
+    let mut command = cc::Build::new().opt_level(2).debug(false).get_compiler().to_command();
+    command.args([
+        "-std=gnu11",
+        "-Wall",
+        "-Wextra",
+        "-D_GNU_SOURCE",
+        "-shared",
+        "-fPIC",
+        "-nostdlib",
+        "-ffreestanding",
+    ]);
+    // It calls into its page without the compiler's knowledge, and threads' data must be there from the start.
+    command.args(["-mno-red-zone", "-fno-stack-protector", "-ftls-model=initial-exec", "-fvisibility=hidden"]);
+    let status = command.arg(PRELOAD).arg("-o").arg(&library).status();
+    assert!(status.is_ok_and(|status| status.success()), "the C compiler cannot make {PRELOAD} a shared object");
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Lab, Observation, not_run, unable};
-use pickfs::trace::{self, Kind, Trace};
+use pickfs::trace::{self, Header, Kind, Target, Trace};
 use pickfs::workload::trace::{InFolder, play_in};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -23,9 +23,16 @@ fn no_recording(lab: &Lab) -> Option<String> {
 }
 
 fn recorded(lab: &Lab, script: &str) -> Trace {
-    let work = lab.path("work");
-    lab.run(&["record", "-o", "busy.pktrace", "--under", &work.display().to_string(), "--", "sh", "-c", script])
-        .code(0);
+    recorded_by(lab, &[], &["sh", "-c", script])
+}
+
+/// With a library that is loaded into the program, and with a stop at every call.
+const WAYS: [&[&str]; 2] = [&[], &["--no-preload"]];
+
+fn recorded_by(lab: &Lab, way: &[&str], words: &[&str]) -> Trace {
+    let work = lab.path("work").display().to_string();
+    let start: &[&str] = &["record", "-o", "busy.pktrace", "--under", &work];
+    lab.run(&[start, way, &["--"], words].concat()).code(0);
     trace::read(&std::fs::read(lab.path("busy.pktrace")).unwrap()).unwrap()
 }
 
@@ -60,8 +67,15 @@ fn a_replay_leaves_what_the_program_left() {
     if not_run(no_recording(&lab)) {
         return;
     }
+    for way in WAYS {
+        a_replay_leaves_the_same(way);
+    }
+}
+
+fn a_replay_leaves_the_same(way: &[&str]) {
+    let lab = Lab::new();
     start(&lab);
-    let trace = recorded(&lab, &format!("cd work && {BUSY}"));
+    let trace = recorded_by(&lab, way, &["sh", "-c", &format!("cd work && {BUSY}")]);
     assert!(trace.header.threads > 10 && trace.header.not_recorded == 0, "{:?}", trace.header);
     let wanted = shape(&lab.path("work"));
     // On the file system of the recording and in memory; twice, as threads overlap differently each time.
@@ -83,8 +97,15 @@ fn threads_that_sleep_at_random_leave_the_same() {
     if not_run(no_recording(&lab)) {
         return;
     }
+    for way in WAYS {
+        sleeping_leaves_the_same(way);
+    }
+}
+
+fn sleeping_leaves_the_same(way: &[&str]) {
+    let lab = Lab::new();
     std::fs::create_dir(lab.path("work")).unwrap();
-    let trace = recorded(&lab, &format!("cd work && {SHARED}"));
+    let trace = recorded_by(&lab, way, &["sh", "-c", &format!("cd work && {SHARED}")]);
     let played = |seed: Option<u64>| {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
         let outcome = InFolder::new(folder.path(), &trace).unwrap().play(0.0, seed).unwrap();
@@ -172,26 +193,93 @@ fn every_call_of_every_process_is_there() {
     if not_run(no_recording(&lab)) {
         return;
     }
-    every_call(&lab, 2000);
+    WAYS.iter().for_each(|way| every_call(way, 2000));
 }
 
 /// As the acceptance wants it.
 #[test]
 #[ignore = "a million calls take a minute"]
 fn every_one_of_a_million_calls_is_there() {
-    every_call(&Lab::new(), 62_500);
+    WAYS.iter().for_each(|way| every_call(way, 62_500));
 }
 
 /// Sixteen processes write so many bytes, each by a call.
-fn every_call(lab: &Lab, calls: usize) {
+fn every_call(way: &[&str], calls: usize) {
+    let lab = Lab::new();
     std::fs::create_dir(lab.path("work")).unwrap();
     let script = format!(
         "cd work && for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do dd if=/dev/zero of=f$i bs=1 count={calls} status=none & \
          done; wait"
     );
-    let trace = recorded(lab, &script);
+    let trace = recorded_by(&lab, way, &["sh", "-c", &script]);
     let writes = trace.ops.iter().filter(|op| op.kind == Kind::Write && op.result == 1).count();
     assert_eq!((writes, trace.stats().bytes_written), (16 * calls, 16 * calls as u64));
+    let unstopped = trace.header.unstopped_calls;
+    assert!(if way.is_empty() && IS_LOADED { unstopped >= 32 * calls as u64 } else { unstopped == 0 }, "{unstopped}");
+}
+
+/// The library is for this architecture alone.
+const IS_LOADED: bool = cfg!(target_arch = "x86_64");
+
+/// What each thread did, with numbers of paths and open files of its own, as these depend on which thread was first. Times
+/// are left out.
+fn by_thread(trace: &Trace) -> Vec<Vec<String>> {
+    let mut threads = vec![(Vec::new(), BTreeMap::new()); trace.header.threads as usize];
+    for op in &trace.ops {
+        let (done, numbers) = &mut threads[op.thread as usize];
+        let mut own = |target: Target, number: u32| {
+            let next = numbers.len();
+            match target {
+                Target::Thread => number as usize,
+                _ if number == 0 => 0,
+                Target::Object => *numbers.entry((true, number)).or_insert(next + 1),
+                _ => *numbers.entry((false, number)).or_insert(next + 1),
+            }
+        };
+        let (path, object, other) =
+            (own(Target::Path, op.path), own(Target::Object, op.object), own(op.kind.other(), op.other));
+        done.push(format!(
+            "{} path {path} file {object} other {other}: {} at {}, {:o} = {}",
+            op.kind.name(),
+            op.length,
+            op.offset,
+            op.flags,
+            op.result
+        ));
+    }
+    threads.into_iter().map(|(done, _)| done).collect()
+}
+
+/// By threads, forks, programs, handlers of signals and wrong addresses.
+#[test]
+fn a_recording_without_stops_is_the_one_with_them() {
+    let lab = Lab::new();
+    let made = std::process::Command::new("cc")
+        .args(["-pthread", "-w", "-o"])
+        .arg(lab.path("all"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/record/all.c"))
+        .status();
+    let missing = made.map_or(true, |status| !status.success()).then(|| "there is no C compiler `cc`".to_string());
+    if not_run(no_recording(&lab).or(missing)) {
+        return;
+    }
+    let program = lab.path("all").display().to_string();
+    let traces = WAYS.map(|way| {
+        std::fs::create_dir(lab.path("work")).unwrap();
+        let trace = recorded_by(&lab, way, &["sh", "-c", "cd work && exec \"$0\"", &program]);
+        std::fs::remove_dir_all(lab.path("work")).unwrap();
+        trace
+    });
+    let [loaded, stopped] = &traces;
+    assert_eq!((loaded.header.not_recorded, stopped.header.not_recorded, loaded.header.threads), (0, 0, 13));
+    for (thread, (loaded, stopped)) in by_thread(loaded).iter().zip(by_thread(stopped)).enumerate() {
+        let differs = loaded.iter().zip(&stopped).position(|(one, other)| one != other);
+        let first = differs.map(|at| (at, &loaded[at], &stopped[at]));
+        assert_eq!((first, loaded.len()), (None, stopped.len()), "thread {thread}");
+    }
+    let Header { stopped_calls, unstopped_calls, .. } = loaded.header;
+    assert!(!IS_LOADED || unstopped_calls > 4 * stopped_calls, "{unstopped_calls} {stopped_calls}");
+    assert_eq!(stopped.header.unstopped_calls, 0);
 }
 
 /// Four bytes of a name, an argument or a content would be found by eye or by search.
@@ -201,6 +289,11 @@ fn nothing_of_names_arguments_and_contents_is_in_the_file() {
     if not_run(no_recording(&lab)) {
         return;
     }
+    WAYS.into_iter().for_each(nothing_is_in_the_file);
+}
+
+fn nothing_is_in_the_file(way: &[&str]) {
+    let lab = Lab::new();
     start(&lab);
     let secrets: Vec<String> = (0..40u64).map(|seed| secret(seed, 12)).collect();
     let mut script = "cd work".to_string();
@@ -209,7 +302,7 @@ fn nothing_of_names_arguments_and_contents_is_in_the_file() {
         script += &format!(" && mkdir {folder} && echo {text} >{folder}/{file} && ln -s {file} {folder}/{link}");
         script += &format!(" && : {folder} && cat {folder}/{link} >/dev/null && mv {folder}/{file} {text}");
     }
-    recorded(&lab, &script);
+    recorded_by(&lab, way, &["sh", "-c", &script]);
     let bytes = std::fs::read(lab.path("busy.pktrace")).unwrap();
     let header = bytes.windows(4).collect::<std::collections::HashSet<_>>();
     for secret in &secrets {

@@ -32,6 +32,9 @@ pub struct Arguments {
     /// With --pid: stop recording after this time, such as 30s
     #[arg(long = "for", value_name = "TIME", requires = "pid", value_parser = parse_duration)]
     duration: Option<u64>,
+    /// Stop the program at every call on files, and load no library into it; slower
+    #[arg(long, conflicts_with = "pid")]
+    no_preload: bool,
     /// The program that is recorded, as this one starts it
     #[arg(long, hide = true)]
     watched: bool,
@@ -72,7 +75,8 @@ impl Verb for Arguments {
         self.refuse_unknown_program()?;
         let mut starter = Command::new(std::env::current_exe().context("cannot find this program")?);
         starter.args(["record", "--watched", "--"]);
-        let Recorded { trace, exit } = record::record(Order { starter, words: &self.command, under: &under })?;
+        let Recorded { trace, exit } =
+            record::record(Order { starter, words: &self.command, under: &under, every_call_stops: self.no_preload })?;
         std::fs::write(&output, &trace).with_context(|| format!("cannot write {}", output.display()))?;
         summary(&trace::read(&trace)?, trace.len(), &output, &under).iter().for_each(|line| tell(line));
         Ok(exit.code().unwrap_or_else(|| 128 + exit.signal().unwrap_or(0)) as u8)

@@ -224,11 +224,16 @@ fn stats(trace: &Trace) -> Vec<String> {
             header.exit
         ),
         format!(
-            "{} in all, with recording; {} CPU time between calls; {} stops, {} each",
+            "{} in all, with recording; {} CPU time between calls; {} stops{}",
             time(header.wall_ns),
             time(stats.think_ns),
             header.stops,
-            time(header.stop_cost_ns)
+            // Where some calls made no stop, each time to think is free of it already.
+            if header.stop_cost_ns > 0 { format!(", {} each", time(header.stop_cost_ns)) } else { String::new() }
+        ),
+        format!(
+            "of all calls on files, {} stopped the program and {} were seen without a stop",
+            header.stopped_calls, header.unstopped_calls
         ),
         format!(
             "{} read ({} from a disk), {} written, {} mapped ({})",

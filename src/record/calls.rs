@@ -211,7 +211,7 @@ const CLONE_RANGE: u32 = 0x4020_940d; // FICLONERANGE
 
 /// What the filter stops at, for programs that cannot be given one.
 pub fn is_watched(call: &Call) -> bool {
-    with_filter(|filter| {
+    with_filter(None, |filter| {
         let argument = |at: usize| call.arguments[at] as u32;
         let stops_with = || filter.stops_with.iter().find(|(number, ..)| *number == call.number);
         let stops_without = || filter.stops_without.iter().find(|(number, ..)| *number == call.number);
@@ -221,9 +221,9 @@ pub fn is_watched(call: &Call) -> bool {
     })
 }
 
-/// Hands the filter to `with`: what is here stops, and only that. io_uring is as if the kernel did not have it, as calls made
+/// Hands the filter to `with`: what is here stops, and only that, unless its instruction ends at an address. io_uring is as if the kernel did not have it, as calls made
 /// through it cannot be seen; programs that use it have another way for such kernels.
-pub fn with_filter<T>(with: impl FnOnce(&Filter) -> T) -> T {
+pub fn with_filter<T>(passes: Option<u64>, with: impl FnOnce(&Filter) -> T) -> T {
     let stops = [CALLS, OLD_CALLS].concat();
     let fcntl = [F_DUPFD as u32, F_DUPFD_CLOEXEC as u32, F_SETFD as u32];
     with(&Filter {
@@ -231,6 +231,7 @@ pub fn with_filter<T>(with: impl FnOnce(&Filter) -> T) -> T {
         stops_with: &[(SYS_fcntl, 1, &fcntl), (SYS_ioctl, 1, &[CLONE_FILE, CLONE_RANGE])],
         stops_without: &[(SYS_mmap, 3, MAP_ANONYMOUS as u32)],
         refuses: &[SYS_io_uring_setup],
+        passes,
     })
 }
 
@@ -505,7 +506,7 @@ mod tests {
 
     #[test]
     fn every_call_that_stops_means_something() {
-        with_filter(|filter| {
+        with_filter(None, |filter| {
             let all = filter.stops.iter().chain(filter.stops_with.iter().map(|(call, ..)| call));
             for number in all.chain(filter.stops_without.iter().map(|(call, ..)| call)) {
                 let call = Call { number: *number, arguments: [3, 4, 5, 0, 0, 0] };

@@ -19,6 +19,7 @@ mod file_call;
 mod files;
 mod first_tree;
 mod mapped;
+mod preload;
 mod program;
 mod scope;
 pub mod strace;
@@ -26,10 +27,12 @@ mod threads;
 mod tracer;
 mod world;
 
+use crate::sys::rings::PASSES_AT;
 use crate::sys::{process, ptrace, seccomp};
 use crate::trace::{Header, SCHEMA};
 use anyhow::{Context, Result, bail, ensure};
 use first_tree::FirstTree;
+use preload::Preload;
 use program::Seen;
 use scope::Scope;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -46,6 +49,8 @@ pub struct Order<'a> {
     pub words: &'a [String],
     /// Folders whose files are watched, absolute.
     pub under: &'a [PathBuf],
+    /// Every call on files stops the program, and no library is loaded into it.
+    pub every_call_stops: bool,
 }
 
 /// A recording.
@@ -54,6 +59,8 @@ pub struct Recorded {
     pub exit: ExitStatus,
 }
 
+/// By this variable the starter gets the library's path.
+const LIBRARY: &str = "PICKFS_PRELOAD";
 /// How long the start may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -62,6 +69,10 @@ pub fn record(mut order: Order) -> Result<Recorded> {
     let mut scope = Scope::new(order.under).context("cannot look at the folder to watch")?;
     let tree = FirstTree::look(&scope)?;
     let file_system = scope.roots().next().map(|(root, _)| file_system_of(&root)).unwrap_or_default();
+    let preload = if order.every_call_stops { None } else { Preload::new()? };
+    if let Some(preload) = &preload {
+        order.starter.env(LIBRARY, preload.library());
+    }
     let child = order.starter.args(order.words).spawn().context("cannot start the recorded program")?;
     let pid = child.id() as i32;
     ptrace::ignore_interrupts();
@@ -71,7 +82,7 @@ pub fn record(mut order: Order) -> Result<Recorded> {
     )?;
     let before = process::children_usage();
     let live = Live::new();
-    let mut tracer = Tracer::new(&mut scope, &live, pid);
+    let mut tracer = Tracer::new(&mut scope, &live, pid, preload);
     let exit = tracer.run()?;
     let used = process::children_usage();
     ensure!(tracer.program.has_begun(), "the program was not started: it ended before");
@@ -99,6 +110,8 @@ fn finished(seen: Seen, mut scope: Scope, tree: FirstTree, known: Header) -> Res
         threads: seen.counts.threads,
         wall_ns: seen.counts.wall_ns,
         stops: seen.counts.stops,
+        stopped_calls: seen.counts.stopped_calls,
+        unstopped_calls: seen.counts.unstopped_calls,
         stop_cost_ns: seen.counts.stop_cost_ns,
         elsewhere: seen.counts.elsewhere,
         not_recorded: seen.counts.not_recorded,
@@ -114,10 +127,19 @@ pub fn run_watched(words: &[String]) -> Result<()> {
         ensure!(begun.elapsed() < PATIENCE, "nothing records this program");
         std::thread::sleep(Duration::from_millis(1));
     }
-    calls::with_filter(seccomp::install).context("the kernel takes no filter of system calls (seccomp)")?;
+    let library = std::env::var(LIBRARY).ok();
+    calls::with_filter(library.as_ref().map(|_| PASSES_AT), seccomp::install)
+        .context("the kernel takes no filter of system calls (seccomp)")?;
     tracer::calibrate();
     let Some((program, arguments)) = words.split_first() else { bail!("there is no program to record") };
-    let error = Command::new(program).args(arguments).exec();
+    let mut command = Command::new(program);
+    command.args(arguments).env_remove(LIBRARY);
+    if let Some(library) = library {
+        // Before what is loaded into all programs here.
+        let others = std::env::var("LD_PRELOAD").ok().filter(|others| !others.is_empty());
+        command.env("LD_PRELOAD", [Some(library), others].into_iter().flatten().collect::<Vec<_>>().join(":"));
+    }
+    let error = command.exec();
     Err(error).with_context(|| format!("cannot run `{program}`"))
 }
 

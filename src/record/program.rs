@@ -5,6 +5,7 @@ use super::calls::{FileCall, Request, request};
 use super::file_call::{Looked, Looker};
 use super::files::{Mapping, Objects, OpenFile};
 use super::first_tree::Touched;
+use super::preload::Made;
 use super::scope::Scope;
 use super::threads::{Pending, Resolved, Thread};
 use super::world::World;
@@ -35,6 +36,12 @@ pub struct Program<'a> {
     begun: Option<u64>,
     /// CPU time between two stops while nothing was done between them.
     calibration: Vec<u64>,
+    /// Taken off the time to think before each stop, where that is not left to the replay.
+    stop_ns: Option<u64>,
+    /// The call at hand was made without a stop.
+    unstopped: bool,
+    /// A watched folder is about to be renamed.
+    pub moves_folder: bool,
     /// CPU time between two calls of the program, roughly, and how often it was that.
     gaps: BTreeMap<u64, u64>,
     pub counts: Header,
@@ -53,6 +60,9 @@ impl<'a> Program<'a> {
             next_thread: 0,
             begun: None,
             calibration: Vec::new(),
+            stop_ns: None,
+            unstopped: false,
+            moves_folder: false,
             gaps: BTreeMap::new(),
             counts: Header::default(),
         }
@@ -112,6 +122,11 @@ impl<'a> Program<'a> {
         self.begun.is_some()
     }
 
+    /// Times to think are free of stops as they are written, because some calls have none.
+    pub fn has_unstopped_calls(&mut self) {
+        self.stop_ns = Some(0);
+    }
+
     pub fn begin(&mut self) {
         self.begun = Some(self.world.now());
     }
@@ -139,6 +154,42 @@ impl<'a> Program<'a> {
         known.is_none() && self.scope.covers(place)
     }
 
+    /// The stopped thread goes on.
+    pub fn goes_on(&mut self, tid: i32) {
+        let now = self.world.now();
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.idle_from = now;
+        }
+    }
+
+    /// No other thread can change its descriptors.
+    pub fn has_files_alone(&self, tid: i32) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| std::rc::Rc::strong_count(&thread.files) == 1)
+    }
+
+    /// The descriptor is a watched file.
+    pub fn knows_file(&self, tid: i32, descriptor: i32) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| thread.files.borrow().object(descriptor).is_some())
+    }
+
+    /// No more need be known of what is written to the descriptor.
+    pub fn needs_no_sample(&mut self, tid: i32, descriptor: i32) -> bool {
+        let object = self.threads.get(&tid).and_then(|thread| thread.files.borrow().object(descriptor));
+        object.is_none_or(|object| self.objects.get(object).class.is_some())
+    }
+
+    /// It is about to start a child that uses its memory and is no thread of its process.
+    pub fn lends_memory(&self, tid: i32) -> bool {
+        let flags = self.threads.get(&tid).map_or(0, |thread| thread.start);
+        flags & libc::CLONE_VM as u64 != 0 && flags & libc::CLONE_THREAD as u64 == 0
+    }
+
+    /// A file is about to be opened, whose descriptor is not known yet.
+    pub fn opens(&self, tid: i32) -> bool {
+        let pending = self.threads.get(&tid).and_then(|thread| thread.pending.as_ref());
+        pending.is_some_and(|pending| matches!(&pending.what, Resolved::Op(op, _) if op.kind == Kind::Open))
+    }
+
     /// Adds to the thread's time to think.
     pub fn thought(&mut self, tid: i32, ns: u64) {
         self.thread(tid).think_ns += ns;
@@ -147,7 +198,7 @@ impl<'a> Program<'a> {
     pub fn finish(self) -> Seen {
         let counts = Header {
             threads: self.next_thread,
-            stop_cost_ns: stop_cost(self.calibration, &self.gaps),
+            stop_cost_ns: if self.stop_ns.is_some() { 0 } else { stop_cost(self.calibration, &self.gaps) },
             wall_ns: self.begun.map_or(0, |begun| self.world.now().saturating_sub(begun)),
             ..self.counts
         };
@@ -159,10 +210,32 @@ impl<'a> Program<'a> {
     }
 
     pub fn entered(&mut self, tid: i32, call: &Call) -> Resume {
-        let used = self.thread(tid).look_at_clock(true);
+        let stop_ns = self.stop_ns.unwrap_or(0);
+        let thread = self.thread(tid);
+        let used = thread.look_at_clock(true);
+        thread.think_ns = thread.think_ns.saturating_sub(stop_ns.min(used));
         if self.begun.is_none() {
             return self.before_it_began(tid, used, call);
         }
+        self.counts.stopped_calls += 1;
+        self.asks(tid, call)
+    }
+
+    /// A call that was made without a stop; `at_end` has the world look at its end.
+    pub fn made(&mut self, made: &Made, at_end: impl FnOnce()) {
+        self.unstopped = true;
+        self.counts.unstopped_calls += 1;
+        self.thread(made.tid).made_call(made);
+        let how = self.asks(made.tid, &made.call());
+        at_end();
+        if how == Resume::ToExit {
+            self.began(made.tid, Some(made.began));
+            self.ends(made.tid, made.result);
+        }
+        self.unstopped = false;
+    }
+
+    fn asks(&mut self, tid: i32, call: &Call) -> Resume {
         let Some(request) = request(call) else { return Resume::ToEntry };
         match request {
             Request::File(file) => self.file_call(tid, &file),
@@ -221,7 +294,8 @@ impl<'a> Program<'a> {
 
     fn file_call(&mut self, tid: i32, call: &FileCall) -> Resume {
         let Some(thread) = self.threads.get(&tid) else { return Resume::ToEntry };
-        let moved = !self.touched.moved.is_empty();
+        // A call whose path depends on that is made with a stop.
+        let moved = !self.touched.moved.is_empty() && !self.unstopped;
         let (scope, world) = (&mut *self.scope, self.world);
         let mut looker = Looker { tid, thread, scope, world, objects: &mut self.objects, moved };
         match looker.look(call) {
@@ -230,7 +304,10 @@ impl<'a> Program<'a> {
                 self.write(tid, Op { began, ..op });
                 Resume::ToEntry
             }
-            Looked::Watched(op, place) => self.await_end(tid, Resolved::Op(op, place)),
+            Looked::Watched(op, place) => {
+                self.moves_folder |= op.kind == Kind::Rename && is_folder(&place);
+                self.await_end(tid, Resolved::Op(op, place))
+            }
             Looked::Elsewhere => {
                 self.counts.elsewhere += 1;
                 Resume::ToEntry
@@ -305,6 +382,10 @@ impl<'a> Program<'a> {
     /// A call has ended whose end is looked at.
     pub fn left(&mut self, tid: i32, result: i64) {
         self.thread(tid).look_at_clock(false);
+        self.ends(tid, result);
+    }
+
+    fn ends(&mut self, tid: i32, result: i64) {
         let Some(Pending { what, began, entered }) = self.thread(tid).pending.take() else { return };
         match what {
             Resolved::Op(op, place) => {
@@ -363,7 +444,7 @@ impl<'a> Program<'a> {
     fn write(&mut self, tid: i32, op: Op) {
         let thread = self.thread(tid);
         let op = Op { thread: thread.number, think_ns: std::mem::take(&mut thread.think_ns), ..op };
-        if op.kind.class() != Class::Thread && op.think_ns > 0 {
+        if op.kind.class() != Class::Thread && op.think_ns > 0 && self.stop_ns.is_none() {
             *self.gaps.entry(coarse(op.think_ns)).or_default() += 1;
         }
         self.writer.push(op);
@@ -413,6 +494,7 @@ impl<'a> Program<'a> {
                 return;
             }
             self.begin();
+            self.stop_ns = self.stop_ns.map(|_| stop_cost(self.calibration.clone(), &BTreeMap::new()));
             let thread = self.thread(tid);
             thread.look_at_clock(false);
             (thread.pending, thread.think_ns) = (None, 0);
@@ -471,6 +553,10 @@ impl<'a> Program<'a> {
         self.threads.remove(&tid);
         self.ended.entry(process).or_default().push(number);
     }
+}
+
+fn is_folder(place: &[u8]) -> bool {
+    std::fs::symlink_metadata(std::ffi::OsStr::from_bytes(place)).is_ok_and(|found| found.is_dir())
 }
 
 /// What the stops alone take: as in the loop of calls that mean nothing, or more where another program has the processor

@@ -2,6 +2,7 @@
 
 use super::cpu_clock::CpuClock;
 use super::files::{Descriptors, Mappings, Objects, Shared};
+use super::preload::Made;
 use crate::trace::Op;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,6 +23,10 @@ pub struct Thread {
     pub cpu: CpuClock,
     /// Of its CPU time, what is accounted for.
     pub cpu_seen: u64,
+    /// CPU time since that look which is accounted for: of calls that were made without a stop.
+    pub unstopped_ns: u64,
+    /// When it last ended a call, or went on after a stop, by the world's clock.
+    pub idle_from: u64,
     /// So much CPU time has gone by since its last operation.
     pub think_ns: u64,
 }
@@ -66,6 +71,8 @@ impl Thread {
             start: 0,
             cpu,
             cpu_seen: 0,
+            unstopped_ns: 0,
+            idle_from: 0,
             think_ns: 0,
         }
     }
@@ -92,11 +99,33 @@ impl Thread {
     /// Accounts for the CPU time since the last look: as time to think where the program had the processor.
     pub fn look_at_clock(&mut self, thought: bool) -> u64 {
         let now = self.cpu.now();
-        let used = now.saturating_sub(self.cpu_seen);
-        self.cpu_seen = now;
+        let used = now.saturating_sub(self.cpu_seen).saturating_sub(self.unstopped_ns);
+        (self.cpu_seen, self.unstopped_ns) = (now, 0);
         if thought {
             self.think_ns += used;
         }
         used
+    }
+
+    /// Accounts for a call that was made without a stop. Its CPU clock was asked only now and then: a short time between two
+    /// calls is time to think, of a long one the clock says how much.
+    pub fn made_call(&mut self, made: &Made) {
+        let from = made.idle_from.max(self.idle_from);
+        // A call that is written down before it is made, such as close.
+        self.unstopped_ns += made.idle_from.saturating_sub(self.idle_from);
+        let gap = made.begin.saturating_sub(from);
+        let think = match made.cpu_begin {
+            Some(cpu) => cpu.saturating_sub(self.cpu_seen).saturating_sub(self.unstopped_ns).min(gap),
+            None => gap,
+        };
+        self.think_ns += think;
+        self.unstopped_ns += gap + made.end.saturating_sub(made.begin);
+        if let Some(cpu) = made.cpu_begin {
+            (self.cpu_seen, self.unstopped_ns) = (cpu, made.end.saturating_sub(made.begin));
+        }
+        if let Some(cpu) = made.cpu_end {
+            (self.cpu_seen, self.unstopped_ns) = (cpu, 0);
+        }
+        self.idle_from = made.end;
     }
 }

@@ -1,10 +1,11 @@
 //! The loop: a thread stops, is looked at, and goes on.
 
-use super::calls::is_watched;
+use super::calls::{Place, Request, is_watched, request};
+use super::preload::Preload;
 use super::program::Program;
 use super::scope::Scope;
 use super::world::Live;
-use crate::sys::ptrace::{self, Event, Resume, Stop};
+use crate::sys::ptrace::{self, Call, Event, Resume, Stop};
 use anyhow::{Context, Result};
 use std::collections::HashSet;
 use std::process::ExitStatus;
@@ -12,11 +13,16 @@ use std::process::ExitStatus;
 /// Watches a program that this one has started.
 pub struct Tracer<'a> {
     pub program: Program<'a>,
+    live: &'a Live,
+    /// Calls that are made without a stop.
+    preload: Option<Preload>,
     /// They stopped before the one that started them said so.
     early: HashSet<i32>,
     /// The first process, whose end is the program's.
     pid: i32,
     exit: Option<ExitStatus>,
+    /// So many operations have their place in the order of calls that are made without a stop.
+    marked: u32,
     /// It has no filter, and stops at calls that are not watched, too.
     every_call: bool,
 }
@@ -33,16 +39,19 @@ pub fn calibrate() {
 }
 
 impl<'a> Tracer<'a> {
-    pub fn new(scope: &'a mut Scope, live: &'a Live, pid: i32) -> Tracer<'a> {
+    pub fn new(scope: &'a mut Scope, live: &'a Live, pid: i32, preload: Option<Preload>) -> Tracer<'a> {
         let mut program = Program::new(scope, live);
         program.first(pid, pid);
-        Tracer { program, early: HashSet::new(), pid, exit: None, every_call: false }
+        if preload.is_some() {
+            program.has_unstopped_calls();
+        }
+        Tracer { program, live, preload, early: HashSet::new(), pid, exit: None, marked: 0, every_call: false }
     }
 
     /// Of programs that run already.
     pub fn of_running(scope: &'a mut Scope, live: &'a Live) -> Tracer<'a> {
         let program = Program::new(scope, live);
-        Tracer { program, early: HashSet::new(), pid: 0, exit: None, every_call: true }
+        Tracer { program, live, preload: None, early: HashSet::new(), pid: 0, exit: None, marked: 0, every_call: true }
     }
 
     /// A thread has stopped before it is known.
@@ -50,11 +59,16 @@ impl<'a> Tracer<'a> {
         self.early.insert(tid);
     }
 
-    pub fn go_on(&self, tid: i32, signal: i32) -> Result<()> {
+    pub fn go_on(&mut self, tid: i32, signal: i32) -> Result<()> {
         self.resume(tid, Resume::ToEntry, signal)
     }
 
-    pub fn resume(&self, tid: i32, how: Resume, signal: i32) -> Result<()> {
+    pub fn resume(&mut self, tid: i32, how: Resume, signal: i32) -> Result<()> {
+        if let Some(preload) = &mut self.preload {
+            let program = &mut self.program;
+            preload.resumed(tid, program.has_files_alone(tid), |file| program.needs_no_sample(tid, file));
+            program.goes_on(tid);
+        }
         let how = if self.every_call && how == Resume::ToEntry { Resume::ToExit } else { how };
         ptrace::resume(tid, how, signal).context("cannot let the program go on")
     }
@@ -69,16 +83,70 @@ impl<'a> Tracer<'a> {
                     if tid == self.pid {
                         self.exit = Some(status);
                     }
+                    self.drain();
                     self.program.ended(tid);
+                    self.mark(|preload| preload.ended(tid));
                 }
                 Event::Stopped(tid, stop) => {
                     self.program.counts.stops += 1;
-                    if let Some((how, signal)) = self.stopped(tid, stop) {
+                    self.drain();
+                    let next = self.stopped(tid, stop);
+                    self.mark(|_| ());
+                    if let Some((how, signal)) = next {
                         self.resume(tid, how, signal)?;
                     }
                 }
             }
         }
+    }
+
+    /// Takes what threads have done without a stop by now.
+    fn drain(&mut self) {
+        let (Some(preload), program, live) = (&mut self.preload, &mut self.program, self.live) else { return };
+        preload.drain(|mut made| {
+            if program.knows(made.tid) {
+                live.look_at(std::mem::take(&mut made.memory), made.begin);
+                program.made(&made, || live.look_at_end(made.end));
+                live.look_at_now();
+            } else {
+                program.counts.not_recorded += 1;
+            }
+            program.ops()
+        });
+        self.marked = self.program.ops();
+    }
+
+    /// Says what is otherwise now in the shared memory, and where in the order of calls that came.
+    fn mark(&mut self, change: impl FnOnce(&mut Preload)) {
+        let Some(preload) = &mut self.preload else { return };
+        change(preload);
+        if self.program.ops() > self.marked {
+            preload.mark(self.program.ops());
+        }
+    }
+
+    /// A call that stops, where others do not: what their threads know may not be so any more.
+    fn entered(&mut self, tid: i32, call: &Call) -> Resume {
+        let how = self.program.entered(tid, call);
+        let (Some(preload), program) = (&mut self.preload, &mut self.program) else { return how };
+        if std::mem::take(&mut program.moves_folder) {
+            preload.set_moved();
+        }
+        match request(call) {
+            Some(Request::Close(_) | Request::CloseRange { .. } | Request::Duplicate { .. }) => {
+                preload.forget_known(tid)
+            }
+            Some(Request::File(file)) => {
+                if let Place::Path { folder, .. } | Place::PathOrSelf { folder, .. } = file.place
+                    && program.has_files_alone(tid)
+                    && program.knows_file(tid, folder)
+                {
+                    preload.knows_folder(tid, folder);
+                }
+            }
+            _ => {}
+        }
+        how
     }
 
     /// How the thread goes on; none for one that is not known yet.
@@ -92,15 +160,28 @@ impl<'a> Tracer<'a> {
                 self.program.counts.not_recorded += u64::from(call.number == libc::SYS_io_uring_enter);
                 Resume::ToEntry
             }
-            Stop::Entry(call) => self.program.entered(tid, &call),
+            Stop::Entry(call) if self.preload.as_mut().is_some_and(|preload| preload.greeted(tid, &call)) => {
+                Resume::ToEntry
+            }
+            Stop::Entry(call) => self.entered(tid, &call),
             // Of calls that are not watched, and of the one in which it was found.
             Stop::Exit(_) if self.every_call && !self.program.awaits(tid) => Resume::ToEntry,
             Stop::Exit(result) => {
+                if let Some(preload) = self.preload.as_ref().filter(|_| self.program.opens(tid)) {
+                    preload.forget_known(tid);
+                }
                 self.program.left(tid, result);
                 Resume::ToEntry
             }
             Stop::Started(new) => {
+                let lends = self.program.lends_memory(tid);
                 self.program.started(tid, new);
+                if let Some(preload) = &mut self.preload {
+                    preload.forget_known(tid);
+                    if lends {
+                        preload.lend(tid, new);
+                    }
+                }
                 if self.early.remove(&new) {
                     let _ = self.resume(new, Resume::ToEntry, 0);
                 }
@@ -108,6 +189,9 @@ impl<'a> Tracer<'a> {
             }
             Stop::Executed(former) => {
                 self.program.executed(tid, former);
+                if let Some(preload) = &mut self.preload {
+                    [tid, former].into_iter().for_each(|tid| preload.ended(tid));
+                }
                 Resume::ToEntry
             }
             Stop::Ending => {

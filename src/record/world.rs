@@ -5,8 +5,8 @@ use super::files::Mapping;
 use super::mapped;
 use crate::sys::ptrace::{read_memory, read_text};
 use crate::trace::Op;
+use std::cell::{Cell, RefCell};
 use std::os::unix::ffi::OsStringExt;
-use std::time::Instant;
 
 /// Where a program is seen.
 pub trait World {
@@ -25,21 +25,50 @@ pub trait World {
     fn now(&self) -> u64;
 }
 
+/// Pieces of a program's memory, by address.
+pub type Pieces = Vec<(u64, Vec<u8>)>;
+
 /// A program that runs now.
-pub struct Live(Instant);
+#[derive(Default)]
+pub struct Live {
+    /// A call that was made without a stop is looked at: what is known of the program's memory, and when that was.
+    made: RefCell<Option<Pieces>>,
+    at: Cell<u64>,
+}
 
 impl Live {
     pub fn new() -> Live {
-        Live(Instant::now())
+        Live::default()
+    }
+
+    /// Looks at a call that was made without a stop: at its begin with its memory, and at its end.
+    pub fn look_at(&self, memory: Pieces, ns: u64) {
+        *self.made.borrow_mut() = Some(memory);
+        self.at.set(ns);
+    }
+
+    pub fn look_at_end(&self, ns: u64) {
+        self.at.set(ns);
+    }
+
+    /// Looks at the program itself again.
+    pub fn look_at_now(&self) {
+        *self.made.borrow_mut() = None;
     }
 }
 
 impl World for Live {
     fn text(&self, tid: i32, address: u64) -> Option<Vec<u8>> {
+        if let Some(made) = self.made.borrow().as_ref() {
+            return made.iter().find(|(known, _)| *known == address).map(|(_, text)| text.clone());
+        }
         read_text(tid, address).ok()
     }
 
     fn memory(&self, tid: i32, address: u64, length: usize) -> Option<Vec<u8>> {
+        if let Some(made) = self.made.borrow().as_ref() {
+            return made.iter().find(|(known, _)| *known == address)?.1.get(..length).map(<[u8]>::to_vec);
+        }
         let mut bytes = vec![0; length];
         let read = read_memory(tid, address, &mut bytes).ok()?;
         (read == length).then_some(bytes)
@@ -62,7 +91,11 @@ impl World for Live {
     }
 
     fn now(&self) -> u64 {
-        self.0.elapsed().as_nanos() as u64
+        if self.made.borrow().is_some() {
+            return self.at.get();
+        }
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
     }
 }
 

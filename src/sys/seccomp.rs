@@ -15,6 +15,8 @@ pub struct Filter<'a> {
     pub stops_without: &'a [(i64, usize, u32)],
     /// Calls that fail with ENOSYS, as on a kernel that does not have them.
     pub refuses: &'a [i64],
+    /// Calls whose instruction ends at this address are let through.
+    pub passes: Option<u64>,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -27,6 +29,7 @@ const ARCHITECTURE: u32 = 0xC000_00F3; // AUDIT_ARCH_RISCV64
 /// Offsets in `struct seccomp_data` (linux/seccomp.h).
 const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
+const INSTRUCTION: u32 = 8;
 const ARGUMENTS: u32 = 16;
 
 /// From now on, for ever. Without privileges it also takes away that programs become others by their setuid bit.
@@ -56,6 +59,16 @@ impl Filter<'_> {
     fn program(&self) -> Vec<libc::sock_filter> {
         let mut code = vec![load_word(ARCH), skip_unless(ARCHITECTURE, 1), skip(1), end(libc::SECCOMP_RET_ALLOW)];
         // `skip_unless` leaps over the skip where the architecture is another.
+        if let Some(address) = self.passes {
+            let (low, high) = (address as u32, (address >> 32) as u32);
+            code.extend([
+                load_word(INSTRUCTION),
+                skip_unless(low, 3),
+                load_word(INSTRUCTION + 4),
+                skip_unless(high, 1),
+            ]);
+            code.push(end(libc::SECCOMP_RET_ALLOW));
+        }
         code.push(load_word(NUMBER));
         for call in self.refuses {
             code.extend([skip_unless(*call as u32, 1), end(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32)]);
@@ -114,9 +127,9 @@ mod tests {
     use super::*;
 
     /// What the kernel would do: the action for a call of this architecture.
-    fn action(filter: &Filter, arch: u32, number: i64, arguments: [u64; 6]) -> u32 {
+    fn action(filter: &Filter, arch: u32, number: i64, arguments: [u64; 6], instruction: u64) -> u32 {
         let (program, mut at, mut held) = (filter.program(), 0, 0);
-        let words: Vec<u32> = [number as u32, arch, 0, 0]
+        let words: Vec<u32> = [number as u32, arch, instruction as u32, (instruction >> 32) as u32]
             .into_iter()
             .chain(arguments.iter().flat_map(|argument| [*argument as u32, (*argument >> 32) as u32]))
             .collect();
@@ -141,6 +154,7 @@ mod tests {
             stops_with: &[(72, 1, &[0, 1030])],
             stops_without: &[(9, 3, 0x20)],
             refuses: &[425],
+            passes: Some(0x1_7001_0006),
         };
         let (allow, stop) = (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_TRACE);
         let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
@@ -156,8 +170,13 @@ mod tests {
             (9, [0, 0, 0, 0x02, 0, 0], stop),
         ];
         for (number, arguments, wanted) in rows {
-            assert_eq!(action(&filter, ARCHITECTURE, number, arguments), wanted, "{number} {arguments:?}");
-            assert_eq!(action(&filter, 0x4000_0003, number, arguments), allow, "{number}");
+            for (instruction, wanted) in
+                [(0, wanted), (0x7001_0006, wanted), (0x1_0000_0006, wanted), (0x1_7001_0006, allow)]
+            {
+                let found = action(&filter, ARCHITECTURE, number, arguments, instruction);
+                assert_eq!(found, wanted, "{number} {arguments:?} {instruction:x}");
+            }
+            assert_eq!(action(&filter, 0x4000_0003, number, arguments, 0), allow, "{number}");
         }
     }
 }

@@ -43,6 +43,11 @@ pub struct Header {
     pub cpu_ns: u64,
     /// How often it was stopped.
     pub stops: u64,
+    /// Calls on files at which it was stopped, wherever the files lie, and those that were seen without a stop.
+    #[serde(default)]
+    pub stopped_calls: u64,
+    #[serde(default)]
+    pub unstopped_calls: u64,
     /// CPU time between two calls that is the stops' and not the program's: taken off each time to think.
     pub stop_cost_ns: u64,
     /// What the program had read from block devices.

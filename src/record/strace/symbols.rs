@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn every_call_that_is_watched_has_its_name() {
-        with_filter(|filter| {
+        with_filter(None, |filter| {
             let with = filter.stops_with.iter().map(|(number, ..)| *number);
             let without = filter.stops_without.iter().map(|(number, ..)| *number);
             for number in filter.stops.iter().copied().chain(with).chain(without) {
