@@ -145,6 +145,35 @@ fn a_processor_twice_as_fast_takes_half_the_time() {
     lab.assert_nothing_left();
 }
 
+/// The clocks go slower while the kernel compresses, and as before while it does anything else.
+#[test]
+fn compression_has_a_speed_of_its_own() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let target = |times: u32| {
+        let machine = format!("{{ disk = \"none\", compression = {times} }}");
+        format!("{{ name = \"{times}\", fs = \"btrfs\", variant = \"zstd:1\", machine = {machine} }}")
+    };
+    let plan = PLAN
+        .replace("machine = { disk = \"hdd-7200\" }\n", "")
+        .replace("{ fs = \"ext4\" }, { fs = \"btrfs\" }", &format!("{}, {}", target(1), target(4)));
+    lab.run_plan(&plan).code(0);
+    let folded = lab.folded();
+    let time = |name: &str, phase: &str| {
+        let cell = folded.cells.iter().find(|cell| cell.target == name).expect("a cell");
+        assert_eq!(cell.outcome, Some(Outcome::Done), "{name}");
+        folded.value(cell, phase, "time_ns").expect("a time")
+    };
+    let ratio = |phase: &str| time("4", phase) / time("1", phase);
+    let [write, read, remove] = ["write", "tar-read", "remove"].map(ratio);
+    println!("write {write}, tar-read {read}, remove {remove}");
+    assert!(write < 0.9 && read < 0.85, "compression is not faster: {write} {read}");
+    assert!((remove - 1.0).abs() < 0.05, "what compresses nothing has another speed: {remove}");
+    lab.assert_nothing_left();
+}
+
 /// Each kernel compiles the disk's driver of its own; each file system that the release has, twice: alone, then two at once
 /// beside other work. OpenZFS is compiled for its kernel.
 #[test]

@@ -125,24 +125,6 @@ pub fn compression(figures: &[Counterpart], plain: &str, compressed: &str) -> Ve
     figures.iter().filter(|figure| figure.target == compressed).filter_map(share).collect()
 }
 
-/// The figures as they would be if compression were slowed down as little as all else is.
-pub fn with_own_constant(
-    figures: &[Counterpart],
-    plain: &str,
-    compressed: &str,
-    dilation: f64,
-    own: f64,
-) -> Vec<Counterpart> {
-    let of = |phase: &str| figures.iter().find(|f| f.target == plain && f.phase == phase).map(|f| f.simulated);
-    let corrected = |figure: &Counterpart| match of(&figure.phase).filter(|_| figure.target == compressed) {
-        Some(plain) if figure.simulated > plain => {
-            Counterpart { simulated: plain + (figure.simulated - plain) * dilation / own, ..figure.clone() }
-        }
-        _ => figure.clone(),
-    };
-    figures.iter().map(corrected).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,9 +164,5 @@ mod tests {
             figure("remove", "zstd", 10.1, 31.0), // no compression in it
         ];
         assert_eq!(compression(&figures, "plain", "zstd"), [6.0]);
-        let corrected = with_own_constant(&figures, "plain", "zstd", 3.0, 6.0);
-        assert_eq!(corrected[1].simulated, 450.0);
-        assert_eq!(corrected[1].dilation(), 3.0);
-        assert_eq!((corrected[0].simulated, corrected[2].simulated), (300.0, 30.0));
     }
 }

@@ -52,7 +52,7 @@ pub use diagnostics::{Drift, Warning, is_simulated};
 pub use durability::{Durability, Loss, Lost};
 pub use eligibility::Veto;
 pub use elimination::{Dearer, Race};
-pub use fidelity::{Agreement, Counterpart, agreement, between_halves, compression, figures, with_own_constant};
+pub use fidelity::{Agreement, Counterpart, agreement, between_halves, compression, figures};
 pub use history::{Ending, History};
 use judgement::Analysis;
 pub use latency_curves::{LatencyCurve, LatencyCurves};

@@ -5,7 +5,7 @@
 use super::catalogue::catalogue;
 use super::{Exit, Outcome, REFUSED, STOPPED, Verb};
 use crate::analysis::{self, Counterpart};
-use crate::executor::sim::{Calibration, Class};
+use crate::executor::sim::{Calibration, Class, Processor};
 use crate::executor::{self, sim};
 use crate::journal::{Folded, fold_file};
 use crate::metric::CPU_NET_NS;
@@ -47,6 +47,12 @@ struct Calibrate {
     /// File systems that do not compress
     #[arg(long, value_delimiter = ',', default_value = "ext4,xfs,btrfs")]
     fs: Vec<String>,
+    /// Release of Debian whose kernel is simulated: best one like this machine's
+    #[arg(long, default_value = "bookworm")]
+    kernel: String,
+    /// Rounds that an earlier calibration has measured here, instead of new ones
+    #[arg(long, value_name = "JOURNAL")]
+    here: Option<PathBuf>,
 }
 
 /// Ten ticks of the kernel's count of processor time.
@@ -54,6 +60,8 @@ const LEAST_NS: f64 = 100e6;
 /// The one that compresses, beside the same that does not.
 const PLAIN: &str = "btrfs";
 const COMPRESSED: &str = "btrfs zstd:1";
+/// An instruction is a nanosecond, whatever it does.
+const PLAINEST: Processor = Processor { dilation: 1.0, compression: 1.0 };
 /// Phases of the work `tree` that move no data.
 const OF_METADATA: [&str; 2] = ["stat-walk", "remove"];
 
@@ -69,36 +77,63 @@ impl Verb for Arguments {
 
 impl Calibrate {
     fn run(&self) -> Outcome {
-        let journals = ["here", "simulated"].map(|name| self.file.with_extension(format!("{name}.jsonl")));
-        if let Some(taken) = [&self.file, &journals[0], &journals[1]].into_iter().find(|file| file.exists()) {
+        let journals = ["here", "simulated", "checked"].map(|name| self.file.with_extension(format!("{name}.jsonl")));
+        if let Some(taken) = std::iter::once(&self.file).chain(&journals).find(|file| file.exists()) {
             return Err(Exit::usage(format!("{} is there already; give another name", taken.display())));
         }
-        if !rustix::process::geteuid().is_root() {
+        if self.here.is_none() && !rustix::process::geteuid().is_root() {
             eprintln!("pickfs: file systems in memory can be made by root alone: sudo pickfs sim calibrate");
             return Ok(REFUSED);
         }
         run::count_stop_requests()?;
-        tell(&format!("measuring here, {} rounds", self.rounds));
-        let Some(here) = measured(&self.plan(false)?, &journals[0])? else { return Ok(STOPPED) };
+        let here = match &self.here {
+            Some(journal) => self.measured_before(journal)?,
+            None => {
+                tell(&format!("measuring here, {} rounds", self.rounds));
+                let Some(here) = measured(&self.plan(None)?, &journals[0])? else { return Ok(STOPPED) };
+                here
+            }
+        };
         tell("simulating the same without a disk");
-        let there = measured(&self.plan(true)?, &journals[1])?;
+        let there = measured(&self.plan(Some(PLAINEST))?, &journals[1])?;
         let Some(there) = there else { return Ok(STOPPED) };
         let figures = analysis::figures(&here, &there, CPU_NET_NS, LEAST_NS)?;
         let calibration = self.calibration(&here, &there, &figures)?;
-        self.print(&analysis::figures(&here, &there, "time_ns", 0.0)?, &figures, &calibration);
         write(&self.file, &calibration)?;
-        println!("\nWritten to {0}. To use it: machine = {{ dilation = \"{0}\" }}", self.file.display());
+        tell("simulating it once more on the processor that was found");
+        let Some(checked) = measured(&self.plan(Some(calibration.processor()))?, &journals[2])? else {
+            return Ok(STOPPED);
+        };
+        let of = |metric: &str, least: f64| analysis::figures(&here, &checked, metric, least);
+        print(&of("time_ns", 0.0)?, &of(CPU_NET_NS, LEAST_NS)?, &calibration);
+        let file = self.file.display();
+        println!("\nWritten to {file}. To use it: machine = {{ dilation = \"{file}\", compression = \"{file}\" }}");
         Ok(0)
     }
 
-    fn plan(&self, simulated: bool) -> Result<Plan> {
+    /// Of the same tree, or times of two would be compared.
+    fn measured_before(&self, journal: &Path) -> Result<Folded> {
+        let (folded, plan) = (fold_file(journal)?, self.plan(None)?);
+        let is_same = folded.run.as_ref().is_some_and(|run| run.plan.works == plan.works);
+        let other = format!("{} is not of the same work: give its --scale", journal.display());
+        if is_same { Ok(folded) } else { Err(Exit::usage(other)) }
+    }
+
+    /// Here, or on a simulated processor.
+    fn plan(&self, simulated: Option<Processor>) -> Result<Plan> {
         let targets = self.fs.iter().map(|name| format!("{{ fs = {name:?} }}"));
         let compressed =
             self.fs.iter().any(|name| name == PLAIN).then(|| "{ fs = \"btrfs\", variant = \"zstd:1\" }".to_string());
         let targets = targets.chain(compressed).collect::<Vec<_>>().join(", ");
         let (executor, rounds) = match simulated {
-            true => ("executor = \"sim\"\nother_speeds = false\nmachine = { disk = \"none\", dilation = 1 }\n", 1),
-            false => ("", self.rounds),
+            Some(Processor { dilation, compression }) => {
+                let machine = format!(
+                    "{{ disk = \"none\", kernel = {:?}, dilation = {dilation}, compression = {compression} }}",
+                    self.kernel
+                );
+                (format!("executor = \"sim\"\nother_speeds = false\nmachine = {machine}\n"), 1)
+            }
+            None => (String::new(), self.rounds),
         };
         let text = format!(
             "{executor}duplicate = false\nbacking = {{ memory = \"1GiB\" }}\ntarget = [{targets}]\n\
@@ -118,45 +153,39 @@ impl Calibrate {
         let classes = [
             ("metadata", of(&|figure| is_plain(figure) && is_metadata(figure))),
             ("data", of(&|figure| is_plain(figure) && !is_metadata(figure))),
-            ("compression", analysis::compression(figures, PLAIN, COMPRESSED)),
+            (sim::COMPRESSION, analysis::compression(figures, PLAIN, COMPRESSED)),
         ];
         let classes = classes.into_iter().filter_map(|(name, found)| Some((name.to_string(), class(&found)?)));
         let fact = |folded: &Folded, name: &str| folded.host.get(name).cloned().unwrap_or_default();
         let kernels = there.cells.iter().find_map(|cell| cell.provenance.facts.get("kernel")).cloned();
+        let rounds = here.cells.iter().map(|cell| cell.round).max().unwrap_or_default();
         let about = format!(
-            "{}, {}; kernel {} here, {} simulated; tree like site, scale {}, {} rounds",
+            "{}, {}; kernel {} here, {} simulated; tree like site, scale {}, {rounds} rounds",
             fact(here, "cpu"),
             jiff::Timestamp::now().strftime("%Y-%m-%d"),
             fact(here, "kernel"),
             kernels.unwrap_or_default(),
-            self.scale,
-            self.rounds
+            self.scale
         );
         let all = median(&of(&is_plain)).context("no file system that does not compress was measured on both")?;
         Ok(Calibration { about, dilation: sim::significant(all, 3), classes: classes.collect() })
     }
+}
 
-    fn print(&self, times: &[Counterpart], processor: &[Counterpart], calibration: &Calibration) {
-        println!("{}\n", calibration.about);
-        fidelity::table(processor).iter().for_each(|line| println!("{line}"));
-        println!();
-        let agreement = |what: &str, figures: &[Counterpart]| {
-            let (found, noise) = (analysis::agreement(figures, None), analysis::between_halves(figures));
-            println!("{}", fidelity::agreement(what, &found, &noise));
-        };
-        agreement("processor time", processor);
-        agreement("time", times);
-        if let Some(own) = calibration.classes.get("compression") {
-            let corrected =
-                analysis::with_own_constant(processor, PLAIN, COMPRESSED, calibration.dilation, own.dilation);
-            agreement("processor time, compression with its own constant", &corrected);
-            let [before, after] = [processor, &corrected].map(|figures| analysis::agreement(figures, Some(COMPRESSED)));
-            println!("{}", fidelity::with_own_constant(COMPRESSED, &before, &after));
+/// What the check has found, on the processor of the calibration.
+fn print(times: &[Counterpart], processor: &[Counterpart], calibration: &Calibration) {
+    println!("{}\n", calibration.about);
+    let classes = calibration.classes.iter();
+    classes.for_each(|(name, class)| println!("{}", fidelity::class(name, [class.from, class.dilation, class.to])));
+    println!("{}\n", fidelity::dilation(calibration.dilation));
+    fidelity::table(processor).iter().for_each(|line| println!("{line}"));
+    println!();
+    for (what, figures) in [("processor time", processor), ("time", times)] {
+        let (found, noise) = (analysis::agreement(figures, None), analysis::between_halves(figures));
+        println!("{}", fidelity::agreement(what, &found, &noise));
+        if figures.iter().any(|figure| figure.target == COMPRESSED) {
+            println!("{}", fidelity::against_others(COMPRESSED, &analysis::agreement(figures, Some(COMPRESSED))));
         }
-        println!();
-        let classes = calibration.classes.iter();
-        classes.for_each(|(name, class)| println!("{}", fidelity::class(name, [class.from, class.dilation, class.to])));
-        println!("{}", fidelity::dilation(calibration.dilation));
     }
 }
 
@@ -189,16 +218,19 @@ mod tests {
     #[test]
     fn both_plans_have_the_same_work_on_the_same_targets() {
         let fs = ["ext4", "btrfs"].map(String::from).into();
-        let calibrate = Calibrate { file: "x.toml".into(), rounds: 3, scale: 0.01, fs };
-        let [here, there] = [false, true].map(|simulated| calibrate.plan(simulated).expect("a plan"));
+        let kernel = "trixie".to_string();
+        let calibrate = Calibrate { file: "x.toml".into(), rounds: 3, scale: 0.01, fs, kernel, here: None };
+        let processor = Processor { dilation: 2.5, compression: 3.0 };
+        let [here, there] = [None, Some(processor)].map(|simulated| calibrate.plan(simulated).expect("a plan"));
         let names = |plan: &Plan| plan.targets.iter().map(|target| target.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&here), ["ext4", PLAIN, COMPRESSED]);
         assert_eq!(names(&here), names(&there));
         assert_eq!((here.works, here.stop.rounds, there.stop.rounds), (there.works, Some(3), Some(1)));
-        assert_eq!(there.targets[0].machine.0["dilation"], 1.0);
+        assert_eq!(Processor::of(&there.targets[0].machine).expect("a processor"), processor);
+        assert_eq!(there.targets[0].machine.text("kernel"), Some("trixie"));
         assert!(!there.other_speeds);
         let fs = vec!["fat".to_string()];
-        assert!(Calibrate { fs, ..calibrate }.plan(true).is_err());
+        assert!(Calibrate { fs, ..calibrate }.plan(Some(PLAINEST)).is_err());
     }
 
     #[test]

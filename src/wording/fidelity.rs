@@ -28,14 +28,14 @@ pub fn agreement(what: &str, found: &Agreement, noise: &Agreement) -> String {
     )
 }
 
-/// Ratios of one target to all others, before and after compression has its own constant.
-pub fn with_own_constant(target: &str, before: &Agreement, after: &Agreement) -> String {
+/// Ratios of one target to all others.
+pub fn against_others(target: &str, found: &Agreement) -> String {
     format!(
-        "{target} against the others: ratios are off by {} (median) and {} (most); with the constant of compression by {} and {}",
-        percent(before.median_error),
-        percent(before.worst_error),
-        percent(after.median_error),
-        percent(after.worst_error)
+        "  {target} against the others: {} of {}, off by {} (median) and {} (most)",
+        found.in_order,
+        found.apart,
+        percent(found.median_error),
+        percent(found.worst_error)
     )
 }
 

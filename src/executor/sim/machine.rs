@@ -4,7 +4,7 @@
 
 use super::archive::Dated;
 use super::parameters::Words;
-use super::processor;
+use super::processor::Processor;
 use super::qemu::{self, Saved};
 use super::region::{Delivered, Region, at_once, check_size};
 use super::saved;
@@ -58,8 +58,9 @@ const FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);
 const DRIVER: Driver = Driver {
     name: "simdisk",
     sources: &[
-        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o\n"),
+        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o compression.o\n"),
         ("driver.c", include_str!("simdisk.c")),
+        ("compression.c", include_str!("compression.c")),
         ("model.c", include_str!("model.c")),
         ("model.h", include_str!("model.h")),
     ],
@@ -98,7 +99,7 @@ struct Running {
     console: PathBuf,
     limit_seconds: u64,
     disk: String,
-    dilation: f64,
+    processor: Processor,
     /// Of the disks under test.
     regions: Vec<Region>,
     /// The facts of the machine are in the journal.
@@ -137,7 +138,7 @@ impl Simulations {
         let folder = common.join(slot.to_string());
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let names = models(&cell.target)?;
-        let dilation = processor::of(&cell.target.machine)?;
+        let processor = Processor::of(&cell.target.machine)?;
         let targets = (0..).zip(&names).map(|(index, name)| target_region(cell, &folder, index, name));
         let targets = targets.collect::<Result<Vec<_>>>()?;
         let (target, words) = targets.first().context("a target without a disk")?.clone();
@@ -169,11 +170,11 @@ impl Simulations {
             initramfs: self.initramfs(furnished, &common)?,
             console: folder.join("console"),
             kernel_words: cell.target.machine.text("words").unwrap_or_default().into(),
-            dilation,
+            processor,
             regions,
             recorded,
             saved: None,
-            limit_seconds: BOOT_SECONDS + most_seconds(cell.limit_ns, dilation),
+            limit_seconds: BOOT_SECONDS + most_seconds(cell.limit_ns, processor.dilation),
         };
         let machine = match cell.target.machine.flag("saved") {
             true => self.on_from_saved(&furnished.guest, machine, &common, &folder, &request.run)?,
@@ -186,7 +187,7 @@ impl Simulations {
             console: machine.console,
             limit_seconds: machine.limit_seconds,
             disk: names.join(", "),
-            dilation,
+            processor,
             regions: targets.into_iter().map(|(region, _)| region).collect(),
             is_told: false,
         };
@@ -212,8 +213,8 @@ impl Simulations {
     /// A guest like this one that has booted, in a file. Once a run for all machines that are alike.
     fn saved(&self, guest: &Guest, machine: &qemu::Machine, folder: &Path, run: &str) -> Result<PathBuf> {
         let sizes: Vec<u64> = machine.regions.iter().map(|region| region.bytes).collect();
-        let qemu::Machine { memory_bytes, kernel_words, dilation, .. } = machine;
-        let alike = format!("{} {memory_bytes} {sizes:?} {dilation} {kernel_words}", guest.name);
+        let qemu::Machine { memory_bytes, kernel_words, processor, .. } = machine;
+        let alike = format!("{} {memory_bytes} {sizes:?} {processor:?} {kernel_words}", guest.name);
         let file = folder.join(format!("saved-{:016x}", xxhash_rust::xxh3::xxh3_64(alike.as_bytes())));
         if file.is_file() {
             return Ok(file);
@@ -466,7 +467,7 @@ impl Machine for Simulations {
         }
         running.is_told = true;
         found.facts.insert("simulated disk".into(), running.disk.clone());
-        found.facts.insert("simulated processor".into(), processor::shown(running.dilation));
+        found.facts.insert("simulated processor".into(), running.processor.shown());
         if let Ok(digests) = running.regions.iter().map(Region::digest).collect::<Result<Vec<_>>>() {
             found.facts.insert("simulated disk's content".into(), digests.join(", "));
         }

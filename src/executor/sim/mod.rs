@@ -19,7 +19,7 @@ mod virtual_clock;
 pub use disks::{ALL, find, whole_name};
 pub use machine::driver_sources;
 pub use parameters::{Disk, Kind, Sourced, significant};
-pub use processor::{Calibration, Class};
+pub use processor::{COMPRESSION, Calibration, Class, Processor};
 pub use virtual_clock::{Gives, Loop, gives};
 
 use super::{Executor, Machine, vm};
@@ -52,6 +52,13 @@ const SETTINGS: &[Setting] = &[
         kind: SettingKind::NumberOrPath,
         default: Some(processor::USUAL),
         about: "instructions of the processor in a nanosecond, or the path of a file of `pickfs sim calibrate`",
+    },
+    Setting {
+        name: "compression",
+        kind: SettingKind::NumberOrPath,
+        default: Some(processor::USUAL_COMPRESSION),
+        about: "how many times as fast the processor is while the kernel compresses, or the path of such a file; \
+                always 1 with bullseye",
     },
     Setting {
         name: "kernel",
@@ -108,7 +115,10 @@ impl Executor for Sim {
         let processor = settings.0.get("dilation").and_then(|given| processor::dilation(given).err());
         let remedy = "give a number from 0.1 to 15, or let `pickfs sim calibrate FILE` write the file";
         let processor = processor.map(|error| Objection::new("dilation", format!("{error:#}"), remedy));
-        disk.chain(processor).chain(settings.text("kernel").and_then(objection_to_kernel)).collect()
+        let compression = settings.0.get("compression").and_then(|given| processor::compression(given).err());
+        let remedy = "give a number from 1 to 15, or let `pickfs sim calibrate FILE` write the file";
+        let compression = compression.map(|error| Objection::new("compression", format!("{error:#}"), remedy));
+        disk.chain(processor).chain(compression).chain(settings.text("kernel").and_then(objection_to_kernel)).collect()
     }
 
     fn disk_names(&self, disks: usize) -> Vec<PathBuf> {

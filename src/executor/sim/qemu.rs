@@ -1,7 +1,8 @@
 //! QEMU's command line for one cell of a simulation: nothing in it has the host's clock or the host's timing.
 
+use super::processor::Processor;
 use super::region::Region;
-use crate::executor::vm::{CLOCK_WORD, Guest, REGIONS_WORD, ROOT_WORD, SAVED_WORD, SIM_WORD};
+use crate::executor::vm::{CLOCK_WORD, COMPRESSION_WORD, Guest, REGIONS_WORD, ROOT_WORD, SAVED_WORD, SIM_WORD};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -32,8 +33,7 @@ pub struct Machine {
     /// A file that gets what the kernel says.
     pub console: PathBuf,
     pub kernel_words: String,
-    /// Instructions in a nanosecond of the guest's clocks.
-    pub dilation: f64,
+    pub processor: Processor,
     /// The root first.
     pub regions: Vec<Region>,
     /// A region whose disk is recorded, and the region that it is recorded in, by their places among all.
@@ -61,10 +61,11 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
         regions[disk] = format!("{}:{}", regions[disk], regions[recording]);
     }
     let regions = regions.join(",");
-    let clock = told_clock(machine.dilation);
+    let clock = told_clock(machine.processor.dilation);
+    let compression = told_compression(machine.processor.compression);
     let stops = if machine.saved.is_some() { SAVED_WORD } else { "" };
     let kernel_words = format!(
-        "{KERNEL_WORDS} {clock} {SIM_WORD} {REGIONS_WORD}{regions} {stops} {ROOT_WORD}{kind} {}",
+        "{KERNEL_WORDS} {clock} {compression} {SIM_WORD} {REGIONS_WORD}{regions} {stops} {ROOT_WORD}{kind} {}",
         machine.kernel_words
     );
     let mut words: Vec<String> = Vec::new();
@@ -116,6 +117,13 @@ fn told_clock(dilation: f64) -> String {
     }
 }
 
+fn told_compression(times: f64) -> String {
+    match (times * 1e3).round() as u64 {
+        1000 => String::new(),
+        thousandths => format!("{COMPRESSION_WORD}{thousandths}"),
+    }
+}
+
 /// Where the guest finds its regions: behind its memory, as far apart as QEMU may want.
 fn addresses(machine: &Machine) -> Vec<u64> {
     let begin = FIRST_ADDRESS + machine.memory_bytes.next_multiple_of(APART);
@@ -144,7 +152,7 @@ mod tests {
             initramfs: "first".into(),
             console: "console".into(),
             kernel_words: "mitigations=off".into(),
-            dilation: 2.7,
+            processor: Processor { dilation: 2.7, compression: 2.2 },
             regions: vec![region("a"), region("b,c")],
             recorded: Some((1, 0)),
             saved: Some(Saved { image: "state".into(), monitor: "monitor".into() }),
@@ -181,7 +189,8 @@ mod tests {
         let told = format!("{REGIONS_WORD}{}:1048576,{}:1048576:{}:1048576 ", at[0], at[1], at[0]);
         assert!(after("-append")[0].contains(&told), "{told}");
         assert!(after("-append")[0].contains(" tsc_early_khz=2700000 "), "{}", after("-append")[0]);
-        assert_eq!(told_clock(1.0), "");
+        assert!(after("-append")[0].contains(" pickfs.compression=2200 "), "{}", after("-append")[0]);
+        assert_eq!([told_clock(1.0), told_compression(1.0)], ["", ""]);
         // It stands still until it is told to go on, and is told nothing later.
         assert!(words.contains(&"-S".to_string()) && after("-qmp") == ["unix:monitor,server=on,wait=on"]);
         assert_eq!(after("-icount"), [CLOCK]);

@@ -25,8 +25,8 @@ pub use init::main as init;
 pub(super) use initramfs::write as write_initramfs;
 pub(super) use machine::in_the_guest;
 pub(super) use names::{
-    CLOCK_WORD, DATA_DISK, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, ROOT_DISK, ROOT_WORD,
-    SAVED_WORD, SIM_WORD, target_disk as nth_target_disk,
+    CLOCK_WORD, COMPRESSION_WORD, DATA_DISK, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK,
+    ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD, target_disk as nth_target_disk,
 };
 pub use recipes::recipes;
 pub(super) use recipes::{is_own, kernel_of, kind_of, kinds_and_recipes, objection_to, own_kernels};

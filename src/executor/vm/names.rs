@@ -37,6 +37,8 @@ pub const SIM_WORD: &str = "pickfs.sim";
 pub const REGIONS_WORD: &str = "pickfs.regions=";
 /// A word of the kernel's own: how fast its clocks go.
 pub const CLOCK_WORD: &str = "tsc_early_khz";
+/// Before how many times as fast a simulated processor compresses, in thousandths.
+pub const COMPRESSION_WORD: &str = "pickfs.compression=";
 /// A word for the kernel: the machine stops itself once, to be saved.
 pub const SAVED_WORD: &str = "pickfs.saved";
 pub const ALIVE: &str = "pickfs init: alive";

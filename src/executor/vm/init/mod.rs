@@ -50,6 +50,7 @@ fn live() -> Result<()> {
     }
     load_modules()?;
     if has_word(SIM_WORD) {
+        simulated::set_compression()?;
         simulated::attach_root()?;
     }
     // Booted only to see whether it boots.

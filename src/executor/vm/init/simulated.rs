@@ -2,7 +2,9 @@
 //! ended. A host that is asked or told anything earlier would answer when it likes, and all later times would depend on it.
 
 use super::{agent_command, word};
-use crate::executor::vm::names::{BY_SERIAL, CLOCK_WORD, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, how};
+use crate::executor::vm::names::{
+    BY_SERIAL, CLOCK_WORD, COMPRESSION_WORD, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, how,
+};
 use crate::protocol::{Answer, Job, Request, Say};
 use crate::sys::file;
 use anyhow::{Context, Result, ensure};
@@ -15,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Where the driver makes a disk of a region: "ADDRESS BYTES", and those of its recording where it has one.
 const ATTACH: &str = "/sys/module/simdisk/parameters/attach";
+/// Where the driver is told how fast the processor compresses.
+const COMPRESSION: &str = "/sys/module/simdisk/parameters/compression";
 /// Where the driver stops the machine.
 const SAVE: &str = "/sys/module/simdisk/parameters/save";
 /// To take down what was built, after the cell's own limit.
@@ -36,6 +40,14 @@ pub fn check_clocks() -> Result<()> {
         "this kernel does not know `{CLOCK_WORD}`, which slows its clocks: simulate it with `dilation = 1`"
     );
     Ok(())
+}
+
+/// Before anything is measured: the clocks change.
+pub fn set_compression() -> Result<()> {
+    let Some(thousandths) = word(|word| word.strip_prefix(COMPRESSION_WORD).map(String::from)) else { return Ok(()) };
+    std::fs::write(COMPRESSION, thousandths).context(
+        "this kernel does not let its clocks go slower while it compresses: simulate it with `compression = 1`",
+    )
 }
 
 /// Makes a disk of the first region; the others are of the cell, which is not there yet.
