@@ -264,6 +264,8 @@ fn what_others_have_measured_is_shown_marked_and_without_intervals() {
         }
     }
     assert!(lab.run(&["import", &format!("{fixtures}/README.md"), "-o", "x.jsonl"]).code(1).err.contains("--from"));
+    let ours = lab.run(&["import", "fio-3.33.json.jsonl", "-o", "x.jsonl"]).code(1).err;
+    assert!(ours.contains("is a journal of pickfs already: pickfs report fio-3.33.json.jsonl"), "{ours}");
     let again = lab.run(&["import", &format!("{fixtures}/fio-3.33.json"), "-o", "fio-3.33.json.jsonl"]).code(1);
     assert!(again.err.contains("cannot create the journal"), "{}", again.err);
 }

@@ -199,8 +199,9 @@ fn every_kernel_and_file_system_is_the_same_twice() {
             format!("{{ name = \"{name}\", fs = \"{fs}\", {variant}{machine} }}")
         };
         let targets: Vec<String> = names.split(' ').zip(disks).map(target).collect();
-        let plan =
-            PLAN.replace("{ fs = \"ext4\" }, { fs = \"btrfs\" }", &targets.join(", ")).replace("machine = {", "# {");
+        let plan = PLAN
+            .replace("machine = { disk = \"hdd-7200\" }\n", "")
+            .replace("{ fs = \"ext4\" }, { fs = \"btrfs\" }", &targets.join(", "));
         let first = recorded(&lab, &format!("jobs = 1\n{plan}"), 0);
         let load = Load::begin();
         lab.run_plan(&format!("jobs = 2\n{plan}")).code(0);
@@ -221,6 +222,72 @@ fn every_kernel_and_file_system_is_the_same_twice() {
     }
     println!("{same} the same twice");
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Random reads past the page cache, by our engine and by fio, take the model's time and the processor's. What the processor does
+/// for a request shows on the disk that answers at once.
+#[test]
+#[ignore = "twelve cells in guests, five minutes: make test-vm"]
+fn the_guest_delivers_what_the_model_gives() {
+    if not_run(no_guests()) {
+        return;
+    }
+    const DISKS: [&str; 3] = ["none", "hdd-7200", "sata-ssd"];
+    const DEPTHS: [usize; 4] = [1, 4, 8, 32];
+    let lab = Lab::new();
+    let sections = DEPTHS.map(|depth| format!("[d{depth}]\nstonewall\niodepth={depth}\n")).concat();
+    let job = "[global]\nioengine=io_uring\ndirect=1\nbs=4k\nrw=randread\nsize=64m\nio_size=8m\nfilename=file\n";
+    std::fs::write(lab.path("job.fio"), job.to_string() + &sections).expect("a file");
+    let ours = |depth: usize| {
+        let more = "direct = true, size = \"64MiB\", operations = 2048, phases = [\"random-read\"]";
+        format!("{{ name = \"d{depth}\", workload = \"io\", engine = \"io_uring\", depth = {depth}, {more} }}")
+    };
+    let works = DEPTHS.map(ours).join(", ");
+    let disks = DISKS
+        .map(|disk| format!("{{ name = \"{disk}\", fs = \"ext4\", machine = {{ disk = \"{disk}\" }} }}"))
+        .join(", ");
+    lab.run_plan(&format!(
+        "executor = \"sim\"\nseed = 7\nduplicate = false\nother_speeds = false\nbacking = {{ memory = \"512MiB\" }}\n\
+         target = [{disks}]\nwork = [{works}, {{ name = \"fio\", workload = \"fio\", job = \"job.fio\" }}]\n\
+         stop = {{ rounds = 1 }}\n"
+    ))
+    .code(0);
+    let folded = lab.folded();
+    let cell = |disk: &str, work: &str| {
+        let found = folded.cells.iter().find(|cell| (&*cell.target, &*cell.work) == (disk, work)).expect("a cell");
+        assert_eq!(found.outcome, Some(Outcome::Done), "{disk} {work}");
+        found
+    };
+    // Nanoseconds from one end to the next.
+    let ours = |disk: &str, depth: usize| {
+        folded.value(cell(disk, &format!("d{depth}")), "random-read", "time_ns").expect("a time") / 2048.0
+    };
+    let of_fio = |disk: &str, depth: usize| {
+        let phase = format!("d{depth}");
+        1e9 / folded.value(cell(disk, "fio"), &phase, "read_operations_per_second").expect("a rate")
+    };
+    let ours_at_once = |depth: usize| ours("none", depth);
+    let fio_at_once = |depth: usize| of_fio("none", depth);
+    println!("microseconds a request: disk, depth, model, our engine, fio");
+    let mut wrong = Vec::new();
+    for disk in DISKS {
+        let model = pickfs::executor::sim::find(disk).expect("a disk");
+        for depth in DEPTHS {
+            let given = 1e9
+                / pickfs::executor::sim::random_reads(&model, (64 << 20) / 512, depth)
+                    .expect("reads")
+                    .requests_a_second;
+            let [ours, of_fio] = [ours(disk, depth), of_fio(disk, depth)];
+            let line = format!("{disk} {depth} {:.2} {:.2} {:.2}", given / 1e3, ours / 1e3, of_fio / 1e3);
+            println!("{line}");
+            // A hard disk's places are drawn anew: 3 % is two standard errors of 2048 reads.
+            let [least, most] = [0.97 * given, 1.03 * given + 1.5 * ours_at_once(depth).max(fio_at_once(depth))];
+            if [ours, of_fio].iter().any(|found| !(least..=most).contains(found)) {
+                wrong.push(line);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "not the model's time and the processor's: {wrong:#?}");
 }
 
 /// One bit of the seed moves times a little.

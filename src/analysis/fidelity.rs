@@ -39,10 +39,10 @@ pub struct Agreement {
     pub worst_error: f64,
 }
 
-/// Figures of both runs' plans; `metric` is a time here, such as `cpu_net_ns`. Simulated without a disk, all time is the
-/// processor's. Figures below `least` nanoseconds are left out: kernels count processor time in ticks.
+/// Figures of both runs' plans; `metric` is a time, such as `cpu_net_ns`: without a disk, too, a writer may wait for the kernel's
+/// timers. Figures below `least` nanoseconds are left out: kernels count processor time in ticks.
 pub fn figures(here: &Folded, simulated: &Folded, metric: &str, least: f64) -> Result<Vec<Counterpart>> {
-    let [here, simulated] = [medians(here, metric)?, medians(simulated, "time_ns")?];
+    let [here, simulated] = [medians(here, metric)?, medians(simulated, metric)?];
     let figure = |of: &(String, String), (here, halves): (f64, Option<[f64; 2]>)| {
         let (simulated, _) = *simulated.get(of)?;
         Some(Counterpart { phase: of.0.clone(), target: of.1.clone(), here, halves, simulated })

@@ -8,6 +8,7 @@ use crate::run::{self, Forecast};
 use crate::stats::{BOUGHT, BOUGHT_AFTER};
 use crate::units::{show_duration, show_share};
 use crate::wording::history::repeats as repeats_in_words;
+use crate::wording::text::percent_up;
 use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::path::Path;
@@ -47,7 +48,7 @@ fn in_words(forecast: &Forecast, stop: &Stop, pilot: &Path) -> String {
         pilot.display(),
     );
     for bought in &forecast.buys {
-        let (time, most) = (show_duration(bought.ns as f64), show_share(bought.at_most));
+        let (time, most) = (show_duration(bought.ns as f64), percent_up(bought.at_most));
         let _ = writeln!(
             text,
             "  {time} ({} rounds) buy a pick that is at most {most} slower than the best",
@@ -112,7 +113,9 @@ mod tests {
             cut: 0.0,
             lacks_copy: false,
             unknown: Vec::new(),
-            buys: vec![crate::run::Bought { rounds: 8, ns: minutes(5), at_most: 0.042 }],
+            buys: [(8, 0.042), (4, 3.8641)]
+                .map(|(rounds, at_most)| crate::run::Bought { rounds, ns: minutes(5), at_most })
+                .to_vec(),
         };
         let told = |rounds, budget_ns, cut| {
             let stop = Stop { rounds, budget_ns, ..Stop::default() };
@@ -125,7 +128,7 @@ mod tests {
         assert_eq!(told(Some(8), None, 0.0), (false, false), "nobody asks for an answer");
         let text = in_words(&forecast, &Stop::default(), Path::new("j"));
         let bought = "5.0 min (8 rounds) buy a pick that is at most 4.2 % slower than the best";
-        assert!(text.contains(bought), "{text}");
+        assert!(text.contains(bought) && text.contains("at most 387 % slower"), "{text}");
         let text = in_words(&Forecast { lacks_copy: true, ..forecast }, &Stop::default(), Path::new("j"));
         assert!(text.contains("no second copy of the reference"), "{text}");
     }

@@ -164,7 +164,11 @@ fn importer_of(file: &File, wanted: Wanted) -> Result<&'static dyn Importer> {
         return find(name).with_context(|| format!("no format `{name}`; there are: {}", known()));
     }
     let found = ALL.iter().copied().find(|importer| importer.recognises(file.text));
-    found.with_context(|| format!("the format of {} is not known; name it with --from, one of: {}", file.name, known()))
+    let is_ours = || file.text.starts_with("{\"run\":{\"schema\":");
+    found.with_context(|| match is_ours() {
+        true => format!("{} is a journal of pickfs already: pickfs report {0}", file.name),
+        false => format!("the format of {} is not known; name it with --from, one of: {}", file.name, known()),
+    })
 }
 
 /// Target, work, round.

@@ -20,7 +20,7 @@ pub use disks::{ALL, find, whole_name};
 pub use machine::driver_sources;
 pub use parameters::{Disk, Kind, Sourced, significant};
 pub use processor::{COMPRESSION, Calibration, Class, Processor};
-pub use virtual_clock::{Gives, Loop, gives};
+pub use virtual_clock::{Gives, Loop, gives, random_reads};
 
 use super::{Executor, Machine, vm};
 use crate::need::Need;

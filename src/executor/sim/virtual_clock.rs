@@ -52,19 +52,23 @@ pub fn gives(disk: &Disk) -> Result<Gives> {
     let most = words[at("DEPTH")] as usize;
     clock.closed(8.min(most), 1024, &mut ahead);
     let sequential_writes = rate(clock.closed(8.min(most), 512, &mut ahead), CHUNK);
-    let random = |operation: Operation, depth: usize| -> Result<Loop> {
-        let mut random = Random(1);
-        let pages = sectors / PAGE;
-        Ok(fresh()?.closed(depth.min(most), MANY, || asked(operation, random.below(pages) * PAGE, PAGE)).shown())
-    };
     Ok(Gives {
         sequential_reads,
         sequential_writes,
-        random_reads: [random(Operation::Read, 1)?, random(Operation::Read, 32)?],
+        random_reads: [random_reads(disk, sectors, 1)?, random_reads(disk, sectors, 32)?],
         random_write: few_writes(fresh()?, sectors),
         flushes: flushes(&fresh, sectors)?,
         average_seek_ns: disk.kind.has_arm().then(|| average_seek(&fresh().expect("it was one").disk, &words)),
     })
+}
+
+/// Of 4 KiB, at a queue depth, within so many sectors from the disk's first on.
+pub fn random_reads(disk: &Disk, within: u64, depth: usize) -> Result<Loop> {
+    let words = disk.words(0, 0)?;
+    let model = DiskModel::start(&words).map_err(|_| anyhow::anyhow!("no such disk"))?;
+    let (mut random, most) = (Random(1), words[at("DEPTH")] as usize);
+    let next = || asked(Operation::Read, random.below(within / PAGE) * PAGE, PAGE);
+    Ok(Clock::new(model).closed(depth.min(most), MANY, next).shown())
 }
 
 /// As many as any cache holds.
