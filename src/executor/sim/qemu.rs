@@ -1,14 +1,11 @@
 //! QEMU's command line for one cell of a simulation: nothing in it has the host's clock or the host's timing.
 
-use super::processor::Processor;
+use super::processor::{PROCESSOR, Processor};
 use super::region::Region;
 use crate::executor::vm::{CLOCK_WORD, COMPRESSION_WORD, Guest, REGIONS_WORD, ROOT_WORD, SAVED_WORD, SIM_WORD};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// With SSE4.2, AES and AVX2 for checksums and ciphers. Without "enhanced rep movsb": the kernel would copy with it, and
-/// each byte would count as an instruction. Without instructions that give random numbers of the host.
-pub const PROCESSOR: &str = "Haswell-noTSX,-erms,-rdrand,-rdseed";
 /// An instruction is a nanosecond, and idle time is skipped. Recording closes a race of QEMU's between a processor that
 /// falls asleep and the clock that is moved for it; what is recorded is not needed.
 const CLOCK: &str = "shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null";
