@@ -76,29 +76,22 @@ fn medians(folded: &Folded, metric: &str) -> Result<Medians> {
     Ok(found)
 }
 
-/// Simulated against here, over all pairs of targets in each phase, or those with this target.
-pub fn agreement(figures: &[Counterpart], with: Option<&str>) -> Agreement {
-    agreement_of(figures, with, |figure| Some([figure.here, figure.simulated]))
+/// Simulated against here, over all pairs of targets in each phase; `None` where there is none.
+pub fn agreement(figures: &[Counterpart]) -> Option<Agreement> {
+    agreement_of(figures, |figure| Some([figure.here, figure.simulated]))
 }
 
 /// The same between two halves of the rounds here: what noise alone does.
-pub fn between_halves(figures: &[Counterpart]) -> Agreement {
-    agreement_of(figures, None, |figure| figure.halves)
+pub fn between_halves(figures: &[Counterpart]) -> Option<Agreement> {
+    agreement_of(figures, |figure| figure.halves)
 }
 
 /// Each figure has the two times whose ratios are compared.
-fn agreement_of(
-    figures: &[Counterpart],
-    with: Option<&str>,
-    times: impl Fn(&Counterpart) -> Option<[f64; 2]>,
-) -> Agreement {
-    let is_wanted =
-        |one: &Counterpart, other: &Counterpart| with.is_none_or(|name| one.target == name || other.target == name);
+fn agreement_of(figures: &[Counterpart], times: impl Fn(&Counterpart) -> Option<[f64; 2]>) -> Option<Agreement> {
     let mut found = Agreement::default();
     let mut errors: Vec<f64> = Vec::new();
     for (at, one) in figures.iter().enumerate() {
-        let others = figures[at + 1..].iter().filter(|other| other.phase == one.phase && is_wanted(one, other));
-        for other in others {
+        for other in figures[at + 1..].iter().filter(|other| other.phase == one.phase) {
             let Some(([here, there], [other_here, other_there])) = times(one).zip(times(other)) else { continue };
             let (truth, seen) = ((here / other_here).ln(), (there / other_there).ln());
             errors.push((seen - truth).abs().exp_m1());
@@ -108,9 +101,9 @@ fn agreement_of(
             }
         }
     }
-    found.median_error = median(&errors).unwrap_or_default();
+    found.median_error = median(&errors)?;
     found.worst_error = errors.iter().copied().fold(0.0, f64::max);
-    found
+    Some(found)
 }
 
 /// By how much the compression of one target slows the processor down, in the phases where it takes at least a tenth of the
@@ -142,16 +135,14 @@ mod tests {
             figure("read", "a", 100.0, 300.0),
             figure("read", "b", 150.0, 290.0), // in another order
         ];
-        let found = agreement(&figures, None);
+        let found = agreement(&figures).expect("pairs");
         assert_eq!((found.apart, found.in_order), (3, 2));
         assert!((found.worst_error - (1.5 * 300.0 / 290.0 - 1.0)).abs() < 1e-9, "{found:?}");
         assert!(found.median_error > 0.0 && found.median_error < 0.2, "{found:?}");
-        let same = agreement_of(&figures, None, |f| Some([f.here, f.here * 3.0]));
+        let same = agreement_of(&figures, |f| Some([f.here, f.here * 3.0])).expect("pairs");
         assert_eq!((same.in_order, same.apart), (3, 3));
         assert!(same.worst_error < 1e-12);
-        let of_c = agreement(&figures, Some("c"));
-        assert_eq!((of_c.apart, of_c.in_order), (2, 2));
-        assert_eq!(between_halves(&figures), Agreement::default());
+        assert_eq!(between_halves(&figures), None);
     }
 
     #[test]

@@ -181,10 +181,12 @@ fn print(times: &[Counterpart], processor: &[Counterpart], calibration: &Calibra
     fidelity::table(processor).iter().for_each(|line| println!("{line}"));
     println!();
     for (what, figures) in [("processor time", processor), ("time", times)] {
-        let (found, noise) = (analysis::agreement(figures, None), analysis::between_halves(figures));
-        println!("{}", fidelity::agreement(what, &found, &noise));
-        if figures.iter().any(|figure| figure.target == COMPRESSED) {
-            println!("{}", fidelity::against_others(COMPRESSED, &analysis::agreement(figures, Some(COMPRESSED))));
+        let (found, noise) = (analysis::agreement(figures), analysis::between_halves(figures));
+        println!("{}", fidelity::agreement(what, &found.unwrap_or_default(), &noise.unwrap_or_default()));
+        let two = figures.iter().filter(|figure| [PLAIN, COMPRESSED].contains(&figure.target.as_str())).cloned();
+        let two = analysis::agreement(&two.collect::<Vec<_>>());
+        if let Some(two) = two.filter(|_| calibration.classes.contains_key(sim::COMPRESSION)) {
+            println!("{}", fidelity::of_two(COMPRESSED, PLAIN, &two));
         }
     }
 }

@@ -28,12 +28,10 @@ pub fn agreement(what: &str, found: &Agreement, noise: &Agreement) -> String {
     )
 }
 
-/// Ratios of one target to all others.
-pub fn against_others(target: &str, found: &Agreement) -> String {
+/// The ratios of two targets.
+pub fn of_two(one: &str, other: &str, found: &Agreement) -> String {
     format!(
-        "  {target} against the others: {} of {}, off by {} (median) and {} (most)",
-        found.in_order,
-        found.apart,
+        "  {one} against {other}: off by {} (median) and {} (most)",
         percent(found.median_error),
         percent(found.worst_error)
     )
