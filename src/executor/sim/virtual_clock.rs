@@ -3,6 +3,7 @@
 use super::parameters::{Disk, at, last_zone};
 use crate::sys::disk_model::{Asked, DiskModel, Operation};
 use anyhow::Result;
+use std::collections::HashSet;
 
 /// Sectors of 4 KiB and of 1 MiB.
 pub const PAGE: u64 = 8;
@@ -55,20 +56,26 @@ pub fn gives(disk: &Disk) -> Result<Gives> {
     Ok(Gives {
         sequential_reads,
         sequential_writes,
-        random_reads: [random_reads(disk, sectors, 1)?, random_reads(disk, sectors, 32)?],
+        random_reads: [random_reads(disk, sectors, 1, MANY, 1)?, random_reads(disk, sectors, 32, MANY, 1)?],
         random_write: few_writes(fresh()?, sectors),
         flushes: flushes(&fresh, sectors)?,
         average_seek_ns: disk.kind.has_arm().then(|| average_seek(&fresh().expect("it was one").disk, &words)),
     })
 }
 
-/// Of 4 KiB, at a queue depth, within so many sectors from the disk's first on.
-pub fn random_reads(disk: &Disk, within: u64, depth: usize) -> Result<Loop> {
+/// Of 4 KiB, at a queue depth, within `within` sectors from the disk's first on; none twice, as long as half of them are left.
+pub fn random_reads(disk: &Disk, within: u64, depth: usize, count: usize, seed: u64) -> Result<Loop> {
     let words = disk.words(0, 0)?;
     let model = DiskModel::start(&words).map_err(|_| anyhow::anyhow!("no such disk"))?;
-    let (mut random, most) = (Random(1), words[at("DEPTH")] as usize);
-    let next = || asked(Operation::Read, random.below(within / PAGE) * PAGE, PAGE);
-    Ok(Clock::new(model).closed(depth.min(most), MANY, next).shown())
+    let (mut random, most) = (Random(seed), words[at("DEPTH")] as usize);
+    let (pages, mut taken) = (within / PAGE, HashSet::new());
+    let mut next = || loop {
+        let page = random.below(pages);
+        if taken.insert(page) || taken.len() as u64 > pages / 2 {
+            return asked(Operation::Read, page * PAGE, PAGE);
+        }
+    };
+    Ok(Clock::new(model).closed(depth.min(most), count, &mut next).shown())
 }
 
 /// As many as any cache holds.
