@@ -21,12 +21,11 @@
 
 /* None calls another of them. Of those that a kernel lacks, nothing runs; modules bring some when they come. */
 static const char *const functions[] = {
-	"LZ4_compress_HC",	      "LZ4_compress_default",	   "LZ4_decompress_safe",
-	"LZ4_decompress_safe_partial", "lzo1x_1_compress",	   "lzo1x_decompress_safe",
-	"lzorle1x_1_compress",	      "xz_dec_run",		   "zfs_ZSTD_compress2",
-	"zfs_ZSTD_decompressDCtx",    "zlib_deflate",		   "zlib_inflate",
-	"zstd_compress_cctx",	      "zstd_compress_stream",	   "zstd_decompress_dctx",
-	"zstd_decompress_stream",     "zstd_end_stream",	   "zstd_flush_stream",
+	"LZ4_compress_HC", "LZ4_compress_default", "LZ4_decompress_safe", "LZ4_decompress_safe_partial",
+	"lz4_compress_zfs", "lz4_decompress_zfs", "lzo1x_1_compress", "lzo1x_decompress_safe",
+	"lzorle1x_1_compress", "xz_dec_run", "zfs_ZSTD_compress2", "zfs_ZSTD_decompressDCtx", "zlib_deflate",
+	"zlib_inflate", "zstd_compress_cctx", "zstd_compress_stream", "zstd_decompress_dctx",
+	"zstd_decompress_stream", "zstd_end_stream", "zstd_flush_stream",
 };
 
 /* More calls than this at a time, by tasks that wait for the processor within, would go at the usual speed. */
