@@ -31,7 +31,7 @@
 /* Descriptors that no process has: to close one stops the thread, and fails. */
 #define HELLO -1000000
 #define FLUSH -999999
-/* The CPU clock is asked after so many ns between two calls, and at the end of a call so long after it was asked last. */
+/* Nanoseconds between two calls after which the CPU clock is read; and since it was read last, at the end of a call. */
 #define LONG_GAP 20000
 #define LONG_SINCE 100000
 
@@ -40,9 +40,9 @@
 #define NEEDS_NO_SAMPLE 2
 
 struct shared {
-	uint64_t order;  /* so many calls have ended */
+	uint64_t order;  /* calls that have ended */
 	uint32_t next;   /* where to look for a free ring */
-	uint32_t epochs; /* so many processes wrote */
+	uint32_t epochs; /* processes that wrote */
 	uint32_t moved;  /* a folder was renamed: only the kernel knows where relative paths lead */
 };
 
@@ -64,7 +64,7 @@ struct record {
 	uint32_t size;   /* of all, a multiple of 8 */
 	uint32_t number; /* of the system call, or SKIP */
 	uint64_t order;  /* of its end among all ends */
-	uint64_t began;  /* so many had ended when it began */
+	uint64_t began;  /* calls that had ended when it began */
 	int64_t result;
 	uint64_t arguments[6];
 	uint64_t idle_from; /* when the thread's last call here ended, CLOCK_MONOTONIC */

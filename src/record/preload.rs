@@ -15,7 +15,7 @@ const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 /// What the recorder writes the path of the shared memory over, and how much room there is.
 const PATH: &[u8] = b"PICKFS-SHARED-MEMORY";
 const ROOM: usize = 64;
-/// As in the C file: closing it, or one so many below, asks for a ring.
+/// As in the C file: a thread closes it, or one of the numbers just below, to ask for a ring.
 const HELLO: i32 = -1_000_000;
 /// As in the C file: closing it asks for room.
 const FLUSH: i32 = -999_999;
@@ -27,7 +27,7 @@ const WORDS: usize = 19;
 /// A thread that has taken its place in the order writes it down at once, unless the processor is taken from it, or it is killed.
 const PATIENCE: u32 = 100;
 const PAUSE: Duration = Duration::from_micros(100);
-/// Calls that take longer than so many others seem to have begun with the oldest of these.
+/// A call during which more others ended counts as begun with the oldest of these.
 const REMEMBERED: usize = 1 << 20;
 
 /// What the program's threads have written.

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// The filter lets calls pass whose instruction ends here: the code at the page's start has so many bytes up to there.
+/// The filter lets calls pass whose instruction ends here, just behind the page's start.
 pub const PASSES_AT: u64 = 0x7001_0006;
 pub const RINGS: usize = 1024;
 const RING_BYTES: u64 = 256 << 10;

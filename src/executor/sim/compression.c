@@ -16,8 +16,8 @@
 #include <asm/msr.h>
 #include <asm/tsc.h>
 
-/* Before 5.13 no function of the kernel's puts another scheduler's clock into its patched code. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 13, 0) && defined(CONFIG_PREEMPT_NOTIFIERS)
+/* Before 5.13 no function of the kernel's puts another scheduler's clock into its patched code. Kernels without KVM lack the notifiers. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 13, 0) && defined(CONFIG_PREEMPT_NOTIFIERS) && defined(CONFIG_KRETPROBES)
 
 /* None calls another of them. Of those that a kernel lacks, nothing runs; modules bring some when they come. */
 static const char *const functions[] = {
@@ -43,7 +43,7 @@ static u32 unseen_part;
 static u64 unseen, since;
 static int is_within;
 
-/* One processor: nobody else is between the lines where interrupts wait. */
+/* There is one processor, so where interrupts wait nothing else runs. */
 static u64 ticks(void)
 {
 	unsigned long flags;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Where the driver makes a disk of a region: "ADDRESS BYTES", and those of its recording where it has one.
 const ATTACH: &str = "/sys/module/simdisk/parameters/attach";
-/// Where the driver is told how fast the processor compresses.
+/// The driver takes from here how fast the processor compresses.
 const COMPRESSION: &str = "/sys/module/simdisk/parameters/compression";
 /// Where the driver stops the machine.
 const SAVE: &str = "/sys/module/simdisk/parameters/save";
