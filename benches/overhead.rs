@@ -12,6 +12,7 @@ mod common;
 #[path = "overhead/loops.rs"]
 mod loops;
 
+use common::{run, text};
 use pickfs::journal::{Folded, fold_file};
 use pickfs::units::show_duration;
 use std::path::{Path, PathBuf};
@@ -137,15 +138,6 @@ fn timed(work: impl FnOnce()) -> f64 {
     let begun = Instant::now();
     work();
     begun.elapsed().as_nanos() as f64
-}
-
-fn run(program: &str, words: &[&str]) {
-    let status = Command::new(program).args(words).status().expect("the program starts");
-    assert!(status.success(), "{program} {words:?}");
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
 }
 
 fn shown(ns: f64) -> String {

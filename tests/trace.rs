@@ -118,7 +118,7 @@ fn sleeping_leaves_the_same(way: &[&str]) {
         assert_eq!(played(Some(seed)), wanted, "seed {seed}");
     }
     let real = shape(&lab.path("work"));
-    assert!(wanted.0.0 > 0 || wanted.1 == real, "no call differs, and the tree does: {:?} {real:?}", wanted.1);
+    assert!(wanted.0.0 > 0 || wanted.1 == real, "{way:?}: no call differs, and the tree does: {:?} {real:?}", wanted.1);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! What benchmarks share.
 
+#![allow(dead_code)] // each benchmark uses its part
+
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 /// Set in a process whose mounts are its own.
@@ -16,4 +19,13 @@ pub fn keep_mounts_apart() {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "--"]).arg(own).args(std::env::args_os().skip(1));
     panic!("unshare: {}", command.env(APART, "1").exec());
+}
+
+pub fn run(program: &str, words: &[&str]) {
+    let status = Command::new(program).args(words).status().expect("the program starts");
+    assert!(status.success(), "{program} {words:?}");
+}
+
+pub fn text(path: &Path) -> String {
+    path.display().to_string()
 }

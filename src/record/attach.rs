@@ -7,7 +7,7 @@ use super::scope::Scope;
 use super::tracer::Tracer;
 use super::world::Live;
 use super::{file_system_of, finished};
-use crate::sys::ptrace::{self, Event, Stop};
+use crate::sys::ptrace::{self, Event, Resume, Stop};
 use crate::trace::Header;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,14 +22,15 @@ pub fn attach(pid: i32, under: &[PathBuf], ends: impl Fn() -> bool) -> Result<Ve
     ensure!(Path::new(&format!("/proc/{pid}")).exists(), "there is no process {pid}");
     ensure!(pid != std::process::id() as i32, "process {pid} is pickfs itself");
     let mut scope = Scope::new(under).context("cannot look at the folder to watch")?;
-    let tree = FirstTree::look(&scope)?;
+    // While it is looked at nothing may change: a name that is there and then not would mislead the replay.
+    let looked_at = Scope::new(under).context("cannot look at the folder to watch")?;
     let file_system = scope.roots().next().map(|(root, _)| file_system_of(&root)).unwrap_or_default();
     let (live, read) = (Live::new(), read_bytes(pid));
     ptrace::tick(TICK).context("cannot set a timer")?;
     let mut watched =
         Watched { tracer: Tracer::of_running(&mut scope, &live), processes: BTreeMap::new(), stopped: BTreeSet::new() };
     watched.seize(pid)?;
-    watched.begin()?;
+    let tree = watched.begin(|| FirstTree::look(&looked_at))?;
     watched.run(ends)?;
     let read = read_bytes(pid).saturating_sub(read);
     let known = Header { file_system, roots: under.len() as u32, device_read_bytes: read, ..Header::default() };
@@ -79,18 +80,24 @@ impl Watched<'_> {
         }
     }
 
-    /// Stops all of them, looks at what they have open, and lets them go on.
-    fn begin(&mut self) -> Result<()> {
+    /// Stops all of them, looks at what they have open and at what `look` does, and lets them go on.
+    fn begin<T>(&mut self, look: impl FnOnce() -> Result<T>) -> Result<T> {
         self.processes.keys().for_each(|tid| ptrace::interrupt(*tid));
         let mut signals = BTreeMap::new();
         while self.stopped.len() < self.processes.len() {
             match ptrace::wait().context("cannot wait for the program")? {
                 Event::NoneLeft => bail!("the program ended as it was about to be recorded"),
                 Event::Ended(tid, _) => drop(self.processes.remove(&tid)),
-                Event::Tick => {}
+                Event::Tick => self.help_those_that_wait()?,
                 Event::Stopped(tid, stop) if self.processes.contains_key(&tid) => {
-                    if let Stop::Signal(signal) = stop {
-                        signals.insert(tid, signal);
+                    match stop {
+                        Stop::Signal(signal) => drop(signals.insert(tid, signal)),
+                        // It may have stopped already.
+                        Stop::Started(new) => {
+                            self.processes.insert(new, process_of(new));
+                            self.stopped.extend(self.tracer.release(new).then_some(new));
+                        }
+                        _ => {}
                     }
                     self.stopped.insert(tid);
                 }
@@ -108,9 +115,26 @@ impl Watched<'_> {
                 self.tracer.program.found_open(threads[0], &file);
             }
         }
+        let looked = look()?;
         self.tracer.program.begin();
         for tid in std::mem::take(&mut self.stopped) {
             self.tracer.go_on(tid, signals.get(&tid).copied().unwrap_or(0))?;
+        }
+        Ok(looked)
+    }
+
+    /// Who has called vfork(2) cannot stop before its child runs another program, and the child stands still: it goes on, and is stopped
+    /// anew.
+    fn help_those_that_wait(&mut self) -> Result<()> {
+        let late: Vec<i32> = self.processes.keys().copied().filter(|tid| !self.stopped.contains(tid)).collect();
+        for tid in late {
+            if state_of(tid) != Some('D') {
+                ptrace::interrupt(tid);
+                continue;
+            }
+            for child in children(tid, tid).into_iter().filter(|child| self.stopped.remove(child)) {
+                ptrace::resume(child, Resume::ToEntry, 0).context("cannot let the program go on")?;
+            }
         }
         Ok(())
     }
@@ -146,13 +170,25 @@ fn family(pid: i32) -> Vec<i32> {
     let mut at = 0;
     while let Some(process) = found.get(at).copied() {
         for thread in numbers(&format!("/proc/{process}/task")) {
-            let children =
-                std::fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).unwrap_or_default();
-            found.extend(children.split(' ').filter_map(|child| child.trim().parse::<i32>().ok()));
+            found.extend(children(process, thread));
         }
         at += 1;
     }
     found
+}
+
+fn children(process: i32, thread: i32) -> Vec<i32> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).unwrap_or_default();
+    text.split(' ').filter_map(|child| child.trim().parse().ok()).collect()
+}
+
+/// The process of a thread; itself where that is gone.
+fn process_of(tid: i32) -> i32 {
+    procfs::process::Process::new(tid).and_then(|found| found.status()).map_or(tid, |status| status.tgid)
+}
+
+fn state_of(tid: i32) -> Option<char> {
+    procfs::process::Process::new(tid).ok()?.stat().ok().map(|stat| stat.state)
 }
 
 fn numbers(folder: &str) -> Vec<i32> {

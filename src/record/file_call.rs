@@ -73,6 +73,8 @@ impl Looker<'_> {
         match second {
             Named::Path(path, _) => op.other = path,
             Named::Elsewhere(_) => return Looked::Unknown,
+            // A wrong address, which changes nothing.
+            Named::NoFile if call.second != Place::Nothing => return Looked::NoFile,
             _ => {}
         }
         self.details(&mut op, call);

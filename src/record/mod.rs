@@ -22,6 +22,7 @@ mod mapped;
 mod preload;
 mod program;
 mod scope;
+mod stop_cost;
 pub mod strace;
 mod threads;
 mod tracer;

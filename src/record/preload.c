@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +32,9 @@
 /* Descriptors that no process has: to close one stops the thread, and fails. */
 #define HELLO -1000000
 #define FLUSH -999999
+#define PROBE -999998
+/* Stops between two looks at what a stop costs. */
+#define SELDOM 64
 /* Nanoseconds between two calls after which the CPU clock is read; and since it was read last, at the end of a call. */
 #define LONG_GAP 20000
 #define LONG_SINCE 100000
@@ -67,10 +71,11 @@ struct record {
 	uint64_t began;  /* calls that had ended when it began */
 	int64_t result;
 	uint64_t arguments[6];
-	uint64_t idle_from; /* when the thread's last call here ended, CLOCK_MONOTONIC */
-	uint64_t begin;
+	uint64_t idle_from; /* when the thread last went from here, CLOCK_MONOTONIC */
+	uint64_t entered;   /* when it came here */
+	uint64_t begin;     /* of the call itself */
 	uint64_t end;
-	uint64_t cpu_begin; /* CPU time of the thread then, or 0 */
+	uint64_t cpu_entered; /* CPU time of the thread when it came here, or 0 */
 	uint64_t cpu_end;
 	uint64_t text_at[2]; /* addresses in the program, and lengths */
 	uint32_t text[2];
@@ -90,6 +95,7 @@ struct thread {
 	struct ring *ring;
 	uint32_t epoch;
 	int busy; /* in here already: a signal came, and its handler calls */
+	unsigned stops;
 	uint64_t last_end;
 	uint64_t last_asked;
 };
@@ -194,6 +200,13 @@ static uint64_t cpu_time(void)
 	return time.tv_sec * 1000000000ull + time.tv_nsec;
 }
 
+/* Stops for nothing: between two of them the recorder sees what a stop costs the program. */
+static void probe(void)
+{
+	stopping(SYS_close, WITH(PROBE));
+	stopping(SYS_close, WITH(PROBE));
+}
+
 /* A ring for this thread, or none. The recorder learns from a stop whose it is, as the thread's number here may be one of another
  * namespace; it does not accept a child that uses its parent's memory. */
 static struct ring *claim(void)
@@ -209,8 +222,10 @@ static struct ring *claim(void)
 		if (!__atomic_compare_exchange_n(&ring->claimed, &nobody, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		stopping(SYS_close, WITH(HELLO - (long)(i % RINGS)));
-		if (__atomic_load_n(&ring->accepted, __ATOMIC_ACQUIRE))
+		if (__atomic_load_n(&ring->accepted, __ATOMIC_ACQUIRE)) {
+			probe();
 			return ring;
+		}
 		__atomic_store_n(&ring->claimed, 0, __ATOMIC_RELEASE);
 		return NULL;
 	}
@@ -344,15 +359,18 @@ static void publish(struct ring *ring, struct record *record)
 	__atomic_store_n(&ring->head, ring->head + record->size, __ATOMIC_RELEASE);
 }
 
-static void with_times(struct thread *me, struct record *record)
+/* What the thread did until it came here was its own. */
+static void with_times(struct thread *me, struct record *record, uint64_t entered)
 {
 	record->idle_from = me->last_end;
-	record->begin = now();
-	record->cpu_begin = record->cpu_end = 0;
-	if (record->begin - me->last_end > LONG_GAP || me->ring->stopped) {
+	record->entered = entered;
+	record->cpu_entered = record->cpu_end = 0;
+	if (entered - me->last_end > LONG_GAP || me->ring->stopped) {
+		if (me->ring->stopped && ++me->stops % SELDOM == 0)
+			probe();
 		me->ring->stopped = 0;
-		record->cpu_begin = cpu_time();
-		me->last_asked = record->begin;
+		record->cpu_entered = cpu_time();
+		me->last_asked = entered;
 	}
 }
 
@@ -364,14 +382,17 @@ static long recorded(long number, int folder, const char *path, const char *seco
 	struct ring *ring;
 	const char *texts[2] = {path, second};
 	char *behind;
+	uint64_t entered;
 	long result, length;
 	int i;
 
 	if (!is_ready(me))
 		return stopping(number, with);
 	me->busy = 1;
+	entered = now();
 	ring = me->ring;
 	record = room(ring);
+	with_times(me, record, entered);
 	behind = (char *)(record + 1);
 	for (i = 0; i < 2; i++) {
 		length = texts[i] ? copy_text(behind, texts[i]) : 0;
@@ -387,7 +408,7 @@ static long recorded(long number, int folder, const char *path, const char *seco
 	record->began = __atomic_load_n(&shared->order, __ATOMIC_SEQ_CST);
 	for (i = 0; i < 6; i++)
 		record->arguments[i] = with[i];
-	with_times(me, record);
+	record->begin = path || second ? now() : entered;
 	record->sample = 0;
 	record->size = (behind - (char *)record + 7) & ~7ul;
 	if (number == SYS_close) {
@@ -412,6 +433,8 @@ static long recorded(long number, int folder, const char *path, const char *seco
 	if (number == SYS_write || number == SYS_pwrite64) {
 		record->sample = sample(ring, behind, with, result);
 		record->size = (behind + record->sample - (char *)record + 7) & ~7ul;
+		if (record->sample)
+			me->last_end = now();
 	}
 	if ((number == SYS_openat || number == SYS_creat) && result >= 0 && result < DESCRIPTORS)
 		ring->known[result] = 0;
@@ -524,6 +547,40 @@ EXPORT long lseek(int file, long offset, int from)
 EXPORT int ftruncate(int file, long bytes)
 {
 	return ON_FILE(SYS_ftruncate, file, bytes);
+}
+
+EXPORT int fallocate(int file, int mode, long offset, long bytes)
+{
+	return ON_FILE(SYS_fallocate, file, mode, offset, bytes);
+}
+
+/* It returns the error itself. */
+EXPORT int posix_fadvise(int file, long offset, long bytes, int advice)
+{
+	return -recorded(SYS_fadvise64, 0, NULL, NULL, WITH(file, offset, bytes, advice));
+}
+
+/* Offsets stand in the program's memory, where the recorder looks during a stop. */
+EXPORT long copy_file_range(int from, long *from_offset, int to, long *to_offset, size_t bytes, unsigned flags)
+{
+	const long with[6] = {from, (long)from_offset, to, (long)to_offset, bytes, flags};
+
+	if (from_offset || to_offset)
+		return returned(stopping(SYS_copy_file_range, with));
+	return returned(recorded(SYS_copy_file_range, 0, NULL, NULL, with));
+}
+
+EXPORT int ioctl(int file, unsigned long request, ...)
+{
+	va_list rest;
+	long with;
+
+	va_start(rest, request);
+	with = va_arg(rest, long);
+	va_end(rest);
+	if (request == FICLONE)
+		return ON_FILE(SYS_ioctl, file, request, with);
+	return returned(stopping(SYS_ioctl, WITH(file, request, with)));
 }
 
 EXPORT int fsync(int file)
@@ -662,6 +719,68 @@ EXPORT int fchownat(int folder, const char *path, unsigned user, unsigned group,
 	return ON_PATH(SYS_fchownat, folder, path, folder, (long)path, user, group, flags);
 }
 
+#define ON_NAMED(number, path, name, ...) returned(recorded(number, AT_FDCWD, path, name, WITH(__VA_ARGS__)))
+
+EXPORT long getxattr(const char *path, const char *name, void *to, size_t bytes)
+{
+	return ON_NAMED(SYS_getxattr, path, name, (long)path, (long)name, (long)to, bytes);
+}
+
+EXPORT long lgetxattr(const char *path, const char *name, void *to, size_t bytes)
+{
+	return ON_NAMED(SYS_lgetxattr, path, name, (long)path, (long)name, (long)to, bytes);
+}
+
+EXPORT long fgetxattr(int file, const char *name, void *to, size_t bytes)
+{
+	return ON_NAMED(SYS_fgetxattr, NULL, name, file, (long)name, (long)to, bytes);
+}
+
+EXPORT int setxattr(const char *path, const char *name, const void *from, size_t bytes, int flags)
+{
+	return ON_NAMED(SYS_setxattr, path, name, (long)path, (long)name, (long)from, bytes, flags);
+}
+
+EXPORT int lsetxattr(const char *path, const char *name, const void *from, size_t bytes, int flags)
+{
+	return ON_NAMED(SYS_lsetxattr, path, name, (long)path, (long)name, (long)from, bytes, flags);
+}
+
+EXPORT int fsetxattr(int file, const char *name, const void *from, size_t bytes, int flags)
+{
+	return ON_NAMED(SYS_fsetxattr, NULL, name, file, (long)name, (long)from, bytes, flags);
+}
+
+EXPORT int removexattr(const char *path, const char *name)
+{
+	return ON_NAMED(SYS_removexattr, path, name, (long)path, (long)name);
+}
+
+EXPORT int lremovexattr(const char *path, const char *name)
+{
+	return ON_NAMED(SYS_lremovexattr, path, name, (long)path, (long)name);
+}
+
+EXPORT int fremovexattr(int file, const char *name)
+{
+	return ON_NAMED(SYS_fremovexattr, NULL, name, file, (long)name);
+}
+
+EXPORT long listxattr(const char *path, char *to, size_t bytes)
+{
+	return ON_PATH(SYS_listxattr, AT_FDCWD, path, (long)path, (long)to, bytes);
+}
+
+EXPORT long llistxattr(const char *path, char *to, size_t bytes)
+{
+	return ON_PATH(SYS_llistxattr, AT_FDCWD, path, (long)path, (long)to, bytes);
+}
+
+EXPORT long flistxattr(int file, char *to, size_t bytes)
+{
+	return ON_FILE(SYS_flistxattr, file, (long)to, bytes);
+}
+
 EXPORT int futimens(int file, const struct timespec *times)
 {
 	return ON_FILE(SYS_utimensat, file, 0, (long)times, 0);
@@ -682,6 +801,8 @@ SAME(__pread64_chk, __pread_chk);
 SAME(pwrite64, pwrite);
 SAME(lseek64, lseek);
 SAME(ftruncate64, ftruncate);
+SAME(fallocate64, fallocate);
+SAME(posix_fadvise64, posix_fadvise);
 SAME(stat64, stat);
 SAME(lstat64, lstat);
 SAME(fstat64, fstat);

@@ -19,11 +19,13 @@ const ROOM: usize = 64;
 const HELLO: i32 = -1_000_000;
 /// As in the C file: closing it asks for room.
 const FLUSH: i32 = -999_999;
+/// As in the C file: closing it asks for nothing.
+const PROBE: i32 = -999_998;
 /// As in the C file.
 const KNOWN_FOLDER: u8 = 1;
 const NEEDS_NO_SAMPLE: u8 = 2;
 /// Of a record, before its texts.
-const WORDS: usize = 19;
+const WORDS: usize = 20;
 /// A thread that has taken its place in the order writes it down at once, unless the processor is taken from it, or it is killed.
 const PATIENCE: u32 = 100;
 const PAUSE: Duration = Duration::from_micros(100);
@@ -60,12 +62,14 @@ pub struct Made {
     pub arguments: [u64; 6],
     pub result: i64,
     pub began: u32,
-    /// When the thread's last call in the library ended; the monotonic clock's nanoseconds.
+    /// When the thread last left the library; the monotonic clock's nanoseconds.
     pub idle_from: u64,
+    /// When it came there again.
+    pub entered: u64,
     pub begin: u64,
     pub end: u64,
     /// CPU time of the thread, where it was asked.
-    pub cpu_begin: Option<u64>,
+    pub cpu_entered: Option<u64>,
     pub cpu_end: Option<u64>,
     /// Texts, and a part of what was written.
     pub memory: Pieces,
@@ -107,14 +111,14 @@ impl Preload {
         path_of(&self.library)
     }
 
-    /// A stopped thread asks for a ring, or for room in it. True if that is what the call is for.
+    /// A stopped thread asks for a ring, or for room in it, or for nothing. True if that is what the call is for.
     pub fn greeted(&mut self, tid: i32, call: &Call) -> bool {
         let number = call.arguments[0] as i32;
-        if call.number != libc::SYS_close || number > FLUSH {
+        if call.number != libc::SYS_close || number > PROBE {
             return false;
         }
         let ring = usize::try_from(i64::from(HELLO) - i64::from(number)).ok().filter(|ring| *ring < RINGS);
-        let Some(ring) = ring else { return number == FLUSH };
+        let Some(ring) = ring else { return number == FLUSH || number == PROBE };
         if !self.borrowers.contains_key(&tid) && !self.owners.contains_key(&ring) && self.rings.accept(ring) {
             self.owners.insert(ring, tid);
         }
@@ -149,6 +153,11 @@ impl Preload {
 
     pub fn set_moved(&self) {
         self.rings.set_moved();
+    }
+
+    /// The descriptor is another one now, or none.
+    pub fn forget(&self, tid: i32, descriptor: i32) {
+        self.of(tid).for_each(|ring| self.rings.forget(ring, descriptor));
     }
 
     /// The thread's descriptors are others now than it knows.
@@ -249,18 +258,19 @@ impl Preload {
             result: word(3)? as i64,
             arguments: [word(4)?, word(5)?, word(6)?, word(7)?, word(8)?, word(9)?],
             idle_from: word(10)?,
-            begin: word(11)?,
-            end: word(12)?,
-            cpu_begin: word(13).filter(|ns| *ns > 0),
-            cpu_end: word(14).filter(|ns| *ns > 0),
+            entered: word(11)?,
+            begin: word(12)?,
+            end: word(13)?,
+            cpu_entered: word(14).filter(|ns| *ns > 0),
+            cpu_end: word(15).filter(|ns| *ns > 0),
             memory: Vec::new(),
         };
-        let lengths = word(17)?;
+        let lengths = word(18)?;
         let (mut at, mut memory) = (8 * WORDS, Vec::new());
-        let sample = word(18)? as u32;
+        let sample = word(19)? as u32;
         // The address of a text is 0 where there is none, and a text may be empty.
         let written = if sample > 0 { made.arguments[1] } else { 0 };
-        for (address, length) in [(word(15)?, lengths as u32), (word(16)?, (lengths >> 32) as u32), (written, sample)] {
+        for (address, length) in [(word(16)?, lengths as u32), (word(17)?, (lengths >> 32) as u32), (written, sample)] {
             let part = bytes.get(at..at + length as usize)?;
             at += part.len();
             if address != 0 {

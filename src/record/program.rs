@@ -7,6 +7,7 @@ use super::files::{Mapping, Objects, OpenFile};
 use super::first_tree::Touched;
 use super::preload::Made;
 use super::scope::Scope;
+use super::stop_cost::{self, StopCost};
 use super::threads::{Pending, Resolved, Thread};
 use super::world::World;
 use crate::sys::ptrace::{Call, Resume};
@@ -37,7 +38,7 @@ pub struct Program<'a> {
     /// CPU time between two stops while nothing was done between them.
     calibration: Vec<u64>,
     /// Taken off the time to think before each stop, where that is not left to the replay.
-    stop_ns: Option<u64>,
+    stop_cost: Option<StopCost>,
     /// The call at hand was made without a stop.
     unstopped: bool,
     /// A watched folder is about to be renamed.
@@ -60,7 +61,7 @@ impl<'a> Program<'a> {
             next_thread: 0,
             begun: None,
             calibration: Vec::new(),
-            stop_ns: None,
+            stop_cost: None,
             unstopped: false,
             moves_folder: false,
             gaps: BTreeMap::new(),
@@ -124,7 +125,7 @@ impl<'a> Program<'a> {
 
     /// Times to think are free of stops as they are written, because some calls have none.
     pub fn has_unstopped_calls(&mut self) {
-        self.stop_ns = Some(0);
+        self.stop_cost = Some(StopCost::new(Vec::new()));
     }
 
     pub fn begin(&mut self) {
@@ -198,7 +199,7 @@ impl<'a> Program<'a> {
     pub fn finish(self) -> Seen {
         let counts = Header {
             threads: self.next_thread,
-            stop_cost_ns: if self.stop_ns.is_some() { 0 } else { stop_cost(self.calibration, &self.gaps) },
+            stop_cost_ns: if self.stop_cost.is_some() { 0 } else { stop_cost::of_gaps(self.calibration, &self.gaps) },
             wall_ns: self.begun.map_or(0, |begun| self.world.now().saturating_sub(begun)),
             ..self.counts
         };
@@ -210,8 +211,9 @@ impl<'a> Program<'a> {
     }
 
     pub fn entered(&mut self, tid: i32, call: &Call) -> Resume {
-        let stop_ns = self.stop_ns.unwrap_or(0);
+        let stop_ns = self.stop_cost.as_ref().map_or(0, StopCost::ns);
         let thread = self.thread(tid);
+        thread.greeted = false;
         let used = thread.look_at_clock(true);
         thread.think_ns = thread.think_ns.saturating_sub(stop_ns.min(used));
         if self.begun.is_none() {
@@ -221,11 +223,26 @@ impl<'a> Program<'a> {
         self.asks(tid, call)
     }
 
+    /// The library has stopped for itself. Where it did so just before, it did nothing meanwhile.
+    pub fn greeted(&mut self, tid: i32) {
+        let stop_ns = self.stop_cost.as_ref().map_or(0, StopCost::ns);
+        let thread = self.thread(tid);
+        let again = std::mem::replace(&mut thread.greeted, true);
+        let used = thread.look_at_clock(!again);
+        if !again {
+            thread.think_ns = thread.think_ns.saturating_sub(stop_ns.min(used));
+        } else if let Some(cost) = &mut self.stop_cost {
+            cost.learn(used);
+        }
+    }
+
     /// A call that was made without a stop; `at_end` has the world look at its end.
     pub fn made(&mut self, made: &Made, at_end: impl FnOnce()) {
         self.unstopped = true;
         self.counts.unstopped_calls += 1;
-        self.thread(made.tid).made_call(made);
+        let thread = self.thread(made.tid);
+        thread.greeted = false;
+        thread.made_call(made);
         let how = self.asks(made.tid, &made.call());
         at_end();
         if how == Resume::ToExit {
@@ -444,7 +461,7 @@ impl<'a> Program<'a> {
     fn write(&mut self, tid: i32, op: Op) {
         let thread = self.thread(tid);
         let op = Op { thread: thread.number, think_ns: std::mem::take(&mut thread.think_ns), ..op };
-        if op.kind.class() != Class::Thread && op.think_ns > 0 && self.stop_ns.is_none() {
+        if op.kind.class() != Class::Thread && op.think_ns > 0 && self.stop_cost.is_none() {
             *self.gaps.entry(coarse(op.think_ns)).or_default() += 1;
         }
         self.writer.push(op);
@@ -494,7 +511,7 @@ impl<'a> Program<'a> {
                 return;
             }
             self.begin();
-            self.stop_ns = self.stop_ns.map(|_| stop_cost(self.calibration.clone(), &BTreeMap::new()));
+            self.stop_cost = self.stop_cost.take().map(|_| StopCost::new(self.calibration.clone()));
             let thread = self.thread(tid);
             thread.look_at_clock(false);
             (thread.pending, thread.think_ns) = (None, 0);
@@ -557,38 +574,4 @@ impl<'a> Program<'a> {
 
 fn is_folder(place: &[u8]) -> bool {
     std::fs::symlink_metadata(std::ffi::OsStr::from_bytes(place)).is_ok_and(|found| found.is_dir())
-}
-
-/// What the stops alone take: as in the loop of calls that mean nothing, or more where another program has the processor
-/// meanwhile and every return finds its caches cold. The shortest of the program's own gaps show that: in nearly every program a
-/// twentieth of all calls comes right after another.
-fn stop_cost(mut calibration: Vec<u64>, gaps: &BTreeMap<u64, u64>) -> u64 {
-    const SHORTEST: u64 = 20;
-    const MOST: u64 = 20;
-    const MOST_UNKNOWN: u64 = 20_000;
-    calibration.sort_unstable();
-    let alone = calibration.get(calibration.len() / 2).copied().unwrap_or(0);
-    let (all, mut seen) = (gaps.values().sum::<u64>(), 0);
-    let short = gaps.iter().find(|(_, count)| {
-        seen += **count;
-        seen * SHORTEST >= all
-    });
-    // What runs already makes no calls that mean nothing.
-    let most = if alone == 0 { MOST_UNKNOWN } else { MOST * alone };
-    short.map_or(alone, |(gap, _)| (*gap).clamp(alone, most))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stops_cost_what_the_shortest_gaps_take_within_reason() {
-        let cost = |gaps: &[(u64, u64)]| stop_cost(vec![900, 1000, 5000], &gaps.iter().copied().collect());
-        assert_eq!(cost(&[]), 1000);
-        assert_eq!(cost(&[(100, 50), (3000, 50)]), 1000);
-        assert_eq!(cost(&[(100, 1), (3000, 50), (90_000, 49)]), 3000);
-        assert_eq!(cost(&[(1_000_000, 10)]), 20_000);
-        assert_eq!(stop_cost(Vec::new(), &[(3000, 9)].into()), 3000);
-    }
 }

@@ -29,6 +29,8 @@ pub struct Thread {
     pub idle_from: u64,
     /// So much CPU time has gone by since its last operation.
     pub think_ns: u64,
+    /// The library in it stopped last, for itself.
+    pub greeted: bool,
 }
 
 /// What a call is about.
@@ -74,6 +76,7 @@ impl Thread {
             unstopped_ns: 0,
             idle_from: 0,
             think_ns: 0,
+            greeted: false,
         }
     }
 
@@ -111,17 +114,17 @@ impl Thread {
     /// calls is time to think, of a long one the clock says how much.
     pub fn made_call(&mut self, made: &Made) {
         let from = made.idle_from.max(self.idle_from);
-        // A call that is written down before it is made, such as close.
+        // What the library did after the last call, and a call that is written down before it is made, such as close.
         self.unstopped_ns += made.idle_from.saturating_sub(self.idle_from);
-        let gap = made.begin.saturating_sub(from);
-        let think = match made.cpu_begin {
+        let gap = made.entered.saturating_sub(from);
+        let think = match made.cpu_entered {
             Some(cpu) => cpu.saturating_sub(self.cpu_seen).saturating_sub(self.unstopped_ns).min(gap),
             None => gap,
         };
         self.think_ns += think;
-        self.unstopped_ns += gap + made.end.saturating_sub(made.begin);
-        if let Some(cpu) = made.cpu_begin {
-            (self.cpu_seen, self.unstopped_ns) = (cpu, made.end.saturating_sub(made.begin));
+        self.unstopped_ns += made.end.saturating_sub(from);
+        if let Some(cpu) = made.cpu_entered {
+            (self.cpu_seen, self.unstopped_ns) = (cpu, made.end.saturating_sub(made.entered));
         }
         if let Some(cpu) = made.cpu_end {
             (self.cpu_seen, self.unstopped_ns) = (cpu, 0);

@@ -59,6 +59,11 @@ impl<'a> Tracer<'a> {
         self.early.insert(tid);
     }
 
+    /// It is held no more. False: it was not held.
+    pub fn release(&mut self, tid: i32) -> bool {
+        self.early.remove(&tid)
+    }
+
     pub fn go_on(&mut self, tid: i32, signal: i32) -> Result<()> {
         self.resume(tid, Resume::ToEntry, signal)
     }
@@ -133,9 +138,10 @@ impl<'a> Tracer<'a> {
             preload.set_moved();
         }
         match request(call) {
-            Some(Request::Close(_) | Request::CloseRange { .. } | Request::Duplicate { .. }) => {
-                preload.forget_known(tid)
+            Some(Request::Close(descriptor) | Request::Duplicate { to: Some(descriptor), .. }) => {
+                preload.forget(tid, descriptor)
             }
+            Some(Request::CloseRange { .. }) => preload.forget_known(tid),
             Some(Request::File(file)) => {
                 if let Place::Path { folder, .. } | Place::PathOrSelf { folder, .. } = file.place
                     && program.has_files_alone(tid)
@@ -161,6 +167,7 @@ impl<'a> Tracer<'a> {
                 Resume::ToEntry
             }
             Stop::Entry(call) if self.preload.as_mut().is_some_and(|preload| preload.greeted(tid, &call)) => {
+                self.program.greeted(tid);
                 Resume::ToEntry
             }
             Stop::Entry(call) => self.entered(tid, &call),
@@ -168,7 +175,7 @@ impl<'a> Tracer<'a> {
             Stop::Exit(_) if self.every_call && !self.program.awaits(tid) => Resume::ToEntry,
             Stop::Exit(result) => {
                 if let Some(preload) = self.preload.as_ref().filter(|_| self.program.opens(tid)) {
-                    preload.forget_known(tid);
+                    preload.forget(tid, result as i32);
                 }
                 self.program.left(tid, result);
                 Resume::ToEntry

@@ -134,6 +134,12 @@ impl Rings {
         }
     }
 
+    pub fn forget(&self, ring: usize, descriptor: i32) {
+        if let Some(at) = usize::try_from(descriptor).ok().filter(|at| *at < DESCRIPTORS) {
+            self.byte(start(ring) + KNOWN + at).store(0, Ordering::SeqCst);
+        }
+    }
+
     pub fn forget_known(&self, ring: usize) {
         (0..DESCRIPTORS).for_each(|at| self.byte(start(ring) + KNOWN + at).store(0, Ordering::Relaxed));
     }
