@@ -2,10 +2,14 @@
 
 mod common;
 
-use common::{Lab, Observation, no_guests, not_run};
+use common::{Lab, Observation, Said, no_guests, not_run};
 use pickfs::journal::Outcome;
+use pickfs::process::marked_processes;
+use pickfs::sys::process::{Signal, kill};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Two file systems on one disk, in one round.
 const PLAN: &str = "executor = \"sim\"\nseed = 7\nduplicate = false\nmachine = { disk = \"hdd-7200\" }\n\
@@ -84,6 +88,37 @@ fn the_same_cells_twice_give_the_same_records_and_the_same_disk() {
     // What the host is made of changes nothing, and is not named.
     let table = lab.run(&["choices", "journal.jsonl"]).code(0).out;
     assert!(table.contains("simulated hdd-7200 [kernel 6."), "{table}");
+    lab.assert_nothing_left();
+}
+
+/// As Slurm stops a job: every process of it at once, the guest's emulator too.
+#[test]
+fn a_guest_that_is_ended_with_its_run_is_no_failed_cell() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.write_plan(PLAN);
+    let mut command = lab.pickfs();
+    command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let run = command.spawn().expect("pickfs starts");
+    let is_emulator = |pid: &i32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("qemu-system"))
+    };
+    let emulators = || {
+        let of_run = |id: std::fs::DirEntry| marked_processes(&format!("PICKFS_RUN={}", id.file_name().display()));
+        let runs = std::fs::read_dir(lab.path("state/pickfs/active")).into_iter().flatten().flatten();
+        runs.flat_map(of_run).filter(is_emulator).collect::<Vec<_>>()
+    };
+    let begun = Instant::now();
+    while emulators().is_empty() {
+        // Another run of this machine may be waited for.
+        assert!(begun.elapsed() < Duration::from_secs(1800), "no guest began");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    [vec![run.id() as i32], emulators()].concat().into_iter().for_each(|pid| drop(kill(pid, Signal::TERM)));
+    let said = Said::of(run.wait_with_output().expect("it ends")).code(130);
+    assert!(lab.folded().cells.iter().all(|cell| cell.outcome.is_none()), "{}", said.err);
     lab.assert_nothing_left();
 }
 

@@ -86,8 +86,8 @@ fn jobs(table: &Table, reader: &Reader) -> Option<u32> {
     Some(1)
 }
 
-/// The check takes two rounds: too much beside a few, where no verdict is expected either.
-const CHECKED_FROM: u32 = 4;
+/// The check takes two rounds: too much beside one or two, where no verdict is expected either.
+const CHECKED_FROM: u32 = 3;
 
 /// Real processors have the speed that they have.
 fn other_speeds(table: &Table, stop: &Stop, reader: &Reader) -> bool {

@@ -11,7 +11,7 @@ use anyhow::Result;
 pub(super) trait Doer {
     /// `None`: stopped on request, the cell counts as not run.
     fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<Option<Outcome>>;
-    /// These cells come next, in this order.
+    /// These cells come next, in this order; some may have been named before.
     fn expect(&mut self, _cells: &[Cell]) {}
     /// All that is known so far.
     fn folded(&self) -> &Folded;
@@ -48,7 +48,7 @@ pub(super) fn measure(doer: &mut impl Doer, progress: &mut dyn Progress) -> Resu
         let plan = &doer.plan();
         let cells: Vec<Cell> = left(plan, doer.folded(), round);
         has_begun |= !cells.is_empty();
-        doer.expect(&cells);
+        doer.expect(&coming(plan, doer.folded()));
         for cell in &cells {
             progress.cell(cell);
             let Some(outcome) = doer.cell(cell, progress)? else { return Ok(None) };
@@ -96,9 +96,12 @@ fn left(plan: &Plan, folded: &Folded, round: u32) -> Vec<Cell> {
     order(plan, round).into_iter().filter(wanted).collect()
 }
 
-/// The cells that are to be run up to the next interim analysis, in their order.
+/// The cells that are to be run up to the next interim analysis, in their order. If the plan has a number of rounds, all cells of all
+/// rounds, and then the cells that check the verdict.
 pub(super) fn coming(plan: &Plan, folded: &Folded) -> Vec<Cell> {
-    (1..=next_look(plan, folded)).flat_map(|round| left(plan, folded, round)).collect()
+    let rounds = (1..=next_look(plan, folded)).flat_map(|round| left(plan, folded, round));
+    let checks = if plan.stop.rounds.is_some() { unchecked(plan, folded) } else { Vec::new() };
+    rounds.chain(checks.into_iter().map(|(_, cell)| cell)).collect()
 }
 
 /// The round of the next interim analysis; of the last one where the run is over.
@@ -181,12 +184,15 @@ mod tests {
         /// Cells that ended in this session, and the names of all that ever ended.
         done: usize,
         ended: Vec<String>,
+        /// How many cells were named at a time.
+        expected: Vec<usize>,
     }
 
     impl Sessions {
         fn new(times: Times) -> Sessions {
             let (stop_after, budget) = (usize::MAX, usize::MAX);
-            Sessions { folded: Folded::default(), times, stop_after, budget, more: false, done: 0, ended: Vec::new() }
+            let (folded, ended, expected) = (Folded::default(), Vec::new(), Vec::new());
+            Sessions { folded, times, stop_after, budget, more: false, done: 0, ended, expected }
         }
 
         fn go(&mut self, plan: &Plan) -> Option<Enough> {
@@ -222,6 +228,10 @@ mod tests {
             };
             self.folded.take(Record::End(End { cell: id, outcome: outcome.clone(), at: String::new() }));
             Ok(Some(outcome))
+        }
+
+        fn expect(&mut self, cells: &[Cell]) {
+            self.expected.push(cells.len());
         }
 
         fn folded(&self) -> &Folded {
@@ -322,6 +332,17 @@ mod tests {
         wanted.sort();
         ended.sort();
         assert_eq!(ended, wanted);
+    }
+
+    /// So that machines that cannot disturb each other need not wait for one another at the end of each round.
+    #[test]
+    fn all_that_is_certain_to_come_is_named() {
+        let fixed = Stop { rounds: Some(2), ..FREE };
+        for (stop, other_speeds, wanted) in [(fixed, false, [4, 2]), (fixed, true, [8, 6]), (FREE, true, [6, 4])] {
+            let mut sessions = Sessions::new(NOISY);
+            sessions.go(&Plan { other_speeds, ..plan("ab", stop) });
+            assert_eq!(sessions.expected[..2], wanted, "{stop:?}");
+        }
     }
 
     #[test]

@@ -197,7 +197,7 @@ impl Supervisor {
                 Ok(Reached::Agent(contact)) => *contact,
                 Ok(Reached::Nowhere(reasons)) => return Ok((Ended::Skipped(reasons), Told::default())),
                 Err(error) if error.is::<Interrupted>() => return Ok((Ended::Stopped, Told::default())),
-                Err(error) => return Ok((Ended::Dead(format!("{error:#}")), Told::default())),
+                Err(error) => return Ok((self.gone(format!("{error:#}"), stoppable), Told::default())),
             };
             let mut attended = Attended { counts, ..Attended::start(contact, &cell, limit, stoppable)? };
             let listened = attended.listen(self, progress);
@@ -209,8 +209,17 @@ impl Supervisor {
                 ended => return Ok((ended, told)),
             };
             if let Failure::Final(why) = self.machine.explain(why, &exit) {
-                return Ok((Ended::Dead(why), told));
+                return Ok((self.gone(why, stoppable), told));
             }
+        }
+    }
+
+    /// A machine has ended by itself. Who asks us to stop may ask its emulator too, as Slurm asks all processes of a job: then its end says
+    /// nothing of the cell.
+    fn gone(&self, why: String, stoppable: bool) -> Ended {
+        match stoppable && stop_requested() && self.machine.cells() == CellsRun::Elsewhere {
+            true => Ended::Stopped,
+            false => Ended::Dead(why),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::process::Interrupted;
 use crate::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, Say};
 use anyhow::{Context, Result, bail};
 use procfs::Current;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -52,6 +52,8 @@ const RECORDS: u64 = 256 << 20;
 /// Seconds of processor that a second of a nanosecond an instruction may take, and a boot.
 const SLOWDOWN: u64 = 20;
 const BOOT_SECONDS: u64 = 300;
+/// docs/sim.md has the pairs of cells that were compared.
+const SAVED_ALIKE: &[&str] = &["bullseye", "bookworm", "trixie", "sid"];
 /// The limit is in processor time; of the host's clock there is none that a busy machine could not exceed.
 const FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -158,13 +160,7 @@ impl Simulations {
         let mut regions = vec![self.root(furnished, &common)?, asked, records.clone(), target.clone()];
         let recorded = recording.map(|recording| (regions.len() - 1, add(&mut regions, recording)));
         regions.extend(targets[1..].iter().map(|(region, _)| region.clone()));
-        if let Some(archive) = &self.bundle.archive {
-            let open = || Ok(Dated::new(BufReader::new(reading(archive)?), self.since, qemu::DATE_SECONDS));
-            regions.push(once(&common.join(DATA_DISK), DATA_DISK, open)?);
-        }
-        if let Some(tree) = self.tree(cell) {
-            regions.push(once(&common.join(format!("tree-{}", cell.work.name)), OTHER_DISK, || reading(&tree))?);
-        }
+        regions.extend(self.staged_regions(cell, &common)?);
         let machine = qemu::Machine {
             memory_bytes: memory(cell) + 3 * self.staged(),
             initramfs: self.initramfs(furnished, &common)?,
@@ -176,12 +172,12 @@ impl Simulations {
             saved: None,
             limit_seconds: BOOT_SECONDS + most_seconds(cell.limit_ns, processor.dilation),
         };
-        let machine = match cell.target.machine.flag("saved") {
+        let machine = match goes_on_from_saved(&cell.target) {
             true => self.on_from_saved(&furnished.guest, machine, &common, &folder, &request.run)?,
             false => machine,
         };
         let (connection, emulator) = saved::go_on(&furnished.guest, &machine, &request.run, &cell.id)?;
-        let from = Delivered { emulator: Some(emulator), region: records.file, read: 0 };
+        let from = Delivered::of(connection.child.id(), emulator, &machine.console, records.file);
         let running = Running {
             slot,
             console: machine.console,
@@ -194,6 +190,19 @@ impl Simulations {
         let patience = Patience { first_word: Some(FOREVER), ready: Some(FOREVER), grace: FOREVER };
         let connection = Connection { from: Box::new(from), ..connection };
         Ok((Contact { connection, request, patience, lasts: Lasts::Simulation }, running))
+    }
+
+    /// With what the run has staged, and the tree of the cell's work that lies on another disk.
+    fn staged_regions(&self, cell: &Cell, common: &Path) -> Result<Vec<Region>> {
+        let mut regions = Vec::new();
+        if let Some(archive) = &self.bundle.archive {
+            let open = || Ok(Dated::new(BufReader::new(reading(archive)?), self.since, qemu::DATE_SECONDS));
+            regions.push(once(&common.join(DATA_DISK), DATA_DISK, open)?);
+        }
+        if let Some(tree) = self.tree(cell) {
+            regions.push(once(&common.join(format!("tree-{}", cell.work.name)), OTHER_DISK, || reading(&tree))?);
+        }
+        Ok(regions)
     }
 
     fn on_from_saved(
@@ -344,6 +353,12 @@ fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(
     Ok((Region::disk(&folder.join(&serial), &serial, bytes, &words)?, words))
 }
 
+/// Where the plan does not say: kernels for which states that were saved one by one were seen to be the same.
+fn goes_on_from_saved(target: &Target) -> bool {
+    let is_said = target.machine.0.get("saved").and_then(|said| said.as_bool());
+    is_said.unwrap_or_else(|| SAVED_ALIKE.contains(&kernel_of(target)))
+}
+
 /// Of QEMU's processor time, for simulated time on a processor of that speed.
 fn most_seconds(limit_ns: u64, dilation: f64) -> u64 {
     (SLOWDOWN as f64 * dilation.max(1.0) * limit_ns as f64 / 1e9).ceil() as u64
@@ -421,8 +436,11 @@ impl Machine for Simulations {
     }
 
     fn expect(&mut self, requests: Vec<Request>) {
-        self.ahead.clear();
-        self.coming = requests.into();
+        let cell = |request: &Request| if let Job::Cell(cell) = &request.job { cell.id.clone() } else { String::new() };
+        let expected: BTreeSet<String> = requests.iter().map(cell).collect();
+        self.ahead.retain(|ahead| expected.contains(&ahead.cell));
+        let is_ahead = |id: String| self.ahead.iter().any(|ahead| ahead.cell == id);
+        self.coming = requests.into_iter().filter(|request| !is_ahead(cell(request))).collect();
     }
 
     /// A cell that fails before it has said anything is the same in each run, too.

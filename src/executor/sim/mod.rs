@@ -77,7 +77,7 @@ const SETTINGS: &[Setting] = &[
         name: "saved",
         kind: SettingKind::Flag,
         default: None,
-        about: "cells go on from one saved boot: done ten seconds of processor time sooner, and times may differ between runs",
+        about: "cells go on from one saved boot, which is ten seconds of processor time less each; by default with all kernels of Debian's",
     },
     Setting { name: "memory", kind: SettingKind::Size, default: Some("1GiB"), about: "without the staged data" },
     Setting {

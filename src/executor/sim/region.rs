@@ -4,12 +4,16 @@
 use super::parameters::{Words, at};
 use crate::sys::disk_model::WORDS;
 use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ChildStdout;
+use std::time::{Duration, Instant};
 
 /// "PICFSIM1", little endian.
 const MAGIC: u64 = 0x314d_4953_4643_4950;
@@ -115,17 +119,25 @@ pub fn at_once(bytes: u64) -> Words {
     words
 }
 
+/// Of an emulator that does nothing at all.
+const ASLEEP: Duration = Duration::from_secs(60);
+
 /// What a machine has written into a region, as soon as its emulator has ended; nothing of it is read before.
 pub struct Delivered {
-    pub emulator: Option<ChildStdout>,
-    pub region: PathBuf,
-    pub read: u64,
+    emulator: Option<ChildStdout>,
+    process: u32,
+    /// How long it may do nothing at all.
+    patience: Duration,
+    /// Where it is written down that it did nothing: the guest's console.
+    console: PathBuf,
+    region: PathBuf,
+    read: u64,
 }
 
 impl Read for Delivered {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Some(mut emulator) = self.emulator.take() {
-            io::copy(&mut emulator, &mut io::sink())?;
+        if let Some(emulator) = self.emulator.take() {
+            self.wait_for(emulator)?;
         }
         let file = File::open(&self.region)?;
         let read = file.read_at(buffer, DATA + self.read)?;
@@ -134,6 +146,53 @@ impl Read for Delivered {
         self.read += text as u64;
         Ok(text)
     }
+}
+
+impl Delivered {
+    pub fn of(process: u32, emulator: ChildStdout, console: &Path, region: PathBuf) -> Delivered {
+        let (console, patience) = (console.into(), ASLEEP);
+        Delivered { emulator: Some(emulator), process, patience, console, region, read: 0 }
+    }
+
+    /// Until it has ended. Nothing outside can wake a guest that sleeps without a timer, so one that did nothing for long is killed.
+    /// How busy the host is does not matter: what waits for a processor is not asleep.
+    fn wait_for(&self, mut emulator: ChildStdout) -> io::Result<()> {
+        let (mut used, mut since) = (None, Instant::now());
+        loop {
+            let look = Timespec { tv_sec: 1, tv_nsec: 0 };
+            let mut awaited = [PollFd::new(&emulator, PollFlags::IN)];
+            match rustix::event::poll(&mut awaited, Some(&look)) {
+                // Such as that of a request to stop.
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return io::copy(&mut emulator, &mut io::sink()).map(drop),
+                Err(error) => return Err(error.into()),
+            }
+            let now = asleep_after(self.process);
+            if now.is_none() || now != used {
+                (used, since) = (now, Instant::now());
+            } else if since.elapsed() >= self.patience {
+                let mut console = File::options().append(true).create(true).open(&self.console)?;
+                writeln!(console, "pickfs: the guest sleeps, and has no timer that would wake it")?;
+                // It is our child and was not waited for, so the number is still its own.
+                Pid::from_raw(self.process as i32).map_or(Ok(()), |pid| kill_process(pid, Signal::KILL))?;
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Ticks of processor time that a process has used, where all of its threads sleep.
+fn asleep_after(process: u32) -> Option<u64> {
+    let process = procfs::process::Process::new(process as i32).ok()?;
+    let mut ticks = 0;
+    for task in process.tasks().ok()? {
+        let stat = task.ok()?.stat().ok()?;
+        if stat.state != 'S' {
+            return None;
+        }
+        ticks += stat.utime + stat.stime;
+    }
+    Some(ticks)
 }
 
 /// A size that a region can have, and its sectors.
@@ -147,6 +206,39 @@ pub fn check_size(bytes: u64) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A second of sleep is more than its patience, a second of work is not.
+    #[test]
+    fn an_emulator_that_sleeps_for_long_is_killed_and_the_console_has_why() {
+        for (script, is_killed) in [("exec sleep 1000", true), ("while kill -0 $PPID; do :; done", false)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let mut command = std::process::Command::new("sh");
+            let mut child = command.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().expect("sh");
+            let from = Delivered {
+                emulator: child.stdout.take(),
+                process: child.id(),
+                patience: Duration::from_millis(100),
+                console: folder.path().join("console"),
+                region: folder.path().join("region"),
+                read: 0,
+            };
+            std::fs::write(&from.region, "").expect("a region");
+            let console = from.console.clone();
+            let waiting = std::thread::spawn({
+                let mut from = from;
+                move || from.read(&mut [0; 10]).expect("nothing")
+            });
+            if !is_killed {
+                std::thread::sleep(Duration::from_secs(3));
+                assert!(!waiting.is_finished(), "it works");
+                child.kill().expect("killed");
+            }
+            assert_eq!(waiting.join().expect("an end"), 0);
+            let said = std::fs::read_to_string(console).unwrap_or_default();
+            assert_eq!(said.contains("the guest sleeps"), is_killed, "{said}");
+            let _ = child.wait();
+        }
+    }
 
     #[test]
     fn a_digest_is_of_what_is_on_the_disk_and_where() {
@@ -173,7 +265,9 @@ mod tests {
         let path = folder.path().join("a");
         Region::disk(&path, "it", 1 << 20, &at_once(1 << 20)).expect("made");
         let read = || {
-            let (mut text, mut from) = (String::new(), Delivered { emulator: None, region: path.clone(), read: 0 });
+            let mut text = String::new();
+            let (console, patience) = (folder.path().join("console"), Duration::MAX);
+            let mut from = Delivered { emulator: None, process: 0, patience, console, region: path.clone(), read: 0 };
             from.read_to_string(&mut text).expect("read");
             text
         };
