@@ -252,6 +252,11 @@ pub fn by_alias(alias: &str) -> Option<&'static str> {
     aliases().find(|metric| metric.alias == alias).map(|metric| metric.name)
 }
 
+/// The short name of a metric, as a plan has it; its own where it has none.
+pub fn short_name(name: &str) -> &str {
+    find(name).map(|metric| metric.alias).filter(|alias| !alias.is_empty()).unwrap_or(name)
+}
+
 /// Those with a short name, in the order of these names.
 pub fn aliases() -> impl Iterator<Item = &'static Metric> {
     let mut named: Vec<&Metric> = METRICS.iter().filter(|metric| !metric.alias.is_empty()).collect();
@@ -282,6 +287,10 @@ mod tests {
     #[test]
     fn the_first_row_that_fits_counts() {
         let shown = |name: &str| find(name).map(|metric| (metric.shown, metric.heading));
+        assert_eq!(
+            ["loss_max_ns", "space_grown_bytes", "swap_in_pages"].map(short_name),
+            ["loss", "space", "swap_in_pages"]
+        );
         assert_eq!(shown("space_grown_bytes"), Some((Shown::Space, "space filled")));
         assert_eq!(shown("space_entries"), Some((Shown::Details, "")));
         assert_eq!(shown("lstat_p99_ns"), Some((Shown::Latency, "p99")));
@@ -374,6 +383,7 @@ mod tests {
             ("entries_per_second", PerSecond, More),
             ("filled_bytes", Bytes, More),
             ("free_when_full_bytes", Bytes, Neither),
+            ("fsck_error_cuts", Count, Less),
             ("generator_late_ns", Nanoseconds, Neither),
             ("image_bytes", Bytes, Less),
             ("inconsistent_cuts", Count, Less),

@@ -42,6 +42,9 @@ fn what_was_synced_survives_and_a_target_without_barriers_is_caught() {
     let loss = of("ext4", "names", "time_ns");
     assert!((1e9..2.2e9).contains(&loss), "{loss}");
     assert!(of("bare", "recovery", "broken_promise_cuts") > 0.0);
+    // What is missing is one thing, what the checker finds damaged is another.
+    assert_eq!(of("ext4", "recovery", "fsck_error_cuts"), 0.0);
+    assert!(of("bare", "recovery", "fsck_error_cuts") > 0.0);
     // What the disk declares that it writes as one is not torn.
     assert!(folded.cells.iter().all(|cell| cell.provenance.facts["pieces of torn writes"] == "4.00 KiB"));
     let report = lab.run(&["report", "journal.jsonl", "--full"]).code(0).out;
@@ -50,7 +53,8 @@ fn what_was_synced_survives_and_a_target_without_barriers_is_caught() {
         report.contains("PROMISES BROKEN") && report.contains("not ranked: what was synced was lost in"),
         "{report}"
     );
-    assert!(report.contains("What was synced survived all"), "{report}");
+    assert!(report.contains("What was synced survived all") && report.contains("fsck found no error"), "{report}");
+    assert!(report.contains("Only ext4 can be ranked: "), "{report}");
     assert!(report.contains("Broken promises by what the disk lost: all "), "{report}");
     assert!(!said.err.contains("failed"), "{}", said.err);
     lab.assert_nothing_left();

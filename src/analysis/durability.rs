@@ -30,6 +30,8 @@ pub struct Durability {
     /// Cuts that left nothing to be mounted, and contents that were neither old nor new.
     pub unmountable: u64,
     pub damaged: u64,
+    /// Cuts after which the file system's own checker found errors; none where none looked.
+    pub fsck_errors: Option<u64>,
     /// Cuts after which a program's own check failed.
     pub inconsistent: u64,
     /// Nanoseconds that mounting took after a cut: the median, and the longest.
@@ -84,6 +86,7 @@ fn of_target(observed: &ObservedWork, target: usize) -> Option<Durability> {
         may_break: stats::largest_share(broken, promise_cuts, ERROR).unwrap_or(1.0),
         unmountable: count("unmountable_cuts"),
         damaged: count("damaged_content_cuts"),
+        fsck_errors: (!series(RECOVERY, "fsck_error_cuts").is_empty()).then(|| count("fsck_error_cuts")),
         inconsistent: count("inconsistent_cuts"),
         recovery: (median(&series(RECOVERY, "time_ns")), worst(&series(RECOVERY, "recovery_max_ns"))),
         rounds: series(RECOVERY, "done_cuts").len(),

@@ -157,8 +157,9 @@ impl Screen<'_> {
         let versus = format!("vs {reference}");
         let differences = widest(rows.iter().map(|row| difference(row)).chain([versus.clone()])).min(16);
         let ranges = widest(rows.iter().map(|row| range(row)).chain(["95 % interval".to_string()]));
-        let word = |row: &Row| standing(row).word(row.against.as_ref().map_or(1.0, |found| found.estimate.ratio));
-        let words = widest(rows.iter().map(|row| word(row).to_string()));
+        let ratio = |row: &Row| row.against.as_ref().map_or(1.0, |found| found.estimate.ratio);
+        let word = |row: &Row| standing(row).word(ratio(row), work.terms());
+        let words = widest(rows.iter().map(|row| word(row)));
         let taken = 2 + 2 + figures + 2 + differences + 2 + ranges + 2 + words;
         let names = widest(rows.iter().map(name).chain([panel.name.clone()])).min(self.width / 3);
         let names = names.min(self.width.saturating_sub(taken)).max(6);
@@ -168,7 +169,7 @@ impl Screen<'_> {
         let heading = format!(
             "{}  {}  {}{}  {:>ranges$}",
             fitted(&capital(&panel.name), names + 2),
-            fitted_right("time", figures),
+            fitted_right(work.terms().measured, figures),
             " ".repeat(if bar > 0 { bar + 2 } else { 0 }),
             fitted_right(&shortened(&versus, differences), differences),
             "95 % interval",
@@ -190,7 +191,7 @@ impl Screen<'_> {
                 Standing::Worse => Look::Bad,
                 _ => Look::Faint,
             };
-            format!("{}{}", self.look(look, &text), self.look(colour, word(row)))
+            format!("{}{}", self.look(look, &text), self.look(colour, &word(row)))
         };
         std::iter::once(heading).chain(rows.iter().map(line)).collect()
     }

@@ -9,7 +9,7 @@ use crate::cuts::{Agreement, Image, Loses, Medium, Mode, Moment, NEVER, Recordin
 use crate::data::random::Random;
 use crate::plan::Target;
 use crate::process::{check_stop, last_words};
-use crate::stack::{argv, fs, layer};
+use crate::stack::{Argv, argv, fs, layer};
 use crate::sys::block;
 use crate::sys::clock::monotonic;
 use crate::sys::devices;
@@ -29,6 +29,8 @@ pub struct PowerCuts {
     pub losses: Vec<Loses>,
     /// The disk loses the last nanoseconds of what it has acknowledged, flushed or not.
     pub lies_ns: Option<u64>,
+    /// Whether the file system's own checker looks at each image, after it was mounted and unmounted.
+    pub fsck: bool,
     pub seed: u64,
 }
 
@@ -49,12 +51,16 @@ pub struct Recovered<T> {
     pub mounted: Result<Duration, String>,
     /// What was found on it; nothing where it was not mounted.
     pub found: Option<T>,
+    /// What the file system's own checker found wrong when it was unmounted again.
+    pub wrong: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Outcomes<T> {
     pub cuts: Vec<Cut>,
     pub images: Vec<Recovered<T>>,
+    /// Whether a checker looked at all that could be mounted.
+    pub are_checked: bool,
 }
 
 /// When an operation began and had returned, in nanoseconds of the clock of the recorded disk.
@@ -64,6 +70,8 @@ pub struct Stamp {
     pub returned: u64,
 }
 
+const CHECKER: &str = "file system check after each cut";
+
 /// The disk and its recording.
 struct Rig<'a> {
     device: PathBuf,
@@ -71,6 +79,8 @@ struct Rig<'a> {
     log: File,
     recording: &'a Recording,
     medium: Medium<'a>,
+    /// Programs that check the unmounted file system without repair: none where there are none.
+    checkers: Vec<Argv>,
 }
 
 impl Stage<'_, '_> {
@@ -160,8 +170,10 @@ impl Stage<'_, '_> {
         Recording::go_on(&log, recording.used, Mode::Places)?;
         let device = self.stack.disk.clone().context("a directory has no disk")?;
         let medium = Medium::unknown(&recording);
-        let mut rig = Rig { device, log_path, log, recording: &recording, medium };
-        let mut outcomes = Outcomes { cuts: Vec::new(), images: Vec::new() };
+        let checkers = if wanted.fsck { self.checkers()? } else { Vec::new() };
+        let are_checked = !checkers.is_empty();
+        let mut rig = Rig { device, log_path, log, recording: &recording, medium, checkers };
+        let mut outcomes = Outcomes { cuts: Vec::new(), images: Vec::new(), are_checked };
         let mut survivors = Survivors::new(&recording, wanted.lies_ns);
         let mut known = HashMap::new();
         for moment in moments(&wanted.spans, &recording.flushes, wanted.seed) {
@@ -218,6 +230,23 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
+    /// What checks the file system, which is not mounted. It must find nothing wrong before a cut: then what it finds is the cut's.
+    fn checkers(&mut self) -> Result<Vec<Argv>> {
+        let (driver, spec) = (self.stack.driver.context("a directory cannot be checked")?, self.stack.spec());
+        let check = driver.upkeep("check", None).filter(|check| !check.is_mounted);
+        let Some(check) = check else {
+            self.fact(CHECKER, &format!("none: {} has no program that checks it unmounted", driver.name));
+            return Ok(Vec::new());
+        };
+        let programs = check.programs(&spec);
+        for words in &programs {
+            self.runner.output(words).context("the file system is damaged although no power was cut")?;
+        }
+        self.forget_device()?;
+        self.fact(CHECKER, &programs.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join("; "));
+        Ok(programs)
+    }
+
     fn recover<T>(
         &mut self,
         rig: &mut Rig,
@@ -228,18 +257,39 @@ impl Stage<'_, '_> {
         check_stop()?;
         self.deadline.check()?;
         rig.hold(survivors, image)?;
-        let recovered = match self.mount_again() {
-            Err(error) => Recovered { mounted: Err(format!("{error:#}")), found: None },
+        let recovered = match self.preen().and_then(|took| Ok(took + self.mount_again()?)) {
+            Err(error) => Recovered { mounted: Err(format!("{error:#}")), found: None, wrong: None },
             Ok(took) => {
                 let found = look(self, &self.stack.root)?;
                 let driver = self.stack.driver.context("a directory cannot be unmounted")?;
                 self.runner.output(&(driver.unmount)(&self.stack.spec()))?;
-                Recovered { mounted: Ok(took), found: Some(found) }
+                let mut checked = rig.checkers.iter().map(|words| self.runner.output(words));
+                let wrong = checked.find_map(Result::err).map(|error| format!("{error:#}"));
+                // A checker that was ended has found nothing.
+                check_stop()?;
+                self.deadline.check()?;
+                Recovered { mounted: Ok(took), found: Some(found), wrong }
             }
         };
         self.forget_device()?;
         rig.see_what_recovery_wrote()?;
         Ok(recovered)
+    }
+
+    /// What a boot does before it mounts; how long that took.
+    fn preen(&mut self) -> Result<Duration> {
+        let driver = self.stack.driver.context("a directory cannot be mounted")?;
+        let program = Program::new(driver.preen(&self.stack.spec())).may_end_with([0, 1]);
+        if program.argv.is_empty() {
+            return Ok(Duration::ZERO);
+        }
+        self.forget_device()?;
+        let begun = Instant::now();
+        let ran = program.command(&self.runner.marks())?.output();
+        let ran = ran.with_context(|| format!("cannot run `{}`", program.shown()))?;
+        let said = [ran.stdout, ran.stderr].concat();
+        ensure!(program.accepts(ran.status), "`{}` ended with {}: {}", program.shown(), ran.status, last_words(&said));
+        Ok(begun.elapsed())
     }
 
     fn mount_again(&self) -> Result<Duration> {
@@ -282,7 +332,9 @@ pub fn objections(target: &Target, is_recorded: bool) -> Vec<String> {
     let moved = moves.map(|chosen| {
         format!("what lies on the layer {} is not what the disk was given: leave it out of `layers`", chosen.name)
     });
-    let rows = rows.into_iter().chain(moved.map(|why| (true, why)));
+    let uncut = driver.and_then(|driver| driver.uncut.map(|why| format!("leave out {}: {why}", driver.name)));
+    let rows = rows.into_iter().chain(uncut.map(|why| (true, why)));
+    let rows = rows.chain(moved.map(|why| (true, why)));
     rows.filter(|(stands, _)| *stands).map(|(_, why)| why).collect()
 }
 
@@ -306,6 +358,7 @@ mod tests {
             (target(Some("ext4"), &[]), false, vec!["executor = \"sim\""]),
             (target(None, &[&delay, &luks]), true, vec!["name a file system", "the layer luks"]),
             (target(Some("ext4"), &[&delay, &layer("noflush")]), true, vec![]),
+            (target(Some("jfs"), &[]), true, vec!["leave out jfs"]),
         ] {
             let found = objections(&target, is_recorded);
             assert_eq!(found.len(), wanted.len(), "{found:?}");

@@ -92,9 +92,14 @@ fn is_our_name(name: &str) -> bool {
     name.starts_with("pickfs") && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
+/// The kernel is asked, as a program that was killed may have made a mapping without a table, which has no file in `/dev/mapper`.
 /// udev may still look at it.
 fn remove_mapping(name: &str) -> Result<()> {
-    if !Path::new("/dev/mapper").join(name).exists() {
+    if !Path::new("/dev/mapper/control").exists() {
+        return Ok(());
+    }
+    let list = argv(["dmsetup", "info", "--columns", "--noheadings", "--options", "name"]);
+    if !output(&list, &[])?.lines().any(|mapping| mapping.trim() == name) {
         return Ok(());
     }
     output(&argv(["dmsetup", "remove", "--retry", name]), &[]).map(drop)

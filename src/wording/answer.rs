@@ -22,6 +22,24 @@ pub enum Standing {
     Unknown,
 }
 
+/// What it is called to be better or worse: of times, and of what a power cut takes.
+#[derive(Debug)]
+pub struct Terms {
+    pub measured: &'static str,
+    pub best: &'static str,
+    pub better: &'static str,
+    pub worse: &'static str,
+}
+
+pub const OF_TIMES: Terms = Terms { measured: "time", best: "fastest", better: "faster", worse: "slower" };
+const OF_LOSSES: Terms = Terms { measured: "loss", best: "best", better: "better", worse: "worse" };
+
+impl WorkReport {
+    pub fn terms(&self) -> &'static Terms {
+        if self.durability.is_empty() { &OF_TIMES } else { &OF_LOSSES }
+    }
+}
+
 impl Standing {
     /// What may be chance among many comparisons is not clear, and what depends on symmetric noise only probable.
     pub fn of(comparison: Option<&Comparison>) -> Standing {
@@ -71,17 +89,18 @@ impl Standing {
     }
 
     /// The word at the end of a row of times.
-    pub fn word(self, ratio: f64) -> &'static str {
-        match (self, ratio > 1.0) {
+    pub fn word(self, ratio: f64, terms: &Terms) -> String {
+        let word = match (self, ratio > 1.0) {
             (Standing::Reference, _) => "reference",
-            (Standing::Better, _) => "faster",
-            (Standing::Worse, _) => "slower",
-            (Standing::Probably, true) => "probably slower",
-            (Standing::Probably, false) => "probably faster",
+            (Standing::Better, _) => terms.better,
+            (Standing::Worse, _) => terms.worse,
+            (Standing::Probably, true) => return format!("probably {}", terms.worse),
+            (Standing::Probably, false) => return format!("probably {}", terms.better),
             (Standing::Same, _) => "same",
             (Standing::Open, _) => "too close",
             (Standing::Unknown, _) => "",
-        }
+        };
+        word.to_string()
     }
 
     /// Behind a percentage in a table.

@@ -64,24 +64,41 @@ pub fn short(found: &Durability, model: &Model) -> String {
 }
 
 fn promises(found: &Durability) -> String {
-    let Durability { promise_cuts: of, broken, may_break, unmountable, .. } = found;
+    let Durability { promise_cuts: of, broken, may_break, unmountable, fsck_errors, .. } = found;
     if has_transactions(found) {
         return promises_of_transactions(found);
     }
     match (of, broken, unmountable) {
         (0, ..) => "nothing was synced, so nothing was promised.".into(),
         (_, 0, _) => {
-            format!("what was synced survived all {of} cuts (95 %: lost in fewer than {}).", percent(*may_break))
+            let checked = if fsck_errors.is_some() { " and fsck found no error" } else { "" };
+            let bound = percent(*may_break);
+            format!("what was synced survived all {of} cuts{checked} (95 %: lost in fewer than {bound}).")
         }
-        (_, _, 0) => format!("PROMISES BROKEN: what was synced was lost in {broken} of {of} cuts."),
-        _ => format!(
-            "PROMISES BROKEN in {broken} of {of} cuts; after {unmountable} the file system could not be mounted."
-        ),
+        (_, _, 0) if fsck_errors.unwrap_or_default() == 0 => {
+            format!("PROMISES BROKEN: what was synced was lost in {broken} of {of} cuts.")
+        }
+        _ => {
+            format!("PROMISES BROKEN in {broken} of {of} cuts; {}.", shown(&of_file_systems(found)))
+        }
     }
 }
 
+/// What befell the file system itself, and after how many cuts.
+fn of_file_systems(found: &Durability) -> [(&'static str, u64); 2] {
+    let errors = found.fsck_errors.unwrap_or_default();
+    [("the file system could not be mounted", found.unmountable), ("fsck found errors", errors)]
+}
+
+/// "fsck found errors after 3".
+fn shown(rows: &[(&str, u64)]) -> String {
+    let rows = rows.iter().filter(|(_, cuts)| *cuts > 0).map(|(what, cuts)| format!("{what} after {cuts}"));
+    rows.collect::<Vec<_>>().join(", ")
+}
+
 fn promises_of_transactions(found: &Durability) -> String {
-    let Durability { cuts, broken, may_break, lost_transactions, unmountable, inconsistent, .. } = found;
+    let Durability { cuts, broken, may_break, lost_transactions, inconsistent, .. } = found;
+    let of_file_systems = of_file_systems(found);
     let bound = percent(*may_break);
     match (broken, lost_transactions) {
         (0, 0) => format!(
@@ -89,13 +106,12 @@ fn promises_of_transactions(found: &Durability) -> String {
         ),
         (0, _) => format!("nothing was damaged after {cuts} cuts (95 %: damaged after fewer than {bound})."),
         _ => {
-            let rows = [
-                ("acknowledged transactions were gone", broken.saturating_sub(unmountable + inconsistent)),
+            let others: u64 = inconsistent + of_file_systems.iter().map(|(_, cuts)| cuts).sum::<u64>();
+            let of_programs = [
+                ("acknowledged transactions were gone", broken.saturating_sub(others)),
                 ("the program's check failed", *inconsistent),
-                ("the file system could not be mounted", *unmountable),
             ];
-            let rows = rows.iter().filter(|(_, cuts)| *cuts > 0).map(|(what, cuts)| format!("{what} after {cuts}"));
-            format!("PROMISES BROKEN in {broken} of {cuts} cuts: {}.", rows.collect::<Vec<_>>().join(", "))
+            format!("PROMISES BROKEN in {broken} of {cuts} cuts: {}.", shown(&[of_programs, of_file_systems].concat()))
         }
     }
 }
@@ -124,6 +140,7 @@ mod tests {
             may_break: 0.00746,
             unmountable: 0,
             damaged: 0,
+            fsck_errors: None,
             inconsistent: 0,
             recovery: (1.2e7, 3e7),
             rounds: 1,
@@ -143,7 +160,12 @@ mod tests {
         let broken = said(|found| found.broken = 3);
         assert!(broken.contains("PROMISES BROKEN: what was synced was lost in 3 of 400 cuts."), "{broken}");
         let broken = said(|found| (found.broken, found.unmountable) = (3, 1));
-        assert!(broken.contains("PROMISES BROKEN in 3 of 400 cuts; after 1 the file system"), "{broken}");
+        let unmountable = "PROMISES BROKEN in 3 of 400 cuts; the file system could not be mounted after 1.";
+        assert!(broken.contains(unmountable), "{broken}");
+        let damaged = said(|found| (found.broken, found.fsck_errors) = (3, Some(2)));
+        assert!(damaged.contains("PROMISES BROKEN in 3 of 400 cuts; fsck found errors after 2."), "{damaged}");
+        let checked = said(|found| found.fsck_errors = Some(0));
+        assert!(checked.contains("survived all 400 cuts and fsck found no error (95 %: lost"), "{checked}");
         let why =
             "by what the disk lost: all 3; first (all): the file system cannot be mounted (kernel log: bad superblock)";
         let broken = said(|found| (found.broken, found.first_broken) = (3, Some(why.into())));

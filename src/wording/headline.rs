@@ -1,7 +1,7 @@
 //! What to pick, in words: one sentence for each work, one line for each phase, and the small print.
 
-use super::answer::{signed, signed_percent};
-use super::text::{about, counted, half_width, listed, more_rounds};
+use super::answer::{Terms, signed, signed_percent};
+use super::text::{about, capital, counted, half_width, listed, more_rounds};
 use crate::analysis::*;
 use crate::journal::HELD_BACK;
 use crate::metric;
@@ -48,10 +48,12 @@ impl WorkReport {
                 "No verdict over all work: no target has finished all of it in any round.".to_string()
             }
             (VerdictKind::Nothing, [], _) => nothing,
-            (VerdictKind::Nothing, ..) => {
-                let count = if self.ranked.is_empty() { "no target" } else { "only one target" };
-                format!("No verdict: {count} can be ranked.")
-            }
+            (VerdictKind::Nothing, ..) => match self.ranked.as_slice() {
+                [alone] => {
+                    format!("Only {} can be ranked: there is nothing to compare it with.", model.targets[*alone].name)
+                }
+                _ => "No verdict: no target can be ranked.".to_string(),
+            },
             (VerdictKind::Single, [row, ..], _) => alone(row, panel, &context),
             (_, _, Some(race)) => judged(race, panel, &context),
             (_, rows, None) => anecdote(rows, panel, &context),
@@ -109,7 +111,11 @@ fn alone(row: &Row, panel: &Panel, context: &Context) -> String {
     let Some(figure) = &row.figure else { return String::new() };
     let (name, part, rounds) = (&context.targets[row.target].name, part(panel), counted(figure.rounds, "round"));
     let spread = if figure.rounds == 1 { rounds } else { format!("median of {rounds}, {}", figure.range()) };
-    format!("{name}: {part} takes {} ({spread}). There is no other result to compare with.", figure.shown())
+    let took = match context.work.durability.is_empty() {
+        true => format!("{name}: {part} takes {}", figure.shown()),
+        false => format!("{name} loses at most {}", figure.shown()),
+    };
+    format!("{took} ({spread}). There is no other result to compare with.")
 }
 
 /// Of the figures of another program: those of its first phase, or the first one of several targets.
@@ -158,7 +164,11 @@ fn anecdote(rows: &[&Row], panel: &Panel, context: &Context) -> String {
     let rounds = ranked.iter().filter_map(|row| row.figure.as_ref()).map(|figure| figure.rounds).min().unwrap_or(0);
     let so_far = fastest(&ranked).and_then(|row| {
         let shown = &row.figure.as_ref()?.shown();
-        Some(format!(" So far {} takes {shown}, the least time for {}.", context.targets[row.target].name, part(panel)))
+        let name = &context.targets[row.target].name;
+        Some(match context.work.durability.is_empty() {
+            true => format!(" So far {name} takes {shown}, the least time for {}.", part(panel)),
+            false => format!(" So far {name} loses the least: at most {shown}."),
+        })
     });
     let doubt = if rounds < 3 { "no interval" } else { "too few of them shared by all targets" };
     format!("No verdict yet (anecdote: {}, {doubt}).{}", counted(rounds, "round"), so_far.unwrap_or_default())
@@ -173,13 +183,17 @@ fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
     let verdict = &context.work.verdict;
     let pick = &context.targets[race.pick].name;
     let slower = [in_all(race, context), slower(race, panel, context)].concat();
-    let bound = if is_fastest(race, context) { "the fastest (95 %)".to_string() } else { at_most(race.bound()) };
+    let terms = context.work.terms();
+    let bound = match is_fastest(race, context) {
+        true => format!("the {} (95 %)", terms.best),
+        false => at_most(race.bound(), terms),
+    };
     match verdict.kind {
         VerdictKind::Tie => {
             let most = verdict.best.iter().map(|at| race.regret[*at]).fold(0.0, f64::max);
             let names = names(&verdict.best, context);
             let each = if names.len() == 2 { "either" } else { "each" };
-            format!("No single winner: {}; {each} is {}.{slower}", listed(&some(names)), at_most(most))
+            format!("No single winner: {}; {each} is {}.{slower}", listed(&some(names)), at_most(most, terms))
         }
         VerdictKind::Pick => {
             let others: Vec<usize> = race.members.iter().copied().filter(|at| *at != race.pick).collect();
@@ -221,11 +235,13 @@ fn in_all(race: &Race, context: &Context) -> String {
 }
 
 /// "at most 4 % slower than the best (95 %)".
-pub fn at_most(bound: f64) -> String {
+pub fn at_most(bound: f64, Terms { better, worse, .. }: &Terms) -> String {
     match bound {
-        0.0 => "no other is faster (95 %)".to_string(),
-        bound if bound.is_finite() => format!("at most {} slower than the best (95 %)", super::text::percent_up(bound)),
-        _ => "too few rounds to bound how much slower than the best".to_string(),
+        0.0 => format!("no other is {better} (95 %)"),
+        bound if bound.is_finite() => {
+            format!("at most {} {worse} than the best (95 %)", super::text::percent_up(bound))
+        }
+        _ => format!("too few rounds to bound how much {worse} than the best"),
     }
 }
 
@@ -279,7 +295,8 @@ fn slower(race: &Race, panel: &Panel, context: &Context) -> String {
         format!("{}{by}", context.targets[*at].name)
     };
     let shown: Vec<String> = slower.iter().map(shown).collect();
-    if shown.is_empty() { String::new() } else { format!(" Slower: {}.", listed(&some(shown))) }
+    let worse = capital(context.work.terms().worse);
+    if shown.is_empty() { String::new() } else { format!(" {worse}: {}.", listed(&some(shown))) }
 }
 
 fn names(members: &[usize], context: &Context) -> Vec<String> {
@@ -310,16 +327,18 @@ fn phase(panel: &Panel, context: &Context) -> String {
         return format!("{name}: {} (not ranked)", shown(&mut panel.rows.iter().filter(|row| row.figure.is_some())));
     };
     let members = shown(&mut race.members.iter().filter_map(|at| row(*at)));
+    let terms = context.work.terms();
     let first = match race.members.len() {
-        1 if is_fastest(race, context) => format!("{members}, fastest"),
-        1 => format!("{members}; no other is faster"),
+        1 if is_fastest(race, context) => format!("{members}, {}", terms.best),
+        1 => format!("{members}; no other is {}", terms.better),
         _ if race.is_settled() => {
-            format!("{members}; {} is {}", context.targets[race.pick].name, at_most(race.bound()))
+            format!("{members}; {} is {}", context.targets[race.pick].name, at_most(race.bound(), terms))
         }
         _ => format!("too close to call: {members}"),
     };
     let slower = slower(race, panel, context);
-    format!("{name}: {first}{}", slower.replacen(" Slower", "; slower", 1).trim_end_matches('.'))
+    let begun = format!(" {}", capital(terms.worse));
+    format!("{name}: {first}{}", slower.replacen(&begun, &format!("; {}", terms.worse), 1).trim_end_matches('.'))
 }
 
 fn with_time(row: &Row, context: &Context) -> String {
@@ -346,7 +365,7 @@ fn in_words(veto: &Veto) -> String {
         }
         Veto::OverLimit { limit, median, .. } => {
             let unit = Unit::of_metric(&limit.metric);
-            let metric = super::text::plain(&limit.metric.replace('_', " "));
+            let metric = super::text::plain(&metric::short_name(&limit.metric).replace('_', " "));
             format!("{metric} is {}, above the limit of {}", unit.show(*median), unit.show(limit.at_most))
         }
         Veto::Unfinished { rounds: 0, .. } => "no round of the whole job finished".to_string(),

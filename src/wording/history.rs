@@ -1,5 +1,6 @@
 //! The course of a run in words.
 
+use super::answer::OF_TIMES;
 use super::text::{about, counted, percent, plain};
 use crate::analysis::{Ending, History, Model, RepeatsAdvice};
 use crate::journal::{Enough, LeaveReason, Look};
@@ -59,7 +60,7 @@ pub fn interim_analysis(look: &Look) -> String {
         look.leaving.iter().map(|leaving| format!("{} leaves ({})", leaving.target, eliminated_as(&leaving.why)));
     let best = match look.best.as_slice() {
         _ if look.at_most_slower.is_some_and(|bound| bound > 0.0) => {
-            look.at_most_slower.map(|bound| format!("{}: {}", look.pick, super::headline::at_most(bound)))
+            look.at_most_slower.map(|bound| format!("{}: {}", look.pick, super::headline::at_most(bound, &OF_TIMES)))
         }
         [] => None,
         [one] => Some(format!("{one} is ahead")),

@@ -42,13 +42,13 @@ fn limits_and_features_keep_targets_out_and_say_why() {
     let found = lab.model();
     assert_eq!(
         notes(&found),
-        "xfs is not ranked: space grown bytes is 8.38 GiB, above the limit of 3.73 GiB\nthe limit on latency_p99_ns has \
+        "xfs is not ranked: space is 8.38 GiB, above the limit of 3.73 GiB\nthe limit on latency_p99_ns has \
          no effect: no workload in this run measures it"
     );
     lab.plan.verdict.require = vec!["snapshots".into()];
     let found = lab.model();
     assert!(notes(&found).contains("ext4 is not ranked: it is not known to have snapshots"), "{}", notes(&found));
-    assert!(headline(&found).contains("only one target can be ranked"), "{}", headline(&found));
+    assert!(headline(&found).contains("Only btrfs can be ranked: "), "{}", headline(&found));
 }
 
 /// A phase that is named and never timed: the works have results, what the plan asks for has none.

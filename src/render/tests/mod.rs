@@ -137,6 +137,35 @@ fn four_rounds_are_preliminary_and_two_an_anecdote() {
 }
 
 #[test]
+fn what_a_power_cut_takes_is_better_or_worse_and_not_slower() {
+    let mut four = Lab::new(&["ext4", "xfs"]).rounds(4, &[1.0, 0.8]).model();
+    four.works[0].durability = vec![with_cuts()];
+    assert!(headline(&four).starts_with("Pick xfs: the best (95 %). Worse: ext4"), "{}", headline(&four));
+    let mut one = Lab::new(&["ext4", "xfs"]).rounds(1, &[1.0, 0.8]).model();
+    one.works[0].durability = vec![with_cuts()];
+    assert!(headline(&one).contains("So far xfs loses the least: at most "), "{}", headline(&one));
+}
+
+fn with_cuts() -> Durability {
+    Durability {
+        target: 0,
+        losses: Vec::new(),
+        lost_transactions: 0,
+        cuts: 10,
+        promise_cuts: 10,
+        broken: 0,
+        may_break: 0.3,
+        unmountable: 0,
+        damaged: 0,
+        fsck_errors: Some(0),
+        inconsistent: 0,
+        recovery: (1e6, 1e6),
+        rounds: 4,
+        first_broken: None,
+    }
+}
+
+#[test]
 fn failed_skipped_cut_off_and_unreached_cells_are_told_apart() {
     let mut lab = Lab::new(&["ext4", "xfs", "reiser4", "nilfs2"]);
     lab.rounds(8, &[1.0, 0.8]);

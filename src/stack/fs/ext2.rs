@@ -1,8 +1,8 @@
 //! ext2, made and driven by the same programs as ext4.
 
-use super::Filesystem;
 use super::ext4::{EXT, mke2fs};
 use super::feature::{CREATION_TIME, GROW, SHRINK};
+use super::{DEVICE, Filesystem};
 
 pub const EXT2: Filesystem = Filesystem {
     name: "ext2",
@@ -12,6 +12,7 @@ pub const EXT2: Filesystem = Filesystem {
     // Documentation/filesystems/ext2.rst of Linux.
     largest_file: Some(2 << 40),
     largest_volume: Some(16 << 40),
+    preen: &["e2fsck", "-p", DEVICE],
     // resize2fs(8).
     features: &[GROW, SHRINK],
     more_features: &[CREATION_TIME],

@@ -14,6 +14,8 @@ pub const JFS: Filesystem = Filesystem {
     largest_file: Some(4 << 50),
     largest_volume: Some(4 << 50),
     facts: &[("jfs_tune", &["jfs_tune", "-l", DEVICE])],
+    // Seen on kernel 6.1 after the first cut, where `jfs_fsck -a` had replayed the journal, which the kernel leaves to it.
+    uncut: Some("its driver may read a folder for ever that the cut has damaged (dtReadFirst: dtree page corrupt)"),
     upkeep: &[Upkeep::unmounted("check", &[&["jfs_fsck", "-n", "-f", DEVICE]])],
     versions: &[("jfsutils", &["mkfs.jfs", "-V"])],
     // The mount option `resize` enlarges, and nothing makes it smaller (Documentation/admin-guide/jfs.rst).

@@ -1,7 +1,7 @@
 //! ReiserFS (version 3).
 
 use super::feature::{CRASH_CONSISTENCY, FsState, GROW, SHRINK};
-use super::{DEVICE, Filesystem, make, number_above};
+use super::{DEVICE, Filesystem, Upkeep, make, number_above};
 
 pub const REISERFS: Filesystem = Filesystem {
     name: "reiserfs",
@@ -17,6 +17,7 @@ pub const REISERFS: Filesystem = Filesystem {
     largest_file: Some((2 << 40) - 4096),
     largest_volume: Some(16 << 40),
     facts: &[("debugreiserfs", &["debugreiserfs", DEVICE])],
+    upkeep: &[Upkeep::unmounted("check", &[&["reiserfsck", "--check", "--yes", "--quiet", DEVICE]])],
     versions: &[("reiserfsprogs", &["mkfs.reiserfs", "-V"])],
     // resize_reiserfs(8).
     features: &[CRASH_CONSISTENCY, GROW, SHRINK],

@@ -4,11 +4,11 @@
 pub mod ledger;
 pub mod transactions;
 
-use super::settings::{Duration, Size, Texts, choice, settings};
+use super::settings::{Duration, Flag, Size, Texts, choice, settings};
 use crate::cuts::{Loses, SECTOR};
 use crate::journal::BROKEN_PROMISES;
 use crate::plan::Objection;
-use crate::stage::{Outcomes, Stage};
+use crate::stage::{Cut, Outcomes, Stage};
 use crate::units::{show_bytes, show_duration};
 use anyhow::Result;
 
@@ -24,6 +24,7 @@ settings! {
              some with torn writes";
         torn: Size,
             "torn writes lose pieces of this many bytes; by default what the disk declares that it writes as one (physical_block_size)";
+        fsck: Flag = "true", "after each cut the file system's own program checks, without repair, what was mounted and unmounted";
         lies: Duration, "the disk lies: it loses the last changes for so long, flushed or not";
         record: Size = "2GiB", "room for all that the disk is given";
     }
@@ -87,6 +88,8 @@ struct Tally {
     promise_cuts: usize,
     /// Cuts that left a file system that could not be mounted; their promises are broken.
     unmountable: usize,
+    /// Cuts that left a file system in which its own checker finds errors; their promises are broken. None where none looked.
+    fsck_errors: Option<usize>,
     /// Cuts that left content which is neither old nor new, where nothing was promised.
     damaged: usize,
     images: usize,
@@ -97,7 +100,9 @@ impl Tally {
     fn of<T>(outcomes: &Outcomes<T>) -> Tally {
         let mounted = outcomes.images.iter().filter_map(|image| Some(image.mounted.as_ref().ok()?.as_nanos() as u64));
         let (cuts, images) = (outcomes.cuts.len(), outcomes.images.len());
-        Tally { cuts, images, mounts_ns: mounted.collect(), ..Tally::default() }
+        let wrong = |cut: &&Cut| outcomes.images[cut.image].wrong.is_some();
+        let fsck_errors = outcomes.are_checked.then(|| outcomes.cuts.iter().filter(wrong).count());
+        Tally { cuts, images, mounts_ns: mounted.collect(), fsck_errors, ..Tally::default() }
     }
 
     fn report(&self, stage: &mut Stage, losses: &[String]) {
@@ -110,6 +115,9 @@ impl Tally {
         stage.say(RECOVERY, "broken_promise_cuts", broken as f64);
         stage.say(RECOVERY, "unmountable_cuts", self.unmountable as f64);
         stage.say(RECOVERY, "damaged_content_cuts", self.damaged as f64);
+        if let Some(errors) = self.fsck_errors {
+            stage.say(RECOVERY, "fsck_error_cuts", errors as f64);
+        }
         let shown = format!("{cuts} cuts, {images} different images; promises broken in {broken} of {promises}");
         stage.fact("power cuts", &shown);
         if let Some(broken) = self.broken_shown(losses) {
@@ -126,6 +134,11 @@ impl Tally {
         let lost = losses.get(*first).map_or("", String::as_str);
         Some(format!("by what the disk lost: {}; first ({lost}): {why}", counts.join(", ")))
     }
+}
+
+/// The first words of what a checker has to say.
+fn fsck_found(wrong: &str) -> String {
+    format!("fsck finds errors ({wrong})")
 }
 
 fn at_a_cut(why: &str, at: u64) -> String {

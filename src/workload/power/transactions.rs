@@ -2,7 +2,7 @@
 //! something for durable, and after each cut another command prints the lines that it finds, or fails where what is there is
 //! damaged. Databases, version control and package managers are instances of it: examples/transactions.toml.
 
-use super::{Power, RECOVERY, Tally, at_a_cut, report_loss};
+use super::{Power, RECOVERY, Tally, at_a_cut, fsck_found, report_loss};
 use crate::cuts::Span;
 use crate::need::Need;
 use crate::plan::{Objection, Settings};
@@ -32,7 +32,7 @@ settings! {
 const DESCRIPTION: Description = Description {
     name: "transactions",
     about: "what a power cut takes of a program's transactions, by commands of your own; on simulated disks",
-    settings: &joined::<10>(Order::ROWS, Power::ROWS),
+    settings: &joined::<11>(Order::ROWS, Power::ROWS),
     main_setting: "command",
     phases: &[
         Phase::new(
@@ -96,7 +96,7 @@ impl Workload for Transactions {
         let (from, until) = (acknowledged[0].0, acknowledged[acknowledged.len() - 1].0);
         let span = Span { from, until, evenly: order.cuts, at_flushes: order.cuts / 4 };
         let (losses, lies_ns, seed) = (power.losses(stage)?, power.lies_ns(), stage.seed());
-        let cuts = PowerCuts { spans: vec![span], losses, lies_ns, seed };
+        let cuts = PowerCuts { spans: vec![span], losses, lies_ns, fsck: power.fsck, seed };
         let outcomes = stage.cut_power(&cuts, |stage, _| look(stage, &check))?;
         let found = verdicts(&acknowledged, &outcomes, order.promised);
         let least = (until - from) / acknowledged.len() as u64;
@@ -190,12 +190,15 @@ impl Verdicts {
         let age = lost.first().map_or(0, |(when, _)| at - when);
         self.most_lost = self.most_lost.max(lost.len());
         let wrong = image.found.as_ref().and_then(|seen| seen.wrong.as_ref());
+        // What befell the file system explains what its programs see.
+        let wrong = wrong.filter(|_| image.wrong.is_none());
         self.tally.unmountable += usize::from(image.mounted.is_err());
         self.inconsistent += usize::from(wrong.is_some());
         // That what is found is whole is promised at every cut.
         self.tally.promise_cuts += 1;
         let broken = match (&image.mounted, wrong, lost.first()) {
             (Err(why), ..) => Some(format!("the file system cannot be mounted ({why})")),
+            _ if image.wrong.is_some() => image.wrong.as_deref().map(fsck_found),
             (_, Some(why), _) => Some(format!("the check failed ({why})")),
             (.., Some((_, line))) if promised => {
                 let ago = show_duration(age as f64);
@@ -229,8 +232,9 @@ mod tests {
     fn at_55(found: Result<Seen, &str>, promised: bool) -> Verdicts {
         let mounted = found.as_ref().map(|_| Duration::from_millis(1)).map_err(|why| why.to_string());
         let moment = Moment { at: 55, span: 0, evenly: true };
-        let image = Recovered { mounted, found: found.ok() };
-        let outcomes = Outcomes { cuts: vec![Cut { moment, loses: 0, image: 0 }], images: vec![image] };
+        let image = Recovered { mounted, found: found.ok(), wrong: None };
+        let outcomes =
+            Outcomes { cuts: vec![Cut { moment, loses: 0, image: 0 }], images: vec![image], are_checked: true };
         verdicts(&acknowledged(), &outcomes, promised)
     }
 

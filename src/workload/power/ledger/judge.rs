@@ -5,7 +5,7 @@ use super::schedule::{Kind, Schedule, Step};
 use super::survey::Survey;
 use crate::stage::{Cut, Outcomes, Recovered, Stamp};
 use crate::units::show_duration;
-use crate::workload::power::{Tally, at_a_cut};
+use crate::workload::power::{Tally, at_a_cut, fsck_found};
 use anyhow::{Result, ensure};
 
 /// What is known of each step.
@@ -126,6 +126,9 @@ impl<'a> Found<'a> {
                 found.take_damage(&change, at);
             }
         }
+        if let Some(wrong) = &image.wrong {
+            found.break_promise(fsck_found(wrong), at);
+        }
         found
     }
 }
@@ -203,8 +206,8 @@ mod tests {
         let mut survey = Survey { there, ..Survey::default() };
         change(&mut survey);
         let moment = Moment { at, span: 0, evenly: true };
-        let image = Recovered { mounted: Ok(Duration::from_millis(3)), found: Some(survey) };
-        Outcomes { cuts: vec![Cut { moment, loses: 0, image: 0 }], images: vec![image] }
+        let image = Recovered { mounted: Ok(Duration::from_millis(3)), found: Some(survey), wrong: None };
+        Outcomes { cuts: vec![Cut { moment, loses: 0, image: 0 }], images: vec![image], are_checked: true }
     }
 
     fn judged(schedule: &Schedule, outcomes: &Outcomes<Survey>) -> Result<Verdicts> {
@@ -292,10 +295,23 @@ mod tests {
     fn a_file_system_that_is_not_mounted_has_lost_all() {
         let schedule = Schedule::new([(Sync::Never, 70)], 10, 1);
         let mut outcomes = cut_at(&schedule, 60 * SECOND, |_| ());
-        outcomes.images[0] = Recovered { mounted: Err("bad superblock".into()), found: None };
+        outcomes.images[0] = Recovered { mounted: Err("bad superblock".into()), found: None, wrong: None };
         let found = judged(&schedule, &outcomes).expect("judged");
         assert_eq!((found.tally.unmountable, found.tally.broken.len(), found.tally.mounts_ns.len()), (1, 1, 0));
         assert!(found.names[0] > 50 * SECOND && found.tally.broken[0].1.contains("bad superblock"), "{found:?}");
+    }
+
+    #[test]
+    fn a_file_system_that_its_checker_finds_damaged_has_broken_a_promise() {
+        let schedule = Schedule::new([(Sync::Never, 70)], 10, 1);
+        let mut outcomes = cut_at(&schedule, 60 * SECOND, |_| ());
+        outcomes.images[0].wrong = Some("Block bitmap differences: -8481".into());
+        let found = judged(&schedule, &outcomes).expect("judged").tally;
+        assert_eq!((found.fsck_errors, found.broken.len(), found.promise_cuts), (Some(1), 1, 1));
+        assert!(found.broken[0].1.contains("fsck finds errors (Block bitmap"), "{found:?}");
+        outcomes.are_checked = false;
+        outcomes.images[0].wrong = None;
+        assert_eq!(judged(&schedule, &outcomes).expect("judged").tally.fsck_errors, None);
     }
 
     #[test]

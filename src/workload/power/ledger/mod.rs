@@ -55,7 +55,7 @@ settings! {
 const DESCRIPTION: Description = Description {
     name: "ledger",
     about: "what a power cut takes: seconds of work lost, and whether fsync kept its promise; on simulated disks",
-    settings: &joined::<11>(Cutting::ROWS, Power::ROWS),
+    settings: &joined::<12>(Cutting::ROWS, Power::ROWS),
     main_setting: "time",
     phases: &[
         Phase::new(
@@ -109,6 +109,7 @@ impl Workload for Ledger {
             spans: given.spans(&schedule, &stamps),
             losses: power.losses(stage)?,
             lies_ns: power.lies_ns(),
+            fsck: power.fsck,
             seed: stage.seed(),
         };
         let outcomes = stage.cut_power(&cuts, |_, root| Ok(survey::survey(root, &schedule)))?;
