@@ -132,6 +132,7 @@ impl Elements {
         let numbers: Vec<String> = jobs.iter().map(|(job, _)| job.clone()).collect();
         match self.slurm.live(&numbers) {
             Ok(live) => {
+                live.iter().for_each(|((job, _), state)| self.tell_if_held(job, state));
                 let cells: BTreeMap<String, Vec<String>> = jobs.into_iter().collect();
                 let of = |(job, index): (String, usize), state| Some((cells.get(&job)?.get(index)?.clone(), state));
                 Some(live.into_iter().filter_map(|(element, state)| of(element, state)).collect())
@@ -215,10 +216,7 @@ impl Parts for Elements {
             }
             let Some(live) = self.live() else { continue };
             match live.get(&cell.id) {
-                Some(state) => {
-                    gone = 0;
-                    self.tell_if_held(state);
-                }
+                Some(_) => gone = 0,
                 // Twice: what it has brought may not be seen here yet.
                 None => gone += 1,
             }
@@ -234,9 +232,13 @@ impl Parts for Elements {
 }
 
 impl Elements {
-    fn tell_if_held(&mut self, state: &State) {
-        if state.state == "PENDING" && state.reason.to_lowercase().contains("held") {
-            self.tell_once(format!("an element is held ({}): `scontrol release` lets it go on", state.reason));
+    /// By a person, or by Slurm, which then may have drained a machine too.
+    fn tell_if_held(&mut self, job: &str, State { state, reason }: &State) {
+        if state == "PENDING" && reason.to_lowercase().contains("held") {
+            self.tell_once(format!(
+                "elements of job {job} are held ({reason}): `scontrol release {job}` lets them go on; `sinfo -R` lists \
+                 machines that Slurm has drained"
+            ));
         }
     }
 }

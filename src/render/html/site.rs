@@ -180,7 +180,7 @@ fn target(name: &str, places: &[(&StoredRun, usize)], trends: &[&Trend]) -> Stri
     let to_source = |trend: &Trend, hash: &str| source_path(trend.disk, trend.work, hash);
     let body = html! {
         h1 { (text(name)) }
-        (table(name, &["disk", "work", "place", "time", "measured"], html! {
+        (table(name, &["disk", "work", "kernel", "place", "time", "measured"], html! {
             @for (run, at) in places {
                 @let place = &run.choice.places[*at];
                 tr {
@@ -188,6 +188,7 @@ fn target(name: &str, places: &[(&StoredRun, usize)], trends: &[&Trend]) -> Stri
                     th scope="row" {
                         a href={ "../" (place_path(&run.choice.disk, &run.choice.work)) } { (text(&run.choice.work)) }
                     }
+                    td data-head="kernel" { (text(&run.kernel)) }
                     td data-head="place" { (at + 1) " of " (run.choice.places.len()) @if place.names.len() > 1 { ", shared" } }
                     td data-head="time" { (text(if *at == 0 { "best" } else { &place.against })) }
                     td data-head="measured" {

@@ -42,10 +42,10 @@ pub fn trend(trend: &Trend, heading: Markup, to_source: &dyn Fn(&Trend, &str) ->
 }
 
 fn picture(trend: &Trend) -> Markup {
-    let scale = Scale::over(Kind::Linear, trend.points.iter().map(|point| point.ns), BOTTOM, TOP).with_air(0.08);
+    let (low, high) = range(trend.points.iter().map(|point| point.ns));
+    let scale = Scale::over(Kind::Linear, [low, high], BOTTOM, TOP).with_air(0.08);
     let width = LEFT + STEP * trend.points.len() as f64;
     let x = |at: usize| LEFT + STEP * (at as f64 + 0.5);
-    let (low, high) = extremes(trend);
     let line: Vec<String> =
         trend.points.iter().enumerate().map(|(at, point)| format!("{:.1},{:.1}", x(at), scale.at(point.ns))).collect();
     html! {
@@ -76,7 +76,20 @@ fn px(place: f64) -> String {
     format!("{place:.1}")
 }
 
-fn extremes(trend: &Trend) -> (f64, f64) {
-    let times = trend.points.iter().map(|point| point.ns);
-    times.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), ns| (low.min(ns), high.max(ns)))
+/// What the picture spans: all points, and at least 10 %, so that what is next to nothing does not look like a slope.
+fn range(times: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = times.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), ns| (low.min(ns), high.max(ns)));
+    let middle = (low + high) / 2.0;
+    (low.min(middle * 0.95), high.max(middle * 1.05))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousandth_is_no_slope_and_a_fifth_fills_the_picture() {
+        assert_eq!(range([1000.0, 1001.0].into_iter()), (1000.5 * 0.95, 1000.5 * 1.05));
+        assert_eq!(range([1000.0, 1200.0].into_iter()), (1000.0, 1200.0));
+    }
 }
