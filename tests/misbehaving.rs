@@ -72,6 +72,29 @@ fn each_costs_its_own_cell_and_no_more() {
     lab.assert_nothing_left();
 }
 
+#[test]
+fn what_still_runs_is_waited_for_before_a_cold_start_and_then_named() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let work = |name: &str, seconds: u32| {
+        format!(
+            "[[work]]\nname = \"{name}\"\nworkload = \"command\"\ncommand = [\"true\"]\nwrites = false\n\
+             prepare = [\"sh\", \"-c\", \"sleep {seconds} >/dev/null 2>&1 &\"]\n"
+        )
+    };
+    let works = work("brief", 1) + &work("long", 300);
+    lab.run_plan(&format!(
+        "duplicate = false\nbacking = {{ memory = \"64MiB\" }}\ntarget = [{{ fs = \"ext4\" }}]\n{works}[stop]\nrounds = 1\n"
+    ));
+    let folded = lab.folded();
+    let cell = |work: &str| folded.cells.iter().find(|cell| cell.work == work).expect("a cell");
+    assert_eq!(cell("brief").outcome, Some(Outcome::Done));
+    assert!(failed(cell("long")).contains("in use by sleep ("), "{}", failed(cell("long")));
+    lab.assert_nothing_left();
+}
+
 /// A file system that is frozen: whatever writes to it can be neither ended nor killed.
 struct Frozen(Loop);
 

@@ -158,3 +158,68 @@ fn a_file_system_runs_full_and_goes_on() {
     }
     lab.assert_nothing_left();
 }
+
+#[test]
+fn a_mirror_is_read_without_one_device_and_rebuilt_on_an_empty_one() {
+    if not_run(unable(&["btrfs", "ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(
+        "duplicate = false\nbacking = { image = { dir = \".\", size = \"300MiB\", disks = 2 } }\n\
+         target = [{ fs = \"btrfs\", variant = \"raid1\" }, { fs = \"btrfs\", variant = \"raid0\" }]\n\
+         [[work]]\nworkload = \"maintenance\"\nidle = \"1s\"\n\
+         operations = [\"degraded\", \"rebuild\", \"scrub\", \"check\"]\n[stop]\nrounds = 1\n",
+    );
+    let folded = lab.folded();
+    let mirror = cell(&folded, "btrfs raid1");
+    assert_eq!(mirror.outcome, Some(Outcome::Done));
+    let value = |phase: &str, metric: &str| folded.value(mirror, phase, metric).expect("a value");
+    // Counts of one GiB: all was read after the mount, then read again and written to the empty device, then read from both.
+    let whole = f64::from(1 << 30);
+    for (phase, metric, copies) in [
+        ("degraded", "device_read_bytes", 1.0),
+        ("rebuild", "device_read_bytes", 1.0),
+        ("rebuild", "device_write_bytes", 1.0),
+        ("scrub", "device_read_bytes", 2.0),
+    ] {
+        let found = value(phase, metric);
+        assert!((copies..1.5 * copies).contains(&(found / whole)), "{phase}, {metric}: {found}");
+    }
+    let profiles = &mirror.provenance.facts["btrfs profiles of what was made"];
+    assert!(profiles.contains("Data, RAID1") && !profiles.contains("Data, single"), "{profiles}");
+    let Some(Outcome::Skipped(reasons)) = &cell(&folded, "btrfs raid0").outcome else { panic!("stripes need all") };
+    assert_eq!(reasons, &["btrfs raid0 has no `degraded` that pickfs knows: leave it out of `operations`"]);
+    lab.assert_nothing_left();
+}
+
+/// What is copied up is cloned where the file system can, and then only the changed blocks are new; xfs takes 128 KiB for each (cowextsize).
+#[test]
+fn containers_share_the_layers_of_their_image() {
+    let workload = pickfs::workload::find("containers").expect("a workload");
+    let lacking = missing(&workload.needs(&Settings::default())).first().map(ToString::to_string);
+    if not_run(unable(&["btrfs", "ext4", "xfs"]).or(lacking)) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(
+        "duplicate = false\nbacking = { memory = \"600MiB\" }\ntarget = [{ fs = \"btrfs\" }, { fs = \"ext4\" }, { fs = \"xfs\" }]\n\
+         [[work]]\nworkload = \"containers\"\nlike = \"photos\"\nfiles = 200\nbytes = \"160MiB\"\nlayers = 3\ncontainers = 4\nchanges = 10\n\
+         [stop]\nrounds = 1\n",
+    )
+    .code(0);
+    let folded = lab.folded();
+    let grown = |name: &str| {
+        let cell = cell(&folded, name);
+        assert_eq!((&cell.outcome, doubts(cell)), (&Some(Outcome::Done), vec![]), "{:?}", cell.flags);
+        let space = |phase: &str| folded.value(cell, phase, "space_grown_bytes").expect("the space");
+        space("change") - space("unpack")
+    };
+    let (copied, changes) = (grown("ext4"), 4.0 * 10.0);
+    for name in ["btrfs", "xfs"] {
+        let cloned = grown(name);
+        assert!(cloned < 2.0 * changes * 131_072.0, "{name} grew by {cloned}");
+        assert!(copied > 5.0 * cloned, "{name} grew by {cloned}, ext4 by {copied}");
+    }
+    lab.assert_nothing_left();
+}

@@ -15,8 +15,8 @@ const FILES: u32 = 100;
 const DISTURBED: f64 = 1.15;
 
 /// Runs `few` with so many files against `many` with so many more. What disturbs the machine is seen within each target,
-/// never between them, so a run may be repeated for it: three runs at most.
-fn compared(more: u32) -> Model {
+/// never between them, so a run may be repeated for it: three runs at most. With how far equal work lay apart in the last one.
+fn compared(more: u32) -> (f64, Model) {
     let run = || {
         let lab = Lab::new();
         let model = compared_once(&lab, more);
@@ -28,7 +28,7 @@ fn compared(more: u32) -> Model {
         println!("once more: equal work took up to {spread:.2} times as long");
         (spread, model) = again;
     }
-    model
+    (spread, model)
 }
 
 /// The longest time of a target over its shortest, for the target where that is most.
@@ -63,10 +63,18 @@ fn a_fifth_more_work_is_found_and_its_size_told() {
     if not_run(unable(&["ext4"])) {
         return;
     }
-    let model = compared(FILES / 5);
+    let (spread, model) = compared(FILES / 5);
     let (verdict, against) = (&model.works[0].verdict, many_against_few(&model));
     println!("{}, {}", against.ratio(), model.works[0].headline(&model));
     let (low, high) = against.estimate.interval.expect("eight rounds have an interval");
+    assert!(low < 1.3 && 1.1 < high, "{}", against.ratio());
+    if spread > DISTURBED {
+        // A machine that others disturb for so long may show less, but nothing that is wrong.
+        assert!(!matches!(against.finding, Some(Finding::Lower)), "{}", against.words());
+        let best: Vec<&str> = verdict.best.iter().map(|target| model.targets[*target].name.as_str()).collect();
+        assert_ne!(best, ["many"], "{}", model.works[0].headline(&model));
+        return;
+    }
     assert!(1.1 < low && high < 1.3, "{}", against.ratio());
     assert_eq!(against.finding, Some(Finding::Higher), "{}", against.words());
     let best: Vec<&str> = verdict.best.iter().map(|target| model.targets[*target].name.as_str()).collect();
@@ -80,7 +88,7 @@ fn a_hundredth_more_work_is_no_difference_that_matters() {
     if not_run(unable(&["ext4"])) {
         return;
     }
-    let model = compared(FILES / 100);
+    let (_, model) = compared(FILES / 100);
     assert_no_clear_winner(&model);
 }
 

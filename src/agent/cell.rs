@@ -154,7 +154,8 @@ fn unkept(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String>
 
 /// Trimming punches holes into an image, and whatever is written next would fill them, on the next target.
 fn lacking_upkeep(target: &Target, driver: Option<&Filesystem>, operations: &[&str]) -> Option<String> {
-    let lacks = |operation: &&&str| driver.is_none_or(|driver| driver.upkeep(operation).is_none());
+    let variant = target.variant.as_deref();
+    let lacks = |operation: &&&str| driver.is_none_or(|driver| driver.upkeep(operation, variant).is_none());
     if let Some(operation) = operations.iter().find(lacks) {
         return Some(format!("{} has no `{operation}` that pickfs knows: leave it out of `operations`", target.name));
     }

@@ -15,6 +15,7 @@ mod deadline;
 mod marked;
 mod orphans;
 mod stop;
+mod users;
 
 pub use command::{Argv, Mark, argv, command, feed, feed_and_read, last_words, listing, output, output_of};
 pub use deadline::Deadline;
@@ -24,6 +25,7 @@ pub use stop::{
     Interrupted, check_stop, count_signals, end_requested, obey_signals, request_end, request_stop, stop_on_signals,
     stop_requests,
 };
+pub use users::users_of;
 
 /// The environment variable that names the run to every process that belongs to it.
 pub const RUN_MARK: &str = "PICKFS_RUN";

@@ -3,12 +3,14 @@
 //! keeps its own cache elsewhere.
 
 use super::built_stack::BuiltStack;
+use crate::process::{Argv, users_of};
 use crate::protocol::Link;
 use crate::steps::StepRunner;
 use crate::sys::devices;
 use crate::sys::{block, file};
 use anyhow::{Context, Result};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Makes every cache of the stack cold, as far as we may; what then is read proves it. What it cannot prove is whether
 /// the host of a guest has it cached: the reason is returned where that is so.
@@ -26,7 +28,7 @@ pub fn make_cold(
             warm_below = Some(format!("{} has everything in memory alone", driver.name));
         }
         Some(driver) => {
-            engine.output(&(driver.unmount)(&stack.spec()))?;
+            unmount(stack, engine, &(driver.unmount)(&stack.spec()))?;
             drop_caches()?;
             drop_device_caches(stack)?;
             warm_below = link.forget_below()?;
@@ -37,6 +39,32 @@ pub fn make_cold(
     }
     warm_programs(engine, programs);
     Ok(warm_below)
+}
+
+/// Programs may leave others that are on their way out, as `git commit` leaves `git gc`.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn unmount(stack: &BuiltStack, engine: &StepRunner, words: &Argv) -> Result<()> {
+    let begun = Instant::now();
+    if engine.output(words).is_ok() {
+        return Ok(());
+    }
+    loop {
+        // Before the next attempt: who ends in between does not hinder it.
+        let users = users_of(&stack.mount_point);
+        let is_last = users.is_empty() || begun.elapsed() > PATIENCE;
+        match engine.output(words) {
+            Ok(_) => return Ok(()),
+            Err(error) if is_last && users.is_empty() => return Err(error),
+            Err(error) if is_last => {
+                let (users, patience) = (users.join(", "), PATIENCE.as_secs());
+                return Err(
+                    error.context(format!("in use by {users} for {patience} s; a work must leave no program running"))
+                );
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
 }
 
 /// The same for a tree that lies elsewhere, on a disk that stays mounted.

@@ -171,7 +171,7 @@ impl Stage<'_, '_> {
     /// Programs for an operation on the whole of the file system under test; none where it has no such operation.
     pub fn upkeep(&self, operation: &str) -> Option<UpkeepPrograms> {
         let (driver, spec) = (self.stack.driver?, self.stack.spec());
-        let upkeep = driver.upkeep(operation)?;
+        let upkeep = driver.upkeep(operation, spec.variant)?;
         let own = upkeep.programs(&spec);
         let run = match upkeep.is_mounted {
             true => own,
@@ -180,12 +180,24 @@ impl Stage<'_, '_> {
         Some(UpkeepPrograms { is_mounted: upkeep.is_mounted, run })
     }
 
+    /// Takes the last of several devices away, untimed, and mounts the others anew; an empty device is in its place.
+    pub fn degrade(&mut self) -> Result<()> {
+        let stack = self.stack;
+        let (driver, spec) = (stack.driver.context("a folder has no devices")?, stack.spec());
+        let upkeep = driver.upkeep("degraded", spec.variant).with_context(|| format!("{} needs all", driver.name))?;
+        let mount = driver.mount(&spec.degraded());
+        let all = [vec![(driver.unmount)(&spec)], upkeep.programs(&spec), vec![mount]].concat();
+        self.lay_out("taking a device away", |stage| {
+            all.iter().try_for_each(|words| stage.run(&Program::new(words)).map(drop))
+        })
+    }
+
     /// Makes the file system smaller, untimed, so that it can grow.
     pub fn shrink(&mut self, bytes: u64) -> Result<()> {
         let stack = self.stack;
         let driver = stack.driver.context("a folder cannot be made smaller")?;
-        let upkeep = driver.upkeep("grow").with_context(|| format!("{} cannot grow", driver.name))?;
         let spec = stack.spec();
+        let upkeep = driver.upkeep("grow", spec.variant).with_context(|| format!("{} cannot grow", driver.name))?;
         let (is_mounted, own) = upkeep.before(&spec, bytes);
         let all = match is_mounted {
             true => own,

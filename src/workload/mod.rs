@@ -38,6 +38,7 @@ pub const ALL: &[&dyn Workload] = &[
     &system::boot::Boot,
     &trees::check::Check,
     &command::Command,
+    &trees::containers::Containers,
     &trees::copy_in::CopyIn,
     &fio::Fio,
     &trees::image::Image,

@@ -5,8 +5,8 @@ use super::feature::{
     REFLINKS, SHRINK, SNAPSHOTS, changed,
 };
 use super::{
-    DEVICE, Facts, Filesystem, Freed, FsSpec, HALF, MOUNT_POINT, Snapshots, Upkeep, VFS_FILE, Variant, argv, make,
-    mount_options, number_above,
+    ANOTHER_LAST, COUNT, DEVICE, Facts, Filesystem, Freed, FsSpec, HALF, LAST, MOUNT_POINT, Snapshots, Upkeep,
+    VFS_FILE, Variant, argv, make, mount_options, number_above,
 };
 
 pub const BTRFS: Filesystem = Filesystem {
@@ -46,6 +46,8 @@ pub const BTRFS: Filesystem = Filesystem {
     upkeep: &[
         Upkeep::mounted("balance", &[&["btrfs", "balance", "start", "--full-balance", MOUNT_POINT]]),
         Upkeep::unmounted("check", &[&["btrfs", "check", "--readonly", DEVICE]]),
+        // Else the kernel would still know the device as its own (btrfs-device(8)).
+        Upkeep::unmounted("degraded", &[&["btrfs", "device", "scan", "--forget", LAST], ANOTHER_LAST]).of(REDUNDANT),
         Upkeep {
             before: (true, &[&["btrfs", "filesystem", "resize", HALF, MOUNT_POINT]]),
             ..Upkeep::mounted("grow", &[&["btrfs", "filesystem", "resize", "max", MOUNT_POINT]])
@@ -54,6 +56,15 @@ pub const BTRFS: Filesystem = Filesystem {
             "quota",
             &[&["btrfs", "quota", "enable", MOUNT_POINT], &["btrfs", "quota", "rescan", "-w", MOUNT_POINT]],
         ),
+        // Meanwhile new chunks may have got a copy less; soft: only those.
+        Upkeep::mounted(
+            "rebuild",
+            &[
+                &["btrfs", "replace", "start", "-B", "-f", "-K", COUNT, LAST, MOUNT_POINT],
+                &["btrfs", "balance", "start", "-dconvert={variant},soft", "-mconvert={variant},soft", MOUNT_POINT],
+            ],
+        )
+        .of(REDUNDANT),
         Upkeep::mounted("scrub", &[&["btrfs", "scrub", "start", "-B", MOUNT_POINT]]),
     ],
     // A cleaner in the kernel gives the room back after the commit (btrfs-subvolume(8)); `list -d` shows what it has left.
@@ -94,6 +105,7 @@ pub const BTRFS: Filesystem = Filesystem {
 };
 
 const NOCOW: &str = "nocow";
+const REDUNDANT: &[&str] = &["raid1", "raid10", "raid1c3"];
 
 fn snapshot(spec: &FsSpec, number: u64) -> String {
     spec.mount_point.join(format!("snapshot-{number}")).display().to_string()

@@ -37,9 +37,9 @@ use crate::need::Need;
 use crate::plan::Objection;
 use feature::FsState;
 pub use mount_options::spelled;
-use programs::HALF;
+use programs::{ANOTHER_LAST, HALF};
 pub use programs::{Commit, FreeSpace, Freed, IsFree, Snapshots, TRIM, Upkeep};
-use spec::{DEVICE, MOUNT_POINT, NAME, filled};
+use spec::{COUNT, DEVICE, LAST, MOUNT_POINT, NAME, filled};
 pub use spec::{Facts, FsSpec, Programs, argvs};
 use std::collections::BTreeMap;
 
@@ -116,8 +116,7 @@ pub struct Filesystem {
     pub minimum_size: u64,
     /// Bytes of the largest file that is documented, with the usual blocks of 4 KiB on a machine of 64 bits.
     pub largest_file: Option<u64>,
-    /// Bytes of the largest device, or devices together, that are documented, with blocks of 4 KiB. 2^64 - 1 stands for
-    /// more than can be counted here.
+    /// The same of the largest device, or devices together; 2^64 - 1 stands for more than can be counted here.
     pub largest_volume: Option<u64>,
     /// The mount option that stops discards which the mounted file system would do unasked.
     pub no_discard: Option<&'static str>,
@@ -154,6 +153,10 @@ pub struct Filesystem {
     /// What must be run besides `syncfs(2)` until data are durable.
     pub commit: Option<Commit>,
     pub snapshots: Option<Snapshots>,
+    /// Repairs it before the mount, at every boot (exit codes 0 and 1); no word where the kernel does that.
+    preen: &'static [&'static str],
+    /// Why a power cut cannot be tried on it.
+    pub uncut: Option<&'static str>,
     /// Sorted by operation.
     pub upkeep: &'static [Upkeep],
     /// Where mount options in effect, or facts, contradict those that were asked for.
@@ -203,6 +206,8 @@ impl Filesystem {
         undo: |spec| Undo::Unmount(spec.mount_point.into()),
         commit: None,
         snapshots: None,
+        preen: &[],
+        uncut: None,
         upkeep: &[],
         mount_mismatches: |asked, shown, _| mount_options::mismatches(asked, shown),
         mismatches: |_, _| Vec::new(),
@@ -216,12 +221,15 @@ impl Filesystem {
         [Need::Root, kernel].into_iter().chain(self.more_needs.iter().cloned()).chain(tools).collect()
     }
 
-    /// The operation of that name, where it has one.
-    pub fn upkeep(&self, operation: &str) -> Option<&'static Upkeep> {
+    /// The operation of that name, where this variant has one.
+    pub fn upkeep(&self, operation: &str, variant: Option<&str>) -> Option<&'static Upkeep> {
         if operation == TRIM.operation && !self.volatile && self.image.is_none() {
             return Some(&TRIM);
         }
-        self.upkeep.iter().find(|upkeep| upkeep.operation == operation)
+        let has = |upkeep: &&Upkeep| {
+            upkeep.variants.is_empty() || variant.is_some_and(|variant| upkeep.variants.contains(&variant))
+        };
+        self.upkeep.iter().filter(has).find(|upkeep| upkeep.operation == operation)
     }
 
     pub fn kernel_type(&self) -> &'static str {
@@ -240,6 +248,10 @@ impl Filesystem {
     /// Brings the made file system to the mount point. Run again after each unmount.
     pub fn mount(&self, spec: &FsSpec) -> Argv {
         (self.mount)(self, spec)
+    }
+
+    pub fn preen(&self, spec: &FsSpec) -> Argv {
+        filled(self.preen, spec)
     }
 
     pub fn facts(&self, spec: &FsSpec) -> Vec<(&'static str, Argv)> {
@@ -515,34 +527,6 @@ mod tests {
         for (variant, expected) in [("raidz", 0), ("raidz2", 1), ("mirror", 1)] {
             assert_eq!(wrong("zfs", variant, "zpool status", status), expected, "{variant}");
         }
-    }
-
-    #[test]
-    fn options_of_a_pool_are_read_back() {
-        let fs = find("zfs").unwrap();
-        let facts = BTreeMap::from([
-            ("zpool get".to_string(), "NAME  PROPERTY  VALUE  SOURCE\npk  ashift  12  local".to_string()),
-            ("zfs get".to_string(), "NAME  PROPERTY  VALUE  SOURCE\npk  xattr  sa  local".to_string()),
-        ]);
-        for (options, wrong) in [
-            ("-o ashift=12 -O xattr=sa", 0),
-            ("-o ashift=13", 1),
-            ("-O xattr=on -o ashift=9", 2),
-            ("-o x=1", 1),
-            ("-d", 0),
-        ] {
-            let mkfs = options.split(' ').map(String::from).collect();
-            let asked = FsSpec { mkfs, ..spec(fs, None, Discard::None) };
-            assert_eq!((fs.mismatches)(&asked, &facts).len(), wrong, "{options}");
-        }
-    }
-
-    #[test]
-    fn mount_options_of_a_pool_are_its_properties() {
-        let fs = find("zfs").unwrap();
-        let target = Target { mount: vec!["noatime".into(), "recordsize=8K".into()], ..Target::default() };
-        let made = (fs.mkfs)(&FsSpec::new(fs, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
-        assert_eq!(made, "zpool create -f -o cachefile=none -O atime=off -O recordsize=8K -m /m pickfs /dev/DEV");
     }
 
     #[test]

@@ -46,10 +46,12 @@ pub struct Freed {
 /// Reads it in what the program printed.
 pub type IsFree = fn(&str) -> bool;
 
-/// What an administrator does with the whole of a file system now and then: check, grow, scrub, balance, quota, trim.
+/// What an administrator does with the whole of a file system now and then: check, grow, rebuild, scrub, balance, quota, trim.
 #[derive(Clone, Copy)]
 pub struct Upkeep {
     pub operation: &'static str,
+    /// Variants with this operation; if none is named, all of them.
+    pub variants: &'static [&'static str],
     /// Whether it is done while the file system is mounted.
     pub is_mounted: bool,
     /// Run before, while it is mounted or not, as here: what makes it half as large, whose bytes are [`HALF`].
@@ -63,7 +65,12 @@ type Words = &'static [&'static [&'static str]];
 impl Upkeep {
     /// While it is mounted, and after nothing else.
     pub(super) const fn mounted(operation: &'static str, programs: Words) -> Upkeep {
-        Upkeep { operation, is_mounted: true, before: (true, &[]), programs }
+        Upkeep { operation, variants: &[], is_mounted: true, before: (true, &[]), programs }
+    }
+
+    /// Only with these variants.
+    pub(super) const fn of(self, variants: &'static [&'static str]) -> Upkeep {
+        Upkeep { variants, ..self }
     }
 
     /// While it is not.
@@ -84,6 +91,9 @@ impl Upkeep {
         (self.before.0, self.before.1.iter().map(fill).collect())
     }
 }
+
+/// A new disk in the place of the last one: all zeros, by plain writes, so that an image keeps its blocks.
+pub(super) const ANOTHER_LAST: &[&str] = &["shred", "--iterations=0", "--zero", super::LAST];
 
 /// Stands for so many KiB, as in `2048K`.
 pub(super) const HALF: &str = "{half}";

@@ -56,6 +56,13 @@ impl<'a> FsSpec<'a> {
         self.device.display().to_string()
     }
 
+    /// The same without the last of its devices.
+    pub fn degraded(&self) -> FsSpec<'a> {
+        let mount = self.mount.iter().cloned().chain(["degraded".to_string()]).collect();
+        let more_devices = self.more_devices.split_last().map(|(_, others)| others).unwrap_or_default();
+        FsSpec { mount, more_devices, ..self.clone() }
+    }
+
     /// All devices, as words of a command.
     pub fn devices(&self) -> Vec<String> {
         let more = self.more_devices.iter().map(|device| device.display().to_string());
@@ -76,25 +83,32 @@ impl<'a> FsSpec<'a> {
 /// What programs printed, by name.
 pub type Facts = BTreeMap<String, String>;
 
-/// Programs by the name of the fact that they print. [`DEVICE`], [`MOUNT_POINT`] and [`NAME`] stand for the cell's.
+/// Programs by the name of the fact that they print. [`DEVICE`], [`MOUNT_POINT`] and the like stand for the cell's.
 pub type Programs = &'static [(&'static str, &'static [&'static str])];
 
 pub(super) const DEVICE: &str = "{device}";
 pub(super) const MOUNT_POINT: &str = "{mount point}";
 pub(super) const NAME: &str = "{name}";
+/// The last of several devices, and their number; the variant is `{variant}`.
+pub(super) const LAST: &str = "{last}";
+pub(super) const COUNT: &str = "{count}";
 
 /// Each of them as words of a command, for programs that need nothing of a cell.
 pub fn argvs(programs: Programs) -> Vec<(&'static str, Argv)> {
     programs.iter().map(|(name, words)| (*name, argv(*words))).collect()
 }
 
-/// The words of a program with the cell's device, mount point and name.
+/// The words of a program with what is the cell's.
 pub(super) fn filled(words: &[&str], spec: &FsSpec) -> Argv {
-    let fill = |word: &&str| match *word {
-        DEVICE => spec.device(),
-        MOUNT_POINT => spec.mount_point(),
-        NAME => spec.name.to_string(),
-        word => word.to_string(),
-    };
+    let devices = spec.devices();
+    let fillings = [
+        (DEVICE, spec.device()),
+        (MOUNT_POINT, spec.mount_point()),
+        (NAME, spec.name.to_string()),
+        (LAST, devices.last().cloned().unwrap_or_default()),
+        (COUNT, devices.len().to_string()),
+        ("{variant}", spec.variant.unwrap_or_default().to_string()),
+    ];
+    let fill = |word: &&str| fillings.iter().fold(word.to_string(), |word, (name, value)| word.replace(name, value));
     words.iter().map(fill).collect()
 }

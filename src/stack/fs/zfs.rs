@@ -7,7 +7,10 @@ use super::feature::{
     CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW,
     METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SNAPSHOTS, changed,
 };
-use super::{Argv, Commit, Facts, Filesystem, Freed, FsSpec, ModuleSource, NAME, Snapshots, VFS_FILE, Variant, argv};
+use super::{
+    ANOTHER_LAST, Argv, Commit, Facts, Filesystem, Freed, FsSpec, LAST, ModuleSource, NAME, Snapshots, Upkeep,
+    VFS_FILE, Variant, argv,
+};
 use crate::journal::Undo;
 use crate::stack::Step;
 use crate::units::parse_size;
@@ -15,6 +18,7 @@ use crate::units::parse_size;
 pub const ZFS: Filesystem = Filesystem {
     name: "zfs",
     about: "OpenZFS: copy on write, with checksums, snapshots, compression and its own cache",
+    variants: &[CACHE, LOG, MIRROR, RAIDZ, RAIDZ2, SPECIAL],
     mismatches: |spec, facts| [pool_mismatches(spec, facts), option_mismatches(spec, facts)].concat(),
     // In Debian's contrib.
     tools: &[("modprobe", "kmod"), ("zpool", "zfsutils-linux"), ("zfs", "zfsutils-linux")],
@@ -45,9 +49,16 @@ pub const ZFS: Filesystem = Filesystem {
         }),
         ..OF_POOL
     }),
+    // Exported and imported, so that nothing is cached (zpool-import(8), zpool-replace(8), zpool-scrub(8)).
+    upkeep: &[
+        Upkeep::unmounted("degraded", &[ANOTHER_LAST]).of(REDUNDANT),
+        Upkeep::mounted("rebuild", &[&["zpool", "replace", "-f", "-w", NAME, LAST]]).of(REDUNDANT),
+        Upkeep::mounted("scrub", &[&["zpool", "scrub", "-w", NAME]]),
+    ],
     ..POOL
 };
 
+const REDUNDANT: &[&str] = &["mirror", "raidz", "raidz2"];
 const CLONING: &str = "zfs_bclone_enabled";
 
 /// A fact and the words that print it.
@@ -71,7 +82,7 @@ fn snapshot(spec: &FsSpec, number: u64) -> String {
 /// What both implementations share.
 pub(super) const POOL: Filesystem = Filesystem {
     mkfs: create,
-    variants: POOLS,
+    variants: &[CACHE, LOG, MIRROR, RAIDZ, RAIDZ2],
     takes_several: true,
     mkfs_mounts: true,
     // SPA_MINDEVSIZE; measured with zfs-fuse.
@@ -94,17 +105,34 @@ pub(super) const POOL: Filesystem = Filesystem {
     ..Filesystem::DEFAULT
 };
 
-/// Named as `zpool create` has them before the devices. Of two devices, one with parity is a mirror that costs more.
-const POOLS: &[Variant] = &[
-    Variant { name: "mirror", about: "a copy of everything on every device", least_devices: 2, ..Variant::DEFAULT },
-    Variant { name: "raidz", about: "striped over all devices, with one parity", least_devices: 3, ..Variant::DEFAULT },
-    Variant {
-        name: "raidz2",
-        about: "striped over all devices, with two parities",
-        least_devices: 4,
-        ..Variant::DEFAULT
-    },
-];
+const MIRROR: Variant =
+    Variant { name: "mirror", about: "a copy of everything on every device", least_devices: 2, ..Variant::DEFAULT };
+const RAIDZ: Variant = Variant {
+    name: "raidz",
+    about: "striped over all devices, with one parity",
+    // Of two devices, one with parity is a mirror that costs more.
+    least_devices: 3,
+    ..Variant::DEFAULT
+};
+const RAIDZ2: Variant = Variant {
+    name: "raidz2",
+    about: "striped over all devices, with two parities",
+    least_devices: 4,
+    ..Variant::DEFAULT
+};
+const CACHE: Variant = last("cache", "the last device caches what is read (L2ARC)");
+const LOG: Variant = last("log", "the last device has the intent log: what is synced goes there first (SLOG)");
+const SPECIAL: Variant = last("special", "the last device has the metadata, the others have the data");
+
+/// The last device has a role of its own; those before it are striped.
+const fn last(name: &'static str, about: &'static str) -> Variant {
+    Variant { name, about, least_devices: 2, ..Variant::DEFAULT }
+}
+
+/// As `zpool create` takes it before the last device, and the line of `zpool status` above that device.
+fn role(variant: &str) -> Option<&'static str> {
+    [("cache", "cache"), ("log", "logs"), ("special", "special")].iter().find(|row| row.0 == variant).map(|row| row.1)
+}
 
 /// zfsprops(7), zpool-features(7). Blocks are cloned only where the module's switch allows it too, which was off in
 /// most of 2.2 (zfs(4)).
@@ -131,8 +159,10 @@ fn create(spec: &FsSpec) -> Argv {
     words.extend(spec.mkfs.iter().cloned());
     words.extend(spec.mount.iter().flat_map(|option| ["-O".to_string(), property(option)]));
     words.extend(argv(["-m", &spec.mount_point(), spec.name]));
-    words.extend(spec.variant.map(String::from));
-    words.extend(spec.devices());
+    let (mut devices, variant) = (spec.devices(), spec.variant.map(String::from));
+    let before = if spec.variant.and_then(role).is_some() { devices.len() - 1 } else { 0 };
+    devices.splice(before..before, variant);
+    words.extend(devices);
     words
 }
 
@@ -145,13 +175,16 @@ fn property(option: &str) -> String {
     if option == "noatime" { "atime=off".into() } else { option.into() }
 }
 
-/// `zpool status` shows such a group as `mirror-0`, or `raidz1-0` where one parity was not counted.
+/// `zpool status` shows a group as `mirror-0`, or `raidz1-0` where one parity was not counted, and a role on a line of its own.
 fn pool_mismatches(spec: &FsSpec, facts: &Facts) -> Vec<String> {
     let Some(variant) = spec.variant else { return Vec::new() };
-    let sign = if variant == "raidz" { "raidz1-".to_string() } else { format!("{variant}-") };
     let shown = facts.get(ZPOOL_STATUS.0).map(String::as_str).unwrap_or_default();
-    let there = shown.split_whitespace().any(|word| word.starts_with(&sign));
-    let sentence = || format!("asked for a pool of one {variant}, `zpool status` shows none: {shown}");
+    let there = match (role(variant), variant) {
+        (Some(role), _) => shown.lines().any(|line| line.trim() == role),
+        (None, "raidz") => shown.split_whitespace().any(|word| word.starts_with("raidz1-")),
+        (None, _) => shown.split_whitespace().any(|word| word.starts_with(&format!("{variant}-"))),
+    };
+    let sentence = || format!("asked for a pool with {variant}, `zpool status` shows none: {shown}");
     if there { Vec::new() } else { vec![sentence()] }
 }
 
@@ -196,6 +229,9 @@ fn same_size(shown: &str, asked: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Target;
+    use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn properties_of_a_dataset_are_read_back() {
@@ -214,6 +250,59 @@ mod tests {
         ];
         for (option, wrong) in rows {
             assert_eq!(property_mismatches(&[option.to_string()], shown).len(), wrong, "{option}");
+        }
+    }
+
+    #[test]
+    fn options_of_a_pool_are_read_back() {
+        let facts = BTreeMap::from([
+            ("zpool get".to_string(), "NAME  PROPERTY  VALUE  SOURCE\npk  ashift  12  local".to_string()),
+            ("zfs get".to_string(), "NAME  PROPERTY  VALUE  SOURCE\npk  xattr  sa  local".to_string()),
+        ]);
+        for (options, wrong) in [
+            ("-o ashift=12 -O xattr=sa", 0),
+            ("-o ashift=13", 1),
+            ("-O xattr=on -o ashift=9", 2),
+            ("-o x=1", 1),
+            ("-d", 0),
+        ] {
+            let mkfs = options.split(' ').map(String::from).collect();
+            let asked = FsSpec { mkfs, ..spec(None, &[]) };
+            assert_eq!((ZFS.mismatches)(&asked, &facts).len(), wrong, "{options}");
+        }
+    }
+
+    #[test]
+    fn mount_options_of_a_pool_are_its_properties() {
+        let target = Target { mount: vec!["noatime".into(), "recordsize=8K".into()], ..Target::default() };
+        let made = (ZFS.mkfs)(&FsSpec::new(&ZFS, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
+        assert_eq!(made, "zpool create -f -o cachefile=none -O atime=off -O recordsize=8K -m /m pickfs /dev/DEV");
+    }
+
+    fn spec<'a>(variant: Option<&str>, more_devices: &'a [PathBuf]) -> FsSpec<'a> {
+        let target = Target { variant: variant.map(String::from), ..Target::default() };
+        FsSpec { more_devices, ..FsSpec::new(&ZFS, &target, Path::new("/dev/DEV"), Path::new("/m")) }
+    }
+
+    /// As zpool(8) of OpenZFS 2.1.11 prints it.
+    #[test]
+    fn the_last_device_has_a_role() {
+        let more = ["/dev/E".into(), "/dev/F".into()];
+        let rows = [("log", "logs"), ("special", "special"), ("cache", "cache"), ("mirror", "mirror-0")];
+        for (variant, line) in rows {
+            let spec = spec(Some(variant), &more);
+            let created = (ZFS.mkfs)(&spec).join(" ");
+            let devices = match variant {
+                "mirror" => "mirror /dev/DEV /dev/E /dev/F".to_string(),
+                role => format!("/dev/DEV /dev/E {role} /dev/F"),
+            };
+            assert_eq!(created, format!("zpool create -f -o cachefile=none -m /m pickfs {devices}"));
+            let status =
+                format!("config:\n\n\tNAME  STATE\n\tpk    ONLINE\n\t  vda ONLINE\n\t{line}\n\t  vdc ONLINE\n");
+            let wrong = |status: &str| {
+                (ZFS.mismatches)(&spec, &BTreeMap::from([("zpool status".to_string(), status.to_string())])).len()
+            };
+            assert_eq!((wrong(&status), wrong(&status.replace(line, "spares"))), (0, 1), "{variant}");
         }
     }
 }

@@ -50,6 +50,13 @@ impl Blocks {
         self.piece(random.below(self.count()))
     }
 
+    /// Of any file, the small as likely as the large.
+    pub fn of_any_file(&self, random: &mut Random) -> Piece<'_> {
+        let at = random.index(self.files.len());
+        let before = if at == 0 { 0 } else { self.sums[at - 1] };
+        self.piece(before + random.below(self.sums[at] - before))
+    }
+
     /// Different ones in random order, as many as there are at most.
     pub fn different(&self, count: u64, random: &mut Random) -> Vec<Piece<'_>> {
         let (mut met, mut chosen) = (HashSet::new(), Vec::new());
@@ -87,6 +94,10 @@ mod tests {
         let found: Vec<(u64, usize)> = all.iter().map(|piece| (piece.start, piece.length)).collect();
         assert_eq!(found, [(0, 1), (0, 4096), (0, 4096), (4096, 1)]);
         assert_eq!(blocks.different(2, &mut Random::new(1, 0)).len(), 2);
+        let mut random = Random::new(1, 0);
+        let of_files: HashSet<(&Path, u64)> =
+            (0..100).map(|_| blocks.of_any_file(&mut random)).map(|piece| (piece.path, piece.start)).collect();
+        assert_eq!(of_files.len(), 4);
         std::fs::remove_file(folder.path().join("c")).unwrap();
         assert!(Blocks::of(&folder.path().join("empty")).is_err());
     }

@@ -2,8 +2,10 @@
 
 mod blocks;
 pub mod check;
+pub mod containers;
 pub mod copy_in;
 pub mod image;
+mod overlay;
 pub mod snapshots;
 pub mod tree;
 pub mod walk;

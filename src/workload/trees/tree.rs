@@ -85,7 +85,7 @@ impl Workload for Tree {
 }
 
 /// lstat of every entry below the root.
-fn walk(tree: &Path) -> Result<u64> {
+pub fn walk(tree: &Path) -> Result<u64> {
     let mut seen = 0;
     for entry in walkdir::WalkDir::new(tree).min_depth(1) {
         entry?.path().symlink_metadata()?;
