@@ -161,3 +161,27 @@ fn q_ends_the_run_after_its_cell_and_reports() {
     lab.run(&["run", "--resume", "journal.jsonl"]).code(0);
     assert_eq!(lab.folded().cells.len(), 3);
 }
+
+/// By an upgrade, or by a build.
+#[test]
+fn a_program_whose_file_is_replaced_goes_on() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let (own, other) = (lab.path("pickfs"), lab.path("other"));
+    std::fs::copy(env!("CARGO_BIN_EXE_pickfs"), &own).unwrap();
+    std::fs::write(&other, "not pickfs").unwrap();
+    std::fs::write(lab.path("plan.toml"), plan("workload = \"meta.ok\"")).unwrap();
+    let mut command = Command::new(&own);
+    command.current_dir(lab.path("")).env("XDG_STATE_HOME", lab.path("state")).env_remove("PICKFS_RUN");
+    command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    await_cell(&lab);
+    std::fs::rename(&other, &own).unwrap();
+    Said::of(child.wait_with_output().unwrap()).code(0);
+    let folded = lab.folded();
+    assert_eq!(folded.cells.len(), 3);
+    assert!(folded.cells.iter().all(|cell| cell.outcome == Some(Outcome::Done)), "{:?}", folded.cells);
+    lab.assert_nothing_left();
+}

@@ -200,6 +200,8 @@ pub fn main() -> ExitCode {
     if std::process::id() == 1 {
         return crate::executor::vm::init();
     }
+    // Started from the kernel's link to its file, it would be `exe` in lists of processes.
+    let _ = rustix::thread::set_name(c"pickfs");
     let matches = command().get_matches();
     choose_colors(&matches);
     let (name, matches) = matches.subcommand().expect("clap requires a verb");

@@ -5,7 +5,7 @@
 
 use super::{Exit, Outcome, Verb, there};
 use crate::need;
-use crate::process::{stop_on_signals, stop_requests};
+use crate::process::{own_program, stop_on_signals, stop_requests};
 use crate::record::{self, Order, Recorded};
 use crate::run::tell;
 use crate::trace::{self, Trace};
@@ -14,7 +14,6 @@ use crate::wording::text::counted;
 use anyhow::{Context, Result};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Record what a command does to files below the current folder, to replay it on other file systems; no root needed
@@ -73,7 +72,7 @@ impl Verb for Arguments {
             return self.attach(pid, &under, &output);
         }
         self.refuse_unknown_program()?;
-        let mut starter = Command::new(std::env::current_exe().context("cannot find this program")?);
+        let mut starter = own_program();
         starter.args(["record", "--watched", "--"]);
         let Recorded { trace, exit } =
             record::record(Order { starter, words: &self.command, under: &under, every_call_stops: self.no_preload })?;

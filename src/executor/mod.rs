@@ -15,11 +15,10 @@ pub mod vm;
 use crate::journal::{Provenance, Record};
 use crate::need::Need;
 use crate::plan::{Objection, Plan, Setting, Settings};
-use crate::process::RUN_MARK;
+use crate::process::{RUN_MARK, own_program};
 use crate::protocol::{Answer, Bundle, CellsRun, Connection, Exit, Request, Say};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 /// Every executor, sorted by name.
@@ -199,8 +198,7 @@ pub fn is_of_cell(record: &Record, cell: &str) -> bool {
 
 /// An agent on this machine.
 pub fn agent_here(run: &str) -> Result<Connection> {
-    let own = std::env::current_exe().context("cannot find this program's own file")?;
-    Connection::open(Command::new(own).arg("agent").env(RUN_MARK, run))
+    Connection::open(own_program().arg("agent").env(RUN_MARK, run))
 }
 
 /// The executor of that name, of those that are there.

@@ -3,6 +3,7 @@
 
 use super::message::{Order, Said};
 use super::{HELLO, checked_name, hash};
+use crate::process::own_program;
 use crate::sys::process::{Signal, kill};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
@@ -10,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 const LOOK: Duration = Duration::from_millis(200);
@@ -115,9 +116,8 @@ fn begin(place: &Place, name: &str, order: &Order) -> Result<()> {
         None if order.plan.is_empty() => &begun[..2],
         None => &begun[..],
     };
-    let own = std::env::current_exe()?;
     // It has the lock as its standard input, and hands it on to the run.
-    let keeper = Command::new(own)
+    let keeper = own_program()
         .args(["far", "keep", name, "--"])
         .args(what)
         .args(&order.words)
@@ -134,8 +134,7 @@ fn begin(place: &Place, name: &str, order: &Order) -> Result<()> {
 pub fn keep(name: &str, words: &[String]) -> Result<()> {
     let place = Place::of(name)?;
     rustix::process::setsid().context("cannot leave the session of the link")?;
-    let own = std::env::current_exe()?;
-    let child = Command::new(own).args(["run", "--fetched"]).args(words).stdout(Stdio::null()).spawn();
+    let child = own_program().args(["run", "--fetched"]).args(words).stdout(Stdio::null()).spawn();
     let mut child = child.context("cannot start the run")?;
     let code = watched(&mut child, &place)?;
     let new = place.file("code.new");

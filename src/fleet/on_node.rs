@@ -2,7 +2,7 @@
 
 use super::hash;
 use super::slurm::{Begin, Errand, What, read_errand};
-use crate::process::{count_signals, stop_requests};
+use crate::process::{count_signals, own_program, stop_requests};
 use crate::sys::process::{Signal, kill};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FlockOperation, flock};
@@ -11,7 +11,7 @@ use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 const LOOK: Duration = Duration::from_millis(200);
@@ -146,8 +146,7 @@ fn own_folder(local: &Path) -> Result<PathBuf> {
 
 /// This program again, with requests to stop handed on; its exit code, or minus the signal that ended it.
 fn child(words: &[String], folder: &Path, messages: Option<&Path>) -> Result<i32> {
-    let own = std::env::current_exe().context("cannot find this program's own file")?;
-    let mut command = Command::new(own);
+    let mut command = own_program();
     command.args(words).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
     if let Some(file) = messages {
         command.stderr(File::create(file).with_context(|| format!("cannot write {}", file.display()))?);

@@ -2,7 +2,7 @@
 //! holds the order as JSON, so no shell stands between them.
 
 use crate::need::Need;
-use crate::process::{Argv, argv, feed_and_read, run_program};
+use crate::process::{Argv, OWN_FILE, argv, feed_and_read, run_program};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -181,7 +181,7 @@ pub fn bring_program(folder: &Path) -> Result<()> {
         return Ok(());
     }
     let new = folder.join(format!("{PROGRAM}.{}", std::process::id()));
-    let copied = std::fs::copy("/proc/self/exe", &new).and_then(|_| std::fs::rename(&new, &place));
+    let copied = std::fs::copy(OWN_FILE, &new).and_then(|_| std::fs::rename(&new, &place));
     copied.with_context(|| format!("cannot copy pickfs to {}", place.display()))
 }
 

@@ -3,7 +3,7 @@
 
 use super::{HELLO, hex};
 use crate::need::Need;
-use crate::process::{Argv, argv, feed_and_read};
+use crate::process::{Argv, OWN_FILE, argv, feed_and_read};
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 use std::fs::{DirBuilder, File};
@@ -140,7 +140,7 @@ impl Drop for Ssh {
 
 /// Of the running program.
 fn own_hash() -> Result<String> {
-    let mut own = File::open("/proc/self/exe").context("cannot read this program's own file")?;
+    let mut own = File::open(OWN_FILE).context("cannot read this program's own file")?;
     let (mut hash, mut chunk) = (Sha256::new(), vec![0; 1 << 20]);
     loop {
         let read = own.read(&mut chunk).context("cannot read this program's own file")?;

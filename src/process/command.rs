@@ -3,7 +3,11 @@
 use super::RUN_MARK;
 use crate::need::find_program;
 use anyhow::{Context, Result, bail};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+
+/// The file that this process runs, also where another one has its name by now, or none.
+pub const OWN_FILE: &str = "/proc/self/exe";
 
 /// A program and its arguments; no shell ever sees it.
 pub type Argv = Vec<String>;
@@ -26,6 +30,13 @@ pub fn command(argv: &Argv, marks: &[Mark]) -> Result<Command> {
         command.env(name, value);
     }
     Ok(command)
+}
+
+/// This program again, as it runs: its file may have been replaced since, by an upgrade or by a build.
+pub fn own_program() -> Command {
+    let mut command = Command::new(OWN_FILE);
+    command.arg0("pickfs");
+    command
 }
 
 /// Runs a program on our terminal, with a text on its standard input, which it need not read to the end.

@@ -1,6 +1,7 @@
 //! The first root of a guest: this program, its libraries, and the modules that come before the guest's own root.
 
 use super::build::{Guest, Initramfs};
+use crate::process::OWN_FILE;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,8 +9,7 @@ use std::process::Command;
 /// This program, its libraries, and the modules that come before the root.
 /// `more` are modules that are loaded last.
 pub fn write(path: &Path, guest: &Guest, more: &[&Path]) -> Result<()> {
-    let own = std::env::current_exe().context("cannot find this program's own file")?;
-    let program = std::fs::read(&own).with_context(|| format!("cannot read {}", own.display()))?;
+    let program = std::fs::read(OWN_FILE).context("cannot read this program's own file")?;
     let mut made = Initramfs::create(path)?;
     let mut order = String::new();
     for module in guest.modules()?.iter().map(PathBuf::as_path).chain(more.iter().copied()) {
@@ -18,7 +18,7 @@ pub fn write(path: &Path, guest: &Guest, more: &[&Path]) -> Result<()> {
         order.push_str(&format!("{name}\n"));
     }
     made.file("modules/order", order.as_bytes())?;
-    for (at, file) in libraries(&own)? {
+    for (at, file) in libraries()? {
         let content = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let kept =
             if at.contains("ld-linux") { "agent/loader".to_string() } else { format!("agent/lib/{}", base(&at)) };
@@ -34,9 +34,11 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Where the program's loader looks for each library, and the file; none for a static program.
-fn libraries(program: &Path) -> Result<Vec<(String, PathBuf)>> {
-    let out = Command::new("ldd").arg(program).output().context("cannot run ldd")?;
+/// Where this program's loader looks for each library, and the file; none for a static program.
+fn libraries() -> Result<Vec<(String, PathBuf)>> {
+    // ldd would take the kernel's link for itself.
+    let own = format!("/proc/{}/exe", std::process::id());
+    let out = Command::new("ldd").arg(own).output().context("cannot run ldd")?;
     let said = String::from_utf8_lossy(&out.stdout);
     let paths = said.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
     Ok(paths.map(|path| (path.to_string(), PathBuf::from(path))).collect())
