@@ -1,6 +1,5 @@
 //! `pickfs record`: what a program does to its files, as a trace that can be replayed on any file system.
 
-#![expect(clippy::disallowed_types, reason = "starts itself as the program that is recorded")]
 #![expect(clippy::disallowed_methods, reason = "ends a recording after a time")]
 
 use super::{Exit, Outcome, Verb, there};
