@@ -159,6 +159,14 @@ pub fn add_entropy(bytes: &[u8; 64]) -> io::Result<()> {
     unsafe { super::ioctl(File::options().write(true).open("/dev/random")?, RNDADDENTROPY, &raw mut pool) }
 }
 
+/// Has the kernel's generator of random numbers begin anew from its pool. Only root may.
+pub fn reseed() -> io::Result<()> {
+    /// `_IO('R', 7)` of linux/random.h.
+    const RNDRESEEDCRNG: u32 = 0x5207;
+    // SAFETY: it takes no argument.
+    unsafe { super::ioctl(File::options().write(true).open("/dev/random")?, RNDRESEEDCRNG, std::ptr::null_mut::<u8>()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,6 @@
 mod archive;
 mod disks;
 mod machine;
-mod monitor;
 mod parameters;
 mod processor;
 pub mod profile;

@@ -3,9 +3,8 @@
 //! stop first: two states that were saved of the same boot differed in their clocks by 3.5 ms, and so did all cells. The driver waits
 //! behind the stop, with interrupts off, until one exact time by which that is over.
 
-use super::monitor::Monitor;
 use super::qemu::{self, Saved};
-use crate::executor::vm::{Guest, Tail, explained};
+use crate::executor::vm::{Guest, Monitor, Tail, explained};
 use crate::process::{CELL_MARK, Interrupted, RUN_MARK, argv, run_program};
 use crate::protocol::{Connection, Session};
 use anyhow::{Context, Error, Result, anyhow};

@@ -3,7 +3,7 @@
 use super::build::{Guest, folder};
 use super::initramfs;
 use super::names::{ALIVE, PROBE_WORD};
-use super::qemu::{self, Bus, Disk, Machine};
+use super::qemu::{self, Bus, Disk, Machine, Start};
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::path::Path;
@@ -89,7 +89,7 @@ fn boot(guest: &Guest, desk: &Path) -> Result<Accelerator> {
         initramfs: first_root,
         console: console.clone(),
         kernel_words: PROBE_WORD.into(),
-        boots: false,
+        start: Start::Boot,
     };
     let words = qemu::command(guest, &machine)?;
     let (program, arguments) = words.split_first().context("no command for QEMU")?;

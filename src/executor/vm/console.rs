@@ -69,6 +69,13 @@ impl Tail {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).said
     }
 
+    /// Among what is kept.
+    pub fn has_said(&self, text: &str) -> bool {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = kept.bytes.iter().copied().collect();
+        String::from_utf8_lossy(&bytes).contains(text)
+    }
+
     /// What matters of all behind so many bytes; none if there is nothing.
     pub fn words(&self, since: u64) -> Option<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,9 +6,9 @@ use super::boot::{BOOT_PATIENCE, BOOTS, PANIC, connect, explained, in_each_boot}
 use super::build::{Guest, find_or_build};
 use super::console::Tail;
 use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK};
-use super::qemu::{self, Bus, Disk};
+use super::qemu::{self, Bus, Disk, Start};
 use super::recipes::{self, is_own, kernel_of, kind_of, kinds_and_recipes};
-use super::{host_cache, initramfs, second_boot};
+use super::{host_cache, initramfs, saved, second_boot};
 use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached, agent_here};
 use crate::journal::{Outcome, Provenance, Record};
 use crate::plan::{Cell, Plan, Target};
@@ -19,6 +19,7 @@ use crate::units::show_duration;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -44,8 +45,10 @@ pub struct Guests {
 struct Running {
     started: Started,
     cell: String,
-    /// Which boot of the cell's machine it is, from 1.
+    /// Which start of the cell's machine it is, from 1.
     boot: u32,
+    /// Why it boots although it was to go on from a saved boot.
+    not_saved: Option<String>,
     since: Instant,
     /// From the start of QEMU until the agent's first word.
     booted: Option<Duration>,
@@ -63,6 +66,18 @@ struct Started {
     machine: qemu::Machine,
     console: Tail,
     run: String,
+}
+
+impl Running {
+    fn went_on(&self) -> bool {
+        matches!(self.started.machine.start, Start::Saved(_))
+    }
+}
+
+/// Where the plan does not say: an emulated processor takes half a minute to boot, another one a second or two.
+fn goes_on_from_saved(target: &Target, machine: &qemu::Machine) -> bool {
+    let is_said = target.machine.0.get("saved").and_then(|said| said.as_bool());
+    machine.bus != Bus::Nvme && is_said.unwrap_or(machine.accelerator == "tcg")
 }
 
 impl Guests {
@@ -90,6 +105,19 @@ impl Guests {
         let folder = self.bundle.folder.join("guest");
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let machine = self.machine(cell, &guest, &folder)?;
+        // What does not go on boots.
+        let state = match goes_on_from_saved(&cell.target, &machine) && boot == 1 {
+            true => saved::find_or_make(&guest, &machine, &folder, &request.run).map(Some),
+            false => Ok(None),
+        };
+        let (state, not_saved) = match state {
+            Ok(state) => (state, None),
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) => (None, Some(format!("{error:#}"))),
+        };
+        let socket = folder.join("incoming");
+        let start = if state.is_some() { Start::Saved(socket.clone()) } else { Start::Boot };
+        let machine = qemu::Machine { start, ..machine };
         let held = machine.disks.iter().filter_map(|disk| hold(&disk.file).transpose()).collect::<Result<_>>()?;
         let arrival = Arrival {
             disks: Vm.disk_names(machine.disks.len()),
@@ -101,11 +129,16 @@ impl Guests {
         };
         let request =
             Request { answers: vec![Question::ForgetCache, Question::Boot], arrival: Some(arrival), ..request };
-        let (connection, console) = connect(&guest, &machine, &request.run, &cell.id)?;
+        let (mut connection, console) = connect(&guest, &machine, &request.run, &cell.id)?;
+        if let Some(state) = &state {
+            saved::go_on(state, &socket, &mut connection)?;
+            connection.to.write_all(saved::word_to_go_on()?.as_bytes()).context("QEMU takes nothing for the guest")?;
+        }
         let running = Running {
             started: Started { guest, machine, console, run: request.run.clone() },
             cell: cell.id.clone(),
             boot,
+            not_saved,
             since: Instant::now(),
             booted: None,
             boot_is_told: false,
@@ -142,7 +175,7 @@ impl Guests {
             initramfs: first_root,
             console: folder.join("console"),
             kernel_words: settings.text("words").unwrap_or_default().into(),
-            boots: false,
+            start: Start::Boot,
         })
     }
 
@@ -214,7 +247,9 @@ impl Machine for Guests {
                 running.boot_is_told = true;
                 let boots = format!("{}, the kernel panicked before", running.boot);
                 found.facts.extend((running.boot > 1).then(|| ("guest boots".to_string(), boots)));
-                found.facts.insert("guest boot".into(), show_duration(booted.as_nanos() as f64));
+                let how = if running.went_on() { ", from a saved boot" } else { "" };
+                found.facts.insert("guest boot".into(), show_duration(booted.as_nanos() as f64) + how);
+                found.facts.extend(running.not_saved.take().map(|why| ("guest not saved".to_string(), why)));
             }
             _ => {}
         }
@@ -235,7 +270,7 @@ impl Machine for Guests {
         let whole = explained(&why, exit, &running.started.console);
         let panicked = running.booted.is_none() && whole.contains(PANIC);
         match running.boot {
-            boot if panicked && boot < BOOTS => Failure::Again,
+            boot if (panicked || running.went_on() && running.booted.is_none()) && boot < BOOTS => Failure::Again,
             _ if panicked => Failure::Final(in_each_boot(&whole)),
             _ => Failure::Final(whole),
         }

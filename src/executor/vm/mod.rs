@@ -11,9 +11,11 @@ mod host_cache;
 mod init;
 mod initramfs;
 mod machine;
+mod monitor;
 mod names;
 mod qemu;
 mod recipes;
+mod saved;
 mod second_boot;
 
 pub(super) use boot::explained;
@@ -24,6 +26,7 @@ pub use init::boot_root::main as tell_ready;
 pub use init::main as init;
 pub(super) use initramfs::write as write_initramfs;
 pub(super) use machine::in_the_guest;
+pub(super) use monitor::Monitor;
 pub(super) use names::{
     CLOCK_WORD, COMPRESSION_WORD, DATA_DISK, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK,
     ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD, target_disk as nth_target_disk,
@@ -77,6 +80,13 @@ const SETTINGS: &[Setting] = &[
         kind: SettingKind::Choice(&["none", "writethrough", "writeback", "directsync"]),
         default: Some("none"),
         about: "what QEMU does with the host's page cache; \"none\" passes it by, and a flush is a flush of the host",
+    },
+    Setting {
+        name: "saved",
+        kind: SettingKind::Flag,
+        default: None,
+        about: "cells go on from one saved boot; by default where the processor is emulated, as booting is slow there. \
+                Not with the bus `nvme`, whose state QEMU cannot save",
     },
 ];
 

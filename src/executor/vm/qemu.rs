@@ -1,7 +1,9 @@
 //! QEMU's command line for one cell.
 
 use super::build::Guest;
-use super::names::{BOOT_WORD, DATA_DISK, OTHER_DISK, PORT, ROOT_DISK, ROOT_WORD, TARGET_DISK, target_disk};
+use super::names::{
+    BOOT_WORD, DATA_DISK, OTHER_DISK, PORT, ROOT_DISK, ROOT_WORD, SAVED_WORD, TARGET_DISK, target_disk,
+};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -29,8 +31,19 @@ pub struct Machine {
     pub console: PathBuf,
     /// More words for the kernel.
     pub kernel_words: String,
+    pub start: Start,
+}
+
+/// How a machine comes to run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Start {
+    Boot,
+    /// Boots until it waits on its port, and is saved by way of this socket of QEMU's monitor.
+    ToBeSaved(PathBuf),
+    /// Goes on from the state that it is sent into this socket. The machine that was saved has the same words for the kernel.
+    Saved(PathBuf),
     /// What is on its disks becomes the system, while another machine waits that has the same ones.
-    pub boots: bool,
+    Second,
 }
 
 /// A disk under test.
@@ -67,8 +80,12 @@ const ERRORS: &str = "werror=report,rerror=report";
 
 pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     let (root, kind) = guest.root()?;
-    let own = if machine.boots { format!(" {BOOT_WORD}") } else { String::new() };
-    let kernel_words = format!("{KERNEL_WORDS} {ROOT_WORD}{kind}{} {}", own, machine.kernel_words);
+    let own = match &machine.start {
+        Start::Boot => "",
+        Start::ToBeSaved(_) | Start::Saved(_) => SAVED_WORD,
+        Start::Second => BOOT_WORD,
+    };
+    let kernel_words = format!("{KERNEL_WORDS} {ROOT_WORD}{kind} {own} {}", machine.kernel_words);
     let mut words: Vec<String> = Vec::new();
     let mut add = |list: &[&str]| words.extend(list.iter().map(|word| word.to_string()));
     add(&["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc"]);
@@ -81,6 +98,11 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     add(&["-chardev", "stdio,id=agent,signal=off", "-device", &format!("virtserialport,chardev=agent,name={PORT}")]);
     add(&["-drive", &drive("root", &root, "readonly=on,cache=unsafe")]);
     add(&["-device", &format!("virtio-blk-pci,drive=root,serial={ROOT_DISK}")]);
+    match &machine.start {
+        Start::ToBeSaved(monitor) => add(&["-qmp", &format!("unix:{},server=on,wait=on", text(monitor))]),
+        Start::Saved(state) => add(&["-incoming", &format!("unix:{}", text(state))]),
+        Start::Boot | Start::Second => {}
+    }
     if let Some(data) = &machine.data {
         add(&["-drive", &drive("data", data, "readonly=on,cache=unsafe")]);
         add(&["-device", &format!("virtio-blk-pci,drive=data,serial={DATA_DISK}")]);
@@ -95,7 +117,7 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     }
     for (index, disk) in machine.disks.iter().enumerate() {
         // Whoever waits holds QEMU's locks.
-        let locks = if machine.boots { ",file.locking=off" } else { "" };
+        let locks = if machine.start == Start::Second { ",file.locking=off" } else { "" };
         let how = format!("cache={},aio=threads,discard=unmap,{ERRORS}{locks}", disk.cache);
         add(&["-drive", &drive(&format!("target{index}"), &disk.file, &how)]);
         add(&["-device", &device(machine.bus, index)]);

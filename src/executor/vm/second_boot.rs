@@ -5,7 +5,7 @@ use super::build::Guest;
 use super::console::{Tail, plain};
 use super::host_cache;
 use super::names::Word;
-use super::qemu::Machine;
+use super::qemu::{Machine, Start};
 use crate::process::{Interrupted, check_stop};
 use crate::protocol::{Answer, Boot, Booted, Heard, Session, clock};
 use crate::sys::process::read_bytes;
@@ -21,8 +21,12 @@ const END_PATIENCE: Duration = Duration::from_secs(150);
 
 /// An error only when the run is to stop.
 pub fn boot(guest: &Guest, machine: &Machine, wanted: &Boot, run: &str, cell: &str) -> Result<Answer> {
-    let machine =
-        Machine { data: None, boots: true, console: machine.console.with_extension("booted"), ..machine.clone() };
+    let machine = Machine {
+        data: None,
+        start: Start::Second,
+        console: machine.console.with_extension("booted"),
+        ..machine.clone()
+    };
     for time in 1..=BOOTS {
         match boot_once(guest, &machine, wanted, run, cell) {
             Ok(booted) => return Ok(Answer::Booted(Box::new(booted))),

@@ -4,6 +4,7 @@
 //! the host, whatever the guest's libraries are.
 
 pub mod boot_root;
+mod go_on;
 mod simulated;
 mod udev;
 
@@ -65,17 +66,21 @@ fn live() -> Result<()> {
     enter(&root)?;
     second_mounts()?;
     what_packages_would_have_made()?;
-    if has_word(SAVED_WORD) {
-        simulated::be_saved()?;
-    }
     if has_word(SIM_WORD) {
+        if has_word(SAVED_WORD) {
+            simulated::be_saved()?;
+        }
         simulated::attach_others()?;
     }
     (0..MOST_DISKS).try_for_each(|index| name_disk(&target_disk(index)))?;
     name_disk(DATA_DISK)?;
     name_disk(OTHER_DISK)?;
     if !has_word(SIM_WORD) {
-        return agent();
+        let port = port()?;
+        if has_word(SAVED_WORD) {
+            go_on::wait(&port)?;
+        }
+        return agent(port);
     }
     [REQUEST_DISK, RECORDS_DISK, RECORDING_DISK].into_iter().try_for_each(name_disk)?;
     simulated::agent()
@@ -241,8 +246,7 @@ pub(super) fn name_disk(serial: &str) -> Result<()> {
     udev::link_partitions(&link, &device)
 }
 
-fn agent() -> Result<()> {
-    let port = port()?;
+fn agent(port: File) -> Result<()> {
     let mut command = agent_command();
     command.stdin(port.try_clone()?).stdout(port);
     let status = command.status().context("cannot start the agent")?;
