@@ -27,12 +27,18 @@ pub struct Replay<'a> {
 }
 
 /// How far a lane has come.
-#[derive(Default)]
 struct Lane {
     done: AtomicU32,
-    waiting: AtomicU32,
+    /// The least number of steps that another lane waits for; `u32::MAX` where none waits.
+    awaited: AtomicU32,
     lock: Mutex<()>,
     moved: Condvar,
+}
+
+impl Default for Lane {
+    fn default() -> Lane {
+        Lane { done: 0.into(), awaited: u32::MAX.into(), lock: Mutex::default(), moved: Condvar::new() }
+    }
 }
 
 /// What came of it.
@@ -135,23 +141,19 @@ impl<'a> Replay<'a> {
             }
             std::hint::spin_loop();
         }
-        lane.waiting.fetch_add(1, SeqCst);
         let mut held = lane.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = loop {
+        loop {
+            lane.awaited.fetch_min(wait.steps, SeqCst);
             if is_there() {
-                break Ok(());
+                return Ok(());
             }
             if self.stop.load(SeqCst) {
-                break Err(anyhow!("another thread of the replay stopped"));
+                return Err(anyhow!("another thread of the replay stopped"));
             }
-            if let Err(error) = limits() {
-                break Err(error);
-            }
+            limits()?;
             let waited = lane.moved.wait_timeout(held, Duration::from_millis(100));
             held = waited.unwrap_or_else(PoisonError::into_inner).0;
-        };
-        lane.waiting.fetch_sub(1, SeqCst);
-        result
+        }
     }
 }
 
@@ -170,13 +172,20 @@ impl Drop for StopOthers<'_> {
 }
 
 impl Lane {
-    /// Who counts itself among those that wait before it looks, or is seen to wait here: one of both happens.
-    fn advance(&self, steps: u32) {
+    /// Wakes other lanes only at a step that one of them waits for: a shell waits for the whole of its program, and to wake it at
+    /// every call takes more time than the call. A lane registers what it awaits before it looks at `done`, and this function
+    /// stores `done` before it looks at `awaited`. So at least one of both sees the other. True if it woke others.
+    fn advance(&self, steps: u32) -> bool {
         self.done.store(steps, SeqCst);
-        if self.waiting.load(SeqCst) > 0 {
-            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
-            self.moved.notify_all();
+        if self.awaited.load(SeqCst) > steps {
+            return false;
         }
+        let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // Lanes that must wait further register again when they wake up.
+        self.awaited.store(u32::MAX, SeqCst);
+        drop(held);
+        self.moved.notify_all();
+        true
     }
 }
 
@@ -241,4 +250,17 @@ impl Outcome {
 
 fn ending(result: i64) -> String {
     if result >= 0 { "success".into() } else { std::io::Error::from_raw_os_error(-result as i32).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_wakes_others_only_at_steps_that_they_wait_for() {
+        let lane = Lane::default();
+        assert!(!lane.advance(1), "no lane waits");
+        lane.awaited.fetch_min(4, SeqCst);
+        assert_eq!([2, 3, 4, 5].map(|step| lane.advance(step)), [false, false, true, false]);
+    }
 }
