@@ -27,6 +27,13 @@ const ROWS: &[Row] = &[
     ("fs = 'zfs-fuse'", 1),
 ];
 
+/// With what must be found among the mount's options.
+const BCACHEFS: &[(Row, &str)] = &[
+    (("fs = 'bcachefs'\nmachine = { kernel = 'trixie' }", 1), "nodiscard"),
+    (("fs = 'bcachefs'\nvariant = 'lz4'\nmachine = { kernel = 'trixie' }", 1), "compression=lz4"),
+    (("fs = 'bcachefs'\nvariant = 'zstd'\nmachine = { kernel = 'trixie' }", 1), "compression=zstd"),
+];
+
 /// Those that other systems read too: without links and owners, some of them.
 const OTHERS: &[Row] = &[
     ("fs = 'exfat'", 1),
@@ -112,6 +119,31 @@ fn every_file_system_is_run_and_cold_in_guests() {
     let lab = Lab::new();
     lab.run_plan(&plan(ROWS));
     assert_all_done_and_cold(&lab.folded(), ROWS);
+    lab.assert_nothing_left();
+}
+
+/// Its mount reads the roots of its B-trees, which hold all of so few names, and blocks of files are counted as if they
+/// were not compressed: only contents without compression are proved to be cold.
+#[test]
+#[ignore = "boots two guests for each of three targets; `make test-vm`"]
+fn bcachefs_is_run_in_guests_with_borrowed_tools() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let rows: Vec<Row> = BCACHEFS.iter().map(|(row, _)| *row).collect();
+    lab.run_plan(&plan(&rows));
+    let folded = lab.folded();
+    for cell in &folded.cells {
+        let ((row, _), shown) = BCACHEFS[cell.target[1..].parse::<usize>().expect("a number")];
+        assert_eq!(cell.outcome, Some(Outcome::Done), "{row}");
+        let mount = cell.provenance.facts.get("mount").map(String::as_str).unwrap_or_default();
+        assert!(mount.contains(shown), "{row}: {mount}");
+        let contents = |phase: &str| ["tar-read", "copy-read"].contains(&phase);
+        let warm = cell.flags.iter().find(|flag| flag.flag == "not-cold" && contents(&flag.phase));
+        assert!(shown != "nodiscard" || warm.is_none(), "{row}: {warm:?}");
+    }
+    assert_eq!(folded.cells.len(), 2 * BCACHEFS.len());
     lab.assert_nothing_left();
 }
 

@@ -280,7 +280,8 @@ impl Machine for Guests {
 fn note(kind: &str, guest: &Guest, found: &mut Provenance) -> Result<()> {
     let kernel = guest.kernel_release().map(|release| format!(", kernel {release}")).unwrap_or_default();
     let accelerator = accelerator::find(guest)?;
-    found.facts.insert(format!("guest {kind}"), format!("{}{kernel}, {}", guest.name, accelerator.told()));
+    let borrowed: String = guest.borrowed().iter().map(|package| format!(", {package}")).collect();
+    found.facts.insert(format!("guest {kind}"), format!("{}{kernel}{borrowed}, {}", guest.name, accelerator.told()));
     Ok(())
 }
 

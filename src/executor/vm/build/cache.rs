@@ -58,6 +58,18 @@ impl Guest {
         std::fs::read_to_string(self.folder.join("manifest")).unwrap_or_default()
     }
 
+    /// Packages of other suites than its release, as in "bcachefs-tools 1:1.13.0-1~exp1 from experimental".
+    pub fn borrowed(&self) -> Vec<String> {
+        let recipe = std::fs::read_to_string(self.folder.join("recipe")).unwrap_or_default();
+        let manifest = self.manifest();
+        let one = |line: &str| {
+            let (name, suite) = line.strip_prefix("borrowed ")?.split_once(" from ")?;
+            let version = manifest.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            Some(format!("{name} {} from {suite}", version.unwrap_or("unknown")))
+        };
+        recipe.lines().filter_map(one).collect()
+    }
+
     /// The release of Debian; `None` for a folder of the user's own.
     pub fn release(&self) -> Option<&'static str> {
         let named = |name: &&str| self.name.strip_prefix(*name).is_some_and(|rest| rest.starts_with('-'));
@@ -217,5 +229,19 @@ mod tests {
         let packages = ["base-files", "xfs", "xfsprogs"].map(String::from);
         let recipe = Recipe { release: "bookworm", packages: packages.into(), compiled: Vec::new() };
         assert_eq!((guest.lacks(&recipe), guest.release()), (vec!["xfs".to_string()], Some("bookworm")));
+    }
+
+    #[test]
+    fn what_comes_from_another_suite_is_told_with_its_version() {
+        let packages = ["bcachefs-tools", "xfsprogs"].map(String::from);
+        let recipe = Recipe { release: "trixie", packages: packages.into(), compiled: Vec::new() }.text();
+        for (manifest, told) in [
+            ("bcachefs-tools 1:1.13.0-1~exp1\nxfsprogs 6.13\n", "bcachefs-tools 1:1.13.0-1~exp1 from experimental"),
+            ("bcachefs-tools-more 2\n", "bcachefs-tools unknown from experimental"),
+        ] {
+            let folder = folder_with(&[("manifest", manifest.as_bytes()), ("recipe", recipe.as_bytes())]);
+            let guest = Guest { name: "trixie-1".into(), folder: folder.path().into() };
+            assert_eq!(guest.borrowed(), [told]);
+        }
     }
 }

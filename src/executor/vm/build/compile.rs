@@ -128,7 +128,7 @@ impl<'r> Job<'r> {
         let names = TOOLS.iter().copied().chain([self.source.package.as_str(), &headers]);
         let names: Vec<String> = names.map(String::from).collect();
         let temporary = self.desk.parent().context("the guest lies nowhere")?;
-        root::unpack(self.recipe.release, self.recipe.components(), &names, temporary, &self.desk)?;
+        root::unpack(self.recipe.release, &[], self.recipe.components(), &names, temporary, &self.desk)?;
         let packages = root::manifest(&self.desk)?;
         let found = version(&packages, &self.source.package).unwrap_or("nothing");
         ensure!(found == self.version, "Debian's archive has {found} of it by now; remove the guest, and try again");

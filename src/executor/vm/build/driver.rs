@@ -49,7 +49,7 @@ impl Driver<'_> {
         std::fs::create_dir_all(desk).with_context(|| format!("cannot make {}", desk.display()))?;
         let headers = format!("linux-headers-{kernel}");
         let names: Vec<String> = TOOLS.iter().copied().chain([headers.as_str()]).map(String::from).collect();
-        root::unpack(release, "main", &names, desk, &root)?;
+        root::unpack(release, &[], "main", &names, desk, &root)?;
         let there = root.join("usr/src").join(&headers);
         ensure!(there.is_dir(), "Debian's archive has no {headers}; remove the guest, so that it is made anew");
         for (name, program) in NAMES {

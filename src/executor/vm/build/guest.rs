@@ -22,7 +22,11 @@ fn fill(recipe: &Recipe, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<()>
     let root = folder.join("root");
     say(&format!("fetching {} packages of Debian {}, and what they need", recipe.packages.len(), recipe.release));
     let names: Vec<String> = recipe.packages.iter().cloned().collect();
-    unpack(recipe.release, recipe.components(), &names, folder, &root).context(
+    for (name, suite) in recipe.borrowed() {
+        say(&format!("taking {name} from Debian {suite}: {} has none", recipe.release));
+    }
+    let suites: Vec<&str> = recipe.borrowed().map(|(_, suite)| suite).collect();
+    unpack(recipe.release, &suites, recipe.components(), &names, folder, &root).context(
         "a guest is made of packages from Debian's mirror; check the network, apt's proxy and the free space, and try again",
     )?;
     compile::add(recipe, folder, &root, say)?;

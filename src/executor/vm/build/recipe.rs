@@ -27,6 +27,10 @@ const BASE: &[&str] = &[
     "util-linux",
 ];
 
+/// A release whose kernel has a file system, the package with its tools, which only another suite of Debian's archive has, and
+/// that suite. All that the package needs is in the release.
+const BORROWED: &[(&str, &str, &str)] = &[("trixie", "bcachefs-tools", "experimental")];
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {
     pub release: &'static str,
@@ -57,7 +61,15 @@ impl Recipe {
         let packages: Vec<&str> = self.packages.iter().map(String::as_str).collect();
         let compiled = self.compiled.iter().map(|source| format!("compiled {}\n", source.package));
         let compiled: String = compiled.collect();
-        format!("format 2\nrelease {}\npackages {}\n{compiled}", self.release, packages.join(" "))
+        let borrowed = self.borrowed().map(|(name, suite)| format!("borrowed {name} from {suite}\n"));
+        let borrowed: String = borrowed.collect();
+        format!("format 2\nrelease {}\npackages {}\n{compiled}{borrowed}", self.release, packages.join(" "))
+    }
+
+    /// Packages that come from another suite than the release, and that suite.
+    pub fn borrowed(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let is_wanted = |row: &&(&str, &str, &str)| row.0 == self.release && self.packages.contains(row.1);
+        BORROWED.iter().filter(is_wanted).map(|(_, name, suite)| (*name, *suite))
     }
 
     /// Of Debian's archive; only where something is compiled is contrib asked for.
@@ -86,6 +98,19 @@ mod tests {
         assert_ne!(recipe(&["xfsprogs"]).name(), recipe(&[]).name());
         assert_ne!(recipe(&[]).name(), Recipe::new(RELEASES[1], [], &[]).name());
         assert!(RELEASES.is_sorted());
+    }
+
+    #[test]
+    fn what_only_another_suite_has_is_borrowed_by_name() {
+        for (release, tools, lines) in [
+            ("trixie", &["bcachefs-tools", "xfsprogs"][..], "borrowed bcachefs-tools from experimental\n"),
+            ("trixie", &["xfsprogs"], ""),
+            ("sid", &["bcachefs-tools"], ""),
+        ] {
+            let recipe = Recipe::new(release, tools.iter().map(|name| name.to_string()), &[]);
+            assert_eq!(recipe.text().lines().skip(3).map(|line| format!("{line}\n")).collect::<String>(), lines);
+        }
+        assert!(BORROWED.iter().all(|(release, ..)| RELEASES.contains(release)));
     }
 
     #[test]

@@ -38,6 +38,9 @@ const LEFT_OUT: &[&str] = &[
 
 pub(super) const MODULES: &str = "usr/lib/modules";
 
+/// The one that mmdebstrap takes by itself.
+const MIRROR: &str = "http://deb.debian.org/debian";
+
 /// As every release since bookworm has it, and as the kernel's modules are looked for in all of them.
 const MERGED_USR: &str = "mkdir -p \"$1/usr/bin\" \"$1/usr/sbin\" \"$1/usr/lib\" \"$1/usr/lib64\" && \
     ln -s usr/bin usr/sbin usr/lib usr/lib64 \"$1\"";
@@ -45,9 +48,11 @@ const MERGED_USR: &str = "mkdir -p \"$1/usr/bin\" \"$1/usr/sbin\" \"$1/usr/lib\"
 /// What apt is told on this machine about reaching and believing its archive, and must be told for a guest as well.
 const TOLD_TO_APT: &[&str] = &["Acquire::Check-Valid-Until", "Acquire::http::Proxy", "Acquire::https::Proxy"];
 
-/// Those of the packages that the release has, with all that they need.
+/// Those of the packages that the release has, with all that they need. Of further suites apt takes only what the release
+/// has not, if they are like experimental: their Release file says `NotAutomatic` (apt_preferences(5)).
 pub(super) fn unpack(
     release: &str,
+    suites: &[&str],
     components: &str,
     packages: &[String],
     temporary: &Path,
@@ -66,11 +71,17 @@ pub(super) fn unpack(
         "--format=directory".into(),
         format!("--components={components}").into(),
         format!("--setup-hook={MERGED_USR}").into(),
-        format!("--include=?and(?version(.),?or({}))", names.join(",")).into(),
     ];
+    words.extend(suites.iter().map(|suite| OsString::from(format!("--setup-hook={}", source_of(suite)))));
+    words.push(format!("--include=?and(?version(.),?or({}))", names.join(",")).into());
     words.extend(said_to_apt()?.iter().map(|line| format!("--aptopt={line}").into()));
     words.extend([release.into(), root.into()]);
     run(&words, Some(temporary)).map(drop)
+}
+
+/// Has apt look there as well.
+fn source_of(suite: &str) -> String {
+    format!("echo 'deb {MIRROR} {suite} main' > \"$1/etc/apt/sources.list.d/{suite}.list\"")
 }
 
 fn said_to_apt() -> Result<Vec<String>> {
