@@ -38,10 +38,16 @@ pub struct Script<'a> {
     pub trim: bool,
 }
 
-/// Takes and deletes snapshots, each with a program of its own, and sends the first.
+/// Takes and deletes snapshots, each with a program of its own, sends the first and makes it anew of what was sent, and
+/// goes back to one more.
 pub struct SnapshotPrograms {
     pub take: Vec<Argv>,
     pub send: Argv,
+    pub receive: Argv,
+    /// Where the work's folder is in what was received.
+    pub received: PathBuf,
+    pub take_one_more: Argv,
+    pub roll_back: Vec<Argv>,
     pub delete: Vec<Argv>,
     /// As [`crate::stack::fs::Snapshots::freed`].
     pub freed: Option<(Argv, IsFree)>,
@@ -146,8 +152,20 @@ impl Stage<'_, '_> {
         let (programs, spec) = (self.stack.driver?.snapshots?, self.stack.spec());
         let each = |words: fn(&FsSpec, u64) -> Argv| (0..count).map(|number| words(&spec, number)).collect::<Vec<_>>();
         let freed = programs.freed.map(|freed| ((freed.program)(&spec), freed.is_free));
-        let (take, delete) = (each(programs.take), each(programs.delete));
-        Some(SnapshotPrograms { take, send: (programs.send)(&spec, 0), delete, freed })
+        let below = self.stack.root.strip_prefix(&self.stack.mount_point).unwrap_or(Path::new(""));
+        let driver = self.stack.driver?;
+        let mounted =
+            if programs.mounts_to_roll_back { vec![(driver.unmount)(&spec), driver.mount(&spec)] } else { Vec::new() };
+        Some(SnapshotPrograms {
+            take: each(programs.take),
+            send: (programs.send)(&spec, 0),
+            receive: (programs.receive)(&spec),
+            received: (programs.received)(&spec).join(below),
+            take_one_more: (programs.take)(&spec, count),
+            roll_back: [(programs.roll_back)(&spec, count), mounted].concat(),
+            delete: each(programs.delete),
+            freed,
+        })
     }
 
     /// Programs that pack a folder into the image under test, in the place of what it was, until it is durable and mounted;

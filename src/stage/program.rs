@@ -2,7 +2,8 @@
 
 use crate::process::{Mark, command};
 use crate::stack::{Argv, argv};
-use anyhow::Result;
+use anyhow::{Context, Result};
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
@@ -15,6 +16,9 @@ pub struct Program {
     user: Option<(u32, u32)>,
     /// Exit codes that are no failure; 0 alone where there is none.
     accepted: Vec<i32>,
+    /// A file that it reads as its input, and one that its output makes.
+    input: Option<PathBuf>,
+    output: Option<PathBuf>,
 }
 
 impl Program {
@@ -45,6 +49,18 @@ impl Program {
         self
     }
 
+    /// The file is its input; without one there is none.
+    pub fn reading(mut self, file: impl Into<PathBuf>) -> Program {
+        self.input = Some(file.into());
+        self
+    }
+
+    /// Its output makes the file. Only outside of phases: a phase has uses of its own for what is printed.
+    pub fn making(mut self, file: impl Into<PathBuf>) -> Program {
+        self.output = Some(file.into());
+        self
+    }
+
     pub(super) fn accepts(&self, status: ExitStatus) -> bool {
         let listed = |code: i32| self.accepted.contains(&code);
         if self.accepted.is_empty() { status.success() } else { status.code().is_some_and(listed) }
@@ -63,6 +79,12 @@ impl Program {
         });
         if let Some((user, group)) = self.user {
             command.uid(user).gid(group);
+        }
+        if let Some(file) = &self.input {
+            command.stdin(File::open(file).with_context(|| format!("cannot read {}", file.display()))?);
+        }
+        if let Some(file) = &self.output {
+            command.stdout(File::create(file).with_context(|| format!("cannot make {}", file.display()))?);
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         Ok(command)

@@ -74,6 +74,15 @@ pub const BTRFS: Filesystem = Filesystem {
         },
         send: |spec, number| argv(["btrfs", "send", "--quiet", &snapshot(spec, number)]),
         delete: |spec, number| argv(["btrfs", "subvolume", "delete", "--commit-after", &snapshot(spec, number)]),
+        receive: |spec| argv(["btrfs", "receive", "--quiet", &spec.mount_point()]),
+        received: |spec| snapshot(spec, 0).into(),
+        // As for a root file system: a copy that can be written to is what the next mount shows (btrfs-subvolume(8)).
+        roll_back: |spec, number| {
+            let copy = spec.mount_point.join("rolled-back").display().to_string();
+            let taken = argv(["btrfs", "subvolume", "snapshot", &snapshot(spec, number), &copy]);
+            vec![taken, argv(["btrfs", "subvolume", "set-default", &copy])]
+        },
+        mounts_to_roll_back: true,
         freed: Some(Freed {
             program: |spec| argv(["btrfs", "subvolume", "list", "-d", &spec.mount_point()]),
             is_free: |printed| printed.trim().is_empty(),

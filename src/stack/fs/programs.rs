@@ -2,6 +2,7 @@
 
 use super::spec::filled;
 use super::{Argv, FsSpec};
+use std::path::PathBuf;
 
 /// A program that lists the free space of the device, which it only reads.
 #[derive(Clone, Copy)]
@@ -25,13 +26,21 @@ pub struct Commit {
     pub idle: fn(&FsSpec) -> Argv,
 }
 
-/// Programs that take, send and delete snapshots of the whole file system, each of its own number.
+/// Programs that take, send and delete snapshots of the whole file system, each of its own number, and go back to one.
 #[derive(Clone, Copy)]
 pub struct Snapshots {
     pub take: fn(&FsSpec, u64) -> Argv,
     /// Prints one as a stream.
     pub send: fn(&FsSpec, u64) -> Argv,
     pub delete: fn(&FsSpec, u64) -> Argv,
+    /// Makes the first one anew of its stream, which is its input. None may be there.
+    pub receive: fn(&FsSpec) -> Argv,
+    /// The mount point of what was received.
+    pub received: fn(&FsSpec) -> PathBuf,
+    /// The newest is what is mounted from then on, to be written to.
+    pub roll_back: fn(&FsSpec, u64) -> Vec<Argv>,
+    /// Whether it takes a mount to see that.
+    pub mounts_to_roll_back: bool,
     /// Where the room of deleted ones is given back later.
     pub freed: Option<Freed>,
 }

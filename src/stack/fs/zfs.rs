@@ -72,6 +72,10 @@ const OF_POOL: Snapshots = Snapshots {
     take: |spec, number| argv(["zfs", "snapshot", &snapshot(spec, number)]),
     send: |spec, number| argv(["zfs", "send", &snapshot(spec, number)]),
     delete: |spec, number| argv(["zfs", "destroy", &snapshot(spec, number)]),
+    receive: |spec| argv(["zfs", "receive", &format!("{}/received", spec.name)]),
+    received: |spec| spec.mount_point.join("received"),
+    roll_back: |spec, number| vec![argv(["zfs", "rollback", &snapshot(spec, number)])],
+    mounts_to_roll_back: false,
     freed: None,
 };
 

@@ -1,19 +1,21 @@
-//! What snapshots cost: to take them, to change files while one is held, to send one away, and to delete them.
+//! What snapshots cost: to take them, to change files while one is held, to send one away, to delete them, to make one anew
+//! of what was sent, and to go back to one.
 
 use super::Dataset;
 use super::blocks::{BLOCK, Blocks, Piece};
-use crate::data::Modes;
 use crate::data::random::Random;
+use crate::data::{self, Digest, Modes};
 use crate::plan::{Objection, Settings};
 use crate::process::run_program;
 use crate::stack::Argv;
 use crate::stage::phase::*;
-use crate::stage::{Program, Stage};
+use crate::stage::{Program, SnapshotPrograms, Stage};
 use crate::workload::settings::{Count, joined, settings};
 use crate::workload::{Description, Workload, text};
 use anyhow::{Context, Result, ensure};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::Duration;
 
 pub struct Snapshots;
@@ -29,7 +31,7 @@ const ROWS: [crate::plan::Setting; Amounts::ROWS.len() + Dataset::ROWS.len()] = 
 
 const DESCRIPTION: Description = Description {
     name: "snapshots",
-    about: "what snapshots cost: taken, held while files change, sent away, deleted",
+    about: "what snapshots cost: taken, held while files change, sent away, deleted, received, gone back to",
     settings: &ROWS,
     main_setting: "snapshots",
     phases: &[
@@ -46,6 +48,14 @@ const DESCRIPTION: Description = Description {
         ),
         Phase::new("send", "the first snapshot as a stream into a pipe that discards, cold", Cold, Declared, Returned),
         Phase::new("delete", "all snapshots, until what they held is free", Warm, AllData, Durable),
+        Phase::new("receive", "the first one made anew of its stream, which lies in memory", Warm, AllData, Durable),
+        Phase::new(
+            "roll-back",
+            "files changed after one more snapshot are again as it holds them, mounted anew where that takes it",
+            Warm,
+            AllData,
+            Durable,
+        ),
     ],
     programs: &[("cp", "coreutils")],
     takes_snapshots: true,
@@ -85,6 +95,7 @@ impl Workload for Snapshots {
         let mut random = Random::new(1, 0);
         let all = |programs: &[Argv]| programs.iter().map(Program::new).collect::<Vec<_>>();
         stage.phase("change", |p| p.own(|| change(&files, amounts.changes, &mut random)))?;
+        let held = stage.check("reading what the snapshots will hold", || data::digest(&tree))?;
         let take = all(&programs.take);
         stage.phase("take", |p| take.iter().try_for_each(|program| p.run(program)))?;
         stage.phase("change-held", |p| p.own(|| change(&files, amounts.changes, &mut random)))?;
@@ -97,6 +108,8 @@ impl Workload for Snapshots {
                 Ok(())
             })?;
         }
+        let stream = stage.memory().join("stream");
+        stage.run(&Program::new(&programs.send).making(&stream))?;
         let delete = all(&programs.delete);
         stage.phase("delete", |p| {
             delete.iter().try_for_each(|program| p.run(program))?;
@@ -104,8 +117,42 @@ impl Workload for Snapshots {
             let free = p.until(AT_MOST, PAUSE, || Ok(is_free(&run_program(words)?)))?;
             ensure!(free, "what the snapshots held was not free after {} s", AT_MOST.as_secs());
             Ok(())
-        })
+        })?;
+        let receive = Program::new(&programs.receive).reading(&stream);
+        stage.phase("receive", |p| {
+            p.handled(source.bytes, source.digest.files);
+            p.run(&receive)
+        })?;
+        stage.check("comparing what was received", || is_same(&programs.received.join("tree"), &held))?;
+        std::fs::remove_file(&stream)?;
+        roll_back(stage, &programs, &tree, || change(&files, amounts.changes, &mut random))
     }
+}
+
+/// To a snapshot that is taken now, after changes that it does not have.
+fn roll_back(
+    stage: &mut Stage,
+    programs: &SnapshotPrograms,
+    tree: &Path,
+    change: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let held = stage.check("reading what the snapshot will hold", || data::digest(tree))?;
+    stage.lay_out("taking one more snapshot, and changing files", |stage| {
+        stage.run(&Program::new(&programs.take_one_more))?;
+        change()
+    })?;
+    stage.check("looking for the changes", || {
+        ensure!(data::digest(tree)? != held, "no file has changed");
+        Ok(())
+    })?;
+    stage.phase("roll-back", |p| programs.roll_back.iter().try_for_each(|words| p.command(words)))?;
+    stage.check("comparing what was gone back to", || is_same(tree, &held))
+}
+
+fn is_same(tree: &Path, held: &Digest) -> Result<()> {
+    let found = data::digest(tree)?;
+    ensure!(found == *held, "{} has {found:?}, the snapshot held {held:?}", tree.display());
+    Ok(())
 }
 
 /// Blocks in files of their own choice: the larger, the likelier.
@@ -123,6 +170,18 @@ fn change(files: &Blocks, changes: u64, random: &mut Random) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_tree_than_the_snapshot_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "held").unwrap();
+        let held = data::digest(folder.path()).unwrap();
+        is_same(folder.path(), &held).unwrap();
+        for content in ["Held", "held "] {
+            std::fs::write(folder.path().join("a"), content).unwrap();
+            assert!(is_same(folder.path(), &held).is_err(), "{content}");
+        }
+    }
 
     #[test]
     fn changes_leave_sizes_and_reach_every_file() {
