@@ -1,5 +1,5 @@
-//! What `pickfs scan --predict` says before, against what compsize says after `cp -a` onto a real btrfs. Needs root and a
-//! few programs; says so where it cannot run.
+//! What `pickfs scan --predict` says before, against what compsize says after `cp -a` onto a real btrfs, and what mkfs.erofs
+//! makes. Needs root and a few programs; says so where it cannot run.
 
 mod common;
 
@@ -99,6 +99,44 @@ fn what_is_predicted_is_what_compsize_finds() {
         _ => println!("not run for headers, because there is no /usr/include"),
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Of erofs with lz4hc: the predicted share with its interval, and what `mkfs.erofs` made of it by `dump.erofs`, in per cent.
+fn erofs(lab: &Lab, tree: &Path) -> ([f64; 3], f64) {
+    let said = lab.run(&["scan", "--predict", tree.to_str().unwrap()]).code(0);
+    print!("{}{}", said.out, said.err);
+    let row = said.out.lines().find_map(|line| line.strip_prefix("erofs lz4hc ")).expect("a row of erofs");
+    let numbers = row.split_once("iB ").unwrap().1.split(|c: char| !c.is_ascii_digit() && c != '.');
+    let numbers: Vec<f64> = numbers.filter_map(|number| number.parse().ok()).collect();
+    let said = if row.contains("all read") { [numbers[0]; 3] } else { [numbers[0], numbers[1], numbers[2]] };
+    let image = lab.path("erofs.img");
+    run(&["mkfs.erofs", "-zlz4hc", "--quiet", image.to_str().unwrap(), tree.to_str().unwrap()]);
+    let shown = run(&["dump.erofs", "-S", image.to_str().unwrap()]);
+    let bytes = |begin: &str| -> f64 {
+        let line = shown.lines().find_map(|line| line.strip_prefix(begin)).unwrap_or_else(|| panic!("{shown}"));
+        line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap()
+    };
+    let made = bytes("Filesystem total file size:");
+    (said, 100.0 * made / bytes("Filesystem total original file size:"))
+}
+
+#[test]
+fn what_is_predicted_is_what_mkfs_erofs_makes() {
+    let program = |name| pickfs::need::Need::Program { name, package: "erofs-utils" };
+    let missing = pickfs::need::missing(&[program("mkfs.erofs"), program("dump.erofs")]);
+    if not_run(missing.first().map(ToString::to_string)) {
+        return;
+    }
+    let lab = Lab::new();
+    let generated = lab.path("generated");
+    generate(&generated, &Shape { files: 400, bytes: 16 << 20 }, 5).unwrap();
+    let trees = [generated, PathBuf::from("/usr/include"), PathBuf::from("/usr/share/doc")];
+    for tree in trees.iter().filter(|tree| tree.is_dir()) {
+        let ([said, low, high], made) = erofs(&lab, tree);
+        println!("| {} | lz4hc | {said:.1} % ({low:.1}–{high:.1}) | {made:.1} % |", tree.display());
+        // What time is there for decides how wide it is.
+        assert!(low - 1.0 <= made && made <= high + 1.0, "{}", tree.display());
+    }
 }
 
 /// The source of a kernel, downloaded as Debian's package.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub struct Arguments {
     /// Directory to look at
     dir: PathBuf,
-    /// Say what btrfs and zfs would store for it, by codec, instead of printing a profile
+    /// Say what btrfs, zfs and erofs would store for it, by codec, instead of printing a profile
     #[arg(long)]
     predict: bool,
     /// Write to a file instead of standard output

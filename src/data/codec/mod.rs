@@ -3,6 +3,7 @@
 //! It must not know file systems: extents, sectors and who gives up when are `store`'s. But what a codec is includes how
 //! it is fed: btrfs hands LZO and zlib one page after another.
 
+mod lz4;
 mod lzo;
 
 use flate2::{Compress, Compression, FlushCompress};
@@ -40,6 +41,9 @@ pub enum Codec {
     /// LZO1X-1 as btrfs uses it: each page of 4 KiB on its own, with lengths between.
     Lzo,
     Lz4,
+    /// At its level 9, as erofs uses it: results of 4 KiB, each filled with as much as goes in; what would not shrink is taken
+    /// unchanged.
+    Lz4Filled,
     /// As btrfs uses it: flushed after each page of 4 KiB, which costs about 2 %.
     Zlib(u32),
     /// zlib in one go, as zfs uses it.
@@ -52,6 +56,7 @@ pub enum Codec {
 pub struct Meter {
     scratch: Vec<u8>,
     lzo: lzo::Lzo,
+    filler: lz4::Filler,
     deflate: HashMap<u32, Compress>,
     zstd: HashMap<i32, CCtx<'static>>,
 }
@@ -60,7 +65,13 @@ impl Meter {
     pub fn new() -> Meter {
         // Room for the worst that any codec makes of a piece.
         let scratch = vec![0; PIECE + PIECE / 8 + 4096];
-        Meter { scratch, lzo: lzo::Lzo::new(), deflate: HashMap::new(), zstd: HashMap::new() }
+        Meter {
+            scratch,
+            lzo: lzo::Lzo::new(),
+            filler: lz4::Filler::new(),
+            deflate: HashMap::new(),
+            zstd: HashMap::new(),
+        }
     }
 
     /// Compressed bytes of at most [`PIECE`] bytes.
@@ -70,10 +81,24 @@ impl Meter {
             Codec::Lzo => self.lzo(piece),
             // No block fails to fit, as the scratch has room for the worst.
             Codec::Lz4 => lz4_flex::block::compress_into(piece, &mut self.scratch).unwrap_or(piece.len()) as u64,
+            Codec::Lz4Filled => self.lz4_filled(piece),
             Codec::Zlib(level) => self.deflate(level, piece, Some(PAGE)),
             Codec::Gzip(level) => self.deflate(level, piece, None),
             Codec::Zstd(level) => self.zstd(level, piece),
         }
+    }
+
+    /// All but the last are full, and a last one that begins in this piece ends with it.
+    fn lz4_filled(&mut self, piece: &[u8]) -> u64 {
+        let (mut at, mut written) = (0, 0);
+        while at < piece.len() {
+            let (read, filled) = self.filler.fill(&piece[at..], PAGE);
+            let plain = PAGE.min(piece.len() - at);
+            let (read, filled) =
+                if read <= filled.max(plain) && filled >= plain { (plain, plain) } else { (read, filled) };
+            (at, written) = (at + read, written + filled);
+        }
+        written as u64
     }
 
     /// A total of four bytes, then for each page its length in four bytes and its stream. No length crosses the end of
@@ -148,7 +173,8 @@ mod tests {
     use crate::data::profile::Stuff;
     use crate::data::random::Random;
 
-    const ALL: [Codec; 6] = [Codec::Lzo, Codec::Lz4, Codec::Zlib(3), Codec::Gzip(6), Codec::Zstd(1), Codec::Zstd(3)];
+    const ALL: [Codec; 7] =
+        [Codec::Lzo, Codec::Lz4, Codec::Zlib(3), Codec::Gzip(6), Codec::Zstd(1), Codec::Zstd(3), Codec::Lz4Filled];
 
     fn made(stuff: Stuff) -> Vec<u8> {
         Content::new().like(stuff, &mut Random::new(7, 1), PIECE).to_vec()
@@ -159,8 +185,11 @@ mod tests {
         let (text, noise) = (made(Stuff::Source), made(Stuff::Media));
         let mut meter = Meter::new();
         let sizes = ALL.map(|codec| meter.bytes(codec, &text));
-        let [lzo, lz4, zlib, gzip, zstd1, zstd3] = sizes;
-        assert!(zstd3 < zstd1 && gzip < zlib && zlib < lzo && lz4 < lzo && lzo < PIECE as u64 / 2, "{sizes:?}");
+        let [lzo, lz4, zlib, gzip, zstd1, zstd3, filled] = sizes;
+        assert!(
+            zstd3 < zstd1 && gzip < zlib && zlib < lzo && lz4 < lzo && filled < lzo && lzo < PIECE as u64 / 2,
+            "{sizes:?}"
+        );
         let noise = ALL.map(|codec| meter.bytes(codec, &noise));
         assert!(noise.iter().all(|size| (PIECE as u64..PIECE as u64 * 102 / 100).contains(size)), "{noise:?}");
         assert_eq!(sizes, ALL.map(|codec| meter.bytes(codec, &text)), "a piece leaves nothing behind");

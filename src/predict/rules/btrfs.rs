@@ -47,7 +47,7 @@ fn sectors(bytes: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::WAYS;
+    use super::super::{CODECS, WAYS};
     use super::*;
 
     const LZO: Way = WAYS[1];
@@ -55,7 +55,7 @@ mod tests {
     const PIECE: u64 = 128 << 10;
 
     fn piece(bytes: u64, packed: u64) -> Piece {
-        Piece { bytes, sizes: [packed; 6], ..Piece::default() }
+        Piece { bytes, sizes: [packed; CODECS.len()], ..Piece::default() }
     }
 
     fn disk(way: &Way, file: u64, all: &[Piece]) -> Vec<u64> {

@@ -4,6 +4,7 @@
 //! Pure; it must not read files or know how files are sampled.
 
 pub mod btrfs;
+pub mod erofs;
 pub mod heuristic;
 pub mod zfs;
 
@@ -23,7 +24,8 @@ pub struct Piece {
 }
 
 /// Every codec that any file system below stores with.
-pub const CODECS: [Codec; 6] = [Codec::Lzo, Codec::Zlib(3), Codec::Zstd(1), Codec::Zstd(3), Codec::Lz4, Codec::Gzip(6)];
+pub const CODECS: [Codec; 7] =
+    [Codec::Lzo, Codec::Zlib(3), Codec::Zstd(1), Codec::Zstd(3), Codec::Lz4, Codec::Gzip(6), Codec::Lz4Filled];
 
 /// One way to store: a file system with its compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ const fn way(filesystem: &'static str, option: &'static str, codec: Option<Codec
     Way { filesystem, option, codec }
 }
 
-pub const WAYS: [Way; 9] = [
+pub const WAYS: [Way; 11] = [
     way("btrfs", "none", None),
     way("btrfs", "lzo", Some(Codec::Lzo)),
     way("btrfs", "zlib:3", Some(Codec::Zlib(3))),
@@ -49,6 +51,8 @@ pub const WAYS: [Way; 9] = [
     way("zfs", "lz4", Some(Codec::Lz4)),
     way("zfs", "gzip-6", Some(Codec::Gzip(6))),
     way("zfs", "zstd-3", Some(Codec::Zstd(3))),
+    way("erofs", "none", None),
+    way("erofs", "lz4hc", Some(Codec::Lz4Filled)),
 ];
 
 /// Bytes of a file or of a piece.
@@ -70,6 +74,7 @@ impl Way {
     pub fn pieces(&self, file: u64, pieces: &[Piece]) -> Vec<Stored> {
         match self.filesystem {
             "btrfs" => btrfs::pieces(self, file, pieces),
+            "erofs" => erofs::pieces(self, file, pieces),
             _ => zfs::pieces(self, file, pieces, &zfs::Pool::default()),
         }
     }

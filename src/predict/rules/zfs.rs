@@ -53,7 +53,7 @@ fn header(way: &Way) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::WAYS;
+    use super::super::{CODECS, WAYS};
     use super::*;
 
     const OFF: Way = WAYS[5];
@@ -61,7 +61,7 @@ mod tests {
     const ZSTD: Way = WAYS[8];
 
     fn disk(way: &Way, file: u64, bytes: u64, packed: u64, ashift: u32) -> u64 {
-        let piece = Piece { bytes, sizes: [packed; 6], ..Piece::default() };
+        let piece = Piece { bytes, sizes: [packed; CODECS.len()], ..Piece::default() };
         pieces(way, file, &[piece], &Pool { ashift, ..Pool::default() })[0].disk
     }
 
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn zeros_are_a_hole_if_there_is_compression() {
-        let zeros = Piece { bytes: RECORD, zeros: true, sizes: [4000; 6], ..Piece::default() };
+        let zeros = Piece { bytes: RECORD, zeros: true, sizes: [4000; CODECS.len()], ..Piece::default() };
         let disk = |way| pieces(way, RECORD, std::slice::from_ref(&zeros), &Pool::default())[0].disk;
         assert_eq!([disk(&OFF), disk(&GZIP)], [RECORD, 0]);
     }
