@@ -1,11 +1,13 @@
-//! What an administrator does with a whole file system now and then, and what other programs feel of it: grow it, let it run
-//! full, remove, lose a device, trim, check, scrub, balance, count what users take.
+//! What an administrator does with a whole file system now and then, and what other programs feel of it: grow it, have
+//! it share what is there twice, let it run full, remove, lose a device, trim, check, scrub, balance, count what users take.
 
 use super::content::Pool;
 use super::settings::{Duration as DurationKind, Texts, choice, settings};
 use super::{Description, MEAN_OF_PHASES, Workload, programs};
+use crate::data::random::Random;
 use crate::need::Need;
 use crate::plan::{Objection, Settings};
+use crate::stack::Argv;
 use crate::stage::phase::*;
 use crate::stage::{Periodic, Program, Stage, Timed};
 use anyhow::{Context, Result, ensure};
@@ -21,7 +23,7 @@ pub struct Maintenance;
 settings! {
     Upkeep {
         operations: Texts = r#"["fill", "remove", "check"]"#,
-            "what is done, in the order of the phases: grow, fill, remove, degraded, rebuild, scrub, balance, quota, trim, check";
+            "what is done, in the order of the phases: grow, dedup, fill, remove, degraded, rebuild, scrub, balance, quota, trim, check";
         idle: DurationKind = "5s", "how long the other program's writes are timed while nothing else goes on";
     }
 }
@@ -29,7 +31,7 @@ settings! {
 choice! {
     /// In the order in which they are done.
     Operation {
-        Grow = "grow", Fill = "fill", Remove = "remove", Degraded = "degraded", Rebuild = "rebuild", Scrub = "scrub",
+        Grow = "grow", Dedup = "dedup", Fill = "fill", Remove = "remove", Degraded = "degraded", Rebuild = "rebuild", Scrub = "scrub",
         Balance = "balance", Quota = "quota", Trim = "trim", Check = "check",
     }
 }
@@ -38,6 +40,7 @@ impl Operation {
     fn about(self) -> &'static str {
         match self {
             Operation::Grow => "grown from half of the device to all of it, while mounted",
+            Operation::Dedup => "files that are there twice found and shared (duperemove), until their space is free",
             Operation::Fill => "files of 1 MiB written until none fits, until durable; time and counts of one GiB",
             Operation::Remove => "every second file removed, until durable and its space is free",
             Operation::Degraded => {
@@ -100,6 +103,7 @@ impl Workload for Maintenance {
 
     fn needs(&self, settings: &Settings) -> Vec<Need> {
         let programs_of = |operation| match operation {
+            Operation::Dedup => programs(&[("duperemove", "duperemove")]),
             Operation::Degraded => programs(&[("shred", "coreutils")]),
             Operation::Trim => programs(&[("fstrim", "util-linux")]),
             _ => Vec::new(),
@@ -140,6 +144,7 @@ impl Workload for Maintenance {
         let idle = Upkeep::of(settings).idle;
         let pool = stage.check("making content", || Ok(Pool::new(3, OF_EACH_CLASS)))?;
         let mut fill = Fill { root: stage.root(), pool: &pool, files: 0, room: [0; 2] };
+        let twice = Twice { root: stage.root() };
         let all = operations(settings);
         if all.contains(&Operation::Grow) {
             let half = room(&stage.mount_point())?.of_all / 2;
@@ -149,6 +154,9 @@ impl Workload for Maintenance {
         stage.lay_out("laying out the other program's file", |_| other.lay_out())?;
         stage.phase(IDLE, |p| other.beside(p, |p, failed| p.until(idle, PAUSE, || Ok(failed())).map(drop)))?;
         for operation in all {
+            if operation == Operation::Dedup {
+                stage.lay_out("laying out files and their copies", |_| twice.lay_out())?;
+            }
             if operation == Operation::Degraded {
                 stage.lay_out("filling a third of it", |_| fill.a_third())?;
                 stage.degrade()?;
@@ -161,6 +169,7 @@ impl Workload for Maintenance {
                 (Operation::Fill, _) => fill.until_full(p),
                 (Operation::Remove, _) => fill.remove_half(p),
                 (Operation::Degraded, _) => fill.read(p),
+                (Operation::Dedup, Some(programs)) => twice.share(p, &programs.run),
                 (_, Some(programs)) => {
                     programs.run.iter().try_for_each(|words| p.run(&Program::new(words)))?;
                     // What there is room for differs.
@@ -177,6 +186,7 @@ impl Workload for Maintenance {
             })?;
             match operation {
                 Operation::Fill => stage.check("reading back what was written", || fill.verify())?,
+                Operation::Dedup => stage.check("reading back what is shared", || twice.verify())?,
                 Operation::Remove => stage.check("writing after the removal", || fill.goes_on())?,
                 Operation::Rebuild => stage.show_made()?,
                 _ => {}
@@ -231,6 +241,57 @@ impl Other<'_> {
             p.latencies("latency", log.latencies);
         }
         Ok(())
+    }
+}
+
+/// Files of which each has a copy in blocks of its own: half of their bytes are duplicates.
+struct Twice {
+    root: PathBuf,
+}
+
+impl Twice {
+    const FILES: u64 = 32;
+    const DUPLICATES: u64 = Twice::FILES * FILE as u64;
+
+    fn lay_out(&self) -> Result<()> {
+        std::fs::create_dir(self.root.join("twice"))?;
+        self.all().try_for_each(|(path, content)| std::fs::write(path, content)).context("writing files and copies")
+    }
+
+    fn all(&self) -> impl Iterator<Item = (PathBuf, Vec<u8>)> {
+        let one = |number| (self.root.join(format!("twice/{number}")), Twice::content(number % Twice::FILES));
+        (0..2 * Twice::FILES).map(one)
+    }
+
+    /// No block is like another's.
+    fn content(number: u64) -> Vec<u8> {
+        let mut content = vec![0; FILE];
+        Random::new(number, 2).fill(&mut content);
+        content
+    }
+
+    /// Until nearly all that was there twice is free.
+    fn share(&self, p: &mut Timed, programs: &[Argv]) -> Result<()> {
+        p.handled(2 * Twice::DUPLICATES, 2 * Twice::FILES);
+        let before = room(&self.root)?.free;
+        programs.iter().try_for_each(|words| p.command(words))?;
+        p.own(|| Ok(rustix::fs::syncfs(File::open(&self.root)?)?))?;
+        let freed = || -> Result<u64> { Ok(room(&self.root)?.free.saturating_sub(before)) };
+        let wanted = (Twice::DUPLICATES as f64 * GIVEN_BACK) as u64;
+        let is_free = p.until(AT_MOST, PAUSE, || Ok(freed()? >= wanted))?;
+        let freed = freed()?;
+        ensure!(is_free, "of {} bytes that were there twice, {freed} were free after {AT_MOST:?}", Twice::DUPLICATES);
+        p.say("duplicate_bytes", Twice::DUPLICATES as f64);
+        p.say("freed_bytes", freed as f64);
+        Ok(())
+    }
+
+    fn verify(&self) -> Result<()> {
+        self.all().try_for_each(|(path, content)| {
+            let found = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+            ensure!(found == content, "{} has other bytes since it is shared", path.display());
+            Ok(())
+        })
     }
 }
 
@@ -385,6 +446,24 @@ mod tests {
             assert_eq!(Maintenance.objections(&settings(given)).len(), wrong, "{given:?}");
         }
         assert!(Maintenance.objections(&Settings::default()).is_empty());
+    }
+
+    #[test]
+    fn every_second_file_is_a_copy_and_must_stay_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let twice = Twice { root: folder.path().into() };
+        twice.lay_out().unwrap();
+        twice.verify().unwrap();
+        let bytes = |number: u64| std::fs::read(folder.path().join(format!("twice/{number}"))).unwrap();
+        assert!(bytes(0) == bytes(Twice::FILES) && bytes(0) != bytes(1));
+        let blocks: std::collections::BTreeSet<Vec<u8>> = (0..Twice::FILES)
+            .flat_map(|number| bytes(number).chunks(4096).map(Vec::from).collect::<Vec<_>>())
+            .collect();
+        assert_eq!(blocks.len() as u64 * 4096, Twice::DUPLICATES, "a block is there more often than twice");
+        let mut changed = bytes(3);
+        changed[77] ^= 1;
+        std::fs::write(folder.path().join("twice/3"), changed).unwrap();
+        assert!(twice.verify().is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::feature::{
     REFLINKS, SHRINK, SNAPSHOTS, changed,
 };
 use super::{
-    ANOTHER_LAST, COUNT, DEVICE, Facts, Filesystem, Freed, FsSpec, HALF, LAST, MOUNT_POINT, Snapshots, Upkeep,
+    ANOTHER_LAST, COUNT, DEDUP, DEVICE, Facts, Filesystem, Freed, FsSpec, HALF, LAST, MOUNT_POINT, Snapshots, Upkeep,
     VFS_FILE, Variant, argv, make, mount_options, number_above,
 };
 
@@ -46,6 +46,7 @@ pub const BTRFS: Filesystem = Filesystem {
     upkeep: &[
         Upkeep::mounted("balance", &[&["btrfs", "balance", "start", "--full-balance", MOUNT_POINT]]),
         Upkeep::unmounted("check", &[&["btrfs", "check", "--readonly", DEVICE]]),
+        DEDUP,
         // Else the kernel would still know the device as its own (btrfs-device(8)).
         Upkeep::unmounted("degraded", &[&["btrfs", "device", "scan", "--forget", LAST], ANOTHER_LAST]).of(REDUNDANT),
         Upkeep {

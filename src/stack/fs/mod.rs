@@ -37,7 +37,7 @@ use crate::need::Need;
 use crate::plan::Objection;
 use feature::FsState;
 pub use mount_options::spelled;
-use programs::{ANOTHER_LAST, HALF};
+use programs::{ANOTHER_LAST, DEDUP, HALF};
 pub use programs::{Commit, FreeSpace, Freed, IsFree, Snapshots, TRIM, Upkeep};
 use spec::{COUNT, DEVICE, LAST, MOUNT_POINT, NAME, filled};
 pub use spec::{Facts, FsSpec, Programs, argvs};

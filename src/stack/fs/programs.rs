@@ -104,6 +104,9 @@ impl Upkeep {
 /// A new disk in the place of the last one: all zeros, by plain writes, so that an image keeps its blocks.
 pub(super) const ANOTHER_LAST: &[&str] = &["shred", "--iterations=0", "--zero", super::LAST];
 
+/// Whole files, and pieces of 128 KiB, that are there twice become one (duperemove(8)).
+pub(super) const DEDUP: Upkeep = Upkeep::mounted("dedup", &[&["duperemove", "-d", "-r", "-q", super::MOUNT_POINT]]);
+
 /// Stands for so many KiB, as in `2048K`.
 pub(super) const HALF: &str = "{half}";
 

@@ -1,7 +1,7 @@
 //! XFS.
 
 use super::feature::{CRASH_CONSISTENCY, CREATION_TIME, FsState, GROW, METADATA_CHECKSUMS, REFLINKS, changed};
-use super::{DEVICE, Filesystem, FreeSpace, MOUNT_POINT, Upkeep, VFS_FILE, make};
+use super::{DEDUP, DEVICE, Filesystem, FreeSpace, MOUNT_POINT, Upkeep, VFS_FILE, make};
 
 pub const XFS: Filesystem = Filesystem {
     name: "xfs",
@@ -15,7 +15,7 @@ pub const XFS: Filesystem = Filesystem {
     largest_file: Some(VFS_FILE),
     largest_volume: Some(VFS_FILE),
     facts: &[("xfs_info", &["xfs_info", MOUNT_POINT])],
-    upkeep: &[Upkeep::unmounted("check", &[&["xfs_repair", "-n", DEVICE]])],
+    upkeep: &[Upkeep::unmounted("check", &[&["xfs_repair", "-n", DEVICE]]), DEDUP],
     versions: &[("xfsprogs", &["mkfs.xfs", "-V"])],
     // xfs_growfs(8) takes away no more than the unused end of the last allocation group: that is no shrinking.
     features: &[CRASH_CONSISTENCY, GROW],
