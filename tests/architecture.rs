@@ -59,7 +59,7 @@ const ROOMS: &[Room] = &[
     (
         "workload",
         Target,
-        "cuts data journal::BROKEN_PROMISES journal::FlagKind journal::HELD_BACK metric::Combine need plan probe::device process stack stage sys::clock sys::file sys::process sys::thread_pool sys::uring trace units",
+        "cuts data journal::BROKEN_PROMISES journal::FlagKind journal::HELD_BACK metric::Combine need plan probe::device process stack stage sys::clock sys::devices::overlay_parameters sys::file sys::process sys::thread_pool sys::uring trace units",
     ),
 ];
 

@@ -8,12 +8,13 @@ use crate::plan::{Ageing, Cell, Discard, Target, allowance_ns};
 use crate::probe::Subject;
 use crate::process::{CELL_MARK, DAEMON_MARK, Deadline, Interrupted, kill_marked, kill_unmarked_children};
 use crate::protocol::{Link, Question};
-use crate::stack::Place;
 use crate::stack::backing;
 use crate::stack::fs::{self, Filesystem, LINKS, TRIM, argvs};
 use crate::stack::layer::{self, Below};
+use crate::stack::overlay;
 use crate::stack::recipe::{BuiltLayer, Recipe};
-use crate::stage::{BuiltStack, Layers, Script, Stage, boot_objections, cut_objections};
+use crate::stack::{Overlay, Place};
+use crate::stage::{BuiltStack, Layers, Script, Stage, WORK, boot_objections, cut_objections};
 use crate::steps::{StepResult, StepRunner, name_of};
 use crate::sys::devices;
 use crate::units::show_bytes;
@@ -103,7 +104,8 @@ pub fn needs_of_target(target: &Target) -> Vec<Need> {
     let driver = target.fs.as_deref().and_then(fs::find).map(|driver| driver.needs());
     let backing = backing::find(&target.backing.name).map(|backing| backing.needs.to_vec());
     let first = driver.into_iter().chain(backing).flatten();
-    first.chain(layer::needs(&target.layers)).chain(git::needs(target)).collect()
+    let overlay = target.overlay.then_some(overlay::NEED);
+    first.chain(layer::needs(&target.layers)).chain(overlay).chain(git::needs(target)).collect()
 }
 
 /// Every reason, not the first.
@@ -132,6 +134,9 @@ fn unkept(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String>
         }
         (false, true) => return Some(format!("{} is no read-only image: take erofs or squashfs", cell.target.name)),
         _ => {}
+    }
+    if workload.description().mounts_overlayfs && cell.target.overlay {
+        return Some(format!("`{}` mounts overlayfs itself, which takes no other as its upper layer", workload.name()));
     }
     if workload.description().takes_snapshots && driver.is_none_or(|driver| driver.snapshots.is_none()) {
         return Some(format!("snapshots of {} cannot be taken by pickfs", cell.target.name));
@@ -290,6 +295,7 @@ impl CellRun<'_> {
             driver: self.recipe.driver,
             target: self.cell.target.clone(),
             mount_point: self.runner.place.mount_point(),
+            overlay: Overlay::of(&self.cell.target, self.runner.place),
             pool: name_of(&self.cell.id),
             seed: self.cell.seed,
             ..BuiltStack::default()
@@ -309,7 +315,8 @@ impl CellRun<'_> {
                 stack.flushes_lost = hardware::loses_flushes(&stack.target, &disks);
                 self.runner.take_all(on.filesystem_steps, self.link)?;
                 let is_image = self.recipe.driver.is_some_and(|driver| driver.image.is_some());
-                stack.root = if is_image { stack.mount_point.clone() } else { stack.mount_point.join("work") };
+                let at = stack.overlay.as_ref().map_or(&stack.mount_point, |overlay| &overlay.mount_point);
+                stack.root = if is_image { at.clone() } else { at.join(WORK) };
             }
             (StepResult::Directory(directory), None) => {
                 stack.mount_point = devices::mount_of(&directory.canonicalize()?)?.mount_point;
@@ -355,7 +362,7 @@ fn subject(stack: &BuiltStack) -> Result<Subject> {
         device,
         beside: stack.more_devices.iter().filter_map(|device| devices::device_number(device)).collect(),
         below: device.and_then(devices::below),
-        mount_point: stack.root.clone(),
-        filesystem: devices::mount_of(&stack.root.canonicalize()?)?.fs_type,
+        mount_point: stack.stored(),
+        filesystem: devices::mount_of(&stack.stored().canonicalize()?)?.fs_type,
     })
 }

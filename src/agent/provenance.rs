@@ -13,6 +13,7 @@ use crate::sys::devices::{self, content};
 use crate::sys::file;
 use crate::units::show_bytes;
 use anyhow::Result;
+use procfs::process::MountInfo;
 use std::collections::BTreeMap;
 
 type Facts = BTreeMap<String, String>;
@@ -24,14 +25,10 @@ pub fn versions(programs: Vec<(&'static str, Argv)>, run: &str) -> Vec<(String, 
 
 /// A cell's facts, and where they contradict the plan.
 pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<Provenance> {
-    let mount = devices::mount_of(&stack.root.canonicalize()?)?;
+    let mount = devices::mount_of(&stack.stored().canonicalize()?)?;
     let options = devices::effective_options(&mount);
     let shown: Vec<String> = options.iter().map(|(name, value)| spelled(name, value.as_deref())).collect();
-    let source = mount.mount_source.clone().unwrap_or_default();
-    let mut facts = Facts::from([
-        ("mount".to_string(), format!("{source} {} {}", mount.fs_type, shown.join(","))),
-        ("seed".to_string(), cell.seed.to_string()),
-    ]);
+    let mut facts = Facts::from([("mount".to_string(), in_words(&mount)), ("seed".to_string(), cell.seed.to_string())]);
     facts.extend(of_device(stack));
     facts.extend(stack.layers.facts.clone());
     let mut provenance = Provenance { cell: cell.id.clone(), ..Provenance::default() };
@@ -55,7 +52,7 @@ pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<P
             .map(|(what, bytes)| (format!("documented: largest {what}"), show_bytes(*bytes as f64))),
     );
     provenance.mismatches.extend(stack.layers.mismatches.iter().cloned());
-    let attributes = file::attributes(&stack.root).ok();
+    let attributes = file::attributes(&stack.stored()).ok();
     provenance.mismatches.extend(hardware::queue_mismatches(&stack.target, &stack.subject.devices()));
     if stack.flushes_lost {
         provenance.weakened.push("write_cache=write through".into());
@@ -64,10 +61,22 @@ pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<P
         facts.extend(shown.facts());
         provenance.mismatches.extend(shown.mismatches(&stack.target.machine, &stack.target.queue));
     }
+    if let Some(overlay) = &stack.overlay {
+        let mount = devices::mount_of(&stack.root.canonicalize()?)?;
+        provenance.mismatches.extend(overlay.mismatches(&mount.fs_type, &devices::effective_options(&mount)));
+        facts.insert("overlayfs".into(), format!("{}; {}", in_words(&mount), devices::overlay_parameters()));
+    }
     provenance.mismatches.extend(in_place_mismatch(stack, attributes.as_deref()));
     facts.extend(attributes.map(|names| ("attributes".to_string(), names.join(" "))));
     provenance.facts = facts;
     Ok(provenance)
+}
+
+/// Source, type and options, as mountinfo has them.
+fn in_words(mount: &MountInfo) -> String {
+    let options = devices::effective_options(mount);
+    let shown: Vec<String> = options.iter().map(|(name, value)| spelled(name, value.as_deref())).collect();
+    format!("{} {} {}", mount.mount_source.as_deref().unwrap_or_default(), mount.fs_type, shown.join(","))
 }
 
 /// Of a file and a volume; what is tried later counts before it.

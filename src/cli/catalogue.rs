@@ -27,6 +27,7 @@ fn filesystem(fs: &fs::Filesystem) -> FilesystemEntry {
         variants,
         minimum_size: fs.minimum_size,
         takes_nodatacow: fs.in_place.is_some(),
+        no_upper: fs.no_upper,
         devices: |name, variant, there| fs::objection_to_devices(fs::find(name)?, variant, there),
     }
 }

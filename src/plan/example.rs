@@ -41,6 +41,7 @@ pub(super) fn catalogue() -> Catalogue {
         variants: variants.to_vec(),
         minimum_size: mebibytes << 20,
         takes_nodatacow: name == "btrfs",
+        no_upper: (name == "xfs").then_some("xfs is read-only in this test"),
         devices,
     };
     let entry = |name, settings, main_setting| Entry {

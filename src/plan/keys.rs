@@ -89,7 +89,7 @@ const PLAN: [Key; 17] = [
 ];
 pub(super) const PLAN_KEYS: [&str; 17] = names(&PLAN);
 
-const TARGET: [Key; 13] = [
+const TARGET: [Key; 14] = [
     key("name", "\"ext4 tuned\"", "what it is called; by default what distinguishes it"),
     key(
         "fs",
@@ -100,6 +100,7 @@ const TARGET: [Key; 13] = [
     key("mkfs", "[\"-m\", \"0\"]", "words for its mkfs"),
     key("mount", "[\"noatime\"]", "mount options; properties, on ZFS"),
     key("nodatacow", "true", "files are written in place (`chattr +C`), where the file system can"),
+    key("overlay", "true", "the work sees it through overlayfs, as a container does; false unless given"),
     key("scheduler", "\"mq-deadline\"", "I/O scheduler of the device: none, mq-deadline, kyber or bfq"),
     key("age", "\"churn 5x\"", "makes it old before the work: `churn Nx` or `git N`"),
     key("fill", "\"80%\"", "share of it that is filled before the work"),
@@ -108,7 +109,7 @@ const TARGET: [Key; 13] = [
     key("machine", "{ memory = \"4GiB\" }", "settings of its machine, besides the plan's"),
     key("queue", "{ nr_requests = 64 }", "settings of the device's queue, as in /sys/block/DEVICE/queue"),
 ];
-pub(super) const TARGET_KEYS: [&str; 13] = names(&TARGET);
+pub(super) const TARGET_KEYS: [&str; 14] = names(&TARGET);
 
 /// In this order the values come in a product's name, which is the order in a name that is made from a target.
 const MATRIX: [Key; 5] = [

@@ -126,6 +126,9 @@ pub struct Target {
     /// false, so that other targets keep their ids.
     #[serde(skip_serializing_if = "is_false")]
     pub nodatacow: bool,
+    /// The work sees the file system through overlayfs. Not written where it is false, as `nodatacow`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub overlay: bool,
     /// I/O scheduler of the device under the file system; `None` leaves it alone.
     pub scheduler: Option<String>,
     /// Settings of that device's queue, each as the text that its file gets. Not written where there are none.
@@ -394,6 +397,8 @@ pub struct FilesystemEntry {
     pub minimum_size: u64,
     /// Copy on write can be switched off for data.
     pub takes_nodatacow: bool,
+    /// Why overlayfs cannot put what is written on it.
+    pub no_upper: Option<&'static str>,
     /// What stands against so many devices, by the driver's name and with this variant.
     pub devices: fn(&str, Option<&str>, usize) -> Option<Objection>,
 }

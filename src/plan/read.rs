@@ -412,7 +412,8 @@ dirty_bytes = "1GiB"
                 "duplicate = false\n[[target]]\nfs = \"btrfs\"\nmount = [\"noatime\"]\nnodatacow = true\nscheduler = \"bfq\"",
                 &["btrfs noatime nodatacow bfq"],
             ),
-            ("BW", "duplicate = false\n[[target]]\nfs = \"ext4\"\nnodatacow = false", &["ext4"]),
+            ("BW", "duplicate = false\n[[target]]\nfs = \"ext4\"\nnodatacow = false\noverlay = false", &["ext4"]),
+            ("BW", "duplicate = false\n[[target]]\nfs = \"ext4\"\noverlay = true", &["ext4 overlay"]),
             ("BTW", "duplicate = false\n[matrix]\nmount = [\"\", \"noatime\"]", &["ext4", "ext4 noatime"]),
             (
                 "BTW",
@@ -498,6 +499,8 @@ dirty_bytes = "1GiB"
         ("BW", "[[target]]\nfs = 'xfs'\nmkfs = [[]]\nscheduler = 3", &[(3, "it is a list"), (4, "`scheduler` must be")]),
         ("BW", "[[target]]\nfs = 'ext4'\nnodatacow = true", &[(3, "ext4 has no copy on write of data")]),
         ("BW", "[[target]]\nfs = 'btrfs'\nnodatacow = 'yes'", &[(3, "must be true or false")]),
+        ("BW", "[[target]]\nfs = 'xfs'\noverlay = true", &[(3, "on xfs: xfs is read-only in this test")]),
+        ("W", "[[target]]\noverlay = true\nbacking.directory = '/a'", &[(2, "`overlay` cannot be chosen on `directory`")]),
         ("BW", "[[target]]\nfs = 'ext4'\ndiscard = 'trim'", &[(3, "faster for every target that comes after")]),
         ("BW", "[[target]]\nfs = 'ext4'\nseed = 3\nlevels = 1", &[(3, "belongs to the whole plan"), (4, "no key `levels`")]),
         ("BW", "[[target]]\nfs = 'ext4'\n[[target]]\nfs = 'ext4'", &[(3, "give one of the two a `name`")]),

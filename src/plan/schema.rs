@@ -90,7 +90,7 @@ fn target(catalogue: &Catalogue) -> Value {
         "name" | "variant" | "scheduler" => json!({ "type": "string" }),
         "fs" => json!({ "enum": filesystems }),
         "mkfs" | "mount" => texts.clone(),
-        "nodatacow" => json!({ "type": "boolean" }),
+        "nodatacow" | "overlay" => json!({ "type": "boolean" }),
         "backing" => backing(catalogue),
         "layers" => json!({ "type": "array" }),
         _ => json!({}),

@@ -180,6 +180,7 @@ fn described(table: &Table, driver: Option<&FilesystemEntry>) -> Target {
         check_variant(&field, driver);
     }
     let nodatacow = table.field("nodatacow").is_some_and(|field| nodatacow(&field, driver));
+    let overlay = table.field("overlay").is_some_and(|field| overlay(&field, driver));
     let scheduler = table.field("scheduler");
     let scheduler = scheduler.and_then(|field| queue::scheduler(field.text()?, &field).map(String::from));
     let mkfs = table.field("mkfs").map(|field| options(&field)).unwrap_or_default();
@@ -187,7 +188,7 @@ fn described(table: &Table, driver: Option<&FilesystemEntry>) -> Target {
     let age = table.field("age").and_then(|field| age::age(&field));
     let fill = table.field("fill").and_then(|field| age::fill(&field));
     let (fs, variant) = (as_text("fs"), as_text("variant"));
-    Target { fs, variant, mkfs, mount, nodatacow, scheduler, age, fill, ..Target::default() }
+    Target { fs, variant, mkfs, mount, nodatacow, overlay, scheduler, age, fill, ..Target::default() }
 }
 
 fn refuse_discard(table: &Table) {
@@ -222,6 +223,19 @@ fn nodatacow(field: &Field, driver: Option<&FilesystemEntry>) -> bool {
     if let Some(driver) = driver.filter(|driver| asked && !driver.takes_nodatacow) {
         let message = format!("{} has no copy on write of data that could be switched off", driver.name);
         field.complaints.add(&field.key_span, message, "leave `nodatacow` out, or give it to a target with btrfs");
+    }
+    asked
+}
+
+fn overlay(field: &Field, driver: Option<&FilesystemEntry>) -> bool {
+    let asked = field.flag().unwrap_or_default();
+    if let Some((driver, why)) = driver.filter(|_| asked).and_then(|driver| Some((driver, driver.no_upper?))) {
+        let message = format!("overlayfs cannot put what is written on {}: {why}", driver.name);
+        field.complaints.add(
+            &field.key_span,
+            message,
+            "leave `overlay` out, or give it to a target with ext4, xfs or btrfs",
+        );
     }
     asked
 }
@@ -267,7 +281,7 @@ fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&Filesyste
 }
 
 fn refuse_making(table: &Table, backing: &Backing) {
-    for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "age", "fill", "layers", "queue"]
+    for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "overlay", "age", "fill", "layers", "queue"]
         .iter()
         .filter_map(|key| table.field(key))
     {
@@ -310,9 +324,10 @@ impl Target {
     fn options(&self) -> Vec<String> {
         let made = self.variant.iter().chain(&self.mkfs).chain(&self.mount).cloned();
         let in_place = self.nodatacow.then(|| "nodatacow".to_string());
+        let overlay = self.overlay.then(|| "overlay".to_string());
         let layers = self.layers.iter().map(|layer| format!("on {}", layer_words(layer)));
         let queue = self.scheduler.iter().cloned().chain(queue::words(&self.queue));
-        made.chain(in_place).chain(layers).chain(queue).chain(age::words(self.age, self.fill)).collect()
+        made.chain(in_place).chain(overlay).chain(layers).chain(queue).chain(age::words(self.age, self.fill)).collect()
     }
 
     /// All that can differ between targets of one file system, a word or a few each.

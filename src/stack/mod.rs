@@ -8,12 +8,14 @@
 pub mod backing;
 pub mod fs;
 pub mod layer;
+pub mod overlay;
 pub mod recipe;
 pub mod safety;
 
 use crate::journal::Undo;
 pub use crate::process::{Argv, argv};
 use crate::units::show_bytes;
+pub use overlay::Overlay;
 use std::fmt::{Display, Formatter};
 use std::path::{Path, PathBuf};
 
@@ -158,6 +160,11 @@ impl Place {
     /// Where the file system under test of the cell that runs now is mounted.
     pub fn mount_point(&self) -> PathBuf {
         self.mounts.join("target")
+    }
+
+    /// Where overlayfs shows the file system under test to the work.
+    pub fn overlay(&self) -> PathBuf {
+        self.mounts.join("overlay")
     }
 
     /// In a guest, where the disk is mounted that a tree is brought from.

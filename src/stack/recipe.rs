@@ -6,7 +6,7 @@
 use super::backing::{self, Backing};
 use super::fs::{self, Filesystem, FsSpec};
 use super::layer::{self, Below, Layer};
-use super::{Action, Place, Step};
+use super::{Action, Overlay, Place, Step};
 use crate::plan::{Discard, HostSettings, QUEUE_SETTINGS, Settings, Target};
 use std::path::{Path, PathBuf};
 
@@ -111,10 +111,12 @@ impl<'a> Recipe<'a> {
         }
         let in_place = driver.in_place.and_then(|in_place| in_place(&spec));
         steps.extend(in_place.map(|words| Step::new("have data written in place", Action::Run(words))));
+        let overlay = Overlay::of(target, self.place);
+        steps.extend(overlay.iter().flat_map(Overlay::steps));
         // An image holds the tree itself, and nothing can be made in it.
         if driver.image.is_none() {
-            let folder = Action::MakeWorkFolder(mount_point.join("work"));
-            steps.push(Step::new("make a folder for the work on it", folder));
+            let at = overlay.map_or(mount_point, |overlay| overlay.mount_point);
+            steps.push(Step::new("make a folder for the work on it", Action::MakeWorkFolder(at.join("work"))));
         }
         Ok(steps)
     }

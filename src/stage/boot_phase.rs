@@ -69,8 +69,7 @@ impl Stage<'_, '_> {
     pub(super) fn put_down(&mut self) -> Result<()> {
         let begun = Instant::now();
         self.stack.make_durable(self.runner)?;
-        let driver = self.stack.driver.context("a directory cannot be unmounted")?;
-        self.runner.output(&(driver.unmount)(&self.stack.spec()))?;
+        self.take_off()?;
         self.forget_device()?;
         settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
@@ -79,9 +78,7 @@ impl Stage<'_, '_> {
 
     /// What the other machine has written is not what we remember.
     fn take_up(&mut self) -> Result<()> {
-        let driver = self.stack.driver.context("a directory cannot be booted")?;
-        self.forget_device()?;
-        self.runner.mount(&driver.mount(&self.stack.spec())).context("what was booted is not mounted again").map(drop)
+        self.mount_again().context("what was booted is not mounted again").map(drop)
     }
 
     pub(super) fn forget_device(&self) -> Result<()> {
@@ -161,6 +158,7 @@ pub fn objections(target: &Target, can_boot: bool) -> Vec<String> {
             driver.is_some_and(|driver| driver.mkfs_mounts),
             format!("{} is not brought up by `mount` alone: take another file system", target.name),
         ),
+        (target.overlay, "a root is mounted without overlayfs: leave out `overlay`".into()),
         (!target.layers.is_empty(), "what lies below a root is not built at boot: leave out `layers`".into()),
         (
             can_boot && is_made_there,

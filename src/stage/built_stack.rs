@@ -3,6 +3,7 @@
 use crate::plan::Target;
 use crate::probe::Subject;
 use crate::stack::fs::{Filesystem, FsSpec};
+use crate::stack::{Argv, Overlay};
 use crate::steps::StepRunner;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -11,6 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Goes, of which the shortest counts: others on the machine can only make them longer.
 const COMMIT_STARTS: usize = 3;
+
+/// The folder of the work, wherever it lies.
+pub const WORK: &str = "work";
 
 /// A stack that stands: backing, layers and file system, built and mounted.
 #[derive(Default)]
@@ -29,6 +33,8 @@ pub struct BuiltStack {
     /// The device has a cache, and the kernel takes it for one without.
     pub flushes_lost: bool,
     pub mount_point: PathBuf,
+    /// Above the mounted file system, where the work sees it so.
+    pub overlay: Option<Overlay>,
     /// The folder that the work owns.
     pub root: PathBuf,
     pub subject: Subject,
@@ -62,6 +68,28 @@ impl BuiltStack {
         spec.seed = self.seed;
         spec.name = &self.pool;
         spec
+    }
+
+    /// Where the folder of the work lies on the file system itself, which overlayfs may show elsewhere.
+    pub fn stored(&self) -> PathBuf {
+        self.overlay.as_ref().map_or_else(|| self.root.clone(), |overlay| overlay.upper().join(WORK))
+    }
+
+    /// Brings a file system that is not mounted to all its mount points.
+    pub fn mount(&self, spec: &FsSpec) -> Vec<Argv> {
+        let first = self.driver.map(|driver| driver.mount(spec));
+        first.into_iter().chain(self.overlay.as_ref().map(Overlay::mount)).collect()
+    }
+
+    /// Takes it from there.
+    pub fn unmount(&self) -> Vec<Argv> {
+        let last = self.driver.map(|driver| (driver.unmount)(&self.spec()));
+        self.overlay.as_ref().map(Overlay::unmount).into_iter().chain(last).collect()
+    }
+
+    /// Programs for what is done with an unmounted file system, which is then mounted as a spec has it.
+    pub fn aside(&self, programs: Vec<Argv>, then: &FsSpec) -> Vec<Argv> {
+        [self.unmount(), programs, self.mount(then)].concat()
     }
 
     /// Returns when all that was written is durable: `syncfs(2)`, and what the driver adds to it.

@@ -27,12 +27,12 @@ pub fn make_cold(
             drop_caches()?;
             warm_below = Some(format!("{} has everything in memory alone", driver.name));
         }
-        Some(driver) => {
-            unmount(stack, engine, &(driver.unmount)(&stack.spec()))?;
+        Some(_) => {
+            stack.unmount().iter().try_for_each(|words| unmount(stack, engine, words))?;
             drop_caches()?;
             drop_device_caches(stack)?;
             warm_below = link.forget_below()?;
-            engine.mount(&driver.mount(&stack.spec()))?;
+            stack.mount(&stack.spec()).iter().try_for_each(|words| engine.mount(words).map(drop))?;
         }
         None if rustix::process::geteuid().is_root() => drop_caches()?,
         None => drop_file_caches(&stack.root)?,
@@ -51,7 +51,8 @@ fn unmount(stack: &BuiltStack, engine: &StepRunner, words: &Argv) -> Result<()> 
     }
     loop {
         // Before the next attempt: who ends in between does not hinder it.
-        let users = users_of(&stack.mount_point);
+        let seen_at = stack.overlay.iter().map(|overlay| &overlay.mount_point).chain([&stack.mount_point]);
+        let users: Vec<String> = seen_at.flat_map(|at| users_of(at)).collect();
         let is_last = users.is_empty() || begun.elapsed() > PATIENCE;
         match engine.output(words) {
             Ok(_) => return Ok(()),

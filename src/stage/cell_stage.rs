@@ -193,7 +193,7 @@ impl Stage<'_, '_> {
         let own = upkeep.programs(&spec);
         let run = match upkeep.is_mounted {
             true => own,
-            false => [vec![(driver.unmount)(&spec)], own, vec![driver.mount(&spec)]].concat(),
+            false => self.stack.aside(own, &spec),
         };
         Some(UpkeepPrograms { is_mounted: upkeep.is_mounted, run })
     }
@@ -203,8 +203,7 @@ impl Stage<'_, '_> {
         let stack = self.stack;
         let (driver, spec) = (stack.driver.context("a folder has no devices")?, stack.spec());
         let upkeep = driver.upkeep("degraded", spec.variant).with_context(|| format!("{} needs all", driver.name))?;
-        let mount = driver.mount(&spec.degraded());
-        let all = [vec![(driver.unmount)(&spec)], upkeep.programs(&spec), vec![mount]].concat();
+        let all = stack.aside(upkeep.programs(&spec), &spec.degraded());
         self.lay_out("taking a device away", |stage| {
             all.iter().try_for_each(|words| stage.run(&Program::new(words)).map(drop))
         })
@@ -219,7 +218,7 @@ impl Stage<'_, '_> {
         let (is_mounted, own) = upkeep.before(&spec, bytes);
         let all = match is_mounted {
             true => own,
-            false => [vec![(driver.unmount)(&spec)], own, vec![driver.mount(&spec)]].concat(),
+            false => stack.aside(own, &spec),
         };
         self.lay_out("making it smaller", |stage| {
             all.iter().try_for_each(|words| stage.run(&Program::new(words)).map(drop))

@@ -31,7 +31,7 @@ mod steady_state;
 mod timed;
 
 pub use boot_phase::objections as boot_objections;
-pub use built_stack::{BuiltStack, Layers};
+pub use built_stack::{BuiltStack, Layers, WORK};
 pub use cell_stage::{Script, SnapshotPrograms, Stage};
 pub use cold_proof::SMALLEST_INODE;
 pub use cpu_speed::SpeedProbe;

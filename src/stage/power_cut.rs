@@ -261,8 +261,7 @@ impl Stage<'_, '_> {
             Err(error) => Recovered { mounted: Err(format!("{error:#}")), found: None, wrong: None },
             Ok(took) => {
                 let found = look(self, &self.stack.root)?;
-                let driver = self.stack.driver.context("a directory cannot be unmounted")?;
-                self.runner.output(&(driver.unmount)(&self.stack.spec()))?;
+                self.take_off()?;
                 let mut checked = rig.checkers.iter().map(|words| self.runner.output(words));
                 let wrong = checked.find_map(Result::err).map(|error| format!("{error:#}"));
                 // A checker that was ended has found nothing.
@@ -292,10 +291,18 @@ impl Stage<'_, '_> {
         Ok(begun.elapsed())
     }
 
-    fn mount_again(&self) -> Result<Duration> {
-        let driver = self.stack.driver.context("a directory cannot be mounted")?;
+    /// Unmounted wherever it is mounted.
+    pub(super) fn take_off(&self) -> Result<()> {
+        ensure!(self.stack.driver.is_some(), "a directory cannot be unmounted");
+        self.stack.unmount().iter().try_for_each(|words| self.runner.output(words).map(drop))
+    }
+
+    /// As the kernel finds it on the disk; how long that took.
+    pub(super) fn mount_again(&self) -> Result<Duration> {
+        ensure!(self.stack.driver.is_some(), "a directory cannot be mounted");
         self.forget_device()?;
-        self.runner.mount(&driver.mount(&self.stack.spec()))
+        let mounts = self.stack.mount(&self.stack.spec());
+        mounts.iter().try_fold(Duration::ZERO, |took, words| Ok(took + self.runner.mount(words)?))
     }
 }
 

@@ -126,6 +126,15 @@ fn numbers(device: u64) -> (u32, u32) {
     (rustix::fs::major(device), rustix::fs::minor(device))
 }
 
+/// What overlayfs does by itself, which a kernel's configuration decides.
+pub fn overlay_parameters() -> String {
+    let shown = |name: &str| {
+        let value = content(format!("/sys/module/overlay/parameters/{name}")).unwrap_or("unknown".into());
+        format!("{name}={value}")
+    };
+    ["index", "metacopy", "redirect_dir", "xino_auto"].map(shown).join(" ")
+}
+
 /// Trimmed content of a small file of /proc or /sys.
 pub fn content(path: impl AsRef<Path>) -> Option<String> {
     Some(std::fs::read_to_string(path).ok()?.trim().to_string())

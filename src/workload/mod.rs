@@ -88,6 +88,8 @@ pub struct Description {
     pub takes_snapshots: bool,
     /// It packs a read-only image, and needs a file system that is one.
     pub makes_image: bool,
+    /// It mounts overlayfs itself, on folders of the file system under test.
+    pub mounts_overlayfs: bool,
     /// How the times of its judged phases become one quantity, and what that is called: phases that have no unit in
     /// common have no sum.
     pub judged: (Combine, &'static str),
@@ -108,6 +110,7 @@ impl Description {
         makes_links: false,
         takes_snapshots: false,
         makes_image: false,
+        mounts_overlayfs: false,
         judged: (Combine::Sum, ""),
     };
 }

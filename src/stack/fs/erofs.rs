@@ -9,6 +9,7 @@ pub const EROFS: Filesystem = Filesystem {
     about: "a tree packed into a read-only image, in blocks of 4 KiB; of Android and container images",
     mkfs: |spec| pack(spec, &spec.mount_point()),
     image: Some(pack),
+    no_upper: Some(super::READ_ONLY),
     tools: &[("mkfs.erofs", "erofs-utils"), ("dump.erofs", "erofs-utils")],
     variants: &[
         compression("none", "no compression, as mkfs.erofs does by itself", &[]),

@@ -19,6 +19,7 @@ pub const EXFAT: Filesystem = Filesystem {
     packs_tails: true,
     features: &[CASE_FOLDING],
     more_features: &[CREATION_TIME],
+    no_upper: Some(super::NAMES_DIFFER),
     keeps_no: &[LINKS, MODES],
     ..Filesystem::DEFAULT
 };

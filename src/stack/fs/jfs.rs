@@ -13,6 +13,7 @@ pub const JFS: Filesystem = Filesystem {
     // fs/jfs/super.c of Linux: addresses are of 40 bits. Old versions of jfsutils made no volume above 32 TiB.
     largest_file: Some(4 << 50),
     largest_volume: Some(4 << 50),
+    no_upper: Some(super::NO_TYPES),
     facts: &[("jfs_tune", &["jfs_tune", "-l", DEVICE])],
     // Seen on kernel 6.1 after the first cut, where `jfs_fsck -a` had replayed the journal, which the kernel leaves to it.
     uncut: Some("its driver may read a folder for ever that the cut has damaged (dtReadFirst: dtree page corrupt)"),

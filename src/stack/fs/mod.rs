@@ -130,6 +130,8 @@ pub struct Filesystem {
     pub more_features: &'static [&'static str],
     /// What nearly all others keep of a file: [`LINKS`], [`MODES`].
     pub keeps_no: &'static [&'static str],
+    /// Why overlayfs cannot have its upper folder on it.
+    pub no_upper: Option<&'static str>,
     /// All of it is in memory, and gone with the unmount: no start is cold, and nothing durable.
     pub volatile: bool,
     /// Programs that say what is in effect.
@@ -191,6 +193,7 @@ impl Filesystem {
         features: &[],
         more_features: &[],
         keeps_no: &[],
+        no_upper: None,
         volatile: false,
         facts: &[],
         versions: &[],
@@ -273,6 +276,14 @@ const VFS_FILE: u64 = i64::MAX as u64;
 const STOCK_KERNEL: &str =
     "Debian's stock kernel has it, its cloud kernel has not: `apt-get install linux-image-amd64` and boot that";
 
+/// What overlayfs asks of the file system with its upper folder (Documentation/filesystems/overlayfs.rst, "Upper and Lower"),
+/// and of its names and its kind (ovl_dentry_weird() and ovl_make_workdir() in fs/overlayfs of Linux).
+const NO_ATTRIBUTES: &str = "it has no extended attributes";
+const NO_TYPES: &str = "its folders do not say of what type their entries are (d_type)";
+const NAMES_DIFFER: &str = "it compares names by rules of its own";
+const NO_WHITEOUTS: &str = "FUSE cannot leave a mark where a file was renamed away (RENAME_WHITEOUT)";
+const READ_ONLY: &str = "it is a read-only image";
+
 pub const LINKS: &str = "hard and symbolic links";
 pub const MODES: &str = "owners and modes";
 
@@ -323,6 +334,14 @@ mod tests {
     use crate::plan::{Discard, Target};
     use crate::stack::sentence;
     use std::path::Path;
+
+    /// Those that the work `image` packs, those that Linux refuses, and those that lack what overlayfs asks for.
+    #[test]
+    fn overlayfs_has_its_upper_folder_on_most() {
+        let without: Vec<&str> = ALL.iter().filter(|fs| fs.no_upper.is_some()).map(|fs| fs.name).collect();
+        assert_eq!(without.join(" "), "erofs exfat jfs nilfs2 ntfs-3g reiserfs squashfs udf vfat zfs-fuse");
+        assert!(ALL.iter().all(|fs| fs.image.is_none() || fs.no_upper == Some(READ_ONLY)));
+    }
 
     /// What the programs of Debian 12 really printed in a guest.
     fn printed(name: &str) -> String {

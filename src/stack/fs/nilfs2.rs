@@ -13,6 +13,7 @@ pub const NILFS2: Filesystem = Filesystem {
     minimum_size: 129 << 20,
     // fs/nilfs2/the_nilfs.c of Linux; how large a volume may be, its documentation leaves open.
     largest_file: Some(VFS_FILE),
+    no_upper: Some(super::NO_ATTRIBUTES),
     facts: &[("nilfs-tune", &["nilfs-tune", "-l", DEVICE])],
     versions: &[("nilfs-tools", &["mkfs.nilfs2", "-V"])],
     // nilfs-resize(8), Documentation/filesystems/nilfs2.rst. Its checksums of segments serve recovery alone: no read

@@ -10,6 +10,7 @@ pub const NTFS_3G: Filesystem = Filesystem {
     more_needs: &[Need::File { path: "/dev/fuse", hint: HINT }],
     tools: &[("mkntfs", "ntfs-3g"), ("ntfsinfo", "ntfs-3g"), ("ntfs-3g", "ntfs-3g")],
     hint: HINT,
+    no_upper: Some(super::NO_WHITEOUTS),
     kernel_type: Some("fuseblk"),
     // Without `permissions` all files are of the one who mounted it, and changes of owners and modes do nothing (ntfs-3g(8)).
     mount: |_, spec| {

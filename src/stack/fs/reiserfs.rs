@@ -16,6 +16,7 @@ pub const REISERFS: Filesystem = Filesystem {
     // fs/reiserfs/super.c of Linux: an inode counts sectors, and a volume its blocks, with 32 bits.
     largest_file: Some((2 << 40) - 4096),
     largest_volume: Some(16 << 40),
+    no_upper: Some(super::NO_TYPES),
     facts: &[("debugreiserfs", &["debugreiserfs", DEVICE])],
     upkeep: &[Upkeep::unmounted("check", &[&["reiserfsck", "--check", "--yes", "--quiet", DEVICE]])],
     versions: &[("reiserfsprogs", &["mkfs.reiserfs", "-V"])],

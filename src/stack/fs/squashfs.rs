@@ -9,6 +9,7 @@ pub const SQUASHFS: Filesystem = Filesystem {
     about: "a tree packed into a read-only image, compressed in blocks of 128 KiB; of live systems and snaps",
     mkfs: |spec| pack(spec, &spec.mount_point()),
     image: Some(pack),
+    no_upper: Some(super::READ_ONLY),
     tools: &[("mksquashfs", "squashfs-tools"), ("unsquashfs", "squashfs-tools")],
     variants: &[
         compression("gzip", "zlib at level 9, as mksquashfs does by itself", &["-comp", "gzip"]),

@@ -11,6 +11,7 @@ pub const UDF: Filesystem = Filesystem {
     // 2^32 blocks, as large as the disk's sectors (ECMA-167, 1997): 2 TiB with 512 bytes, which most disks have.
     largest_file: Some(2 << 40),
     largest_volume: Some(2 << 40),
+    no_upper: Some(super::NO_ATTRIBUTES),
     facts: &[("udfinfo", &["udfinfo", DEVICE])],
     versions: &[("udftools", &["dpkg-query", "-W", "udftools"])],
     more_features: &[CREATION_TIME],

@@ -20,6 +20,7 @@ pub const VFAT: Filesystem = Filesystem {
     packs_tails: true,
     features: &[CASE_FOLDING],
     more_features: &[CREATION_TIME],
+    no_upper: Some(super::NAMES_DIFFER),
     keeps_no: &[LINKS, MODES],
     ..Filesystem::DEFAULT
 };

@@ -19,6 +19,7 @@ pub const ZFS_FUSE: Filesystem = Filesystem {
     ],
     tools: &[("zfs-fuse", "zfs-fuse"), ("zpool", "zfs-fuse"), ("zfs", "zfs-fuse")],
     hint: HINT,
+    no_upper: Some(super::NO_WHITEOUTS),
     kernel_type: Some("fuse"),
     before: start_daemon,
     // From a folder with nothing but this device: all of `/dev` can be slow, and could hold a pool of the same name.

@@ -14,6 +14,7 @@ use crate::process::run_program;
 use crate::stack::{Place, argv};
 use crate::stage::phase::*;
 use crate::stage::{AfterPhase, Stage};
+use crate::sys::devices::overlay_parameters;
 use crate::workload::settings::{Count, joined, settings};
 use crate::workload::{Description, Workload, programs};
 use anyhow::{Context, Result, ensure};
@@ -62,6 +63,7 @@ const DESCRIPTION: Description = Description {
     programs: &[("tar", "tar"), ("rm", "coreutils")],
     // overlayfs renames with RENAME_WHITEOUT and keeps attributes, as no file system does that has no links.
     makes_links: true,
+    mounts_overlayfs: true,
     ..Description::EMPTY
 };
 
@@ -112,7 +114,7 @@ impl Workload for Containers {
         let archives = archives(&dataset, amounts.layers, stage.place());
         let [image, running] = ["layers", "containers"].map(|name| stage.root().join(name));
         let layers: Vec<PathBuf> = (0..amounts.layers).map(|layer| image.join(layer.to_string())).collect();
-        stage.fact("overlayfs", &parameters());
+        stage.fact("overlayfs", &overlay_parameters());
 
         stage.phase("unpack", |p| {
             p.handled(source.bytes, wanted.files);
@@ -164,15 +166,6 @@ fn same(source: &Staged, layers: &[PathBuf], modes: Modes) -> Result<()> {
 /// In memory, the lowest first.
 fn archives(dataset: &Dataset, layers: u64, place: &Place) -> Vec<PathBuf> {
     (0..layers).map(|layer| dataset.staging(place).beside(&format!("layer-{layer}-of-{layers}.tar"))).collect()
-}
-
-/// What overlayfs does by itself, which a kernel's configuration decides.
-fn parameters() -> String {
-    let shown = |name: &str| {
-        let value = std::fs::read_to_string(format!("/sys/module/overlay/parameters/{name}")).unwrap_or_default();
-        format!("{name}={}", if value.is_empty() { "unknown" } else { value.trim() })
-    };
-    ["index", "metacopy", "redirect_dir", "xino_auto"].map(shown).join(" ")
 }
 
 /// A layer has a run of the tree in the order of names, and the folders above its files. All names of a file are in one layer.
