@@ -4,16 +4,23 @@
 use std::path::Path;
 
 fn main() {
-    for file in ["src/executor/sim/model.c", "src/executor/sim/model.h", PRELOAD] {
-        println!("cargo::rerun-if-changed={file}");
+    println!("cargo::rerun-if-changed={PRELOAD}");
+    for file in ["model.c", "model.h", "ftl.c", "ftl.h"] {
+        println!("cargo::rerun-if-changed={MODEL}/{file}");
     }
     // As old kernels are: C89 with GNU's additions.
     let mut build = cc::Build::new();
-    build.file("src/executor/sim/model.c").std("gnu89").opt_level(2).warnings(true).extra_warnings(true);
+    build
+        .files(["model.c", "ftl.c"].map(|file| format!("{MODEL}/{file}")))
+        .std("gnu89")
+        .opt_level(2)
+        .warnings(true)
+        .extra_warnings(true);
     build.compile("pickfs_disk_model");
     preload();
 }
 
+const MODEL: &str = "src/executor/sim";
 const PRELOAD: &str = "src/record/preload.c";
 
 /// Elsewhere than on x86-64 it is empty, and every call of a recorded program stops.

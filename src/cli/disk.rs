@@ -116,6 +116,11 @@ fn figures(gives: &Gives) -> Vec<(String, String)> {
     for (writes, ns) in gives.flushes {
         row(&format!("flush after {writes} random writes of 4 KiB"), show_duration(ns));
     }
+    for used in &gives.used {
+        let (full, amplification) = (used.filled * 100.0, used.write_amplification);
+        let value = format!("{:.0} IOPS, write amplification {amplification:.2}", used.requests_a_second);
+        row(&format!("random write for long, used, {full:.0} % full"), value);
+    }
     gives.average_seek_ns.iter().for_each(|ns| row("average seek", show_duration(*ns)));
     rows
 }

@@ -34,6 +34,14 @@ pub enum Count {
     ArmUntil,
     /// Landings that were not kept.
     Missed,
+    /// Of flash with a map: units of 4 KiB that hold data.
+    Valid,
+    /// Places of units that the host's writes took, padding included.
+    Written,
+    /// Units that garbage collection copied.
+    Copied,
+    /// Blocks that garbage collection erased, each of all dies.
+    Collected,
 }
 
 /// Sectors that are on the medium from a moment on; as `struct sim_landing`.
@@ -60,7 +68,7 @@ pub struct Asked {
 
 #[derive(Clone, Copy)]
 struct Functions {
-    bytes: unsafe extern "C" fn() -> u64,
+    bytes: unsafe extern "C" fn(*const u64) -> u64,
     start: unsafe extern "C" fn(*mut c_void, *const u64) -> c_int,
     submit: unsafe extern "C" fn(*mut c_void, c_uint, c_int, c_int, u64, u64, u64),
     next: unsafe extern "C" fn(*mut c_void) -> u64,
@@ -69,10 +77,12 @@ struct Functions {
     landed: unsafe extern "C" fn(*mut c_void, *mut Landing) -> c_int,
     count: unsafe extern "C" fn(*const c_void, c_int) -> u64,
     seek_ns: unsafe extern "C" fn(*const c_void, u64) -> u64,
+    #[cfg(test)]
+    broken: unsafe extern "C" fn(*const c_void) -> c_int,
 }
 
 unsafe extern "C" {
-    fn sim_bytes() -> u64;
+    fn sim_bytes(words: *const u64) -> u64;
     fn sim_start(disk: *mut c_void, words: *const u64) -> c_int;
     fn sim_submit(disk: *mut c_void, tag: c_uint, operation: c_int, forced: c_int, first: u64, sectors: u64, now: u64);
     fn sim_next(disk: *mut c_void) -> u64;
@@ -81,6 +91,8 @@ unsafe extern "C" {
     fn sim_landed(disk: *mut c_void, landing: *mut Landing) -> c_int;
     fn sim_count(disk: *const c_void, which: c_int) -> u64;
     fn sim_seek_ns(disk: *const c_void, cylinders: u64) -> u64;
+    #[cfg(test)]
+    fn sim_broken(disk: *const c_void) -> c_int;
 }
 
 const OURS: Functions = Functions {
@@ -93,6 +105,8 @@ const OURS: Functions = Functions {
     landed: sim_landed,
     count: sim_count,
     seek_ns: sim_seek_ns,
+    #[cfg(test)]
+    broken: sim_broken,
 };
 
 /// A modelled disk on a clock that its caller owns. Times are nanoseconds.
@@ -110,8 +124,8 @@ impl DiskModel {
     }
 
     fn of(functions: Functions, words: &[u64; WORDS]) -> Result<DiskModel, usize> {
-        // SAFETY: it takes nothing and returns a size.
-        let bytes = unsafe { (functions.bytes)() };
+        // SAFETY: the table has all its words.
+        let bytes = unsafe { (functions.bytes)(words.as_ptr()) };
         let mut disk =
             DiskModel { memory: vec![0; bytes.div_ceil(8) as usize], functions, used: [false; TAGS], now: 0 };
         // SAFETY: the memory is as large as was asked for, zeroed, aligned to 8, and the table has all its words.
@@ -184,6 +198,12 @@ impl DiskModel {
 
 #[cfg(test)]
 impl DiskModel {
+    /// The number of a rule that the tables of flash break (`ftl_broken` in ftl.c).
+    pub fn broken(&self) -> Option<c_int> {
+        // SAFETY: the disk was started.
+        Some(unsafe { (self.functions.broken)(self.memory.as_ptr().cast()) }).filter(|rule| *rule != 0)
+    }
+
     /// One of a library that was compiled from a changed model. It stays loaded.
     #[expect(clippy::missing_transmute_annotations, reason = "each field of the table has the type of its function")]
     pub fn of_library(path: &std::path::Path, words: &[u64; WORDS]) -> Result<DiskModel, usize> {
@@ -210,6 +230,7 @@ impl DiskModel {
             landed: function!(c"sim_landed"),
             count: function!(c"sim_count"),
             seek_ns: function!(c"sim_seek_ns"),
+            broken: function!(c"sim_broken"),
         };
         DiskModel::of(functions, words)
     }

@@ -15,7 +15,7 @@ use crate::executor::vm::{
 };
 use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
 use crate::journal::{Provenance, Record};
-use crate::plan::{Cell, Plan, SIZE, Target, disks};
+use crate::plan::{Cell, Plan, SIZE, Settings, Target, disks};
 use crate::process::Interrupted;
 use crate::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, Say};
 use anyhow::{Context, Result, bail};
@@ -44,6 +44,16 @@ fn models(target: &Target) -> Result<Vec<String>> {
     Ok(listed.iter().filter_map(|name| name.as_str()).map(super::whole_name).collect())
 }
 
+/// The models' names, with their fill where the plan gives one.
+fn shown(names: &[String], target: &Target) -> Result<String> {
+    let fill = fill(&target.machine)?;
+    let shown = |name: &String| match fill {
+        Some(share) if disk(name)?.can_be_used() => Ok(format!("{name} {:.0} % full", share * 100.0)),
+        _ => Ok(name.clone()),
+    };
+    Ok(names.iter().map(shown).collect::<Result<Vec<_>>>()?.join(", "))
+}
+
 /// The id of every run inside its machines: a run's own would move addresses, and with them times.
 const RUN: &str = "simulated";
 const LEAST_MEMORY: u64 = 1 << 30;
@@ -60,11 +70,13 @@ const FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);
 const DRIVER: Driver = Driver {
     name: "simdisk",
     sources: &[
-        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o compression.o\n"),
+        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o compression.o\n"),
         ("driver.c", include_str!("simdisk.c")),
         ("compression.c", include_str!("compression.c")),
         ("model.c", include_str!("model.c")),
         ("model.h", include_str!("model.h")),
+        ("ftl.c", include_str!("ftl.c")),
+        ("ftl.h", include_str!("ftl.h")),
     ],
 };
 
@@ -182,7 +194,7 @@ impl Simulations {
             slot,
             console: machine.console,
             limit_seconds: machine.limit_seconds,
-            disk: names.join(", "),
+            disk: shown(&names, &cell.target)?,
             processor,
             regions: targets.into_iter().map(|(region, _)| region).collect(),
             is_told: false,
@@ -348,9 +360,21 @@ fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(
     let draw = |salt: u64| drawn(cell, salt + 16 * index);
     // In the first twentieth of the disk, at a multiple of a MiB.
     let start = draw(1) % (spare / 20).max(1) / 2048 * 2048;
-    let words = disk.words(start, draw(2))?;
+    let words = match fill(&cell.target.machine)?.filter(|_| disk.can_be_used()) {
+        Some(filled) => disk.used(start, bytes / 512, filled).with_context(|| format!("the disk {name}"))?,
+        None => disk.words(start, draw(2))?,
+    };
     let serial = nth_target_disk(index as usize);
     Ok((Region::disk(&folder.join(&serial), &serial, bytes, &words)?, words))
+}
+
+/// The share of flash that holds data at the start.
+pub fn fill(machine: &Settings) -> Result<Option<f64>> {
+    let Some(given) = machine.text("disk_fill") else { return Ok(None) };
+    let number = given.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let number = number.filter(|number| (0.0..=100.0).contains(number));
+    let share = number.with_context(|| format!("a fill is from 0% to 100%, not `{}`", given.escape_debug()))? / 100.0;
+    Ok(Some(share))
 }
 
 /// Where the plan does not say: kernels for which states that were saved one by one were seen to be the same.

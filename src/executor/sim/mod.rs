@@ -47,6 +47,13 @@ const SETTINGS: &[Setting] = &[
         about: "models of several disks in their order, where the backing has `disks`: [\"hdd-7200\", \"nvme\"]",
     },
     Setting {
+        name: "disk_fill",
+        kind: SettingKind::Text,
+        default: None,
+        about: "makes flash a drive as small as the device, of which so much holds data at the start: from \"0%\", a drive \
+                that was trimmed, to \"100%\"; without it the device is a small part of an unused drive",
+    },
+    Setting {
         name: "dilation",
         kind: SettingKind::NumberOrPath,
         default: Some(processor::USUAL),
@@ -117,6 +124,7 @@ impl Executor for Sim {
         let compression = settings.0.get("compression").and_then(|given| processor::compression(given).err());
         let remedy = "give a number from 1 to 15, or let `pickfs sim calibrate FILE` write the file";
         let compression = compression.map(|error| Objection::new("compression", format!("{error:#}"), remedy));
+        let disk = disk.chain(objection_to_fill(settings));
         disk.chain(processor).chain(compression).chain(settings.text("kernel").and_then(objection_to_kernel)).collect()
     }
 
@@ -137,6 +145,24 @@ impl Executor for Sim {
         needs.push(Need::Program { name: "qemu-img", package: "qemu-utils" });
         needs
     }
+}
+
+/// Where no disk of the plan is flash, a fill would change nothing.
+fn objection_to_fill(settings: &Settings) -> Option<Objection> {
+    let remedy =
+        "write `disk_fill = \"90%\"`, with a model of flash that has a `spare_percent`, such as sata-ssd or nvme";
+    let fill = match machine::fill(settings) {
+        Err(error) => return Some(Objection::new("disk_fill", format!("{error:#}"), remedy)),
+        Ok(fill) => fill,
+    };
+    let listed = settings.0.get("disks").and_then(|listed| listed.as_array()).into_iter().flatten();
+    let mut names: Vec<&str> = listed.filter_map(|name| name.as_str()).collect();
+    if names.is_empty() {
+        names.push(settings.text("disk").unwrap_or(DEFAULT_DISK));
+    }
+    let is_flash = |name: &&str| machine::disk(&whole_name(name)).is_ok_and(|disk| disk.can_be_used());
+    (fill.is_some() && !names.iter().any(is_flash))
+        .then(|| Objection::new("disk_fill", format!("{} has no fill: it is no flash", names.join(", ")), remedy))
 }
 
 /// The disk's driver is compiled with Debian's headers of the kernel; a kernel of the user's own brings it.

@@ -8,7 +8,7 @@
  * free from some moment on. Shingled: bands and a log, as Aghayev and Desnoyers found them ("Skylight", FAST 2015). Cards: open
  * units, as Bergmann found them ("Optimizing Linux with cheap flash drives", LWN 2011). Cloud volume: two token buckets.
  */
-#include "model.h"
+#include "ftl.h"
 
 struct request {
 	sim_word first, sectors, order, ready;
@@ -59,6 +59,9 @@ struct disk {
 	sim_word ring_when[SIM_RING], ring_sectors[SIM_RING];
 	unsigned int ring_first, ring_count, next_die;
 	sim_word buffered, open_sectors, slc_used, last_program;
+	struct ftl ftl;
+	/* What waits for the next program. */
+	unsigned int waiting[FTL_MOST_ENTRIES], waiting_count;
 	/* Open units of a card: which, up to where it is written, and when it was used. */
 	struct {
 		sim_word unit, at, used;
@@ -82,15 +85,18 @@ static sim_word smaller(sim_word a, sim_word b)
 	return a < b ? a : b;
 }
 
-sim_word sim_bytes(void)
-{
-	return sizeof(struct disk);
-}
-
 sim_word sim_count(const void *disk, int which)
 {
 	const struct disk *d = disk;
 
+	if (which == SIM_VALID)
+		return d->ftl.mapped;
+	if (which == SIM_WRITTEN)
+		return d->ftl.written;
+	if (which == SIM_COPIED)
+		return d->ftl.copied;
+	if (which == SIM_COLLECTED)
+		return d->ftl.erased;
 	if (which == SIM_ARM_FROM || which == SIM_ARM_UNTIL)
 		return d->arm == RESTS ? 0 : which == SIM_ARM_FROM ? d->begun : d->until;
 	if (which == SIM_MISSED)
@@ -787,25 +793,66 @@ static sim_word last_program(const struct disk *d)
 	return d->ring_count ? d->ring_when[(d->ring_first + d->ring_count - 1) % SIM_RING] : 0;
 }
 
+/* Garbage collection occupies a die as reads, programs and erases do. Of an erase it takes the share that a block here has of a block. */
+static void occupy(struct disk *d, unsigned int die, struct ftl_work *work, sim_word now)
+{
+	sim_word *channel = &d->channel_free[die % d->p[SIM_CHANNELS]];
+	sim_word moved = 2 * (sim_word)work->units * FTL_UNIT_SECTORS * d->p[SIM_CHANNEL_PS] / 1000;
+	sim_word takes = work->reads * d->p[SIM_READ_NS] + work->programs * d->p[SIM_PROGRAM_NS];
+
+	if (d->p[SIM_ERASE_PROGRAMS])
+		takes += work->erases * d->p[SIM_ERASE_NS] * d->p[SIM_BLOCK_PROGRAMS] / d->p[SIM_ERASE_PROGRAMS];
+	if (!takes)
+		return;
+	if (moved)
+		*channel = larger(now, *channel) + moved;
+	d->program_free[die] = larger(larger(now, d->program_free[die]), d->read_free[die]) + takes;
+	d->counts[SIM_PROGRAMS] += work->programs;
+	d->counts[SIM_ERASES] += work->erases;
+	work->reads = work->programs = work->erases = work->units = 0;
+}
+
+/* The die of what waits, after the garbage collection that makes room for it. */
+static sim_word place_on_die(struct disk *d, sim_word now)
+{
+	unsigned int die = d->next_die, other;
+
+	d->next_die = (unsigned int)((die + 1) % d->p[SIM_DIES]);
+	if (!d->p[SIM_UNITS])
+		return die;
+	die = ftl_program(&d->ftl, d->waiting, d->waiting_count);
+	d->waiting_count = 0;
+	for (other = 0; other < d->ftl.dies; other++)
+		occupy(d, other, &d->ftl.work[other], now);
+	return die;
+}
+
+/* The SLC cache is made of blocks without data. */
+static sim_word slc_room(const struct disk *d)
+{
+	if (!d->p[SIM_UNITS])
+		return d->p[SIM_SLC_SECTORS];
+	return d->p[SIM_SLC_SECTORS] * (d->p[SIM_UNITS] - d->ftl.mapped) / d->p[SIM_UNITS];
+}
+
 /* Programs what was collected on the next die. Room is made in the order of writing. */
 static void program(struct disk *d, sim_word now)
 {
-	sim_word die = d->next_die, sectors = d->open_sectors, takes = d->p[SIM_PROGRAM_NS], begins, idle;
+	sim_word die = place_on_die(d, now), sectors = d->open_sectors, takes = d->p[SIM_PROGRAM_NS], begins, idle;
 	sim_word *channel = &d->channel_free[die % d->p[SIM_CHANNELS]];
 	unsigned int at = (d->ring_first + d->ring_count) % SIM_RING;
 
-	d->next_die = (unsigned int)((die + 1) % d->p[SIM_DIES]);
 	if (d->p[SIM_SLC_SECTORS]) {
 		idle = now > d->last_program ? now - d->last_program : 0;
 		d->slc_used -= smaller(d->slc_used, idle / larger(1, d->p[SIM_SLC_REFILL_NS]));
-		if (d->slc_used + sectors <= d->p[SIM_SLC_SECTORS]) {
+		if (d->slc_used + sectors <= slc_room(d)) {
 			d->slc_used += sectors;
 			takes = d->p[SIM_SLC_PROGRAM_NS];
 		}
 	}
 	*channel = larger(now, *channel) + sectors * d->p[SIM_CHANNEL_PS] / 1000;
 	begins = larger(larger(*channel, d->program_free[die]), d->read_free[die]);
-	if (d->p[SIM_ERASE_PROGRAMS] && ++d->programs[die] % d->p[SIM_ERASE_PROGRAMS] == 0) {
+	if (!d->p[SIM_UNITS] && d->p[SIM_ERASE_PROGRAMS] && ++d->programs[die] % d->p[SIM_ERASE_PROGRAMS] == 0) {
 		takes += d->p[SIM_ERASE_NS];
 		d->counts[SIM_ERASES]++;
 	}
@@ -881,8 +928,18 @@ static sim_word open_units(struct disk *d, sim_word first, sim_word sectors, sim
 	return now;
 }
 
+/* With units, writes begin and end with one. */
+static void note_units(struct disk *d, sim_word first, sim_word sectors)
+{
+	sim_word unit = (first - d->p[SIM_START]) / FTL_UNIT_SECTORS;
+
+	if (d->p[SIM_UNITS])
+		for (; sectors; sectors -= FTL_UNIT_SECTORS)
+			d->waiting[d->waiting_count++] = (unsigned int)unit++;
+}
+
 /* A piece after the other enters the buffer, so a write that is larger than it passes too. */
-static sim_word take_in(struct disk *d, sim_word sectors, sim_word now)
+static sim_word take_in(struct disk *d, sim_word first, sim_word sectors, sim_word now)
 {
 	sim_word unit = d->p[SIM_PAGE_SECTORS] * d->p[SIM_PROGRAM_PAGES], frames = d->p[SIM_FRAMES_NS];
 
@@ -894,6 +951,8 @@ static sim_word take_in(struct disk *d, sim_word sectors, sim_word now)
 		d->in_free = now;
 		d->buffered += piece;
 		d->open_sectors += piece;
+		note_units(d, first, piece);
+		first += piece;
 		sectors -= piece;
 		if (d->open_sectors == unit)
 			program(d, now);
@@ -901,23 +960,50 @@ static sim_word take_in(struct disk *d, sim_word sectors, sim_word now)
 	return now;
 }
 
-/* Pages lie on the dies in turn. */
+/* The die of a sector, and sectors from there on that one page has. Without units pages lie on the dies in turn. SIM_NEVER: on none. */
+static sim_word die_of(const struct disk *d, sim_word first, sim_word *sectors)
+{
+	sim_word page = d->p[SIM_PAGE_SECTORS], unit = (first - d->p[SIM_START]) / FTL_UNIT_SECTORS;
+	unsigned int slot;
+
+	*sectors = page - first % page;
+	if (!d->p[SIM_UNITS])
+		return first / page % d->p[SIM_DIES];
+	slot = d->ftl.map[unit];
+	*sectors = FTL_UNIT_SECTORS - first % FTL_UNIT_SECTORS;
+	if (!slot)
+		return SIM_NEVER;
+	while (slot % d->ftl.page_units && ++unit < d->p[SIM_UNITS] && d->ftl.map[unit] == slot + 1) {
+		*sectors += FTL_UNIT_SECTORS;
+		slot++;
+	}
+	return ftl_die(&d->ftl, slot - 1);
+}
+
+/* When a die has read so much, and its channel has moved it. */
+static sim_word read_page(struct disk *d, sim_word die, sim_word sectors, sim_word now)
+{
+	sim_word *channel = &d->channel_free[die % d->p[SIM_CHANNELS]], begins = larger(now, d->read_free[die]);
+	sim_word busy = d->program_free[die] > begins ? d->program_free[die] - begins : 0;
+
+	begins += smaller(busy, d->p[SIM_SUSPEND_NS]);
+	d->read_free[die] = begins + d->p[SIM_READ_NS];
+	if (busy)
+		d->program_free[die] += d->p[SIM_READ_NS];
+	*channel = larger(*channel, d->read_free[die]) + sectors * d->p[SIM_CHANNEL_PS] / 1000;
+	return *channel;
+}
+
+/* What is on no die is answered from the map. */
 static sim_word read_pages(struct disk *d, sim_word first, sim_word sectors, sim_word now)
 {
 	sim_word last = now, frames = d->p[SIM_FRAMES_NS];
 
 	while (sectors) {
-		sim_word page = first / d->p[SIM_PAGE_SECTORS], die = page % d->p[SIM_DIES];
-		sim_word piece = smaller(sectors, d->p[SIM_PAGE_SECTORS] - first % d->p[SIM_PAGE_SECTORS]);
-		sim_word *channel = &d->channel_free[die % d->p[SIM_CHANNELS]], begins = larger(now, d->read_free[die]);
-		sim_word busy = d->program_free[die] > begins ? d->program_free[die] - begins : 0;
+		sim_word on_page, die = die_of(d, first, &on_page), piece = smaller(sectors, on_page);
+		sim_word at = die == SIM_NEVER ? now : read_page(d, die, piece, now);
 
-		begins += smaller(busy, d->p[SIM_SUSPEND_NS]);
-		d->read_free[die] = begins + d->p[SIM_READ_NS];
-		if (busy)
-			d->program_free[die] += d->p[SIM_READ_NS];
-		*channel = larger(*channel, d->read_free[die]) + piece * d->p[SIM_CHANNEL_PS] / 1000;
-		d->out_free = larger(d->out_free, *channel) + frames + piece * d->p[SIM_LINK_PS] / 1000;
+		d->out_free = larger(d->out_free, at) + frames + piece * d->p[SIM_LINK_PS] / 1000;
 		frames = 0;
 		last = larger(last, d->out_free);
 		first += piece;
@@ -936,6 +1022,33 @@ static sim_word persist(struct disk *d, sim_word now)
 	return larger(now, last_program(d));
 }
 
+/* Whole units take the place of parts, which are read first. */
+static sim_word write_units(struct disk *d, sim_word first, sim_word sectors, sim_word now)
+{
+	sim_word before = first % FTL_UNIT_SECTORS, whole = before + sectors;
+
+	if (!d->p[SIM_UNITS])
+		return take_in(d, first, sectors, open_units(d, first, sectors, now));
+	if (whole % FTL_UNIT_SECTORS || before)
+		now = read_pages(d, first, sectors, now);
+	whole = (whole + FTL_UNIT_SECTORS - 1) / FTL_UNIT_SECTORS * FTL_UNIT_SECTORS;
+	return take_in(d, first - before, whole, now);
+}
+
+/* Units that are not trimmed as a whole stay. */
+static void trim_units(struct disk *d, sim_word first, sim_word sectors)
+{
+	sim_word from = (first - d->p[SIM_START] + FTL_UNIT_SECTORS - 1) / FTL_UNIT_SECTORS, unit;
+	sim_word until = (first - d->p[SIM_START] + sectors) / FTL_UNIT_SECTORS;
+	unsigned int i;
+
+	for (unit = from; unit < until && unit < d->p[SIM_UNITS]; unit++)
+		ftl_trim(&d->ftl, (unsigned int)unit);
+	for (i = 0; i < d->waiting_count; i++)
+		if (d->waiting[i] >= from && d->waiting[i] < until)
+			d->waiting[i] = FTL_NONE;
+}
+
 /* All that happens to it is known when it comes. */
 static sim_word flash(struct disk *d, const struct request *r, sim_word now)
 {
@@ -947,9 +1060,11 @@ static sim_word flash(struct disk *d, const struct request *r, sim_word now)
 	if (r->operation == SIM_READ)
 		ends = read_pages(d, r->first, r->sectors, begins);
 	else if (r->operation == SIM_WRITE)
-		ends = take_in(d, r->sectors, open_units(d, r->first, r->sectors, begins));
-	else if (r->operation == SIM_TRIM)
+		ends = write_units(d, r->first, r->sectors, begins);
+	else if (r->operation == SIM_TRIM) {
+		trim_units(d, r->first, r->sectors);
 		ends = begins + d->p[SIM_TRIM_NS];
+	}
 	if (r->operation == SIM_FLUSH || (r->forced && !d->p[SIM_PROTECTED])) {
 		ends = persist(d, larger(ends, begins)) + d->p[SIM_FLUSH_NS];
 		d->counts[SIM_FLUSHED] += r->operation == SIM_FLUSH;
@@ -1028,6 +1143,8 @@ static int bad_flash(const sim_word *p)
 		wrong = bad(p, SIM_BUFFER_SECTORS, p[SIM_PAGE_SECTORS] * p[SIM_PROGRAM_PAGES], 1ULL << 32);
 	if (!wrong && p[SIM_UNIT_SECTORS])
 		wrong = bad(p, SIM_OPEN_UNITS, 1, SIM_MOST_UNITS);
+	if (!wrong && p[SIM_UNITS])
+		wrong = ftl_wrong(p);
 	return wrong;
 }
 
@@ -1044,12 +1161,10 @@ static int bad_cloud(const sim_word *p)
 	return wrong;
 }
 
-int sim_start(void *disk, const sim_word *words)
+static int wrong_in(const sim_word *words)
 {
-	struct disk *d = disk;
-	int wrong, i;
+	int wrong = bad(words, SIM_KIND, 0, 3);
 
-	wrong = bad(words, SIM_KIND, 0, 3);
 	if (!wrong)
 		wrong = bad(words, SIM_SECTORS, 1, 1ULL << 40);
 	if (!wrong)
@@ -1060,9 +1175,36 @@ int sim_start(void *disk, const sim_word *words)
 		wrong = bad_flash(words);
 	if (!wrong && words[SIM_KIND] == 3)
 		wrong = bad_cloud(words);
+	return wrong;
+}
+
+static int has_units(const sim_word *words)
+{
+	return words[SIM_KIND] == 2 && words[SIM_UNITS];
+}
+
+sim_word sim_bytes(const sim_word *words)
+{
+	return sizeof(struct disk) + (!wrong_in(words) && has_units(words) ? ftl_bytes(words) : 0);
+}
+
+int sim_start(void *disk, const sim_word *words)
+{
+	struct disk *d = disk;
+	int wrong = wrong_in(words), i;
+
 	for (i = 0; !wrong && i < SIM_WORDS; i++)
 		d->p[i] = words[i];
+	if (!wrong && has_units(words))
+		ftl_start(&d->ftl, words, d + 1);
 	return wrong;
+}
+
+int sim_broken(const void *disk)
+{
+	const struct disk *d = disk;
+
+	return has_units(d->p) ? ftl_broken(&d->ftl) : 0;
 }
 
 void sim_submit(void *disk, unsigned int tag, int operation, int forced, sim_word first, sim_word sectors, sim_word now)

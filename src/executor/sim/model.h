@@ -66,6 +66,11 @@ enum sim_parameter {
 	SIM_FRAMES_NS, /* host link, each command: what is no data */
 	SIM_UNIT_SECTORS, /* of cards: erased as a whole, written from its start on; 0: pages go anywhere */
 	SIM_OPEN_UNITS, /* units that are written at a time */
+	/* what flash has where; without units the device is a small part of an unused drive, and pages go anywhere */
+	SIM_UNITS, /* of 4 KiB, of the device */
+	SIM_BLOCKS, /* each as many programs of all dies, of the device and its share of the spare */
+	SIM_BLOCK_PROGRAMS, /* of each die in a block */
+	SIM_FILLED, /* units that hold data at the start, after use */
 	/* shingled hard disk */
 	SIM_BAND_SECTORS, /* tracks that overlap, written as a whole; 0: none */
 	SIM_LOG_SECTORS, /* room for writes that wait for their bands */
@@ -114,7 +119,12 @@ enum sim_count {
 	SIM_ARM_FROM,
 	SIM_ARM_UNTIL,
 	/* Landings that were not kept. */
-	SIM_MISSED
+	SIM_MISSED,
+	/* Of flash: units that are valid; slots that the host's programs took; units that garbage collection copied; blocks that it erased. */
+	SIM_VALID,
+	SIM_WRITTEN,
+	SIM_COPIED,
+	SIM_COLLECTED
 };
 
 /* Sectors that are on the medium from a moment on. */
@@ -125,8 +135,8 @@ struct sim_landing {
 	sim_word when;
 };
 
-/* Bytes of memory that a disk needs, zeroed and aligned to 8. */
-sim_word sim_bytes(void);
+/* Bytes of memory that a disk needs, zeroed and aligned to 8, where it is to stay. */
+sim_word sim_bytes(const sim_word *words);
 /* 0, or the number + 1 of the first parameter that is out of range. */
 int sim_start(void *disk, const sim_word *words);
 /* Operation, first sector, sectors. `forced` is FUA. A tag is in use until it is done. Time never goes back. */
@@ -140,6 +150,8 @@ int sim_done(void *disk, unsigned int *tag, sim_word *when);
 /* Takes what came to the medium, also what is known to come: 1, else 0. */
 int sim_landed(void *disk, struct sim_landing *landing);
 sim_word sim_count(const void *disk, int which);
+/* 0, or the number of a rule that its tables break; for tests. */
+int sim_broken(const void *disk);
 /* Time of the arm from a sector to a cylinder so many away, without rotation. */
 sim_word sim_seek_ns(const void *disk, sim_word cylinders);
 

@@ -106,10 +106,21 @@ impl Disk {
     pub fn words(&self, start: u64, phase_ns: u64) -> Result<Words> {
         words(self, start, phase_ns)
     }
+
+    /// The table of a drive that is made smaller, so that the device is all of it, and that holds data in a share of it: what is
+    /// sized by the capacity (spare, blocks, SLC cache) shrinks with it, what is a speed or a buffer does not.
+    pub fn used(&self, start: u64, sectors: u64, filled: f64) -> Result<Words> {
+        used(self, start, sectors, filled)
+    }
+
+    /// It has what `used` needs.
+    pub fn can_be_used(&self) -> bool {
+        self.kind == Kind::Flash && self.number(SPARE).is_ok()
+    }
 }
 
 /// In the order of `enum sim_parameter`.
-const NAMES: [&str; 56] = [
+const NAMES: [&str; 60] = [
     "KIND",
     "SECTORS",
     "START",
@@ -156,6 +167,10 @@ const NAMES: [&str; 56] = [
     "FRAMES_NS",
     "UNIT_SECTORS",
     "OPEN_UNITS",
+    "UNITS",
+    "BLOCKS",
+    "BLOCK_PROGRAMS",
+    "FILLED",
     "BAND_SECTORS",
     "LOG_SECTORS",
     "STREAM_SECTORS",
@@ -252,6 +267,9 @@ const OF_FLASH: &[Field] = &[
     ("link_frames_us", "FRAMES_NS", By(1e3)),
 ];
 
+/// Flash beyond the drive's capacity. Only a drive that is small and used needs it, so a file may lack it.
+const SPARE: &str = "spare_percent";
+
 const OF_SHINGLED: &[Field] = &[
     ("band_mib", "BAND_SECTORS", By(MIB)),
     ("log_gib", "LOG_SECTORS", By(1024.0 * MIB)),
@@ -300,8 +318,10 @@ pub fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
         Kind::Card => "cards",
         Kind::CloudVolume => "cloud volumes",
     };
-    let known =
-        |name: &str| fields.iter().any(|field| field.0 == name) || (disk.kind.has_arm() && OF_TABLES.contains(&name));
+    let known = |name: &str| match name {
+        SPARE => disk.kind == Kind::Flash,
+        _ => fields.iter().any(|field| field.0 == name) || (disk.kind.has_arm() && OF_TABLES.contains(&name)),
+    };
     if let Some(name) = disk.parameters.keys().find(|name| !known(name)) {
         bail!("`{}` is no parameter of {named}", name.escape_debug());
     }
@@ -321,6 +341,39 @@ pub fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
         tables(disk, &mut words)?;
         words[at("PHASE_NS")] = phase_ns % words[at("TURN_NS")].max(1);
     }
+    match DiskModel::start(&words) {
+        Ok(_) => Ok(words),
+        Err(wrong) => bail!("`{}` is out of range", given_as(wrong)),
+    }
+}
+
+/// Sectors of what flash maps; the most that a map is made for; blocks without which none could be collected. As in ftl.h.
+const UNIT_SECTORS: u64 = 8;
+const MOST_UNITS: u64 = 1 << 23;
+const LEAST_SPARE: u64 = 6;
+
+fn used(disk: &Disk, start: u64, sectors: u64, filled: f64) -> Result<Words> {
+    let mut words = words(disk, start, 0)?;
+    ensure!(disk.kind == Kind::Flash, "only flash can be full");
+    let (spare, share) = (disk.number(SPARE)? / 100.0, sectors as f64 / words[at("SECTORS")] as f64);
+    let units = sectors / UNIT_SECTORS;
+    let most = MOST_UNITS * UNIT_SECTORS >> 21;
+    ensure!(units <= MOST_UNITS, "flash with a fill can have at most {most} GiB");
+    // Of a block each die has at least one program, so small drives have few blocks.
+    let programs = (words[at("ERASE_PROGRAMS")] as f64 * share).round().max(1.0) as u64;
+    let block = words[at("PAGE_SECTORS")] * words[at("PROGRAM_PAGES")] * words[at("DIES")] * programs / UNIT_SECTORS;
+    let blocks = (units as f64 * (1.0 + spare) / block as f64).floor() as u64;
+    let least = ((LEAST_SPARE + 1) * block) as f64 / spare * (UNIT_SECTORS * 512) as f64 / f64::from(1 << 20);
+    ensure!(
+        blocks * block >= units + LEAST_SPARE * block,
+        "with {} % of spare flash in blocks of {} KiB, a disk with a fill needs {least:.0} MiB",
+        spare * 100.0,
+        block * 4
+    );
+    let sized = [("UNITS", units), ("BLOCKS", blocks), ("BLOCK_PROGRAMS", programs)];
+    sized.into_iter().for_each(|(name, value)| words[at(name)] = value);
+    words[at("FILLED")] = (units as f64 * filled).round() as u64;
+    words[at("SLC_SECTORS")] = (words[at("SLC_SECTORS")] as f64 * share).round() as u64;
     match DiskModel::start(&words) {
         Ok(_) => Ok(words),
         Err(wrong) => bail!("`{}` is out of range", given_as(wrong)),
@@ -423,6 +476,11 @@ mod tests {
         assert_eq!(names[NAMES.len()..], ["TABLES"]);
         for (name, value) in [("SIM_MOST_SEEKS", MOST_SEEKS), ("SIM_MOST_ZONES", MOST_ZONES as usize)] {
             assert!(header.contains(&format!("#define {name} {value}\n")), "{name}");
+        }
+        let [unit, most] = [format!("{UNIT_SECTORS}"), format!("(1 << {})", MOST_UNITS.ilog2())];
+        let spare = LEAST_SPARE.to_string();
+        for (name, value) in [("UNIT_SECTORS", unit), ("MOST_UNITS", most), ("LEAST_SPARE", spare)] {
+            assert!(include_str!("ftl.h").contains(&format!("#define FTL_{name} {value}\n")), "{name}");
         }
         assert_eq!(ZONE_AT + 3 * MOST_ZONES as usize, WORDS);
     }

@@ -253,7 +253,26 @@ static ssize_t serial_show(struct device *device, struct device_attribute *attri
 }
 static DEVICE_ATTR_RO(serial);
 
-static struct attribute *disk_attrs[] = { &dev_attr_serial.attr, NULL };
+/* What flash has done since the start, in bytes: valid, written by the host with padding, copied by garbage collection, and its blocks. */
+static ssize_t flash_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	struct simdisk *d = dev_to_disk(device)->private_data;
+	u64 valid, written, copied, collected;
+	unsigned long flags;
+
+	if (d->header->words[SIM_KIND] != 2 || !d->header->words[SIM_UNITS])
+		return 0;
+	spin_lock_irqsave(&d->lock, flags);
+	valid = sim_count(d->model, SIM_VALID) << 12;
+	written = sim_count(d->model, SIM_WRITTEN) << 12;
+	copied = sim_count(d->model, SIM_COPIED) << 12;
+	collected = sim_count(d->model, SIM_COLLECTED);
+	spin_unlock_irqrestore(&d->lock, flags);
+	return scnprintf(text, PAGE_SIZE, "%llu %llu %llu %llu\n", valid, written, copied, collected);
+}
+static DEVICE_ATTR_RO(flash);
+
+static struct attribute *disk_attrs[] = { &dev_attr_serial.attr, &dev_attr_flash.attr, NULL };
 ATTRIBUTE_GROUPS(disk);
 
 static int make_disk(struct simdisk *d)
@@ -391,8 +410,9 @@ static int attach(const char *text, const struct kernel_param *parameter)
 	if (!d)
 		return -ENOMEM;
 	d->header = memremap(at, bytes, MEMREMAP_WB);
-	d->model = vzalloc(sim_bytes());
-	if (d->header && d->model)
+	if (d->header)
+		d->model = vzalloc(sim_bytes(d->header->words));
+	if (d->model)
 		error = words == 4 ? begin_recording(d, record_at, record_bytes) : 0;
 	if (!error)
 		error = start(d, bytes);

@@ -1,7 +1,7 @@
 //! What a model gives, found out by driving it on a clock that is only counted: no disk and no guest is needed.
 
 use super::parameters::{Disk, at, last_zone};
-use crate::sys::disk_model::{Asked, DiskModel, Operation};
+use crate::sys::disk_model::{Asked, Count, DiskModel, Operation};
 use anyhow::Result;
 use std::collections::HashSet;
 
@@ -26,6 +26,17 @@ pub struct Gives {
     pub flushes: [(u64, f64); 4],
     /// Of a random seek; none without an arm.
     pub average_seek_ns: Option<f64>,
+    /// Of flash whose spare is known: random writes for long, by how full the drive is.
+    pub used: Vec<Used>,
+}
+
+/// 4 KiB random writes, 32 at a time, for long, on a drive of which a share is full and stays so.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Used {
+    pub filled: f64,
+    /// Bytes that flash programs for a byte that the host writes.
+    pub write_amplification: f64,
+    pub requests_a_second: f64,
 }
 
 /// Requests that were answered.
@@ -60,6 +71,34 @@ pub fn gives(disk: &Disk) -> Result<Gives> {
         random_write: few_writes(fresh()?, sectors),
         flushes: flushes(&fresh, sectors)?,
         average_seek_ns: disk.kind.has_arm().then(|| average_seek(&fresh().expect("it was one").disk, &words)),
+        used: match disk.can_be_used() {
+            true => [0.5, 0.9, 1.0].into_iter().map(|filled| used(disk, filled)).collect::<Result<_>>()?,
+            false => Vec::new(),
+        },
+    })
+}
+
+/// On a drive of 1 GiB; a larger one has more blocks, and the same share of them is spare.
+fn used(disk: &Disk, filled: f64) -> Result<Used> {
+    const SECTORS: u64 = 1 << 21;
+    const MANY: usize = 64 << 10;
+    let words = disk.used(0, SECTORS, 0.0)?;
+    let mut clock = Clock::new(DiskModel::start(&words).map_err(|_| anyhow::anyhow!("no such disk"))?);
+    let depth = 32.min(words[at("DEPTH")] as usize);
+    let full = (SECTORS as f64 * filled) as u64 / CHUNK;
+    clock.closed(1, full as usize, chunks(Operation::Write, 0, full * CHUNK));
+    let (mut random, pages) = (Random(4), full * CHUNK / PAGE);
+    let mut write = || asked(Operation::Write, random.below(pages) * PAGE, PAGE);
+    // Until garbage collection is steady.
+    clock.closed(depth, 2 * pages as usize, &mut write);
+    let counts = |clock: &Clock| [Count::Written, Count::Copied].map(|which| clock.disk.count(which));
+    let before = counts(&clock);
+    let took = clock.closed(depth, MANY, &mut write).took_ns;
+    let [written, copied] = counts(&clock);
+    Ok(Used {
+        filled,
+        write_amplification: 1.0 + (copied - before[1]) as f64 / (written - before[0]) as f64,
+        requests_a_second: MANY as f64 / took as f64 * 1e9,
     })
 }
 

@@ -26,6 +26,8 @@ macro_rules! holds {
     };
 }
 
+mod flash;
+
 #[derive(Clone, Copy)]
 struct Sent {
     asked: Asked,
@@ -45,6 +47,8 @@ struct Play {
     near: u64,
     /// The order of a FLUSH behind which nothing is sent until it is done.
     alone: Option<u64>,
+    /// Of flash with a map.
+    held: Vec<bool>,
 }
 
 impl Play {
@@ -60,6 +64,7 @@ impl Play {
             arm_until: 0,
             near: 0,
             alone: None,
+            held: flash::held(words),
         }
     }
 
@@ -84,6 +89,9 @@ impl Play {
         self.order += 1;
         if asked.operation == Operation::Flush && self.random.below(2) == 0 {
             self.alone = Some(self.order);
+        }
+        if !self.held.is_empty() {
+            flash::note(&mut self.held, &asked);
         }
         self.sent[tag] = Some(Sent { asked, at: self.clock.now, order: self.order });
         self.clock.disk.submit(tag, &asked, self.clock.now);
@@ -113,6 +121,9 @@ impl Play {
             let cached = self.clock.disk.count(Count::Cached);
             let safe = self.words[at("PROTECTED")] == 1;
             holds!(safe || cached == 0, "a FLUSH was answered with {cached} sectors in the cache");
+            if !self.held.is_empty() {
+                flash::is_sound(&self.clock.disk, &self.held)?;
+            }
             self.alone = None;
         }
         Ok(())
@@ -155,6 +166,7 @@ fn invariants(make: Make, requests: usize) -> Result<(), String> {
     // A log that is full before the play is over, and credits that are used up.
     let tables =
         kinds.map(|name| with_less(name, table(name))).into_iter().chain([protected.words(0, 0).expect("words")]);
+    let tables = tables.chain(flash::for_play());
     for (number, words) in tables.enumerate() {
         for seed in 0..4 {
             Play::new(make, &words, seed)
@@ -351,6 +363,10 @@ fn all(make: Make, requests: usize) -> Result<(), String> {
     credits(make)?;
     units(make)?;
     bands(make)?;
+    flash::greedy(make)?;
+    flash::in_order(make)?;
+    flash::trimmed(make)?;
+    flash::reads(make)?;
     one_at_a_time(make)?;
     queueing(make)?;
     sequential(make)?;
@@ -433,21 +449,43 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ("credits have no end", "	if (d->base_due > spare)", "	if (0)"),
     ("a card copies nothing", "	if (d->units[found].at != offset)", "	if (0)"),
     ("a log has no end", "d->waiting_bands && d->logged + sectors > d->p[SIM_LOG_SECTORS]", "0"),
+    (
+        "garbage collection takes no time",
+        "larger(larger(now, d->program_free[die]), d->read_free[die]) + takes;",
+        "d->program_free[die];",
+    ),
+    ("a valid unit is erased", "				copy(f, f->held[slot] - 1);", "				ftl_trim(f, f->held[slot] - 1);"),
+    ("an overwritten unit stays valid", "		return;\n	ftl_trim(f, unit);", "		return;"),
+    ("TRIM forgets what waits", "d->waiting[i] >= from && d->waiting[i] < until", "0"),
+    ("TRIM frees nothing", "unit < until && unit < d->p[SIM_UNITS]", "0"),
+    (
+        "a fuller block is collected",
+        "	return f->queues[f->least];",
+        "	{ unsigned int v = f->per_block * 15 / 16; while (v > f->least && f->queues[v] == FTL_NONE) v--; return f->queues[v > f->least ? v : f->least]; }",
+    ),
+    ("reads pass a busy die by", "die == SIM_NEVER ? now", "d->p[SIM_UNITS] ? now"),
     ("answered twice", "d->ends[0] = d->ends[--d->ending];", "d->ends[0] = d->ends[d->ending - 1];"),
 ];
 
 #[test]
 fn every_planted_error_is_found() {
-    let (source, header) = (include_str!("../model.c"), include_str!("../model.h"));
+    let sources = [("model.c", include_str!("../model.c")), ("ftl.c", include_str!("../ftl.c"))];
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("model.h"), header).expect("written");
+    for (name, header) in [("model.h", include_str!("../model.h")), ("ftl.h", include_str!("../ftl.h"))] {
+        std::fs::write(folder.path().join(name), header).expect("written");
+    }
     let mut missed: Vec<&str> = Vec::new();
     for (number, (name, from, to)) in PLANTED.iter().enumerate() {
-        assert_eq!(source.matches(from).count(), 1, "{name}: the text to replace");
-        let (file, library) = (folder.path().join("model.c"), folder.path().join(format!("planted-{number}.so")));
-        std::fs::write(&file, source.replace(from, to)).expect("written");
+        let places = sources.iter().map(|(_, text)| text.matches(from).count()).sum::<usize>();
+        assert_eq!(places, 1, "{name}: the text to replace");
+        let library = folder.path().join(format!("planted-{number}.so"));
+        let files = sources.map(|(file, text)| {
+            let file = folder.path().join(file);
+            std::fs::write(&file, text.replace(from, to)).expect("written");
+            file
+        });
         let mut compiler = std::process::Command::new("cc");
-        compiler.args(["-std=gnu89", "-O2", "-w", "-shared", "-fPIC", "-o"]).args([&library, &file]);
+        compiler.args(["-std=gnu89", "-O2", "-w", "-shared", "-fPIC", "-o"]).arg(&library).args(files);
         assert!(compiler.status().expect("a C compiler, which builds pickfs").success(), "{name}");
         let planted = |words: &Words| DiskModel::of_library(&library, words).expect("a model");
         let found = all(&planted, 80_000);
