@@ -8,6 +8,7 @@
 pub mod compression;
 pub mod cpu;
 pub mod device;
+pub mod flash;
 pub mod foreign;
 pub mod layout;
 pub mod pressure;
@@ -21,6 +22,7 @@ pub const ALL: &[&dyn Probe] = &[
     &compression::Compression,
     &cpu::Cpu,
     &device::Device,
+    &flash::Flash,
     &foreign::Foreign,
     &layout::Layout,
     &pressure::Pressure,
