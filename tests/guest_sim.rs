@@ -340,41 +340,6 @@ fn the_guest_delivers_what_the_model_gives() {
     assert!(wrong.is_empty(), "not the model's time and the processor's: {wrong:#?}");
 }
 
-/// Flash that was used is slower where it must copy, and a `discard` before mkfs makes it fresh.
-#[test]
-#[ignore = "three cells in guests, three minutes: make test-vm"]
-fn a_full_drive_copies_and_a_trimmed_one_does_not() {
-    if not_run(no_guests()) {
-        return;
-    }
-    let lab = Lab::new();
-    let target = |name: &str, fill: u32, discard: &str| {
-        let machine = format!("machine = {{ disk = \"sata-ssd\", disk_fill = \"{fill}%\" }}");
-        format!("{{ name = \"{name}\", fs = \"ext4\", discard = \"{discard}\", {machine} }}")
-    };
-    let targets = [target("empty", 0, "none"), target("full", 100, "none"), target("trimmed", 100, "fresh")].join(", ");
-    lab.run_plan(&format!(
-        "executor = \"sim\"\nseed = 7\nduplicate = false\nother_speeds = false\nbacking = {{ memory = \"1GiB\" }}\n\
-         target = [{targets}]\nstop = {{ rounds = 1 }}\n\
-         work = [{{ workload = \"io\", engine = \"io_uring\", depth = 32, direct = true, size = \"400MiB\", \
-         operations = 65536, phases = [\"random-write\"] }}]\n"
-    ))
-    .code(0);
-    let folded = lab.folded();
-    let value = |name: &str, metric: &str| {
-        let cell = folded.cells.iter().find(|cell| cell.target == name).expect("a cell");
-        assert_eq!(cell.outcome, Some(Outcome::Done), "{name}");
-        folded.value(cell, "random-write", metric).expect(metric)
-    };
-    let [empty, full, trimmed] = ["empty", "full", "trimmed"].map(|name| value(name, "time_ns"));
-    println!("empty {empty}, full {full}, trimmed {trimmed}");
-    assert!(full > 1.5 * empty && (trimmed / empty - 1.0).abs() < 0.02, "{empty} {full} {trimmed}");
-    let copied = |name: &str| value(name, "flash_copied_bytes") / value(name, "flash_write_bytes");
-    assert!(copied("full") > 2.0 && copied("trimmed") == 0.0, "{} {}", copied("full"), copied("trimmed"));
-    assert!(value("trimmed", "flash_valid_bytes") < 0.6 * value("full", "flash_valid_bytes"));
-    lab.assert_nothing_left();
-}
-
 /// One bit of the seed moves times a little.
 #[test]
 #[ignore = "three runs in guests, five minutes: make test-vm"]

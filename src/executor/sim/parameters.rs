@@ -357,7 +357,7 @@ fn used(disk: &Disk, start: u64, sectors: u64, filled: f64) -> Result<Words> {
     ensure!(disk.kind == Kind::Flash, "only flash can be full");
     let (spare, share) = (disk.number(SPARE)? / 100.0, sectors as f64 / words[at("SECTORS")] as f64);
     let units = sectors / UNIT_SECTORS;
-    let most = MOST_UNITS * UNIT_SECTORS >> 21;
+    let most = (MOST_UNITS * UNIT_SECTORS) >> 21;
     ensure!(units <= MOST_UNITS, "flash with a fill can have at most {most} GiB");
     // Of a block each die has at least one program, so small drives have few blocks.
     let programs = (words[at("ERASE_PROGRAMS")] as f64 * share).round().max(1.0) as u64;
