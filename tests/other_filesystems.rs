@@ -4,7 +4,7 @@ mod common;
 
 use common::{Lab, Observation, not_run, unable};
 use pickfs::journal::{Folded, FoldedCell, Outcome};
-use pickfs::need::missing;
+use pickfs::need::{Need, missing};
 use pickfs::plan::Settings;
 
 fn doubts(cell: &FoldedCell) -> Vec<&str> {
@@ -190,6 +190,29 @@ fn a_mirror_is_read_without_one_device_and_rebuilt_on_an_empty_one() {
     assert!(profiles.contains("Data, RAID1") && !profiles.contains("Data, single"), "{profiles}");
     let Some(Outcome::Skipped(reasons)) = &cell(&folded, "btrfs raid0").outcome else { panic!("stripes need all") };
     assert_eq!(reasons, &["btrfs raid0 has no `degraded` that pickfs knows: leave it out of `operations`"]);
+    lab.assert_nothing_left();
+}
+
+/// 32 files of 1 MiB, and a copy of each: as many bytes are there twice, and are free afterwards.
+#[test]
+fn files_that_are_there_twice_are_shared() {
+    let duperemove = Need::Program { name: "duperemove", package: "duperemove" };
+    if not_run(unable(&["btrfs", "xfs"]).or(missing(&[duperemove]).first().map(ToString::to_string))) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(
+        "duplicate = false\nbacking = { memory = \"400MiB\" }\ntarget = [{ fs = \"btrfs\" }, { fs = \"xfs\" }]\n\
+         [[work]]\nworkload = \"maintenance\"\nidle = \"300ms\"\noperations = [\"dedup\"]\n[stop]\nrounds = 1\n",
+    )
+    .code(0);
+    let folded = lab.folded();
+    for name in ["btrfs", "xfs"] {
+        let value = |metric: &str| folded.value(cell(&folded, name), "dedup", metric).expect("a value");
+        assert_eq!(value("duplicate_bytes"), f64::from(32 << 20), "{name}");
+        let share = value("freed_bytes") / value("duplicate_bytes");
+        assert!((0.9..=1.1).contains(&share), "{name}: {share} of the duplicates are free");
+    }
     lab.assert_nothing_left();
 }
 

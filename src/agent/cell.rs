@@ -138,6 +138,9 @@ fn unkept(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String>
     if workload.description().mounts_overlayfs && cell.target.overlay {
         return Some(format!("`{}` mounts overlayfs itself, which takes no other as its upper layer", workload.name()));
     }
+    if workload.description().takes_snapshots && cell.target.overlay {
+        return Some("snapshots are of the file system below overlayfs, and not of what the work sees".into());
+    }
     if workload.description().takes_snapshots && driver.is_none_or(|driver| driver.snapshots.is_none()) {
         return Some(format!("snapshots of {} cannot be taken by pickfs", cell.target.name));
     }
