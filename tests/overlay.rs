@@ -34,7 +34,9 @@ fn take(step: &Step) {
 
 fn undo(step: &Step) {
     match &step.undo {
-        Some(Undo::Unmount(path)) => drop(run(&["umount", &path.display().to_string()])),
+        Some(Undo::Unmount(path)) => {
+            run(&["umount", &path.display().to_string()]);
+        }
         Some(Undo::RemoveTree(path)) => std::fs::remove_dir_all(path).unwrap(),
         None => {}
         Some(other) => panic!("{other:?}"),

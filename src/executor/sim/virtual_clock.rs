@@ -72,17 +72,21 @@ pub fn gives(disk: &Disk) -> Result<Gives> {
         flushes: flushes(&fresh, sectors)?,
         average_seek_ns: disk.kind.has_arm().then(|| average_seek(&fresh().expect("it was one").disk, &words)),
         used: match disk.can_be_used() {
-            true => [0.5, 0.9, 1.0].into_iter().map(|filled| used(disk, filled)).collect::<Result<_>>()?,
+            true => [0.5, 0.9, 1.0]
+                .into_iter()
+                .filter_map(|filled| used(disk, filled).transpose())
+                .collect::<Result<_>>()?,
             false => Vec::new(),
         },
     })
 }
 
-/// On a drive of 1 GiB; a larger one has more blocks, and the same share of them is spare.
-fn used(disk: &Disk, filled: f64) -> Result<Used> {
+/// On a drive of 1 GiB; a larger one has more blocks, and the same share of them is spare. None where erase blocks are too large for
+/// one of that size, as in a model that was fitted with many dies.
+fn used(disk: &Disk, filled: f64) -> Result<Option<Used>> {
     const SECTORS: u64 = 1 << 21;
     const MANY: usize = 64 << 10;
-    let words = disk.used(0, SECTORS, 0.0)?;
+    let Ok(words) = disk.used(0, SECTORS, 0.0) else { return Ok(None) };
     let mut clock = Clock::new(DiskModel::start(&words).map_err(|_| anyhow::anyhow!("no such disk"))?);
     let depth = 32.min(words[at("DEPTH")] as usize);
     let full = (SECTORS as f64 * filled) as u64 / CHUNK;
@@ -95,11 +99,11 @@ fn used(disk: &Disk, filled: f64) -> Result<Used> {
     let before = counts(&clock);
     let took = clock.closed(depth, MANY, &mut write).took_ns;
     let [written, copied] = counts(&clock);
-    Ok(Used {
+    Ok(Some(Used {
         filled,
         write_amplification: 1.0 + (copied - before[1]) as f64 / (written - before[0]) as f64,
         requests_a_second: MANY as f64 / took as f64 * 1e9,
-    })
+    }))
 }
 
 /// Of 4 KiB, at a queue depth, within `within` sectors from the disk's first on; none twice, as long as half of them are left.
