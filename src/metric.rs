@@ -169,6 +169,7 @@ pub const METRICS: &[Metric] = &[
     row("pressure_*", Shown::Details, ""),
     row("space_*", Shown::Details, "").noun("space"),
     row("swap_*", Shown::Details, ""),
+    row("zram_*", Shown::Details, ""),
     row("sync_*", Shown::Details, ""),
     row("workload_*", Shown::Details, ""),
     row("compression_*", Shown::Compression, ""),

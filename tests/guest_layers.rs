@@ -61,6 +61,31 @@ fn stacks_stand_and_are_what_was_asked_for() {
     lab.assert_nothing_left();
 }
 
+/// What it says that it holds is what the file system holds, and the algorithm is the one that was asked for.
+#[test]
+#[ignore = "boots a guest; `make test-vm`"]
+fn a_disk_in_compressed_memory_holds_less_than_it_was_given() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(
+        "executor = 'vm'\nduplicate = false\nbacking = { zram = { size = '200MiB', algorithm = 'zstd' } }\n\
+         target = [{ fs = 'ext4' }]\nwork = [{ workload = 'tree', like = 'site', scale = 0.02 }]\nstop = { rounds = 1 }\n",
+    )
+    .code(0);
+    let folded = lab.folded();
+    let cell = &folded.cells[0];
+    assert_eq!(cell.outcome, Some(Outcome::Done));
+    assert!(fact(cell, "zram algorithm").contains("[zstd]") && fact(cell, "zram size") == "209715200");
+    let value = |metric: &str| folded.value(cell, "write", metric).expect("a value");
+    let held = value("zram_data_bytes") / value("space_allocated_bytes");
+    assert!((1.0..1.5).contains(&held), "it holds {held} times what the files take");
+    assert!(value("zram_compressed_bytes") < 0.95 * value("zram_data_bytes"));
+    assert!(value("zram_memory_bytes") >= value("zram_compressed_bytes"));
+    lab.assert_nothing_left();
+}
+
 /// The example as it stands, made small.
 #[test]
 #[ignore = "boots a guest for each target; `make test-vm`"]

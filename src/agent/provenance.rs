@@ -155,6 +155,8 @@ fn of_device(stack: &BuiltStack) -> Facts {
         ("loop direct I/O", "loop/dio"),
         ("loop file", "loop/backing_file"),
         ("model", "device/model"),
+        ("zram algorithm", "comp_algorithm"),
+        ("zram size", "disksize"),
     ] {
         facts.extend(content(sys.join(file)).map(|value| (name.to_string(), value)));
     }

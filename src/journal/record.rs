@@ -103,6 +103,8 @@ pub enum Undo {
     ExportPool(String),
     /// Remove the segment of System V shared memory that a PostgreSQL server which was killed has noted in this file.
     RemoveSegment(PathBuf),
+    /// Remove the disk in compressed memory whose number is in this file.
+    RemoveZram(PathBuf),
     /// Remove the device mapper's mapping of that name.
     RemoveMapping(String),
     /// Remove the LVM volume group of that name with all its volumes.

@@ -14,6 +14,7 @@ pub mod layout;
 pub mod pressure;
 pub mod space;
 pub mod swap;
+pub mod zram;
 
 use std::path::PathBuf;
 
@@ -28,6 +29,7 @@ pub const ALL: &[&dyn Probe] = &[
     &pressure::Pressure,
     &space::Space,
     &swap::Swap,
+    &zram::Zram,
 ];
 
 /// What a phase is measured on.

@@ -57,6 +57,12 @@ pub enum Action {
         path: PathBuf,
         bytes: u64,
     },
+    /// A new disk in compressed memory. The file gets the number that the kernel gives it.
+    MakeZram {
+        note: PathBuf,
+        algorithm: String,
+        bytes: u64,
+    },
     /// The folder that the work owns, as mkdir(1) makes it: users of servers get into it too.
     MakeWorkFolder(PathBuf),
     /// Discards every block of a device.
@@ -107,6 +113,9 @@ impl Display for Action {
             Action::LinkDevice { uevent, link } => write!(out, "{} to that of {}", link.display(), uevent.display()),
             Action::MapWhole { device, words, .. } => write!(out, "{}, {}", device.display(), words.join(" ")),
             Action::MakeImage { path, bytes } => write!(out, "{} ({})", path.display(), show_bytes(*bytes as f64)),
+            Action::MakeZram { algorithm, bytes, .. } => {
+                write!(out, "/sys/class/zram-control/hot_add ({}, {algorithm})", show_bytes(*bytes as f64))
+            }
             Action::Set { path, value, .. } => write!(out, "{value} to {}", path.display()),
             Action::SetQueue { device, name, value } => write!(out, "{name} of {} to {value}", device.display()),
         }
@@ -189,6 +198,9 @@ fn sentence(step: &Step) -> String {
         Action::Discard(path) => format!("discard {}", path.display()),
         Action::SetQueue { .. } => format!("set {}", step.action),
         Action::MakeImage { path, bytes } => format!("make image {} of {bytes}", path.display()),
+        Action::MakeZram { note, algorithm, bytes } => {
+            format!("zram of {bytes} with {algorithm}, noted in {}", note.display())
+        }
         Action::Set { path, value, .. } => format!("set {} to {value}", path.display()),
         Action::Daemon { argv, ready } => format!("start {} until {}", argv.join(" "), ready.join(" ")),
     };
@@ -208,6 +220,7 @@ fn undo_words(undo: &Undo) -> String {
         Undo::RemoveGroup(name) => format!("remove group {name}"),
         Undo::StopArray(array) => format!("stop array {}", array.device.display()),
         Undo::StopCache(set) => format!("stop cache {}", set.uuid),
+        Undo::RemoveZram(note) => format!("remove the zram disk noted in {}", note.display()),
         Undo::RemoveSegment(path) => format!("remove the segment noted in {}", path.display()),
     }
 }

@@ -9,7 +9,9 @@
 
 mod kernel_log;
 mod runner;
+mod setting;
 mod undo;
+mod zram;
 
 pub use runner::{StepResult, StepRunner, name_of};
 pub use undo::all as undo_all;

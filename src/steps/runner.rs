@@ -1,7 +1,9 @@
 //! Takes the steps that plug-ins describe, journals each undo before its step, and takes them back.
 
 use super::kernel_log::KernelLog;
+use super::setting;
 use super::undo;
+use super::zram;
 use crate::journal::{Record, StepTaken, Undo, Undone};
 use crate::process::{self, CELL_MARK, DAEMON_MARK, EndOfOrphan, Mark, RUN_MARK, check_stop};
 use crate::protocol::Link;
@@ -159,10 +161,13 @@ impl<'a> StepRunner<'a> {
             Action::MakeDirectory(path) => make_directory(path)?,
             Action::MakeWorkFolder(path) => std::fs::create_dir(path)?,
             Action::MakeImage { path, bytes } => make_image(path, *bytes)?,
+            Action::MakeZram { note, algorithm, bytes } => {
+                return Ok(StepResult::Devices(vec![zram::make(note, algorithm, *bytes)?]));
+            }
             Action::Discard(device) => {
                 block::discard(device, 0, block::size_of_device(device)?).context("use discard = \"none\"")?
             }
-            Action::Set { path, value, .. } => undo::set(path, value)?,
+            Action::Set { path, value, .. } => setting::set(path, value)?,
             Action::SetQueue { .. } => unreachable!("it was made a setting of the kernel"),
             Action::Daemon { argv, ready } => self.start_daemon(argv, ready)?,
         }
@@ -227,6 +232,7 @@ fn without_links(undo: Undo) -> Undo {
         Undo::DetachLoops(path) => Undo::DetachLoops(real(path)),
         Undo::RemoveTree(path) => Undo::RemoveTree(real(path)),
         Undo::RemoveSegment(path) => Undo::RemoveSegment(real(path)),
+        Undo::RemoveZram(path) => Undo::RemoveZram(real(path)),
         other => other,
     }
 }

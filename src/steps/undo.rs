@@ -1,5 +1,7 @@
 //! Takes a step back. Every one is idempotent: undoing what never happened, or what is undone already, is no error.
 
+use super::setting::set;
+use super::zram;
 use crate::journal::{Array, CacheSet, Record, StepTaken, Undo, Undone};
 use crate::process::{RUN_MARK, argv, output};
 use crate::protocol::Link;
@@ -43,6 +45,7 @@ pub fn one(undo: &Undo, run: &str) -> Result<()> {
         Undo::KillMarked(mark) => crate::process::kill_marked(mark, &[]).map(drop).context("cannot kill"),
         Undo::ExportPool(pool) => export_pool(pool),
         Undo::RemoveSegment(noted) => remove_segment(noted),
+        Undo::RemoveZram(noted) => entry(noted)?.map_or(Ok(()), |note| zram::remove(&note.path())),
         Undo::RemoveMapping(name) => remove_mapping(name),
         Undo::RemoveGroup(name) => remove_group(name),
         Undo::StopArray(array) => stop_array(array),
@@ -60,6 +63,7 @@ fn is_ours(undo: &Undo, run: &str) -> bool {
     match undo {
         Undo::Unmount(path) | Undo::DetachLoops(path) | Undo::RemoveTree(path) => plain(path) && carried(path),
         Undo::RemoveSegment(path) => plain(path) && carried(path) && path.ends_with("cluster/postmaster.pid"),
+        Undo::RemoveZram(path) => plain(path) && carried(path) && path.ends_with("zram"),
         Undo::Restore { path, .. } => plain(path) && is_setting_of_runs(path),
         Undo::KillMarked(mark) => mark.starts_with("PICKFS_"),
         Undo::ExportPool(name) | Undo::RemoveMapping(name) | Undo::RemoveGroup(name) => is_our_name(name),
@@ -301,10 +305,6 @@ fn segment_of(all: &str, segment: u32) -> Option<Segment> {
     Some(Segment { made_by: number(4)?, attached: number(6)?, owner: number(7)? })
 }
 
-pub(super) fn set(path: &Path, value: &str) -> Result<()> {
-    std::fs::write(path, value).with_context(|| format!("cannot write `{value}` to {}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -371,6 +371,7 @@ mod tests {
             Undo::Restore { path: "/sys/dev/block/0:0/queue/scheduler".into(), value: "none".into() },
             Undo::KillMarked("PICKFS_DAEMON=of-no-run".into()),
             Undo::RemoveSegment("/nowhere/pickfs-r/cluster/postmaster.pid".into()),
+            Undo::RemoveZram("/nowhere/pickfs-r/zram".into()),
             Undo::RemoveMapping("pickfsnever".into()),
             Undo::RemoveGroup("pickfsnever".into()),
             stop("/dev/md/pickfsnever"),
@@ -391,6 +392,8 @@ mod tests {
             Undo::DetachLoops("/srv/disk.img".into()),
             Undo::RemoveTree(folder.path().join("pickfs-r/..")),
             Undo::RemoveTree("pickfs-r".into()),
+            Undo::RemoveZram("/dev/shm/pickfs-r/other".into()),
+            Undo::RemoveZram("/dev/shm/pickfs-other/zram".into()),
             Undo::Restore { path: file.clone(), value: "lost".into() },
             Undo::Restore { path: "/proc/sys/vm/../../../etc/motd".into(), value: "lost".into() },
             Undo::Restore { path: "/sys/power/state".into(), value: "mem".into() },

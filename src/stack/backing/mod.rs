@@ -8,6 +8,7 @@ mod directory;
 mod image;
 mod memory;
 mod room;
+mod zram;
 
 pub use device::MORE_DEVICES;
 
@@ -18,7 +19,7 @@ use crate::plan::{Objection, Setting, Settings, disks};
 use std::path::{Path, PathBuf};
 
 /// Every backing, sorted by name.
-pub const ALL: &[&Backing] = &[&device::DEVICE, &directory::DIRECTORY, &image::IMAGE, &memory::MEMORY];
+pub const ALL: &[&Backing] = &[&device::DEVICE, &directory::DIRECTORY, &image::IMAGE, &memory::MEMORY, &zram::ZRAM];
 
 /// Something that gives block devices or a directory. A backing names what differs from [`Backing::DEFAULT`].
 pub struct Backing {
@@ -197,6 +198,14 @@ mod tests {
             let found = (find(name).unwrap().objection)(&settings(given.clone()));
             assert_eq!(found.map_or("", |objection| objection.setting), setting, "{name} {given}");
         }
+    }
+
+    #[test]
+    fn a_disk_in_compressed_memory_is_new_in_each_cell() {
+        let note = "/dev/shm/pickfs-r/zram";
+        let make = format!("zram of 4096 with lz4, noted in {note}; back: remove the zram disk noted in {note}");
+        let each = vec!["run modprobe zram num_devices=0".to_string(), make];
+        assert_eq!(sentences("zram", json!({"size": 4096, "algorithm": "lz4"})), (vec![], each));
     }
 
     #[test]
