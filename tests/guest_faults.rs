@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Lab, Said, SmallDisk, failed, no_guests, not_run};
-use pickfs::journal::{Folded, FoldedCell, Outcome, Record};
+use pickfs::journal::{Folded, FoldedCell, Outcome, Record, fold_file};
 use pickfs::process::marked_processes;
 use pickfs::sys::process::{Signal, Stat, kill};
 use rand_core::{Rng, SeedableRng};
@@ -138,11 +138,23 @@ fn a_qemu_that_dies_costs_its_cell() {
     let usual = plan(&[("first", "true"), ("second", "true")], "");
     lab.write_plan(&usual.replace("target = [{ fs = \"ext4\" }]", huge));
     let mut child = start(&lab);
-    let mut killed = false;
-    // The first that got past its start; those of `huge` end by themselves.
+    // First the one that boots to be saved, so that a cell boots by itself; then one in its cell. Those of `huge` end by themselves.
+    let (mut boot_killed, mut killed) = (false, false);
     while !killed && await_program(&lab, &mut child, "qemu") {
-        std::thread::sleep(Duration::from_secs(2));
-        killed = of_the_run(&lab, "qemu").into_iter().any(|pid| kill(pid, Signal::KILL).is_ok());
+        std::thread::sleep(Duration::from_millis(200));
+        let folded = fold_file(&lab.journal()).unwrap_or_default();
+        let usual = folded.cells.iter().filter(|cell| cell.target == "ext4");
+        let (ended, running): (Vec<_>, Vec<_>) = usual.partition(|cell| cell.outcome.is_some());
+        let words = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let kill_one = |which: &dyn Fn(&str) -> bool| {
+            let mut found = of_the_run(&lab, "qemu").into_iter().filter(|pid| which(&words(pid)));
+            found.any(|pid| kill(pid, Signal::KILL).is_ok())
+        };
+        if !boot_killed {
+            boot_killed = kill_one(&|words| words.contains("-qmp") && !words.contains("4294967296M"));
+        } else if ended.len() == 1 && running.len() == 1 {
+            killed = kill_one(&|words| !words.contains("-qmp"));
+        }
     }
     child.wait().unwrap();
     lab.assert_nothing_left();
@@ -161,6 +173,9 @@ fn a_qemu_that_dies_costs_its_cell() {
     let (done, other): (Vec<_>, Vec<_>) = usual.into_iter().partition(|cell| cell.outcome == Some(Outcome::Done));
     assert_eq!((done.len(), other.len()), (1, 1), "{other:#?}");
     assert!(failed(other[0]).contains("the machine ended before its cell did; QEMU ended by signal 9"));
+    let facts = &done[0].provenance.facts;
+    assert!(facts["guest not saved"].contains("QEMU ended by signal 9"), "{facts:?}");
+    assert!(!facts["guest boot"].contains("saved"), "{facts:?}");
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn taken_up<'e>(
 /// journal waited for: it would see its settings change under its hands.
 pub fn clean(journal: &Path, owner: Owner, executors: Executors, progress: &mut dyn Progress) -> Result<usize> {
     let (journal, folded) = owner.open(journal)?;
-    let _turn = turn::take(journal.path(), progress);
+    let _turn = turn::take(journal.path(), turn::Use::Alone, progress);
     if supervise::stop_requested() {
         bail!(Interrupted);
     }
@@ -231,7 +231,9 @@ struct Session<'e> {
 fn go(session: Session, journal: Journal, done: Folded, progress: &mut dyn Progress) -> Result<Finish> {
     let Session { executors, active, more } = session;
     let run = understood(&done)?;
-    let _turn = turn::take(journal.path(), progress);
+    let simulates = find_executor(executors, &run.plan).is_ok_and(|executor| executor.simulates());
+    let wanted = if simulates { turn::Use::Shared } else { turn::Use::Alone };
+    let _turn = turn::take(journal.path(), wanted, progress);
     let had_leftovers = !done.leftovers.is_empty();
     if supervise::stop_requested() {
         if !had_leftovers {

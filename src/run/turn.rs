@@ -1,6 +1,8 @@
 //! One run at a time on a machine: two would measure each other, and restore each other's settings. First come, first
 //! served: the kernel queues those who wait for a flock(2).
 //!
+//! Simulations measure nothing of this machine, so they share it with each other; real runs wait for them, as they keep processors busy.
+//!
 //! Root's runs have a lock of their own, in a folder where nobody else can make a file, so that no user holds them up; the one
 //! that users share they take as well, as soon as it is free.
 
@@ -16,6 +18,28 @@ use std::time::Duration;
 
 const LOOK: Duration = Duration::from_millis(200);
 
+/// What a run needs of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    Alone,
+    /// With others that can share it.
+    Shared,
+}
+
+impl Use {
+    fn waiting(self) -> FlockOperation {
+        if self == Use::Alone { FlockOperation::LockExclusive } else { FlockOperation::LockShared }
+    }
+
+    fn trying(self) -> FlockOperation {
+        if self == Use::Alone {
+            FlockOperation::NonBlockingLockExclusive
+        } else {
+            FlockOperation::NonBlockingLockShared
+        }
+    }
+}
+
 /// Held until dropped, also by death.
 pub struct Turn {
     _own: Option<File>,
@@ -25,15 +49,17 @@ pub struct Turn {
 
 /// Waits for it. Without one where no lock file can be had, then nobody waits; and when asked to stop while waiting, so that
 /// the caller looks.
-pub fn take(journal: &Path, progress: &mut dyn Progress) -> Turn {
+pub fn take(journal: &Path, wanted: Use, progress: &mut dyn Progress) -> Turn {
     let shared = ["/run/lock", "/var/lock", "/tmp"].map(|folder| Path::new(folder).join("pickfs.lock"));
     let shared = shared.into_iter().find(|path| path.parent().is_some_and(Path::is_dir));
     if !rustix::process::geteuid().is_root() {
-        let own = shared.and_then(|path| opened(path, 0o666)).and_then(|lock| waited_for(lock, journal, progress));
+        let own =
+            shared.and_then(|path| opened(path, 0o666, wanted)).and_then(|lock| waited_for(lock, journal, progress));
         return Turn { _own: own, _shared: None };
     }
-    let own = opened(PathBuf::from("/run/pickfs.lock"), 0o600).and_then(|lock| waited_for(lock, journal, progress));
-    let shared = shared.and_then(|path| opened(path, 0o666)).map(|lock| {
+    let own =
+        opened(PathBuf::from("/run/pickfs.lock"), 0o600, wanted).and_then(|lock| waited_for(lock, journal, progress));
+    let shared = shared.and_then(|path| opened(path, 0o666, wanted)).map(|lock| {
         if let Some(holder) = holder_unless_free(&lock) {
             progress.remark(&format!("another user's run is under way and disturbs this one: {holder}"));
         }
@@ -45,6 +71,7 @@ pub fn take(journal: &Path, progress: &mut dyn Progress) -> Turn {
 struct Lock {
     file: File,
     path: PathBuf,
+    wanted: Use,
 }
 
 impl Lock {
@@ -55,7 +82,7 @@ impl Lock {
         let note = format!("process {}, {}\n", std::process::id(), journal.display());
         std::thread::spawn(move || {
             let mut file = self.file;
-            while let Err(error) = flock(&file, FlockOperation::LockExclusive) {
+            while let Err(error) = flock(&file, self.wanted.waiting()) {
                 if error != rustix::io::Errno::INTR {
                     return;
                 }
@@ -70,7 +97,7 @@ impl Lock {
 
 /// Who has noted it in the lock file, if anybody has the lock.
 fn holder_unless_free(lock: &Lock) -> Option<String> {
-    if flock(&lock.file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+    if flock(&lock.file, lock.wanted.trying()).is_ok() {
         let _ = flock(&lock.file, FlockOperation::Unlock);
         return None;
     }
@@ -95,10 +122,10 @@ fn waited_for(lock: Lock, journal: &Path, progress: &mut dyn Progress) -> Option
 }
 
 /// Made by whichever user comes first, readable by those who may use it, whatever the umask.
-fn opened(path: PathBuf, mode: u32) -> Option<Lock> {
+fn opened(path: PathBuf, mode: u32, wanted: Use) -> Option<Lock> {
     let made = || File::create_new(&path).and_then(|file| file.set_permissions(Permissions::from_mode(mode)));
     let opened = open(&path).or_else(|_| made().and_then(|()| open(&path))).or_else(|_| open(&path));
-    opened.ok().map(|file| Lock { file, path })
+    opened.ok().map(|file| Lock { file, path, wanted })
 }
 
 /// Whoever else may write to the folder can have put a symlink or a pipe there: neither is followed nor waited for.
@@ -106,4 +133,26 @@ fn open(path: &Path) -> std::io::Result<File> {
     let careful = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let open = |write| OpenOptions::new().read(true).write(write).custom_flags(careful).open(path);
     open(true).or_else(|_| open(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Use::{Alone, Shared};
+
+    #[test]
+    fn simulations_share_the_machine_and_real_runs_wait_for_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        for (first, second, waits) in
+            [(Alone, Alone, true), (Alone, Shared, true), (Shared, Alone, true), (Shared, Shared, false)]
+        {
+            let held = opened(path.clone(), 0o600, first).unwrap().queue(&folder.path().join("first"));
+            let held = held.recv_timeout(Duration::from_secs(60)).unwrap();
+            let next = opened(path.clone(), 0o600, second).unwrap();
+            assert_eq!(holder_unless_free(&next).is_some(), waits, "{first:?}, {second:?}");
+            drop(held);
+            assert_eq!(holder_unless_free(&next), None);
+        }
+    }
 }
