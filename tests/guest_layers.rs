@@ -3,7 +3,7 @@
 mod common;
 
 use common::steps::{GUEST, RUN, Steps, plain_line, printed};
-use common::{Lab, Said, failed, no_guests, not_run, run};
+use common::{Lab, Observation, Said, failed, no_guests, not_run, run};
 use pickfs::journal::{CacheSet, FoldedCell, Outcome, Record};
 use pickfs::protocol::Say;
 use pickfs::stack::layer;

@@ -71,9 +71,13 @@ fn it_stands_above_a_file_system_comes_back_with_it_and_is_undone() {
         let runner = StepRunner::new(&place, "c");
         std::fs::write(stack.root.join("file"), fs).unwrap();
         stack.make_durable(&runner).unwrap();
-        stack.unmount().iter().for_each(|words| drop(runner.output(words).unwrap()));
+        for words in stack.unmount() {
+            runner.output(&words).unwrap();
+        }
         assert!(!stack.root.exists() && !stack.stored().exists(), "{fs}");
-        stack.mount(&stack.spec()).iter().for_each(|words| drop(runner.mount(words).unwrap()));
+        for words in stack.mount(&stack.spec()) {
+            runner.mount(&words).unwrap();
+        }
         for seen in [&stack.root, &stack.stored()] {
             assert_eq!(std::fs::read_to_string(seen.join("file")).unwrap(), fs);
         }
