@@ -9,7 +9,7 @@ const CHAIN_BITS: u32 = 15;
 /// The golden ratio of 32 bits (Knuth, The Art of Computer Programming 3, 6.4).
 const GOLDEN: u32 = 0x9e37_79b1;
 const SHORTEST: usize = 4;
-/// A match ends at least so many bytes before the end, and begins at least so many before it.
+/// Least distances, in bytes: from the end of a match to the end of the block, and from its beginning.
 const LAST_LITERALS: usize = 5;
 const LAST_MATCH: usize = 12;
 const FARTHEST: usize = 65_535;
