@@ -245,7 +245,7 @@ impl Machine for Guests {
             }
             Say::Tell(Record::Provenance(found)) if !running.boot_is_told => {
                 running.boot_is_told = true;
-                let boots = format!("{}, the kernel panicked before", running.boot);
+                let boots = format!("{}, as no agent answered in the one before", running.boot);
                 found.facts.extend((running.boot > 1).then(|| ("guest boots".to_string(), boots)));
                 let how = if running.went_on() { ", from a saved boot" } else { "" };
                 found.facts.insert("guest boot".into(), show_duration(booted.as_nanos() as f64) + how);
