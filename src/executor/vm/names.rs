@@ -43,9 +43,9 @@ pub const COMPRESSION_WORD: &str = "pickfs.compression=";
 pub const SAVED_WORD: &str = "pickfs.saved";
 pub const ALIVE: &str = "pickfs init: alive";
 /// What a guest says on its console that can be saved now; then it waits for a line on its port.
-/// Bytes in that line.
-pub const ENTROPY: usize = 64;
 pub const WAITING: &str = "pickfs init: waiting";
+/// Random bytes in that line.
+pub const ENTROPY: usize = 64;
 
 pub fn target_disk(index: usize) -> String {
     if index == 0 { TARGET_DISK.to_string() } else { format!("{TARGET_DISK}-{}", index + 1) }

@@ -105,6 +105,8 @@ fn make(guest: &Guest, machine: &qemu::Machine, monitor: &Path, file: &Path, run
 
 fn write(monitor: &mut Monitor, file: &Path) -> Result<()> {
     let socket = file.with_extension("socket");
+    // One that an earlier attempt has left cannot be bound to.
+    let _ = std::fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket).with_context(|| format!("cannot listen at {}", socket.display()))?;
     let mut state = File::create(file).context("cannot make the file of the guest's state")?;
     let writer = thread::spawn(move || io::copy(&mut listener.accept()?.0, &mut state));
@@ -126,7 +128,7 @@ fn write(monitor: &mut Monitor, file: &Path) -> Result<()> {
     written.map(drop).context("cannot write the guest's state")
 }
 
-/// Starts QEMU, which goes on from the state as soon as it has read it.
+/// Sends QEMU the state. It goes on from there as soon as it has read it.
 pub fn go_on(state: &Path, socket: &Path, emulator: &mut Connection) -> Result<()> {
     let mut file = File::open(state).context("the guest's state is gone")?;
     let mut stream = None;
