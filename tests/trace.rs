@@ -98,11 +98,14 @@ fn threads_that_sleep_at_random_leave_the_same() {
         return;
     }
     for way in WAYS {
-        sleeping_leaves_the_same(way);
+        // Calls of two processes that overlap may be seen in the other order than they were done in, and then another tree comes of
+        // it without any call that ends otherwise (docs/trace.md): seldom, so not three times in a row.
+        assert!((0..3).any(|_| sleeping_leaves_the_same(way)), "{way:?}: no call differs, and the tree does");
     }
 }
 
-fn sleeping_leaves_the_same(way: &[&str]) {
+/// Delays must never change anything. True if the replay also left what the program did, or says that it did not.
+fn sleeping_leaves_the_same(way: &[&str]) -> bool {
     let lab = Lab::new();
     std::fs::create_dir(lab.path("work")).unwrap();
     let trace = recorded_by(&lab, way, &["sh", "-c", &format!("cd work && {SHARED}")]);
@@ -117,8 +120,7 @@ fn sleeping_leaves_the_same(way: &[&str]) {
     for seed in 0..12 {
         assert_eq!(played(Some(seed)), wanted, "seed {seed}");
     }
-    let real = shape(&lab.path("work"));
-    assert!(wanted.0.0 > 0 || wanted.1 == real, "{way:?}: no call differs, and the tree does: {:?} {real:?}", wanted.1);
+    wanted.0.0 > 0 || wanted.1 == shape(&lab.path("work"))
 }
 
 #[test]

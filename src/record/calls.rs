@@ -93,6 +93,8 @@ pub enum Request {
         address: u64,
         length: u64,
     },
+    /// On which processors threads may run.
+    Affinity,
 }
 
 const AT_EMPTY: u64 = AT_EMPTY_PATH as u64;
@@ -203,6 +205,8 @@ const CALLS: &[i64] = &[
     SYS_wait4,
     SYS_waitid,
     SYS_munmap,
+    SYS_sched_getaffinity,
+    SYS_sched_setaffinity,
     SYS_fchmodat2,
 ];
 
@@ -457,6 +461,7 @@ fn bookkeeping(call: &Call) -> Option<Request> {
             Request::Map { descriptor: e as i32, length: b, offset: f, writes }
         }
         SYS_munmap => Request::Unmap { address: a, length: b },
+        SYS_sched_getaffinity | SYS_sched_setaffinity => Request::Affinity,
         _ => return None,
     })
 }

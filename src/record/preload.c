@@ -33,6 +33,7 @@
 #define HELLO -1000000
 #define FLUSH -999999
 #define PROBE -999998
+#define LOADED -999997
 /* Stops between two looks at what a stop costs. */
 #define SELDOM 64
 /* Nanoseconds between two calls after which the CPU clock is read; and since it was read last, at the end of a call. */
@@ -182,6 +183,7 @@ __attribute__((constructor)) static void begin(void)
 		return;
 	process = (struct process *)wiped;
 	shared = (struct shared *)at;
+	stopping(SYS_close, WITH(LOADED));
 }
 
 static uint64_t now(void)
@@ -382,14 +384,16 @@ static long recorded(long number, int folder, const char *path, const char *seco
 	struct ring *ring;
 	const char *texts[2] = {path, second};
 	char *behind;
-	uint64_t entered;
+	uint64_t entered = now();
 	long result, length;
 	int i;
 
+	ring = me->ring;
 	if (!is_ready(me))
 		return stopping(number, with);
 	me->busy = 1;
-	entered = now();
+	if (ring != me->ring)
+		entered = now(); /* it stopped to get this one */
 	ring = me->ring;
 	record = room(ring);
 	with_times(me, record, entered);
@@ -419,13 +423,13 @@ static long recorded(long number, int folder, const char *path, const char *seco
 			ring->known[with[0]] = 0;
 		publish(ring, record);
 		result = done(number, with);
-		me->last_end = now();
 		me->busy = 0;
+		me->last_end = now();
 		return result;
 	}
 	result = done(number, with);
 	record->result = result;
-	record->end = me->last_end = now();
+	record->end = now();
 	if (record->end - me->last_asked > LONG_SINCE) {
 		record->cpu_end = cpu_time();
 		me->last_asked = record->end;
@@ -433,13 +437,12 @@ static long recorded(long number, int folder, const char *path, const char *seco
 	if (number == SYS_write || number == SYS_pwrite64) {
 		record->sample = sample(ring, behind, with, result);
 		record->size = (behind + record->sample - (char *)record + 7) & ~7ul;
-		if (record->sample)
-			me->last_end = now();
 	}
 	if ((number == SYS_openat || number == SYS_creat) && result >= 0 && result < DESCRIPTORS)
 		ring->known[result] = 0;
 	publish(ring, record);
 	me->busy = 0;
+	me->last_end = now();
 	return result;
 }
 

@@ -1,6 +1,7 @@
 //! Calls that a program made without being stopped: a library that is loaded into it (`preload.c`) does them and writes them
 //! down in shared memory, and here they are read, in the order in which they ended.
 
+use super::load_cost::LoadCost;
 use super::world::Pieces;
 use crate::sys::ptrace::Call;
 use crate::sys::rings::{RINGS, Rings, Spot, memory_file, path_of};
@@ -21,6 +22,8 @@ const HELLO: i32 = -1_000_000;
 const FLUSH: i32 = -999_999;
 /// As in the C file: closing it asks for nothing.
 const PROBE: i32 = -999_998;
+/// As in the C file: closing it says that the library is loaded.
+const LOADED: i32 = -999_997;
 /// As in the C file.
 const KNOWN_FOLDER: u8 = 1;
 const NEEDS_NO_SAMPLE: u8 = 2;
@@ -52,6 +55,15 @@ pub struct Preload {
     /// Threads and descriptors of which samples came.
     sampled: HashSet<(i32, i32)>,
     buffer: Vec<u8>,
+    load_cost: LoadCost,
+}
+
+/// Why the library stopped for itself.
+pub enum Greeting {
+    /// It is there: loading it took so many nanoseconds of processor time.
+    Loaded(u64),
+    /// It asks for a ring, for room in it, or for nothing.
+    Asked,
 }
 
 /// A call as the library saw it.
@@ -91,9 +103,11 @@ impl Preload {
         let bytes = [&LIBRARY[..place], &path, &LIBRARY[place + ROOM..]].concat();
         let mut library = memory_file(c"pickfs-preload").context("cannot make the library that records")?;
         library.write_all(&bytes).context("cannot write the library that records")?;
+        let load_cost = LoadCost::new(path_of(&library));
         Ok(Some(Preload {
             rings,
             library,
+            load_cost,
             owners: HashMap::new(),
             borrowers: HashMap::new(),
             seen: 0,
@@ -111,18 +125,24 @@ impl Preload {
         path_of(&self.library)
     }
 
-    /// A stopped thread asks for a ring, or for room in it, or for nothing. True if that is what the call is for.
-    pub fn greeted(&mut self, tid: i32, call: &Call) -> bool {
+    /// None where the call is the program's own.
+    pub fn greeted(&mut self, tid: i32, call: &Call) -> Option<Greeting> {
         let number = call.arguments[0] as i32;
-        if call.number != libc::SYS_close || number > PROBE {
-            return false;
+        if call.number != libc::SYS_close || number > LOADED {
+            return None;
         }
         let ring = usize::try_from(i64::from(HELLO) - i64::from(number)).ok().filter(|ring| *ring < RINGS);
-        let Some(ring) = ring else { return number == FLUSH || number == PROBE };
+        let Some(ring) = ring else {
+            return match number {
+                LOADED => Some(Greeting::Loaded(self.load_cost.loaded())),
+                FLUSH | PROBE => Some(Greeting::Asked),
+                _ => None,
+            };
+        };
         if !self.borrowers.contains_key(&tid) && !self.owners.contains_key(&ring) && self.rings.accept(ring) {
             self.owners.insert(ring, tid);
         }
-        true
+        Some(Greeting::Asked)
     }
 
     /// A child uses the memory of the thread that has started it, which therefore makes no calls in the library for now: these

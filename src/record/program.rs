@@ -5,7 +5,7 @@ use super::calls::{FileCall, Request, request};
 use super::file_call::{Looked, Looker};
 use super::files::{Mapping, Objects, OpenFile};
 use super::first_tree::Touched;
-use super::preload::Made;
+use super::preload::{Greeting, Made};
 use super::scope::Scope;
 use super::stop_cost::{self, StopCost};
 use super::threads::{Pending, Resolved, Thread};
@@ -86,7 +86,7 @@ impl<'a> Program<'a> {
                 (own.files, own.folder, own.maps) = (files, folder, maps);
             }
             // What it did before does not count.
-            self.thread(*tid).look_at_clock(false);
+            self.thread(*tid).look_at_clock();
         }
     }
 
@@ -113,6 +113,12 @@ impl<'a> Program<'a> {
     /// The end of the call that the thread is in is waited for.
     pub fn awaits(&self, tid: i32) -> bool {
         self.threads.get(&tid).is_some_and(|thread| thread.pending.is_some())
+    }
+
+    /// It is in a call that is recorded.
+    pub fn is_in_operation(&self, tid: i32) -> bool {
+        let pending = self.threads.get(&tid).and_then(|thread| thread.pending.as_ref());
+        pending.is_some_and(|pending| matches!(pending.what, Resolved::Op(..)))
     }
 
     pub fn knows(&self, tid: i32) -> bool {
@@ -160,6 +166,7 @@ impl<'a> Program<'a> {
         let now = self.world.now();
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.idle_from = now;
+            thread.half_stops += 2;
         }
     }
 
@@ -211,11 +218,10 @@ impl<'a> Program<'a> {
     }
 
     pub fn entered(&mut self, tid: i32, call: &Call) -> Resume {
-        let stop_ns = self.stop_cost.as_ref().map_or(0, StopCost::ns);
+        let stop_ns = self.stop_ns();
         let thread = self.thread(tid);
         thread.greeted = false;
-        let used = thread.look_at_clock(true);
-        thread.think_ns = thread.think_ns.saturating_sub(stop_ns.min(used));
+        let used = thread.think(stop_ns);
         if self.begun.is_none() {
             return self.before_it_began(tid, used, call);
         }
@@ -223,26 +229,38 @@ impl<'a> Program<'a> {
         self.asks(tid, call)
     }
 
-    /// The library has stopped for itself. Where it did so just before, it did nothing meanwhile.
-    pub fn greeted(&mut self, tid: i32) {
-        let stop_ns = self.stop_cost.as_ref().map_or(0, StopCost::ns);
+    /// The library has stopped for itself. Where it asked just before, it did nothing meanwhile.
+    pub fn greeted(&mut self, tid: i32, greeting: &Greeting) {
+        let stop_ns = self.stop_ns();
         let thread = self.thread(tid);
-        let again = std::mem::replace(&mut thread.greeted, true);
-        let used = thread.look_at_clock(!again);
-        if !again {
-            thread.think_ns = thread.think_ns.saturating_sub(stop_ns.min(used));
-        } else if let Some(cost) = &mut self.stop_cost {
+        if let Greeting::Loaded(ns) = greeting {
+            thread.think(stop_ns);
+            thread.think_ns = thread.think_ns.saturating_sub(*ns);
+            return;
+        }
+        if !std::mem::replace(&mut thread.greeted, true) {
+            thread.think(stop_ns);
+            return;
+        }
+        let used = thread.look_at_clock();
+        if let Some(cost) = &mut self.stop_cost {
             cost.learn(used);
         }
+    }
+
+    /// What a stop costs; 0 where that is left to the replay.
+    fn stop_ns(&self) -> u64 {
+        self.stop_cost.as_ref().map_or(0, StopCost::ns)
     }
 
     /// A call that was made without a stop; `at_end` has the world look at its end.
     pub fn made(&mut self, made: &Made, at_end: impl FnOnce()) {
         self.unstopped = true;
         self.counts.unstopped_calls += 1;
+        let stop_ns = self.stop_ns();
         let thread = self.thread(made.tid);
         thread.greeted = false;
-        thread.made_call(made);
+        thread.made_call(made, stop_ns);
         let how = self.asks(made.tid, &made.call());
         at_end();
         if how == Resume::ToExit {
@@ -291,6 +309,7 @@ impl<'a> Program<'a> {
                 self.unmap(tid, address, address.saturating_add(length));
                 Resume::ToEntry
             }
+            Request::Affinity => Resume::ToEntry,
         }
     }
 
@@ -398,7 +417,7 @@ impl<'a> Program<'a> {
 
     /// A call has ended whose end is looked at.
     pub fn left(&mut self, tid: i32, result: i64) {
-        self.thread(tid).look_at_clock(false);
+        self.thread(tid).look_at_clock();
         self.ends(tid, result);
     }
 
@@ -513,7 +532,7 @@ impl<'a> Program<'a> {
             self.begin();
             self.stop_cost = self.stop_cost.take().map(|_| StopCost::new(self.calibration.clone()));
             let thread = self.thread(tid);
-            thread.look_at_clock(false);
+            thread.look_at_clock();
             (thread.pending, thread.think_ns) = (None, 0);
             return;
         }
@@ -542,7 +561,8 @@ impl<'a> Program<'a> {
 
     /// Its memory is there for the last time.
     pub fn ending(&mut self, tid: i32) {
-        self.thread(tid).look_at_clock(true);
+        let stop_ns = self.stop_ns();
+        self.thread(tid).think(stop_ns);
         self.give_up_memory(tid);
     }
 

@@ -53,7 +53,8 @@ pub fn of_gaps(calibration: Vec<u64>, gaps: &BTreeMap<u64, u64>) -> u64 {
     short.map_or(alone, |(gap, _)| (*gap).clamp(alone, most))
 }
 
-fn median(mut values: Vec<u64>) -> u64 {
+/// 0 of none.
+pub fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)
 }

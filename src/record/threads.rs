@@ -29,6 +29,8 @@ pub struct Thread {
     pub idle_from: u64,
     /// So much CPU time has gone by since its last operation.
     pub think_ns: u64,
+    /// Halves of stops whose cost lies in the CPU time since the last look: going on, and coming to the next stop.
+    pub half_stops: u64,
     /// The library in it stopped last, for itself.
     pub greeted: bool,
 }
@@ -76,6 +78,7 @@ impl Thread {
             unstopped_ns: 0,
             idle_from: 0,
             think_ns: 0,
+            half_stops: 0,
             greeted: false,
         }
     }
@@ -99,26 +102,39 @@ impl Thread {
         Thread { process, files, folder, maps, ..Thread::first(tid, number, Vec::new(), cpu) }
     }
 
-    /// Accounts for the CPU time since the last look: as time to think where the program had the processor.
-    pub fn look_at_clock(&mut self, thought: bool) -> u64 {
+    /// Nanoseconds of CPU time since the last look that are not accounted for yet.
+    pub fn look_at_clock(&mut self) -> u64 {
         let now = self.cpu.now();
         let used = now.saturating_sub(self.cpu_seen).saturating_sub(self.unstopped_ns);
-        (self.cpu_seen, self.unstopped_ns) = (now, 0);
-        if thought {
-            self.think_ns += used;
-        }
+        (self.cpu_seen, self.unstopped_ns, self.half_stops) = (now, 0, 0);
+        used
+    }
+
+    /// Accounts for the CPU time since the last look, as it stands in a stop: as time to think, but for what stops cost. Returns
+    /// what [`Thread::look_at_clock`] does.
+    pub fn think(&mut self, stop_ns: u64) -> u64 {
+        let stops_ns = stop_ns * self.half_stops / 2;
+        let used = self.look_at_clock();
+        self.think_ns += used.saturating_sub(stops_ns);
         used
     }
 
     /// Accounts for a call that was made without a stop. Its CPU clock was asked only now and then: a short time between two
-    /// calls is time to think, of a long one the clock says how much.
-    pub fn made_call(&mut self, made: &Made) {
+    /// calls is time to think, of a long one or after a stop the clock says how much.
+    pub fn made_call(&mut self, made: &Made, stop_ns: u64) {
         let from = made.idle_from.max(self.idle_from);
         // What the library did after the last call, and a call that is written down before it is made, such as close.
         self.unstopped_ns += made.idle_from.saturating_sub(self.idle_from);
         let gap = made.entered.saturating_sub(from);
         let think = match made.cpu_entered {
-            Some(cpu) => cpu.saturating_sub(self.cpu_seen).saturating_sub(self.unstopped_ns).min(gap),
+            Some(cpu) => {
+                // It has not come to the next stop yet.
+                let next = self.half_stops.min(1);
+                let stops_ns = stop_ns * (self.half_stops - next) / 2;
+                self.half_stops = next;
+                let used = cpu.saturating_sub(self.cpu_seen).saturating_sub(self.unstopped_ns);
+                used.saturating_sub(stops_ns).min(gap)
+            }
             None => gap,
         };
         self.think_ns += think;

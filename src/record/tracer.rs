@@ -2,6 +2,7 @@
 
 use super::calls::{Place, Request, is_watched, request};
 use super::preload::Preload;
+use super::processor::Processor;
 use super::program::Program;
 use super::scope::Scope;
 use super::world::Live;
@@ -16,6 +17,7 @@ pub struct Tracer<'a> {
     live: &'a Live,
     /// Calls that are made without a stop.
     preload: Option<Preload>,
+    processor: Processor,
     /// They stopped before the one that started them said so.
     early: HashSet<i32>,
     /// The first process, whose end is the program's.
@@ -45,13 +47,15 @@ impl<'a> Tracer<'a> {
         if preload.is_some() {
             program.has_unstopped_calls();
         }
-        Tracer { program, live, preload, early: HashSet::new(), pid, exit: None, marked: 0, every_call: false }
+        let (processor, early) = (Processor::default(), HashSet::new());
+        Tracer { program, live, preload, processor, early, pid, exit: None, marked: 0, every_call: false }
     }
 
     /// Of programs that run already.
     pub fn of_running(scope: &'a mut Scope, live: &'a Live) -> Tracer<'a> {
         let program = Program::new(scope, live);
-        Tracer { program, live, preload: None, early: HashSet::new(), pid: 0, exit: None, marked: 0, every_call: true }
+        let (processor, early) = (Processor::default(), HashSet::new());
+        Tracer { program, live, preload: None, processor, early, pid: 0, exit: None, marked: 0, every_call: true }
     }
 
     /// A thread has stopped before it is known.
@@ -73,6 +77,7 @@ impl<'a> Tracer<'a> {
             let program = &mut self.program;
             preload.resumed(tid, program.has_files_alone(tid), |file| program.needs_no_sample(tid, file));
             program.goes_on(tid);
+            self.processor.goes_on(tid);
         }
         let how = if self.every_call && how == Resume::ToEntry { Resume::ToExit } else { how };
         ptrace::resume(tid, how, signal).context("cannot let the program go on")
@@ -83,8 +88,9 @@ impl<'a> Tracer<'a> {
         loop {
             match ptrace::wait().context("cannot wait for the program")? {
                 Event::NoneLeft => return self.exit.context("the program is lost: its end was not seen"),
-                Event::Tick => {}
+                Event::Tick => self.processor.tick(),
                 Event::Ended(tid, status) => {
+                    self.processor.ended(tid);
                     if tid == self.pid {
                         self.exit = Some(status);
                     }
@@ -96,6 +102,10 @@ impl<'a> Tracer<'a> {
                     self.program.counts.stops += 1;
                     self.drain();
                     let next = self.stopped(tid, stop);
+                    if self.preload.is_some() {
+                        let is_recorded = self.program.ops() > self.marked || self.program.is_in_operation(tid);
+                        self.processor.stops(tid, is_recorded);
+                    }
                     self.mark(|_| ());
                     if let Some((how, signal)) = next {
                         self.resume(tid, how, signal)?;
@@ -166,11 +176,17 @@ impl<'a> Tracer<'a> {
                 self.program.counts.not_recorded += u64::from(call.number == libc::SYS_io_uring_enter);
                 Resume::ToEntry
             }
-            Stop::Entry(call) if self.preload.as_mut().is_some_and(|preload| preload.greeted(tid, &call)) => {
-                self.program.greeted(tid);
-                Resume::ToEntry
+            Stop::Entry(call) => {
+                let greeted = self.preload.as_mut().and_then(|preload| preload.greeted(tid, &call));
+                if let Some(greeting) = greeted {
+                    self.program.greeted(tid, &greeting);
+                    return Some((Resume::ToEntry, 0));
+                }
+                if let Some(Request::Affinity) = request(&call) {
+                    self.processor.asks(tid);
+                }
+                self.entered(tid, &call)
             }
-            Stop::Entry(call) => self.entered(tid, &call),
             // Of calls that are not watched, and of the one in which it was found.
             Stop::Exit(_) if self.every_call && !self.program.awaits(tid) => Resume::ToEntry,
             Stop::Exit(result) => {
@@ -182,6 +198,7 @@ impl<'a> Tracer<'a> {
             }
             Stop::Started(new) => {
                 let lends = self.program.lends_memory(tid);
+                self.processor.started(tid, new);
                 self.program.started(tid, new);
                 if let Some(preload) = &mut self.preload {
                     preload.forget_known(tid);

@@ -40,11 +40,15 @@ impl Clock {
     }
 }
 
-/// Has the calling thread use so much of a processor's time, whatever else the machine does.
-pub fn use_processor(ns: u64) {
-    const LOOPS: u32 = 64;
-    let until = thread_ns() + ns;
-    while thread_ns() < until {
+/// Has the calling thread use so much of a processor's time, whatever else the machine does. Returns how much it was: a little more.
+pub fn use_processor(ns: u64) -> u64 {
+    const LOOPS: u32 = 16;
+    let begun = thread_ns();
+    loop {
+        let used = thread_ns().saturating_sub(begun);
+        if used >= ns {
+            return used;
+        }
         (0..LOOPS).for_each(|_| std::hint::spin_loop());
     }
 }

@@ -124,12 +124,12 @@ pub fn resume(tid: i32, how: Resume, signal: i32) -> io::Result<()> {
     }
 }
 
-/// Waits for any thread that is watched.
+/// Waits for any thread that is watched; children of the caller's other threads are theirs.
 pub fn wait() -> io::Result<Event> {
     loop {
         let mut status = 0;
         // SAFETY: the pointer is to a value that lives through the call.
-        match unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) } {
+        match unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::__WNOTHREAD) } {
             -1 => match io::Error::last_os_error() {
                 error if error.kind() == io::ErrorKind::Interrupted => return Ok(Event::Tick),
                 error if error.raw_os_error() == Some(libc::ECHILD) => return Ok(Event::NoneLeft),

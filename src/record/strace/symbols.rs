@@ -77,6 +77,8 @@ const CALLS: &[Named] = calls! {
     ioctl SYS_ioctl [];
     mmap SYS_mmap [2, 3];
     munmap SYS_munmap [];
+    sched_getaffinity SYS_sched_getaffinity [];
+    sched_setaffinity SYS_sched_setaffinity [];
     chdir SYS_chdir [];
     fchdir SYS_fchdir [];
     clone SYS_clone [];

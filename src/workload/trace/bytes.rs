@@ -29,7 +29,9 @@ impl Bytes {
     pub fn piece(&self, class: u8, number: u32, length: u64) -> &[u8] {
         let bytes = &self.0[usize::from(class % CLASSES)];
         let length = length.min(bytes.len() as u64 / 2) as usize;
-        let at = u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize % (bytes.len() - length);
+        let mixed = u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        // Spread over all places where a piece can begin, without a division.
+        let at = ((u128::from(mixed) * (bytes.len() - length) as u128) >> 64) as usize;
         &bytes[at..at + length]
     }
 }

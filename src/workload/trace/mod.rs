@@ -2,6 +2,7 @@
 
 mod bytes;
 mod call;
+mod final_tree;
 mod first_tree;
 mod ground;
 mod order;
@@ -116,7 +117,11 @@ impl Workload for Replayed {
         stage.phase_then(PHASE, play, |p, outcome| {
             report(p, &trace, &outcome);
             Ok(())
-        })
+        })?;
+        let root = stage.root();
+        let left = stage.check("looking at what the replay left", || final_tree::summary(&root))?;
+        stage.fact("tree after the replay", &left);
+        Ok(())
     }
 }
 

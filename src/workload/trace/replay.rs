@@ -12,7 +12,9 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Times to think are added up to this: shorter ones cannot be played exactly.
-const LEAST_TO_THINK: u64 = 10_000;
+const LEAST_TO_THINK: i64 = 10_000;
+/// The replay's own work between two calls takes no longer; where it does, another program had the processor.
+const MOST_OWN: u64 = 2_000;
 
 /// How a trace is played.
 pub struct Replay<'a> {
@@ -87,9 +89,14 @@ impl<'a> Replay<'a> {
     fn lane(&self, lane: usize, limits: impl Fn() -> Result<()>) -> Result<Outcome> {
         let (steps, own) = (&self.order.lanes[lane], &self.lanes[lane]);
         let mut outcome = Outcome { took: Vec::with_capacity(steps.len()), ..Outcome::default() };
-        let (mut buffer, mut to_think, clock) = (vec![0; 64 << 10], 0, Clock::of_machine());
+        let (mut buffer, clock) = (vec![0; 64 << 10], Clock::of_machine());
+        let waited_for = self.lanes.len() > 1;
+        // Below 0 where the replay's own work between calls took longer than the program's.
+        let (mut to_think, mut idle_from) = (0, clock.now());
         for (number, step) in (1u32..).zip(steps) {
-            self.wait(step, &limits)?;
+            if self.wait(step, &limits)? {
+                idle_from = clock.now();
+            }
             if number % 4096 == 0 {
                 limits()?;
             }
@@ -97,47 +104,55 @@ impl<'a> Replay<'a> {
                 std::thread::sleep(delay(seed, step.op));
             }
             let op = &self.ground.trace.ops[step.op as usize];
-            to_think += (op.think_ns as f64 * self.think) as u64;
-            if to_think >= LEAST_TO_THINK {
-                self.think(std::mem::take(&mut to_think), &limits)?;
+            let mut begun = clock.now();
+            if self.think > 0.0 {
+                let spent = clock.nanoseconds(begun.saturating_sub(idle_from)).min(MOST_OWN);
+                to_think += (op.think_ns as f64 * self.think) as i64 - spent as i64;
+                if to_think >= LEAST_TO_THINK {
+                    to_think -= self.think(to_think as u64, &limits)? as i64;
+                    begun = clock.now();
+                }
             }
+            idle_from = begun;
             if is_call(op.kind) && !was_impossible(op) {
-                let begun = clock.now();
                 let done = self.ground.call(step.op, op, &mut buffer);
-                outcome.took.push((op.kind.class(), clock.nanoseconds(clock.now().saturating_sub(begun))));
+                idle_from = clock.now();
+                outcome.took.push((op.kind.class(), clock.nanoseconds(idle_from.saturating_sub(begun))));
                 outcome.compare(step.op, op, &done);
             } else {
                 outcome.left_out += u64::from(is_call(op.kind));
             }
-            own.advance(number);
+            if waited_for {
+                own.advance(number);
+            }
         }
         Ok(outcome)
     }
 
-    /// In pieces, as it may be asked to stop.
-    fn think(&self, mut ns: u64, limits: impl Fn() -> Result<()>) -> Result<()> {
+    /// In pieces, as it may be asked to stop. Returns how long it was, which is a little more.
+    fn think(&self, ns: u64, limits: impl Fn() -> Result<()>) -> Result<u64> {
         const PIECE: u64 = 100_000_000;
-        while ns > PIECE {
-            use_processor(PIECE);
+        let mut thought = 0;
+        while thought + PIECE < ns {
+            thought += use_processor(PIECE);
             limits()?;
-            ns -= PIECE;
         }
-        use_processor(ns);
-        Ok(())
+        Ok(thought + use_processor(ns.saturating_sub(thought)))
     }
 
-    fn wait(&self, step: &Step, limits: impl Fn() -> Result<()>) -> Result<()> {
+    /// True if it had to wait.
+    fn wait(&self, step: &Step, limits: impl Fn() -> Result<()>) -> Result<bool> {
         let waits = &self.order.waits[step.waits.start as usize..step.waits.end as usize];
-        waits.iter().try_for_each(|wait| self.wait_for(wait, &limits))
+        waits.iter().try_fold(false, |waited, wait| Ok(self.wait_for(wait, &limits)? || waited))
     }
 
-    fn wait_for(&self, wait: &Wait, limits: impl Fn() -> Result<()>) -> Result<()> {
+    fn wait_for(&self, wait: &Wait, limits: impl Fn() -> Result<()>) -> Result<bool> {
         const SPINS: u32 = 200;
         let lane = &self.lanes[wait.lane as usize];
         let is_there = || lane.done.load(SeqCst) >= wait.steps;
-        for _ in 0..SPINS {
+        for spin in 0..SPINS {
             if is_there() {
-                return Ok(());
+                return Ok(spin > 0);
             }
             std::hint::spin_loop();
         }
@@ -145,7 +160,7 @@ impl<'a> Replay<'a> {
         loop {
             lane.awaited.fetch_min(wait.steps, SeqCst);
             if is_there() {
-                return Ok(());
+                return Ok(true);
             }
             if self.stop.load(SeqCst) {
                 return Err(anyhow!("another thread of the replay stopped"));
