@@ -14,6 +14,8 @@ use std::time::Instant;
 
 const FILES: u32 = 5000;
 const LENGTH: u64 = 4096;
+/// What a replay's writes are cut from.
+const DATA: usize = 2 << 20;
 const ROUNDS: usize = 21;
 const LEAST_SPEED: f64 = 0.9;
 const MOST_NS: f64 = 2e9;
@@ -92,7 +94,8 @@ fn files(threads: u32, each: u32) -> Trace {
     Trace { header, paths: numbering.paths, tree, ops }
 }
 
-/// Nanoseconds of the same calls with nothing around them.
+/// Nanoseconds of the same calls with nothing around them. What is written comes from as many bytes as in a replay: with the same page
+/// each time it would be in the nearest cache, as a program's own data seldom are.
 fn loop_of_calls(folder: &Path, trace: &Trace) -> f64 {
     std::fs::create_dir(folder.join("top0")).expect("a folder");
     let folder = rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).expect("a folder");
@@ -100,8 +103,9 @@ fn loop_of_calls(folder: &Path, trace: &Trace) -> f64 {
         .map(|path| std::ffi::CString::new(trace.paths.text(path)).expect("a name"))
         .collect();
     let (mut buffer, mut file) = (vec![1; LENGTH as usize], None);
+    let data = vec![1; DATA];
     let begun = Instant::now();
-    for op in &trace.ops {
+    for (number, op) in trace.ops.iter().enumerate() {
         let name = || &names[op.path as usize - 1];
         let open = || file.as_ref().expect("an open file");
         match op.kind {
@@ -114,7 +118,10 @@ fn loop_of_calls(folder: &Path, trace: &Trace) -> f64 {
                 )
                 .ok()
             }
-            Kind::Write => assert_eq!(rustix::io::write(open(), &buffer), Ok(buffer.len())),
+            Kind::Write => {
+                let at = number.wrapping_mul(0x9E37_79B9) % (DATA - LENGTH as usize);
+                assert_eq!(rustix::io::write(open(), &data[at..at + LENGTH as usize]), Ok(LENGTH as usize));
+            }
             Kind::ReadAt => assert_eq!(rustix::io::pread(open(), &mut buffer[..], 0), Ok(LENGTH as usize)),
             Kind::Stat => drop(rustix::fs::statat(&folder, name(), AtFlags::empty()).expect("a file")),
             Kind::Close => drop(file.take()),

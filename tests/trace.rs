@@ -341,6 +341,8 @@ fn errors_are_those_of_the_recording_on_every_file_system() {
         let value = |metric: &str| folded.value(cell, "replay", metric).unwrap();
         assert!(value("replayed_operations") > 100.0 && value("time_ns") > 0.0);
         assert_eq!(value("differing_calls") + value("other_length_calls"), 0.0, "{}", cell.target);
+        let tree = |cell: &pickfs::journal::FoldedCell| cell.provenance.facts["tree after the replay"].clone();
+        assert_eq!(tree(cell), tree(&folded.cells[0]), "{}", cell.target);
     }
     lab.assert_nothing_left();
 }
