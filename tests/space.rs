@@ -10,7 +10,7 @@ use pickfs::data::random::Random;
 use pickfs::data::{Modes, Shape, differences, digest, generate};
 use pickfs::probe::{
     self, Probe, Subject,
-    compression::{Compression, CompressionTable, Row, compression_table},
+    compression::{Compression, CompressionTable, Row, bytes_of_subvolumes_alone, compression_table},
     device::Device,
     space::Space,
 };
@@ -206,4 +206,57 @@ fn probes_read_twice_only_grow() {
         assert_eq!(before.len(), after.len());
         assert!(before.iter().zip(&after).all(|(a, b)| a.metric == b.metric && a.value <= b.value), "{after:?}");
     }
+}
+
+/// Two snapshots that are alike: each alone holds nothing, both together what was removed or written anew whole since.
+#[test]
+fn what_snapshots_hold_alone_is_what_btrfs_and_compsize_and_its_quotas_count() {
+    if not_run(no_compsize()) {
+        return;
+    }
+    // Inline files lie in the metadata, which is not counted, but by compsize in each snapshot.
+    let made = btrfs("max_inline=0");
+    let root = made.mount_point();
+    let at = |name: &str| root.join(name).to_str().unwrap().to_string();
+    generate(&root.join("tree"), &Shape { files: 100, bytes: 10 * MIB as u64 }, 5).unwrap();
+    let random = |bytes: usize, seed: u64| {
+        let mut content = vec![0; bytes];
+        Random::new(seed, 0).fill(&mut content);
+        content
+    };
+    ["removed", "partly", "kept"].iter().zip(1..).for_each(|(name, seed)| {
+        std::fs::write(root.join(name), random(3 * MIB, seed)).unwrap();
+    });
+    run(&["sync", "--file-system", &at("")]);
+    let take = |name: &str| run(&["btrfs", "subvolume", "snapshot", "-r", &at(""), &at(name)]);
+    let alone = || bytes_of_subvolumes_alone(&root).unwrap();
+    assert_eq!(alone(), 0);
+    take("one");
+    assert_eq!(alone(), 0);
+    std::fs::remove_file(root.join("removed")).unwrap();
+    // Some of an extent: the whole of it is still referred to.
+    File::options().write(true).open(root.join("partly")).unwrap().write_all_at(&random(MIB, 9), 0).unwrap();
+    run(&["sync", "--file-system", &at("")]);
+    let shown = run(&["btrfs", "filesystem", "du", "-s", "--raw", &at("one")]);
+    let exclusive: u64 = shown.lines().last().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert_eq!((alone(), exclusive), (3 * MIB as u64, 3 * MIB as u64), "{shown}");
+    run(&["btrfs", "subvolume", "snapshot", "-r", &at("one"), &at("two")]);
+    let total = |words: &[&str]| -> u64 {
+        let text = run(&[&["compsize", "-b"], words, &[&at("")]].concat());
+        let line = text.lines().find(|line| line.starts_with("TOTAL")).unwrap();
+        line.split_whitespace().nth(2).unwrap().parse().unwrap()
+    };
+    assert_eq!(alone(), total(&[]) - total(&["-x"]));
+    run(&["btrfs", "quota", "enable", &at("")]);
+    run(&["btrfs", "qgroup", "create", "1/0", &at("")]);
+    for name in ["one", "two"] {
+        let shown = run(&["btrfs", "subvolume", "show", &at(name)]);
+        let id = shown.lines().find_map(|line| line.trim().strip_prefix("Subvolume ID:")).unwrap().trim().to_string();
+        run(&["btrfs", "qgroup", "assign", "--no-rescan", &format!("0/{id}"), "1/0", &at("")]);
+    }
+    run(&["btrfs", "quota", "rescan", "-w", &at("")]);
+    let shown = run(&["btrfs", "qgroup", "show", "--raw", &at("")]);
+    let group = shown.lines().find(|line| line.starts_with("1/0")).unwrap();
+    let with_metadata: u64 = group.split_whitespace().nth(2).unwrap().parse().unwrap();
+    assert!((alone()..alone() + MIB as u64 / 2).contains(&with_metadata), "{} {shown}", alone());
 }

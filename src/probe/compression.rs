@@ -13,12 +13,12 @@ use super::{Probe, Reading, Subject, state};
 use crate::sys::btrfs::Search;
 use linux_raw_sys::btrfs::btrfs_file_extent_item;
 use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use walkdir::{DirEntry, DirEntryExt, WalkDir};
 
@@ -128,6 +128,30 @@ pub fn compression_table(root: &Path) -> io::Result<CompressionTable> {
         }
     }
     Ok(extents.table)
+}
+
+/// Bytes on the disk of extents outside the metadata that only subvolumes below `root` refer to, and not the one that
+/// it lies in: what its snapshots hold alone, together. They would be free without them.
+pub fn bytes_of_subvolumes_alone(root: &Path) -> io::Result<u64> {
+    rustix::fs::syncfs(File::open(root)?)?;
+    let (mount, own) = (mount_of(root), root.metadata()?.dev());
+    let inside = |entry: &DirEntry| !entry.file_type().is_dir() || mount_of(entry.path()) == mount;
+    let mut search = Search::new();
+    // By where each begins: its bytes, and whether it belongs to the root's own.
+    let mut extents: HashMap<u64, (u64, bool)> = HashMap::new();
+    for entry in WalkDir::new(root).into_iter().filter_entry(inside) {
+        let entry = entry?;
+        if entry.file_type().is_file() {
+            let file = File::open(entry.path())?;
+            let is_own = file.metadata()?.dev() == own;
+            search.each_extent(file.as_fd(), entry.ino(), |item| {
+                if let Some(Extent { place: Place::Disk { start: start @ 1.., bytes, .. }, .. }) = Extent::parse(item) {
+                    extents.entry(start).or_insert((bytes, false)).1 |= is_own;
+                }
+            })?;
+        }
+    }
+    Ok(extents.values().filter(|(_, is_own)| !is_own).map(|(bytes, _)| bytes).sum())
 }
 
 /// Subvolumes have device numbers of their own, so it takes the mount's id to tell them from other file systems.
