@@ -155,7 +155,7 @@ pub fn bytes_of_subvolumes_alone(root: &Path) -> io::Result<u64> {
 }
 
 /// Subvolumes have device numbers of their own, so it takes the mount's id to tell them from other file systems.
-fn mount_of(path: &Path) -> Option<u64> {
+pub(super) fn mount_of(path: &Path) -> Option<u64> {
     let stat = rustix::fs::statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
     Some(stat.stx_mnt_id)
 }
@@ -204,20 +204,20 @@ impl Extents {
 }
 
 /// An extent item, read.
-struct Extent {
+pub(super) struct Extent {
     compression: &'static str,
-    place: Place,
+    pub(super) place: Place,
     ram_bytes: u64,
 }
 
-enum Place {
+pub(super) enum Place {
     Inline { bytes: u64 },
     Disk { start: u64, bytes: u64, referenced: u64 },
 }
 
 impl Extent {
     /// The layout is the kernel's include/uapi/linux/btrfs_tree.h; numbers are little-endian.
-    fn parse(item: &[u8]) -> Option<Extent> {
+    pub(super) fn parse(item: &[u8]) -> Option<Extent> {
         let number = |offset: usize| Some(u64::from_le_bytes(item.get(offset..offset + 8)?.try_into().ok()?));
         let ram_bytes = number(offset_of!(btrfs_file_extent_item, ram_bytes))?;
         let packed = *item.get(offset_of!(btrfs_file_extent_item, compression))?;
