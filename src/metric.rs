@@ -168,6 +168,8 @@ pub const METRICS: &[Metric] = &[
     row("layout_*", Shown::Details, ""),
     row("pressure_*", Shown::Details, ""),
     row("space_*", Shown::Details, "").noun("space"),
+    // Of btrfs data alone, of ZFS with metadata: not compared.
+    row("snapshots_exclusive_bytes", Shown::Space, "in snapshots alone").combine(Combine::Largest).neither(),
     row("swap_*", Shown::Details, ""),
     row("zram_*", Shown::Details, ""),
     row("sync_*", Shown::Details, ""),
@@ -410,6 +412,7 @@ mod tests {
             ("refused_count", Count, Less),
             ("replaced_calls", Count, Less),
             ("replayed_operations", Count, Neither),
+            ("snapshots_exclusive_bytes", Bytes, Neither),
             ("source_read_bytes", Bytes, Less),
             ("source_read_bytes_per_second", BytesPerSecond, More),
             ("stall_ns", Nanoseconds, Less),

@@ -57,6 +57,10 @@ fn snapshots_are_taken_held_sent_and_deleted_where_there_are_some() {
     for phase in ["change", "take", "change-held", "send", "delete"] {
         assert!(folded.value(btrfs, phase, "time_ns").is_some_and(|time| time > 0.0), "{phase}");
     }
+    let alone =
+        |phase: &str| folded.value(btrfs, phase, "snapshots_exclusive_bytes").expect("what snapshots hold alone");
+    let tree = folded.value(btrfs, "write", "work_bytes").expect("the tree has bytes");
+    assert!(alone("take") == 0.0 && (1.0..tree).contains(&alone("change-held")), "{}", alone("change-held"));
     let Some(Outcome::Skipped(reasons)) = &cell(&folded, "ext4").outcome else { panic!("ext4 takes no snapshots") };
     assert_eq!(reasons, &["snapshots of ext4 cannot be taken by pickfs"]);
     lab.assert_nothing_left();

@@ -10,8 +10,9 @@ use pickfs::data::random::Random;
 use pickfs::data::{Modes, Shape, differences, digest, generate};
 use pickfs::probe::{
     self, Probe, Subject,
-    compression::{Compression, CompressionTable, Row, compression_table},
+    compression::{Compression, CompressionTable, Row, bytes_of_subvolumes_alone, compression_table},
     device::Device,
+    shares::{Share, shares},
     space::Space,
 };
 use pickfs::sys::block;
@@ -205,5 +206,148 @@ fn probes_read_twice_only_grow() {
         let (before, after) = (probe.read(&subject), probe.read(&subject));
         assert_eq!(before.len(), after.len());
         assert!(before.iter().zip(&after).all(|(a, b)| a.metric == b.metric && a.value <= b.value), "{after:?}");
+    }
+}
+
+/// Two snapshots that are alike: each alone holds nothing, both together what was removed or written anew whole since.
+#[test]
+fn what_snapshots_hold_alone_is_what_btrfs_and_compsize_and_its_quotas_count() {
+    if not_run(no_compsize()) {
+        return;
+    }
+    // Inline files lie in the metadata, which is not counted, but by compsize in each snapshot.
+    let made = btrfs("max_inline=0");
+    let root = made.mount_point();
+    let at = |name: &str| root.join(name).to_str().unwrap().to_string();
+    generate(&root.join("tree"), &Shape { files: 100, bytes: 10 * MIB as u64 }, 5).unwrap();
+    let random = |bytes: usize, seed: u64| {
+        let mut content = vec![0; bytes];
+        Random::new(seed, 0).fill(&mut content);
+        content
+    };
+    ["removed", "partly", "kept"].iter().zip(1..).for_each(|(name, seed)| {
+        std::fs::write(root.join(name), random(3 * MIB, seed)).unwrap();
+    });
+    run(&["sync", "--file-system", &at("")]);
+    let take = |name: &str| run(&["btrfs", "subvolume", "snapshot", "-r", &at(""), &at(name)]);
+    let alone = || bytes_of_subvolumes_alone(&root).unwrap();
+    assert_eq!(alone(), 0);
+    take("one");
+    assert_eq!(alone(), 0);
+    std::fs::remove_file(root.join("removed")).unwrap();
+    // Some of an extent: the whole of it is still referred to.
+    File::options().write(true).open(root.join("partly")).unwrap().write_all_at(&random(MIB, 9), 0).unwrap();
+    run(&["sync", "--file-system", &at("")]);
+    let shown = run(&["btrfs", "filesystem", "du", "-s", "--raw", &at("one")]);
+    let exclusive: u64 = shown.lines().last().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert_eq!((alone(), exclusive), (3 * MIB as u64, 3 * MIB as u64), "{shown}");
+    run(&["btrfs", "subvolume", "snapshot", "-r", &at("one"), &at("two")]);
+    let total = |words: &[&str]| -> u64 {
+        let text = run(&[&["compsize", "-b"], words, &[&at("")]].concat());
+        let line = text.lines().find(|line| line.starts_with("TOTAL")).unwrap();
+        line.split_whitespace().nth(2).unwrap().parse().unwrap()
+    };
+    assert_eq!(alone(), total(&[]) - total(&["-x"]));
+    run(&["btrfs", "quota", "enable", &at("")]);
+    run(&["btrfs", "qgroup", "create", "1/0", &at("")]);
+    for name in ["one", "two"] {
+        let shown = run(&["btrfs", "subvolume", "show", &at(name)]);
+        let id = shown.lines().find_map(|line| line.trim().strip_prefix("Subvolume ID:")).unwrap().trim().to_string();
+        run(&["btrfs", "qgroup", "assign", "--no-rescan", &format!("0/{id}"), "1/0", &at("")]);
+    }
+    run(&["btrfs", "quota", "rescan", "-w", &at("")]);
+    let shown = run(&["btrfs", "qgroup", "show", "--raw", &at("")]);
+    let group = shown.lines().find(|line| line.starts_with("1/0")).unwrap();
+    let with_metadata: u64 = group.split_whitespace().nth(2).unwrap().parse().unwrap();
+    assert!((alone()..alone() + MIB as u64 / 2).contains(&with_metadata), "{} {shown}", alone());
+}
+
+/// Directories with blocks of their own and such that they share: whole files, a part of one, a further name.
+fn make_sharing_tree(root: &Path) {
+    let at = |name: &str| root.join(name).to_str().unwrap().to_string();
+    for (name, seed) in [("one", 5), ("two", 6)] {
+        generate(&root.join(name), &Shape { files: 100, bytes: 10 * MIB as u64 }, seed).unwrap();
+    }
+    std::fs::create_dir(root.join("copy")).unwrap();
+    run(&["cp", "-a", "--reflink=always", &at("one"), &at("copy/one")]);
+    let mut content = vec![0; MIB];
+    Random::new(7, 0).fill(&mut content);
+    std::fs::write(root.join("copy/own"), &content).unwrap();
+    std::fs::write(root.join("top"), &content[..100_000]).unwrap();
+    std::fs::create_dir(root.join("names")).unwrap();
+    std::fs::hard_link(root.join("copy/own"), root.join("names/own")).unwrap();
+    run(&["sync", "--file-system", &at("")]);
+}
+
+#[test]
+fn shares_of_directories_on_btrfs_are_what_compsize_counts() {
+    if not_run(no_compsize()) {
+        return;
+    }
+    let made = btrfs("compress=zstd:1,max_inline=0");
+    let root = made.mount_point();
+    make_sharing_tree(&root);
+    let disk = |paths: &[&str]| -> u64 {
+        let paths: Vec<String> = paths.iter().map(|path| root.join(path).to_str().unwrap().to_string()).collect();
+        let words = ["compsize", "-b"].into_iter().chain(paths.iter().map(String::as_str));
+        let text = run(&words.collect::<Vec<_>>());
+        let line = text.lines().find(|line| line.starts_with("TOTAL")).unwrap();
+        line.split_whitespace().nth(2).unwrap().parse().unwrap()
+    };
+    let found = shares(&root).unwrap();
+    let all = ["one", "two", "copy", "names", "top"];
+    assert_eq!((found.sum.disk_bytes, found.by_blocks, found.unseen), (disk(&all), 0, 0));
+    assert_eq!(found.rows.len(), all.len());
+    for share in &found.rows {
+        let name = share.name.as_ref().map_or("top", |name| name.to_str().unwrap());
+        let others: Vec<&str> = all.into_iter().filter(|other| *other != name).collect();
+        assert_eq!(share.disk_bytes, disk(&[name]), "{name}");
+        assert_eq!(share.alone_bytes, disk(&all) - disk(&others), "{name}");
+    }
+}
+
+/// On btrfs and XFS, which share blocks, and on ext4, where only names are shared.
+#[test]
+fn shares_of_directories_are_what_du_and_btrfs_count() {
+    if not_run(no_compsize().or_else(|| common::unable(&["xfs", "ext4"]))) {
+        return;
+    }
+    let share = |root: &Path, name: &str| -> Share {
+        let found = shares(root).unwrap();
+        assert_eq!(found.by_blocks, 0);
+        found.rows.into_iter().find(|share| share.name.as_ref().is_some_and(|row| *row == *name)).unwrap()
+    };
+    let made = btrfs("max_inline=0");
+    let root = made.mount_point();
+    make_sharing_tree(&root);
+    let shown = run(&["btrfs", "filesystem", "du", "-s", "--raw", root.join("two").to_str().unwrap()]);
+    let numbers: Vec<u64> = shown.lines().last().unwrap().split_whitespace().flat_map(str::parse).collect();
+    let two = share(&root, "two");
+    assert_eq!([two.disk_bytes, two.alone_bytes], numbers[..2], "{shown}");
+    for filesystem in ["xfs", "ext4"] {
+        let mut made = Loop::new(512 << 20);
+        run(&[&format!("mkfs.{filesystem}"), "-q", &made.device]);
+        made.mount("noatime");
+        let root = made.mount_point();
+        let sharing = filesystem == "xfs";
+        if sharing {
+            make_sharing_tree(&root);
+        } else {
+            generate(&root.join("two"), &Shape { files: 100, bytes: 10 * MIB as u64 }, 6).unwrap();
+        }
+        let two = share(&root, "two");
+        let blocks: u64 = walkdir::WalkDir::new(root.join("two"))
+            .into_iter()
+            .flatten()
+            .filter(|entry| entry.file_type().is_file())
+            .map(|entry| entry.metadata().unwrap().blocks() * 512)
+            .sum();
+        assert_eq!((two.disk_bytes, two.alone_bytes), (blocks, blocks), "{filesystem}");
+        if sharing {
+            let (one, copy, names) = (share(&root, "one"), share(&root, "copy"), share(&root, "names"));
+            assert_eq!((one.alone_bytes, names.alone_bytes), (0, 0));
+            assert_eq!((names.disk_bytes, copy.disk_bytes), (MIB as u64, one.disk_bytes + MIB as u64));
+            assert_eq!((names.files, names.apparent_bytes), (1, MIB as u64));
+        }
     }
 }

@@ -40,6 +40,7 @@ pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<P
         facts.extend(versions(argvs(driver.versions), &runner.run));
         provenance.mismatches = (driver.mount_mismatches)(&spec.mount, &options, &facts);
         provenance.mismatches.extend((driver.mismatches)(&spec, &facts));
+        provenance.mismatches.extend(other_driver(driver.kernel_type(), &mount.fs_type));
         provenance.weakened = weakened(driver, &spec.mount, &spec.mkfs, &shown);
         provenance.weakened.extend(driver.volatile.then(|| "kept in memory alone".to_string()));
     }
@@ -70,6 +71,11 @@ pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<P
     facts.extend(attributes.map(|names| ("attributes".to_string(), names.join(" "))));
     provenance.facts = facts;
     Ok(provenance)
+}
+
+/// A helper of `mount` may give the device to another driver.
+fn other_driver(asked: &str, shown: &str) -> Option<String> {
+    (asked != shown).then(|| format!("asked for the driver {asked}, the kernel shows {shown}"))
 }
 
 /// Source, type and options, as mountinfo has them.
@@ -243,6 +249,13 @@ mod tests {
         let target = crate::plan::Target { variant: Some(variant.into()), ..Default::default() };
         let (mount_point, root, pool) = ("/m".into(), "/m/root".into(), "pickfs".into());
         BuiltStack { driver, target, mount_point, root, pool, ..BuiltStack::default() }
+    }
+
+    #[test]
+    fn a_mount_by_another_driver_is_a_mismatch() {
+        assert_eq!(other_driver("ext4", "ext4"), None);
+        let found = other_driver("ntfs", "fuseblk").unwrap();
+        assert_eq!(found, "asked for the driver ntfs, the kernel shows fuseblk");
     }
 
     #[test]

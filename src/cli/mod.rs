@@ -35,6 +35,7 @@ mod run;
 mod scan;
 mod serve;
 mod share;
+mod shares;
 mod sim;
 mod site;
 mod slurm_job;

@@ -1,4 +1,4 @@
-//! `pickfs scan`: what a tree is like, and what file systems would store for it.
+//! `pickfs scan`: what a tree is like, what its directories take, and what file systems would store for it.
 
 #![expect(clippy::disallowed_methods, reason = "shows progress, and dates profiles")]
 
@@ -12,14 +12,17 @@ use anyhow::Context;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Describe a tree without its names and content, or predict what file systems would store for it
+/// Describe a tree without its names and content, predict what file systems would store for it, or list what its directories take
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Directory to look at
     dir: PathBuf,
-    /// Say what btrfs, zfs and erofs would store for it, by codec, instead of printing a profile
+    /// Say what btrfs, zfs, erofs and f2fs would store for it, by codec, instead of printing a profile
     #[arg(long)]
     predict: bool,
+    /// Print what each top-level directory takes on the disk, and what would be free without it, instead of a profile
+    #[arg(long, conflicts_with_all = ["predict", "no_content", "json", "all_file_systems", "threads"])]
+    shares: bool,
     /// Write to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -40,6 +43,7 @@ pub struct Arguments {
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs scan --predict DIR", "what compression would save, in seconds"],
+        ["pickfs scan --shares DIR", "what each of its directories takes on the disk"],
         ["pickfs scan DIR -o mine.toml", "a profile of a tree, for --like mine.toml"],
     ];
     const ONLY_PRINTS: bool = true;
@@ -52,6 +56,9 @@ impl Verb for Arguments {
         }
         if self.predict {
             return super::predict::main(&self.dir, &options, self.output.as_deref());
+        }
+        if self.shares {
+            return super::shares::main(&self.dir, self.output.as_deref());
         }
         let begun = Instant::now();
         let survey = survey(&self.dir, &options)?;

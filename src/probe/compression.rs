@@ -13,12 +13,12 @@ use super::{Probe, Reading, Subject, state};
 use crate::sys::btrfs::Search;
 use linux_raw_sys::btrfs::btrfs_file_extent_item;
 use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use walkdir::{DirEntry, DirEntryExt, WalkDir};
 
@@ -130,8 +130,32 @@ pub fn compression_table(root: &Path) -> io::Result<CompressionTable> {
     Ok(extents.table)
 }
 
+/// Bytes on the disk of extents outside the metadata that only subvolumes below `root` refer to, and not the one that
+/// it lies in: what its snapshots hold alone, together. They would be free without them.
+pub fn bytes_of_subvolumes_alone(root: &Path) -> io::Result<u64> {
+    rustix::fs::syncfs(File::open(root)?)?;
+    let (mount, own) = (mount_of(root), root.metadata()?.dev());
+    let inside = |entry: &DirEntry| !entry.file_type().is_dir() || mount_of(entry.path()) == mount;
+    let mut search = Search::new();
+    // By where each begins: its bytes, and whether it belongs to the root's own.
+    let mut extents: HashMap<u64, (u64, bool)> = HashMap::new();
+    for entry in WalkDir::new(root).into_iter().filter_entry(inside) {
+        let entry = entry?;
+        if entry.file_type().is_file() {
+            let file = File::open(entry.path())?;
+            let is_own = file.metadata()?.dev() == own;
+            search.each_extent(file.as_fd(), entry.ino(), |item| {
+                if let Some(Extent { place: Place::Disk { start: start @ 1.., bytes, .. }, .. }) = Extent::parse(item) {
+                    extents.entry(start).or_insert((bytes, false)).1 |= is_own;
+                }
+            })?;
+        }
+    }
+    Ok(extents.values().filter(|(_, is_own)| !is_own).map(|(bytes, _)| bytes).sum())
+}
+
 /// Subvolumes have device numbers of their own, so it takes the mount's id to tell them from other file systems.
-fn mount_of(path: &Path) -> Option<u64> {
+pub(super) fn mount_of(path: &Path) -> Option<u64> {
     let stat = rustix::fs::statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
     Some(stat.stx_mnt_id)
 }
@@ -180,20 +204,20 @@ impl Extents {
 }
 
 /// An extent item, read.
-struct Extent {
+pub(super) struct Extent {
     compression: &'static str,
-    place: Place,
+    pub(super) place: Place,
     ram_bytes: u64,
 }
 
-enum Place {
+pub(super) enum Place {
     Inline { bytes: u64 },
     Disk { start: u64, bytes: u64, referenced: u64 },
 }
 
 impl Extent {
     /// The layout is the kernel's include/uapi/linux/btrfs_tree.h; numbers are little-endian.
-    fn parse(item: &[u8]) -> Option<Extent> {
+    pub(super) fn parse(item: &[u8]) -> Option<Extent> {
         let number = |offset: usize| Some(u64::from_le_bytes(item.get(offset..offset + 8)?.try_into().ok()?));
         let ram_bytes = number(offset_of!(btrfs_file_extent_item, ram_bytes))?;
         let packed = *item.get(offset_of!(btrfs_file_extent_item, compression))?;

@@ -76,7 +76,8 @@ impl Found {
     }
 
     fn add(&mut self, extents: &[Extent]) {
-        let there: Vec<&Extent> = extents.iter().filter(|extent| extent.place != Place::Nowhere).collect();
+        let there: Vec<&Extent> =
+            extents.iter().filter(|extent| !matches!(extent.place, Place::Nowhere | Place::Unwritten)).collect();
         let blocks = |extent: &&Extent| if extent.place == Place::Inside { 0 } else { extent.bytes.div_ceil(BLOCK) };
         let all: u64 = there.iter().map(blocks).sum();
         let touching = there.windows(2).filter(|pair| touches(pair[0], pair[1])).count() as u64;
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn scores_are_those_of_hand_made_files() {
         use Place::*;
-        let cases: [Case; 10] = [
+        let cases: [Case; 11] = [
             (&[(100, 8, Plain)], 7, 7, 1),
             (&[(100, 4, Plain), (104, 4, Plain)], 7, 7, 1),
             (&[(100, 4, Plain), (105, 4, Plain)], 7, 6, 2),
@@ -146,6 +147,7 @@ mod tests {
             (&[(100, 32, Encoded), (133, 32, Encoded), (90, 32, Encoded)], 95, 93, 3),
             (&[(0, 1, Inside)], 0, 0, 1),
             (&[(100, 2, Plain), (102, 9, Nowhere)], 1, 1, 1),
+            (&[(100, 2, Plain), (102, 9, Unwritten)], 1, 1, 1),
             (&[(100, 1, Plain)], 0, 0, 1),
         ];
         for (list, followers, adjacent, fragments) in cases {

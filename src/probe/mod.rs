@@ -12,6 +12,7 @@ pub mod flash;
 pub mod foreign;
 pub mod layout;
 pub mod pressure;
+pub mod shares;
 pub mod space;
 pub mod swap;
 pub mod zram;

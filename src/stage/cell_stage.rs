@@ -10,8 +10,8 @@ use super::phase_result::{Clocked, Samples};
 use super::program::Program;
 use super::server::Server;
 use crate::journal::{Flag, FlagKind, Ledger, Provenance, Record, Sample};
-use crate::probe::space;
-use crate::process::{self, Deadline, check_stop};
+use crate::probe::{compression, space};
+use crate::process::{self, Deadline, check_stop, run_program};
 use crate::protocol::Link;
 use crate::stack::fs::{FsSpec, IsFree, MODES};
 use crate::stack::{Argv, Place, argv};
@@ -51,6 +51,21 @@ pub struct SnapshotPrograms {
     pub delete: Vec<Argv>,
     /// As [`crate::stack::fs::Snapshots::freed`].
     pub freed: Option<(Argv, IsFree)>,
+    exclusive: Option<Argv>,
+    mount_point: PathBuf,
+}
+
+impl SnapshotPrograms {
+    /// Bytes that only snapshots hold, all of them together: they would be free without them. Of btrfs data outside the
+    /// metadata alone, of ZFS metadata too.
+    pub fn exclusive_bytes(&self) -> Result<u64> {
+        let Some(words) = &self.exclusive else {
+            let counted = compression::bytes_of_subvolumes_alone(&self.mount_point);
+            return counted.context("cannot count the extents that only snapshots hold");
+        };
+        let printed = run_program(words)?;
+        printed.trim().parse().with_context(|| format!("`{}` printed {printed:?} instead of bytes", words.join(" ")))
+    }
 }
 
 /// An operation on the whole of a file system.
@@ -165,6 +180,8 @@ impl Stage<'_, '_> {
             roll_back: [(programs.roll_back)(&spec, count), mounted].concat(),
             delete: each(programs.delete),
             freed,
+            exclusive: programs.exclusive.map(|words| words(&spec)),
+            mount_point: self.stack.mount_point.clone(),
         })
     }
 

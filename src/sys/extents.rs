@@ -28,7 +28,9 @@ pub enum Place {
     Encoded,
     /// Within the metadata: no block is its own.
     Inside,
-    /// Not yet anywhere, or allocated and never written.
+    /// Allocated and never written.
+    Unwritten,
+    /// Not yet anywhere.
     Nowhere,
 }
 
@@ -88,8 +90,10 @@ fn extent(raw: &RawExtent) -> Extent {
     let any = |flags: u32| raw.flags & flags != 0;
     let place = if any(FIEMAP_EXTENT_DATA_INLINE | FIEMAP_EXTENT_DATA_TAIL) {
         Place::Inside
-    } else if any(FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_UNWRITTEN) {
+    } else if any(FIEMAP_EXTENT_DELALLOC) {
         Place::Nowhere
+    } else if any(FIEMAP_EXTENT_UNWRITTEN) {
+        Place::Unwritten
     } else if any(FIEMAP_EXTENT_ENCODED) {
         Place::Encoded
     } else if any(FIEMAP_EXTENT_UNKNOWN) {
@@ -121,7 +125,8 @@ mod tests {
             (FIEMAP_EXTENT_ENCODED, Place::Encoded),
             (FIEMAP_EXTENT_DATA_INLINE | FIEMAP_EXTENT_ENCODED, Place::Inside),
             (FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_UNKNOWN, Place::Nowhere),
-            (FIEMAP_EXTENT_UNWRITTEN, Place::Nowhere),
+            (FIEMAP_EXTENT_UNWRITTEN, Place::Unwritten),
+            (FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_DELALLOC, Place::Nowhere),
         ] {
             assert_eq!(extent(&RawExtent { flags, ..RawExtent::default() }).place, place);
         }

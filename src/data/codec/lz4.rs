@@ -7,11 +7,11 @@
 
 const CHAIN_BITS: u32 = 15;
 /// The golden ratio of 32 bits (Knuth, The Art of Computer Programming 3, 6.4).
-const GOLDEN: u32 = 0x9e37_79b1;
-const SHORTEST: usize = 4;
+pub(super) const GOLDEN: u32 = 0x9e37_79b1;
+pub(super) const SHORTEST: usize = 4;
 /// Least distances, in bytes: from the end of a match to the end of the block, and from its beginning.
 const LAST_LITERALS: usize = 5;
-const LAST_MATCH: usize = 12;
+pub(super) const LAST_MATCH: usize = 12;
 const FARTHEST: usize = 65_535;
 /// Places of a chain that are looked at: as level 9 does.
 const TRIES: usize = 256;
@@ -82,22 +82,22 @@ impl Filler {
     }
 }
 
-fn four(input: &[u8], at: usize) -> u32 {
+pub(super) fn four(input: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(std::array::from_fn(|i| input[at + i]))
 }
 
-fn common(input: &[u8], early: usize, late: usize) -> usize {
+pub(super) fn common(input: &[u8], early: usize, late: usize) -> usize {
     let most = input.len() - LAST_LITERALS - late;
     (0..most).take_while(|i| input[early + i] == input[late + i]).count()
 }
 
 /// A token and the bytes of a length beyond what it holds.
-fn more(length: usize) -> usize {
+pub(super) fn more(length: usize) -> usize {
     if length < 15 { 0 } else { 1 + (length - 15) / 255 }
 }
 
 /// With the token that goes before them.
-fn literals(run: usize) -> usize {
+pub(super) fn literals(run: usize) -> usize {
     1 + more(run) + run
 }
 

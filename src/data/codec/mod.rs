@@ -4,6 +4,7 @@
 //! it is fed: btrfs hands LZO and zlib one page after another.
 
 mod lz4;
+mod lz4_fast;
 mod lzo;
 
 use flate2::{Compress, Compression, FlushCompress};
@@ -41,6 +42,8 @@ pub enum Codec {
     /// LZO1X-1 as btrfs uses it: each page of 4 KiB on its own, with lengths between.
     Lzo,
     Lz4,
+    /// As Linux and the library do inputs of at most 64 KiB.
+    Lz4Fast,
     /// At its level 9, as erofs uses it: results of 4 KiB, each filled with as much as goes in; what would not shrink is taken
     /// unchanged.
     Lz4Filled,
@@ -50,6 +53,20 @@ pub enum Codec {
     Gzip(u32),
     /// With a window of 128 KiB at most, as both use it.
     Zstd(i32),
+    /// Chunk by chunk, each in whole blocks: as f2fs uses it.
+    Chunks(Chunks),
+}
+
+/// How a piece is cut, and what is kept of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Chunks {
+    pub codec: &'static Codec,
+    /// So many bytes are compressed at a time; a piece has a whole number of them. A last one that has fewer blocks is not tried.
+    pub bytes: usize,
+    /// Before the compressed bytes of each.
+    pub header: u64,
+    /// Results are in whole blocks of so many bytes. One that saves none is stored as it is.
+    pub block: u64,
 }
 
 /// Compressors with their memory, to be used again and again.
@@ -57,6 +74,7 @@ pub struct Meter {
     scratch: Vec<u8>,
     lzo: lzo::Lzo,
     filler: lz4::Filler,
+    lz4: lz4_fast::Table,
     deflate: HashMap<u32, Compress>,
     zstd: HashMap<i32, CCtx<'static>>,
 }
@@ -69,6 +87,7 @@ impl Meter {
             scratch,
             lzo: lzo::Lzo::new(),
             filler: lz4::Filler::new(),
+            lz4: lz4_fast::Table::new(),
             deflate: HashMap::new(),
             zstd: HashMap::new(),
         }
@@ -81,11 +100,25 @@ impl Meter {
             Codec::Lzo => self.lzo(piece),
             // No block fails to fit, as the scratch has room for the worst.
             Codec::Lz4 => lz4_flex::block::compress_into(piece, &mut self.scratch).unwrap_or(piece.len()) as u64,
+            Codec::Lz4Fast => piece.chunks(lz4_fast::LARGEST).map(|chunk| self.lz4.bytes(chunk)).sum(),
             Codec::Lz4Filled => self.lz4_filled(piece),
             Codec::Zlib(level) => self.deflate(level, piece, Some(PAGE)),
             Codec::Gzip(level) => self.deflate(level, piece, None),
             Codec::Zstd(level) => self.zstd(level, piece),
+            Codec::Chunks(chunks) => piece.chunks(chunks.bytes).map(|chunk| self.chunk(&chunks, chunk)).sum(),
         }
+    }
+
+    /// In whole blocks, compressed or not.
+    fn chunk(&mut self, chunks: &Chunks, chunk: &[u8]) -> u64 {
+        let plain = (chunk.len() as u64).next_multiple_of(chunks.block);
+        if plain < chunks.bytes as u64 {
+            return plain;
+        }
+        // The rest of a last block is zeros, in memory too.
+        let mut blocks = chunk.to_vec();
+        blocks.resize(plain as usize, 0);
+        (chunks.header + self.bytes(*chunks.codec, &blocks)).next_multiple_of(chunks.block).min(plain)
     }
 
     /// All but the last are full, and a last one that begins in this piece ends with it.

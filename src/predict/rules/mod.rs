@@ -5,6 +5,7 @@
 
 pub mod btrfs;
 pub mod erofs;
+pub mod f2fs;
 pub mod heuristic;
 pub mod zfs;
 
@@ -24,8 +25,17 @@ pub struct Piece {
 }
 
 /// Every codec that any file system below stores with.
-pub const CODECS: [Codec; 7] =
-    [Codec::Lzo, Codec::Zlib(3), Codec::Zstd(1), Codec::Zstd(3), Codec::Lz4, Codec::Gzip(6), Codec::Lz4Filled];
+pub const CODECS: [Codec; 9] = [
+    Codec::Lzo,
+    Codec::Zlib(3),
+    Codec::Zstd(1),
+    Codec::Zstd(3),
+    Codec::Lz4,
+    Codec::Gzip(6),
+    Codec::Lz4Filled,
+    f2fs::LZ4,
+    f2fs::ZSTD,
+];
 
 /// One way to store: a file system with its compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +51,7 @@ const fn way(filesystem: &'static str, option: &'static str, codec: Option<Codec
     Way { filesystem, option, codec }
 }
 
-pub const WAYS: [Way; 11] = [
+pub const WAYS: [Way; 14] = [
     way("btrfs", "none", None),
     way("btrfs", "lzo", Some(Codec::Lzo)),
     way("btrfs", "zlib:3", Some(Codec::Zlib(3))),
@@ -53,6 +63,9 @@ pub const WAYS: [Way; 11] = [
     way("zfs", "zstd-3", Some(Codec::Zstd(3))),
     way("erofs", "none", None),
     way("erofs", "lz4hc", Some(Codec::Lz4Filled)),
+    way("f2fs", "none", None),
+    way("f2fs", "lz4", Some(f2fs::LZ4)),
+    way("f2fs", "zstd", Some(f2fs::ZSTD)),
 ];
 
 /// Bytes of a file or of a piece.
@@ -75,6 +88,7 @@ impl Way {
         match self.filesystem {
             "btrfs" => btrfs::pieces(self, file, pieces),
             "erofs" => erofs::pieces(self, file, pieces),
+            "f2fs" => f2fs::pieces(self, file, pieces),
             _ => zfs::pieces(self, file, pieces, &zfs::Pool::default()),
         }
     }

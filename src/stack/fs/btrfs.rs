@@ -88,6 +88,9 @@ pub const BTRFS: Filesystem = Filesystem {
             program: |spec| argv(["btrfs", "subvolume", "list", "-d", &spec.mount_point()]),
             is_free: |printed| printed.trim().is_empty(),
         }),
+        // `btrfs filesystem du` counts what one alone holds, which is nothing where two are alike; quotas, which count
+        // groups, would change the times.
+        exclusive: None,
     }),
     // btrfs(5), btrfs-device(8), btrfs-filesystem(8).
     features: &[

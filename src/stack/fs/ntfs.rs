@@ -1,13 +1,19 @@
 //! Windows' NTFS by the driver that Linux has had since 7.1; what all three drivers share is here.
 
 use super::feature::{CREATION_TIME, GROW, SHRINK};
-use super::{DEVICE, Filesystem, make};
+use super::{DEVICE, Filesystem, make, mount_options};
 
 /// Before Linux 6.9 another driver had this name, which only read.
 pub const NTFS: Filesystem = Filesystem {
     name: "ntfs",
     about: "Windows' file system by the driver of Linux 7.1 and later",
     hint: "Linux 7.1 and later can have it; of Debian's kernels that of sid does",
+    // Else `mount` runs the helper `mount.ntfs`, which is ntfs-3g.
+    mount: |driver, spec| {
+        let mut words = mount_options::command(driver.kernel_type(), &spec.mount, spec);
+        words.insert(1, "--internal-only".into());
+        words
+    },
     ..MADE
 };
 
@@ -26,3 +32,18 @@ pub(super) const MADE: Filesystem = Filesystem {
     more_features: &[CREATION_TIME],
     ..Filesystem::DEFAULT
 };
+
+#[cfg(test)]
+mod tests {
+    use super::super::FsSpec;
+    use super::*;
+    use crate::plan::Target;
+    use std::path::Path;
+
+    #[test]
+    fn the_helper_of_another_driver_is_passed_by() {
+        let words =
+            NTFS.mount(&FsSpec::new(&NTFS, &Target::default(), Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
+        assert_eq!(words, "mount --internal-only -t ntfs /dev/DEV /m");
+    }
+}

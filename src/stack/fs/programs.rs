@@ -43,6 +43,8 @@ pub struct Snapshots {
     pub mounts_to_roll_back: bool,
     /// Where the room of deleted ones is given back later.
     pub freed: Option<Freed>,
+    /// Prints the bytes that would be free without all of them; where there is none, extents are counted.
+    pub exclusive: Option<fn(&FsSpec) -> Argv>,
 }
 
 /// How it is learnt that the room of deleted snapshots is free.

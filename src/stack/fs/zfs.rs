@@ -77,6 +77,8 @@ const OF_POOL: Snapshots = Snapshots {
     roll_back: |spec, number| vec![argv(["zfs", "rollback", &snapshot(spec, number)])],
     mounts_to_roll_back: false,
     freed: None,
+    // `used` of each is what it holds alone, without what two of them hold (zfsprops(7)).
+    exclusive: Some(|spec| argv(["zfs", "get", "-H", "-p", "-o", "value", "usedbysnapshots", spec.name])),
 };
 
 fn snapshot(spec: &FsSpec, number: u64) -> String {

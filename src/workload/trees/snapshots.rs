@@ -9,7 +9,7 @@ use crate::plan::{Objection, Settings};
 use crate::process::run_program;
 use crate::stack::Argv;
 use crate::stage::phase::*;
-use crate::stage::{Program, SnapshotPrograms, Stage};
+use crate::stage::{AfterPhase, Program, SnapshotPrograms, Stage, Timed};
 use crate::workload::settings::{Count, joined, settings};
 use crate::workload::{Description, Workload, text};
 use anyhow::{Context, Result, ensure};
@@ -97,8 +97,13 @@ impl Workload for Snapshots {
         stage.phase("change", |p| p.own(|| change(&files, amounts.changes, &mut random)))?;
         let held = stage.check("reading what the snapshots will hold", || data::digest(&tree))?;
         let take = all(&programs.take);
-        stage.phase("take", |p| take.iter().try_for_each(|program| p.run(program)))?;
-        stage.phase("change-held", |p| p.own(|| change(&files, amounts.changes, &mut random)))?;
+        let exclusive = |p: &mut AfterPhase, ()| {
+            p.say("snapshots_exclusive_bytes", programs.exclusive_bytes()? as f64);
+            Ok(())
+        };
+        stage.phase_then("take", |p| take.iter().try_for_each(|program| p.run(program)), exclusive)?;
+        let change_held = |p: &mut Timed| p.own(|| change(&files, amounts.changes, &mut random));
+        stage.phase_then("change-held", change_held, exclusive)?;
         for _ in stage.repeats() {
             stage.phase("send", |p| {
                 p.handled(source.bytes, source.digest.files);
