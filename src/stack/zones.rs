@@ -3,7 +3,7 @@
 use super::{fs, layer};
 use crate::plan::{Objection, Target};
 
-const REMEDY: &str = "take `fs = \"btrfs\"` or `fs = \"f2fs\"` with `variant = \"zoned\"`, put `layers = [\"dm-zoned\"]` \
+const REMEDY: &str = "take `variant = \"zoned\"` of btrfs, f2fs or xfs (xfs in a guest of sid), put `layers = [\"dm-zoned\"]` \
                       below it in a guest of trixie or sid, or take another disk";
 
 /// What stands against a target on disks that are host-managed or not, in their order. Without disks nothing is known of

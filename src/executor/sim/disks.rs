@@ -13,8 +13,17 @@ macro_rules! entries {
 }
 
 /// Every disk, sorted by name.
-pub const ALL: &[Entry] =
-    entries!["cloud-volume", "hdd-7200", "hp-97560", "none", "nvme", "sata-ssd", "sd-card", "smr-5900", "smr-host-managed"];
+pub const ALL: &[Entry] = entries![
+    "cloud-volume",
+    "hdd-7200",
+    "hp-97560",
+    "none",
+    "nvme",
+    "sata-ssd",
+    "sd-card",
+    "smr-5900",
+    "smr-host-managed"
+];
 
 impl Entry {
     pub fn disk(&self) -> Disk {

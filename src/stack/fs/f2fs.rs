@@ -28,6 +28,12 @@ pub const F2FS: Filesystem = Filesystem {
     // Discarding while mounted is its default where the device can.
     no_discard: Some("nodiscard"),
     facts: &[("dump.f2fs", &["dump.f2fs", DEVICE])],
+    mismatches: |spec, facts| {
+        let is_zoned = facts.get("dump.f2fs").is_some_and(|shown| shown.contains("blkzoned"));
+        let asked = F2FS.variant(spec.variant).is_some_and(|variant| variant.zoned);
+        let wrong = asked && !is_zoned;
+        wrong.then(|| "asked for the feature blkzoned, dump.f2fs shows nothing of it".to_string()).into_iter().collect()
+    },
     upkeep: &[Upkeep::unmounted("check", &[&["fsck.f2fs", "--dry-run", DEVICE]])],
     versions: &[("f2fs-tools", &["mkfs.f2fs", "-V"])],
     // resize.f2fs(8) only enlarges. Several devices are a choice of mkfs, and no plan can name a second one there.

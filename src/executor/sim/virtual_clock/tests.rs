@@ -482,10 +482,18 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ("a full zone stays open", "	if (zone->pointer == z->size)", "	if (0)"),
     ("a part of a physical sector is written", "	if ((offset | sectors) % ZBC_PHYSICAL_SECTORS)", "	if (0)"),
     ("RESET leaves data", "	zone->pointer = zone->data = 0;", "	zone->pointer = 0;"),
-    ("FINISH makes data", "		zone->pointer = (unsigned int)z->size;", "		zone->pointer = zone->data = (unsigned int)z->size;"),
+    (
+        "FINISH makes data",
+        "		zone->pointer = (unsigned int)z->size;",
+        "		zone->pointer = zone->data = (unsigned int)z->size;",
+    ),
     ("an append goes to the zone's start", "	*first += zone->pointer;", ""),
     ("conventional zones are reset", "command == ZBC_WRITE && *first + sectors", "*first + sectors"),
-    ("RESET ALL forgets the last zone", "number < z->zones; number++)\n			reset", "number + 1 < z->zones; number++)\n			reset"),
+    (
+        "RESET ALL forgets the last zone",
+        "number < z->zones; number++)\n			reset",
+        "number + 1 < z->zones; number++)\n			reset",
+    ),
     ("an open zone is empty", "zone->pointer ? ZBC_CLOSED", "0 ? ZBC_CLOSED"),
     ("answered twice", "d->ends[0] = d->ends[--d->ending];", "d->ends[0] = d->ends[d->ending - 1];"),
 ];
