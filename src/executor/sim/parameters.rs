@@ -413,7 +413,7 @@ fn zoned(disk: &Disk, start: u64, phase_ns: u64, sectors: u64) -> Result<Words> 
     let mut words = words(disk, start, phase_ns)?;
     let size = words[at("ZBC_SECTORS")];
     ensure!(
-        size > 0 && sectors.is_multiple_of(size),
+        size > 0 && sectors % size == 0,
         "a host-managed disk has whole zones: make the backing's size a multiple of {} MiB",
         size >> 11
     );
