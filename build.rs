@@ -5,13 +5,13 @@ use std::path::Path;
 
 fn main() {
     println!("cargo::rerun-if-changed={PRELOAD}");
-    for file in ["model.c", "model.h", "ftl.c", "ftl.h"] {
+    for file in ["model.c", "model.h", "ftl.c", "ftl.h", "zbc.c", "zbc.h"] {
         println!("cargo::rerun-if-changed={MODEL}/{file}");
     }
     // As old kernels are: C89 with GNU's additions.
     let mut build = cc::Build::new();
     build
-        .files(["model.c", "ftl.c"].map(|file| format!("{MODEL}/{file}")))
+        .files(["model.c", "ftl.c", "zbc.c"].map(|file| format!("{MODEL}/{file}")))
         .std("gnu89")
         .opt_level(2)
         .warnings(true)

@@ -165,9 +165,10 @@ fn without_sets(steps: &[String]) -> String {
     parts.fold(first, |text, part| text + "SET" + &part[REST..])
 }
 
-/// All but VDO, which takes a newer kernel and gigabytes: [`vdo_stores_equal_blocks_once`].
+/// All but VDO, which takes a newer kernel and gigabytes ([`vdo_stores_equal_blocks_once`]), and dm-zoned, which takes a disk with
+/// zones (tests/guest_sim.rs).
 fn in_usual_guests() -> impl Iterator<Item = &'static layer::Layer> {
-    layer::ALL.iter().copied().filter(|layer| layer.name != "lvmvdo")
+    layer::ALL.iter().copied().filter(|layer| !["lvmvdo", "dm-zoned"].contains(&layer.name))
 }
 
 #[test]

@@ -136,6 +136,21 @@ fn what_cannot_be_simulated_is_refused_where_it_is_written() {
         let said = lab.run(&["plan", "plan.toml"]).code(2).err;
         assert!(said.contains("plan.toml:4:") && said.contains(says), "{said}");
     }
+    for (target, says) in [
+        ("{ fs = \"ext4\" }", "ext4 writes anywhere, but the zones of this disk must be written in order"),
+        ("{ fs = \"ext4\", layers = [\"luks\"] }", "luks writes anywhere"),
+        (
+            "{ fs = \"ext4\", layers = [\"dm-zoned\"], machine = { disk = \"nvme\" } }",
+            "needs a disk that is host-managed",
+        ),
+    ] {
+        let targets = format!("{{ fs = \"f2fs\", variant = \"zoned\" }}, {target}");
+        let plan = PLAN.replace("{ fs = \"ext4\" }, { fs = \"btrfs\" }", &targets);
+        lab.write_plan(&plan.replace("hdd-7200", "smr-host-managed"));
+        let said = lab.run(&["plan", "plan.toml"]).code(2).err;
+        assert!(said.contains("plan.toml:6:") && said.contains(says), "{said}");
+        assert_eq!(said.matches("error:").count(), 1, "{said}");
+    }
     lab.write_plan(&PLAN.replace("machine = {", "machine = { kernel = \"./own\","));
     let said = lab.run(&["plan", "plan.toml"]).code(2).err;
     assert!(said.contains("plan.toml:4:") && said.contains("/own/vmlinuz"), "{said}");
@@ -147,7 +162,7 @@ fn what_cannot_be_simulated_is_refused_where_it_is_written() {
     let said = lab.run(&["plan", "plan.toml"]).code(2).err;
     assert!(said.contains("/simdisk.ko, the simulated disk's driver") && said.contains("pickfs disk driver"), "{said}");
     lab.run(&["disk", "driver", "driver"]).code(0);
-    let made = ["Kbuild", "driver.c", "model.c", "model.h", "ftl.c", "ftl.h"]
+    let made = ["Kbuild", "driver.c", "model.c", "model.h", "ftl.c", "ftl.h", "zbc.c", "zbc.h"]
         .iter()
         .all(|name| lab.path("driver").join(name).is_file());
     assert!(made, "the driver's source");
@@ -364,6 +379,45 @@ fn another_seed_gives_other_times_that_are_near() {
         assert_ne!(time, other, "{target}");
         assert!((time / other - 1.0).abs() < 0.05, "{target}: {time} and {other}");
     }
+}
+
+/// The kernel's block layer, and what lies on it, keep each zone's order: else writes would fail. Cold starts read what was
+/// written, so what is read is what the trees hold.
+#[test]
+#[ignore = "two runs in guests of three releases, ten minutes: make test-vm"]
+fn a_host_managed_disk_is_written_in_order_and_the_same_twice() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let rows = [
+        ("btrfs", "variant = \"zoned\"", "bookworm", "btrfs super block", "ZONED"),
+        ("f2fs", "variant = \"zoned\"", "bookworm", "dump.f2fs", "blkzoned"),
+        ("ext4", "layers = [\"dm-zoned\"]", "trixie", "dmsetup table", " zoned "),
+        ("xfs", "variant = \"zoned\"", "sid", "xfs_info", "zoned=1"),
+    ];
+    let target = |(fs, how, kernel, _, _): (&str, &str, &str, &str, &str)| {
+        let machine = format!("machine = {{ disk = \"smr-host-managed\", kernel = \"{kernel}\" }}");
+        format!("{{ name = \"{fs}\", fs = \"{fs}\", {how}, {machine} }}")
+    };
+    let plan = PLAN
+        .replace("machine = { disk = \"hdd-7200\" }\n", "")
+        .replace("512MiB", "8GiB")
+        .replace("{ fs = \"ext4\" }, { fs = \"btrfs\" }", &rows.map(target).join(", "));
+    let first = recorded(&lab, &format!("jobs = 1\n{plan}"), 0);
+    let load = Load::begin();
+    lab.run_plan(&format!("jobs = 2\n{plan}")).code(0);
+    drop(load);
+    let folded = lab.folded();
+    for (fs, _, _, fact, shown) in rows {
+        let cell = folded.cells.iter().find(|cell| cell.target == fs).expect("its cell");
+        assert_eq!(cell.outcome, Some(Outcome::Done), "{fs}");
+        assert!(cell.provenance.facts[fact].contains(shown), "{fs}: {}", cell.provenance.facts[fact]);
+        let time = |phase| folded.value(cell, phase, "time_ns").expect("a time") / 1e6;
+        println!("{fs}: {:?} ms", ["write", "tar-read", "copy-read", "stat-walk", "remove"].map(time));
+    }
+    assert_same(&first, &records(&lab.journal()), "the second run");
+    lab.assert_nothing_left();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::agent;
 use crate::plan::{Catalogue, Chosen, Entry, FilesystemEntry, Judged, Setting, Settings};
 use crate::protocol::Check;
 use crate::stack::fs::feature::FEATURES;
-use crate::stack::{backing, fs, layer};
+use crate::stack::{backing, fs, layer, zones};
 use crate::{executor, workload};
 
 pub fn catalogue() -> Catalogue {
@@ -15,6 +15,7 @@ pub fn catalogue() -> Catalogue {
         layers: layer::ALL.iter().map(|layer| layer_entry(layer)).collect(),
         executors: executor::ALL.iter().map(|executor| executor_entry(*executor)).collect(),
         simulators: executor::ALL.iter().filter(|e| e.simulates()).map(|executor| executor.name()).collect(),
+        unfit: Some(|name, target| zones::objection(target, executor::find(executor::ALL, name)?.host_managed(target))),
         executor: None,
         features: FEATURES.iter().map(|feature| feature.name).collect(),
     }

@@ -136,7 +136,7 @@ fn list(what: What, named: &dyn Fn(&str) -> bool) -> usize {
             |one| named(one.name()),
             |one| plugin(one.name(), one.about(), one.settings(), &one.needs()),
         ),
-        What::Disks => each(sim::ALL.iter(), |one| named(one.name), |one| row(one.name, &one.disk().described())),
+        What::Disks => each(sim::ALL.iter(), |one| named(one.name), |one| wide_row(one.name, &one.disk().described())),
         What::Formats => each(render::ALL.iter(), |one| named(one.name), format),
         What::Imports => each(import::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
         What::Traces => each(shipped::ALL.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),

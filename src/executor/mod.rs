@@ -14,7 +14,7 @@ pub mod vm;
 
 use crate::journal::{Provenance, Record};
 use crate::need::Need;
-use crate::plan::{Objection, Plan, Setting, Settings};
+use crate::plan::{Objection, Plan, Setting, Settings, Target};
 use crate::process::{RUN_MARK, own_program};
 use crate::protocol::{Answer, Bundle, CellsRun, Connection, Exit, Request, Say};
 use anyhow::Result;
@@ -39,6 +39,11 @@ pub trait Executor: Sync {
 
     /// What stands against such settings of a target's machine.
     fn objections(&self, _settings: &Settings) -> Vec<Objection> {
+        Vec::new()
+    }
+
+    /// For each disk of a target, in their order, whether its zones must be written in order. Empty: no disk's.
+    fn host_managed(&self, _target: &Target) -> Vec<bool> {
         Vec::new()
     }
 

@@ -74,6 +74,7 @@ pub(super) fn catalogue() -> Catalogue {
             .chain([entry("vm", MACHINE, "kernel")])
             .collect(),
         simulators: vec!["sim"],
+        unfit: None,
         executor: None,
         layers: vec![entry("luks", &[], ""), Entry { above: array, ..entry("md", MD, "level") }],
         features: vec!["checksums", "compression", "metadata-checksums", "snapshots"],

@@ -382,6 +382,8 @@ pub struct Catalogue {
     pub executors: Vec<Entry>,
     /// Those of them whose cells cannot disturb each other.
     pub simulators: Vec<&'static str>,
+    /// What the machine of an executor has against a target as a whole, once its parts are right in themselves.
+    pub unfit: Option<fn(&str, &Target) -> Option<Objection>>,
     /// Chosen on the command line: it goes before what a plan says.
     pub executor: Option<String>,
     /// What a file system may be required to have.

@@ -48,6 +48,10 @@ fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
     table.only(&PLAN_KEYS);
     let mut placed = products(targets(table, reader), table, reader);
     unique(placed.iter().map(|placed| (placed.target.name.as_str(), &placed.span)), "target", table.complaints);
+    for Placed { target, span, .. } in &placed {
+        let unfit = reader.catalogue.unfit.and_then(|unfit| unfit(reader.executor, target));
+        unfit.into_iter().for_each(|objection| table.complaints.object(span, objection));
+    }
     let reference = reference(table, &placed);
     again(table, &reference, &mut placed, reader);
     let discard = discard(table);

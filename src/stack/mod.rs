@@ -11,6 +11,7 @@ pub mod layer;
 pub mod overlay;
 pub mod recipe;
 pub mod safety;
+pub mod zones;
 
 use crate::journal::Undo;
 pub use crate::process::{Argv, argv};

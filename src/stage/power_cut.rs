@@ -332,6 +332,11 @@ pub fn objections(target: &Target, is_recorded: bool) -> Vec<String> {
     let rows = [
         (!is_recorded, "only simulated disks are recorded: use executor = \"sim\"".to_string()),
         (driver.is_none(), "a directory has no disk of its own: name a file system".into()),
+        (
+            driver.and_then(|driver| driver.variant(target.variant.as_deref())).is_some_and(|variant| variant.zoned),
+            "a disk that was cut cannot be put back where zones are written in order: take another disk and variant"
+                .into(),
+        ),
         (driver.is_some_and(|driver| driver.volatile), format!("a cut takes all of {}: it is in memory", target.name)),
     ];
     let passes = |name: &str| layer::find(name).is_some_and(|layer| layer.passes);
@@ -366,6 +371,7 @@ mod tests {
             (target(None, &[&delay, &luks]), true, vec!["name a file system", "the layer luks"]),
             (target(Some("ext4"), &[&delay, &layer("noflush")]), true, vec![]),
             (target(Some("jfs"), &[]), true, vec!["leave out jfs"]),
+            (Target { variant: Some("zoned".into()), ..target(Some("f2fs"), &[]) }, true, vec!["zones are written in"]),
         ] {
             let found = objections(&target, is_recorded);
             assert_eq!(found.len(), wanted.len(), "{found:?}");

@@ -79,6 +79,45 @@ struct Functions {
     seek_ns: unsafe extern "C" fn(*const c_void, u64) -> u64,
     #[cfg(test)]
     broken: unsafe extern "C" fn(*const c_void) -> c_int,
+    #[cfg(test)]
+    zbc: unsafe extern "C" fn(*mut c_void) -> *mut Zones,
+    #[cfg(test)]
+    zone_command: unsafe extern "C" fn(*mut Zones, c_int, *mut u64, u64) -> c_int,
+    #[cfg(test)]
+    readable: unsafe extern "C" fn(*const Zones, u64, u64) -> u64,
+}
+
+/// As `struct zbc`.
+#[cfg(test)]
+#[repr(C)]
+struct Zones {
+    size: u64,
+    zones: c_uint,
+    conventional: c_uint,
+    zone: *const Zone,
+}
+
+/// As `struct zbc_zone`.
+#[cfg(test)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    pub pointer: c_uint,
+    pub data: c_uint,
+    pub condition: c_uint,
+}
+
+/// In the order of `enum zbc_command`.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneCommand {
+    Write,
+    Append,
+    Reset,
+    ResetAll,
+    Open,
+    Close,
+    Finish,
 }
 
 unsafe extern "C" {
@@ -93,6 +132,12 @@ unsafe extern "C" {
     fn sim_seek_ns(disk: *const c_void, cylinders: u64) -> u64;
     #[cfg(test)]
     fn sim_broken(disk: *const c_void) -> c_int;
+    #[cfg(test)]
+    fn sim_zbc(disk: *mut c_void) -> *mut Zones;
+    #[cfg(test)]
+    fn zbc_do(zones: *mut Zones, command: c_int, first: *mut u64, sectors: u64) -> c_int;
+    #[cfg(test)]
+    fn zbc_readable(zones: *const Zones, first: u64, sectors: u64) -> u64;
 }
 
 const OURS: Functions = Functions {
@@ -107,6 +152,12 @@ const OURS: Functions = Functions {
     seek_ns: sim_seek_ns,
     #[cfg(test)]
     broken: sim_broken,
+    #[cfg(test)]
+    zbc: sim_zbc,
+    #[cfg(test)]
+    zone_command: zbc_do,
+    #[cfg(test)]
+    readable: zbc_readable,
 };
 
 /// A modelled disk on a clock that its caller owns. Times are nanoseconds.
@@ -204,6 +255,37 @@ impl DiskModel {
         Some(unsafe { (self.functions.broken)(self.memory.as_ptr().cast()) }).filter(|rule| *rule != 0)
     }
 
+    fn zones(&mut self) -> *mut Zones {
+        // SAFETY: the disk was started.
+        let zones = unsafe { (self.functions.zbc)(self.at()) };
+        assert!(!zones.is_null(), "the disk has no zones");
+        zones
+    }
+
+    /// Where the command begins, if the disk does not refuse it.
+    pub fn zone_command(&mut self, command: ZoneCommand, first: u64, sectors: u64) -> Option<u64> {
+        let (zones, mut first) = (self.zones(), first);
+        // SAFETY: the zones are those of the disk, and the place can be written to.
+        let refused = unsafe { (self.functions.zone_command)(zones, command as c_int, &raw mut first, sectors) };
+        (refused == 0).then_some(first)
+    }
+
+    /// Of so many sectors those that hold data.
+    pub fn readable(&mut self, first: u64, sectors: u64) -> u64 {
+        let zones = self.zones();
+        // SAFETY: the zones are those of the disk.
+        unsafe { (self.functions.readable)(zones, first, sectors) }
+    }
+
+    pub fn zone(&mut self, number: usize) -> Zone {
+        let zones = self.zones();
+        // SAFETY: the disk has so many zones in its table.
+        unsafe {
+            assert!(number < (*zones).zones as usize, "zone {number}");
+            *(*zones).zone.add(number)
+        }
+    }
+
     /// One of a library that was compiled from a changed model. It stays loaded.
     #[expect(clippy::missing_transmute_annotations, reason = "each field of the table has the type of its function")]
     pub fn of_library(path: &std::path::Path, words: &[u64; WORDS]) -> Result<DiskModel, usize> {
@@ -231,6 +313,9 @@ impl DiskModel {
             count: function!(c"sim_count"),
             seek_ns: function!(c"sim_seek_ns"),
             broken: function!(c"sim_broken"),
+            zbc: function!(c"sim_zbc"),
+            zone_command: function!(c"zbc_do"),
+            readable: function!(c"zbc_readable"),
         };
         DiskModel::of(functions, words)
     }

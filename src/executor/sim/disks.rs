@@ -13,8 +13,17 @@ macro_rules! entries {
 }
 
 /// Every disk, sorted by name.
-pub const ALL: &[Entry] =
-    entries!["cloud-volume", "hdd-7200", "hp-97560", "none", "nvme", "sata-ssd", "sd-card", "smr-5900"];
+pub const ALL: &[Entry] = entries![
+    "cloud-volume",
+    "hdd-7200",
+    "hp-97560",
+    "none",
+    "nvme",
+    "sata-ssd",
+    "sd-card",
+    "smr-5900",
+    "smr-host-managed"
+];
 
 impl Entry {
     pub fn disk(&self) -> Disk {
@@ -22,9 +31,9 @@ impl Entry {
     }
 }
 
-/// The whole name of the one disk that is meant: "hdd" is "hdd-7200". What fits none stays as it is.
+/// The whole name of the one disk that is meant by all but its last word: "hdd" is "hdd-7200". What fits none stays as it is.
 pub fn whole_name(short: &str) -> String {
-    let mut fitting = ALL.iter().filter(|entry| entry.name.split_once('-').is_some_and(|(first, _)| first == short));
+    let mut fitting = ALL.iter().filter(|entry| entry.name.rsplit_once('-').is_some_and(|(first, _)| first == short));
     let only = fitting.next().filter(|_| fitting.next().is_none());
     only.map_or(short, |entry| entry.name).to_string()
 }
@@ -56,6 +65,7 @@ mod tests {
             ("sata", "sata-ssd"),
             ("nvme", "nvme"),
             ("smr", "smr-5900"),
+            ("smr-host", "smr-host-managed"),
             ("sd", "sd-card"),
             ("tape", "tape"),
         ] {

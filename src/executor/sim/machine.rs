@@ -8,7 +8,7 @@ use super::processor::Processor;
 use super::qemu::{self, Saved};
 use super::region::{Delivered, Region, at_once, check_size};
 use super::saved;
-use super::{DEFAULT_DISK, Disk, find};
+use super::{DEFAULT_DISK, Disk, Kind, find};
 use crate::executor::vm::{
     DATA_DISK, Driver, Guest, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK, ROOT_DISK, Tail, find_or_build,
     in_the_guest, is_own, kernel_of, kind_of, kinds_and_recipes, nth_target_disk, own_kernels, write_initramfs,
@@ -44,6 +44,12 @@ fn models(target: &Target) -> Result<Vec<String>> {
     Ok(listed.iter().filter_map(|name| name.as_str()).map(super::whole_name).collect())
 }
 
+/// What is wrong with the models has its own complaint.
+pub fn host_managed(target: &Target) -> Vec<bool> {
+    let is = |name: &String| disk(name).is_ok_and(|disk| disk.kind == Kind::HostManagedDisk);
+    models(target).unwrap_or_default().iter().map(is).collect()
+}
+
 /// The models' names, with their fill where the plan gives one.
 fn shown(names: &[String], target: &Target) -> Result<String> {
     let fill = fill(&target.machine)?;
@@ -70,13 +76,15 @@ const FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);
 const DRIVER: Driver = Driver {
     name: "simdisk",
     sources: &[
-        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o compression.o\n"),
+        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o zbc.o compression.o\n"),
         ("driver.c", include_str!("simdisk.c")),
         ("compression.c", include_str!("compression.c")),
         ("model.c", include_str!("model.c")),
         ("model.h", include_str!("model.h")),
         ("ftl.c", include_str!("ftl.c")),
         ("ftl.h", include_str!("ftl.h")),
+        ("zbc.c", include_str!("zbc.c")),
+        ("zbc.h", include_str!("zbc.h")),
     ],
 };
 
@@ -362,6 +370,9 @@ fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(
     let start = draw(1) % (spare / 20).max(1) / 2048 * 2048;
     let words = match fill(&cell.target.machine)?.filter(|_| disk.can_be_used()) {
         Some(filled) => disk.used(start, bytes / 512, filled).with_context(|| format!("the disk {name}"))?,
+        None if disk.kind == Kind::HostManagedDisk => {
+            disk.zoned(start, draw(2), bytes / 512).with_context(|| format!("the disk {name}"))?
+        }
         None => disk.words(start, draw(2))?,
     };
     let serial = nth_target_disk(index as usize);

@@ -23,7 +23,7 @@ pub use virtual_clock::{Gives, Loop, gives, random_reads};
 
 use super::{Executor, Machine, vm};
 use crate::need::Need;
-use crate::plan::{Objection, Plan, Setting, SettingKind, Settings};
+use crate::plan::{Objection, Plan, Setting, SettingKind, Settings, Target};
 use std::path::{Path, PathBuf};
 
 pub const NAME: &str = "sim";
@@ -126,6 +126,10 @@ impl Executor for Sim {
         let compression = compression.map(|error| Objection::new("compression", format!("{error:#}"), remedy));
         let disk = disk.chain(objection_to_fill(settings));
         disk.chain(processor).chain(compression).chain(settings.text("kernel").and_then(objection_to_kernel)).collect()
+    }
+
+    fn host_managed(&self, target: &Target) -> Vec<bool> {
+        machine::host_managed(target)
     }
 
     fn disk_names(&self, disks: usize) -> Vec<PathBuf> {

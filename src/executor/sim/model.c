@@ -9,6 +9,7 @@
  * units, as Bergmann found them ("Optimizing Linux with cheap flash drives", LWN 2011). Cloud volume: two token buckets.
  */
 #include "ftl.h"
+#include "zbc.h"
 
 struct request {
 	sim_word first, sectors, order, ready;
@@ -68,6 +69,7 @@ struct disk {
 	} units[SIM_MOST_UNITS];
 	/* shingled: bands that the log has writes of, a bit each */
 	sim_word logged, waiting_bands, next_band, bands[SIM_MOST_BANDS / 64];
+	struct zbc zbc;
 	/* cloud volume: when the next operation would be due at the rates of base and peak */
 	sim_word base_due, peak_due;
 	struct sim_landing landings[SIM_LANDINGS];
@@ -1126,6 +1128,8 @@ static int bad_arm(const sim_word *p)
 		wrong = bad(p, SIM_BAND_SECTORS, p[SIM_SECTORS] / (SIM_MOST_BANDS - 1) + 1, p[SIM_SECTORS]);
 	if (!wrong && p[SIM_BAND_SECTORS])
 		wrong = bad(p, SIM_LOG_SECTORS, 4096, p[SIM_SECTORS] / 2);
+	if (!wrong && p[SIM_ZBC_ZONES])
+		wrong = zbc_wrong(p);
 	return wrong;
 }
 
@@ -1183,9 +1187,25 @@ static int has_units(const sim_word *words)
 	return words[SIM_KIND] == 2 && words[SIM_UNITS];
 }
 
+static int has_zones(const sim_word *words)
+{
+	return words[SIM_KIND] == 1 && words[SIM_ZBC_ZONES];
+}
+
+struct zbc *sim_zbc(void *disk)
+{
+	struct disk *d = disk;
+
+	return has_zones(d->p) ? &d->zbc : 0;
+}
+
 sim_word sim_bytes(const sim_word *words)
 {
-	return sizeof(struct disk) + (!wrong_in(words) && has_units(words) ? ftl_bytes(words) : 0);
+	sim_word tables = 0;
+
+	if (!wrong_in(words))
+		tables = has_units(words) ? ftl_bytes(words) : has_zones(words) ? zbc_bytes(words) : 0;
+	return sizeof(struct disk) + tables;
 }
 
 int sim_start(void *disk, const sim_word *words)
@@ -1197,6 +1217,8 @@ int sim_start(void *disk, const sim_word *words)
 		d->p[i] = words[i];
 	if (!wrong && has_units(words))
 		ftl_start(&d->ftl, words, d + 1);
+	if (!wrong && has_zones(words))
+		zbc_start(&d->zbc, words, d + 1);
 	return wrong;
 }
 

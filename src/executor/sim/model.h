@@ -76,6 +76,10 @@ enum sim_parameter {
 	SIM_LOG_SECTORS, /* room for writes that wait for their bands */
 	SIM_STREAM_SECTORS, /* writes of this size go to their place at once */
 	SIM_CLEAN_IDLE_NS, /* without a command, before bands are written */
+	/* host-managed hard disk, of the device; without zones it is written anywhere */
+	SIM_ZBC_SECTORS, /* of a zone */
+	SIM_ZBC_ZONES,
+	SIM_ZBC_CONVENTIONAL, /* of them, at the start, written anywhere */
 	/* cloud volume */
 	SIM_BASE_NS, /* between two operations, for long */
 	SIM_PEAK_NS, /* between two operations, as long as there are credits */

@@ -15,6 +15,8 @@ pub enum Kind {
     Flash,
     /// A hard disk whose tracks overlap, and which hides that.
     ShingledDisk,
+    /// A hard disk with zones that its host must write in order.
+    HostManagedDisk,
     /// Flash that can write few places at a time: SD cards, eMMC.
     Card,
     /// Rented by operations a second.
@@ -26,7 +28,7 @@ impl Kind {
     fn word(self) -> u64 {
         match self {
             Kind::None => 0,
-            Kind::HardDisk | Kind::ShingledDisk => 1,
+            Kind::HardDisk | Kind::ShingledDisk | Kind::HostManagedDisk => 1,
             Kind::Flash | Kind::Card => 2,
             Kind::CloudVolume => 3,
         }
@@ -113,6 +115,11 @@ impl Disk {
         used(self, start, sectors, filled)
     }
 
+    /// The table of a host-managed disk with so many sectors of device, in whole zones.
+    pub fn zoned(&self, start: u64, phase_ns: u64, sectors: u64) -> Result<Words> {
+        zoned(self, start, phase_ns, sectors)
+    }
+
     /// It has what `used` needs.
     pub fn can_be_used(&self) -> bool {
         self.kind == Kind::Flash && self.number(SPARE).is_ok()
@@ -120,7 +127,7 @@ impl Disk {
 }
 
 /// In the order of `enum sim_parameter`.
-const NAMES: [&str; 60] = [
+const NAMES: [&str; 63] = [
     "KIND",
     "SECTORS",
     "START",
@@ -175,6 +182,9 @@ const NAMES: [&str; 60] = [
     "LOG_SECTORS",
     "STREAM_SECTORS",
     "CLEAN_IDLE_NS",
+    "ZBC_SECTORS",
+    "ZBC_ZONES",
+    "ZBC_CONVENTIONAL",
     "BASE_NS",
     "PEAK_NS",
     "CREDITS",
@@ -277,6 +287,11 @@ const OF_SHINGLED: &[Field] = &[
     ("clean_idle_ms", "CLEAN_IDLE_NS", By(1e6)),
 ];
 
+const OF_HOST_MANAGED: &[Field] = &[("zone_mib", "ZBC_SECTORS", By(MIB))];
+
+/// Share of the device that is written anywhere.
+const CONVENTIONAL: &str = "conventional_percent";
+
 const OF_CARDS: &[Field] = &[("unit_mib", "UNIT_SECTORS", By(MIB)), ("open_units", "OPEN_UNITS", By(1.0))];
 
 const OF_CLOUD: &[Field] = &[
@@ -292,6 +307,7 @@ fn fields(kind: Kind) -> Vec<&'static Field> {
         Kind::HardDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS],
         Kind::Flash => &[OF_ALL, OF_DISKS, OF_FLASH],
         Kind::ShingledDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_SHINGLED],
+        Kind::HostManagedDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_HOST_MANAGED],
         Kind::Card => &[OF_ALL, OF_DISKS, OF_FLASH, OF_CARDS],
         Kind::CloudVolume => &[OF_ALL, OF_DISKS, OF_CLOUD],
     };
@@ -315,11 +331,13 @@ pub fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
         Kind::HardDisk => "hard disks",
         Kind::Flash => "flash",
         Kind::ShingledDisk => "shingled hard disks",
+        Kind::HostManagedDisk => "host-managed hard disks",
         Kind::Card => "cards",
         Kind::CloudVolume => "cloud volumes",
     };
     let known = |name: &str| match name {
         SPARE => disk.kind == Kind::Flash,
+        CONVENTIONAL => disk.kind == Kind::HostManagedDisk,
         _ => fields.iter().any(|field| field.0 == name) || (disk.kind.has_arm() && OF_TABLES.contains(&name)),
     };
     if let Some(name) = disk.parameters.keys().find(|name| !known(name)) {
@@ -334,17 +352,17 @@ pub fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
     words[at("ROTATIONAL")] = u64::from(disk.kind.has_arm());
     words[at("VOLATILE")] = match disk.kind {
         Kind::None | Kind::CloudVolume => 0,
-        Kind::HardDisk | Kind::ShingledDisk => words[at("WRITE_CACHE")],
+        Kind::HardDisk | Kind::ShingledDisk | Kind::HostManagedDisk => words[at("WRITE_CACHE")],
         Kind::Flash | Kind::Card => u64::from(words[at("PROTECTED")] == 0),
     };
+    if disk.kind == Kind::HostManagedDisk {
+        conventional(disk)?;
+    }
     if disk.kind.has_arm() {
         tables(disk, &mut words)?;
         words[at("PHASE_NS")] = phase_ns % words[at("TURN_NS")].max(1);
     }
-    match DiskModel::start(&words) {
-        Ok(_) => Ok(words),
-        Err(wrong) => bail!("`{}` is out of range", given_as(wrong)),
-    }
+    in_range(words)
 }
 
 /// Sectors of what flash maps; the most that a map is made for; blocks without which none could be collected. As in ftl.h.
@@ -374,16 +392,41 @@ fn used(disk: &Disk, start: u64, sectors: u64, filled: f64) -> Result<Words> {
     sized.into_iter().for_each(|(name, value)| words[at(name)] = value);
     words[at("FILLED")] = (units as f64 * filled).round() as u64;
     words[at("SLC_SECTORS")] = (words[at("SLC_SECTORS")] as f64 * share).round() as u64;
+    in_range(words)
+}
+
+fn in_range(words: Words) -> Result<Words> {
     match DiskModel::start(&words) {
         Ok(_) => Ok(words),
         Err(wrong) => bail!("`{}` is out of range", given_as(wrong)),
     }
 }
 
+/// Of a host-managed disk, a share.
+fn conventional(disk: &Disk) -> Result<f64> {
+    let percent = disk.number(CONVENTIONAL)?;
+    ensure!(percent < 100.0, "`{CONVENTIONAL}` must be below 100");
+    Ok(percent / 100.0)
+}
+
+fn zoned(disk: &Disk, start: u64, phase_ns: u64, sectors: u64) -> Result<Words> {
+    let mut words = words(disk, start, phase_ns)?;
+    let size = words[at("ZBC_SECTORS")];
+    ensure!(
+        size > 0 && sectors % size == 0,
+        "a host-managed disk has whole zones: make the backing's size a multiple of {} MiB",
+        size >> 11
+    );
+    let zones = sectors / size;
+    words[at("ZBC_ZONES")] = zones;
+    words[at("ZBC_CONVENTIONAL")] = (zones as f64 * conventional(disk)?).ceil() as u64;
+    in_range(words)
+}
+
 /// As a file calls the word.
 fn given_as(word: usize) -> &'static str {
     let name = NAMES.get(word).copied().unwrap_or_default();
-    let lists = [OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_FLASH, OF_SHINGLED, OF_CARDS, OF_CLOUD];
+    let lists = [OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_FLASH, OF_SHINGLED, OF_HOST_MANAGED, OF_CARDS, OF_CLOUD];
     let field = lists.iter().copied().flatten().find(|field| field.1 == name);
     field.map_or(name, |field| field.0)
 }

@@ -19,6 +19,7 @@
 #include <linux/genhd.h>
 #endif
 #include "model.h"
+#include "zbc.h"
 
 #define SINCE(a, b) (LINUX_VERSION_CODE >= KERNEL_VERSION(a, b, 0))
 #define MAGIC 0x314d495346434950ULL
@@ -142,7 +143,8 @@ static enum hrtimer_restart wake(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-static void move_data(struct simdisk *d, struct request *rq)
+/* Of a read, bytes behind those that hold data are zeros. */
+static void move_data(struct simdisk *d, struct request *rq, u64 readable)
 {
 	char *at = d->data + (blk_rq_pos(rq) << 9);
 	struct req_iterator iter;
@@ -150,11 +152,15 @@ static void move_data(struct simdisk *d, struct request *rq)
 
 	rq_for_each_segment(piece, rq, iter) {
 		char *memory = (char *)page_address(piece.bv_page) + piece.bv_offset;
+		u64 held = min_t(u64, readable, piece.bv_len);
 
-		if (rq_data_dir(rq) == WRITE)
+		if (rq_data_dir(rq) == WRITE) {
 			memcpy(at, memory, piece.bv_len);
-		else
-			memcpy(memory, at, piece.bv_len);
+		} else {
+			memcpy(memory, at, held);
+			memset(memory + held, 0, piece.bv_len - held);
+		}
+		readable -= held;
 		at += piece.bv_len;
 	}
 }
@@ -177,38 +183,85 @@ static struct entry *note_request(struct simdisk *d, struct request *rq, int ope
 	return entry;
 }
 
+/* The model's operation, and the command of zones; -1 where there is none. What changes a zone alone takes as long as TRIM. */
+static int operation_of(struct request *rq, int *command)
+{
+	*command = -1;
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		return SIM_READ;
+	case REQ_OP_WRITE:
+		*command = ZBC_WRITE;
+		return SIM_WRITE;
+	case REQ_OP_ZONE_APPEND:
+		*command = ZBC_APPEND;
+		return SIM_WRITE;
+	case REQ_OP_FLUSH:
+		return SIM_FLUSH;
+	case REQ_OP_DISCARD:
+		return SIM_TRIM;
+	case REQ_OP_ZONE_RESET:
+		*command = ZBC_RESET;
+		return SIM_TRIM;
+	case REQ_OP_ZONE_RESET_ALL:
+		*command = ZBC_RESET_ALL;
+		return SIM_TRIM;
+	case REQ_OP_ZONE_OPEN:
+		*command = ZBC_OPEN;
+		return SIM_TRIM;
+	case REQ_OP_ZONE_CLOSE:
+		*command = ZBC_CLOSE;
+		return SIM_TRIM;
+	case REQ_OP_ZONE_FINISH:
+		*command = ZBC_FINISH;
+		return SIM_TRIM;
+	default:
+		return -1;
+	}
+}
+
+/* Whether the zones refuse a request; bytes of a read that hold data. An append learns where it goes. */
+static int ask_zones(struct simdisk *d, struct request *rq, int command, u64 *readable)
+{
+	struct zbc *zbc = sim_zbc(d->model);
+	sim_word first = blk_rq_pos(rq);
+	unsigned long flags;
+	int refused = 0;
+
+	*readable = U64_MAX;
+	if (!zbc)
+		return command > ZBC_WRITE;
+	spin_lock_irqsave(&d->lock, flags);
+	if (command >= 0)
+		refused = zbc_do(zbc, command, &first, blk_rq_sectors(rq));
+	else if (req_op(rq) == REQ_OP_READ)
+		*readable = zbc_readable(zbc, first, blk_rq_sectors(rq)) << 9;
+	spin_unlock_irqrestore(&d->lock, flags);
+	if (command == ZBC_APPEND)
+		rq->__sector = first;
+	return refused;
+}
+
 static blk_status_t queue(struct blk_mq_hw_ctx *context, const struct blk_mq_queue_data *given)
 {
 	struct simdisk *d = context->queue->queuedata;
 	struct request *rq = given->rq;
-	int operation, forced = (rq->cmd_flags & REQ_FUA) != 0;
+	int command, operation = operation_of(rq, &command), forced = (rq->cmd_flags & REQ_FUA) != 0;
 	struct entry *entry;
 	unsigned long flags;
 	sim_word when;
 	unsigned int tag;
-	u64 now;
+	u64 now, readable;
 
-	switch (req_op(rq)) {
-	case REQ_OP_READ:
-		operation = SIM_READ;
-		break;
-	case REQ_OP_WRITE:
-		operation = SIM_WRITE;
-		break;
-	case REQ_OP_FLUSH:
-		operation = SIM_FLUSH;
-		break;
-	case REQ_OP_DISCARD:
-		operation = SIM_TRIM;
-		break;
-	default:
+	if (operation < 0)
 		return BLK_STS_NOTSUPP;
-	}
 	if (operation == SIM_WRITE && (d->header->flags & READ_ONLY))
+		return BLK_STS_IOERR;
+	if (ask_zones(d, rq, command, &readable))
 		return BLK_STS_IOERR;
 	blk_mq_start_request(rq);
 	if (operation == SIM_READ || operation == SIM_WRITE)
-		move_data(d, rq);
+		move_data(d, rq, readable);
 	spin_lock_irqsave(&d->lock, flags);
 	entry = note_request(d, rq, operation, forced);
 	now = ktime_get_ns();
@@ -241,8 +294,89 @@ static const struct blk_mq_ops operations = {
 	.complete = complete_request,
 };
 
+#ifdef CONFIG_BLK_DEV_ZONED
+static void describe(struct simdisk *d, unsigned int number, struct blk_zone *described)
+{
+	struct zbc *zbc = sim_zbc(d->model);
+	struct zbc_zone zone;
+	unsigned long flags;
+
+	spin_lock_irqsave(&d->lock, flags);
+	zone = zbc->zone[number];
+	spin_unlock_irqrestore(&d->lock, flags);
+	memset(described, 0, sizeof(*described));
+	described->start = number * zbc->size;
+	described->len = described->capacity = zbc->size;
+	described->cond = zone.condition;
+	described->type = zone.condition == ZBC_CONVENTIONAL ? BLK_ZONE_TYPE_CONVENTIONAL : BLK_ZONE_TYPE_SEQWRITE_REQ;
+	described->wp = zone.condition == ZBC_CONVENTIONAL ? (sector_t)-1 : described->start + zone.pointer;
+}
+
+#if SINCE(6, 19)
+static int report_zones(struct gendisk *disk, sector_t sector, unsigned int count, struct blk_report_zones_args *asked)
+#else
+static int report_zones(struct gendisk *disk, sector_t sector, unsigned int count, report_zones_cb tell, void *asked)
+#endif
+{
+	struct simdisk *d = disk->private_data;
+	struct zbc *zbc = sim_zbc(d->model);
+	unsigned int first, i;
+	struct blk_zone zone;
+	int error;
+
+	if (!zbc)
+		return -EOPNOTSUPP;
+	first = sector / zbc->size;
+	for (i = 0; i < count && first + i < zbc->zones; i++) {
+		describe(d, first + i, &zone);
+#if SINCE(6, 19)
+		error = disk_report_zone(disk, &zone, i, asked);
+#else
+		error = tell(&zone, i, asked);
+#endif
+		if (error)
+			return error;
+	}
+	return i;
+}
+
+/* By itself, before 6.10, only mq-deadline keeps the order of writes to a zone; since then the block layer does. */
+static int make_zones(struct gendisk *disk, const struct zbc *zbc)
+{
+#if !SINCE(6, 9)
+	struct request_queue *q = disk->queue;
+
+#if SINCE(6, 0)
+	disk_set_zoned(disk, BLK_ZONED_HM);
+#else
+	blk_queue_set_zoned(disk, BLK_ZONED_HM);
+#endif
+	blk_queue_flag_set(QUEUE_FLAG_ZONE_RESETALL, q);
+	blk_queue_required_elevator_features(q, ELEVATOR_F_ZBD_SEQ_WRITE);
+	blk_queue_chunk_sectors(q, zbc->size);
+	blk_queue_max_zone_append_sectors(q, zbc->size);
+#if SINCE(5, 12)
+	blk_queue_zone_write_granularity(q, ZBC_PHYSICAL_SECTORS << 9);
+#endif
+#endif
+#if SINCE(6, 10)
+	return blk_revalidate_disk_zones(disk);
+#else
+	return blk_revalidate_disk_zones(disk, NULL);
+#endif
+}
+#else
+static int make_zones(struct gendisk *disk, const struct zbc *zbc)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
 static const struct block_device_operations block_operations = {
 	.owner = THIS_MODULE,
+#ifdef CONFIG_BLK_DEV_ZONED
+	.report_zones = report_zones,
+#endif
 };
 
 static ssize_t serial_show(struct device *device, struct device_attribute *attribute, char *text)
@@ -279,6 +413,7 @@ static int make_disk(struct simdisk *d)
 {
 	const u64 *words = d->header->words;
 	int rotates = words[SIM_ROTATIONAL] != 0, forgets = words[SIM_VOLATILE] != 0;
+	struct zbc *zbc = sim_zbc(d->model);
 	struct request_queue *q;
 	int error = 0;
 #if SINCE(6, 9)
@@ -290,7 +425,10 @@ static int make_disk(struct simdisk *d)
 		.max_hw_discard_sectors = rotates ? 0 : UINT_MAX >> 9,
 		.discard_granularity = rotates ? 0 : 4096,
 #if SINCE(6, 11)
-		.features = (rotates ? BLK_FEAT_ROTATIONAL : 0) | (forgets ? BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA : 0),
+		.chunk_sectors = zbc ? zbc->size : 0,
+		.zone_write_granularity = zbc ? ZBC_PHYSICAL_SECTORS << 9 : 0,
+		.features = (rotates ? BLK_FEAT_ROTATIONAL : 0) | (forgets ? BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA : 0) |
+			    (zbc ? BLK_FEAT_ZONED : 0),
 #endif
 	};
 
@@ -340,6 +478,10 @@ static int make_disk(struct simdisk *d)
 	set_capacity(d->disk, d->header->sectors);
 	if (d->header->flags & READ_ONLY)
 		set_disk_ro(d->disk, true);
+	if (zbc)
+		error = make_zones(d->disk, zbc);
+	if (error)
+		return error;
 #if SINCE(5, 15)
 	error = device_add_disk(NULL, d->disk, disk_groups);
 #else

@@ -168,15 +168,29 @@ const VARIANTS: &[Variant] = &[
         least_devices: 4,
         ..Variant::DEFAULT
     },
+    // Kernels before 6.7, and mkfs.btrfs 6.2, take one copy of each only (btrfs(5), ZONED MODE).
+    Variant {
+        name: "zoned",
+        about: "for host-managed disks: each zone is written in order, one copy of everything",
+        mkfs: &["-O", "zoned", "-m", "single", "-d", "single"],
+        zoned: true,
+        ..Variant::DEFAULT
+    },
 ];
 
 /// What a variant says of profiles must be what the kernel shows.
 fn profile_mismatches(spec: &FsSpec, facts: &Facts) -> Vec<String> {
     let shown = facts.get("btrfs profiles").map(String::as_str).unwrap_or_default();
+    let super_block = facts.get("btrfs super block").map(String::as_str).unwrap_or_default();
+    let is_zoned = super_block.split_whitespace().any(|word| word == "ZONED");
     let pairs = BTRFS.variant(spec.variant).map(|variant| variant.mkfs).unwrap_or_default().chunks_exact(2);
     let contradicts = |pair: &[&str]| {
-        let what = if pair[0] == "-m" { "Metadata" } else { "Data" };
-        let (asked, shown) = (pair[1], profile(shown, what).unwrap_or("nothing"));
+        let (what, shown) = match pair[0] {
+            "-m" => ("Metadata", profile(shown, "Metadata")),
+            "-d" => ("Data", profile(shown, "Data")),
+            _ => ("feature", is_zoned.then_some("zoned")),
+        };
+        let (asked, shown) = (pair[1], shown.unwrap_or("nothing"));
         (!shown.eq_ignore_ascii_case(asked)).then(|| format!("asked for {what} {asked}, the kernel shows {shown}"))
     };
     pairs.filter_map(contradicts).collect()

@@ -78,10 +78,12 @@ pub struct Variant {
     pub mount: &'static [&'static str],
     /// How many devices it needs.
     pub least_devices: usize,
+    /// It writes each zone of a host-managed disk in order.
+    pub zoned: bool,
 }
 
 impl Variant {
-    const DEFAULT: Variant = Variant { name: "", about: "", mkfs: &[], mount: &[], least_devices: 1 };
+    const DEFAULT: Variant = Variant { name: "", about: "", mkfs: &[], mount: &[], least_devices: 1, zoned: false };
 }
 
 /// Debian's package with the source of kernel modules that Debian does not compile: guests compile it.
@@ -434,6 +436,7 @@ mod tests {
         ("raid1", "-m raid1 -d raid1", "nodiscard", "", ""),
         ("raid1c3", "-m raid1c3 -d raid1c3", "nodiscard", "", ""),
         ("raid10", "-m raid10 -d raid10", "nodiscard", "", ""),
+        ("zoned", "-O zoned -m single -d single", "nodiscard", "", ""),
     ];
 
     #[test]
@@ -542,6 +545,19 @@ mod tests {
             assert_eq!(wrong("btrfs", variant, "btrfs profiles", df), expected, "{variant}");
         }
         assert_eq!(wrong("btrfs", "raid1", "btrfs profiles", ""), 2);
+        let single = "Data, single: total=1\nMetadata, single: total=1\n";
+        assert_eq!(wrong("btrfs", "zoned", "btrfs profiles", single), 1, "no fact says that it is zoned");
+        assert_eq!(
+            wrong("btrfs", "zoned", "btrfs super block", "incompat_flags 0x1\n\t\t( SKINNY |\n\t\t  ZONED )"),
+            2
+        );
+        let blkzoned = "Info: superblock features = 2 :  blkzoned\n";
+        let realtime = "realtime =internal extsz=4096\n         =  zoned=1      start=106496 reserved=0\n";
+        for (fs, fact, zoned) in [("f2fs", "dump.f2fs", blkzoned), ("xfs", "xfs_info", realtime)] {
+            for (variant, shown, expected) in [("zoned", zoned, 0), ("zoned", "", 1), ("plain", "", 0)] {
+                assert_eq!(wrong(fs, variant, fact, shown), expected, "{fs} {variant} {shown}");
+            }
+        }
         let status = &printed("zpool-status-raidz");
         for (variant, expected) in [("raidz", 0), ("raidz2", 1), ("mirror", 1)] {
             assert_eq!(wrong("zfs", variant, "zpool status", status), expected, "{variant}");

@@ -1,7 +1,7 @@
 //! XFS.
 
 use super::feature::{CRASH_CONSISTENCY, CREATION_TIME, FsState, GROW, METADATA_CHECKSUMS, REFLINKS, changed};
-use super::{DEDUP, DEVICE, Filesystem, FreeSpace, MOUNT_POINT, Upkeep, VFS_FILE, make};
+use super::{DEDUP, DEVICE, Filesystem, FreeSpace, MOUNT_POINT, Upkeep, VFS_FILE, Variant, make};
 
 pub const XFS: Filesystem = Filesystem {
     name: "xfs",
@@ -9,12 +9,30 @@ pub const XFS: Filesystem = Filesystem {
     mkfs: |spec| make(&["mkfs.xfs", "-f", "-q"], &["-K"], spec),
     free_space: Some(FreeSpace { program: &["xfs_db", "-r", "-c", "freesp -s", DEVICE], extents: free_extents }),
     tools: &[("mkfs.xfs", "xfsprogs"), ("xfs_info", "xfsprogs")],
+    variants: &[
+        Variant { name: "plain", about: "as mkfs makes it", ..Variant::DEFAULT },
+        // Data are in a realtime section on the zones, metadata on conventional ones before them (Linux 6.15, xfsprogs 6.15).
+        Variant {
+            name: "zoned",
+            about: "for host-managed disks, from Linux 6.15 on: each zone is written in order",
+            mkfs: &["-r", "zoned=1"],
+            zoned: true,
+            ..Variant::DEFAULT
+        },
+    ],
     // mkfs.xfs refuses less since xfsprogs 5.19.
     minimum_size: 300 << 20,
     // fs/xfs/xfs_super.c of Linux for files. Red Hat and Oracle give 8 EiB for both, and support less.
     largest_file: Some(VFS_FILE),
     largest_volume: Some(VFS_FILE),
     facts: &[("xfs_info", &["xfs_info", MOUNT_POINT])],
+    mismatches: |spec, facts| {
+        let is_zoned =
+            facts.get("xfs_info").is_some_and(|shown| shown.split_whitespace().any(|word| word == "zoned=1"));
+        let asked = XFS.variant(spec.variant).is_some_and(|variant| variant.zoned);
+        let wrong = asked && !is_zoned;
+        wrong.then(|| "asked for zoned=1, xfs_info shows nothing of it".to_string()).into_iter().collect()
+    },
     upkeep: &[Upkeep::unmounted("check", &[&["xfs_repair", "-n", DEVICE]]), DEDUP],
     versions: &[("xfsprogs", &["mkfs.xfs", "-V"])],
     // xfs_growfs(8) takes away no more than the unused end of the last allocation group: that is no shrinking.

@@ -5,6 +5,7 @@
 
 mod bcache;
 mod delay;
+mod dm_zoned;
 mod integrity;
 mod logwrites;
 mod luks;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 pub const ALL: &[&Layer] = &[
     &bcache::BCACHE,
     &delay::DELAY,
+    &dm_zoned::DM_ZONED,
     &integrity::INTEGRITY,
     &logwrites::LOGWRITES,
     &luks::LUKS,
@@ -94,6 +96,8 @@ pub struct Layer {
     pub objections: fn(&Settings) -> Vec<Objection>,
     /// What lies on it reaches the same place of the first device below, and it keeps nothing of that itself.
     pub passes: bool,
+    /// It takes host-managed disks, and what lies on it is written anywhere.
+    pub takes_zones: bool,
     /// The last device below gets dm-log-writes' log of the first.
     pub logs: bool,
     /// Steps that build it. Those that use a device give it to what lies above, in their order.
@@ -116,6 +120,7 @@ impl Layer {
         most_devices: None,
         objections: |_| Vec::new(),
         passes: false,
+        takes_zones: false,
         logs: false,
         steps: |_, _| Vec::new(),
         fact: |_| ("", Vec::new()),

@@ -27,6 +27,7 @@ macro_rules! holds {
 }
 
 mod flash;
+mod zones;
 
 #[derive(Clone, Copy)]
 struct Sent {
@@ -162,7 +163,7 @@ impl Play {
 
 fn invariants(make: Make, requests: usize) -> Result<(), String> {
     let protected = Disk { parameters: with("nvme", "power_loss_protection", 1.0), ..find("nvme").expect("it") };
-    let kinds = ["hdd-7200", "sata-ssd", "nvme", "smr-5900", "sd-card", "cloud-volume"];
+    let kinds = ["hdd-7200", "sata-ssd", "nvme", "smr-5900", "sd-card", "cloud-volume", "smr-host-managed"];
     // A log that is full before the play is over, and credits that are used up.
     let tables =
         kinds.map(|name| with_less(name, table(name))).into_iter().chain([protected.words(0, 0).expect("words")]);
@@ -367,6 +368,8 @@ fn all(make: Make, requests: usize) -> Result<(), String> {
     flash::in_order(make)?;
     flash::trimmed(make)?;
     flash::reads(make)?;
+    zones::rules(make)?;
+    zones::times(make)?;
     one_at_a_time(make)?;
     queueing(make)?;
     sequential(make)?;
@@ -427,6 +430,16 @@ fn a_shingled_disk_is_slow_when_its_log_is_full() {
 }
 
 #[test]
+fn zones_are_written_in_order_alone() {
+    zones::rules(&ours).unwrap_or_else(|why| panic!("{why}"));
+}
+
+#[test]
+fn zones_cost_no_time() {
+    zones::times(&ours).unwrap_or_else(|why| panic!("{why}"));
+}
+
+#[test]
 fn a_flush_of_a_hard_disk_costs_by_what_is_cached() {
     let found = gives(&find("hdd-7200").expect("it")).expect("figures");
     let ms = found.flushes.map(|(_, ns)| ns / 1e6);
@@ -464,14 +477,41 @@ const PLANTED: &[(&str, &str, &str)] = &[
         "	{ unsigned int v = f->per_block * 15 / 16; while (v > f->least && f->queues[v] == FTL_NONE) v--; return f->queues[v > f->least ? v : f->least]; }",
     ),
     ("reads pass a busy die by", "die == SIM_NEVER ? now", "d->p[SIM_UNITS] ? now"),
+    ("a zone is written anywhere", "offset != zone->pointer || ", ""),
+    ("a zone has no end", " || offset + sectors > z->size)", ")"),
+    ("a full zone stays open", "	if (zone->pointer == z->size)", "	if (0)"),
+    ("a part of a physical sector is written", "	if ((offset | sectors) % ZBC_PHYSICAL_SECTORS)", "	if (0)"),
+    ("RESET leaves data", "	zone->pointer = zone->data = 0;", "	zone->pointer = 0;"),
+    (
+        "FINISH makes data",
+        "		zone->pointer = (unsigned int)z->size;",
+        "		zone->pointer = zone->data = (unsigned int)z->size;",
+    ),
+    ("an append goes to the zone's start", "	*first += zone->pointer;", ""),
+    ("conventional zones are reset", "command == ZBC_WRITE && *first + sectors", "*first + sectors"),
+    (
+        "RESET ALL forgets the last zone",
+        "number < z->zones; number++)\n			reset",
+        "number + 1 < z->zones; number++)\n			reset",
+    ),
+    ("an open zone is empty", "zone->pointer ? ZBC_CLOSED", "0 ? ZBC_CLOSED"),
     ("answered twice", "d->ends[0] = d->ends[--d->ending];", "d->ends[0] = d->ends[d->ending - 1];"),
 ];
 
 #[test]
 fn every_planted_error_is_found() {
-    let sources = [("model.c", include_str!("../model.c")), ("ftl.c", include_str!("../ftl.c"))];
+    let sources = [
+        ("model.c", include_str!("../model.c")),
+        ("ftl.c", include_str!("../ftl.c")),
+        ("zbc.c", include_str!("../zbc.c")),
+    ];
     let folder = tempfile::tempdir().expect("a folder");
-    for (name, header) in [("model.h", include_str!("../model.h")), ("ftl.h", include_str!("../ftl.h"))] {
+    let headers = [
+        ("model.h", include_str!("../model.h")),
+        ("ftl.h", include_str!("../ftl.h")),
+        ("zbc.h", include_str!("../zbc.h")),
+    ];
+    for (name, header) in headers {
         std::fs::write(folder.path().join(name), header).expect("written");
     }
     let mut missed: Vec<&str> = Vec::new();
