@@ -5,7 +5,7 @@ use super::complaint::{Complaint, Complaints, Span, quoted};
 use super::keys::{HOST_KEYS, PLAN_KEYS, STOP_KEYS, WORK_KEYS};
 use super::matrix::products;
 use super::table::{Field, Reader, Table, choose, end_of, not_found};
-use super::target::{Placed, targets};
+use super::target::{Placed, check_machines, targets};
 use super::value::{choice, settings};
 use super::verdict_spec::{Asked, asked, repeats, verdict_spec};
 use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, Work};
@@ -48,10 +48,7 @@ fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
     table.only(&PLAN_KEYS);
     let mut placed = products(targets(table, reader), table, reader);
     unique(placed.iter().map(|placed| (placed.target.name.as_str(), &placed.span)), "target", table.complaints);
-    for Placed { target, span, .. } in &placed {
-        let unfit = reader.catalogue.unfit.and_then(|unfit| unfit(reader.executor, target));
-        unfit.into_iter().for_each(|objection| table.complaints.object(span, objection));
-    }
+    check_machines(&placed, reader);
     let reference = reference(table, &placed);
     again(table, &reference, &mut placed, reader);
     let discard = discard(table);

@@ -311,6 +311,15 @@ fn check_devices(table: &Table, driver: &FilesystemEntry, devices: usize) {
     }
 }
 
+/// Each target must fit what its machine is made of.
+pub(super) fn check_machines(placed: &[Placed], reader: &Reader) {
+    let Some(unfit) = reader.catalogue.unfit else { return };
+    for Placed { target, span, .. } in placed {
+        let objection = unfit(reader.executor, target);
+        objection.into_iter().for_each(|objection| reader.complaints.object(span, objection));
+    }
+}
+
 /// "btrfs zstd:1 noatime": what distinguishes the target; a directory is its own name.
 fn made_name(target: &Target, machine: &[(String, String)], backing: Option<&Backing>) -> String {
     let place = || backing.and_then(|backing| backing.chosen.settings.text(backing.entry.main_setting));

@@ -41,6 +41,28 @@ fn wrong_layer(layer: &layer::Layer) -> Objection {
 mod tests {
     use super::*;
     use crate::plan::Chosen;
+    use std::path::Path;
+
+    #[test]
+    fn what_was_made_for_zones_is_read_back() {
+        let profiles = "Data, single: total=1\nMetadata, single: total=1\n";
+        let of_btrfs = "incompat_flags 0x1\n\t\t( SKINNY |\n\t\t  ZONED )";
+        let realtime = "realtime =internal extsz=4096\n         =  zoned=1      start=106496 reserved=0\n";
+        for (name, fact, zoned) in [
+            ("btrfs", "btrfs super block", of_btrfs),
+            ("f2fs", "dump.f2fs", "Info: superblock features = 2 :  blkzoned\n"),
+            ("xfs", "xfs_info", realtime),
+        ] {
+            for (variant, shown, wrong) in [("zoned", zoned, 0), ("zoned", "", 1), ("none", "", 0)] {
+                let target = Target { variant: Some(variant.into()), ..Target::default() };
+                let driver = fs::find(name).expect("a driver");
+                let spec = fs::FsSpec::new(driver, &target, Path::new("/dev/DEV"), Path::new("/m"));
+                let facts = [("btrfs profiles", profiles), (fact, shown)];
+                let facts = facts.map(|(name, text)| (name.to_string(), text.to_string())).into();
+                assert_eq!((driver.mismatches)(&spec, &facts).len(), wrong, "{name} {variant} {shown}");
+            }
+        }
+    }
 
     #[test]
     fn zones_are_written_by_what_can_write_them() {

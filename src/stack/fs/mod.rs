@@ -545,19 +545,6 @@ mod tests {
             assert_eq!(wrong("btrfs", variant, "btrfs profiles", df), expected, "{variant}");
         }
         assert_eq!(wrong("btrfs", "raid1", "btrfs profiles", ""), 2);
-        let single = "Data, single: total=1\nMetadata, single: total=1\n";
-        assert_eq!(wrong("btrfs", "zoned", "btrfs profiles", single), 1, "no fact says that it is zoned");
-        assert_eq!(
-            wrong("btrfs", "zoned", "btrfs super block", "incompat_flags 0x1\n\t\t( SKINNY |\n\t\t  ZONED )"),
-            2
-        );
-        let blkzoned = "Info: superblock features = 2 :  blkzoned\n";
-        let realtime = "realtime =internal extsz=4096\n         =  zoned=1      start=106496 reserved=0\n";
-        for (fs, fact, zoned) in [("f2fs", "dump.f2fs", blkzoned), ("xfs", "xfs_info", realtime)] {
-            for (variant, shown, expected) in [("zoned", zoned, 0), ("zoned", "", 1), ("plain", "", 0)] {
-                assert_eq!(wrong(fs, variant, fact, shown), expected, "{fs} {variant} {shown}");
-            }
-        }
         let status = &printed("zpool-status-raidz");
         for (variant, expected) in [("raidz", 0), ("raidz2", 1), ("mirror", 1)] {
             assert_eq!(wrong("zfs", variant, "zpool status", status), expected, "{variant}");
