@@ -37,7 +37,7 @@ pub struct Effort {
 impl Effort {
     /// Good enough when the widest interval is ±0.8 points, and over in seconds.
     pub fn usual(threads: usize) -> Effort {
-        Effort { half_width: 0.008, time: Duration::from_secs(5), threads }
+        Effort { half_width: 0.008, time: Duration::from_secs(10), threads }
     }
 }
 
