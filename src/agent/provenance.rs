@@ -73,9 +73,10 @@ pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<P
     Ok(provenance)
 }
 
-/// A helper of `mount` may give the device to another driver.
+/// A helper of `mount` may give the device to another driver. FUSE shows its programs behind a dot.
 fn other_driver(asked: &str, shown: &str) -> Option<String> {
-    (asked != shown).then(|| format!("asked for the driver {asked}, the kernel shows {shown}"))
+    let driver = shown.split('.').next();
+    (driver != Some(asked)).then(|| format!("asked for the driver {asked}, the kernel shows {shown}"))
 }
 
 /// Source, type and options, as mountinfo has them.
@@ -254,6 +255,7 @@ mod tests {
     #[test]
     fn a_mount_by_another_driver_is_a_mismatch() {
         assert_eq!(other_driver("ext4", "ext4"), None);
+        assert_eq!(other_driver("fuse", "fuse.zfs"), None);
         let found = other_driver("ntfs", "fuseblk").unwrap();
         assert_eq!(found, "asked for the driver ntfs, the kernel shows fuseblk");
     }
