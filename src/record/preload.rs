@@ -60,7 +60,7 @@ pub struct Preload {
 
 /// Why the library stopped for itself.
 pub enum Greeting {
-    /// It is there: loading it took so many nanoseconds of processor time.
+    /// It is there. Loading it took this much processor time, in nanoseconds.
     Loaded(u64),
     /// It asks for a ring, for room in it, or for nothing.
     Asked,

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Stops that come no later than this after the last one are quick; nanoseconds.
 const QUICK: u64 = 200_000;
-/// So many of one thread in a row hold it.
+/// This many quick stops of one thread in a row, and it is held.
 const MANY: u32 = 3;
 /// How often it is looked whether the thread runs without stops.
 const TICK: Duration = Duration::from_millis(1);
@@ -66,11 +66,14 @@ impl Pace {
 impl Processor {
     /// A thread has stopped at a call that is not recorded, or at one that is: then it is let go of.
     pub fn stops(&mut self, tid: i32, is_recorded: bool) {
+        let is_held = self.holds(tid);
         if is_recorded {
             self.pace.quick = 0;
-            return self.ended(tid);
+            if is_held {
+                self.let_go();
+            }
+            return;
         }
-        let is_held = self.held.as_ref().is_some_and(|held| held.tid == tid);
         if self.pace.stops(tid, monotonic()) && !is_held && !self.barred.contains(&tid) {
             self.let_go();
             self.hold(tid);
@@ -90,7 +93,7 @@ impl Processor {
 
     pub fn ended(&mut self, tid: i32) {
         self.barred.remove(&tid);
-        if self.held.as_ref().is_some_and(|held| held.tid == tid) {
+        if self.holds(tid) {
             self.let_go();
         }
     }
@@ -106,6 +109,10 @@ impl Processor {
     pub fn asks(&mut self, tid: i32) {
         self.let_go();
         self.barred.insert(tid);
+    }
+
+    fn holds(&self, tid: i32) -> bool {
+        self.held.as_ref().is_some_and(|held| held.tid == tid)
     }
 
     fn hold(&mut self, tid: i32) {
@@ -154,5 +161,19 @@ mod tests {
         assert!(!holds(&[(7, 1), (7, 5_000), (7, 5_000), (7, QUICK + 1)]), "the last comes late");
         assert!(!holds(&[(7, 1), (7, 5_000), (8, 5_000), (7, 5_000), (7, 5_000)]), "another thread stops between");
         assert!(holds(&[(8, 1), (7, 5_000), (7, 900_000), (7, 1), (7, 1), (7, 1)]));
+    }
+
+    #[test]
+    fn a_thread_that_asked_where_it_runs_is_never_held_again() {
+        let mut processor = Processor::default();
+        processor.asks(7);
+        processor.stops(7, true);
+        for _ in 0..9 {
+            processor.stops(7, false);
+            processor.goes_on(7);
+        }
+        assert!(processor.barred.contains(&7) && processor.held.is_none());
+        processor.ended(7);
+        assert!(processor.barred.is_empty(), "its number may be another thread's next");
     }
 }
