@@ -1,8 +1,8 @@
 //! Which descriptor of which process is which open file, as the kernel's own tables have it.
 
 use crate::trace::{Kind, Op};
+use foldhash::HashMap;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 /// A descriptor: an open file, and whether it is closed when another program is executed.

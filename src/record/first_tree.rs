@@ -4,7 +4,7 @@ use super::class::class_of_file;
 use super::scope::Scope;
 use crate::trace::{Entry, What};
 use anyhow::{Context, Result, ensure};
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ impl FirstTree {
 
     /// What a replay needs: what the program named, what it saw in listings, and what lay in folders that it renamed.
     pub fn needed(&self, scope: &mut Scope, touched: &Touched, named: usize) -> Result<Vec<Entry>> {
-        let mut needed = Needed { scope, touched, named, moved: HashSet::new(), names: HashMap::new() };
+        let mut needed = Needed { scope, touched, named, moved: HashSet::default(), names: HashMap::default() };
         self.found.iter().filter_map(|found| needed.entry(found).transpose()).collect()
     }
 }

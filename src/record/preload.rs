@@ -6,7 +6,8 @@ use super::world::Pieces;
 use crate::sys::ptrace::Call;
 use crate::sys::rings::{RINGS, Rings, Spot, memory_file, path_of};
 use anyhow::{Context, Result};
-use std::collections::{HashMap, HashSet, VecDeque};
+use foldhash::{HashMap, HashSet};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
@@ -108,14 +109,14 @@ impl Preload {
             rings,
             library,
             load_cost,
-            owners: HashMap::new(),
-            borrowers: HashMap::new(),
+            owners: HashMap::default(),
+            borrowers: HashMap::default(),
             seen: 0,
             own: 0,
             ops: VecDeque::from([0]),
             first: 0,
             spots: Vec::new(),
-            sampled: HashSet::new(),
+            sampled: HashSet::default(),
             buffer: Vec::new(),
         }))
     }

@@ -12,7 +12,8 @@ use super::threads::{Pending, Resolved, Thread};
 use super::world::World;
 use crate::sys::ptrace::{Call, Resume};
 use crate::trace::{Class, Header, Kind, Op, Writer, coarse};
-use std::collections::{BTreeMap, HashMap};
+use foldhash::HashMap;
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
 /// What was seen of a program until it ended.
@@ -53,8 +54,8 @@ impl<'a> Program<'a> {
         Program {
             scope,
             world,
-            threads: HashMap::new(),
-            ended: HashMap::new(),
+            threads: HashMap::default(),
+            ended: HashMap::default(),
             objects: Objects::default(),
             writer: Writer::default(),
             touched: Touched::default(),

@@ -30,7 +30,7 @@ pub struct Tracer<'a> {
 }
 
 /// Calls that mean nothing, made before the program begins: what is between them is the cost of stopping.
-const CALIBRATION: usize = 200;
+const CALIBRATION: usize = 64;
 
 /// See [`CALIBRATION`].
 pub fn calibrate() {

@@ -23,8 +23,8 @@ impl Sections {
     pub const END: u8 = 255;
 }
 
-/// As strong as is quick enough: a million operations take a second.
-const LEVEL: i32 = 9;
+/// Level 9 takes a twentieth of the time that recording adds to tar, for a file 6 % smaller.
+const LEVEL: i32 = 3;
 
 /// What a varint of 64 bits takes at most.
 const LONGEST: u64 = 10;

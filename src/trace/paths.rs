@@ -1,7 +1,7 @@
 //! Names and paths as numbers. A path is a chain of names below one of the folders that were watched; there is no way to write
 //! `..` or a place outside.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// The number of a name is an index; what is kept is its length, rounded down to a multiple of four.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,7 +3,7 @@
 use crate::data::content::Content;
 use crate::data::profile::Stuff;
 use crate::data::random::Random;
-use crate::trace::{CLASSES, Trace};
+use crate::trace::{CLASSES, Kind, Op, Trace};
 
 /// What each class of a trace is made of, from what no compressor shrinks to what shrinks most.
 const STUFF: [Stuff; CLASSES as usize] = [Stuff::Media, Stuff::Object, Stuff::Source, Stuff::Log];
@@ -16,10 +16,20 @@ const LEAST: u64 = 2 << 20;
 /// Longer writes are made of parts.
 const MOST: u64 = 32 << 20;
 
+/// Others that write, such as copy_file_range(2), bring their own; their lengths may be beyond all files.
+fn takes_bytes(kind: Kind) -> bool {
+    matches!(kind, Kind::Write | Kind::WriteAt | Kind::MapWrite)
+}
+
+/// What was not written then is not written now.
+pub fn to_write(op: &Op) -> u64 {
+    if op.failed() { op.length } else { op.length.min(op.result as u64) }
+}
+
 impl Bytes {
     pub fn new(trace: &Trace, seed: u64) -> Bytes {
-        let longest = trace.ops.iter().filter(|op| op.kind.class() == crate::trace::Class::Write).map(|op| op.length);
-        let bytes = (2 * longest.max().unwrap_or(0)).clamp(LEAST, MOST) as usize;
+        let longest = trace.ops.iter().filter(|op| takes_bytes(op.kind)).map(to_write).max();
+        let bytes = longest.unwrap_or(0).saturating_mul(2).clamp(LEAST, MOST) as usize;
         let mut content = Content::new();
         let made = |(number, stuff): (u64, Stuff)| content.like(stuff, &mut Random::new(seed, number), bytes).to_vec();
         Bytes((1..).zip(STUFF).map(made).collect())
@@ -33,5 +43,24 @@ impl Bytes {
         // Spread over all places where a piece can begin, without a division.
         let at = ((u128::from(mixed) * (bytes.len() - length) as u128) >> 64) as usize;
         &bytes[at..at + length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Header;
+
+    /// cp asks copy_file_range(2) for all there may ever be.
+    #[test]
+    fn only_writes_decide_how_many_bytes_there_are() {
+        let bytes = |ops: Vec<Op>| {
+            let trace = Trace { header: Header::default(), paths: Default::default(), tree: Vec::new(), ops };
+            Bytes::new(&trace, 1).0[0].len() as u64
+        };
+        let op = |kind, length, result| Op { length, result, ..Op::new(kind) };
+        assert_eq!(bytes(vec![op(Kind::CopyRange, 1 << 62, 4096), op(Kind::Read, 8 << 20, 0)]), LEAST);
+        assert_eq!(bytes(vec![op(Kind::Write, 1 << 62, 4096)]), LEAST);
+        assert_eq!(bytes(vec![op(Kind::WriteAt, 3 << 20, 3 << 20)]), 6 << 20);
     }
 }

@@ -1,5 +1,6 @@
 //! One operation of a trace, done on the file system under test.
 
+use super::bytes::to_write;
 use super::ground::{Buffer, Done, Ground, LONGEST_READ, nothing};
 use super::substitute;
 use crate::sys::file::sync_range;
@@ -89,8 +90,7 @@ impl Ground<'_> {
     }
 
     fn write(&self, number: u32, op: &Op) -> Result<u64, Errno> {
-        // What was not written then is not written now.
-        let (mut done, wanted) = (0, if op.failed() { op.length } else { op.length.min(op.result as u64) });
+        let (mut done, wanted) = (0, to_write(op));
         loop {
             let piece = self.bytes.piece(op.flags as u8, number, wanted - done);
             let written = self.with_open(op.object, |file| match op.kind {

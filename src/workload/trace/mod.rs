@@ -143,7 +143,7 @@ impl<'a> InFolder<'a> {
     }
 
     /// Once; with a seed, threads sleep at random.
-    pub fn play(mut self, think: f64, delays: Option<u64>) -> Result<Outcome> {
+    pub fn play(&mut self, think: f64, delays: Option<u64>) -> Result<Outcome> {
         let mut replay = Replay::new(&self.ground, &self.order, think);
         replay.delays = delays;
         let outcome = replay.play(&mut self.pool, || Ok(()));
