@@ -279,9 +279,11 @@ impl Simulations {
             let Job::Cell(cell) = &request.job else { continue };
             let cell = cell.clone();
             let Some(Ok(furnished)) = self.guests.get(&self.kind(&cell.target)).cloned() else { continue };
-            // What fails fails again when it is asked for, and is told then.
-            if let Ok((contact, running)) = self.start(&cell, &furnished, request, self.free_slot()) {
-                self.ahead.push_back(Ahead { cell: cell.id.clone(), contact, running });
+            match self.start(&cell, &furnished, request, self.free_slot()) {
+                Ok((contact, running)) => self.ahead.push_back(Ahead { cell: cell.id.clone(), contact, running }),
+                Err(error) if error.is::<Interrupted>() => return,
+                // What fails fails again when it is asked for, and is told then.
+                Err(_) => {}
             }
         }
     }

@@ -78,15 +78,16 @@ fn listening(socket: &Path, emulator: &mut Child) -> Result<Monitor> {
     Ok(monitor)
 }
 
-/// With the last words of QEMU and of the guest.
+/// With the last words of QEMU and of the guest. QEMU is killed also where we were interrupted: one that still starts makes its files again
+/// in a folder that is being removed.
 fn told(error: Error, connection: Connection, machine: &qemu::Machine) -> Error {
-    if error.is::<Interrupted>() {
-        return error;
-    }
     let ended = Session::start(connection, &()).and_then(|mut session| {
         session.kill();
         session.end(Some(ENDING))
     });
+    if error.is::<Interrupted>() {
+        return error;
+    }
     let console = machine.console.clone();
     match ended {
         Ok(exit) => anyhow!(explained(&format!("{error:#}"), &exit, &Tail::of(move || File::open(console)))),
