@@ -282,7 +282,7 @@ impl Simulations {
             match self.start(&cell, &furnished, request, self.free_slot()) {
                 Ok((contact, running)) => self.ahead.push_back(Ahead { cell: cell.id.clone(), contact, running }),
                 Err(error) if error.is::<Interrupted>() => return,
-                // What fails fails again when it is asked for, and is told then.
+                // What fails fails again when it is asked for, and is reported then.
                 Err(_) => {}
             }
         }
