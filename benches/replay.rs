@@ -29,7 +29,7 @@ const TARGETS: [(&str, &str); 4] = [
     ("btrfs zstd:1", "fs = \"btrfs\", variant = \"zstd:1\""),
 ];
 
-/// Cargo sets it for benchmarks. Each program that starts looks for its libraries there first: mail took 30 % longer to deliver.
+/// Cargo sets it for benchmarks. Each program that starts looks for its libraries there first: mail took 12 % longer to deliver.
 const CARGO_LIBRARIES: &str = "LD_LIBRARY_PATH";
 
 /// Shell commands in an empty folder; `SOURCES` is a folder in memory.

@@ -35,11 +35,12 @@ fn main() -> ExitCode {
             }))
         };
         // Whichever is second finds the kernel's own memory in the caches.
-        if round % 2 == 0 {
+        let is_first = round % 2 == 0;
+        if is_first {
             replay();
-            bare.push(loop_of_calls(&second, &trace));
-        } else {
-            bare.push(loop_of_calls(&second, &trace));
+        }
+        bare.push(loop_of_calls(&second, &trace));
+        if !is_first {
             replay();
         }
     }
