@@ -37,6 +37,7 @@ fn preload() {
         "-std=gnu11",
         "-Wall",
         "-Wextra",
+        "-Werror=implicit-function-declaration",
         "-D_GNU_SOURCE",
         "-shared",
         "-fPIC",

@@ -113,6 +113,8 @@ extern int clock_gettime(clockid_t, struct timespec *);
 extern int pthread_setcanceltype(int, int *) __attribute__((weak));
 extern char __libc_single_threaded __attribute__((weak));
 extern void __chk_fail(void) __attribute__((weak, noreturn));
+extern void *malloc(size_t);
+extern void free(void *);
 
 /* From the program's own memory, where the filter stops calls on files. */
 static long stopping(long number, const long *with)
@@ -324,6 +326,18 @@ static int must_stop(const struct ring *ring, int folder, const char *path)
 	return folder != AT_FDCWD && !(folder >= 0 && folder < DESCRIPTORS && ring->known[folder] & KNOWN_FOLDER);
 }
 
+/* What was opened lies in a folder that is known, whatever links there are. */
+static int is_below(const struct ring *ring, const long *with, const char *path)
+{
+	int folder = with[0];
+
+	if (!(with[2] & O_NOFOLLOW) || folder < 0 || folder >= DESCRIPTORS || !(ring->known[folder] & KNOWN_FOLDER))
+		return 0;
+	while (*path && *path != '/')
+		path++;
+	return !*path;
+}
+
 static long sample(const struct ring *ring, void *to, const long *with, long result)
 {
 	unsigned long bytes = (unsigned long)with[2] < SAMPLE ? (unsigned long)with[2] : SAMPLE;
@@ -439,7 +453,7 @@ static long recorded(long number, int folder, const char *path, const char *seco
 		record->size = (behind + record->sample - (char *)record + 7) & ~7ul;
 	}
 	if ((number == SYS_openat || number == SYS_creat) && result >= 0 && result < DESCRIPTORS)
-		ring->known[result] = 0;
+		ring->known[result] = number == SYS_openat && is_below(ring, with, (char *)(record + 1)) ? KNOWN_FOLDER : 0;
 	publish(ring, record);
 	me->busy = 0;
 	/* To be written down takes less than to ask for the time. */
@@ -585,6 +599,46 @@ EXPORT int ioctl(int file, unsigned long request, ...)
 	if (request == FICLONE)
 		return ON_FILE(SYS_ioctl, file, request, with);
 	return returned(stopping(SYS_ioctl, WITH(file, request, with)));
+}
+
+/* What another descriptor of a known folder is, is known, too. */
+static int duplicated(int file, int request, long least)
+{
+	struct thread *me = &self;
+	long result = recorded(SYS_fcntl, 0, NULL, NULL, WITH(file, request, least));
+
+	if (me->ring && file >= 0 && file < DESCRIPTORS && result >= 0 && result < DESCRIPTORS)
+		me->ring->known[result] = me->ring->known[file] & KNOWN_FOLDER;
+	return returned(result);
+}
+
+EXPORT int fcntl(int file, int request, ...)
+{
+	struct f_owner_ex owner;
+	va_list rest;
+	long with, result;
+
+	va_start(rest, request);
+	with = va_arg(rest, long);
+	va_end(rest);
+	switch (request) {
+	case F_DUPFD:
+	case F_DUPFD_CLOEXEC:
+		return duplicated(file, request, with);
+	case F_SETFD:
+		return ON_FILE(SYS_fcntl, file, request, with);
+	case F_GETOWN:
+		/* A group of processes is a negative number, which would look like an error: fcntl(2). */
+		result = stopping(SYS_fcntl, WITH(file, F_GETOWN_EX, (long)&owner));
+		if (failed(result))
+			return returned(result);
+		return owner.type == F_OWNER_PGRP ? -owner.pid : owner.pid;
+	case F_SETLKW:
+	case F_OFD_SETLKW:
+		return returned(done(SYS_fcntl, WITH(file, request, with)));
+	default:
+		return returned(stopping(SYS_fcntl, WITH(file, request, with)));
+	}
 }
 
 EXPORT int fsync(int file)
@@ -795,6 +849,178 @@ EXPORT int utimensat(int folder, const char *path, const struct timespec *times,
 	return path ? ON_PATH(SYS_utimensat, folder, path, folder, (long)path, (long)times, flags) : returned(-EINVAL);
 }
 
+/* The C library reads folders by calls of its own, which would stop. So this is what its functions do (glibc 2.36). A folder that is
+ * opened here is read and closed here: the C library has all of them, and uses others inside itself. */
+struct folder {
+	int file;
+	int locked;
+	int too_long; /* a name was, for readdir_r */
+	size_t room, filled, next;
+	long position; /* behind the entry that was read last */
+	char bytes[];
+};
+
+/* As the kernel writes it, and as programs see it: linux/dirent.h. */
+struct entry {
+	uint64_t inode;
+	int64_t behind;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+#define LEAST_ROOM (32ul << 10)
+#define MOST_ROOM (1ul << 20)
+/* Of the C library's struct dirent, whose names have at most 255 bytes. */
+#define LARGEST_ENTRY 280
+
+static struct folder *folder_of(int file, size_t room)
+{
+	struct folder *folder;
+
+	if (room < LEAST_ROOM)
+		room = LEAST_ROOM;
+	if (room > MOST_ROOM)
+		room = MOST_ROOM;
+	folder = malloc(sizeof *folder + room);
+	if (folder)
+		*folder = (struct folder){.file = file, .room = room};
+	return folder;
+}
+
+EXPORT struct folder *opendir(const char *path)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_DIRECTORY | O_CLOEXEC;
+	struct folder *folder = NULL;
+	struct stat about;
+	int before, file = ON_PATH(SYS_openat, AT_FDCWD, path, AT_FDCWD, (long)path, flags, 0);
+
+	if (file < 0)
+		return NULL;
+	if (!ON_FILE(SYS_fstat, file, (long)&about))
+		folder = folder_of(file, about.st_blksize);
+	if (!folder) {
+		before = *__errno_location();
+		close(file);
+		*__errno_location() = before;
+	}
+	return folder;
+}
+
+EXPORT struct folder *fdopendir(int file)
+{
+	struct stat about;
+	long flags;
+
+	if (ON_FILE(SYS_fstat, file, (long)&about))
+		return NULL;
+	flags = (about.st_mode & S_IFMT) == S_IFDIR ? stopping(SYS_fcntl, WITH(file, F_GETFL)) : -ENOTDIR;
+	if (!failed(flags) && (flags & O_ACCMODE) == O_WRONLY)
+		flags = -EINVAL;
+	return returned(flags) < 0 ? NULL : folder_of(file, about.st_blksize);
+}
+
+static void lock(struct folder *folder)
+{
+	while (__atomic_exchange_n(&folder->locked, 1, __ATOMIC_ACQUIRE))
+		passing(SYS_sched_yield, WITH(0));
+}
+
+static void unlock(struct folder *folder)
+{
+	__atomic_store_n(&folder->locked, 0, __ATOMIC_RELEASE);
+}
+
+/* The next entry that is in use, or none: then with what getdents64(2) returned. */
+static struct entry *next(struct folder *folder, long *result)
+{
+	struct entry *entry;
+
+	do {
+		if (folder->next >= folder->filled) {
+			*result = recorded(SYS_getdents64, 0, NULL, NULL,
+					   WITH(folder->file, (long)folder->bytes, folder->room));
+			/* A folder that was removed has no entries. */
+			if (*result == -ENOENT)
+				*result = 0;
+			if (*result <= 0)
+				return NULL;
+			folder->filled = *result;
+			folder->next = 0;
+		}
+		entry = (struct entry *)(folder->bytes + folder->next);
+		folder->next += entry->size;
+		folder->position = entry->behind;
+	} while (!entry->inode);
+	return entry;
+}
+
+EXPORT struct entry *readdir(struct folder *folder)
+{
+	struct entry *entry;
+	long result = 0;
+
+	lock(folder);
+	entry = next(folder, &result);
+	unlock(folder);
+	if (!entry)
+		returned(result);
+	return entry;
+}
+
+EXPORT int readdir_r(struct folder *folder, struct entry *to, struct entry **found)
+{
+	struct entry *entry;
+	long result = 0;
+
+	lock(folder);
+	while ((entry = next(folder, &result)) && entry->size > LARGEST_ENTRY)
+		folder->too_long = 1;
+	if (entry)
+		__builtin_memcpy(to, entry, entry->size);
+	else if (!result && folder->too_long)
+		result = -ENAMETOOLONG;
+	unlock(folder);
+	*found = entry ? to : NULL;
+	return entry ? 0 : -result;
+}
+
+EXPORT int closedir(struct folder *folder)
+{
+	int file;
+
+	if (!folder)
+		return returned(-EINVAL);
+	file = folder->file;
+	free(folder);
+	return close(file);
+}
+
+EXPORT int dirfd(struct folder *folder)
+{
+	return folder->file;
+}
+
+EXPORT long telldir(struct folder *folder)
+{
+	return folder->position;
+}
+
+EXPORT void seekdir(struct folder *folder, long position)
+{
+	lock(folder);
+	lseek(folder->file, position, SEEK_SET);
+	folder->filled = folder->next = 0;
+	folder->position = position;
+	unlock(folder);
+}
+
+EXPORT void rewinddir(struct folder *folder)
+{
+	seekdir(folder, 0);
+	folder->too_long = 0;
+}
+
 SAME(open64, open);
 SAME(openat64, openat);
 SAME(__open64_2, __open_2);
@@ -806,6 +1032,9 @@ SAME(pwrite64, pwrite);
 SAME(lseek64, lseek);
 SAME(ftruncate64, ftruncate);
 SAME(fallocate64, fallocate);
+SAME(fcntl64, fcntl);
+SAME(readdir64, readdir);
+SAME(readdir64_r, readdir_r);
 SAME(posix_fadvise64, posix_fadvise);
 SAME(stat64, stat);
 SAME(lstat64, lstat);
