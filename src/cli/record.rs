@@ -13,6 +13,7 @@ use crate::wording::text::counted;
 use anyhow::{Context, Result};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Record what a command does to files below the current folder, to replay it on other file systems; no root needed
@@ -36,8 +37,11 @@ pub struct Arguments {
     /// The program that is recorded, as this one starts it
     #[arg(long, hide = true)]
     watched: bool,
+    /// Print what the start of a recorded program takes
+    #[arg(long, hide = true)]
+    start_cost: bool,
     /// The command, with its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required_unless_present = "pid")]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required_unless_present_any = ["pid", "start_cost"])]
     command: Vec<String>,
 }
 
@@ -56,6 +60,9 @@ impl Verb for Arguments {
         if self.watched {
             return record::run_watched(&self.command).map(|()| 0);
         }
+        if self.start_cost {
+            return record::start_cost::print(starter).map(|()| 0);
+        }
         let output = self.output.clone().unwrap_or_else(|| match self.pid {
             Some(pid) => format!("pid-{pid}.{ENDING}").into(),
             None => usual_output(&self.command),
@@ -71,14 +78,27 @@ impl Verb for Arguments {
             return self.attach(pid, &under, &output);
         }
         self.refuse_unknown_program()?;
-        let mut starter = own_program();
-        starter.args(["record", "--watched", "--"]);
-        let Recorded { trace, exit } =
-            record::record(Order { starter, words: &self.command, under: &under, every_call_stops: self.no_preload })?;
+        let mut start_cost = own_program();
+        start_cost.args(["record", "--start-cost"]);
+        let order = Order {
+            starter: starter(),
+            start_cost,
+            words: &self.command,
+            under: &under,
+            every_call_stops: self.no_preload,
+        };
+        let Recorded { trace, exit } = record::record(order)?;
         std::fs::write(&output, &trace).with_context(|| format!("cannot write {}", output.display()))?;
         summary(&trace::read(&trace)?, trace.len(), &output, &under).iter().for_each(|line| tell(line));
         Ok(exit.code().unwrap_or_else(|| 128 + exit.signal().unwrap_or(0)) as u8)
     }
+}
+
+/// This program as the one that becomes what is recorded, whose words come behind.
+fn starter() -> Command {
+    let mut starter = own_program();
+    starter.args(["record", "--watched", "--"]);
+    starter
 }
 
 impl Arguments {

@@ -47,9 +47,12 @@ struct Calibrate {
     /// File systems that do not compress
     #[arg(long, value_delimiter = ',', default_value = "ext4,xfs,btrfs")]
     fs: Vec<String>,
-    /// Release of Debian whose kernel is simulated: best one like this machine's
+    /// Release of Debian whose kernel is simulated, or a folder with a kernel: best one like this machine's
     #[arg(long, default_value = "bookworm")]
     kernel: String,
+    /// Words for that kernel, such as "init_on_alloc=0": what this machine's kernel has otherwise than Debian's
+    #[arg(long, default_value = "", hide_default_value = true)]
+    words: String,
     /// Rounds that an earlier calibration has measured here, instead of new ones
     #[arg(long, value_name = "JOURNAL")]
     here: Option<PathBuf>,
@@ -128,8 +131,8 @@ impl Calibrate {
         let (executor, rounds) = match simulated {
             Some(Processor { dilation, compression }) => {
                 let machine = format!(
-                    "{{ disk = \"none\", kernel = {:?}, dilation = {dilation}, compression = {compression} }}",
-                    self.kernel
+                    "{{ disk = \"none\", kernel = {:?}, words = {:?}, dilation = {dilation}, compression = {compression} }}",
+                    self.kernel, self.words
                 );
                 (format!("executor = \"sim\"\nother_speeds = false\nmachine = {machine}\n"), 1)
             }
@@ -220,8 +223,8 @@ mod tests {
     #[test]
     fn both_plans_have_the_same_work_on_the_same_targets() {
         let fs = ["ext4", "btrfs"].map(String::from).into();
-        let kernel = "trixie".to_string();
-        let calibrate = Calibrate { file: "x.toml".into(), rounds: 3, scale: 0.01, fs, kernel, here: None };
+        let (kernel, words) = ("trixie".to_string(), "init_on_alloc=0".to_string());
+        let calibrate = Calibrate { file: "x.toml".into(), rounds: 3, scale: 0.01, fs, kernel, words, here: None };
         let processor = Processor { dilation: 2.5, compression: 3.0 };
         let [here, there] = [None, Some(processor)].map(|simulated| calibrate.plan(simulated).expect("a plan"));
         let names = |plan: &Plan| plan.targets.iter().map(|target| target.name.clone()).collect::<Vec<_>>();
@@ -230,6 +233,7 @@ mod tests {
         assert_eq!((here.works, here.stop.rounds, there.stop.rounds), (there.works, Some(3), Some(1)));
         assert_eq!(Processor::of(&there.targets[0].machine).expect("a processor"), processor);
         assert_eq!(there.targets[0].machine.text("kernel"), Some("trixie"));
+        assert_eq!(there.targets[0].machine.text("words"), Some("init_on_alloc=0"));
         assert!(!there.other_speeds);
         let fs = vec!["fat".to_string()];
         assert!(Calibrate { fs, ..calibrate }.plan(Some(PLAINEST)).is_err());

@@ -18,12 +18,12 @@ mod cpu_clock;
 mod file_call;
 mod files;
 mod first_tree;
-mod load_cost;
 mod mapped;
 mod preload;
 mod processor;
 mod program;
 mod scope;
+pub mod start_cost;
 mod stop_cost;
 pub mod strace;
 mod threads;
@@ -49,6 +49,8 @@ use world::Live;
 pub struct Order<'a> {
     /// This program with the words that make it call [`run_watched`] with the words behind them.
     pub starter: Command,
+    /// This program with the words that make it print what [`start_cost::measured`] finds.
+    pub start_cost: Command,
     pub words: &'a [String],
     /// Folders whose files are watched, absolute.
     pub under: &'a [PathBuf],
@@ -64,25 +66,19 @@ pub struct Recorded {
 
 /// By this variable the starter gets the library's path.
 const LIBRARY: &str = "PICKFS_PRELOAD";
+/// With this variable the starter takes no filter: the program does not stop at calls.
+const UNFILTERED: &str = "PICKFS_UNFILTERED";
 /// How long the start may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs a program to its end and records it.
-pub fn record(mut order: Order) -> Result<Recorded> {
+pub fn record(order: Order) -> Result<Recorded> {
     let mut scope = Scope::new(order.under).context("cannot look at the folder to watch")?;
     let tree = FirstTree::look(&scope)?;
     let file_system = scope.roots().next().map(|(root, _)| file_system_of(&root)).unwrap_or_default();
-    let preload = if order.every_call_stops { None } else { Preload::new()? };
-    if let Some(preload) = &preload {
-        order.starter.env(LIBRARY, preload.library());
-    }
-    let child = order.starter.args(order.words).spawn().context("cannot start the recorded program")?;
-    let pid = child.id() as i32;
+    let preload = if order.every_call_stops { None } else { Preload::new(Some(order.start_cost))? };
+    let pid = started(order.starter, order.words, preload.as_ref())?;
     ptrace::ignore_interrupts();
-    ptrace::seize(pid).context(
-        "cannot watch the program with ptrace(2); see /proc/sys/kernel/yama/ptrace_scope, and the seccomp profile of the \
-         container",
-    )?;
     let before = process::children_usage();
     let live = Live::new();
     let mut tracer = Tracer::new(&mut scope, &live, pid, preload);
@@ -92,13 +88,27 @@ pub fn record(mut order: Order) -> Result<Recorded> {
     let known = Header {
         file_system,
         roots: order.under.len() as u32,
-        cpu_ns: used.user_ns + used.system_ns - before.user_ns - before.system_ns,
+        cpu_ns: (used.user_ns + used.system_ns - before.user_ns - before.system_ns).saturating_sub(tracer.own_cpu_ns()),
         device_read_bytes: used.read_bytes - before.read_bytes,
         exit: exit.code().unwrap_or_else(|| -exit.signal().unwrap_or(0)),
         ..Header::default()
     };
     let seen = tracer.program.finish();
     Ok(Recorded { trace: finished(seen, scope, tree, known)?, exit })
+}
+
+/// Starts a program, which waits until it is watched, and watches it.
+fn started(mut starter: Command, words: &[String], preload: Option<&Preload>) -> Result<i32> {
+    if let Some(preload) = preload {
+        starter.env(LIBRARY, preload.library());
+    }
+    let child = starter.args(words).spawn().context("cannot start the recorded program")?;
+    let pid = child.id() as i32;
+    ptrace::seize(pid).context(
+        "cannot watch the program with ptrace(2); see /proc/sys/kernel/yama/ptrace_scope, and the seccomp profile of the \
+         container",
+    )?;
+    Ok(pid)
 }
 
 /// The trace of what was seen, with what else is known of it.
@@ -131,12 +141,14 @@ pub fn run_watched(words: &[String]) -> Result<()> {
         std::thread::sleep(Duration::from_millis(1));
     }
     let library = std::env::var(LIBRARY).ok();
-    calls::with_filter(library.as_ref().map(|_| PASSES_AT), seccomp::install)
-        .context("the kernel takes no filter of system calls (seccomp)")?;
-    tracer::calibrate();
+    if std::env::var_os(UNFILTERED).is_none() {
+        calls::with_filter(library.as_ref().map(|_| PASSES_AT), seccomp::install)
+            .context("the kernel takes no filter of system calls (seccomp)")?;
+        tracer::calibrate();
+    }
     let Some((program, arguments)) = words.split_first() else { bail!("there is no program to record") };
     let mut command = Command::new(program);
-    command.args(arguments).env_remove(LIBRARY);
+    command.args(arguments).env_remove(LIBRARY).env_remove(UNFILTERED);
     if let Some(library) = library {
         // Before what is loaded into all programs here.
         let others = std::env::var("LD_PRELOAD").ok().filter(|others| !others.is_empty());

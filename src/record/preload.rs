@@ -1,7 +1,7 @@
 //! Calls that a program made without being stopped: a library that is loaded into it (`preload.c`) does them and writes them
 //! down in shared memory, and here they are read, in the order in which they ended.
 
-use super::load_cost::LoadCost;
+use super::start_cost::{Start, StartCost};
 use super::world::Pieces;
 use crate::sys::ptrace::Call;
 use crate::sys::rings::{RINGS, Rings, Spot, memory_file, path_of};
@@ -10,6 +10,7 @@ use foldhash::{HashMap, HashSet};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
+use std::process::Command;
 use std::time::Duration;
 
 /// Empty where the library is not for this architecture.
@@ -56,13 +57,13 @@ pub struct Preload {
     /// Threads and descriptors of which samples came.
     sampled: HashSet<(i32, i32)>,
     buffer: Vec<u8>,
-    load_cost: LoadCost,
+    start_cost: StartCost,
 }
 
 /// Why the library stopped for itself.
 pub enum Greeting {
-    /// It is there. Loading it took this much processor time, in nanoseconds.
-    Loaded(u64),
+    /// It is there: what that takes, where it is known.
+    Loaded(Option<Start>),
     /// It asks for a ring, for room in it, or for nothing.
     Asked,
 }
@@ -95,8 +96,9 @@ impl Made {
 }
 
 impl Preload {
-    /// None where there is no library for this machine.
-    pub fn new() -> Result<Option<Preload>> {
+    /// None where there is no library for this machine. `start_cost` prints what the start of a program takes; without it that counts
+    /// as the program's own.
+    pub fn new(start_cost: Option<Command>) -> Result<Option<Preload>> {
         let Some(place) = LIBRARY.windows(PATH.len()).position(|part| part == PATH) else { return Ok(None) };
         let rings = Rings::new().context("cannot make the memory that recorded programs write to")?;
         let mut path = rings.path().into_bytes();
@@ -104,11 +106,10 @@ impl Preload {
         let bytes = [&LIBRARY[..place], &path, &LIBRARY[place + ROOM..]].concat();
         let mut library = memory_file(c"pickfs-preload").context("cannot make the library that records")?;
         library.write_all(&bytes).context("cannot write the library that records")?;
-        let load_cost = LoadCost::new(path_of(&library));
         Ok(Some(Preload {
             rings,
             library,
-            load_cost,
+            start_cost: StartCost::new(start_cost),
             owners: HashMap::default(),
             borrowers: HashMap::default(),
             seen: 0,
@@ -119,6 +120,10 @@ impl Preload {
             sampled: HashSet::default(),
             buffer: Vec::new(),
         }))
+    }
+
+    pub fn own_cpu_ns(&self) -> u64 {
+        self.start_cost.used_ns()
     }
 
     /// What the dynamic linker is to load.
@@ -135,7 +140,7 @@ impl Preload {
         let ring = usize::try_from(i64::from(HELLO) - i64::from(number)).ok().filter(|ring| *ring < RINGS);
         let Some(ring) = ring else {
             return match number {
-                LOADED => Some(Greeting::Loaded(self.load_cost.loaded())),
+                LOADED => Some(Greeting::Loaded(self.start_cost.loaded())),
                 FLUSH | PROBE => Some(Greeting::Asked),
                 _ => None,
             };

@@ -111,7 +111,8 @@ impl Processor {
         self.barred.insert(tid);
     }
 
-    fn holds(&self, tid: i32) -> bool {
+    /// It is on the recorder's processor.
+    pub fn holds(&self, tid: i32) -> bool {
         self.held.as_ref().is_some_and(|held| held.tid == tid)
     }
 

@@ -7,7 +7,7 @@ use super::files::{Mapping, Objects, OpenFile};
 use super::first_tree::Touched;
 use super::preload::{Greeting, Made};
 use super::scope::Scope;
-use super::stop_cost::{self, StopCost};
+use super::stop_cost::{self, StopCost, StopNs};
 use super::threads::{Pending, Resolved, Thread};
 use super::world::World;
 use crate::sys::ptrace::{Call, Resume};
@@ -21,6 +21,12 @@ pub struct Seen {
     pub writer: Writer,
     pub touched: Touched,
     pub counts: Header,
+}
+
+/// What a thread has used of processor time until it was about to end, and how often it was stopped.
+pub struct Life {
+    pub cpu_ns: u64,
+    pub stops: u64,
 }
 
 /// A program that is watched, and what it did so far.
@@ -46,6 +52,8 @@ pub struct Program<'a> {
     pub moves_folder: bool,
     /// CPU time between two calls of the program, roughly, and how often it was that.
     gaps: BTreeMap<u64, u64>,
+    /// Threads that have ended.
+    pub lives: Vec<Life>,
     pub counts: Header,
 }
 
@@ -66,6 +74,7 @@ impl<'a> Program<'a> {
             unstopped: false,
             moves_folder: false,
             gaps: BTreeMap::new(),
+            lives: Vec::new(),
             counts: Header::default(),
         }
     }
@@ -162,12 +171,13 @@ impl<'a> Program<'a> {
         known.is_none() && self.scope.covers(place)
     }
 
-    /// The stopped thread goes on.
-    pub fn goes_on(&mut self, tid: i32) {
+    /// The stopped thread goes on; `is_held` where it shares the recorder's processor.
+    pub fn goes_on(&mut self, tid: i32, is_held: bool) {
         let now = self.world.now();
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.idle_from = now;
-            thread.half_stops += 2;
+            thread.stops.goes_on(is_held);
+            thread.stopped += 1;
         }
     }
 
@@ -219,10 +229,10 @@ impl<'a> Program<'a> {
     }
 
     pub fn entered(&mut self, tid: i32, call: &Call) -> Resume {
-        let stop_ns = self.stop_ns();
+        let cost = self.stop_ns();
         let thread = self.thread(tid);
         thread.greeted = false;
-        let used = thread.think(stop_ns);
+        let used = thread.think(cost);
         if self.begun.is_none() {
             return self.before_it_began(tid, used, call);
         }
@@ -232,36 +242,40 @@ impl<'a> Program<'a> {
 
     /// The library has stopped for itself. Where it asked just before, it did nothing meanwhile.
     pub fn greeted(&mut self, tid: i32, greeting: &Greeting) {
-        let stop_ns = self.stop_ns();
+        let cost = self.stop_ns();
         let thread = self.thread(tid);
-        if let Greeting::Loaded(ns) = greeting {
-            thread.think(stop_ns);
-            thread.think_ns = thread.think_ns.saturating_sub(*ns);
+        if let Greeting::Loaded(start) = greeting {
+            thread.think(cost);
+            thread.think_ns = thread.think_ns.saturating_sub(start.map_or(0, |start| start.load_ns));
+            if let (Some(cost), Some(start)) = (&mut self.stop_cost, start) {
+                cost.measured_held(start.stop_ns);
+            }
             return;
         }
         if !std::mem::replace(&mut thread.greeted, true) {
-            thread.think(stop_ns);
+            thread.think(cost);
             return;
         }
+        let is_held = thread.stops.is_held();
         let used = thread.look_at_clock();
         if let Some(cost) = &mut self.stop_cost {
-            cost.learn(used);
+            cost.learn(used, is_held);
         }
     }
 
     /// What a stop costs; 0 where that is left to the replay.
-    fn stop_ns(&self) -> u64 {
-        self.stop_cost.as_ref().map_or(0, StopCost::ns)
+    fn stop_ns(&self) -> StopNs {
+        self.stop_cost.as_ref().map_or(StopNs::default(), StopCost::ns)
     }
 
     /// A call that was made without a stop; `at_end` has the world look at its end.
     pub fn made(&mut self, made: &Made, at_end: impl FnOnce()) {
         self.unstopped = true;
         self.counts.unstopped_calls += 1;
-        let stop_ns = self.stop_ns();
+        let cost = self.stop_ns();
         let thread = self.thread(made.tid);
         thread.greeted = false;
-        thread.made_call(made, stop_ns);
+        thread.made_call(made, cost);
         let how = self.asks(made.tid, &made.call());
         at_end();
         if how == Resume::ToExit {
@@ -562,8 +576,8 @@ impl<'a> Program<'a> {
 
     /// Its memory is there for the last time.
     pub fn ending(&mut self, tid: i32) {
-        let stop_ns = self.stop_ns();
-        self.thread(tid).think(stop_ns);
+        let cost = self.stop_ns();
+        self.thread(tid).think(cost);
         self.give_up_memory(tid);
     }
 
@@ -579,6 +593,7 @@ impl<'a> Program<'a> {
         if self.begun.is_none() {
             return drop(self.threads.remove(&tid));
         }
+        self.lives.push(Life { cpu_ns: thread.cpu_seen, stops: thread.stopped });
         let files = thread.files.clone();
         // The thread's own, and this one.
         let closed = match std::rc::Rc::strong_count(&files) {

@@ -3,6 +3,7 @@
 use super::cpu_clock::CpuClock;
 use super::files::{Descriptors, Mappings, Objects, Shared};
 use super::preload::Made;
+use super::stop_cost::{HalfStops, StopNs};
 use crate::trace::Op;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,8 +30,10 @@ pub struct Thread {
     pub idle_from: u64,
     /// So much CPU time has gone by since its last operation.
     pub think_ns: u64,
-    /// Halves of stops whose cost lies in the CPU time since the last look: going on, and coming to the next stop.
-    pub half_stops: u64,
+    /// Stops whose cost lies in the CPU time since the last look.
+    pub stops: HalfStops,
+    /// All of its stops.
+    pub stopped: u64,
     /// The library in it stopped last, for itself.
     pub greeted: bool,
 }
@@ -78,7 +81,8 @@ impl Thread {
             unstopped_ns: 0,
             idle_from: 0,
             think_ns: 0,
-            half_stops: 0,
+            stops: HalfStops::default(),
+            stopped: 0,
             greeted: false,
         }
     }
@@ -106,14 +110,15 @@ impl Thread {
     pub fn look_at_clock(&mut self) -> u64 {
         let now = self.cpu.now();
         let used = now.saturating_sub(self.cpu_seen).saturating_sub(self.unstopped_ns);
-        (self.cpu_seen, self.unstopped_ns, self.half_stops) = (now, 0, 0);
+        (self.cpu_seen, self.unstopped_ns) = (now, 0);
+        self.stops = HalfStops::default();
         used
     }
 
     /// Accounts for the CPU time since the last look, as it stands in a stop: as time to think, but for what stops cost. Returns
     /// what [`Thread::look_at_clock`] does.
-    pub fn think(&mut self, stop_ns: u64) -> u64 {
-        let stops_ns = stop_ns * self.half_stops / 2;
+    pub fn think(&mut self, cost: StopNs) -> u64 {
+        let stops_ns = cost.of(self.stops);
         let used = self.look_at_clock();
         self.think_ns += used.saturating_sub(stops_ns);
         used
@@ -121,17 +126,14 @@ impl Thread {
 
     /// Accounts for a call that was made without a stop. Its CPU clock was asked only now and then: a short time between two
     /// calls is time to think, of a long one or after a stop the clock says how much.
-    pub fn made_call(&mut self, made: &Made, stop_ns: u64) {
+    pub fn made_call(&mut self, made: &Made, cost: StopNs) {
         let from = made.idle_from.max(self.idle_from);
         // What the library did after the last call, and a call that is written down before it is made, such as close.
         self.unstopped_ns += made.idle_from.saturating_sub(self.idle_from);
         let gap = made.entered.saturating_sub(from);
         let think = match made.cpu_entered {
             Some(cpu) => {
-                // It has not come to the next stop yet.
-                let next = self.half_stops.min(1);
-                let stops_ns = stop_ns * (self.half_stops - next) / 2;
-                self.half_stops = next;
+                let stops_ns = cost.of(self.stops.take_ended());
                 let used = cpu.saturating_sub(self.cpu_seen).saturating_sub(self.unstopped_ns);
                 used.saturating_sub(stops_ns).min(gap)
             }

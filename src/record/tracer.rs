@@ -58,6 +58,11 @@ impl<'a> Tracer<'a> {
         Tracer { program, live, preload: None, processor, early, pid: 0, exit: None, marked: 0, every_call: true }
     }
 
+    /// Processor time, in nanoseconds, of processes that are not the program's.
+    pub fn own_cpu_ns(&self) -> u64 {
+        self.preload.as_ref().map_or(0, Preload::own_cpu_ns)
+    }
+
     /// A thread has stopped before it is known.
     pub fn hold(&mut self, tid: i32) {
         self.early.insert(tid);
@@ -76,7 +81,7 @@ impl<'a> Tracer<'a> {
         if let Some(preload) = &mut self.preload {
             let program = &mut self.program;
             preload.resumed(tid, program.has_files_alone(tid), |file| program.needs_no_sample(tid, file));
-            program.goes_on(tid);
+            program.goes_on(tid, self.processor.holds(tid));
             self.processor.goes_on(tid);
         }
         let how = if self.every_call && how == Resume::ToEntry { Resume::ToExit } else { how };
