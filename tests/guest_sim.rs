@@ -88,6 +88,10 @@ fn the_same_cells_twice_give_the_same_records_and_the_same_disk() {
     // What the host is made of changes nothing, and is not named.
     let table = lab.run(&["choices", "journal.jsonl"]).code(0).out;
     assert!(table.contains("simulated hdd-7200 [kernel 6."), "{table}");
+    // The dry run has the disk that the agent sees, and no image or loop device of the host's.
+    let dry = lab.run(&["plan", "plan.toml"]).code(0).out;
+    assert!(dry.contains("mount ext4: mount -t ext4 /dev/pickfs/pickfs-target "), "{dry}");
+    assert!(!["losetup", "write the image", "mount memory"].iter().any(|step| dry.contains(step)), "{dry}");
     lab.assert_nothing_left();
 }
 

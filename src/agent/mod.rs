@@ -26,7 +26,7 @@ pub use cell::{needs_of_target, now};
 
 pub use crate::protocol::Link;
 pub use check::{check, objections};
-pub use prepare::{bundle, on_machine};
+pub use prepare::{bundle, on_disks, on_machine};
 
 pub use crate::process::{CELL_MARK, Interrupted, RUN_MARK, check_stop, last_words, run_program, stop_on_signals};
 

@@ -289,7 +289,7 @@ pub fn on_machine(target: &Target, place: &Place, disk_names: impl Fn(usize) -> 
 
 /// The target on this machine: what are files and devices elsewhere are these disks here. The size stays, as the time
 /// that is allowed for ageing comes from it.
-fn on_disks(target: &Target, disks: &[PathBuf]) -> Target {
+pub fn on_disks(target: &Target, disks: &[PathBuf]) -> Target {
     let mut target = target.clone();
     if let Some((first, more)) = disks.split_first() {
         let size = target.backing.settings.0.remove(SIZE).map(|size| (SIZE.to_string(), size));

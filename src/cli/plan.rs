@@ -178,7 +178,7 @@ fn describe_run(plan: &Plan, text: &mut String) {
     let memory = memory.filter(|_| rustix::process::geteuid().is_root());
     let mut steps =
         if here { recipe::of_run(&place, &plan.host, memory) } else { vec![recipe::folder_in_memory(&place)] };
-    for target in plan.targets.iter().filter(|target| here || is_brought(target)) {
+    for target in plan.targets.iter().filter(|target| here || is_brought(plan, target)) {
         for step in backing_steps(target, &place) {
             if !steps.contains(&step) {
                 steps.push(step);
@@ -193,8 +193,14 @@ fn describe_run(plan: &Plan, text: &mut String) {
     }
 }
 
-fn is_brought(target: &Target) -> bool {
-    backing::find(&target.backing.name).is_some_and(|backing| matches!(backing.elsewhere, Elsewhere::Disks(_)))
+/// A simulated disk is made with its cell.
+fn is_brought(plan: &Plan, target: &Target) -> bool {
+    let backing = backing::find(&target.backing.name);
+    !is_simulated(plan) && backing.is_some_and(|backing| matches!(backing.elsewhere, Elsewhere::Disks(_)))
+}
+
+fn is_simulated(plan: &Plan) -> bool {
+    executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.simulates())
 }
 
 /// What a backing does once.
@@ -209,10 +215,14 @@ fn write_steps(steps: &[Step], text: &mut String) {
     }
 }
 
-/// Images and devices of this machine are disks of a guest, under other names.
+/// Images and devices of this machine are disks of a guest, under other names. So is any backing that is simulated.
 fn as_its_agent_sees_it(plan: &Plan, target: &Target, place: &Place) -> Target {
     let executor = executor::find(executor::ALL, &plan.executor);
-    crate::agent::on_machine(target, place, |disks| executor.map_or_else(Vec::new, |found| found.disk_names(disks)))
+    let names = |disks| executor.map_or_else(Vec::new, |found| found.disk_names(disks));
+    match is_simulated(plan) {
+        true => crate::agent::on_disks(target, &names(crate::plan::disks(&target.backing.settings) as usize)),
+        false => crate::agent::on_machine(target, place, names),
+    }
 }
 
 /// What each cell of the target begins with, as the agent takes it: with the seed of the first round, and with `DEVICE`
