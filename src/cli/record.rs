@@ -13,7 +13,6 @@ use crate::wording::text::counted;
 use anyhow::{Context, Result};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Record what a command does to files below the current folder, to replay it on other file systems; no root needed
@@ -60,6 +59,13 @@ impl Verb for Arguments {
         if self.watched {
             return record::run_watched(&self.command).map(|()| 0);
         }
+        let own = |words: &[&str]| {
+            let mut command = own_program();
+            command.arg("record").args(words);
+            command
+        };
+        // It becomes what is recorded, whose words come behind.
+        let starter = || own(&["--watched", "--"]);
         if self.start_cost {
             return record::start_cost::print(starter).map(|()| 0);
         }
@@ -78,11 +84,9 @@ impl Verb for Arguments {
             return self.attach(pid, &under, &output);
         }
         self.refuse_unknown_program()?;
-        let mut start_cost = own_program();
-        start_cost.args(["record", "--start-cost"]);
         let order = Order {
             starter: starter(),
-            start_cost,
+            start_cost: own(&["--start-cost"]),
             words: &self.command,
             under: &under,
             every_call_stops: self.no_preload,
@@ -92,13 +96,6 @@ impl Verb for Arguments {
         summary(&trace::read(&trace)?, trace.len(), &output, &under).iter().for_each(|line| tell(line));
         Ok(exit.code().unwrap_or_else(|| 128 + exit.signal().unwrap_or(0)) as u8)
     }
-}
-
-/// This program as the one that becomes what is recorded, whose words come behind.
-fn starter() -> Command {
-    let mut starter = own_program();
-    starter.args(["record", "--watched", "--"]);
-    starter
 }
 
 impl Arguments {
