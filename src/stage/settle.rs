@@ -93,7 +93,12 @@ impl Settling {
 
     fn over(&self, now: Duration) -> Option<Settled> {
         let in_flight = self.counters.map_or(0, |counters| counters.in_flight);
-        let why = || format!("after {PATIENCE:?} still {} bytes dirty and {in_flight} requests in flight", self.dirty);
+        let why = || {
+            let (dirty, since) = (self.dirty, (now - self.busy).as_millis());
+            format!(
+                "after {PATIENCE:?} still {dirty} bytes dirty, {in_flight} requests in flight, the device busy {since} ms ago"
+            )
+        };
         let is_quiet = now - self.moved >= self.quiet;
         let unsettled = (!is_quiet).then(why);
         (is_quiet || now > PATIENCE).then_some(Settled { busy_ns: self.busy.as_nanos() as u64, unsettled })
@@ -205,6 +210,13 @@ mod tests {
     fn what_the_device_still_does_is_charged_and_the_quiet_after_it_is_not() {
         let (settled, syncs) = settles(|ms| (0, ms.min(700)));
         assert_eq!((settled, syncs), (Settled { busy_ns: 700_000_000, unsettled: None }, 0));
+    }
+
+    #[test]
+    fn a_device_that_never_stops_is_the_reason() {
+        let (settled, _) = settles(|ms| (0, ms));
+        let why = settled.unsettled.expect("patience ran out");
+        assert!(why.ends_with("still 0 bytes dirty, 0 requests in flight, the device busy 0 ms ago"), "{why}");
     }
 
     #[test]

@@ -26,7 +26,8 @@ pub(super) const MADE: Filesystem = Filesystem {
     largest_file: Some(8 << 50),
     largest_volume: Some(8 << 50),
     facts: &[("ntfsinfo", &["ntfsinfo", "--mft", "--force", DEVICE])],
-    versions: &[("ntfs-3g", &["dpkg-query", "-W", "ntfs-3g"])],
+    // Guests have no dpkg.
+    versions: &[("ntfs-3g", &["mkntfs", "--version"])],
     // By ntfsresize(8), unmounted. No driver here writes a journal of its changes.
     features: &[GROW, SHRINK],
     more_features: &[CREATION_TIME],

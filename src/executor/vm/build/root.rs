@@ -61,8 +61,8 @@ pub(super) fn unpack(
     // A pattern, as apt takes what there is of it: not every release has every tool.
     let names: Vec<String> = packages.iter().map(|name| format!("?exact-name({name})")).collect();
     let mut words: Vec<OsString> = vec![
+        // Without `--quiet`, which hides why apt failed.
         "mmdebstrap".into(),
-        "--quiet".into(),
         // Nothing is run in it, and nobody's rights are needed.
         "--mode=chrootless".into(),
         // The packages themselves, which tell their versions.
@@ -159,9 +159,9 @@ fn run(words: &[OsString], temporary: Option<&Path>) -> Result<String> {
     Ok(String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
-/// Lines of errors if there are any, else the last ones.
+/// The first lines of errors if there are any, as others follow from them, else the last lines.
 fn causes(said: &str) -> String {
-    let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("E: ")).collect();
+    let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("E: ")).take(3).collect();
     let last = || said.lines().skip(said.lines().count().saturating_sub(3)).collect();
     let lines: Vec<&str> = if errors.is_empty() { last() } else { errors };
     lines.join(" / ")
@@ -181,6 +181,7 @@ mod tests {
     fn what_went_wrong_is_picked_out() {
         let said = "I: going\nGet:1 of 7\nE: Release file is expired\nI: removing\nE: failed to run\n";
         assert_eq!(causes(said), "E: Release file is expired / E: failed to run");
+        assert_eq!(causes("E: 404 a\nE: 404 b\nE: 404 c\nE: failed to run\n"), "E: 404 a / E: 404 b / E: 404 c");
         assert_eq!(causes("a\nb\nc\nd"), "b / c / d");
     }
 }
