@@ -53,7 +53,9 @@ fn text(prediction: &Prediction) -> String {
     }
     out += "\nstored: data alone, without directories, checksums and second copies; compsize: the percentage that it\n\
             would print; compresses: one processor, with the codec as a program has it, the kernel's may differ\n";
-    for advice in ["btrfs", "zfs", "erofs", "f2fs"].iter().filter_map(|filesystem| prediction.advice(filesystem)) {
+    for advice in
+        ["btrfs", "zfs", "erofs", "f2fs", "bcachefs"].iter().filter_map(|filesystem| prediction.advice(filesystem))
+    {
         let _ = write!(out, "\n{}\n", answer(prediction, &advice));
     }
     out
@@ -120,7 +122,7 @@ mod tests {
     /// Of 1000 MiB; what each way stores in MiB, and codecs that get slower.
     fn made(stored: [f64; 9]) -> Prediction {
         // The others store the same whatever is asked of btrfs and zfs.
-        let others = [1000.0, 450.0, 1000.0, 600.0, 500.0];
+        let others = [1000.0, 450.0, 1000.0, 600.0, 500.0, 1000.0, 600.0, 500.0];
         let stored: Vec<f64> = stored.into_iter().chain(others).collect();
         const MIB: f64 = 1024.0 * 1024.0;
         let way = |index: usize| Predicted {
@@ -133,7 +135,7 @@ mod tests {
             apparent: 1000 << 20,
             data: Estimate { bytes: 1000.0 * MIB, half_width: 0.0 },
             ways: (0..WAYS.len()).map(way).collect(),
-            speeds: [500e6, 60e6, 400e6, 200e6, 600e6, 30e6, 20e6, 300e6, 250e6].map(Some),
+            speeds: [500e6, 60e6, 400e6, 200e6, 600e6, 30e6, 20e6, 300e6, 250e6, 300e6, 250e6].map(Some),
             files_read: 7,
             bytes_read: 1 << 20,
             problems: Default::default(),

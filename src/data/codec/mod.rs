@@ -10,7 +10,7 @@ mod lzo;
 use flate2::{Compress, Compression, FlushCompress};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use zstd_safe::{CCtx, CParameter};
+use zstd_safe::{CCtx, CParameter, Strategy};
 
 /// What a file system compresses at a time, at most.
 pub const PIECE: usize = 128 << 10;
@@ -53,7 +53,9 @@ pub enum Codec {
     Gzip(u32),
     /// With a window of 128 KiB at most, as both use it.
     Zstd(i32),
-    /// Chunk by chunk, each in whole blocks: as f2fs uses it.
+    /// At its level 3 with the parameters that suit 64 KiB, whatever the size of the input: as bcachefs uses it.
+    Zstd64k,
+    /// Chunk by chunk, each in whole blocks: as f2fs and bcachefs use it.
     Chunks(Chunks),
 }
 
@@ -61,8 +63,10 @@ pub enum Codec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Chunks {
     pub codec: &'static Codec,
-    /// So many bytes are compressed at a time; a piece has a whole number of them. A last one that has fewer blocks is not tried.
+    /// So many bytes are compressed at a time; a piece has a whole number of them.
     pub bytes: usize,
+    /// Only chunks with all their blocks are tried: the end of a file may have fewer.
+    pub only_full: bool,
     /// Before the compressed bytes of each.
     pub header: u64,
     /// Results are in whole blocks of so many bytes. One that saves none is stored as it is.
@@ -76,7 +80,7 @@ pub struct Meter {
     filler: lz4::Filler,
     lz4: lz4_fast::Table,
     deflate: HashMap<u32, Compress>,
-    zstd: HashMap<i32, CCtx<'static>>,
+    zstd: HashMap<Codec, CCtx<'static>>,
 }
 
 impl Meter {
@@ -104,7 +108,7 @@ impl Meter {
             Codec::Lz4Filled => self.lz4_filled(piece),
             Codec::Zlib(level) => self.deflate(level, piece, Some(PAGE)),
             Codec::Gzip(level) => self.deflate(level, piece, None),
-            Codec::Zstd(level) => self.zstd(level, piece),
+            Codec::Zstd(_) | Codec::Zstd64k => self.zstd(codec, piece),
             Codec::Chunks(chunks) => piece.chunks(chunks.bytes).map(|chunk| self.chunk(&chunks, chunk)).sum(),
         }
     }
@@ -112,7 +116,7 @@ impl Meter {
     /// In whole blocks, compressed or not.
     fn chunk(&mut self, chunks: &Chunks, chunk: &[u8]) -> u64 {
         let plain = (chunk.len() as u64).next_multiple_of(chunks.block);
-        if plain < chunks.bytes as u64 {
+        if chunks.only_full && plain < chunks.bytes as u64 {
             return plain;
         }
         // The rest of a last block is zeros, in memory too.
@@ -165,8 +169,8 @@ impl Meter {
         if fed { stream.total_out() } else { piece.len() as u64 }
     }
 
-    fn zstd(&mut self, level: i32, piece: &[u8]) -> u64 {
-        let context = self.zstd.entry(level).or_insert_with(|| zstd_context(level));
+    fn zstd(&mut self, codec: Codec, piece: &[u8]) -> u64 {
+        let context = self.zstd.entry(codec).or_insert_with(|| zstd_context(codec));
         context.compress2(&mut self.scratch[..], piece).unwrap_or(piece.len()) as u64
     }
 
@@ -185,13 +189,29 @@ impl Meter {
 }
 
 /// Settings stay over all the pieces. They are in range: levels beyond what zstd knows are taken as its nearest.
-fn zstd_context(level: i32) -> CCtx<'static> {
+fn zstd_context(codec: Codec) -> CCtx<'static> {
     let mut context = CCtx::create();
-    for parameter in [CParameter::CompressionLevel(level), CParameter::WindowLog(PIECE.ilog2())] {
-        let _ = context.set_parameter(parameter);
+    let usual = match codec {
+        Codec::Zstd(level) => &[CParameter::CompressionLevel(level), CParameter::WindowLog(PIECE.ilog2())][..],
+        _ => &ZSTD_OF_64_KIB,
+    };
+    for parameter in usual {
+        let _ = context.set_parameter(*parameter);
     }
     context
 }
+
+/// Level 3 of zstd 1.5 for inputs of 16 to 128 KiB, with the window of 64 KiB (lib/compress/clevels.h). Left to itself zstd takes others for
+/// inputs of at most 16 KiB.
+const ZSTD_OF_64_KIB: [CParameter; 7] = [
+    CParameter::Strategy(Strategy::ZSTD_dfast),
+    CParameter::WindowLog(16),
+    CParameter::ChainLog(15),
+    CParameter::HashLog(16),
+    CParameter::SearchLog(2),
+    CParameter::MinMatch(5),
+    CParameter::TargetLength(0),
+];
 
 impl Default for Meter {
     fn default() -> Meter {
@@ -233,6 +253,17 @@ mod tests {
         let mut meter = Meter::new();
         for codec in ALL {
             assert!(meter.bytes(codec, &[]) < 16 && meter.bytes(codec, b"x") < 24, "{codec:?}");
+        }
+    }
+
+    /// zstd itself takes other parameters for at most 16 KiB.
+    #[test]
+    fn zstd_for_64_kib_is_level_3_until_inputs_are_small() {
+        let (text, mut meter) = (made(Stuff::Source), Meter::new());
+        for (bytes, same) in [(64 << 10, true), (20_000, true), (16_000, false), (5000, false)] {
+            let [own, fixed] = [Codec::Zstd(3), Codec::Zstd64k].map(|codec| meter.bytes(codec, &text[..bytes]));
+            assert_eq!(own == fixed, same, "{bytes}: {own} {fixed}");
+            assert!(fixed.abs_diff(own) < own / 20, "{bytes}: {own} {fixed}");
         }
     }
 

@@ -3,6 +3,7 @@
 //!
 //! Pure; it must not read files or know how files are sampled.
 
+pub mod bcachefs;
 pub mod btrfs;
 pub mod erofs;
 pub mod f2fs;
@@ -25,7 +26,7 @@ pub struct Piece {
 }
 
 /// Every codec that any file system below stores with.
-pub const CODECS: [Codec; 9] = [
+pub const CODECS: [Codec; 11] = [
     Codec::Lzo,
     Codec::Zlib(3),
     Codec::Zstd(1),
@@ -35,6 +36,8 @@ pub const CODECS: [Codec; 9] = [
     Codec::Lz4Filled,
     f2fs::LZ4,
     f2fs::ZSTD,
+    bcachefs::LZ4,
+    bcachefs::ZSTD,
 ];
 
 /// One way to store: a file system with its compression.
@@ -51,7 +54,7 @@ const fn way(filesystem: &'static str, option: &'static str, codec: Option<Codec
     Way { filesystem, option, codec }
 }
 
-pub const WAYS: [Way; 14] = [
+pub const WAYS: [Way; 17] = [
     way("btrfs", "none", None),
     way("btrfs", "lzo", Some(Codec::Lzo)),
     way("btrfs", "zlib:3", Some(Codec::Zlib(3))),
@@ -66,6 +69,9 @@ pub const WAYS: [Way; 14] = [
     way("f2fs", "none", None),
     way("f2fs", "lz4", Some(f2fs::LZ4)),
     way("f2fs", "zstd", Some(f2fs::ZSTD)),
+    way("bcachefs", "none", None),
+    way("bcachefs", "lz4", Some(bcachefs::LZ4)),
+    way("bcachefs", "zstd", Some(bcachefs::ZSTD)),
 ];
 
 /// Bytes of a file or of a piece.
@@ -86,6 +92,7 @@ impl Way {
     /// Of a file's pieces in their order, each; some may be left out if `file` tells that there are more.
     pub fn pieces(&self, file: u64, pieces: &[Piece]) -> Vec<Stored> {
         match self.filesystem {
+            "bcachefs" => bcachefs::pieces(self, file, pieces),
             "btrfs" => btrfs::pieces(self, file, pieces),
             "erofs" => erofs::pieces(self, file, pieces),
             "f2fs" => f2fs::pieces(self, file, pieces),
