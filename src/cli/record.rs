@@ -57,7 +57,7 @@ impl Verb for Arguments {
 
     fn run(&self) -> Outcome {
         if self.watched {
-            return record::run_watched(&self.command).map(|()| 0);
+            return record::starter::run_watched(&self.command).map(|()| 0);
         }
         let own = |words: &[&str]| {
             let mut command = own_program();
@@ -67,7 +67,7 @@ impl Verb for Arguments {
         // It becomes what is recorded, whose words come behind.
         let starter = || own(&["--watched", "--"]);
         if self.start_cost {
-            return record::start_cost::print(starter).map(|()| 0);
+            return record::starts::print(starter).map(|()| 0);
         }
         let output = self.output.clone().unwrap_or_else(|| match self.pid {
             Some(pid) => format!("pid-{pid}.{ENDING}").into(),

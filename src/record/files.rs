@@ -3,6 +3,7 @@
 use crate::trace::{Kind, Op};
 use foldhash::HashMap;
 use std::cell::RefCell;
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 /// A descriptor: an open file, and whether it is closed when another program is executed.
@@ -164,6 +165,10 @@ impl Mappings {
         self.0.iter().for_each(|mapping| objects.refer(mapping.object));
         Mappings(self.0.clone())
     }
+}
+
+pub fn is_folder(place: &[u8]) -> bool {
+    std::fs::symlink_metadata(std::ffi::OsStr::from_bytes(place)).is_ok_and(|found| found.is_dir())
 }
 
 #[cfg(test)]

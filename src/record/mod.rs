@@ -23,33 +23,34 @@ mod preload;
 mod processor;
 mod program;
 mod scope;
-pub mod start_cost;
+mod start_cost;
+pub mod starter;
+pub mod starts;
 mod stop_cost;
 pub mod strace;
 mod threads;
 mod tracer;
 mod world;
 
-use crate::sys::rings::PASSES_AT;
-use crate::sys::{process, ptrace, seccomp};
+use crate::sys::{process, ptrace};
 use crate::trace::{Header, SCHEMA};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use first_tree::FirstTree;
 use preload::Preload;
 use program::Seen;
 use scope::Scope;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use starter::started;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::time::{Duration, Instant};
 use tracer::Tracer;
 use world::Live;
 
 /// What to record.
 pub struct Order<'a> {
-    /// This program with the words that make it call [`run_watched`] with the words behind them.
+    /// This program with the words that make it call [`starter::run_watched`] with the words behind them.
     pub starter: Command,
-    /// This program with the words that make it print what [`start_cost::measured`] finds.
+    /// This program with the words that make it call [`starts::print`].
     pub start_cost: Command,
     pub words: &'a [String],
     /// Folders whose files are watched, absolute.
@@ -63,13 +64,6 @@ pub struct Recorded {
     pub trace: Vec<u8>,
     pub exit: ExitStatus,
 }
-
-/// By this variable the starter gets the library's path.
-const LIBRARY: &str = "PICKFS_PRELOAD";
-/// With this variable the starter takes no filter: the program does not stop at calls.
-const UNFILTERED: &str = "PICKFS_UNFILTERED";
-/// How long the start may take.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs a program to its end and records it.
 pub fn record(order: Order) -> Result<Recorded> {
@@ -97,20 +91,6 @@ pub fn record(order: Order) -> Result<Recorded> {
     Ok(Recorded { trace: finished(seen, scope, tree, known)?, exit })
 }
 
-/// Starts a program, which waits until it is watched, and watches it.
-fn started(mut starter: Command, words: &[String], preload: Option<&Preload>) -> Result<i32> {
-    if let Some(preload) = preload {
-        starter.env(LIBRARY, preload.library());
-    }
-    let child = starter.args(words).spawn().context("cannot start the recorded program")?;
-    let pid = child.id() as i32;
-    ptrace::seize(pid).context(
-        "cannot watch the program with ptrace(2); see /proc/sys/kernel/yama/ptrace_scope, and the seccomp profile of the \
-         container",
-    )?;
-    Ok(pid)
-}
-
 /// The trace of what was seen, with what else is known of it.
 fn finished(seen: Seen, mut scope: Scope, tree: FirstTree, known: Header) -> Result<Vec<u8>> {
     let named = scope.numbering.paths.len();
@@ -131,31 +111,6 @@ fn finished(seen: Seen, mut scope: Scope, tree: FirstTree, known: Header) -> Res
         ..known
     };
     seen.writer.finish(&header, &scope.numbering.paths, &tree)
-}
-
-/// Waits until it is watched, lets the kernel stop it at calls on files, and becomes the program. Returns if it cannot.
-pub fn run_watched(words: &[String]) -> Result<()> {
-    let begun = Instant::now();
-    while !ptrace::is_watched() {
-        ensure!(begun.elapsed() < PATIENCE, "nothing records this program");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    let library = std::env::var(LIBRARY).ok();
-    if std::env::var_os(UNFILTERED).is_none() {
-        calls::with_filter(library.as_ref().map(|_| PASSES_AT), seccomp::install)
-            .context("the kernel takes no filter of system calls (seccomp)")?;
-        tracer::calibrate();
-    }
-    let Some((program, arguments)) = words.split_first() else { bail!("there is no program to record") };
-    let mut command = Command::new(program);
-    command.args(arguments).env_remove(LIBRARY).env_remove(UNFILTERED);
-    if let Some(library) = library {
-        // Before what is loaded into all programs here.
-        let others = std::env::var("LD_PRELOAD").ok().filter(|others| !others.is_empty());
-        command.env("LD_PRELOAD", [Some(library), others].into_iter().flatten().collect::<Vec<_>>().join(":"));
-    }
-    let error = command.exec();
-    Err(error).with_context(|| format!("cannot run `{program}`"))
 }
 
 fn kernel() -> String {

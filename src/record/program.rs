@@ -3,12 +3,12 @@
 
 use super::calls::{FileCall, Request, request};
 use super::file_call::{Looked, Looker};
-use super::files::{Mapping, Objects, OpenFile};
+use super::files::{Mapping, Objects, OpenFile, is_folder};
 use super::first_tree::Touched;
 use super::preload::{Greeting, Made};
 use super::scope::Scope;
 use super::stop_cost::{self, StopCost, StopNs};
-use super::threads::{Pending, Resolved, Thread};
+use super::threads::{Life, Pending, Resolved, Thread};
 use super::world::World;
 use crate::sys::ptrace::{Call, Resume};
 use crate::trace::{Class, Header, Kind, Op, Writer, coarse};
@@ -21,12 +21,6 @@ pub struct Seen {
     pub writer: Writer,
     pub touched: Touched,
     pub counts: Header,
-}
-
-/// What a thread has used of processor time until it was about to end, and how often it was stopped.
-pub struct Life {
-    pub cpu_ns: u64,
-    pub stops: u64,
 }
 
 /// A program that is watched, and what it did so far.
@@ -175,9 +169,7 @@ impl<'a> Program<'a> {
     pub fn goes_on(&mut self, tid: i32, is_held: bool) {
         let now = self.world.now();
         if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.idle_from = now;
-            thread.stops.goes_on(is_held);
-            thread.stopped += 1;
+            thread.goes_on(now, is_held);
         }
     }
 
@@ -256,8 +248,7 @@ impl<'a> Program<'a> {
             thread.think(cost);
             return;
         }
-        let is_held = thread.stops.is_held();
-        let used = thread.look_at_clock();
+        let (is_held, used) = (thread.stops.is_held(), thread.look_at_clock());
         if let Some(cost) = &mut self.stop_cost {
             cost.learn(used, is_held);
         }
@@ -593,7 +584,7 @@ impl<'a> Program<'a> {
         if self.begun.is_none() {
             return drop(self.threads.remove(&tid));
         }
-        self.lives.push(Life { cpu_ns: thread.cpu_seen, stops: thread.stopped });
+        self.lives.push(thread.life());
         let files = thread.files.clone();
         // The thread's own, and this one.
         let closed = match std::rc::Rc::strong_count(&files) {
@@ -606,8 +597,4 @@ impl<'a> Program<'a> {
         self.threads.remove(&tid);
         self.ended.entry(process).or_default().push(number);
     }
-}
-
-fn is_folder(place: &[u8]) -> bool {
-    std::fs::symlink_metadata(std::ffi::OsStr::from_bytes(place)).is_ok_and(|found| found.is_dir())
 }

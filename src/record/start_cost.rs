@@ -1,26 +1,12 @@
-//! What the start of a program takes more of processor time because it is recorded: the loading of the library, and its stops, of which
-//! the dynamic linker makes a hundred.
-//!
-//! A program that does nothing is started some times in each of three ways: watched without stops at calls, the same with the library, and
-//! recorded. That happens in a process of its own, since a process has one timer, and each recorder needs one.
+//! What the start of a program takes more of processor time because it is recorded, as another process finds it out beside the program
+//! (`starts.rs`).
 
-use super::preload::Preload;
-use super::program::Life;
-use super::scope::Scope;
-use super::stop_cost::median;
-use super::tracer::Tracer;
-use super::world::Live;
-use super::{UNFILTERED, started};
-use crate::sys::process::{Signal, die_with_parent, wait_with_usage};
-use anyhow::{Context, Result, ensure};
-use std::io::{Read, Write};
+use crate::sys::process::wait_with_usage;
+use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// Starts the program `$0`, which does nothing.
-const SCRIPT: &str = "i=0; while [ $i -lt 30 ]; do $0; i=$((i + 1)); done";
-const PROGRAM: &str = "true";
 /// Where fewer programs are started, it is not worth the quarter of a second of another processor that it takes.
 const MANY: u32 = 24;
 
@@ -86,62 +72,9 @@ fn parse(text: &str) -> Option<Start> {
     Some(Start { load_ns: load.parse().ok()?, stop_ns: stop.parse().ok()? })
 }
 
-/// Measures it and prints it: two numbers.
-pub fn print(starter: impl Fn() -> Command) -> Result<()> {
-    die_with_parent(Signal::KILL)?;
-    let alone = lives(starter(), None, false)?;
-    let loaded = lives(starter(), Preload::new(None)?, false)?;
-    let recorded = lives(starter(), Preload::new(None)?, true)?;
-    let Start { load_ns, stop_ns } = start(&alone, &loaded, &recorded)?;
-    // Who asked for it may be gone.
-    let _ = writeln!(std::io::stdout(), "{load_ns} {stop_ns}");
-    Ok(())
-}
-
-fn start(alone: &[Life], loaded: &[Life], recorded: &[Life]) -> Result<Start> {
-    let cpu_ns = |lives: &[Life]| median(lives.iter().map(|life| life.cpu_ns).collect());
-    let stops = |lives: &[Life]| median(lives.iter().map(|life| life.stops).collect());
-    let more = stops(recorded).saturating_sub(stops(loaded));
-    ensure!(more > 0, "the program that does nothing makes no calls");
-    Ok(Start {
-        load_ns: cpu_ns(loaded).saturating_sub(cpu_ns(alone)),
-        stop_ns: cpu_ns(recorded).saturating_sub(cpu_ns(loaded)) / more,
-    })
-}
-
-/// Of the program that does nothing, each time.
-fn lives(mut starter: Command, preload: Option<Preload>, stops_at_calls: bool) -> Result<Vec<Life>> {
-    let program = crate::need::find_program(PROGRAM).context("there is no program that does nothing")?;
-    // Nothing here uses files below it.
-    let mut scope = Scope::new(&[std::env::temp_dir()])?;
-    if !stops_at_calls {
-        starter.env(UNFILTERED, "1");
-    }
-    let words = ["sh", "-c", SCRIPT, &program.display().to_string()].map(String::from);
-    let pid = started(starter, &words, preload.as_ref())?;
-    let live = Live::new();
-    let mut tracer = Tracer::new(&mut scope, &live, pid, preload);
-    if !stops_at_calls {
-        tracer.program.begin();
-    }
-    let exit = tracer.run()?;
-    ensure!(exit.success(), "the shell that starts it failed");
-    // The shell is the last to end.
-    tracer.program.lives.pop();
-    Ok(std::mem::take(&mut tracer.program.lives))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_start_takes_what_the_library_and_the_stops_add() {
-        let lives = |cpu_ns: [u64; 3], stops: u64| cpu_ns.map(|cpu_ns| Life { cpu_ns, stops });
-        let found = start(&lives([500, 510, 900], 3), &lives([560, 570, 580], 3), &lives([1000, 970, 2000], 103));
-        assert_eq!(found.expect("a start"), Start { load_ns: 60, stop_ns: 4 });
-        assert!(start(&[], &[], &[]).is_err());
-    }
 
     #[test]
     fn what_is_printed_is_what_is_read() {

@@ -38,6 +38,12 @@ pub struct Thread {
     pub greeted: bool,
 }
 
+/// What a thread has used of processor time until it was about to end, and how often it was stopped.
+pub struct Life {
+    pub cpu_ns: u64,
+    pub stops: u64,
+}
+
 /// What a call is about.
 pub enum Resolved {
     /// An operation, and where a file that it opens will lie.
@@ -104,6 +110,17 @@ impl Thread {
         };
         let process = if has(libc::CLONE_THREAD) { self.process } else { tid };
         Thread { process, files, folder, maps, ..Thread::first(tid, number, Vec::new(), cpu) }
+    }
+
+    /// After a stop; `now` by the world's clock.
+    pub fn goes_on(&mut self, now: u64, is_held: bool) {
+        self.idle_from = now;
+        self.stops.goes_on(is_held);
+        self.stopped += 1;
+    }
+
+    pub fn life(&self) -> Life {
+        Life { cpu_ns: self.cpu_seen, stops: self.stopped }
     }
 
     /// Nanoseconds of CPU time since the last look that are not accounted for yet.
