@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const LIBRARY: &str = "PICKFS_PRELOAD";
 /// With this variable the starter takes no filter: the program does not stop at calls.
 pub const UNFILTERED: &str = "PICKFS_UNFILTERED";
-/// With this variable the starter starts the program so many times, and does not become it.
+/// With this variable, a number, the starter starts the program that often and does not become it.
 pub const TIMES: &str = "PICKFS_TIMES";
 /// How long the start may take.
 const PATIENCE: Duration = Duration::from_secs(20);

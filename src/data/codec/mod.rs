@@ -63,7 +63,7 @@ pub enum Codec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Chunks {
     pub codec: &'static Codec,
-    /// So many bytes are compressed at a time; a piece has a whole number of them.
+    /// The number of bytes that are compressed at a time; a piece is a multiple of it.
     pub bytes: usize,
     /// Only chunks with all their blocks are tried: the end of a file may have fewer.
     pub only_full: bool,
