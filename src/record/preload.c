@@ -454,6 +454,9 @@ static long recorded(long number, int folder, const char *path, const char *seco
 	}
 	if ((number == SYS_openat || number == SYS_creat) && result >= 0 && result < DESCRIPTORS)
 		ring->known[result] = number == SYS_openat && is_below(ring, with, (char *)(record + 1)) ? KNOWN_FOLDER : 0;
+	/* A duplicate of a known folder. */
+	if (number == SYS_fcntl && with[1] != F_SETFD && result >= 0 && result < DESCRIPTORS)
+		ring->known[result] = with[0] < DESCRIPTORS ? ring->known[with[0]] & KNOWN_FOLDER : 0;
 	publish(ring, record);
 	me->busy = 0;
 	/* To be written down takes less than to ask for the time. */
@@ -601,17 +604,6 @@ EXPORT int ioctl(int file, unsigned long request, ...)
 	return returned(stopping(SYS_ioctl, WITH(file, request, with)));
 }
 
-/* What another descriptor of a known folder is, is known, too. */
-static int duplicated(int file, int request, long least)
-{
-	struct thread *me = &self;
-	long result = recorded(SYS_fcntl, 0, NULL, NULL, WITH(file, request, least));
-
-	if (me->ring && file >= 0 && file < DESCRIPTORS && result >= 0 && result < DESCRIPTORS)
-		me->ring->known[result] = me->ring->known[file] & KNOWN_FOLDER;
-	return returned(result);
-}
-
 EXPORT int fcntl(int file, int request, ...)
 {
 	struct f_owner_ex owner;
@@ -624,7 +616,6 @@ EXPORT int fcntl(int file, int request, ...)
 	switch (request) {
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
-		return duplicated(file, request, with);
 	case F_SETFD:
 		return ON_FILE(SYS_fcntl, file, request, with);
 	case F_GETOWN:
