@@ -132,7 +132,8 @@ fn classes_shrink_as_what_they_stand_for() {
     if not_run(no_compsize()) {
         return;
     }
-    let ratios = ["compress=lzo", "compress=zstd:1"].map(|options| {
+    // Without force, a file written back early would be left as it is where its first part does not shrink.
+    let ratios = ["compress-force=lzo", "compress-force=zstd:1"].map(|options| {
         let made = btrfs(options);
         [Stuff::Source, Stuff::Object, Stuff::Media].map(|stuff| {
             let file = made.mount_point().join(format!("{stuff:?}"));
@@ -235,12 +236,13 @@ fn what_snapshots_hold_alone_is_what_btrfs_and_compsize_and_its_quotas_count() {
     take("one");
     assert_eq!(alone(), 0);
     std::fs::remove_file(root.join("removed")).unwrap();
-    // Some of an extent: the whole of it is still referred to.
+    // Some of an extent: the whole of it is still referred to. Written back meanwhile, the file may have two.
     File::options().write(true).open(root.join("partly")).unwrap().write_all_at(&random(MIB, 9), 0).unwrap();
     run(&["sync", "--file-system", &at("")]);
     let shown = run(&["btrfs", "filesystem", "du", "-s", "--raw", &at("one")]);
     let exclusive: u64 = shown.lines().last().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
-    assert_eq!((alone(), exclusive), (3 * MIB as u64, 3 * MIB as u64), "{shown}");
+    assert_eq!(alone(), exclusive, "{shown}");
+    assert!((3 * MIB as u64..=4 * MIB as u64).contains(&exclusive), "{shown}");
     run(&["btrfs", "subvolume", "snapshot", "-r", &at("one"), &at("two")]);
     let total = |words: &[&str]| -> u64 {
         let text = run(&[&["compsize", "-b"], words, &[&at("")]].concat());
@@ -249,6 +251,8 @@ fn what_snapshots_hold_alone_is_what_btrfs_and_compsize_and_its_quotas_count() {
     };
     assert_eq!(alone(), total(&[]) - total(&["-x"]));
     run(&["btrfs", "quota", "enable", &at("")]);
+    // Enabling starts a rescan; groups that are assigned meanwhile may be shown without members (Linux 6.18).
+    run(&["btrfs", "quota", "rescan", "-W", &at("")]);
     run(&["btrfs", "qgroup", "create", "1/0", &at("")]);
     for name in ["one", "two"] {
         let shown = run(&["btrfs", "subvolume", "show", &at(name)]);
@@ -256,7 +260,7 @@ fn what_snapshots_hold_alone_is_what_btrfs_and_compsize_and_its_quotas_count() {
         run(&["btrfs", "qgroup", "assign", "--no-rescan", &format!("0/{id}"), "1/0", &at("")]);
     }
     run(&["btrfs", "quota", "rescan", "-w", &at("")]);
-    let shown = run(&["btrfs", "qgroup", "show", "--raw", &at("")]);
+    let shown = run(&["btrfs", "qgroup", "show", "--sync", "--raw", &at("")]);
     let group = shown.lines().find(|line| line.starts_with("1/0")).unwrap();
     let with_metadata: u64 = group.split_whitespace().nth(2).unwrap().parse().unwrap();
     assert!((alone()..alone() + MIB as u64 / 2).contains(&with_metadata), "{} {shown}", alone());
