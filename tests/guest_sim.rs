@@ -102,7 +102,8 @@ fn a_guest_that_is_ended_with_its_run_is_no_failed_cell() {
         return;
     }
     let lab = Lab::new();
-    lab.write_plan(PLAN);
+    // More cells than are done at once: none may be begun when the run is undone.
+    lab.write_plan(&PLAN.replace("rounds = 1", "rounds = 4"));
     let mut command = lab.pickfs();
     command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let run = command.spawn().expect("pickfs starts");

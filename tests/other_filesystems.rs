@@ -193,7 +193,7 @@ fn a_mirror_is_read_without_one_device_and_rebuilt_on_an_empty_one() {
     let profiles = &mirror.provenance.facts["btrfs profiles of what was made"];
     assert!(profiles.contains("Data, RAID1") && !profiles.contains("Data, single"), "{profiles}");
     let Some(Outcome::Skipped(reasons)) = &cell(&folded, "btrfs raid0").outcome else { panic!("stripes need all") };
-    assert_eq!(reasons, &["btrfs raid0 has no `degraded` that pickfs knows: leave it out of `operations`"]);
+    assert_eq!(reasons, &["btrfs raid0 has no `degraded` that pickfs knows: leave it out of the settings of the work"]);
     lab.assert_nothing_left();
 }
 
@@ -248,5 +248,35 @@ fn containers_share_the_layers_of_their_image() {
         assert!(cloned < 2.0 * changes * 131_072.0, "{name} grew by {cloned}");
         assert!(copied > 5.0 * cloned, "{name} grew by {cloned}, ext4 by {copied}");
     }
+    lab.assert_nothing_left();
+}
+
+/// `xfs_repair -n` reads all inodes. What is in memory alone cannot be mounted again.
+#[test]
+fn mounts_and_checks_start_cold_and_what_is_there_is_read() {
+    if not_run(unable(&["btrfs", "tmpfs", "xfs"])) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(
+        "duplicate = false\nbacking = { memory = \"320MiB\" }\ntarget = [{ fs = \"btrfs\" }, { fs = \"tmpfs\" }, { fs = \"xfs\" }]\n\
+         [[work]]\nworkload = \"mount\"\nfiles = [2000, 50]\nfull = [60]\n[stop]\nrounds = 1\n",
+    );
+    let folded = lab.folded();
+    for name in ["btrfs", "xfs"] {
+        let cell = cell(&folded, name);
+        assert_eq!(cell.outcome, Some(Outcome::Done), "{name}");
+        assert!(!cell.flags.iter().any(|flag| flag.flag.contains("cold")), "{name}: {:?}", cell.flags);
+        let read = |phase: &str| folded.value(cell, phase, "device_read_bytes").expect("a value");
+        for step in ["50-files", "2000-files", "60-percent"] {
+            let (mount, check) = (read(&format!("mount-{step}")), read(&format!("check-{step}")));
+            assert!(0.0 < mount && mount < check, "{name}, {step}: {mount} and {check} bytes were read");
+        }
+        // 512 bytes for an inode of xfs; btrfs has the names, too.
+        let more = read("check-2000-files") - read("check-50-files");
+        assert!(more >= 1950.0 * 512.0, "{name}: {more} bytes more were read of 1950 files more");
+    }
+    let Some(Outcome::Skipped(reasons)) = &cell(&folded, "tmpfs").outcome else { panic!("nothing is on a disk") };
+    assert_eq!(reasons, &["tmpfs has no `mount` that pickfs knows: leave it out of the settings of the work"]);
     lab.assert_nothing_left();
 }

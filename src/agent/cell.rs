@@ -165,7 +165,10 @@ fn lacking_upkeep(target: &Target, driver: Option<&Filesystem>, operations: &[&s
     let variant = target.variant.as_deref();
     let lacks = |operation: &&&str| driver.is_none_or(|driver| driver.upkeep(operation, variant).is_none());
     if let Some(operation) = operations.iter().find(lacks) {
-        return Some(format!("{} has no `{operation}` that pickfs knows: leave it out of `operations`", target.name));
+        return Some(format!(
+            "{} has no `{operation}` that pickfs knows: leave it out of the settings of the work",
+            target.name
+        ));
     }
     let trims = operations.contains(&TRIM.operation) && target.discard == Discard::None;
     trims.then(|| "`trim` leaves the next target another device: give all targets discard = \"fresh\"".to_string())

@@ -28,10 +28,7 @@ pub fn make_cold(
             warm_below = Some(format!("{} has everything in memory alone", driver.name));
         }
         Some(_) => {
-            stack.unmount().iter().try_for_each(|words| unmount(stack, engine, words))?;
-            drop_caches()?;
-            drop_device_caches(stack)?;
-            warm_below = link.forget_below()?;
+            warm_below = unmount_cold(stack, engine, link)?;
             stack.mount(&stack.spec()).iter().try_for_each(|words| engine.mount(words).map(drop))?;
         }
         None if rustix::process::geteuid().is_root() => drop_caches()?,
@@ -39,6 +36,15 @@ pub fn make_cold(
     }
     warm_programs(engine, programs);
     Ok(warm_below)
+}
+
+/// The same of a file system that is not mounted then; what is to work on it should be warm.
+pub fn unmount_cold(stack: &BuiltStack, engine: &StepRunner, link: &mut Link) -> Result<Option<String>> {
+    stack.make_durable(engine)?;
+    stack.unmount().iter().try_for_each(|words| unmount(stack, engine, words))?;
+    drop_caches()?;
+    drop_device_caches(stack)?;
+    link.forget_below()
 }
 
 /// Programs may leave others that are on their way out, as `git commit` leaves `git gc`.
@@ -114,7 +120,7 @@ fn drop_file_caches(root: &Path) -> Result<()> {
 
 /// Dropping caches drops programs too; without this the first phase would pay for loading `tar` from the system disk.
 /// And for the names of owners, which `tar` looks up: `id` asks the same files of the system's.
-fn warm_programs(engine: &StepRunner, programs: &[&str]) {
+pub fn warm_programs(engine: &StepRunner, programs: &[&str]) {
     for program in programs {
         engine.listing(&crate::stack::argv([program, "--version"]));
     }

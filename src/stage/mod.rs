@@ -18,6 +18,7 @@ mod cell_stage;
 mod cold_proof;
 mod cpu_speed;
 mod latencies;
+mod mount_phase;
 pub mod open_loop;
 pub mod phase;
 mod phase_result;

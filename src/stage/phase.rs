@@ -67,6 +67,8 @@ pub enum CacheState {
     Fresh,
     /// Nothing cached: unmounted, caches dropped, mounted again; proved by what the device then reads.
     Cold,
+    /// As cold, and not mounted: the phase works on the device, or mounts it.
+    Unmounted,
     /// As the phase before left it.
     Warm,
 }

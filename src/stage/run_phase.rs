@@ -168,7 +168,12 @@ impl Stage<'_, '_> {
         if phase.starts == CacheState::Fresh && self.script.trim {
             self.runner.output(&crate::stack::argv(["fstrim", &self.stack.mount_point.display().to_string()]))?;
         }
-        self.commit_start = self.stack.commit_start(self.runner)?;
+        if phase.starts == CacheState::Unmounted {
+            self.warm_below = caches::unmount_cold(self.stack, self.runner, self.link)?;
+            self.warm_programs_of_device();
+        } else {
+            self.commit_start = self.stack.commit_start(self.runner)?;
+        }
         let settled = settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.flag_unsettled(phase, settled.unsettled, "before the phase");
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
@@ -186,9 +191,10 @@ impl Stage<'_, '_> {
         let returned_ns = begun.elapsed().as_nanos() as u64;
         // Outside of both times: reading it is no part of the work.
         let returned = probe::device::counters_of(&self.stack.subject.devices());
+        let mounted = self.be_mounted(phase);
         // Synced even after a failure: what the kernel says of lost writes is the better cause.
         let syncing = Instant::now();
-        let synced = self.stack.make_durable(self.runner);
+        let synced = mounted.and_then(|()| self.stack.make_durable(self.runner));
         let sync_took = syncing.elapsed().saturating_sub(self.commit_start);
         let durable_ns = returned_ns + sync_took.as_nanos() as u64;
         self.ledger.phases_ns += durable_ns;
@@ -249,8 +255,8 @@ impl Stage<'_, '_> {
     fn not_cold(&self, phase: &Phase, result: &PhaseResult, told: &Told) -> Option<(FlagKind, String)> {
         match (&self.warm_below, phase.starts) {
             (_, CacheState::Fresh | CacheState::Warm) => None,
-            (Some(why), CacheState::Cold) => Some((FlagKind::NotCold, why.clone())),
-            (None, CacheState::Cold) => {
+            (Some(why), CacheState::Cold | CacheState::Unmounted) => Some((FlagKind::NotCold, why.clone())),
+            (None, CacheState::Cold | CacheState::Unmounted) => {
                 cold_proof::doubt(phase, &self.expected, told.least_read, result, self.witness())
             }
         }

@@ -13,6 +13,7 @@ mod fio;
 pub mod io;
 mod maintenance;
 mod meta;
+mod mount;
 mod power;
 mod respond;
 mod settings;
@@ -53,6 +54,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta::Healthy,
     &meta::Read,
     &meta::True,
+    &mount::Mount,
     &system::packages::Packages,
     &databases::pgbench::Pgbench,
     &respond::Respond,

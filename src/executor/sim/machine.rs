@@ -455,6 +455,10 @@ impl Machine for Simulations {
     fn reach(&mut self, request: Request) -> Result<Reached> {
         self.running = None;
         let Job::Cell(cell) = &request.job else {
+            if matches!(request.job, Job::Undo(_)) {
+                // A cell that is started meanwhile would write into the folder that is removed.
+                self.coming.clear();
+            }
             return Ok(Reached::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))));
         };
         let cell = cell.clone();

@@ -38,7 +38,7 @@ use crate::plan::Objection;
 use feature::FsState;
 pub use mount_options::spelled;
 use programs::{ANOTHER_LAST, DEDUP, HALF};
-pub use programs::{Commit, FreeSpace, Freed, IsFree, Snapshots, TRIM, Upkeep};
+pub use programs::{Commit, FreeSpace, Freed, IsFree, MOUNT, Snapshots, TRIM, Upkeep};
 use spec::{COUNT, DEVICE, LAST, MOUNT_POINT, NAME, filled};
 pub use spec::{Facts, FsSpec, Programs, argvs};
 use std::collections::BTreeMap;
@@ -228,8 +228,9 @@ impl Filesystem {
 
     /// The operation of that name, where this variant has one.
     pub fn upkeep(&self, operation: &str, variant: Option<&str>) -> Option<&'static Upkeep> {
-        if operation == TRIM.operation && !self.volatile && self.image.is_none() {
-            return Some(&TRIM);
+        let of_all = [&MOUNT, &TRIM].into_iter().find(|upkeep| upkeep.operation == operation);
+        if of_all.is_some() && !self.volatile && self.image.is_none() {
+            return of_all;
         }
         let has = |upkeep: &&Upkeep| {
             upkeep.variants.is_empty() || variant.is_some_and(|variant| upkeep.variants.contains(&variant))

@@ -112,5 +112,8 @@ pub(super) const DEDUP: Upkeep = Upkeep::mounted("dedup", &[&["duperemove", "-d"
 /// Stands for so many KiB, as in `2048K`.
 pub(super) const HALF: &str = "{half}";
 
+/// What is on a disk has it: unmounted and mounted.
+pub const MOUNT: Upkeep = Upkeep::unmounted("mount", &[]);
+
 /// Every mounted file system that can discard has it.
 pub const TRIM: Upkeep = Upkeep::mounted("trim", &[&["fstrim", super::MOUNT_POINT]]);
