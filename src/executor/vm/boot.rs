@@ -26,7 +26,9 @@ pub fn in_each_boot(why: &str) -> String {
 /// With how QEMU ended, if it did so itself, and the last words of both.
 pub fn explained(why: &str, exit: &Exit, console: &Tail) -> String {
     console.finish();
-    let errors = exit.last_words().map(|words| format!(": {words}")).unwrap_or_default();
+    // What QEMU says of the processor that it emulates at each start.
+    let words = exit.last_words().filter(|words| words.split(" / ").any(|line| !line.contains("TCG doesn't support")));
+    let errors = words.map(|words| format!(": {words}")).unwrap_or_default();
     let failed = exit.status.filter(|status| !status.success());
     let qemu = failed.map(|status| format!("; QEMU ended {}{errors}", how(status))).unwrap_or_default();
     let console = console.words(0).map(|words| format!("; the guest's console ends with: {words}"));

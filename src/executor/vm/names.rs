@@ -64,6 +64,7 @@ pub enum Word {
 /// A program ended.
 pub fn how(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
+        (Some(9), _) => "by signal 9, as the kernel ends programs when memory is short (`dmesg` says so)".into(),
         (Some(signal), _) => format!("by signal {signal}"),
         (_, code) => format!("with exit code {}", code.unwrap_or_default()),
     }
@@ -75,7 +76,8 @@ mod tests {
 
     #[test]
     fn an_end_is_told_with_its_kind() {
-        assert_eq!(how(ExitStatus::from_raw(9)), "by signal 9");
+        assert_eq!(how(ExitStatus::from_raw(11)), "by signal 11");
+        assert!(how(ExitStatus::from_raw(9)).starts_with("by signal 9, as the kernel"));
         assert_eq!(how(ExitStatus::from_raw(1 << 8)), "with exit code 1");
     }
 }
