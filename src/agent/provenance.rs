@@ -1,9 +1,9 @@
 //! What is in effect, read back from the kernel and the tools, not copied from the plan.
 
 use super::hardware;
-use crate::journal::Provenance;
+use crate::journal::{Provenance, VERSION};
 use crate::plan::{Cell, FILE, VOLUME};
-use crate::process::listing;
+use crate::process::{NO_LISTING, listing};
 use crate::stack::Argv;
 use crate::stack::fs::feature::FsState;
 use crate::stack::fs::{Filesystem, argvs, of_kernel, spelled};
@@ -20,7 +20,26 @@ type Facts = BTreeMap<String, String>;
 
 /// Versions of the programs that a cell uses, by name.
 pub fn versions(programs: Vec<(&'static str, Argv)>, run: &str) -> Vec<(String, String)> {
-    programs.into_iter().map(|(name, words)| (format!("version {name}"), listing(&words, run))).collect()
+    let said = |words: &Argv| version_in(&listing(words, run));
+    programs.into_iter().map(|(name, words)| (format!("{VERSION}{name}"), said(&words))).collect()
+}
+
+/// Some programs say their version with their usage alone: in a line of it, or before it. A package that dpkg does not know, as
+/// in a guest, has none.
+fn version_in(said: &str) -> String {
+    if said.starts_with("dpkg-query: ") {
+        return format!("{NO_LISTING}{said}");
+    }
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let Some(usage) = lines.iter().position(|line| line.to_lowercase().starts_with("usage:")) else {
+        return said.to_string();
+    };
+    let (before, within) = lines.split_at(usage);
+    match within.iter().find(|line| line.starts_with("Version")) {
+        Some(version) => version.to_string(),
+        None if before.is_empty() => said.to_string(),
+        None => before.join("\n"),
+    }
 }
 
 /// A cell's facts, and where they contradict the plan.
@@ -250,6 +269,30 @@ mod tests {
         let target = crate::plan::Target { variant: Some(variant.into()), ..Default::default() };
         let (mount_point, root, pool) = ("/m".into(), "/m/root".into(), "pickfs".into());
         BuiltStack { driver, target, mount_point, root, pool, ..BuiltStack::default() }
+    }
+
+    #[test]
+    fn of_a_usage_the_version_is_kept_and_an_error_is_none() {
+        let rows = [
+            ("mkudffs from udftools 2.3\nUsage:\n\tmkudffs [options] device\nOptions:\n", "mkudffs from udftools 2.3"),
+            (
+                "bonnie++: invalid option -- 'h'\nusage:\nbonnie++ [-d scratch-dir]\n      [-D]\n\nVersion: 2.00a",
+                "Version: 2.00a",
+            ),
+            ("zfs-fuse\t0.7.0-25", "zfs-fuse\t0.7.0-25"),
+            (
+                "dpkg-query: no packages found matching zfs-fuse",
+                "unknown: dpkg-query: no packages found matching zfs-fuse",
+            ),
+            ("Usage: mkfs.fat [OPTIONS]\nCreate FAT", "Usage: mkfs.fat [OPTIONS]\nCreate FAT"),
+            (
+                "mkfs.btrfs, part of btrfs-progs v6.2\n+EXPERIMENTAL",
+                "mkfs.btrfs, part of btrfs-progs v6.2\n+EXPERIMENTAL",
+            ),
+        ];
+        for (said, wanted) in rows {
+            assert_eq!(version_in(said), wanted);
+        }
     }
 
     #[test]

@@ -152,6 +152,8 @@ impl From<WrittenArray> for Array {
     }
 }
 
+/// Facts of programs that are used begin with this; the program's or its package's name follows.
+pub const VERSION: &str = "version ";
 /// The fact of a copy that names the side which limited it.
 pub const HELD_BACK: &str = "what held the copy back";
 /// Fact of cells that cut the power: which promises were broken, by what the disk lost, and the first of them.

@@ -1,4 +1,6 @@
-//! What btrfs compression saved: which extents files have, compressed how, shared by whom. The figures are those of
+//! What compression saved: of f2fs by file ([`super::saved`]), of btrfs by extent.
+//!
+//! Of btrfs it is which extents files have, compressed how, shared by whom. The figures are those of
 //! [compsize](https://github.com/kilobyte/compsize) to the byte, which people know and trust.
 //!
 //! The table is of everything below the mount point. It needs root; else there is nothing to read. What is counted, as
@@ -9,7 +11,7 @@
 //! * what lies inline in the metadata by the length of the item less its header;
 //! * holes not at all.
 
-use super::{Probe, Reading, Subject, state};
+use super::{Probe, Reading, Subject, saved, state};
 use crate::sys::btrfs::Search;
 use linux_raw_sys::btrfs::btrfs_file_extent_item;
 use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags};
@@ -33,14 +35,16 @@ impl Probe for Compression {
     }
 
     fn about(&self) -> &'static str {
-        "disk usage, uncompressed and referenced bytes per compression type, and extents, as compsize (btrfs, root)"
+        "disk usage, uncompressed and referenced bytes per compression type: of extents as compsize (btrfs, root), of files (f2fs)"
     }
 
     fn read(&self, subject: &Subject) -> Vec<Reading> {
-        if subject.filesystem != "btrfs" {
-            return Vec::new();
+        let root = &subject.mount_point;
+        match subject.filesystem.as_str() {
+            "btrfs" => compression_table(root).map(|table| readings(&table)).unwrap_or_default(),
+            "f2fs" => saved::readings(root),
+            _ => Vec::new(),
         }
-        compression_table(&subject.mount_point).map(|table| readings(&table)).unwrap_or_default()
     }
 
     fn only_after_writing(&self) -> bool {

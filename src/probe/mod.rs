@@ -12,6 +12,7 @@ pub mod flash;
 pub mod foreign;
 pub mod layout;
 pub mod pressure;
+mod saved;
 pub mod shares;
 pub mod space;
 pub mod swap;

@@ -89,12 +89,15 @@ pub fn output_of(mut command: Command, argv: &Argv) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// What a listing begins with where the program could not be run, or was asked in vain.
+pub const NO_LISTING: &str = "unknown: ";
+
 /// As [`output`], with stderr as well and whatever the exit code: for version and fact listings.
 pub fn listing(argv: &Argv, run: &str) -> String {
     let output = command(argv, &[(RUN_MARK, run)]).and_then(|mut c| Ok(c.output()?));
     match output {
         Ok(output) => String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).trim().to_string(),
-        Err(error) => format!("unknown: {error}"),
+        Err(error) => format!("{NO_LISTING}{error}"),
     }
 }
 

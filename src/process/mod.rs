@@ -18,7 +18,8 @@ mod stop;
 mod users;
 
 pub use command::{
-    Argv, Mark, OWN_FILE, argv, command, feed, feed_and_read, last_words, listing, output, output_of, own_program,
+    Argv, Mark, NO_LISTING, OWN_FILE, argv, command, feed, feed_and_read, last_words, listing, output, output_of,
+    own_program,
 };
 pub use deadline::Deadline;
 pub use marked::{kill_marked, kill_unmarked_children, marked_processes};

@@ -16,7 +16,7 @@ use crate::protocol::Link;
 use crate::stack::fs::{FsSpec, IsFree, MODES};
 use crate::stack::{Argv, Place, argv};
 use crate::steps::StepRunner;
-use crate::sys::devices;
+use crate::sys::{devices, file};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -292,6 +292,14 @@ impl Stage<'_, '_> {
         let checked = self.accounted(|_| work());
         self.deadline.check()?;
         checked.with_context(|| what.to_string())
+    }
+
+    /// Bytes that a durable file of the work takes on the device, compressed. It is asked for where it lies, as overlayfs
+    /// passes no question about it on.
+    pub fn stored_bytes(&mut self, path: &Path) -> Result<u64> {
+        let below = path.strip_prefix(&self.stack.root).context("no file of the work")?;
+        let lies = self.stack.stored().join(below);
+        self.check("looking at what a file takes", || Ok(file::stored_bytes(&lies, &lies.symlink_metadata()?)?))
     }
 
     /// A phase that writes leaves another file system than it found: a second time would measure something else.

@@ -4,11 +4,11 @@ use rustix::fs::{Advice, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::SpliceFlags;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// Makes the next read of a file come from the device, without privileges: what is dirty is written, then the clean
@@ -56,6 +56,18 @@ impl Entry {
 pub fn open_direct(path: &Path, write: bool) -> io::Result<File> {
     let direct = OFlags::DIRECT.bits() as i32;
     OpenOptions::new().read(true).write(write).create(write).truncate(false).custom_flags(direct).open(path)
+}
+
+/// Bytes that a durable file takes on its device: those that `st_blocks` counts (in 512 bytes, stat(3type)), less what
+/// compression of f2fs has saved of them. It may be opened, but nothing of it is read.
+pub fn stored_bytes(path: &Path, found: &Metadata) -> io::Result<u64> {
+    let allocated = found.blocks() * 512;
+    if !found.is_file() || allocated == 0 {
+        return Ok(allocated);
+    }
+    let flags = OFlags::NOFOLLOW.bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    Ok(allocated.saturating_sub(super::f2fs::saved_bytes(&file)?.unwrap_or(0)))
 }
 
 /// The attribute by which files are written in place, not copied on write (`chattr +C`).

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod devices;
 pub mod disk_model;
 pub mod extents;
+pub mod f2fs;
 pub mod file;
 pub mod process;
 pub mod ptrace;

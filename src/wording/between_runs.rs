@@ -3,7 +3,7 @@
 
 use super::text::{self as words, plain};
 use crate::analysis::{self, Accepted, Change, Changes, Difference, Field, Gate, Measured, OnlyIn, Part};
-use crate::journal::{Folded, Outcome, Run};
+use crate::journal::{Folded, Outcome, Run, VERSION};
 use crate::stats::Finding;
 use crate::units::show_duration;
 use std::collections::BTreeMap;
@@ -210,5 +210,5 @@ fn facts(folded: &Folded) -> BTreeMap<String, String> {
 
 /// Of what is known of a cell.
 fn is_setting(name: &str) -> bool {
-    matches!(name, "mount" | "features") || name.starts_with("version ") || name.starts_with("queue ")
+    matches!(name, "mount" | "features") || name.starts_with(VERSION) || name.starts_with("queue ")
 }

@@ -118,6 +118,7 @@ pub struct Simulations {
 
 struct Running {
     slot: usize,
+    guest: Guest,
     console: PathBuf,
     limit_seconds: u64,
     disk: String,
@@ -200,6 +201,7 @@ impl Simulations {
         let from = Delivered::of(connection.child.id(), emulator, &machine.console, records.file);
         let running = Running {
             slot,
+            guest: furnished.guest.clone(),
             console: machine.console,
             limit_seconds: machine.limit_seconds,
             disk: shown(&names, &cell.target)?,
@@ -521,10 +523,10 @@ impl Machine for Simulations {
     /// All of it is said when the machine has ended, so its disk is as the cell has left it.
     fn overhear(&mut self, said: &mut Say) {
         let (Some(running), Say::Tell(Record::Provenance(found))) = (&mut self.running, said) else { return };
-        if running.is_told {
+        running.guest.add_versions(&mut found.facts);
+        if std::mem::replace(&mut running.is_told, true) {
             return;
         }
-        running.is_told = true;
         found.facts.insert("simulated disk".into(), running.disk.clone());
         found.facts.insert("simulated processor".into(), running.processor.shown());
         if let Ok(digests) = running.regions.iter().map(Region::digest).collect::<Result<Vec<_>>>() {

@@ -243,8 +243,11 @@ impl Machine for Guests {
                     words.into_iter().for_each(|words| why.push_str(&format!("; the guest's console: {words}")));
                 }
             }
-            Say::Tell(Record::Provenance(found)) if !running.boot_is_told => {
-                running.boot_is_told = true;
+            Say::Tell(Record::Provenance(found)) => {
+                running.started.guest.add_versions(&mut found.facts);
+                if std::mem::replace(&mut running.boot_is_told, true) {
+                    return;
+                }
                 let boots = format!("{}, as no agent answered in the one before", running.boot);
                 found.facts.extend((running.boot > 1).then(|| ("guest boots".to_string(), boots)));
                 let how = if running.went_on() { ", from a saved boot" } else { "" };

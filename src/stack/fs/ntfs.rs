@@ -26,7 +26,7 @@ pub(super) const MADE: Filesystem = Filesystem {
     largest_file: Some(8 << 50),
     largest_volume: Some(8 << 50),
     facts: &[("ntfsinfo", &["ntfsinfo", "--mft", "--force", DEVICE])],
-    // Guests have no dpkg.
+    // dpkg of a guest knows no package.
     versions: &[("ntfs-3g", &["mkntfs", "--version"])],
     // By ntfsresize(8), unmounted. No driver here writes a journal of its changes.
     features: &[GROW, SHRINK],

@@ -13,7 +13,7 @@ pub const UDF: Filesystem = Filesystem {
     largest_volume: Some(2 << 40),
     no_upper: Some(super::NO_ATTRIBUTES),
     facts: &[("udfinfo", &["udfinfo", DEVICE])],
-    versions: &[("udftools", &["dpkg-query", "-W", "udftools"])],
+    versions: &[("udftools", &["mkudffs", "--help"])],
     more_features: &[CREATION_TIME],
     ..Filesystem::DEFAULT
 };

@@ -32,7 +32,7 @@ pub const ZFS_FUSE: Filesystem = Filesystem {
         idle: |spec| argv(["zfs", "list", "-H", "-o", "name", spec.name]),
     }),
     facts: &[ZFS_GET, ZPOOL_GET, ZPOOL_STATUS, ("zfsrc", &["cat", "/etc/zfs/zfsrc"])],
-    // No program of it prints its version.
+    // No program of it prints its version. dpkg of a guest knows no package: the host knows what it unpacked.
     versions: &[("zfs-fuse", &["dpkg-query", "-W", "zfs-fuse"])],
     ..POOL
 };

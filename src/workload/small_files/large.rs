@@ -27,7 +27,7 @@ pub fn play(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
         p.reads_at_least(large.bytes());
         in_blocks(p, large.blocks, |laps| large.rewrite(laps))
     })?;
-    let on_disk = stored(stage, &characters)?.min(job.characters);
+    let on_disk = stage.stored_bytes(&characters)?.min(job.characters);
     for _ in stage.repeats() {
         warm(stage, job, &characters)?;
         stage.phase("getc", |p| {
@@ -47,12 +47,6 @@ pub fn play(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
     stage.check("removing the large files", || {
         [&characters, &large.path].into_iter().try_for_each(|path| Ok(std::fs::remove_file(path)?))
     })
-}
-
-/// Bytes that a durable file takes on its device.
-fn stored(stage: &mut Stage, path: &Path) -> Result<u64> {
-    use std::os::unix::fs::MetadataExt;
-    stage.check("looking at what a file takes", || Ok(path.metadata()?.blocks() * 512))
 }
 
 /// Where caches shall be warm, they are made so.

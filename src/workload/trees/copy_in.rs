@@ -12,6 +12,7 @@ use crate::stack::Place;
 use crate::stage::Doubt;
 use crate::stage::phase::*;
 use crate::stage::{Clocked, Program, Stage};
+use crate::sys::file;
 use crate::units::show_bytes;
 use crate::workload::settings::{Flag, Path as PathKind, joined, settings};
 use crate::workload::{Description, OtherDisk, Workload, text};
@@ -186,9 +187,10 @@ fn on_disk(folder: &Path) -> Result<u64> {
     use std::os::unix::fs::MetadataExt;
     let (mut bytes, mut met) = (0, std::collections::HashSet::new());
     for entry in walkdir::WalkDir::new(folder) {
-        let found = entry?.metadata()?;
+        let entry = entry?;
+        let found = entry.metadata()?;
         if found.is_file() && met.insert((found.dev(), found.ino())) {
-            bytes += found.blocks() * 512;
+            bytes += file::stored_bytes(entry.path(), &found)?;
         }
     }
     Ok(bytes)

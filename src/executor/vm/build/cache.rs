@@ -2,10 +2,12 @@
 
 use super::recipe::{RELEASES, Recipe};
 use super::{COMPILED, PARTIAL, guest, kernel, root};
-use crate::process::{check_stop, kill_marked};
+use crate::journal::VERSION;
+use crate::process::{NO_LISTING, check_stop, kill_marked};
 use crate::sys::process::trusts;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{FlockOperation, flock};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -64,10 +66,22 @@ impl Guest {
         let manifest = self.manifest();
         let one = |line: &str| {
             let (name, suite) = line.strip_prefix("borrowed ")?.split_once(" from ")?;
-            let version = manifest.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            Some(format!("{name} {} from {suite}", version.unwrap_or("unknown")))
+            Some(format!("{name} {} from {suite}", version_of(&manifest, name).unwrap_or("unknown")))
         };
         recipe.lines().filter_map(one).collect()
+    }
+
+    /// Gives versions, among the facts of a cell, that no program in the guest could be asked for: packages are only
+    /// unpacked there, so that dpkg knows none.
+    pub fn add_versions(&self, facts: &mut BTreeMap<String, String>) {
+        let asked_in_vain =
+            |(name, said): &(&String, &mut String)| name.starts_with(VERSION) && said.starts_with(NO_LISTING);
+        let manifest = self.manifest();
+        for (name, said) in facts.iter_mut().filter(asked_in_vain) {
+            if let Some(version) = version_of(&manifest, &name[VERSION.len()..]) {
+                *said = version.to_string();
+            }
+        }
     }
 
     /// The release of Debian; `None` for a folder of the user's own.
@@ -99,6 +113,10 @@ impl Guest {
         let has = |name: &str| manifest.lines().any(|line| line.split(' ').next() == Some(name));
         recipe.packages.iter().filter(|name| !has(name)).cloned().collect()
     }
+}
+
+fn version_of<'a>(manifest: &'a str, package: &str) -> Option<&'a str> {
+    manifest.lines().find_map(|line| line.strip_prefix(package)?.strip_prefix(' '))
 }
 
 /// `$XDG_CACHE_HOME/pickfs/guests`.
@@ -229,6 +247,23 @@ mod tests {
         let packages = ["base-files", "xfs", "xfsprogs"].map(String::from);
         let recipe = Recipe { release: "bookworm", packages: packages.into(), compiled: Vec::new() };
         assert_eq!((guest.lacks(&recipe), guest.release()), (vec!["xfs".to_string()], Some("bookworm")));
+    }
+
+    #[test]
+    fn the_manifest_has_versions_that_no_program_could_be_asked_for() {
+        let folder = folder_with(&[("manifest", b"zfs-fuse 0.7.0-25+b1\nzfs-fuse-more 2\n")]);
+        let guest = Guest { name: "bookworm-1".into(), folder: folder.path().into() };
+        let rows = [
+            ("version zfs-fuse", "unknown: no program `dpkg-query`", "0.7.0-25+b1"),
+            ("version zfs-fuse-more", "3", "3"),
+            ("version zfs", "unknown: no program `zfs`", "unknown: no program `zfs`"),
+            ("zfs-fuse", "unknown: no", "unknown: no"),
+        ];
+        let mut facts = rows.iter().map(|(name, said, _)| (name.to_string(), said.to_string())).collect();
+        guest.add_versions(&mut facts);
+        for (name, _, wanted) in rows {
+            assert_eq!(facts[name], wanted, "{name}");
+        }
     }
 
     #[test]
