@@ -16,6 +16,7 @@ pub mod extents;
 pub mod file;
 pub mod process;
 pub mod ptrace;
+pub mod quota;
 pub mod rings;
 pub mod seccomp;
 pub mod stdio;
