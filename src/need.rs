@@ -42,6 +42,13 @@ pub enum Need {
         sign: &'static str,
         hint: &'static str,
     },
+    /// A part of the kernel that shows itself by one of its functions, or is a module yet to be loaded.
+    KernelFunction {
+        what: &'static str,
+        function: &'static str,
+        module: &'static str,
+        hint: &'static str,
+    },
     /// A device node or file.
     File {
         path: &'static str,
@@ -75,7 +82,12 @@ impl Need {
                 Some(package.to_string())
             }
             Need::Named { package, .. } => package,
-            Need::Root | Need::Kernel { .. } | Need::Driver { .. } | Need::File { .. } | Need::NoProcess { .. } => None,
+            Need::Root
+            | Need::Kernel { .. }
+            | Need::Driver { .. }
+            | Need::KernelFunction { .. }
+            | Need::File { .. }
+            | Need::NoProcess { .. } => None,
         }
     }
 
@@ -112,6 +124,11 @@ impl Need {
                 let there = Path::new(sign).exists() || module_exists(module);
                 (there, format!("the kernel has no {what}"), hint.to_string())
             }
+            Need::KernelFunction { what, function, module, hint } => (
+                function_exists(function) || module_exists(module),
+                format!("the kernel has no {what}"),
+                hint.to_string(),
+            ),
             Need::File { path, hint } => (Path::new(path).exists(), format!("no {path}"), hint.to_string()),
             Need::NoProcess { name, hint } => (!runs(name), format!("`{name}` runs already"), hint.to_string()),
         };
@@ -154,6 +171,16 @@ fn kernel_has(filesystem: &str) -> bool {
     let registered = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let known = registered.lines().any(|line| line.split('\t').next_back() == Some(filesystem));
     known || module_exists(filesystem)
+}
+
+/// A kernel may be built without a list of its functions (CONFIG_KALLSYMS); then it may well have it.
+fn function_exists(name: &str) -> bool {
+    std::fs::read_to_string("/proc/kallsyms").map_or(true, |listed| lists_function(name, &listed))
+}
+
+/// Lines are `ffffffff81000000 T name`, with the module's name behind where it is of one.
+fn lists_function(name: &str, listed: &str) -> bool {
+    listed.lines().any(|line| line.split_ascii_whitespace().nth(2) == Some(name))
 }
 
 /// By its own name, or as one that another module brings: ext4's brings ext2 and ext3.
@@ -200,6 +227,20 @@ mod tests {
         let driver = |sign| Need::Driver { what: "such part", module: "no-such-module", sign, hint: "get one" };
         assert!(driver("/proc/self").check().is_ok());
         assert_eq!(driver("/no/such").check().unwrap_err().to_string(), "the kernel has no such part: get one");
+    }
+
+    #[test]
+    fn a_part_of_the_kernel_shows_itself_by_a_function() {
+        let listed = "0000000000000000 T vfs_read\n0000000000000000 t v2_read_file_info\t[quota_v2]\n";
+        for (name, there) in [("vfs_read", true), ("v2_read_file_info", true), ("read", false), ("quota_v2", false)] {
+            assert_eq!(lists_function(name, listed), there, "{name}");
+        }
+        let part =
+            |function| Need::KernelFunction { what: "part", function, module: "no-such-module", hint: "get one" };
+        assert!(part("vfs_read").check().is_ok());
+        if Path::new("/proc/kallsyms").exists() {
+            assert_eq!(part("no_such_function").check().unwrap_err().to_string(), "the kernel has no part: get one");
+        }
     }
 
     #[test]

@@ -108,11 +108,19 @@ pub fn needs_of_target(target: &Target) -> Vec<Need> {
     first.chain(layer::needs(&target.layers)).chain(overlay).chain(git::needs(target)).collect()
 }
 
+/// What operations on the whole file system take of the kernel.
+fn needs_of_upkeep(target: &Target, operations: &[&str]) -> Vec<Need> {
+    let Some(driver) = target.fs.as_deref().and_then(fs::find) else { return Vec::new() };
+    let found = operations.iter().filter_map(|operation| driver.upkeep(operation, target.variant.as_deref()));
+    found.flat_map(|upkeep| upkeep.needs).cloned().collect()
+}
+
 /// Every reason, not the first.
 fn missing(cell: &Cell, workload: &dyn Workload, place: &Place, link: &Link) -> Vec<String> {
     let mut needs: Vec<Need> = Vec::new();
     let of_work = workload.needs(&cell.work.workload.settings);
-    for need in needs_of_target(&cell.target).into_iter().chain(of_work) {
+    let of_upkeep = needs_of_upkeep(&cell.target, &workload.upkeep(&cell.work.workload.settings));
+    for need in needs_of_target(&cell.target).into_iter().chain(of_work).chain(of_upkeep) {
         if !needs.contains(&need) {
             needs.push(need);
         }

@@ -89,6 +89,11 @@ impl Found {
         }
     }
 
+    /// Of all files together.
+    pub fn fragments(&self) -> u64 {
+        self.fragments.iter().sum()
+    }
+
     pub fn files(&self) -> usize {
         self.fragments.len()
     }
@@ -99,7 +104,7 @@ impl Found {
     }
 
     pub fn mean_fragments(&self) -> f64 {
-        self.fragments.iter().sum::<u64>() as f64 / self.fragments.len() as f64
+        self.fragments() as f64 / self.fragments.len() as f64
     }
 
     /// So many at most has this share of the files.
@@ -164,7 +169,7 @@ mod tests {
     #[test]
     fn files_come_together() {
         let found = Found { followers: 8, adjacent: 6, fragments: [vec![1; 98], vec![4, 9]].concat() };
-        assert_eq!((found.score(), found.mean_fragments()), (Some(0.75), 1.11));
+        assert_eq!((found.score(), found.fragments(), found.mean_fragments()), (Some(0.75), 111, 1.11));
         assert_eq!([0.0, 0.5, 0.98, 0.985, 1.0].map(|share| found.fragments_at(share)), [1, 1, 1, 4, 9]);
         assert_eq!(Found { followers: 0, ..found }.score(), None);
     }

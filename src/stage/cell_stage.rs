@@ -10,13 +10,16 @@ use super::phase_result::{Clocked, Samples};
 use super::program::Program;
 use super::server::Server;
 use crate::journal::{Flag, FlagKind, Ledger, Provenance, Record, Sample};
+use crate::probe::layout::Found;
 use crate::probe::{compression, space};
 use crate::process::{self, Deadline, check_stop, run_program};
 use crate::protocol::Link;
 use crate::stack::fs::{FsSpec, IsFree, MODES};
 use crate::stack::{Argv, Place, argv};
 use crate::steps::StepRunner;
-use crate::sys::{devices, file};
+use crate::sys::block::size_of_device;
+use crate::sys::quota::Counted;
+use crate::sys::{devices, file, quota};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -72,6 +75,8 @@ impl SnapshotPrograms {
 pub struct UpkeepPrograms {
     /// False where the first unmounts it and the last mounts it again.
     pub is_mounted: bool,
+    /// As [`crate::stack::fs::Upkeep::counts_users`].
+    pub counts_users: bool,
     pub run: Vec<Argv>,
 }
 
@@ -205,14 +210,42 @@ impl Stage<'_, '_> {
 
     /// Programs for an operation on the whole of the file system under test; none where it has no such operation.
     pub fn upkeep(&self, operation: &str) -> Option<UpkeepPrograms> {
-        let (driver, spec) = (self.stack.driver?, self.stack.spec());
+        let (driver, spec) = (self.stack.driver?, self.spec_with_half());
         let upkeep = driver.upkeep(operation, spec.variant)?;
         let own = upkeep.programs(&spec);
         let run = match upkeep.is_mounted {
             true => own,
-            false => self.stack.aside(own, &spec),
+            false => self.stack.aside(own, &upkeep.then(&spec)),
         };
-        Some(UpkeepPrograms { is_mounted: upkeep.is_mounted, run })
+        Some(UpkeepPrograms { is_mounted: upkeep.is_mounted, counts_users: upkeep.counts_users, run })
+    }
+
+    /// Bytes of the first device of the file system under test; 0 where it has none.
+    pub fn device_bytes(&self) -> u64 {
+        self.stack.device.as_deref().and_then(|device| size_of_device(device).ok()).unwrap_or_default()
+    }
+
+    fn spec_with_half(&self) -> FsSpec<'_> {
+        FsSpec { half: self.device_bytes() / 2, ..self.stack.spec() }
+    }
+
+    /// What root's files take, as quotas of the file system under test count it.
+    pub fn counted_of_root(&self) -> Result<Counted> {
+        let device = self.stack.device.as_deref().context("only a device has quotas")?;
+        quota::of_user(device, 0).context("the kernel counts nothing (quotactl)")
+    }
+
+    /// The work's folder on the file system itself, which overlayfs may show elsewhere.
+    pub fn stored(&self) -> PathBuf {
+        self.stack.stored()
+    }
+
+    /// In how many pieces the files of a folder lie, as [`Found`] has them; what is dirty is in none.
+    pub fn fragments(&mut self, folder: &Path) -> Result<u64> {
+        let found = self
+            .accounted(|_| Ok(Found::of(folder)?))
+            .context("the file system does not say where files lie (FIEMAP)")?;
+        Ok(found.map_or(0, |found| found.fragments()))
     }
 
     /// Takes the last of several devices away, untimed, and mounts the others anew; an empty device is in its place.
@@ -226,13 +259,13 @@ impl Stage<'_, '_> {
         })
     }
 
-    /// Makes the file system smaller, untimed, so that it can grow.
-    pub fn shrink(&mut self, bytes: u64) -> Result<()> {
+    /// Makes the file system half as large, untimed, so that it can grow.
+    pub fn halve(&mut self) -> Result<()> {
         let stack = self.stack;
         let driver = stack.driver.context("a folder cannot be made smaller")?;
-        let spec = stack.spec();
+        let spec = FsSpec { half: self.device_bytes() / 2, ..stack.spec() };
         let upkeep = driver.upkeep("grow", spec.variant).with_context(|| format!("{} cannot grow", driver.name))?;
-        let (is_mounted, own) = upkeep.before(&spec, bytes);
+        let (is_mounted, own) = upkeep.before(&spec);
         let all = match is_mounted {
             true => own,
             false => stack.aside(own, &spec),

@@ -33,7 +33,7 @@ mod timed;
 
 pub use boot_phase::objections as boot_objections;
 pub use built_stack::{BuiltStack, Layers, WORK};
-pub use cell_stage::{Script, SnapshotPrograms, Stage};
+pub use cell_stage::{Script, SnapshotPrograms, Stage, UpkeepPrograms};
 pub use cold_proof::SMALLEST_INODE;
 pub use cpu_speed::SpeedProbe;
 pub use latencies::Latencies;

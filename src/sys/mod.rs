@@ -17,6 +17,7 @@ pub mod f2fs;
 pub mod file;
 pub mod process;
 pub mod ptrace;
+pub mod quota;
 pub mod rings;
 pub mod seccomp;
 pub mod stdio;

@@ -47,6 +47,7 @@ pub const BTRFS: Filesystem = Filesystem {
         Upkeep::mounted("balance", &[&["btrfs", "balance", "start", "--full-balance", MOUNT_POINT]]),
         Upkeep::unmounted("check", &[&["btrfs", "check", "--readonly", DEVICE]]),
         DEDUP,
+        Upkeep::mounted("defrag", &[&["btrfs", "filesystem", "defragment"]]),
         // Else the kernel would still know the device as its own (btrfs-device(8)).
         Upkeep::unmounted("degraded", &[&["btrfs", "device", "scan", "--forget", LAST], ANOTHER_LAST]).of(REDUNDANT),
         Upkeep {
@@ -67,6 +68,8 @@ pub const BTRFS: Filesystem = Filesystem {
         )
         .of(REDUNDANT),
         Upkeep::mounted("scrub", &[&["btrfs", "scrub", "start", "-B", MOUNT_POINT]]),
+        // Of several devices only the first (btrfs-filesystem(8)).
+        Upkeep::mounted("shrink", &[&["btrfs", "filesystem", "resize", HALF, MOUNT_POINT]]),
     ],
     // A cleaner in the kernel gives the room back after the commit (btrfs-subvolume(8)); `list -d` shows what it has left.
     snapshots: Some(Snapshots {

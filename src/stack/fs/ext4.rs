@@ -4,6 +4,7 @@ use super::feature::{
     CASE_FOLDING, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW, METADATA_CHECKSUMS, SHRINK, changed,
 };
 use super::{Argv, DEVICE, Filesystem, FreeSpace, FsSpec, HALF, Upkeep, make, number_above};
+use crate::need::Need;
 
 pub const EXT4: Filesystem = Filesystem {
     name: "ext4",
@@ -14,6 +15,19 @@ pub const EXT4: Filesystem = Filesystem {
     largest_volume: Some(1 << 60),
     more_features: &[CASE_FOLDING, CREATION_TIME, ENCRYPTION, METADATA_CHECKSUMS],
     features_in_effect,
+    upkeep: &[
+        CHECK,
+        // Only files with extents (e4defrag(8)).
+        Upkeep::mounted("defrag", &[&["e4defrag"]]),
+        GROW_MOUNTED,
+        // With the feature, the kernel counts from the mount on (tune2fs(8)); what was there before, tune2fs counts.
+        Upkeep {
+            needs: &[QUOTA],
+            counts_users: true,
+            ..Upkeep::unmounted("quota", &[&["tune2fs", "-O", "quota", "-Q", "usrquota,grpquota", DEVICE]])
+        },
+        SHRINK_UNMOUNTED,
+    ],
     ..EXT
 };
 
@@ -25,13 +39,7 @@ pub(super) const EXT: Filesystem = Filesystem {
     facts: &[("dumpe2fs", &["dumpe2fs", "-h", DEVICE])],
     versions: &[("mke2fs", &["mke2fs", "-V"])],
     free_space: Some(FreeSpace { program: &["e2freefrag", DEVICE], extents: free_extents }),
-    upkeep: &[
-        Upkeep::unmounted("check", &[&["e2fsck", "-f", "-n", DEVICE]]),
-        Upkeep {
-            before: (false, &[&["e2fsck", "-f", "-p", DEVICE], &["resize2fs", DEVICE, HALF]]),
-            ..Upkeep::mounted("grow", &[&["resize2fs", DEVICE]])
-        },
-    ],
+    upkeep: &[CHECK, GROW_MOUNTED, SHRINK_UNMOUNTED],
     // resize2fs(8).
     features: &[CRASH_CONSISTENCY, GROW, SHRINK],
     // A commit interval over the default 5 s; no barriers; old data after a crash where new were promised (ext4(5)).
@@ -40,6 +48,19 @@ pub(super) const EXT: Filesystem = Filesystem {
         weak.contains(&option) || number_above(option, "commit=", 5)
     },
     ..Filesystem::DEFAULT
+};
+
+const CHECK: Upkeep = Upkeep::unmounted("check", &[&["e2fsck", "-f", "-n", DEVICE]]);
+const GROW_MOUNTED: Upkeep = Upkeep { before: (false, TO_HALF), ..Upkeep::mounted("grow", &[&["resize2fs", DEVICE]]) };
+const SHRINK_UNMOUNTED: Upkeep = Upkeep::unmounted("shrink", TO_HALF);
+/// resize2fs(8) makes nothing smaller that was not checked just before.
+const TO_HALF: &[&[&str]] = &[&["e2fsck", "-f", "-p", DEVICE], &["resize2fs", DEVICE, HALF]];
+
+const QUOTA: Need = Need::KernelFunction {
+    what: "quotas of ext4 (CONFIG_QFMT_V2)",
+    function: "v2_read_file_info",
+    module: "quota_v2",
+    hint: "leave `quota` out of `operations`, or run it on Debian's kernel, here or in a guest (executor = \"vm\")",
 };
 
 /// What the super block says (ext4(5), FILE SYSTEM FEATURES). Where nobody read it, there is a journal, as nearly

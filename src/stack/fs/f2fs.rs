@@ -1,7 +1,7 @@
 //! F2FS, log-structured, for flash.
 
 use super::feature::{CASE_FOLDING, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW, changed};
-use super::{DEVICE, Filesystem, Upkeep, Variant, make};
+use super::{DEVICE, Filesystem, HALF_SECTORS, Upkeep, Variant, make};
 
 pub const F2FS: Filesystem = Filesystem {
     name: "f2fs",
@@ -34,9 +34,12 @@ pub const F2FS: Filesystem = Filesystem {
         let wrong = asked && !is_zoned;
         wrong.then(|| "asked for the feature blkzoned, dump.f2fs shows nothing of it".to_string()).into_iter().collect()
     },
-    upkeep: &[Upkeep::unmounted("check", &[&["fsck.f2fs", "--dry-run", DEVICE]])],
+    upkeep: &[
+        Upkeep::unmounted("check", &[&["fsck.f2fs", "--dry-run", DEVICE]]),
+        Upkeep::unmounted("shrink", &[&["resize.f2fs", "-s", "-t", HALF_SECTORS, DEVICE]]),
+    ],
     versions: &[("f2fs-tools", &["mkfs.f2fs", "-V"])],
-    // resize.f2fs(8) only enlarges. Several devices are a choice of mkfs, and no plan can name a second one there.
+    // resize.f2fs(8) says that it only enlarges, and does shrink (1.15, option -s): not promised. Several devices are a choice of mkfs, and no plan can name a second one there.
     features: &[CRASH_CONSISTENCY, GROW],
     more_features: &[CASE_FOLDING, COMPRESSION, CREATION_TIME, ENCRYPTION],
     // Each is a feature of mkfs.f2fs(8), and off unless asked for.

@@ -37,9 +37,9 @@ use crate::need::Need;
 use crate::plan::Objection;
 use feature::FsState;
 pub use mount_options::spelled;
-use programs::{ANOTHER_LAST, DEDUP, HALF};
+use programs::{ANOTHER_LAST, DEDUP};
 pub use programs::{Commit, FreeSpace, Freed, IsFree, MOUNT, Snapshots, TRIM, Upkeep};
-use spec::{COUNT, DEVICE, LAST, MOUNT_POINT, NAME, filled};
+use spec::{COUNT, DEVICE, HALF, HALF_SECTORS, LAST, MOUNT_POINT, NAME, filled};
 pub use spec::{Facts, FsSpec, Programs, argvs};
 use std::collections::BTreeMap;
 

@@ -2,6 +2,7 @@
 
 use super::spec::filled;
 use super::{Argv, FsSpec};
+use crate::need::Need;
 use std::path::PathBuf;
 
 /// A program that lists the free space of the device, which it only reads.
@@ -57,15 +58,21 @@ pub struct Freed {
 /// Reads it in what the program printed.
 pub type IsFree = fn(&str) -> bool;
 
-/// What an administrator does with the whole of a file system now and then: check, grow, rebuild, scrub, balance, quota, trim.
+/// What an administrator does with the whole of a file system now and then: check, grow, shrink, rebuild, scrub, quota and so on.
 #[derive(Clone, Copy)]
 pub struct Upkeep {
     pub operation: &'static str,
     /// Variants with this operation; if none is named, all of them.
     pub variants: &'static [&'static str],
+    /// What it takes of the kernel.
+    pub needs: &'static [Need],
     /// Whether it is done while the file system is mounted.
     pub is_mounted: bool,
-    /// Run before, while it is mounted or not, as here: what makes it half as large, whose bytes are [`HALF`].
+    /// Mount options besides the spec's, of the mount after one that is not done while mounted.
+    pub mounted_with: &'static [&'static str],
+    /// Afterwards the kernel says what each user takes (quotactl(2)).
+    pub counts_users: bool,
+    /// Run before, while it is mounted or not, as here: what makes it half as large.
     pub(super) before: (bool, Words),
     pub(super) programs: Words,
 }
@@ -76,7 +83,16 @@ type Words = &'static [&'static [&'static str]];
 impl Upkeep {
     /// While it is mounted, and after nothing else.
     pub(super) const fn mounted(operation: &'static str, programs: Words) -> Upkeep {
-        Upkeep { operation, variants: &[], is_mounted: true, before: (true, &[]), programs }
+        Upkeep {
+            operation,
+            variants: &[],
+            needs: &[],
+            is_mounted: true,
+            mounted_with: &[],
+            counts_users: false,
+            before: (true, &[]),
+            programs,
+        }
     }
 
     /// Only with these variants.
@@ -93,13 +109,15 @@ impl Upkeep {
         self.programs.iter().map(|words| filled(words, spec)).collect()
     }
 
-    /// Whether it is mounted meanwhile, and what makes it so small.
-    pub fn before(&self, spec: &FsSpec, bytes: u64) -> (bool, Vec<Argv>) {
-        let half = format!("{}K", bytes >> 10);
-        let fill = |words: &&[&str]| {
-            filled(words, spec).into_iter().map(|word| if word == HALF { half.clone() } else { word }).collect()
-        };
-        (self.before.0, self.before.1.iter().map(fill).collect())
+    /// Whether it is mounted meanwhile, and what makes it half as large.
+    pub fn before(&self, spec: &FsSpec) -> (bool, Vec<Argv>) {
+        (self.before.0, self.before.1.iter().map(|words| filled(words, spec)).collect())
+    }
+
+    /// The spec of the mount that follows one that is not done while mounted.
+    pub fn then<'a>(&self, spec: &FsSpec<'a>) -> FsSpec<'a> {
+        let more = self.mounted_with.iter().map(|option| option.to_string());
+        FsSpec { mount: spec.mount.iter().cloned().chain(more).collect(), ..spec.clone() }
     }
 }
 
@@ -109,11 +127,54 @@ pub(super) const ANOTHER_LAST: &[&str] = &["shred", "--iterations=0", "--zero", 
 /// Whole files, and pieces of 128 KiB, that are there twice become one (duperemove(8)).
 pub(super) const DEDUP: Upkeep = Upkeep::mounted("dedup", &[&["duperemove", "-d", "-r", "-q", super::MOUNT_POINT]]);
 
-/// Stands for so many KiB, as in `2048K`.
-pub(super) const HALF: &str = "{half}";
-
 /// What is on a disk has it: unmounted and mounted.
 pub const MOUNT: Upkeep = Upkeep::unmounted("mount", &[]);
 
 /// Every mounted file system that can discard has it.
 pub const TRIM: Upkeep = Upkeep::mounted("trim", &[&["fstrim", super::MOUNT_POINT]]);
+
+#[cfg(test)]
+mod tests {
+    use super::super::ALL;
+    use super::*;
+    use crate::plan::Target;
+    use std::path::Path;
+
+    /// File system, operation, the words that are run, options of the mount afterwards.
+    const WORDS: &[(&str, &str, &str, &str)] = &[
+        ("btrfs", "defrag", "btrfs filesystem defragment", ""),
+        ("btrfs", "shrink", "btrfs filesystem resize 2048K /m", ""),
+        ("ext2", "shrink", "e2fsck -f -p /dev/DEV; resize2fs /dev/DEV 2048K", ""),
+        ("ext3", "shrink", "e2fsck -f -p /dev/DEV; resize2fs /dev/DEV 2048K", ""),
+        ("ext4", "defrag", "e4defrag", ""),
+        ("ext4", "quota", "tune2fs -O quota -Q usrquota,grpquota /dev/DEV", ""),
+        ("ext4", "shrink", "e2fsck -f -p /dev/DEV; resize2fs /dev/DEV 2048K", ""),
+        ("f2fs", "shrink", "resize.f2fs -s -t 4096 /dev/DEV", ""),
+        ("xfs", "defrag", "xfs_fsr", ""),
+        ("xfs", "quota", "", "uquota,gquota"),
+    ];
+
+    #[test]
+    fn operations_are_sorted_and_have_their_words() {
+        for fs in ALL {
+            assert!(fs.upkeep.is_sorted_by(|a, b| a.operation < b.operation), "{}", fs.name);
+            let spec = FsSpec::new(fs, &Target::default(), Path::new("/dev/DEV"), Path::new("/m"));
+            let spec = FsSpec { half: 2 << 20, ..spec };
+            for operation in ["defrag", "quota", "shrink"] {
+                let known = WORDS.iter().find(|row| (row.0, row.1) == (fs.name, operation));
+                let Some(upkeep) = fs.upkeep(operation, None).filter(|_| (fs.name, operation) != ("btrfs", "quota"))
+                else {
+                    assert_eq!(known, None, "{} {operation}", fs.name);
+                    continue;
+                };
+                let run: Vec<String> = upkeep.programs(&spec).iter().map(|words| words.join(" ")).collect();
+                let mounted = upkeep.then(&spec).mount.join(",");
+                assert_eq!(known, Some(&(fs.name, operation, &*run.join("; "), &*mounted)));
+                assert_eq!(
+                    (upkeep.counts_users, upkeep.needs.len()),
+                    if operation == "quota" { (true, 1) } else { (false, 0) }
+                );
+            }
+        }
+    }
+}

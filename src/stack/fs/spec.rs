@@ -26,6 +26,8 @@ pub struct FsSpec<'a> {
     pub discard: bool,
     /// The round's seed, for hash seeds and the like.
     pub seed: u64,
+    /// Bytes of half of the device, for programs that make the file system so small.
+    pub half: u64,
     /// Unique on this machine and short: for pools and labels.
     pub name: &'a str,
 }
@@ -48,6 +50,7 @@ impl<'a> FsSpec<'a> {
             nodatacow: target.nodatacow,
             discard: target.discard != Discard::None,
             seed: 0,
+            half: 0,
             name: "pickfs",
         }
     }
@@ -92,6 +95,9 @@ pub(super) const NAME: &str = "{name}";
 /// The last of several devices, and their number; the variant is `{variant}`.
 pub(super) const LAST: &str = "{last}";
 pub(super) const COUNT: &str = "{count}";
+/// Half of the device, as in `2048K`, and in sectors of 512 bytes.
+pub(super) const HALF: &str = "{half}";
+pub(super) const HALF_SECTORS: &str = "{half in sectors}";
 
 /// Each of them as words of a command, for programs that need nothing of a cell.
 pub fn argvs(programs: Programs) -> Vec<(&'static str, Argv)> {
@@ -107,6 +113,8 @@ pub(super) fn filled(words: &[&str], spec: &FsSpec) -> Argv {
         (NAME, spec.name.to_string()),
         (LAST, devices.last().cloned().unwrap_or_default()),
         (COUNT, devices.len().to_string()),
+        (HALF, format!("{}K", spec.half >> 10)),
+        (HALF_SECTORS, (spec.half >> 9).to_string()),
         ("{variant}", spec.variant.unwrap_or_default().to_string()),
     ];
     let fill = |word: &&str| fillings.iter().fold(word.to_string(), |word, (name, value)| word.replace(name, value));

@@ -2,6 +2,7 @@
 
 use super::feature::{CRASH_CONSISTENCY, CREATION_TIME, FsState, GROW, METADATA_CHECKSUMS, REFLINKS, changed};
 use super::{DEDUP, DEVICE, Filesystem, FreeSpace, MOUNT_POINT, Upkeep, VFS_FILE, Variant, make};
+use crate::need::Need;
 
 pub const XFS: Filesystem = Filesystem {
     name: "xfs",
@@ -33,7 +34,18 @@ pub const XFS: Filesystem = Filesystem {
         let wrong = asked && !is_zoned;
         wrong.then(|| "asked for zoned=1, xfs_info shows nothing of it".to_string()).into_iter().collect()
     },
-    upkeep: &[Upkeep::unmounted("check", &[&["xfs_repair", "-n", DEVICE]]), DEDUP],
+    upkeep: &[
+        Upkeep::unmounted("check", &[&["xfs_repair", "-n", DEVICE]]),
+        DEDUP,
+        Upkeep::mounted("defrag", &[&["xfs_fsr"]]),
+        // The mount counts all that is there (xfs_quota(8), QUOTA OVERVIEW).
+        Upkeep {
+            mounted_with: &["uquota", "gquota"],
+            needs: &[QUOTA],
+            counts_users: true,
+            ..Upkeep::unmounted("quota", &[])
+        },
+    ],
     versions: &[("xfsprogs", &["mkfs.xfs", "-V"])],
     // xfs_growfs(8) takes away no more than the unused end of the last allocation group: that is no shrinking.
     features: &[CRASH_CONSISTENCY, GROW],
@@ -49,6 +61,13 @@ pub const XFS: Filesystem = Filesystem {
     // Gone since Linux 4.19, but older kernels take it.
     weakens: |option| option == "nobarrier",
     ..Filesystem::DEFAULT
+};
+
+const QUOTA: Need = Need::KernelFunction {
+    what: "quotas of xfs (CONFIG_XFS_QUOTA)",
+    function: "xfs_qm_mount_quotas",
+    module: "xfs",
+    hint: "leave `quota` out of `operations`, or run it on Debian's kernel, here or in a guest (executor = \"vm\")",
 };
 
 /// `freesp -s` of xfs_db(8), which counts in blocks.
