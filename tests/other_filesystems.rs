@@ -142,7 +142,7 @@ fn a_file_system_runs_full_and_goes_on() {
         "duplicate = false\n[[target]]\nfs = \"ext4\"\nbacking = {{ memory = \"64MiB\" }}\n\
          [[target]]\nfs = \"btrfs\"\nbacking = {{ memory = \"600MiB\" }}\n{}{}{}{}[stop]\nrounds = 1\n",
         works("usual", "[\"fill\", \"remove\", \"check\"]"),
-        works("others", "[\"grow\", \"scrub\", \"balance\", \"quota\"]"),
+        works("others", "[\"grow\", \"snapshot\", \"delete-snapshots\", \"scrub\", \"balance\", \"quota\"]"),
         works("smaller", "[\"shrink\", \"check\"]"),
         works("holes", "[\"trim\"]"),
     ));
@@ -157,7 +157,12 @@ fn a_file_system_runs_full_and_goes_on() {
     assert!(value("fill", "free_when_full_bytes") < 1_048_576.0);
     let [full, half] = ["fill", "remove"].map(|phase| value(phase, "space_used_bytes"));
     assert!(half < 0.6 * full, "{half} of {full}");
-    for (target, work, why) in [("ext4", "others", "has no `scrub`"), ("ext4", "holes", "discard = \"fresh\"")] {
+    // Half of 64 MiB that snapshots held and that was written anew is free again.
+    let snapshots = |phase: &str, metric: &str| folded.value(others, phase, metric).expect("a value");
+    let [held, freed] = ["snapshot", "delete-snapshots"].map(|phase| snapshots(phase, "space_used_bytes"));
+    assert!((freed - held).abs() < 8.0 * 1_048_576.0, "{held} bytes before, {freed} after");
+    assert_eq!(snapshots("delete-snapshots", "refused_count"), 0.0);
+    for (target, work, why) in [("ext4", "others", "has no `snapshot`"), ("ext4", "holes", "discard = \"fresh\"")] {
         let Some(Outcome::Skipped(reasons)) = &cell(target, work).outcome else { panic!("{target} {work} is skipped") };
         assert!(reasons.iter().any(|reason| reason.contains(why)), "{reasons:?}");
     }

@@ -37,7 +37,7 @@ use crate::need::Need;
 use crate::plan::Objection;
 use feature::FsState;
 pub use mount_options::spelled;
-use programs::{ANOTHER_LAST, DEDUP};
+use programs::{ANOTHER_LAST, DEDUP, SNAPSHOT};
 pub use programs::{Commit, FreeSpace, Freed, IsFree, MOUNT, Snapshots, TRIM, Upkeep};
 use spec::{COUNT, DEVICE, HALF, HALF_SECTORS, LAST, MOUNT_POINT, NAME, filled};
 pub use spec::{Facts, FsSpec, Programs, argvs};
@@ -228,9 +228,10 @@ impl Filesystem {
 
     /// The operation of that name, where this variant has one.
     pub fn upkeep(&self, operation: &str, variant: Option<&str>) -> Option<&'static Upkeep> {
-        let of_all = [&MOUNT, &TRIM].into_iter().find(|upkeep| upkeep.operation == operation);
-        if of_all.is_some() && !self.volatile && self.image.is_none() {
-            return of_all;
+        let is_on_disk = !self.volatile && self.image.is_none();
+        let of_all = [(&MOUNT, is_on_disk), (&TRIM, is_on_disk), (&SNAPSHOT, self.snapshots.is_some())];
+        if let Some((upkeep, _)) = of_all.into_iter().find(|(upkeep, has)| *has && upkeep.operation == operation) {
+            return Some(upkeep);
         }
         let has = |upkeep: &&Upkeep| {
             upkeep.variants.is_empty() || variant.is_some_and(|variant| upkeep.variants.contains(&variant))

@@ -130,6 +130,9 @@ pub(super) const DEDUP: Upkeep = Upkeep::mounted("dedup", &[&["duperemove", "-d"
 /// What is on a disk has it: unmounted and mounted.
 pub const MOUNT: Upkeep = Upkeep::unmounted("mount", &[]);
 
+/// What takes snapshots has it; their programs are [`Snapshots`].
+pub(super) const SNAPSHOT: Upkeep = Upkeep::mounted("snapshot", &[]);
+
 /// Every mounted file system that can discard has it.
 pub const TRIM: Upkeep = Upkeep::mounted("trim", &[&["fstrim", super::MOUNT_POINT]]);
 

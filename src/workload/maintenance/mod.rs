@@ -5,6 +5,7 @@
 mod counted;
 mod cut;
 mod fill;
+mod held;
 mod other;
 mod pieces;
 mod twice;
@@ -19,6 +20,7 @@ use crate::stage::{Program, Stage, Timed, UpkeepPrograms};
 use anyhow::{Context, Result};
 use cut::Cut;
 use fill::Fill;
+use held::Held;
 use other::Other;
 use pieces::Pieces;
 use std::fs::File;
@@ -33,7 +35,7 @@ pub struct Maintenance;
 settings! {
     Upkeep {
         operations: Texts = r#"["fill", "remove", "check"]"#,
-            "what is done, in the order of the phases: grow, dedup, defrag, fill, remove, degraded, rebuild, scrub, balance, quota, trim, shrink, check";
+            "what is done, in the order of the phases: grow, dedup, defrag, snapshot, delete-snapshots, fill, remove, degraded, rebuild, scrub, balance, quota, trim, shrink, check";
         idle: DurationKind = "5s", "how long the other program's writes are timed while nothing else goes on";
     }
 }
@@ -41,7 +43,8 @@ settings! {
 choice! {
     /// In the order in which they are done.
     Operation {
-        Grow = "grow", Dedup = "dedup", Defrag = "defrag", Fill = "fill", Remove = "remove", Degraded = "degraded",
+        Grow = "grow", Dedup = "dedup", Defrag = "defrag", Snapshot = "snapshot",
+        DeleteSnapshots = "delete-snapshots", Fill = "fill", Remove = "remove", Degraded = "degraded",
         Rebuild = "rebuild", Scrub = "scrub", Balance = "balance", Quota = "quota", Trim = "trim", Shrink = "shrink", Check = "check",
     }
 }
@@ -52,6 +55,10 @@ impl Operation {
             Operation::Grow => "grown from half of the device to all of it, while mounted",
             Operation::Dedup => "files that are there twice found and shared (duperemove), until their space is free",
             Operation::Defrag => "16 files of 4 MiB that lie in pieces of 16 KiB put together",
+            Operation::Snapshot => "a hundred snapshots taken, one after the other",
+            Operation::DeleteSnapshots => {
+                "all of them deleted, after half of what they hold was written anew, until that is free"
+            }
             Operation::Fill => "files of 1 MiB written until none fits, until durable; time and counts of one GiB",
             Operation::Remove => "every second file removed, until durable and its space is free",
             Operation::Degraded => {
@@ -123,7 +130,7 @@ impl Workload for Maintenance {
     }
 
     fn upkeep(&self, settings: &Settings) -> Vec<&'static str> {
-        let own = [Operation::Fill, Operation::Remove];
+        let own = [Operation::DeleteSnapshots, Operation::Fill, Operation::Remove];
         operations(settings).into_iter().filter(|one| !own.contains(one)).map(Operation::word).collect()
     }
 
@@ -138,6 +145,8 @@ impl Workload for Maintenance {
         };
         let has = |name: &str| given.iter().any(|given| given == name);
         let follow = [
+            ("snapshot", "delete-snapshots", "holds what other operations want to free"),
+            ("delete-snapshots", "snapshot", "deletes those that `snapshot` has taken"),
             ("remove", "fill", "removes what `fill` has written"),
             ("rebuild", "degraded", "replaces the device that `degraded` has taken away"),
         ];
@@ -187,12 +196,20 @@ struct Work<'a> {
     fill: Fill<'a>,
     twice: Option<Twice>,
     pieces: Option<Pieces<'a>>,
+    held: Option<Held<'a>>,
     cut: Option<Cut<'a>>,
 }
 
 impl<'a> Work<'a> {
     fn new(root: PathBuf, pool: &'a Pool) -> Work<'a> {
-        Work { pool, fill: Fill { root, pool, files: 0, room: [0; 2] }, twice: None, pieces: None, cut: None }
+        Work {
+            pool,
+            fill: Fill { root, pool, files: 0, room: [0; 2] },
+            twice: None,
+            pieces: None,
+            held: None,
+            cut: None,
+        }
     }
 
     /// Lays out what an operation needs, untimed.
@@ -209,6 +226,15 @@ impl<'a> Work<'a> {
                 stage.lay_out("laying out files in pieces", |_| pieces.lay_out())?;
                 pieces.count(stage)
             }
+            Operation::Snapshot => {
+                let programs = stage.snapshots(Held::SNAPSHOTS).context("this file system takes no snapshots")?;
+                let held = self.held.insert(Held { folder: root.join("held"), pool, programs, is_changed: false });
+                stage.lay_out("laying out what snapshots hold", |_| held.lay_out())
+            }
+            Operation::DeleteSnapshots => {
+                let held = self.held.as_mut().context("there is no snapshot")?;
+                stage.lay_out("writing half of it anew", |_| held.change())
+            }
             Operation::Degraded => {
                 stage.lay_out("filling a third of it", |_| self.fill.a_third())?;
                 stage.degrade()
@@ -224,6 +250,8 @@ impl<'a> Work<'a> {
     /// What is timed.
     fn operate(&mut self, p: &mut Timed, operation: Operation, programs: Option<&UpkeepPrograms>) -> Result<()> {
         match (operation, programs, &self.twice, &self.pieces) {
+            (Operation::Snapshot, ..) => self.held.as_ref().map_or(Ok(()), |held| held.take(p)),
+            (Operation::DeleteSnapshots, ..) => self.held.as_ref().map_or(Ok(()), |held| held.delete(p)),
             (Operation::Fill, ..) => self.fill.until_full(p),
             (Operation::Remove, ..) => self.fill.remove_half(p),
             (Operation::Degraded, ..) => self.fill.read(p),
@@ -246,6 +274,7 @@ impl<'a> Work<'a> {
         match operation {
             Operation::Fill => stage.check("reading back what was written", || self.fill.verify()),
             Operation::Dedup => stage.check("reading back what is there", || self.verify()),
+            Operation::DeleteSnapshots => stage.check("reading back what they held", || self.verify()),
             Operation::Remove => stage.check("writing after the removal", || self.fill.goes_on()),
             Operation::Rebuild => stage.show_made(),
             Operation::Quota if programs.is_some_and(|programs| programs.counts_users) => counted::verify(stage),
@@ -267,6 +296,7 @@ impl<'a> Work<'a> {
     fn verify(&self) -> Result<()> {
         self.twice.as_ref().map_or(Ok(()), Twice::verify)?;
         self.pieces.as_ref().map_or(Ok(()), Pieces::verify)?;
+        self.held.as_ref().map_or(Ok(()), Held::verify)?;
         self.cut.as_ref().map_or(Ok(()), Cut::verify)?;
         self.fill.verify()
     }
@@ -315,8 +345,8 @@ mod tests {
         let names: Vec<_> =
             Maintenance.phases(&settings(&["check", "fill", "check"])).into_iter().map(|p| p.name).collect();
         assert_eq!(names, ["idle", "fill", "check"]);
-        let mixed = settings(&["check", "shrink", "fill", "remove", "defrag", "scrub"]);
-        assert_eq!(Maintenance.upkeep(&mixed), ["defrag", "scrub", "shrink", "check"]);
+        let mixed = ["delete-snapshots", "snapshot", "check", "shrink", "fill", "remove", "defrag", "scrub"];
+        assert_eq!(Maintenance.upkeep(&settings(&mixed)), ["defrag", "snapshot", "scrub", "shrink", "check"]);
     }
 
     #[test]
@@ -331,6 +361,9 @@ mod tests {
             (&["remove"], 1),
             (&["remove", "fill"], 0),
             (&["rebuild", "fill"], 1),
+            (&["snapshot"], 1),
+            (&["delete-snapshots"], 1),
+            (&["delete-snapshots", "snapshot", "fill"], 0),
         ] {
             assert_eq!(Maintenance.objections(&settings(given)).len(), wrong, "{given:?}");
         }
