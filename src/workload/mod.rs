@@ -41,6 +41,7 @@ pub const ALL: &[&dyn Workload] = &[
     &command::Command,
     &trees::containers::Containers,
     &trees::copy_in::CopyIn,
+    &databases::duckdb::Duckdb,
     &fio::Fio,
     &trees::image::Image,
     &io::Io,

@@ -3,6 +3,7 @@
 mod account;
 mod clients;
 mod daemon;
+pub mod duckdb;
 mod mariadb;
 pub mod pgbench;
 mod postgres;
