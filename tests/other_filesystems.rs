@@ -166,7 +166,7 @@ fn a_file_system_runs_full_and_goes_on() {
         let Some(Outcome::Skipped(reasons)) = &cell(target, work).outcome else { panic!("{target} {work} is skipped") };
         assert!(reasons.iter().any(|reason| reason.contains(why)), "{reasons:?}");
     }
-    // Only what lay in the half that went is moved: of every fourth of so many files of 1 MiB at least a quarter.
+    // Only what lay in the half that went is moved: of every fourth file of 1 MiB at least a quarter.
     for (target, files) in [("ext4", 42.0), ("btrfs", 400.0)] {
         let smaller = cell(target, "smaller");
         assert_eq!(smaller.outcome, Some(Outcome::Done), "{target}");

@@ -1,4 +1,4 @@
-//! Phases that start unmounted: the mount itself, and what is done with a file system that nobody uses.
+//! Phases that start unmounted: the mount itself, and what is done with an unmounted file system.
 
 use super::caches;
 use super::cell_stage::Stage;
