@@ -9,6 +9,7 @@ use super::phase::Phase;
 use super::phase_result::{Clocked, Samples};
 use super::program::Program;
 use super::server::Server;
+use super::timed::Timed;
 use crate::journal::{Flag, FlagKind, Ledger, Provenance, Record, Sample};
 use crate::probe::layout::Found;
 use crate::probe::{compression, space};
@@ -51,14 +52,26 @@ pub struct SnapshotPrograms {
     pub received: PathBuf,
     pub take_one_more: Argv,
     pub roll_back: Vec<Argv>,
-    pub delete: Vec<Argv>,
+    delete: Vec<Argv>,
     /// As [`crate::stack::fs::Snapshots::freed`].
-    pub freed: Option<(Argv, IsFree)>,
+    freed: Option<(Argv, IsFree)>,
     exclusive: Option<Argv>,
     mount_point: PathBuf,
 }
 
 impl SnapshotPrograms {
+    /// Between two looks whether the room of deleted ones is free.
+    const PAUSE: Duration = Duration::from_millis(10);
+
+    /// Until what they held is free; an error where that takes longer.
+    pub fn delete_all(&self, p: &mut Timed, at_most: Duration) -> Result<()> {
+        self.delete.iter().try_for_each(|words| p.command(words))?;
+        let Some((words, is_free)) = &self.freed else { return Ok(()) };
+        let free = p.until(at_most, SnapshotPrograms::PAUSE, || Ok(is_free(&run_program(words)?)))?;
+        ensure!(free, "what the snapshots held was not free after {} s", at_most.as_secs());
+        Ok(())
+    }
+
     /// Bytes that only snapshots hold, all of them together: they would be free without them. Of btrfs data outside the
     /// metadata alone, of ZFS metadata too.
     pub fn exclusive_bytes(&self) -> Result<u64> {

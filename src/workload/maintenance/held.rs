@@ -1,7 +1,6 @@
 //! What snapshots hold while another program goes on writing.
 
-use super::{AT_MOST, FILE, PAUSE, Pool, read_anew};
-use crate::process::run_program;
+use super::{AT_MOST, FILE, Pool, read_anew};
 use crate::stage::{SnapshotPrograms, Timed};
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
@@ -52,13 +51,8 @@ impl Held<'_> {
         })
     }
 
-    /// Until what they held is free.
     pub(super) fn delete(&self, p: &mut Timed) -> Result<()> {
-        self.programs.delete.iter().try_for_each(|words| p.command(words))?;
-        let Some((words, is_free)) = &self.programs.freed else { return Ok(()) };
-        let free = p.until(AT_MOST, PAUSE, || Ok(is_free(&run_program(words)?)))?;
-        ensure!(free, "what the snapshots held was not free after {} s", AT_MOST.as_secs());
-        Ok(())
+        self.programs.delete_all(p, AT_MOST)
     }
 
     pub(super) fn verify(&self) -> Result<()> {

@@ -6,8 +6,6 @@ use super::blocks::{BLOCK, Blocks, Piece};
 use crate::data::random::Random;
 use crate::data::{self, Digest, Modes};
 use crate::plan::{Objection, Settings};
-use crate::process::run_program;
-use crate::stack::Argv;
 use crate::stage::phase::*;
 use crate::stage::{AfterPhase, Program, SnapshotPrograms, Stage, Timed};
 use crate::workload::settings::{Count, joined, settings};
@@ -62,9 +60,8 @@ const DESCRIPTION: Description = Description {
     ..Description::EMPTY
 };
 
-/// For giving the room of deleted snapshots back, and between two looks whether it is.
+/// For giving the room of deleted snapshots back.
 const AT_MOST: Duration = Duration::from_secs(300);
-const PAUSE: Duration = Duration::from_millis(10);
 
 impl Workload for Snapshots {
     fn description(&self) -> &'static Description {
@@ -93,15 +90,13 @@ impl Workload for Snapshots {
         stage.check("verifying what was written", || source.verify(&tree, modes))?;
         let files = stage.check("listing the files", || Blocks::of(&tree))?;
         let mut random = Random::new(1, 0);
-        let all = |programs: &[Argv]| programs.iter().map(Program::new).collect::<Vec<_>>();
         stage.phase("change", |p| p.own(|| change(&files, amounts.changes, &mut random)))?;
         let held = stage.check("reading what the snapshots will hold", || data::digest(&tree))?;
-        let take = all(&programs.take);
         let exclusive = |p: &mut AfterPhase, ()| {
             p.say("snapshots_exclusive_bytes", programs.exclusive_bytes()? as f64);
             Ok(())
         };
-        stage.phase_then("take", |p| take.iter().try_for_each(|program| p.run(program)), exclusive)?;
+        stage.phase_then("take", |p| programs.take.iter().try_for_each(|words| p.command(words)), exclusive)?;
         let change_held = |p: &mut Timed| p.own(|| change(&files, amounts.changes, &mut random));
         stage.phase_then("change-held", change_held, exclusive)?;
         for _ in stage.repeats() {
@@ -115,14 +110,7 @@ impl Workload for Snapshots {
         }
         let stream = stage.memory().join("stream");
         stage.run(&Program::new(&programs.send).making(&stream))?;
-        let delete = all(&programs.delete);
-        stage.phase("delete", |p| {
-            delete.iter().try_for_each(|program| p.run(program))?;
-            let Some((words, is_free)) = &programs.freed else { return Ok(()) };
-            let free = p.until(AT_MOST, PAUSE, || Ok(is_free(&run_program(words)?)))?;
-            ensure!(free, "what the snapshots held was not free after {} s", AT_MOST.as_secs());
-            Ok(())
-        })?;
+        stage.phase("delete", |p| programs.delete_all(p, AT_MOST))?;
         let receive = Program::new(&programs.receive).reading(&stream);
         stage.phase("receive", |p| {
             p.handled(source.bytes, source.digest.files);
