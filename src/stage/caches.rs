@@ -38,9 +38,8 @@ pub fn make_cold(
     Ok(warm_below)
 }
 
-/// The same of a file system that is not mounted then; what is to work on it should be warm.
+/// The same of a durable file system, which is not mounted then; what is to work on it should be warm.
 pub fn unmount_cold(stack: &BuiltStack, engine: &StepRunner, link: &mut Link) -> Result<Option<String>> {
-    stack.make_durable(engine)?;
     stack.unmount().iter().try_for_each(|words| unmount(stack, engine, words))?;
     drop_caches()?;
     drop_device_caches(stack)?;

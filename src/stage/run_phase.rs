@@ -169,6 +169,7 @@ impl Stage<'_, '_> {
             self.runner.output(&crate::stack::argv(["fstrim", &self.stack.mount_point.display().to_string()]))?;
         }
         if phase.starts == CacheState::Unmounted {
+            self.stack.make_durable(self.runner)?;
             self.warm_below = caches::unmount_cold(self.stack, self.runner, self.link)?;
             self.warm_programs_of_device();
         } else {
