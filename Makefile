@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo).
 
-.PHONY: run test test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store lint screenshots fuzz bench schema traces install-build install-run install-test
+.PHONY: run test audit notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store lint screenshots fuzz bench schema traces install-build install-run install-test
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -77,6 +77,26 @@ static: install-build
 deb: static
 	@$(call install,dpkg-dev gzip)
 	packaging/deb target/$(STATIC)/release/pickfs target/deb
+
+# The packages, a software bill of materials, the notices of all libraries, and their checksums: target/release-files.
+release: install-build tools
+	@$(call install,dpkg-dev gzip)
+	PATH="$(TOOLS)/bin:$$PATH" packaging/release target/release-files
+
+# What Cargo.lock names against the RustSec database, and deny.toml's rules on licences and sources. Where the database cannot be
+# reached, the rules alone, with a failure that says so.
+audit: install-build tools
+	PATH="$(TOOLS)/bin:$$PATH" cargo deny --locked check bans licenses sources
+	PATH="$(TOOLS)/bin:$$PATH" cargo deny --locked check advisories
+
+# The licences of the libraries that the program holds, for the packages.
+notices: install-build tools
+	PATH="$(TOOLS)/bin:$$PATH" packaging/notices >packaging/notices.txt
+
+TOOLS = $(CURDIR)/target/tools
+tools:
+	cargo install --quiet --locked --root $(TOOLS) cargo-about@0.9.3 --features cli
+	cargo install --quiet --locked --root $(TOOLS) cargo-cyclonedx@0.5.9 cargo-deny@0.20.2
 
 # No error and no warning from Debian's own checker of packages.
 lintian: deb
