@@ -40,6 +40,8 @@ pub struct Race {
     pub regret: Vec<f64>,
     /// A faster target, where one is shown to be faster at all.
     pub beaten_by: Vec<Option<usize>>,
+    /// Targets that share too few rounds with the others to be compared: of these nothing is known yet.
+    pub too_few: Vec<usize>,
     /// Targets that are slower than the pick, all of these together in 95 % of runs, over all races that are shown.
     pub slower: Vec<usize>,
     /// Upper bounds of the logarithm of the time of the first over that of the second, of all pairs: all of them hold
@@ -72,8 +74,9 @@ impl Race {
         self.is_good(self.pick)
     }
 
+    /// One of which nothing is known may be better.
     fn is_good(&self, target: usize) -> bool {
-        self.regret[target] <= self.threshold && self.dearer[target].is_none()
+        self.too_few.is_empty() && self.regret[target] <= self.threshold && self.dearer[target].is_none()
     }
 
     /// Targets that are as good as was asked for, whichever is best; the pick first.
@@ -89,7 +92,8 @@ impl Race {
 /// `None` with fewer than two ranked targets that have values, or too few rounds for any bound. `by_speed` has what the
 /// values would be by the speed of the processor alone.
 pub fn race(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Rules) -> Option<Race> {
-    let ranked: Vec<usize> = ranked.iter().copied().filter(|&target| !series[target].is_empty()).collect();
+    let measured: Vec<usize> = ranked.iter().copied().filter(|&target| !series[target].is_empty()).collect();
+    let ranked = comparable(series, &measured, rules.looks.last().map_or(0, |look| look.rounds));
     let copy = rules.duplicate.filter(|copy| !series[*copy].is_empty());
     let taking_part: Vec<usize> = ranked.iter().chain(&copy).copied().collect();
     let (rounds, logs) = aligned(&taking_part.iter().map(|&target| &series[target]).collect::<Vec<_>>());
@@ -107,7 +111,7 @@ pub fn race(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Ru
         twins,
     };
     let found = stats::regret(&of(rules.comparisons), &looks);
-    if ranked.len() < 2 || found.above.iter().flatten().all(|above| above.is_infinite()) {
+    if ranked.len() < 2 {
         return None;
     }
     let members = found.members();
@@ -122,6 +126,7 @@ pub fn race(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Ru
     let mut race = Race {
         pick: ranked[pick],
         members: members.into_iter().map(|at| ranked[at]).collect(),
+        too_few: measured.into_iter().filter(|at| !ranked.contains(at)).collect(),
         regret: vec![f64::INFINITY; series.len()],
         beaten_by: vec![None; series.len()],
         slower,
@@ -145,6 +150,26 @@ pub fn race(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Ru
         race.rounds_needed = stats::rounds_to_go(&of(rules.comparisons), &found, race.rounds as u32, goal);
     }
     Some(race)
+}
+
+/// Those of which each two share enough rounds for a bound, up to this round. One after the other is left out that shares
+/// too few with the most: a target that lacks rounds must not take the bounds of the others with it.
+fn comparable(series: &[Rounds], targets: &[usize], last: u32) -> Vec<usize> {
+    let seen: Vec<Rounds> = series.iter().map(|rounds| up_to(rounds, last)).collect();
+    let shares = |a: usize, b: usize| common(&[&seen[a], &seen[b]])[0].len() >= stats::FEWEST_ROUNDS;
+    let mut left = targets.to_vec();
+    loop {
+        let open = |at: &usize| left.iter().filter(|other| *other != at && !shares(*at, **other)).count();
+        let worst = left.iter().copied().max_by_key(|at| (open(at), std::cmp::Reverse(seen[*at].len())));
+        match worst.filter(|at| open(at) > 0) {
+            None => return left,
+            Some(worst) => left.retain(|at| *at != worst),
+        }
+    }
+}
+
+fn up_to(rounds: &Rounds, last: u32) -> Rounds {
+    rounds.iter().copied().filter(|(round, _)| *round <= last).collect()
 }
 
 /// Against the one that adds up to the least, over the rounds that both have.

@@ -96,8 +96,8 @@ fn judge(
     (works, is_part): (&[&ObservedWork], bool),
     [values, by_speed]: [Vec<Rounds>; 2],
 ) -> Judgement {
-    let vetoes = vetoes(plan, observed, works, &values);
-    let ranked: Vec<usize> =
+    let mut vetoes = vetoes(plan, observed, works, &values);
+    let mut ranked: Vec<usize> =
         (0..vetoes.len()).filter(|at| !is_copy(plan, observed, *at) && vetoes[*at].is_empty()).collect();
     let reference = reference(plan, observed, &values);
     let twins = twins(plan, observed).filter(|(original, _)| reference == Some(*original));
@@ -112,6 +112,10 @@ fn judge(
     let looks = looks.to_vec();
     let rules = Rules { looks, comparisons, threshold, reference, duplicate, races, part_races, adds };
     let contest = Contest::of(&values, &by_speed, &ranked, &rules, confidence);
+    for at in contest.race.iter().flat_map(|race| race.too_few.iter().copied()) {
+        vetoes[at].push(Veto::TooFew { rounds: values[at].iter().filter(|(_, value)| *value > 0.0).count() });
+    }
+    ranked.retain(|at| vetoes[*at].is_empty());
     Judgement { values, vetoes, ranked, reference, duplicate, rules, contest }
 }
 

@@ -52,7 +52,7 @@ pub use multiple_testing::{benjamini_hochberg, fisher_exact, signed_rank_p, too_
 pub use observation::one_observation;
 pub use order_statistics::{order_statistic_interval, rests_on_symmetry, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
-pub use pairs::Comparisons;
+pub use pairs::{Comparisons, FEWEST as FEWEST_ROUNDS};
 pub use pareto::{Ratios, front};
 pub use random_effects::{
     FEWEST as FEWEST_MACHINES, Measured as OnMachine, RandomEffects, random_effects, variance_of,

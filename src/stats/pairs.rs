@@ -17,7 +17,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::HashMap;
 
 /// The fewest rounds with a bound.
-const FEWEST: usize = 3;
+pub const FEWEST: usize = 3;
 /// The fewest rounds for signed ranks.
 pub(super) const RANKS_FROM: usize = 8;
 /// As many degrees of freedom are borrowed from the other pairs at most: of targets whose noise differs by a factor of

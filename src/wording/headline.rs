@@ -182,7 +182,7 @@ fn part(panel: &Panel) -> String {
 fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
     let verdict = &context.work.verdict;
     let pick = &context.targets[race.pick].name;
-    let slower = [in_all(race, context), slower(race, panel, context)].concat();
+    let slower = [in_all(race, context), slower(race, panel, context), not_ranked(context)].concat();
     let terms = context.work.terms();
     let bound = match is_fastest(race, context) {
         true => format!("the {} (95 %)", terms.best),
@@ -206,14 +206,22 @@ fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
         }
         _ => {
             let names = listed(&some(names(&race.members, context)));
-            format!("Too close to call: {names}. Best guess {pick}: {bound}.{}{slower}", more(race, context.history))
+            let open = if race.too_few.is_empty() { "Too close to call" } else { "Too early to say" };
+            format!("{open}: {names}. Best guess {pick}: {bound}.{}{slower}", more(race, context.history))
         }
     }
 }
 
 /// All others are called slower: of one of several equals it is not enough that no other is faster.
 fn is_fastest(race: &Race, context: &Context) -> bool {
-    context.work.ranked.iter().all(|at| *at == race.pick || race.slower.contains(at) || race.regret[*at].is_infinite())
+    race.too_few.is_empty() && context.work.ranked.iter().all(|at| *at == race.pick || race.slower.contains(at))
+}
+
+/// " Not ranked: zfs.": the notes say why.
+fn not_ranked(context: &Context) -> String {
+    let is_out = |at: &usize| !context.targets[*at].duplicate && !context.work.ranked.contains(at);
+    let out: Vec<usize> = (0..context.targets.len()).filter(is_out).collect();
+    if out.is_empty() { String::new() } else { format!(" Not ranked: {}.", listed(&some(names(&out, context)))) }
 }
 
 /// " All 20 rounds added up, b takes 14 % more time than a (2–26 %), and here times add.": where a typical round and all
@@ -369,6 +377,7 @@ fn in_words(veto: &Veto) -> String {
             format!("{metric} is {}, above the limit of {}", unit.show(*median), unit.show(limit.at_most))
         }
         Veto::Unfinished { rounds: 0, .. } => "no round of the whole job finished".to_string(),
+        Veto::TooFew { rounds } => format!("too few rounds to compare ({rounds})"),
         Veto::Unfinished { rounds, of } => format!("only {rounds} of {} finished", counted(*of, "round")),
     }
 }
