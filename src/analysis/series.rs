@@ -39,6 +39,11 @@ impl Observed<'_> {
         (0..self.targets.len()).map(|target| rounds.len() - self.asked(target)).collect()
     }
 
+    /// Targets that took part in no further rounds.
+    pub fn left(&self) -> Vec<usize> {
+        (0..self.targets.len()).filter(|at| self.left_after[*at].is_some_and(|last| last < self.last_round())).collect()
+    }
+
     /// 0 where no cell has ended.
     pub fn last_round(&self) -> u32 {
         self.works.iter().filter_map(|work| work.rounds.last().copied()).max().unwrap_or(0)

@@ -43,6 +43,21 @@ impl Standing {
 
 /// Stands the candidates against each other at each look in turn.
 pub fn standing(of: &Comparisons, looks: &[Look]) -> Standing {
+    let mut found = after(of, looks, eliminate);
+    for at in 0..of.candidates {
+        let rivals = (0..of.candidates).filter(|other| *other != at && found.eliminated[*other].is_none());
+        found.regret[at] = rivals.map(|other| found.above[at][other]).fold(0.0, f64::max);
+    }
+    found
+}
+
+/// The upper bounds of the differences first minus second of all pairs of candidates, after every look, with none
+/// eliminated: what has left is compared over the rounds that it has.
+pub fn upper_bounds(of: &Comparisons, looks: &[Look]) -> Vec<Vec<f64>> {
+    after(of, looks, |_, _| ()).above
+}
+
+fn after(of: &Comparisons, looks: &[Look], eliminate: impl Fn(usize, &mut Standing)) -> Standing {
     let count = of.candidates;
     let mut found = Standing {
         regret: vec![f64::INFINITY; count],
@@ -55,17 +70,14 @@ pub fn standing(of: &Comparisons, looks: &[Look]) -> Standing {
     };
     for (number, look) in looks.iter().enumerate() {
         let pairs = Pairs::new(of, look.rounds as usize, &found.eliminated);
-        update(&pairs, of, look.alpha, number, &mut found);
-    }
-    for at in 0..count {
-        let rivals = (0..count).filter(|other| *other != at && found.eliminated[*other].is_none());
-        found.regret[at] = rivals.map(|other| found.above[at][other]).fold(0.0, f64::max);
+        update(&pairs, of, look.alpha, &mut found);
+        eliminate(number, &mut found);
     }
     found
 }
 
 /// By one more look.
-fn update(pairs: &Pairs, of: &Comparisons, alpha: f64, number: usize, found: &mut Standing) {
+fn update(pairs: &Pairs, of: &Comparisons, alpha: f64, found: &mut Standing) {
     let is_twins = |(at, _): &&((usize, usize), Vec<f64>)| of.twins.is_some_and(|(a, b)| *at == (a.min(b), a.max(b)));
     let twins = pairs.differences.iter().find(is_twins).map(|(_, pair)| pair);
     let apart = twins.and_then(|pair| pairs.bounds(pair, &mut Critical::new(CONTRADICTION)));
@@ -88,7 +100,6 @@ fn update(pairs: &Pairs, of: &Comparisons, alpha: f64, number: usize, found: &mu
         found.above[i][j] = found.above[i][j].min(high + found.contradiction);
         found.above[j][i] = found.above[j][i].min(found.contradiction - low);
     }
-    eliminate(number, found);
 }
 
 /// Those that another one beats are out; nobody where each is beaten in a circle, which ranks of three targets can do.

@@ -48,7 +48,7 @@ impl Model {
         let word = match self.history.eliminated.iter().find(|(eliminated, ..)| eliminated == name) {
             Some((_, round, _)) => format!("eliminated after {}", counted(*round as usize, "round")),
             None if work.reference == Some(row.target) => Standing::Reference.word(1.0, work.terms()),
-            None => Standing::in_panel(panel, row.target, work.reference, against).word(ratio(row), work.terms()),
+            None => Standing::in_panel(panel, row.target, against).word(ratio(row), work.terms()),
         };
         let difference = against.map_or(String::new(), |found| signed_percent(found.estimate.ratio));
         [name.clone(), time, difference, against.map_or(String::new(), |found| interval(&found.estimate)), word]
