@@ -21,6 +21,8 @@ pub struct Rules {
     pub part_races: usize,
     /// Targets that take part in no further rounds.
     pub left: Vec<usize>,
+    /// By target, rounds that it lacks for a reason that its time may be.
+    pub lacking: Vec<Vec<u32>>,
     /// Times add, so that what all rounds add up to counts, and not a typical round alone.
     pub adds: bool,
 }
@@ -106,6 +108,7 @@ pub struct Field {
     covariates: Vec<Vec<f64>>,
     looks: Vec<Look>,
     twins: Option<(usize, usize)>,
+    lacking: Vec<Vec<bool>>,
 }
 
 impl Field {
@@ -118,7 +121,9 @@ impl Field {
         let seen = |look: &Look| Look { rounds: rounds.partition_point(|round| *round <= look.rounds) as u32, ..*look };
         let reference = rules.reference.and_then(|at| targets.iter().position(|other| *other == at));
         let twins = reference.zip(copy.map(|_| targets.len()));
-        Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, covariates, twins }
+        let lacks = |target: &usize| rounds.iter().map(|round| rules.lacking[*target].contains(round)).collect();
+        let lacking = targets.iter().map(lacks).collect();
+        Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, covariates, twins, lacking }
     }
 
     /// The upper bounds of the logarithms of the first over the second, by place; all hold together.
@@ -128,7 +133,7 @@ impl Field {
 
     fn comparisons(&self, comparisons: usize) -> Comparisons<'_> {
         let (logs, covariates, candidates, twins) = (&self.logs, &self.covariates, self.targets.len(), self.twins);
-        Comparisons { logs, candidates, covariates, comparisons, twins }
+        Comparisons { logs, candidates, covariates, comparisons, twins, lacking: &self.lacking }
     }
 }
 

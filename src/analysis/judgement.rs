@@ -112,7 +112,8 @@ fn judge(
     let races = if is_part { part_races } else { whole_races };
     let adds = plan.verdict.has_counts();
     let (looks, left) = (looks.to_vec(), observed.left());
-    let rules = Rules { looks, comparisons, threshold, reference, duplicate, races, part_races, left, adds };
+    let lacking = observed.lacking(works, &values);
+    let rules = Rules { looks, comparisons, threshold, reference, duplicate, races, part_races, left, lacking, adds };
     let contest = Contest::of(&values, &by_speed, &ranked, &rules, confidence);
     for at in contest.race.iter().flat_map(|race| race.too_few.iter().copied()) {
         vetoes[at].push(Veto::TooFew { rounds: values[at].iter().filter(|(_, value)| *value > 0.0).count() });

@@ -293,7 +293,8 @@ fn more(race: &Race, history: &History) -> String {
     let most = history.most_rounds;
     match race.rounds_needed {
         Some([Some(least), Some(last)]) if last <= most && left(least) == left(last) => {
-            format!(" About {}{} would settle it.", more_rounds(left(last)), within(left(last), left(last)))
+            let from = left(least);
+            format!(" As few as {}{} may settle it.", more_rounds(from), within(from, from))
         }
         Some([Some(least), Some(last)]) if last <= most => {
             let (from, to) = (left(least), left(last));

@@ -70,7 +70,7 @@ impl Model {
             Some([Some(least), Some(most)]) if most <= self.history.most_rounds => {
                 let ((early, _), (late, rounds)) = (time(least), time(most));
                 if early == late {
-                    format!("A decision takes about {late} more ({rounds})")
+                    format!("A decision takes {late} more ({rounds}) or longer")
                 } else {
                     format!("A decision takes {early} to {late} more (at most {rounds})")
                 }

@@ -207,3 +207,56 @@ fn all_places_give_one_answer() {
 fn a_default_run_gives_one_answer_wherever_it_is_cut() {
     at_every_cut(Path::new("tests/fixtures/journals/default-run.jsonl"), &mut assert_one_answer);
 }
+
+/// The second is 6 % slower, and its slow rounds are missing: cut off, or not there at all.
+#[test]
+fn what_lacks_its_slow_rounds_is_not_picked() {
+    for is_begun in [true, false] {
+        let mut lab = Lab::new(&["ext4", "xfs"]);
+        lab.noise = 0.0;
+        lab.plan.stop.rounds = Some(20);
+        for round in 1..=20 {
+            lab.cell(0, round, 1.0);
+            match round % 3 {
+                0 if is_begun => drop(lab.begin(1, round)),
+                0 => {}
+                _ => lab.cell(1, round, 0.95),
+            }
+        }
+        let model = lab.model();
+        let race = model.works[0].phases[0].race.as_ref().expect("a race");
+        assert_eq!((race.pick, race.bound().is_finite()), (0, true), "{race:?}");
+        assert!(model.warnings()[0].contains("xfs lacks 6 of 20 rounds that other targets have"), "{:?}", model.warnings());
+        assert!(rendered(&model, "text").contains("xfs lacks 6 of 20"), "{}", rendered(&model, "text"));
+    }
+}
+
+/// In a typical round the second is 5 % faster, and its rare slow rounds make its sum the larger one.
+#[test]
+fn sums_that_contradict_the_typical_round_leave_it_open() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.plan.stop.rounds = Some(20);
+    for round in 1..=20 {
+        lab.cell(0, round, 1.0);
+        lab.cell(1, round, if round % 7 == 0 { 3.0 } else { 0.95 });
+    }
+    let part = |phase: &str| crate::plan::VerdictTerm { work: "tree".into(), phase: Some(phase.into()), amount: 1.0 };
+    lab.plan.verdict.amounts = crate::plan::Amounts::Counts;
+    lab.plan.verdict.parts = vec![part("write"), part("tar-read")];
+    let model = lab.model();
+    let overall = &model.overall.as_ref().expect("parts are named").work;
+    for work in [overall, &model.works[0]] {
+        let said = work.headline(&model);
+        assert!(said.starts_with("Too close to call: ") && said.contains("All 20 rounds added up, xfs takes "), "{said}");
+        assert!(!said.contains("fastest") && !said.contains("Slower") && said.contains("in a typical round"), "{said}");
+        assert!(!work.sentences(&model).iter().any(|line| line.contains("fastest")), "{:?}", work.sentences(&model));
+    }
+}
+
+#[test]
+fn of_several_that_are_as_good_the_sentence_reads() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.noise = 0.0;
+    let said = headline(&lab.rounds(10, &[1.0, 1.0]).model());
+    assert_eq!(said, "No single winner: ext4 and xfs; no other is faster than either (95 %).");
+}
