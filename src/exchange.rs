@@ -145,10 +145,12 @@ pub struct Quantity {
     #[schemars(with = "Option<f64>")]
     pub threshold: f64,
     pub noise: Option<Estimate>,
-    /// Targets not shown to be slower than another.
+    /// The pick, and the targets that may be as good.
     pub may_be_best: Option<Vec<String>>,
     /// Targets slower than the pick, all of these together in 95 % of runs.
     pub slower: Option<Vec<String>>,
+    /// Targets that left before it was settled whether they are slower than the pick.
+    pub left_early: Option<Vec<String>>,
     pub rows: Vec<Row>,
 }
 
@@ -200,8 +202,6 @@ pub struct Comparison {
     pub words: String,
     /// Two-sided p-value, where the interval leaves 1 out.
     pub p: Option<f64>,
-    /// Not significant after correction for multiple comparisons.
-    pub may_be_chance: bool,
     /// Significant only if the noise were symmetric; here it is skewed.
     pub rests_on_symmetry: bool,
 }

@@ -1,10 +1,9 @@
 //! Every figure of a report against a computation that shares nothing with the program's: tests/fixtures/referee.py
 //! made the runs and, with NumPy and SciPy, what must come out of them. Stored, so that nobody needs Python here.
 
-use pickfs::analysis::{Comparison, Model, Panel, Row, WorkReport, model};
+use pickfs::analysis::{Model, Panel, Row, WorkReport, model};
 use pickfs::journal::{Begin, End, Folded, Look, Outcome, Record, Run, SCHEMA, Sample, fold};
 use pickfs::plan::Plan;
-use pickfs::stats::Finding;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -106,7 +105,7 @@ fn of_work(model: &Model, work: &WorkReport, out: &mut Figures) {
         out.extend(of_panel(panel).into_iter().map(|(name, value)| (format!("{key}/{name}"), value)));
         for row in &panel.rows {
             let name = &model.targets[row.target].name;
-            out.extend(of_row(panel, row).into_iter().map(|(figure, value)| (format!("{key}/{name}/{figure}"), value)));
+            out.extend(of_row(row).into_iter().map(|(figure, value)| (format!("{key}/{name}/{figure}"), value)));
         }
     }
 }
@@ -117,38 +116,14 @@ fn of_panel(panel: &Panel) -> Vec<(&'static str, Value)> {
     out
 }
 
-fn of_row(panel: &Panel, row: &Row) -> Vec<(&'static str, Value)> {
+fn of_row(row: &Row) -> Vec<(&'static str, Value)> {
     let mut out = Vec::new();
     if let Some(figure) = &row.figure {
         out.extend([("median", json!(figure.median)), ("least", json!(figure.low)), ("most", json!(figure.high))]);
     }
+    // Intervals and findings are of all pairs together: what covers is simulated elsewhere.
     if let Some(against) = &row.against {
-        out.extend(of_comparison(against));
-        // Several comparisons are made at once of phases only.
-        out.extend((!panel.phase.is_empty()).then(|| ("chance", json!(against.may_be_chance))));
+        out.extend([("ratio", json!(against.estimate.ratio)), ("rounds", json!(against.estimate.n))]);
     }
     out
-}
-
-fn of_comparison(against: &Comparison) -> Vec<(&'static str, Value)> {
-    let estimate = &against.estimate;
-    let mut out = vec![("ratio", json!(estimate.ratio)), ("rounds", json!(estimate.n))];
-    out.extend(against.finding.map(|finding| ("finding", json!(in_words(finding)))));
-    if let Some((low, high)) = estimate.interval {
-        out.extend([("low", json!(low)), ("high", json!(high)), ("level", json!(estimate.level))]);
-    }
-    out.extend(against.p.map(|p| ("p", json!(p))));
-    out
-}
-
-fn in_words(finding: Finding) -> String {
-    match finding {
-        Finding::Higher => "higher".into(),
-        Finding::Lower => "lower".into(),
-        Finding::Tie => "tie".into(),
-        Finding::ProbablyHigher => "probably higher".into(),
-        Finding::ProbablyLower => "probably lower".into(),
-        Finding::Unresolved => "unresolved".into(),
-        Finding::TooFewRounds => "too few rounds".into(),
-    }
 }

@@ -293,8 +293,9 @@ fn rounds_that_a_target_lacks_are_said() {
             let (cell, phase, metric) = (id.clone(), phase.to_string(), metric.to_string());
             lacking.take(Record::Sample(pickfs::journal::Sample { cell, phase, metric, value }));
         }
-        let outcome = if is_slow { Outcome::Skipped(vec!["too slow".into()]) } else { Outcome::Done };
-        lacking.take(Record::End(End { cell: id, outcome, at: String::new() }));
+        if !is_slow {
+            lacking.take(Record::End(End { cell: id, outcome: Outcome::Done, at: String::new() }));
+        }
     }
     let said = report(&lacking).warnings().join("\n");
     assert!(said.contains("b lacks 3 of 12 rounds that other targets have"), "{said}");

@@ -4,19 +4,17 @@
 //! Who is compared is chosen by the times themselves, so the intervals are those that hold for all pairs of targets
 //! together: what is chosen among them cannot make any of them false.
 
-use super::elimination::{Race, compare, dearer, rests_on_symmetry};
+use super::elimination::{Race, dearer};
+use super::judged_pairs::JudgedPairs;
 use super::model::*;
 use super::panel::Case;
 use super::plain::plain;
-use super::series::Rounds;
 use super::work::WorkReport;
 use crate::plan::Target;
-use crate::stats::{self, Estimate, Method};
+use crate::stats::Finding;
 
 /// A table of more values has no reader.
 const MOST_VALUES: usize = 8;
-/// Of all intervals together.
-const LEVEL: f64 = 0.95;
 
 /// `None` where there is one file system, or none has several targets, or nothing is judged.
 pub fn champions(case: &Case, report: &WorkReport) -> Option<Champions> {
@@ -27,9 +25,7 @@ pub fn champions(case: &Case, report: &WorkReport) -> Option<Champions> {
         return None;
     }
     let contest = &case.analysis.verdict.contest;
-    let at_one_speed = Some(&contest.at_one_speed).filter(|series| !series.is_empty());
-    let series = at_one_speed.unwrap_or(&case.analysis.verdict.values);
-    let field = Field { case, series, race: contest.race.as_ref(), threshold: panel.threshold };
+    let field = Field { case, pairs: &contest.pairs, race: contest.race.as_ref(), threshold: panel.threshold };
     let factor = factor(&groups);
     let mut found: Vec<(f64, Champion)> =
         groups.into_iter().filter_map(|group| field.champion(group, reference)).collect();
@@ -89,7 +85,7 @@ fn factor(groups: &[Group]) -> Vec<String> {
 
 struct Field<'a> {
     case: &'a Case<'a>,
-    series: &'a [Rounds],
+    pairs: &'a JudgedPairs,
     race: Option<&'a Race>,
     threshold: f64,
 }
@@ -97,33 +93,26 @@ struct Field<'a> {
 impl Field<'_> {
     /// The upper bound of the logarithm of the first over the second.
     fn above(&self, a: usize, b: usize) -> f64 {
-        if a == b { 0.0 } else { self.race.map_or(f64::INFINITY, |race| race.above[a][b]) }
+        match self.pairs.interval(a, b) {
+            _ if a == b => 0.0,
+            found => found.map_or(f64::INFINITY, |(_, high)| high.ln()),
+        }
     }
 
-    /// With the interval that holds for all pairs together.
-    fn estimate(&self, a: usize, b: usize) -> Option<Estimate> {
-        let found = compare(&self.series[a], &self.series[b], self.case.analysis.confidence)?;
-        let (low, high) = (-self.above(b, a), self.above(a, b));
-        if !low.is_finite() || !high.is_finite() {
-            return Some(Estimate { interval: None, method: Method::Anecdote, level: 0.0, ..found });
-        }
-        // Bounds are the least of several looks: what they leave holds the estimate of the last.
-        let interval = Some((low.exp().min(found.ratio), high.exp().max(found.ratio)));
-        Some(Estimate { interval, level: LEVEL, ..found })
+    fn is_slower(&self, target: usize, than: usize) -> bool {
+        self.pairs.finding(target, than) == Some(Finding::Higher)
     }
 
     fn comparison(&self, a: usize, b: usize) -> Option<Comparison> {
-        let estimate = self.estimate(a, b)?;
-        let finding = stats::judge(&estimate, self.threshold);
+        let found = self.pairs.get(a, b)?;
         let name = &self.case.targets[b].name;
-        let found = Comparison::new(estimate, Some(finding), name, "time_ns", self.threshold);
-        let by_symmetry = || rests_on_symmetry(&self.series[a], &self.series[b], self.case.analysis.confidence);
-        Some(Comparison { rests_on_symmetry: found.tells() && by_symmetry(), ..found })
+        Some(Comparison::new(found.estimate.clone(), Some(found.finding), name, "time_ns", self.threshold))
     }
 
     /// With its ratio to the reference. The verdict's pick is the champion of its file system.
     fn champion(&self, group: Group, reference: usize) -> Option<(f64, Champion)> {
-        let ratio = |at: usize| if at == reference { Some(1.0) } else { Some(self.estimate(at, reference)?.ratio) };
+        let of = |at: usize| Some(self.pairs.get(at, reference)?.estimate.ratio);
+        let ratio = |at: usize| if at == reference { Some(1.0) } else { of(at) };
         let measured: Vec<(usize, f64)> = group.members.iter().filter_map(|(at, _)| Some((*at, ratio(*at)?))).collect();
         let all: Vec<usize> = measured.iter().map(|(at, _)| *at).collect();
         let is_pick = |at: usize| self.race.is_some_and(|race| race.pick == at);
@@ -158,7 +147,7 @@ impl Field<'_> {
             return Proof::Alone;
         }
         if !is_good(target) {
-            let is_slower = |at: &usize| all.iter().any(|by| self.above(*by, *at) < 0.0);
+            let is_slower = |at: &usize| all.iter().any(|by| self.is_slower(*at, *by));
             let others: Vec<usize> = others().filter(|at| !is_slower(at)).collect();
             let is_out = |at: &usize| self.race.is_some_and(|race| race.beaten_by[*at].is_some());
             let eliminated = others.iter().chain([&target]).any(is_out);
@@ -166,7 +155,7 @@ impl Field<'_> {
         }
         match good.is_empty() {
             false => Proof::Tie(good),
-            true if others().all(|other| self.above(target, other) < 0.0) => Proof::Faster,
+            true if others().all(|other| self.is_slower(other, target)) => Proof::Faster,
             true => Proof::GoodEnough,
         }
     }

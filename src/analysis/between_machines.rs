@@ -78,9 +78,8 @@ impl OfRun<'_> {
         let place = |name: &str| self.model.targets.iter().position(|target| target.name == name && !target.duplicate);
         let (target, other) = (place(target)?, place(other)?);
         let row = self.work.phases.first()?.rows.iter().find(|row| row.target == target)?;
-        let estimate = &row.compared_with(other)?.estimate;
-        let variance = stats::variance_of(estimate.half_width()?, estimate.level);
-        Some(OnMachine { effect: estimate.ratio.ln(), variance })
+        let found = row.compared_with(other)?;
+        Some(OnMachine { effect: found.estimate.ratio.ln(), variance: found.variance? })
     }
 }
 

@@ -121,10 +121,14 @@ pub fn warnings(case: &Case, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
     ];
     let of_work = works.iter().zip(&analysis.observed.works).flat_map(|(report, observed)| {
         let doubts = drift(report, observed).into_iter().chain(several_modes(report, observed, case.targets));
-        doubts.chain(left_out(report, observed, case)).chain(lacking(report, observed, case))
+        doubts.chain(left_out(report, observed, case))
     });
+    // It decides who can be picked, so it comes first.
+    let works = works.iter().zip(&analysis.observed.works);
+    let lacking = works.flat_map(|(report, observed)| lacking(report, observed, case));
     let of_machine = of_machine.into_iter().flatten();
-    of_journal(analysis, run).into_iter().chain(of_machine).chain(uneven_failures(case)).chain(of_work).collect()
+    let of_run = of_journal(analysis, run).into_iter().chain(of_machine).chain(uneven_failures(case));
+    lacking.chain(of_run).chain(of_work).collect()
 }
 
 fn of_journal(analysis: &Analysis, run: &Run) -> Vec<Warning> {
@@ -231,16 +235,12 @@ fn left_out(report: &WorkReport, observed: &ObservedWork, case: &Case) -> Vec<Wa
     (0..case.targets.len()).filter(|target| !case.targets[*target].duplicate).filter_map(of_target).collect()
 }
 
-/// The last round may be under way still.
 fn lacking(report: &WorkReport, observed: &ObservedWork, case: &Case) -> Vec<Warning> {
-    let last = observed.rounds.last().copied().unwrap_or(0);
-    let is_done = |target: usize, round: &u32| {
-        observed.cells[target].get(round).is_some_and(|cell| cell.outcome == Some(Outcome::Done))
-    };
+    let times = observed.over_phases("time_ns", Combine::Sum);
+    let lacking = case.analysis.observed.lacking(&[observed], &times);
     let of_target = |target: usize| {
         let asked = observed.rounds.iter().filter(|round| case.analysis.observed.is_asked(target, **round));
-        let (of, rounds) = (asked.clone().count(), asked.filter(|round| **round < last && !is_done(target, round)));
-        let (work, rounds) = (report.name.clone(), rounds.count());
+        let (work, rounds, of) = (report.name.clone(), lacking[target].len(), asked.count());
         (rounds > 0).then_some(Warning::Lacks { work, target, rounds, of })
     };
     report.ranked.iter().copied().filter_map(of_target).collect()

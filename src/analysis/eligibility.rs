@@ -26,6 +26,8 @@ pub enum Veto {
     OverLimit { limit: Limit, median: f64, sure: bool },
     /// So few of the rounds that it took part in have finished.
     Unfinished { rounds: usize, of: usize },
+    /// So many rounds have a time, and these are too few to be compared with the others.
+    TooFew { rounds: usize },
 }
 
 impl Veto {
@@ -39,6 +41,7 @@ impl Veto {
             | Veto::Small { .. } => true,
             Veto::OverLimit { sure, .. } => *sure,
             Veto::Unfinished { rounds, of } => is_seldom(*rounds, *of),
+            Veto::TooFew { .. } => false,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The race on one value: who may be the best, whom to pick, and how much slower than the best each can be.
 
+use super::judged_pairs::JudgedPairs;
 use super::series::Rounds;
-use crate::stats::{self, Comparisons, ControlVariate, Estimate, Look, Sums};
+use crate::stats::{self, Comparisons, ControlVariate, Estimate, Finding, Look, Sums};
 
 /// What a race is held against.
 #[derive(Clone, Debug)]
@@ -18,6 +19,10 @@ pub struct Rules {
     /// that are shown beside it.
     pub races: usize,
     pub part_races: usize,
+    /// Targets that take part in no further rounds.
+    pub left: Vec<usize>,
+    /// By target, rounds that it lacks for a reason that its time may be.
+    pub lacking: Vec<Vec<u32>>,
     /// Times add, so that what all rounds add up to counts, and not a typical round alone.
     pub adds: bool,
 }
@@ -29,22 +34,26 @@ pub struct Dearer {
     pub sums: Sums,
 }
 
-/// How the race stands. Indices are those of the series. All bounds hold together, at every look, in 95 % of runs.
+/// How the race stands. Indices are those of the series. Each target that takes part is in one group: the pick, those
+/// that may be as good, those that are slower, those that left early and are not settled, and those with too few rounds.
 #[derive(Clone, Debug)]
 pub struct Race {
     /// What to take now: the one that can be least slower than the best, or the reference where that is good enough.
     pub pick: usize,
-    /// Targets that may be the best, by how much slower than the best they can be.
+    /// Targets that no interim analysis has eliminated, by how much slower than the best they can be.
     pub members: Vec<usize>,
+    /// Targets that may be as good as the pick, by how much slower than the best they can be.
+    pub may_be_as_good: Vec<usize>,
+    /// Targets that are slower than the pick, all of these together in 95 % of runs, over all races that are shown.
+    pub slower: Vec<usize>,
+    /// Targets that left before it was settled whether they are slower than the pick.
+    pub left_early: Vec<usize>,
+    /// Targets that share too few rounds with the others to be compared: of these nothing is known yet.
+    pub too_few: Vec<usize>,
     /// By how much slower than the best each can be, as a share: 0.04 for 4 %; infinite where nothing bounds it.
     pub regret: Vec<f64>,
     /// A faster target, where one is shown to be faster at all.
     pub beaten_by: Vec<Option<usize>>,
-    /// Targets that are slower than the pick, all of these together in 95 % of runs, over all races that are shown.
-    pub slower: Vec<usize>,
-    /// Upper bounds of the logarithm of the time of the first over that of the second, of all pairs: all of them hold
-    /// together, so that two targets may be chosen by these very times and then compared. Infinite where nothing bounds it.
-    pub above: Vec<Vec<f64>>,
     /// Rounds that the last look saw.
     pub rounds: usize,
     /// The relative difference that matters.
@@ -67,13 +76,19 @@ impl Race {
         self.regret[self.pick]
     }
 
+    /// The pick, and those that may be as good.
+    pub fn may_be_best(&self) -> impl Iterator<Item = usize> {
+        std::iter::once(self.pick).chain(self.may_be_as_good.iter().copied())
+    }
+
     /// The pick is as good as was asked for.
     pub fn is_settled(&self) -> bool {
         self.is_good(self.pick)
     }
 
+    /// One of which nothing is known may be better.
     fn is_good(&self, target: usize) -> bool {
-        self.regret[target] <= self.threshold && self.dearer[target].is_none()
+        self.too_few.is_empty() && self.regret[target] <= self.threshold && self.dearer[target].is_none()
     }
 
     /// Targets that are as good as was asked for, whichever is best; the pick first.
@@ -86,75 +101,152 @@ impl Race {
     }
 }
 
-/// `None` with fewer than two ranked targets that have values, or too few rounds for any bound. `by_speed` has what the
-/// values would be by the speed of the processor alone.
-pub fn race(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Rules) -> Option<Race> {
-    let ranked: Vec<usize> = ranked.iter().copied().filter(|&target| !series[target].is_empty()).collect();
-    let copy = rules.duplicate.filter(|copy| !series[*copy].is_empty());
-    let taking_part: Vec<usize> = ranked.iter().chain(&copy).copied().collect();
-    let (rounds, logs) = aligned(&taking_part.iter().map(|&target| &series[target]).collect::<Vec<_>>());
-    let of_target = |target: &usize| logs_in(&rounds, &by_speed[*target]);
-    let covariates: Vec<Vec<f64>> = taking_part.iter().map(of_target).collect();
-    let seen = |look: &Look| Look { rounds: rounds.partition_point(|round| *round <= look.rounds) as u32, ..*look };
-    let looks: Vec<Look> = rules.looks.iter().map(seen).collect();
-    let place = |target: usize| ranked.iter().position(|other| *other == target);
-    let twins = rules.reference.and_then(place).zip(copy.map(|_| ranked.len()));
-    let of = |comparisons| Comparisons {
-        logs: &logs,
-        candidates: ranked.len(),
-        covariates: &covariates,
-        comparisons,
-        twins,
-    };
-    let found = stats::regret(&of(rules.comparisons), &looks);
-    if ranked.len() < 2 || found.above.iter().flatten().all(|above| above.is_infinite()) {
-        return None;
+/// Some targets, laid out by round for `stats`.
+pub struct Field {
+    pub targets: Vec<usize>,
+    logs: Vec<Vec<f64>>,
+    covariates: Vec<Vec<f64>>,
+    looks: Vec<Look>,
+    twins: Option<(usize, usize)>,
+    lacking: Vec<Vec<bool>>,
+}
+
+impl Field {
+    /// `by_speed` has what the values would be by the speed of the processor alone.
+    pub fn new(series: &[Rounds], by_speed: &[Rounds], targets: Vec<usize>, rules: &Rules) -> Field {
+        let copy = rules.duplicate.filter(|copy| !series[*copy].is_empty());
+        let taking_part: Vec<usize> = targets.iter().chain(&copy).copied().collect();
+        let (rounds, logs) = aligned(&taking_part.iter().map(|&target| &series[target]).collect::<Vec<_>>());
+        let covariates = taking_part.iter().map(|target| logs_in(&rounds, &by_speed[*target])).collect();
+        let seen = |look: &Look| Look { rounds: rounds.partition_point(|round| *round <= look.rounds) as u32, ..*look };
+        let reference = rules.reference.and_then(|at| targets.iter().position(|other| *other == at));
+        let twins = reference.zip(copy.map(|_| targets.len()));
+        let lacks = |target: &usize| rounds.iter().map(|round| rules.lacking[*target].contains(round)).collect();
+        let lacking = targets.iter().map(lacks).collect();
+        Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, covariates, twins, lacking }
     }
-    let members = found.members();
-    let dearer: Vec<Option<Dearer>> = ranked.iter().map(|at| dearer(series, *at, &ranked, rules)).collect();
-    let close = |at: &usize| found.regret[*at] <= rules.threshold.ln_1p();
-    let good = |at: &usize| close(at) && dearer[*at].is_none();
-    let first = || members.iter().copied().find(good);
-    let pick = rules.reference.and_then(place).filter(good).or_else(first).unwrap_or(members[0]);
-    // Any two of the targets, either way round: whichever is picked, nothing is called slower by luck.
-    let all = stats::regret(&of(rules.comparisons * (rules.comparisons + 1) * rules.races), &looks);
-    let slower = (0..ranked.len()).filter(|at| all.above[pick][*at] < 0.0 && !close(at)).map(|at| ranked[at]).collect();
-    let mut race = Race {
-        pick: ranked[pick],
-        members: members.into_iter().map(|at| ranked[at]).collect(),
-        regret: vec![f64::INFINITY; series.len()],
-        beaten_by: vec![None; series.len()],
-        slower,
-        above: vec![vec![f64::INFINITY; series.len()]; series.len()],
-        rounds: looks.last().map_or(0, |look| look.rounds as usize),
-        threshold: rules.threshold,
-        contradiction: found.contradiction.exp_m1(),
-        autocorrelation: found.autocorrelation,
-        dearer: vec![None; series.len()],
-        control: found.control,
-        rounds_needed: None,
-    };
-    for (at, target) in ranked.iter().enumerate() {
-        race.regret[*target] = found.regret[at].exp_m1();
-        race.dearer[*target] = dearer[at];
-        race.beaten_by[*target] = found.eliminated[at].map(|(_, by)| ranked[by]);
-        ranked.iter().enumerate().for_each(|(by, other)| race.above[*target][*other] = all.above[at][by]);
+
+    /// The upper bounds of the logarithms of the first over the second, by place; all hold together.
+    pub fn bounds(&self, comparisons: usize) -> Vec<Vec<f64>> {
+        stats::upper_bounds(&self.comparisons(comparisons), &self.looks)
     }
-    if race.bound() > race.threshold {
-        let goal = rules.threshold.ln_1p();
-        race.rounds_needed = stats::rounds_to_go(&of(rules.comparisons), &found, race.rounds as u32, goal);
+
+    fn comparisons(&self, comparisons: usize) -> Comparisons<'_> {
+        let (logs, covariates, candidates, twins) = (&self.logs, &self.covariates, self.targets.len(), self.twins);
+        Comparisons { logs, candidates, covariates, comparisons, twins, lacking: &self.lacking }
     }
-    Some(race)
+}
+
+/// How the targets stand after all looks, before a pick is made.
+pub struct Standing {
+    field: Field,
+    found: stats::Regret,
+    too_few: Vec<usize>,
+}
+
+impl Standing {
+    /// `None` with fewer than two ranked targets that share enough rounds for any bound.
+    pub fn new(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Rules) -> Option<Standing> {
+        let measured: Vec<usize> = ranked.iter().copied().filter(|&target| !series[target].is_empty()).collect();
+        let ranked = comparable(series, &measured, rules.looks.last().map_or(0, |look| look.rounds));
+        if ranked.len() < 2 {
+            return None;
+        }
+        let too_few = measured.into_iter().filter(|at| !ranked.contains(at)).collect();
+        let field = Field::new(series, by_speed, ranked, rules);
+        let found = stats::regret(&field.comparisons(rules.comparisons), &field.looks);
+        Some(Standing { field, found, too_few })
+    }
+
+    pub fn control(&self) -> Option<ControlVariate> {
+        self.found.control
+    }
+
+    /// By how much slower than the best each target can be, as a logarithm; infinite where nothing bounds it.
+    pub fn regret(&self, targets: usize) -> Vec<f64> {
+        let mut regret = vec![f64::INFINITY; targets];
+        self.field.targets.iter().zip(&self.found.regret).for_each(|(target, by)| regret[*target] = *by);
+        regret
+    }
+
+    pub fn race(self, series: &[Rounds], pairs: &JudgedPairs, rules: &Rules) -> Race {
+        let (ranked, found) = (&self.field.targets, &self.found);
+        let mut race = Race {
+            pick: ranked[found.members()[0]],
+            members: found.members().into_iter().map(|at| ranked[at]).collect(),
+            may_be_as_good: Vec::new(),
+            slower: Vec::new(),
+            left_early: Vec::new(),
+            too_few: self.too_few,
+            regret: vec![f64::INFINITY; series.len()],
+            beaten_by: vec![None; series.len()],
+            rounds: self.field.looks.last().map_or(0, |look| look.rounds as usize),
+            threshold: rules.threshold,
+            contradiction: found.contradiction.exp_m1(),
+            autocorrelation: found.autocorrelation,
+            dearer: vec![None; series.len()],
+            control: found.control,
+            rounds_needed: None,
+        };
+        for (at, target) in ranked.iter().enumerate() {
+            // No bound is better than what the row of its target shows.
+            let shown = ranked.iter().filter_map(|other| pairs.interval(*target, *other)).map(|(_, high)| high - 1.0);
+            race.regret[*target] = shown.fold(found.regret[at].exp_m1(), f64::max);
+            race.dearer[*target] = dearer(series, *target, ranked, rules);
+            race.beaten_by[*target] = found.eliminated[at].map(|(_, by)| ranked[by]);
+        }
+        race.choose(ranked, pairs, rules);
+        if race.bound() > race.threshold {
+            let goal = rules.threshold.ln_1p();
+            let of = self.field.comparisons(rules.comparisons);
+            race.rounds_needed = stats::rounds_to_go(&of, found, race.rounds as u32, goal);
+        }
+        race
+    }
+}
+
+impl Race {
+    /// The pick, and in which group each of the others is.
+    fn choose(&mut self, ranked: &[usize], pairs: &JudgedPairs, rules: &Rules) {
+        let mut members = self.members.clone();
+        members.sort_by(|a, b| self.regret[*a].total_cmp(&self.regret[*b]));
+        let good = |at: &usize| self.regret[*at] <= rules.threshold && self.dearer[*at].is_none();
+        let reference = rules.reference.filter(|at| ranked.contains(at));
+        self.pick = reference.filter(good).or(members.iter().copied().find(good)).unwrap_or(members[0]);
+        let mut others: Vec<usize> = ranked.iter().copied().filter(|at| *at != self.pick).collect();
+        others.sort_by(|a, b| self.regret[*a].total_cmp(&self.regret[*b]));
+        let is_slower = |at: &usize| pairs.finding(*at, self.pick) == Some(Finding::Higher);
+        let (slower, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(is_slower);
+        let (left, open) = others.into_iter().partition(|at| rules.left.contains(at));
+        (self.slower, self.left_early, self.may_be_as_good) = (slower, left, open);
+    }
+}
+
+/// Those of which each two share enough rounds for a bound, up to this round. One after the other is left out that shares
+/// too few with the most: a target that lacks rounds must not take the bounds of the others with it.
+fn comparable(series: &[Rounds], targets: &[usize], last: u32) -> Vec<usize> {
+    let seen: Vec<Rounds> = series.iter().map(|rounds| up_to(rounds, last)).collect();
+    let shares = |a: usize, b: usize| common(&[&seen[a], &seen[b]])[0].len() >= stats::FEWEST_ROUNDS;
+    let mut left = targets.to_vec();
+    loop {
+        let open = |at: &usize| left.iter().filter(|other| *other != at && !shares(*at, **other)).count();
+        let worst = left.iter().copied().max_by_key(|at| (open(at), std::cmp::Reverse(seen[*at].len())));
+        match worst.filter(|at| open(at) > 0) {
+            None => return left,
+            Some(worst) => left.retain(|at| *at != worst),
+        }
+    }
+}
+
+fn up_to(rounds: &Rounds, last: u32) -> Rounds {
+    rounds.iter().copied().filter(|(round, _)| *round <= last).collect()
 }
 
 /// Against the one that adds up to the least, over the rounds that both have.
 pub fn dearer(series: &[Rounds], target: usize, ranked: &[usize], rules: &Rules) -> Option<Dearer> {
     let against = |other: &usize| Some(Dearer { than: *other, sums: sums(&series[target], &series[*other])? });
     let others = ranked.iter().filter(|other| rules.adds && **other != target).filter_map(against);
-    let matters = |found: &Dearer| {
-        found.sums.ratio > 1.0 + rules.threshold || found.sums.interval.is_some_and(|(low, _)| low > 1.0)
-    };
-    others.filter(matters).max_by(|a, b| a.sums.ratio.total_cmp(&b.sums.ratio))
+    others.filter(|found| found.sums.matters(rules.threshold)).max_by(|a, b| a.sums.ratio.total_cmp(&b.sums.ratio))
 }
 
 /// What the rounds that both have add up to; `None` without any.

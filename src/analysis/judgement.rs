@@ -3,7 +3,8 @@
 
 use super::composite::{score, works_of_verdict};
 use super::eligibility::{Veto, vetoes, weakened};
-use super::elimination::{Race, Rules, at_one_speed, compare, race};
+use super::elimination::{Race, Rules, Standing, at_one_speed, compare};
+use super::judged_pairs::{Evidence, JudgedPairs};
 use super::series::{Observed, ObservedWork, Rounds, TIME_BY_SPEED};
 use crate::journal::Folded;
 use crate::metric::Combine;
@@ -58,6 +59,7 @@ pub struct Contest {
     /// The reference against its second copy.
     pub noise: Option<Estimate>,
     pub race: Option<Race>,
+    pub pairs: JudgedPairs,
     /// The quantity at one speed of the processor, where that takes noise out: what is compared. Else empty.
     pub at_one_speed: Vec<Rounds>,
 }
@@ -96,8 +98,8 @@ fn judge(
     (works, is_part): (&[&ObservedWork], bool),
     [values, by_speed]: [Vec<Rounds>; 2],
 ) -> Judgement {
-    let vetoes = vetoes(plan, observed, works, &values);
-    let ranked: Vec<usize> =
+    let mut vetoes = vetoes(plan, observed, works, &values);
+    let mut ranked: Vec<usize> =
         (0..vetoes.len()).filter(|at| !is_copy(plan, observed, *at) && vetoes[*at].is_empty()).collect();
     let reference = reference(plan, observed, &values);
     let twins = twins(plan, observed).filter(|(original, _)| reference == Some(*original));
@@ -108,10 +110,15 @@ fn judge(
     let parts = parts(plan, observed);
     let (whole_races, part_races) = if parts == 0 { (1, 1) } else { (2, 2 * parts) };
     let races = if is_part { part_races } else { whole_races };
-    let adds = plan.verdict.has_counts() && !is_part;
-    let looks = looks.to_vec();
-    let rules = Rules { looks, comparisons, threshold, reference, duplicate, races, part_races, adds };
+    let adds = plan.verdict.has_counts();
+    let (looks, left) = (looks.to_vec(), observed.left());
+    let lacking = observed.lacking(works, &values);
+    let rules = Rules { looks, comparisons, threshold, reference, duplicate, races, part_races, left, lacking, adds };
     let contest = Contest::of(&values, &by_speed, &ranked, &rules, confidence);
+    for at in contest.race.iter().flat_map(|race| race.too_few.iter().copied()) {
+        vetoes[at].push(Veto::TooFew { rounds: values[at].iter().filter(|(_, value)| *value > 0.0).count() });
+    }
+    ranked.retain(|at| vetoes[*at].is_empty());
     Judgement { values, vetoes, ranked, reference, duplicate, rules, contest }
 }
 
@@ -129,20 +136,24 @@ fn parts(plan: &Plan, observed: &Observed) -> usize {
 
 impl Contest {
     fn of(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Rules, confidence: f64) -> Contest {
-        let race = race(series, by_speed, ranked, rules);
-        let control = race.as_ref().and_then(|race| race.control);
+        let standing = Standing::new(series, by_speed, ranked, rules);
+        let control = standing.as_ref().and_then(Standing::control);
         let at_one_speed = control.map_or(Vec::new(), |control| at_one_speed(series, by_speed, control));
         let compared = if at_one_speed.is_empty() { series } else { &at_one_speed };
         let twins = rules.reference.zip(rules.duplicate);
         let noise = twins.and_then(|(own, copy)| compare(&compared[copy], &compared[own], confidence));
-        Contest { noise, race, at_one_speed }
+        let unbounded = || vec![f64::INFINITY; series.len()];
+        let regret = standing.as_ref().map_or_else(unbounded, |standing| standing.regret(series.len()));
+        let pairs = JudgedPairs::new(&Evidence { series, by_speed, compared, regret, confidence }, rules);
+        let race = standing.map(|standing| standing.race(series, &pairs, rules));
+        Contest { noise, race, pairs, at_one_speed }
     }
 }
 
 impl Judgement {
     /// On the times of one phase, for the same targets, with what they would be by the speed of the processor alone.
     pub fn contest_of(&self, series: &[Rounds], by_speed: &[Rounds], confidence: f64) -> Contest {
-        let rules = Rules { races: self.rules.part_races, adds: false, ..self.rules.clone() };
+        let rules = Rules { races: self.rules.part_races, ..self.rules.clone() };
         Contest::of(series, by_speed, &self.ranked, &rules, confidence)
     }
 }

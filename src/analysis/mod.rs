@@ -19,6 +19,7 @@ mod eligibility;
 mod elimination;
 mod fidelity;
 mod history;
+mod judged_pairs;
 mod judgement;
 mod latency;
 mod latency_curves;
@@ -59,8 +60,6 @@ pub use latency_curves::{LatencyCurve, LatencyCurves};
 pub use levels::{Level, levels, shifts};
 pub use model::*;
 pub use overall::{ALL_WORK, Overall};
-#[cfg(test)]
-pub use panel::mark_chance;
 pub use points::{Point, Series};
 pub use processor::{Held, OtherSpeed};
 pub use raw::{Raw, RawCell, RawSample, Times};

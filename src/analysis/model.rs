@@ -6,7 +6,7 @@ use super::elimination::Race;
 use super::points::Series;
 use crate::metric::{self, Better, Shown};
 use crate::plan::Limit;
-use crate::stats::{Estimate, Finding};
+use crate::stats::{self, Estimate, Finding};
 use crate::units::Unit;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -270,10 +270,10 @@ pub struct Comparison {
     pub noun: &'static str,
     /// The relative difference that matters.
     pub margin: f64,
-    /// Two-sided p-value, where the interval leaves 1 out: only for telling how many of many comparisons are chance.
+    /// Of the logarithm of the ratio, by its own rounds alone: for what combines several runs. `None` without an interval.
+    pub variance: Option<f64>,
+    /// Two-sided p-value, where the interval leaves 1 out: for programs.
     pub p: Option<f64>,
-    /// It does not stand when all comparisons of its work are made at once.
-    pub may_be_chance: bool,
     /// It is shown only if the scatter is symmetric, which it clearly is not.
     pub rests_on_symmetry: bool,
 }
@@ -350,12 +350,18 @@ pub struct LedgerPart {
     pub share: f64,
 }
 
+/// Of the logarithm of a ratio that has an interval of its own.
+pub fn variance_by(estimate: &Estimate) -> Option<f64> {
+    Some(stats::variance_of(estimate.half_width()?, estimate.level))
+}
+
 impl Comparison {
     /// With what `reference` names; `margin` is the relative difference that matters.
     pub fn new(estimate: Estimate, finding: Option<Finding>, reference: &str, metric: &str, margin: f64) -> Comparison {
         let (reference, noun) = (reference.into(), metric::noun(metric));
-        let (p, may_be_chance, rests_on_symmetry) = Default::default();
-        Comparison { estimate, finding, reference, noun, margin, p, may_be_chance, rests_on_symmetry }
+        let (p, rests_on_symmetry) = Default::default();
+        let variance = variance_by(&estimate);
+        Comparison { estimate, finding, reference, noun, margin, variance, p, rests_on_symmetry }
     }
 
     /// It shows which of the two is above.

@@ -2,6 +2,7 @@
 //! may take another target as the reference, and must find judgements that were made, not make any.
 
 use super::elimination::{compare, p_value, rests_on_symmetry};
+use super::judged_pairs::JudgedPairs;
 use super::judgement::{Analysis, Contest, Judgement};
 use super::missing;
 use super::model::*;
@@ -10,11 +11,8 @@ use super::points::{self, Series};
 use super::series::{ObservedWork, Rounds, TIME_BY_SPEED};
 use crate::journal::FlagKind;
 use crate::metric;
-use crate::stats::{self, Estimate, Method, STATISTICS};
+use crate::stats::{self, Estimate, Finding, STATISTICS};
 use crate::units::Unit;
-
-/// Of all comparisons that are said to differ, so many may be chance.
-const FALSE_DISCOVERIES: f64 = 0.05;
 
 /// What all works of a report share.
 pub struct Case<'a> {
@@ -80,7 +78,8 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
     let threshold = what.wanted.unwrap_or(0.0);
     let unit = Unit::of_metric(&what.metric);
     let compared = if contest.at_one_speed.is_empty() { series } else { &contest.at_one_speed };
-    let pairing = Pairing { series: compared, context, metric: &what.metric, threshold, judged: is_compared };
+    let pairs = is_time.then_some(&contest.pairs);
+    let pairing = Pairing { series: compared, pairs, context, metric: &what.metric, threshold, judged: is_compared };
     let each = if is_compared { pairing.each_with_each() } else { Vec::new() };
     let row = |target: usize| {
         let mut figure = figure(&series[target], unit, context.rounds.saturating_sub(context.unasked[target]));
@@ -147,6 +146,8 @@ pub const MOST_TARGETS: usize = 30;
 /// One quantity of all targets, about to be compared.
 struct Pairing<'a> {
     series: &'a [Rounds],
+    /// Of times: what is judged already.
+    pairs: Option<&'a JudgedPairs>,
     context: &'a Context<'a>,
     metric: &'a str,
     threshold: f64,
@@ -156,13 +157,18 @@ struct Pairing<'a> {
 
 impl Pairing<'_> {
     fn estimate(&self, target: usize, reference: usize) -> Option<Estimate> {
+        if target == reference {
+            return None;
+        }
         compare(&self.series[target], &self.series[reference], self.context.case.analysis.confidence)
     }
 
     /// `None` for a target against itself, and where no ratio can be made.
     fn comparison(&self, target: usize, reference: usize) -> Option<Comparison> {
-        let estimate = self.estimate(target, reference).filter(|_| target != reference)?;
-        let found = self.judged(estimate, reference);
+        let found = match self.pairs {
+            Some(pairs) => self.found_in(pairs, target, reference),
+            None => self.estimate(target, reference).map(|own| self.judged(own, reference)),
+        }?;
         if !found.tells() {
             return Some(found);
         }
@@ -171,8 +177,18 @@ impl Pairing<'_> {
         Some(Comparison { p: p_value(own, base), rests_on_symmetry, ..found })
     }
 
+    fn found_in(&self, pairs: &JudgedPairs, target: usize, reference: usize) -> Option<Comparison> {
+        let pair = pairs.get(target, reference)?;
+        let found = self.found(pair.estimate.clone(), Some(pair.finding), reference);
+        Some(Comparison { variance: pair.variance, ..found })
+    }
+
     fn judged(&self, estimate: Estimate, reference: usize) -> Comparison {
         let finding = self.judged.then(|| stats::judge(&estimate, self.threshold));
+        self.found(estimate, finding, reference)
+    }
+
+    fn found(&self, estimate: Estimate, finding: Option<Finding>, reference: usize) -> Comparison {
         let name = self.context.case.targets[reference].name.as_str();
         Comparison::new(estimate, finding, name, self.metric, self.threshold)
     }
@@ -196,8 +212,10 @@ impl Pairing<'_> {
     }
 
     fn swapped(&self, found: &Comparison, reference: usize) -> Comparison {
-        let swapped = self.judged(found.estimate.swapped(), reference);
-        Comparison { p: found.p, rests_on_symmetry: found.rests_on_symmetry, ..swapped }
+        let finding = found.finding.map(Finding::swapped);
+        let swapped = self.found(found.estimate.swapped(), finding, reference);
+        let Comparison { variance, p, rests_on_symmetry, .. } = *found;
+        Comparison { variance, p, rests_on_symmetry, ..swapped }
     }
 }
 
@@ -209,24 +227,5 @@ pub fn mark_unproven(panel: &mut Panel, observed: &ObservedWork) {
             let here = in_panel || flag.phase.is_empty();
             here && FlagKind::voids_cold_proof(&flag.flag)
         });
-    }
-}
-
-/// Marks the comparisons of a work's phases that do not stand when all of them are made at once (Benjamini & Hochberg):
-/// those with the reference, and those with each target that a reader may take for it.
-pub fn mark_chance(panels: &mut [Panel]) {
-    let targets = panels.iter().flat_map(|panel| &panel.rows).map(|row| row.others.len()).max().unwrap_or(0);
-    mark_family(panels, |row| row.against.as_mut());
-    (0..targets).for_each(|other| mark_family(panels, |row| row.others.get_mut(other)?.as_mut()));
-}
-
-fn mark_family(panels: &mut [Panel], of: impl Fn(&mut Row) -> Option<&mut Comparison>) {
-    let panels = panels.iter_mut().filter(|panel| !panel.phase.is_empty());
-    let mut compared: Vec<&mut Comparison> = panels.flat_map(|panel| &mut panel.rows).filter_map(of).collect();
-    let chances: Vec<f64> = compared.iter().map(|comparison| comparison.p.unwrap_or(1.0)).collect();
-    let stand = stats::benjamini_hochberg(&chances, FALSE_DISCOVERIES);
-    for (comparison, stands) in compared.iter_mut().zip(stand) {
-        // What is preliminary is called so already: so few rounds allow no small p-value.
-        comparison.may_be_chance = comparison.tells() && comparison.estimate.method == Method::SignedRank && !stands;
     }
 }

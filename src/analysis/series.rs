@@ -24,9 +24,27 @@ pub struct Observed<'a> {
     pub works: Vec<ObservedWork<'a>>,
     /// The last round that a target took part in, where it has left the race.
     left_after: Vec<Option<u32>>,
+    /// Another program made the rounds: it may give targets different numbers of them.
+    is_imported: bool,
 }
 
 impl Observed<'_> {
+    /// For each target the rounds that it was asked for and has no value of, and not because it could not take part: what
+    /// takes too long may be cut off. The last round may be under way still.
+    pub fn lacking(&self, works: &[&ObservedWork], values: &[Rounds]) -> Vec<Vec<u32>> {
+        let rounds: BTreeSet<u32> = works.iter().flat_map(|work| work.rounds.iter().copied()).collect();
+        let has = |target: usize, round: u32| values[target].binary_search_by_key(&round, |(round, _)| *round).is_ok();
+        let is_skipped = |target: usize, round: u32| {
+            let mut cells = works.iter().filter_map(|work| work.cells[target].get(&round));
+            cells.any(|cell| matches!(cell.outcome, Some(Outcome::Skipped(_))))
+        };
+        let lacks = |target: usize, round: u32| {
+            let is_over = round < self.last_round() && !self.is_imported;
+            is_over && self.is_asked(target, round) && !has(target, round) && !is_skipped(target, round)
+        };
+        (0..values.len()).map(|target| rounds.iter().copied().filter(|round| lacks(target, *round)).collect()).collect()
+    }
+
     /// The rounds of which any cell has ended, and that a target was asked to take part in.
     pub fn asked(&self, target: usize) -> usize {
         let rounds: BTreeSet<u32> = self.works.iter().flat_map(|work| work.rounds.iter().copied()).collect();
@@ -37,6 +55,11 @@ impl Observed<'_> {
     pub fn unasked(&self) -> Vec<usize> {
         let rounds: BTreeSet<u32> = self.works.iter().flat_map(|work| work.rounds.iter().copied()).collect();
         (0..self.targets.len()).map(|target| rounds.len() - self.asked(target)).collect()
+    }
+
+    /// Targets that took part in no further rounds.
+    pub fn left(&self) -> Vec<usize> {
+        (0..self.targets.len()).filter(|at| self.left_after[*at].is_some_and(|last| last < self.last_round())).collect()
     }
 
     /// 0 where no cell has ended.
@@ -89,7 +112,8 @@ pub fn observe_at<'a>(folded: &'a Folded, plan: &'a Plan, times: f64) -> Observe
     let leaves = |look: &&Look, name: &str| look.leaving.iter().any(|leaving| leaving.target == name);
     let left = |name: &&str| folded.looks.iter().find(|look| leaves(look, name)).map(|look| look.round);
     let left_after = targets.list.iter().map(left).collect();
-    Observed { works: observed, left_after, targets: targets.list }
+    let is_imported = folded.run.as_ref().is_some_and(|run| !run.imported.is_empty());
+    Observed { works: observed, left_after, targets: targets.list, is_imported }
 }
 
 /// Names in order, with their places.

@@ -5,7 +5,7 @@
 //! estimate says too little about how many rounds a decision would take.
 
 use super::eligibility::Veto;
-use super::elimination::{Race, compare};
+use super::elimination::Race;
 use super::judgement::Analysis;
 use super::series::observe;
 use crate::journal::{Enough, Folded, LeaveReason, Leaving, Look};
@@ -114,7 +114,7 @@ impl Analysis<'_> {
         let Some(reference) = self.verdict.reference else { return Vec::new() };
         let of = |target: usize| {
             // What cannot be compared at all is not precise either.
-            let found = compare(&self.verdict.values[target], &self.verdict.values[reference], self.confidence);
+            let found = self.verdict.contest.pairs.get(target, reference).map(|pair| &pair.estimate);
             let Some((n, half)) = found.and_then(|found| Some((found.n, found.half_width()?))) else {
                 return Some(None);
             };
@@ -129,9 +129,12 @@ impl Analysis<'_> {
         any && self.to_precision(precision).is_empty()
     }
 
-    /// Targets without a veto, but the reference.
+    /// Targets without a veto, but the reference and its copy.
     fn compared(&self, reference: usize) -> impl Iterator<Item = usize> {
-        let sound = move |target: &usize| self.verdict.vetoes[*target].is_empty() && *target != reference;
+        let is_copy = |target: usize| self.verdict.duplicate == Some(target);
+        let sound = move |target: &usize| {
+            self.verdict.vetoes[*target].is_empty() && *target != reference && !is_copy(*target)
+        };
         (0..self.observed.targets.len()).filter(sound)
     }
 
@@ -162,9 +165,8 @@ impl Analysis<'_> {
         }
         let by = self.race()?.beaten_by[target]?;
         let wide = |precision: f64| {
-            let found =
-                compare(&self.verdict.values[target], &self.verdict.values[self.verdict.reference?], self.confidence)?;
-            Some(found.half_width()? > precision.ln_1p())
+            let found = self.verdict.contest.pairs.get(target, self.verdict.reference?)?;
+            Some(found.estimate.half_width()? > precision.ln_1p())
         };
         // Of a few rounds, an interval is narrow by chance.
         let too_wide = |precision: f64| round < FULL_FROM || wide(precision).unwrap_or(true);

@@ -14,13 +14,13 @@ const MOST_TARGETS: usize = 30;
 
 /// `None` where there are fewer than two targets, or fewer than two criteria, to trade against each other.
 pub fn criteria(case: &Case) -> Option<Criteria> {
-    let criteria = metric::criteria();
+    let (plan, criteria) = (case.analysis.plan, metric::criteria());
     let (reference, shown) = (case.analysis.verdict.reference?, &case.analysis.verdict.ranked);
     let found: Vec<_> = criteria.iter().filter_map(|criterion| measured(case, criterion)).collect();
     if shown.len() < 2 || shown.len() > MOST_TARGETS || found.len() < 2 {
         return None;
     }
-    let thresholds: Vec<f64> = found.iter().map(|(_, _, threshold)| *threshold).collect();
+    let thresholds: Vec<f64> = found.iter().map(|(_, metric)| metric.matters(plan.stop.threshold).unwrap_or(0.0)).collect();
     let trades = trades(&found, shown, case);
     let front: Vec<usize> = stats::front(&ratios(&trades, found.len()), &thresholds);
     let place = shown.iter().position(|target| *target == reference);
@@ -29,34 +29,39 @@ pub fn criteria(case: &Case) -> Option<Criteria> {
         on_front: front.contains(&at),
         cells: match place {
             Some(place) => others[place].clone(),
-            None => found.iter().map(|(series, ..)| trade(series, shown[at], reference, case)).collect(),
+            None => found.iter().map(|measured| trade(measured, shown[at], reference, case)).collect(),
         },
         others,
     };
     Some(Criteria {
-        names: found.iter().map(|(_, name, _)| name.to_string()).collect(),
+        names: found.iter().map(|(_, metric)| metric.criterion.to_string()).collect(),
         reference,
         rows: trades.into_iter().enumerate().map(row).collect(),
     })
 }
 
-/// Values of a criterion with its name and threshold; `None` where no target has any.
-fn measured(case: &Case, criterion: &[&'static Metric]) -> Option<(Vec<Rounds>, &'static str, f64)> {
+/// Values of a criterion, and what they are.
+type Measured = (Vec<Rounds>, &'static Metric);
+
+/// `None` where no target has any.
+fn measured(case: &Case, criterion: &[&'static Metric]) -> Option<Measured> {
     let plan = case.analysis.plan;
     let of = |metric: &&Metric| score_of_works(plan, &case.analysis.observed, metric.name, metric.combine);
     let any = |series: &[Rounds]| series.iter().any(|rounds| rounds.iter().any(|(_, value)| *value > 0.0));
-    let found = criterion.iter().map(|metric| (of(metric), metric)).find(|(series, _)| any(series));
-    found.map(|(series, metric)| (series, metric.criterion, metric.matters(plan.stop.threshold).unwrap_or(0.0)))
+    criterion.iter().map(|metric| (of(metric), *metric)).find(|(series, _)| any(series))
 }
 
 /// By pair of targets, in each criterion.
-fn trades(found: &[(Vec<Rounds>, &str, f64)], shown: &[usize], case: &Case) -> Vec<Vec<Vec<Trade>>> {
-    let pair = |a: usize, b: usize| found.iter().map(|(series, ..)| trade(series, a, b, case)).collect();
+fn trades(found: &[Measured], shown: &[usize], case: &Case) -> Vec<Vec<Vec<Trade>>> {
+    let pair = |a: usize, b: usize| found.iter().map(|measured| trade(measured, a, b, case)).collect();
     shown.iter().map(|&a| shown.iter().map(|&b| pair(a, b)).collect()).collect()
 }
 
-fn trade(series: &[Rounds], target: usize, reference: usize, case: &Case) -> Trade {
-    Trade { estimate: compare(&series[target], &series[reference], case.analysis.confidence) }
+/// Times are judged in the verdict already.
+fn trade((series, metric): &Measured, target: usize, reference: usize, case: &Case) -> Trade {
+    let judged = || case.analysis.verdict.contest.pairs.get(target, reference).map(|pair| pair.estimate.clone());
+    let own = || compare(&series[target], &series[reference], case.analysis.confidence);
+    Trade { estimate: if target != reference && metric.name == "time_ns" { judged() } else { own() } }
 }
 
 /// For each criterion by pair of targets.

@@ -5,7 +5,7 @@ use super::durability::{self, Durability};
 use super::judgement::Judgement;
 use super::latency_curves::{self, LatencyCurves};
 use super::model::*;
-use super::panel::{Case, Context, Quantity, mark_chance, mark_unproven, panel, phase_panel, something, time_panel};
+use super::panel::{Case, Context, Quantity, mark_unproven, panel, phase_panel, something, time_panel};
 use super::plain::plain;
 use super::points;
 use super::secondary;
@@ -152,7 +152,7 @@ pub fn verdict(panel: &Panel, ranked: &[usize]) -> Verdict {
     };
     let (good, pick) = (race.good(), vec![race.pick]);
     let (kind, best) = match good.len() {
-        0 => (VerdictKind::Unresolved, race.members.clone()),
+        0 => (VerdictKind::Unresolved, race.may_be_best().collect()),
         1 => (VerdictKind::Pick, pick),
         _ => (VerdictKind::Tie, good),
     };
@@ -197,6 +197,5 @@ fn panels(context: &Context, observed: &ObservedWork) -> Vec<Panel> {
         panels.extend(names.iter().map(|name| phase_panel(name, observed, context)));
     }
     panels.iter_mut().for_each(|panel| mark_unproven(panel, observed));
-    mark_chance(&mut panels);
     panels
 }

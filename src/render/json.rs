@@ -135,8 +135,9 @@ fn quantity(model: &Model, panel: &Panel) -> Quantity {
         better: better_name(panel.better),
         threshold: panel.threshold,
         noise: panel.noise.as_ref().map(estimate),
-        may_be_best: panel.race.as_ref().map(|race| names(model, &race.members)),
+        may_be_best: panel.race.as_ref().map(|race| names(model, &race.may_be_best().collect::<Vec<_>>())),
         slower: panel.race.as_ref().map(|race| names(model, &race.slower)),
+        left_early: panel.race.as_ref().map(|race| names(model, &race.left_early)),
         rows: panel
             .rows
             .iter()
@@ -169,7 +170,6 @@ fn compared(against: &analysis::Comparison) -> Comparison {
         finding: finding_name(against),
         words: against.words(),
         p: against.p,
-        may_be_chance: against.may_be_chance,
         rests_on_symmetry: against.rests_on_symmetry,
     }
 }

@@ -90,7 +90,7 @@ fn table(rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
 
 fn cell(panel: &Panel, row: &Row) -> String {
     let Some(figure) = &row.figure else { return format!("*{}*", row.absent.word()) };
-    let best = panel.race.as_ref().is_some_and(|best| best.members.contains(&row.target));
+    let best = panel.race.as_ref().is_some_and(|race| race.may_be_best().any(|at| at == row.target));
     let shown = if best { format!("**{}**", figure.shown()) } else { figure.shown().clone() };
     let signs = |marks: &[&Mark]| escaped(&marks::signs(marks));
     let ratio = row.against.as_ref().map(|found| format!("<br>×{}{}", found.ratio(), signs(&marks::of_ratio(found))));

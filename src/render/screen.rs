@@ -149,7 +149,7 @@ impl Screen<'_> {
         let figures = widest(rows.iter().map(figure)).max(4);
         let standing = |row: &Row| match work.reference == Some(row.target) {
             true => Standing::Reference,
-            false => Standing::in_panel(panel, row.target, work.reference, row.against.as_ref()),
+            false => Standing::in_panel(panel, row.target, row.against.as_ref()),
         };
         let difference =
             |row: &Row| row.against.as_ref().map_or(String::new(), |found| signed_percent(found.estimate.ratio));
@@ -184,7 +184,7 @@ impl Screen<'_> {
                 fitted_right(&difference(row), differences),
                 fitted_right(&range(row), ranges),
             );
-            let is_best = panel.race.as_ref().is_some_and(|best| best.members.contains(&row.target));
+            let is_best = panel.race.as_ref().is_some_and(|race| race.may_be_best().any(|at| at == row.target));
             let look = if is_best { Look::Strong } else { Look::Plain };
             let colour = match standing(row) {
                 Standing::Better => Look::Good,
@@ -249,7 +249,7 @@ impl Screen<'_> {
         let cell = |column: &Column, target: usize| {
             let found_row = column.panel.rows.iter().find(|row| row.target == target)?;
             let found = found_row.against.as_ref()?;
-            let standing = Standing::in_panel(column.panel, target, work.reference, Some(found));
+            let standing = Standing::in_panel(column.panel, target, Some(found));
             let sign = match standing.sign() {
                 _ if found_row.unproven_cache => UNPROVEN_SIGN,
                 "" => " ",
@@ -259,7 +259,7 @@ impl Screen<'_> {
             let look = match standing {
                 Standing::Better => Look::Good,
                 Standing::Worse => Look::Bad,
-                Standing::Open | Standing::Unknown => Look::Faint,
+                Standing::Open | Standing::LeftEarly | Standing::Unknown => Look::Faint,
                 _ => Look::Plain,
             };
             Some(self.look(look, &fitted_right(&shown, width(column))))
@@ -365,11 +365,12 @@ fn centre(row: &Row) -> Option<f64> {
     Some(row.figure.as_ref()?.centre)
 }
 
-/// Fastest first by the paired ratio to the reference, which all share; then those without results.
+/// The pick first, then by the paired ratio to the reference, which all share.
 fn in_order(panel: &Panel) -> Vec<&Row> {
     let ratio = |row: &Row| row.against.as_ref().map_or(1.0, |found| found.estimate.ratio);
+    let is_pick = |row: &Row| panel.race.as_ref().is_some_and(|race| race.pick == row.target);
     let mut rows = measured(panel);
-    rows.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+    rows.sort_by(|a, b| is_pick(b).cmp(&is_pick(a)).then(ratio(a).total_cmp(&ratio(b))));
     rows
 }
 

@@ -225,7 +225,7 @@ fn below_name(work: &WorkReport, row: &Row, note: &str) -> String {
 /// The median, and under it the ratio with its interval.
 fn numbers(painter: &mut Painter, panel: &Panel, (row, mark): (&Row, &Mark), (x, y): (f64, f64)) {
     let Some(figure) = &row.figure else { return };
-    let best = panel.race.as_ref().is_some_and(|best| best.members.contains(&row.target));
+    let best = panel.race.as_ref().is_some_and(|race| race.may_be_best().any(|at| at == row.target));
     let signs = marks::signs(&marks::of_figure(panel, row));
     painter.text((x, y - 2.0), if best { &BEST_FIGURE } else { &FIGURE }, &format!("{}{signs}", figure.shown()));
     let below = if row.against.is_some() { &mark.ratio } else { &figure.range() };

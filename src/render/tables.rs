@@ -137,7 +137,7 @@ fn summary_row<'a>(line: &Line<'a>) -> Vec<Value<'a>> {
 
 fn may_be_best<'a>(line: &Line<'a>) -> Value<'a> {
     let best = line.panel.race.as_ref();
-    best.map(|best| if best.members.contains(&line.row.target) { "yes" } else { "no" }).into()
+    best.map(|best| if best.may_be_best().any(|at| at == line.row.target) { "yes" } else { "no" }).into()
 }
 
 /// What the marks at figure and ratio say, other than that a figure may be the best.

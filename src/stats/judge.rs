@@ -25,6 +25,19 @@ pub enum Finding {
     TooFewRounds,
 }
 
+impl Finding {
+    /// The same seen from the other side.
+    pub fn swapped(self) -> Finding {
+        match self {
+            Finding::Higher => Finding::Lower,
+            Finding::Lower => Finding::Higher,
+            Finding::ProbablyHigher => Finding::ProbablyLower,
+            Finding::ProbablyLower => Finding::ProbablyHigher,
+            same => same,
+        }
+    }
+}
+
 /// Holds the interval against the band of this `threshold`, 0.03 for 3 %. What a preliminary estimate
 /// ([`Method::LogT`](super::Method::LogT)) says is found alike; the caller labels it.
 pub fn judge(estimate: &Estimate, threshold: f64) -> Finding {
@@ -49,16 +62,6 @@ mod tests {
         let ratio = (low * high).sqrt();
         let interval = Some((low, high));
         Estimate { ratio, interval, method: Method::SignedRank, level: 0.95, n: 8, share_above: 0.5 }
-    }
-
-    fn mirrored(finding: Finding) -> Finding {
-        match finding {
-            Finding::Higher => Finding::Lower,
-            Finding::Lower => Finding::Higher,
-            Finding::ProbablyHigher => Finding::ProbablyLower,
-            Finding::ProbablyLower => Finding::ProbablyHigher,
-            same => same,
-        }
     }
 
     /// Interval, and what it says at a threshold of 3 %.
@@ -87,7 +90,7 @@ mod tests {
             assert_eq!(judge(&seen, 0.03), *wanted, "{low} to {high}");
             // The edges themselves are at the mercy of rounding.
             if *high != 1.03 {
-                assert_eq!(judge(&seen.swapped(), 0.03), mirrored(*wanted), "mirror of {low} to {high}");
+                assert_eq!(judge(&seen.swapped(), 0.03), wanted.swapped(), "mirror of {low} to {high}");
             }
         }
     }

@@ -48,18 +48,18 @@ pub use level_shift::{Known as SeriesKnown, LevelShift, Reading, level_shifts};
 pub use looks::{ALPHA, LOOKS, Look, spent};
 pub use moments::{mean, standard_deviation};
 pub use mser::{Steady, mser5};
-pub use multiple_testing::{benjamini_hochberg, fisher_exact, signed_rank_p, too_many_apart};
+pub use multiple_testing::{fisher_exact, signed_rank_p, too_many_apart};
 pub use observation::one_observation;
 pub use order_statistics::{order_statistic_interval, rests_on_symmetry, sign_k};
 pub use paired::{Estimate, Method, paired_ratio};
-pub use pairs::Comparisons;
+pub use pairs::{Comparisons, FEWEST as FEWEST_ROUNDS};
 pub use pareto::{Ratios, front};
 pub use random_effects::{
     FEWEST as FEWEST_MACHINES, Measured as OnMachine, RandomEffects, random_effects, variance_of,
 };
 pub use rank_sum::{holm, rank_sum_above, unpaired_ratio};
 pub use rare_events::largest_share;
-pub use regret::{Standing as Regret, standing as regret};
+pub use regret::{Standing as Regret, standing as regret, upper_bounds};
 pub use repeats::{Repeats, best_repeats};
 pub use run_shift::{Beside, Runs, drift_factor, run_scatter};
 pub use sensitivity::{Known, influences, sensitivity};

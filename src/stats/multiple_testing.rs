@@ -1,4 +1,4 @@
-//! Many comparisons at once: how many false alarms are too many, which small p-values to trust, and the exact tests
+//! Many comparisons at once: how many false alarms are too many, and the exact tests
 //! that give them.
 //!
 //! P-values order and flag tables that explore; a verdict never rests on one.
@@ -18,16 +18,6 @@ const MOST_COUNTED: usize = 100;
 pub fn too_many_apart(apart: usize, of: usize) -> bool {
     let Ok(sound) = Binomial::new(LEAVES_OUT, of as u64) else { return false };
     apart > 0 && sound.cdf(apart as u64 - 1) >= 0.99
-}
-
-/// Which of the p-values `p` to flag, so that a share `q` (0.05 for 5 %) of the flagged is false on average: Benjamini
-/// & Hochberg 1995. A value that is no number counts as a comparison and is never flagged.
-pub fn benjamini_hochberg(p: &[f64], q: f64) -> Vec<bool> {
-    let mut sorted: Vec<f64> = p.iter().copied().filter(|p| !p.is_nan()).collect();
-    sorted.sort_by(f64::total_cmp);
-    let allowed = |rank: usize| (rank + 1) as f64 / p.len() as f64 * q;
-    let largest = (0..sorted.len()).rev().find(|rank| sorted[*rank] <= allowed(*rank)).map(|rank| sorted[rank]);
-    p.iter().map(|p| largest.is_some_and(|largest| *p <= largest)).collect()
 }
 
 /// Two-sided p-value of Wilcoxon's signed-rank test that the logarithms of ratios scatter about 0.
@@ -101,21 +91,6 @@ mod tests {
             let found = [most, most + 1].map(|apart| too_many_apart(apart, of));
             assert_eq!(found, [false, true], "of {of}");
         }
-    }
-
-    /// The fifteen p-values of Benjamini & Hochberg 1995, section 3.2: four are flagged at 5 %.
-    #[test]
-    fn small_p_values_are_flagged_together() {
-        let published = [
-            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
-            0.7590, 1.0,
-        ];
-        let cases: [(&[f64], usize); 5] = [(&[], 0), (&[0.06], 0), (&[0.05], 1), (&[0.05, 0.04], 2), (&published, 4)];
-        for (p, flagged) in cases {
-            assert_eq!(benjamini_hochberg(p, 0.05).iter().filter(|flag| **flag).count(), flagged, "{p:?}");
-        }
-        assert_eq!(benjamini_hochberg(&[0.5, f64::NAN, 0.001], 0.05), [false, false, true]);
-        assert_eq!(benjamini_hochberg(&[f64::NAN, 0.03], 0.05), [false, false]);
     }
 
     /// Depression factors of Hollander & Wolfe 1999, example 3.1 (one-sided 0.020 there, here twice that); the others

@@ -17,7 +17,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::HashMap;
 
 /// The fewest rounds with a bound.
-const FEWEST: usize = 3;
+pub const FEWEST: usize = 3;
 /// The fewest rounds for signed ranks.
 pub(super) const RANKS_FROM: usize = 8;
 /// As many degrees of freedom are borrowed from the other pairs at most: of targets whose noise differs by a factor of
@@ -41,6 +41,8 @@ pub struct Comparisons<'a> {
     pub comparisons: usize,
     /// A target and its own second copy.
     pub twins: Option<(usize, usize)>,
+    /// By target and round, where a value is missing for a reason that its size may be; empty for nowhere.
+    pub lacking: &'a [Vec<bool>],
 }
 
 /// The differences of all pairs up to one look.
@@ -57,7 +59,12 @@ pub struct Pairs {
     pub dependent: bool,
     /// What was taken out of the noise.
     pub control: Option<ControlVariate>,
+    /// By target and another one: rounds that it lacks, and that may lack because they were slow.
+    lacking: Vec<Vec<usize>>,
 }
+
+/// More than the logarithm of any ratio of times.
+const BEYOND: f64 = 1e3;
 
 impl Pairs {
     /// Who is eliminated shows no noise either: some go on after that, for the others to be held against, and which of
@@ -84,7 +91,13 @@ impl Pairs {
             Autocorrelation::new(mean_of(&full(count), autocorrelation), rounds, complete(count).saturating_sub(1))
         };
         let (all, candidates) = (pooled(logs.len()), pooled(of.candidates));
+        let lacks = |i: usize, j: usize| {
+            let rounds = of.lacking.get(i).into_iter().flatten().zip(&logs[j]);
+            rounds.filter(|(lacks, other)| **lacks && other.is_finite()).count()
+        };
+        let of_target = |i: usize| (0..logs.len()).map(|j| lacks(i, j)).collect();
         Pairs {
+            lacking: (0..logs.len()).map(of_target).collect(),
             rounds,
             variance: mean_of(&full(logs.len()), variance),
             complete: complete(logs.len()),
@@ -98,10 +111,30 @@ impl Pairs {
     /// Lower bound, centre and upper bound; each bound at its one-sided level.
     pub fn bounds(&self, pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
         let (low, centre, high) = ranked(pair, critical).or_else(|| self.moderated(pair, critical))?;
+        let wider = self.wider(pair);
+        Some((centre - (centre - low) * wider, centre, centre + (high - centre) * wider))
+    }
+
+    fn wider(&self, pair: &[f64]) -> f64 {
         let own = Autocorrelation::new(autocorrelation(pair), pair.len(), 1).at_least(DOUBTED.1);
         let correlation = self.autocorrelation.max(if pair.len() >= 6 { own } else { 0.0 });
-        let wider = ((1.0 + correlation) / (1.0 - correlation)).sqrt();
-        Some((centre - (centre - low) * wider, centre, centre + (high - centre) * wider))
+        ((1.0 + correlation) / (1.0 - correlation)).sqrt()
+    }
+
+    /// The upper bounds of a pair's difference and of its negative. Each round that the first lacks and that may be missing
+    /// because it was slow counts as slower than all others; so few rounds that only Student's bounds them have no bound then.
+    pub fn upper_bounds(&self, ((i, j), pair): (&(usize, usize), &[f64]), critical: &mut Critical) -> Option<(f64, f64)> {
+        let (low, _, high) = self.bounds(pair, critical)?;
+        let mut upper = |known: f64, lacking: usize, sign: f64| match lacking {
+            0 => known,
+            lacking => {
+                let all: Vec<f64> = pair.iter().map(|value| sign * value).chain(vec![BEYOND; lacking]).collect();
+                let found = ranked(&all, critical).filter(|(_, _, high)| *high < BEYOND / 4.0);
+                let bound = found.map(|(_, centre, high)| centre + (high - centre) * self.wider(pair));
+                bound.map_or(f64::INFINITY, |bound| bound.max(known))
+            }
+        };
+        Some((upper(high, self.lacking[*i][*j], 1.0), upper(-low, self.lacking[*j][*i], -1.0)))
     }
 
     /// Student's bounds, whose variance is drawn towards the mean of all pairs: each borrowed degree of freedom weighs as

@@ -12,6 +12,13 @@ pub struct Sums {
     pub rounds: usize,
 }
 
+impl Sums {
+    /// The first costs more than the second, by more than this share or surely.
+    pub fn matters(&self, threshold: f64) -> bool {
+        self.ratio > 1.0 + threshold || self.interval.is_some_and(|(low, _)| low > 1.0)
+    }
+}
+
 /// From the values of the same rounds. The interval is Student's for the ratio of two means, by linearisation (Cochran
 /// 1977, section 6.3): for sums of heavy tails it is too narrow, as no slow round may have come yet.
 ///

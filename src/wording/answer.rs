@@ -18,6 +18,8 @@ pub enum Standing {
     Probably,
     Same,
     Open,
+    /// It left the race before it was settled.
+    LeftEarly,
     /// Nothing to compare.
     Unknown,
 }
@@ -41,11 +43,10 @@ impl WorkReport {
 }
 
 impl Standing {
-    /// What may be chance among many comparisons is not clear, and what depends on symmetric noise only probable.
+    /// What depends on symmetric noise is only probable.
     pub fn of(comparison: Option<&Comparison>) -> Standing {
         match comparison.and_then(|found| found.finding.as_ref()) {
             Some(Finding::Tie) => Standing::Same,
-            Some(_) if comparison.is_some_and(|found| found.may_be_chance) => Standing::Open,
             Some(Finding::Higher | Finding::Lower) if comparison.is_some_and(|found| found.rests_on_symmetry) => {
                 Standing::Probably
             }
@@ -57,15 +58,14 @@ impl Standing {
         }
     }
 
-    /// The same in a panel. Its race guards all targets at all looks together, one comparison only itself: where the
-    /// race leaves it open which of the two is best, none of them is clearly slower.
-    pub fn in_panel(panel: &Panel, target: usize, reference: Option<usize>, found: Option<&Comparison>) -> Standing {
-        let may_be_best = |target: usize| panel.race.as_ref().is_some_and(|race| race.members.contains(&target));
-        match Standing::of(found) {
-            Standing::Better | Standing::Worse if may_be_best(target) && reference.is_some_and(may_be_best) => {
-                Standing::Probably
-            }
-            standing => standing,
+    /// The same in a panel. Where it has a race, what is clear there is clear here: a row says what the answer says.
+    pub fn in_panel(panel: &Panel, target: usize, found: Option<&Comparison>) -> Standing {
+        let Some(race) = &panel.race else { return Standing::of(found) };
+        match found.and_then(|found| found.finding) {
+            Some(Finding::Higher) => Standing::Worse,
+            Some(Finding::Lower) => Standing::Better,
+            Some(Finding::Unresolved) if race.left_early.contains(&target) => Standing::LeftEarly,
+            _ => Standing::of(found),
         }
     }
 
@@ -98,6 +98,7 @@ impl Standing {
             (Standing::Probably, false) => return format!("probably {}", terms.better),
             (Standing::Same, _) => "same",
             (Standing::Open, _) => "too close",
+            (Standing::LeftEarly, _) => "left early",
             (Standing::Unknown, _) => "",
         };
         word.to_string()
@@ -108,7 +109,7 @@ impl Standing {
         match self {
             Standing::Probably => "~",
             Standing::Same => "=",
-            Standing::Open | Standing::Unknown => "?",
+            Standing::Open | Standing::LeftEarly | Standing::Unknown => "?",
             _ => "",
         }
     }

@@ -179,51 +179,86 @@ fn part(panel: &Panel) -> String {
     if panel.name == crate::analysis::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
 }
 
+/// Each target is in one group: the pick or several that are as good, those that may be as good, those that are slower, those that
+/// left early, and those that are not ranked.
 fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
     let verdict = &context.work.verdict;
     let pick = &context.targets[race.pick].name;
-    let slower = [in_all(race, context), slower(race, panel, context)].concat();
+    let others = [
+        in_all(race, context),
+        slower(race, panel, context),
+        left_early(race, panel, context),
+        not_ranked(context),
+    ];
+    let others: String = others.iter().filter(|text| !text.is_empty()).map(|text| format!(" {text}")).collect();
     let terms = context.work.terms();
-    let bound = match is_fastest(race, context) {
-        true => format!("the {} (95 %)", terms.best),
-        false => at_most(race.bound(), terms),
-    };
     match verdict.kind {
         VerdictKind::Tie => {
             let most = verdict.best.iter().map(|at| race.regret[*at]).fold(0.0, f64::max);
-            let names = names(&verdict.best, context);
-            let each = if names.len() == 2 { "either" } else { "each" };
-            format!("No single winner: {}; {each} is {}.{slower}", listed(&some(names)), at_most(most, terms))
+            let ties = names(&verdict.best, context);
+            let each = if ties.len() == 2 { "either" } else { "each" };
+            let bound = match most {
+                0.0 => format!("no other is {} than {each} (95 %)", terms.better),
+                most => format!("{each} is {}", at_most(most, terms)),
+            };
+            let open = open(race, &verdict.best, context);
+            format!("No single winner: {}; {bound}.{open}{others}", listed(&some(ties)))
         }
         VerdictKind::Pick => {
-            let others: Vec<usize> = race.members.iter().copied().filter(|at| *at != race.pick).collect();
-            let open = match others.len() {
-                0 => String::new(),
-                1 => format!(" {} may be as good or worse.", names(&others, context)[0]),
-                _ => format!(" These may be as good or worse: {}.", listed(&some(names(&others, context)))),
-            };
-            format!("Pick {pick}: {bound}.{open}{slower}")
+            format!("Pick {pick}: {}.{}{others}", bound(race, context), open(race, &[race.pick], context))
         }
         _ => {
-            let names = listed(&some(names(&race.members, context)));
-            format!("Too close to call: {names}. Best guess {pick}: {bound}.{}{slower}", more(race, context.history))
+            let names = listed(&some(names(&race.may_be_best().collect::<Vec<_>>(), context)));
+            let why = if race.too_few.is_empty() { "Too close to call" } else { "Too early to say" };
+            let more = more(race, context.history);
+            format!("{why}: {names}. Best guess {pick}: {}.{more}{others}", bound(race, context))
         }
     }
 }
 
-/// All others are called slower: of one of several equals it is not enough that no other is faster.
-fn is_fastest(race: &Race, context: &Context) -> bool {
-    context.work.ranked.iter().all(|at| *at == race.pick || race.slower.contains(at) || race.regret[*at].is_infinite())
+/// " These may be as good or worse: xfs and btrfs."
+fn open(race: &Race, named: &[usize], context: &Context) -> String {
+    let open: Vec<usize> = race.may_be_as_good.iter().copied().filter(|at| !named.contains(at)).collect();
+    match open.len() {
+        0 => String::new(),
+        1 => format!(" {} may be as good or worse.", names(&open, context)[0]),
+        _ => format!(" These may be as good or worse: {}.", listed(&some(names(&open, context)))),
+    }
 }
 
-/// " All 20 rounds added up, b takes 14 % more time than a (2–26 %), and here times add.": where a typical round and all
+/// "the fastest (95 %)", "at most 4 % slower than the best (95 %)".
+fn bound(race: &Race, context: &Context) -> String {
+    let terms = context.work.terms();
+    let bound = match is_fastest(race) {
+        true => format!("the {} (95 %)", terms.best),
+        false => at_most(race.bound(), terms),
+    };
+    let typical = if race.dearer[race.pick].is_some() { "in a typical round " } else { "" };
+    let among = if race.too_few.is_empty() { "" } else { ", of those with enough rounds" };
+    format!("{typical}{bound}{among}")
+}
+
+/// All others are called slower: of one of several equals it is not enough that no other is faster.
+fn is_fastest(race: &Race) -> bool {
+    let others = [&race.may_be_as_good, &race.left_early, &race.too_few];
+    others.iter().all(|group| group.is_empty()) && race.dearer[race.pick].is_none()
+}
+
+/// "Not ranked: zfs.": the notes say why.
+fn not_ranked(context: &Context) -> String {
+    let is_out = |at: &usize| !context.targets[*at].duplicate && !context.work.ranked.contains(at);
+    let out: Vec<usize> = (0..context.targets.len()).filter(is_out).collect();
+    if out.is_empty() { String::new() } else { format!("Not ranked: {}.", listed(&some(names(&out, context)))) }
+}
+
+/// "All 20 rounds added up, b takes 14 % more time than a (2–26 %), and here times add.": where a typical round and all
 /// rounds together disagree.
 fn in_all(race: &Race, context: &Context) -> String {
     let name = |at: usize| &context.targets[at].name;
     let sentence = |found: &Dearer| {
         let range = found.sums.interval.map(|(low, high)| format!(" ({} to {})", signed(low), signed_percent(high)));
         format!(
-            " All {} rounds added up, {} takes {} more time than {}{}; times add here, so that counts.",
+            "All {} rounds added up, {} takes {} more time than {}{}; times add here, so that counts.",
             found.sums.rounds,
             name(race.pick),
             super::text::percent(found.sums.ratio - 1.0),
@@ -258,7 +293,8 @@ fn more(race: &Race, history: &History) -> String {
     let most = history.most_rounds;
     match race.rounds_needed {
         Some([Some(least), Some(last)]) if last <= most && left(least) == left(last) => {
-            format!(" About {}{} would settle it.", more_rounds(left(last)), within(left(last), left(last)))
+            let from = left(least);
+            format!(" As few as {}{} may settle it.", more_rounds(from), within(from, from))
         }
         Some([Some(least), Some(last)]) if last <= most => {
             let (from, to) = (left(least), left(last));
@@ -282,21 +318,34 @@ fn more(race: &Race, history: &History) -> String {
     }
 }
 
-/// " Slower: btrfs lzo (+15 %), btrfs zstd:1 (+33 %)." Against the pick, and the least first.
+/// "Slower: btrfs lzo (+15 %), btrfs zstd:1 (+33 %)." Against the pick, and the least first.
 fn slower(race: &Race, panel: &Panel, context: &Context) -> String {
+    group(&capital(context.work.terms().worse), &race.slower, race, panel, context)
+}
+
+/// "Left early, not settled: btrfs (+17 %)."
+fn left_early(race: &Race, panel: &Panel, context: &Context) -> String {
+    group("Left early, not settled", &race.left_early, race, panel, context)
+}
+
+fn group(title: &str, targets: &[usize], race: &Race, panel: &Panel, context: &Context) -> String {
     let ratio = |at: usize| {
         let row = panel.rows.iter().find(|row| row.target == at)?;
         row.compared_with(race.pick).map(|found| found.estimate.ratio)
     };
-    let mut slower: Vec<(usize, Option<f64>)> = race.slower.iter().map(|at| (*at, ratio(*at))).collect();
-    slower.sort_by(|a, b| a.1.unwrap_or(0.0).total_cmp(&b.1.unwrap_or(0.0)));
+    let mut found: Vec<(usize, Option<f64>)> = targets.iter().map(|at| (*at, ratio(*at))).collect();
+    found.sort_by(|a, b| a.1.unwrap_or(0.0).total_cmp(&b.1.unwrap_or(0.0)));
     let shown = |(at, ratio): &(usize, Option<f64>)| {
-        let by = ratio.map(|ratio| format!(" (+{})", super::text::percent(ratio - 1.0))).unwrap_or_default();
+        let by = ratio.map(|ratio| format!(" ({})", signed_percent_of(ratio))).unwrap_or_default();
         format!("{}{by}", context.targets[*at].name)
     };
-    let shown: Vec<String> = slower.iter().map(shown).collect();
-    let worse = capital(context.work.terms().worse);
-    if shown.is_empty() { String::new() } else { format!(" {worse}: {}.", listed(&some(shown))) }
+    let shown: Vec<String> = found.iter().map(shown).collect();
+    if shown.is_empty() { String::new() } else { format!("{title}: {}.", listed(&some(shown))) }
+}
+
+/// "+3.8 %": with the digits that a headline has.
+fn signed_percent_of(ratio: f64) -> String {
+    if ratio < 1.0 { signed_percent(ratio) } else { format!("+{}", super::text::percent(ratio - 1.0)) }
 }
 
 fn names(members: &[usize], context: &Context) -> Vec<String> {
@@ -326,19 +375,31 @@ fn phase(panel: &Panel, context: &Context) -> String {
     let Some(race) = &panel.race else {
         return format!("{name}: {} (not ranked)", shown(&mut panel.rows.iter().filter(|row| row.figure.is_some())));
     };
-    let members = shown(&mut race.members.iter().filter_map(|at| row(*at)));
-    let terms = context.work.terms();
-    let first = match race.members.len() {
-        1 if is_fastest(race, context) => format!("{members}, {}", terms.best),
-        1 => format!("{members}; no other is {}", terms.better),
+    let best = shown(&mut race.may_be_best().filter_map(row));
+    let first = match race.may_be_as_good.len() {
+        0 if is_fastest(race) => format!("{best}, {}", context.work.terms().best),
+        0 => format!("{best}; {}", bound(race, context)),
         _ if race.is_settled() => {
-            format!("{members}; {} is {}", context.targets[race.pick].name, at_most(race.bound(), terms))
+            format!("{best}; {}: {}", context.targets[race.pick].name, bound(race, context))
         }
-        _ => format!("too close to call: {members}"),
+        _ => format!("too close to call: {best}"),
     };
-    let slower = slower(race, panel, context);
-    let begun = format!(" {}", capital(terms.worse));
-    format!("{name}: {first}{}", slower.replacen(&begun, &format!("; {}", terms.worse), 1).trim_end_matches('.'))
+    let groups = [slower(race, panel, context), left_early(race, panel, context), too_few(race, context)];
+    let groups = groups.iter().filter(|group| !group.is_empty());
+    let groups: String = groups.map(|group| format!("; {}", small(group.trim_end_matches('.')))).collect();
+    format!("{name}: {first}{groups}")
+}
+
+/// "Too few rounds: xfs.", of one phase.
+fn too_few(race: &Race, context: &Context) -> String {
+    let names = names(&race.too_few, context);
+    if names.is_empty() { String::new() } else { format!("Too few rounds: {}.", listed(&some(names))) }
+}
+
+/// With a small first letter.
+fn small(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 fn with_time(row: &Row, context: &Context) -> String {
@@ -369,6 +430,7 @@ fn in_words(veto: &Veto) -> String {
             format!("{metric} is {}, above the limit of {}", unit.show(*median), unit.show(limit.at_most))
         }
         Veto::Unfinished { rounds: 0, .. } => "no round of the whole job finished".to_string(),
+        Veto::TooFew { rounds } => format!("too few rounds to compare ({rounds})"),
         Veto::Unfinished { rounds, of } => format!("only {rounds} of {} finished", counted(*of, "round")),
     }
 }

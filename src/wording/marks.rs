@@ -29,9 +29,9 @@ use Holds::{Figure, Ratio};
 pub const ALL: &[Mark] = &[
     Mark {
         sign: "*",
-        meaning: "no ranked target is shown to be faster",
+        meaning: "may be the best",
         caveat: false,
-        holds: Figure(|panel, row| panel.race.as_ref().is_some_and(|race| race.members.contains(&row.target))),
+        holds: Figure(|panel, row| panel.race.as_ref().is_some_and(|race| race.may_be_best().any(|at| at == row.target))),
     },
     Mark { sign: "†", meaning: "cache state unproven", caveat: true, holds: Figure(|_, row| row.unproven_cache) },
     Mark {
@@ -57,12 +57,6 @@ pub const ALL: &[Mark] = &[
         meaning: "cannot be distinguished from {reference}",
         caveat: false,
         holds: Ratio(|found| matches!(found.finding, Some(Finding::Unresolved))),
-    },
-    Mark {
-        sign: "°",
-        meaning: "not significant after correction for multiple comparisons",
-        caveat: true,
-        holds: Ratio(|found| found.may_be_chance),
     },
     Mark {
         sign: "^",
@@ -110,7 +104,7 @@ pub fn signs(marks: &[&Mark]) -> String {
     marks.iter().filter(|mark| !mark.sign.is_empty()).map(|mark| format!(" {}", mark.sign)).collect()
 }
 
-/// "× time relative to ext4, with its 95 % interval; * no ranked target is shown to be faster; ...": only the marks
+/// "× time relative to ext4, with its 95 % interval; * may be the best; ...": only the marks
 /// that are given, and then the noise floor.
 pub fn legend(model: &Model, work: &WorkReport, marks: &[&Mark]) -> String {
     let reference = work.reference.map_or("", |reference| &model.targets[reference].name);
@@ -121,7 +115,7 @@ pub fn legend(model: &Model, work: &WorkReport, marks: &[&Mark]) -> String {
     ratio.into_iter().chain(meanings(marks, reference)).chain(noise).collect::<Vec<_>>().join("; ")
 }
 
-/// "* no ranked target is shown to be faster": a line for each mark.
+/// "* may be the best": a line for each mark.
 pub fn meanings(marks: &[&Mark], reference: &str) -> Vec<String> {
     let meaning = |mark: &&Mark| {
         let meaning = mark.meaning.replace("{reference}", reference);
@@ -130,7 +124,7 @@ pub fn meanings(marks: &[&Mark], reference: &str) -> Vec<String> {
     marks.iter().map(meaning).collect()
 }
 
-/// "; not significant after correction for multiple comparisons": the caveats of a ratio, for the end of a sentence.
+/// "; cache state unproven": the caveats of a ratio, for the end of a sentence.
 pub fn caveats(found: &Comparison) -> String {
     of_ratio(found).iter().filter(|mark| mark.caveat).map(|mark| format!("; {}", mark.meaning)).collect()
 }
@@ -150,13 +144,9 @@ mod tests {
     #[test]
     fn a_ratio_has_all_its_marks_in_the_order_of_the_list() {
         let mut found = comparison(Finding::ProbablyLower, 0.9);
-        (found.may_be_chance, found.rests_on_symmetry) = (true, true);
-        assert_eq!(signs(&of_ratio(&found)), " ~ ° ^");
-        assert_eq!(
-            caveats(&found),
-            "; not significant after correction for multiple comparisons; significant only if the noise were symmetric; \
-             here it is skewed"
-        );
+        found.rests_on_symmetry = true;
+        assert_eq!(signs(&of_ratio(&found)), " ~ ^");
+        assert_eq!(caveats(&found), "; significant only if the noise were symmetric; here it is skewed");
         assert_eq!(signs(&of_ratio(&comparison(Finding::Lower, 0.9))), "");
     }
 

@@ -1,6 +1,6 @@
 //! Many runs in one table: for each disk, host and kernel, and each work, which target is best, second, third and worst.
 //!
-//! Places are taken from judgements that each run's report makes; ties and what is not told apart share a place. Disks are
+//! Places are those of each run's verdict: the pick with what may be as good, then what is slower than it. Disks are
 //! named by their class and model, without the run's own figures, so that runs on one disk share a name. The class comes from
 //! the hardware and the fastest of several readings.
 
@@ -30,7 +30,8 @@ pub struct Choice {
     pub levels: Vec<Level>,
 }
 
-/// Targets that are not shown to differ, the pick first: every one of a later place is slower than every one of this.
+/// Targets that are not shown to be slower than the first of them, which of the best is the pick. What left before that was
+/// settled has no place: the sentence names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
     pub names: Vec<String>,
@@ -159,64 +160,44 @@ fn class(random: Option<f64>, onward: Option<f64>, turns: Option<bool>) -> &'sta
 
 fn places(model: &Model, work: &WorkReport) -> Vec<Place> {
     let judged = matches!(work.verdict.kind, VerdictKind::Pick | VerdictKind::Tie | VerdictKind::Unresolved);
-    let best = &work.verdict.best;
-    let (Some(panel), Some(first), true) = (work.phases.first(), best.first(), judged) else { return Vec::new() };
+    let (Some(panel), true) = (work.phases.first(), judged) else { return Vec::new() };
+    let Some(race) = &panel.race else { return Vec::new() };
     let name = |at: usize| model.targets[at].name.clone();
-    let row = |at: usize| row(panel, at);
-    let finding =
-        |at: usize, than: usize| row(at).and_then(|row| row.compared_with(than)).and_then(|found| found.finding);
+    let against = |at: usize, than: usize| row(panel, at).and_then(|row| row.compared_with(than));
+    let finding = |at: usize, than: usize| against(at, than).and_then(|found| found.finding);
     // A verdict that several are good enough says so of those.
     let are_good = |at: usize, other: usize| {
-        work.verdict.kind == VerdictKind::Tie && [at, other].iter().all(|one| best.contains(one))
+        work.verdict.kind == VerdictKind::Tie && [at, other].iter().all(|one| work.verdict.best.contains(one))
     };
     let is_tie = |at: usize, other: usize| are_good(at, other) || finding(at, other) == Some(Finding::Tie);
     let place = |members: &[usize]| Place {
         names: members.iter().map(|at| name(*at)).collect(),
         tie: members.len() > 1 && members[1..].iter().all(|at| is_tie(*at, members[0])),
-        against: row(members[0])
-            .and_then(|row| row.compared_with(*first))
-            .map(|found| format!("×{}", found.ratio()))
-            .unwrap_or_default(),
+        against: against(members[0], race.pick).map(|found| format!("×{}", found.ratio())).unwrap_or_default(),
     };
-    let places = apart(in_order(work, panel, *first), |a, b| is_slower(panel, b, a));
-    places.iter().map(|members| place(members)).collect()
+    let mut slower = race.slower.clone();
+    let behind = |at: usize| against(at, race.pick).map_or(f64::INFINITY, |found| found.estimate.ratio);
+    slower.sort_by(|a, b| behind(*a).total_cmp(&behind(*b)));
+    let best = race.may_be_best().collect();
+    let is_behind = |at: usize, first: usize| finding(at, first) == Some(Finding::Higher);
+    let places = std::iter::once(best).chain(apart(slower, is_behind));
+    places.map(|members: Vec<usize>| place(&members)).collect()
 }
 
-/// The pick first, then by pairs of rounds with it: one that was eliminated has its median over other rounds than the
-/// rest.
-fn in_order(work: &WorkReport, panel: &Panel, pick: usize) -> Vec<usize> {
-    let behind = |at: &usize| {
-        let found = row(panel, *at).and_then(|row| row.compared_with(pick));
-        found.map_or(f64::INFINITY, |found| found.estimate.ratio)
-    };
-    let best = work.verdict.best.iter().copied().filter(|at| *at != pick);
-    let mut rest: Vec<usize> =
-        work.ranked.iter().copied().filter(|at| *at != pick && !work.verdict.best.contains(at)).collect();
-    rest.sort_by(|a, b| behind(a).total_cmp(&behind(b)));
-    [pick].into_iter().chain(best).chain(rest).collect()
-}
-
-/// Splits an order where each that follows is apart from each before: what is not shown to differ shares a place.
+/// Splits an order: each place has those that are not shown to be behind its first.
 fn apart(order: Vec<usize>, is_behind: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
-    let mut places: Vec<Vec<usize>> = vec![Vec::new()];
-    for (at, target) in order.iter().enumerate() {
-        let splits = at > 0 && order[at..].iter().all(|later| order[..at].iter().all(|one| is_behind(*one, *later)));
-        if splits {
-            places.push(Vec::new());
+    let mut places: Vec<Vec<usize>> = Vec::new();
+    for target in order {
+        match places.last_mut() {
+            Some(place) if !is_behind(target, place[0]) => place.push(target),
+            _ => places.push(vec![target]),
         }
-        places.last_mut().expect("never empty").push(*target);
     }
     places
 }
 
 fn row(panel: &Panel, at: usize) -> Option<&Row> {
     panel.rows.iter().find(|row| row.target == at)
-}
-
-/// The whole interval of `target` over `other` is above 1.
-fn is_slower(panel: &Panel, target: usize, other: usize) -> bool {
-    let found = row(panel, target).and_then(|row| row.compared_with(other));
-    found.and_then(|found| found.estimate.interval).is_some_and(|(low, _)| low > 1.0)
 }
 
 /// "xfs = ext4 ×1.12 (1.05–1.20)", "xfs or ext4".

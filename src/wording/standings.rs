@@ -48,7 +48,7 @@ impl Model {
         let word = match self.history.eliminated.iter().find(|(eliminated, ..)| eliminated == name) {
             Some((_, round, _)) => format!("eliminated after {}", counted(*round as usize, "round")),
             None if work.reference == Some(row.target) => Standing::Reference.word(1.0, work.terms()),
-            None => Standing::in_panel(panel, row.target, work.reference, against).word(ratio(row), work.terms()),
+            None => Standing::in_panel(panel, row.target, against).word(ratio(row), work.terms()),
         };
         let difference = against.map_or(String::new(), |found| signed_percent(found.estimate.ratio));
         [name.clone(), time, difference, against.map_or(String::new(), |found| interval(&found.estimate)), word]
@@ -70,7 +70,7 @@ impl Model {
             Some([Some(least), Some(most)]) if most <= self.history.most_rounds => {
                 let ((early, _), (late, rounds)) = (time(least), time(most));
                 if early == late {
-                    format!("A decision takes about {late} more ({rounds})")
+                    format!("A decision takes {late} more ({rounds}) or longer")
                 } else {
                     format!("A decision takes {early} to {late} more (at most {rounds})")
                 }

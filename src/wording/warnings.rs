@@ -146,8 +146,8 @@ fn left_out(name: &str, rounds: usize, of: usize) -> String {
 fn lacks(name: &str, rounds: usize, of: usize) -> String {
     let of = counted(of, "round");
     format!(
-        "{name} lacks {rounds} of {of} that other targets have; if it lacks them because they were slow, it is slower than \
-         shown"
+        "{name} lacks {rounds} of {of} that other targets have; if they were slow, it is slower than shown, so its bounds count \
+         them as slower than all others"
     )
 }
 

@@ -182,7 +182,7 @@ impl Shown {
         }
         // Times of zero give ratios that are no numbers.
         let found = compared(row, reference).filter(|found| found.estimate.ratio.is_finite())?;
-        let standing = Standing::in_panel(panel, row.target, Some(reference), Some(found));
+        let standing = Standing::in_panel(panel, row.target, Some(found));
         let text = signed_with(standing, found.estimate.ratio);
         Some(Shown { text, class: class(standing, panel.better, found.estimate.ratio), ratio: found.estimate.ratio })
     }
@@ -208,7 +208,7 @@ fn class(standing: Standing, better: Better, ratio: f64) -> &'static str {
         (Standing::Probably, true) => "good1",
         (Standing::Probably, false) => "bad1",
         (Standing::Same | Standing::Reference, _) => "same",
-        (Standing::Open | Standing::Unknown, _) => "open",
+        (Standing::Open | Standing::LeftEarly | Standing::Unknown, _) => "open",
     }
 }
 

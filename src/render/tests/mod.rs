@@ -1,5 +1,6 @@
 //! Made-up journals in, sentences out.
 
+mod answers;
 mod champions;
 
 mod deciding;
