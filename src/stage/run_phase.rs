@@ -173,8 +173,12 @@ impl Stage<'_, '_> {
             self.warm_below = caches::unmount_cold(self.stack, self.runner, self.link)?;
             self.warm_programs_of_device();
         } else {
+            if phase.starts != CacheState::Cold {
+                self.stack.make_durable(self.runner)?;
+            }
             self.commit_start = self.stack.commit_start(self.runner)?;
         }
+        caches::sync_below(self.stack)?;
         let settled = settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.flag_unsettled(phase, settled.unsettled, "before the phase");
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
