@@ -4,6 +4,7 @@ mod common;
 
 use common::{Lab, Observation, not_run, unable};
 use pickfs::units::Unit;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Things that are counted and have no unit.
 const COUNTS: &[&str] = &[
@@ -54,6 +55,39 @@ fn every_metric_has_a_unit_or_is_a_count() {
     let written = |metric: &str| folded.value(&folded.cells[0], "write", metric).expect("it is told");
     // A copy of 3 MiB into an empty cache returns before anything is written.
     assert!(written("sync_write_bytes") > 0.0 && written("sync_write_bytes") <= written("device_write_bytes"));
+}
+
+/// Pages that another program makes dirty on another file system are neither synced nor waited for: ext4 would answer each
+/// `sync(2)` of the machine with a flush of its device, without a byte.
+#[test]
+fn what_others_make_dirty_does_not_keep_the_device_busy() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let over = AtomicBool::new(false);
+    let said = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                std::fs::write(lab.path("foreign"), vec![1; 8 << 20]).expect("room for 8 MiB");
+            }
+        });
+        let plan = "duplicate = false\nbacking = { memory = \"64MiB\" }\n[[target]]\nfs = \"ext4\"\n\
+                    [[work]]\nworkload = \"tree\"\nfiles = 60\nbytes = \"3MiB\"\n[stop]\nrounds = 1\n";
+        let said = lab.run_plan(plan);
+        over.store(true, Ordering::Relaxed);
+        said
+    });
+    said.code(0);
+    let folded = lab.folded();
+    let cell = &folded.cells[0];
+    let value = |phase: &str, metric: &str| folded.value(cell, phase, metric).expect("it is told");
+    for phase in ["write", "tar-read", "copy-read", "stat-walk", "remove"] {
+        let moved = value(phase, "after_write_bytes") > 0.0;
+        assert!(moved || value(phase, "after_ns") == 0.0, "{phase}: {} ns", value(phase, "after_ns"));
+    }
+    assert!(cell.flags.iter().all(|flag| flag.flag != "not-settled"), "{:?}", cell.flags);
+    lab.assert_nothing_left();
 }
 
 /// The phase of a sample of this metric that is above 0.

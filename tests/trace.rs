@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Lab, Observation, not_run, unable};
+use pickfs::sys::file::drop_file_cache;
 use pickfs::trace::{self, Header, Kind, Target, Trace};
 use pickfs::workload::trace::{InFolder, play_in};
 use std::collections::BTreeMap;
@@ -323,6 +324,49 @@ fn secret(seed: u64, length: usize) -> String {
         b"QXZJKVWY0123456789qxzjkv"[(state >> 33) as usize % 24] as char
     };
     (0..length).map(|_| letter()).collect()
+}
+
+/// The same program on the same files, while another file elsewhere comes from the disk or does not.
+#[test]
+fn a_start_is_cold_by_the_recorded_files_alone() {
+    let lab = Lab::new();
+    let in_memory = rustix::fs::statfs(lab.path(".")).unwrap().f_type == 0x0102_1994;
+    let nothing_dropped = in_memory.then(|| "the temporary folder is in memory".to_string());
+    if not_run(no_recording(&lab).or(nothing_dropped)) {
+        return;
+    }
+    let (inside, outside) = (lab.path("work/inside"), lab.path("outside"));
+    std::fs::create_dir(lab.path("work")).unwrap();
+    [&inside, &outside].iter().for_each(|file| std::fs::write(file, vec![b'x'; 4 << 20]).unwrap());
+    for (dropped, cold) in
+        [(vec![&inside], true), (vec![&outside], false), (vec![], false), (vec![&inside, &outside], true)]
+    {
+        dropped.iter().for_each(|file| drop_file_cache(file).unwrap());
+        let trace = recorded(&lab, "cat work/inside outside >/dev/null");
+        assert_eq!(trace.began_cold(), cold, "{dropped:?}: {:?}", trace.header);
+    }
+}
+
+/// As `python3` in a virtual environment does, by way of another link.
+#[test]
+fn a_link_that_leads_out_of_the_folder_is_opened_in_the_replay_too() {
+    let lab = Lab::new();
+    if not_run(no_recording(&lab).or_else(|| unable(&["ext4"]))) {
+        return;
+    }
+    std::fs::create_dir(lab.path("work")).unwrap();
+    std::fs::write(lab.path("elsewhere"), vec![b'x'; 5000]).unwrap();
+    std::os::unix::fs::symlink(lab.path("elsewhere"), lab.path("work/link")).unwrap();
+    std::os::unix::fs::symlink("link", lab.path("work/chain")).unwrap();
+    recorded(&lab, "cd work && cat link chain >copy");
+    let words = ["run", "--trace", "busy.pktrace", "--fs", "ext4", "--memory", "--rounds", "1"];
+    lab.run(&[&words[..], &["--journal", "journal.jsonl"]].concat()).code(0);
+    let folded = lab.folded();
+    for cell in &folded.cells {
+        let value = |metric: &str| folded.value(cell, "replay", metric).unwrap();
+        assert_eq!(value("differing_calls") + value("other_length_calls"), 0.0, "{:?}", cell.flags);
+    }
+    lab.assert_nothing_left();
 }
 
 #[test]

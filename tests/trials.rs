@@ -60,6 +60,40 @@ rounds = 3
     lab.assert_nothing_left();
 }
 
+/// The kernel shows `nobarrier` for `barrier=0`, `1024k` for `1m`: the same is not another.
+#[test]
+fn options_that_the_kernel_spells_otherwise_are_in_effect() {
+    if not_run(unable(&["btrfs", "ext4", "xfs"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = r#"
+backing = { memory = "320MiB" }
+duplicate = false
+[[target]]
+fs = "ext4"
+name = "ext4 bare"
+mount = ["barrier=0", "auto_da_alloc=0", "noload"]
+[[target]]
+fs = "xfs"
+mount = ["allocsize=1m", "logbsize=262144"]
+[[target]]
+fs = "btrfs"
+mount = ["compress=zstd:0", "max_inline=1k"]
+[[work]]
+workload = "meta.ok"
+[stop]
+rounds = 1
+"#;
+    lab.run_plan(plan).code(0);
+    let folded = lab.folded();
+    assert_eq!(folded.cells.len(), 3);
+    assert!(folded.cells.iter().all(|cell| cell.outcome == Some(Outcome::Done)), "{:?}", folded.cells);
+    let weak = folded.cells.iter().filter(|cell| !cell.provenance.weakened.is_empty());
+    assert!(weak.map(|cell| cell.target.as_str()).eq(["ext4 bare"]));
+    lab.assert_nothing_left();
+}
+
 /// A failure of the moment, which the second trial does not meet, costs no target its run.
 #[test]
 fn a_target_that_failed_once_is_tried_again() {

@@ -160,7 +160,7 @@ mod tests {
     fn a_broken_promise_keeps_a_target_out_of_the_verdict() {
         use super::super::composite::score;
         use crate::metric::Combine;
-        let veto = Veto::BrokenPromises { cuts: 3, of: 300, is_acknowledged: false };
+        let veto = Veto::BrokenPromises { cuts: 3, of: 300, is_acknowledged: false, work: None };
         for (broken, wanted) in [(0.0, vec![]), (1.0, vec![veto])] {
             let made = with_cuts(broken);
             let observed = observe(&made.folded, &made.plan);

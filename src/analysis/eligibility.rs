@@ -16,8 +16,9 @@ pub enum Veto {
     Weakened(Vec<String>),
     /// So many of its cells failed, with one cause.
     Failed { cells: usize, of: usize, why: String },
-    /// Number of power cuts after which something was missing or damaged that was synced, or what a program had acknowledged.
-    BrokenPromises { cuts: u64, of: u64, is_acknowledged: bool },
+    /// Number of power cuts after which something was missing or damaged that was synced, or what a program had acknowledged;
+    /// the name of the work where there are several.
+    BrokenPromises { cuts: u64, of: u64, is_acknowledged: bool, work: Option<String> },
     /// It is not known to have this feature.
     Lacks(String),
     /// The largest that it takes, in bytes, is less than the plan requires, or not known.
@@ -70,7 +71,8 @@ fn of_target(plan: &Plan, works: &Works, target: usize, score: &Rounds, asked: u
     found.extend(works.iter().filter_map(|work| {
         let (cuts, of) = broken_promises(work, target);
         let is_acknowledged = !work.series(target, TRANSACTIONS, "time_ns").is_empty();
-        (cuts > 0).then_some(Veto::BrokenPromises { cuts, of, is_acknowledged })
+        let name = (works.len() > 1).then(|| work.name.to_string());
+        (cuts > 0).then_some(Veto::BrokenPromises { cuts, of, is_acknowledged, work: name })
     }));
     if !score.is_empty() {
         found.extend(plan.verdict.require.iter().filter(|name| !has(works, target, name)).cloned().map(Veto::Lacks));

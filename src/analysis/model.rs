@@ -151,7 +151,7 @@ pub struct Trade {
     pub estimate: Option<Estimate>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Verdict {
     pub kind: VerdictKind,
     /// The pick, the ties, or the candidates that are left; fastest first.
@@ -172,7 +172,7 @@ pub enum Note {
     WeakenedAreRanked,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VerdictKind {
     Pick,
     Tie,
@@ -181,6 +181,7 @@ pub enum VerdictKind {
     /// One target alone: nothing to compare.
     Single,
     /// No cell has results.
+    #[default]
     Nothing,
 }
 

@@ -15,7 +15,7 @@ use crate::journal::{HELD_BACK, Outcome};
 use crate::metric::{self, Better, MEAN_RUN_NS};
 use crate::plan::{Headline, Limit};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct WorkReport {
     pub name: String,
     /// All works of the plan together.

@@ -236,14 +236,19 @@ fn stats(trace: &Trace) -> Vec<String> {
             header.stopped_calls, header.unstopped_calls
         ),
         format!(
-            "{} read ({} from a disk), {} written, {} mapped ({})",
+            "{} read (with all files elsewhere, {} from a disk), {} written, {} mapped ({})",
             size(stats.bytes_read),
             size(header.device_read_bytes),
             size(stats.bytes_written),
             size(stats.bytes_mapped),
             show_share(stats.mapped_share())
         ),
-        format!("before: {} files and folders, {}", trace.tree.len(), size(trace.tree_bytes())),
+        format!(
+            "before: {} files and folders, {}{}",
+            trace.tree.len(),
+            size(trace.tree_bytes()),
+            header.uncached_bytes.map_or(String::new(), |cold| format!(", of which {} not in memory", size(cold)))
+        ),
         format!("not in it: {} calls on files elsewhere, {} others", header.elsewhere, header.not_recorded),
         String::new(),
         format!("  {:<8}{:>10}{:>10}{:>12}{:>12}", "calls", "number", "failed", "bytes", "median"),

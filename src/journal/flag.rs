@@ -16,6 +16,8 @@ pub enum FlagKind {
     /// Others used the disk, or the processor.
     ForeignIo,
     ForeignCpu,
+    /// The kernel counted less CPU for the whole system than for the work.
+    CpuLost,
     /// The rate of writing never became steady, or its halves differ.
     NeverSteady,
     HalvesDiffer,
@@ -44,6 +46,7 @@ const TABLE: &[(FlagKind, &str, bool)] = &[
     (NotSettled, "not-settled", false),
     (ForeignIo, "foreign-io", false),
     (ForeignCpu, "foreign-cpu", false),
+    (CpuLost, "cpu-lost", false),
     (NeverSteady, "never-steady", false),
     (HalvesDiffer, "halves-differ", false),
     (FewOperations, "few-operations", false),

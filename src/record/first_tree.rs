@@ -2,12 +2,13 @@
 
 use super::class::class_of_file;
 use super::scope::Scope;
+use crate::sys::file;
 use crate::trace::{Entry, What};
 use anyhow::{Context, Result, ensure};
 use foldhash::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// More is seldom meant, and takes minutes to look at.
 const MOST: usize = 2_000_000;
@@ -21,6 +22,8 @@ struct Found {
     path: PathBuf,
     what: Before,
     bytes: u64,
+    /// Of them, those that are not in memory.
+    uncached: u64,
     /// Device and inode, of files with several names.
     inode: Option<(u64, u64)>,
 }
@@ -57,7 +60,8 @@ impl FirstTree {
                     () => Before::Other,
                 };
                 let inode = (kind.is_file() && metadata.nlink() > 1).then(|| (metadata.dev(), metadata.ino()));
-                found.push(Found { path: entry.into_path(), what, bytes: metadata.len(), inode });
+                let uncached = if kind.is_file() { file::uncached_bytes(entry.path()).unwrap_or_default() } else { 0 };
+                found.push(Found { path: entry.into_path(), what, bytes: metadata.len(), uncached, inode });
                 ensure!(
                     found.len() <= MOST,
                     "{} holds more than {MOST} files; name a smaller folder with --under",
@@ -68,10 +72,17 @@ impl FirstTree {
         Ok(FirstTree { found })
     }
 
-    /// What a replay needs: what the program named, what it saw in listings, and what lay in folders that it renamed.
-    pub fn needed(&self, scope: &mut Scope, touched: &Touched, named: usize) -> Result<Vec<Entry>> {
+    /// What a replay needs: what the program named, what it saw in listings, and what lay in folders that it renamed; and
+    /// bytes of its files that were not in memory.
+    pub fn needed(&self, scope: &mut Scope, touched: &Touched, named: usize) -> Result<(Vec<Entry>, u64)> {
         let mut needed = Needed { scope, touched, named, moved: HashSet::default(), names: HashMap::default() };
-        self.found.iter().filter_map(|found| needed.entry(found).transpose()).collect()
+        let (mut entries, mut uncached) = (Vec::new(), 0);
+        for found in &self.found {
+            let Some(entry) = needed.entry(found)? else { continue };
+            uncached += if matches!(entry.what, What::File { .. }) { found.uncached } else { 0 };
+            entries.push(entry);
+        }
+        Ok((entries, uncached))
     }
 }
 
@@ -108,7 +119,7 @@ impl Needed<'_> {
         let first = found.inode.map(|inode| *self.names.entry(inode).or_insert(path));
         Ok(match &found.what {
             Before::Folder => What::Directory,
-            Before::Link(to) => What::Link { to: self.leads_to(found, to) },
+            Before::Link(to) => What::Link { to: self.leads_to(found, to, is_used) },
             Before::Other => What::Node,
             Before::File if first.is_some_and(|first| first != path) => What::HardLink { to: first.unwrap_or(path) },
             Before::File if is_used => {
@@ -118,16 +129,22 @@ impl Needed<'_> {
         })
     }
 
-    fn leads_to(&mut self, link: &Found, to: &std::path::Path) -> Option<u32> {
+    /// A file elsewhere that was opened through the link gets a name that stands for it: without, the replay's link would
+    /// lead nowhere.
+    fn leads_to(&mut self, link: &Found, to: &Path, is_opened: bool) -> Option<u32> {
         let folder = link.path.parent()?.as_os_str().as_bytes();
-        self.scope.resolve(folder, to.as_os_str().as_bytes())
+        let end = if is_opened { link.path.canonicalize().ok() } else { None };
+        match end.filter(|end| !self.scope.covers(end.as_os_str().as_bytes())) {
+            Some(end) => self.scope.stand_in(end.as_os_str().as_bytes(), true),
+            None => self.scope.resolve(folder, to.as_os_str().as_bytes()),
+        }
     }
 
-    fn known(&mut self, path: &std::path::Path) -> Option<u32> {
+    fn known(&mut self, path: &Path) -> Option<u32> {
         self.scope.known(path.as_os_str().as_bytes()).filter(|path| *path as usize <= self.named)
     }
 
-    fn number(&mut self, path: &std::path::Path) -> Result<u32> {
+    fn number(&mut self, path: &Path) -> Result<u32> {
         self.scope.resolve(b"", path.as_os_str().as_bytes()).with_context(|| format!("{} is too deep", path.display()))
     }
 }

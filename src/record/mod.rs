@@ -94,7 +94,7 @@ pub fn record(order: Order) -> Result<Recorded> {
 /// The trace of what was seen, with what else is known of it.
 fn finished(seen: Seen, mut scope: Scope, tree: FirstTree, known: Header) -> Result<Vec<u8>> {
     let named = scope.numbering.paths.len();
-    let mut tree = tree.needed(&mut scope, &seen.touched, named)?;
+    let (mut tree, uncached) = tree.needed(&mut scope, &seen.touched, named)?;
     tree.append(&mut scope.brought);
     let header = Header {
         schema: SCHEMA,
@@ -108,6 +108,7 @@ fn finished(seen: Seen, mut scope: Scope, tree: FirstTree, known: Header) -> Res
         stop_cost_ns: seen.counts.stop_cost_ns,
         elsewhere: seen.counts.elsewhere,
         not_recorded: seen.counts.not_recorded,
+        uncached_bytes: Some(uncached),
         ..known
     };
     seen.writer.finish(&header, &scope.numbering.paths, &tree)

@@ -108,11 +108,13 @@ impl Screen<'_> {
         answers.chain(best.take(MOST_NOTES)).collect()
     }
 
-    /// What power cuts have taken: of each target, where these are few.
+    /// What power cuts have taken: of each target, where these are few; of those that broke a promise always.
     fn power_cuts(&self) -> Vec<String> {
         let found = self.judged().map(|work| work.durability.as_slice()).unwrap_or_default();
-        let shown = found.iter().take(MOST_NOTES).map(|found| durability::short(found, self.model));
-        let left_out = found.len().saturating_sub(MOST_NOTES);
+        let found = durability::guilty_first(found);
+        let most = MOST_NOTES.max(found.iter().filter(|found| found.broken > 0).count());
+        let shown = found.iter().take(most).map(|found| durability::short(found, self.model));
+        let left_out = found.len().saturating_sub(most);
         let more = (left_out > 0).then(|| format!("and {left_out} more: pickfs report --full"));
         shown.chain(more).flat_map(|line| lines(&line, self.width)).collect()
     }

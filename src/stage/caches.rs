@@ -95,6 +95,17 @@ fn drop_device_caches(stack: &BuiltStack) -> Result<()> {
     Ok(())
 }
 
+/// A loop device that is not direct writes to the page cache of its file, and a file system without barriers asks for no
+/// more: what is left there would be written while the next phase runs.
+pub fn sync_below(stack: &BuiltStack) -> Result<()> {
+    let devices = stack.device.iter().chain(&stack.more_devices).chain(&stack.disk);
+    for device in devices.filter(|device| devices::loop_file(device).is_some()) {
+        let synced = std::fs::File::open(device).and_then(|opened| opened.sync_data());
+        synced.with_context(|| format!("cannot sync {}", device.display()))?;
+    }
+    Ok(())
+}
+
 /// A loop device reads through the page cache of its file, unless it is direct.
 pub fn drop_below(device: &Path) -> Result<()> {
     match devices::loop_file(device) {

@@ -5,6 +5,7 @@ use super::sampler::Peaks;
 use super::server::Used;
 use super::steady_state::SteadyRun;
 use crate::journal::FlagKind;
+use crate::metric::CPU_GROSS_NS;
 use crate::probe::device::{self, BUSY_NS, READ_BYTES, READ_BYTES_BELOW, WRITE_BYTES, WRITE_BYTES_BELOW};
 use crate::probe::foreign::CPU_NS;
 use crate::probe::{Kind, Reading};
@@ -12,11 +13,14 @@ use std::collections::BTreeMap;
 
 /// What the workload's own processes had read from block devices.
 pub const WORKLOAD_READ_BYTES: &str = "workload_read_bytes";
+const CPU_OF_WORK_NS: &str = "cpu_workload_ns";
 
 /// Shares above which something foreign is flagged.
 const FOREIGN_IO: f64 = 0.01;
 const FOREIGN_CPU: f64 = 0.03;
 const FOREIGN_IO_SLACK: f64 = (1 << 20) as f64;
+/// The share of the work's CPU that clocks of two kinds may differ by.
+const LOST_CPU: f64 = 0.05;
 /// Ticks are 10 ms: one tick of somebody else's is no finding.
 const FOREIGN_CPU_SLACK_NS: f64 = 2e7;
 
@@ -91,7 +95,7 @@ impl PhaseResult {
         let counts = [
             ("returned_ns", clocked.returned_ns),
             ("durable_ns", clocked.durable_ns),
-            ("cpu_workload_ns", own.used.cpu_ns),
+            (CPU_OF_WORK_NS, own.used.cpu_ns),
             (WORKLOAD_READ_BYTES, own.used.read_bytes),
             ("work_bytes", own.bytes),
             ("work_files", own.files),
@@ -153,6 +157,22 @@ impl PhaseResult {
         let foreign = self.count(CPU_NS)?;
         let much = foreign > capacity_ns * FOREIGN_CPU && foreign > FOREIGN_CPU_SLACK_NS;
         much.then(|| (FlagKind::ForeignCpu, format!("other processes used {:.0} ms of CPU", foreign / 1e6)))
+    }
+
+    /// Takes the CPU of the whole system out where it is less than that of the work alone: what the kernel lost of the one is
+    /// unknown, and what would be compared with it false.
+    pub fn without_false_cpu(&mut self) -> Option<(FlagKind, String)> {
+        let (whole, part) = (self.count(CPU_GROSS_NS)?, self.count(CPU_OF_WORK_NS)?);
+        if whole >= part * (1.0 - LOST_CPU) - FOREIGN_CPU_SLACK_NS {
+            return None;
+        }
+        self.counts.retain(|(name, _)| name != CPU_GROSS_NS);
+        let why = format!(
+            "the kernel counted {:.0} ms of CPU for the whole system and {:.0} ms for the work alone; CPU is left out",
+            whole / 1e6,
+            part / 1e6
+        );
+        Some((FlagKind::CpuLost, why))
     }
 
     /// Samples for one unit of the work. `time_ns` is missing where the phase has none, or its rate was never steady.
@@ -229,6 +249,19 @@ mod tests {
         // Without a steady rate there is no time, though the phase had one.
         let never = result().samples(&Unit::Gib(run(Err("down and down".into()))));
         assert!(never.iter().all(|(metric, _)| metric != "time_ns") && never.len() == 4, "{never:?}");
+    }
+
+    #[test]
+    fn a_whole_that_is_less_than_its_part_is_left_out() {
+        for (whole, part, lost) in
+            [(2.46e9, 6.92e9, true), (6.92e9, 6.92e9, false), (6.7e9, 6.92e9, false), (0.0, 2e7, false)]
+        {
+            let counts = named(&[(CPU_GROSS_NS, whole), (CPU_OF_WORK_NS, part)]);
+            let mut result = PhaseResult { counts, ..PhaseResult::default() };
+            let flag = result.without_false_cpu().map(|(flag, _)| flag);
+            assert_eq!(flag, lost.then_some(FlagKind::CpuLost), "{whole} {part}");
+            assert_eq!(result.count(CPU_GROSS_NS).is_none(), lost);
+        }
     }
 
     #[test]

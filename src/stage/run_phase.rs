@@ -173,8 +173,12 @@ impl Stage<'_, '_> {
             self.warm_below = caches::unmount_cold(self.stack, self.runner, self.link)?;
             self.warm_programs_of_device();
         } else {
+            if phase.starts != CacheState::Cold {
+                self.stack.make_durable(self.runner)?;
+            }
             self.commit_start = self.stack.commit_start(self.runner)?;
         }
+        caches::sync_below(self.stack)?;
         let settled = settle(&self.stack.subject.devices(), Duration::ZERO)?;
         self.flag_unsettled(phase, settled.unsettled, "before the phase");
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
@@ -241,14 +245,15 @@ impl Stage<'_, '_> {
     }
 
     /// Flags: the value stays, the doubt is told beside it.
-    fn doubt(&mut self, phase: &Phase, played: &Played, result: &PhaseResult) {
+    fn doubt(&mut self, phase: &Phase, played: &Played, result: &mut PhaseResult) {
         if let Some((flag, why)) = self.not_cold(phase, result, &played.told) {
             let names = doubted(&phase.name, &played.told.parts);
             names.iter().for_each(|name| self.flag(name, flag, why.clone()));
         }
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
         let capacity_ns = played.clocked.durable_ns as f64 * processors;
-        for (flag, why) in [result.foreign_io(), result.foreign_cpu(capacity_ns)].into_iter().flatten() {
+        let doubts = [result.foreign_io(), result.foreign_cpu(capacity_ns), result.without_false_cpu()];
+        for (flag, why) in doubts.into_iter().flatten() {
             self.flag(&phase.name, flag, why);
         }
     }

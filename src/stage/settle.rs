@@ -1,6 +1,9 @@
-//! Waiting until the machine is quiet: nothing dirty, nothing in flight, nothing moving on the device.
+//! Waiting until the device under test is quiet: nothing in flight, no data moving on it.
+//!
+//! What is measured is durable before, so what still moves is the file system's own work. What others on the machine leave
+//! dirty elsewhere is neither synced nor waited for: the foreign probe sees what it costs.
 
-use crate::probe::device;
+use crate::probe::device::{self, Counters};
 use crate::process::check_stop;
 use anyhow::{Context, Result};
 use std::time::{Duration, Instant};
@@ -13,93 +16,76 @@ const LEAST_QUIET: Duration = Duration::from_millis(50);
 const MOST_QUIET: Duration = Duration::from_secs(5);
 const QUIET_SHARE: u32 = 30;
 const LOOK: Duration = Duration::from_millis(10);
-/// What somebody else makes dirty meanwhile is asked for again so late: each time the whole machine writes.
-const SYNC_AGAIN: Duration = Duration::from_secs(1);
-/// Dirty and writeback pages of the whole machine that count as none.
-const DIRTY_LIMIT: u64 = 1 << 20;
 
 /// Longer than ZFS waits from one group of writes to the next (zfs_txg_timeout, 5 s).
 const BETWEEN_BURSTS: Duration = Duration::from_secs(6);
+/// Dirty and writeback pages of the whole machine that count as none.
+const DIRTY_LIMIT: u64 = 1 << 20;
 /// Written in a second by small operations alone, at most: some ten fsyncs, each with its share of a log.
 const BESIDE_PROBES: u64 = 4 << 20;
 
 /// What settling found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settled {
-    /// Until the device was last seen moving; 0 when it was not. What others leave dirty elsewhere is waited for and
-    /// not charged.
+    /// Until the device was last seen to move data; 0 when it was not. An empty flush moves none: ext4 answers every
+    /// `sync(2)` of anybody with one.
     pub busy_ns: u64,
     /// The reason, when patience ran out.
     pub unsettled: Option<String>,
 }
 
-/// Waits until the machine's writeback and the device are quiet; `after` is how long the phase before took.
+/// Waits until the devices are quiet; `after` is how long the phase before took.
 pub fn settle(devices: &[(u32, u32)], after: Duration) -> Result<Settled> {
     let quiet = (after / QUIET_SHARE).clamp(LEAST_QUIET, MOST_QUIET);
     let begun = Instant::now();
-    let mut settling = Settling { quiet, counters: device::counters_of(devices), ..Settling::default() };
+    let mut settling = Settling { quiet, moved: moved_by(device::counters_of(devices)), ..Settling::default() };
     loop {
         std::thread::sleep(LOOK);
         check_stop()?;
-        let (dirty, counters) = (dirty_bytes()?, device::counters_of(devices));
-        if let Some(settled) = settling.step(|| begun.elapsed(), dirty, counters, rustix::fs::sync) {
+        let counters = device::counters_of(devices);
+        if let Some(settled) = settling.look(begun.elapsed(), counters) {
             return Ok(settled);
         }
     }
+}
+
+/// Bytes that ended their way to or from a device, or were discarded.
+type Moved = [u64; 3];
+
+fn moved_by(counters: Option<Counters>) -> Option<Moved> {
+    counters.map(|counters| [counters.read_bytes, counters.write_bytes, counters.discard_bytes])
 }
 
 /// What was seen so far. Times are since settling began.
 #[derive(Default)]
 struct Settling {
     quiet: Duration,
-    dirty: u64,
-    counters: Option<device::Counters>,
-    /// When the device, or the machine's dirty pages, were last seen moving.
-    moved: Duration,
-    /// When the device was.
+    moved: Option<Moved>,
+    /// When data last moved.
     busy: Duration,
-    synced: Option<Duration>,
+    /// When that, or any request in flight, was last seen.
+    awake: Duration,
 }
 
 impl Settling {
-    /// Takes a look. Where the machine is asked to write, what that moves is for the next look to see.
-    fn step(
-        &mut self,
-        clock: impl Fn() -> Duration,
-        dirty: u64,
-        counters: Option<device::Counters>,
-        sync: impl FnOnce(),
-    ) -> Option<Settled> {
-        if !self.look(clock(), dirty, counters) {
-            return self.over(clock());
+    fn look(&mut self, now: Duration, counters: Option<Counters>) -> Option<Settled> {
+        let in_flight = counters.map_or(0, |counters| counters.in_flight);
+        let moved = moved_by(counters);
+        if moved != self.moved {
+            (self.moved, self.busy) = (moved, now);
         }
-        sync();
-        self.synced = Some(clock());
-        None
+        if self.busy == now || in_flight > 0 {
+            self.awake = now;
+        }
+        self.over(now, in_flight)
     }
 
-    /// Whether the machine is to be asked to write.
-    fn look(&mut self, now: Duration, dirty: u64, counters: Option<device::Counters>) -> bool {
-        let moves = counters != self.counters || counters.is_some_and(|counters| counters.in_flight > 0);
-        (self.dirty, self.counters) = (dirty, counters);
-        if moves {
-            self.busy = now;
-        }
-        if moves || dirty > DIRTY_LIMIT {
-            self.moved = now;
-        }
-        dirty > DIRTY_LIMIT && self.synced.is_none_or(|synced| now - synced >= SYNC_AGAIN)
-    }
-
-    fn over(&self, now: Duration) -> Option<Settled> {
-        let in_flight = self.counters.map_or(0, |counters| counters.in_flight);
+    fn over(&self, now: Duration, in_flight: u64) -> Option<Settled> {
         let why = || {
-            let (dirty, since) = (self.dirty, (now - self.busy).as_millis());
-            format!(
-                "after {PATIENCE:?} still {dirty} bytes dirty, {in_flight} requests in flight, the device busy {since} ms ago"
-            )
+            let since = (now - self.busy).as_millis();
+            format!("after {PATIENCE:?} still {in_flight} requests in flight, the device moved data {since} ms ago")
         };
-        let is_quiet = now - self.moved >= self.quiet;
+        let is_quiet = now - self.awake >= self.quiet;
         let unsettled = (!is_quiet).then(why);
         (is_quiet || now > PATIENCE).then_some(Settled { busy_ns: self.busy.as_nanos() as u64, unsettled })
     }
@@ -125,7 +111,7 @@ impl Written {
         Ok(self.is_over(self.begun.elapsed(), dirty_bytes()?, counters))
     }
 
-    fn is_over(&mut self, now: Duration, dirty: u64, counters: Option<device::Counters>) -> bool {
+    fn is_over(&mut self, now: Duration, dirty: u64, counters: Option<Counters>) -> bool {
         let Some(counters) = counters else { return dirty < DIRTY_LIMIT };
         let (since, then) = *self.quiet.get_or_insert((now, counters.write_bytes));
         let lasted = now.saturating_sub(since);
@@ -148,7 +134,6 @@ fn dirty_bytes() -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
 
     const MIB: u64 = 1 << 20;
 
@@ -157,7 +142,7 @@ mod tests {
         let mut written = Written::watch(Vec::new());
         (0..600).find(|tenth| {
             let (dirty, write_bytes, in_flight) = seen(*tenth);
-            let counters = device::Counters { write_bytes, in_flight, ..device::Counters::default() };
+            let counters = Counters { write_bytes, in_flight, ..Counters::default() };
             written.is_over(Duration::from_millis(tenth * 100), dirty, Some(counters))
         })
     }
@@ -177,53 +162,41 @@ mod tests {
         assert_eq!(over(|tenth| (0, tenth * 5 * MIB, 0)), None);
     }
 
-    /// Looks until it is over, at what is seen so many milliseconds after the begin: dirty, written until then. Asking the
-    /// machine to write takes 200 ms. Also how often it was asked.
-    fn settles(seen: impl Fn(u64) -> (u64, u64)) -> (Settled, u64) {
-        let counters = |write_bytes| Some(device::Counters { write_bytes, ..device::Counters::default() });
-        let mut settling = Settling { quiet: LEAST_QUIET, counters: counters(0), ..Settling::default() };
-        let (now, mut syncs) = (Cell::new(Duration::ZERO), 0);
-        loop {
-            now.set(now.get() + LOOK);
-            let (dirty, written) = seen(now.get().as_millis() as u64);
-            let sync = || {
-                now.set(now.get() + Duration::from_millis(200));
-                syncs += 1;
-            };
-            if let Some(settled) = settling.step(|| now.get(), dirty, counters(written), sync) {
-                return (settled, syncs);
-            }
+    /// Looks until it is over, at the device's counters so many milliseconds after the begin.
+    fn settles(seen: impl Fn(u64) -> Counters) -> Settled {
+        let mut settling = Settling { quiet: LEAST_QUIET, moved: moved_by(Some(seen(0))), ..Settling::default() };
+        let looks = (1..).map(|look| LOOK * look);
+        let mut found = looks.map(|now| settling.look(now, Some(seen(now.as_millis() as u64))));
+        found.find_map(|settled| settled).expect("patience is finite")
+    }
+
+    #[test]
+    fn busy_is_until_data_last_moved() {
+        let bytes = |ms: u64| ms.min(700);
+        let busy_ns = 700_000_000;
+        for (seen, busy_ns) in [
+            (settles(|_| Counters::default()), 0),
+            (settles(|ms| Counters { write_bytes: bytes(ms), ..Counters::default() }), busy_ns),
+            (settles(|ms| Counters { read_bytes: bytes(ms), ..Counters::default() }), busy_ns),
+            (settles(|ms| Counters { discard_bytes: bytes(ms), ..Counters::default() }), busy_ns),
+            // One request that ends after 700 ms.
+            (
+                settles(|ms| Counters { write_bytes: ms / 700, in_flight: u64::from(ms < 700), ..Counters::default() }),
+                busy_ns,
+            ),
+            // Empty flushes, as a foreign `sync(2)` makes them: waited for, and no work of the file system.
+            (settles(|ms| Counters { flushes: bytes(ms), write_requests: bytes(ms), ..Counters::default() }), 0),
+            (settles(|ms| Counters { in_flight: u64::from(ms < 700), flushes: ms / 700, ..Counters::default() }), 0),
+        ] {
+            assert_eq!(seen, Settled { busy_ns, unsettled: None });
         }
     }
 
     #[test]
-    fn a_machine_that_stays_dirty_is_asked_to_write_once_a_second() {
-        let (settled, syncs) = settles(|_| (2 * MIB, 0));
-        assert!(settled.unsettled.is_some() && settled.busy_ns == 0, "{settled:?}");
-        // From the end of one to the begin of the next.
-        assert_eq!(syncs, 101);
-        let (settled, syncs) = settles(|ms| (if ms < 2500 { 2 * MIB } else { 0 }, 0));
-        assert_eq!((settled, syncs), (Settled::default(), 3));
-    }
-
-    #[test]
-    fn what_the_device_still_does_is_charged_and_the_quiet_after_it_is_not() {
-        let (settled, syncs) = settles(|ms| (0, ms.min(700)));
-        assert_eq!((settled, syncs), (Settled { busy_ns: 700_000_000, unsettled: None }, 0));
-    }
-
-    #[test]
     fn a_device_that_never_stops_is_the_reason() {
-        let (settled, _) = settles(|ms| (0, ms));
+        let settled = settles(|ms| Counters { write_bytes: ms, ..Counters::default() });
         let why = settled.unsettled.expect("patience ran out");
-        assert!(why.ends_with("still 0 bytes dirty, 0 requests in flight, the device busy 0 ms ago"), "{why}");
-    }
-
-    #[test]
-    fn what_is_written_when_the_machine_is_asked_to_is_seen() {
-        // Dirty at the first look only; the device writes until 150 ms, while the machine is asked.
-        let (settled, syncs) = settles(|ms| (if ms <= 10 { 2 * MIB } else { 0 }, ms.min(150)));
-        assert_eq!((settled, syncs), (Settled { busy_ns: 220_000_000, unsettled: None }, 1));
+        assert!(why.ends_with("still 0 requests in flight, the device moved data 0 ms ago"), "{why}");
     }
 
     #[test]

@@ -22,6 +22,36 @@ pub fn drop_file_cache(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?)
 }
 
+/// Bytes of a file whose pages are not in memory, counted without a read of them: what a program that reads all of it now
+/// would get from the device.
+pub fn uncached_bytes(path: &Path) -> io::Result<u64> {
+    const STRETCH: u64 = 1 << 30;
+    let file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    (0..bytes)
+        .step_by(STRETCH as usize)
+        .try_fold(0, |sum, at| Ok(sum + uncached_in(&file, at, STRETCH.min(bytes - at))?))
+}
+
+fn uncached_in(file: &File, at: u64, length: u64) -> io::Result<u64> {
+    let page = procfs::page_size() as usize;
+    let length = length as usize;
+    let mut states = vec![0u8; length.div_ceil(page)];
+    // SAFETY: a new mapping that nobody else knows and that is not accessed; mincore(2) fills a byte for each of its pages.
+    let found = unsafe {
+        let mapped =
+            libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), at as i64);
+        if mapped == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let found = libc::mincore(mapped, length, states.as_mut_ptr());
+        let found = if found == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+        libc::munmap(mapped, length);
+        found
+    };
+    found.map(|()| (states.iter().filter(|state| **state & 1 == 0).count() * page).min(length) as u64)
+}
+
 /// An entry of a folder that was reached without a symbolic link. It keeps the folder open, so that the path stays the
 /// same entry whatever is renamed or linked meanwhile.
 pub struct Entry {

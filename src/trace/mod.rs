@@ -52,6 +52,9 @@ pub struct Header {
     pub stop_cost_ns: u64,
     /// What the program had read from block devices.
     pub device_read_bytes: u64,
+    /// Bytes of opened files of the first tree that were not in memory when it began; none in recordings of old versions.
+    #[serde(default)]
+    pub uncached_bytes: Option<u64>,
     /// Calls on files that lie elsewhere, which are not recorded.
     pub elsewhere: u64,
     /// Calls on the watched files that have no place in the format.
@@ -115,11 +118,12 @@ impl Trace {
         self.tree.iter().map(bytes).fold(0, u64::saturating_add)
     }
 
-    /// At least half of what was there and was opened came from a device. Programs that are loaded count there too, so little
-    /// says nothing.
+    /// At least half of what was there and was opened was not in memory. Old recordings know only what the program had read
+    /// from devices, wherever it lay; programs that are loaded count there too, so little says nothing.
     pub fn began_cold(&self) -> bool {
         const LEAST: u64 = 1 << 20;
-        self.tree_bytes() >= LEAST && self.header.device_read_bytes >= self.tree_bytes() / 2
+        let cold = self.header.uncached_bytes.unwrap_or(self.header.device_read_bytes);
+        self.tree_bytes() >= LEAST && cold >= self.tree_bytes() / 2
     }
 }
 
@@ -131,7 +135,24 @@ pub fn coarse(ns: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::coarse;
+    use super::*;
+
+    #[test]
+    fn what_lies_elsewhere_makes_no_start_cold() {
+        const MIB: u64 = 1 << 20;
+        let file = Entry { path: 1, what: What::File { bytes: 4 * MIB, class: 0 } };
+        for (device_read_bytes, uncached_bytes, cold) in [
+            (229 * MIB, Some(0), false),
+            (0, Some(3 * MIB), true),
+            (229 * MIB, Some(MIB), false),
+            (229 * MIB, None, true),
+            (0, None, false),
+        ] {
+            let header = Header { device_read_bytes, uncached_bytes, ..Header::default() };
+            let trace = Trace { header, tree: vec![file], ..Trace::default() };
+            assert_eq!(trace.began_cold(), cold, "{device_read_bytes} {uncached_bytes:?}");
+        }
+    }
 
     #[test]
     fn durations_lose_little() {

@@ -1,8 +1,56 @@
 //! What is said of power cuts.
 
-use super::text::capital;
-use crate::analysis::{Durability, Loss, Lost, Model};
+use super::text::{capital, counted, listed};
+use crate::analysis::{Durability, Loss, Lost, Model, WorkReport};
 use crate::units::show_duration;
+
+/// Which targets broke a promise, and where; empty where none did. It stands before every answer.
+pub fn guilt(work: &WorkReport, model: &Model) -> String {
+    let works = if work.is_overall { model.works.iter().collect() } else { vec![work] };
+    let several = works.len() > 1;
+    let of_work = |work: &&WorkReport| {
+        let broken = work.durability.iter().filter(|found| found.broken > 0);
+        let (place, name) = (if several { " in " } else { "" }, if several { work.name.as_str() } else { "" });
+        let said = |found: &Durability| {
+            let (target, broken, of) = (&model.targets[found.target].name, found.broken, promised(found));
+            format!("{target}{place}{name} ({broken} of {})", counted(of as usize, "cut"))
+        };
+        broken.map(said).collect::<Vec<_>>()
+    };
+    let guilty: Vec<String> = works.iter().flat_map(of_work).collect();
+    if guilty.is_empty() { String::new() } else { format!("PROMISES BROKEN: {}. ", listed(&guilty)) }
+}
+
+/// Cuts at which a promise could have been broken.
+fn promised(found: &Durability) -> u64 {
+    if has_transactions(found) { found.cuts } else { found.promise_cuts }
+}
+
+/// What is said of the only target with results, where power was cut; none where it was not.
+pub fn alone(work: &WorkReport, target: usize, model: &Model) -> Option<String> {
+    let of = |work: &WorkReport| work.durability.iter().find(|found| found.target == target).cloned();
+    let name = &model.targets[target].name;
+    let said = match work.is_overall {
+        // The broken promises were said before.
+        false => match of(work)? {
+            found if found.broken > 0 => format!("{name} lost at most {}.", losses(&found)),
+            found => short(&found, model),
+        },
+        true => {
+            let each: Vec<Durability> = model.works.iter().map(of).collect::<Option<_>>()?;
+            let kept = each.iter().filter(|found| found.broken == 0).count();
+            format!("{name} kept what it promised in {kept} of {}.", counted(each.len(), "work"))
+        }
+    };
+    Some(format!("{said} There is no other result to compare with."))
+}
+
+/// Those that broke a promise first.
+pub fn guilty_first(found: &[Durability]) -> Vec<&Durability> {
+    let mut found: Vec<&Durability> = found.iter().collect();
+    found.sort_by_key(|found| found.broken == 0);
+    found
+}
 
 /// One for each target: what was lost, whether promises were kept, how long the file system took to recover.
 pub fn sentence(found: &Durability, model: &Model) -> String {
@@ -127,7 +175,14 @@ mod tests {
     use crate::analysis::TargetInfo;
 
     fn said(change: impl Fn(&mut Durability)) -> String {
-        let mut found = Durability {
+        let mut found = found();
+        change(&mut found);
+        let target = TargetInfo { name: "ext4".into(), ..TargetInfo::default() };
+        sentence(&found, &Model { targets: vec![target], ..Model::default() })
+    }
+
+    fn found() -> Durability {
+        Durability {
             target: 0,
             losses: vec![
                 Loss { of: Lost::Names, median: 2.6e9, worst: 5.1e9 },
@@ -145,10 +200,46 @@ mod tests {
             recovery: (1.2e7, 3e7),
             rounds: 1,
             first_broken: None,
+        }
+    }
+
+    /// A model of works, each with cuts of its targets, of which so many broke a promise.
+    fn cut(works: &[(&str, &[u64])]) -> Model {
+        let broken = |(target, broken): (usize, &u64)| {
+            let losses = vec![Loss { of: Lost::Transactions, median: 0.0, worst: 5.11e7 }];
+            Durability { target, losses, broken: *broken, lost_transactions: *broken, cuts: 30, ..found() }
         };
-        change(&mut found);
-        let target = TargetInfo { name: "ext4".into(), ..TargetInfo::default() };
-        sentence(&found, &Model { targets: vec![target], ..Model::default() })
+        let work = |(name, all): &(&str, &[u64])| {
+            let durability = all.iter().enumerate().map(broken).collect();
+            WorkReport { name: name.to_string(), durability, ..WorkReport::default() }
+        };
+        let target = |name: &str| TargetInfo { name: name.into(), ..TargetInfo::default() };
+        let targets = ["ext4", "xfs noflush", "btrfs nobarrier"].map(target).into();
+        Model { targets, works: works.iter().map(work).collect(), ..Model::default() }
+    }
+
+    #[test]
+    fn the_guilty_are_named_first_and_the_innocent_are_not_told_like_them() {
+        let model = cut(&[("ledger", &[0, 27, 24])]);
+        assert_eq!(
+            guilt(&model.works[0], &model),
+            "PROMISES BROKEN: xfs noflush (27 of 30 cuts) and btrfs nobarrier (24 of 30 cuts). "
+        );
+        let order: Vec<usize> = guilty_first(&model.works[0].durability).iter().map(|found| found.target).collect();
+        assert_eq!(order, [1, 2, 0]);
+
+        let model = cut(&[("after fsync", &[0]), ("before fsync", &[30])]);
+        let overall = WorkReport { is_overall: true, ..WorkReport::default() };
+        assert_eq!(guilt(&overall, &model), "PROMISES BROKEN: ext4 in before fsync (30 of 30 cuts). ");
+        assert!(alone(&overall, 0, &model).unwrap().starts_with("ext4 kept what it promised in 1 of 2 works."));
+        let [kept, broken] =
+            [0, 1].map(|work| (guilt(&model.works[work], &model), alone(&model.works[work], 0, &model).unwrap()));
+        assert!(kept.0.is_empty() && kept.1.starts_with("ext4: all transactions were there, and whole, after 30 cuts"));
+        assert!(
+            broken.0.starts_with("PROMISES BROKEN: ext4 (30 of 30 cuts)")
+                && broken.1.starts_with("ext4 lost at most 51.1 ms of transactions")
+        );
+        assert_eq!(alone(&WorkReport::default(), 0, &model), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What to pick, in words: one sentence for each work, one line for each phase, and the small print.
 
 use super::answer::{Terms, signed, signed_percent};
+use super::durability;
 use super::text::{about, capital, counted, half_width, listed, more_rounds};
 use crate::analysis::*;
 use crate::journal::HELD_BACK;
@@ -34,8 +35,12 @@ impl WorkReport {
         }
     }
 
-    /// The verdict in one or a few sentences.
+    /// The verdict in one or a few sentences, after broken promises.
     pub fn headline(&self, model: &Model) -> String {
+        format!("{}{}", durability::guilt(self, model), self.answer(model))
+    }
+
+    fn answer(&self, model: &Model) -> String {
         let context = self.context(model);
         let nothing = "Nothing was measured: no cell ended with a time.".to_string();
         let Some(panel) = self.phases.first() else { return nothing };
@@ -54,7 +59,9 @@ impl WorkReport {
                 }
                 _ => "No verdict: no target can be ranked.".to_string(),
             },
-            (VerdictKind::Single, [row, ..], _) => alone(row, panel, &context),
+            (VerdictKind::Single, [row, ..], _) => {
+                durability::alone(self, row.target, model).unwrap_or_else(|| alone(row, panel, &context))
+            }
             (_, _, Some(race)) => judged(race, panel, &context),
             (_, rows, None) => anecdote(rows, panel, &context),
         }
@@ -66,7 +73,7 @@ impl WorkReport {
             return self.phases.iter().flat_map(|panel| runs(panel, &self.context(model))).collect();
         }
         let phases = self.phases.iter().filter(|panel| !panel.phase.is_empty());
-        let cuts = self.durability.iter().map(|found| super::durability::sentence(found, model));
+        let cuts = self.durability.iter().map(|found| durability::sentence(found, model));
         phases.map(|panel| phase(panel, &self.context(model))).chain(cuts).collect()
     }
 
@@ -111,11 +118,8 @@ fn alone(row: &Row, panel: &Panel, context: &Context) -> String {
     let Some(figure) = &row.figure else { return String::new() };
     let (name, part, rounds) = (&context.targets[row.target].name, part(panel), counted(figure.rounds, "round"));
     let spread = if figure.rounds == 1 { rounds } else { format!("median of {rounds}, {}", figure.range()) };
-    let took = match context.work.durability.is_empty() {
-        true => format!("{name}: {part} takes {}", figure.shown()),
-        false => format!("{name} loses at most {}", figure.shown()),
-    };
-    format!("{took} ({spread}). There is no other result to compare with.")
+    let took = figure.shown();
+    format!("{name}: {part} takes {took} ({spread}). There is no other result to compare with.")
 }
 
 /// Of the figures of another program: those of its first phase, or the first one of several targets.
@@ -413,9 +417,10 @@ fn in_words(veto: &Veto) -> String {
         Veto::Failed { cells, of, why } => {
             format!("{cells} of {} failed: {}", counted(*of, "cell"), super::text::plain(why))
         }
-        Veto::BrokenPromises { cuts, of, is_acknowledged } => {
+        Veto::BrokenPromises { cuts, of, is_acknowledged, work } => {
             let what = if *is_acknowledged { "transactions were lost or damaged" } else { "what was synced was lost" };
-            format!("{what} in {cuts} of {}", counted(*of as usize, "power cut"))
+            let place = work.as_ref().map_or(String::new(), |work| format!(" of {work}"));
+            format!("{what} in {cuts} of {}{place}", counted(*of as usize, "power cut"))
         }
         Veto::Lacks(feature) => format!("it is not known to have {}", super::text::plain(feature)),
         Veto::Small { what, largest, wanted } => {

@@ -115,10 +115,20 @@ pub const BTRFS: Filesystem = Filesystem {
         let without: &[&str] = if bare { &[CHECKSUMS, COMPRESSION] } else { &[] };
         changed(driver.features, without, &[])
     },
+    mount_mismatches: |asked, shown, _| mount_options::mismatches_respelled(SPELLINGS, asked, shown),
     // The default commit interval is 30 s. `notreelog` and `flushoncommit` promise more, not less.
     weakens: |option| option == "nobarrier" || number_above(option, "commit=", 30),
     ..Filesystem::DEFAULT
 };
+
+/// Level 0 is the default one (btrfs(5), COMPRESSION), which the kernel shows by its number.
+const SPELLINGS: &[(&str, &str)] = &[
+    ("compress=lzo:0", "compress=lzo"),
+    ("compress=zlib:0", "compress=zlib"),
+    ("compress=zstd:0", "compress=zstd"),
+    ("compress-force=zlib:0", "compress-force=zlib"),
+    ("compress-force=zstd:0", "compress-force=zstd"),
+];
 
 const NOCOW: &str = "nocow";
 const REDUNDANT: &[&str] = &["raid1", "raid10", "raid1c3"];

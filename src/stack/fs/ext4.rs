@@ -3,7 +3,7 @@
 use super::feature::{
     CASE_FOLDING, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW, METADATA_CHECKSUMS, SHRINK, changed,
 };
-use super::{Argv, DEVICE, Filesystem, FreeSpace, FsSpec, HALF, Upkeep, make, number_above};
+use super::{Argv, DEVICE, Filesystem, FreeSpace, FsSpec, HALF, Upkeep, make, mount_options, number_above};
 use crate::need::Need;
 
 pub const EXT4: Filesystem = Filesystem {
@@ -44,11 +44,26 @@ pub(super) const EXT: Filesystem = Filesystem {
     features: &[CRASH_CONSISTENCY, GROW, SHRINK],
     // A commit interval over the default 5 s; no barriers; old data after a crash where new were promised (ext4(5)).
     weakens: |option| {
-        let weak = ["nobarrier", "barrier=0", "journal_async_commit", "data=writeback", "noauto_da_alloc"];
-        weak.contains(&option) || number_above(option, "commit=", 5)
+        let weak = ["nobarrier", "journal_async_commit", "data=writeback", "noauto_da_alloc"];
+        let spelled = SPELLINGS.iter().find(|(asked, _)| *asked == option).map_or(option, |(_, shown)| shown);
+        weak.contains(&spelled) || number_above(option, "commit=", 5)
     },
+    mount_mismatches: |asked, shown, _| mount_options::mismatches_respelled(SPELLINGS, asked, shown),
     ..Filesystem::DEFAULT
 };
+
+/// Mount options as ext4(5) documents them and as the kernel shows them (fs/ext4/super.c of Linux). Defaults are not shown.
+const SPELLINGS: &[(&str, &str)] = &[
+    ("auto_da_alloc=0", "noauto_da_alloc"),
+    ("auto_da_alloc=1", "auto_da_alloc"),
+    ("barrier=0", "nobarrier"),
+    ("barrier=1", "barrier"),
+    ("bsdgroups", "grpid"),
+    ("dioread_lock", "nodioread_nolock"),
+    ("no_mbcache", "nombcache"),
+    ("noload", "norecovery"),
+    ("sysvgroups", "nogrpid"),
+];
 
 const CHECK: Upkeep = Upkeep::unmounted("check", &[&["e2fsck", "-f", "-n", DEVICE]]);
 const GROW_MOUNTED: Upkeep = Upkeep { before: (false, TO_HALF), ..Upkeep::mounted("grow", &[&["resize2fs", DEVICE]]) };

@@ -18,22 +18,54 @@ pub(super) fn with_discard(no_discard: Option<&str>, spec: &FsSpec) -> Vec<Strin
     quiet.into_iter().map(String::from).chain(spec.mount.iter().cloned()).collect()
 }
 
+/// As [`mismatches`], of options some of which the kernel shows in another spelling: as asked, and as shown.
+pub(super) fn mismatches_respelled(spellings: &[(&str, &str)], asked: &[String], shown: &MountOptions) -> Vec<String> {
+    let respelled = |option: &String| {
+        let found = spellings.iter().find(|(asked, _)| asked == option);
+        found.map_or(option.clone(), |(_, shown)| shown.to_string())
+    };
+    asked
+        .iter()
+        .filter(|option| is_contradicted(&respelled(option), shown))
+        .map(|option| sentence(option, shown))
+        .collect()
+}
+
 /// An option that the kernel shows with another value was not taken as asked. One that it does not show at all is
 /// mostly its default, and no contradiction.
 pub(super) fn mismatches(asked: &[String], shown: &MountOptions) -> Vec<String> {
-    let contradicts = |option: &&String| {
-        let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        match shown.get(name) {
-            Some(Some(shown)) if !value.is_empty() => shown != value && !shown.starts_with(&format!("{value}:")),
-            _ => negated(name, shown),
+    mismatches_respelled(&[], asked, shown)
+}
+
+fn is_contradicted(option: &str, shown: &MountOptions) -> bool {
+    let (name, value) = option.split_once('=').unwrap_or((option, ""));
+    match shown.get(name) {
+        Some(Some(shown)) if !value.is_empty() => {
+            let is_size = bytes(value).is_some_and(|asked| bytes(shown) == Some(asked));
+            shown != value && !shown.starts_with(&format!("{value}:")) && !is_size
         }
+        _ => negated(name, shown),
+    }
+}
+
+fn sentence(option: &str, shown: &MountOptions) -> String {
+    let name = option.split('=').next().unwrap_or(option);
+    let opposite = format!("no{name}");
+    let shown = [name, &opposite].into_iter().find_map(|name| Some(spelled(name, shown.get(name)?.as_deref())));
+    format!("asked for mount option {option}, the kernel shows {}", shown.as_deref().unwrap_or("nothing of it"))
+}
+
+/// Of a size as the kernel reads one (memparse() in lib/cmdline.c of Linux); it shows xfs's in KiB, btrfs's in bytes.
+fn bytes(value: &str) -> Option<u64> {
+    let digits = value.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G']);
+    let shift = match value[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return None,
     };
-    let sentence = |option: &String| {
-        let name = option.split('=').next().unwrap_or(option);
-        let shown = shown.get(name).map_or("nothing of it".to_string(), |value| spelled(name, value.as_deref()));
-        format!("asked for mount option {option}, the kernel shows {shown}")
-    };
-    asked.iter().filter(contradicts).map(sentence).collect()
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 /// `noatime` asked and `relatime` or `atime` shown, `nobarrier` asked and `barrier` shown.
@@ -58,7 +90,7 @@ mod tests {
     fn an_option_shown_with_another_value_is_a_mismatch() {
         let shown =
             |pairs: &[(&str, Option<&str>)]| pairs.iter().map(|(n, v)| (n.to_string(), v.map(String::from))).collect();
-        let cases: [Case; 8] = [
+        let cases: [Case; 12] = [
             ("compress=zstd:99", &[("compress", Some("zstd:15"))], true),
             ("compress=zstd:1", &[("compress", Some("zstd:1"))], false),
             ("compress=zstd", &[("compress", Some("zstd:3"))], false),
@@ -67,6 +99,10 @@ mod tests {
             ("noatime", &[("relatime", None)], true),
             ("data=ordered", &[("rw", None)], false),
             ("nobarrier", &[("barrier", None)], true),
+            ("allocsize=1m", &[("allocsize", Some("1024k"))], false),
+            ("logbsize=262144", &[("logbsize", Some("256k"))], false),
+            ("max_inline=1k", &[("max_inline", Some("1024"))], false),
+            ("allocsize=1m", &[("allocsize", Some("64k"))], true),
         ];
         for (asked, found, wrong) in cases {
             assert_eq!(!mismatches(&[asked.to_string()], &shown(found)).is_empty(), wrong, "{asked} {found:?}");
