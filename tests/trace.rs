@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Lab, Observation, not_run, unable};
+use common::{Lab, Observation, Said, not_run, unable};
 use pickfs::sys::file::drop_file_cache;
 use pickfs::trace::{self, Header, Kind, Target, Trace};
 use pickfs::workload::trace::{InFolder, play_in};
@@ -257,16 +257,11 @@ fn by_thread(trace: &Trace) -> Vec<Vec<String>> {
 #[test]
 fn a_recording_without_stops_is_the_one_with_them() {
     let lab = Lab::new();
-    let made = std::process::Command::new("cc")
-        .args(["-pthread", "-w", "-o"])
-        .arg(lab.path("all"))
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/record/all.c"))
-        .status();
-    let missing = made.map_or(true, |status| !status.success()).then(|| "there is no C compiler `cc`".to_string());
-    if not_run(no_recording(&lab).or(missing)) {
+    let program = compiled(&lab, "all");
+    if not_run(no_recording(&lab).or(program.as_ref().err().cloned())) {
         return;
     }
-    let program = lab.path("all").display().to_string();
+    let program = program.unwrap();
     let traces = WAYS.map(|way| {
         std::fs::create_dir(lab.path("work")).unwrap();
         let trace = recorded_by(&lab, way, &["sh", "-c", "cd work && exec \"$0\"", &program]);
@@ -283,6 +278,81 @@ fn a_recording_without_stops_is_the_one_with_them() {
     let Header { stopped_calls, unstopped_calls, .. } = loaded.header;
     assert!(!IS_LOADED || unstopped_calls > 4 * stopped_calls, "{unstopped_calls} {stopped_calls}");
     assert_eq!(stopped.header.unstopped_calls, 0);
+}
+
+/// A program of `tests/fixtures/record`, compiled; why it cannot be.
+fn compiled(lab: &Lab, name: &str) -> Result<String, String> {
+    let program = lab.path(name);
+    let made = std::process::Command::new("cc")
+        .args(["-pthread", "-w", "-o"])
+        .arg(&program)
+        .arg(format!("{}/tests/fixtures/record/{name}.c", env!("CARGO_MANIFEST_DIR")))
+        .status();
+    let is_made = made.is_ok_and(|status| status.success());
+    is_made.then(|| program.display().to_string()).ok_or_else(|| "there is no C compiler `cc`".to_string())
+}
+
+/// Records in little memory: besides that which it shares with the program, at most 24 MiB.
+fn recorded_in_little_memory(lab: &Lab, words: &[&str]) -> Said {
+    let mut command = std::process::Command::new("prlimit");
+    command.arg(format!("--data={}", 24 << 20)).args(["timeout", "--signal=KILL", "300", env!("CARGO_BIN_EXE_pickfs")]);
+    command.args(["record", "-o", "x.pktrace", "--under", "work", "--"]).args(words).current_dir(lab.path(""));
+    Said::of(command.output().unwrap())
+}
+
+/// Whatever a program writes into the memory that it shares with the recorder: there is a trace that can be read, or an error.
+#[test]
+fn a_program_that_writes_into_the_recorders_memory_is_found_out() {
+    let lab = Lab::new();
+    let program = compiled(&lab, "scribble");
+    if not_run(no_recording(&lab).or(program.as_ref().err().cloned())) || !IS_LOADED {
+        return;
+    }
+    let program = program.unwrap();
+    std::fs::create_dir(lab.path("work")).unwrap();
+    let ended = |words: &[&str]| {
+        let script = "cd work && exec \"$0\" \"$@\"";
+        let said = recorded_in_little_memory(&lab, &[&["sh", "-c", script, &program], words].concat());
+        let found_out = said.code == Some(1) && said.err.contains("wrote into the recorder's memory");
+        assert!(found_out || said.code == Some(0), "{words:?}: {:?} {}", said.code, said.err);
+        assert!(found_out || trace::read(&std::fs::read(lab.path("x.pktrace")).unwrap()).is_ok(), "{words:?}");
+        found_out
+    };
+    // The counter of calls goes ahead, and back; what says how much was written to the ring, and read of it.
+    let back = |by: u64| by.wrapping_neg();
+    for (place, offset, value) in [
+        ("word", 0, 1 << 32),
+        ("word", 0, 100),
+        ("word", 0, back(1)),
+        ("word", 0, back(20)),
+        ("ring", 16, 8),
+        ("ring", 16, back(160)),
+        ("ring", 24, 160),
+    ] {
+        assert!(ended(&[place, &offset.to_string(), &value.to_string()]), "{place} {offset} {value}");
+    }
+    assert!(!ended(&["word", "30000000", "1"]), "of a ring that no thread has");
+    let found_out = (0..40).filter(|seed| ended(&["any", &seed.to_string()])).count();
+    assert!(found_out > 20, "{found_out}");
+}
+
+/// Without a watcher all of their calls on files would fail.
+#[test]
+fn children_that_ask_not_to_be_watched_are_recorded() {
+    let lab = Lab::new();
+    let program = compiled(&lab, "untraced");
+    if not_run(no_recording(&lab).or(program.as_ref().err().cloned())) {
+        return;
+    }
+    let program = program.unwrap();
+    for way in WAYS {
+        std::fs::create_dir(lab.path("work")).unwrap();
+        let trace = recorded_by(&lab, way, &["sh", "-c", "cd work && exec \"$0\"", &program]);
+        let writers = trace.ops.iter().filter(|op| op.kind == Kind::Write && op.result == 4).map(|op| op.thread);
+        assert_eq!((writers.collect::<Vec<_>>(), trace.header.threads), (vec![1, 2], 3), "{way:?}");
+        assert!(lab.path("work/clone").exists() && lab.path("work/clone3").exists());
+        std::fs::remove_dir_all(lab.path("work")).unwrap();
+    }
 }
 
 /// Four bytes of a name, an argument or a content would be found by eye or by search.

@@ -152,7 +152,7 @@ impl Watched<'_> {
                 Event::Ended(tid, _) => self.tracer.program.ended(tid),
                 Event::Stopped(tid, stop) => {
                     self.tracer.program.counts.stops += 1;
-                    let next = self.tracer.stopped(tid, stop);
+                    let next = self.tracer.stopped(tid, stop)?;
                     match (leaving, next) {
                         (true, next) => ptrace::detach(tid, next.map_or(0, |(_, signal)| signal)),
                         (false, Some((how, signal))) => self.tracer.resume(tid, how, signal)?,

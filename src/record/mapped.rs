@@ -5,8 +5,11 @@ use crate::trace::{Kind, Op};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Bits of an entry of /proc/PID/pagemap: the page is in memory, or in swap.
-const THERE: u64 = 0b11 << 62;
+/// Bits of the last byte of an entry of /proc/PID/pagemap: the page is in memory, or in swap.
+const THERE: u8 = 0b11 << 6;
+/// Pages of a mapping that are looked at, and of them at a time: programs map files of any size.
+const MOST: u64 = 1 << 24;
+const AT_ONCE: u64 = 1 << 13;
 /// Parts that are so near to each other are one: the kernel maps 16 pages around each that is touched.
 const NEAR: u64 = 16;
 
@@ -15,12 +18,13 @@ const NEAR: u64 = 16;
 pub fn operations(tid: i32, mapping: &Mapping) -> Vec<Op> {
     let page = rustix::param::page_size() as u64;
     let (first, count) = (mapping.start / page, (mapping.end - mapping.start).div_ceil(page));
-    let mut entries = vec![0; 8 * count.min(1 << 24) as usize];
-    let read = File::open(format!("/proc/{tid}/pagemap")).and_then(|file| file.read_at(&mut entries, 8 * first));
-    entries.truncate(read.unwrap_or(0));
-    let there = entries.chunks_exact(8).map(|entry| {
-        let entry = entry.iter().rev().fold(0, |value: u64, byte| value << 8 | u64::from(*byte));
-        entry & THERE != 0
+    let pages = File::open(format!("/proc/{tid}/pagemap")).ok();
+    let there = (0..count.min(MOST)).step_by(AT_ONCE as usize).flat_map(|at| {
+        let mut entries = vec![0; 8 * AT_ONCE.min(count - at) as usize];
+        let read = pages.as_ref().and_then(|file| file.read_at(&mut entries, 8 * (first + at)).ok());
+        entries.truncate(read.unwrap_or(0));
+        let is_there = |entry: &[u8]| entry.last().is_some_and(|bits| *bits & THERE != 0);
+        entries.chunks_exact(8).map(is_there).collect::<Vec<bool>>()
     });
     let kind = if mapping.writes { Kind::MapWrite } else { Kind::MapRead };
     let operation = |(from, to): (u64, u64)| {

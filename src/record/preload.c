@@ -22,7 +22,7 @@
 /* The page lies here; no compiler, linker or sanitizer puts anything there. */
 #define PAGE 0x70010000ul
 #define PAGE_BYTES 4096ul
-#define RINGS 1024
+#define RINGS 192
 #define RING_BYTES (256ul << 10)
 #define DESCRIPTORS 1024
 #define LONGEST_PATH 4096

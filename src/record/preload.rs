@@ -1,13 +1,15 @@
 //! Calls that a program made without being stopped: a library that is loaded into it (`preload.c`) does them and writes them
 //! down in shared memory, and here they are read, in the order in which they ended.
 
+use super::calls::{Request, request};
+use super::class::SAMPLE;
+use super::sequence::Sequence;
 use super::start_cost::{Start, StartCost};
 use super::world::Pieces;
 use crate::sys::ptrace::Call;
-use crate::sys::rings::{RINGS, Rings, Spot, memory_file, path_of};
-use anyhow::{Context, Result};
+use crate::sys::rings::{MOST_RECORDS, RECORD, RINGS, Rings, Spot, memory_file, path_of};
+use anyhow::{Context, Result, anyhow, ensure};
 use foldhash::{HashMap, HashSet};
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 use std::process::Command;
@@ -29,13 +31,12 @@ const LOADED: i32 = -999_997;
 /// As in the C file.
 const KNOWN_FOLDER: u8 = 1;
 const NEEDS_NO_SAMPLE: u8 = 2;
-/// Of a record, before its texts.
-const WORDS: usize = 20;
+const LONGEST_PATH: usize = 4096;
+/// What it knows of larger descriptors is nothing.
+const DESCRIPTORS: i32 = 1024;
 /// A thread that has taken its place in the order writes it down at once, unless the processor is taken from it, or it is killed.
 const PATIENCE: u32 = 100;
 const PAUSE: Duration = Duration::from_micros(100);
-/// A call during which more others ended counts as begun with the oldest of these.
-const REMEMBERED: usize = 1 << 20;
 
 /// What the program's threads have written.
 pub struct Preload {
@@ -46,13 +47,9 @@ pub struct Preload {
     owners: HashMap<usize, i32>,
     /// By child, the thread whose memory it uses.
     borrowers: HashMap<i32, i32>,
-    /// All up to here has been read.
-    seen: u64,
-    /// So many places in the order after that are the recorder's own.
-    own: u64,
-    /// How many operations there were after each place in the order, from the first one that is remembered.
-    ops: VecDeque<u32>,
-    first: u64,
+    /// So many rings have had an owner.
+    accepted: u64,
+    sequence: Sequence,
     spots: Vec<Spot>,
     /// Threads and descriptors of which samples came.
     sampled: HashSet<(i32, i32)>,
@@ -112,10 +109,8 @@ impl Preload {
             start_cost: StartCost::new(start_cost),
             owners: HashMap::default(),
             borrowers: HashMap::default(),
-            seen: 0,
-            own: 0,
-            ops: VecDeque::from([0]),
-            first: 0,
+            accepted: 0,
+            sequence: Sequence::default(),
             spots: Vec::new(),
             sampled: HashSet::default(),
             buffer: Vec::new(),
@@ -126,29 +121,42 @@ impl Preload {
         self.start_cost.used_ns()
     }
 
+    /// By which others open the memory that is shared.
+    pub fn memory(&self) -> String {
+        self.rings.path()
+    }
+
     /// What the dynamic linker is to load.
     pub fn library(&self) -> String {
         path_of(&self.library)
     }
 
     /// None where the call is the program's own.
-    pub fn greeted(&mut self, tid: i32, call: &Call) -> Option<Greeting> {
+    pub fn greeted(&mut self, tid: i32, call: &Call) -> Result<Option<Greeting>> {
         let number = call.arguments[0] as i32;
         if call.number != libc::SYS_close || number > LOADED {
-            return None;
+            return Ok(None);
         }
         let ring = usize::try_from(i64::from(HELLO) - i64::from(number)).ok().filter(|ring| *ring < RINGS);
         let Some(ring) = ring else {
-            return match number {
+            return Ok(match number {
                 LOADED => Some(Greeting::Loaded(self.start_cost.loaded())),
                 FLUSH | PROBE => Some(Greeting::Asked),
                 _ => None,
-            };
+            });
         };
-        if !self.borrowers.contains_key(&tid) && !self.owners.contains_key(&ring) && self.rings.accept(ring) {
-            self.owners.insert(ring, tid);
+        if self.borrowers.contains_key(&tid) {
+            return Ok(Some(Greeting::Asked));
         }
-        Some(Greeting::Asked)
+        // The thread would take that for the answer to its question.
+        if self.rings.is_accepted(ring) {
+            return Err(tampered(&format!("ring {ring} has two owners")));
+        }
+        if self.rings.accept(ring) {
+            self.owners.insert(ring, tid);
+            self.accepted += 1;
+        }
+        Ok(Some(Greeting::Asked))
     }
 
     /// A child uses the memory of the thread that has started it, which therefore makes no calls in the library for now: these
@@ -158,8 +166,8 @@ impl Preload {
         self.of(tid).for_each(|ring| self.rings.set_off(ring, true));
     }
 
-    /// It is gone, or runs another program.
-    pub fn ended(&mut self, tid: i32) {
+    /// It is gone, or runs another program. All that it wrote has been read.
+    pub fn ended(&mut self, tid: i32) -> Result<()> {
         if let Some(lender) = self.borrowers.remove(&tid)
             && !self.borrowers.values().any(|other| *other == lender)
         {
@@ -167,9 +175,14 @@ impl Preload {
         }
         let gone: Vec<usize> = self.of(tid).collect();
         for ring in gone {
+            self.spots.clear();
+            if !self.rings.find(ring, u64::MAX, &mut self.spots) || !self.spots.is_empty() {
+                return Err(tampered("calls of a thread that has ended have no place in their order"));
+            }
             self.owners.remove(&ring);
             self.rings.free(ring);
         }
+        Ok(())
     }
 
     /// Rings of a thread: more than one where it forgot one, as after a jump out of a signal's handler.
@@ -212,64 +225,56 @@ impl Preload {
     }
 
     /// So many operations there are now, after something that is in no ring.
-    pub fn mark(&mut self, ops: u32) {
+    pub fn mark(&mut self, ops: u32) -> Result<()> {
         let order = self.rings.take_order();
-        self.own += 1;
-        self.remember(order, ops);
+        self.sequence.take(order, self.most(), ops).map_err(|error| tampered(&error.to_string()))
+    }
+
+    /// So many calls can have ended since the last look: those in the rings, and one of each thread that was killed.
+    fn most(&self) -> u64 {
+        self.owners.len() as u64 * MOST_RECORDS + self.accepted
     }
 
     /// Hands on all that has ended by now; `take` returns how many operations there are then.
-    pub fn drain(&mut self, mut take: impl FnMut(Made) -> u32) {
+    pub fn drain(&mut self, mut take: impl FnMut(Made) -> u32) -> Result<()> {
         let limit = self.rings.order();
-        if limit == self.seen {
-            return;
+        if self.sequence.is_at(limit) {
+            return Ok(());
         }
-        self.find(limit);
+        self.find(limit).map_err(|error| tampered(&error.to_string()))?;
         let mut spots = std::mem::take(&mut self.spots);
         spots.sort_unstable_by_key(|spot| spot.order);
         for spot in spots.drain(..) {
             self.rings.take(spot, &mut self.buffer);
-            if let Some(made) = self.made(spot.ring) {
-                let ops = take(made);
-                self.remember(spot.order, ops);
-            }
+            let ops = take(self.made(spot.ring).ok_or_else(|| tampered("what is in a ring is no call"))?);
+            self.sequence.remember(spot.order, ops);
         }
         self.spots = spots;
-        (self.seen, self.own) = (limit, 0);
+        self.sequence.read(limit);
+        Ok(())
     }
 
     /// Waits for those that have their place in the order and are about to be written down. Any that still comes later comes late, and
     /// is not lost.
-    fn find(&mut self, limit: u64) {
-        let wanted = (limit - self.seen).saturating_sub(self.own);
-        for wait in 0..PATIENCE {
+    fn find(&mut self, limit: u64) -> Result<()> {
+        let wanted = self.sequence.wanted(limit, self.most())?;
+        let mut wait = 0;
+        loop {
             self.spots.clear();
-            let (rings, spots) = (&self.rings, &mut self.spots);
-            self.owners.retain(|ring, _| rings.find(*ring, limit, spots));
-            let new = self.spots.iter().filter(|spot| spot.order > self.seen).count() as u64;
-            if new >= wanted {
-                return;
+            for ring in self.owners.keys() {
+                ensure!(self.rings.find(*ring, limit, &mut self.spots), "ring {ring} holds what is no call");
             }
-            if wait < PATIENCE / 2 { std::thread::yield_now() } else { std::thread::sleep(PAUSE) }
+            let new = self.spots.iter().filter(|spot| self.sequence.is_new(spot.order)).count() as u64;
+            if new >= wanted || wait == PATIENCE {
+                return self.sequence.found(wanted, new, self.spots.len() as u64 - new, self.accepted);
+            }
+            if wait < PATIENCE / 2 {
+                std::thread::yield_now()
+            } else {
+                std::thread::sleep(PAUSE)
+            }
+            wait += 1;
         }
-    }
-
-    fn remember(&mut self, order: u64, ops: u32) {
-        let Some(at) = order.checked_sub(self.first) else { return };
-        let last = self.ops.back().copied().unwrap_or(0);
-        while self.ops.len() as u64 <= at {
-            self.ops.push_back(last);
-        }
-        self.ops[at as usize] = ops;
-        while self.ops.len() > REMEMBERED {
-            self.ops.pop_front();
-            self.first += 1;
-        }
-    }
-
-    fn ops_at(&self, order: u64) -> u32 {
-        let at = order.saturating_sub(self.first) as usize;
-        self.ops.get(at).or(self.ops.back()).copied().unwrap_or(0)
     }
 
     /// What the buffer holds; none where that can be no record.
@@ -280,7 +285,7 @@ impl Preload {
         let made = Made {
             tid: *self.owners.get(&ring)?,
             number: (word(0)? >> 32) as i64,
-            began: self.ops_at(word(2)?),
+            began: self.sequence.ops_at(word(2)?),
             result: word(3)? as i64,
             arguments: [word(4)?, word(5)?, word(6)?, word(7)?, word(8)?, word(9)?],
             idle_from: word(10)?,
@@ -292,8 +297,12 @@ impl Preload {
             memory: Vec::new(),
         };
         let lengths = word(18)?;
-        let (mut at, mut memory) = (8 * WORDS, Vec::new());
-        let sample = word(19)? as u32;
+        let (mut at, mut memory) = (RECORD, Vec::new());
+        let (sample, is_call) = (word(19)? as u32, is_of_library(&made.call()));
+        let most = (lengths as u32).max((lengths >> 32) as u32) as usize;
+        if !is_call || most > LONGEST_PATH || sample as usize > SAMPLE {
+            return None;
+        }
         // The address of a text is 0 where there is none, and a text may be empty.
         let written = if sample > 0 { made.arguments[1] } else { 0 };
         for (address, length) in [(word(16)?, lengths as u32), (word(17)?, (lengths >> 32) as u32), (written, sample)] {
@@ -303,9 +312,22 @@ impl Preload {
                 memory.push((address, part.to_vec()));
             }
         }
-        if sample > 0 {
+        if sample > 0 && (made.arguments[0] as i32) < DESCRIPTORS {
             self.sampled.insert((made.tid, made.arguments[0] as i32));
         }
         Some(Made { memory, ..made })
     }
+}
+
+/// The library makes calls on single files; all others stop.
+fn is_of_library(call: &Call) -> bool {
+    use Request::{Close, CloseOnExec, Duplicate, File};
+    matches!(request(call), Some(File(_) | Close(_) | Duplicate { .. } | CloseOnExec { .. }))
+}
+
+fn tampered(how: &str) -> anyhow::Error {
+    anyhow!(
+        "the program wrote into the recorder's memory ({how}), so its calls are not known: it was ended, and there is no trace. \
+         `pickfs record --no-preload` shares no memory with it"
+    )
 }

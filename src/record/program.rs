@@ -9,7 +9,7 @@ use super::preload::{Greeting, Made};
 use super::scope::Scope;
 use super::stop_cost::{self, StopCost, StopNs};
 use super::threads::{Life, Pending, Resolved, Thread};
-use super::world::World;
+use super::world::{Live, World};
 use crate::sys::ptrace::{Call, Resume};
 use crate::trace::{Class, Header, Kind, Op, Writer, coarse};
 use foldhash::HashMap;
@@ -203,7 +203,8 @@ impl<'a> Program<'a> {
 
     /// Adds to the thread's time to think.
     pub fn thought(&mut self, tid: i32, ns: u64) {
-        self.thread(tid).think_ns += ns;
+        let thread = self.thread(tid);
+        thread.think_ns = thread.think_ns.saturating_add(ns);
     }
 
     pub fn finish(self) -> Seen {
@@ -259,8 +260,20 @@ impl<'a> Program<'a> {
         self.stop_cost.as_ref().map_or(StopNs::default(), StopCost::ns)
     }
 
-    /// A call that was made without a stop; `at_end` has the world look at its end.
-    pub fn made(&mut self, made: &Made, at_end: impl FnOnce()) {
+    /// A call that was made without a stop, seen in the program itself; how many operations there are then.
+    pub fn take(&mut self, mut made: Made, live: &Live) -> u32 {
+        if self.knows(made.tid) {
+            live.look_at(std::mem::take(&mut made.memory), made.begin);
+            self.made(&made, || live.look_at_end(made.end));
+            live.look_at_now();
+        } else {
+            self.counts.not_recorded += 1;
+        }
+        self.ops()
+    }
+
+    /// `at_end` has the world look at its end.
+    fn made(&mut self, made: &Made, at_end: impl FnOnce()) {
         self.unstopped = true;
         self.counts.unstopped_calls += 1;
         let cost = self.stop_ns();
@@ -446,7 +459,16 @@ impl<'a> Program<'a> {
             Resolved::Wait if result > 0 => self.joined(tid, result as i32, began),
             Resolved::Wait if result == 0 => self.joined_any(tid, began),
             Resolved::Map { object, length, offset, writes } if result > 0 => {
-                self.map(tid, Mapping { start: result as u64, end: result as u64 + length, offset, object, writes });
+                self.map(
+                    tid,
+                    Mapping {
+                        start: result as u64,
+                        end: (result as u64).saturating_add(length),
+                        offset,
+                        object,
+                        writes,
+                    },
+                );
             }
             _ => {}
         }

@@ -137,7 +137,7 @@ impl Thread {
     pub fn think(&mut self, cost: StopNs) -> u64 {
         let stops_ns = cost.of(self.stops);
         let used = self.look_at_clock();
-        self.think_ns += used.saturating_sub(stops_ns);
+        self.think_ns = self.think_ns.saturating_add(used.saturating_sub(stops_ns));
         used
     }
 
@@ -146,7 +146,7 @@ impl Thread {
     pub fn made_call(&mut self, made: &Made, cost: StopNs) {
         let from = made.idle_from.max(self.idle_from);
         // What the library did after the last call, and a call that is written down before it is made, such as close.
-        self.unstopped_ns += made.idle_from.saturating_sub(self.idle_from);
+        self.unstopped_ns = self.unstopped_ns.saturating_add(made.idle_from.saturating_sub(self.idle_from));
         let gap = made.entered.saturating_sub(from);
         let think = match made.cpu_entered {
             Some(cpu) => {
@@ -156,8 +156,9 @@ impl Thread {
             }
             None => gap,
         };
-        self.think_ns += think;
-        self.unstopped_ns += made.end.saturating_sub(from);
+        // The program can write any times.
+        self.think_ns = self.think_ns.saturating_add(think);
+        self.unstopped_ns = self.unstopped_ns.saturating_add(made.end.saturating_sub(from));
         if let Some(cpu) = made.cpu_entered {
             (self.cpu_seen, self.unstopped_ns) = (cpu, made.end.saturating_sub(made.entered));
         }

@@ -99,19 +99,19 @@ impl<'a> Tracer<'a> {
                     if tid == self.pid {
                         self.exit = Some(status);
                     }
-                    self.drain();
+                    self.drain()?;
                     self.program.ended(tid);
-                    self.mark(|preload| preload.ended(tid));
+                    self.mark(|preload| preload.ended(tid))?;
                 }
                 Event::Stopped(tid, stop) => {
                     self.program.counts.stops += 1;
-                    self.drain();
-                    let next = self.stopped(tid, stop);
+                    self.drain()?;
+                    let next = self.stopped(tid, stop)?;
                     if self.preload.is_some() {
                         let is_recorded = self.program.ops() > self.marked || self.program.is_in_operation(tid);
                         self.processor.stops(tid, is_recorded);
                     }
-                    self.mark(|_| ());
+                    self.mark(|_| Ok(()))?;
                     if let Some((how, signal)) = next {
                         self.resume(tid, how, signal)?;
                     }
@@ -121,28 +121,18 @@ impl<'a> Tracer<'a> {
     }
 
     /// Takes what threads have done without a stop by now.
-    fn drain(&mut self) {
-        let (Some(preload), program, live) = (&mut self.preload, &mut self.program, self.live) else { return };
-        preload.drain(|mut made| {
-            if program.knows(made.tid) {
-                live.look_at(std::mem::take(&mut made.memory), made.begin);
-                program.made(&made, || live.look_at_end(made.end));
-                live.look_at_now();
-            } else {
-                program.counts.not_recorded += 1;
-            }
-            program.ops()
-        });
+    fn drain(&mut self) -> Result<()> {
+        let (Some(preload), program, live) = (&mut self.preload, &mut self.program, self.live) else { return Ok(()) };
+        preload.drain(|made| program.take(made, live))?;
         self.marked = self.program.ops();
+        Ok(())
     }
 
     /// Says what is otherwise now in the shared memory, and where in the order of calls that came.
-    fn mark(&mut self, change: impl FnOnce(&mut Preload)) {
-        let Some(preload) = &mut self.preload else { return };
-        change(preload);
-        if self.program.ops() > self.marked {
-            preload.mark(self.program.ops());
-        }
+    fn mark(&mut self, change: impl FnOnce(&mut Preload) -> Result<()>) -> Result<()> {
+        let Some(preload) = &mut self.preload else { return Ok(()) };
+        change(preload)?;
+        if self.program.ops() > self.marked { preload.mark(self.program.ops()) } else { Ok(()) }
     }
 
     /// A call that stops, where others do not: what their threads know may not be so any more.
@@ -171,10 +161,10 @@ impl<'a> Tracer<'a> {
     }
 
     /// How the thread goes on; none for one that is not known yet.
-    pub fn stopped(&mut self, tid: i32, stop: Stop) -> Option<(Resume, i32)> {
+    pub fn stopped(&mut self, tid: i32, stop: Stop) -> Result<Option<(Resume, i32)>> {
         if !self.program.knows(tid) {
             self.early.insert(tid);
-            return None;
+            return Ok(None);
         }
         let how = match stop {
             Stop::Entry(call) if self.every_call && !is_watched(&call) => {
@@ -182,13 +172,17 @@ impl<'a> Tracer<'a> {
                 Resume::ToEntry
             }
             Stop::Entry(call) => {
-                let greeted = self.preload.as_mut().and_then(|preload| preload.greeted(tid, &call));
-                if let Some(greeting) = greeted {
+                let greeted = self.preload.as_mut().map(|preload| preload.greeted(tid, &call)).transpose()?;
+                if let Some(greeting) = greeted.flatten() {
                     self.program.greeted(tid, &greeting);
-                    return Some((Resume::ToEntry, 0));
+                    return Ok(Some((Resume::ToEntry, 0)));
                 }
-                if let Some(Request::Affinity) = request(&call) {
-                    self.processor.asks(tid);
+                match request(&call) {
+                    Some(Request::Affinity) => self.processor.asks(tid),
+                    Some(Request::Start { flags, flags_at }) => keep_in_sight(tid, flags, flags_at).context(
+                        "cannot watch a child that the program starts so that nothing does (CLONE_UNTRACED)",
+                    )?,
+                    _ => {}
                 }
                 self.entered(tid, &call)
             }
@@ -219,7 +213,7 @@ impl<'a> Tracer<'a> {
             Stop::Executed(former) => {
                 self.program.executed(tid, former);
                 if let Some(preload) = &mut self.preload {
-                    [tid, former].into_iter().for_each(|tid| preload.ended(tid));
+                    [tid, former].into_iter().try_for_each(|tid| preload.ended(tid))?;
                 }
                 Resume::ToEntry
             }
@@ -229,8 +223,21 @@ impl<'a> Tracer<'a> {
             }
             Stop::New => Resume::ToEntry,
             Stop::Group => Resume::Stay,
-            Stop::Signal(signal) => return Some((Resume::ToEntry, signal)),
+            Stop::Signal(signal) => return Ok(Some((Resume::ToEntry, signal))),
         };
-        Some((how, 0))
+        Ok(Some((how, 0)))
     }
+}
+
+/// A child that nothing watches would have no call on files: the kernel answers ENOSYS where the filter stops one. So no child is started
+/// with the flag that asks for that. `flags_at` is the address of the flags, or 0.
+fn keep_in_sight(tid: i32, flags: u64, flags_at: u64) -> std::io::Result<()> {
+    const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
+    if flags_at == 0 {
+        return if flags & UNTRACED == 0 { Ok(()) } else { ptrace::set_first_argument(tid, flags & !UNTRACED) };
+    }
+    let mut bytes = [0; 8];
+    let is_there = ptrace::read_memory(tid, flags_at, &mut bytes).is_ok_and(|read| read == bytes.len());
+    let flags = u64::from_le_bytes(bytes);
+    if !is_there || flags & UNTRACED == 0 { Ok(()) } else { ptrace::write_word(tid, flags_at, flags & !UNTRACED) }
 }

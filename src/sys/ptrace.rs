@@ -220,6 +220,23 @@ pub fn read_memory(tid: i32, address: u64, buffer: &mut [u8]) -> io::Result<usiz
     }
 }
 
+/// Puts another first argument into the call that a stopped thread is about to make.
+#[cfg(target_arch = "x86_64")]
+pub fn set_first_argument(tid: i32, value: u64) -> io::Result<()> {
+    let at = std::mem::offset_of!(libc::user, regs) + std::mem::offset_of!(libc::user_regs_struct, rdi);
+    request(libc::PTRACE_POKEUSER, tid, at, value as usize).map(drop)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub fn set_first_argument(_: i32, _: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Writes a number into the memory of a stopped thread.
+pub fn write_word(tid: i32, address: u64, value: u64) -> io::Result<()> {
+    request(libc::PTRACE_POKEDATA, tid, address as usize, value as usize).map(drop)
+}
+
 /// Reads text up to its NUL; at most PATH_MAX bytes, as the kernel takes no longer path.
 pub fn read_text(tid: i32, address: u64) -> io::Result<Vec<u8>> {
     const PAGE: u64 = 4096;

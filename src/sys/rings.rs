@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// The filter lets calls pass whose instruction ends here, just behind the page's start.
 pub const PASSES_AT: u64 = 0x7001_0006;
-pub const RINGS: usize = 1024;
+/// All of them, full, are 49 MiB, which count as the recorder's once it has read them.
+pub const RINGS: usize = 192;
 const RING_BYTES: u64 = 256 << 10;
 const DESCRIPTORS: usize = 1024;
 const PAGE: usize = 4096;
@@ -33,14 +34,20 @@ const KNOWN: usize = 32;
 
 /// What the C file calls SKIP: only the ring's end is left out.
 const SKIP: u32 = u32::MAX;
-/// Size and number.
-const LEAST: u64 = 8;
+/// All sizes are multiples of it.
+const UNIT: u64 = 8;
+/// Of a record without texts: `struct record`.
+pub const RECORD: usize = 160;
+/// Of those of a ring that are not read yet.
+pub const MOST_RECORDS: u64 = RING_BYTES / RECORD as u64;
 
 /// The shared memory.
 pub struct Rings {
     at: NonNull<u8>,
     /// Other processes open it by its name below /proc.
     file: File,
+    /// Up to where each ring has been read: what the memory says of that may not be true any more.
+    tails: Vec<u64>,
 }
 
 /// Where a record lies.
@@ -75,7 +82,9 @@ impl Rings {
         // SAFETY: the kernel chooses the place; the file is as long.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), BYTES, access, shared, file.as_raw_fd(), 0) };
         match NonNull::new(at.cast::<u8>()) {
-            Some(at) if at.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => Ok(Rings { at, file }),
+            Some(at) if at.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => {
+                Ok(Rings { at, file, tails: vec![0; RINGS] })
+            }
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -91,7 +100,7 @@ impl Rings {
 
     /// A place of its own in the order for something that is in no ring.
     pub fn take_order(&self) -> u64 {
-        self.long(ORDER).fetch_add(1, Ordering::SeqCst) + 1
+        self.long(ORDER).fetch_add(1, Ordering::SeqCst).wrapping_add(1)
     }
 
     /// A folder was renamed: from now on, calls with relative paths stop.
@@ -100,15 +109,20 @@ impl Rings {
     }
 
     /// A thread may write to a ring that it has claimed, and that is empty from now on.
-    pub fn accept(&self, ring: usize) -> bool {
+    pub fn accept(&mut self, ring: usize) -> bool {
         if ring >= RINGS || self.in_ring(ring, CLAIMED).load(Ordering::SeqCst) != 1 {
             return false;
         }
         self.long(start(ring) + HEAD).store(0, Ordering::SeqCst);
+        self.tails[ring] = 0;
         self.long(start(ring) + TAIL).store(0, Ordering::SeqCst);
         self.in_ring(ring, OFF).store(0, Ordering::SeqCst);
         self.forget_known(ring);
         self.in_ring(ring, ACCEPTED).swap(1, Ordering::SeqCst) == 0
+    }
+
+    pub fn is_accepted(&self, ring: usize) -> bool {
+        self.in_ring(ring, ACCEPTED).load(Ordering::SeqCst) != 0
     }
 
     /// Another thread may claim it.
@@ -147,8 +161,8 @@ impl Rings {
     /// Adds the records of a ring that are not read yet, up to a place in the order. False where what is there can be none.
     pub fn find(&self, ring: usize, limit: u64, found: &mut Vec<Spot>) -> bool {
         let head = self.long(start(ring) + HEAD).load(Ordering::Acquire);
-        let mut at = self.long(start(ring) + TAIL).load(Ordering::Relaxed);
-        if head.wrapping_sub(at) > RING_BYTES || at % LEAST != 0 {
+        let mut at = self.tails[ring];
+        if head.wrapping_sub(at) > RING_BYTES || self.long(start(ring) + TAIL).load(Ordering::Relaxed) != at {
             return false;
         }
         while at < head {
@@ -156,31 +170,31 @@ impl Rings {
             self.copy(ring, at, &mut size);
             self.copy(ring, at + 4, &mut number);
             let size = u32::from_le_bytes(size);
-            let fits = u64::from(size) <= (head - at).min(RING_BYTES - at % RING_BYTES);
-            if !fits || size == 0 || u64::from(size) % LEAST != 0 {
+            let (size, to_end) = (u64::from(size), RING_BYTES - at % RING_BYTES);
+            let is_skip = u32::from_le_bytes(number) == SKIP;
+            let is_record = if is_skip { size == to_end } else { size >= RECORD as u64 };
+            if !is_record || size > (head - at).min(to_end) || size % UNIT != 0 {
                 return false;
             }
-            if u32::from_le_bytes(number) != SKIP {
-                if u64::from(size) < 2 * LEAST {
-                    return false;
-                }
+            if !is_skip {
                 self.copy(ring, at + 8, &mut order);
                 let order = u64::from_le_bytes(order);
                 if order > limit {
                     break;
                 }
-                found.push(Spot { order, ring, at, size });
+                found.push(Spot { order, ring, at, size: size as u32 });
             }
-            at += u64::from(size);
+            at += size;
         }
         true
     }
 
     /// Copies a record and gives its room back, with all before it in its ring.
-    pub fn take(&self, spot: Spot, into: &mut Vec<u8>) {
+    pub fn take(&mut self, spot: Spot, into: &mut Vec<u8>) {
         into.resize(spot.size as usize, 0);
         self.copy(spot.ring, spot.at, into);
-        self.long(start(spot.ring) + TAIL).store(spot.at + u64::from(spot.size), Ordering::Release);
+        self.tails[spot.ring] = spot.at + u64::from(spot.size);
+        self.long(start(spot.ring) + TAIL).store(self.tails[spot.ring], Ordering::Release);
     }
 
     /// Not around the ring's end: no record goes there.
@@ -244,7 +258,7 @@ mod tests {
     }
 
     fn claimed(ring: usize) -> Rings {
-        let rings = Rings::new().unwrap();
+        let mut rings = Rings::new().unwrap();
         assert!(!rings.accept(ring) && !rings.accept(RINGS), "no thread has claimed it");
         rings.in_ring(ring, CLAIMED).store(1, Ordering::SeqCst);
         assert!(rings.accept(ring) && !rings.accept(ring));
@@ -253,29 +267,43 @@ mod tests {
 
     #[test]
     fn records_are_found_up_to_a_place_in_the_order() {
-        let rings = claimed(7);
-        put(&rings, 7, &[(24, 3, 5), (8, SKIP, 0), (16, 4, 9)]);
-        let orders = |limit: u64| {
+        let mut rings = claimed(7);
+        let rest = RING_BYTES as u32 - 168;
+        put(&rings, 7, &[(168, 3, 5), (rest, SKIP, 0)]);
+        let orders = |rings: &Rings, limit: u64| {
             let mut found = Vec::new();
             assert!(rings.find(7, limit, &mut found));
             found
         };
-        assert_eq!(orders(4).len(), 0);
-        assert_eq!(orders(8).iter().map(|spot| spot.order).collect::<Vec<_>>(), [5]);
-        assert_eq!(orders(9).iter().map(|spot| spot.order).collect::<Vec<_>>(), [5, 9]);
+        assert_eq!(orders(&rings, 4).len(), 0);
+        assert_eq!(orders(&rings, 8).iter().map(|spot| spot.order).collect::<Vec<_>>(), [5]);
         let mut bytes = Vec::new();
-        rings.take(orders(9)[0], &mut bytes);
-        assert_eq!((bytes.len(), bytes[8], orders(9).len()), (24, 5, 1));
+        rings.take(orders(&rings, 9)[0], &mut bytes);
+        assert_eq!((bytes.len(), bytes[8], orders(&rings, 9).len()), (168, 5, 0));
+        put(&rings, 7, &[(160, 4, 6), (160, 4, 9)]);
+        assert_eq!(orders(&rings, 9).iter().map(|spot| spot.order).collect::<Vec<_>>(), [6, 9]);
     }
 
     #[test]
     fn what_can_be_no_record_is_refused() {
-        for (size, head) in [(0, 16), (12, 16), (32, 16), (u32::MAX - 7, 16), (16, RING_BYTES + 8), (16, u64::MAX)] {
+        const SIZE: u64 = RECORD as u64;
+        let rows = [
+            (0, 3, SIZE, 0),
+            (152, 3, SIZE, 0),
+            (164, 3, 2 * SIZE, 0),
+            (2 * SIZE as u32, 3, SIZE, 0),
+            (u32::MAX - 7, 3, SIZE, 0),
+            (8, SKIP, SIZE, 0),
+            (SIZE as u32, 3, RING_BYTES + 8, 0),
+            (SIZE as u32, 3, u64::MAX, 0),
+            (SIZE as u32, 3, SIZE, 8),
+        ];
+        for (size, number, head, tail) in rows {
             let rings = claimed(0);
-            put(&rings, 0, &[(16, 3, 1)]);
-            rings.word(start(0) + PAGE).store(size, Ordering::SeqCst);
+            put(&rings, 0, &[(size, number, 1)]);
             rings.long(start(0) + HEAD).store(head, Ordering::SeqCst);
-            assert!(!rings.find(0, 9, &mut Vec::new()), "{size} {head}");
+            rings.long(start(0) + TAIL).store(tail, Ordering::SeqCst);
+            assert!(!rings.find(0, 9, &mut Vec::new()), "{size} {number} {head} {tail}");
         }
     }
 }

@@ -1108,6 +1108,18 @@ static int bad(const sim_word *p, int which, sim_word least, sim_word most)
 	return p[which] < least || p[which] > most ? which + 1 : 0;
 }
 
+/* Of the zones that are used; the angle of a sector is a share of the turn, so that longer tracks would be out of range. */
+static int bad_tracks(const sim_word *p)
+{
+	unsigned int i;
+	int wrong = bad(p, SIM_ZONES, 1, SIM_MOST_ZONES);
+
+	for (i = 0; !wrong && i < p[SIM_ZONES]; i++)
+		if (bad(p, SIM_ZONE_AT + 3 * i + 2, 1, 1 << 20))
+			wrong = SIM_ZONES + 1;
+	return wrong;
+}
+
 static int bad_arm(const sim_word *p)
 {
 	static const unsigned char once[] = { SIM_TURN_NS, SIM_HEADS, SIM_CACHE_SLOTS, SIM_DESTAGE_WINDOW };
@@ -1123,7 +1135,7 @@ static int bad_arm(const sim_word *p)
 	if (!wrong)
 		wrong = bad(p, SIM_SEEKS, 1, SIM_MOST_SEEKS);
 	if (!wrong)
-		wrong = bad(p, SIM_ZONES, 1, SIM_MOST_ZONES);
+		wrong = bad_tracks(p);
 	if (!wrong && p[SIM_BAND_SECTORS])
 		wrong = bad(p, SIM_BAND_SECTORS, p[SIM_SECTORS] / (SIM_MOST_BANDS - 1) + 1, p[SIM_SECTORS]);
 	if (!wrong && p[SIM_BAND_SECTORS])

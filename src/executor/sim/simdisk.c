@@ -54,6 +54,7 @@ struct simdisk {
 	struct header *header;
 	char *data;
 	struct record *record;
+	u64 record_bytes;
 	struct entry *entries[SIM_TAGS];
 	void *model;
 	struct gendisk *disk;
@@ -76,7 +77,8 @@ static struct entry *note(struct simdisk *d, int operation, u64 data)
 		return NULL;
 	if (r->mode == WITHOUT_DATA)
 		data = 0;
-	if (r->used + sizeof(*entry) + data > r->bytes) {
+	/* Whoever reads the recording can write any numbers here. */
+	if (r->bytes > d->record_bytes || r->used > r->bytes || r->used % 8 || sizeof(*entry) + data > r->bytes - r->used) {
 		r->lost++;
 		return NULL;
 	}
@@ -494,7 +496,7 @@ static int start(struct simdisk *d, u64 bytes)
 {
 	int error;
 
-	if (d->header->magic != MAGIC || d->header->data + (d->header->sectors << 9) > bytes)
+	if (d->header->magic != MAGIC || d->header->data > bytes || d->header->sectors > (bytes - d->header->data) >> 9)
 		return -EINVAL;
 	d->data = (char *)d->header + d->header->data;
 	error = sim_start(d->model, d->header->words);
@@ -532,8 +534,11 @@ static int begin_recording(struct simdisk *d, u64 at, u64 bytes)
 	if (!header)
 		return -ENOMEM;
 	d->record = (struct record *)((char *)header + header->data);
-	if (header->magic == MAGIC && d->record->magic == RECORD_MAGIC && header->data + d->record->bytes <= bytes)
+	if (header->magic == MAGIC && header->data <= bytes && bytes - header->data >= sizeof(*d->record) &&
+	    d->record->magic == RECORD_MAGIC && d->record->bytes <= bytes - header->data) {
+		d->record_bytes = d->record->bytes;
 		return 0;
+	}
 	d->record = NULL;
 	memunmap(header);
 	return -EINVAL;

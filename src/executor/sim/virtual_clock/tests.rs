@@ -498,41 +498,65 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ("answered twice", "d->ends[0] = d->ends[--d->ending];", "d->ends[0] = d->ends[d->ending - 1];"),
 ];
 
-#[test]
-fn every_planted_error_is_found() {
-    let sources = [
-        ("model.c", include_str!("../model.c")),
-        ("ftl.c", include_str!("../ftl.c")),
-        ("zbc.c", include_str!("../zbc.c")),
-    ];
-    let folder = tempfile::tempdir().expect("a folder");
+const SOURCES: [(&str, &str); 3] =
+    [("model.c", include_str!("../model.c")), ("ftl.c", include_str!("../ftl.c")), ("zbc.c", include_str!("../zbc.c"))];
+
+/// A library of the model, with a text of its source replaced.
+fn compiled(library: &std::path::Path, (from, to): (&str, &str), words: &[&str]) {
+    let folder = library.parent().expect("a folder");
     let headers = [
         ("model.h", include_str!("../model.h")),
         ("ftl.h", include_str!("../ftl.h")),
         ("zbc.h", include_str!("../zbc.h")),
     ];
     for (name, header) in headers {
-        std::fs::write(folder.path().join(name), header).expect("written");
+        std::fs::write(folder.join(name), header).expect("written");
     }
+    let files = SOURCES.map(|(file, text)| {
+        let file = folder.join(file);
+        std::fs::write(&file, text.replace(from, to)).expect("written");
+        file
+    });
+    let mut compiler = std::process::Command::new("cc");
+    compiler.args(["-std=gnu89", "-O2", "-w", "-shared", "-fPIC"]).args(words).arg("-o").arg(library).args(files);
+    assert!(compiler.status().expect("a C compiler, which builds pickfs").success(), "{from}");
+}
+
+#[test]
+fn every_planted_error_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
     let mut missed: Vec<&str> = Vec::new();
     for (number, (name, from, to)) in PLANTED.iter().enumerate() {
-        let places = sources.iter().map(|(_, text)| text.matches(from).count()).sum::<usize>();
+        let places = SOURCES.iter().map(|(_, text)| text.matches(from).count()).sum::<usize>();
         assert_eq!(places, 1, "{name}: the text to replace");
         let library = folder.path().join(format!("planted-{number}.so"));
-        let files = sources.map(|(file, text)| {
-            let file = folder.path().join(file);
-            std::fs::write(&file, text.replace(from, to)).expect("written");
-            file
-        });
-        let mut compiler = std::process::Command::new("cc");
-        compiler.args(["-std=gnu89", "-O2", "-w", "-shared", "-fPIC", "-o"]).arg(&library).args(files);
-        assert!(compiler.status().expect("a C compiler, which builds pickfs").success(), "{name}");
+        compiled(&library, (from, to), &[]);
         let planted = |words: &Words| DiskModel::of_library(&library, words).expect("a model");
         let found = all(&planted, 80_000);
         println!("{name}: {found:?}");
         missed.extend(found.is_ok().then_some(*name));
     }
     assert!(missed.is_empty(), "not found: {missed:?}");
+}
+
+/// Undefined behaviour would end this test by a signal.
+#[test]
+fn no_request_makes_the_model_do_what_c_does_not_define() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = folder.path().join("checked.so");
+    compiled(&library, ("\0", ""), &["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]);
+    all(&|words: &Words| DiskModel::of_library(&library, words).expect("a model"), 40_000).expect("all holds");
+}
+
+#[test]
+fn a_disk_without_tracks_is_refused() {
+    let zones = at("ZONES");
+    for (track, refused) in [(0, Some(zones)), (1 << 21, Some(zones)), (1, None)] {
+        let mut words = table("hdd-7200");
+        let zone = last_zone(&words);
+        words[zone + 2] = track;
+        assert_eq!(DiskModel::start(&words).err(), refused, "{track}");
+    }
 }
 
 /// What a power cut spares is on the medium: by the end of a FLUSH that is each sector that was written, once.
