@@ -168,6 +168,17 @@ fn unkept(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String>
     ))
 }
 
+/// The plan's check has read them; a plan of a journal has not passed it.
+fn refuse_words(target: &Target, driver: &Filesystem) -> Result<()> {
+    let wrong = target.wrong_words(driver.mkfs_options);
+    ensure!(wrong.is_empty(), "nothing was made: {}; only the backing of a plan may name a device", wrong.join("; "));
+    let mut folders = target.folders_of_mkfs(driver.mkfs_options);
+    match folders.find(|folder| !std::path::Path::new(folder).is_dir()) {
+        Some(folder) => bail!("nothing was made: {folder} is no folder, and mkfs is only given folders to read"),
+        None => Ok(()),
+    }
+}
+
 /// Trimming punches holes into an image, and whatever is written next would fill them, on the next target.
 fn lacking_upkeep(target: &Target, driver: Option<&Filesystem>, operations: &[&str]) -> Option<String> {
     let variant = target.variant.as_deref();
@@ -303,6 +314,12 @@ impl CellRun<'_> {
 
     /// Takes the steps of the recipe, each with its undo.
     fn build(&mut self) -> Result<BuiltStack> {
+        if let Some(driver) = self.recipe.driver {
+            refuse_words(&self.cell.target, driver)?;
+            // A word of mkfs or mount without a slash names nothing here.
+            let here = &self.runner.place.mounts;
+            std::env::set_current_dir(here).with_context(|| format!("cannot enter {}", here.display()))?;
+        }
         let folders = self.workload.folders(&self.cell.work.workload.settings, self.runner.place);
         let given = self.runner.take_all(self.recipe.below(folders), self.link)?;
         let mut stack = BuiltStack {

@@ -29,6 +29,7 @@ fn filesystem(fs: &fs::Filesystem) -> FilesystemEntry {
         minimum_size: fs.minimum_size,
         takes_nodatacow: fs.in_place.is_some(),
         no_upper: fs.no_upper,
+        mkfs_options: fs.mkfs_options,
         devices: |name, variant, there| fs::objection_to_devices(fs::find(name)?, variant, there),
     }
 }

@@ -529,7 +529,7 @@ mod tests {
                 &["--fs: `zstd:9` in `btrfs:zstd:9` is neither a variant nor a mount option / did you"],
             ),
             ("fs ext4:zstd:1", &["neither a variant nor a mount option / write mount options with `+`"]),
-            ("fs ext4:x=/dev/sda", &["--fs: the option `x=/dev/sda` names a device"]),
+            ("fs ext4:x=/dev/sda", &["--fs: the option `x=/dev/sda` names a path"]),
             ("fs ext4,xfs,ext4", &["--fs names `ext4` twice"]),
             ("on /a on /a", &["--on names `/a` twice"]),
             ("fs xfs size 100MiB", &["--size: xfs needs at least 300 MiB"]),

@@ -1,8 +1,8 @@
 //! For tests: a catalogue, which is what plans may name without any plug-in, and plans of few lines.
 
 use super::{
-    Catalogue, Complaint, Entry, FilesystemEntry, Judged, Objection, Plan, Setting, SettingKind, Settings, from_toml,
-    render,
+    Catalogue, Complaint, Entry, FilesystemEntry, Judged, MkfsOptions, Objection, Plan, Setting, SettingKind, Settings,
+    from_toml, render,
 };
 use std::path::Path;
 
@@ -41,6 +41,7 @@ pub(super) fn catalogue() -> Catalogue {
         variants: variants.to_vec(),
         minimum_size: mebibytes << 20,
         takes_nodatacow: name == "btrfs",
+        mkfs_options: MkfsOptions { folders: if name == "ext4" { &["-d"] } else { &[] }, programs: &[] },
         no_upper: (name == "xfs").then_some("xfs is read-only in this test"),
         devices,
     };

@@ -22,7 +22,7 @@ pub(super) fn products(targets: Vec<Placed>, plan: &Table, reader: &Reader) -> V
     table.only(&KEYS.into_iter().chain(names).collect::<Vec<_>>());
     let mut targets = targets;
     for field in KEYS.iter().filter_map(|key| table.field(key)) {
-        let values = values(&field);
+        let values = values(&field, &targets, reader);
         check_fit(&field, &targets);
         targets = product(targets, &field, &values);
     }
@@ -35,7 +35,7 @@ pub(super) fn products(targets: Vec<Placed>, plan: &Table, reader: &Reader) -> V
 }
 
 /// The different values of a key; "" stands for nothing added, so it cannot be a scheduler.
-fn values<'a>(field: &Field<'a>) -> Vec<&'a str> {
+fn values<'a>(field: &Field<'a>, targets: &[Placed], reader: &Reader) -> Vec<&'a str> {
     let mut values = Vec::new();
     for element in field.elements().unwrap_or_default() {
         let nothing = field.key != "scheduler" && element.value.as_str() == Some("");
@@ -43,22 +43,29 @@ fn values<'a>(field: &Field<'a>) -> Vec<&'a str> {
         if values.contains(&value) {
             let message = format!("{} has {} twice", field.shown(), quoted(value));
             element.complaints.add(&element.span, message, "leave one of the two out");
-        } else if is_right(value, &element) {
+        } else if is_right(value, &element, targets, reader) {
             values.push(value);
         }
     }
     values
 }
 
-fn is_right(value: &str, element: &Field) -> bool {
+fn is_right(value: &str, element: &Field, targets: &[Placed], reader: &Reader) -> bool {
     let before = element.complaints.len();
     match element.key {
         _ if value.is_empty() => true,
         "scheduler" => queue::scheduler(value, element).is_some(),
         "age" => age::age(element).is_some() || element.complaints.len() == before,
         "fill" => age::fill(element).is_some() || element.complaints.len() == before,
-        _ => check_option(value, element),
+        _ => targets.iter().all(|placed| suits(value, element, &placed.target, reader)),
     }
+}
+
+/// It comes after the target's own words for mkfs.
+fn suits(value: &str, element: &Field, target: &Target, reader: &Reader) -> bool {
+    let known = |name: &String| reader.catalogue.filesystems.iter().find(|entry| entry.name == *name);
+    let known = target.fs.as_ref().and_then(known).map(|entry| entry.mkfs_options).unwrap_or_default();
+    check_option(target.mkfs.last().map(String::as_str), value, element, known)
 }
 
 /// Has the target said itself what the matrix says again?

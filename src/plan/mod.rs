@@ -24,6 +24,7 @@ mod table;
 mod target;
 mod value;
 mod verdict_spec;
+mod words;
 
 pub use age::{Age, Ageing, SIZE, allowance_ns, capacity};
 pub use args::{PlanArgs, PlanFlags, flag_names, image_size};
@@ -34,6 +35,7 @@ pub use queue::NAMES as QUEUE_SETTINGS;
 pub use read::from_toml;
 pub use schema::schema;
 pub use setting::{Setting, SettingKind, Settings, disks};
+pub use words::MkfsOptions;
 
 use crate::metric::{CPU_GROSS_NS, CPU_NET_NS, Combine};
 use crate::stats::LOOKS;
@@ -401,6 +403,7 @@ pub struct FilesystemEntry {
     pub takes_nodatacow: bool,
     /// Why overlayfs cannot put what is written on it.
     pub no_upper: Option<&'static str>,
+    pub mkfs_options: MkfsOptions,
     /// What stands against so many devices, by the driver's name and with this variant.
     pub devices: fn(&str, Option<&str>, usize) -> Option<Objection>,
 }

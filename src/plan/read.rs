@@ -497,6 +497,9 @@ dirty_bytes = "1GiB"
         ("BW", "[[target]]\nfs = 'ext4'\nmount = 'noatime'", &[(3, "must be a list, but it is text")]),
         ("BW", "[[target]]\nfs = 'ext4'\nmount = ['a,b', '', 'c']", &[(3, "\"a\", \"b\""), (3, "is empty")]),
         ("BW", "[[target]]\nfs = 'xfs'\nmkfs = [\n'-l', 'logdev=/dev/sda']", &[(4, "names a device")]),
+        ("BW", "[[target]]\nfs = 'ext4'\nmkfs = ['-d', '/a', 'b', '-d/c']", &[(3, "`b` is neither"), (3, "`-d/c` names a path")]),
+        ("BW", "[[target]]\nfs = 'ext4'\nmkfs = ['-d']\n[matrix]\nmkfs = ['/a', '']\nmount = ['device=a']", &[(6, "names a device")]),
+        ("BW", "[[target]]\nfs = 'xfs'\n[[target]]\nfs = 'ext4'\n[matrix]\nmkfs = ['b']", &[(6, "is neither")]),
         ("BW", "[[target]]\nfs = 'xfs'\nmkfs = [[]]\nscheduler = 3", &[(3, "it is a list"), (4, "`scheduler` must be")]),
         ("BW", "[[target]]\nfs = 'ext4'\nnodatacow = true", &[(3, "ext4 has no copy on write of data")]),
         ("BW", "[[target]]\nfs = 'btrfs'\nnodatacow = 'yes'", &[(3, "must be true or false")]),
@@ -553,7 +556,7 @@ dirty_bytes = "1GiB"
 
     #[test]
     fn deep_and_long_plans_are_complained_of() {
-        let many: Vec<String> = (0..200).map(|i| format!("\"{i}\"")).collect();
+        let many: Vec<String> = (0..200).map(|i| format!("\"-{i}\"")).collect();
         let list = many.join(", ");
         let rows = [
             (format!("x = {}1{}", "[".repeat(5000), "]".repeat(5000)), "use fewer brackets and dots"),

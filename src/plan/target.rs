@@ -8,7 +8,8 @@ use super::queue;
 use super::setting::disks;
 use super::table::{Field, Reader, Table, choose, choose_key};
 use super::value::settings;
-use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
+use super::words::{wrong_for_mkfs, wrong_for_mount};
+use super::{Chosen, Entry, FilesystemEntry, MkfsOptions, Settings, Target};
 use crate::units::show_bytes;
 
 /// A target and its place in the text, for what is only wrong in company, such as its name.
@@ -183,8 +184,9 @@ fn described(table: &Table, driver: Option<&FilesystemEntry>) -> Target {
     let overlay = table.field("overlay").is_some_and(|field| overlay(&field, driver));
     let scheduler = table.field("scheduler");
     let scheduler = scheduler.and_then(|field| queue::scheduler(field.text()?, &field).map(String::from));
-    let mkfs = table.field("mkfs").map(|field| options(&field)).unwrap_or_default();
-    let mount = table.field("mount").map(|field| options(&field)).unwrap_or_default();
+    let known = driver.map(|driver| driver.mkfs_options).unwrap_or_default();
+    let mkfs = table.field("mkfs").map(|field| options(&field, known)).unwrap_or_default();
+    let mount = table.field("mount").map(|field| options(&field, known)).unwrap_or_default();
     let age = table.field("age").and_then(|field| age::age(&field));
     let fill = table.field("fill").and_then(|field| age::fill(&field));
     let (fs, variant) = (as_text("fs"), as_text("variant"));
@@ -241,26 +243,30 @@ fn overlay(field: &Field, driver: Option<&FilesystemEntry>) -> bool {
 }
 
 /// Options of mount or mkfs, one an element.
-pub(super) fn options(field: &Field) -> Vec<String> {
-    let texts = field.texts().unwrap_or_default();
-    let right = texts.into_iter().filter(|(text, element)| check_option(text, element));
-    right.map(|(text, _)| text.to_string()).collect()
+fn options(field: &Field, known: MkfsOptions) -> Vec<String> {
+    let mut right: Vec<String> = Vec::new();
+    for (text, element) in field.texts().unwrap_or_default() {
+        check_option(right.last().map(String::as_str), text, &element, known);
+        right.push(text.into());
+    }
+    right
 }
 
-pub(super) fn check_option(text: &str, element: &Field) -> bool {
+/// Of an option that comes after another one.
+pub(super) fn check_option(before: Option<&str>, text: &str, element: &Field, known: MkfsOptions) -> bool {
     if element.key == "mount" && text.contains(',') {
         let parts: Vec<String> = text.split(',').map(|part| format!("\"{part}\"")).collect();
         let remedy = format!("write one option an element: {}", parts.join(", "));
         element.complaints.add(&element.span, format!("{} is more than one mount option", quoted(text)), remedy);
         return false;
     }
-    // mkfs and mount would take it, past everything that guards a disk from being overwritten.
-    if text.contains("/dev/") {
-        let remedy = "take the device out: only the backing of a plan may name one, because there it is checked for being in use";
-        element.complaints.add(&element.span, format!("the option {} names a device", quoted(text)), remedy);
-        return false;
-    }
-    true
+    let wrong = match element.key {
+        "mount" => wrong_for_mount(text),
+        _ => wrong_for_mkfs(before, text, known),
+    };
+    let remedy =
+        "take it out: only the backing of a plan may name a device, because there it is checked for being in use";
+    wrong.map(|wrong| element.complaints.add(&element.span, wrong, remedy)).is_none()
 }
 
 /// A file system and its backing must go together.

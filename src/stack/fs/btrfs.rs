@@ -8,12 +8,14 @@ use super::{
     ANOTHER_LAST, COUNT, DEDUP, DEVICE, Facts, Filesystem, Freed, FsSpec, HALF, LAST, MOUNT_POINT, Snapshots, Upkeep,
     VFS_FILE, Variant, argv, make, mount_options, number_above,
 };
+use crate::plan::MkfsOptions;
 
 pub const BTRFS: Filesystem = Filesystem {
     name: "btrfs",
     about: "copy on write, with checksums, snapshots, compression and several devices",
     tools: &[("mkfs.btrfs", "btrfs-progs"), ("btrfs", "btrfs-progs"), ("chattr", "e2fsprogs"), ("lsattr", "e2fsprogs")],
     mkfs: |spec| make(&["mkfs.btrfs", "-f", "-q"], &["-K"], spec),
+    mkfs_options: MkfsOptions { folders: &["-r", "--rootdir"], programs: &[] },
     variants: VARIANTS,
     // mkfs.btrfs says so itself, for metadata in two copies, its default.
     minimum_size: 109 << 20,

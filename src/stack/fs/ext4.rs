@@ -5,6 +5,7 @@ use super::feature::{
 };
 use super::{Argv, DEVICE, Filesystem, FreeSpace, FsSpec, HALF, Upkeep, make, mount_options, number_above};
 use crate::need::Need;
+use crate::plan::MkfsOptions;
 
 pub const EXT4: Filesystem = Filesystem {
     name: "ext4",
@@ -33,6 +34,7 @@ pub const EXT4: Filesystem = Filesystem {
 
 /// What all three share.
 pub(super) const EXT: Filesystem = Filesystem {
+    mkfs_options: MkfsOptions { folders: &["-d"], programs: &[] },
     tools: &[("mke2fs", "e2fsprogs"), ("dumpe2fs", "e2fsprogs")],
     // On less, mke2fs leaves the journal out and says so only in a warning.
     minimum_size: 2 << 20,

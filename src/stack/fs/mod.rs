@@ -34,7 +34,7 @@ mod zfs_fuse;
 use super::{Argv, Step, argv};
 use crate::journal::Undo;
 use crate::need::Need;
-use crate::plan::Objection;
+use crate::plan::{MkfsOptions, Objection};
 use feature::FsState;
 pub use mount_options::spelled;
 use programs::{ANOTHER_LAST, DEDUP, SNAPSHOT};
@@ -146,6 +146,8 @@ pub struct Filesystem {
     pub image: Option<fn(&FsSpec, &str) -> Argv>,
     /// The program that makes it, with all options; no word where there is nothing to make.
     pub mkfs: fn(&FsSpec) -> Argv,
+    /// What a plan's own words for it may and may not do.
+    pub mkfs_options: MkfsOptions,
     /// Steps before mkfs, such as starting a daemon.
     pub before: fn(&FsSpec) -> Vec<Step>,
     mount: fn(&Filesystem, &FsSpec) -> Argv,
@@ -202,6 +204,7 @@ impl Filesystem {
         free_space: None,
         image: None,
         mkfs: |_| Vec::new(),
+        mkfs_options: MkfsOptions { folders: &[], programs: &[] },
         before: |_| Vec::new(),
         mount: |driver, spec| {
             mount_options::command(driver.kernel_type(), &mount_options::with_discard(driver.no_discard, spec), spec)

@@ -2,12 +2,14 @@
 
 use super::feature::COMPRESSION;
 use super::{DEVICE, Filesystem, FsSpec, Variant};
+use crate::plan::MkfsOptions;
 use crate::stack::Argv;
 
 pub const SQUASHFS: Filesystem = Filesystem {
     name: "squashfs",
     about: "a tree packed into a read-only image, compressed in blocks of 128 KiB; of live systems and snaps",
     mkfs: |spec| pack(spec, &spec.mount_point()),
+    mkfs_options: MkfsOptions { folders: &[], programs: PROGRAMS },
     image: Some(pack),
     no_upper: Some(super::READ_ONLY),
     tools: &[("mksquashfs", "squashfs-tools"), ("unsquashfs", "squashfs-tools")],
@@ -40,6 +42,28 @@ pub const SQUASHFS: Filesystem = Filesystem {
     },
     ..Filesystem::DEFAULT
 };
+
+/// Pseudo files get their content from programs, and a test of an action may be one (mksquashfs(1), its short forms too).
+const PROGRAMS: &[&str] = &[
+    "-p",
+    "-pf",
+    "-a",
+    "-action",
+    "-action-file",
+    "-af",
+    "-fa",
+    "-faf",
+    "-false-action",
+    "-false-action-file",
+    "-log-action",
+    "-log-action-file",
+    "-ta",
+    "-taf",
+    "-true-action",
+    "-true-action-file",
+    "-va",
+    "-vaf",
+];
 
 const fn compression(name: &'static str, about: &'static str, mkfs: &'static [&'static str]) -> Variant {
     Variant { name, about, mkfs, ..Variant::DEFAULT }
