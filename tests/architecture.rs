@@ -47,7 +47,7 @@ const ROOMS: &[Room] = &[
     ("record", Target, "data sys trace"),
     ("render", Host, "analysis exchange journal metric plan stats units wording"),
     ("run", Host, "analysis executor journal plan process protocol stats::LOOKS sys::process units wording"),
-    ("stack", Target, "journal need plan process::Argv process::argv units"),
+    ("stack", Target, "journal need plan process::Argv process::argv process::exposed units"),
     ("stage", Target, "cuts data::random journal plan probe process protocol stack stats steps sys units"),
     ("stats", Shared, ""),
     ("steps", Target, "journal process protocol stack sys"),

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, Observation, failed, not_run, unable};
+use common::{Lab, Observation, Said, failed, not_run, unable};
 use pickfs::journal::{Outcome, fold_file};
 use std::process::Stdio;
 use std::time::Duration;
@@ -54,6 +54,42 @@ fn a_folder_may_be_a_symlink() {
     lab.run_plan(&plan(&["image = { dir = \"link\", size = \"64MiB\" }"])).code(0);
     lab.assert_nothing_left();
     assert_eq!(std::fs::read_dir(lab.path("real")).unwrap().count(), 0);
+}
+
+/// Who owns a folder could rename what root makes in it, and put a link to root's own files there.
+#[test]
+fn root_makes_nothing_in_a_folder_of_somebody_else() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let (folder, inner) = (lab.path("others"), lab.path("others/own"));
+    std::fs::create_dir_all(&inner).unwrap();
+    std::os::unix::fs::chown(&folder, Some(65534), None).unwrap();
+    std::os::unix::fs::symlink(&inner, lab.path("link")).unwrap();
+    let directory = |dir| {
+        format!(
+            "backing = {{ directory = \"{dir}\" }}\n[[target]]\n[[work]]\nworkload = \"meta.ok\"\n[stop]\nrounds = 1\n"
+        )
+    };
+    let image = |dir| plan(&[&format!("image = {{ dir = \"{dir}\", size = \"64MiB\" }}")]);
+    for dir in ["others", "others/own", "link"] {
+        for plan in [image(dir), directory(dir)] {
+            let said = lab.run_plan(&plan).code(2);
+            let flat = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
+            for part in ["others belongs to user 65534", "chown -h root", "/var/tmp"] {
+                assert!(flat.contains(part), "{dir}: {part} is not in {}", said.err);
+            }
+        }
+    }
+    assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 0);
+    // Who is behind sudo could do as root what he likes in any case.
+    let mut command = lab.pickfs();
+    command
+        .args(["run", "plan.toml", "--journal", "journal.jsonl"])
+        .envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534")]);
+    Said::of(command.output().unwrap()).code(0);
+    lab.assert_nothing_left();
 }
 
 /// A disk that was unplugged: the folder must not come back on the file system below.

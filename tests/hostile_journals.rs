@@ -10,6 +10,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::PathBuf;
 
 const STRANGER: u32 = 65534;
+const ID: &str = "0123456789ab";
 const SETTING: &str = "/proc/sys/vm/overcommit_ratio";
 
 /// A dead run of the stranger's: its folder is a link to somebody else's, and it names a setting that no run changes.
@@ -24,15 +25,15 @@ impl Trap {
         let victim = lab.path("victim");
         std::fs::create_dir_all(victim.join("data")).unwrap();
         std::fs::write(victim.join("data/kept"), "kept").unwrap();
-        symlink(&victim, lab.path("pickfs-r1")).unwrap();
+        symlink(&victim, lab.path(&format!("pickfs-{ID}"))).unwrap();
         let mut journal = Journal::create(&lab.journal()).unwrap();
         let plan = Plan { executor: "local".into(), ..Plan::default() };
-        let run = Run { schema: SCHEMA, id: "r1".into(), plan, ..Run::default() };
+        let run = Run { schema: SCHEMA, id: ID.into(), plan, ..Run::default() };
         journal.append(&Record::Run(Box::new(run))).unwrap();
         let undone = [
-            Undo::RemoveTree(lab.path("pickfs-r1/data")),
-            Undo::Restore { path: SETTING.into(), value: "51".into() },
-            Undo::KillMarked("PICKFS_DAEMON=of-no-run".into()),
+            Undo::RemoveTree(lab.path(&format!("pickfs-{ID}/data"))),
+            Undo::Restore { path: SETTING.into(), value: "51".into(), set: None },
+            Undo::KillMarked(format!("PICKFS_RUN={ID}")),
         ];
         for (number, undo) in (1..).zip(undone) {
             let (scope, says) = ("run".into(), "trap".into());
@@ -93,7 +94,7 @@ fn a_journal_that_was_replaced_by_a_stranger_is_not_followed() {
     let (trap, setting) = (Trap::new(), std::fs::read_to_string(SETTING).unwrap());
     let active = trap.lab.path("state/pickfs/active");
     std::fs::create_dir_all(&active).unwrap();
-    std::fs::write(active.join("r1"), trap.lab.journal().display().to_string()).unwrap();
+    std::fs::write(active.join(ID), trap.lab.journal().display().to_string()).unwrap();
     chown(trap.lab.journal(), Some(STRANGER), None).unwrap();
     let said = trap.lab.run(&["clean"]).code(1);
     assert!(said.err.contains("belongs to user 65534"), "{}", said.err);
@@ -108,7 +109,7 @@ fn a_journal_that_was_replaced_by_a_stranger_is_not_followed() {
 fn an_imported_journal_is_neither_taken_up_nor_undone() {
     let lab = Lab::new();
     let plan = Plan { executor: "local".into(), ..Plan::default() };
-    let run = Run { schema: SCHEMA, id: "r1".into(), imported: "fio".into(), plan, ..Run::default() };
+    let run = Run { schema: SCHEMA, id: ID.into(), imported: "fio".into(), plan, ..Run::default() };
     Journal::create(&lab.journal()).unwrap().append(&Record::Run(Box::new(run))).unwrap();
     for words in [&["clean", "journal.jsonl"][..], &["run", "--resume", "journal.jsonl"]] {
         let said = lab.run(words).code(1);

@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Lab, Said, not_run, unable};
-use pickfs::journal::{Outcome, fold_file};
+use pickfs::journal::{Journal, Outcome, Record, Run, SCHEMA, StepTaken, Undo, fold_file};
+use pickfs::plan::Plan;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -183,5 +184,68 @@ fn a_program_whose_file_is_replaced_goes_on() {
     let folded = lab.folded();
     assert_eq!(folded.cells.len(), 3);
     assert!(folded.cells.iter().all(|cell| cell.outcome == Some(Outcome::Done)), "{:?}", folded.cells);
+    lab.assert_nothing_left();
+}
+
+/// As in most containers: nothing was changed, so nothing is to be undone.
+#[test]
+fn where_settings_of_the_kernel_are_read_only_nothing_is_left_to_undo() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.write_plan(&plan("workload = \"meta.ok\""));
+    let read_only = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && \
+                     exec \"$0\" run plan.toml --journal journal.jsonl";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", read_only, env!("CARGO_BIN_EXE_pickfs")]);
+    command.current_dir(lab.path(".")).env("XDG_STATE_HOME", lab.path("state")).env_remove("PICKFS_RUN");
+    let said = Said::of(command.output().expect("unshare starts")).code(1);
+    assert!(said.err.contains("cannot fix vm.dirty") && !said.err.contains("undo"), "{}", said.err);
+    assert_eq!(lab.folded().leftovers, []);
+    let said = lab.run(&["clean"]).code(0);
+    assert!(said.out.contains("nothing to clean"), "{}", said.out);
+    lab.assert_nothing_left();
+}
+
+/// What is left by then is still in the journal.
+#[test]
+fn undoing_a_dead_run_ends_when_asked_to() {
+    if not_run(unable(&[])) {
+        return;
+    }
+    let (lab, id) = (Lab::new(), format!("{:012x}", std::process::id()));
+    let folder = lab.path(".").canonicalize().unwrap().join(format!("pickfs-{id}"));
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let image = folder.join("disk-1048576.img");
+    File::create(&image).unwrap().set_len(1 << 20).unwrap();
+    let device = common::run(&["losetup", "--find", "--show", &image.display().to_string()]);
+    // It does not go for as long as it is open, so that each of the steps is tried for a while.
+    let held = File::open(&device).unwrap();
+    let mut journal = Journal::create(&lab.journal()).unwrap();
+    let plan = Plan { executor: "local".into(), ..Plan::default() };
+    let run = Run { schema: SCHEMA, id: id.clone(), plan, ..Run::default() };
+    journal.append(&Record::Run(Box::new(run))).unwrap();
+    for number in 1..=100 {
+        let (scope, says, does) = ("run".into(), "attach".into(), String::new());
+        let undo = Some(Undo::DetachLoops(image.clone()));
+        journal.append(&Record::Step(StepTaken { scope, number, says, does, undo })).unwrap();
+    }
+    drop(journal);
+    let mut command = lab.pickfs();
+    command.args(["clean", "journal.jsonl"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut clean = command.spawn().unwrap();
+    let mark = format!("PICKFS_RUN={id}");
+    while pickfs::process::marked_processes(&mark).is_empty() && clean.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    pickfs::sys::process::kill(clean.id() as i32, pickfs::sys::process::Signal::TERM).unwrap();
+    let said = Said::of(clean.wait_with_output().unwrap());
+    drop(held);
+    assert!(said.err.contains("the undoing was stopped"), "{}{}", said.out, said.err);
+    assert_eq!(lab.folded().leftovers.len(), 100);
+    lab.run(&["clean", "journal.jsonl"]).code(0);
+    std::fs::remove_dir_all(folder).unwrap();
     lab.assert_nothing_left();
 }

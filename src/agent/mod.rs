@@ -30,12 +30,16 @@ pub use prepare::{bundle, on_disks, on_machine};
 
 pub use crate::process::{CELL_MARK, Interrupted, RUN_MARK, check_stop, last_words, run_program, stop_on_signals};
 
+use crate::journal::StepTaken;
+use crate::plan::Chosen;
+use crate::process;
 use crate::protocol::{INTERRUPTED, Job, Request, Say};
-use crate::stack::Place;
-use crate::{process, steps};
+use crate::stack::{Place, backing};
+use crate::steps::{self, Own};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::path::PathBuf;
 
 /// Reads the request and does it. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on stderr.
 pub fn main() -> u8 {
@@ -69,10 +73,17 @@ fn serve(request: &Request) -> Result<()> {
             }
         },
         Job::Try(cells) => cell::try_out(cells, &place, &mut link),
-        Job::Undo(steps) => steps::undo_all(&request.run, steps, &mut link),
+        Job::Undo { steps, backings } => undo(&request.run, steps, backings, &mut link),
         Job::Check(questions) => {
             link.report(&Say::Checked(questions.iter().map(check).collect()));
             Ok(())
         }
     }
+}
+
+/// Disks that a backing erases are those whose settings a step may have changed.
+fn undo(run: &str, steps: &[StepTaken], backings: &[Chosen], link: &mut Link) -> Result<()> {
+    let erased = |chosen: &Chosen| backing::find(&chosen.name).map(|found| (found.erases)(&chosen.settings));
+    let disks: Vec<PathBuf> = backings.iter().filter_map(erased).flatten().collect();
+    steps::undo_all(&Own { run, disks: &disks }, steps, link)
 }

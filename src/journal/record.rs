@@ -88,16 +88,22 @@ pub struct Undone {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undo {
-    /// Unmount whatever is mounted exactly here.
+    /// Unmount whatever is mounted exactly here, in the run's folder for mounts.
     Unmount(PathBuf),
-    /// Detach every loop device whose backing file is this one.
+    /// Detach every loop device whose backing file is this image of the run.
     DetachLoops(PathBuf),
     /// Remove a tree that we made; refused while anything is mounted in it, or if its path does not carry the run's
     /// name.
     RemoveTree(PathBuf),
     /// Write a saved setting of the kernel back.
-    Restore { path: PathBuf, value: String },
-    /// Kill every process whose environment holds this `NAME=value`.
+    Restore {
+        path: PathBuf,
+        value: String,
+        /// What the step has set; where that is not in force any more, somebody else has changed it since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        set: Option<Knob>,
+    },
+    /// Kill every process of the run whose environment holds this `NAME=value`.
     KillMarked(String),
     /// Export a ZFS pool with the given `zpool`.
     ExportPool(String),
@@ -113,6 +119,13 @@ pub enum Undo {
     StopArray(Array),
     /// Stop a cache set of bcache, and forget on its members that they were some of it.
     StopCache(CacheSet),
+}
+
+/// A setting of the kernel, and its value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Knob {
+    pub path: PathBuf,
+    pub value: String,
 }
 
 /// A cache of bcache with what it caches.

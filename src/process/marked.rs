@@ -8,30 +8,43 @@ use std::time::{Duration, Instant};
 /// Processes whose environment holds exactly this `NAME=value`: an environment is inherited through fork and exec,
 /// also by daemons that leave group, session and parent. Not ourselves, not zombies, not those of other users.
 pub fn marked_processes(mark: &str) -> Vec<i32> {
+    with_all(&[mark])
+}
+
+fn with_all(marks: &[&str]) -> Vec<i32> {
     let own = std::process::id() as i32;
-    all_processes().into_iter().filter(|pid| *pid != own && is_marked(*pid, mark)).collect()
+    all_processes().into_iter().filter(|pid| *pid != own && has_all(*pid, marks)).collect()
 }
 
 pub(super) fn is_marked(pid: i32, mark: &str) -> bool {
+    has_all(pid, &[mark])
+}
+
+fn has_all(pid: i32, marks: &[&str]) -> bool {
     let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
-    environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
-        && Stat::of(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
+    let has = |mark: &&str| environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes());
+    marks.iter().all(has) && Stat::of(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
 /// Ends every marked process but those to spare, again and again, as they may fork meanwhile. Says whom it ended;
 /// an error names who is still there after five seconds. Nobody there is believed at the second look: a process in
 /// the middle of exec(2) shows no environment.
 pub fn kill_marked(mark: &str, spare: &[i32]) -> io::Result<Vec<String>> {
+    kill_with_all(&[mark], spare)
+}
+
+/// As [`kill_marked`], of those that carry all these marks.
+pub fn kill_with_all(marks: &[&str], spare: &[i32]) -> io::Result<Vec<String>> {
     let deadline = Instant::now() + Duration::from_secs(5);
     let mut ended = Vec::new();
     let mut looks_without = 0;
     loop {
-        let left: Vec<i32> = marked_processes(mark).into_iter().filter(|pid| !spare.contains(pid)).collect();
+        let left: Vec<i32> = with_all(marks).into_iter().filter(|pid| !spare.contains(pid)).collect();
         looks_without = if left.is_empty() { looks_without + 1 } else { 0 };
         if looks_without == 2 {
             return Ok(ended);
         }
-        let names: Vec<String> = left.iter().filter_map(|pid| kill_if_marked(*pid, mark)).collect();
+        let names: Vec<String> = left.iter().filter_map(|pid| kill_if_marked(*pid, marks)).collect();
         if !left.is_empty() && Instant::now() > deadline {
             return Err(still_running(left));
         }
@@ -50,9 +63,9 @@ fn still_running(pids: impl IntoIterator<Item = i32>) -> io::Error {
 }
 
 /// A handle is taken before the mark is looked at, so that a process that got the number meanwhile is not hit.
-fn kill_if_marked(pid: i32, mark: &str) -> Option<String> {
+fn kill_if_marked(pid: i32, marks: &[&str]) -> Option<String> {
     let handle = rustix::process::pidfd_open(process_id(pid).ok()?, PidfdFlags::empty()).ok()?;
-    if !is_marked(pid, mark) {
+    if !has_all(pid, marks) {
         return None;
     }
     let name = Stat::of(pid)?.name;

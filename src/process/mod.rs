@@ -15,6 +15,7 @@ mod deadline;
 mod marked;
 mod orphans;
 mod stop;
+mod strangers;
 mod users;
 
 pub use command::{
@@ -22,12 +23,13 @@ pub use command::{
     own_program,
 };
 pub use deadline::Deadline;
-pub use marked::{kill_marked, kill_unmarked_children, marked_processes};
+pub use marked::{kill_marked, kill_unmarked_children, kill_with_all, marked_processes};
 pub use orphans::{EndOfOrphan, await_orphans};
 pub use stop::{
     Interrupted, check_stop, count_signals, end_requested, obey_signals, request_end, request_stop, stop_on_signals,
     stop_requests,
 };
+pub use strangers::{Exposed, exposed};
 pub use users::users_of;
 
 /// The environment variable that names the run to every process that belongs to it.

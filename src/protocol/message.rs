@@ -57,7 +57,11 @@ pub enum Job {
     /// Cells of one target, one a work: its stack is built, written to and taken down. How each would end is told.
     Try(Vec<Cell>),
     /// Take steps back, last first; processes of the run are killed before.
-    Undo(Vec<StepTaken>),
+    Undo {
+        steps: Vec<StepTaken>,
+        /// Those of the plan: settings of the disks that they name are written back, and those of no other disk.
+        backings: Vec<Chosen>,
+    },
     /// What this machine has against settings of a plan. Nothing is changed.
     Check(Vec<Check>),
 }

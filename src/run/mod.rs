@@ -200,7 +200,7 @@ fn undo_dead(journal: Journal, executors: Executors, folded: Folded) -> Result<u
     let run = understood(&folded)?;
     let executor = find_executor(executors, &run.plan)?;
     let left = folded.leftovers.len();
-    Supervisor::new(&run, executor, journal, folded).undo()?;
+    Supervisor::new(&run, executor, journal, folded).undo_dead()?;
     Active::forget(&run.id);
     Ok(left)
 }

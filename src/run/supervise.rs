@@ -141,7 +141,7 @@ impl Supervisor {
         // A machine elsewhere goes with its cell: what is left there needs no undoing.
         let is_here = self.machine.cells() == CellsRun::Here;
         if (is_here && matches!(ended, Ended::Dead(_))) || !left.is_empty() {
-            self.undo_steps(left)?;
+            self.undo_steps(left, false)?;
         }
         Ok(ended)
     }
@@ -153,7 +153,12 @@ impl Supervisor {
 
     /// Undoes everything that is left of the run.
     pub fn undo(&mut self) -> Result<()> {
-        self.undo_steps(self.folded.leftovers.clone())
+        self.undo_steps(self.folded.leftovers.clone(), false)
+    }
+
+    /// The same of a run that is dead, where a request to stop ends it at once: what is left by then is still in the journal.
+    pub fn undo_dead(&mut self) -> Result<()> {
+        self.undo_steps(self.folded.leftovers.clone(), true)
     }
 
     fn leftovers(&self, scope: &str) -> Vec<StepTaken> {
@@ -161,9 +166,13 @@ impl Supervisor {
     }
 
     /// Always sent, also with no step left: processes of the run are killed by it.
-    fn undo_steps(&mut self, steps: Vec<StepTaken>) -> Result<()> {
+    fn undo_steps(&mut self, steps: Vec<StepTaken>, stoppable: bool) -> Result<()> {
         let begun = Instant::now();
-        let (ended, _) = self.attend(Job::Undo(steps), None, false, &mut Silent)?;
+        let backings = self.plan().targets.into_iter().map(|target| target.backing).collect();
+        let (ended, told) = self.attend(Job::Undo { steps, backings }, None, stoppable, &mut Silent)?;
+        if ended == Ended::Well {
+            told.words.lines().for_each(tell);
+        }
         let teardown_ns = begun.elapsed().as_nanos() as u64;
         self.take(Record::Ledger(Ledger { teardown_ns, ..Ledger::default() }))?;
         match ended {
@@ -199,10 +208,12 @@ impl Supervisor {
                 Err(error) if error.is::<Interrupted>() => return Ok((Ended::Stopped, Told::default())),
                 Err(error) => return Ok((self.gone(format!("{error:#}"), stoppable), Told::default())),
             };
-            let mut attended = Attended { counts, ..Attended::start(contact, &cell, limit, stoppable)? };
+            let at_once = matches!(&job, Job::Undo { .. });
+            let mut attended = Attended { counts, at_once, ..Attended::start(contact, &cell, limit, stoppable)? };
             let listened = attended.listen(self, progress);
-            let Attended { session, lasts, ended, over, told, .. } = attended;
+            let Attended { session, lasts, ended, over, mut told, .. } = attended;
             let exit = session.end((lasts.goes() || over).then_some(ENDING))?;
+            told.words = exit.errors.chars().filter(|letter| *letter == '\n' || !letter.is_control()).collect();
             listened?;
             let why = match ended.unwrap_or_else(|| judge(&exit, lasts, over)) {
                 Ended::Dead(why) => why,
@@ -296,6 +307,8 @@ struct Attended<'c> {
     cell: &'c str,
     limit: Option<Duration>,
     stoppable: bool,
+    /// A request to stop ends it, and is not handed on.
+    at_once: bool,
     stretch: Stretch,
     /// How long the machine had waited for processors when that began.
     starved: Duration,
@@ -317,6 +330,8 @@ struct Told {
     bundle: Option<Bundle>,
     /// Of what is tried only.
     ends: Vec<End>,
+    /// On its stderr.
+    words: String,
 }
 
 impl<'c> Attended<'c> {
@@ -328,6 +343,7 @@ impl<'c> Attended<'c> {
             cell,
             limit,
             stoppable,
+            at_once: false,
             stretch: Stretch::Started(Instant::now()),
             starved: Duration::ZERO,
             begun: None,
@@ -370,7 +386,7 @@ impl<'c> Attended<'c> {
             return;
         }
         let stops = if self.stoppable { stop_requests() } else { 0 };
-        if stops > 1 || (stops == 1 && self.lasts.goes()) {
+        if stops > 1 || (stops == 1 && (self.lasts.goes() || self.at_once)) {
             return self.kill(Ended::Stopped);
         }
         if stops == 1 && !self.asked_to_stop {

@@ -35,8 +35,12 @@ pub enum Action {
     Run(Argv),
     /// Mounts a file system; what that leaves running belongs to it.
     Mount(Argv),
-    /// Runs, and what the program prints is the path of the block device for all that lies above.
-    RunForDevice(Argv),
+    /// Attaches an image of the run to a loop device, for all that lies above.
+    AttachImage {
+        image: PathBuf,
+        /// Past the page cache of the file system that the image lies on.
+        direct: bool,
+    },
     /// This block device is there already.
     UseDevice(PathBuf),
     /// The device of which the kernel's `uevent` gives the name, under a name that is known before it is there.
@@ -88,6 +92,12 @@ pub enum Action {
     },
 }
 
+/// A loop device on an image, which the program prints. Its sector size is left to the kernel.
+pub fn attach_words(image: &Path, direct: bool) -> Argv {
+    let direct = if direct { "--direct-io=on" } else { "--direct-io=off" };
+    argv(["losetup", "--find", "--show", direct, &image.display().to_string()])
+}
+
 impl Action {
     /// The device that is known before it is there, for what lies above.
     fn device(&self) -> Option<PathBuf> {
@@ -103,9 +113,8 @@ impl Action {
 impl Display for Action {
     fn fmt(&self, out: &mut Formatter) -> std::fmt::Result {
         match self {
-            Action::Run(argv) | Action::Mount(argv) | Action::RunForDevice(argv) | Action::Daemon { argv, .. } => {
-                write!(out, "{}", argv.join(" "))
-            }
+            Action::Run(argv) | Action::Mount(argv) | Action::Daemon { argv, .. } => write!(out, "{}", argv.join(" ")),
+            Action::AttachImage { image, direct } => write!(out, "{}", attach_words(image, *direct).join(" ")),
             Action::UseDevice(path)
             | Action::UseDirectory(path)
             | Action::MakeDirectory(path)
@@ -188,7 +197,7 @@ impl Place {
 fn sentence(step: &Step) -> String {
     let does = match &step.action {
         Action::Run(argv) | Action::Mount(argv) => format!("run {}", argv.join(" ")),
-        Action::RunForDevice(argv) => format!("device from {}", argv.join(" ")),
+        Action::AttachImage { .. } => format!("device from {}", step.action),
         Action::UseDevice(path) => format!("device {}", path.display()),
         Action::LinkDevice { uevent, link } => {
             format!("link {} to the device of {}", link.display(), uevent.display())
@@ -214,7 +223,7 @@ fn undo_words(undo: &Undo) -> String {
         Undo::Unmount(path) => format!("unmount {}", path.display()),
         Undo::DetachLoops(path) => format!("detach loops of {}", path.display()),
         Undo::RemoveTree(path) => format!("remove tree {}", path.display()),
-        Undo::Restore { path, value } => format!("restore {} to {value}", path.display()),
+        Undo::Restore { path, value, .. } => format!("restore {} to {value}", path.display()),
         Undo::KillMarked(mark) => format!("kill {mark}"),
         Undo::ExportPool(name) => format!("export {name}"),
         Undo::RemoveMapping(name) => format!("remove mapping {name}"),

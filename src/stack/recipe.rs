@@ -141,7 +141,7 @@ impl<'a> Recipe<'a> {
     pub fn slots(&self) -> Vec<PathBuf> {
         let mut number = 0;
         let mut slot = |step: Step| match step.action {
-            Action::RunForDevice(_) | Action::MakeZram { .. } => {
+            Action::AttachImage { .. } | Action::MakeZram { .. } => {
                 number += 1;
                 Some(PathBuf::from(if number == 1 { "DEVICE".into() } else { format!("DEVICE{number}") }))
             }

@@ -7,11 +7,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "says how long each step took")]
 
+#[cfg(test)]
+mod attacks;
+mod image;
 mod kernel_log;
+mod own;
 mod runner;
 mod setting;
 mod undo;
 mod zram;
 
+pub use own::Own;
 pub use runner::{StepResult, StepRunner, name_of};
 pub use undo::all as undo_all;

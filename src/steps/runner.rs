@@ -1,18 +1,18 @@
 //! Takes the steps that plug-ins describe, journals each undo before its step, and takes them back.
 
+use super::image;
 use super::kernel_log::KernelLog;
+use super::own::{Own, real};
 use super::setting;
 use super::undo;
 use super::zram;
-use crate::journal::{Record, StepTaken, Undo, Undone};
-use crate::process::{self, CELL_MARK, DAEMON_MARK, EndOfOrphan, Mark, RUN_MARK, check_stop};
+use crate::journal::{Knob, Record, StepTaken, Undo, Undone};
+use crate::process::{self, CELL_MARK, DAEMON_MARK, EndOfOrphan, Mark, RUN_MARK, check_stop, exposed};
 use crate::protocol::Link;
 use crate::stack::{Action, Argv, Place, Step, argv};
 use crate::sys::{block, devices};
 use anyhow::{Context, Result, bail};
-use rand_core::{Rng, SeedableRng};
 use std::cell::RefCell;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,8 @@ pub struct StepRunner<'a> {
     /// `run`, or a cell id.
     scope: String,
     taken: Vec<StepTaken>,
+    /// Disks that are used as they are.
+    disks: Vec<PathBuf>,
     daemons: Vec<std::process::Child>,
     /// Of what mounts leave running.
     awaited: RefCell<Vec<EndOfOrphan>>,
@@ -55,6 +57,7 @@ impl<'a> StepRunner<'a> {
             run,
             scope: scope.into(),
             taken: Vec::new(),
+            disks: Vec::new(),
             daemons: Vec::new(),
             awaited: RefCell::default(),
         }
@@ -126,7 +129,7 @@ impl<'a> StepRunner<'a> {
             action => action,
         };
         let undo = match &action {
-            Action::Set { path, instead_of, .. } => Some(restore(path, instead_of.as_deref())?),
+            Action::Set { path, value, instead_of } => Some(restore(path, value, instead_of.as_deref())?),
             _ => step.undo,
         };
         self.journal(&step.says, does, undo, link)?;
@@ -153,14 +156,21 @@ impl<'a> StepRunner<'a> {
                 self.output(argv)?;
             }
             Action::Mount(argv) => self.mount(argv).map(drop)?,
-            Action::RunForDevice(argv) => return Ok(StepResult::Devices(vec![self.output(argv)?.trim().into()])),
-            Action::UseDevice(path) => return unused(path).map(|()| StepResult::Devices(vec![path.clone()])),
+            Action::AttachImage { image, direct } => {
+                let device = image::attach(image, *direct, |words| self.output(words))?;
+                return Ok(StepResult::Devices(vec![device]));
+            }
+            Action::UseDevice(path) => {
+                unused(path)?;
+                self.disks.push(path.clone());
+                return Ok(StepResult::Devices(vec![path.clone()]));
+            }
             Action::LinkDevice { uevent, link } => return link_device(uevent, link),
             Action::MapWhole { device, name, words } => return self.map_whole(device, name, words),
             Action::UseDirectory(path) => return Ok(StepResult::Directory(path.clone())),
             Action::MakeDirectory(path) => make_directory(path)?,
             Action::MakeWorkFolder(path) => std::fs::create_dir(path)?,
-            Action::MakeImage { path, bytes } => make_image(path, *bytes)?,
+            Action::MakeImage { path, bytes } => image::make(path, *bytes)?,
             Action::MakeZram { note, algorithm, bytes } => {
                 return Ok(StepResult::Devices(vec![zram::make(note, algorithm, *bytes)?]));
             }
@@ -204,7 +214,7 @@ impl<'a> StepRunner<'a> {
         let mut failures = Vec::new();
         while let Some(taken) = self.taken.pop() {
             let Some(undo) = &taken.undo else { continue };
-            match undo::one(undo, &self.run) {
+            match undo::one(undo, &taken.scope, &Own { run: &self.run, disks: &self.disks }) {
                 Ok(()) => link.tell(Record::Undone(Undone { scope: taken.scope, number: taken.number })),
                 Err(error) => failures.push(format!("{}: {error:#}", taken.says)),
             }
@@ -221,18 +231,14 @@ impl<'a> StepRunner<'a> {
     }
 }
 
-/// As it is named without symbolic links: undoing follows none. What the path names itself may be a link, which is meant then.
+/// Its paths without symbolic links.
 fn without_links(undo: Undo) -> Undo {
-    let real = |path: PathBuf| match (path.parent(), path.file_name()) {
-        (Some(above), Some(name)) => devices::resolved(above).join(name),
-        _ => path,
-    };
     match undo {
-        Undo::Unmount(path) => Undo::Unmount(real(path)),
-        Undo::DetachLoops(path) => Undo::DetachLoops(real(path)),
-        Undo::RemoveTree(path) => Undo::RemoveTree(real(path)),
-        Undo::RemoveSegment(path) => Undo::RemoveSegment(real(path)),
-        Undo::RemoveZram(path) => Undo::RemoveZram(real(path)),
+        Undo::Unmount(path) => Undo::Unmount(real(&path)),
+        Undo::DetachLoops(path) => Undo::DetachLoops(real(&path)),
+        Undo::RemoveTree(path) => Undo::RemoveTree(real(&path)),
+        Undo::RemoveSegment(path) => Undo::RemoveSegment(real(&path)),
+        Undo::RemoveZram(path) => Undo::RemoveZram(real(&path)),
         other => other,
     }
 }
@@ -253,19 +259,16 @@ fn queue_file(device: &Path, name: &str) -> Result<PathBuf> {
 
 /// Of two settings that switch each other off only the one that is not 0 is in force; writing it back switches the other
 /// off. Both may be 0: the second is in force then.
-fn restore(path: &Path, instead_of: Option<&Path>) -> Result<Undo> {
+fn restore(path: &Path, value: &str, instead_of: Option<&Path>) -> Result<Undo> {
     let in_force = |path: &&Path| devices::content(path).is_some_and(|value| value != "0");
-    let path = match instead_of {
+    let saved = match instead_of {
         Some(other) => [path, other].into_iter().find(in_force).unwrap_or(other),
         None => path,
     };
-    let shown = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    // A choice shows all its values, the chosen one in brackets: "none [mq-deadline] kyber".
-    let value = match (shown.find('['), shown.find(']')) {
-        (Some(open), Some(close)) if open < close => shown[open + 1..close].to_string(),
-        _ => shown.trim().to_string(),
-    };
-    Ok(Undo::Restore { path: path.into(), value })
+    let before = setting::in_force(saved).with_context(|| format!("cannot read {}", saved.display()))?;
+    // A queue may round what it is given.
+    let set = path.starts_with("/proc").then(|| Knob { path: path.into(), value: value.into() });
+    Ok(Undo::Restore { path: saved.into(), value: before, set })
 }
 
 /// The kernel's own word that nothing has the device, a mount of many devices included: an exclusive open.
@@ -290,30 +293,13 @@ fn link_device(uevent: &Path, link: &Path) -> Result<StepResult> {
 fn make_directory(path: &Path) -> Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     // A stranger's folder in a shared place would let him change what is put into it.
+    if let Some(exposed) = path.parent().and_then(exposed) {
+        bail!("{}; {}", exposed.message, exposed.remedy);
+    }
     let own = rustix::process::geteuid().as_raw();
     let there = || path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == own);
     match std::fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && there() => Ok(()),
         made => made.with_context(|| format!("{} is not to be made; is the folder above there?", path.display())),
     }
-}
-
-/// Written, not only reserved: reserved blocks are converted at their first write, which would be charged to the
-/// first file system that reaches them. Incompressible, so that a compressing file system below holds it in full.
-fn make_image(path: &Path, bytes: u64) -> Result<()> {
-    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(bytes);
-    let mut file = std::fs::OpenOptions::new().create_new(true).write(true).open(path)?;
-    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes)
-        .or_else(|error| if error == rustix::io::Errno::OPNOTSUPP { Ok(()) } else { Err(error) })
-        .context("no room for the image; give a smaller `size` or another `dir`")?;
-    let mut chunk = vec![0; 4 << 20];
-    let mut left = bytes;
-    while left > 0 {
-        check_stop()?;
-        random.fill_bytes(&mut chunk);
-        let part = left.min(chunk.len() as u64) as usize;
-        file.write_all(&chunk[..part])?;
-        left -= part as u64;
-    }
-    Ok(file.sync_all()?)
 }

@@ -1,29 +1,36 @@
 //! Takes a step back. Every one is idempotent: undoing what never happened, or what is undone already, is no error.
 
-use super::setting::set;
+use super::image;
+use super::own::Own;
+use super::setting;
 use super::zram;
 use crate::journal::{Array, CacheSet, Record, StepTaken, Undo, Undone};
-use crate::process::{RUN_MARK, argv, output};
+use crate::process::{RUN_MARK, argv, exposed, kill_marked, kill_with_all, output};
 use crate::protocol::Link;
 use crate::stack::layer::GROUPS;
-use crate::stack::recipe::is_setting_of_runs;
 use crate::sys::devices;
 use crate::sys::file::Entry;
-use anyhow::{Context, Result, bail};
-use std::io::ErrorKind;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// The whole of a run's (or a cell's) leftovers, for a host whose agent died, or a `clean` whose host died.
-pub fn all(run: &str, steps: &[StepTaken], link: &mut Link) -> Result<()> {
+pub fn all(own: &Own, steps: &[StepTaken], link: &mut Link) -> Result<()> {
+    ensure!(
+        own.is_run(),
+        "refused: `{}` is not the name of a run, so the journal was tampered with",
+        own.run.escape_debug()
+    );
     let mut failures = Vec::new();
     // What still runs is told, and the rest is undone as far as it can be.
-    if let Err(error) = crate::process::kill_marked(&format!("{RUN_MARK}={run}"), &[]) {
+    if let Err(error) = kill_marked(&format!("{RUN_MARK}={}", own.run), &[]) {
         failures.push(error.to_string());
     }
     for step in steps.iter().rev() {
-        match step.undo.as_ref().map_or(Ok(()), |undo| one(undo, run)) {
+        match step.undo.as_ref().map_or(Ok(()), |undo| one(undo, &step.scope, own)) {
             Ok(()) => link.tell(Record::Undone(Undone { scope: step.scope.clone(), number: step.number })),
             Err(error) => failures.push(format!("{}: {error:#}", step.says)),
         }
@@ -31,21 +38,22 @@ pub fn all(run: &str, steps: &[StepTaken], link: &mut Link) -> Result<()> {
     if failures.is_empty() { Ok(()) } else { bail!("could not undo {}", failures.join("; ")) }
 }
 
-pub fn one(undo: &Undo, run: &str) -> Result<()> {
-    if !is_ours(undo, run) {
+/// Of a step of this scope.
+pub fn one(undo: &Undo, scope: &str, own: &Own) -> Result<()> {
+    if !own.covers(scope, undo) {
         bail!(
             "refused {undo:?}: no run does that, so the journal was tampered with or damaged; look, and undo by hand"
         );
     }
     match undo {
         Undo::Unmount(at) => unmount(at),
-        Undo::DetachLoops(file) => detach_loops(file),
+        Undo::DetachLoops(file) => image::detach(file),
         Undo::RemoveTree(path) => remove_tree(path),
-        Undo::Restore { path, value } => restore(path, value),
-        Undo::KillMarked(mark) => crate::process::kill_marked(mark, &[]).map(drop).context("cannot kill"),
+        Undo::Restore { path, value, set } => setting::restore(path, value, set.as_ref(), own),
+        Undo::KillMarked(mark) => kill_of_run(own.run, mark),
         Undo::ExportPool(pool) => export_pool(pool),
         Undo::RemoveSegment(noted) => remove_segment(noted),
-        Undo::RemoveZram(noted) => entry(noted)?.map_or(Ok(()), |note| zram::remove(&note.path())),
+        Undo::RemoveZram(noted) => entry(noted)?.map_or(Ok(()), |note| zram::remove(&note, noted)),
         Undo::RemoveMapping(name) => remove_mapping(name),
         Undo::RemoveGroup(name) => remove_group(name),
         Undo::StopArray(array) => stop_array(array),
@@ -53,31 +61,8 @@ pub fn one(undo: &Undo, run: &str) -> Result<()> {
     }
 }
 
-/// Only what a step of this run can have asked for: a journal is a file like any other, and `clean` may be root.
-fn is_ours(undo: &Undo, run: &str) -> bool {
-    let plain = |path: &Path| path.is_absolute() && !path.components().any(|part| part == Component::ParentDir);
-    let ours = format!("pickfs-{run}");
-    let carries = |part: &str| part.strip_prefix(&ours).is_some_and(|more| more.is_empty() || more.starts_with('-'));
-    let carried = |path: &Path| path.components().any(|part| part.as_os_str().to_str().is_some_and(carries));
-    let is_device = |member: &PathBuf| plain(member) && member.starts_with("/dev");
-    match undo {
-        Undo::Unmount(path) | Undo::DetachLoops(path) | Undo::RemoveTree(path) => plain(path) && carried(path),
-        Undo::RemoveSegment(path) => plain(path) && carried(path) && path.ends_with("cluster/postmaster.pid"),
-        Undo::RemoveZram(path) => plain(path) && carried(path) && path.ends_with("zram"),
-        Undo::Restore { path, .. } => plain(path) && is_setting_of_runs(path),
-        Undo::KillMarked(mark) => mark.starts_with("PICKFS_"),
-        Undo::ExportPool(name) | Undo::RemoveMapping(name) | Undo::RemoveGroup(name) => is_our_name(name),
-        Undo::StopCache(CacheSet { uuid, members }) => {
-            members.iter().all(is_device)
-                && uuid.starts_with(CacheSet::PREFIX)
-                && uuid.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
-        }
-        Undo::StopArray(Array { device, members }) => {
-            members.iter().all(is_device)
-                && device.parent() == Some(Path::new("/dev/md"))
-                && device.file_name().and_then(|name| name.to_str()).is_some_and(is_our_name)
-        }
-    }
+fn kill_of_run(run: &str, mark: &str) -> Result<()> {
+    kill_with_all(&[&format!("{RUN_MARK}={run}"), mark], &[]).map(drop).context("cannot kill")
 }
 
 /// The entry that a journal names. A folder of the path that is a link now was none when the step was taken: the journal
@@ -92,8 +77,11 @@ fn entry(path: &Path) -> Result<Option<Entry>> {
     }
 }
 
-fn is_our_name(name: &str) -> bool {
-    name.starts_with("pickfs") && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+/// What a note says: the longest that a step, or PostgreSQL, writes is far shorter.
+pub fn beginning(note: File) -> Result<String> {
+    let mut text = String::new();
+    note.take(4096).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The kernel is asked, as a program that was killed may have made a mapping without a table, which has no file in `/dev/mapper`.
@@ -194,6 +182,10 @@ fn unmount(at: &Path) -> Result<()> {
     if entry(at)?.is_none() {
         return Ok(());
     }
+    // umount(8) takes a path.
+    if let Some(exposed) = at.parent().and_then(exposed) {
+        bail!("refused to unmount {}: {}", at.display(), exposed.message);
+    }
     let plain = argv(["umount", &at.display().to_string()]);
     let lazy = argv(["umount", "--lazy", &at.display().to_string()]);
     for attempt in 0.. {
@@ -211,21 +203,6 @@ fn unmount(at: &Path) -> Result<()> {
     Ok(())
 }
 
-fn detach_loops(file: &Path) -> Result<()> {
-    for attempt in 0..40 {
-        let loops = devices::loops_of(file)?;
-        if loops.is_empty() {
-            return Ok(());
-        }
-        for device in loops {
-            // Failure is seen by what is left the next time round.
-            let _ = output(&argv(["losetup", "--detach", &device]), &[]);
-        }
-        std::thread::sleep(Duration::from_millis(if attempt == 0 { 0 } else { 50 }));
-    }
-    bail!("{} is still attached to {}", file.display(), devices::loops_of(file)?.join(", "))
-}
-
 /// Never follows a mount.
 fn remove_tree(path: &Path) -> Result<()> {
     if let Some(mounted) = devices::mounts_below(path)?.first() {
@@ -236,13 +213,6 @@ fn remove_tree(path: &Path) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         result => result.with_context(|| format!("cannot remove {}", path.display())),
     }
-}
-
-fn restore(path: &Path, value: &str) -> Result<()> {
-    if !path.exists() {
-        return Ok(());
-    }
-    set(path, value)
 }
 
 /// Best effort, as a pool whose daemon was killed is gone already: the device is free all the same.
@@ -259,8 +229,12 @@ fn export_pool(pool: &str) -> Result<()> {
 /// wrote the note.
 fn remove_segment(noted: &Path) -> Result<()> {
     let Some(note) = entry(noted)? else { return Ok(()) };
-    let Ok(owner) = note.path().symlink_metadata().map(|found| found.uid()) else { return Ok(()) };
-    let noted = std::fs::read_to_string(note.path()).unwrap_or_default();
+    let file = match note.open() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        opened => opened.with_context(|| format!("refused to read {}: it is no plain file", noted.display()))?,
+    };
+    let owner = file.metadata()?.uid();
+    let noted = beginning(file).unwrap_or_default();
     let Some((server, segment)) = noted_segment(&noted) else { return Ok(()) };
     for attempt in 0.. {
         let all = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
@@ -308,6 +282,16 @@ fn segment_of(all: &str, segment: u32) -> Option<Segment> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stack::layer::uuid_of_cache;
+    use std::path::PathBuf;
+
+    const RUN: &str = "0123456789ab";
+    const CELL: &str = "0123456789abcdef";
+
+    /// As a step of the run's one cell.
+    fn one(undo: &Undo) -> Result<()> {
+        super::one(undo, CELL, &Own { run: RUN, disks: &[] })
+    }
 
     fn stop(device: &str) -> Undo {
         Undo::StopArray(Array { device: device.into(), members: vec!["/dev/null".into(), "/dev/nowhere".into()] })
@@ -317,19 +301,33 @@ mod tests {
         Undo::StopCache(CacheSet { uuid: uuid.into(), members: vec![member.into()] })
     }
 
+    fn restore(path: impl Into<PathBuf>, value: &str) -> Undo {
+        Undo::Restore { path: path.into(), value: value.into(), set: None }
+    }
+
+    /// The folder of the run for mounts, made anew, which goes with the guard.
+    struct Mounts(PathBuf);
+
+    impl Mounts {
+        fn of(run: &str) -> Mounts {
+            let folder = Path::new("/run").join(format!("pickfs-{run}"));
+            std::fs::create_dir(&folder).unwrap();
+            Mounts(folder)
+        }
+    }
+
+    impl Drop for Mounts {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
     #[test]
     fn only_sets_of_our_own_are_stopped() {
         let uuid = "7069636b-6673-0000-af63-dc4c8601ec8c";
         // As bcache-super-show 1.0.8 prints it.
         let said = format!("dev.uuid\t\t1f\ndev.sectors_first\t16\n\ncset.uuid\t\t{uuid}\n");
         assert!(is_of_set(&said, uuid) && !is_of_set(&said, &uuid[..35]) && !is_of_set("", uuid));
-        for undo in [
-            stop_of("11111111-6673-0000-af63-dc4c8601ec8c", "/dev/null"),
-            stop_of("7069636b-6673-/../x", "/dev/null"),
-            stop_of(uuid, "/srv/disk"),
-        ] {
-            assert!(one(&undo, "r").unwrap_err().to_string().starts_with("refused"), "{undo:?}");
-        }
     }
 
     #[test]
@@ -341,8 +339,6 @@ mod tests {
         assert_eq!(old, Undo::StopArray(Array { device: "/dev/md/pickfsx".into(), members: Vec::new() }));
         let whole = stop("/dev/md/pickfsx");
         assert_eq!(serde_json::from_str::<Undo>(&serde_json::to_string(&whole).unwrap()).unwrap(), whole);
-        let odd = Undo::StopArray(Array { device: "/dev/md/pickfsx".into(), members: vec!["/srv/disk".into()] });
-        assert!(one(&odd, "r").unwrap_err().to_string().starts_with("refused"));
     }
 
     #[test]
@@ -350,78 +346,139 @@ mod tests {
         if !rustix::process::geteuid().is_root() {
             return crate::not_run("only root can mount");
         }
-        let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().canonicalize().unwrap().join("pickfs-r");
+        let run = format!("{:012x}", std::process::id());
+        let mounts = Mounts::of(&run);
+        let at = mounts.0.join("target");
         std::fs::create_dir(&at).unwrap();
+        let unmount = || super::one(&Undo::Unmount(at.clone()), CELL, &Own { run: &run, disks: &[] });
         output(&argv(["mount", "-t", "tmpfs", "pickfs", &at.display().to_string()]), &[]).unwrap();
         let held = std::fs::File::create(at.join("held")).unwrap();
-        let found = one(&Undo::Unmount(at.clone()), "r");
+        let found = unmount();
         let is_there = devices::is_mount_point(&at).unwrap();
         drop(held);
-        one(&Undo::Unmount(at.clone()), "r").unwrap();
+        unmount().unwrap();
         assert!(found.is_err() && is_there, "{found:?}");
         assert!(!devices::is_mount_point(&at).unwrap());
     }
 
     #[test]
     fn what_never_happened_is_undone_without_an_error() {
+        let name = |more: &str| format!("pickfs{CELL}{more}");
         for undo in [
-            Undo::Unmount("/nowhere/pickfs-r/target".into()),
-            Undo::RemoveTree("/nowhere/pickfs-r".into()),
-            Undo::Restore { path: "/sys/dev/block/0:0/queue/scheduler".into(), value: "none".into() },
-            Undo::KillMarked("PICKFS_DAEMON=of-no-run".into()),
-            Undo::RemoveSegment("/nowhere/pickfs-r/cluster/postmaster.pid".into()),
-            Undo::RemoveZram("/nowhere/pickfs-r/zram".into()),
-            Undo::RemoveMapping("pickfsnever".into()),
-            Undo::RemoveGroup("pickfsnever".into()),
-            stop("/dev/md/pickfsnever"),
-            stop_of("7069636b-6673-0000-0000-000000000001", "/dev/null"),
+            Undo::Unmount("/run/pickfs-0123456789ab/target".into()),
+            Undo::RemoveTree("/nowhere/pickfs-0123456789ab".into()),
+            Undo::RemoveTree("/nowhere/pickfs-0123456789ab-source".into()),
+            Undo::DetachLoops("/nowhere/pickfs-0123456789ab/disk-4096.img".into()),
+            Undo::DetachLoops("/run/pickfs-0123456789ab/memory-4096/disk-4096.img".into()),
+            restore("/sys/dev/block/0:0/queue/scheduler", "none"),
+            Undo::KillMarked(format!("PICKFS_DAEMON={}", name(""))),
+            Undo::KillMarked(format!("PICKFS_RUN={RUN}")),
+            Undo::RemoveSegment("/nowhere/pickfs-0123456789ab/cluster/postmaster.pid".into()),
+            Undo::RemoveZram("/dev/shm/pickfs-0123456789ab/zram".into()),
+            Undo::RemoveMapping(name("l0")),
+            Undo::RemoveMapping(name("l12d3")),
+            Undo::RemoveGroup(name("l1")),
+            stop(&format!("/dev/md/{}", name("l2"))),
+            stop_of(&uuid_of_cache(&name("l3")), "/dev/null"),
         ] {
-            one(&undo, "r").unwrap_or_else(|error| panic!("{undo:?}: {error:#}"));
+            one(&undo).unwrap_or_else(|error| panic!("{undo:?}: {error:#}"));
         }
     }
 
     #[test]
     fn what_no_step_asks_for_is_refused() {
-        let marked = std::process::Command::new("sleep").arg("60").env("OTHER", "mark").spawn();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "kept").unwrap();
+        let foreign = "7069636b-6673-0000-af63-dc4c8601ec8c";
+        let own = uuid_of_cache(&format!("pickfs{CELL}l0"));
         for undo in [
             Undo::Unmount("/".into()),
-            Undo::DetachLoops("/srv/disk.img".into()),
-            Undo::RemoveTree(folder.path().join("pickfs-r/..")),
-            Undo::RemoveTree("pickfs-r".into()),
-            Undo::RemoveZram("/dev/shm/pickfs-r/other".into()),
-            Undo::RemoveZram("/dev/shm/pickfs-other/zram".into()),
-            Undo::Restore { path: file.clone(), value: "lost".into() },
-            Undo::Restore { path: "/proc/sys/vm/../../../etc/motd".into(), value: "lost".into() },
-            Undo::Restore { path: "/sys/power/state".into(), value: "mem".into() },
-            Undo::Restore { path: "/proc/sys/vm/overcommit_memory".into(), value: "2".into() },
-            Undo::Restore { path: "/proc/sys/vm/sub/dirty_bytes".into(), value: "1".into() },
-            Undo::Restore { path: "/sys/dev/block/8:0/queue/io_timeout".into(), value: "1".into() },
-            Undo::Restore { path: "/sys/kernel/queue/scheduler".into(), value: "none".into() },
+            Undo::Unmount("/srv/pickfs-0123456789ab/target".into()),
+            Undo::Unmount("/run/pickfs-0123456789ab/target/work/more".into()),
+            Undo::DetachLoops("/srv/disk-1.img".into()),
+            Undo::DetachLoops("/srv/pickfs-0123456789ab/strangers.img".into()),
+            Undo::DetachLoops("/srv/pickfs-0123456789ab/up/disk-1.img".into()),
+            Undo::RemoveTree(folder.path().join("pickfs-0123456789ab/..")),
+            Undo::RemoveTree("pickfs-0123456789ab".into()),
+            Undo::RemoveTree("/srv/pickfs-0123456789ab-runs".into()),
+            Undo::RemoveTree("/srv/pickfs-0123456789abc".into()),
+            Undo::RemoveTree("/srv/pickfs-other".into()),
+            Undo::RemoveZram("/dev/shm/pickfs-0123456789ab/other".into()),
+            Undo::RemoveZram("/tmp/pickfs-0123456789ab/zram".into()),
+            restore(file.clone(), "lost"),
+            restore("/proc/sys/vm/../../../etc/motd", "lost"),
+            restore("/sys/power/state", "mem"),
+            restore("/proc/sys/vm/overcommit_memory", "2"),
+            restore("/proc/sys/vm/sub/dirty_bytes", "1"),
+            restore("/proc/sys/vm/dirty_bytes", "1\n2"),
+            restore("/sys/dev/block/8:0/queue/io_timeout", "1"),
+            restore("/sys/kernel/queue/scheduler", "none"),
             Undo::KillMarked("OTHER=mark".into()),
+            Undo::KillMarked("PICKFS_RUN=ba9876543210".into()),
+            Undo::KillMarked("PICKFS_FULL=1".into()),
+            Undo::KillMarked("PICKFS_DAEMON=pickfsfedcba9876543210".into()),
             Undo::ExportPool("tank".into()),
+            Undo::ExportPool("pickfsfedcba9876543210".into()),
+            Undo::ExportPool(format!("pickfs{CELL}l0")),
             Undo::RemoveSegment("/var/lib/postgresql/cluster/postmaster.pid".into()),
-            Undo::RemoveSegment("/nowhere/pickfs-r/notes".into()),
+            Undo::RemoveSegment("/nowhere/pickfs-0123456789ab/notes".into()),
             Undo::RemoveMapping("home".into()),
-            Undo::RemoveMapping("pickfs/../home".into()),
+            Undo::RemoveMapping(format!("pickfs{CELL}")),
+            Undo::RemoveMapping(format!("pickfs{CELL}l0/../home")),
+            Undo::RemoveMapping("pickfsfedcba9876543210l0".into()),
             Undo::RemoveGroup("vg0".into()),
-            Undo::RemoveGroup("pickfs-group".into()),
+            Undo::RemoveGroup(format!("pickfs{CELL}-group")),
             stop("/dev/md/home"),
             stop("/dev/md0"),
-            stop("/dev/md/../pickfsarray"),
-            stop("/dev/md/pickfs/../home"),
+            stop(&format!("/dev/md/../pickfs{CELL}l0")),
+            Undo::StopArray(Array {
+                device: format!("/dev/md/pickfs{CELL}l0").into(),
+                members: vec!["/srv/disk".into()],
+            }),
+            stop_of(foreign, "/dev/null"),
+            stop_of(&own, "/srv/disk"),
+            stop_of("7069636b-6673-/../x", "/dev/null"),
         ] {
-            let error = one(&undo, "r").unwrap_err().to_string();
+            let error = one(&undo).unwrap_err().to_string();
             assert!(error.starts_with("refused"), "{undo:?}: {error}");
         }
         assert_eq!(std::fs::read_to_string(file).unwrap(), "kept");
-        let mut marked = marked.unwrap();
-        assert!(marked.try_wait().unwrap().is_none());
-        marked.kill().unwrap();
-        marked.wait().unwrap();
+    }
+
+    /// Any other word may be part of a name that no run has given.
+    #[test]
+    fn a_run_that_is_named_as_none_is_leaves_all_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        for run in ["", "runs", "main", "0123456789a", "0123456789AB", "0123456789abc", "0123456789a/"] {
+            let kept = folder.path().join(format!("pickfs-{run}/kept"));
+            std::fs::create_dir_all(&kept).unwrap();
+            let (own, undo) = (Own { run, disks: &[] }, Undo::RemoveTree(kept.parent().unwrap().into()));
+            assert!(super::one(&undo, "run", &own).unwrap_err().to_string().starts_with("refused"), "{run}");
+            assert!(all(&own, &[], &mut Link::to_nobody()).is_err(), "{run}");
+            assert!(kept.exists(), "{run}");
+        }
+    }
+
+    #[test]
+    fn a_daemon_goes_with_its_run_and_no_other_does() {
+        let mark = format!("pickfs{CELL}");
+        let daemon = |run: &str| {
+            let marks = [(RUN_MARK, run), (crate::process::DAEMON_MARK, mark.as_str())];
+            crate::process::command(&argv(["sleep", "60"]), &marks).unwrap().spawn().unwrap()
+        };
+        let (mut own, mut other) = (daemon(RUN), daemon("ba9876543210"));
+        // One process shows its environment after the other.
+        for run in [RUN, "ba9876543210"] {
+            while crate::process::marked_processes(&format!("{RUN_MARK}={run}")).is_empty() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        one(&Undo::KillMarked(format!("PICKFS_DAEMON={mark}"))).unwrap();
+        assert!(own.wait().unwrap().code().is_none());
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 
     #[test]
@@ -437,7 +494,7 @@ mod tests {
             segment_of(&all, segment).is_some_and(|found| (found.made_by, found.attached) == (server, 0))
         };
         let folder = tempfile::tempdir().unwrap();
-        let cluster = folder.path().join("pickfs-r/cluster");
+        let cluster = folder.path().canonicalize().unwrap().join("pickfs-0123456789ab/cluster");
         std::fs::create_dir_all(&cluster).unwrap();
         let undo = Undo::RemoveSegment(cluster.join("postmaster.pid"));
         let note = |server: u32| {
@@ -446,8 +503,32 @@ mod tests {
         };
         for (noted, stays) in [(server + 1, true), (server, false), (server, false)] {
             note(noted);
-            one(&undo, "r").unwrap();
+            one(&undo).unwrap();
             assert_eq!(is_there(), stays, "{noted}");
+        }
+    }
+
+    /// It would be waited for, or read without end.
+    #[test]
+    fn a_note_that_is_no_plain_file_is_not_read() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let folder = tempfile::tempdir().unwrap();
+        let cluster = folder.path().canonicalize().unwrap().join("pickfs-0123456789ab/cluster");
+        std::fs::create_dir_all(&cluster).unwrap();
+        let note = cluster.join("postmaster.pid");
+        let refused = |what: &str| {
+            let error = format!("{:#}", one(&Undo::RemoveSegment(note.clone())).unwrap_err());
+            assert!(error.contains("no plain file"), "{what}: {error}");
+            let entry = Entry::without_links(&note).unwrap();
+            let error = format!("{:#}", zram::remove(&entry, &note).unwrap_err());
+            assert!(error.contains("no plain file"), "{what}: {error}");
+            std::fs::remove_file(&note).unwrap();
+        };
+        mknodat(CWD, &note, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        refused("a pipe");
+        for target in ["/dev/zero", "/etc/hostname"] {
+            std::os::unix::fs::symlink(target, &note).unwrap();
+            refused(target);
         }
     }
 
@@ -457,27 +538,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (real, kept) = (folder.path().canonicalize().unwrap(), "data/kept");
         std::fs::create_dir_all(real.join("other").join(kept)).unwrap();
-        std::os::unix::fs::symlink(real.join("other"), real.join("pickfs-r")).unwrap();
+        std::os::unix::fs::symlink(real.join("other"), real.join("pickfs-0123456789ab")).unwrap();
         std::os::unix::fs::symlink(real.join("other"), real.join("up")).unwrap();
-        for path in ["pickfs-r/data", "up/pickfs-r/data"] {
-            for undo in [Undo::RemoveTree(real.join(path)), Undo::Unmount(real.join(path))] {
-                let error = format!("{:#}", one(&undo, "r").unwrap_err());
-                assert!(error.contains("symbolic link"), "{undo:?}: {error}");
-            }
+        for path in ["pickfs-0123456789ab/data", "up/pickfs-0123456789ab/data"] {
+            let error = format!("{:#}", one(&Undo::RemoveTree(real.join(path))).unwrap_err());
+            assert!(error.contains("symbolic link"), "{path}: {error}");
         }
         // A link that is itself to be removed goes, and what it names stays.
-        one(&Undo::RemoveTree(real.join("pickfs-r")), "r").unwrap();
-        assert!(real.join("other").join(kept).exists() && !real.join("pickfs-r").exists());
-    }
-
-    #[test]
-    fn only_trees_of_the_run_are_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let other = folder.path().join("pickfs-other/kept");
-        std::fs::create_dir_all(&other).unwrap();
-        assert!(one(&Undo::RemoveTree(other.clone()), "mine").unwrap_err().to_string().contains("refused"));
-        assert!(other.exists());
-        one(&Undo::RemoveTree(folder.path().join("pickfs-other")), "other").unwrap();
-        assert!(!other.exists());
+        one(&Undo::RemoveTree(real.join("pickfs-0123456789ab"))).unwrap();
+        assert!(real.join("other").join(kept).exists() && !real.join("pickfs-0123456789ab").exists());
     }
 }

@@ -2,8 +2,13 @@
 //! admin-guide/blockdev/zram.rst).
 
 use super::setting::set;
+use super::undo::beginning;
 use crate::sys::devices::content;
+use crate::sys::file::Entry;
+use crate::sys::process::trusts;
 use anyhow::{Context, Result, ensure};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,7 +20,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A new disk, by its device. One that was made and not noted yet takes no memory, as it has no size.
 pub fn make(note: &Path, algorithm: &str, bytes: u64) -> Result<PathBuf> {
     let number = content(Path::new(CONTROL).join("hot_add")).context("the kernel gives no disk; is zram there?")?;
-    std::fs::write(note, &number).with_context(|| format!("cannot write {}", note.display()))?;
+    std::fs::write(note, format!("{number}\n{algorithm}\n{bytes}\n"))
+        .with_context(|| format!("cannot write {}", note.display()))?;
     let disk = of(&number);
     let (chooser, size) = (disk.join("comp_algorithm"), disk.join("disksize"));
     let offered = content(&chooser).unwrap_or_default();
@@ -28,21 +34,48 @@ pub fn make(note: &Path, algorithm: &str, bytes: u64) -> Result<PathBuf> {
     Ok(Path::new("/dev").join(format!("zram{number}")))
 }
 
-/// Whose number is in the note, which goes with it: another may get the number later.
-pub fn remove(note: &Path) -> Result<()> {
-    let Ok(noted) = std::fs::read_to_string(note) else { return Ok(()) };
-    let number: u32 = noted.trim().parse().with_context(|| format!("{} holds no number", note.display()))?;
-    let number = number.to_string();
+/// Whose number is in the note, which goes with it: another may get the number later. A disk of another size or algorithm has
+/// got it already. Nobody but us can have written the note.
+pub fn remove(note: &Entry, shown: &Path) -> Result<()> {
+    let shown = shown.display();
+    let file = match note.open() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        opened => opened.with_context(|| format!("refused to read {shown}: it is no plain file"))?,
+    };
+    let owners = [file.metadata()?.uid(), note.folder()?.uid()];
+    ensure!(owners.into_iter().all(trusts), "refused to read {shown}: it, or its folder, belongs to another user");
+    let noted = beginning(file)?;
+    let mut lines = noted.lines();
+    let number: u32 =
+        lines.next().unwrap_or_default().trim().parse().with_context(|| format!("{shown} holds no number"))?;
+    let disk = of(&number.to_string());
+    let size = content(disk.join("disksize")).unwrap_or_default();
+    let chooser = content(disk.join("comp_algorithm")).unwrap_or_default();
+    if is_same([lines.next(), lines.next()], &size, &chooser) {
+        remove_disk(&number.to_string())?;
+    }
+    std::fs::remove_file(note.path()).with_context(|| format!("cannot remove {shown}"))
+}
+
+/// Algorithm and size as they were noted; earlier versions noted neither. A disk has no size until it got its algorithm.
+fn is_same(noted: [Option<&str>; 2], size: &str, chooser: &str) -> bool {
+    match noted {
+        [Some(algorithm), Some(bytes)] => size == "0" || size == bytes && chosen(chooser) == Some(algorithm),
+        _ => true,
+    }
+}
+
+fn remove_disk(number: &str) -> Result<()> {
     for attempt in 0.. {
-        let gone = !of(&number).exists();
-        let removed = gone || set(&of(&number).join("reset"), "1").is_ok() && set(&hot_remove(), &number).is_ok();
+        let gone = !of(number).exists();
+        let removed = gone || set(&of(number).join("reset"), "1").is_ok() && set(&hot_remove(), number).is_ok();
         if removed {
             break;
         }
         ensure!(attempt < ATTEMPTS, "zram{number} is in use");
         std::thread::sleep(PAUSE);
     }
-    std::fs::remove_file(note).with_context(|| format!("cannot remove {}", note.display()))
+    Ok(())
 }
 
 fn of(number: &str) -> PathBuf {
@@ -69,15 +102,29 @@ mod tests {
         assert_eq!(chosen("lzo"), None);
     }
 
+    fn removed(note: &Path) -> Result<()> {
+        remove(&Entry::without_links(note).unwrap(), note)
+    }
+
     #[test]
     fn a_note_goes_with_its_disk() {
         let folder = tempfile::tempdir().unwrap();
-        let note = folder.path().join("zram");
-        assert!(remove(&note).is_ok());
-        std::fs::write(&note, "4294967295\n").unwrap();
-        remove(&note).unwrap();
-        assert!(!note.exists());
+        let note = folder.path().canonicalize().unwrap().join("zram");
+        assert!(removed(&note).is_ok());
+        for noted in ["4294967295\n", "4294967295\nlz4\n4096\n"] {
+            std::fs::write(&note, noted).unwrap();
+            removed(&note).unwrap();
+            assert!(!note.exists());
+        }
         std::fs::write(&note, "../sda").unwrap();
-        assert!(remove(&note).unwrap_err().to_string().contains("holds no number"));
+        assert!(removed(&note).unwrap_err().to_string().contains("holds no number"));
+    }
+
+    #[test]
+    fn a_disk_that_got_the_number_later_is_another() {
+        let noted = [Some("lz4"), Some("4096")];
+        assert!(is_same(noted, "4096", "lzo [lz4] zstd") && is_same(noted, "0", "[lzo] lz4"));
+        assert!(!is_same(noted, "4096", "[lzo] lz4") && !is_same(noted, "8192", "[lz4]"));
+        assert!(is_same([None, None], "8192", "[lzo]"));
     }
 }

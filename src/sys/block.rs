@@ -29,6 +29,19 @@ pub fn open_exclusive(device: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device)
 }
 
+/// Device and inode number of the file that a loop device is attached to (`LOOP_GET_STATUS64`, loop(4)), as stat(2) gives
+/// them; ENXIO where it is attached to none.
+pub fn file_of_loop(device: &Path) -> io::Result<(u64, u64)> {
+    const LOOP_GET_STATUS64: u32 = 0x4C05;
+    /// Of `struct loop_info64` in linux/loop.h; it begins with device and inode.
+    const BYTES: usize = 232;
+    let device = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(device)?;
+    let mut status = [0u64; BYTES / size_of::<u64>()];
+    // SAFETY: LOOP_GET_STATUS64 writes one loop_info64, which is as long as this.
+    unsafe { ioctl(&device, LOOP_GET_STATUS64, &raw mut status) }?;
+    Ok((status[0], status[1]))
+}
+
 /// Tells the device that `bytes` from `from` on hold nothing of worth: their content is lost. Both must be multiples
 /// of the logical block. Opened exclusively, as blkdiscard(8) does, so that a mounted device is refused (EBUSY).
 pub fn discard(device: &Path, from: u64, bytes: u64) -> io::Result<()> {
@@ -48,5 +61,6 @@ mod tests {
         assert!(flush_buffers(file.path()).is_err());
         assert!(size_of_device(file.path()).is_err());
         assert!(discard(file.path(), 0, 4096).is_err());
+        assert!(file_of_loop(file.path()).is_err());
     }
 }

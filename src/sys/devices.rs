@@ -47,18 +47,26 @@ pub fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// Loop devices whose backing file is this one, also when it is deleted.
-pub fn loops_of(file: &Path) -> Result<Vec<String>> {
-    let file = resolved(file);
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/sys/block").context("cannot list /sys/block")? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        let backing = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).unwrap_or_default();
-        if Path::new(backing.trim_end().trim_end_matches(" (deleted)")) == file {
-            found.push(format!("/dev/{name}"));
-        }
-    }
-    Ok(found)
+/// A loop device and its file, as the kernel names it, which follows no link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attached {
+    pub device: PathBuf,
+    pub file: PathBuf,
+    pub deleted: bool,
+}
+
+/// Every loop device that is attached to a file.
+pub fn attached_loops() -> Result<Vec<Attached>> {
+    let entries = std::fs::read_dir("/sys/block").context("cannot list /sys/block")?;
+    Ok(entries.flatten().filter_map(|entry| attached(&entry.path())).collect())
+}
+
+/// What the loop device is attached to whose folder in /sys this is.
+pub fn attached(device: &Path) -> Option<Attached> {
+    let shown = content(device.join("loop/backing_file"))?;
+    let (file, deleted) = shown.strip_suffix(" (deleted)").map_or((shown.as_str(), false), |file| (file, true));
+    let device = Path::new("/dev").join(device.canonicalize().ok()?.file_name()?);
+    Some(Attached { device, file: file.into(), deleted })
 }
 
 /// `major:minor` of a block device node.

@@ -79,6 +79,23 @@ impl Entry {
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd())).join(&self.name)
     }
+
+    /// Of the folder that the entry is in.
+    pub fn folder(&self) -> io::Result<Metadata> {
+        std::fs::metadata(format!("/proc/self/fd/{}", self.folder.as_raw_fd()))
+    }
+
+    /// For reading. A link, a pipe or a device, which could keep a reader waiting, is an error (ELOOP, EINVAL).
+    pub fn open(&self) -> io::Result<File> {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())?);
+        if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    }
+}
+
+/// Device and inode number: what a file is known by, whatever it is called.
+pub fn identity(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
 }
 
 /// Opens for I/O that bypasses the page cache. With `write` also for writing, and made if it is not there. Buffers,

@@ -457,7 +457,7 @@ impl Machine for Simulations {
     fn reach(&mut self, request: Request) -> Result<Reached> {
         self.running = None;
         let Job::Cell(cell) = &request.job else {
-            if matches!(request.job, Job::Undo(_)) {
+            if matches!(request.job, Job::Undo { .. }) {
                 // A cell that is started meanwhile would write into the folder that is removed.
                 self.coming.clear();
             }

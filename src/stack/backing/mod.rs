@@ -12,7 +12,7 @@ mod zram;
 
 pub use device::MORE_DEVICES;
 
-use super::{Action, Place, Step, argv};
+use super::{Action, Place, Step};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Objection, Setting, Settings, disks};
@@ -93,11 +93,9 @@ fn image_bytes(settings: &Settings) -> u64 {
     settings.number("size").unwrap_or_default()
 }
 
-/// A loop device on an image. Its sector size is left to the kernel.
 fn attach(image: &Path, direct: bool) -> Step {
-    let direct = if direct { "--direct-io=on" } else { "--direct-io=off" };
-    let words = argv(["losetup", "--find", "--show", direct, &image.display().to_string()]);
-    Step::new("attach the image to a loop device", Action::RunForDevice(words)).undo(Undo::DetachLoops(image.into()))
+    let attach = Action::AttachImage { image: image.into(), direct };
+    Step::new("attach the image to a loop device", attach).undo(Undo::DetachLoops(image.into()))
 }
 
 /// The backing of that name.

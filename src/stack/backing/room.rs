@@ -1,11 +1,13 @@
 //! Whether a folder can be worked in, and has room.
 
 use crate::plan::{Objection, Settings};
+use crate::process::exposed;
 use crate::units::show_bytes;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// A folder that is there and can be written to, by the setting that names it.
+/// A folder that is there, can be written to, and cannot be changed by others while root works in it; by the setting that
+/// names it.
 pub fn directory(settings: &Settings, setting: &'static str) -> Option<Objection> {
     use rustix::fs::{Access, access};
     let path = settings.path(setting)?;
@@ -16,6 +18,9 @@ pub fn directory(settings: &Settings, setting: &'static str) -> Option<Objection
     if !path.is_dir() {
         let message = format!("{} is no directory", path.display());
         return Some(Objection::new(setting, message, "make it first, or name another"));
+    }
+    if let Some(exposed) = exposed(&path) {
+        return Some(Objection::new(setting, exposed.message, &exposed.remedy));
     }
     let refused = access(&path, Access::WRITE_OK | Access::EXEC_OK).err()?;
     let message = format!("cannot write to {}: {refused}", path.display());

@@ -95,7 +95,7 @@ fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
 }
 
 /// [`CacheSet::PREFIX`] and the name's hash (Fowler, Noll and Vo, FNV-1a, 64 bits).
-fn uuid(name: &str) -> String {
+pub fn uuid(name: &str) -> String {
     let hash = name
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));

@@ -17,6 +17,8 @@ mod md;
 mod noflush;
 mod writecache;
 
+pub use bcache::uuid as uuid_of_cache;
+
 use super::fs::Programs;
 use super::{Argv, Step};
 use crate::need::Need;

@@ -8,6 +8,7 @@ use crate::data::{self, Digest, Modes};
 use crate::journal::{FlagKind, HELD_BACK};
 use crate::plan::{Objection, Settings};
 use crate::probe::device::{Watch, watch_disk_of};
+use crate::process::exposed;
 use crate::stack::Place;
 use crate::stage::Doubt;
 use crate::stage::phase::*;
@@ -70,7 +71,9 @@ impl Workload for CopyIn {
         };
         let message = format!("{} is no directory", folder.display());
         let gone = (!folder.is_dir()).then(|| Objection::new(setting, message, remedy));
-        gone.into_iter().chain(Dataset::of(settings).objections()).collect()
+        let exposed = exposed(&folder).filter(|_| setting == "from");
+        let exposed = exposed.map(|exposed| Objection::new(setting, exposed.message, &exposed.remedy));
+        gone.into_iter().chain(exposed).chain(Dataset::of(settings).objections()).collect()
     }
 
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
