@@ -28,7 +28,7 @@ pub use stop::{
     Interrupted, check_stop, count_signals, end_requested, obey_signals, request_end, request_stop, stop_on_signals,
     stop_requests,
 };
-pub use users::users_of;
+pub use users::{users_of, writers_of};
 
 /// The environment variable that names the run to every process that belongs to it.
 pub const RUN_MARK: &str = "PICKFS_RUN";

@@ -29,6 +29,18 @@ pub fn open_exclusive(device: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device)
 }
 
+/// `major:minor` of the block device that a loop device lies on; none where that is a file, or no loop device is there.
+pub fn below_loop(device: &Path) -> Option<(u32, u32)> {
+    /// The size of `struct loop_info64`, whose third word is the number of that device (linux/loop.h).
+    const INFO: usize = 232 / 8;
+    const LOOP_GET_STATUS64: u32 = 0x4C05;
+    let device = File::open(device).ok()?;
+    let mut info = [0u64; INFO];
+    // SAFETY: LOOP_GET_STATUS64 writes one loop_info64, for which there is room.
+    unsafe { ioctl(&device, LOOP_GET_STATUS64, info.as_mut_ptr()) }.ok()?;
+    (info[2] != 0).then(|| (rustix::fs::major(info[2]), rustix::fs::minor(info[2])))
+}
+
 /// Tells the device that `bytes` from `from` on hold nothing of worth: their content is lost. Both must be multiples
 /// of the logical block. Opened exclusively, as blkdiscard(8) does, so that a mounted device is refused (EBUSY).
 pub fn discard(device: &Path, from: u64, bytes: u64) -> io::Result<()> {
