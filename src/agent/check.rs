@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Asks this machine.
 pub fn check(question: &Check) -> Checked {
@@ -114,16 +115,35 @@ fn users(device: &Path, numbers: Vec<(u32, u32)>) -> Users {
     let numbers = [numbers, lower.clone()].concat();
     let own = |node: &Path| devices::device_number(node).is_some_and(|number| numbers.contains(&number));
     let loops = devices::loops_on(&numbers).into_iter().filter(|(_, node)| !own(node));
-    let nodes = [device.to_path_buf()].into_iter().chain(lower.into_iter().filter_map(devices::node));
-    let is_claimed = |node: &PathBuf| {
-        block::open_exclusive(node).is_err_and(|error| error.kind() == std::io::ErrorKind::ResourceBusy)
-    };
+    let lower_nodes = lower.into_iter().filter_map(devices::node);
+    let nodes: Vec<PathBuf> = [device.to_path_buf()].into_iter().chain(lower_nodes).collect();
+    let (writers, claimed) =
+        lasting(|| (writers_of(&numbers), nodes.iter().filter_map(|node| claimed(node)).collect()));
     Users {
         swaps: std::fs::read_to_string("/proc/swaps").unwrap_or_default(),
         loops: loops.map(|(below, node)| (below, node.display().to_string())).collect(),
-        writers: writers_of(&numbers),
-        claimed: nodes.filter(is_claimed).map(|node| node.display().to_string()).collect(),
+        writers,
+        claimed,
     }
+}
+
+/// What is still there after a second. Others come and go, such as a `losetup` that tries a device which another one has
+/// just got.
+fn lasting<A, B>(look: impl Fn() -> (Vec<A>, Vec<B>)) -> (Vec<A>, Vec<B>) {
+    let mut seen = look();
+    for _ in 0..10 {
+        if seen.0.is_empty() && seen.1.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        seen = look();
+    }
+    seen
+}
+
+fn claimed(node: &Path) -> Option<String> {
+    let is_busy = |error: std::io::Error| error.kind() == std::io::ErrorKind::ResourceBusy;
+    block::open_exclusive(node).is_err_and(is_busy).then(|| node.display().to_string())
 }
 
 fn program(command: &mut Command) -> Result<String> {

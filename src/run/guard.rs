@@ -29,7 +29,7 @@ impl Guard {
             let (shown, identity) = (lost.path.display(), &lost.identity);
             ensure!(
                 agreed.contains(lost),
-                "nothing was touched: {shown} is {identity} now, and nobody agreed to erase that; begin again"
+                "nothing was touched: {shown} is {identity} now, and to erase that was not agreed; begin again"
             );
         }
         let erased = backings.into_iter().zip(checked.into_iter().map(|checked| checked.erases));
