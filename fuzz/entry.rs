@@ -89,7 +89,8 @@ pub fn job(data: &[u8]) {
 pub fn devices(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let parts: Vec<&str> = text.splitn(4, '\0').chain([""; 4]).collect();
-    let found = safety::refusals(parts[0], parts[1], parts[2], parts[3], &[]);
+    let users = safety::Users { swaps: parts[3].to_string(), ..safety::Users::default() };
+    let found = safety::refusals(parts[0], parts[1], parts[2], &users, &[]);
     safety::identity(parts[0]);
     safety::paths(parts[0]);
     let is_json = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();

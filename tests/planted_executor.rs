@@ -80,11 +80,11 @@ fn planted_run() {
     match std::env::var(PLAN) {
         Ok(plan) => {
             let plan: Plan = serde_json::from_str(&plan).expect("a plan");
-            run::begin(&plan, &[&Slow], &journal, &mut progress).expect("a run");
+            run::begin(&plan, &[], &[&Slow], &journal, &mut progress).expect("a run");
         }
         Err(_) => {
             let aims = run::Aims::default();
-            run::resume(&journal, run::Owner::Own, aims, &[&Slow], &mut progress).expect("a run");
+            run::resume(&journal, &[], run::Owner::Own, aims, &[&Slow], &mut progress).expect("a run");
         }
     }
 }

@@ -10,14 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// True when every device of the plan was confirmed. Says what is missing when not.
-pub fn confirmed(plan: &Plan, erase: &[String]) -> Result<bool> {
-    for erasure in erasures(plan)? {
-        if !erase.contains(&erasure.identity) && !typed_back(&erasure)? {
-            return Ok(false);
+/// The devices of the plan, when every one was confirmed. Says what is missing when not.
+pub fn confirmed(plan: &Plan, erase: &[String]) -> Result<Option<Vec<Erasure>>> {
+    let erasures = erasures(plan)?;
+    for erasure in &erasures {
+        if !erase.contains(&erasure.identity) && !typed_back(erasure)? {
+            return Ok(None);
         }
     }
-    Ok(true)
+    Ok(Some(erasures))
 }
 
 /// For taking a run up again: true when no device has come into use, or holds something that neither the user named nor
@@ -67,7 +68,7 @@ fn check(plan: &Plan, change: impl Fn(&mut Chosen)) -> Result<Vec<Checked>> {
     run::check(plan, executor::ALL, backings.into_iter().map(Check::Backing).collect())
 }
 
-fn typed_back(Erasure { path, identity }: &Erasure) -> Result<bool> {
+fn typed_back(Erasure { path, identity, .. }: &Erasure) -> Result<bool> {
     let warning = format!("everything on {} ({identity}) will be erased", path.display());
     if !std::io::stdin().is_terminal() {
         eprintln!("refused: {warning}; give --erase '{identity}' to agree");

@@ -8,6 +8,7 @@ use crate::executor;
 use crate::fleet::Slurm;
 use crate::journal::{Enough, Folded, fold_file};
 use crate::plan::{Plan, PlanArgs, PlanFlags, flag_names};
+use crate::protocol::Erasure;
 use crate::run::{self, Aims, Finish, Lines, Owner, Progress, tell};
 use crate::sys::process::trusts;
 use crate::units::{parse_duration, parse_share};
@@ -97,9 +98,9 @@ impl Verb for Arguments {
         if let Some(journal) = &self.resume {
             let (owner, aims) = (if self.any_owner { Owner::Any } else { Owner::Own }, self.aims()?);
             return match agreed_again(there(journal)?, owner, &self.erase)? {
-                true => {
+                Some(agreed) => {
                     run::count_stop_requests()?;
-                    let resumed = run::resume(journal, owner, aims, executor::ALL, progress);
+                    let resumed = run::resume(journal, &agreed, owner, aims, executor::ALL, progress);
                     self.told(
                         journal,
                         resumed.map_err(|error| match error.downcast::<run::WrongAim>() {
@@ -108,7 +109,7 @@ impl Verb for Arguments {
                         })?,
                     )
                 }
-                false => Ok(REFUSED),
+                None => Ok(REFUSED),
             };
         }
         if let Some(old) = &self.again {
@@ -149,13 +150,11 @@ impl Arguments {
     }
 
     fn measure(&self, plan: &Plan, journal: &Path, progress: &mut dyn Progress) -> Outcome {
-        if !confirm::confirmed(plan, &self.erase)? {
-            return Ok(REFUSED);
-        }
+        let Some(agreed) = confirm::confirmed(plan, &self.erase)? else { return Ok(REFUSED) };
         let made_folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
         // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
         run::count_stop_requests()?;
-        let finish = run::begin(plan, executor::ALL, journal, progress);
+        let finish = run::begin(plan, &agreed, executor::ALL, journal, progress);
         made_folder.into_iter().for_each(give_back);
         self.told(journal, finish?)
     }
@@ -290,17 +289,17 @@ fn plan_of(journal: &Path, any_owner: bool) -> Result<Plan> {
     Ok(run.plan)
 }
 
-/// A device may have changed hands since the run was begun.
-fn agreed_again(journal: &Path, owner: Owner, erase: &[String]) -> Result<bool> {
+/// A device may have changed hands since the run was begun. What may be erased; nothing where it is refused.
+fn agreed_again(journal: &Path, owner: Owner, erase: &[String]) -> Result<Option<Vec<Erasure>>> {
     let run = fold_file(journal)?.run;
     let plan =
         run.with_context(|| format!("{} is no journal of a run; `pickfs history` lists them", journal.display()))?.plan;
     if confirm::erasures(&plan)?.is_empty() {
-        return Ok(true);
+        return Ok(Some(Vec::new()));
     }
     // What the dead run left mounted on the device is no reason to refuse it.
     run::clean(journal, owner, executor::ALL, &mut Lines::default())?;
-    Ok(confirm::still_free(&plan)? && confirm::confirmed(&plan, erase)?)
+    if confirm::still_free(&plan)? { confirm::confirmed(&plan, erase) } else { Ok(None) }
 }
 
 fn goes_on(journal: &Path, finish: Finish) {

@@ -204,7 +204,7 @@ fn class(found: &[f64]) -> Option<Class> {
 /// `None`: stopped on request.
 fn measured(plan: &Plan, journal: &Path) -> Result<Option<Folded>> {
     let mut progress = run::for_people();
-    match run::begin(plan, executor::ALL, journal, progress.as_mut())? {
+    match run::begin(plan, &[], executor::ALL, journal, progress.as_mut())? {
         Finish::Stopped => Ok(None),
         Finish::Enough(_) => Ok(Some(fold_file(journal)?)),
     }

@@ -97,7 +97,7 @@ const TARGET: [Key; 14] = [
         "the file system: `pickfs list fs`; none on `backing = { directory = ... }`, which has its own",
     ),
     key("variant", "\"zstd:1\"", "a named set of its options, as `pickfs list fs` shows them"),
-    key("mkfs", "[\"-m\", \"0\"]", "words for its mkfs"),
+    key("mkfs", "[\"-m\", \"0\"]", "options for its mkfs and their values; no path, no device"),
     key("mount", "[\"noatime\"]", "mount options; properties, on ZFS"),
     key("nodatacow", "true", "files are written in place (`chattr +C`), where the file system can"),
     key("overlay", "true", "the work sees it through overlayfs, as a container does; false unless given"),

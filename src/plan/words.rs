@@ -70,6 +70,7 @@ impl Target {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example::complained;
     use super::*;
 
     const KNOWN: MkfsOptions = MkfsOptions { folders: &["-d", "--rootdir"], programs: &["-pf"] };
@@ -124,6 +125,16 @@ mod tests {
         ("mountpoint=/etc", "a path"),
         ("X-mount.subdir=../etc", "a path"),
     ];
+
+    #[rustfmt::skip]
+    #[test]
+    fn each_wrong_word_is_shown_in_its_place() {
+        complained(&[
+            ("BW", "[[target]]\nfs = 'ext4'\nmkfs = ['-d', '/a', 'b', '-d/c']", &[(3, "`b` is neither"), (3, "`-d/c` names a path")]),
+            ("BW", "[[target]]\nfs = 'ext4'\nmkfs = ['-d']\n[matrix]\nmkfs = ['/a', '']\nmount = ['device=a']", &[(6, "names a device")]),
+            ("BW", "[[target]]\nfs = 'xfs'\n[[target]]\nfs = 'ext4'\n[matrix]\nmkfs = ['b']", &[(6, "is neither")]),
+        ]);
+    }
 
     #[test]
     fn no_word_leads_to_a_device_or_a_file() {

@@ -30,7 +30,7 @@ pub use stop::{
     stop_requests,
 };
 pub use strangers::{Exposed, exposed};
-pub use users::users_of;
+pub use users::{users_of, writers_of};
 
 /// The environment variable that names the run to every process that belongs to it.
 pub const RUN_MARK: &str = "PICKFS_RUN";

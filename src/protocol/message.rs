@@ -99,6 +99,10 @@ pub struct Erasure {
     pub path: PathBuf,
     /// What the user must give to agree: its serial number, or its name where it has none.
     pub identity: String,
+    /// Where the path leads, without links.
+    pub node: PathBuf,
+    /// Never that of another device, as long as the machine runs.
+    pub instance: String,
 }
 
 /// What a machine of its own must be given to run cells.

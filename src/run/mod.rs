@@ -30,10 +30,9 @@ use crate::executor::{self, Executor};
 use crate::journal::*;
 use crate::plan::{Cell, Plan, Stop};
 use crate::process::Interrupted;
-use crate::protocol::{Check, Checked};
+use crate::protocol::{Check, Checked, Erasure};
 use crate::sys::process;
 use anyhow::{Context, Result, bail};
-use guard::Guard;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use supervise::{Ended, Supervisor};
@@ -50,10 +49,17 @@ pub enum Finish {
     Stopped,
 }
 
-/// Begins a run: writes the plan into a new journal and goes through its cells.
-pub fn begin(plan: &Plan, executors: Executors, journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
+/// Begins a run: writes the plan into a new journal and goes through its cells. Only devices that the user agreed to are
+/// erased.
+pub fn begin(
+    plan: &Plan,
+    agreed: &[Erasure],
+    executors: Executors,
+    journal: &Path,
+    progress: &mut dyn Progress,
+) -> Result<Finish> {
     let (session, journal, folded) = new_run(plan, executors, journal)?;
-    go(session, journal, folded, progress)
+    go(session, agreed, journal, folded, progress)
 }
 
 /// With the plan in a new journal.
@@ -138,13 +144,14 @@ impl Aims {
 /// Takes a run up again: leftovers undone, then the cells that have not ended.
 pub fn resume(
     journal: &Path,
+    agreed: &[Erasure],
     owner: Owner,
     aims: Aims,
     executors: Executors,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
     let (session, journal, folded) = taken_up(journal, owner, aims, executors)?;
-    go(session, journal, folded, progress)
+    go(session, agreed, journal, folded, progress)
 }
 
 fn taken_up<'e>(
@@ -228,7 +235,13 @@ struct Session<'e> {
     more: Option<Duration>,
 }
 
-fn go(session: Session, journal: Journal, done: Folded, progress: &mut dyn Progress) -> Result<Finish> {
+fn go(
+    session: Session,
+    agreed: &[Erasure],
+    journal: Journal,
+    done: Folded,
+    progress: &mut dyn Progress,
+) -> Result<Finish> {
     let Session { executors, active, more } = session;
     let run = understood(&done)?;
     let simulates = find_executor(executors, &run.plan).is_ok_and(|executor| executor.simulates());
@@ -256,7 +269,7 @@ fn go(session: Session, journal: Journal, done: Folded, progress: &mut dyn Progr
         progress.end(Some(finish));
         return Ok(finish);
     }
-    let finish = measure(&run, &mut supervisor, more, progress);
+    let finish = supervisor.may_erase(agreed).and_then(|()| measure(&run, &mut supervisor, more, progress));
     progress.end(finish.as_ref().ok().copied());
     let undone = supervisor.undo();
     if undone.is_ok() {
@@ -284,7 +297,7 @@ fn measure(
     if !trial::all(supervisor, progress)? {
         return Ok(Finish::Stopped);
     }
-    let mut agents = Agents { guard: Guard::new(supervisor)?, supervisor, limits };
+    let mut agents = Agents { supervisor, limits };
     rounds::to_the_end(&mut agents, progress)
 }
 
@@ -313,17 +326,11 @@ impl Limits {
 /// Has cells done by agents.
 struct Agents<'a> {
     supervisor: &'a mut Supervisor,
-    guard: Guard,
     limits: Limits,
 }
 
 impl rounds::Doer for Agents<'_> {
     fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<Option<Outcome>> {
-        let refused = self.guard.refusals(cell, self.supervisor)?;
-        if !refused.is_empty() {
-            let why = format!("nothing was written to it: {}", refused.join("; "));
-            return self.supervisor.end_cell(cell, Outcome::Failed(why)).map(Some);
-        }
         one_cell(cell, self.supervisor, progress)
     }
 
@@ -411,7 +418,7 @@ mod tests {
             let path = folder.path().join(format!("{at}.jsonl"));
             let run = Run { id: "r1".into(), plan, ..Run::default() };
             Journal::create(&path).unwrap().append(&Record::Run(Box::new(run))).unwrap();
-            let refused = resume(&path, Owner::Own, Aims::default(), executor::ALL, &mut Silent)
+            let refused = resume(&path, &[], Owner::Own, Aims::default(), executor::ALL, &mut Silent)
                 .expect_err("no plan is like that")
                 .to_string();
             assert!(refused.contains("which no plan can have"), "{refused}");

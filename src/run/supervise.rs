@@ -1,12 +1,15 @@
 //! One agent at a time: request in, records out, time limits, requests to stop, and the undoing when it dies.
 
+use super::guard::Guard;
 use super::progress::{Progress, Silent, tell};
 use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached, is_of_cell};
 use crate::journal::*;
 use crate::plan::{Cell, Plan};
 use crate::process::{Interrupted, count_signals, end_requested, stop_requests};
 use crate::protocol::clock::Both;
-use crate::protocol::{Answer, Bundle, CellsRun, Check, Checked, Exit, Heard, INTERRUPTED, Job, Request, Say, Session};
+use crate::protocol::{
+    Answer, Bundle, CellsRun, Check, Checked, Erasure, Exit, Heard, INTERRUPTED, Job, Request, Say, Session,
+};
 use crate::sys::process;
 use crate::units::show_duration;
 use anyhow::{Context, Result, bail};
@@ -56,11 +59,27 @@ pub struct Supervisor {
     journal: Journal,
     /// All that the journal says, of earlier sessions too.
     folded: Folded,
+    guard: Guard,
 }
 
 impl Supervisor {
     pub fn new(run: &Run, executor: &dyn Executor, journal: Journal, folded: Folded) -> Supervisor {
-        Supervisor { run: run.id.clone(), machine: executor.machine(&run.plan), journal, folded }
+        let (run, machine) = (run.id.clone(), executor.machine(&run.plan));
+        Supervisor { run, machine, journal, folded, guard: Guard::default() }
+    }
+
+    /// What the user agreed to erase, before any cell.
+    pub fn may_erase(&mut self, agreed: &[Erasure]) -> Result<()> {
+        let plan = self.plan();
+        self.guard = Guard::new(&plan, agreed, &mut |questions| ask(&mut *self.machine, questions))?;
+        Ok(())
+    }
+
+    /// The cell as it may be done, or why not.
+    fn passed(&mut self, cell: &Cell) -> Result<Result<Cell, String>> {
+        let plan = self.plan();
+        let passed = self.guard.passed(cell, &plan, &mut |questions| ask(&mut *self.machine, questions))?;
+        Ok(passed.map_err(|refused| format!("nothing was written to it: {}", refused.join("; "))))
     }
 
     pub fn folded(&self) -> &Folded {
@@ -117,6 +136,10 @@ impl Supervisor {
         if stop_requested() {
             return Ok(Ended::Stopped);
         }
+        let cell = match self.passed(cell)? {
+            Ok(cell) => cell,
+            Err(why) => return Ok(Ended::Dead(why)),
+        };
         let (limit, job) = (Duration::from_nanos(cell.limit_ns), Job::Cell(Box::new(cell.clone())));
         let (ended, _) = self.attend(job, Some(limit), true, progress)?;
         self.undo_what_is_left(&cell.id, ended)
@@ -132,6 +155,11 @@ impl Supervisor {
     pub fn try_out(&mut self, cells: Vec<Cell>) -> Result<(Ended, Vec<End>)> {
         let Some(first) = cells.first().filter(|_| !stop_requested()) else { return Ok((Ended::Stopped, Vec::new())) };
         let (id, limit) = (first.id.clone(), Duration::from_nanos(first.limit_ns));
+        let target = match self.passed(first)? {
+            Ok(cell) => cell.target,
+            Err(why) => return Ok((Ended::Dead(why), Vec::new())),
+        };
+        let cells = cells.into_iter().map(|cell| Cell { target: target.clone(), ..cell }).collect();
         let (ended, told) = self.attend(Job::Try(cells), Some(limit), true, &mut Silent)?;
         Ok((self.undo_what_is_left(&id, ended)?, told.ends))
     }
@@ -144,11 +172,6 @@ impl Supervisor {
             self.undo_steps(left, false)?;
         }
         Ok(ended)
-    }
-
-    /// Asks the machine with the disks about settings.
-    pub fn check(&mut self, questions: Vec<Check>) -> Result<Vec<Checked>> {
-        ask(&mut *self.machine, questions)
     }
 
     /// Undoes everything that is left of the run.

@@ -1,14 +1,31 @@
 //! Whether a block device may be erased, decided from what other programs said about it. Pure: text in, reasons out.
 //!
 //! The texts are those of
-//! `lsblk -J -b -o NAME,PATH,KNAME,TYPE,SIZE,MOUNTPOINTS,FSTYPE,SERIAL,WWN,MODEL,RO,PARTTYPENAME DEVICE`, the same with
-//! `-s`, `wipefs --json --no-act` on all of [`paths`], and `/proc/swaps`. wipefs reads the device itself; lsblk's
-//! FSTYPE comes from udev and is empty where no udev runs. What cannot be read is a reason to refuse.
+//! `lsblk -J -b -o NAME,PATH,KNAME,MAJ:MIN,TYPE,SIZE,MOUNTPOINTS,FSTYPE,SERIAL,WWN,MODEL,RO,PARTTYPENAME DEVICE`, the same with
+//! `-s`, `wipefs --json --no-act` on all of [`paths`], and what is known of [`Users`]. wipefs reads the device itself;
+//! lsblk's FSTYPE comes from udev and is empty where no udev runs. What cannot be read is a reason to refuse.
 //!
-//! The second device of a mounted btrfs or of a pool shows no mount here, only its signature. Whoever erases opens the
-//! device with `O_EXCL` besides, which the kernel refuses while anything has it.
+//! The second device of a mounted btrfs or of a pool shows no mount here, only its signature, and so does a mount in
+//! another namespace; the kernel refuses to open such a device with `O_EXCL`. Loop devices and programs such as QEMU claim
+//! nothing: they are looked for by the number of the device.
 
 use serde_json::Value;
+
+/// `major:minor`, whatever name leads to it.
+pub type Number = (u32, u32);
+
+/// Who uses a device, or one that it is a part of, as far as lsblk does not say.
+#[derive(Debug, Default)]
+pub struct Users {
+    /// `/proc/swaps`.
+    pub swaps: String,
+    /// By the device, loop devices on it.
+    pub loops: Vec<(Number, String)>,
+    /// By the device, programs that have it open for writing.
+    pub writers: Vec<(Number, String)>,
+    /// Those that the kernel lets nobody claim, as it or a program has.
+    pub claimed: Vec<String>,
+}
 
 /// Every reason not to erase the device, each with what to do; none, and it may be erased. `allowed_signatures` is
 /// what the user said may be lost, as wipefs names it.
@@ -16,7 +33,7 @@ pub fn refusals(
     lsblk_json: &str,
     parents_json: &str,
     wipefs_json: &str,
-    swaps: &str,
+    users: &Users,
     allowed_signatures: &[String],
 ) -> Vec<String> {
     let (Some(below), Some(above), Some(found)) = (tree(lsblk_json), tree(parents_json), signatures(wipefs_json))
@@ -27,8 +44,11 @@ pub fn refusals(
     let nodes: Vec<&Node> = below.iter().chain(above.iter().filter(|node| node.path != device.path)).collect();
     let written = nodes.iter().filter_map(|node| Some((node.path.clone(), node.signature.clone()?)));
     let mut reasons = own_reasons(device);
-    reasons.extend(nodes.iter().flat_map(|node| uses(node, swaps)));
+    reasons.extend(nodes.iter().flat_map(|node| uses(node, &users.swaps)));
     reasons.extend(below.iter().skip(1).filter(|node| node.kind != "part").map(|node| held(device, node)));
+    reasons.extend(unclaimed_uses(&nodes, users));
+    // Who has it is mostly said by now.
+    reasons.extend(users.claimed.iter().filter(|_| reasons.is_empty()).map(|path| claimed(path)).collect::<Vec<_>>());
     reasons.extend(written.chain(found).filter(|(_, s)| !allowed_signatures.contains(s)).map(|(p, s)| unnamed(&p, &s)));
     unique(reasons)
 }
@@ -50,6 +70,15 @@ pub fn paths(lsblk_json: &str) -> Vec<String> {
     unique(tree(lsblk_json).unwrap_or_default().into_iter().map(|node| node.path).collect())
 }
 
+/// The numbers of the device, its partitions and holders, and of what it is a part of.
+pub fn numbers(lsblk_json: &str, parents_json: &str) -> Vec<Number> {
+    let nodes = [lsblk_json, parents_json].into_iter().filter_map(tree).flatten();
+    let mut numbers: Vec<Number> = nodes.map(|node| node.number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
 const UNREADABLE: &str = "lsblk or wipefs could not read the device: name a disk or a partition that is there, best one under \
                           /dev/disk/by-id, and see what `wipefs --no-act` says of it";
 
@@ -57,6 +86,7 @@ const UNREADABLE: &str = "lsblk or wipefs could not read the device: name a disk
 struct Node {
     path: String,
     kernel_name: String,
+    number: Number,
     kind: String,
     size: Option<u64>,
     read_only: bool,
@@ -81,13 +111,14 @@ fn gather(row: &Value, nodes: &mut Vec<Node>) -> Option<()> {
     children.into_iter().flatten().try_for_each(|child| gather(child, nodes))
 }
 
-/// A row without path, type, mounts or read-only flag cannot be trusted to be none of these.
+/// A row without path, number, type, mounts or read-only flag cannot be trusted to be none of these.
 fn node(row: &Value) -> Option<Node> {
     let text = |name| row.get(name).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty()).map(String::from);
     let mounts = row.get("mountpoints")?.as_array()?;
     Some(Node {
         path: text("path")?,
         kernel_name: text("kname")?,
+        number: number(&text("maj:min")?)?,
         kind: text("type")?,
         size: row.get("size").and_then(Value::as_u64),
         read_only: row.get("ro")?.as_bool()?,
@@ -96,6 +127,11 @@ fn node(row: &Value) -> Option<Node> {
         serial: text("serial"),
         wwn: text("wwn"),
     })
+}
+
+fn number(text: &str) -> Option<Number> {
+    let (major, minor) = text.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// Device and type of each signature.
@@ -134,6 +170,25 @@ fn held(device: &Node, holder: &Node) -> String {
     format!("{} is held by {} ({}): {how}, if it may be lost", device.path, holder.path, holder.kind)
 }
 
+/// Loop devices and programs, which claim nothing of the kernel.
+fn unclaimed_uses(nodes: &[&Node], users: &Users) -> Vec<String> {
+    let path = |number: &Number| {
+        let node = nodes.iter().find(|node| node.number == *number);
+        node.map_or_else(|| format!("device {}:{} below it", number.0, number.1), |node| node.path.clone())
+    };
+    let loops = users.loops.iter().map(|(below, held)| {
+        format!("{} is held by {held} (loop): `losetup --detach {held}`, if it may be lost", path(below))
+    });
+    let writers = users.writers.iter().map(|(device, program)| {
+        format!("{} is open for writing by {program}: end that program first, if it may be lost", path(device))
+    });
+    loops.chain(writers).collect()
+}
+
+fn claimed(path: &str) -> String {
+    format!("{path} is in use: free it first (`lsblk {path}`; it may be a part of a pool, or mounted in a container)")
+}
+
 fn unnamed(path: &str, signature: &str) -> String {
     format!("{path} carries {signature}: look what is on it; if it may be lost, set `signatures = [\"{signature}\"]`")
 }
@@ -156,6 +211,7 @@ mod tests {
          "name": "loop0",
          "path": "/dev/loop0",
          "kname": "loop0",
+         "maj:min": "7:0",
          "type": "loop",
          "size": 67108864,
          "mountpoints": [
@@ -197,8 +253,8 @@ mod tests {
 
     /// One row as lsblk would give it.
     fn row(name: &str, kind: &str, changes: Value) -> Value {
-        let mut row = json!({"name": name, "path": format!("/dev/{name}"), "kname": name, "type": kind,
-            "size": 1 << 30, "mountpoints": [null], "fstype": null, "serial": null, "wwn": null, "model": null,
+        let mut row = json!({"name": name, "path": format!("/dev/{name}"), "kname": name, "maj:min": "8:16",
+            "type": kind, "size": 1 << 30, "mountpoints": [null], "fstype": null, "serial": null, "wwn": null, "model": null,
             "ro": false, "parttypename": null});
         row.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         row
@@ -213,7 +269,7 @@ mod tests {
         let allowed: Vec<String> = allowed.iter().map(|s| s.to_string()).collect();
         let mut alone = row.clone();
         alone.as_object_mut().unwrap().remove("children");
-        refusals(&lsblk(row), &lsblk(alone), BLANK, SWAPS, &allowed).join("\n")
+        refusals(&lsblk(row), &lsblk(alone), BLANK, &Users::default(), &allowed).join("\n")
     }
 
     #[test]
@@ -237,7 +293,7 @@ mod tests {
     fn swap_that_only_the_kernel_lists_refuses() {
         let swaps = format!("{SWAPS}/dev/dm-3                               partition\t65532\t\t0\t\t-2\n");
         let device = lsblk(row("dm-3", "lvm", json!({"path": "/dev/mapper/a-swap"})));
-        let said = refusals(&device, &device, BLANK, &swaps, &[]);
+        let said = refusals(&device, &device, BLANK, &Users { swaps, ..Users::default() }, &[]);
         assert_eq!(said, ["/dev/mapper/a-swap is swapped on: `swapoff /dev/mapper/a-swap`, if it may be lost"]);
     }
 
@@ -249,7 +305,7 @@ mod tests {
                 &lsblk(row("loop0", "loop", json!({}))),
                 &lsblk(row("loop0", "loop", json!({}))),
                 EXT2_AND_DOS,
-                SWAPS,
+                &Users::default(),
                 &names,
             )
         };
@@ -268,7 +324,7 @@ mod tests {
         assert_eq!(asked(disk, &["gpt", "crypto_LUKS"]), "");
         let volume = |more| lsblk(row("dm-0", "lvm", more));
         let parents = volume(json!({"children": [row("sdz", "disk", json!({"fstype": "LVM2_member"}))]}));
-        let said = refusals(&volume(json!({})), &parents, BLANK, SWAPS, &[]);
+        let said = refusals(&volume(json!({})), &parents, BLANK, &Users::default(), &[]);
         assert_eq!(said, [unnamed("/dev/sdz", "LVM2_member")]);
     }
 
@@ -285,6 +341,25 @@ mod tests {
             assert_eq!(asked(disk.clone(), &[signature]), held);
             assert_eq!(asked(disk, &[]), format!("{held}\n{}", unnamed("/dev/sdz", signature)));
         }
+    }
+
+    /// Loop devices and programs are none of lsblk's rows.
+    #[test]
+    fn what_claims_nothing_is_found_by_the_number() {
+        let part = row("sdz1", "part", json!({"maj:min": "8:17"}));
+        let (disk, parents) =
+            (lsblk(row("sdz", "disk", json!({"children": [part]}))), lsblk(row("sdz", "disk", json!({}))));
+        assert_eq!(numbers(&disk, &parents), [(8, 16), (8, 17)]);
+        let said = |users: Users| refusals(&disk, &parents, BLANK, &users, &[]).join("\n");
+        let loops = vec![((8, 17), "/dev/loop3".to_string())];
+        let held = "/dev/sdz1 is held by /dev/loop3 (loop): `losetup --detach /dev/loop3`, if it may be lost";
+        assert_eq!(said(Users { loops, ..Users::default() }), held);
+        let writers = vec![((8, 16), "qemu (7)".to_string()), ((7, 1), "dd (8)".to_string())];
+        let written = "/dev/sdz is open for writing by qemu (7): end that program first, if it may be lost\n\
+                       device 7:1 below it is open for writing by dd (8): end that program first, if it may be lost";
+        let claimed = vec!["/dev/sdz".to_string()];
+        assert_eq!(said(Users { writers, claimed: claimed.clone(), ..Users::default() }), written);
+        assert!(said(Users { claimed, ..Users::default() }).starts_with("/dev/sdz is in use: free it first"));
     }
 
     #[test]
@@ -307,13 +382,14 @@ mod tests {
             (good.as_str(), good.as_str(), r#"{"signatures": [{"offset": "0x0"}]}"#),
             (old, old, BLANK),
         ] {
-            assert_eq!(refusals(below, above, wipefs, SWAPS, &[]), [UNREADABLE]);
+            assert_eq!(refusals(below, above, wipefs, &Users::default(), &[]), [UNREADABLE]);
         }
     }
 
     #[test]
     fn the_device_of_a_real_machine_is_seen_as_mounted() {
-        let said = refusals(MOUNTED_LOOP, MOUNTED_LOOP, EXT2_AND_DOS, SWAPS, &["ext2".into(), "dos".into()]);
+        let said =
+            refusals(MOUNTED_LOOP, MOUNTED_LOOP, EXT2_AND_DOS, &Users::default(), &["ext2".into(), "dos".into()]);
         assert_eq!(said, ["/dev/loop0 is mounted at /tmp/m: `umount /tmp/m`, if it may be lost"]);
     }
 

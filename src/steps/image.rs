@@ -3,7 +3,7 @@
 
 use crate::process::{argv, check_stop, exposed, output};
 use crate::stack::attach_words;
-use crate::sys::block::file_of_loop;
+use crate::sys::block::loop_status;
 use crate::sys::devices::{self, Attached};
 use crate::sys::file::{Entry, identity};
 use crate::sys::process::trusts;
@@ -42,8 +42,8 @@ pub fn make(path: &Path, bytes: u64) -> Result<()> {
 pub fn attach(image: &Path, direct: bool, run: impl Fn(&Vec<String>) -> Result<String>) -> Result<PathBuf> {
     let held = hold(image)?;
     let device = PathBuf::from(run(&attach_words(image, direct))?.trim());
-    let found = file_of_loop(&device).with_context(|| format!("cannot ask {} for its file", device.display()))?;
-    if found != identity(&held.metadata()?) {
+    let found = loop_status(&device).with_context(|| format!("cannot ask {} for its file", device.display()))?;
+    if found.file != identity(&held.metadata()?) {
         detach_one(&device);
         bail!("another file was put in the place of {}; name a folder that nobody else may change", image.display());
     }
@@ -108,7 +108,7 @@ pub fn is_attached(found: &Attached) -> Result<bool> {
         None => found.deleted,
         Some((folder, file)) => {
             let is_ours = trusts(folder.uid()) && folder.mode() & 0o022 == 0;
-            is_ours && file_of_loop(&found.device).is_ok_and(|of_loop| of_loop == identity(&file))
+            is_ours && loop_status(&found.device).is_ok_and(|of_loop| of_loop.file == identity(&file))
         }
     })
 }

@@ -271,7 +271,8 @@ fn restore(path: &Path, value: &str, instead_of: Option<&Path>) -> Result<Undo> 
     Ok(Undo::Restore { path: saved.into(), value: before, set })
 }
 
-/// The kernel's own word that nothing has the device, a mount of many devices included: an exclusive open.
+/// The kernel's own word that nothing has the device, a mount of many devices included: an exclusive open. It is not kept
+/// open: discards and mkfs claim the device themselves, and would be refused.
 fn unused(device: &Path) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let opened = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device);

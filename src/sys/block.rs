@@ -29,17 +29,27 @@ pub fn open_exclusive(device: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device)
 }
 
-/// Device and inode number of the file that a loop device is attached to (`LOOP_GET_STATUS64`, loop(4)), as stat(2) gives
-/// them; ENXIO where it is attached to none.
-pub fn file_of_loop(device: &Path) -> io::Result<(u64, u64)> {
+/// What a loop device is attached to.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopStatus {
+    /// Device and inode number of the file, as stat(2) gives them.
+    pub file: (u64, u64),
+    /// `major:minor` of the block device, where the file is one.
+    pub device: Option<(u32, u32)>,
+}
+
+/// `LOOP_GET_STATUS64` of loop(4); ENXIO where the device is attached to nothing.
+pub fn loop_status(device: &Path) -> io::Result<LoopStatus> {
     const LOOP_GET_STATUS64: u32 = 0x4C05;
-    /// Of `struct loop_info64` in linux/loop.h; it begins with device and inode.
+    /// Of `struct loop_info64` in linux/loop.h; it begins with device, inode, and the device that the file is.
     const BYTES: usize = 232;
     let device = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(device)?;
     let mut status = [0u64; BYTES / size_of::<u64>()];
     // SAFETY: LOOP_GET_STATUS64 writes one loop_info64, which is as long as this.
     unsafe { ioctl(&device, LOOP_GET_STATUS64, &raw mut status) }?;
-    Ok((status[0], status[1]))
+    let [device, inode, number, ..] = status;
+    let below = (number != 0).then(|| (rustix::fs::major(number), rustix::fs::minor(number)));
+    Ok(LoopStatus { file: (device, inode), device: below })
 }
 
 /// Tells the device that `bytes` from `from` on hold nothing of worth: their content is lost. Both must be multiples
@@ -61,6 +71,6 @@ mod tests {
         assert!(flush_buffers(file.path()).is_err());
         assert!(size_of_device(file.path()).is_err());
         assert!(discard(file.path(), 0, 4096).is_err());
-        assert!(file_of_loop(file.path()).is_err());
+        assert!(loop_status(file.path()).is_err());
     }
 }

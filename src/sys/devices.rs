@@ -1,5 +1,6 @@
 //! Mounts, loop devices and disks, as /proc and /sys show them.
 
+use super::block;
 use anyhow::{Context, Result};
 use procfs::process::{MountInfo, Process};
 use std::collections::BTreeMap;
@@ -69,6 +70,39 @@ pub fn attached(device: &Path) -> Option<Attached> {
     Some(Attached { device, file: file.into(), deleted })
 }
 
+/// Loop devices on any of these block devices, whatever name they were given: the device below, and the loop device. The
+/// kernel lets others claim a device below a loop device, and lists none of them as its holder.
+pub fn loops_on(devices: &[(u32, u32)]) -> Vec<((u32, u32), PathBuf)> {
+    let names = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let loops = names.filter(|entry| entry.path().join("loop/backing_file").exists());
+    let nodes = loops.map(|entry| Path::new("/dev").join(entry.file_name()));
+    let on = nodes.filter_map(|node| Some((below_loop(&node)?, node)));
+    on.filter(|(below, _)| devices.contains(below)).collect()
+}
+
+/// By its number, where its node may be missing by its name.
+fn below_loop(node: &Path) -> Option<(u32, u32)> {
+    block::loop_status(node).ok().and_then(|status| status.device).or_else(|| {
+        let shown = content(Path::new("/sys/block").join(node.file_name()?).join("loop/backing_file"))?;
+        device_number(Path::new(&shown))
+    })
+}
+
+/// What a loop device lies on, down to what is none.
+pub fn all_below_loop(device: (u32, u32)) -> Vec<(u32, u32)> {
+    let is_loop = sys_path(device).join("loop/backing_file").exists();
+    let below = node(device).filter(|_| is_loop).and_then(|node| below_loop(&node));
+    below.into_iter().flat_map(|below| std::iter::once(below).chain(all_below_loop(below))).collect()
+}
+
+/// What is never another device again: its number, and which of those it is that had this number since the machine was
+/// started, where the kernel counts them (5.15).
+pub fn instance(device: (u32, u32)) -> String {
+    let counted = whole_disk(device).and_then(|disk| content(disk.join("diskseq")));
+    let counted = counted.map(|count| format!(" of disk {count}")).unwrap_or_default();
+    format!("{}:{}{counted}", device.0, device.1)
+}
+
 /// `major:minor` of a block device node.
 pub fn device_number(device: &Path) -> Option<(u32, u32)> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -116,6 +150,12 @@ pub fn loop_file(device: &Path) -> Option<PathBuf> {
 
 fn backing_file(device: (u32, u32)) -> Option<PathBuf> {
     content(sys_path(device).join("loop/backing_file")).map(PathBuf::from)
+}
+
+/// As udev names it.
+pub fn node(device: (u32, u32)) -> Option<PathBuf> {
+    let told = content(sys_path(device).join("uevent"))?;
+    told.lines().find_map(|line| line.strip_prefix("DEVNAME=")).map(|name| Path::new("/dev").join(name))
 }
 
 /// `/sys/dev/block/MAJOR:MINOR`.

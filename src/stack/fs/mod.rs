@@ -141,12 +141,10 @@ pub struct Filesystem {
     /// Programs that print versions of what was used.
     pub versions: Programs,
     pub free_space: Option<FreeSpace>,
-
     /// It is packed once from a folder, which the program is given, and only read from then on.
     pub image: Option<fn(&FsSpec, &str) -> Argv>,
     /// The program that makes it, with all options; no word where there is nothing to make.
     pub mkfs: fn(&FsSpec) -> Argv,
-    /// What a plan's own words for it may and may not do.
     pub mkfs_options: MkfsOptions,
     /// Steps before mkfs, such as starting a daemon.
     pub before: fn(&FsSpec) -> Vec<Step>,
