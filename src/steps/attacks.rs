@@ -244,13 +244,16 @@ fn what_is_not_the_runs_own_stays() {
     if !rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
         return crate::not_run("only root can mount, and attach loop devices");
     }
+    let mut won = Vec::new();
     for (number, (attack, scene, says)) in ATTACKS.iter().enumerate() {
         let mut lab = Lab::new(number);
         let undo = scene(&mut lab);
         let said = lab.undo(&undo);
-        assert!(lab.is_whole(), "{attack}: {said}");
-        assert!(said.contains(says), "{attack}: {said}");
+        if !lab.is_whole() || !said.contains(says) {
+            won.push(format!("{attack}: {said}"));
+        }
     }
+    assert!(won.is_empty(), "{won:#?}");
 }
 
 /// So that the attacks above are seen to fail for what they do, and not because nothing is undone at all.
