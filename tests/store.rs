@@ -1,4 +1,4 @@
-//! A store from the command line: pushed to from here and over HTTP, asked by every verb that reads journals, shown as a site.
+//! A store from the command line: pushed to, asked by every verb that reads journals, shown as a site.
 
 mod common;
 mod made;
@@ -6,10 +6,8 @@ mod made;
 use common::{Lab, not_run, run};
 use made::Made;
 use pickfs::need::Need;
-use pickfs::process::argv;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use sha2::{Digest, Sha256};
+use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 
 /// Three runs, each slower than the one before, begun on three days.
@@ -118,114 +116,81 @@ fn a_site_leads_from_each_figure_to_its_evidence() {
     assert!(lab.run(&["site", "store", "www"]).code(0).out.contains("of 3 runs"));
 }
 
-/// `pickfs serve`, ended when it is dropped.
-struct Served {
-    child: Child,
-    address: String,
-}
+/// The far side of a push: its exit code does not count, its answer does.
+struct Taking(Child);
 
-impl Served {
-    fn new(lab: &Lab, words: &[&str]) -> Served {
-        let words = [&["serve", "store", "--listen", "127.0.0.1:0"], words].concat();
-        let mut child = lab.pickfs().args(words).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split("/:").next().unwrap().trim_start_matches("http://").to_string();
-        Served { child, address }
+impl Taking {
+    fn new(lab: &Lab, store: &str, hash: &str) -> Taking {
+        let mut command = lab.pickfs();
+        command.args(["far", "take", store, hash]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Taking(command.spawn().unwrap())
     }
 
-    /// The code and the body of the answer to a request as it stands.
-    fn asked(&self, head: &str, body: &[u8]) -> (u32, String) {
-        let mut link = TcpStream::connect(&self.address).unwrap();
-        let head = format!("{head} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n");
-        link.write_all(head.as_bytes()).unwrap();
-        // A server that has refused reads no further.
-        let _ = link.write_all(body);
-        let mut answer = Vec::new();
-        let _ = link.read_to_end(&mut answer);
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
-        (code, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_string()).unwrap_or_default())
+    fn feed(&mut self, text: &[u8]) {
+        // One that has refused reads no further.
+        let _ = self.0.stdin.as_mut().unwrap().write_all(text);
     }
 
-    fn put(&self, name: &str, token: &str, body: &[u8]) -> u32 {
-        let length = body.len();
-        let fields = format!("Authorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n");
-        let head = format!("PUT {name} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n{fields}");
-        let mut link = TcpStream::connect(&self.address).unwrap();
-        link.write_all(head.as_bytes()).unwrap();
-        let _ = link.write_all(body);
-        let mut answer = String::new();
-        let _ = link.read_to_string(&mut answer);
-        answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
+    fn answer(mut self) -> String {
+        drop(self.0.stdin.take());
+        let mut said = String::new();
+        self.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        self.0.wait().unwrap();
+        said
     }
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = pickfs::sys::process::kill(self.child.id() as i32, pickfs::sys::process::Signal::TERM);
-        let _ = self.child.wait();
-    }
+fn sha256(text: &[u8]) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-const TOKEN: &str = "0123456789abcdef0123";
-
-#[test]
-fn a_served_store_takes_pushes_with_the_token_and_shows_pages() {
-    if not_run(Need::Program { name: "curl", package: "curl" }.check().err().map(|missing| missing.to_string())) {
-        return;
-    }
-    let lab = Lab::new();
-    journals(&lab);
-    std::fs::write(lab.path("token"), TOKEN).unwrap();
-    std::fs::set_permissions(lab.path("token"), PermissionsExt::from_mode(0o644)).unwrap();
-    assert!(lab.run(&["serve", "store", "--token-file", "token"]).code(1).err.contains("chmod 600"));
-    std::fs::set_permissions(lab.path("token"), PermissionsExt::from_mode(0o600)).unwrap();
-    let served = Served::new(&lab, &["--token-file", "token"]);
-    let url = format!("http://{}", served.address);
-    let pushed = lab.run(&["push", &url, "runs", "--token-file", "token"]).code(0).out;
-    assert!(pushed.ends_with(": 3 journals pushed\n"), "{pushed}");
-    let again = lab.run(&["push", &url, "runs/1.jsonl", "--token-file", "token"]).code(0).out;
-    assert!(again.ends_with(": 0 journals pushed, 1 there already\n"), "{again}");
-    let (path, name) = file_below(&lab, "store/journals");
-    assert_eq!(run(&["sha256sum", &path]).split(' ').next(), name.strip_suffix(".jsonl"));
-    let (code, front) = served.asked("GET /", b"\r\n");
-    assert!(code == 200 && front.contains("3 of 3 alike"), "{code}: {front}");
-    let hash = name.strip_suffix(".jsonl").unwrap();
-    assert_eq!(served.asked(&format!("GET /run/{hash}.html"), b"\r\n").0, 200);
-    assert_eq!(served.asked(&format!("GET /journals/{name}"), b"\r\n").0, 200);
-    for path in ["/../../etc/passwd", "/journals/../index.sqlite", "/index.sqlite", "/pickfs-store", "/run/x.html"] {
-        assert_eq!(served.asked(&format!("GET {path}"), b"\r\n").0, 404, "{path}");
-    }
-    assert_eq!(served.asked("POST /journals/x", b"\r\n").0, 405);
+/// Names of all files below a folder.
+fn names(lab: &Lab, folder: &str) -> Vec<String> {
+    let files = walkdir::WalkDir::new(lab.path(folder)).sort_by_file_name().into_iter().flatten();
+    let files = files.filter(|one| one.file_type().is_file());
+    files.map(|file| file.file_name().to_string_lossy().into_owned()).collect()
 }
 
 #[test]
-fn strangers_and_liars_are_refused_and_nothing_is_written() {
+fn the_far_side_of_a_push_takes_journals_and_nothing_else() {
     let lab = Lab::new();
     journals(&lab);
-    std::fs::write(lab.path("token"), TOKEN).unwrap();
-    std::fs::set_permissions(lab.path("token"), PermissionsExt::from_mode(0o600)).unwrap();
     let journal = std::fs::read(lab.path("runs/0.jsonl")).unwrap();
-    let path = lab.path("runs/0.jsonl").display().to_string();
-    let hash = pickfs::process::output(&argv(["sha256sum", &path]), &[]).unwrap()[..64].to_string();
-    let own = format!("/journals/{hash}");
-    {
-        let served = Served::new(&lab, &["--token-file", "token"]);
-        assert_eq!(served.put(&own, "another-token-altogether", &journal), 401);
-        assert_eq!(served.put(&own, "", &journal), 401);
-        let lying = format!("/journals/{}", "0".repeat(64));
-        assert_eq!(served.put(&lying, TOKEN, &journal), 422);
-        assert_eq!(served.put("/journals/../../../tmp/x", TOKEN, &journal), 422);
-        assert_eq!(served.put("/elsewhere", TOKEN, &journal), 404);
-        assert_eq!(served.put(&own, TOKEN, b"no journal\n"), 422);
-        let files =
-            walkdir::WalkDir::new(lab.path("store")).into_iter().flatten().filter(|one| one.file_type().is_file());
-        assert_eq!(files.map(|file| file.file_name().to_owned()).collect::<Vec<_>>(), ["pickfs-store"]);
-        assert_eq!(served.put(&own, TOKEN, &journal), 201);
+    let (hash, other) = (sha256(&journal), "0".repeat(64));
+    let torn = &journal[..journal.len() - 1];
+    let line = [&journal[..], &vec![b'x'; 17 << 20]].concat();
+    std::fs::create_dir(lab.path("full")).unwrap();
+    std::fs::write(lab.path("full/file"), "").unwrap();
+    std::fs::write(lab.path("victim"), "victim").unwrap();
+    std::os::unix::fs::symlink(lab.path("victim"), lab.path("link")).unwrap();
+    let refused: [(&str, &str, &[u8], &str); 9] = [
+        ("store", &other, &journal, "and not 0000"),
+        ("store", "../../etc/x", &journal, "is not a SHA-256"),
+        ("store", &hash, b"", "whole line"),
+        ("store", &hash, torn, "whole line"),
+        ("store", &hash, &line, "a line of a journal has at most"),
+        ("store", &hash, b"no journal\n", "no `run` record"),
+        ("store", &hash, b"\0\xff\n", "no `run` record"),
+        ("full", &hash, &journal, "it is not empty"),
+        ("link", &hash, &journal, "cannot make a store"),
+    ];
+    for (store, hash, text, wanted) in refused {
+        let mut taking = Taking::new(&lab, store, hash);
+        taking.feed(text);
+        let said = taking.answer();
+        assert!(said.starts_with("{\"refused\":") && said.contains(wanted), "{wanted}: {said}");
     }
-    let served = Served::new(&lab, &[]);
-    assert_eq!(served.put(&own, TOKEN, &journal), 403);
+    assert_eq!(names(&lab, "store"), ["pickfs-store"]);
+    assert_eq!(
+        (names(&lab, "full"), std::fs::read(lab.path("victim")).unwrap()),
+        (vec!["file".into()], b"victim".into())
+    );
+    for answer in ["\"new\"\n", "\"known\"\n"] {
+        let mut taking = Taking::new(&lab, "store", &hash);
+        taking.feed(&journal);
+        assert_eq!(taking.answer(), answer);
+    }
+    assert!(names(&lab, "store").contains(&format!("{hash}.jsonl")));
 }
 
 /// Every journal twice, by eight processes, each in an order of its own: the index is that of a rebuild.

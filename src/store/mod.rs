@@ -12,12 +12,10 @@ mod admit;
 mod index;
 mod parquet;
 mod postgresql;
-mod remote;
 
 pub use admit::{Limits, Refused};
 pub use index::{Entry, Filter, Found};
 pub use postgresql::{Database, is_database};
-pub use remote::{is_address, push as push_to_address};
 
 use anyhow::{Context, Result, anyhow, bail};
 use index::Index;
