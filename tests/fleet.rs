@@ -1,8 +1,10 @@
 //! Runs on other machines by ssh: servers of ssh on loopback, each with keys, configuration and state folder of its own.
 
 mod common;
+mod made;
 
 use common::{Lab, Loop, SHORT_CELLS, Said, assert_each_once, ends, long_cells, not_run, unable};
+use made::Made;
 use pickfs::need::{Need, find_program};
 use pickfs::sys::process::{Signal, Stat, all_processes, kill};
 use rand_core::{Rng, SeedableRng};
@@ -348,6 +350,35 @@ fn a_disk_is_erased_by_ssh_with_the_checks_of_its_own_machine() {
     fleet.run(&agreed).code(0);
     fleet.assert_whole();
     assert!(std::fs::read(&disk.device).unwrap() != before, "nothing was written to the disk");
+}
+
+/// The store is made there, with the rights of who logs in.
+#[test]
+fn journals_are_pushed_by_ssh_into_a_store_there() {
+    if not_run(no_fleet()) {
+        return;
+    }
+    let fleet = Fleet::new(1);
+    std::fs::create_dir(fleet.lab.path("runs")).unwrap();
+    for seed in 1..=2 {
+        Made::new(&["ext4", "xfs"], &[1.0, 0.8], 4, seed).write(&fleet.lab.path(&format!("runs/{seed}.jsonl")));
+    }
+    std::fs::write(fleet.lab.path("runs/notes.jsonl"), "notes\n").unwrap();
+    let store = format!("m1:{}", fleet.lab.path("store").display());
+    let pushed = fleet.run(&["push", &store, "runs"]).code(1);
+    assert_eq!(pushed.out, format!("{store}: 2 journals pushed, 1 not pushed\n"));
+    assert!(pushed.err.contains("notes.jsonl: m1: refused: its first line is no `run` record"), "{}", pushed.err);
+    let again = fleet.run(&["push", &store, "runs/1.jsonl"]).code(0);
+    assert_eq!(again.out, format!("{store}: 0 journals pushed, 1 there already\n"));
+    let full = format!("m1:{}", fleet.lab.path("runs").display());
+    let refused = fleet.run(&["push", &full, "runs/1.jsonl"]).code(1);
+    assert!(refused.err.contains("is no store, and it is not empty"), "{}", refused.err);
+    assert_eq!(
+        fleet.lab.run(&["history", "store"]).code(0).out.lines().filter(|line| line.contains("store@")).count(),
+        2
+    );
+    let nowhere = fleet.run(&["push", "m9:store", "runs/1.jsonl"]).code(1);
+    assert!(nowhere.err.contains("cannot reach m9"), "{}", nowhere.err);
 }
 
 /// What dies in a run of [`forty_runs_with_twenty_kills`].

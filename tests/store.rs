@@ -1,4 +1,4 @@
-//! A store from the command line: pushed to from here and over HTTP, asked by every verb that reads journals, shown as a site.
+//! A store from the command line: pushed to, asked by every verb that reads journals, shown as a site.
 
 mod common;
 mod made;
@@ -6,10 +6,8 @@ mod made;
 use common::{Lab, not_run, run};
 use made::Made;
 use pickfs::need::Need;
-use pickfs::process::argv;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use sha2::{Digest, Sha256};
+use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 
 /// Three runs, each slower than the one before, begun on three days.
@@ -118,114 +116,238 @@ fn a_site_leads_from_each_figure_to_its_evidence() {
     assert!(lab.run(&["site", "store", "www"]).code(0).out.contains("of 3 runs"));
 }
 
-/// `pickfs serve`, ended when it is dropped.
-struct Served {
-    child: Child,
-    address: String,
-}
+/// The far side of a push: its exit code does not count, its answer does.
+struct Taking(Child);
 
-impl Served {
-    fn new(lab: &Lab, words: &[&str]) -> Served {
-        let words = [&["serve", "store", "--listen", "127.0.0.1:0"], words].concat();
-        let mut child = lab.pickfs().args(words).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split("/:").next().unwrap().trim_start_matches("http://").to_string();
-        Served { child, address }
+impl Taking {
+    fn new(lab: &Lab, store: &str, hash: &str) -> Taking {
+        let mut command = lab.pickfs();
+        command.args(["far", "take", store, hash]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Taking(command.spawn().unwrap())
     }
 
-    /// The code and the body of the answer to a request as it stands.
-    fn asked(&self, head: &str, body: &[u8]) -> (u32, String) {
-        let mut link = TcpStream::connect(&self.address).unwrap();
-        let head = format!("{head} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n");
-        link.write_all(head.as_bytes()).unwrap();
-        // A server that has refused reads no further.
-        let _ = link.write_all(body);
-        let mut answer = Vec::new();
-        let _ = link.read_to_end(&mut answer);
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
-        (code, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_string()).unwrap_or_default())
+    fn feed(&mut self, text: &[u8]) {
+        // One that has refused reads no further.
+        let _ = self.0.stdin.as_mut().unwrap().write_all(text);
     }
 
-    fn put(&self, name: &str, token: &str, body: &[u8]) -> u32 {
-        let length = body.len();
-        let fields = format!("Authorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n");
-        let head = format!("PUT {name} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n{fields}");
-        let mut link = TcpStream::connect(&self.address).unwrap();
-        link.write_all(head.as_bytes()).unwrap();
-        let _ = link.write_all(body);
-        let mut answer = String::new();
-        let _ = link.read_to_string(&mut answer);
-        answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
+    fn answer(mut self) -> String {
+        drop(self.0.stdin.take());
+        let mut said = String::new();
+        self.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        self.0.wait().unwrap();
+        said
     }
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = pickfs::sys::process::kill(self.child.id() as i32, pickfs::sys::process::Signal::TERM);
-        let _ = self.child.wait();
-    }
+fn sha256(text: &[u8]) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-const TOKEN: &str = "0123456789abcdef0123";
+/// Names of all files below a folder.
+fn names(lab: &Lab, folder: &str) -> Vec<String> {
+    let files = walkdir::WalkDir::new(lab.path(folder)).sort_by_file_name().into_iter().flatten();
+    let files = files.filter(|one| one.file_type().is_file());
+    files.map(|file| file.file_name().to_string_lossy().into_owned()).collect()
+}
 
 #[test]
-fn a_served_store_takes_pushes_with_the_token_and_shows_pages() {
-    if not_run(Need::Program { name: "curl", package: "curl" }.check().err().map(|missing| missing.to_string())) {
+fn the_far_side_of_a_push_takes_journals_and_nothing_else() {
+    let lab = Lab::new();
+    journals(&lab);
+    let journal = std::fs::read(lab.path("runs/0.jsonl")).unwrap();
+    let (hash, other) = (sha256(&journal), "0".repeat(64));
+    let torn = &journal[..journal.len() - 1];
+    let line = [&journal[..], &vec![b'x'; 17 << 20]].concat();
+    std::fs::create_dir(lab.path("full")).unwrap();
+    std::fs::write(lab.path("full/file"), "").unwrap();
+    std::fs::write(lab.path("victim"), "victim").unwrap();
+    std::os::unix::fs::symlink(lab.path("victim"), lab.path("link")).unwrap();
+    let refused: [(&str, &str, &[u8], &str); 9] = [
+        ("store", &other, &journal, "and not 0000"),
+        ("store", "../../etc/x", &journal, "is not a SHA-256"),
+        ("store", &hash, b"", "whole line"),
+        ("store", &hash, torn, "whole line"),
+        ("store", &hash, &line, "a line of a journal has at most"),
+        ("store", &hash, b"no journal\n", "no `run` record"),
+        ("store", &hash, b"\0\xff\n", "no `run` record"),
+        ("full", &hash, &journal, "it is not empty"),
+        ("link", &hash, &journal, "cannot make a store"),
+    ];
+    for (store, hash, text, wanted) in refused {
+        let mut taking = Taking::new(&lab, store, hash);
+        taking.feed(text);
+        let said = taking.answer();
+        assert!(said.starts_with("{\"refused\":") && said.contains(wanted), "{wanted}: {said}");
+    }
+    assert_eq!(names(&lab, "store"), ["pickfs-store"]);
+    assert_eq!(
+        (names(&lab, "full"), std::fs::read(lab.path("victim")).unwrap()),
+        (vec!["file".into()], b"victim".into())
+    );
+    for answer in ["\"new\"\n", "\"known\"\n"] {
+        let mut taking = Taking::new(&lab, "store", &hash);
+        taking.feed(&journal);
+        assert_eq!(taking.answer(), answer);
+    }
+    assert!(names(&lab, "store").contains(&format!("{hash}.jsonl")));
+}
+
+/// A push that goes on keeps its file meanwhile.
+#[test]
+fn what_killed_pushes_left_goes_with_the_next_push() {
+    let lab = Lab::new();
+    journals(&lab);
+    let journal = std::fs::read(lab.path("runs/0.jsonl")).unwrap();
+    let begun = |count: usize| {
+        let mut taking = Taking::new(&lab, "store", &sha256(&journal));
+        taking.feed(&journal[..journal.len() / 2]);
+        while names(&lab, "store/incoming").len() < count {
+            assert!(taking.0.try_wait().unwrap().is_none(), "it has ended");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        taking
+    };
+    let mut live = begun(1);
+    let mut killed = begun(2);
+    killed.0.kill().unwrap();
+    killed.0.wait().unwrap();
+    assert_eq!(names(&lab, "store/incoming").len(), 2);
+    lab.run(&["push", "store", "runs/1.jsonl"]).code(0);
+    assert_eq!(names(&lab, "store/incoming").len(), 1);
+    live.feed(&journal[journal.len() / 2..]);
+    assert_eq!(live.answer(), "\"new\"\n");
+    assert!(names(&lab, "store/incoming").is_empty());
+}
+
+/// In this order: the journal, its name, the folder of its name; each new folder in the one above; then the answer.
+#[test]
+fn what_a_push_answers_is_on_the_disk() {
+    let strace = std::process::Command::new("strace").arg("-V").output();
+    if not_run(strace.err().map(|error| format!("strace cannot be run: {error}"))) {
         return;
     }
     let lab = Lab::new();
     journals(&lab);
-    std::fs::write(lab.path("token"), TOKEN).unwrap();
-    std::fs::set_permissions(lab.path("token"), PermissionsExt::from_mode(0o644)).unwrap();
-    assert!(lab.run(&["serve", "store", "--token-file", "token"]).code(1).err.contains("chmod 600"));
-    std::fs::set_permissions(lab.path("token"), PermissionsExt::from_mode(0o600)).unwrap();
-    let served = Served::new(&lab, &["--token-file", "token"]);
-    let url = format!("http://{}", served.address);
-    let pushed = lab.run(&["push", &url, "runs", "--token-file", "token"]).code(0).out;
-    assert!(pushed.ends_with(": 3 journals pushed\n"), "{pushed}");
-    let again = lab.run(&["push", &url, "runs/1.jsonl", "--token-file", "token"]).code(0).out;
-    assert!(again.ends_with(": 0 journals pushed, 1 there already\n"), "{again}");
-    let (path, name) = file_below(&lab, "store/journals");
-    assert_eq!(run(&["sha256sum", &path]).split(' ').next(), name.strip_suffix(".jsonl"));
-    let (code, front) = served.asked("GET /", b"\r\n");
-    assert!(code == 200 && front.contains("3 of 3 alike"), "{code}: {front}");
-    let hash = name.strip_suffix(".jsonl").unwrap();
-    assert_eq!(served.asked(&format!("GET /run/{hash}.html"), b"\r\n").0, 200);
-    assert_eq!(served.asked(&format!("GET /journals/{name}"), b"\r\n").0, 200);
-    for path in ["/../../etc/passwd", "/journals/../index.sqlite", "/index.sqlite", "/pickfs-store", "/run/x.html"] {
-        assert_eq!(served.asked(&format!("GET {path}"), b"\r\n").0, 404, "{path}");
-    }
-    assert_eq!(served.asked("POST /journals/x", b"\r\n").0, 405);
+    let journal = std::fs::read(lab.path("runs/0.jsonl")).unwrap();
+    let (hash, log) = (sha256(&journal), lab.path("log").display().to_string());
+    let traced = |store: &str| {
+        let words = ["-f", "-y", "-s", "200", "-e", "trace=linkat,fsync,write,mkdir,mkdirat", "-o", &log];
+        let pickfs = [env!("CARGO_BIN_EXE_pickfs"), "push", store, "runs/0.jsonl"];
+        let mut command = std::process::Command::new("strace");
+        assert!(command.current_dir(lab.path("")).args(words).args(pickfs).status().unwrap().success());
+        std::fs::read_to_string(&log).unwrap()
+    };
+    let in_order = |log: &str, wanted: &[String]| {
+        let mut rest = log;
+        for part in wanted {
+            let at = rest.find(part).unwrap_or_else(|| panic!("{part} is missing, or comes too early:\n{log}"));
+            rest = &rest[at + part.len()..];
+        }
+    };
+    let first = traced("new/store");
+    let (answer, named) = ("journal pushed".to_string(), format!("{hash}.jsonl\""));
+    let synced = |folder: &str| format!("{folder}>)");
+    let folder = format!("/new/store/journals/{}", &hash[..2]);
+    in_order(&first, &["/store/incoming/".into(), named.clone(), synced(&folder), answer.clone()]);
+    in_order(
+        &first,
+        &["mkdir(".into(), synced(&lab.path("").display().to_string().trim_end_matches('/')), answer.clone()],
+    );
+    in_order(&first, &["/new/store\"".into(), synced("/new"), answer.clone()]);
+    in_order(&first, &["\"pickfs-store\"".into(), synced("/new/store"), answer.clone()]);
+    in_order(&first, &[format!("\"{}\"", &hash[..2]), synced("/new/store/journals"), named.clone()]);
+    // Of another writer, who may not have come to that yet.
+    let known = traced("new/store");
+    in_order(
+        &known,
+        &[named.clone(), synced(&format!("{folder}/{hash}.jsonl")), synced(&folder), "there already".into()],
+    );
 }
 
+/// Whoever may write to a store leads no reader and no writer out of it.
 #[test]
-fn strangers_and_liars_are_refused_and_nothing_is_written() {
+fn links_in_a_store_are_not_followed() {
     let lab = Lab::new();
     journals(&lab);
-    std::fs::write(lab.path("token"), TOKEN).unwrap();
-    std::fs::set_permissions(lab.path("token"), PermissionsExt::from_mode(0o600)).unwrap();
-    let journal = std::fs::read(lab.path("runs/0.jsonl")).unwrap();
-    let path = lab.path("runs/0.jsonl").display().to_string();
-    let hash = pickfs::process::output(&argv(["sha256sum", &path]), &[]).unwrap()[..64].to_string();
-    let own = format!("/journals/{hash}");
-    {
-        let served = Served::new(&lab, &["--token-file", "token"]);
-        assert_eq!(served.put(&own, "another-token-altogether", &journal), 401);
-        assert_eq!(served.put(&own, "", &journal), 401);
-        let lying = format!("/journals/{}", "0".repeat(64));
-        assert_eq!(served.put(&lying, TOKEN, &journal), 422);
-        assert_eq!(served.put("/journals/../../../tmp/x", TOKEN, &journal), 422);
-        assert_eq!(served.put("/elsewhere", TOKEN, &journal), 404);
-        assert_eq!(served.put(&own, TOKEN, b"no journal\n"), 422);
-        let files =
-            walkdir::WalkDir::new(lab.path("store")).into_iter().flatten().filter(|one| one.file_type().is_file());
-        assert_eq!(files.map(|file| file.file_name().to_owned()).collect::<Vec<_>>(), ["pickfs-store"]);
-        assert_eq!(served.put(&own, TOKEN, &journal), 201);
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(lab.path(to), lab.path(name)).unwrap();
+    lab.run(&["push", "store", "runs/0.jsonl"]).code(0);
+    let secret = std::fs::read(lab.path("runs/1.jsonl")).unwrap();
+    let (hash, third) = (sha256(&secret), sha256(&std::fs::read(lab.path("runs/2.jsonl")).unwrap()));
+    // A journal that is a link, one in a folder that is one, and a pipe: each where a journal would lie.
+    std::fs::create_dir_all(lab.path(&format!("store/journals/{}", &hash[..2]))).unwrap();
+    link("runs/1.jsonl", &format!("store/journals/{}/{hash}.jsonl", &hash[..2]));
+    std::fs::create_dir(lab.path("away")).unwrap();
+    std::fs::copy(lab.path("runs/2.jsonl"), lab.path(&format!("away/{third}.jsonl"))).unwrap();
+    link("away", &format!("store/journals/{}", &third[..2]));
+    let pipe = format!("{}.jsonl", "a".repeat(64));
+    std::fs::create_dir_all(lab.path("store/journals/aa")).unwrap();
+    run(&["mkfifo", &lab.path(&format!("store/journals/aa/{pipe}")).display().to_string()]);
+    // An index that is somebody's database.
+    lab.run(&["push", "other", "runs/0.jsonl"]).code(0);
+    let before = std::fs::read(lab.path("other/index.sqlite")).unwrap();
+    std::fs::remove_file(lab.path("store/index.sqlite")).unwrap();
+    link("other/index.sqlite", "store/index.sqlite");
+
+    assert!(lab.run(&["site", "store", "www"]).code(0).out.contains("of 1 runs"));
+    assert!(names(&lab, "www/journals").iter().all(|name| !name.contains(&hash) && !name.contains(&third)));
+    for words in [&["history", "store"][..], &["query", "store"], &["ask", "store"], &["push", "copy", "store"]] {
+        let said = lab.run(words).code(0);
+        assert!(!said.out.contains("2026-02-02") && !said.out.contains("2026-02-03"), "{words:?}: {}", said.out);
     }
-    let served = Served::new(&lab, &[]);
-    assert_eq!(served.put(&own, TOKEN, &journal), 403);
+    assert_eq!(names(&lab, "copy/journals").len(), 1);
+    assert!(std::fs::read(lab.path("other/index.sqlite")).unwrap() == before, "another database was written to");
+    for (store, journal, wanted) in [("store", "1", "no regular file"), ("store", "2", "Not a directory")] {
+        let said = lab.run(&["push", store, &format!("runs/{journal}.jsonl")]).code(1);
+        assert!(said.err.contains("cannot write to the store"), "{wanted}: {}", said.err);
+    }
+    std::fs::remove_dir(lab.path("store/incoming")).unwrap();
+    link("away", "store/incoming");
+    assert!(lab.run(&["push", "store", "runs/1.jsonl"]).code(1).err.contains("cannot write to the store"));
+    assert_eq!(names(&lab, "away"), [format!("{third}.jsonl")]);
+}
+
+/// SQLite would remove what the journal of a change that was cut short names; who may write to the store could write one.
+#[test]
+fn root_completes_no_change_of_an_index_that_others_may_write_to() {
+    if not_run(Need::Root.check().err().map(|missing| missing.to_string())) {
+        return;
+    }
+    let lab = Lab::new();
+    journals(&lab);
+    for store in ["foreign", "group", "all"] {
+        lab.run(&["push", store, "runs/0.jsonl"]).code(0);
+    }
+    run(&["chown", "-R", "65534:65534", &lab.path("foreign").display().to_string()]);
+    run(&["chmod", "g+w", &lab.path("group").display().to_string()]);
+    run(&["chmod", "o+w", &lab.path("all").display().to_string()]);
+    for store in ["foreign", "group", "all"] {
+        std::fs::write(lab.path("victim"), "victim").unwrap();
+        let index = lab.path(store).join("index.sqlite");
+        std::fs::write(lab.path(store).join("index.sqlite-journal"), cut_short(&index, &lab.path("victim"))).unwrap();
+        for words in [&["query", store][..], &["ask", store], &["push", store, "runs/1.jsonl"], &["history", store]] {
+            lab.run(words).code(0);
+        }
+        assert!(lab.path("victim").exists(), "{store}");
+        assert!(lab.run(&["history", store]).code(0).out.contains("2026-02-02"), "{store}");
+    }
+}
+
+/// As SQLite writes it before a transaction over several databases: "The SQLite Database File Format", section 3.
+fn cut_short(index: &std::path::Path, super_journal: &std::path::Path) -> Vec<u8> {
+    const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    let database = std::fs::read(index).unwrap();
+    let page = u32::from(u16::from_be_bytes([database[16], database[17]]));
+    let name = super_journal.display().to_string().into_bytes();
+    let numbers = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<u8>>();
+    let mut text = MAGIC.to_vec();
+    text.extend(numbers(&[0, 1, database.len() as u32 / page, 512, page]));
+    text.resize(512, 0);
+    text.extend(numbers(&[(1 << 30) / page + 1]));
+    text.extend(&name);
+    text.extend(numbers(&[name.len() as u32, name.iter().map(|byte| u32::from(*byte)).sum()]));
+    text.extend(MAGIC);
+    text
 }
 
 /// Every journal twice, by eight processes, each in an order of its own: the index is that of a rebuild.

@@ -1,14 +1,15 @@
-//! `pickfs far` (hidden): a run on this machine, of a user who is on another.
+//! `pickfs far` (hidden): a run or a store on this machine, for a user who is on another.
 
 use super::{Outcome, STOPPED, Verb};
 use crate::executor;
 use crate::fleet;
 use crate::process::Interrupted;
 use crate::run::{self, Lines};
+use crate::store::{Limits, Store};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
-/// The far side of `pickfs run --host`
+/// The far side of `pickfs run --host` and of `pickfs push HOST:FOLDER`
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -31,6 +32,8 @@ enum What {
     Follow { name: String, journal: u64, messages: u64 },
     /// Stop a run
     Stop { name: String, time: u32 },
+    /// Take the journal on standard input, which has this SHA-256, into a store
+    Take { store: PathBuf, sha256: String },
     /// Do one cell of a plan into a journal of its own
     Part { plan: PathBuf, cell: String, journal: PathBuf },
 }
@@ -43,9 +46,20 @@ impl Verb for Arguments {
             What::Keep { name, words } => fleet::keep(name, words)?,
             What::Follow { name, journal, messages } => fleet::follow(name, *journal, *messages)?,
             What::Stop { name, time } => fleet::stop(name, *time)?,
+            What::Take { store, sha256 } => fleet::answer(&take(store, sha256))?,
             What::Part { plan, cell, journal } => return part(plan, cell, journal),
         }
         Ok(0)
+    }
+}
+
+fn take(store: &Path, sha256: &str) -> fleet::Answer {
+    let taken = Store::open_or_make(store)
+        .and_then(|store| store.take(&mut std::io::stdin().lock(), Some(sha256), Limits::default()));
+    match taken {
+        Ok(taken) if taken.is_new => fleet::Answer::New,
+        Ok(_) => fleet::Answer::Known,
+        Err(error) => fleet::Answer::Refused(format!("{error:#}")),
     }
 }
 

@@ -33,7 +33,6 @@ mod record;
 mod report;
 mod run;
 mod scan;
-mod serve;
 mod share;
 mod shares;
 mod sim;
@@ -103,7 +102,6 @@ const VERBS: &[Entry] = &[
     verb::<ask::Arguments>("ask"),
     verb::<query::Arguments>("query"),
     verb::<site::Arguments>("site"),
-    verb::<serve::Arguments>("serve"),
     verb::<import::Arguments>("import"),
     verb::<list::Arguments>("list"),
     verb::<doctor::Arguments>("doctor"),

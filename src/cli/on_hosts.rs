@@ -4,6 +4,7 @@ use super::after::show;
 use super::{Exit, FAILED, Outcome, STOPPED, choices, journals, there};
 use crate::fleet::{self, Far, Finished, Ssh};
 use crate::journal::fold_file;
+use crate::process::Interrupted;
 use crate::run::{count_stop_requests, tell};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ pub fn run(hosts: &Hosts, wanted: &Wanted) -> Outcome {
     });
     let plan = plan.transpose()?;
     let config = hosts.ssh_config.as_deref().map(|file| there(file).map(|file| file.display().to_string()));
-    let ssh = Ssh::new(config.transpose()?.as_deref(), &hosts.far_folder)?;
+    let ssh = Ssh::new(config.transpose()?.as_deref(), &hosts.far_folder, fleet::LEAVES)?;
     count_stop_requests()?;
     let finished = std::thread::scope(|scope| {
         let runs: Vec<_> = errands
@@ -102,7 +103,7 @@ fn reported(finished: Result<Finished>, (host, journal): &Errand) -> Outcome {
         Err(error) => {
             let rest = if journal.exists() { format!("; `{again}` tries again") } else { String::new() };
             tell(&format!("{host}: {error:#}{rest}"));
-            return Ok(FAILED);
+            return Ok(if error.is::<Interrupted>() { STOPPED } else { FAILED });
         }
     };
     if journal.exists() && finished != Finished::Left {

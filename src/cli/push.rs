@@ -1,47 +1,58 @@
 //! `pickfs push`: journals into a store, here or on another machine.
 
-use super::{Exit, FAILED, Outcome, Verb, journals};
-use crate::store::{Limits, Store, Taken, is_address, push_to_address, whole_lines};
+use super::{Exit, FAILED, Outcome, STOPPED, Verb, journals, there};
+use crate::fleet::{FarStore, Ssh};
+use crate::process::{check_stop, stop_on_signals, stop_requests};
+use crate::store::{Limits, Store, whole_lines};
 use crate::wording::text::counted;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 /// Put journals into a store: a folder that keeps each once, named by its hash, for many runs and machines
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The store: a folder, made if it is not there, or the address of a `pickfs serve`, such as http://host:8080
+    /// The store: a folder, made if it is not there, or HOST:FOLDER for one on another machine, by ssh
     store: String,
     /// Journals, or folders with journals
     #[arg(default_value = "@last")]
     journals: Vec<PathBuf>,
-    /// With an address: the file with its token
+    /// With HOST:FOLDER: the configuration of ssh [default: its own]
     #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    ssh_config: Option<PathBuf>,
+    /// With HOST:FOLDER: the folder there for pickfs, which is copied to it
+    #[arg(long, value_name = "DIR", default_value = ".cache/pickfs")]
+    far_folder: String,
 }
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs push /srv/runs", "the newest run of ./pickfs-runs"],
         ["pickfs push /srv/runs pickfs-runs", "all of them; a journal that the store has is not written again"],
-        ["pickfs push http://m1:8080 --token-file token", "to `pickfs serve` on another machine"],
+        ["pickfs push m1:/srv/runs", "to a store on the machine m1, by ssh"],
     ];
 
     fn run(&self) -> Outcome {
-        let journals = journals::all(&self.journals)?;
-        let target = if is_address(&self.store) {
-            Target::Address(&self.store, self.token()?)
-        } else {
-            Target::Folder(Store::open_or_make(Path::new(&self.store))?)
+        let far = FarStore::named(&self.store).map_err(Exit::usage)?;
+        // Links that are named are followed, those in folders are not.
+        let named = self.journals.iter().map(|word| word.canonicalize().ok().filter(|_| word.is_symlink()));
+        let named: Vec<PathBuf> = named.zip(&self.journals).map(|(real, word)| real.unwrap_or(word.clone())).collect();
+        let journals = journals::all(&named)?;
+        let target = match far {
+            Some(far) => Target::Far(far, self.reached(&far)?),
+            None => Target::Folder(Store::open_or_make(Path::new(&self.store))?),
         };
         let (mut new, mut known, mut failed) = (0, 0, 0);
         for journal in &journals {
             match target.push(journal) {
-                Ok(taken) if taken.is_new => new += 1,
-                Ok(_) => known += 1,
+                Ok(true) => new += 1,
+                Ok(false) => known += 1,
                 Err(error) => {
                     eprintln!("{}: {error:#}", journal.display());
                     failed += 1;
                 }
+            }
+            if stop_requests() > 0 {
+                return Ok(STOPPED);
             }
         }
         let there = if known > 0 { format!(", {known} there already") } else { String::new() };
@@ -52,49 +63,29 @@ impl Verb for Arguments {
 }
 
 impl Arguments {
-    fn token(&self) -> Result<String> {
-        let file = self.token_file.as_deref();
-        let file =
-            file.ok_or_else(|| Exit::usage("an address takes --token-file FILE, with the token of its server"))?;
-        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        Ok(text.trim().to_string())
+    fn reached(&self, far: &FarStore) -> Result<Ssh> {
+        let config = self.ssh_config.as_deref().map(|file| there(file).map(|file| file.display().to_string()));
+        // What ends ssh is to remove its sockets too.
+        stop_on_signals()?;
+        let ssh = Ssh::new(config.transpose()?.as_deref(), &self.far_folder, 1)?;
+        let reached = far.reach(&ssh);
+        check_stop()?;
+        reached.map(|()| ssh)
     }
 }
 
 enum Target<'a> {
     Folder(Store),
-    Address(&'a str, String),
+    Far(FarStore<'a>, Ssh),
 }
 
 impl Target<'_> {
-    fn push(&self, journal: &Path) -> Result<Taken> {
+    /// False where it was there already.
+    fn push(&self, journal: &Path) -> Result<bool> {
         let text = whole_lines(journal)?;
         match self {
-            Target::Folder(store) => store.take(&mut text.as_slice(), None, Limits::default()),
-            Target::Address(address, token) => {
-                let scratch = Scratch::of(&text)?;
-                push_to_address(address, token, &text, &scratch.0)
-            }
+            Target::Folder(store) => Ok(store.take(&mut text.as_slice(), None, Limits::default())?.is_new),
+            Target::Far(far, ssh) => far.push(ssh, text),
         }
-    }
-}
-
-/// A file that goes when it is dropped.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn of(text: &[u8]) -> Result<Scratch> {
-        let path = std::env::temp_dir().join(format!("pickfs-push-{}.jsonl", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        let mut file = std::fs::File::create_new(&path).with_context(|| format!("cannot write {}", path.display()))?;
-        let scratch = Scratch(path);
-        std::io::Write::write_all(&mut file, text).with_context(|| format!("cannot write {}", scratch.0.display()))?;
-        Ok(scratch)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }

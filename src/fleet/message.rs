@@ -17,6 +17,16 @@ pub struct Order {
     pub resume: Option<u64>,
 }
 
+/// What came of a journal that was brought to a store, on the standard output of `take`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    New,
+    /// The store had it.
+    Known,
+    Refused(String),
+}
+
 /// Of a run under way, on the standard output of `start` and `follow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

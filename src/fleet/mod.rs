@@ -1,4 +1,4 @@
-//! Whole runs on other machines, by the system's ssh or by Slurm.
+//! Whole runs on other machines, and journals for stores there, by the system's ssh or by Slurm.
 //!
 //! A run stays on one machine, so that its rounds can be compared: the running program is copied there, named by its hash, and
 //! does there what `pickfs run` does, with all its checks. It has let go of the link that started it. The near side fetches
@@ -18,16 +18,20 @@ mod far;
 mod message;
 mod near;
 mod on_node;
+mod push;
 mod slurm;
+mod sockets;
 mod ssh;
 
 pub use far::{follow, hello, keep, start, stop};
-pub use near::{Far, Finished, run};
+pub use message::Answer;
+pub use near::{Far, Finished, LEAVES, run};
 pub use on_node::{BROUGHT, Brought, JOURNAL, NODE, PLAN, job, place_of_cell};
+pub use push::{FarStore, answer};
 pub use slurm::{Begin, Errand, MOST_ELEMENTS, Slurm, State, VERB, What, bring_program, remove_program};
 pub use ssh::Ssh;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
 /// What the far side answers to `hello`; raised when near and far would misunderstand each other.
@@ -40,6 +44,28 @@ fn checked_name(name: &str) -> Result<&str> {
         bail!("`{}` does not name a run", name.escape_debug());
     }
     Ok(name)
+}
+
+/// A word for ssh.
+fn checked_host(host: &str) -> Result<&str> {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control();
+    ensure!(
+        !host.is_empty() && !host.starts_with('-') && !host.contains(is_odd),
+        "`{}` is no host; name one as ssh knows it",
+        host.escape_debug()
+    );
+    Ok(host)
+}
+
+/// Of a far machine, relative to the home there. It stands among words that the login shell of that machine reads.
+fn checked_folder(folder: &str) -> Result<&str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
+    ensure!(
+        !folder.is_empty() && !folder.starts_with('-') && folder.bytes().all(is_plain),
+        "the folder `{}` has other characters than letters, digits and ._/-; name another",
+        folder.escape_debug()
+    );
+    Ok(folder)
 }
 
 fn hex(digest: impl AsRef<[u8]>) -> String {

@@ -1,17 +1,19 @@
 //! The system's ssh, with the user's own configuration, keys and agent. It is never asked for a password: a run that waits
 //! for one would look as if it measured.
 
-use super::{HELLO, hex};
+use super::sockets::Sockets;
+use super::{HELLO, checked_folder, checked_host, hex};
 use crate::need::Need;
-use crate::process::{Argv, OWN_FILE, argv, feed_and_read};
+use crate::process::{Argv, Interrupted, OWN_FILE, argv, last_words, stop_requests};
+use crate::sys::process::kill_group;
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
-use std::fs::{DirBuilder, File};
-use std::io::Read;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
 
 const NEEDS: [Need; 2] = [
     Need::Program { name: "ssh", package: "openssh-client" },
@@ -21,51 +23,44 @@ const NEEDS: [Need; 2] = [
 /// A link that is silent for three of these, in seconds, is lost.
 const SILENT: &str = "ServerAliveInterval=5";
 
+/// Of an answer, in bytes: it is a line of JSON, or some lines of ssh.
+const LONGEST_ANSWER: u64 = 64 << 10;
+const LOOK: Duration = Duration::from_millis(10);
+
 /// How other machines are reached, and this program as it is to be there.
 pub struct Ssh {
     options: Argv,
     /// The folder on the far machines that has the program and its runs.
     folder: String,
     program: String,
-    /// Holds the sockets that several sessions share.
-    sockets: PathBuf,
+    /// Shared by several sessions.
+    _sockets: Sockets,
+    /// So many requests to stop end what is waited for.
+    leaves: usize,
 }
 
 impl Ssh {
-    /// `config` instead of ssh's own configuration; `folder` on the far machines, relative to the home there.
-    pub fn new(config: Option<&str>, folder: &str) -> Result<Ssh> {
+    /// `config` instead of ssh's own configuration; `folder` on the far machines, relative to the home there. After
+    /// `leaves` requests to stop no answer is waited for.
+    pub fn new(config: Option<&str>, folder: &str, leaves: usize) -> Result<Ssh> {
         if let Some(missing) = crate::need::missing(&NEEDS).first() {
             bail!("cannot reach other machines: {missing}");
         }
-        // It stands among words that the login shell of the far machine reads.
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
-        ensure!(
-            !folder.is_empty() && !folder.starts_with('-') && folder.bytes().all(is_plain),
-            "the folder `{}` has other characters than letters, digits and ._/-; name another",
-            folder.escape_debug()
-        );
-        // Short: a socket's path has at most 107 bytes.
-        let sockets = std::env::temp_dir().join(format!("pickfs-ssh-{}", std::process::id()));
-        let made = DirBuilder::new().mode(0o700).create(&sockets);
-        made.with_context(|| format!("cannot make {}", sockets.display()))?;
-        let control = format!("ControlPath={}/%C", sockets.display());
+        let folder = checked_folder(folder)?.trim_end_matches('/').to_string();
+        let program = format!("{folder}/bin/pickfs-{}", &own_hash()?[..32]);
+        let sockets = Sockets::new()?;
+        let control = format!("ControlPath={}/%C", sockets.folder().display());
         let shared =
             ["ControlMaster=auto", "ControlPersist=30", &control, "BatchMode=yes", "ConnectTimeout=15", SILENT];
         let shared = shared.into_iter().flat_map(|option| ["-o", option]);
         let config = config.into_iter().flat_map(|file| ["-F", file]);
         let options = argv(config.chain(shared));
-        let program = format!("{}/bin/pickfs-{}", folder.trim_end_matches('/'), &own_hash()?[..32]);
-        Ok(Ssh { options, folder: folder.trim_end_matches('/').to_string(), program, sockets })
+        Ok(Ssh { options, folder, program, _sockets: sockets, leaves })
     }
 
     /// Copies the running program to the host, unless it is there.
     pub fn install(&self, host: &str) -> Result<()> {
-        let is_odd = |c: char| c.is_whitespace() || c.is_control();
-        ensure!(
-            !host.is_empty() && !host.starts_with('-') && !host.contains(is_odd),
-            "`{}` is no host; name one as ssh knows it",
-            host.escape_debug()
-        );
+        checked_host(host)?;
         if self.says_hello(host)? {
             return Ok(());
         }
@@ -77,13 +72,12 @@ impl Ssh {
 
     /// An error only where the host is not reached.
     fn says_hello(&self, host: &str) -> Result<bool> {
-        let output = self.command(host, &["hello"]).stdin(Stdio::null()).output().context("cannot run ssh")?;
-        let said = String::from_utf8_lossy(&output.stdout);
+        let answer = self.answer(&self.words(host, &["hello"]), Vec::new())?;
         // ssh's own failures; all others are those of the far side.
-        if output.status.code() == Some(255) {
-            bail!("cannot reach {host}: {}", crate::process::last_words(&output.stderr));
+        if answer.status.code() == Some(255) {
+            bail!("cannot reach {host}: {}", last_words(&answer.err));
         }
-        Ok(said.trim() == HELLO)
+        Ok(answer.out.trim_ascii() == HELLO.as_bytes())
     }
 
     fn copy(&self, host: &str) -> Result<()> {
@@ -97,26 +91,35 @@ impl Ssh {
         let own = format!("/proc/{}/exe", std::process::id());
         let batch = format!("{folders}put {own} {new}\nchmod 700 {new}\nrename {new} {program}\n");
         let words = [argv(["sftp", "-q"]), self.options.clone(), argv(["-b", "-", host])].concat();
-        feed_and_read(&words, batch.as_bytes()).map(drop)
+        self.answer(&words, batch.into_bytes())?.of_success(&words).map(drop)
     }
 
     /// The far side's answer to a few words and a text.
-    pub fn ask(&self, host: &str, words: &[&str], text: &[u8]) -> Result<String> {
-        feed_and_read(&self.words(host, words), text)
+    pub fn ask(&self, host: &str, words: &[&str], text: Vec<u8>) -> Result<String> {
+        let words = self.words(host, words);
+        self.answer(&words, text)?.of_success(&words)
+    }
+
+    /// What a program says to a text. It is ended if it says more than an answer is, or if the user leaves.
+    fn answer(&self, words: &Argv, text: Vec<u8>) -> Result<Answer> {
+        let mut command = command(words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot run {}", words[0]))?;
+        let input = child.stdin.take();
+        // What ends without reading it says why.
+        std::thread::spawn(move || input.map(|mut input| input.write_all(&text)));
+        let answer = await_answer(&mut child, self.leaves);
+        if answer.is_err() {
+            end(&mut child);
+        }
+        answer.with_context(|| format!("no answer from {}", words[0]))
     }
 
     /// What the far side says until the link ends. A Ctrl-C here is not for ssh.
     pub fn listen(&self, host: &str, words: &[&str]) -> Result<std::process::Child> {
-        let mut command = self.command(host, words);
+        let mut command = command(&self.words(host, words));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().context("cannot run ssh")
-    }
-
-    fn command(&self, host: &str, words: &[&str]) -> Command {
-        let words = self.words(host, words);
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).process_group(0);
-        command
     }
 
     fn words(&self, host: &str, words: &[&str]) -> Argv {
@@ -125,16 +128,77 @@ impl Ssh {
     }
 }
 
-impl Drop for Ssh {
-    fn drop(&mut self) {
-        // Shared sessions end with the last one of them, or by themselves.
-        let sockets = std::fs::read_dir(&self.sockets).into_iter().flatten().flatten();
-        for socket in sockets {
-            let control = format!("ControlPath={}", socket.path().display());
-            let words = ["-o", &control, "-O", "exit", "none"];
-            let _ = Command::new("ssh").args(words).stdin(Stdio::null()).stderr(Stdio::null()).status();
+/// A Ctrl-C here is not for ssh.
+fn command(words: &Argv) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).env("LC_ALL", "C").process_group(0);
+    command
+}
+
+/// How a program ended, and the start of what it said.
+struct Answer {
+    status: ExitStatus,
+    out: Vec<u8>,
+    err: Vec<u8>,
+}
+
+impl Answer {
+    fn of_success(self, words: &Argv) -> Result<String> {
+        ensure!(self.status.success(), "{} ended with {}: {}", words[0], self.status, last_words(&self.err));
+        Ok(String::from_utf8_lossy(&self.out).into_owned())
+    }
+}
+
+fn await_answer(child: &mut Child, leaves: usize) -> Result<Answer> {
+    let mut parts = [Start::of(child.stdout.take()), Start::of(child.stderr.take())];
+    loop {
+        let are_whole = parts[0].is_whole()? & parts[1].is_whole()?;
+        if are_whole && let Some(status) = child.try_wait().context("cannot wait for it")? {
+            let [out, err] = parts.map(|part| part.bytes.unwrap_or_default());
+            return Ok(Answer { status, out, err });
         }
-        let _ = std::fs::remove_dir_all(&self.sockets);
+        if stop_requests() >= leaves {
+            bail!(Interrupted);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// With all that it started: a proxy, say.
+pub fn end(child: &mut Child) {
+    if let Ok(None) = child.try_wait() {
+        let _ = kill_group(child.id() as i32);
+    }
+    let _ = child.wait();
+}
+
+/// What a program says, as far as it is an answer. It is read by a thread, as reading waits.
+pub struct Start {
+    heard: Receiver<Vec<u8>>,
+    /// Once it is whole.
+    pub bytes: Option<Vec<u8>>,
+}
+
+impl Start {
+    pub fn of(from: Option<impl Read + Send + 'static>) -> Start {
+        let (send, heard) = sync_channel(1);
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(from) = from {
+                // What came before an error counts.
+                let _ = from.take(LONGEST_ANSWER + 1).read_to_end(&mut bytes);
+            }
+            send.send(bytes)
+        });
+        Start { heard, bytes: None }
+    }
+
+    /// Whether its end was read.
+    pub fn is_whole(&mut self) -> Result<bool> {
+        self.bytes = self.bytes.take().or_else(|| self.heard.try_recv().ok());
+        let length = self.bytes.as_ref().map_or(0, Vec::len) as u64;
+        ensure!(length <= LONGEST_ANSWER, "it says more than the {LONGEST_ANSWER} bytes that an answer may have");
+        Ok(self.bytes.is_some())
     }
 }
 
