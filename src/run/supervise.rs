@@ -1,6 +1,7 @@
 //! One agent at a time: request in, records out, time limits, requests to stop, and the undoing when it dies.
 
 use super::progress::{Progress, Silent, tell};
+use crate::analysis::plain::plain;
 use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached, is_of_cell};
 use crate::journal::*;
 use crate::plan::{Cell, Plan};
@@ -423,7 +424,7 @@ impl<'c> Attended<'c> {
                 Ok(())
             }
             Say::Phase(phase) => {
-                progress.phase(&phase);
+                progress.phase(&plain(&phase));
                 Ok(())
             }
             question => match supervisor.machine.answer(question) {
@@ -468,7 +469,7 @@ fn show(record: &Record, progress: &mut dyn Progress) {
     if let Record::Sample(Sample { phase, metric, value, .. }) = record
         && metric == "time_ns"
     {
-        progress.phase_ended(phase, *value);
+        progress.phase_ended(&plain(phase), *value);
     }
 }
 
