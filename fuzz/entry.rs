@@ -243,7 +243,8 @@ pub fn disk_model(data: &[u8]) {
 /// Any text as the profile of a tree: refused, or the same when it is written again.
 pub fn profile(data: &[u8]) {
     let Ok(found) = Profile::parse(&String::from_utf8_lossy(data)) else { return };
-    (found.files(), found.bytes());
+    found.files();
+    found.bytes();
     let written = found.to_toml().unwrap();
     assert_eq!(Profile::parse(&written).unwrap().to_toml().unwrap(), written);
 }
