@@ -2,27 +2,38 @@
 //! the fuzzers in `fuzz_targets` and by `tests/fuzz.rs`, which needs no nightly compiler.
 
 use pickfs::cli::catalogue;
+use pickfs::cuts::{Mode, Recording};
+use pickfs::data::profile::Profile;
+use pickfs::executor::sim::{Calibration, Disk, random_reads};
 use pickfs::import::{File, Wanted, records};
 use pickfs::journal::{Record, fold};
 use pickfs::plan::{Catalogue, Chosen, Plan, Settings, from_toml};
 use pickfs::protocol::{Answer, Request, Say};
+use pickfs::record::{preload::Preload, program::Program, scope::Scope, world::Live};
 use pickfs::stack::safety;
+use pickfs::sys::{ptrace::Call, rings::memory_file};
 use pickfs::trace::{self, Entry as TreeEntry, Header, Kind, Numbering, Op, What, Writer};
 use pickfs::wording::between_runs;
 use pickfs::{analysis, import, plan, render, workload};
 use std::collections::BTreeSet;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 pub type Entry = fn(&[u8]);
 
 /// Every entry, by the name of its fuzzer.
 pub const ALL: &[(&str, Entry)] = &[
+    ("calibration", calibration),
     ("devices", devices),
+    ("disk-model", disk_model),
     ("import", import_any),
     ("job", job),
     ("journal", journal),
     ("plan", plan_text),
+    ("profile", profile),
     ("protocol", protocol),
+    ("recording", recording),
+    ("rings", rings),
     ("strace", strace_log),
     ("trace", trace_file),
     ("trace-calls", trace_calls),
@@ -209,4 +220,98 @@ pub fn trace_calls(data: &[u8]) {
     let kept = std::fs::read(folder.join("a")).unwrap() == b"outside";
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(kept && left == ["a", "inside"], "{left:?}");
+}
+
+/// Any text as what `pickfs sim calibrate` has written.
+pub fn calibration(data: &[u8]) {
+    if let Ok(found) = Calibration::parse(&String::from_utf8_lossy(data)) {
+        found.processor();
+    }
+}
+
+/// Any text as the model of a disk: refused with a reason, or a disk that answers.
+pub fn disk_model(data: &[u8]) {
+    match Disk::parse(&String::from_utf8_lossy(data)) {
+        Err(error) => assert!(!format!("{error:#}").is_empty()),
+        Ok(disk) => {
+            disk.described();
+            let found = random_reads(&disk, 1 << 12, 1, 20, 1).unwrap();
+            assert!(found.mean_ns >= 0.0);
+        }
+    }
+}
+
+/// Any text as the profile of a tree: refused, or the same when it is written again.
+pub fn profile(data: &[u8]) {
+    let Ok(found) = Profile::parse(&String::from_utf8_lossy(data)) else { return };
+    found.files();
+    found.bytes();
+    let written = found.to_toml().unwrap();
+    assert_eq!(Profile::parse(&written).unwrap().to_toml().unwrap(), written);
+}
+
+/// Any bytes as what a disk was given: refused, or writes that have a place.
+pub fn recording(data: &[u8]) {
+    let file = memory_file(c"pickfs-fuzz-recording").unwrap();
+    file.write_all_at(data, 0).unwrap();
+    let Ok(found) = Recording::read(&file) else { return };
+    let has_place = |write: &pickfs::cuts::Write| write.first.checked_add(write.sectors).is_some();
+    assert!(found.writes.len() <= data.len() / 64 && found.writes.iter().all(has_place));
+    Recording::places(&file, found.used).unwrap();
+    Recording::go_on(&file, found.used, Mode::All).unwrap();
+}
+
+/// Where the rings' memory has the counter of calls, and the first ring; of that its head and its bytes.
+const COUNTER: u64 = 0;
+const RING: u64 = 4096;
+const HEAD: u64 = RING + 16;
+const BYTES: u64 = RING + 4096;
+
+/// Gives records of damaged bytes sizes that a ring can have, and places in the order; how many there are.
+fn repaired(bytes: &mut Vec<u8>) -> u64 {
+    let (mut at, mut order) = (0, 0_u64);
+    while at + 160 <= bytes.len() {
+        let left = (bytes.len() - at) as u32 / 8 * 8;
+        let given = u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        let size = if (160..=left).contains(&given) { given / 8 * 8 } else { left.min(160) };
+        order += 1;
+        bytes[at..at + 4].copy_from_slice(&size.to_le_bytes());
+        bytes[at + 8..at + 16].copy_from_slice(&order.to_le_bytes());
+        at += size as usize;
+    }
+    bytes.truncate(at);
+    order
+}
+
+/// The counter, the ring's head, and the bytes of a ring as a recorded program writes them into the recorder's memory: refused, or calls
+/// whose trace can be read. Of an even length, only what the calls are is damaged.
+pub fn rings(data: &[u8]) {
+    let (numbers, bytes) = data.split_at(data.len().min(16));
+    let (mut numbers, mut bytes) = (numbers.to_vec(), bytes[..bytes.len().min(256 << 10)].to_vec());
+    if data.len() % 2 == 0 {
+        let count = repaired(&mut bytes);
+        numbers = [count, bytes.len() as u64].map(u64::to_le_bytes).concat();
+    }
+    let (counter, head) = numbers.split_at(numbers.len().min(8));
+    let Some(mut preload) = Preload::new(None).unwrap() else { return };
+    let memory = std::fs::File::options().write(true).open(preload.memory()).unwrap();
+    let put = |at, bytes: &[u8]| memory.write_all_at(bytes, at).unwrap();
+    put(RING, &1_u32.to_le_bytes());
+    let tid = std::process::id() as i32;
+    let hello = Call { number: libc::SYS_close, arguments: [-1_000_000_i64 as u64, 0, 0, 0, 0, 0] };
+    preload.greeted(tid, &hello).unwrap();
+    put(BYTES, &bytes);
+    put(HEAD, head);
+    put(COUNTER, counter);
+    let (mut scope, live) = (Scope::of_log(&[b"/nowhere".to_vec()]), Live::new());
+    let mut program = Program::new(&mut scope, &live);
+    program.first(tid, tid);
+    program.begin();
+    let took = preload.drain(|made| program.take(made, &live)).and_then(|()| preload.ended(tid));
+    program.ended(tid);
+    let seen = program.finish();
+    if took.is_ok() {
+        let header = Header { schema: trace::SCHEMA, roots: 1, threads: seen.counts.threads, ..Header::default() };
+        trace::read(&seen.writer.finish(&header, &scope.numbering.paths, &[]).unwrap()).unwrap();
+    }
 }

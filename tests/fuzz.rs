@@ -16,9 +16,11 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let own = format!("fuzz/seeds/{name}");
     let folders: &[&str] = match name {
+        "disk-model" => &["src/executor/sim/disks"],
         "import" => &[&own, "tests/fixtures/import"],
         "journal" => &[&own, "tests/fixtures/journals"],
         "plan" => &["examples"],
+        "profile" => &["src/data/profile/builtin"],
         "protocol" => &[&own, "tests/fixtures/journals"],
         _ => &[&own],
     };

@@ -210,8 +210,10 @@ impl Reader {
         self.unlanded.retain(|(number, _)| {
             let write = &mut writes[*number];
             // When it came into the cache: its command and its transfer are over when it is acknowledged.
-            let cached = write.acknowledged.saturating_sub(command + write.sectors * link / 1000);
-            let inside = write.first >= first && write.first + write.sectors <= first + sectors;
+            let transfer = write.sectors.saturating_mul(link) / 1000;
+            let cached = write.acknowledged.saturating_sub(command.saturating_add(transfer));
+            let ends = write.first + write.sectors;
+            let inside = write.first >= first && ends <= first.saturating_add(sectors);
             let landed = inside && cached <= begun;
             if landed {
                 write.on_medium = write.on_medium.min(when);
@@ -332,6 +334,13 @@ pub(super) mod tests {
             .write(0, &a, 52, 65)
             .entry([4, 0, 4, 0, 50, 70], &[]);
         assert_eq!(read(disk).writes.iter().map(|write| write.on_medium).collect::<Vec<_>>(), [70, 70, NEVER]);
+    }
+
+    #[test]
+    fn numbers_that_no_disk_says_are_no_trouble() {
+        let written = Written::by_a_disk_that_forgets(true).write(8, &[1; 512], u64::MAX, u64::MAX - 1);
+        let read = read(written.entry([4, u64::MAX - 1, 9, 0, 0, 3], &[]).entry([4, 8, 1, 0, u64::MAX, 7], &[]));
+        assert_eq!(read.writes[0].on_medium, 7);
     }
 
     #[test]

@@ -135,6 +135,17 @@ impl<'a> Tracer<'a> {
         if self.program.ops() > self.marked { preload.mark(self.program.ops()) } else { Ok(()) }
     }
 
+    /// What must be done before some calls.
+    fn before(&mut self, tid: i32, call: &Call) -> Result<()> {
+        match request(call) {
+            Some(Request::Affinity) => self.processor.asks(tid),
+            Some(Request::Start { flags, flags_at }) => keep_in_sight(tid, flags, flags_at)
+                .context("cannot watch a child that the program starts so that nothing does (CLONE_UNTRACED)")?,
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// A call that stops, where others do not: what their threads know may not be so any more.
     fn entered(&mut self, tid: i32, call: &Call) -> Resume {
         let how = self.program.entered(tid, call);
@@ -177,13 +188,7 @@ impl<'a> Tracer<'a> {
                     self.program.greeted(tid, &greeting);
                     return Ok(Some((Resume::ToEntry, 0)));
                 }
-                match request(&call) {
-                    Some(Request::Affinity) => self.processor.asks(tid),
-                    Some(Request::Start { flags, flags_at }) => keep_in_sight(tid, flags, flags_at).context(
-                        "cannot watch a child that the program starts so that nothing does (CLONE_UNTRACED)",
-                    )?,
-                    _ => {}
-                }
+                self.before(tid, &call)?;
                 self.entered(tid, &call)
             }
             // Of calls that are not watched, and of the one in which it was found.

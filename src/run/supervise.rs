@@ -2,6 +2,7 @@
 
 use super::guard::Guard;
 use super::progress::{Progress, Silent, tell};
+use crate::analysis::plain::plain;
 use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached, is_of_cell};
 use crate::journal::*;
 use crate::plan::{Cell, Plan};
@@ -462,7 +463,7 @@ impl<'c> Attended<'c> {
                 Ok(())
             }
             Say::Phase(phase) => {
-                progress.phase(&phase);
+                progress.phase(&plain(&phase));
                 Ok(())
             }
             question => match supervisor.machine.answer(question) {
@@ -507,7 +508,7 @@ fn show(record: &Record, progress: &mut dyn Progress) {
     if let Record::Sample(Sample { phase, metric, value, .. }) = record
         && metric == "time_ns"
     {
-        progress.phase_ended(phase, *value);
+        progress.phase_ended(&plain(phase), *value);
     }
 }
 

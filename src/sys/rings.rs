@@ -269,7 +269,7 @@ mod tests {
     fn records_are_found_up_to_a_place_in_the_order() {
         let mut rings = claimed(7);
         let rest = RING_BYTES as u32 - 168;
-        put(&rings, 7, &[(168, 3, 5), (rest, SKIP, 0)]);
+        put(&rings, 7, &[(rest, 3, 5), (168, SKIP, 0)]);
         let orders = |rings: &Rings, limit: u64| {
             let mut found = Vec::new();
             assert!(rings.find(7, limit, &mut found));
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(orders(&rings, 8).iter().map(|spot| spot.order).collect::<Vec<_>>(), [5]);
         let mut bytes = Vec::new();
         rings.take(orders(&rings, 9)[0], &mut bytes);
-        assert_eq!((bytes.len(), bytes[8], orders(&rings, 9).len()), (168, 5, 0));
+        assert_eq!((bytes.len(), bytes[8], orders(&rings, 9).len()), (rest as usize, 5, 0));
         put(&rings, 7, &[(160, 4, 6), (160, 4, 9)]);
         assert_eq!(orders(&rings, 9).iter().map(|spot| spot.order).collect::<Vec<_>>(), [6, 9]);
     }

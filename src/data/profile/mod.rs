@@ -217,12 +217,12 @@ impl Profile {
 
     /// Regular files, each once.
     pub fn files(&self) -> u64 {
-        self.classes.iter().map(|class| class.files).sum()
+        self.classes.iter().map(|class| class.files).fold(0, u64::saturating_add)
     }
 
     /// The sum of their sizes.
     pub fn bytes(&self) -> u64 {
-        self.classes.iter().map(|class| class.bytes).sum()
+        self.classes.iter().map(|class| class.bytes).fold(0, u64::saturating_add)
     }
 }
 

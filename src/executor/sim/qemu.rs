@@ -73,7 +73,7 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     add(&["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
     if let Some(Saved { image, monitor }) = &machine.saved {
         // Nothing runs before it is told to.
-        add(&["-S", "-qmp", &format!("unix:{},server=on,wait=on", text(monitor))]);
+        add(&["-S", "-qmp", &format!("unix:{},server=on,wait=on", text(monitor).replace(',', ",,"))]);
         // No device has this disk. The guest stops its machine by saying that it panics.
         add(&["-drive", &format!("if=none,id=state,format=qcow2,file={}", text(image).replace(',', ",,"))]);
         add(&["-device", "pvpanic", "-action", "panic=pause"]);
@@ -154,7 +154,7 @@ mod tests {
             processor: Processor { dilation: 2.7, compression: 2.2 },
             regions: vec![region("a"), region("b,c")],
             recorded: Some((1, 0)),
-            saved: Some(Saved { image: "state".into(), monitor: "monitor".into() }),
+            saved: Some(Saved { image: "state".into(), monitor: "a,monitor".into() }),
             limit_seconds: 100,
         };
         command(&Guest::own(folder.path()).expect("a guest"), &machine).expect("words")
@@ -191,7 +191,7 @@ mod tests {
         assert!(after("-append")[0].contains(" pickfs.compression=2200 "), "{}", after("-append")[0]);
         assert_eq!([told_clock(1.0), told_compression(1.0)], ["", ""]);
         // It stands still until it is told to go on, and is told nothing later.
-        assert!(words.contains(&"-S".to_string()) && after("-qmp") == ["unix:monitor,server=on,wait=on"]);
+        assert!(words.contains(&"-S".to_string()) && after("-qmp") == ["unix:a,,monitor,server=on,wait=on"]);
         assert_eq!(after("-icount"), [CLOCK]);
         assert!(CLOCK.contains("sleep=off") && CLOCK.contains("rr=record,rrfile=/dev/null"));
         assert_eq!((after("-smp"), after("-accel")), (vec!["1"], vec!["tcg,thread=single"]));

@@ -6,6 +6,7 @@ use super::names::{ALIVE, PROBE_WORD};
 use super::qemu::{self, Bus, Disk, Machine, Start};
 use anyhow::{Context, Result};
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 /// A kernel under KVM says its word within a second or two.
 const PATIENCE: Duration = Duration::from_secs(20);
 const DEVICE: &str = "/dev/kvm";
+/// Of the console; a kernel says some ten KiB before its first program runs.
+const MOST_SAID: u64 = 1 << 20;
 
 /// What a guest's processor is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,5 +112,7 @@ fn boot(guest: &Guest, desk: &Path) -> Result<Accelerator> {
 }
 
 fn is_alive(console: &Path) -> bool {
-    std::fs::read(console).is_ok_and(|text| String::from_utf8_lossy(&text).contains(ALIVE))
+    let mut text = Vec::new();
+    let read = File::open(console).and_then(|file| file.take(MOST_SAID).read_to_end(&mut text));
+    read.is_ok() && String::from_utf8_lossy(&text).contains(ALIVE)
 }

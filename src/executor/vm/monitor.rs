@@ -1,15 +1,18 @@
 //! QEMU's monitor (QMP: a line of JSON each way). It is spoken to before a machine goes on from where it was saved, and
 //! when a machine has stopped itself; never while a cell runs.
 
+use super::console::plain;
 use crate::process::check_stop;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
+/// A line of QEMU's that is longer has no end.
+const LONGEST: usize = 1 << 20;
 /// After which a request to stop is looked for.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -46,7 +49,7 @@ impl Monitor {
                 return Ok(answer.clone());
             }
             if let Some(error) = said.get("error") {
-                bail!("QEMU refuses {execute}: {}", error["desc"].as_str().unwrap_or("without a reason"));
+                bail!("QEMU refuses {execute}: {}", plain(error["desc"].as_str().unwrap_or("without a reason")));
             }
         }
     }
@@ -55,7 +58,7 @@ impl Monitor {
     pub fn tell(&mut self, line: &str) -> Result<()> {
         let answer = self.ask("human-monitor-command", json!({ "command-line": line }))?;
         let said = answer.as_str().unwrap_or_default().trim();
-        ensure!(said.is_empty(), "QEMU says to `{line}`: {said}");
+        ensure!(said.is_empty(), "QEMU says to `{line}`: {}", plain(said));
         Ok(())
     }
 
@@ -68,9 +71,12 @@ impl Monitor {
     }
 
     fn line(&mut self) -> Result<Value> {
+        check_stop()?;
         let mut line = Vec::new();
         loop {
-            match self.stream.read_until(b'\n', &mut line) {
+            let most = (LONGEST - line.len()) as u64;
+            match self.stream.by_ref().take(most).read_until(b'\n', &mut line) {
+                Ok(_) if line.len() == LONGEST => bail!("QEMU says a line without an end"),
                 Ok(0) => bail!("QEMU has ended"),
                 Ok(_) => break,
                 Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => check_stop()?,
@@ -139,6 +145,15 @@ mod tests {
         monitor.tell("savevm a").expect("done");
         let error = monitor.tell("savevm b").expect_err("refused").to_string();
         assert_eq!(error, "QEMU says to `savevm b`: No device");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_not_kept() {
+        let endless: &'static str = "x".repeat(LONGEST + 1).leak();
+        let lines: &'static [&'static str] = vec![GREETING, "{\"return\": {}}\n", endless].leak();
+        let (monitor, _folder) = monitor_of(lines);
+        let error = monitor.expect("connected").ask("a", json!({})).expect_err("no answer").to_string();
+        assert_eq!(error, "QEMU says a line without an end");
     }
 
     #[test]

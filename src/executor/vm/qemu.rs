@@ -99,7 +99,9 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     add(&["-drive", &drive("root", &root, "readonly=on,cache=unsafe")]);
     add(&["-device", &format!("virtio-blk-pci,drive=root,serial={ROOT_DISK}")]);
     match &machine.start {
-        Start::ToBeSaved(monitor) => add(&["-qmp", &format!("unix:{},server=on,wait=on", text(monitor))]),
+        Start::ToBeSaved(monitor) => {
+            add(&["-qmp", &format!("unix:{},server=on,wait=on", text(monitor).replace(',', ",,"))])
+        }
         Start::Saved(state) => add(&["-incoming", &format!("unix:{}", text(state))]),
         Start::Boot | Start::Second => {}
     }

@@ -81,7 +81,8 @@ impl Listener {
         let Word::Ready { at_ns: until, mut booted } = self.word(left, &late)? else { bail!("it began twice") };
         booted.host_ns = self.session.elapsed().as_nanos() as u64;
         booted.host_read_bytes = read_bytes(self.session.process_id() as i32);
-        let counted = SignedDuration::from_nanos(until as i64 - from as i64);
+        // A guest can say any numbers.
+        let counted = SignedDuration::from_nanos((until as i64).saturating_sub(from as i64));
         if let Some(why) = clock::wrong(counted, started.elapsed()) {
             bail!("{why}");
         }
@@ -129,4 +130,22 @@ impl Listener {
 
 fn shown(duration: Duration) -> String {
     show_duration(duration.as_nanos() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Connection;
+    use std::process::Command;
+
+    #[test]
+    fn a_clock_that_no_guest_has_is_refused() {
+        let edge = 1 << 63;
+        let words = [Word::Started { at_ns: edge }, Word::Ready { at_ns: edge - 1, booted: Box::default() }];
+        let lines = words.map(|word| serde_json::to_string(&word).unwrap()).join("\n");
+        let connection = Connection::open(Command::new("echo").arg(lines)).unwrap();
+        let mut listener = Listener { session: Session::start(connection, &()).unwrap(), spoke: false };
+        let error = listener.hear_all(Duration::from_secs(60)).unwrap_err().to_string();
+        assert!(error.contains("the guest's clock counted"), "{error}");
+    }
 }

@@ -550,8 +550,7 @@ fn no_request_makes_the_model_do_what_c_does_not_define() {
 
 #[test]
 fn a_disk_without_tracks_is_refused() {
-    let zones = at("ZONES");
-    for (track, refused) in [(0, Some(zones)), (1 << 21, Some(zones)), (1, None)] {
+    for (track, refused) in [(0, Some(at("ZONES"))), (1 << 21, Some(at("ZONES"))), (1, None)] {
         let mut words = table("hdd-7200");
         let zone = last_zone(&words);
         words[zone + 2] = track;

@@ -1,0 +1,7 @@
+#![no_main]
+
+#[path = "../entry.rs"]
+#[allow(dead_code)]
+mod entry;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| entry::profile(data));
