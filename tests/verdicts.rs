@@ -224,7 +224,10 @@ fn no_two_targets_have_different_places_where_their_interval_holds_one() {
             all.into_iter().filter(|(a, b)| interval(*a, *b).0 <= 1.0 && interval(*a, *b).1 >= 1.0).collect();
         let places = places(model);
         let place = |target: usize| places.iter().position(|place| place.contains(&target));
-        let wrong: Vec<_> = holds.into_iter().filter(|(a, b)| place(*a) != place(*b)).collect();
+        // Of the best only the pick is known to be faster than all of the later places.
+        let is_best = |target: usize| place(target) == Some(0) && target != places[0][0];
+        let is_known = |(a, b): &(usize, usize)| !is_best(*a) && !is_best(*b);
+        let wrong: Vec<_> = holds.into_iter().filter(is_known).filter(|(a, b)| place(*a) != place(*b)).collect();
         (places.len(), wrong)
     });
     assert!(found.iter().all(|(_, wrong)| wrong.is_empty()), "{found:?}");

@@ -106,7 +106,7 @@ impl Field<'_> {
     fn comparison(&self, a: usize, b: usize) -> Option<Comparison> {
         let found = self.pairs.get(a, b)?;
         let name = &self.case.targets[b].name;
-        Some(Comparison::new(found.estimate.clone(), Some(found.finding), name, "time_ns", self.threshold))
+        Some(Comparison::new(found.estimate, Some(found.finding), name, "time_ns", self.threshold))
     }
 
     /// With its ratio to the reference. The verdict's pick is the champion of its file system.

@@ -4,13 +4,14 @@
 //! Targets may be chosen by these very times and then compared, as a pick or a champion is: the intervals of all pairs hold
 //! together, at every look, in 95 % of runs, over all quantities of a report that are judged in this way.
 
-use super::elimination::{Field, Rules, compare, sums};
-use super::model::variance_by;
+use super::by_round::{Field, Rules, compare, sums};
 use super::series::Rounds;
 use crate::stats::{self, Estimate, Finding, Method};
 
 /// Of all intervals together.
 const LEVEL: f64 = 0.95;
+/// Pairs grow with the square of the targets: of more than this, each is judged when it is asked for.
+pub const MOST_TARGETS: usize = 30;
 
 /// What is known of the first of two targets against the second.
 #[derive(Clone, Debug)]
@@ -21,40 +22,69 @@ pub struct JudgedPair {
     pub variance: Option<f64>,
 }
 
-/// By the first and the second target; none for a target and itself, and where no ratio can be made.
-#[derive(Clone, Debug, Default)]
-pub struct JudgedPairs(Vec<Vec<Option<JudgedPair>>>);
+/// None for a target and itself, and where no ratio can be made.
+#[derive(Clone, Default)]
+pub struct JudgedPairs {
+    evidence: Evidence,
+    /// Upper bounds of the logarithm of the first over the second, by target; infinite where nothing bounds it.
+    above: Vec<Vec<f64>>,
+    /// Of few targets, by the first and the second.
+    known: Vec<Vec<Option<JudgedPair>>>,
+}
 
 /// What the pairs are judged by.
-pub struct Evidence<'a> {
-    pub series: &'a [Rounds],
-    /// What the values would be by the speed of the processor alone.
-    pub by_speed: &'a [Rounds],
-    /// What ratios are taken of: the series, or these at one speed of the processor.
-    pub compared: &'a [Rounds],
+#[derive(Clone, Default)]
+pub struct Evidence {
+    pub series: Vec<Rounds>,
+    /// What ratios are taken of, where it is not the series: these at one speed of the processor. Else empty.
+    pub at_one_speed: Vec<Rounds>,
     /// How much slower than the best each can be, as a logarithm; infinite where nothing bounds it.
     pub regret: Vec<f64>,
     pub confidence: f64,
+    pub threshold: f64,
+    /// Times add, so that a finding that the sums contradict is none.
+    pub adds: bool,
 }
 
 impl JudgedPairs {
-    pub fn new(evidence: &Evidence, rules: &Rules) -> JudgedPairs {
-        let series = evidence.series;
+    /// `by_speed` has what the values would be by the speed of the processor alone.
+    pub fn new(evidence: Evidence, by_speed: &[Rounds], rules: &Rules) -> JudgedPairs {
+        let (series, count) = (&evidence.series, evidence.series.len());
         let is_measured = |at: &usize| !series[*at].is_empty() && rules.duplicate != Some(*at);
-        let field = Field::new(series, evidence.by_speed, (0..series.len()).filter(is_measured).collect(), rules);
+        let field = Field::new(series, by_speed, (0..count).filter(is_measured).collect(), rules);
         // Any two, either way round: whichever is picked, none is called slower by luck.
-        let above = field.bounds(rules.comparisons * (rules.comparisons + 1) * rules.races);
-        let mut found = JudgedPairs(vec![vec![None; series.len()]; series.len()]);
-        for (i, a) in field.targets.iter().enumerate() {
-            for (j, b) in field.targets.iter().enumerate().filter(|(j, _)| *j != i) {
-                found.0[*a][*b] = evidence.judged((*a, *b), (-above[j][i], above[i][j]), rules);
-            }
+        let bounds = field.bounds(rules.comparisons * (rules.comparisons + 1) * rules.races);
+        let mut above = vec![vec![f64::INFINITY; count]; count];
+        for (a, bounds) in field.targets.iter().zip(bounds) {
+            field.targets.iter().zip(bounds).for_each(|(b, bound)| above[*a][*b] = bound);
+        }
+        let mut found = JudgedPairs { evidence, above, known: Vec::new() };
+        if field.targets.len() <= MOST_TARGETS {
+            found.known = found.all(&field.targets);
         }
         found
     }
 
-    pub fn get(&self, of: usize, than: usize) -> Option<&JudgedPair> {
-        self.0.get(of)?.get(than)?.as_ref()
+    /// A pair is judged once: the other way round it is the same comparison.
+    fn all(&self, targets: &[usize]) -> Vec<Vec<Option<JudgedPair>>> {
+        let count = self.above.len();
+        let mut known = vec![vec![None; count]; count];
+        for (at, a) in targets.iter().enumerate() {
+            for b in &targets[at + 1..] {
+                let pair = self.judged(*a, *b);
+                known[*b][*a] = pair.as_ref().map(JudgedPair::swapped);
+                known[*a][*b] = pair;
+            }
+        }
+        known
+    }
+
+    pub fn get(&self, of: usize, than: usize) -> Option<JudgedPair> {
+        match self.known.is_empty() {
+            true if of != than && of.max(than) < self.above.len() => self.judged(of, than),
+            true => None,
+            false => self.known.get(of)?.get(than)?.clone(),
+        }
     }
 
     pub fn interval(&self, of: usize, than: usize) -> Option<(f64, f64)> {
@@ -64,16 +94,16 @@ impl JudgedPairs {
     pub fn finding(&self, of: usize, than: usize) -> Option<Finding> {
         Some(self.get(of, than)?.finding)
     }
-}
 
-impl Evidence<'_> {
-    fn judged(&self, (a, b): (usize, usize), bounds: (f64, f64), rules: &Rules) -> Option<JudgedPair> {
-        let found = compare(&self.compared[a], &self.compared[b], self.confidence)?;
-        let variance = variance_by(&found);
-        // None is faster than the best: what bounds a regret bounds the ratio to any other too.
-        let (low, high) = match self.regret[a].is_finite() && self.regret[b].is_finite() {
-            true => (bounds.0.max(-self.regret[b]), bounds.1.min(self.regret[a])),
-            false => bounds,
+    fn judged(&self, a: usize, b: usize) -> Option<JudgedPair> {
+        let Evidence { series, at_one_speed, regret, confidence, threshold, .. } = &self.evidence;
+        let compared = if at_one_speed.is_empty() { series } else { at_one_speed };
+        let found = compare(&compared[a], &compared[b], *confidence)?;
+        let variance = found.variance();
+        let (low, high) = match regret[a].is_finite() && regret[b].is_finite() {
+            // None is faster than the best: what bounds a regret bounds the ratio to any other too.
+            true => ((-self.above[b][a]).max(-regret[b]), self.above[a][b].min(regret[a])),
+            false => (-self.above[b][a], self.above[a][b]),
         };
         let estimate = if !low.is_finite() || !high.is_finite() {
             Estimate { interval: None, method: Method::Anecdote, level: 0.0, ..found }
@@ -82,7 +112,7 @@ impl Evidence<'_> {
             let interval = Some((low.exp().min(found.ratio), high.exp().max(found.ratio)));
             Estimate { interval, level: LEVEL, ..found }
         };
-        let finding = match stats::judge(&estimate, rules.threshold) {
+        let finding = match stats::judge(&estimate, *threshold) {
             // One side may be without a bound, where rounds are missing that may have been slow.
             Finding::TooFewRounds if low.is_finite() && low > 0.0 => Finding::Higher,
             Finding::TooFewRounds if high.is_finite() && high < 0.0 => Finding::Lower,
@@ -90,18 +120,25 @@ impl Evidence<'_> {
             Finding::ProbablyLower => Finding::Lower,
             same => same,
         };
-        let is_contradicted = self.is_contradicted((a, b), finding, rules);
-        Some(JudgedPair { estimate, finding: if is_contradicted { Finding::Unresolved } else { finding }, variance })
+        let finding = if self.is_contradicted((a, b), finding) { Finding::Unresolved } else { finding };
+        Some(JudgedPair { estimate, finding, variance })
     }
 
     /// Where times add, all rounds together are the other way round.
-    fn is_contradicted(&self, (a, b): (usize, usize), finding: Finding, rules: &Rules) -> bool {
+    fn is_contradicted(&self, (a, b): (usize, usize), finding: Finding) -> bool {
+        let Evidence { series, threshold, adds, .. } = &self.evidence;
         let (more, less) = match finding {
             Finding::Higher => (a, b),
             Finding::Lower => (b, a),
             _ => return false,
         };
-        let found = sums(&self.series[less], &self.series[more]).filter(|_| rules.adds);
-        found.is_some_and(|sums| sums.matters(rules.threshold))
+        let found = sums(&series[less], &series[more]).filter(|_| *adds);
+        found.is_some_and(|sums| sums.matters(*threshold))
+    }
+}
+
+impl JudgedPair {
+    fn swapped(&self) -> JudgedPair {
+        JudgedPair { estimate: self.estimate.swapped(), finding: self.finding.swapped(), variance: self.variance }
     }
 }

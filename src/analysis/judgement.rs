@@ -1,9 +1,10 @@
 //! What a run and a report judge alike, computed once: what all are compared with, who may be picked, the noise floor
 //! and the race.
 
+use super::by_round::{Rules, at_one_speed, compare};
 use super::composite::{score, works_of_verdict};
 use super::eligibility::{Veto, vetoes, weakened};
-use super::elimination::{Race, Rules, Standing, at_one_speed, compare};
+use super::elimination::{Race, Standing};
 use super::judged_pairs::{Evidence, JudgedPairs};
 use super::series::{Observed, ObservedWork, Rounds, TIME_BY_SPEED};
 use crate::journal::Folded;
@@ -144,7 +145,10 @@ impl Contest {
         let noise = twins.and_then(|(own, copy)| compare(&compared[copy], &compared[own], confidence));
         let unbounded = || vec![f64::INFINITY; series.len()];
         let regret = standing.as_ref().map_or_else(unbounded, |standing| standing.regret(series.len()));
-        let pairs = JudgedPairs::new(&Evidence { series, by_speed, compared, regret, confidence }, rules);
+        let (threshold, adds) = (rules.threshold, rules.adds);
+        let of = (series.to_vec(), at_one_speed.clone());
+        let evidence = Evidence { series: of.0, at_one_speed: of.1, regret, confidence, threshold, adds };
+        let pairs = JudgedPairs::new(evidence, by_speed, rules);
         let race = standing.map(|standing| standing.race(series, &pairs, rules));
         Contest { noise, race, pairs, at_one_speed }
     }

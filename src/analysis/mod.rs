@@ -10,6 +10,7 @@
 mod best_per_filesystem;
 mod between_machines;
 mod between_runs;
+mod by_round;
 mod changes_on_machines;
 mod composite;
 mod device_rates;

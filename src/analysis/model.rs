@@ -6,7 +6,7 @@ use super::elimination::Race;
 use super::points::Series;
 use crate::metric::{self, Better, Shown};
 use crate::plan::Limit;
-use crate::stats::{self, Estimate, Finding};
+use crate::stats::{Estimate, Finding};
 use crate::units::Unit;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -351,17 +351,12 @@ pub struct LedgerPart {
     pub share: f64,
 }
 
-/// Of the logarithm of a ratio that has an interval of its own.
-pub fn variance_by(estimate: &Estimate) -> Option<f64> {
-    Some(stats::variance_of(estimate.half_width()?, estimate.level))
-}
-
 impl Comparison {
     /// With what `reference` names; `margin` is the relative difference that matters.
     pub fn new(estimate: Estimate, finding: Option<Finding>, reference: &str, metric: &str, margin: f64) -> Comparison {
         let (reference, noun) = (reference.into(), metric::noun(metric));
         let (p, rests_on_symmetry) = Default::default();
-        let variance = variance_by(&estimate);
+        let variance = estimate.variance();
         Comparison { estimate, finding, reference, noun, margin, variance, p, rests_on_symmetry }
     }
 
@@ -372,7 +367,7 @@ impl Comparison {
 }
 
 impl Row {
-    /// Against any target. `None` where it was not judged: see [`super::panel::MOST_TARGETS`].
+    /// Against any target. `None` where it was not judged: see [`super::judged_pairs::MOST_TARGETS`].
     pub fn compared_with(&self, reference: usize) -> Option<&Comparison> {
         self.others.get(reference).and_then(Option::as_ref)
     }

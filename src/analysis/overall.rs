@@ -1,7 +1,7 @@
 //! The one verdict over all works of a plan, and how much it rests on the weights.
 
+use super::by_round::{by_round, compare, sums};
 use super::composite::{named_parts, part};
-use super::elimination::{by_round, compare, sums};
 use super::model::*;
 use super::panel::{Case, time_panel};
 use super::plain::plain;

@@ -1,8 +1,8 @@
 //! Series -> figures and comparisons: a panel for each quantity. Every pair of targets is judged: whoever reads a report
 //! may take another target as the reference, and must find judgements that were made, not make any.
 
-use super::elimination::{compare, p_value, rests_on_symmetry};
-use super::judged_pairs::JudgedPairs;
+use super::by_round::{compare, p_value, rests_on_symmetry};
+use super::judged_pairs::{JudgedPairs, MOST_TARGETS};
 use super::judgement::{Analysis, Contest, Judgement};
 use super::missing;
 use super::model::*;
@@ -140,9 +140,6 @@ fn lay_beside(figure: &mut Figure, found: &Estimate, own: &Rounds, reference: &R
     }
 }
 
-/// Pairs grow with the square of the targets; with more than this only those with the plan's reference are judged.
-pub const MOST_TARGETS: usize = 30;
-
 /// One quantity of all targets, about to be compared.
 struct Pairing<'a> {
     series: &'a [Rounds],
@@ -179,7 +176,7 @@ impl Pairing<'_> {
 
     fn found_in(&self, pairs: &JudgedPairs, target: usize, reference: usize) -> Option<Comparison> {
         let pair = pairs.get(target, reference)?;
-        let found = self.found(pair.estimate.clone(), Some(pair.finding), reference);
+        let found = self.found(pair.estimate, Some(pair.finding), reference);
         Some(Comparison { variance: pair.variance, ..found })
     }
 

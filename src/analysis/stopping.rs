@@ -114,7 +114,7 @@ impl Analysis<'_> {
         let Some(reference) = self.verdict.reference else { return Vec::new() };
         let of = |target: usize| {
             // What cannot be compared at all is not precise either.
-            let found = self.verdict.contest.pairs.get(target, reference).map(|pair| &pair.estimate);
+            let found = self.verdict.contest.pairs.get(target, reference).map(|pair| pair.estimate);
             let Some((n, half)) = found.and_then(|found| Some((found.n, found.half_width()?))) else {
                 return Some(None);
             };
@@ -132,9 +132,8 @@ impl Analysis<'_> {
     /// Targets without a veto, but the reference and its copy.
     fn compared(&self, reference: usize) -> impl Iterator<Item = usize> {
         let is_copy = |target: usize| self.verdict.duplicate == Some(target);
-        let sound = move |target: &usize| {
-            self.verdict.vetoes[*target].is_empty() && *target != reference && !is_copy(*target)
-        };
+        let sound =
+            move |target: &usize| self.verdict.vetoes[*target].is_empty() && *target != reference && !is_copy(*target);
         (0..self.observed.targets.len()).filter(sound)
     }
 

@@ -1,8 +1,8 @@
 //! What cannot be added up: time, tail, space, CPU and wear side by side, and the targets that no other one beats all
 //! round (the Pareto front). The verdict is one point of it.
 
+use super::by_round::compare;
 use super::composite::score_of_works;
-use super::elimination::compare;
 use super::model::*;
 use super::panel::Case;
 use super::series::Rounds;
@@ -20,7 +20,8 @@ pub fn criteria(case: &Case) -> Option<Criteria> {
     if shown.len() < 2 || shown.len() > MOST_TARGETS || found.len() < 2 {
         return None;
     }
-    let thresholds: Vec<f64> = found.iter().map(|(_, metric)| metric.matters(plan.stop.threshold).unwrap_or(0.0)).collect();
+    let thresholds: Vec<f64> =
+        found.iter().map(|(_, metric)| metric.matters(plan.stop.threshold).unwrap_or(0.0)).collect();
     let trades = trades(&found, shown, case);
     let front: Vec<usize> = stats::front(&ratios(&trades, found.len()), &thresholds);
     let place = shown.iter().position(|target| *target == reference);
@@ -59,7 +60,7 @@ fn trades(found: &[Measured], shown: &[usize], case: &Case) -> Vec<Vec<Vec<Trade
 
 /// Times are judged in the verdict already.
 fn trade((series, metric): &Measured, target: usize, reference: usize, case: &Case) -> Trade {
-    let judged = || case.analysis.verdict.contest.pairs.get(target, reference).map(|pair| pair.estimate.clone());
+    let judged = || case.analysis.verdict.contest.pairs.get(target, reference).map(|pair| pair.estimate);
     let own = || compare(&series[target], &series[reference], case.analysis.confidence);
     Trade { estimate: if target != reference && metric.name == "time_ns" { judged() } else { own() } }
 }

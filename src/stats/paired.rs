@@ -5,6 +5,7 @@
 //! outliers; a bootstrap of the median covers too little at any n we can afford. With fewer rounds Student's is all
 //! there is, so it is given and called preliminary.
 
+use super::random_effects::variance_of;
 use super::signed_rank::{centre_and_interval, signed_rank_k};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -43,6 +44,11 @@ impl Estimate {
     /// Half the width of the interval of the ratio's natural logarithm: 0.02 is about 2 % to either side.
     pub fn half_width(&self) -> Option<f64> {
         self.interval.map(|(low, high)| (high.ln() - low.ln()) / 2.0)
+    }
+
+    /// Of the ratio's logarithm, of an interval of these rounds alone; `None` without one.
+    pub fn variance(&self) -> Option<f64> {
+        Some(variance_of(self.half_width()?, self.level))
     }
 
     /// The same comparison seen from the other side: a round with equal values is above on both.

@@ -121,9 +121,13 @@ impl Pairs {
         ((1.0 + correlation) / (1.0 - correlation)).sqrt()
     }
 
-    /// The upper bounds of a pair's difference and of its negative. Each round that the first lacks and that may be missing
-    /// because it was slow counts as slower than all others; so few rounds that only Student's bounds them have no bound then.
-    pub fn upper_bounds(&self, ((i, j), pair): (&(usize, usize), &[f64]), critical: &mut Critical) -> Option<(f64, f64)> {
+    /// The upper bounds of a pair's difference and of its negative. Each round that is missing, and may be so because it
+    /// was slow, counts as slower than all others; rounds too few for signed ranks have no bound then.
+    pub fn upper_bounds(
+        &self,
+        ((i, j), pair): (&(usize, usize), &[f64]),
+        critical: &mut Critical,
+    ) -> Option<(f64, f64)> {
         let (low, _, high) = self.bounds(pair, critical)?;
         let mut upper = |known: f64, lacking: usize, sign: f64| match lacking {
             0 => known,

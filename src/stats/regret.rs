@@ -255,7 +255,14 @@ mod tests {
                 played.rounds = round;
                 let Some(at) = LOOKS.iter().position(|due| *due == round) else { continue };
                 let twins = Some((0, count));
-                let of = Comparisons { logs: &logs, candidates: count, covariates: &[], comparisons: count - 1, twins, lacking: &[] };
+                let of = Comparisons {
+                    logs: &logs,
+                    candidates: count,
+                    covariates: &[],
+                    comparisons: count - 1,
+                    twins,
+                    lacking: &[],
+                };
                 let found = standing(&of, &spent(&LOOKS[..=at]));
                 // What is forgotten has not been believed.
                 played.covered |= found.dependent && !played.forgot;
@@ -340,7 +347,14 @@ mod tests {
     }
 
     fn compared(logs: &[Vec<f64>]) -> Comparisons<'_> {
-        Comparisons { logs, candidates: logs.len(), covariates: &[], comparisons: logs.len() - 1, twins: None, lacking: &[] }
+        Comparisons {
+            logs,
+            candidates: logs.len(),
+            covariates: &[],
+            comparisons: logs.len() - 1,
+            twins: None,
+            lacking: &[],
+        }
     }
 
     /// Three rounds of one pair: t(0.95, 2) = 2.919986 for mean 0.02 and standard deviation 0.01.

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Raised with every change of the tables or of what is written into them: an index of another version is made again.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// How long a writer waits for the others.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -183,17 +183,13 @@ fn part(panel: &Panel) -> String {
     if panel.name == crate::analysis::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
 }
 
-/// Each target is in one group: the pick or several that are as good, those that may be as good, those that are slower, those that
-/// left early, and those that are not ranked.
+/// Each target is in one group: the pick or several that are as good, those that may be as good, those that are slower,
+/// those that left early, and those that are not ranked.
 fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
     let verdict = &context.work.verdict;
     let pick = &context.targets[race.pick].name;
-    let others = [
-        in_all(race, context),
-        slower(race, panel, context),
-        left_early(race, panel, context),
-        not_ranked(context),
-    ];
+    let others =
+        [in_all(race, context), slower(race, panel, context), left_early(race, panel, context), not_ranked(context)];
     let others: String = others.iter().filter(|text| !text.is_empty()).map(|text| format!(" {text}")).collect();
     let terms = context.work.terms();
     match verdict.kind {
@@ -213,8 +209,10 @@ fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
         }
         _ => {
             let names = listed(&some(names(&race.may_be_best().collect::<Vec<_>>(), context)));
-            let why = if race.too_few.is_empty() { "Too close to call" } else { "Too early to say" };
-            let more = more(race, context.history);
+            let (why, more) = match race.too_few.is_empty() {
+                true => ("Too close to call", more(race, context.history)),
+                false => ("Too early to say", String::new()),
+            };
             format!("{why}: {names}. Best guess {pick}: {}.{more}{others}", bound(race, context))
         }
     }

@@ -48,13 +48,13 @@ pub fn reason(end: Enough) -> &'static str {
 /// Why a target was eliminated.
 pub fn eliminated_as(why: &LeaveReason) -> String {
     match why {
-        LeaveReason::SlowerThan(other) => format!("slower than {}", plain(other)),
+        LeaveReason::SlowerThan(other) => format!("behind {}", plain(other)),
         LeaveReason::Vetoed => "out of the verdict".to_string(),
         LeaveReason::Text(text) => plain(text),
     }
 }
 
-/// "after 11 rounds: xfs leaves (slower than ext4); 2 targets may be the best".
+/// "after 11 rounds: xfs leaves (behind ext4); 2 targets may be the best".
 pub fn interim_analysis(look: &Look) -> String {
     let leaving =
         look.leaving.iter().map(|leaving| format!("{} leaves ({})", leaving.target, eliminated_as(&leaving.why)));
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn reasons_of_every_schema_are_read() {
         let cases = [
-            (r#"{"slower_than":"xfs"}"#, LeaveReason::SlowerThan("xfs".into()), "slower than xfs"),
+            (r#"{"slower_than":"xfs"}"#, LeaveReason::SlowerThan("xfs".into()), "behind xfs"),
             (r#""vetoed""#, LeaveReason::Vetoed, "out of the verdict"),
             (r#""slower than xfs""#, LeaveReason::Text("slower than xfs".into()), "slower than xfs"),
         ];

@@ -31,7 +31,9 @@ pub const ALL: &[Mark] = &[
         sign: "*",
         meaning: "may be the best",
         caveat: false,
-        holds: Figure(|panel, row| panel.race.as_ref().is_some_and(|race| race.may_be_best().any(|at| at == row.target))),
+        holds: Figure(|panel, row| {
+            panel.race.as_ref().is_some_and(|race| race.may_be_best().any(|at| at == row.target))
+        }),
     },
     Mark { sign: "†", meaning: "cache state unproven", caveat: true, holds: Figure(|_, row| row.unproven_cache) },
     Mark {

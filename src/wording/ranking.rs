@@ -30,8 +30,8 @@ pub struct Choice {
     pub levels: Vec<Level>,
 }
 
-/// Targets that are not shown to be slower than the first of them, which of the best is the pick. What left before that was
-/// settled has no place: the sentence names it.
+/// The pick and what may be as good; or targets that are slower than the pick, than each of the places between, and are not
+/// shown to differ. What left before that was settled has no place: the sentence names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
     pub names: Vec<String>,
@@ -179,18 +179,19 @@ fn places(model: &Model, work: &WorkReport) -> Vec<Place> {
     let behind = |at: usize| against(at, race.pick).map_or(f64::INFINITY, |found| found.estimate.ratio);
     slower.sort_by(|a, b| behind(*a).total_cmp(&behind(*b)));
     let best = race.may_be_best().collect();
-    let is_behind = |at: usize, first: usize| finding(at, first) == Some(Finding::Higher);
-    let places = std::iter::once(best).chain(apart(slower, is_behind));
+    let is_behind = |at: usize, one: usize| finding(at, one) == Some(Finding::Higher);
+    let places = std::iter::once(best).chain(apart(&slower, is_behind));
     places.map(|members: Vec<usize>| place(&members)).collect()
 }
 
-/// Splits an order: each place has those that are not shown to be behind its first.
-fn apart(order: Vec<usize>, is_behind: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
+/// Splits an order where each that follows is behind each before: what is not shown to differ shares a place.
+fn apart(order: &[usize], is_behind: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut places: Vec<Vec<usize>> = Vec::new();
-    for target in order {
-        match places.last_mut() {
-            Some(place) if !is_behind(target, place[0]) => place.push(target),
-            _ => places.push(vec![target]),
+    for (at, target) in order.iter().enumerate() {
+        let splits = order[at..].iter().all(|later| order[..at].iter().all(|one| is_behind(*later, *one)));
+        match places.last_mut().filter(|_| !splits) {
+            Some(place) => place.push(*target),
+            None => places.push(vec![*target]),
         }
     }
     places

@@ -189,7 +189,8 @@ fn all_places_give_one_answer() {
     let count = crate::stats::noise::replications(60, 2000) as u64;
     for seed in 0..count {
         let lab = random_journal(seed);
-        let ends = lab.records.iter().enumerate().filter(|(_, record)| matches!(record, Record::End(_) | Record::Look(_)));
+        let ends =
+            lab.records.iter().enumerate().filter(|(_, record)| matches!(record, Record::End(_) | Record::Look(_)));
         let ends: Vec<usize> = ends.map(|(at, _)| at + 1).collect();
         let few = [ends.len() / 3, ends.len() / 2, ends.len() - 2, ends.len() - 1];
         for end in few.map(|at| ends[at]) {
@@ -226,7 +227,11 @@ fn what_lacks_its_slow_rounds_is_not_picked() {
         let model = lab.model();
         let race = model.works[0].phases[0].race.as_ref().expect("a race");
         assert_eq!((race.pick, race.bound().is_finite()), (0, true), "{race:?}");
-        assert!(model.warnings()[0].contains("xfs lacks 6 of 20 rounds that other targets have"), "{:?}", model.warnings());
+        assert!(
+            model.warnings()[0].contains("xfs lacks 6 of 20 rounds that other targets have"),
+            "{:?}",
+            model.warnings()
+        );
         assert!(rendered(&model, "text").contains("xfs lacks 6 of 20"), "{}", rendered(&model, "text"));
     }
 }
@@ -247,7 +252,10 @@ fn sums_that_contradict_the_typical_round_leave_it_open() {
     let overall = &model.overall.as_ref().expect("parts are named").work;
     for work in [overall, &model.works[0]] {
         let said = work.headline(&model);
-        assert!(said.starts_with("Too close to call: ") && said.contains("All 20 rounds added up, xfs takes "), "{said}");
+        assert!(
+            said.starts_with("Too close to call: ") && said.contains("All 20 rounds added up, xfs takes "),
+            "{said}"
+        );
         assert!(!said.contains("fastest") && !said.contains("Slower") && said.contains("in a typical round"), "{said}");
         assert!(!work.sentences(&model).iter().any(|line| line.contains("fastest")), "{:?}", work.sentences(&model));
     }

@@ -219,7 +219,7 @@ fn the_course_says_who_left_and_why_it_ended() {
     assert_eq!(
         model.course(),
         [
-            "btrfs was eliminated after 8 rounds: slower than xfs",
+            "btrfs was eliminated after 8 rounds: behind xfs",
             "Ended after 11 rounds: no number of rounds that a run may have would decide; in nine cases of ten 130 rounds \
              in all (2.0 h more) would be enough."
         ]
