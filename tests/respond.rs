@@ -43,7 +43,10 @@ fn the_example_on_three_file_systems() {
                 "time = \"60s\"\ndrain_time = \"60s\"",
                 "time = \"1.2s\"\ndrain_time = \"300ms\"\nstart_every = \"500ms\"",
             ),
-            ("write_size = \"2GiB\"", "write_size = \"16MiB\"\nstart_files = 10\nstart_bytes = \"512KiB\""),
+            (
+                "write_size = \"2GiB\"",
+                "write_size = \"16MiB\"\nclients = 3\nstart_files = 10\nstart_bytes = \"512KiB\"",
+            ),
             ("scale = 1.0", "files = 300\nbytes = \"6MiB\""),
             ("rounds = 8", "rounds = 1"),
         ],

@@ -38,8 +38,11 @@ fn the_example_on_three_file_systems() {
         &[
             ("image = { dir = \".\", size = \"3GiB\" }", "memory = \"400MiB\""),
             ("title =", "duplicate = false\ntitle ="),
-            ("workload = \"walk\"\nrepeats = 6", "workload = \"walk\"\nfiles = 200\nbytes = \"4MiB\"\nrepeats = 2"),
-            ("checked = 2000\nrepeats = 6", "checked = 40\nfiles = 200\nbytes = \"4MiB\"\nrepeats = 2"),
+            (
+                "workload = \"walk\"\nrepeats = 6",
+                "workload = \"walk\"\nfiles = 200\nbytes = \"4MiB\"\njobs = 3\nrepeats = 2",
+            ),
+            ("checked = 2000\nrepeats = 6", "checked = 40\njobs = 2\nfiles = 200\nbytes = \"4MiB\"\nrepeats = 2"),
             ("scale = 0.25", "files = 100\nbytes = \"8MiB\""),
             ("(1..2000)", "(1..40)"),
             ("budget = \"2h\"", "rounds = 1"),

@@ -60,6 +60,22 @@ rounds = 3
     lab.assert_nothing_left();
 }
 
+/// The image is large enough, and what ext4 leaves of it is not: known once it is made, before anything is measured.
+#[test]
+fn what_cannot_fit_is_said_before_the_first_round() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = "backing = { memory = \"64MiB\" }\nduplicate = false\n[[target]]\nfs = \"ext4\"\n\
+                [[work]]\nworkload = \"tree\"\nfiles = 100\nbytes = \"62MiB\"\n[stop]\nrounds = 1\n";
+    lab.run_plan(plan).code(1);
+    let folded = lab.folded();
+    let why = failed(&folded.cells[0]);
+    assert!(why.contains("there is room for") && why.contains("the work puts 62.0 MiB"), "{why}");
+    lab.assert_nothing_left();
+}
+
 /// The kernel shows `nobarrier` for `barrier=0`, `1024k` for `1m`: the same is not another.
 #[test]
 fn options_that_the_kernel_spells_otherwise_are_in_effect() {

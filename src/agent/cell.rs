@@ -129,7 +129,8 @@ fn missing(cell: &Cell, workload: &dyn Workload, place: &Place, link: &Link) -> 
     let cannot = if workload.boots() { boot_objections(&cell.target, link.can(Question::Boot)) } else { Vec::new() };
     let records = workload.recording(&cell.work.workload.settings).is_some();
     let unrecorded = if records { cut_objections(&cell.target, link.recording().is_some()) } else { Vec::new() };
-    lacks.chain(cannot).chain(unrecorded).chain(unkept(cell, workload, place)).collect()
+    let unsourced = workload.lacks(&cell.work.workload.settings, place);
+    lacks.chain(unsourced).chain(cannot).chain(unrecorded).chain(unkept(cell, workload, place)).collect()
 }
 
 /// Links that the work makes and the file system cannot hold, snapshots that it does not take, and images that are only
@@ -263,7 +264,15 @@ impl CellRun<'_> {
             .with_context(|| format!("cannot write to {}", stack.root.display()))?;
         let found = rustix::fs::statvfs(&stack.root)?;
         let may_compress = ["bcachefs", "btrfs", "zfs"].contains(&stack.subject.filesystem.as_str());
-        Ok((stack.driver.is_none() && !may_compress).then_some(found.f_bavail * found.f_frsize))
+        // Of btrfs that was made here it is known; folders elsewhere may have the attribute.
+        let is_plain = stack.driver.is_some_and(|driver| driver.name == "btrfs") && !self.asks_for_compression()?;
+        let blocks = if rustix::process::geteuid().is_root() { found.f_bfree } else { found.f_bavail };
+        Ok((!may_compress || is_plain).then_some(blocks * found.f_frsize))
+    }
+
+    fn asks_for_compression(&self) -> Result<bool> {
+        let mount = devices::mount_of(&self.runner.place.mount_point().canonicalize()?)?;
+        Ok(devices::effective_options(&mount).keys().any(|option| option.starts_with("compress")))
     }
 
     fn play(&mut self) -> Result<()> {
@@ -292,6 +301,8 @@ impl CellRun<'_> {
             repeats: self.cell.work.repeats.0,
             trim: self.cell.target.discard == Discard::Trim,
         };
+        // What others have written to a folder that was there already is on its way, and would count as the work's.
+        stack.make_durable(&self.runner)?;
         let mut stage = Stage::new(script, &stack, &self.runner, self.link, &self.deadline, self.ledger);
         self.workload.run(&mut stage, settings)?;
         let begun = Instant::now();

@@ -47,14 +47,16 @@ pub fn prepare(plan: &Plan, cells: CellsRun, place: &Place, link: &mut Link) -> 
 fn here(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
     runner.take_all(recipe::of_run(runner.place, &plan.host, memory_if_root()?), link)?;
     let mut facts = provenance::of_host();
-    let mut made = Vec::new();
+    let mut earlier = Earlier::default();
     let backings = unique(plan.targets.iter().map(|target| &target.backing));
     for chosen in &backings {
-        let found = prepare_backing(chosen, &mut made, runner, link)?;
         let name = told_apart(chosen, &backings);
+        link.doing(&format!("preparing: {name}, made and its raw speed read"));
+        let found = prepare_backing(chosen, &mut earlier, runner, link)?;
         facts.extend(named(&name, found));
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
+        link.doing(&format!("preparing: what `{}` works on, brought into memory", chosen.name));
         stage_source(chosen, runner, CellsRun::Here)?;
     }
     git::prepare(plan, runner)?;
@@ -89,11 +91,19 @@ fn told_apart(chosen: &Chosen, all: &[&Chosen]) -> String {
     }
 }
 
-/// A backing whose needs are not met is left alone: its cells will be skipped with the reasons. `made` are the steps
-/// of earlier ones: two that differ only in how the image is attached share it.
+/// Of the backings before.
+#[derive(Default)]
+struct Earlier {
+    /// Two that differ only in how the image is attached share it.
+    made: Vec<Step>,
+    /// Of disks with folders: one disk has one raw speed, though every reading differs.
+    folders: BTreeMap<(u32, u32), BTreeMap<String, String>>,
+}
+
+/// A backing whose needs are not met is left alone: its cells will be skipped with the reasons.
 fn prepare_backing(
     chosen: &Chosen,
-    made: &mut Vec<Step>,
+    earlier: &mut Earlier,
     runner: &mut StepRunner,
     link: &mut Link,
 ) -> Result<BTreeMap<String, String>> {
@@ -102,8 +112,8 @@ fn prepare_backing(
     if !need::missing(backing.needs).is_empty() {
         return Ok(BTreeMap::new());
     }
-    make_once(backing, chosen, made, runner, link)?;
-    raw_speed(chosen, backing, runner, link)
+    make_once(backing, chosen, &mut earlier.made, runner, link)?;
+    raw_speed(chosen, backing, &mut earlier.folders, (runner, link))
 }
 
 fn make_once(
@@ -126,16 +136,30 @@ fn make_once(
 fn raw_speed(
     chosen: &Chosen,
     backing: &backing::Backing,
-    runner: &mut StepRunner,
-    link: &mut Link,
+    folders: &mut BTreeMap<(u32, u32), BTreeMap<String, String>>,
+    (runner, link): (&StepRunner, &mut Link),
 ) -> Result<BTreeMap<String, String>> {
     let mut probe = StepRunner::new(runner.place, "raw-speed");
     let given = probe.take_all((backing.steps)(&chosen.settings, runner.place), link);
     let readings = if link.is_simulated() { drive::ONE } else { drive::USUAL };
-    let measured = given.and_then(|given| measure_raw(&given, readings));
+    let measured = given.and_then(|given| once_a_disk(&given, folders, || measure_raw(&given, readings)));
     let undone = probe.undo_all(link);
     let speed = measured.with_context(|| format!("cannot take the raw speed of backing {}", chosen.name))?;
     undone.map(|_| speed)
+}
+
+fn once_a_disk(
+    given: &StepResult,
+    folders: &mut BTreeMap<(u32, u32), BTreeMap<String, String>>,
+    measure: impl FnOnce() -> Result<BTreeMap<String, String>>,
+) -> Result<BTreeMap<String, String>> {
+    let disk = if let StepResult::Directory(folder) = given { devices::disk_of_file(folder) } else { None };
+    if let Some(known) = disk.and_then(|disk| folders.get(&disk)) {
+        return Ok(known.clone());
+    }
+    let found = measure()?;
+    folders.extend(disk.map(|disk| (disk, found.clone())));
+    Ok(found)
 }
 
 fn measure_raw(given: &StepResult, readings: drive::Readings) -> Result<BTreeMap<String, String>> {
@@ -160,7 +184,8 @@ fn stage_source(chosen: &Chosen, runner: &StepRunner, cells: CellsRun) -> Result
     let workload =
         workload::find(&chosen.name).with_context(|| format!("this agent knows no workload `{}`", chosen.name))?;
     let lacks: Vec<String> = need::missing(&workload.needs(&chosen.settings)).iter().map(ToString::to_string).collect();
-    if !lacks.is_empty() && cells == CellsRun::Here {
+    let is_lacking = !lacks.is_empty() || workload.lacks(&chosen.settings, runner.place).is_some();
+    if is_lacking && cells == CellsRun::Here {
         return Ok(());
     }
     let staged = workload.prepare(&chosen.settings, runner.place);
@@ -191,6 +216,7 @@ fn elsewhere(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<Bu
         }
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
+        link.doing(&format!("preparing: what `{}` works on, brought into memory", chosen.name));
         stage_source(chosen, runner, CellsRun::Elsewhere)?;
     }
     git::prepare(plan, runner)?;
@@ -277,7 +303,7 @@ pub fn arrive(
         other_disk::mount(device, &runner)?;
     }
     let mut facts = provenance::of_host();
-    let found = prepare_backing(&cell.target.backing, &mut Vec::new(), &mut runner, link)?;
+    let found = prepare_backing(&cell.target.backing, &mut Earlier::default(), &mut runner, link)?;
     facts.extend(named(&cell.target.backing.name, found));
     Ok((cell, facts))
 }
@@ -323,6 +349,23 @@ mod tests {
         let all: Vec<&Chosen> = all.iter().collect();
         let names: Vec<String> = all.iter().map(|chosen| told_apart(chosen, &all)).collect();
         assert_eq!(names, ["image", "image", "device /dev/sda", "device /dev/sdb"]);
+    }
+
+    #[test]
+    fn folders_on_one_disk_have_one_raw_speed() {
+        let here = tempfile::tempdir_in("/var/tmp").unwrap();
+        let (one, other) = (here.path().join("one"), here.path().join("other"));
+        [&one, &other].iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        let (mut folders, mut readings) = (BTreeMap::new(), 0);
+        let mut speed = |folder: &PathBuf| {
+            let measure = || {
+                readings += 1;
+                Ok(BTreeMap::from([("raw buffered reads".to_string(), format!("{readings} MiB/s"))]))
+            };
+            once_a_disk(&StepResult::Directory(folder.clone()), &mut folders, measure).unwrap()
+        };
+        let same = speed(&one) == speed(&other);
+        assert_eq!(same, devices::disk_of_file(&one).is_some());
     }
 
     #[test]

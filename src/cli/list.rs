@@ -88,6 +88,12 @@ fn entries(what: What) -> Vec<Value> {
         let mut found = entry(fs.name, fs.about, &[], &fs.needs());
         found["variants"] = fs.variants.iter().map(|variant| variant.name).collect();
         found["features"] = fs.features.iter().copied().collect();
+        found["features_by_option"] = fs.more_features.iter().copied().collect();
+        found["keeps_no"] = fs.keeps_no.iter().copied().collect();
+        found["about_variants"] = fs.variants.iter().map(|one| (one.name.to_string(), json!(one.about))).collect();
+        found["largest_file_bytes"] = fs.largest_file.into();
+        found["largest_volume_bytes"] = fs.largest_volume.into();
+        found["minimum_size_bytes"] = fs.minimum_size.into();
         found
     };
     let workload = |one: &'static dyn workload::Workload| {

@@ -28,6 +28,8 @@ pub enum FlagKind {
     /// An open loop: the target was slower than the rate, or pickfs itself began operations late.
     RateNotKept,
     GeneratorLate,
+    /// Clients of a database that wait for each other.
+    ClientsWait,
     /// A booted system had failed units.
     Degraded,
     /// A replay's calls ended another way than those of the recording, or it can only be near to it.
@@ -53,6 +55,7 @@ const TABLE: &[(FlagKind, &str, bool)] = &[
     (NoValue, "no-value", false),
     (RateNotKept, "rate-not-kept", false),
     (GeneratorLate, "generator-late", false),
+    (ClientsWait, "clients-wait", false),
     (Degraded, "degraded", false),
     (ReplayDiffers, "replay-differs", false),
     (ReplayApproximate, "replay-approximate", false),

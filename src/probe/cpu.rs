@@ -6,10 +6,11 @@
 //! work between two ticks, and a guest whose host is slow gets few of them: there all of the system was less than a part of it.
 
 use super::{Probe, Reading, Subject, counter};
-use crate::metric::CPU_GROSS_NS;
 use procfs::{Current, CurrentSI, KernelStats, Uptime};
 
 pub struct Cpu;
+
+pub const SYSTEM_WIDE_NS: &str = "cpu_system_wide_ns";
 
 impl Probe for Cpu {
     fn name(&self) -> &'static str {
@@ -23,7 +24,7 @@ impl Probe for Cpu {
     fn read(&self, _subject: &Subject) -> Vec<Reading> {
         let (Ok(stat), Ok(up)) = (KernelStats::current(), Uptime::current()) else { return Vec::new() };
         let (busy, stolen) = used(&stat, up.uptime);
-        vec![counter(CPU_GROSS_NS, busy), counter("cpu_steal_ns", stolen)]
+        vec![counter(SYSTEM_WIDE_NS, busy), counter("cpu_steal_ns", stolen)]
     }
 }
 

@@ -58,6 +58,11 @@ impl Link {
         self.say(&Say::Phase(phase.into()));
     }
 
+    /// What begins before any cell, for people who wait.
+    pub fn doing(&mut self, what: &str) {
+        self.say(&Say::Doing(what.into()));
+    }
+
     /// For the journal; returns when the host has written it.
     pub fn ask(&mut self, record: Record) -> Result<()> {
         match self.answer(&Say::Ask(record))? {

@@ -167,6 +167,8 @@ pub enum Say {
     Ask(Record),
     /// A phase of the cell gets ready: for people who wait.
     Phase(String),
+    /// What goes on before any cell: for people who wait.
+    Doing(String),
     /// The host is to drop what it has cached of the machine's disks; the agent goes on when it has.
     ForgetCache,
     /// The host is to boot another machine from the same disks, of which nothing is mounted until it has answered.

@@ -7,7 +7,7 @@ use crate::wording::machines::MachinesReport;
 use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{lines, wrapped};
 use crate::wording::warnings::suspicious_readings;
-use crate::wording::{champions, headings, marks};
+use crate::wording::{champions, features, headings, marks};
 use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
 use std::io::{self, Write};
 
@@ -127,6 +127,14 @@ impl Page<'_> {
             self.wrapped("  ", &note)?;
         }
         self.times(&overall.work)
+    }
+
+    fn features(&mut self) -> io::Result<()> {
+        let [head, rows @ ..] = &*features::rows(self.model) else { return Ok(()) };
+        let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
+        table.set_header(head);
+        table.add_rows(rows);
+        writeln!(self.out, "\n{}\n{}", headings::FEATURES, table.trim_fmt())
     }
 
     fn champions(&mut self, champions: &Champions) -> io::Result<()> {
@@ -274,6 +282,7 @@ impl Page<'_> {
             &model.holes.iter().map(|hole| hole.sentence(model).clone()).collect::<Vec<_>>(),
         )?;
         self.list(headings::SUSPICIOUS, &suspicious_readings(model))?;
+        self.features()?;
         self.list(headings::SETTINGS, &in_effect(model))?;
         writeln!(self.out)?;
         if !model.ledger.parts.is_empty() {

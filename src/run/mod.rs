@@ -286,8 +286,8 @@ fn measure(
     more: Option<Duration>,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    progress.say("preparing: backings, sources, the drive's raw speed");
-    match supervisor.prepare(&run.plan)? {
+    progress.say("preparing");
+    match supervisor.prepare(&run.plan, progress)? {
         Ended::Well => {}
         Ended::Stopped => return Ok(Finish::Stopped),
         Ended::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),

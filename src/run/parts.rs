@@ -209,7 +209,7 @@ fn prepared_and_done(
     if stop_requested() {
         bail!(Interrupted);
     }
-    match supervisor.prepare(plan)? {
+    match supervisor.prepare(plan, progress)? {
         Ended::Well => {}
         Ended::Stopped => bail!(Interrupted),
         Ended::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),

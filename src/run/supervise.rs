@@ -111,12 +111,12 @@ impl Supervisor {
     }
 
     /// Makes ready what all cells of the run need, here and on their machines.
-    pub fn prepare(&mut self, plan: &Plan) -> Result<Ended> {
+    pub fn prepare(&mut self, plan: &Plan, progress: &mut dyn Progress) -> Result<Ended> {
         if stop_requested() {
             return Ok(Ended::Stopped);
         }
         let job = Job::Prepare { plan: Box::new(plan.clone()), cells: self.machine.cells() };
-        let (ended, told) = self.attend(job, None, true, &mut Silent)?;
+        let (ended, told) = self.attend(job, None, true, progress)?;
         match (ended, told.bundle) {
             (Ended::Well, Some(bundle)) => self.furnish(bundle),
             (ended, _) => Ok(ended),
@@ -460,6 +460,10 @@ impl<'c> Attended<'c> {
             }
             Say::Prepared(bundle) => {
                 self.told.bundle = Some(*bundle);
+                Ok(())
+            }
+            Say::Doing(what) => {
+                progress.say(&what);
                 Ok(())
             }
             Say::Phase(phase) => {

@@ -379,8 +379,7 @@ impl Stage<'_, '_> {
 
     /// Whether a tree elsewhere lies on the disk of the file system under test; none where that cannot be seen.
     pub fn shares_disk_with(&self, tree: &Path) -> Option<bool> {
-        let own = self.stack.subject.below.or(self.stack.subject.device)?;
-        Some(devices::whole_disk(own)? == devices::whole_disk(devices::disk_of_file(tree)?)?)
+        Some(devices::lowest_disk(self.stack.subject.device?)? == devices::lowest_disk(devices::disk_of_file(tree)?)?)
     }
 
     pub(super) fn accounted<T>(&mut self, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {

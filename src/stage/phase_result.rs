@@ -5,7 +5,7 @@ use super::sampler::Peaks;
 use super::server::Used;
 use super::steady_state::SteadyRun;
 use crate::journal::FlagKind;
-use crate::metric::CPU_GROSS_NS;
+use crate::probe::cpu::SYSTEM_WIDE_NS;
 use crate::probe::device::{self, BUSY_NS, READ_BYTES, READ_BYTES_BELOW, WRITE_BYTES, WRITE_BYTES_BELOW};
 use crate::probe::foreign::CPU_NS;
 use crate::probe::{Kind, Reading};
@@ -162,11 +162,11 @@ impl PhaseResult {
     /// Takes the CPU of the whole system out where it is less than that of the work alone: what the kernel lost of the one is
     /// unknown, and what would be compared with it false.
     pub fn without_false_cpu(&mut self) -> Option<(FlagKind, String)> {
-        let (whole, part) = (self.count(CPU_GROSS_NS)?, self.count(CPU_OF_WORK_NS)?);
+        let (whole, part) = (self.count(SYSTEM_WIDE_NS)?, self.count(CPU_OF_WORK_NS)?);
         if whole >= part * (1.0 - LOST_CPU) - FOREIGN_CPU_SLACK_NS {
             return None;
         }
-        self.counts.retain(|(name, _)| name != CPU_GROSS_NS);
+        self.counts.retain(|(name, _)| name != SYSTEM_WIDE_NS);
         let why = format!(
             "the kernel counted {:.0} ms of CPU for the whole system and {:.0} ms for the work alone; CPU is left out",
             whole / 1e6,
@@ -256,11 +256,11 @@ mod tests {
         for (whole, part, lost) in
             [(2.46e9, 6.92e9, true), (6.92e9, 6.92e9, false), (6.7e9, 6.92e9, false), (0.0, 2e7, false)]
         {
-            let counts = named(&[(CPU_GROSS_NS, whole), (CPU_OF_WORK_NS, part)]);
+            let counts = named(&[(SYSTEM_WIDE_NS, whole), (CPU_OF_WORK_NS, part)]);
             let mut result = PhaseResult { counts, ..PhaseResult::default() };
             let flag = result.without_false_cpu().map(|(flag, _)| flag);
             assert_eq!(flag, lost.then_some(FlagKind::CpuLost), "{whole} {part}");
-            assert_eq!(result.count(CPU_GROSS_NS).is_none(), lost);
+            assert_eq!(result.count(SYSTEM_WIDE_NS).is_none(), lost);
         }
     }
 

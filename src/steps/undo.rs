@@ -87,7 +87,7 @@ pub fn beginning(note: File) -> Result<String> {
 /// The kernel is asked, as a program that was killed may have made a mapping without a table, which has no file in `/dev/mapper`.
 /// udev may still look at it.
 fn remove_mapping(name: &str) -> Result<()> {
-    if !Path::new("/dev/mapper/control").exists() {
+    if !devices::has_device_mapper() {
         return Ok(());
     }
     let list = argv(["dmsetup", "info", "--columns", "--noheadings", "--options", "name"]);

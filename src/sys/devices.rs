@@ -132,6 +132,22 @@ pub fn below(device: (u32, u32)) -> Option<(u32, u32)> {
     disk_of_file(&backing_file(device)?)
 }
 
+/// The disk that holds the file below a loop device, and the file of that one, down to the last.
+pub fn lowest_disk(device: (u32, u32)) -> Option<PathBuf> {
+    const MOST: usize = 16;
+    whole_disk(std::iter::successors(Some(device), |above| below(*above)).take(MOST).last()?)
+}
+
+/// The kernel has device mapper, built in or loaded. `/dev/mapper/control` alone does not say so: any call of dmsetup or
+/// cryptsetup makes it.
+pub fn has_device_mapper() -> bool {
+    content("/proc/misc").is_some_and(|misc| lists_device_mapper(&misc))
+}
+
+fn lists_device_mapper(misc: &str) -> bool {
+    misc.lines().any(|line| line.split_whitespace().nth(1) == Some("device-mapper"))
+}
+
 /// All devices that a mapping, an array or a cache lies on.
 pub fn all_below(device: (u32, u32)) -> Vec<(u32, u32)> {
     let slaves = std::fs::read_dir(sys_path(device).join("slaves"));
@@ -197,6 +213,12 @@ mod tests {
         assert!(is_mount_point(Path::new("/")).unwrap());
         assert!(mounts_below(Path::new("/proc")).unwrap().contains(&"/proc".to_string()));
         assert_eq!(mount_of(Path::new("/proc/self/status")).unwrap().fs_type, "proc");
+    }
+
+    #[test]
+    fn the_kernel_lists_device_mapper_or_has_none() {
+        assert!(lists_device_mapper("235 autofs\n236 device-mapper\n  1 psaux\n"));
+        assert!(!lists_device_mapper("234 btrfs-control\n229 fuse\n"));
     }
 
     #[test]

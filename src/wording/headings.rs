@@ -3,6 +3,7 @@
 pub const WARNINGS: &str = "Warnings";
 pub const OTHER_COSTS: &str = "Other costs";
 pub const TRADE_OFFS: &str = "Trade-offs";
+pub const FEATURES: &str = "Features and limits";
 pub const SETTINGS: &str = "Actual settings";
 pub const SUSPICIOUS: &str = "Suspicious readings";
 pub const NOT_MEASURED: &str = "Not measured";

@@ -9,6 +9,7 @@ pub mod between_runs;
 pub mod champions;
 pub mod comparison;
 pub mod durability;
+pub mod features;
 pub mod fidelity;
 pub mod headings;
 pub mod headline;

@@ -186,6 +186,11 @@ pub trait Workload: Sync {
         self.dataset(settings).map(|dataset| dataset.objections()).unwrap_or_default()
     }
 
+    /// Why what it works on cannot be had here, where nothing has brought it yet: its cells are skipped, and no other work's.
+    fn lacks(&self, _settings: &Settings, _place: &Place) -> Option<String> {
+        None
+    }
+
     /// Once per run, before any cell: stage sources in memory under `place.memory`.
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
         self.dataset(settings).map_or(Ok(()), |dataset| dataset.prepare(place))

@@ -21,6 +21,7 @@ use crate::stage::{Part, Periodic, PeriodicLog, Program, Stage, Timed};
 use anyhow::{Context, Result, bail};
 use probe_files::ProbeFiles;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub struct Respond;
@@ -35,6 +36,7 @@ settings! {
         drain_time: DurationKind = "60s",
             "how long `drain` lasts at most; it ends when less than 1 MiB is dirty and the device has been quiet for 6 s";
         write_size: Size = "1GiB", "size of the file that `write` writes; from its end it goes on at its start";
+        clients: Count = "1", "programs that write in `write`, each a file of its own with its share of `write_size`";
         start_every: DurationKind = "20s", "how often `start` is done";
         start_files: Count = "200", "files that `start` reads";
         start_bytes: Size = "30MiB", "bytes in all of these";
@@ -90,7 +92,7 @@ impl Operation {
 const DESCRIPTION: Description = Description {
     name: "respond",
     about: "how soon small operations are answered while another program writes hard",
-    settings: &joined::<13>(Responding::ROWS, Dataset::ROWS),
+    settings: &joined::<14>(Responding::ROWS, Dataset::ROWS),
     main_setting: "time",
     judged: (Combine::Largest, "worst 99th percentile"),
     ..Description::EMPTY
@@ -101,6 +103,8 @@ const OF_EACH_CLASS: usize = 4 << 20;
 /// Of fewer, the 99th percentile is the maximum.
 const FEW: u64 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
+/// More threads would measure the scheduler.
+const MOST_CLIENTS: u64 = 1000;
 
 impl Workload for Respond {
     fn description(&self) -> &'static Description {
@@ -139,6 +143,10 @@ impl Workload for Respond {
         if given.has(Background::Drain) && !given.has(Background::Write) {
             let message = "`drain` is what `write` leaves behind, and there is no `write`".to_string();
             found.push(Objection::new("backgrounds", message, "add \"write\", or leave \"drain\" out"));
+        }
+        if !(1..=MOST_CLIENTS).contains(&given.clients) {
+            let message = format!("{} programs cannot write", given.clients);
+            found.push(Objection::new("clients", message, &format!("give 1 to {MOST_CLIENTS}")));
         }
         found.extend(self.dataset(settings).map(|dataset| dataset.objections()).unwrap_or_default());
         found
@@ -268,14 +276,20 @@ impl Play<'_> {
         })
     }
 
+    fn stream(&self, client: u64) -> PathBuf {
+        self.root.join(if client == 0 { "stream".to_string() } else { format!("stream-{client}") })
+    }
+
     fn work(&self, background: Background, p: &mut Timed, failed: &dyn Fn() -> bool) -> Result<()> {
         let time = self.given.time;
         match (background, self.tree) {
             (Background::Idle, _) => p.until(time, PAUSE, || Ok(failed())).map(drop),
             (Background::Write, _) => {
-                let mut ring = Ring::new(&self.root.join("stream"), self.pool, self.given.write_size)?;
-                let write = |ring: &mut Ring| ring.write().context("writing in the background").map(|()| false);
-                p.until(time, Duration::ZERO, || Ok(failed() || write(&mut ring)?)).map(drop)
+                let ring =
+                    |client| Ring::new(&self.stream(client), self.pool, self.given.write_size / self.given.clients);
+                let mut rings = (0..self.given.clients).map(ring).collect::<Result<Vec<_>>>()?;
+                let (first, others) = rings.split_first_mut().context("nothing writes")?;
+                writing_too(others, || p.until(time, Duration::ZERO, || Ok(failed() || write(first)?)).map(drop))
             }
             (Background::Drain, _) => {
                 let mut written = p.written();
@@ -286,6 +300,30 @@ impl Play<'_> {
             (background, None) => bail!("there is no tree for {}", background.word()),
         }
     }
+}
+
+fn write(ring: &mut Ring) -> Result<bool> {
+    ring.write().context("writing in the background").map(|()| false)
+}
+
+/// Writes to these on threads of their own for as long as the work lasts, whose own failure is told before theirs.
+fn writing_too(rings: &mut [Ring], work: impl FnOnce() -> Result<()>) -> Result<()> {
+    let over = AtomicBool::new(false);
+    let until_over = |ring: &mut Ring| {
+        while !over.load(Ordering::Relaxed) {
+            write(ring)?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let until_over = &until_over;
+        let others: Vec<_> = rings.iter_mut().map(|ring| scope.spawn(move || until_over(ring))).collect();
+        let done = work();
+        over.store(true, Ordering::Relaxed);
+        let others = others.into_iter().map(|other| other.join().unwrap_or_else(|_| bail!("a writer failed")));
+        let others = others.collect::<Vec<Result<()>>>();
+        done.and(others.into_iter().collect())
+    })
 }
 
 /// Ended when its time is over, which is no failure.

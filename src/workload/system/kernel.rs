@@ -115,6 +115,14 @@ impl Workload for Kernel {
         empty.chain(source.no_tarball()).chain(jobless).collect()
     }
 
+    fn lacks(&self, settings: &Settings, place: &Place) -> Option<String> {
+        let is_staged = staging(settings, place).beside("json").exists();
+        (!is_staged && Source::of(settings).found().is_none()).then(|| {
+            let remedy = "`apt-get install linux-source`, or name a tarball of your own with `tarball`";
+            format!("there is no kernel source: no {SOURCES}/linux-source-*.tar.xz: {remedy}")
+        })
+    }
+
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {
         let (source, staging) = (Source::of(settings), staging(settings, place));
         let found = source.found().context("there is no kernel source")?;
@@ -176,18 +184,9 @@ impl Source {
     }
 
     fn no_tarball(&self) -> Option<Objection> {
-        let (message, remedy) = match &self.tarball {
-            Some(path) if path.is_file() => return None,
-            Some(path) => {
-                (format!("there is no tarball {}", path.display()), "name one that is there, or leave it out")
-            }
-            None if self.found().is_some() => return None,
-            None => (
-                format!("there is no kernel source: no {SOURCES}/linux-source-*.tar.xz"),
-                "apt-get install linux-source, or name a tarball of your own with `tarball`",
-            ),
-        };
-        Some(Objection::new("tarball", message, remedy))
+        let path = self.tarball.as_ref().filter(|path| !path.is_file())?;
+        let message = format!("there is no tarball {}", path.display());
+        Some(Objection::new("tarball", message, "name one that is there, or leave it out"))
     }
 
     fn jobs_option(&self) -> String {

@@ -3,8 +3,8 @@
 //! How much work that is for a byte is told as a fact of every cell. Where the processor is busy with it, a faster file
 //! system gains less, as it would under the program itself.
 
-use super::Dataset;
-use crate::plan::Settings;
+use super::{Dataset, Jobs, in_threads};
+use crate::plan::{Objection, Settings};
 use crate::stage::phase::*;
 use crate::stage::{Latencies, Stage};
 use crate::workload::settings::{Count, Size, joined, settings};
@@ -26,7 +26,7 @@ settings! {
 const DESCRIPTION: Description = Description {
     name: "check",
     about: "small files of a tree, by default a static site: each read whole, with work for the processor",
-    settings: &joined::<8>(Dataset::ROWS, Checking::ROWS),
+    settings: &joined::<9>(&joined::<8>(Dataset::ROWS, Checking::ROWS), Jobs::ROWS),
     main_setting: "source",
     phases: &[Phase::new(
         "check",
@@ -48,15 +48,20 @@ impl Workload for Check {
         Some(Dataset::of_a_site(settings))
     }
 
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        Jobs::of(settings).objection().into_iter().chain(Dataset::of_a_site(settings).objections()).collect()
+    }
+
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
         let source = Dataset::of_a_site(settings).staged(stage.place())?;
         let Checking { checked, small, passes } = Checking::of(settings);
+        let Jobs { jobs } = Jobs::of(settings);
         let tree = stage.root().join("tree");
         super::lay_out(stage, &source, &tree)?;
         let (names, wanted) = stage.check("choosing the files and checking them in memory", || {
             let names = small_files(&source.folder, small, checked)?;
             ensure!(!names.is_empty(), "no file of the tree is as small as `small`; name a larger size");
-            let wanted = check(&source.folder, &names, passes)?;
+            let wanted = check(&source.folder, &names, passes, jobs)?;
             Ok((names, wanted))
         })?;
         let mean = wanted.working.mean_ns() * names.len() as f64 / wanted.bytes as f64;
@@ -65,7 +70,7 @@ impl Workload for Check {
             stage.phase("check", |p| {
                 p.handled(wanted.bytes, names.len() as u64);
                 p.reads_at_least(wanted.bytes);
-                let found = p.own(|| check(&tree, &names, passes))?;
+                let found = p.own(|| check(&tree, &names, passes, jobs))?;
                 ensure!(found.digest == wanted.digest, "other content was read than was written");
                 p.latencies("read", found.reading);
                 p.latencies("work", found.working);
@@ -105,7 +110,21 @@ struct Checked {
     working: Latencies,
 }
 
-fn check(root: &Path, names: &[PathBuf], passes: u64) -> Result<Checked> {
+/// By so many threads, each of which takes its share of the files in their order.
+fn check(root: &Path, names: &[PathBuf], passes: u64, jobs: u64) -> Result<Checked> {
+    let share = names.len().div_ceil(jobs as usize).max(1);
+    let shares: Vec<&[PathBuf]> = names.chunks(share).collect();
+    let all = in_threads(jobs, |job| check_share(root, shares.get(job).copied().unwrap_or_default(), passes))?;
+    Ok(all.into_iter().fold(Checked::default(), |mut sum, one| {
+        sum.bytes += one.bytes;
+        sum.digest = mix(sum.digest, one.digest);
+        sum.reading.add(&one.reading);
+        sum.working.add(&one.working);
+        sum
+    }))
+}
+
+fn check_share(root: &Path, names: &[PathBuf], passes: u64) -> Result<Checked> {
     let mut checked = Checked::default();
     for name in names {
         let path = root.join(name);
@@ -187,9 +206,15 @@ mod tests {
         assert!(names.len() == 10 && names.is_sorted() && parts >= 2, "{names:?}");
         assert!(names.iter().all(|name| (1..=200).contains(&folder.path().join(name).metadata().unwrap().len())));
         assert_eq!(names, small_files(folder.path(), 200, 10).unwrap());
-        let before = check(folder.path(), &names, 2).unwrap();
+        let before = check(folder.path(), &names, 2, 1).unwrap();
+        for jobs in [2, 3, 100] {
+            let shared = check(folder.path(), &names, 2, jobs).unwrap();
+            let counts = [&shared, &before].map(|one| (one.bytes, one.reading.count(), one.working.count()));
+            assert_eq!(counts[0], counts[1], "{jobs}");
+            assert_eq!(shared.digest, check(folder.path(), &names, 2, jobs).unwrap().digest);
+        }
         assert_eq!((before.reading.count(), before.working.count()), (10, 10));
         std::fs::write(folder.path().join(&names[3]), "another page").unwrap();
-        assert_ne!(check(folder.path(), &names, 2).unwrap().digest, before.digest);
+        assert_ne!(check(folder.path(), &names, 2, 1).unwrap().digest, before.digest);
     }
 }

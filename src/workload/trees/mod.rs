@@ -22,7 +22,7 @@ use crate::process::run_program;
 use crate::stack::{Place, argv};
 use crate::stage::{Program, Stage};
 use crate::units::show_bytes;
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use std::path::{Path, PathBuf};
 
 settings! {
@@ -35,6 +35,34 @@ settings! {
         files: Count, "files in the generated tree, instead of a scale";
         bytes: Size, "bytes in the generated tree";
     }
+}
+
+settings! {
+    Jobs {
+        jobs: Count = "1", "how many threads share the files";
+    }
+}
+
+impl Jobs {
+    /// More would be no machine's processors.
+    const MOST: u64 = 1000;
+
+    fn objection(&self) -> Option<Objection> {
+        let bad = !(1..=Jobs::MOST).contains(&self.jobs);
+        let message = || format!("{} threads cannot share the files", self.jobs);
+        bad.then(|| Objection::new("jobs", message(), &format!("give 1 to {}", Jobs::MOST)))
+    }
+}
+
+/// Does a work in so many threads, of which the first is this one; each is given its number from 0 on.
+fn in_threads<T: Send>(jobs: u64, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+    let work = &work;
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..jobs as usize).map(|job| scope.spawn(move || work(job))).collect();
+        let first = work(0);
+        let others = others.into_iter().map(|other| other.join().unwrap_or_else(|_| Err(anyhow!("a thread failed"))));
+        std::iter::once(first).chain(others.collect::<Vec<_>>()).collect()
+    })
 }
 
 /// The settings of generated trees, for workloads that have another `source`.
