@@ -17,12 +17,20 @@ pub struct Exposed {
 }
 
 /// The first part of the way to a folder, the folder among them, that a user whom root does not trust may change: by renaming
-/// what is in it he has root write wherever he likes. Links on the way count too. None for others than root, who can
-/// be led to their own files only. From above downwards, so that nobody can change again what was looked at.
+/// what is in it he has root write wherever he likes. Links on the way count too. From above downwards, so that nobody
+/// can change again what was looked at. None for others than root, who can be led to their own files only.
 pub fn exposed(folder: &Path) -> Option<Exposed> {
     // Who owns `/`, as in a guest whose root a user has made, can lead root anywhere in any case.
     let rules = Path::new("/").metadata().ok()?.uid();
-    rustix::process::geteuid().is_root().then(|| first(folder, |owner| owner == rules || trusts(owner))).flatten()
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let is_root = rustix::process::geteuid().is_root() && is_of_machine(&map);
+    is_root.then(|| first(folder, |owner| owner == rules || trusts(owner))).flatten()
+}
+
+/// In a user namespace, as in a container without privileges, root has the rights of the user who made it
+/// (user_namespaces(7)).
+fn is_of_machine(uid_map: &str) -> bool {
+    uid_map.is_empty() || uid_map.split_whitespace().take(2).eq(["0", "0"])
 }
 
 fn first(folder: &Path, trusts: impl Fn(u32) -> bool) -> Option<Exposed> {
@@ -116,6 +124,13 @@ mod tests {
     /// 1234 is the user behind sudo.
     fn said(folder: &Path) -> String {
         first(folder, |owner| [0, 1234].contains(&owner)).map_or(String::new(), |exposed| exposed.message)
+    }
+
+    #[test]
+    fn root_of_a_container_without_privileges_is_none_of_the_machine() {
+        let of_machine = ["", "         0          0 4294967295\n"].map(is_of_machine);
+        let of_user = ["0 1000 1\n1 100000 65536\n", "0 100000 65536\n", "1000 0 1\n"].map(is_of_machine);
+        assert_eq!((of_machine, of_user), ([true; 2], [false; 3]));
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn attach(image: &Path, direct: bool, run: impl Fn(&Vec<String>) -> Result<S
     let found = loop_status(&device).with_context(|| format!("cannot ask {} for its file", device.display()))?;
     if found.file != identity(&held.metadata()?) {
         detach_one(&device);
-        bail!("another file was put in the place of {}; name a folder that nobody else may change", image.display());
+        bail!("another file was put in the place of {}; name a folder that other users cannot change", image.display());
     }
     Ok(device)
 }

@@ -17,6 +17,6 @@ mod setting;
 mod undo;
 mod zram;
 
-pub use own::Own;
-pub use runner::{StepResult, StepRunner, name_of};
+pub use own::{Own, name_of};
+pub use runner::{StepResult, StepRunner};
 pub use undo::all as undo_all;

@@ -1,6 +1,5 @@
 //! What is a run's own: an undo that names anything else comes from a journal that was tampered with or damaged.
 
-use super::runner::name_of;
 use crate::journal::{Array, CacheSet, Undo};
 use crate::process::{DAEMON_MARK, RUN_MARK};
 use crate::stack::Place;
@@ -82,6 +81,11 @@ impl Own<'_> {
     fn mounts(&self) -> PathBuf {
         real(&Place::of_run(self.run).mounts)
     }
+}
+
+/// What drivers name pools and daemons by: unique on this machine.
+pub fn name_of(scope: &str) -> String {
+    format!("pickfs{scope}")
 }
 
 /// As it is named without symbolic links: undoing follows none. What the path names itself may be a link, which is meant then.

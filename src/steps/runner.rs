@@ -2,7 +2,7 @@
 
 use super::image;
 use super::kernel_log::KernelLog;
-use super::own::{Own, real};
+use super::own::{Own, name_of, real};
 use super::setting;
 use super::undo;
 use super::zram;
@@ -241,11 +241,6 @@ fn without_links(undo: Undo) -> Undo {
         Undo::RemoveZram(path) => Undo::RemoveZram(real(&path)),
         other => other,
     }
-}
-
-/// What drivers name pools and daemons by: unique on this machine.
-pub fn name_of(scope: &str) -> String {
-    format!("pickfs{scope}")
 }
 
 /// The scheduler, say, of a device that is there by now.

@@ -36,7 +36,7 @@ pub fn restore(path: &Path, value: &str, set_to: Option<&Knob>, own: &Own) -> Re
     {
         let changed = changed.display();
         eprintln!(
-            "{shown} is not set back to {value}: {changed} is not {left} any more, so somebody else has set it since"
+            "{shown} is not set back to {value}: {changed} is not {left} any more, so another program or user has set it since"
         );
         return Ok(());
     }

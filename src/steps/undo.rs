@@ -9,10 +9,9 @@ use crate::process::{RUN_MARK, argv, exposed, kill_marked, kill_with_all, output
 use crate::protocol::Link;
 use crate::stack::layer::GROUPS;
 use crate::sys::devices;
-use crate::sys::file::Entry;
+use crate::sys::file::{Entry, beginning};
 use anyhow::{Context, Result, bail, ensure};
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -75,13 +74,6 @@ fn entry(path: &Path) -> Result<Option<Entry>> {
             format!("refused to follow {}: a folder in it is a symbolic link; look, and undo by hand", path.display())
         }),
     }
-}
-
-/// What a note says: the longest that a step, or PostgreSQL, writes is far shorter.
-pub fn beginning(note: File) -> Result<String> {
-    let mut text = String::new();
-    note.take(4096).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// The kernel is asked, as a program that was killed may have made a mapping without a table, which has no file in `/dev/mapper`.

@@ -2,9 +2,8 @@
 //! admin-guide/blockdev/zram.rst).
 
 use super::setting::set;
-use super::undo::beginning;
 use crate::sys::devices::content;
-use crate::sys::file::Entry;
+use crate::sys::file::{Entry, beginning};
 use crate::sys::process::trusts;
 use anyhow::{Context, Result, ensure};
 use std::io::ErrorKind;

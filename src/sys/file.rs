@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use rustix::pipe::SpliceFlags;
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -91,6 +91,13 @@ impl Entry {
         let file = File::from(rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())?);
         if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
+}
+
+/// A text of at most 4 KiB: a note of a few lines is far shorter, and what another has put in its place may have no end.
+pub fn beginning(note: File) -> io::Result<String> {
+    let mut text = String::new();
+    note.take(4096).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Device and inode number: what a file is known by, whatever it is called.
