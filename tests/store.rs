@@ -193,6 +193,120 @@ fn the_far_side_of_a_push_takes_journals_and_nothing_else() {
     assert!(names(&lab, "store").contains(&format!("{hash}.jsonl")));
 }
 
+/// A push that goes on keeps its file meanwhile.
+#[test]
+fn what_killed_pushes_left_goes_with_the_next_push() {
+    let lab = Lab::new();
+    journals(&lab);
+    let journal = std::fs::read(lab.path("runs/0.jsonl")).unwrap();
+    let begun = |count: usize| {
+        let mut taking = Taking::new(&lab, "store", &sha256(&journal));
+        taking.feed(&journal[..journal.len() / 2]);
+        while names(&lab, "store/incoming").len() < count {
+            assert!(taking.0.try_wait().unwrap().is_none(), "it has ended");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        taking
+    };
+    let mut live = begun(1);
+    let mut killed = begun(2);
+    killed.0.kill().unwrap();
+    killed.0.wait().unwrap();
+    assert_eq!(names(&lab, "store/incoming").len(), 2);
+    lab.run(&["push", "store", "runs/1.jsonl"]).code(0);
+    assert_eq!(names(&lab, "store/incoming").len(), 1);
+    live.feed(&journal[journal.len() / 2..]);
+    assert_eq!(live.answer(), "\"new\"\n");
+    assert!(names(&lab, "store/incoming").is_empty());
+}
+
+/// In this order: the journal, its name, the folder of its name; each new folder in the one above; then the answer.
+#[test]
+fn what_a_push_answers_is_on_the_disk() {
+    let strace = std::process::Command::new("strace").arg("-V").output();
+    if not_run(strace.err().map(|error| format!("strace cannot be run: {error}"))) {
+        return;
+    }
+    let lab = Lab::new();
+    journals(&lab);
+    let journal = std::fs::read(lab.path("runs/0.jsonl")).unwrap();
+    let (hash, log) = (sha256(&journal), lab.path("log").display().to_string());
+    let traced = |store: &str| {
+        let words = ["-f", "-y", "-s", "200", "-e", "trace=linkat,fsync,write,mkdir,mkdirat", "-o", &log];
+        let pickfs = [env!("CARGO_BIN_EXE_pickfs"), "push", store, "runs/0.jsonl"];
+        let mut command = std::process::Command::new("strace");
+        assert!(command.current_dir(lab.path("")).args(words).args(pickfs).status().unwrap().success());
+        std::fs::read_to_string(&log).unwrap()
+    };
+    let in_order = |log: &str, wanted: &[String]| {
+        let mut rest = log;
+        for part in wanted {
+            let at = rest.find(part).unwrap_or_else(|| panic!("{part} is missing, or comes too early:\n{log}"));
+            rest = &rest[at + part.len()..];
+        }
+    };
+    let first = traced("new/store");
+    let (answer, named) = ("journal pushed".to_string(), format!("{hash}.jsonl\""));
+    let synced = |folder: &str| format!("{folder}>)");
+    let folder = format!("/new/store/journals/{}", &hash[..2]);
+    in_order(&first, &["/store/incoming/".into(), named.clone(), synced(&folder), answer.clone()]);
+    in_order(
+        &first,
+        &["mkdir(".into(), synced(lab.path("").display().to_string().trim_end_matches('/')), answer.clone()],
+    );
+    in_order(&first, &["/new/store\"".into(), synced("/new"), answer.clone()]);
+    in_order(&first, &["\"pickfs-store\"".into(), synced("/new/store"), answer.clone()]);
+    in_order(&first, &[format!("\"{}\"", &hash[..2]), synced("/new/store/journals"), named.clone()]);
+    // Of another writer, who may not have come to that yet.
+    let known = traced("new/store");
+    in_order(
+        &known,
+        &[named.clone(), synced(&format!("{folder}/{hash}.jsonl")), synced(&folder), "there already".into()],
+    );
+}
+
+/// Whoever may write to a store leads no reader and no writer out of it.
+#[test]
+fn links_in_a_store_are_not_followed() {
+    let lab = Lab::new();
+    journals(&lab);
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(lab.path(to), lab.path(name)).unwrap();
+    lab.run(&["push", "store", "runs/0.jsonl"]).code(0);
+    let secret = std::fs::read(lab.path("runs/1.jsonl")).unwrap();
+    let (hash, third) = (sha256(&secret), sha256(&std::fs::read(lab.path("runs/2.jsonl")).unwrap()));
+    // A journal that is a link, one in a folder that is one, and a pipe: each where a journal would lie.
+    std::fs::create_dir_all(lab.path(&format!("store/journals/{}", &hash[..2]))).unwrap();
+    link("runs/1.jsonl", &format!("store/journals/{}/{hash}.jsonl", &hash[..2]));
+    std::fs::create_dir(lab.path("away")).unwrap();
+    std::fs::copy(lab.path("runs/2.jsonl"), lab.path(&format!("away/{third}.jsonl"))).unwrap();
+    link("away", &format!("store/journals/{}", &third[..2]));
+    let pipe = format!("{}.jsonl", "a".repeat(64));
+    std::fs::create_dir_all(lab.path("store/journals/aa")).unwrap();
+    run(&["mkfifo", &lab.path(&format!("store/journals/aa/{pipe}")).display().to_string()]);
+    // An index that is somebody's database.
+    lab.run(&["push", "other", "runs/0.jsonl"]).code(0);
+    let before = std::fs::read(lab.path("other/index.sqlite")).unwrap();
+    std::fs::remove_file(lab.path("store/index.sqlite")).unwrap();
+    link("other/index.sqlite", "store/index.sqlite");
+
+    assert!(lab.run(&["site", "store", "www"]).code(0).out.contains("of 1 runs"));
+    assert!(names(&lab, "www/journals").iter().all(|name| !name.contains(&hash) && !name.contains(&third)));
+    for words in [&["history", "store"][..], &["query", "store"], &["ask", "store"], &["push", "copy", "store"]] {
+        let said = lab.run(words).code(0);
+        assert!(!said.out.contains("2026-02-02") && !said.out.contains("2026-02-03"), "{words:?}: {}", said.out);
+    }
+    assert_eq!(names(&lab, "copy/journals").len(), 1);
+    assert!(std::fs::read(lab.path("other/index.sqlite")).unwrap() == before, "another database was written to");
+    for (store, journal, wanted) in [("store", "1", "no regular file"), ("store", "2", "Not a directory")] {
+        let said = lab.run(&["push", store, &format!("runs/{journal}.jsonl")]).code(1);
+        assert!(said.err.contains("cannot write to the store"), "{wanted}: {}", said.err);
+    }
+    std::fs::remove_dir(lab.path("store/incoming")).unwrap();
+    link("away", "store/incoming");
+    assert!(lab.run(&["push", "store", "runs/1.jsonl"]).code(1).err.contains("cannot write to the store"));
+    assert_eq!(names(&lab, "away"), [format!("{third}.jsonl")]);
+}
+
 /// Every journal twice, by eight processes, each in an order of its own: the index is that of a rebuild.
 #[test]
 #[ignore = "ten thousand journals: minutes; `make test-all`"]

@@ -62,7 +62,7 @@ fn by_hash(folder: &Path, hash: &str) -> Option<Result<PathBuf>> {
     let store = Store::open(folder).ok()?;
     let filter = Filter { hash: hash.to_string(), ..Filter::default() };
     Some(store.runs(&filter).and_then(|runs| match runs.as_slice() {
-        [one] => Ok(store.journal(&one.hash)),
+        [one] => store.read(&one.hash).map(|_| store.journal(&one.hash)),
         runs => Err(Exit::usage(format!("{} journals of {} begin with {hash}", runs.len(), folder.display()))),
     }))
 }
@@ -96,9 +96,12 @@ pub fn newest_first(folder: &Path) -> Result<Vec<PathBuf>> {
     if Store::is_one(folder) {
         let store = Store::open(folder)?;
         let runs = store.runs(&Filter::default())?.into_iter().filter(|run| run.problem.is_empty());
+        let runs = runs.filter(|run| store.read(&run.hash).is_ok());
         return Ok(runs.map(|run| store.journal(&run.hash)).collect());
     }
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    // A link would lead elsewhere, and reading a pipe would wait.
+    let entries = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     let journals = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "jsonl"));
     let mut dated: Vec<_> = journals.map(|path| (path.metadata().and_then(|m| m.modified()).ok(), path)).collect();
     dated.sort();

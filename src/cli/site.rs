@@ -1,12 +1,13 @@
 //! `pickfs site`: a store as pages for a browser.
 
 use super::{Exit, Outcome, Verb, report};
-use crate::journal::fold_file;
+use crate::journal::fold;
 use crate::render::site::site;
 use crate::store::{Filter, Store};
 use crate::wording::trends::StoredRun;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Write the runs of a store as pages for a browser, which need no server
@@ -38,7 +39,9 @@ impl Verb for Arguments {
                 write(&page, &report_page(&store, hash)?)?;
             }
             if !journal.exists() {
-                write(&journal, &std::fs::read(store.journal(hash)).context("cannot read a journal")?)?;
+                let mut text = Vec::new();
+                store.read(hash)?.read_to_end(&mut text).context("cannot read a journal")?;
+                write(&journal, &text)?;
             }
         }
         println!(
@@ -51,21 +54,24 @@ impl Verb for Arguments {
     }
 }
 
+/// At once: a server may be showing the folder.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(path, bytes));
+    let new = path.with_extension("new");
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let written = made.and_then(|()| std::fs::write(&new, bytes)).and_then(|()| std::fs::rename(&new, path));
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-pub fn report_path(hash: &str) -> String {
+fn report_path(hash: &str) -> String {
     format!("run/{hash}.html")
 }
 
-pub fn journal_path(hash: &str) -> String {
+fn journal_path(hash: &str) -> String {
     format!("journals/{hash}.jsonl")
 }
 
 /// All pages but those of single runs: paths and texts.
-pub fn pages(store: &Store, title: &str) -> Result<Vec<(String, String)>> {
+fn pages(store: &Store, title: &str) -> Result<Vec<(String, String)>> {
     let found = store.found(&Filter::default())?;
     let runs = found.into_iter().map(|found| StoredRun {
         hash: found.entry.hash,
@@ -82,7 +88,7 @@ fn hashes(store: &Store) -> Result<BTreeSet<String>> {
     Ok(store.found(&Filter::default())?.into_iter().map(|found| found.entry.hash).collect())
 }
 
-pub fn report_page(store: &Store, hash: &str) -> Result<Vec<u8>> {
-    let folded = fold_file(&store.journal(hash))?;
+fn report_page(store: &Store, hash: &str) -> Result<Vec<u8>> {
+    let folded = fold(BufReader::with_capacity(1 << 20, store.read(hash)?))?;
     report::page(&folded, Path::new(&format!("{hash}.jsonl"))).with_context(|| format!("cannot judge {hash}"))
 }

@@ -1,13 +1,10 @@
 //! What is pushed, read once, checked and hashed on the way into a file without a name of the sender's choosing.
 
-use super::make_read_only;
+use super::folder::{Folder, Unfinished};
 use crate::journal::{Record, SCHEMA};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{Read, Write};
 
 /// The sender's fault.
 #[derive(Debug)]
@@ -47,50 +44,16 @@ pub fn is_hash(text: &str) -> bool {
 /// A journal that may be kept; its file goes when it is dropped.
 pub struct Admitted {
     pub hash: String,
-    file: File,
-    path: PathBuf,
+    pub file: Unfinished,
 }
-
-impl Admitted {
-    /// Under its name, durably; false where it is there already.
-    pub fn keep(&self, place: &Path) -> Result<bool> {
-        let shown = place.display();
-        let keep = || -> std::io::Result<bool> {
-            make_read_only(&self.file)?;
-            self.file.sync_all()?;
-            place.parent().map_or(Ok(()), fs::create_dir_all)?;
-            match fs::hard_link(&self.path, place) {
-                Ok(()) => Ok(true),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-                Err(error) => Err(error),
-            }
-        };
-        keep().with_context(|| format!("cannot keep {shown}"))
-    }
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// Among the threads of this process.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Reads a journal to its end into a file of the folder, and judges it.
-pub fn admit(journal: &mut dyn Read, declared: Option<&str>, limits: Limits, folder: &Path) -> Result<Admitted> {
+pub fn admit(journal: &mut dyn Read, declared: Option<&str>, limits: Limits, folder: Folder) -> Result<Admitted> {
     if let Some(declared) = declared.filter(|declared| !is_hash(declared)) {
         let start: String = declared.chars().take(80).collect();
         return refused(format!("`{}` is not a SHA-256 in lower case", start.escape_debug()));
     }
-    let name = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-    let path = folder.join(name);
-    // A file of a process that died and had this number.
-    let _ = fs::remove_file(&path);
-    let file = File::options().read(true).write(true).create_new(true).open(&path);
-    let file = file.with_context(|| format!("cannot write {}", path.display()))?;
-    let mut admitted = Admitted { hash: String::new(), file, path };
+    let mut file = Unfinished::new(folder).context(UNWRITTEN)?;
     let mut reading = Reading { hash: Sha256::new(), limits, bytes: 0, line: 0, first: Vec::new(), is_first: true };
     let mut chunk = vec![0; 64 << 10];
     loop {
@@ -99,11 +62,12 @@ pub fn admit(journal: &mut dyn Read, declared: Option<&str>, limits: Limits, fol
             break;
         }
         reading.take(&chunk[..read])?;
-        admitted.file.write_all(&chunk[..read]).with_context(|| format!("cannot write {}", admitted.path.display()))?;
+        file.file.write_all(&chunk[..read]).context(UNWRITTEN)?;
     }
-    admitted.hash = reading.end(declared)?;
-    Ok(admitted)
+    Ok(Admitted { hash: reading.end(declared)?, file })
 }
+
+const UNWRITTEN: &str = "cannot write what is pushed";
 
 struct Reading {
     hash: Sha256,

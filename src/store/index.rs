@@ -4,9 +4,9 @@
 //! leaves no trace.
 
 use super::admit::hex;
-use super::{Rows, Store, shown};
+use super::{INDEX, Rows, Store, shown};
 use crate::analysis;
-use crate::journal::fold_file;
+use crate::journal::fold;
 use crate::wording::machines::machine_name;
 use crate::wording::ranking::{Choice, ranking};
 use anyhow::{Context, Result};
@@ -14,8 +14,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, Read, Seek};
+use std::path::Path;
 use std::time::Duration;
 
 /// Raised with every change of the tables or of what is written into them: an index of another version is made again.
@@ -81,11 +81,13 @@ pub struct Index {
 }
 
 impl Index {
-    /// Made if it is not there, and made again if it is damaged or of another version.
-    pub fn open(path: &Path) -> Result<Index> {
-        Index::connect(path).or_else(|_| {
-            Index::remove(path)?;
-            Index::connect(path)
+    /// Of the store in a folder. Made if it is not there, and made again if it is damaged, of another version or a link.
+    pub fn open(folder: &Path) -> Result<Index> {
+        // SQLite takes no link on the whole way.
+        let path = folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?.join(INDEX);
+        Index::connect(&path).or_else(|_| {
+            Index::remove(&path)?;
+            Index::connect(&path)
         })
     }
 
@@ -103,7 +105,8 @@ impl Index {
     }
 
     fn connect(path: &Path) -> Result<Index> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         Index::with_tables(Connection::open_with_flags(path, flags)?)
     }
 
@@ -139,7 +142,7 @@ impl Index {
         }
         let known = self.known()?;
         for hash in hashes.iter().filter(|hash| !known.contains(*hash)) {
-            self.add(&store.journal(hash), hash)?;
+            self.add(store, hash)?;
         }
         Ok(())
     }
@@ -161,14 +164,14 @@ impl Index {
     }
 
     /// Reads the journal before the others are kept waiting. Nothing happens to an entry that is there.
-    pub fn add(&mut self, journal: &Path, hash: &str) -> Result<()> {
+    pub fn add(&mut self, store: &Store, hash: &str) -> Result<()> {
         let known = "SELECT 1 FROM journal WHERE hash = ?1";
         if self.connection.query_row(known, [hash], |_| Ok(())).optional()?.is_some() {
             return Ok(());
         }
-        let (entry, found) = read(journal, hash);
+        let (entry, found) = read(store, hash);
         let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let superseded = supersede(&change, &entry, journal)?;
+        let superseded = supersede(&change, &entry, store)?;
         insert(&change, &entry, &found, superseded)?;
         Ok(change.commit()?)
     }
@@ -261,21 +264,21 @@ fn entry(row: &[String]) -> Entry {
 }
 
 /// What a journal says. One that cannot be judged has an entry too, with the reason.
-fn read(journal: &Path, hash: &str) -> (Entry, Vec<(String, Choice)>) {
-    let bytes = journal.metadata().map_or(0, |found| found.len());
-    let mut entry = Entry { hash: hash.to_string(), bytes, ..Entry::default() };
-    match judged(journal, &mut entry) {
+fn read(store: &Store, hash: &str) -> (Entry, Vec<(String, Choice)>) {
+    let mut entry = Entry { hash: hash.to_string(), ..Entry::default() };
+    match store.read(hash).and_then(|journal| judged(journal, &mut entry)) {
         Ok(found) => (entry, found),
         Err(error) => (Entry { problem: format!("{error:#}"), ..entry }, Vec::new()),
     }
 }
 
-fn judged(journal: &Path, entry: &mut Entry) -> Result<Vec<(String, Choice)>> {
-    let folder_name = journal.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let found = hash_of_start(journal, &[entry.bytes])?.pop().unwrap_or_default();
+fn judged(mut journal: File, entry: &mut Entry) -> Result<Vec<(String, Choice)>> {
+    entry.bytes = journal.metadata()?.len();
+    let found = hash_of_start(&journal, &[entry.bytes])?.pop().unwrap_or_default();
     // Copied here by another program, and damaged on its way.
-    anyhow::ensure!(found == entry.hash, "{folder_name} has the SHA-256 {found}");
-    let folded = fold_file(journal)?;
+    anyhow::ensure!(found == entry.hash, "{}.jsonl has the SHA-256 {found}", entry.hash);
+    journal.rewind()?;
+    let folded = fold(BufReader::with_capacity(1 << 20, journal))?;
     let run = folded.run.as_ref().context("it has no `run` record that this version can read")?;
     let newest = crate::journal::SCHEMA;
     anyhow::ensure!(run.schema <= newest, "it is of schema {}, and this pickfs knows {newest}", run.schema);
@@ -336,7 +339,7 @@ fn insert(change: &Transaction, entry: &Entry, found: &[(String, Choice)], super
 
 /// A journal that begins with all of another has gone on from it. Whether this one is superseded; those that it supersedes
 /// are marked.
-fn supersede(change: &Transaction, entry: &Entry, journal: &Path) -> Result<bool> {
+fn supersede(change: &Transaction, entry: &Entry, store: &Store) -> Result<bool> {
     let mut statement =
         change.prepare("SELECT hash, bytes FROM journal WHERE run = ?1 AND hash != ?2 ORDER BY bytes")?;
     let others =
@@ -344,37 +347,31 @@ fn supersede(change: &Transaction, entry: &Entry, journal: &Path) -> Result<bool
     let others: Vec<(String, u64)> = others.collect::<rusqlite::Result<_>>()?;
     let (shorter, longer): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, bytes)| *bytes < entry.bytes);
     let lengths: Vec<u64> = shorter.iter().map(|(_, bytes)| *bytes).collect();
-    for ((hash, _), start) in shorter.iter().zip(hash_of_start(journal, &lengths)?) {
+    let starts = match lengths.as_slice() {
+        [] => Vec::new(),
+        lengths => hash_of_start(&store.read(&entry.hash)?, lengths)?,
+    };
+    for ((hash, _), start) in shorter.iter().zip(starts) {
         if *hash == start {
             change.execute("UPDATE journal SET superseded = 1 WHERE hash = ?1", [hash])?;
         }
     }
     let has_all = |hash: &String| {
-        let other = sibling(journal, hash);
-        hash_of_start(&other, &[entry.bytes]).is_ok_and(|start| start.first() == Some(&entry.hash))
+        let start = store.read(hash).and_then(|other| hash_of_start(&other, &[entry.bytes]));
+        start.is_ok_and(|start| start.first() == Some(&entry.hash))
     };
     Ok(longer.iter().any(|(hash, _)| has_all(hash)))
 }
 
-/// Another journal of the store that this one lies in.
-fn sibling(journal: &Path, hash: &str) -> PathBuf {
-    let all = journal.parent().and_then(Path::parent).unwrap_or(Path::new(""));
-    all.join(&hash[..2]).join(format!("{hash}.jsonl"))
-}
-
 /// SHA-256 of the first so many bytes, for each of these lengths, which ascend.
-fn hash_of_start(journal: &Path, lengths: &[u64]) -> Result<Vec<String>> {
-    if lengths.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut file = File::open(journal).with_context(|| format!("cannot open {}", journal.display()))?;
+fn hash_of_start(mut journal: &File, lengths: &[u64]) -> Result<Vec<String>> {
     let (mut hash, mut done, mut found) = (Sha256::new(), 0, Vec::new());
     let mut chunk = vec![0; 64 << 10];
     for length in lengths {
         while done < *length {
             let most = chunk.len().min((length - done) as usize);
-            let read = file.read(&mut chunk[..most])?;
-            anyhow::ensure!(read > 0, "{} ends too early", journal.display());
+            let read = journal.read(&mut chunk[..most])?;
+            anyhow::ensure!(read > 0, "a journal ends too early");
             hash.update(&chunk[..read]);
             done += read as u64;
         }

@@ -9,6 +9,7 @@
 //! Must not know: `agent`, `cli`, `executor`, `render`, `run`, `stack`, `stage`, `workload`.
 
 mod admit;
+mod folder;
 mod index;
 mod parquet;
 mod postgresql;
@@ -18,11 +19,12 @@ pub use index::{Entry, Filter, Found};
 pub use postgresql::{Database, is_database};
 
 use anyhow::{Context, Result, anyhow, bail};
+use folder::{Folder, Unfinished};
 use index::Index;
 use parquet::{Values, parquet};
 use rusqlite::types::Value;
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -55,13 +57,13 @@ pub struct Rows {
 
 impl Store {
     pub fn is_one(folder: &Path) -> bool {
-        folder.join(MARK).is_file()
+        form(folder).is_ok()
     }
 
     /// One that is there.
     pub fn open(folder: &Path) -> Result<Store> {
         let shown = folder.display();
-        let form = fs::read_to_string(folder.join(MARK));
+        let form = form(folder);
         let form =
             form.map_err(|error| anyhow!("{shown} is not a store ({error}); `pickfs push {shown} JOURNAL` makes one"))?;
         if form != FORM {
@@ -81,14 +83,7 @@ impl Store {
         if entries.any(|entry| ![MARK, JOURNALS, INCOMING].iter().any(|own| entry.file_name() == *own)) {
             bail!("{shown} is no store, and it is not empty; name a new folder, or a store");
         }
-        let make = || -> std::io::Result<()> {
-            fs::create_dir_all(folder.join(JOURNALS))?;
-            fs::create_dir_all(folder.join(INCOMING))?;
-            let new = folder.join(INCOMING).join(format!("mark-{}", std::process::id()));
-            fs::write(&new, FORM)?;
-            fs::rename(new, folder.join(MARK))
-        };
-        make().with_context(|| format!("cannot make a store in {shown}"))?;
+        make(folder).with_context(|| format!("cannot make a store in {shown}"))?;
         Store::open(folder)
     }
 
@@ -96,23 +91,35 @@ impl Store {
         &self.folder
     }
 
-    /// Takes a journal of which `declared` says the hash, where its sender says one. An error that is [`Refused`] is the
-    /// sender's fault; nothing of it is kept.
+    /// Takes a journal of which `declared` says the hash, where its sender says one. It is on the disk when this returns. An
+    /// error that is [`Refused`] is the sender's fault; nothing of it is kept.
     pub fn take(&self, journal: &mut dyn Read, declared: Option<&str>, limits: Limits) -> Result<Taken> {
-        let incoming = self.folder.join(INCOMING);
-        fs::create_dir_all(&incoming).with_context(|| format!("cannot make {}", incoming.display()))?;
-        let admitted = admit::admit(journal, declared, limits, &incoming)?;
-        let place = self.journal(&admitted.hash);
-        let is_new = admitted.keep(&place)?;
+        let unwritten = || format!("cannot write to the store {}", self.folder.display());
+        let folder = Folder::open(&self.folder).with_context(unwritten)?;
+        let incoming = folder.make(INCOMING).with_context(unwritten)?;
+        incoming.remove_dead();
+        let admitted = admit::admit(journal, declared, limits, incoming)?;
+        let hash = admitted.hash;
+        let keep = || {
+            make_read_only(&admitted.file.file)?;
+            let place = folder.make(JOURNALS)?.make(&hash[..2])?;
+            admitted.file.keep(&place, &file_name(&hash))
+        };
+        let is_new = keep().with_context(unwritten)?;
         // Not compared with all that lies here: whoever asks next does that.
-        Index::open(&self.folder.join(INDEX))?.add(&place, &admitted.hash)?;
-        Ok(Taken { hash: admitted.hash.clone(), is_new })
+        Index::open(&self.folder)?.add(self, &hash)?;
+        Ok(Taken { hash, is_new })
+    }
+
+    /// Opens a journal to read. Who may write to the store names no other file by a link in it.
+    pub fn read(&self, hash: &str) -> Result<File> {
+        let open = || Folder::open(&self.folder)?.below(JOURNALS)?.below(start(hash))?.file(file_name(hash));
+        open().with_context(|| format!("cannot read the journal {}", self.journal(hash).display()))
     }
 
     /// Where a journal lies, or would lie.
     pub fn journal(&self, hash: &str) -> PathBuf {
-        let (first, _) = hash.split_at_checked(2).unwrap_or((hash, ""));
-        self.folder.join(JOURNALS).join(first).join(format!("{hash}.jsonl"))
+        self.folder.join(JOURNALS).join(start(hash)).join(file_name(hash))
     }
 
     /// Hashes of all journals that lie here by their names, sorted. What has another name is none.
@@ -129,11 +136,10 @@ impl Store {
     /// With an entry for each journal that lies here, and no other. Where it cannot be written, it is made in memory.
     fn index(&self) -> Result<Index> {
         let hashes = self.hashes();
-        let path = self.folder.join(INDEX);
-        let followed = Index::open(&path).and_then(|mut index| index.follow(&hashes, self).map(|()| index));
+        let followed = Index::open(&self.folder).and_then(|mut index| index.follow(&hashes, self).map(|()| index));
         followed.or_else(|error| {
             if self.is_writable() {
-                return Err(error.context(format!("cannot use the index {}", path.display())));
+                return Err(error.context(format!("cannot use the index of {}", self.folder.display())));
             }
             let mut index = Index::in_memory()?;
             index.follow(&hashes, self)?;
@@ -147,8 +153,7 @@ impl Store {
 
     /// Makes the index again from the journals; how many there are.
     pub fn reindex(&self) -> Result<usize> {
-        let path = self.folder.join(INDEX);
-        Index::remove(&path)?;
+        Index::remove(&self.folder.join(INDEX))?;
         self.index()?.len()
     }
 
@@ -201,14 +206,56 @@ fn values(rows: &Rows, at: usize, name: &str) -> Result<Values> {
     })
 }
 
-/// Reads a journal for [`Store::take`]: its whole lines, without one that a crash has torn.
+/// Reads a journal for [`Store::take`]: its whole lines, without one that a crash has torn. It is a file, and no link to one.
 pub fn whole_lines(journal: &Path) -> Result<Vec<u8>> {
-    let mut text = Vec::new();
-    let file = File::open(journal).with_context(|| format!("cannot open the journal {}", journal.display()))?;
-    BufReader::new(file).read_to_end(&mut text).with_context(|| format!("cannot read {}", journal.display()))?;
+    let read = || -> std::io::Result<Vec<u8>> {
+        let parent = journal.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut text = Vec::new();
+        let file = Folder::open(parent)?.file(journal.file_name().unwrap_or_default())?;
+        // A longer one is refused.
+        file.take(Limits::default().journal + 1).read_to_end(&mut text)?;
+        Ok(text)
+    };
+    let mut text = read().with_context(|| format!("cannot read the journal {}", journal.display()))?;
     let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     text.truncate(end);
     Ok(text)
+}
+
+fn file_name(hash: &str) -> String {
+    format!("{hash}.jsonl")
+}
+
+/// The folder of a journal.
+fn start(hash: &str) -> &str {
+    hash.get(..2).unwrap_or(hash)
+}
+
+/// What a store says of itself.
+fn form(folder: &Path) -> std::io::Result<String> {
+    let mut form = String::new();
+    Folder::open(folder)?.file(MARK)?.take(100).read_to_string(&mut form)?;
+    Ok(form)
+}
+
+fn make_folder(path: &Path) -> std::io::Result<()> {
+    let Some(parent) = path.parent().filter(|_| !path.exists()) else { return Ok(()) };
+    make_folder(parent)?;
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Folder::open(parent)?.sync(),
+    }
+}
+
+/// Durably.
+fn make(path: &Path) -> std::io::Result<()> {
+    make_folder(&std::path::absolute(path)?)?;
+    let folder = Folder::open(path)?;
+    folder.make(JOURNALS)?;
+    let mark = Unfinished::new(folder.make(INCOMING)?)?;
+    (&mark.file).write_all(FORM.as_bytes())?;
+    mark.file.set_permissions(fs::Permissions::from_mode(0o644))?;
+    mark.keep(&folder, MARK).map(drop)
 }
 
 /// What is never written to again.
