@@ -252,7 +252,7 @@ fn what_a_push_answers_is_on_the_disk() {
     in_order(&first, &["/store/incoming/".into(), named.clone(), synced(&folder), answer.clone()]);
     in_order(
         &first,
-        &["mkdir(".into(), synced(&lab.path("").display().to_string().trim_end_matches('/')), answer.clone()],
+        &["mkdir(".into(), synced(lab.path("").display().to_string().trim_end_matches('/')), answer.clone()],
     );
     in_order(&first, &["/new/store\"".into(), synced("/new"), answer.clone()]);
     in_order(&first, &["\"pickfs-store\"".into(), synced("/new/store"), answer.clone()]);
@@ -305,49 +305,6 @@ fn links_in_a_store_are_not_followed() {
     link("away", "store/incoming");
     assert!(lab.run(&["push", "store", "runs/1.jsonl"]).code(1).err.contains("cannot write to the store"));
     assert_eq!(names(&lab, "away"), [format!("{third}.jsonl")]);
-}
-
-/// SQLite would remove what the journal of a change that was cut short names; who may write to the store could write one.
-#[test]
-fn root_completes_no_change_of_an_index_that_others_may_write_to() {
-    if not_run(Need::Root.check().err().map(|missing| missing.to_string())) {
-        return;
-    }
-    let lab = Lab::new();
-    journals(&lab);
-    for store in ["foreign", "group", "all"] {
-        lab.run(&["push", store, "runs/0.jsonl"]).code(0);
-    }
-    run(&["chown", "-R", "65534:65534", &lab.path("foreign").display().to_string()]);
-    run(&["chmod", "g+w", &lab.path("group").display().to_string()]);
-    run(&["chmod", "o+w", &lab.path("all").display().to_string()]);
-    for store in ["foreign", "group", "all"] {
-        std::fs::write(lab.path("victim"), "victim").unwrap();
-        let index = lab.path(store).join("index.sqlite");
-        std::fs::write(lab.path(store).join("index.sqlite-journal"), cut_short(&index, &lab.path("victim"))).unwrap();
-        for words in [&["query", store][..], &["ask", store], &["push", store, "runs/1.jsonl"], &["history", store]] {
-            lab.run(words).code(0);
-        }
-        assert!(lab.path("victim").exists(), "{store}");
-        assert!(lab.run(&["history", store]).code(0).out.contains("2026-02-02"), "{store}");
-    }
-}
-
-/// As SQLite writes it before a transaction over several databases: "The SQLite Database File Format", section 3.
-fn cut_short(index: &std::path::Path, super_journal: &std::path::Path) -> Vec<u8> {
-    const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
-    let database = std::fs::read(index).unwrap();
-    let page = u32::from(u16::from_be_bytes([database[16], database[17]]));
-    let name = super_journal.display().to_string().into_bytes();
-    let numbers = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<u8>>();
-    let mut text = MAGIC.to_vec();
-    text.extend(numbers(&[0, 1, database.len() as u32 / page, 512, page]));
-    text.resize(512, 0);
-    text.extend(numbers(&[(1 << 30) / page + 1]));
-    text.extend(&name);
-    text.extend(numbers(&[name.len() as u32, name.iter().map(|byte| u32::from(*byte)).sum()]));
-    text.extend(MAGIC);
-    text
 }
 
 /// Every journal twice, by eight processes, each in an order of its own: the index is that of a rebuild.

@@ -15,12 +15,11 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
 /// Raised with every change of the tables or of what is written into them: an index of another version is made again.
-const VERSION: i64 = 4;
+const VERSION: i64 = 3;
 
 /// How long a writer waits for the others.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -86,13 +85,9 @@ impl Index {
     pub fn open(folder: &Path) -> Result<Index> {
         // SQLite takes no link on the whole way.
         let path = folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?.join(INDEX);
-        if !is_own(folder) {
-            return Index::connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY);
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        Index::connect(&path, flags).or_else(|_| {
+        Index::connect(&path).or_else(|_| {
             Index::remove(&path)?;
-            Index::connect(&path, flags)
+            Index::connect(&path)
         })
     }
 
@@ -109,7 +104,8 @@ impl Index {
         }
     }
 
-    fn connect(path: &Path, flags: OpenFlags) -> Result<Index> {
+    fn connect(path: &Path) -> Result<Index> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         Index::with_tables(Connection::open_with_flags(path, flags)?)
     }
@@ -118,7 +114,6 @@ impl Index {
         connection.busy_timeout(PATIENCE)?;
         // It can be made again.
         connection.pragma_update(None, "synchronous", "OFF")?;
-        connection.pragma_update(None, "trusted_schema", false)?;
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if version != VERSION {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -201,14 +196,6 @@ impl Index {
         }
         Ok(Rows { columns, rows })
     }
-}
-
-/// Whether no other user may write to the folder of an index. SQLite removes what a journal beside a database names as its
-/// super-journal, with the rights of who opens the database to write. Groups are trusted, but not by root.
-pub fn is_own(folder: &Path) -> bool {
-    let user = rustix::process::geteuid().as_raw();
-    let others = if user == 0 { 0o022 } else { 0o002 };
-    folder.metadata().is_ok_and(|found| [0, user].contains(&found.uid()) && found.mode() & others == 0)
 }
 
 impl Filter {
