@@ -231,13 +231,22 @@ fn open(race: &Race, named: &[usize], context: &Context) -> String {
 /// "the fastest (95 %)", "at most 4 % slower than the best (95 %)".
 fn bound(race: &Race, context: &Context) -> String {
     let terms = context.work.terms();
-    let bound = match is_fastest(race) {
+    let is_early = is_early(race, context);
+    let bound = match is_fastest(race) && !is_early {
         true => format!("the {} (95 %)", terms.best),
         false => at_most(race.bound(), terms),
     };
     let typical = if race.dearer[race.pick].is_some() { "in a typical round " } else { "" };
-    let among = if race.too_few.is_empty() { "" } else { ", of those with enough rounds" };
+    let among = if is_early { ", of those with enough rounds" } else { "" };
     format!("{typical}{bound}{among}")
+}
+
+/// Some have times, and too few of them to be ranked: one of these may be faster.
+fn is_early(race: &Race, context: &Context) -> bool {
+    let too_few = |veto: &Veto| matches!(veto, Veto::Unfinished { rounds: 1.., .. } | Veto::TooFew { .. });
+    let mut notes = context.work.verdict.notes.iter();
+    !race.too_few.is_empty()
+        || notes.any(|note| matches!(note, Note::NotRanked(_, vetoes) if vetoes.iter().any(too_few)))
 }
 
 /// All others are called slower: of one of several equals it is not enough that no other is faster.
@@ -379,7 +388,7 @@ fn phase(panel: &Panel, context: &Context) -> String {
     };
     let best = shown(&mut race.may_be_best().filter_map(row));
     let first = match race.may_be_as_good.len() {
-        0 if is_fastest(race) => format!("{best}, {}", context.work.terms().best),
+        0 if is_fastest(race) && !is_early(race, context) => format!("{best}, {}", context.work.terms().best),
         0 => format!("{best}; {}", bound(race, context)),
         _ if race.is_settled() => {
             format!("{best}; {}: {}", context.targets[race.pick].name, bound(race, context))
