@@ -183,8 +183,8 @@ mod tests {
             ("transactions", json!({"check": ["psql"]}), "check: psql"),
             ("fio", json!({"job": "/j.fio"}), "job: /j.fio"),
             ("kernel", json!({"goals": ["--eval=$(shell x)"]}), "goals: '--eval=$(shell x)'"),
-            ("packages", json!({"names": ["-oX=y"]}), "names: -oX=y"),
-            ("pgbench", json!({"server": ["archive_command=x"]}), "server: archive_command=x"),
+            ("packages", json!({"names": ["-oX=y"]}), "names: '-oX=y'"),
+            ("pgbench", json!({"server": ["archive_command=x"]}), "server: 'archive_command=x'"),
         ];
         for (workload, settings, wanted) in rows {
             let shown = describe(&plan(workload, settings));
