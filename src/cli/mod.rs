@@ -27,6 +27,7 @@ mod on_slurm;
 mod plan;
 mod plan_source;
 mod predict;
+mod programs;
 mod push;
 mod query;
 mod record;
@@ -40,6 +41,7 @@ mod site;
 mod slurm_job;
 mod trace;
 
+use crate::plan::visible_lines;
 use crate::process::Interrupted;
 use crate::wording::text::lines;
 use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
@@ -129,7 +131,7 @@ struct Exit {
 impl Exit {
     /// The command line asks for what cannot be.
     fn usage(text: impl std::fmt::Display) -> anyhow::Error {
-        Exit { code: USAGE, text: format!("pickfs: {text}\n") }.into()
+        Exit { code: USAGE, text: visible_lines(&format!("pickfs: {text}\n")) }.into()
     }
 }
 
@@ -219,7 +221,7 @@ pub fn main() -> ExitCode {
                 exit.code.into()
             }
             None => {
-                crate::run::tell(&format!("pickfs: {error:#}"));
+                crate::run::tell(&visible_lines(&format!("pickfs: {error:#}")));
                 if error.is::<Interrupted>() { STOPPED.into() } else { FAILED.into() }
             }
         },

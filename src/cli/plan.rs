@@ -1,8 +1,9 @@
 //! `pickfs plan`: what a run would do, without doing it.
 
-use super::{Outcome, Verb, catalogue, confirm, forecast, plan_source};
+use super::{Outcome, Verb, catalogue, confirm, forecast, plan_source, programs};
 use crate::plan::{
-    self, Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand,
+    self, Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand, visible,
+    visible_json, visible_lines,
 };
 use crate::stack::backing::Elsewhere;
 use crate::stack::recipe::{self, Recipe};
@@ -56,12 +57,13 @@ impl Verb for Arguments {
             let cells = expand(&plan);
             let limit_ns: u64 = cells.iter().map(|cell| cell.limit_ns).fold(0, u64::saturating_add);
             let all = serde_json::json!({ "plan": plan, "most_cells": cells.len(), "most_ns": limit_ns });
-            println!("{}", serde_json::to_string_pretty(&all)?);
+            println!("{}", visible_json(&serde_json::to_string_pretty(&all)?));
             return Ok(0);
         }
         let pilot = self.pilot.as_deref().map(|journal| forecast::describe(&plan, journal)).transpose()?;
         let raced = plan.targets.iter().filter(|target| !target.duplicate).count();
-        anstream::print!("{}", describe(&plan, &pilot.unwrap_or_else(|| forecast::without_pilot(raced))));
+        let text = describe(&plan, &pilot.unwrap_or_else(|| forecast::without_pilot(raced)));
+        print!("{}", visible_lines(&text));
         Ok(0)
     }
 }
@@ -69,7 +71,10 @@ impl Verb for Arguments {
 /// The dry run, in words.
 fn describe(plan: &Plan, forecast: &str) -> String {
     let cells = expand(plan);
-    let mut text = format!("{}\n\n{}{forecast}\n", plan.title, describe_rounds(plan, &cells));
+    let chosen = [programs::describe(plan), programs::describe_reads(plan)].concat();
+    let gap = if chosen.is_empty() { "" } else { "\n" };
+    let title = visible(&plan.title);
+    let mut text = format!("{title}\n\n{chosen}{gap}{}{forecast}\n", describe_rounds(plan, &cells));
     describe_executor(plan, &mut text);
     describe_run(plan, &mut text);
     describe_targets(plan, &cells, &mut text);
@@ -80,7 +85,7 @@ fn describe(plan: &Plan, forecast: &str) -> String {
     let shown = plan.stop.rounds.unwrap_or(LOOKS[0]) as usize;
     for round in cells.chunks(plan.targets.len() * plan.works.len()).take(shown) {
         let names: Vec<String> =
-            round.iter().map(|cell| format!("{} / {}", cell.target.name, cell.work.name)).collect();
+            round.iter().map(|cell| visible(&format!("{} / {}", cell.target.name, cell.work.name))).collect();
         let _ = writeln!(text, "  round {}: {}", round[0].round, names.join(", "));
     }
     text
@@ -145,7 +150,7 @@ fn describe_targets(plan: &Plan, cells: &[Cell], text: &mut String) {
         |target: &Target| cells.iter().find(|cell| cell.target == *target).map_or(0, |cell| cell.seed);
     for target in &plan.targets {
         let kind = if target.duplicate { " (hidden duplicate, for the noise floor)" } else { "" };
-        let _ = writeln!(text, "target {}{kind}", target.name);
+        let _ = writeln!(text, "target {}{kind}", visible(&target.name));
         describe_steps(plan, target, &place, seed_of_first_cell(target), text);
         describe_ageing(target, text);
         let needs = crate::agent::needs_of_target(target);
@@ -211,7 +216,7 @@ fn backing_steps(target: &Target, place: &Place) -> Vec<Step> {
 
 fn write_steps(steps: &[Step], text: &mut String) {
     for step in steps {
-        let _ = writeln!(text, "  {}: {}", step.says, step.action);
+        let _ = writeln!(text, "  {}", visible(&format!("{}: {}", step.says, step.action)));
     }
 }
 
@@ -293,14 +298,14 @@ fn lacking<'r>(driver: &fs::Filesystem, spec: &fs::FsSpec, required: &'r [String
 
 fn describe_works(plan: &Plan, text: &mut String) {
     for work in &plan.works {
-        let _ = writeln!(text, "\nwork {} ({})", work.name, work.workload.name);
+        let _ = writeln!(text, "\nwork {} ({})", visible(&work.name), work.workload.name);
         let (workload, settings) = (workload::find(&work.workload.name), &work.workload.settings);
         let folders = workload.map(|workload| workload.folders(settings, &place_of_agent(plan))).unwrap_or_default();
         let make = |path| Step::folder("make a folder for the work", path);
         write_steps(&folders.into_iter().map(make).collect::<Vec<_>>(), text);
         let phases = workload.map(|workload| workload.phases(settings)).unwrap_or_default();
         for phase in phases {
-            let _ = writeln!(text, "  phase {}: {}", phase.name, phase.about);
+            let _ = writeln!(text, "  phase {}: {}", visible(&phase.name), phase.about);
         }
         if work.repeats.0 > 1 {
             let _ = writeln!(text, "  phases that only read are done {} times in each cell", work.repeats.0);

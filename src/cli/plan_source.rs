@@ -1,14 +1,17 @@
 //! Which plan is meant: a file, or the flags that stand for one. Shared by `run`, `plan` and `guest build`.
 
-use super::{Exit, REFUSED, USAGE, catalogue::catalogue};
+use super::{Exit, REFUSED, USAGE, catalogue::catalogue, programs::Source};
 use crate::data::{Shape, profile::builtin};
 use crate::executor::{self, Executor};
 use crate::need;
-use crate::plan::{self, Catalogue, Complaint, Plan, PlanArgs, PlanFlags};
+use crate::plan::{self, Catalogue, Chosen, Complaint, Plan, PlanArgs, PlanFlags, Settings, Work};
 use crate::run::tell;
 use crate::sys::devices;
+use crate::sys::process::trusts;
 use anyhow::{Context, Result};
-use std::io::IsTerminal;
+use std::fs::{File, Metadata};
+use std::io::{IsTerminal, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What a run without data and without an aim takes: rounds enough for a bound say more than a few with more files.
@@ -20,23 +23,71 @@ const USUAL_SCALE: f64 = 0.25;
 
 /// The checked plan of a file or of flags, or an error that shows all complaints.
 pub fn read(arguments: &PlanArgs) -> Result<Plan> {
+    read_with_source(arguments).map(|(plan, _)| plan)
+}
+
+/// The same, and whose plan it is.
+pub fn read_with_source(arguments: &PlanArgs) -> Result<(Plan, Source)> {
     match &arguments.plan {
         Some(path) => from_file(path, arguments.executor.clone()),
-        None => from_flags(arguments).map(|(plan, _)| plan),
+        None => from_flags(arguments).map(|(plan, _)| (plan, Source::Own)),
     }
 }
 
-fn from_file(path: &Path, executor: Option<String>) -> Result<Plan> {
-    let remedy = "name a plan file (`pickfs init` writes one), or the targets as options (`pickfs help run`)";
-    let unreadable = |error| Exit::usage(format!("cannot read the plan {}: {error}; {remedy}", path.display()));
-    let bytes = std::fs::read(path).map_err(unreadable)?;
-    let text = String::from_utf8(bytes).ok();
-    let no_text = || Exit::usage(format!("{} is not text in UTF-8, so it is no plan; {remedy}", path.display()));
-    let text = text.ok_or_else(no_text)?;
+fn from_file(path: &Path, executor: Option<String>) -> Result<(Plan, Source)> {
+    let (text, source) = text_of(path)?;
     let absolute = std::path::absolute(path)?;
     let (file, folder) = (path.display().to_string(), absolute.parent().unwrap_or(Path::new("/")));
     let plan = plan::from_toml(&text, &file, folder, &Catalogue { executor, ..catalogue() });
-    plan.map_err(|complaints| refused(&text, &file, &complaints))
+    let plan = plan.map_err(|complaints| refused(&text, &file, &complaints))?;
+    Ok((plan, source))
+}
+
+fn text_of(path: &Path) -> Result<(String, Source)> {
+    let remedy = "name a plan file (`pickfs init` writes one), or the targets as options (`pickfs help run`)";
+    let unreadable = |error| Exit::usage(format!("cannot read the plan {}: {error}; {remedy}", path.display()));
+    let mut bytes = Vec::new();
+    let mut opened = File::open(path).map_err(unreadable)?;
+    opened.read_to_end(&mut bytes).map_err(unreadable)?;
+    let source = source(path, &opened.metadata().map_err(unreadable)?);
+    let no_text = || Exit::usage(format!("{} is not text in UTF-8, so it is no plan; {remedy}", path.display()));
+    Ok((String::from_utf8(bytes).ok().ok_or_else(no_text)?, source))
+}
+
+/// Whose plan a journal holds; `any` is what the user says of it.
+pub fn of_journal(journal: &Path, any: bool) -> Result<Source> {
+    let found = journal.metadata().with_context(|| format!("cannot read {}", journal.display()))?;
+    Ok(if any { Source::Own } else { source(journal, &found) })
+}
+
+/// Of the file that was read, whatever its name leads to later. What is piped to us has no owner who could answer for it.
+fn source(path: &Path, file: &Metadata) -> Source {
+    let (shown, owner) = (path.display(), file.uid());
+    match () {
+        () if !file.is_file() => Source::Foreign(format!("{shown} is no file")),
+        () if owner != 0 && !trusts(owner) => Source::Foreign(format!("{shown} belongs to user {owner}")),
+        () if file.mode() & 0o022 != 0 => {
+            Source::Foreign(format!("others may write to {shown} (`chmod go-w` ends that)"))
+        }
+        () => Source::Own,
+    }
+}
+
+/// What a plan file that another machine will check says of its works and its executor, and whose it is; nothing of what is no
+/// plan, which that machine refuses.
+pub fn unchecked(path: &Path) -> Result<(Plan, Source)> {
+    let (text, source) = text_of(path)?;
+    let table: toml::Table = toml::from_str(&text).unwrap_or_default();
+    let word = |table: &toml::Table, key: &str| table.get(key).and_then(|value| value.as_str()).map(String::from);
+    let work = |table: &toml::Table| {
+        let name = word(table, "workload").unwrap_or_default();
+        let settings = table.iter().filter_map(|(key, value)| Some((key.clone(), serde_json::to_value(value).ok()?)));
+        let workload = Chosen { name: name.clone(), settings: Settings(settings.collect()) };
+        Work { name: word(table, "name").unwrap_or(name), workload, ..Work::default() }
+    };
+    let works = table.get("work").and_then(|works| works.as_array()).into_iter().flatten();
+    let works = works.filter_map(|work| work.as_table()).map(work).collect();
+    Ok((Plan { works, executor: word(&table, "executor").unwrap_or_default(), ..Plan::default() }, source))
 }
 
 /// The checked plan of the flags, and the text of the plan file that says the same.

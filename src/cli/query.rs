@@ -1,6 +1,8 @@
 //! `pickfs query`: the index of a store, asked in SQL.
 
 use super::{Exit, Outcome, Verb, report};
+use crate::plan::visible_json;
+use crate::render::csv_text;
 use crate::store::{Database, Rows, Store, is_database};
 use anyhow::{Context, Result};
 use comfy_table::{Table, presets};
@@ -105,14 +107,14 @@ fn table(rows: &Rows) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).set_width(report::width() as u16);
     table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
-    table.set_header(&rows.columns).add_rows(rows.rows.iter().map(plain));
+    table.set_header(plain(&rows.columns)).add_rows(rows.rows.iter().map(plain));
     format!("{table}\n")
 }
 
 fn csv(rows: &Rows) -> Result<Vec<u8>> {
     let mut out = csv::Writer::from_writer(Vec::new());
-    out.write_record(&rows.columns)?;
-    rows.rows.iter().try_for_each(|row| out.write_record(row))?;
+    let inert = |row: &Vec<String>| row.iter().map(|cell| csv_text(cell)).collect::<Vec<_>>();
+    std::iter::once(&rows.columns).chain(&rows.rows).try_for_each(|row| out.write_record(inert(row)))?;
     Ok(out.into_inner()?)
 }
 
@@ -121,7 +123,5 @@ fn json(rows: &Rows) -> Result<Vec<u8>> {
         rows.columns.iter().cloned().zip(row.iter().cloned().map(Into::into)).collect()
     };
     let all: Vec<_> = rows.rows.iter().map(object).collect();
-    let mut text = serde_json::to_vec_pretty(&all)?;
-    text.push(b'\n');
-    Ok(text)
+    Ok((visible_json(&serde_json::to_string_pretty(&all)?) + "\n").into_bytes())
 }

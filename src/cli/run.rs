@@ -1,6 +1,7 @@
 //! `pickfs run`: measure, then say the verdict.
 
 use super::after::{give_back, show};
+use super::programs::{self, Source};
 use super::{
     Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, journals, on_hosts, on_slurm, plan_source, there,
 };
@@ -40,6 +41,9 @@ pub struct Arguments {
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
     erase: Vec<String>,
+    /// Agree to the programs that the plan runs on this machine; `pickfs plan` shows them
+    #[arg(long)]
+    yes: bool,
     /// How to show what goes on: for people, or as JSON, an object a line on standard error
     #[arg(long, value_name = "HOW", default_value = "people")]
     progress: Shown,
@@ -87,6 +91,9 @@ impl Verb for Arguments {
         ["pickfs run PLAN.toml --slurm=disks", "as a job of Slurm that has a machine for itself"],
     ];
     fn run(&self) -> Outcome {
+        if !self.agreed_elsewhere()? {
+            return Ok(REFUSED);
+        }
         if !self.hosts.host.is_empty() {
             return on_hosts::run(&self.hosts, &self.for_hosts()?);
         }
@@ -97,7 +104,7 @@ impl Verb for Arguments {
         let progress = progress.as_mut();
         if let Some(journal) = &self.resume {
             let (owner, aims) = (if self.any_owner { Owner::Any } else { Owner::Own }, self.aims()?);
-            return match agreed_again(there(journal)?, owner, &self.erase)? {
+            return match self.agreed_again(there(journal)?, owner)? {
                 Some(agreed) => {
                     run::count_stop_requests()?;
                     let resumed = run::resume(journal, &agreed, owner, aims, executor::ALL, progress);
@@ -114,12 +121,15 @@ impl Verb for Arguments {
         }
         if let Some(old) = &self.again {
             let journal = self.journal.clone().unwrap_or_else(|| journals::fresh(""));
-            return self.measure(&plan_of(&journals::named(old)?, self.any_owner)?, &journal, progress);
+            let old = journals::named(old)?;
+            let source = plan_source::of_journal(&old, self.any_owner)?;
+            return self.measure(&plan_of(&old, self.any_owner)?, &source, &journal, progress);
         }
         match self.plan.flags.sim.as_slice() {
             [] | [_] => {
                 let journal = self.journal.clone().unwrap_or_else(|| journals::fresh(""));
-                self.measure(&plan_source::read(&self.plan)?, &journal, progress)
+                let (plan, source) = plan_source::read_with_source(&self.plan)?;
+                self.measure(&plan, &source, &journal, progress)
             }
             disks => self.simulate(disks, progress),
         }
@@ -127,6 +137,15 @@ impl Verb for Arguments {
 }
 
 impl Arguments {
+    /// What other machines do is agreed to here: no question of theirs reaches the user.
+    fn agreed_elsewhere(&self) -> Result<bool> {
+        let is_elsewhere = !self.hosts.host.is_empty() || self.to_slurm.slurm.is_some();
+        let Some(path) = self.plan.plan.as_deref().filter(|_| is_elsewhere) else { return Ok(true) };
+        let (mut plan, source) = plan_source::unchecked(path)?;
+        plan.executor = self.plan.executor.clone().unwrap_or(plan.executor);
+        programs::agreed_elsewhere(&plan, &source, self.yes)
+    }
+
     /// A run for each disk, and then a table of what is best on which.
     fn simulate(&self, disks: &[String], progress: &mut dyn Progress) -> Outcome {
         if self.journal.is_some() {
@@ -139,7 +158,7 @@ impl Arguments {
             let name: String = disk.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
             let journal = journals::fresh(&format!("-{name}"));
             let plan = plan_source::read(&PlanArgs { flags, ..self.plan.clone() })?;
-            match self.measure(&plan, &journal, progress)? {
+            match self.measure(&plan, &Source::Own, &journal, progress)? {
                 STOPPED => return Ok(STOPPED),
                 code => ended = ended.max(code),
             }
@@ -149,7 +168,10 @@ impl Arguments {
         Ok(ended)
     }
 
-    fn measure(&self, plan: &Plan, journal: &Path, progress: &mut dyn Progress) -> Outcome {
+    fn measure(&self, plan: &Plan, source: &Source, journal: &Path, progress: &mut dyn Progress) -> Outcome {
+        if !programs::agreed(plan, source, self.yes)? {
+            return Ok(REFUSED);
+        }
         let Some(agreed) = confirm::confirmed(plan, &self.erase)? else { return Ok(REFUSED) };
         let made_folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
         // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
@@ -172,12 +194,14 @@ impl Arguments {
         let flags = self.plan.flags.words().map_err(Exit::usage)?;
         let more = self.more.iter().map(|time| format!("--more={time}"));
         let executor = self.plan.executor.iter().map(|name| format!("--executor={name}"));
+        // The programs of a plan file were agreed to here.
+        let agreed = self.plan.plan.iter().map(|_| "--yes".to_string());
         let erase = self.erase.iter().map(|serial| format!("--erase={serial}"));
         Ok(on_hosts::Wanted {
             plan: self.plan.plan.as_deref(),
             resume: self.resume.as_deref(),
             journal: self.journal.as_deref(),
-            words: flags.into_iter().chain(more).chain(executor).chain(erase).collect(),
+            words: flags.into_iter().chain(more).chain(executor).chain(agreed).chain(erase).collect(),
         })
     }
 
@@ -250,6 +274,23 @@ impl Arguments {
         Ok(code(&folded, finish))
     }
 
+    /// A device may have changed hands since the run was begun, and a journal may be another's. What may be erased; nothing
+    /// where it is refused.
+    fn agreed_again(&self, journal: &Path, owner: Owner) -> Result<Option<Vec<Erasure>>> {
+        let run = fold_file(journal)?.run;
+        let no_run = || format!("{} is no journal of a run; `pickfs history` lists them", journal.display());
+        let plan = run.with_context(no_run)?.plan;
+        if !programs::agreed(&plan, &plan_source::of_journal(journal, self.any_owner)?, self.yes)? {
+            return Ok(None);
+        }
+        if confirm::erasures(&plan)?.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        // What the dead run left mounted on the device is no reason to refuse it.
+        run::clean(journal, owner, executor::ALL, &mut Lines::default())?;
+        if confirm::still_free(&plan)? { confirm::confirmed(&plan, &self.erase) } else { Ok(None) }
+    }
+
     fn aims(&self) -> Result<Aims> {
         let flags = &self.plan.flags;
         let wrong = |flag: &'static str| move |why: String| Exit::usage(format!("{flag}: {why}"));
@@ -287,19 +328,6 @@ fn plan_of(journal: &Path, any_owner: bool) -> Result<Plan> {
         bail!("{shown} holds results of {}: pickfs cannot measure them again", run.imported.escape_debug());
     }
     Ok(run.plan)
-}
-
-/// A device may have changed hands since the run was begun. What may be erased; nothing where it is refused.
-fn agreed_again(journal: &Path, owner: Owner, erase: &[String]) -> Result<Option<Vec<Erasure>>> {
-    let run = fold_file(journal)?.run;
-    let plan =
-        run.with_context(|| format!("{} is no journal of a run; `pickfs history` lists them", journal.display()))?.plan;
-    if confirm::erasures(&plan)?.is_empty() {
-        return Ok(Some(Vec::new()));
-    }
-    // What the dead run left mounted on the device is no reason to refuse it.
-    run::clean(journal, owner, executor::ALL, &mut Lines::default())?;
-    if confirm::still_free(&plan)? { confirm::confirmed(&plan, erase) } else { Ok(None) }
 }
 
 fn goes_on(journal: &Path, finish: Finish) {

@@ -1,13 +1,18 @@
-//! `pickfs share`: a run for others to see, without what tells who measured where.
+//! `pickfs share`: a run for others to see, without secrets and without what identifies its user and machine.
 
-use super::{Exit, Outcome, Verb, journals, report};
-use crate::journal::{Anonymous, Folded, fold_file};
+use super::{Exit, Outcome, Verb, journals, programs, report};
+use crate::journal::{self, Anonymous, Folded, fold_file};
+use crate::plan::{Plan, visible};
 use crate::process::{argv, run_program};
-use crate::wording::text::{counted, wrapped};
+use crate::wording::text::{counted, plain, wrapped};
 use anyhow::{Context, Result, ensure};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Pack a run to share it: journal and page without paths, UUIDs and names of the machine and its user
+/// Reasons and doubts that are listed; there may be one for each cell.
+const MOST_TEXTS: usize = 40;
+
+/// Pack a run to share it: journal and page without paths, addresses, secrets, and names of the machine and its user
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Journal of the run
@@ -35,29 +40,68 @@ impl Verb for Arguments {
         let shared = desk.0.join("journal.jsonl");
         let mut anonymous = Anonymous::new(names(&fold_file(&journal)?));
         let text = std::fs::read_to_string(&journal).with_context(|| format!("cannot read {}", journal.display()))?;
-        let lines: Vec<String> = text.lines().filter_map(|line| anonymous.line(line)).collect();
+        let lines = anonymous.lines(&text);
         std::fs::write(&shared, lines.join("\n") + "\n")
             .with_context(|| format!("cannot write {}", shared.display()))?;
-        let page = report::page(&fold_file(&shared)?, Path::new("journal.jsonl"))?;
+        let folded = fold_file(&shared)?;
+        let page = report::page(&folded, Path::new("journal.jsonl"))?;
         std::fs::write(desk.0.join("report.html"), &page).context("cannot write the page")?;
         let all = lines.join("\n") + &String::from_utf8_lossy(&page);
         let left = anonymous.left(&all);
         ensure!(left.is_empty(), "nothing is shared: {} is still in it; report this as a bug", left.join(", "));
         pack(&desk.0, &output)?;
-        println!("{}: journal.jsonl and report.html", output.display());
-        let [paths, uuids, names] = anonymous.counts();
-        let replaced = [counted(paths, "path"), counted(uuids, "UUID"), counted(names, "name")];
-        println!("replaced: {}; names are those of this machine and its user", replaced.join(", "));
-        let doubts = anonymous.doubts(&all);
-        if !doubts.is_empty() {
-            let told = format!(
-                "Look at it before you share it. Parts of these paths also stand elsewhere, as in titles: {}",
-                doubts.join(", ")
-            );
-            println!("{}", wrapped("", &told, report::width()));
-        }
+        println!("{}: journal.jsonl and report.html", visible(&output.display().to_string()));
+        print!("{}", described(&anonymous, &folded, &all));
         Ok(0)
     }
+}
+
+/// What was replaced and left out, and what a user should read before it is shared.
+fn described(anonymous: &Anonymous, folded: &Folded, all: &str) -> String {
+    let replaced: Vec<String> = anonymous.counts().into_iter().map(|(noun, count)| counted(count, noun)).collect();
+    let replaced = if replaced.is_empty() { "nothing".to_string() } else { replaced.join(", ") };
+    let mut text = format!("replaced: {replaced}\n");
+    let paragraph = |heading: &str, words: Vec<String>| match words.is_empty() {
+        true => String::new(),
+        false => wrapped("", &format!("{heading}: {}", words.join(", ")), report::width()) + "\n",
+    };
+    text += &paragraph("left out, as these facts may hold anything", anonymous.left_out().map(visible).collect());
+    text += "Read what is still in it before you share it:\n";
+    let left = folded.run.iter().flat_map(|run| own_words(&run.plan)).chain(free_texts(folded));
+    left.for_each(|line| text += &format!("  {line}\n"));
+    text + &paragraph(
+        "Parts of the replaced paths also stand elsewhere, as in titles",
+        anonymous.doubts(all).into_iter().map(visible).collect(),
+    )
+}
+
+/// What the plan's author wrote: title, names, commands with the names of their variables.
+fn own_words(plan: &Plan) -> Vec<String> {
+    let names = |names: Vec<&str>| names.into_iter().map(visible).collect::<Vec<_>>().join(", ");
+    let targets = plan.targets.iter().filter(|target| !target.duplicate).map(|target| target.name.as_str()).collect();
+    let works = plan.works.iter().map(|work| work.name.as_str()).collect();
+    let mut lines = vec![
+        format!("title: {}", visible(&plan.title)),
+        format!("targets: {}", names(targets)),
+        format!("works: {}", names(works)),
+    ];
+    lines.extend(programs::describe(plan).lines().skip(1).map(|line| line.trim_start().to_string()));
+    lines
+}
+
+/// Reasons and doubts, each once.
+fn free_texts(folded: &Folded) -> Vec<String> {
+    let flags = folded.flags.iter().chain(folded.cells.iter().flat_map(|cell| &cell.flags)).map(|flag| &flag.why);
+    let ends = folded.cells.iter().filter_map(|cell| cell.outcome.as_ref()).chain(folded.unfit.values());
+    let reasons = ends.flat_map(|outcome| match outcome {
+        journal::Outcome::Skipped(reasons) => reasons.as_slice(),
+        journal::Outcome::Failed(reason) => std::slice::from_ref(reason),
+        journal::Outcome::Done => &[],
+    });
+    let told: BTreeSet<String> = flags.chain(reasons).map(|text| plain(text)).collect();
+    let more = told.len().saturating_sub(MOST_TEXTS);
+    let more = (more > 0).then(|| format!("reasons and doubts: {more} more in journal.jsonl"));
+    told.into_iter().take(MOST_TEXTS).map(|text| format!("reason or doubt: {text}")).chain(more).collect()
 }
 
 /// A folder beside the archive that goes when it is dropped.
@@ -79,10 +123,12 @@ impl Drop for Desk {
     }
 }
 
-/// Nobody's, and of no time.
+/// Nobody's, and of no time. A colon in its name makes no other host of it, a hyphen no option.
 fn pack(folder: &Path, output: &Path) -> Result<()> {
-    let (folder, output) = (folder.display().to_string(), output.display().to_string());
-    let nobody = ["--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "--sort=name"];
+    let [folder, output] =
+        [folder, output].map(|path| std::path::absolute(path).map(|path| path.display().to_string()));
+    let (folder, output) = (folder?, output?);
+    let nobody = ["--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "--sort=name", "--force-local"];
     let what = ["-C", &folder, "-cz", "-f", &output, "journal.jsonl", "report.html"];
     run_program(&argv([&["tar"][..], &nobody, &what].concat())).map(drop)
 }
@@ -92,8 +138,14 @@ fn names(folded: &Folded) -> Vec<String> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let home = home.and_then(|home| Some(home.file_name()?.to_string_lossy().into_owned()));
     let user = ["USER", "LOGNAME", "SUDO_USER"].into_iter().filter_map(|name| std::env::var(name).ok());
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let short = host.split('.').next().map(String::from);
+    let here = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let measured = folded.host.get("host name").and_then(|name| name.split(' ').next()).map(String::from);
-    user.chain(home).chain([host]).chain(short).chain(measured).collect()
+    let hosts = [here].into_iter().chain(measured).flat_map(names_of_host);
+    user.chain(home).chain(hosts).collect()
+}
+
+/// Whole, short, and the domain.
+fn names_of_host(host: String) -> Vec<String> {
+    let parts = host.split_once('.').map(|(short, domain)| vec![short.to_string(), domain.to_string()]);
+    parts.into_iter().flatten().chain([host]).collect()
 }

@@ -1,6 +1,6 @@
 //! What is wrong with a plan: where, what, and what to do next; gathered, so that one reading shows all of it.
 
-use super::Objection;
+use super::{Objection, steers, visible};
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -58,9 +58,20 @@ impl Complaints {
 /// All complaints for people, in the compiler's look: place, line, caret, help.
 pub fn render(text: &str, file: &str, complaints: &[Complaint], colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    let file = visible(file);
+    let (file, text) = (visible(file), &harmless(text));
     let shown = complaints.iter().map(|complaint| renderer.render(&[group(text, &file, complaint)]) + "\n");
     shown.collect::<Vec<_>>().join("\n")
+}
+
+/// A plan's text of the same length, as places in it are bytes. The renderer itself shows the control characters of ASCII.
+fn harmless(text: &str) -> String {
+    let blank = |c: char| match c.len_utf8() {
+        _ if !steers(c) || c.is_ascii() => c.to_string(),
+        2 => "\u{b7}".into(),
+        3 => "\u{fffd}".into(),
+        _ => "\u{b7}\u{b7}".into(),
+    };
+    text.chars().map(blank).collect()
 }
 
 fn group<'a>(text: &'a str, file: &'a str, complaint: &'a Complaint) -> Group<'a> {
@@ -96,11 +107,6 @@ pub(super) fn quoted(text: &str) -> String {
         shown.push('…');
     }
     format!("`{}`", visible(&shown))
-}
-
-fn visible(text: &str) -> String {
-    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(escape).collect()
 }
 
 /// "`a`, `b` and `c`".

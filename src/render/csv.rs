@@ -3,6 +3,7 @@
 use super::tables::{self, Value};
 use super::{Format, Options};
 use crate::analysis::Model;
+use crate::plan::visible;
 use std::io::{self, Write};
 
 pub const CSV: Format =
@@ -34,16 +35,19 @@ fn write<'a>(header: &[&str], rows: impl Iterator<Item = Vec<Value<'a>>>, out: &
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::Text(text) => inert(text),
+        Value::Text(text) => csv_text(text),
         Value::Number(number) => number.to_string(),
         Value::Nothing => String::new(),
     }
 }
 
-/// A spreadsheet takes what begins like this for a formula (OWASP, "CSV Injection"); with a quote before it, for text.
-fn inert(text: &str) -> String {
-    let dangerous = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
-    if text.starts_with(dangerous) { format!("'{text}") } else { text.to_string() }
+/// A spreadsheet takes what begins like this for a formula (OWASP, "CSV Injection"); with a quote before it, for text. Numbers
+/// stay numbers. What steers a terminal is shown as an escape.
+pub fn csv_text(text: &str) -> String {
+    const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    let is_number = text.parse::<f64>().is_ok() && !text.chars().any(|c| c.is_ascii_alphabetic() && !"eE".contains(c));
+    let text = visible(text);
+    if text.trim_start().starts_with(FORMULA) && !is_number { format!("'{text}") } else { text }
 }
 
 #[cfg(test)]
@@ -52,8 +56,20 @@ mod tests {
 
     #[test]
     fn what_a_spreadsheet_would_run_is_text() {
-        for (text, wanted) in [("=1+1", "'=1+1"), ("@SUM(A1)", "'@SUM(A1)"), ("ext4", "ext4"), ("－1", "'－1")] {
-            assert_eq!(inert(text), wanted);
+        let rows = [
+            ("=1+1", "'=1+1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            (" =1", "' =1"),
+            ("\t=1", "\\t=1"),
+            ("-1+1", "'-1+1"),
+            ("-inf", "'-inf"),
+            ("-1.5e3", "-1.5e3"),
+            ("ext4", "ext4"),
+            ("－1", "'－1"),
+            ("a\u{1b}\u{9b}\u{202e}\n", "a\\u{1b}\\u{9b}\\u{202e}\\n"),
+        ];
+        for (text, wanted) in rows {
+            assert_eq!(csv_text(text), wanted);
         }
         let mut out = Vec::new();
         let row = vec![Value::from("a,\"b\""), Value::from(-1.5), Value::from(f64::NAN)];

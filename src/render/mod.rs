@@ -26,6 +26,7 @@ mod tables;
 mod tests;
 mod text;
 
+pub use csv::csv_text;
 pub use html::site;
 pub use svg::pictures;
 

@@ -62,7 +62,8 @@ pub fn escaped(text: &str) -> String {
 
 /// "1 round", "4 rounds".
 pub fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    let plural = if noun.ends_with('s') { "es" } else { "s" };
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}{plural}") }
 }
 
 /// "ext4, xfs and btrfs".

@@ -42,6 +42,7 @@ const DESCRIPTION: Description = Description {
     about: "a command of your own, cold or warm, with what it needs prepared before",
     settings: &joined::<14>(Order::ROWS, GENERATED),
     main_setting: "command",
+    choose_programs: &["environment"],
     ..Description::EMPTY
 };
 

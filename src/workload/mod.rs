@@ -26,7 +26,7 @@ mod trees;
 
 use crate::metric::Combine;
 use crate::need::Need;
-use crate::plan::{Judged, Objection, Setting, Settings};
+use crate::plan::{Judged, Objection, Setting, SettingKind, Settings};
 use crate::stack::{Argv, Place, argv};
 use crate::stage::{Phase, Stage, TimedUntil};
 use anyhow::Result;
@@ -79,6 +79,8 @@ pub struct Description {
     pub settings: &'static [Setting],
     /// The setting that a bare value stands for in a plan.
     pub main_setting: &'static str,
+    /// Settings by which a plan chooses what is run, or what that loads, besides those that are commands.
+    pub choose_programs: &'static [&'static str],
     /// The timed parts, in order.
     pub phases: &'static [Phase],
     /// Programs that it needs, with the packages that bring them.
@@ -107,6 +109,7 @@ impl Description {
         about: "",
         settings: &[],
         main_setting: "",
+        choose_programs: &[],
         phases: &[],
         programs: &[],
         versions: &[],
@@ -246,6 +249,13 @@ pub struct OtherDisk {
 /// Those for users, without the ones that test pickfs itself.
 pub fn for_users() -> impl Iterator<Item = &'static dyn Workload> {
     ALL.iter().copied().filter(|workload| !workload.name().starts_with(meta::PREFIX))
+}
+
+/// Settings by which a plan chooses what a workload runs, or what that loads.
+pub fn that_choose_programs(workload: &dyn Workload) -> impl Iterator<Item = &'static Setting> {
+    let named = workload.description().choose_programs;
+    let chooses = |row: &&Setting| matches!(row.kind, SettingKind::Words) || named.contains(&row.name);
+    workload.settings().iter().filter(chooses)
 }
 
 /// The workload of that name.

@@ -38,6 +38,7 @@ const DESCRIPTION: Description = Description {
     about: "PostgreSQL under pgbench: small transactions of many clients, each durable before the next",
     settings: Load::ROWS,
     main_setting: "clients",
+    choose_programs: &["server"],
     judged: (Combine::GeometricMean, "1000 transactions"),
     ..Description::EMPTY
 };

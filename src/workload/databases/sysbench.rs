@@ -64,6 +64,7 @@ const DESCRIPTION: Description = Description {
     about: "MariaDB under sysbench's OLTP tests: transactions of many clients, each durable before the next",
     settings: Load::ROWS,
     main_setting: "clients",
+    choose_programs: &["server"],
     judged: (Combine::GeometricMean, "1000 transactions"),
     ..Description::EMPTY
 };

@@ -34,6 +34,7 @@ const DESCRIPTION: Description = Description {
     about: "your own fio job file, each section timed by fio's own clock",
     settings: JobFile::ROWS,
     main_setting: "job",
+    choose_programs: &["job"],
     judged: MEAN_OF_PHASES,
     programs: &[("fio", "fio")],
     versions: &[&["fio", "--version"]],

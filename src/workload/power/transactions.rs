@@ -34,6 +34,7 @@ const DESCRIPTION: Description = Description {
     about: "what a power cut takes of a program's transactions, by commands of your own; on simulated disks",
     settings: &joined::<11>(Order::ROWS, Power::ROWS),
     main_setting: "command",
+    choose_programs: &["programs"],
     phases: &[
         Phase::new(
             TRANSACTIONS,

@@ -32,6 +32,7 @@ const DESCRIPTION: Description = Description {
     about: "a Debian root on the target, booted cold in a machine of its own, until its user space is ready",
     settings: System::ROWS,
     main_setting: "ready",
+    choose_programs: &["services"],
     phases: &[Phase::new(
         "boot",
         "a cold boot, from the start of the kernel until the system is ready",

@@ -37,6 +37,7 @@ const DESCRIPTION: Description = Description {
     about: "a Linux kernel: unpack, configure, compile, compile again unchanged, remove",
     settings: Source::ROWS,
     main_setting: "tarball",
+    choose_programs: &["tarball", "configure", "goals"],
     phases: &[
         Phase::new("unpack", "tar -x of the kernel source from memory, until durable", Fresh, Metadata, Durable),
         Phase::new("configure", "make tinyconfig, cold, until durable", Cold, Declared, Durable),

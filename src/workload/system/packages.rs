@@ -36,6 +36,7 @@ const DESCRIPTION: Description = Description {
     about: "some hundred packages: install, list every installed file, remove",
     settings: Selection::ROWS,
     main_setting: "archive",
+    choose_programs: &["names"],
     phases: &[
         Phase::new(
             "install",
