@@ -35,6 +35,7 @@ pub mod store;
 pub mod sys;
 pub mod trace;
 pub mod units;
+pub mod visible;
 pub mod wording;
 pub mod workload;
 

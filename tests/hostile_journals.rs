@@ -163,7 +163,7 @@ fn rename(value: &mut Value, key: &str, new: &dyn Fn(&str, &str) -> String) {
 
 /// What would be obeyed in what was printed.
 fn obeyed(text: &str) -> Option<String> {
-    let raw = text.chars().find(|c| !"\n\r".contains(*c) && pickfs::plan::steers(*c));
+    let raw = text.chars().find(|c| !"\n\r".contains(*c) && pickfs::visible::steers(*c));
     let command = text.lines().find(|line| line.trim_start().starts_with("::") || line.contains("##["));
     raw.map(|c| format!("{c:?}")).or(command.map(String::from))
 }

@@ -193,7 +193,7 @@ const STEERING: &str = "\\u001b]0;owned\\u0007\\u009b31m\\u202eevil\\u2066\\u200
 
 /// Raw control characters or marks of direction, or a command at the start of a line.
 fn steers(text: &str) -> Option<String> {
-    let raw = text.chars().find(|c| *c != '\n' && pickfs::plan::steers(*c));
+    let raw = text.chars().find(|c| *c != '\n' && pickfs::visible::steers(*c));
     let command = text.lines().find(|line| line.trim_start().starts_with("::") || line.contains("##["));
     raw.map(|c| format!("{c:?}")).or(command.map(String::from))
 }

@@ -1,7 +1,7 @@
 //! Text of a journal made harmless: what it names may have been written to steer a terminal or to break a document.
 
-pub use crate::plan::steers;
-use crate::plan::without_log_commands;
+pub use crate::visible::steers;
+use crate::visible::without_log_commands;
 use serde_json::Value;
 
 /// No name or reason is longer in a report.

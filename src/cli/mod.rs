@@ -41,8 +41,8 @@ mod site;
 mod slurm_job;
 mod trace;
 
-use crate::plan::visible_lines;
 use crate::process::Interrupted;
+use crate::visible::visible_lines;
 use crate::wording::text::lines;
 use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
 use std::path::Path;

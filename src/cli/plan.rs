@@ -2,8 +2,7 @@
 
 use super::{Outcome, Verb, catalogue, confirm, forecast, plan_source, programs};
 use crate::plan::{
-    self, Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand, visible,
-    visible_json, visible_lines,
+    self, Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand,
 };
 use crate::stack::backing::Elsewhere;
 use crate::stack::recipe::{self, Recipe};
@@ -11,6 +10,7 @@ use crate::stack::{Place, Step, backing, fs};
 use crate::stats::LOOKS;
 use crate::sys::block;
 use crate::units::{Unit, show_bytes, show_duration};
+use crate::visible::{visible, visible_json, visible_lines};
 use crate::{executor, need, workload};
 use procfs::Current;
 use std::collections::BTreeMap;

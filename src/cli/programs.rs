@@ -2,8 +2,9 @@
 //! programs that run on this machine; the state folder keeps the hash of each list that was agreed to.
 
 use crate::executor;
-use crate::plan::{Plan, Setting, Settings, Target, Work, visible};
+use crate::plan::{Plan, Setting, Settings, Target, Work};
 use crate::run::{self, is_for_programs, tell};
+use crate::visible::visible;
 use crate::workload;
 use anyhow::Result;
 use serde_json::Value;

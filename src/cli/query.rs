@@ -1,9 +1,9 @@
 //! `pickfs query`: the index of a store, asked in SQL.
 
 use super::{Exit, Outcome, Verb, report};
-use crate::plan::visible_json;
 use crate::render::csv_text;
 use crate::store::{Database, Rows, Store, is_database};
+use crate::visible::visible_json;
 use anyhow::{Context, Result};
 use comfy_table::{Table, presets};
 use std::path::{Path, PathBuf};

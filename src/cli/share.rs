@@ -2,8 +2,9 @@
 
 use super::{Exit, Outcome, Verb, journals, programs, report};
 use crate::journal::{self, Anonymous, Folded, fold_file};
-use crate::plan::{Plan, visible};
+use crate::plan::Plan;
 use crate::process::{argv, run_program};
+use crate::visible::visible;
 use crate::wording::text::{counted, plain, wrapped};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;

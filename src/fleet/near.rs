@@ -3,7 +3,8 @@
 use super::message::{Order, Said};
 use super::ssh::{Ssh, Start, end};
 use super::{hash, hex};
-use crate::process::{last_words, stop_requests, visible};
+use crate::process::{last_words, stop_requests};
+use crate::visible::visible_line;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
@@ -104,8 +105,8 @@ fn begin(host: &str, name: &str, order: &Order, ssh: &Ssh) -> Result<()> {
     let said = said.with_context(|| format!("cannot begin the run on {host}"))?;
     match serde_json::from_str(said.trim()) {
         Ok(Said::There) => Ok(()),
-        Ok(Said::Refused(why)) => bail!("{host} does not begin the run: {}", visible(&why)),
-        _ => bail!("{host} gives no answer that is understood: {}", visible(said.trim())),
+        Ok(Said::Refused(why)) => bail!("{host} does not begin the run: {}", visible_line(&why)),
+        _ => bail!("{host} gives no answer that is understood: {}", visible_line(said.trim())),
     }
 }
 
@@ -270,7 +271,7 @@ impl Watch<'_> {
     fn show(&mut self, line: &str) {
         self.lines += 1;
         if self.lines <= MOST_MESSAGES {
-            (self.tell)(&visible(line));
+            (self.tell)(&visible_line(line));
         }
     }
 

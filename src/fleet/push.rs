@@ -2,7 +2,7 @@
 
 use super::message::Answer;
 use super::{Ssh, checked_folder, checked_host, hash};
-use crate::process::visible;
+use crate::visible::visible_line;
 use anyhow::{Context, Result, bail};
 
 /// A store on another machine.
@@ -36,8 +36,8 @@ impl<'a> FarStore<'a> {
         match serde_json::from_str(said.trim()) {
             Ok(Answer::New) => Ok(true),
             Ok(Answer::Known) => Ok(false),
-            Ok(Answer::Refused(why)) => bail!("{host}: {}", visible(&why)),
-            Err(_) => bail!("{host} gives no answer that is understood: {}", visible(said.trim())),
+            Ok(Answer::Refused(why)) => bail!("{host}: {}", visible_line(&why)),
+            Err(_) => bail!("{host} gives no answer that is understood: {}", visible_line(said.trim())),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is wrong with a plan: where, what, and what to do next; gathered, so that one reading shows all of it.
 
-use super::{Objection, steers, visible};
+use super::Objection;
+use crate::visible::{steers, visible};
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use std::cell::RefCell;
 use std::ops::Range;

@@ -20,7 +20,6 @@ mod queue;
 mod read;
 mod schema;
 mod setting;
-mod shown;
 mod table;
 mod target;
 mod value;
@@ -36,7 +35,6 @@ pub use queue::NAMES as QUEUE_SETTINGS;
 pub use read::from_toml;
 pub use schema::schema;
 pub use setting::{Setting, SettingKind, Settings, disks};
-pub use shown::{steers, visible, visible_json, visible_lines, without_log_commands};
 pub use words::MkfsOptions;
 
 use crate::metric::{CPU_GROSS_NS, CPU_NET_NS, Combine};

@@ -2,6 +2,7 @@
 
 use super::RUN_MARK;
 use crate::need::find_program;
+use crate::visible::visible_line;
 use anyhow::{Context, Result, bail};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -101,35 +102,14 @@ pub fn listing(argv: &Argv, run: &str) -> String {
     }
 }
 
-/// No line of another program is longer in ours, in characters.
-const LONGEST_LINE: usize = 2000;
-
-/// A line of another program or machine, as text that steers neither a terminal nor a build server: control characters and
-/// those that turn or hide text are escapes, what starts a command of a build server is taken apart, a long line is cut.
-pub fn visible(line: &str) -> String {
-    let turns =
-        |c| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let mut shown = String::new();
-    for c in line.chars().take(LONGEST_LINE) {
-        if c.is_control() || turns(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
-    }
-    if line.chars().nth(LONGEST_LINE).is_some() {
-        shown.push('…');
-    }
-    // GitHub's and Azure's: these count anywhere in a line.
-    let shown = shown.replace("##[", "# #[").replace("##vso[", "# #vso[");
-    // This one counts at the start alone.
-    if shown.trim_start().starts_with("::") { format!("\\{}", shown.trim_start()) } else { shown }
-}
-
 /// The last three lines that are not empty, and before them the first that is marked as an error: a compiler's, say,
-/// that `make` then has more to say about. Each is made [`visible`].
+/// that `make` then has more to say about. Each is made visible.
 pub fn last_words(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let (earlier, last) = lines.split_at(lines.len().saturating_sub(3));
     let first = earlier.iter().find(|line| line.contains("error: "));
-    let last: Vec<String> = first.into_iter().chain(last).map(|line| visible(line)).collect();
+    let last: Vec<String> = first.into_iter().chain(last).map(|line| visible_line(line)).collect();
     if last.is_empty() { "it said nothing".into() } else { last.join(" / ") }
 }
 
@@ -143,21 +123,6 @@ mod tests {
         assert!(error.contains("/nowhere/at/all") && error.contains("No such file"), "{error}");
         assert!(output(&argv(["no-such-program"]), &[]).is_err());
         assert!(output(&Vec::new(), &[]).is_err());
-    }
-
-    #[test]
-    fn lines_of_others_steer_nothing() {
-        for (line, shown) in [
-            ("Grüße: 5 % [::1]", "Grüße: 5 % [::1]"),
-            ("\u{1b}]0;title\u{7}", r"\u{1b}]0;title\u{7}"),
-            ("a\rb\0\u{85}\u{9b}1m\t", r"a\rb\u{0}\u{85}\u{9b}1m\t"),
-            ("\u{202e}txt.exe\u{2066}\u{2028}", r"\u{202e}txt.exe\u{2066}\u{2028}"),
-            (" ::stop-commands::t", r"\::stop-commands::t"),
-            ("a ##[error]b ##vso[task]c ## d", "a # #[error]b # #vso[task]c ## d"),
-        ] {
-            assert_eq!(visible(line), shown);
-        }
-        assert_eq!(visible(&"x".repeat(1 << 20)).chars().count(), LONGEST_LINE + 1);
     }
 
     #[test]

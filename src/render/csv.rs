@@ -3,7 +3,7 @@
 use super::tables::{self, Value};
 use super::{Format, Options};
 use crate::analysis::Model;
-use crate::plan::visible;
+use crate::visible::visible;
 use std::io::{self, Write};
 
 pub const CSV: Format =

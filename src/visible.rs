@@ -14,6 +14,15 @@ pub fn visible(text: &str) -> String {
     without_log_commands(&text.chars().map(escape).collect::<String>())
 }
 
+/// No line of another program or machine is longer in ours, in characters.
+const LONGEST_LINE: usize = 2000;
+
+/// A line of another program or machine, as [`visible`] has it; a long one is cut.
+pub fn visible_line(line: &str) -> String {
+    let shown = visible(&line.trim().chars().take(LONGEST_LINE).collect::<String>());
+    if line.trim().chars().nth(LONGEST_LINE).is_some() { shown + "…" } else { shown }
+}
+
 /// Several lines, each as [`visible`] has it.
 pub fn visible_lines(text: &str) -> String {
     text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
@@ -31,15 +40,15 @@ pub fn visible_json(json: &str) -> String {
     shown.replace("##[", "#\\u0023[")
 }
 
-/// Runners of GitHub obey words such as `::stop-commands::` at the start of a line, and `##[group]` anywhere. A blank between
-/// makes them text.
+/// Runners of GitHub obey words such as `::stop-commands::` at the start of a line, and `##[group]` anywhere, those of Azure
+/// `##vso[task.setvariable]`. A blank between makes them text.
 pub fn without_log_commands(text: &str) -> String {
     let mut made = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         let (before, rest) = (made.chars().last(), &text[at..]);
         let begins = before.is_none_or(char::is_whitespace);
         let is_command = begins && rest.starts_with("::") && rest[2..].starts_with(|c: char| c.is_ascii_alphabetic());
-        match is_command || rest.starts_with("##[") {
+        match is_command || rest.starts_with("##[") || rest.starts_with("##vso[") {
             true => made.extend([c, ' ']),
             false => made.push(c),
         }
@@ -62,11 +71,19 @@ mod tests {
             ("see ::add-mask::x", "see : :add-mask::x"),
             ("at ::1, std::path, a::b", "at ::1, std::path, a::b"),
             ("x##[error]y", "x# #[error]y"),
+            ("a ##vso[task]c ## d", "a # #vso[task]c ## d"),
+            ("Grüße: 5 % [::1]", "Grüße: 5 % [::1]"),
         ];
         for (text, wanted) in rows {
             assert_eq!(visible(text), wanted, "{text:?}");
         }
         assert_eq!(visible_lines("a\u{7}\n::debug::b"), "a\\u{7}\n: :debug::b");
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        assert_eq!(visible_line(&"x".repeat(1 << 20)).chars().count(), LONGEST_LINE + 1);
+        assert_eq!(visible_line(" ::debug::a\n"), ": :debug::a");
     }
 
     #[test]
