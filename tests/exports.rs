@@ -400,6 +400,16 @@ fn a_run_that_is_shared_has_its_figures_and_no_paths() {
     assert_eq!(figures("run.jsonl"), figures("journal.jsonl"));
 }
 
+#[rustfmt::skip]
+const SECRET: &[&str] = &[
+    "S3cretPw", "AKIAVERYSECRET", "hunter22", "plainvalue", "tok en", "pw77pw77", "db7", "corp.example", "whale",
+    "WHALE", "0123456789abcdef", "S3Z9NX0M", "0b9e9c0d", "10.20.30.40", "anns-disk", "fileserver", "52:54",
+    "fe80", "5000c500", "ABCD-1234", "1a2b3c4d", "abcdef-GHIJ", "miller", "nas9", "nas-smb", "secret-project",
+    "carl", concat!("/", "home/"), "2Fann", "/srv/",
+];
+const KEPT: &[&str] =
+    &["mysqldump", "--result-file=", "DB=", "PGPASSWORD=", "LANG=C.UTF-8", "ST4000NM0035, sectors 512/4096 B", "2 GHz"];
+
 /// All of it is in the archive before it is replaced; names of files are no hosts and no options.
 #[test]
 fn secrets_and_addresses_are_not_shared() {
@@ -438,53 +448,14 @@ fn secrets_and_addresses_are_not_shared() {
     common::run(&["tar", "--force-local", "-xf", &archive, "-C", &here]);
     let read = |name: &str| std::fs::read_to_string(lab.path(name)).expect("it was packed");
     let both = read("journal.jsonl") + &read("report.html") + &said;
-    for secret in [
-        "S3cretPw",
-        "AKIAVERYSECRET",
-        "hunter22",
-        "plainvalue",
-        "tok en",
-        "pw77pw77",
-        "db7",
-        "corp.example",
-        "whale",
-        "WHALE",
-        "0123456789abcdef",
-        "S3Z9NX0M",
-        "0b9e9c0d",
-        "10.20.30.40",
-        "anns-disk",
-        "fileserver",
-        "52:54",
-        "fe80",
-        "5000c500",
-        "ABCD-1234",
-        "1a2b3c4d",
-        "abcdef-GHIJ",
-        "miller",
-        "nas9",
-        "nas-smb",
-        "secret-project",
-        "carl",
-        concat!("/", "home/"),
-        "2Fann",
-        "/srv/",
-    ] {
+    for secret in SECRET {
         assert!(!both.contains(secret), "{secret}:\n{said}");
     }
     // A fact's name is shown where it is left out.
     assert!(said.contains("in-a-key") && !read("journal.jsonl").contains("in-a-key"), "{said}");
     let word = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(|word| word.eq_ignore_ascii_case("ann"));
     assert!(!word(&both), "{said}");
-    for kept in [
-        "mysqldump",
-        "--result-file=",
-        "DB=",
-        "PGPASSWORD=",
-        "LANG=C.UTF-8",
-        "ST4000NM0035, sectors 512/4096 B",
-        "2 GHz",
-    ] {
+    for kept in KEPT {
         assert!(both.contains(kept), "{kept}:\n{said}");
     }
     for shown in ["command: mysqldump", "environment: ", "works: ", "targets: ", "reason or doubt: ", "left out, "] {

@@ -197,79 +197,40 @@ fn is_random(word: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Words of each kind, with blanks between.
+    const WORDS: &[(Option<Kind>, &str)] = &[
+        (
+            Some(Kind::Address),
+            "ann.miller@corp.example ann@10.0.0.1:/x https://x.example/y mysql://ann:pw@db/x \
+            fileserver:/export/ann 52:54:00:ab:cd:ef 52-54-00-AB-CD-EF 10.20.30.40 10.20.30.40:3306 \
+            10.20.30.0/24 fe80::5054:ff:feab:cdef fe80::1%eth0 [2001:db8::1]:80",
+        ),
+        (Some(Kind::Serial), "naa.5000c500a1b2c3d4 0x5000c500a1b2c3d4 ata-Samsung_SSD_S3Z9 nvme.1234-5678"),
+        (
+            Some(Kind::Uuid),
+            "ABCD-1234 12345678-01 1a2b3c4d:5e6f7a8b:9c0d1e2f:3a4b5c6d \
+            abcdef-GHIJ-klmn-OPQR-stuv-WXYZ-012345",
+        ),
+        (Some(Kind::Path), "../ann/x ~ann/x ~/x %2Fhome%2Fann"),
+        (
+            Some(Kind::Secret),
+            "AKIAVERYSECRET wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY \
+            ghp_16C7e42F292c6912E7710c838347Ae178B4a \
+            eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxIn0 d41d8cd98f00b204e9800998ecf8427e",
+        ),
+        (
+            None,
+            "127.0.0.1 0.0.0.0:80 ::1 7:0 12:34:56 2026-11-25T20:49:12Z Samsung_SSD_970_EVO_Plus_1TB \
+            ST4000NM0035-1V4107 6.1.0-13-cloud-amd64 discard,lazy_itable_init=0 12380752958686531826 @0 \
+            ~10 1024-4096 /run/pickfs-0d6ad1883765/memory-16777216/disk-16777216 metadata-checksums \
+            path-1 secret-1 address-1 00000000-0000-0000-0000-000000000001",
+        ),
+    ];
+
     #[test]
     fn words_are_known_by_their_looks() {
-        let rows: &[(Option<Kind>, &[&str])] = &[
-            (
-                Some(Kind::Address),
-                &[
-                    "ann.miller@corp.example",
-                    "ann@10.0.0.1:/x",
-                    "https://x.example/y",
-                    "mysql://ann:pw@db/x",
-                    "fileserver:/export/ann",
-                    "52:54:00:ab:cd:ef",
-                    "52-54-00-AB-CD-EF",
-                    "10.20.30.40",
-                    "10.20.30.40:3306",
-                    "10.20.30.0/24",
-                    "fe80::5054:ff:feab:cdef",
-                    "fe80::1%eth0",
-                    "[2001:db8::1]:80",
-                ],
-            ),
-            (
-                Some(Kind::Serial),
-                &["naa.5000c500a1b2c3d4", "0x5000c500a1b2c3d4", "ata-Samsung_SSD_S3Z9", "nvme.1234-5678"],
-            ),
-            (
-                Some(Kind::Uuid),
-                &[
-                    "ABCD-1234",
-                    "12345678-01",
-                    "1a2b3c4d:5e6f7a8b:9c0d1e2f:3a4b5c6d",
-                    "abcdef-GHIJ-klmn-OPQR-stuv-WXYZ-012345",
-                ],
-            ),
-            (Some(Kind::Path), &["../ann/x", "~ann/x", "~/x", "%2Fhome%2Fann"]),
-            (
-                Some(Kind::Secret),
-                &[
-                    "AKIAVERYSECRET",
-                    "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-                    "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
-                    "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxIn0",
-                    "d41d8cd98f00b204e9800998ecf8427e",
-                ],
-            ),
-            (
-                None,
-                &[
-                    "127.0.0.1",
-                    "0.0.0.0:80",
-                    "::1",
-                    "7:0",
-                    "12:34:56",
-                    "2026-11-25T20:49:12Z",
-                    "Samsung_SSD_970_EVO_Plus_1TB",
-                    "ST4000NM0035-1V4107",
-                    "6.1.0-13-cloud-amd64",
-                    "discard,lazy_itable_init=0",
-                    "12380752958686531826",
-                    "@0",
-                    "~10",
-                    "1024-4096",
-                    "/run/pickfs-0d6ad1883765/memory-16777216/disk-16777216",
-                    "metadata-checksums",
-                    "path-1",
-                    "secret-1",
-                    "address-1",
-                    "00000000-0000-0000-0000-000000000001",
-                ],
-            ),
-        ];
-        for (wanted, words) in rows {
-            for word in *words {
+        for (wanted, words) in WORDS {
+            for word in words.split_whitespace() {
                 assert_eq!(of_word(word), *wanted, "{word}");
             }
         }
