@@ -13,6 +13,15 @@ pub fn plain(text: &str) -> String {
     shown.trim().to_string() + cut
 }
 
+/// Text with what could steer a terminal shown as escapes; lines keep their breaks.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        if steers(c) && c != '\n' { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
 /// No text inside a plan is longer in a report.
 const LONGEST_IN_PLAN: usize = 1 << 16;
 

@@ -41,6 +41,7 @@ mod site;
 mod slurm_job;
 mod trace;
 
+use crate::analysis::plain::visible;
 use crate::process::Interrupted;
 use crate::wording::text::lines;
 use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
@@ -221,7 +222,8 @@ pub fn main() -> ExitCode {
                 exit.code.into()
             }
             None => {
-                crate::run::tell(&format!("pickfs: {error:#}"));
+                // It may quote what a stranger wrote.
+                crate::run::tell(&visible(&format!("pickfs: {error:#}")));
                 if error.is::<Interrupted>() { STOPPED.into() } else { FAILED.into() }
             }
         },

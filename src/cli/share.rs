@@ -1,7 +1,7 @@
 //! `pickfs share`: a run for others to see, without what tells who measured where.
 
 use super::{Exit, Outcome, Verb, journals, report};
-use crate::journal::{Anonymous, Folded, fold_file};
+use crate::journal::{Anonymous, Folded, fold_file, open_file};
 use crate::process::{argv, run_program};
 use crate::wording::text::{counted, wrapped};
 use anyhow::{Context, Result, ensure};
@@ -34,7 +34,8 @@ impl Verb for Arguments {
         let desk = Desk::new(&output)?;
         let shared = desk.0.join("journal.jsonl");
         let mut anonymous = Anonymous::new(names(&fold_file(&journal)?));
-        let text = std::fs::read_to_string(&journal).with_context(|| format!("cannot read {}", journal.display()))?;
+        let text = std::io::read_to_string(open_file(&journal)?);
+        let text = text.with_context(|| format!("cannot read {}", journal.display()))?;
         let lines: Vec<String> = text.lines().filter_map(|line| anonymous.line(line)).collect();
         std::fs::write(&shared, lines.join("\n") + "\n")
             .with_context(|| format!("cannot write {}", shared.display()))?;

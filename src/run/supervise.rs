@@ -153,7 +153,7 @@ impl Supervisor {
 
     /// Undoes everything that is left of the run.
     pub fn undo(&mut self) -> Result<()> {
-        self.undo_steps(self.folded.leftovers.clone())
+        self.undo_steps(self.folded.leftovers.iter().cloned().collect())
     }
 
     fn leftovers(&self, scope: &str) -> Vec<StepTaken> {

@@ -1,7 +1,7 @@
 //! What is pushed, read once, checked and hashed on the way into a file without a name of the sender's choosing.
 
 use super::make_read_only;
-use crate::journal::{Record, SCHEMA};
+use crate::journal::{LONGEST_LINE, Record, SCHEMA};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -33,9 +33,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The largest real journal that we know has 40 MB, and its longest line, a histogram, 100 KB.
+    /// The largest real journal that we know has 40 MB.
     fn default() -> Limits {
-        Limits { journal: 512 << 20, line: 16 << 20 }
+        Limits { journal: 512 << 20, line: LONGEST_LINE }
     }
 }
 

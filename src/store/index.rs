@@ -6,14 +6,13 @@
 use super::admit::hex;
 use super::{Rows, Store, shown};
 use crate::analysis;
-use crate::journal::fold_file;
+use crate::journal::{fold_file, open_file};
 use crate::wording::machines::machine_name;
 use crate::wording::ranking::{Choice, ranking};
 use anyhow::{Context, Result};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -367,7 +366,7 @@ fn hash_of_start(journal: &Path, lengths: &[u64]) -> Result<Vec<String>> {
     if lengths.is_empty() {
         return Ok(Vec::new());
     }
-    let mut file = File::open(journal).with_context(|| format!("cannot open {}", journal.display()))?;
+    let mut file = open_file(journal)?;
     let (mut hash, mut done, mut found) = (Sha256::new(), 0, Vec::new());
     let mut chunk = vec![0; 64 << 10];
     for length in lengths {

@@ -19,12 +19,13 @@ pub use index::{Entry, Filter, Found};
 pub use postgresql::{Database, is_database};
 pub use remote::{is_address, push as push_to_address};
 
+use crate::journal::open_file;
 use anyhow::{Context, Result, anyhow, bail};
 use index::Index;
 use parquet::{Values, parquet};
 use rusqlite::types::Value;
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -206,8 +207,8 @@ fn values(rows: &Rows, at: usize, name: &str) -> Result<Values> {
 /// Reads a journal for [`Store::take`]: its whole lines, without one that a crash has torn.
 pub fn whole_lines(journal: &Path) -> Result<Vec<u8>> {
     let mut text = Vec::new();
-    let file = File::open(journal).with_context(|| format!("cannot open the journal {}", journal.display()))?;
-    BufReader::new(file).read_to_end(&mut text).with_context(|| format!("cannot read {}", journal.display()))?;
+    let mut file = open_file(journal)?;
+    file.read_to_end(&mut text).with_context(|| format!("cannot read {}", journal.display()))?;
     let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     text.truncate(end);
     Ok(text)
