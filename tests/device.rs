@@ -203,7 +203,7 @@ fn words_of_a_journal_lead_to_no_other_disk() {
         assert_ne!(changed, journal);
         std::fs::write(lab.path("changed.jsonl"), changed).unwrap();
         let again = format!("again-{at}.jsonl");
-        lab.run(&["run", "--again", "changed.jsonl", "--journal", &again]).code(1);
+        lab.run(&["run", "--trust", "--again", "changed.jsonl", "--journal", &again]).code(1);
         let cells = lab.folded_at(&again).cells;
         assert!(failed(&cells[0]).contains("nothing was made"), "{words:?}: {cells:?}");
         canary.assert_untouched(&words.join(" "));

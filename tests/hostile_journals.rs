@@ -1,18 +1,19 @@
-//! A journal is a file like any other, and `clean` may be root: what a stranger wrote is refused until he is named, and then
-//! only what a run can have done is undone, wherever links lead.
+//! A journal is a file like any other, and `clean` may be root: only one of a run that its user began here is acted on, until the
+//! user says that he has read it, and then only what a run can have done is undone, wherever links lead.
 
 mod common;
 
-use common::{Lab, Said, not_run};
+use common::{Lab, Said, not_run, unable};
 use pickfs::journal::{Journal, Record, Run, SCHEMA, StepTaken, Undo};
 use pickfs::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::os::unix::fs::{chown, symlink};
-use std::path::PathBuf;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 const STRANGER: u32 = 65534;
-const ID: &str = "0123456789ab";
+const RUN: &str = "e1aaaaaaaaaa";
 const SETTING: &str = "/proc/sys/vm/overcommit_ratio";
 
 /// A dead run of the stranger's: its folder is a link to somebody else's, and it names a setting that no run changes.
@@ -27,15 +28,15 @@ impl Trap {
         let victim = lab.path("victim");
         std::fs::create_dir_all(victim.join("data")).unwrap();
         std::fs::write(victim.join("data/kept"), "kept").unwrap();
-        symlink(&victim, lab.path(&format!("pickfs-{ID}"))).unwrap();
+        symlink(&victim, lab.path(&format!("pickfs-{RUN}"))).unwrap();
         let mut journal = Journal::create(&lab.journal()).unwrap();
         let plan = Plan { executor: "local".into(), ..Plan::default() };
-        let run = Run { schema: SCHEMA, id: ID.into(), plan, ..Run::default() };
+        let run = Run { schema: SCHEMA, id: RUN.into(), plan, ..Run::default() };
         journal.append(&Record::Run(Box::new(run))).unwrap();
         let undone = [
-            Undo::RemoveTree(lab.path(&format!("pickfs-{ID}/data"))),
+            Undo::RemoveTree(lab.path(&format!("pickfs-{RUN}/data"))),
             Undo::Restore { path: SETTING.into(), value: "51".into(), set: None },
-            Undo::KillMarked(format!("PICKFS_RUN={ID}")),
+            Undo::KillMarked(format!("PICKFS_RUN={RUN}")),
         ];
         for (number, undo) in (1..).zip(undone) {
             let (scope, says) = ("run".into(), "trap".into());
@@ -52,6 +53,15 @@ impl Trap {
     }
 }
 
+/// A folder for its user alone, as pickfs makes it.
+fn private(folder: &Path) {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).unwrap();
+}
+
+fn fifo(path: &Path) {
+    common::run(&["mkfifo", &path.display().to_string()]);
+}
+
 #[test]
 fn a_strangers_journal_is_refused_and_harms_nobody_where_it_is_not() {
     let root = rustix::process::geteuid().is_root();
@@ -64,12 +74,12 @@ fn a_strangers_journal_is_refused_and_harms_nobody_where_it_is_not() {
     let before = std::fs::read(lab.journal()).unwrap();
     for words in [&["clean", "journal.jsonl"][..], &["run", "--resume", "journal.jsonl"]] {
         let said = lab.run(words).code(1);
-        assert!(said.err.contains("belongs to user 65534") && said.err.contains("--any-owner"), "{}", said.err);
+        assert!(said.err.contains("belongs to user 65534") && said.err.contains("--trust"), "{}", said.err);
     }
     assert!(std::fs::read(lab.journal()).unwrap() == before, "a journal that was refused was written to");
     trap.assert_unharmed(&setting);
 
-    let said = lab.run(&["clean", "--any-owner", "journal.jsonl"]).code(1);
+    let said = lab.run(&["clean", "--trust", "journal.jsonl"]).code(1);
     assert!(said.err.contains("symbolic link") && said.err.contains("refused Restore"), "{}", said.err);
     trap.assert_unharmed(&setting);
     assert_eq!(lab.folded().leftovers.len(), 2, "what can be undone is");
@@ -77,7 +87,7 @@ fn a_strangers_journal_is_refused_and_harms_nobody_where_it_is_not() {
     // sudo names the user, who could as well have done it himself.
     let said = Said::of(
         lab.pickfs()
-            .args(["clean", "journal.jsonl"])
+            .args(["clean", "--trust", "journal.jsonl"])
             .envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534")])
             .output()
             .unwrap(),
@@ -95,14 +105,14 @@ fn a_journal_that_was_replaced_by_a_stranger_is_not_followed() {
     }
     let (trap, setting) = (Trap::new(), std::fs::read_to_string(SETTING).unwrap());
     let active = trap.lab.path("state/pickfs/active");
-    std::fs::create_dir_all(&active).unwrap();
-    std::fs::write(active.join(ID), trap.lab.journal().display().to_string()).unwrap();
+    private(&active);
+    std::fs::write(active.join(RUN), trap.lab.journal().display().to_string()).unwrap();
     chown(trap.lab.journal(), Some(STRANGER), None).unwrap();
     let said = trap.lab.run(&["clean"]).code(1);
     assert!(said.err.contains("belongs to user 65534"), "{}", said.err);
     chown(&active, Some(STRANGER), None).unwrap();
-    let said = trap.lab.run(&["clean"]).code(0);
-    assert!(said.out.contains("nothing to clean"), "{}", said.out);
+    let said = trap.lab.run(&["clean"]).code(1);
+    assert!(said.err.contains("active belongs to user 65534"), "{}", said.err);
     trap.assert_unharmed(&setting);
 }
 
@@ -111,9 +121,9 @@ fn a_journal_that_was_replaced_by_a_stranger_is_not_followed() {
 fn an_imported_journal_is_neither_taken_up_nor_undone() {
     let lab = Lab::new();
     let plan = Plan { executor: "local".into(), ..Plan::default() };
-    let run = Run { schema: SCHEMA, id: ID.into(), imported: "fio".into(), plan, ..Run::default() };
+    let run = Run { schema: SCHEMA, id: RUN.into(), imported: "fio".into(), plan, ..Run::default() };
     Journal::create(&lab.journal()).unwrap().append(&Record::Run(Box::new(run))).unwrap();
-    for words in [&["clean", "journal.jsonl"][..], &["run", "--resume", "journal.jsonl"]] {
+    for words in [&["clean", "--trust", "journal.jsonl"][..], &["run", "--trust", "--resume", "journal.jsonl"]] {
         let said = lab.run(words).code(1);
         assert!(said.err.contains("holds results of fio"), "{}", said.err);
     }
@@ -193,5 +203,256 @@ fn what_a_store_and_an_archive_print_of_hostile_journals_is_inert() {
             let is_formula = cell.starts_with(['=', '+', '-', '@', '\u{ff1d}']) && cell.parse::<f64>().is_err();
             assert!(!is_formula, "{cell} of {before:?}");
         }
+    }
+}
+
+/// Each verb that does what a journal says.
+const DEEDS: [&[&str]; 3] = [&["clean"], &["run", "--resume"], &["run", "--again"]];
+
+fn deed(lab: &Lab, deed: &[&str], journal: &str) -> Said {
+    lab.run(&[deed, &[journal]].concat())
+}
+
+/// Who saved a journal has not written it: one that was fetched or downloaded belongs to its user.
+#[test]
+fn a_journal_that_was_not_begun_here_is_refused_until_it_is_trusted() {
+    let lab = Lab::new();
+    write_journal(&lab, RUN, &[]);
+    for words in DEEDS {
+        let said = deed(&lab, words, "journal.jsonl").code(1);
+        let wanted = ["not the journal of a run that this user began here", "0 steps undone", "--trust", "--host"];
+        assert!(wanted.iter().all(|part| said.err.contains(part)), "{words:?}: {}", said.err);
+    }
+    // A register that names another file, or is a link, says nothing for this one.
+    private(&lab.path("state/pickfs/begun"));
+    let noted = lab.path(&format!("state/pickfs/begun/{RUN}"));
+    std::fs::write(&noted, "1 2.000000003").unwrap();
+    deed(&lab, &["clean"], "journal.jsonl").code(1);
+    let said = lab.run(&["clean", "--trust", "journal.jsonl"]).code(0);
+    assert!(said.out.contains("0 steps undone"), "{}", said.out);
+}
+
+/// The journal of a run of this user stays his own where it is moved to, and its copy is none.
+#[test]
+fn a_copy_is_another_journal_and_a_moved_one_is_the_same() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("here")).unwrap();
+    let on = ["run", "--on", "here", "--workload", "meta.ok", "--rounds", "3", "--journal", "journal.jsonl"];
+    lab.run(&on).code(0);
+    std::fs::copy(lab.journal(), lab.path("copy.jsonl")).unwrap();
+    std::fs::rename(lab.journal(), lab.path("moved.jsonl")).unwrap();
+    for words in [DEEDS[0], DEEDS[1]] {
+        let said = deed(&lab, words, "copy.jsonl").code(1);
+        assert!(said.err.contains("it is a copy"), "{words:?}: {}", said.err);
+        deed(&lab, words, "moved.jsonl").code(0);
+    }
+    // Others may write to it: then it is not known what it says.
+    for mode in [0o666, 0o664] {
+        std::fs::set_permissions(lab.path("moved.jsonl"), PermissionsExt::from_mode(mode)).unwrap();
+        for words in DEEDS {
+            let said = deed(&lab, words, "moved.jsonl").code(1);
+            assert!(said.err.contains("others may write to moved.jsonl"), "{words:?} {mode:o}: {}", said.err);
+        }
+    }
+    std::fs::set_permissions(lab.path("moved.jsonl"), PermissionsExt::from_mode(0o644)).unwrap();
+    // A link to it may be swapped for another.
+    symlink("moved.jsonl", lab.journal()).unwrap();
+    let said = deed(&lab, &["clean"], "journal.jsonl").code(1);
+    assert!(said.err.contains("symbolic link"), "{}", said.err);
+    // Where the register can be forged, it says nothing.
+    std::fs::set_permissions(lab.path("state/pickfs/begun"), PermissionsExt::from_mode(0o770)).unwrap();
+    let said = deed(&lab, &["clean"], "moved.jsonl").code(1);
+    assert!(said.err.contains("begun is not a folder of user"), "{}", said.err);
+}
+
+/// A run with these lines behind its first one.
+fn write_journal(lab: &Lab, id: &str, lines: &[&str]) {
+    let plan = Plan { executor: "local".into(), ..Plan::default() };
+    let run = Run { schema: SCHEMA, id: id.into(), plan, ..Run::default() };
+    let _ = std::fs::remove_file(lab.journal());
+    Journal::create(&lab.journal()).unwrap().append(&Record::Run(Box::new(run))).unwrap();
+    let text = std::fs::read_to_string(lab.journal()).unwrap() + &lines.join("");
+    std::fs::write(lab.journal(), text).unwrap();
+}
+
+/// It would become part of the paths that are removed: `pickfs-runs` has all journals.
+#[test]
+fn a_run_has_no_name_that_pickfs_does_not_give() {
+    let lab = Lab::new();
+    for id in ["runs", "main", "", "E1AAAAAAAAAA", "e1aaaaaaaaa", "e1aaaaaaaaaaa", "../aaaaaaaaa", "e1aaaaaaaaag"] {
+        let folder = lab.path(&format!("pickfs-{}", id.replace('/', "-")));
+        std::fs::create_dir_all(folder.join("data")).unwrap();
+        let tree =
+            serde_json::json!({"step": {"scope": "run", "number": 1, "says": "s", "undo": {"remove_tree": folder}}});
+        write_journal(&lab, id, &[&format!("{tree}\n")]);
+        for words in [&["clean", "--trust", "journal.jsonl"][..], &["run", "--trust", "--resume", "journal.jsonl"]] {
+            let said = lab.run(words).code(1);
+            assert!(said.err.contains("is not the name of a run"), "{id}: {}", said.err);
+        }
+        assert!(folder.join("data").is_dir(), "{id}");
+    }
+}
+
+/// A step that cannot be read may have changed anything: the run is not taken for undone.
+#[test]
+fn steps_that_cannot_be_read_are_reported_and_the_run_is_not_forgotten() {
+    let lab = Lab::new();
+    let step = |undo: &str| format!("{{\"step\":{{\"scope\":\"run\",\"number\":1,\"says\":\"s\",\"undo\":{undo}}}}}\n");
+    let tree = lab.path(&format!("pickfs-{RUN}"));
+    std::fs::create_dir(&tree).unwrap();
+    let known = step(&format!("{{\"remove_tree\":\"{}\"}}", tree.display()));
+    let unknown = step("{\"shell\":\"id\"}");
+    write_journal(&lab, RUN, &[&unknown, &known, "\0\0\0\n", "{\"weather\":1}\n", "{\"step\":{\"sco"]);
+    private(&lab.path("state/pickfs/active"));
+    let entry = lab.path(&format!("state/pickfs/active/{RUN}"));
+    std::fs::write(&entry, lab.journal().display().to_string()).unwrap();
+    for words in [&["clean", "--trust", "journal.jsonl"][..], &["run", "--trust", "--resume", "journal.jsonl"]] {
+        let said = lab.run(words).code(1);
+        let wanted = ["cannot be read, and may have been steps: 2, 4.", "pickfs clean --trust"];
+        assert!(wanted.iter().all(|part| said.err.contains(part)), "{words:?}: {}{}", said.out, said.err);
+        assert!(!tree.exists() && entry.exists(), "{words:?}");
+    }
+    // Only the last line is torn.
+    write_journal(&lab, RUN, &[&known, "{\"step\":{\"sco"]);
+    lab.run(&["clean", "--trust", "journal.jsonl"]).code(0);
+    assert!(!entry.exists());
+}
+
+/// None of them is waited for, and none is read without end.
+#[test]
+fn only_regular_files_are_journals() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("runs")).unwrap();
+    fifo(&lab.path("runs/pipe.jsonl"));
+    symlink("/dev/zero", lab.path("runs/zero.jsonl")).unwrap();
+    let verbs: [&[&str]; 10] = [
+        &["report"],
+        &["compare", "runs/pipe.jsonl"],
+        &["choices"],
+        &["share"],
+        &["push", "store"],
+        &["clean"],
+        &["clean", "--trust"],
+        &["run", "--resume"],
+        &["run", "--again"],
+        &["run", "--trust", "--again"],
+    ];
+    for journal in ["runs/pipe.jsonl", "runs/zero.jsonl"] {
+        for words in verbs {
+            let said = deed(&lab, words, journal).code(1);
+            let is_link = journal.contains("zero") && said.err.contains("symbolic link");
+            assert!(is_link || said.err.contains("not a regular file"), "{words:?} {journal}: {}", said.err);
+        }
+    }
+    let said = lab.run(&["history", "runs"]).code(0);
+    let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words.matches("not a regular file").count(), 2, "{}", said.out);
+    // What the user opens for us is not looked for by a name that others could take.
+    write_journal(&lab, RUN, &[]);
+    let mut report = lab.pickfs();
+    report.args(["report", "/dev/stdin"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut report = report.spawn().unwrap();
+    std::io::copy(&mut std::fs::File::open(lab.journal()).unwrap(), &mut report.stdin.take().unwrap()).unwrap();
+    let said = Said::of(report.wait_with_output().unwrap());
+    assert!(!said.err.contains("cannot open"), "{}", said.err);
+}
+
+/// As a service of systemd is started.
+fn without_home(lab: &Lab) -> std::process::Command {
+    let mut command = lab.pickfs();
+    command.env_remove("XDG_STATE_HOME").env_remove("HOME").env("TMPDIR", lab.path("tmp"));
+    command
+}
+
+/// Where no home is known, a stranger who is first in the temporary folder leads nobody to files of root's.
+#[test]
+fn a_state_folder_that_a_stranger_made_is_not_used() {
+    let root = rustix::process::geteuid().is_root();
+    if not_run((!root).then(|| "only root can give a folder to another user".into())) {
+        return;
+    }
+    let lab = Lab::new();
+    let etc = lab.path("etc");
+    std::fs::create_dir(&etc).unwrap();
+    std::fs::write(etc.join("passwd"), "root").unwrap();
+    std::fs::create_dir(lab.path("tmp")).unwrap();
+    std::fs::set_permissions(lab.path("tmp"), PermissionsExt::from_mode(0o1777)).unwrap();
+    let theirs = lab.path("tmp/pickfs-state-0/pickfs");
+    std::fs::create_dir_all(&theirs).unwrap();
+    symlink(&etc, theirs.join("active")).unwrap();
+    for path in [&theirs, &lab.path("tmp/pickfs-state-0")] {
+        chown(path, Some(STRANGER), None).unwrap();
+    }
+    Said::of(without_home(&lab).arg("clean").output().unwrap());
+    assert_eq!(std::fs::read_to_string(etc.join("passwd")).unwrap(), "root");
+    // A folder that is named is looked at too, and a link in it followed only if it is root's.
+    let said =
+        Said::of(lab.pickfs().env("XDG_STATE_HOME", lab.path("tmp/pickfs-state-0")).arg("clean").output().unwrap());
+    assert!(said.code(1).err.contains("pickfs-state-0 belongs to user 65534"));
+    for path in [&theirs, &lab.path("tmp/pickfs-state-0")] {
+        chown(path, Some(0), None).unwrap();
+    }
+    // In a folder of root's own, only entries are: names of runs, files, paths.
+    private(&lab.path("real/pickfs/active"));
+    let entries = lab.path("real/pickfs/active");
+    std::fs::write(entries.join("passwd"), "/nowhere").unwrap();
+    std::fs::write(entries.join("aaaaaaaaaaaa"), "root").unwrap();
+    symlink(etc.join("passwd"), entries.join("bbbbbbbbbbbb")).unwrap();
+    fifo(&entries.join("cccccccccccc"));
+    let said = Said::of(lab.pickfs().env("XDG_STATE_HOME", lab.path("real")).arg("clean").output().unwrap()).code(0);
+    assert!(said.out.contains("nothing to clean"), "{}", said.out);
+    assert_eq!(std::fs::read_dir(&entries).unwrap().count(), 4);
+}
+
+/// The folder of its journal belongs to another user, who takes the journal away or puts another in its place.
+#[test]
+fn a_dead_run_whose_journal_was_swapped_is_neither_undone_nor_forgotten() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.write_plan(&common::SHORT_CELLS.replace("meta.ok", "meta.hang"));
+    std::fs::create_dir(lab.path("theirs")).unwrap();
+    let journal = lab.path("theirs/run.jsonl");
+    let mut run = lab.pickfs();
+    run.args(["run", "plan.toml", "--journal", "theirs/run.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = run.spawn().unwrap();
+    while !pickfs::journal::fold_file(&journal).is_ok_and(|folded| !folded.cells.is_empty()) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    std::fs::rename(&journal, lab.path("hidden")).unwrap();
+    let swaps: [&dyn Fn(); 4] = [
+        &|| (),
+        &|| std::fs::write(&journal, "").unwrap(),
+        &|| assert!(std::fs::copy(lab.path("hidden"), &journal).is_ok()),
+        &|| fifo(&journal),
+    ];
+    for (number, swap) in swaps.iter().enumerate() {
+        let _ = std::fs::remove_file(&journal);
+        swap();
+        let said = lab.run(&["clean"]).code(1);
+        assert!(said.err.contains("is gone, and it may have left"), "{number}: {}{}", said.out, said.err);
+    }
+    std::fs::rename(lab.path("hidden"), &journal).unwrap();
+    lab.run(&["clean"]).code(0);
+    std::fs::rename(&journal, lab.journal()).unwrap();
+    lab.assert_nothing_left();
+}
+
+/// A terminal does what it is sent.
+#[test]
+fn text_of_a_journal_does_not_steer_the_terminal() {
+    let lab = Lab::new();
+    let says = "\u{1b}[2J\u{202e}bad";
+    let step = serde_json::json!({"step": {"scope": "run", "number": 1, "says": says, "undo": {"unmount": "/"}}});
+    write_journal(&lab, RUN, &[&format!("{step}\n")]);
+    let odd = "odd\u{1b}[2J.jsonl";
+    std::fs::rename(lab.journal(), lab.path(odd)).unwrap();
+    for words in [&["clean", "--trust", odd][..], &["run", "--trust", "--resume", odd], &["clean", odd]] {
+        let said = lab.run(words).code(1);
+        let steers = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!said.err.contains(steers) && !said.out.contains(steers), "{words:?}: {:?}", said.err);
     }
 }

@@ -84,7 +84,7 @@ fn planted_run() {
         }
         Err(_) => {
             let aims = run::Aims::default();
-            run::resume(&journal, &[], run::Owner::Own, aims, &[&Slow], &mut progress).expect("a run");
+            run::resume(&journal, &[], run::Trust::Own, aims, &[&Slow], &mut progress).expect("a run");
         }
     }
 }

@@ -48,7 +48,7 @@ fn a_store_is_read_by_every_verb_that_reads_journals() {
         asked.lines().find_map(|line| line.trim().strip_prefix("pickfs ")).unwrap().split(' ').collect();
     assert!(lab.run(&command).code(0).out.contains("Pick xfs"), "{asked}");
     // What measures it again is there, and is read.
-    let again = asked.lines().find_map(|line| line.trim().strip_prefix("pickfs run --any-owner --again ")).unwrap();
+    let again = asked.lines().find_map(|line| line.trim().strip_prefix("pickfs run --trust --again ")).unwrap();
     assert!(lab.path(again).is_file(), "{asked}");
     lab.run(&["ask", "store", "--disk", "nvme"]).code(1);
     let best = lab.run(&["query", "store", "SELECT best, count(*) AS n FROM result GROUP BY 1", "--format", "csv"]);
@@ -425,7 +425,7 @@ fn postgresql_gives_the_answers_of_sqlite() {
         for verb in ["choices", "ask"] {
             let here = lab.run(&[verb, "store"]).code(0).out;
             let there = lab.run(&[verb, &address]).code(0).out;
-            let command = |line: &str| line.trim().starts_with("pickfs run --any-owner");
+            let command = |line: &str| line.trim().starts_with("pickfs run --trust");
             let answers = |said: &str| said.lines().filter(|line| !command(line)).collect::<Vec<_>>().join("\n");
             assert_eq!(answers(&here.replace("store@", "STORE@")), answers(&there), "{what}: {verb}");
         }

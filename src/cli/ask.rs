@@ -93,7 +93,7 @@ fn print(found: &Found, store: &Path) {
         Err(_) => (Path::new("STORE"), "JOURNAL".to_string()),
     };
     println!("    pickfs report {}@{}", store.display(), &found.entry.hash[..12]);
-    println!("    pickfs run --any-owner --again {journal}\n");
+    println!("    pickfs run --trust --again {journal}\n");
 }
 
 fn json(found: &Found, store: &Path) -> serde_json::Value {

@@ -1,8 +1,9 @@
 //! `pickfs clean`: undo what killed runs left behind.
 
 use super::{FAILED, Outcome, Verb, there};
-use crate::run::{self, Active, Lines, Owner};
+use crate::run::{self, Active, Lines, Remains, Trust};
 use crate::stack::Place;
+use crate::visible::visible_lines;
 use std::path::{Path, PathBuf};
 
 /// Undo what a killed run left behind
@@ -10,9 +11,9 @@ use std::path::{Path, PathBuf};
 pub struct Arguments {
     /// Journals of dead runs; by default all unfinished runs of this user
     journals: Vec<PathBuf>,
-    /// Undo also the steps of named journals that belong to another user; read them first
+    /// Undo also the steps of named journals that this user did not begin here; read them first
     #[arg(long, requires = "journals")]
-    any_owner: bool,
+    trust: bool,
 }
 
 impl Verb for Arguments {
@@ -26,11 +27,11 @@ impl Verb for Arguments {
         if !self.journals.is_empty() {
             self.journals.iter().try_for_each(|journal| there(journal).map(drop))?;
             for journal in &self.journals {
-                failed |= !clean(journal, if self.any_owner { Owner::Any } else { Owner::Own });
+                failed |= !clean(journal, if self.trust { Trust::Any } else { Trust::Own });
             }
             return Ok(if failed { FAILED } else { 0 });
         }
-        let active = Active::list();
+        let active = Active::list()?;
         if active.is_empty() {
             println!("nothing to clean: every run has undone what it did");
         }
@@ -43,41 +44,46 @@ impl Verb for Arguments {
 
 /// A run that died before its first line has touched nothing; one whose journal was deleted has, but who knows what.
 fn clean_active(run: &str, journal: &Path) -> bool {
-    let begun = std::fs::metadata(journal).is_ok_and(|found| found.len() > 0);
-    if begun {
-        return clean(journal, Owner::Own);
+    let remains = run::remains(run, journal);
+    if remains == Remains::Journal {
+        return clean(journal, Trust::Own);
     }
-    let place = Place::of_run(run);
-    let left: Vec<_> = [place.mounts, place.memory].into_iter().filter(|path| path.exists()).collect();
     if Active::is_alive(run) {
         eprintln!("{run}: is under way; wait for it, or stop it first");
         return false;
     }
-    if !left.is_empty() {
-        let shown: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
-        eprintln!(
-            "{run}: its journal {} is gone, and it has left {}: by hand, `umount` what is mounted there, `losetup -d` \
-             the loop devices of {}, remove the folders, and look at /proc/sys/vm/dirty_*",
-            journal.display(),
-            shown.join(", "),
-            place.name
-        );
-        return false;
+    let place = Place::of_run(run);
+    let left: Vec<_> = [place.mounts, place.memory].into_iter().filter(|path| path.exists()).collect();
+    if left.is_empty() && remains == Remains::Nothing {
+        Active::forget(run);
+        println!("{run}: died before it touched anything");
+        return true;
     }
-    Active::forget(run);
-    println!("{run}: died before it touched anything");
-    true
+    let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
+    let left = if left.is_empty() { "something".into() } else { left.join(", ") };
+    let entry = Active::entry(run).map(|entry| entry.display().to_string()).unwrap_or_default();
+    eprintln!(
+        "{run}: its journal {} is gone, and it may have left {left}: by hand, `umount` what is mounted there, `losetup -d` \
+         the loop devices of {}, remove the folders, look at /proc/sys/vm/dirty_*, and remove {entry}",
+        shown(journal),
+        place.name
+    );
+    false
 }
 
-fn clean(journal: &Path, owner: Owner) -> bool {
-    match run::clean(journal, owner, crate::executor::ALL, &mut Lines::default()) {
+fn clean(journal: &Path, trust: Trust) -> bool {
+    match run::clean(journal, trust, crate::executor::ALL, &mut Lines::default()) {
         Ok(steps) => {
-            println!("{}: {steps} steps undone", journal.display());
+            println!("{}: {steps} steps undone", shown(journal));
             true
         }
         Err(error) => {
-            eprintln!("{}: {error:#}", journal.display());
+            eprintln!("{}: {}", shown(journal), visible_lines(&format!("{error:#}")));
             false
         }
     }
+}
+
+fn shown(path: &Path) -> String {
+    visible_lines(&path.display().to_string())
 }

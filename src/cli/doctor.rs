@@ -6,6 +6,7 @@ use crate::need::{Missing, Need};
 use crate::plan::Settings;
 use crate::run::Active;
 use crate::stack::{backing, fs, layer};
+use crate::visible::visible_lines;
 use crate::workload;
 use std::collections::BTreeSet;
 
@@ -87,7 +88,7 @@ fn main() -> Outcome {
         section(title, rows.into_iter(), &mut packages);
     }
     machine();
-    leftovers();
+    leftovers()?;
     if !packages.is_empty() {
         println!(
             "\nto get what Debian packages bring:\n  apt-get install {}",
@@ -138,10 +139,11 @@ fn machine() {
     fact("CPU governor", governor.trim() == "performance", "it is not `performance`, so CPU-bound results vary more");
 }
 
-fn leftovers() {
-    let active = Active::list();
+fn leftovers() -> anyhow::Result<()> {
+    let active = Active::list()?;
     println!("runs under way or dead: {}", if active.is_empty() { "none" } else { "" });
     for (run, journal) in active {
-        println!("  {run}  {}  (if it is dead: pickfs clean)", journal.display());
+        println!("  {run}  {}  (if it is dead: pickfs clean)", visible_lines(&journal.display().to_string()));
     }
+    Ok(())
 }

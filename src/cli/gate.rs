@@ -5,11 +5,10 @@
 use super::{FAILED, Outcome};
 use crate::probe::foreign::Foreign;
 use crate::probe::{Probe, Subject};
-use crate::run::{Active, state_folder};
+use crate::run::{Active, State};
 use crate::stage::SpeedProbe;
 use anyhow::{Context, Result};
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -57,11 +56,12 @@ fn reading(text: &str) -> Result<Reading, String> {
 
 impl Gate {
     pub fn run(&self) -> Outcome {
-        let file = state_folder().join("gate");
+        let state = State::made("")?;
+        let file = state.file("gate");
         if self.forget {
             let _ = fs::remove_file(&file);
         }
-        let runs = Active::list();
+        let runs = Active::list()?;
         if let Some((run, _)) = runs.iter().find(|(run, _)| Active::is_alive(run)) {
             // Two seconds of a processor would be in its times.
             println!("fit: the run {run} is under way, so nothing was measured");
@@ -144,13 +144,8 @@ fn remember(file: &Path, history: &[f64], speed: f64) -> Result<()> {
     let lines = history[first.min(history.len())..].iter().chain([&speed]);
     let text: String = lines.map(|speed| format!("{speed}\n")).collect();
     let new: PathBuf = file.with_extension(format!("new-{}", std::process::id()));
-    let write = || -> std::io::Result<()> {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        fs::write(&new, text)?;
-        fs::rename(&new, file)
-    };
-    write().with_context(|| format!("cannot write {}; set XDG_STATE_HOME to a folder of yours", file.display()))
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, file));
+    written.context("cannot write `gate` in the state folder; set XDG_STATE_HOME to a folder of yours")
 }
 
 #[cfg(test)]
@@ -182,7 +177,7 @@ mod tests {
     #[test]
     fn what_is_remembered_is_the_latest() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("pickfs/gate");
+        let file = folder.path().join("gate");
         for number in 1..=MOST_HISTORY + 3 {
             remember(&file, &history(&file), number as f64).unwrap();
         }

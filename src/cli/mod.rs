@@ -221,6 +221,7 @@ pub fn main() -> ExitCode {
                 exit.code.into()
             }
             None => {
+                // It may quote what a stranger wrote.
                 crate::run::tell(&visible_lines(&format!("pickfs: {error:#}")));
                 if error.is::<Interrupted>() { STOPPED.into() } else { FAILED.into() }
             }

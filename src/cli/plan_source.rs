@@ -54,12 +54,6 @@ fn text_of(path: &Path) -> Result<(String, Source)> {
     Ok((String::from_utf8(bytes).ok().ok_or_else(no_text)?, source))
 }
 
-/// Whose plan a journal holds; `any` is what the user says of it.
-pub fn of_journal(journal: &Path, any: bool) -> Result<Source> {
-    let found = journal.metadata().with_context(|| format!("cannot read {}", journal.display()))?;
-    Ok(if any { Source::Own } else { source(journal, &found) })
-}
-
 /// Of the file that was read, whatever its name leads to later. What is piped to us has no owner who could answer for it.
 fn source(path: &Path, file: &Metadata) -> Source {
     let (shown, owner) = (path.display(), file.uid());

@@ -3,7 +3,7 @@
 
 use crate::executor;
 use crate::plan::{Plan, Setting, Settings, Target, Work};
-use crate::run::{self, is_for_programs, tell};
+use crate::run::{State, is_for_programs, tell};
 use crate::visible::visible;
 use crate::workload;
 use anyhow::Result;
@@ -11,8 +11,6 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
 
 /// Where a plan comes from.
 pub enum Source {
@@ -138,22 +136,19 @@ fn asked() -> Result<bool> {
 }
 
 /// Named by the hash of the list: for other programs the user is asked anew.
-fn mark_of(programs: &str) -> PathBuf {
-    let hash = Sha256::digest(programs).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    run::state_folder().join("agreed").join(hash)
+fn mark_of(programs: &str) -> String {
+    Sha256::digest(programs).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Both mark and folder must be ours: elsewhere another user could agree for us.
-fn is_marked(mark: &Path) -> bool {
-    let own = rustix::process::geteuid().as_raw();
-    let is_own = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.uid() == own && !found.is_symlink());
-    mark.is_file() && is_own(mark) && mark.parent().is_some_and(is_own)
+/// The folder of the state whose files are the marks.
+const AGREED: &str = "agreed";
+
+fn is_marked(mark: &str) -> bool {
+    State::found(AGREED).ok().flatten().is_some_and(|state| state.opened(mark).is_some())
 }
 
-fn remember(mark: &Path) -> std::io::Result<()> {
-    let folder = mark.parent().unwrap_or(mark);
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    std::fs::File::create_new(mark).map(drop)
+fn remember(mark: &str) -> Result<()> {
+    State::made(AGREED)?.made_file(mark).map(drop)
 }
 
 #[cfg(test)]

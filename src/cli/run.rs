@@ -10,11 +10,9 @@ use crate::fleet::Slurm;
 use crate::journal::{Enough, Folded, fold_file};
 use crate::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use crate::protocol::Erasure;
-use crate::run::{self, Aims, Finish, Lines, Owner, Progress, tell};
-use crate::sys::process::trusts;
+use crate::run::{self, Aims, Finish, Lines, Progress, Trust, tell};
 use crate::units::{parse_duration, parse_share};
-use anyhow::{Context, Result, bail};
-use std::os::unix::fs::MetadataExt;
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,9 +33,9 @@ pub struct Arguments {
     /// With --resume: go on this long, such as 30min, also where there is a decision
     #[arg(long, value_name = "TIME", requires = "resume", conflicts_with = "budget")]
     more: Option<String>,
-    /// Take up a journal, or do its plan again, that belongs to another user; read it first
+    /// With --resume or --again: a journal that this user did not begin here, such as a copy; read it first
     #[arg(long)]
-    any_owner: bool,
+    trust: bool,
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
     erase: Vec<String>,
@@ -103,11 +101,11 @@ impl Verb for Arguments {
         let mut progress = self.progress.progress();
         let progress = progress.as_mut();
         if let Some(journal) = &self.resume {
-            let (owner, aims) = (if self.any_owner { Owner::Any } else { Owner::Own }, self.aims()?);
-            return match self.agreed_again(there(journal)?, owner)? {
+            let (trust, aims) = (self.trust(), self.aims()?);
+            return match self.agreed_again(there(journal)?)? {
                 Some(agreed) => {
                     run::count_stop_requests()?;
-                    let resumed = run::resume(journal, &agreed, owner, aims, executor::ALL, progress);
+                    let resumed = run::resume(journal, &agreed, trust, aims, executor::ALL, progress);
                     self.told(
                         journal,
                         resumed.map_err(|error| match error.downcast::<run::WrongAim>() {
@@ -121,9 +119,8 @@ impl Verb for Arguments {
         }
         if let Some(old) = &self.again {
             let journal = self.journal.clone().unwrap_or_else(|| journals::fresh(""));
-            let old = journals::named(old)?;
-            let source = plan_source::of_journal(&old, self.any_owner)?;
-            return self.measure(&plan_of(&old, self.any_owner)?, &source, &journal, progress);
+            let plan = run::plan(&journals::named(old)?, self.trust())?;
+            return self.measure(&plan, &Source::Own, &journal, progress);
         }
         match self.plan.flags.sim.as_slice() {
             [] | [_] => {
@@ -244,11 +241,10 @@ impl Arguments {
     fn of_parts(&self, slurm: Slurm, journal: &Path) -> Outcome {
         let (local, mut progress) = (&self.to_slurm.local_folder, self.progress.progress());
         let (finish, cells) = if self.resume.is_some() {
-            let owner = if self.any_owner { Owner::Any } else { Owner::Own };
-            let plan = plan_of(journal, self.any_owner)?;
+            let (trust, plan) = (self.trust(), run::plan(journal, self.trust())?);
             let mut cells = on_slurm::Elements::new(slurm, journal, &plan, local)?;
             let aims = self.aims()?;
-            (run::resume_parts(journal, owner, aims, executor::ALL, &mut cells, progress.as_mut())?, cells)
+            (run::resume_parts(journal, trust, aims, executor::ALL, &mut cells, progress.as_mut())?, cells)
         } else {
             on_slurm::refuse_old(journal)?;
             let plan = plan_source::read(&self.plan)?;
@@ -274,20 +270,21 @@ impl Arguments {
         Ok(code(&folded, finish))
     }
 
-    /// A device may have changed hands since the run was begun, and a journal may be another's. What may be erased; nothing
-    /// where it is refused.
-    fn agreed_again(&self, journal: &Path, owner: Owner) -> Result<Option<Vec<Erasure>>> {
-        let run = fold_file(journal)?.run;
-        let no_run = || format!("{} is no journal of a run; `pickfs history` lists them", journal.display());
-        let plan = run.with_context(no_run)?.plan;
-        if !programs::agreed(&plan, &plan_source::of_journal(journal, self.any_owner)?, self.yes)? {
+    fn trust(&self) -> Trust {
+        if self.trust { Trust::Any } else { Trust::Own }
+    }
+
+    /// A device may have changed hands since the run was begun. What may be erased; nothing where it is refused.
+    fn agreed_again(&self, journal: &Path) -> Result<Option<Vec<Erasure>>> {
+        let plan = run::plan(journal, self.trust())?;
+        if !programs::agreed(&plan, &Source::Own, self.yes)? {
             return Ok(None);
         }
         if confirm::erasures(&plan)?.is_empty() {
             return Ok(Some(Vec::new()));
         }
         // What the dead run left mounted on the device is no reason to refuse it.
-        run::clean(journal, owner, executor::ALL, &mut Lines::default())?;
+        run::clean(journal, self.trust(), executor::ALL, &mut Lines::default())?;
         if confirm::still_free(&plan)? { confirm::confirmed(&plan, &self.erase) } else { Ok(None) }
     }
 
@@ -305,29 +302,6 @@ impl Arguments {
         let (budget, more) = (time(&flags.budget, "--budget")?, time(&self.more, "--more")?);
         Ok(Aims { rounds: flags.rounds, precision, budget, more })
     }
-}
-
-/// What it names is done with our rights, commands included.
-fn plan_of(journal: &Path, any_owner: bool) -> Result<Plan> {
-    let shown = journal.display();
-    let found = journal.metadata().with_context(|| format!("cannot read {shown}"))?;
-    let owner = found.uid();
-    if !any_owner && found.mode() & 0o222 == 0 {
-        bail!(
-            "{shown} is read-only, as journals in a store are, which others may push to: read it, then give --any-owner"
-        );
-    }
-    if !any_owner && !trusts(owner) {
-        bail!("{shown} belongs to user {owner}: read it, then give --any-owner, or copy it");
-    }
-    let run = fold_file(journal)?.run.with_context(|| format!("{shown} is no journal of a run"))?;
-    if let Some(absurdity) = run.plan.absurdity() {
-        bail!("the plan in {shown} has {absurdity}, which no plan can have");
-    }
-    if !run.imported.is_empty() {
-        bail!("{shown} holds results of {}: pickfs cannot measure them again", run.imported.escape_debug());
-    }
-    Ok(run.plan)
 }
 
 fn goes_on(journal: &Path, finish: Finish) {

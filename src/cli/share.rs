@@ -1,7 +1,7 @@
 //! `pickfs share`: a run for others to see, without secrets and without what identifies its user and machine.
 
 use super::{Exit, Outcome, Verb, journals, programs, report};
-use crate::journal::{self, Anonymous, Folded, fold_file};
+use crate::journal::{self, Anonymous, Folded, fold_file, open_file};
 use crate::plan::Plan;
 use crate::process::{argv, run_program};
 use crate::visible::visible;
@@ -40,7 +40,8 @@ impl Verb for Arguments {
         let desk = Desk::new(&output)?;
         let shared = desk.0.join("journal.jsonl");
         let mut anonymous = Anonymous::new(names(&fold_file(&journal)?));
-        let text = std::fs::read_to_string(&journal).with_context(|| format!("cannot read {}", journal.display()))?;
+        let text = std::io::read_to_string(open_file(&journal)?);
+        let text = text.with_context(|| format!("cannot read {}", journal.display()))?;
         let lines = anonymous.lines(&text);
         std::fs::write(&shared, lines.join("\n") + "\n")
             .with_context(|| format!("cannot write {}", shared.display()))?;

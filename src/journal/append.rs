@@ -1,10 +1,11 @@
 //! One run's file: created or taken up again, locked against a second writer, appended line by line.
 
-use super::{Folded, Record, fold_file};
+use super::{Folded, Record, fold_from};
+use crate::sys::file::open_regular;
 use anyhow::{Context, Result, bail};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 pub struct Journal {
@@ -19,36 +20,25 @@ impl Journal {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make {}; give --journal FILE elsewhere", folder.display()))?;
         }
-        let file = OpenOptions::new().create_new(true).append(true).open(path);
+        // Whoever may write to it says what is undone.
+        let file = OpenOptions::new().create_new(true).read(true).append(true).mode(0o644).open(path);
         let elsewhere = || format!("cannot create the journal {}; give --journal FILE elsewhere", path.display());
         let file = file.with_context(elsewhere)?;
         Journal { file, path: path.to_path_buf() }.locked()
     }
 
-    /// An existing journal of a user who is trusted, by number, and what it holds; a torn last line is cut off first.
-    pub fn reopen(path: &Path, trusts: impl Fn(u32) -> bool) -> Result<(Journal, Folded)> {
-        let shown = path.display();
-        let file = OpenOptions::new().read(true).append(true).open(path);
-        let file = file.with_context(|| format!("cannot open the journal {shown}"))?;
-        let (owner, mode) = file.metadata().map(|found| (found.uid(), found.mode()))?;
-        if !trusts(owner) {
-            bail!("{shown} belongs to user {owner}: read it, then give --any-owner, or copy it");
-        }
-        if mode & 0o222 == 0 {
-            bail!("{shown} is read-only, as journals in a store are: copy it, and give the copy");
-        }
-        if mode & 0o002 != 0 {
-            bail!("anyone may write to {shown}: read it, then `chmod o-w {shown}`");
-        }
-        let mut journal = Journal { file, path: path.to_path_buf() }.locked()?;
-        let mut folded = fold_file(path)?;
-        if folded.run.is_none() {
-            bail!("{shown} is not a pickfs journal (it has no `run` record)");
-        }
-        if journal.cut_torn_line()? {
-            folded = fold_file(path)?;
-        }
-        Ok((journal, folded))
+    /// An existing file; nothing is known of it yet. All that follows is of this very file, whatever becomes of its path.
+    pub fn open(path: &Path) -> Result<Journal> {
+        let file = open_regular(path, true).with_context(|| format!("cannot open the journal {}", path.display()))?;
+        Journal { file, path: path.to_path_buf() }.locked()
+    }
+
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub fn fold(&self) -> Result<Folded> {
+        fold_from(&self.file)
     }
 
     pub fn path(&self) -> &Path {
@@ -80,8 +70,8 @@ impl Journal {
         Ok(self)
     }
 
-    /// True if there was one.
-    fn cut_torn_line(&mut self) -> Result<bool> {
+    /// Cuts the last line off if it has no end. True if there was one.
+    pub fn cut_torn_line(&mut self) -> Result<bool> {
         let length = self.file.seek(SeekFrom::End(0))?;
         let mut keep = length;
         let mut chunk = vec![0; 64 << 10];
@@ -106,7 +96,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::{Begin, Run};
+    use crate::journal::{Begin, Run, fold_file};
 
     fn begin(cell: &str) -> Record {
         Record::Begin(Begin { cell: cell.into(), round: 1, target: "a".into(), work: "w".into(), at: String::new() })
@@ -122,30 +112,27 @@ mod tests {
         drop(journal);
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, [&whole[..], b"{\"begin\":{\"cell\":\"tw"].concat()).unwrap();
-        let (mut journal, folded) = Journal::reopen(&path, |_| true).unwrap();
-        assert_eq!(folded.cells.len(), 1);
+        let mut journal = Journal::open(&path).unwrap();
+        assert!(journal.cut_torn_line().unwrap() && !journal.cut_torn_line().unwrap());
+        assert_eq!(journal.fold().unwrap().cells.len(), 1);
         journal.append(&begin("three")).unwrap();
         drop(journal);
         assert_eq!(fold_file(&path).unwrap().cells.len(), 2);
     }
 
-    /// The last line of another file is not taken for a torn one.
+    /// What is read and written is the file that was opened and not the one that has its path now.
     #[test]
-    fn what_is_no_journal_or_a_strangers_is_left_alone() {
-        use std::os::unix::fs::PermissionsExt;
+    fn a_journal_that_is_swapped_stays_the_one_that_was_opened() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("notes");
-        let refused = |trusts: bool| Journal::reopen(&path, |_| trusts).err().unwrap().to_string();
-        std::fs::write(&path, "notes\nwithout an end").unwrap();
-        assert!(refused(true).contains("is not a pickfs journal"));
-        assert_eq!(std::fs::read(&path).unwrap(), b"notes\nwithout an end");
-        std::fs::remove_file(&path).unwrap();
-        Journal::create(&path).unwrap().append(&Record::Run(Box::default())).unwrap();
-        assert!(refused(false).contains("--any-owner"));
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o444)).unwrap();
-        assert!(!rustix::process::geteuid().is_root() || refused(true).contains("is read-only"));
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
-        assert!(refused(true).contains("anyone may write"));
+        let path = folder.path().join("j.jsonl");
+        Journal::create(&path).unwrap().append(&begin("ours")).unwrap();
+        let mut journal = Journal::open(&path).unwrap();
+        std::fs::rename(&path, folder.path().join("moved")).unwrap();
+        std::fs::write(&path, "theirs\n").unwrap();
+        assert_eq!(journal.fold().unwrap().cells[0].id, "ours");
+        journal.append(&begin("more")).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs\n");
+        assert_eq!(fold_file(&folder.path().join("moved")).unwrap().cells.len(), 2);
     }
 
     #[test]
@@ -154,7 +141,7 @@ mod tests {
         let path = folder.path().join("j.jsonl");
         let first = Journal::create(&path).unwrap();
         assert!(Journal::create(&path).is_err());
-        assert!(Journal::reopen(&path, |_| true).err().unwrap().to_string().contains("in use by another pickfs"));
+        assert!(Journal::open(&path).err().unwrap().to_string().contains("in use by another pickfs"));
         drop(first);
     }
 }

@@ -1,10 +1,14 @@
 //! Records -> what is known: cells with their samples, and the steps that nobody has taken back.
 
+use super::leftovers::Leftovers;
+use super::lines::{Line, Lines};
 use super::*;
-use crate::plan::{Stop, Target};
+use crate::plan::{MOST_ROUNDS, Stop, Target};
+use crate::sys::file::open_regular;
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, HashMap};
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek};
 use std::path::Path;
 
 /// All that a journal says. Phase and metric names are kept once and counted, so that a million samples fit in
@@ -26,10 +30,17 @@ pub struct Folded {
     /// Of cells that check the verdict on another processor, how many times as fast it is, by id.
     speeds: BTreeMap<String, f64>,
     /// Steps not undone, oldest first.
-    pub leftovers: Vec<StepTaken>,
+    pub leftovers: Leftovers,
     /// Lines that are no records we know: a torn last line, damage, or a newer pickfs.
     pub unreadable: u64,
+    /// Numbers of the first lines among them that may have been steps: of a journal with such a line it is not known what is left
+    /// to undo. A torn last line is none, as a step is taken only when its line is whole.
+    pub lost_steps: Vec<u64>,
     by_id: HashMap<String, usize>,
+    /// By round, up to the most that a plan can have.
+    looks_after: HashMap<u32, u32>,
+    /// By target and work, how many cells are skipped.
+    skipped: HashMap<(String, String), u32>,
     names: Vec<String>,
     by_name: HashMap<String, u32>,
 }
@@ -58,24 +69,42 @@ pub struct Series {
     pub value: f64,
 }
 
+/// Opens a journal to be read: a regular file, or what the user has opened for us, such as `/dev/stdin`.
+pub fn open_file(path: &Path) -> Result<File> {
+    let is_handed_in = path == Path::new("/dev/stdin") || path.parent() == Some(Path::new("/dev/fd"));
+    let opened = if is_handed_in { File::open(path) } else { open_regular(path, false) };
+    opened.with_context(|| format!("cannot open the journal {}", path.display()))
+}
+
 /// Folds a file; see [`fold`].
 pub fn fold_file(path: &Path) -> Result<Folded> {
-    let file = std::fs::File::open(path).with_context(|| format!("cannot open the journal {}", path.display()))?;
-    fold(std::io::BufReader::with_capacity(1 << 20, file))
+    fold(BufReader::with_capacity(1 << 20, open_file(path)?))
 }
+
+/// Folds an open file from its start.
+pub fn fold_from(mut file: &File) -> Result<Folded> {
+    file.rewind().context("cannot read the journal")?;
+    fold(BufReader::with_capacity(1 << 20, file))
+}
+
+/// After one round: a run looks once, and a few more do no harm.
+const MOST_LOOKS: u32 = 4;
+
+/// Lines whose numbers are kept: who looks at so many sees what is the matter.
+const MOST_LOST: usize = 10;
 
 /// Reads records until the end. Lines that do not parse are counted, not fatal: a torn line is a crash, and a record
 /// kind of a newer pickfs is none of ours.
-pub fn fold(mut lines: impl BufRead) -> Result<Folded> {
+pub fn fold(lines: impl BufRead) -> Result<Folded> {
     let mut folded = Folded::default();
-    let mut line = Vec::new();
-    while lines.read_until(b'\n', &mut line).context("cannot read the journal")? > 0 {
-        match serde_json::from_slice(&line) {
-            Ok(record) => folded.take(record),
-            Err(_) => folded.unreadable += 1,
+    let mut lines = Lines::new(lines);
+    while let Some(line) = lines.next().context("cannot read the journal")? {
+        match line.record() {
+            Some(record) => folded.note(record),
+            None => folded.unreadable(&line),
         }
-        line.clear();
     }
+    folded.replace_reference();
     folded.refuse_mismatched();
     folded.refuse_impossible_looks();
     Ok(folded)
@@ -95,10 +124,19 @@ impl Folded {
 
     /// Adds what one more record says. A journal that is read to its end is folded by [`fold`].
     pub fn take(&mut self, record: Record) {
+        let may_replace = matches!(&record, Record::End(_) | Record::Unfit(_));
+        self.note(record);
+        if may_replace {
+            self.replace_reference();
+        }
+    }
+
+    /// Takes the same time for each record, however many there were before.
+    fn note(&mut self, record: Record) {
         match record {
             Record::Run(run) => self.run = Some(*run),
-            Record::Step(step) => self.leftovers.extend(step.undo.is_some().then_some(step)),
-            Record::Undone(done) => self.leftovers.retain(|s| (&s.scope, s.number) != (&done.scope, done.number)),
+            Record::Step(step) => self.leftovers.add(step),
+            Record::Undone(done) => self.leftovers.remove(&done),
             Record::Begin(begin) => self.begin(begin),
             Record::Provenance(found) if of_the_run(&found.cell) => self.host.extend(found.facts),
             Record::Provenance(found) => {
@@ -112,18 +150,23 @@ impl Folded {
             Record::Flag(flag) => self.cell(&flag.cell.clone()).flags.push(flag),
             Record::Ledger(ledger) if of_the_run(&ledger.cell) => self.ledger.add(&ledger),
             Record::Ledger(ledger) => self.cell(&ledger.cell.clone()).ledger.add(&ledger),
-            Record::End(end) => self.end(end),
-            Record::Look(look) => self.looks.push(look),
-            Record::Unfit(unfit) => {
-                self.unfit.insert((unfit.target, unfit.work), unfit.outcome);
-                self.replace_reference();
-            }
+            Record::End(end) => self.set_outcome(&end.cell, Some(end.outcome)),
+            Record::Look(look) => self.look(look),
+            Record::Unfit(unfit) => drop(self.unfit.insert((unfit.target, unfit.work), unfit.outcome)),
             Record::Aim(stop) => self.aim(stop),
             Record::Speed(speed) => drop(self.speeds.insert(speed.cell, speed.times)),
         }
     }
 
+    fn unreadable(&mut self, line: &Line) {
+        self.unreadable += 1;
+        if line.may_be_a_step() && self.lost_steps.len() < MOST_LOST {
+            self.lost_steps.push(line.number);
+        }
+    }
+
     fn begin(&mut self, begin: Begin) {
+        self.set_outcome(&begin.cell, None);
         let cell = self.cell(&begin.cell);
         *cell = FoldedCell {
             id: begin.cell,
@@ -134,11 +177,24 @@ impl Folded {
         };
     }
 
-    fn end(&mut self, end: End) {
-        let is_skipped = matches!(end.outcome, Outcome::Skipped(_));
-        self.cell(&end.cell).outcome = Some(end.outcome);
-        if is_skipped {
-            self.replace_reference();
+    /// A run looks once after a round: what repeats itself is not kept.
+    fn look(&mut self, look: Look) {
+        let made = self.looks_after.entry(look.round.min(MOST_ROUNDS + 1)).or_default();
+        *made += 1;
+        match *made <= MOST_LOOKS && look.round <= MOST_ROUNDS {
+            true => self.looks.push(look),
+            false => self.unreadable += 1,
+        }
+    }
+
+    fn set_outcome(&mut self, id: &str, outcome: Option<Outcome>) {
+        let is_skipped = matches!(outcome, Some(Outcome::Skipped(_)));
+        let cell = self.cell(id);
+        let was_skipped = matches!(std::mem::replace(&mut cell.outcome, outcome), Some(Outcome::Skipped(_)));
+        if is_skipped != was_skipped {
+            let of = (cell.target.clone(), cell.work.clone());
+            let count = self.skipped.entry(of).or_default();
+            *count = if is_skipped { *count + 1 } else { *count - 1 };
         }
     }
 
@@ -147,12 +203,11 @@ impl Folded {
     pub fn is_left_out(&self, target: &Target, work: &str) -> bool {
         let of_reference = || self.run.as_ref().map(|run| run.plan.reference.as_str()).filter(|_| target.duplicate);
         let names = [Some(target.name.as_str()), of_reference()];
-        let is_skipped = |name: &str| {
-            let mut cells = self.cells.iter().filter(|cell| cell.target == name && cell.work == work);
-            cells.any(|cell| matches!(cell.outcome, Some(Outcome::Skipped(_))))
+        let is_out = |name: &str| {
+            let of = (name.to_string(), work.to_string());
+            self.unfit.contains_key(&of) || self.skipped.get(&of).is_some_and(|count| *count > 0)
         };
-        let is_unfit = |name: &str| self.unfit.keys().any(|(unfit, of)| unfit == name && of == work);
-        names.into_iter().flatten().any(|name| is_unfit(name) || is_skipped(name))
+        names.into_iter().flatten().any(is_out)
     }
 
     /// Where nothing can be done on the reference, the comparisons and the noise floor need another.
@@ -319,6 +374,45 @@ mod tests {
         assert_eq!(folded.leftovers.iter().map(|s| s.number).collect::<Vec<_>>(), [1]);
     }
 
+    /// A scope that is taken up again counts from the start.
+    #[test]
+    fn what_is_undone_is_undone_under_its_number_each_time() {
+        let step = |n, says: &str| {
+            format!(r#"{{"step":{{"scope":"run","number":{n},"says":"{says}","undo":{{"unmount":"/x"}}}}}}"#)
+        };
+        let undone = |n| format!(r#"{{"undone":{{"scope":"run","number":{n}}}}}"#);
+        let nothing_to_undo = r#"{"step":{"scope":"run","number":9,"says":"s"}}"#.to_string();
+        let lines = [step(1, "a"), step(2, "b"), step(1, "c"), undone(1), undone(7), step(1, "d"), nothing_to_undo];
+        let left: Vec<String> = folded(&lines.join("\n")).leftovers.iter().map(|step| step.says.clone()).collect();
+        assert_eq!(left, ["b", "d"]);
+    }
+
+    #[test]
+    fn lines_that_may_have_been_steps_are_named() {
+        let unknown = r#"{"step":{"scope":"run","number":1,"says":"s","undo":{"shell":"id"}}}"#;
+        let weather = r#"{"weather":{"rain":true}}"#;
+        let found = folded(&[BEGIN, unknown, weather, "damage", END, r#"{"step":{"sco"#].join("\n"));
+        assert_eq!((found.unreadable, found.lost_steps), (4, vec![2, 4]));
+        let found = folded(&"damage\n".repeat(1000));
+        assert_eq!((found.unreadable, found.lost_steps.len()), (1000, MOST_LOST));
+    }
+
+    /// As it is known after each record, so at the end, however often cells began again.
+    #[test]
+    fn a_skipped_cell_that_is_done_after_all_leaves_nothing_out() {
+        let skipped = END.replace("\"done\"", r#"{"skipped":["no tool"]}"#);
+        let other = |line: &str| line.replace("\"c\"", "\"d\"");
+        let target = Target { name: "ext4".into(), ..Target::default() };
+        let is_out = |lines: &[&str]| folded(&lines.join("\n")).is_left_out(&target, "tree");
+        assert!(!is_out(&[BEGIN, END]));
+        assert!(is_out(&[BEGIN, &skipped]));
+        assert!(is_out(&[BEGIN, &skipped, &skipped]));
+        assert!(!is_out(&[BEGIN, &skipped, BEGIN]));
+        assert!(!is_out(&[BEGIN, &skipped, END]));
+        assert!(is_out(&[BEGIN, &skipped, &other(BEGIN), &other(&skipped), END]));
+        assert!(!is_out(&[BEGIN, &skipped, &other(BEGIN), &other(&skipped), END, &other(END)]));
+    }
+
     #[test]
     fn the_run_is_no_cell() {
         let folded = folded(r#"{"ledger":{"cell":"run","setup_ns":7}}"#);
@@ -344,6 +438,13 @@ mod tests {
         };
         assert_eq!(rounds("{}"), (vec![20, 12], 3));
         assert_eq!(rounds(r#"{"stop":{"rounds":12}}"#), (vec![12], 4));
+    }
+
+    #[test]
+    fn a_look_that_is_repeated_without_end_is_not_kept() {
+        let lines = r#"{"look":{"round":3,"leaving":[]}}"#.to_string() + "\n";
+        let found = folded(&("{\"run\":{}}\n".to_string() + &lines.repeat(1000)));
+        assert_eq!((found.looks.len(), found.unreadable), (MOST_LOOKS as usize, 996));
     }
 
     #[test]

@@ -10,10 +10,14 @@ mod anonymous;
 mod append;
 mod flag;
 mod fold;
+mod leftovers;
+mod lines;
 mod record;
 
 pub use anonymous::Anonymous;
 pub use append::Journal;
 pub use flag::FlagKind;
-pub use fold::{Folded, FoldedCell, Series, fold, fold_file};
+pub use fold::{Folded, FoldedCell, Series, fold, fold_file, fold_from, open_file};
+pub use leftovers::Leftovers;
+pub use lines::LONGEST_LINE;
 pub use record::*;

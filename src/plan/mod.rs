@@ -67,7 +67,7 @@ pub struct Plan {
 }
 
 /// A fixed number of rounds is at most this.
-const MOST_ROUNDS: u32 = 1000;
+pub const MOST_ROUNDS: u32 = 1000;
 
 /// Weights and counts: far apart enough for any work, and near enough that sums of costs stay finite.
 const AMOUNTS: std::ops::RangeInclusive<f64> = 1e-6..=1e12;

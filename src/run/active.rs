@@ -1,15 +1,17 @@
 //! Which runs may have left something on this machine: one small file a run, naming its journal, written before the
 //! run touches anything and removed when all is undone, by whoever knows that it is. `pickfs clean` starts here.
 
-use anyhow::{Context, Result};
+use super::state::State;
+use anyhow::{Context, Result, ensure};
 use rustix::fs::{FlockOperation, flock};
 use std::cmp::Reverse;
 use std::ffi::OsString;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+const FOLDER: &str = "active";
 
 pub struct Active {
     run: String,
@@ -17,25 +19,27 @@ pub struct Active {
     _alive: File,
 }
 
+/// The name of a run becomes part of paths, of marks and of names of devices: no other is acted on.
+pub fn is_run_id(text: &str) -> bool {
+    text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
 impl Active {
     pub fn register(run: &str, journal: &Path) -> Result<Active> {
-        let folder = folder();
-        make(&folder)
-            .with_context(|| format!("cannot make {}; set XDG_STATE_HOME to a folder of yours", folder.display()))?;
-        let path = folder.join(run);
+        let state = State::made(FOLDER)?;
+        let mut file = state.made_file(run)?;
+        let shown = state.shown(run);
+        let is_free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        ensure!(is_free, "the run {run} is under way; wait for it, or stop it first");
         let journal = std::path::absolute(journal)?;
-        let write = || {
-            let mut file = File::create(&path)?;
-            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-            file.write_all(journal.as_os_str().as_bytes()).map(|()| file)
-        };
-        let _alive = write().with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Active { run: run.into(), _alive })
+        let written = file.set_len(0).and_then(|()| file.write_all(journal.as_os_str().as_bytes()));
+        written.with_context(|| format!("cannot write {}", shown.display()))?;
+        Ok(Active { run: run.into(), _alive: file })
     }
 
     pub fn is_alive(run: &str) -> bool {
         let lock = |file: File| flock(&file, FlockOperation::NonBlockingLockShared).is_err();
-        File::open(folder().join(run)).is_ok_and(lock)
+        State::found(FOLDER).ok().flatten().and_then(|state| state.opened(run)).is_some_and(lock)
     }
 
     /// All is undone, or nothing was touched. Said, not left to a drop: an error or a panic on the way must leave the
@@ -46,50 +50,29 @@ impl Active {
 
     /// Run ids and journals of all runs that are under way, or that died. The latest first, as what it saved of the
     /// machine's settings may be what an earlier one had put there.
-    pub fn list() -> Vec<(String, PathBuf)> {
-        let own = |entry: &std::fs::DirEntry| entry.metadata().is_ok_and(|found| is_own(&found) && found.is_file());
-        let folder = Some(folder()).filter(|folder| folder.metadata().is_ok_and(|found| is_own(&found)));
-        let entries =
-            folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten().filter(own);
-        let read = |entry: std::fs::DirEntry| {
-            let journal = std::fs::read(entry.path()).ok()?;
-            let begun = entry.metadata().and_then(|found| found.modified()).ok()?;
+    pub fn list() -> Result<Vec<(String, PathBuf)>> {
+        let Some(state) = State::found(FOLDER)? else { return Ok(Vec::new()) };
+        let read = |run: String| {
+            let (journal, found) = state.read(&run)?;
             let journal = PathBuf::from(OsString::from_vec(journal));
-            Some((Reverse(begun), entry.file_name().to_string_lossy().into_owned(), journal))
+            journal.is_absolute().then_some((Reverse(found.modified().ok()), run, journal))
         };
-        let mut all: Vec<_> = entries.filter_map(read).collect();
+        let runs = state.names().into_iter().filter(|name| is_run_id(name));
+        let mut all: Vec<_> = runs.filter_map(read).collect();
         all.sort();
-        all.into_iter().map(|(_, run, journal)| (run, journal)).collect()
+        Ok(all.into_iter().map(|(_, run, journal)| (run, journal)).collect())
+    }
+
+    /// Where it is known that the run may have left something.
+    pub fn entry(run: &str) -> Option<PathBuf> {
+        State::found(FOLDER).ok().flatten().map(|state| state.shown(run))
     }
 
     pub fn forget(run: &str) {
-        // Gone already is as good.
-        let _ = std::fs::remove_file(folder().join(run));
+        if let Ok(Some(state)) = State::found(FOLDER)
+            && is_run_id(run)
+        {
+            state.remove(run);
+        }
     }
-}
-
-/// For us alone: whoever can write there says what `clean` undoes.
-fn make(folder: &Path) -> std::io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let found = std::fs::metadata(folder)?;
-    if is_own(&found) { Ok(()) } else { Err(std::io::Error::other(format!("it belongs to user {}", found.uid()))) }
-}
-
-fn is_own(found: &Metadata) -> bool {
-    found.uid() == rustix::process::geteuid().as_raw()
-}
-
-fn folder() -> PathBuf {
-    state_folder().join("active")
-}
-
-/// `$XDG_STATE_HOME/pickfs`, by default under `~/.local/state`; in the temporary folder for users without a home,
-/// such as nobody.
-pub fn state_folder() -> PathBuf {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = || variable("HOME").filter(|home| home.is_dir());
-    let state = variable("XDG_STATE_HOME").or_else(|| Some(home()?.join(".local/state")));
-    state
-        .unwrap_or_else(|| std::env::temp_dir().join(format!("pickfs-state-{}", rustix::process::geteuid().as_raw())))
-        .join("pickfs")
 }

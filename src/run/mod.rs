@@ -13,25 +13,29 @@ mod parts;
 mod progress;
 mod rehearse;
 mod rounds;
+mod state;
 mod supervise;
 mod trial;
+mod trust;
 mod turn;
 
-pub use active::{Active, state_folder};
+pub use active::Active;
 pub use guard::again as taken_up_again;
 pub use parts::{Part, Parts, begin_parts, can_be_parted, part, resume_parts};
 #[cfg(test)]
 use progress::Silent;
 pub use progress::{Lines, Progress, for_people, for_programs, is_for_programs, tell};
 pub use rehearse::{Bought, Forecast, forecast, rehearse};
+pub use state::State;
 pub use supervise::count_stop_requests;
+pub use trust::{Remains, Trust, plan, remains};
 
 use crate::executor::{self, Executor};
 use crate::journal::*;
 use crate::plan::{Cell, Plan, Stop};
 use crate::process::Interrupted;
 use crate::protocol::{Check, Checked, Erasure};
-use crate::sys::process;
+use crate::visible::visible_lines;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -66,7 +70,8 @@ pub fn begin(
 fn new_run<'e>(plan: &Plan, executors: Executors<'e>, journal: &Path) -> Result<(Session<'e>, Journal, Folded)> {
     let id = format!("{:012x}", fresh_id());
     let active = Active::register(&id, journal)?;
-    let mut journal = match Journal::create(journal) {
+    let noted = |journal: Journal| trust::note(&id, &journal).map(|()| journal);
+    let mut journal = match Journal::create(journal).and_then(noted) {
         Ok(journal) => journal,
         Err(error) => {
             active.done();
@@ -86,20 +91,6 @@ fn new_run<'e>(plan: &Plan, executors: Executors<'e>, journal: &Path) -> Result<
     journal.append(&record)?;
     folded.take(record);
     Ok((Session { executors, active, more: None }, journal, folded))
-}
-
-/// Whose journals are acted on: what they say is done with our rights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
-    Own,
-    /// The user has read it and says so.
-    Any,
-}
-
-impl Owner {
-    fn open(self, journal: &Path) -> Result<(Journal, Folded)> {
-        Journal::reopen(journal, |owner| self == Owner::Any || process::trusts(owner))
-    }
 }
 
 /// What can be changed of a run that is taken up again; `None` leaves it as it is.
@@ -145,26 +136,23 @@ impl Aims {
 pub fn resume(
     journal: &Path,
     agreed: &[Erasure],
-    owner: Owner,
+    trust: Trust,
     aims: Aims,
     executors: Executors,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    let (session, journal, folded) = taken_up(journal, owner, aims, executors)?;
+    let (session, journal, folded) = taken_up(journal, trust, aims, executors)?;
     go(session, agreed, journal, folded, progress)
 }
 
 fn taken_up<'e>(
     journal: &Path,
-    owner: Owner,
+    trust: Trust,
     aims: Aims,
     executors: Executors<'e>,
 ) -> Result<(Session<'e>, Journal, Folded)> {
-    let (mut journal, mut folded) = owner.open(journal)?;
-    let run = understood(&folded)?;
-    if let Some(absurdity) = run.plan.absurdity() {
-        bail!("the plan in {} has {absurdity}, which no plan can have; begin a new run", journal.path().display());
-    }
+    let (mut journal, mut folded) = trust::open(journal, trust)?;
+    let run = trust::sound(&folded, journal.path())?;
     let begun = folded.cells.iter().map(|cell| cell.round).max().unwrap_or(0);
     let stop = aims.change(run.plan.stop, begun)?;
     let all_done = folded.looks.last().is_some_and(|look| look.round >= stop.most_rounds());
@@ -172,6 +160,8 @@ fn taken_up<'e>(
         bail!("all {} rounds are done; --rounds N gives the run more", stop.most_rounds());
     }
     let active = Active::register(&run.id, journal.path())?;
+    // One that was trusted on request is of a run of ours from now on.
+    trust::note(&run.id, &journal)?;
     if stop != run.plan.stop {
         journal.append(&Record::Aim(stop))?;
         folded.take(Record::Aim(stop));
@@ -181,8 +171,8 @@ fn taken_up<'e>(
 
 /// Undoes what a dead run left; the journal keeps what was measured. A run under way is refused, and that of another
 /// journal waited for: it would see its settings change under its hands.
-pub fn clean(journal: &Path, owner: Owner, executors: Executors, progress: &mut dyn Progress) -> Result<usize> {
-    let (journal, folded) = owner.open(journal)?;
+pub fn clean(journal: &Path, trust: Trust, executors: Executors, progress: &mut dyn Progress) -> Result<usize> {
+    let (journal, folded) = trust::open(journal, trust)?;
     let _turn = turn::take(journal.path(), turn::Use::Alone, progress);
     if supervise::stop_requested() {
         bail!(Interrupted);
@@ -192,40 +182,27 @@ pub fn clean(journal: &Path, owner: Owner, executors: Executors, progress: &mut 
 
 /// What dead runs left in force would be measured, saved as the machine's own and put back for good.
 fn undo_dead_runs(own: &str, executors: Executors, progress: &mut dyn Progress) {
-    for (run, journal) in Active::list().into_iter().filter(|(run, _)| run != own) {
+    let all = Active::list().unwrap_or_default();
+    for (run, journal) in all.into_iter().filter(|(run, _)| run != own) {
         // One that is under way waits for us; one whose journal is gone is told by `pickfs clean`, as one that another user
         // has put in its place.
-        let Ok((journal, folded)) = Owner::Own.open(&journal) else { continue };
+        let Ok((journal, folded)) = trust::open(&journal, Trust::Own) else { continue };
         match undo_dead(journal, executors, folded) {
             Ok(_) => progress.remark(&format!("undid what the dead run {run} had left")),
-            Err(error) => progress.remark(&format!("the dead run {run} is not undone: {error:#}")),
+            Err(error) => progress.remark(&visible_lines(&format!("the dead run {run} is not undone: {error:#}"))),
         }
     }
 }
 
 fn undo_dead(journal: Journal, executors: Executors, folded: Folded) -> Result<usize> {
-    let run = understood(&folded)?;
+    let run = trust::understood(&folded)?;
     let executor = find_executor(executors, &run.plan)?;
-    let left = folded.leftovers.len();
-    Supervisor::new(&run, executor, journal, folded).undo_dead()?;
+    let (left, path) = (folded.leftovers.len(), journal.path().to_path_buf());
+    let mut supervisor = Supervisor::new(&run, executor, journal, folded);
+    supervisor.undo_dead()?;
+    trust::all_steps_were_read(supervisor.folded(), &path)?;
     Active::forget(&run.id);
     Ok(left)
-}
-
-/// The run of a journal that we may act on: all its steps can be read, and its name is one that we give.
-fn understood(folded: &Folded) -> Result<Run> {
-    let run = folded.run.clone().context("the journal has no run record")?;
-    if run.schema > SCHEMA {
-        bail!("the journal is of schema {}, this pickfs knows {SCHEMA}; take a newer pickfs", run.schema);
-    }
-    if !run.imported.is_empty() {
-        bail!("the journal holds results of {}: there is nothing to take up or to undo", run.imported.escape_debug());
-    }
-    // It becomes part of paths.
-    if run.id.is_empty() || !run.id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        bail!("`{}` is not the name of a run; the journal is damaged or not a journal", run.id.escape_debug());
-    }
-    Ok(run)
 }
 
 /// What one sitting of a run has.
@@ -243,11 +220,12 @@ fn go(
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
     let Session { executors, active, more } = session;
-    let run = understood(&done)?;
+    let run = trust::understood(&done)?;
     let simulates = find_executor(executors, &run.plan).is_ok_and(|executor| executor.simulates());
+    let path = journal.path().to_path_buf();
     let wanted = if simulates { turn::Use::Shared } else { turn::Use::Alone };
     let _turn = turn::take(journal.path(), wanted, progress);
-    let had_leftovers = !done.leftovers.is_empty();
+    let had_leftovers = !done.leftovers.is_empty() || !done.lost_steps.is_empty();
     if supervise::stop_requested() {
         if !had_leftovers {
             active.done();
@@ -262,6 +240,7 @@ fn go(
     let mut supervisor = Supervisor::new(&run, find_executor(executors, &run.plan)?, journal, done);
     if had_leftovers {
         supervisor.undo()?;
+        trust::all_steps_were_read(supervisor.folded(), &path)?;
     }
     if let Some(end) = over {
         active.done();
@@ -416,9 +395,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (at, plan) in absurd.into_iter().enumerate() {
             let path = folder.path().join(format!("{at}.jsonl"));
-            let run = Run { id: "r1".into(), plan, ..Run::default() };
+            let run = Run { id: "e1aaaaaaaaaa".into(), plan, ..Run::default() };
             Journal::create(&path).unwrap().append(&Record::Run(Box::new(run))).unwrap();
-            let refused = resume(&path, &[], Owner::Own, Aims::default(), executor::ALL, &mut Silent)
+            let refused = resume(&path, &[], Trust::Any, Aims::default(), executor::ALL, &mut Silent)
                 .expect_err("no plan is like that")
                 .to_string();
             assert!(refused.contains("which no plan can have"), "{refused}");

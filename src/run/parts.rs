@@ -3,7 +3,9 @@
 
 use super::rounds::{self, Doer};
 use super::supervise::{Ended, Supervisor, stop_requested};
-use super::{Aims, Executors, Finish, Limits, Owner, Progress, Session, find_executor, new_run, one_cell, taken_up};
+use super::{
+    Aims, Executors, Finish, Limits, Progress, Session, Trust, find_executor, new_run, one_cell, taken_up, trust,
+};
 use crate::executor::is_of_cell;
 use crate::journal::*;
 use crate::plan::{Cell, Plan, at_other_speeds, order};
@@ -50,13 +52,13 @@ pub fn begin_parts(
 /// Takes a run of parts up again.
 pub fn resume_parts(
     journal: &Path,
-    owner: Owner,
+    trust: Trust,
     aims: Aims,
     executors: Executors,
     parts: &mut dyn Parts,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    let (session, journal, folded) = taken_up(journal, owner, aims, executors)?;
+    let (session, journal, folded) = taken_up(journal, trust, aims, executors)?;
     gathered(session, journal, folded, parts, progress)
 }
 
@@ -67,7 +69,7 @@ fn gathered(
     parts: &mut dyn Parts,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    let run = super::understood(&folded)?;
+    let run = trust::understood(&folded)?;
     ensure!(can_be_parted(&run.plan, session.executors), "only cells of a simulation can be done each by itself");
     let (planned, ended) = rounds::up_to_next_look(&run.plan, &folded);
     progress.begin(&run, journal.path(), planned, ended);
@@ -190,13 +192,15 @@ pub fn part(
     let checks = at_other_speeds(plan).into_iter().map(|(_, cell)| cell);
     let found = cells.chain(checks).find(|one| one.id == cell);
     let found = found.with_context(|| format!("the plan has no cell `{}`", cell.escape_debug()))?;
-    let (session, journal, folded) = new_run(plan, executors, journal)?;
-    let run = super::understood(&folded)?;
     ensure!(can_be_parted(plan, executors), "only cells of a simulation can be done each by itself");
+    let (session, journal, folded) = new_run(plan, executors, journal)?;
+    let run = trust::understood(&folded)?;
     let mut supervisor = Supervisor::new(&run, find_executor(executors, plan)?, journal, folded);
     let outcome = prepared_and_done(plan, &found, &mut supervisor, progress);
     supervisor.undo()?;
     session.active.done();
+    // There may be thousands, and none is taken up again.
+    trust::forget(&run.id);
     outcome
 }
 

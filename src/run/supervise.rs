@@ -177,12 +177,12 @@ impl Supervisor {
 
     /// Undoes everything that is left of the run.
     pub fn undo(&mut self) -> Result<()> {
-        self.undo_steps(self.folded.leftovers.clone(), false)
+        self.undo_steps(self.folded.leftovers.iter().cloned().collect(), false)
     }
 
     /// The same of a run that is dead, where a request to stop ends it at once: what is left by then is still in the journal.
     pub fn undo_dead(&mut self) -> Result<()> {
-        self.undo_steps(self.folded.leftovers.clone(), true)
+        self.undo_steps(self.folded.leftovers.iter().cloned().collect(), true)
     }
 
     fn leftovers(&self, scope: &str) -> Vec<StepTaken> {

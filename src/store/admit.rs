@@ -1,7 +1,7 @@
 //! What is pushed, read once, checked and hashed on the way into a file without a name of the sender's choosing.
 
 use super::folder::{Folder, Unfinished};
-use crate::journal::{Record, SCHEMA};
+use crate::journal::{LONGEST_LINE, Record, SCHEMA};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use std::io::{Read, Write};
@@ -30,9 +30,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The largest real journal that we know has 40 MB, and its longest line, a histogram, 100 KB.
+    /// The largest real journal that we know has 40 MB.
     fn default() -> Limits {
-        Limits { journal: 512 << 20, line: 16 << 20 }
+        Limits { journal: 512 << 20, line: LONGEST_LINE }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Files and pipes: past the page cache, and away with bytes that nobody wants.
 
-use rustix::fs::{Advice, Mode, OFlags};
+use rustix::fs::{Advice, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::pipe::SpliceFlags;
 use std::ffi::OsString;
@@ -103,6 +103,35 @@ pub fn beginning(note: File) -> io::Result<String> {
 /// Device and inode number: what a file is known by, whatever it is called.
 pub fn identity(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
+}
+
+/// Opens a regular file for reading, and where it `appends` for adding to it. A pipe or a device is refused and not waited for; so is
+/// a link where it appends.
+pub fn open_regular(path: &Path, appends: bool) -> io::Result<File> {
+    let no_link = if appends { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | no_link).bits() as i32;
+    let file = OpenOptions::new().read(true).append(appends).custom_flags(flags).open(path);
+    let file = file.map_err(|error| match error.raw_os_error() {
+        Some(libc::ELOOP) if appends => io::Error::other("it is a symbolic link; name the file that it leads to"),
+        Some(libc::ENXIO) => not_regular(),
+        _ => error,
+    })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
+/// What makes a file another one than those that had its name before or have a copy of its content: the number of its inode, and
+/// when that was made, where the file system knows it (statx(2)).
+pub fn inode_and_birth(file: impl AsFd) -> io::Result<String> {
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted)?;
+    let has_birth = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let (seconds, nanoseconds) =
+        if has_birth { (found.stx_btime.tv_sec, found.stx_btime.tv_nsec) } else { Default::default() };
+    Ok(format!("{} {seconds}.{nanoseconds:09}", found.stx_ino))
 }
 
 /// Opens for I/O that bypasses the page cache. With `write` also for writing, and made if it is not there. Buffers,
@@ -263,6 +292,41 @@ mod tests {
             !cached(&path)
         });
         assert!(dropped);
+    }
+
+    /// A pipe would be waited for, and a device never end.
+    #[test]
+    fn only_a_regular_file_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("file"), "text").unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, path("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        std::os::unix::fs::symlink("file", path("link")).unwrap();
+        for appends in [false, true] {
+            assert!(open_regular(&path("file"), appends).is_ok());
+            for other in [path("pipe"), path("socket"), "/dev/zero".into(), "/dev".into()] {
+                let error = open_regular(&other, appends).unwrap_err().to_string();
+                let is_folder = other == Path::new("/dev") && appends;
+                assert!(is_folder || error == "it is not a regular file", "{}: {error}", other.display());
+            }
+        }
+        assert!(open_regular(&path("link"), false).is_ok());
+        assert!(open_regular(&path("link"), true).unwrap_err().to_string().contains("symbolic link"));
+    }
+
+    #[test]
+    fn a_copy_and_a_file_made_again_are_other_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("file"), folder.path().join("copy"));
+        std::fs::write(&path, "text").unwrap();
+        let of = |path: &Path| inode_and_birth(File::open(path).unwrap()).unwrap();
+        let first = of(&path);
+        std::fs::copy(&path, &copy).unwrap();
+        std::fs::rename(&path, folder.path().join("moved")).unwrap();
+        assert_eq!(of(&folder.path().join("moved")), first);
+        std::fs::rename(&copy, &path).unwrap();
+        assert_ne!(of(&path), first);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod disk_model;
 pub mod extents;
 pub mod f2fs;
 pub mod file;
+pub mod own_folder;
 pub mod process;
 pub mod ptrace;
 pub mod quota;
