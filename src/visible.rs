@@ -1,4 +1,7 @@
 //! Text that others wrote, fit for a screen: plans and journals may have been written to steer a terminal or a log.
+//! It must not know whose text it is.
+//!
+//! Must not know: `journal`, `plan`, `process`, `render`, `wording`.
 
 /// A control character, or one that turns or hides text.
 pub fn steers(c: char) -> bool {
