@@ -110,8 +110,9 @@ fn without_root_a_directory_is_measured_as_it_is() {
     }
     let lab = Lab::new();
     let source = source(&lab);
-    // A place, a copy of the program and a state folder that nobody can use.
-    let open = |path: &std::path::Path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    // A place, a copy of the program and a state folder that nobody can use, in folders where others swap nothing.
+    let open =
+        |path: &std::path::Path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777)).unwrap();
     let (program, home, on) = (lab.path("pickfs"), lab.path("home"), lab.path("on"));
     std::fs::copy(env!("CARGO_BIN_EXE_pickfs"), &program).unwrap();
     for folder in [&home, &on] {

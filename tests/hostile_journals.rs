@@ -345,8 +345,7 @@ fn only_regular_files_are_journals() {
         }
     }
     let said = lab.run(&["history", "runs"]).code(0);
-    let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(words.matches("not a regular file").count(), 2, "{}", said.out);
+    assert!(said.out.contains("no journals in runs"), "{}", said.out);
     // What the user opens for us is not looked for by a name that others could take.
     write_journal(&lab, RUN, &[]);
     let mut report = lab.pickfs();

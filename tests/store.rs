@@ -297,7 +297,7 @@ fn links_in_a_store_are_not_followed() {
     }
     assert_eq!(names(&lab, "copy/journals").len(), 1);
     assert!(std::fs::read(lab.path("other/index.sqlite")).unwrap() == before, "another database was written to");
-    for (store, journal, wanted) in [("store", "1", "no regular file"), ("store", "2", "Not a directory")] {
+    for (store, journal, wanted) in [("store", "1", "not a regular file"), ("store", "2", "Not a directory")] {
         let said = lab.run(&["push", store, &format!("runs/{journal}.jsonl")]).code(1);
         assert!(said.err.contains("cannot write to the store"), "{wanted}: {}", said.err);
     }

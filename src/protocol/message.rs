@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// The id of every run inside a simulated machine: a run's own would move addresses, and with them times.
+pub const SIMULATED_RUN: &str = "simulated";
+
 /// The one line on an agent's stdin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {

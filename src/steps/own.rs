@@ -2,6 +2,7 @@
 
 use crate::journal::{Array, CacheSet, Undo};
 use crate::process::{DAEMON_MARK, RUN_MARK};
+use crate::protocol::SIMULATED_RUN;
 use crate::stack::Place;
 use crate::stack::layer::uuid_of_cache;
 use crate::stack::recipe::is_setting_of_runs;
@@ -20,9 +21,9 @@ pub struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Twelve hexadecimal digits, as each run gets them: another word may be part of any name.
+    /// Twelve hexadecimal digits, as each run gets them, or the one name inside simulated machines: another word may be part of any name.
     pub fn is_run(&self) -> bool {
-        is_hex(self.run, 12)
+        is_hex(self.run, 12) || self.run == SIMULATED_RUN
     }
 
     /// Only what a step of this scope can have asked for: a journal is a file like any other, and `clean` may be root.

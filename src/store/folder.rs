@@ -40,7 +40,7 @@ impl Folder {
     pub fn file(&self, name: impl Arg) -> Result<File> {
         let file = File::from(openat(&self.0, name, PLAIN, Mode::empty())?);
         let is_file = file.metadata()?.is_file();
-        if is_file { Ok(file) } else { Err(Error::new(ErrorKind::InvalidInput, "it is no regular file")) }
+        if is_file { Ok(file) } else { Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file")) }
     }
 
     pub fn names(&self) -> Vec<String> {

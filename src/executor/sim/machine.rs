@@ -17,7 +17,7 @@ use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent
 use crate::journal::{Provenance, Record};
 use crate::plan::{Cell, Plan, SIZE, Settings, Target, disks};
 use crate::process::Interrupted;
-use crate::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, Say};
+use crate::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, SIMULATED_RUN, Say};
 use anyhow::{Context, Result, bail};
 use procfs::Current;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -60,8 +60,6 @@ fn shown(names: &[String], target: &Target) -> Result<String> {
     Ok(names.iter().map(shown).collect::<Result<Vec<_>>>()?.join(", "))
 }
 
-/// The id of every run inside its machines: a run's own would move addresses, and with them times.
-const RUN: &str = "simulated";
 const LEAST_MEMORY: u64 = 1 << 30;
 /// Room for the records of a cell.
 const RECORDS: u64 = 256 << 20;
@@ -174,7 +172,8 @@ impl Simulations {
             recording: recording.as_ref().map(|_| in_the_guest(RECORDING_DISK)),
             is_simulated: true,
         };
-        let inside = Request { run: RUN.into(), answers: Vec::new(), arrival: Some(arrival), ..request.clone() };
+        let inside =
+            Request { run: SIMULATED_RUN.into(), answers: Vec::new(), arrival: Some(arrival), ..request.clone() };
         let records = Region::disk(&folder.join("records"), RECORDS_DISK, RECORDS, &at_once(RECORDS))?;
         let asked = serde_json::to_string(&inside)? + "\n";
         let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
