@@ -166,7 +166,7 @@ fn intervals_cover_when_precision_stops_the_run() {
                 format!("{}, {goal} sd: {} covered", pair.name, percent(covered))
             });
             if (pair.name, goal) == ("normal1%", 0.7) {
-                table.expect((rounds / 15.0 - 1.0).abs() <= 0.1, || format!("{rounds} rounds, not 15.0 in the mean"));
+                table.expect((rounds / 20.2 - 1.0).abs() <= 0.1, || format!("{rounds} rounds, not 20.2 in the mean"));
             }
             let reached = share(&runs, |run| run.end == Some(Enough::Precise));
             row.extend([percent(covered), format!("{rounds:.1}"), percent(reached)]);

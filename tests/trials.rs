@@ -162,7 +162,7 @@ fn a_run_that_measures_nothing_fails() {
         return;
     }
     let lab = Lab::new();
-    std::fs::set_permissions(lab.path("."), std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(lab.path("."), std::fs::Permissions::from_mode(0o1777)).unwrap();
     let program = lab.path("pickfs");
     std::fs::copy(env!("CARGO_BIN_EXE_pickfs"), &program).unwrap();
     for rounds in ["1", "3"] {
