@@ -13,7 +13,7 @@ const WRONG: &[(&str, &[&str])] = &[
         "plan --fs btrfs:zstd:99",
         &["--fs: `zstd:99` in `btrfs:zstd:99` is neither", "did you mean `zstd:1` or `zstd:3`?"],
     ),
-    ("plan --fs ext4:x=/dev/sda", &["--fs: the option `x=/dev/sda` names a device", "take the device out"]),
+    ("plan --fs ext4:x=/dev/sda", &["--fs: the option `x=/dev/sda` names a path", "take it out"]),
     ("plan --fs ext4,ext4", &["--fs names `ext4` twice", "leave one of the two out"]),
     ("plan --source missing", &["--source: cannot read the source", "or leave --source out"]),
     ("plan --source file", &["--source: cannot read the source", "Not a directory", "or leave --source out"]),
