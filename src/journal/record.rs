@@ -9,6 +9,11 @@ use std::path::PathBuf;
 /// Raised when a reader of old journals would misunderstand new ones.
 pub const SCHEMA: u32 = 2;
 
+/// The name of a run becomes part of paths, of marks and of names of devices: no other is acted on.
+pub fn is_run_id(text: &str) -> bool {
+    text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Record {

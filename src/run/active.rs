@@ -2,6 +2,7 @@
 //! run touches anything and removed when all is undone, by whoever knows that it is. `pickfs clean` starts here.
 
 use super::state::State;
+use crate::journal::is_run_id;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{FlockOperation, flock};
 use std::cmp::Reverse;
@@ -17,11 +18,6 @@ pub struct Active {
     run: String,
     /// Locked while the run is alive, so that its entry speaks for it even when its journal is deleted.
     _alive: File,
-}
-
-/// The name of a run becomes part of paths, of marks and of names of devices: no other is acted on.
-pub fn is_run_id(text: &str) -> bool {
-    text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 impl Active {

@@ -2,9 +2,8 @@
 //! that this user began on this machine. Who owns the file says only who saved it. So the state folder remembers which file was the
 //! journal of each run; a copy, or what was fetched or put in its place, is another file.
 
-use super::active::is_run_id;
 use super::state::State;
-use crate::journal::{Folded, Journal, Run, SCHEMA, fold_from};
+use crate::journal::{Folded, Journal, Run, SCHEMA, fold_from, is_run_id};
 use crate::plan::Plan;
 use crate::sys::file::{inode_and_birth, open_regular};
 use crate::sys::process;

@@ -1,6 +1,6 @@
 //! What is a run's own: an undo that names anything else comes from a journal that was tampered with or damaged.
 
-use crate::journal::{Array, CacheSet, Undo};
+use crate::journal::{Array, CacheSet, Undo, is_run_id};
 use crate::process::{DAEMON_MARK, RUN_MARK};
 use crate::protocol::SIMULATED_RUN;
 use crate::stack::Place;
@@ -23,7 +23,7 @@ pub struct Own<'a> {
 impl Own<'_> {
     /// Twelve hexadecimal digits, as each run gets them, or the one name inside simulated machines: another word may be part of any name.
     pub fn is_run(&self) -> bool {
-        is_hex(self.run, 12) || self.run == SIMULATED_RUN
+        is_run_id(self.run) || self.run == SIMULATED_RUN
     }
 
     /// Only what a step of this scope can have asked for: a journal is a file like any other, and `clean` may be root.
