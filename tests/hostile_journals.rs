@@ -6,6 +6,7 @@ mod common;
 use common::{Lab, Said, not_run, unable};
 use pickfs::journal::{Journal, Record, Run, SCHEMA, StepTaken, Undo};
 use pickfs::plan::Plan;
+use pickfs::sys::process::wait_with_usage;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
@@ -354,6 +355,34 @@ fn only_regular_files_are_journals() {
     std::io::copy(&mut std::fs::File::open(lab.journal()).unwrap(), &mut report.stdin.take().unwrap()).unwrap();
     let said = Said::of(report.wait_with_output().unwrap());
     assert!(!said.err.contains("cannot open"), "{}", said.err);
+}
+
+/// However often a line repeats itself, and whatever it makes of itself in memory.
+#[test]
+fn no_journal_takes_all_the_memory() {
+    const LENGTH: usize = 24 << 20;
+    const MOST: u64 = 200 << 20;
+    let lab = Lab::new();
+    for line in [
+        r#"{"begin":{"cell":"N","round":1,"target":"a","work":"b"}}"#,
+        r#"{"begin":{"cell":"N","round":1,"target":"N","work":"b"}}"#,
+        r#"{"sample":{"cell":"c","phase":"N","metric":"m","value":1}}"#,
+        r#"{"step":{"scope":"run","number":N,"says":"","undo":{"unmount":"/x"}}}"#,
+    ] {
+        let mut text = serde_json::to_string(&Record::Run(Box::default())).unwrap() + "\n";
+        let mut number = 0;
+        while text.len() < LENGTH {
+            text += &(line.replace('N', &number.to_string()) + "\n");
+            number += 1;
+        }
+        std::fs::write(lab.journal(), text).unwrap();
+        let mut report = lab.pickfs();
+        report.args(["report", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
+        let report = report.spawn().unwrap();
+        let (status, usage) = wait_with_usage(report.id() as i32).unwrap();
+        assert!(matches!(status.code(), Some(0 | 1)), "{line}: {status}");
+        assert!(usage.max_rss_bytes < MOST, "{line}: {} MiB", usage.max_rss_bytes >> 20);
+    }
 }
 
 /// As a service of systemd is started.

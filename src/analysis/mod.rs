@@ -18,6 +18,7 @@ mod diagnostics;
 mod durability;
 mod eligibility;
 mod elimination;
+mod extent;
 mod fidelity;
 mod history;
 mod judged_pairs;
@@ -54,6 +55,7 @@ pub use diagnostics::{Drift, Warning, is_simulated};
 pub use durability::{Durability, Loss, Lost};
 pub use eligibility::Veto;
 pub use elimination::{Dearer, Race};
+pub use extent::implausible;
 pub use fidelity::{Agreement, Counterpart, agreement, between_halves, compression, figures};
 pub use history::{Ending, History};
 use judgement::Analysis;
@@ -127,10 +129,10 @@ pub fn model(folded: &Folded) -> Result<Model> {
     let Some(run) = &folded.run else {
         bail!("this journal has no `run` record, so it does not say what was to be measured");
     };
-    if let Some(absurdity) = run.plan.absurd_measure() {
-        bail!("this journal's plan has {absurdity}, which no plan can have; the journal is damaged or not a journal");
-    }
     let plan = &run.plan;
+    if let Some(words) = implausible(folded, plan) {
+        bail!("this journal has {words}, which no run can have; it is damaged or not a journal");
+    }
     let observed = observe(folded, plan);
     let targets = missing::targets(folded, plan, &observed);
     let holes = missing::holes(folded, plan, &observed, &targets);

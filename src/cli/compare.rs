@@ -141,8 +141,8 @@ pub fn refuse(differences: &[String], journal: &Path) -> Result<()> {
 pub fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<Measured<'a>> {
     let shown = journal.display();
     let run = folded.run.as_ref().with_context(|| format!("{shown} is no journal: it has no `run` record"))?;
-    if let Some(absurdity) = run.plan.absurd_measure() {
-        bail!("the plan of {shown} has {absurdity}, which no plan can have; the journal is damaged or not a journal");
+    if let Some(words) = analysis::implausible(folded, &run.plan) {
+        bail!("{shown} has {words}, which no run can have; it is damaged or not a journal");
     }
     Ok((run, folded))
 }

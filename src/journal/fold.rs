@@ -2,6 +2,7 @@
 
 use super::leftovers::Leftovers;
 use super::lines::{Line, Lines};
+use super::weight::{Budget, Kept};
 use super::*;
 use crate::plan::{MOST_ROUNDS, Stop, Target};
 use crate::sys::file::open_regular;
@@ -94,12 +95,17 @@ const MOST_LOOKS: u32 = 4;
 const MOST_LOST: usize = 10;
 
 /// Reads records until the end. Lines that do not parse are counted, not fatal: a torn line is a crash, and a record
-/// kind of a newer pickfs is none of ours.
+/// kind of a newer pickfs is none of ours. So are those for which a journal of its length has no more memory.
 pub fn fold(lines: impl BufRead) -> Result<Folded> {
+    fold_within(lines, Budget::default())
+}
+
+pub(super) fn fold_within(lines: impl BufRead, mut budget: Budget) -> Result<Folded> {
     let mut folded = Folded::default();
     let mut lines = Lines::new(lines);
     while let Some(line) = lines.next().context("cannot read the journal")? {
-        match line.record() {
+        budget.read(line.text());
+        match line.record().filter(|record| budget.take(line.text(), record, &folded.kept())) {
             Some(record) => folded.note(record),
             None => folded.unreadable(&line),
         }
@@ -156,6 +162,10 @@ impl Folded {
             Record::Aim(stop) => self.aim(stop),
             Record::Speed(speed) => drop(self.speeds.insert(speed.cell, speed.times)),
         }
+    }
+
+    fn kept(&self) -> Kept {
+        Kept { cells: self.cells.len(), names: self.names.len(), steps: self.leftovers.len() }
     }
 
     fn unreadable(&mut self, line: &Line) {

@@ -5,8 +5,9 @@ use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Result};
 
-/// Of one line, in bytes. The longest that we know, a histogram, has 100 KB; stores take lines up to this length too.
-pub const LONGEST_LINE: u64 = 16 << 20;
+/// Of one line, in bytes, which as a record may take twenty times as many. The longest that we know, a histogram, has 100 KB; stores
+/// take lines up to this length too.
+pub const LONGEST_LINE: u64 = 4 << 20;
 
 pub struct Lines<R> {
     source: R,
@@ -61,6 +62,10 @@ impl<R: BufRead> Lines<R> {
 const KEPT: usize = 1 << 20;
 
 impl Line<'_> {
+    pub fn text(&self) -> &[u8] {
+        self.text
+    }
+
     pub fn record(&self) -> Option<Record> {
         if self.is_too_long { None } else { serde_json::from_slice(self.text).ok() }
     }

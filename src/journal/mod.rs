@@ -13,6 +13,7 @@ mod fold;
 mod leftovers;
 mod lines;
 mod record;
+mod weight;
 
 pub use anonymous::Anonymous;
 pub use append::Journal;
