@@ -508,6 +508,10 @@ impl<'a> Program<'a> {
     }
 
     fn write(&mut self, tid: i32, op: Op) {
+        if !op.is_within_a_file() {
+            self.counts.not_recorded += 1;
+            return;
+        }
         let thread = self.thread(tid);
         let op = Op { thread: thread.number, think_ns: std::mem::take(&mut thread.think_ns), ..op };
         if op.kind.class() != Class::Thread && op.think_ns > 0 && self.stop_cost.is_none() {

@@ -2,7 +2,7 @@
 //! byte where it stands.
 
 use super::columns::{COLUMNS, Cursor, MAGIC, Sections, Unpacked};
-use super::op::{Kind, Op, Target};
+use super::op::{Kind, LARGEST, Op, Target};
 use super::paths::{LONGEST_NAME, Names, PathNode, Paths};
 use super::{CLASSES, Entry, Header, SCHEMA, Trace, What};
 use anyhow::{Context, Result, bail, ensure};
@@ -13,8 +13,6 @@ const MOST_PATHS: u64 = 50_000_000;
 const MOST_THREADS: u32 = 1 << 20;
 const MOST_ROOTS: u32 = 1000;
 const LONGEST_HEADER: u32 = 64 << 10;
-/// No file and no offset is larger: 8 EiB is the kernel's own limit.
-const LARGEST: u64 = i64::MAX as u64;
 
 /// Whether it begins as a trace does.
 pub fn is_one(bytes: &[u8]) -> bool {
@@ -207,9 +205,7 @@ impl Check {
     fn op(&mut self, op: &Op, number: u64) -> Result<()> {
         ensure!(op.thread < self.threads, "thread {} of {}", op.thread, self.threads);
         ensure!(u64::from(op.began) <= number, "it began after it ended");
-        // All but where a seek goes to, which is checked by the kernel.
-        let seeks = op.kind == Kind::Seek;
-        ensure!(seeks || op.offset <= LARGEST && op.length <= LARGEST, "an offset or a length above {LARGEST}");
+        ensure!(op.is_within_a_file(), "an offset or a length above {LARGEST}");
         ensure!(op.result >= -4095, "no error has the number {}", op.result.wrapping_neg());
         match op.kind.target() {
             Target::Path if op.kind != Kind::Open => ensure!(op.object == 0, "an open file where a path is meant"),

@@ -127,6 +127,9 @@ impl Kind {
     }
 }
 
+/// No file and no offset is larger: 8 EiB is the kernel's own limit.
+pub(super) const LARGEST: u64 = i64::MAX as u64;
+
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
@@ -168,6 +171,11 @@ impl Op {
             think_ns: 0,
             took_ns: 0,
         }
+    }
+
+    /// Of a call for which this does not hold the kernel does nothing. Where a seek goes to it looks at itself.
+    pub fn is_within_a_file(&self) -> bool {
+        self.kind == Kind::Seek || self.offset <= LARGEST && self.length <= LARGEST
     }
 
     pub fn failed(&self) -> bool {
