@@ -100,10 +100,10 @@ fn free_texts(folded: &Folded) -> Vec<String> {
         journal::Outcome::Failed(reason) => std::slice::from_ref(reason),
         journal::Outcome::Done => &[],
     });
-    let told: BTreeSet<String> = flags.chain(reasons).map(|text| plain(text)).collect();
-    let more = told.len().saturating_sub(MOST_TEXTS);
+    let texts: BTreeSet<String> = flags.chain(reasons).map(|text| plain(text)).collect();
+    let more = texts.len().saturating_sub(MOST_TEXTS);
     let more = (more > 0).then(|| format!("reasons and doubts: {more} more in journal.jsonl"));
-    told.into_iter().take(MOST_TEXTS).map(|text| format!("reason or doubt: {text}")).chain(more).collect()
+    texts.into_iter().take(MOST_TEXTS).map(|text| format!("reason or doubt: {text}")).chain(more).collect()
 }
 
 /// A folder beside the archive that goes when it is dropped.
@@ -130,9 +130,9 @@ fn pack(folder: &Path, output: &Path) -> Result<()> {
     let [folder, output] =
         [folder, output].map(|path| std::path::absolute(path).map(|path| path.display().to_string()));
     let (folder, output) = (folder?, output?);
-    let nobody = ["--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "--sort=name", "--force-local"];
+    let no_owner = ["--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "--sort=name", "--force-local"];
     let what = ["-C", &folder, "-cz", "-f", &output, "journal.jsonl", "report.html"];
-    run_program(&argv([&["tar"][..], &nobody, &what].concat())).map(drop)
+    run_program(&argv([&["tar"][..], &no_owner, &what].concat())).map(drop)
 }
 
 /// Of this machine, of who uses it, and of the machine that measured.
