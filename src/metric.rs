@@ -13,8 +13,6 @@ pub const CPU_GROSS_NS: &str = "cpu_system_wide_ns";
 /// What a program that was imported says of its runs, each of which is a `time_ns`.
 pub const MEAN_RUN_NS: &str = "mean_run_ns";
 pub const CPU_FOREIGN_NS: &str = "foreign_cpu_ns";
-/// Pieces of a small fixed work a second, just before and after a phase: only ratios mean anything.
-pub const CPU_SPEED: &str = "cpu_speed_per_second";
 
 /// Which way a metric is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +136,8 @@ pub const METRICS: &[Metric] = &[
     row("flash_copied_bytes", Shown::Device, "copied in flash"),
     row("flash_collected_blocks", Shown::Details, "blocks that flash collected").neither(),
     row("flash_valid_bytes", Shown::Details, "data in flash").combine(Combine::Largest).neither(),
-    row(CPU_SPEED, Shown::Details, "speed of the processor").neither(),
+    // Only in journals of earlier versions, which took it before and after a phase.
+    row("cpu_speed_per_second", Shown::Details, "speed of the processor").neither(),
     row("returned_ns", Shown::Durability, "command returned"),
     row("durable_ns", Shown::Durability, "durable"),
     row("sync_write_bytes", Shown::Durability, "written in between"),

@@ -4,6 +4,7 @@
 mod simulated;
 
 use pickfs::analysis::Model;
+use pickfs::journal::{Folded, Record, Sample};
 use pickfs::plan::Stop;
 use pickfs::run::rehearse;
 use simulated::noise::{Noise, Side, replications, share_error};
@@ -72,4 +73,71 @@ fn targets_that_differ_are_called_slower() {
         Some(PHASES.iter().map(|phase| (phase.to_string(), 1e9 * level * (0.01 * noise.normal()).exp())).collect())
     });
     assert_eq!(slurs(&report(&folded.expect("a rehearsal"))).len(), 6);
+}
+
+/// Of the noise of 10 %, so much is the speed of the processor.
+const EXPLAINED: f64 = 0.6;
+
+/// A run of so many rounds of one phase, and the readings of the processor's speed that earlier versions took beside each
+/// time: of `t1` they are lower by this share. `t1` takes longer by `slower`, all others the same.
+fn run_with_readings((count, rounds): (usize, u32), slower: f64, lower: f64, seed: u64) -> (Folded, Vec<Record>) {
+    let names: Vec<String> = (0..count).map(|at| format!("t{at}")).collect();
+    let (mut noise, mut readings) = (Noise::new(seed), Vec::new());
+    let stop = Stop { rounds: Some(rounds), ..Stop::default() };
+    let folded = rehearse(&plan(&names, true, stop, seed), |cell| {
+        let (speed, rest) = (0.1 * noise.normal(), 0.1 * noise.normal());
+        let (level, moved) = if cell.target.name == "t1" { (1.0 + slower, 1.0 - lower) } else { (1.0, 1.0) };
+        let (phase, metric) = ("write".to_string(), "cpu_speed_per_second".to_string());
+        readings.push(Record::Sample(Sample {
+            cell: cell.id.clone(),
+            phase,
+            metric,
+            value: 8e4 * moved * (-speed).exp(),
+        }));
+        let time = (EXPLAINED.sqrt() * speed + (1.0 - EXPLAINED).sqrt() * rest).exp();
+        Some(vec![("write".to_string(), 1e9 * level * time)])
+    });
+    (folded.expect("a rehearsal"), readings)
+}
+
+/// All that is said, and whether the bound of the pick is false: `t1` is slower by this.
+fn judged(folded: &Folded, slower: f64) -> (Vec<String>, Vec<String>, bool) {
+    let model = report(folded);
+    let race = model.works[0].phases[0].race.as_ref().expect("a race");
+    let is_false = model.targets[race.pick].name == "t1" && race.bound() < slower;
+    (slurs(&model), [model.headlines(), model.works[0].sentences(&model)].concat(), is_false)
+}
+
+/// Old journals have readings of the processor's speed, which a target can move itself: they decide nothing.
+#[test]
+fn readings_of_the_processor_decide_nothing() {
+    println!(
+        "| targets | rounds | its readings lower by | runs | equals: one called slower % | 5 % slower: bound false % | said alike % |"
+    );
+    let mut wrong = Vec::new();
+    for size in [(2, 15), (2, 28), (5, 15), (5, 28)] {
+        for lower in [0.0, 0.02, 0.05, 0.1, 0.2] {
+            let runs = replications(2, 200);
+            let found = trials(runs, 9900 + u64::from(size.1), |seed| {
+                [0.0, 0.05].map(|slower| {
+                    let (mut folded, readings) = run_with_readings(size, slower, lower, seed);
+                    let without = judged(&folded, slower);
+                    readings.into_iter().for_each(|reading| folded.take(reading));
+                    let with = judged(&folded, slower);
+                    (with.clone(), with == without)
+                })
+            });
+            let shares = [
+                share(&found, |[equals, _]| !equals.0.0.is_empty()),
+                share(&found, |[_, slower]| slower.0.2),
+                share(&found, |both| both.iter().all(|(_, alike)| *alike)),
+            ];
+            let [called, bound, alike] = shares.map(|share| 100.0 * share);
+            println!("| {} | {} | {lower} | {runs} | {called:.1} | {bound:.1} | {alike:.1} |", size.0, size.1);
+            if alike < 100.0 || shares[0].max(shares[1]) > 0.05 + 3.5 * share_error(0.05, runs) {
+                wrong.push(format!("{size:?}, {lower}: {shares:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -25,8 +25,7 @@ fn forecast_and_truth(truth: &[f64], side: Side, from: u32, seed: u64) -> Option
     let logs: Vec<Vec<f64>> =
         truth.iter().map(|level| (0..1000).map(|_| level + side.draw(&mut noise)).collect()).collect();
     let comparisons = truth.len() - 1;
-    let of =
-        Comparisons { logs: &logs, candidates: truth.len(), covariates: &[], comparisons, twins: None, lacking: &[] };
+    let of = Comparisons { logs: &logs, candidates: truth.len(), comparisons, twins: None, lacking: &[] };
     let looks = |until: u32| spent(&LOOKS.into_iter().filter(|look| *look <= until).collect::<Vec<_>>());
     let is_settled = |looks: &[Look]| regret(&of, looks).regret.iter().any(|bound| *bound <= GOAL.ln_1p());
     if is_settled(&looks(from)) {

@@ -47,10 +47,6 @@ fn every_metric_has_a_unit_or_is_a_count() {
     for metric in ["sync_write_bytes", "sync_busy_ns", "after_write_bytes", "returned_ns", "durable_ns"] {
         assert!(metrics.iter().any(|known| known == metric), "no {metric} in {metrics:?}");
     }
-    let phases: std::collections::BTreeSet<String> =
-        text.lines().filter_map(|line| phase_of("time_ns", line)).collect();
-    let with_speed = text.lines().filter_map(|line| phase_of("cpu_speed_per_second", line)).collect();
-    assert_eq!(phases, with_speed, "each timed phase has the speed of the processor");
     let folded = lab.folded();
     let written = |metric: &str| folded.value(&folded.cells[0], "write", metric).expect("it is told");
     // A copy of 3 MiB into an empty cache returns before anything is written.
@@ -88,14 +84,6 @@ fn what_others_make_dirty_does_not_keep_the_device_busy() {
     }
     assert!(cell.flags.iter().all(|flag| flag.flag != "not-settled"), "{:?}", cell.flags);
     lab.assert_nothing_left();
-}
-
-/// The phase of a sample of this metric that is above 0.
-fn phase_of(wanted: &str, line: &str) -> Option<String> {
-    let record: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
-    let sample = record.get("sample").filter(|sample| sample["metric"] == wanted)?;
-    sample["value"].as_f64().filter(|value| *value > 0.0)?;
-    sample["phase"].as_str().map(String::from)
 }
 
 /// Of a sample's line.

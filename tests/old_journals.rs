@@ -98,6 +98,38 @@ fn every_report_of_an_old_journal_can_be_made() {
     }
 }
 
+/// The journal's lines, and a reading of the processor's speed beside each time, as an earlier version took them: usual
+/// ones but in these cells.
+fn with_readings(journal: &str, odd: &[&str]) -> String {
+    let with_reading = |line: &str| {
+        let mut record: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
+        let Some(sample) = record.get_mut("sample").filter(|sample| sample["metric"] == "time_ns") else {
+            return format!("{line}\n");
+        };
+        let is_odd = odd.iter().any(|cell| sample["cell"] == *cell);
+        sample["metric"] = "cpu_speed_per_second".into();
+        sample["value"] = (if is_odd { 19_000.0 } else { 80_000.0 }).into();
+        format!("{line}\n{record}\n")
+    };
+    journal.lines().map(with_reading).collect()
+}
+
+/// Readings of two cells that took long, here by a third and a quarter, would explain them away.
+#[test]
+fn readings_of_the_processor_in_old_journals_decide_nothing() {
+    let lab = Lab::new();
+    let journal = std::fs::read_to_string(folder().join("default-run.jsonl")).unwrap();
+    let reported = |journal: &str| {
+        std::fs::write(lab.path("run.jsonl"), journal).unwrap();
+        lab.run(&["report", "run.jsonl", "--format", "text"]).code(0).out
+    };
+    let slow = ["330801abe7bfb051", "1304d589766aa6f1"];
+    assert!(slow.iter().all(|cell| journal.contains(cell)));
+    let without = reported(&journal);
+    assert_eq!(reported(&with_readings(&journal, &[])), without);
+    assert_eq!(reported(&with_readings(&journal, &slow)), without);
+}
+
 #[test]
 fn a_report_is_as_wide_as_the_environment_says() {
     let lab = Lab::new();

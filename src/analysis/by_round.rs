@@ -1,7 +1,7 @@
 //! Values of targets laid side by side by round, as they are compared: only rounds that both have.
 
 use super::series::Rounds;
-use crate::stats::{self, Comparisons, ControlVariate, Estimate, Look, Sums};
+use crate::stats::{self, Comparisons, Estimate, Look, Sums};
 
 /// What a race is held against.
 #[derive(Clone, Debug)]
@@ -30,25 +30,22 @@ pub struct Rules {
 pub struct Field {
     pub targets: Vec<usize>,
     logs: Vec<Vec<f64>>,
-    covariates: Vec<Vec<f64>>,
     pub looks: Vec<Look>,
     twins: Option<(usize, usize)>,
     lacking: Vec<Vec<bool>>,
 }
 
 impl Field {
-    /// `by_speed` has what the values would be by the speed of the processor alone.
-    pub fn new(series: &[Rounds], by_speed: &[Rounds], targets: Vec<usize>, rules: &Rules) -> Field {
+    pub fn new(series: &[Rounds], targets: Vec<usize>, rules: &Rules) -> Field {
         let copy = rules.duplicate.filter(|copy| !series[*copy].is_empty());
         let taking_part: Vec<usize> = targets.iter().chain(&copy).copied().collect();
         let (rounds, logs) = aligned(&taking_part.iter().map(|&target| &series[target]).collect::<Vec<_>>());
-        let covariates = taking_part.iter().map(|target| logs_in(&rounds, &by_speed[*target])).collect();
         let seen = |look: &Look| Look { rounds: rounds.partition_point(|round| *round <= look.rounds) as u32, ..*look };
         let reference = rules.reference.and_then(|at| targets.iter().position(|other| *other == at));
         let twins = reference.zip(copy.map(|_| targets.len()));
         let lacks = |target: &usize| rounds.iter().map(|round| rules.lacking[*target].contains(round)).collect();
         let lacking = targets.iter().map(lacks).collect();
-        Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, covariates, twins, lacking }
+        Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, twins, lacking }
     }
 
     /// The upper bounds of the logarithms of the first over the second, by place; all hold together.
@@ -57,8 +54,8 @@ impl Field {
     }
 
     pub fn comparisons(&self, comparisons: usize) -> Comparisons<'_> {
-        let (logs, covariates, candidates, twins) = (&self.logs, &self.covariates, self.targets.len(), self.twins);
-        Comparisons { logs, candidates, covariates, comparisons, twins, lacking: &self.lacking }
+        let (logs, candidates, twins) = (&self.logs, self.targets.len(), self.twins);
+        Comparisons { logs, candidates, comparisons, twins, lacking: &self.lacking }
     }
 }
 
@@ -87,17 +84,6 @@ fn logs_in(rounds: &[u32], series: &Rounds) -> Vec<f64> {
         }
     }
     logs
-}
-
-/// All values as they would be at one speed of the processor.
-pub fn at_one_speed(series: &[Rounds], by_speed: &[Rounds], control: ControlVariate) -> Vec<Rounds> {
-    let (rounds, logs) = aligned(&series.iter().collect::<Vec<_>>());
-    let covariates: Vec<Vec<f64>> = by_speed.iter().map(|by_speed| logs_in(&rounds, by_speed)).collect();
-    let back = |logs: Vec<f64>| {
-        let values = rounds.iter().zip(logs).filter(|(_, log)| log.is_finite());
-        values.map(|(round, log)| (*round, log.exp())).collect()
-    };
-    stats::adjusted(&logs, &covariates, control).into_iter().map(back).collect()
 }
 
 /// Paired by round: only rounds that both have.

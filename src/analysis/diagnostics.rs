@@ -74,8 +74,6 @@ pub enum Warning {
         rounds: usize,
         of: usize,
     },
-    /// This share of the noise is the speed of the processor, and is taken out.
-    ProcessorSpeed(f64),
     /// Failures fall on one target: failed and all cells of it, and of the others.
     FailsMoreOften {
         target: usize,
@@ -116,7 +114,6 @@ pub fn warnings(case: &Case, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
         twins_differ(twins, plain(reference)),
         apart.map(|by| Warning::Contradiction { reference: plain(reference), by }),
         race.map(|race| race.autocorrelation).filter(|by| *by >= RESEMBLES).map(Warning::Dependent),
-        race.and_then(|race| race.control).map(|control| Warning::ProcessorSpeed(control.explained)),
         noise_above_margin(works, analysis.plan.stop.threshold),
     ];
     let of_work = works.iter().zip(&analysis.observed.works).flat_map(|(report, observed)| {

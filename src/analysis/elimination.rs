@@ -3,7 +3,7 @@
 use super::by_round::{Field, Rules, common, sums};
 use super::judged_pairs::{JudgedPairs, MOST_TARGETS};
 use super::series::Rounds;
-use crate::stats::{self, ControlVariate, Finding, Sums};
+use crate::stats::{self, Finding, Sums};
 
 /// Of a target whose rounds add up to more than another's by more than matters, or surely: that other, and by how much.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +42,6 @@ pub struct Race {
     pub autocorrelation: f64,
     /// By target, where times add.
     pub dearer: Vec<Option<Dearer>>,
-    /// What the speed of the processor explains of the noise, where it is taken out.
-    pub control: Option<ControlVariate>,
     /// In all, until the pick is good enough: one case in ten and nine in ten.
     pub rounds_needed: Option<[Option<u32>; 2]>,
 }
@@ -88,20 +86,16 @@ pub struct Standing {
 
 impl Standing {
     /// `None` with fewer than two ranked targets that share enough rounds for any bound.
-    pub fn new(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Rules) -> Option<Standing> {
+    pub fn new(series: &[Rounds], ranked: &[usize], rules: &Rules) -> Option<Standing> {
         let measured: Vec<usize> = ranked.iter().copied().filter(|&target| !series[target].is_empty()).collect();
         let ranked = comparable(series, &measured, rules.looks.last().map_or(0, |look| look.rounds));
         if ranked.len() < 2 {
             return None;
         }
         let too_few = measured.into_iter().filter(|at| !ranked.contains(at)).collect();
-        let field = Field::new(series, by_speed, ranked, rules);
+        let field = Field::new(series, ranked, rules);
         let found = stats::regret(&field.comparisons(rules.comparisons), &field.looks);
         Some(Standing { field, found, too_few })
-    }
-
-    pub fn control(&self) -> Option<ControlVariate> {
-        self.found.control
     }
 
     /// By how much slower than the best each target can be, as a logarithm; infinite where nothing bounds it.
@@ -127,7 +121,6 @@ impl Standing {
             contradiction: found.contradiction.exp_m1(),
             autocorrelation: found.autocorrelation,
             dearer: vec![None; series.len()],
-            control: found.control,
             rounds_needed: None,
         };
         for (at, target) in ranked.iter().enumerate() {

@@ -36,8 +36,6 @@ pub struct JudgedPairs {
 #[derive(Clone, Default)]
 pub struct Evidence {
     pub series: Vec<Rounds>,
-    /// What ratios are taken of, where it is not the series: these at one speed of the processor. Else empty.
-    pub at_one_speed: Vec<Rounds>,
     /// How much slower than the best each can be, as a logarithm; infinite where nothing bounds it.
     pub regret: Vec<f64>,
     pub confidence: f64,
@@ -47,11 +45,10 @@ pub struct Evidence {
 }
 
 impl JudgedPairs {
-    /// `by_speed` has what the values would be by the speed of the processor alone.
-    pub fn new(evidence: Evidence, by_speed: &[Rounds], rules: &Rules) -> JudgedPairs {
+    pub fn new(evidence: Evidence, rules: &Rules) -> JudgedPairs {
         let (series, count) = (&evidence.series, evidence.series.len());
         let is_measured = |at: &usize| !series[*at].is_empty() && rules.duplicate != Some(*at);
-        let field = Field::new(series, by_speed, (0..count).filter(is_measured).collect(), rules);
+        let field = Field::new(series, (0..count).filter(is_measured).collect(), rules);
         // Any two, either way round: whichever is picked, none is called slower by luck.
         let bounds = field.bounds(rules.comparisons * (rules.comparisons + 1) * rules.races);
         let mut above = vec![vec![f64::INFINITY; count]; count];
@@ -96,9 +93,8 @@ impl JudgedPairs {
     }
 
     fn judged(&self, a: usize, b: usize) -> Option<JudgedPair> {
-        let Evidence { series, at_one_speed, regret, confidence, threshold, .. } = &self.evidence;
-        let compared = if at_one_speed.is_empty() { series } else { at_one_speed };
-        let found = compare(&compared[a], &compared[b], *confidence)?;
+        let Evidence { series, regret, confidence, threshold, .. } = &self.evidence;
+        let found = compare(&series[a], &series[b], *confidence)?;
         let variance = found.variance();
         let (low, high) = match regret[a].is_finite() && regret[b].is_finite() {
             // None is faster than the best: what bounds a regret bounds the ratio to any other too.

@@ -1,12 +1,12 @@
 //! What a run and a report judge alike, computed once: what all are compared with, who may be picked, the noise floor
 //! and the race.
 
-use super::by_round::{Rules, at_one_speed, compare};
+use super::by_round::{Rules, compare};
 use super::composite::{score, works_of_verdict};
 use super::eligibility::{Veto, vetoes, weakened};
 use super::elimination::{Race, Standing};
 use super::judged_pairs::{Evidence, JudgedPairs};
-use super::series::{Observed, ObservedWork, Rounds, TIME_BY_SPEED};
+use super::series::{Observed, ObservedWork, Rounds};
 use crate::journal::Folded;
 use crate::metric::Combine;
 use crate::plan::Plan;
@@ -61,8 +61,6 @@ pub struct Contest {
     pub noise: Option<Estimate>,
     pub race: Option<Race>,
     pub pairs: JudgedPairs,
-    /// The quantity at one speed of the processor, where that takes noise out: what is compared. Else empty.
-    pub at_one_speed: Vec<Rounds>,
 }
 
 impl<'a> Analysis<'a> {
@@ -70,7 +68,7 @@ impl<'a> Analysis<'a> {
         let confidence = confidence(plan);
         let twins = twins(plan, &observed);
         let against_itself = against_itself(&observed, twins, confidence);
-        let values = ["time_ns", TIME_BY_SPEED].map(|metric| score(plan, &observed, metric, Combine::Sum));
+        let values = score(plan, &observed, "time_ns", Combine::Sum);
         let works = works_of_verdict(plan, &observed);
         let verdict = judge((plan, &observed), (&looks, confidence), (&works, false), values);
         Analysis { plan, folded, looks, confidence, twins, against_itself, verdict, observed }
@@ -88,7 +86,7 @@ impl<'a> Analysis<'a> {
 
     /// On one work of several.
     pub fn on_work(&self, work: &ObservedWork) -> Judgement {
-        let values = ["time_ns", TIME_BY_SPEED].map(|metric| work.over_phases(metric, Combine::Sum));
+        let values = work.over_phases("time_ns", Combine::Sum);
         judge((self.plan, &self.observed), (&self.looks, self.confidence), (&[work], true), values)
     }
 }
@@ -97,7 +95,7 @@ fn judge(
     (plan, observed): (&Plan, &Observed),
     (looks, confidence): (&[Look], f64),
     (works, is_part): (&[&ObservedWork], bool),
-    [values, by_speed]: [Vec<Rounds>; 2],
+    values: Vec<Rounds>,
 ) -> Judgement {
     let mut vetoes = vetoes(plan, observed, works, &values);
     let mut ranked: Vec<usize> =
@@ -115,7 +113,7 @@ fn judge(
     let (looks, left) = (looks.to_vec(), observed.left());
     let lacking = observed.lacking(works, &values);
     let rules = Rules { looks, comparisons, threshold, reference, duplicate, races, part_races, left, lacking, adds };
-    let contest = Contest::of(&values, &by_speed, &ranked, &rules, confidence);
+    let contest = Contest::of(&values, &ranked, &rules, confidence);
     for at in contest.race.iter().flat_map(|race| race.too_few.iter().copied()) {
         vetoes[at].push(Veto::TooFew { rounds: values[at].iter().filter(|(_, value)| *value > 0.0).count() });
     }
@@ -136,29 +134,25 @@ fn parts(plan: &Plan, observed: &Observed) -> usize {
 }
 
 impl Contest {
-    fn of(series: &[Rounds], by_speed: &[Rounds], ranked: &[usize], rules: &Rules, confidence: f64) -> Contest {
-        let standing = Standing::new(series, by_speed, ranked, rules);
-        let control = standing.as_ref().and_then(Standing::control);
-        let at_one_speed = control.map_or(Vec::new(), |control| at_one_speed(series, by_speed, control));
-        let compared = if at_one_speed.is_empty() { series } else { &at_one_speed };
+    fn of(series: &[Rounds], ranked: &[usize], rules: &Rules, confidence: f64) -> Contest {
+        let standing = Standing::new(series, ranked, rules);
         let twins = rules.reference.zip(rules.duplicate);
-        let noise = twins.and_then(|(own, copy)| compare(&compared[copy], &compared[own], confidence));
+        let noise = twins.and_then(|(own, copy)| compare(&series[copy], &series[own], confidence));
         let unbounded = || vec![f64::INFINITY; series.len()];
         let regret = standing.as_ref().map_or_else(unbounded, |standing| standing.regret(series.len()));
         let (threshold, adds) = (rules.threshold, rules.adds);
-        let of = (series.to_vec(), at_one_speed.clone());
-        let evidence = Evidence { series: of.0, at_one_speed: of.1, regret, confidence, threshold, adds };
-        let pairs = JudgedPairs::new(evidence, by_speed, rules);
+        let evidence = Evidence { series: series.to_vec(), regret, confidence, threshold, adds };
+        let pairs = JudgedPairs::new(evidence, rules);
         let race = standing.map(|standing| standing.race(series, &pairs, rules));
-        Contest { noise, race, pairs, at_one_speed }
+        Contest { noise, race, pairs }
     }
 }
 
 impl Judgement {
-    /// On the times of one phase, for the same targets, with what they would be by the speed of the processor alone.
-    pub fn contest_of(&self, series: &[Rounds], by_speed: &[Rounds], confidence: f64) -> Contest {
+    /// On the times of one phase, for the same targets.
+    pub fn contest_of(&self, series: &[Rounds], confidence: f64) -> Contest {
         let rules = Rules { races: self.rules.part_races, ..self.rules.clone() };
-        Contest::of(series, by_speed, &self.ranked, &rules, confidence)
+        Contest::of(series, &self.ranked, &rules, confidence)
     }
 }
 

@@ -8,7 +8,7 @@ use super::missing;
 use super::model::*;
 use super::plain::plain;
 use super::points::{self, Series};
-use super::series::{ObservedWork, Rounds, TIME_BY_SPEED};
+use super::series::{ObservedWork, Rounds};
 use crate::journal::FlagKind;
 use crate::metric;
 use crate::stats::{self, Estimate, Finding, STATISTICS};
@@ -57,8 +57,7 @@ pub fn time_panel(name: &str, phase: &str, times: &[Rounds], contest: &Contest, 
 /// The same of one phase.
 pub fn phase_panel(phase: &str, observed: &ObservedWork, context: &Context) -> Panel {
     let times = observed.in_phase(phase, "time_ns");
-    let by_speed = observed.in_phase(phase, TIME_BY_SPEED);
-    let contest = context.judgement.contest_of(&times, &by_speed, context.case.analysis.confidence);
+    let contest = context.judgement.contest_of(&times, context.case.analysis.confidence);
     time_panel(phase, phase, &times, &contest, context)
 }
 
@@ -77,9 +76,8 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
     let (is_time, is_compared) = (what.metric == "time_ns", what.wanted.is_some());
     let threshold = what.wanted.unwrap_or(0.0);
     let unit = Unit::of_metric(&what.metric);
-    let compared = if contest.at_one_speed.is_empty() { series } else { &contest.at_one_speed };
     let pairs = is_time.then_some(&contest.pairs);
-    let pairing = Pairing { series: compared, pairs, context, metric: &what.metric, threshold, judged: is_compared };
+    let pairing = Pairing { series, pairs, context, metric: &what.metric, threshold, judged: is_compared };
     let each = if is_compared { pairing.each_with_each() } else { Vec::new() };
     let row = |target: usize| {
         let mut figure = figure(&series[target], unit, context.rounds.saturating_sub(context.unasked[target]));

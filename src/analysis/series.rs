@@ -2,18 +2,13 @@
 //! so that a million of them cost no more than reading them.
 
 use crate::journal::{Flag, Folded, FoldedCell, Look, Outcome};
-use crate::metric::{CPU_FOREIGN_NS, CPU_GROSS_NS, CPU_NET_NS, CPU_SPEED, Combine};
+use crate::metric::{CPU_FOREIGN_NS, CPU_GROSS_NS, CPU_NET_NS, Combine};
 use crate::plan::{Judged, Plan};
-use crate::stats::{median, one_observation};
+use crate::stats::one_observation;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Where the whole system's CPU without that of other programs is kept: an id that no journal reaches.
 const NET: u32 = u32::MAX;
-
-/// Metric that is computed: the time that a phase would take if all cells differed by the speed of their processor alone,
-/// which is the median of all times over that speed.
-pub const TIME_BY_SPEED: &str = "time_by_speed_ns";
-const BY_SPEED: u32 = u32::MAX - 1;
 
 /// Values by round, ascending, each round once.
 pub type Rounds = Vec<(u32, f64)>;
@@ -168,25 +163,6 @@ impl<'a> ObservedWork<'a> {
         }
         self.values.values_mut().for_each(once_a_round);
         self.take_off_foreign_cpu();
-        self.expect_by_speed();
-    }
-
-    fn expect_by_speed(&mut self) {
-        let (Some(time), Some(speed)) = (self.folded.interned("time_ns"), self.folded.interned(CPU_SPEED)) else {
-            return;
-        };
-        for phase in self.phases.clone() {
-            let of_all = |metric: u32| {
-                let series = (0..self.cells.len()).filter_map(|target| self.values.get(&(target, phase, metric)));
-                median(&series.flatten().map(|(_, value)| *value).collect::<Vec<_>>())
-            };
-            let (Some(time), Some(usual)) = (of_all(time), of_all(speed)) else { continue };
-            for target in 0..self.cells.len() {
-                let Some(speeds) = self.values.get(&(target, phase, speed)) else { continue };
-                let expected = speeds.iter().map(|(round, speed)| (*round, time * usual / speed)).collect();
-                self.values.insert((target, phase, BY_SPEED), expected);
-            }
-        }
     }
 
     /// What other programs used of the CPU is no cost of a target: it is on the machine, and not in what is compared.
@@ -207,7 +183,6 @@ impl<'a> ObservedWork<'a> {
     fn interned(&self, metric: &str) -> Option<u32> {
         match metric {
             CPU_NET_NS => Some(NET),
-            TIME_BY_SPEED => Some(BY_SPEED),
             _ => self.folded.interned(metric),
         }
     }
@@ -255,7 +230,7 @@ impl<'a> ObservedWork<'a> {
 
     /// One value a cell for every target, from all of its phases; of times, what the work is judged by.
     pub fn over_phases(&self, metric: &str, how: Combine) -> Vec<Rounds> {
-        let is_judged = metric == "time_ns" || metric == TIME_BY_SPEED;
+        let is_judged = metric == "time_ns";
         let Some(metric) = self.interned(metric) else { return vec![Vec::new(); self.cells.len()] };
         let any = |phase: &u32| (0..self.cells.len()).any(|target| self.has(target, *phase, metric));
         let counts = |phase: &u32| !is_judged || self.judges(self.folded.name(*phase));
@@ -340,23 +315,6 @@ mod tests {
         assert_eq!(values(&work.in_phase("write", CPU_NET_NS)), [1e9; 3]);
         assert!(work.measured().contains(&("write", CPU_NET_NS)) && work.measured().contains(&("write", CPU_GROSS_NS)));
         assert_eq!(crate::metric::by_alias("cpu"), Some(CPU_NET_NS));
-    }
-
-    /// Medians are 2 ns and 100 a second: half the speed is twice the time, for whole works the sum over phases.
-    #[test]
-    fn the_time_by_speed_follows_the_speed_of_each_cell() {
-        let mut made = MadeUp::new(&["ext4", "xfs"]);
-        for (round, speed) in [(1, 100.0), (2, 50.0), (3, 200.0)] {
-            let of = |phase| [(phase, "time_ns", 2.0), (phase, CPU_SPEED, speed)];
-            made.cell("ext4", round, Outcome::Done, &[of("write"), of("read")].concat());
-            made.cell("xfs", round, Outcome::Done, &[("write", "time_ns", 2.0), ("read", "time_ns", 2.0)]);
-        }
-        let observed = observe(&made.folded, &made.plan);
-        let work = &observed.works[0];
-        let [ext4, xfs] = &work.in_phase("write", TIME_BY_SPEED)[..] else { panic!("two targets") };
-        assert_eq!((ext4[..].to_vec(), xfs.len()), (vec![(1, 2.0), (2, 4.0), (3, 1.0)], 0));
-        assert_eq!(values(&work.over_phases(TIME_BY_SPEED, Combine::Sum)), [4.0, 8.0, 2.0]);
-        assert!(!work.measured().iter().any(|(_, metric)| *metric == TIME_BY_SPEED), "it is not shown");
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "measures how fast this machine is")]
 
+use super::cpu_speed::SpeedProbe;
 use super::{FAILED, Outcome};
 use crate::probe::foreign::Foreign;
 use crate::probe::{Probe, Subject};
 use crate::run::{Active, State};
-use crate::stage::SpeedProbe;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -10,6 +10,7 @@ mod clean;
 mod compare;
 mod completions;
 mod confirm;
+mod cpu_speed;
 mod disk;
 mod doctor;
 mod far;

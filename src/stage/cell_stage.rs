@@ -4,7 +4,6 @@
 use super::built_stack::BuiltStack;
 use super::caches;
 use super::cold_proof::{Expected, SMALLEST_INODE};
-use super::cpu_speed::SpeedProbe;
 use super::phase::Phase;
 use super::phase_result::{Clocked, Samples};
 use super::program::Program;
@@ -115,8 +114,6 @@ pub struct Stage<'a, 'b> {
     pub(super) commit_start: Duration,
     /// Why the last cold start was none for the host below.
     pub(super) warm_below: Option<String>,
-    /// None where the processor is always as fast.
-    pub(super) speed: Option<SpeedProbe>,
 }
 
 impl<'a, 'b> Stage<'a, 'b> {
@@ -130,7 +127,6 @@ impl<'a, 'b> Stage<'a, 'b> {
     ) -> Stage<'a, 'b> {
         let inode = stack.driver.and_then(|driver| driver.least_inode).unwrap_or(SMALLEST_INODE);
         let packs_tails = stack.driver.is_some_and(|driver| driver.packs_tails);
-        let speed = (!link.is_simulated()).then(SpeedProbe::new);
         Stage {
             script,
             stack,
@@ -145,7 +141,6 @@ impl<'a, 'b> Stage<'a, 'b> {
             clocked: None,
             commit_start: Duration::ZERO,
             warm_below: None,
-            speed,
         }
     }
 

@@ -1,7 +1,6 @@
 //! One phase, from its cache state to its samples.
 
 use super::cell_stage::Stage;
-use super::cpu_speed::{self, SpeedProbe};
 use super::phase::{CacheState, ColdProof, Phase, TimedUntil};
 use super::phase_result::{Clocked, OwnCounts, PhaseResult, Readings, Samples, Unit, WORKLOAD_READ_BYTES, by_metric};
 use super::sampler::{Peaks, Sampled, Sampler};
@@ -54,7 +53,6 @@ impl Stage<'_, '_> {
         self.may_be_played(&phase)?;
         self.link.begin_phase(name);
         self.get_ready(&phase)?;
-        let speed = self.read_speed();
         let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
         let marks = self.runner.marks();
         let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.devices())?;
@@ -69,9 +67,6 @@ impl Stage<'_, '_> {
         let played = Played { clocked, sampled, own, told };
         let mut result = PhaseResult::of(&phase, &played.clocked, &played.own, played.peaks(), &before, &after);
         result.others.extend(drained);
-        if let (Some(before), Some(after)) = (speed, self.read_speed()) {
-            result.state(cpu_speed::METRIC, cpu_speed::between(before, after));
-        }
         self.look_at_tree(&phase, &played, &mut result)?;
         self.report(&phase, played, result)?;
         Ok(done)
@@ -223,13 +218,6 @@ impl Stage<'_, '_> {
         self.flag_unsettled(phase, settled.unsettled, "after the phase");
         self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
         Ok(found)
-    }
-
-    fn read_speed(&mut self) -> Option<f64> {
-        let begun = Instant::now();
-        let speed = self.speed.as_mut().map(SpeedProbe::read);
-        self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
-        speed
     }
 
     /// In reverse, so that the readings before and after nest: what a probe itself costs, such as looking at every

@@ -10,7 +10,6 @@
 
 mod autocorrelation;
 mod change_point;
-mod control_variate;
 mod dip_test;
 mod forecast;
 mod judge;
@@ -40,7 +39,6 @@ mod sums;
 mod trend;
 
 pub use change_point::changes_at;
-pub use control_variate::{ControlVariate, adjusted, control_variate};
 pub use dip_test::{Mode, modes};
 pub use forecast::{BOUGHT, BOUGHT_AFTER, rounds_to_go};
 pub use judge::{Finding, judge};

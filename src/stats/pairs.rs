@@ -7,11 +7,9 @@
 //!
 //! Which target has a second copy must decide nothing, and another copy is another sample of the noise. So from eight
 //! rounds on the copy changes a bound only by what it surely shows: that it differs from its target, or that rounds depend
-//! on one another. Before that its variance is borrowed too, as two targets have no other pair to borrow from, and the
-//! slope on the processor's speed is fitted to all that were measured.
+//! on one another. Before that its variance is borrowed too, as two targets have no other pair to borrow from.
 
 use super::autocorrelation::{Autocorrelation, DOUBTED, autocorrelation};
-use super::control_variate::{ControlVariate, adjusted, control_variate};
 use super::signed_rank::{centre_and_interval, signed_rank_k};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::HashMap;
@@ -35,8 +33,6 @@ pub struct Comparisons<'a> {
     /// others only show the noise.
     pub logs: &'a [Vec<f64>],
     pub candidates: usize,
-    /// What moves with the noise of each of these values, of the same shape; empty for nothing.
-    pub covariates: &'a [Vec<f64>],
     /// Comparisons that share the chance of error: one less than the targets that may be best.
     pub comparisons: usize,
     /// A target and its own second copy.
@@ -57,8 +53,6 @@ pub struct Pairs {
     pub autocorrelation: f64,
     /// So much of it is seen that earlier looks are forgotten.
     pub dependent: bool,
-    /// What was taken out of the noise.
-    pub control: Option<ControlVariate>,
     /// By target and another one: rounds that it lacks, and that may lack because they were slow.
     lacking: Vec<Vec<usize>>,
 }
@@ -71,13 +65,9 @@ impl Pairs {
     /// them do must not matter.
     pub fn new(of: &Comparisons, rounds: usize, eliminated: &[Option<(usize, usize)>]) -> Pairs {
         let is_in = |at: usize| eliminated.get(at).is_none_or(Option::is_none);
-        let seen = |rows: &[Vec<f64>]| rows.iter().map(|row| row[..rounds.min(row.len())].to_vec()).collect::<Vec<_>>();
-        let (logs, covariates) = (seen(of.logs), seen(of.covariates));
-        // By what this look has seen alone: a later one must not change what was decided here.
-        let control = control_variate(&logs, &covariates);
-        let logs = control.map_or_else(|| logs.clone(), |control| adjusted(&logs, &covariates, control));
+        let logs: Vec<&[f64]> = of.logs.iter().map(|row| &row[..rounds.min(row.len())]).collect();
         let all = (0..logs.len()).flat_map(|i| (i + 1..logs.len()).map(move |j| (i, j)));
-        let pairs: Vec<_> = all.map(|(i, j)| ((i, j), differences(&logs[i], &logs[j]))).collect();
+        let pairs: Vec<_> = all.map(|(i, j)| ((i, j), differences(logs[i], logs[j]))).collect();
         let is_complete =
             |at: &usize| is_in(*at) && logs[*at].len() == rounds && logs[*at].iter().all(|value| value.is_finite());
         let complete = |count: usize| (0..count).filter(is_complete).count();
@@ -92,7 +82,7 @@ impl Pairs {
         };
         let (all, candidates) = (pooled(logs.len()), pooled(of.candidates));
         let lacks = |i: usize, j: usize| {
-            let rounds = of.lacking.get(i).into_iter().flatten().zip(&logs[j]);
+            let rounds = of.lacking.get(i).into_iter().flatten().zip(logs[j]);
             rounds.filter(|(lacks, other)| **lacks && other.is_finite()).count()
         };
         let of_target = |i: usize| (0..logs.len()).map(|j| lacks(i, j)).collect();
@@ -103,7 +93,6 @@ impl Pairs {
             complete: complete(logs.len()),
             autocorrelation: candidates.at_least(DOUBTED.0).max(all.at_least(DEPENDENT.1)),
             dependent: all.at_least(DEPENDENT.1) > DEPENDENT.0,
-            control,
             differences: pairs,
         }
     }

@@ -6,7 +6,6 @@
 //! the true best in the race: it is eliminated only where such a bound on another target falls below 0. A bound holds
 //! at all looks together, so the least so far counts, and a target that is out stays out.
 
-use super::control_variate::ControlVariate;
 use super::looks::Look;
 use super::pairs::{Comparisons, Critical, Pairs};
 
@@ -28,8 +27,6 @@ pub struct Standing {
     pub autocorrelation: f64,
     /// So much of it has been seen that the looks before that are forgotten.
     pub dependent: bool,
-    /// What the last look took out of the noise.
-    pub control: Option<ControlVariate>,
 }
 
 impl Standing {
@@ -66,7 +63,6 @@ fn after(of: &Comparisons, looks: &[Look], eliminate: impl Fn(usize, &mut Standi
         contradiction: 0.0,
         autocorrelation: 0.0,
         dependent: false,
-        control: None,
     };
     for (number, look) in looks.iter().enumerate() {
         let pairs = Pairs::new(of, look.rounds as usize, &found.eliminated);
@@ -84,7 +80,6 @@ fn update(pairs: &Pairs, of: &Comparisons, alpha: f64, found: &mut Standing) {
     let is_sure = |(low, _, high): &(f64, f64, f64)| *low > 0.0 || *high < 0.0;
     found.contradiction = apart.filter(is_sure).map_or(0.0, |(_, centre, _)| centre.abs());
     found.autocorrelation = pairs.autocorrelation;
-    found.control = pairs.control;
     if pairs.dependent && !found.dependent {
         found.dependent = true;
         found.eliminated.fill(None);
@@ -255,14 +250,7 @@ mod tests {
                 played.rounds = round;
                 let Some(at) = LOOKS.iter().position(|due| *due == round) else { continue };
                 let twins = Some((0, count));
-                let of = Comparisons {
-                    logs: &logs,
-                    candidates: count,
-                    covariates: &[],
-                    comparisons: count - 1,
-                    twins,
-                    lacking: &[],
-                };
+                let of = Comparisons { logs: &logs, candidates: count, comparisons: count - 1, twins, lacking: &[] };
                 let found = standing(&of, &spent(&LOOKS[..=at]));
                 // What is forgotten has not been believed.
                 played.covered |= found.dependent && !played.forgot;
@@ -347,14 +335,7 @@ mod tests {
     }
 
     fn compared(logs: &[Vec<f64>]) -> Comparisons<'_> {
-        Comparisons {
-            logs,
-            candidates: logs.len(),
-            covariates: &[],
-            comparisons: logs.len() - 1,
-            twins: None,
-            lacking: &[],
-        }
+        Comparisons { logs, candidates: logs.len(), comparisons: logs.len() - 1, twins: None, lacking: &[] }
     }
 
     /// Three rounds of one pair: t(0.95, 2) = 2.919986 for mean 0.02 and standard deviation 0.01.
@@ -438,52 +419,6 @@ mod tests {
         assert!((8..60).all(|seed| with(logs_of(&[1.0], 20, seed).swap_remove(0)) == first), "{first:?}");
         let drifts = with((0..20).map(|round| 0.01 * f64::from(round)).collect());
         assert!(drifts.1 > first.1 && drifts.0[0][1] > first.0[0][1], "{drifts:?}");
-    }
-
-    /// Five equal targets, whose noise of 10 % follows the covariate by this share of its variance.
-    fn with_covariates(explained: f64, seed: u64) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
-        let mut noise = Noise::new(seed);
-        let mut cell = || {
-            let speed = 0.1 * noise.normal();
-            (explained.sqrt() * speed + (1.0 - explained).sqrt() * 0.1 * noise.normal(), speed)
-        };
-        let rows: Vec<Vec<(f64, f64)>> = (0..5).map(|_| (0..15).map(|_| cell()).collect()).collect();
-        let part = |of: fn(&(f64, f64)) -> f64| rows.iter().map(|row| row.iter().map(of).collect()).collect();
-        (part(|cell| cell.0), part(|cell| cell.1))
-    }
-
-    /// Bounds hold as well with a covariate, whatever it explains, and are narrower where that is much.
-    #[test]
-    fn what_a_covariate_explains_is_taken_out_and_the_bounds_hold() {
-        let count = replications(60, 2000);
-        println!("| explained % | used % | covered % | bound after 15: % | without: % |");
-        for explained in [0.0, 0.3, 0.6, 0.85] {
-            let (mut covered, mut used, mut bounds, mut plain) = (0, 0, Vec::new(), Vec::new());
-            for seed in 0..count {
-                let (logs, covariates) = with_covariates(explained, 8_000_000 + seed as u64);
-                let of = Comparisons { covariates: &covariates, ..compared(&logs) };
-                let found = standing(&of, &spent(&LOOKS[..7]));
-                covered += usize::from((1..5).all(|at| found.above[at][0] >= 0.0));
-                used += usize::from(found.control.is_some());
-                bounds.push(found.regret[found.members()[0]]);
-                let without = standing(&compared(&logs), &spent(&LOOKS[..7]));
-                plain.push(without.regret[without.members()[0]]);
-            }
-            let middle = |of: &[f64]| super::super::median(of).expect("runs");
-            let (bound, plain) = (middle(&bounds), middle(&plain));
-            let [used, share] = [used, covered].map(|of| of as f64 / count as f64);
-            println!(
-                "| {:.0} | {:.0} | {:.1} | {:.1} | {:.1} |",
-                100.0 * explained,
-                100.0 * used,
-                100.0 * share,
-                100.0 * bound.exp_m1(),
-                100.0 * plain.exp_m1()
-            );
-            assert!(share >= 0.95 - 3.5 * share_error(0.95, count), "{explained}: {share}");
-            assert!(explained > 0.0 || bound <= plain * 1.05, "{bound} {plain}");
-            assert!(explained < 0.8 || bound < 0.5 * plain, "{bound} {plain}");
-        }
     }
 
     #[test]

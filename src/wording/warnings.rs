@@ -104,11 +104,6 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
         Warning::Dependent(by) => dependent(*by),
         Warning::LeftOut { work, target, rounds, of } => format!("{work}: {}", left_out(name(target), *rounds, *of)),
         Warning::Lacks { work, target, rounds, of } => format!("{work}: {}", lacks(name(target), *rounds, *of)),
-        Warning::ProcessorSpeed(explained) => format!(
-            "the speed of the processor changed between cells, which explains {} of the noise: differences are those at \
-             one speed, times are as measured",
-            percent(*explained)
-        ),
         Warning::FailsMoreOften { target, own, others } => format!(
             "{} failed in {} of {}, the others in {} of {}: unlikely to be chance (Fisher's exact test, p < 0.05)",
             name(target),

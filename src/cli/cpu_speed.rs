@@ -1,15 +1,12 @@
-//! How fast this processor is at the moment: the same small work, again and again for 30 ms, right before and after a
-//! phase and outside its timer. On a shared machine most of what makes one cell slower than the next is this, and
-//! neither stolen time nor pressure shows it.
+//! How fast this processor is at the moment: the same small work, again and again for 30 ms.
+
+#![expect(clippy::disallowed_methods, reason = "measures how fast this machine is")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// In the journal: pieces of work a second, which mean nothing but by their ratios.
-pub const METRIC: &str = "cpu_speed_per_second";
-
-/// Long enough to see what the scheduler does, short beside settling.
+/// Long enough to see what the scheduler does.
 const DURATION: Duration = Duration::from_millis(30);
 /// More than a core's own caches hold, as the work of a file system does not stay in them either.
 const BUFFER: usize = 8 << 20;
@@ -23,18 +20,12 @@ pub struct SpeedProbe {
     at: usize,
 }
 
-impl Default for SpeedProbe {
-    fn default() -> SpeedProbe {
-        SpeedProbe::new()
-    }
-}
-
 impl SpeedProbe {
     pub fn new() -> SpeedProbe {
         SpeedProbe { buffer: (0..BUFFER).map(|at| (at % 251) as u8).collect(), at: 0 }
     }
 
-    /// Pieces of work a second.
+    /// Pieces of work a second, which mean nothing but by their ratios.
     pub fn read(&mut self) -> f64 {
         let begun = Instant::now();
         let mut pieces = 0u32;
@@ -57,11 +48,6 @@ impl SpeedProbe {
     }
 }
 
-/// Of a phase, from the speeds before and after: both count alike, as shares.
-pub fn between(before: f64, after: f64) -> f64 {
-    (before * after).sqrt()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +58,5 @@ mod tests {
         assert!(probe.read() > 0.0 && probe.read().is_finite());
         assert_eq!(probe.buffer.len(), BUFFER);
         assert!(probe.buffer.iter().all(|byte| *byte < 251));
-        assert_eq!(between(2.0, 8.0), 4.0);
     }
 }
