@@ -4,7 +4,7 @@
 use super::account::Spent;
 use super::cell_stage::Stage;
 use super::phase::{CacheState, Phase};
-use super::settle::settle;
+use super::settle::quiet_after;
 use super::timed::Doubt;
 use crate::journal::FlagKind;
 use crate::plan::{Target, disks};
@@ -71,7 +71,7 @@ impl Stage<'_, '_> {
             stage.stack.make_durable(stage.runner)?;
             stage.take_off()?;
             stage.forget_device()?;
-            settle(&stage.stack.subject.devices(), Duration::ZERO)
+            stage.stillness.settle(quiet_after(Duration::ZERO))
         })?;
         self.deadline.check()
     }
@@ -92,8 +92,8 @@ impl Stage<'_, '_> {
     }
 
     fn settle_after(&mut self, phase: &Phase) -> Result<()> {
-        let devices = self.stack.subject.devices();
-        let settled = self.spend(Spent::Settling, |_| settle(&devices, Duration::ZERO))?;
+        let quiet = quiet_after(Duration::ZERO);
+        let settled = self.spend(Spent::Settling, |stage| stage.stillness.settle(quiet))?;
         self.flag_unsettled(phase, settled.unsettled, "after the phase");
         Ok(())
     }

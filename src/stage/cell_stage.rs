@@ -3,13 +3,14 @@
 
 use super::account::{Account, Spent};
 use super::built_stack::BuiltStack;
-use super::caches;
+use super::caches::{self, Dropped};
 use super::cold_proof::{Expected, SMALLEST_INODE};
 use super::cpu_speed::SpeedProbe;
 use super::phase::Phase;
 use super::phase_result::{Clocked, Samples};
 use super::program::Program;
 use super::server::Server;
+use super::settle::Stillness;
 use super::timed::Timed;
 use crate::journal::{Flag, FlagKind, Provenance, Record, Sample};
 use crate::probe::layout::Found;
@@ -116,6 +117,10 @@ pub struct Stage<'a, 'b> {
     pub(super) commit_start: Duration,
     /// Why the last cold start was none for the host below.
     pub(super) warm_below: Option<String>,
+    /// All clean caches of the machine were, in this cell.
+    pub(super) were_dropped: bool,
+    /// Of the devices under test.
+    pub(super) stillness: Stillness,
     /// None where the processor is always as fast.
     pub(super) speed: Option<SpeedProbe>,
 }
@@ -146,6 +151,8 @@ impl<'a, 'b> Stage<'a, 'b> {
             clocked: None,
             commit_start: Duration::ZERO,
             warm_below: None,
+            were_dropped: false,
+            stillness: Stillness::watch(stack.subject.devices()),
             speed,
         }
     }
@@ -285,6 +292,13 @@ impl Stage<'_, '_> {
         self.lay_out("making it smaller", |stage| {
             all.iter().try_for_each(|words| stage.run(&Program::new(words)).map(drop))
         })
+    }
+
+    /// Once a cell is enough where nothing below the file system has a cache of its own: dropping the caches of others again and
+    /// again would make their programs read them anew, from the disk under test perhaps.
+    pub(super) fn to_drop(&mut self) -> Dropped {
+        let is_first = !std::mem::replace(&mut self.were_dropped, true);
+        if is_first || self.stack.is_cached_below() { Dropped::All } else { Dropped::Devices }
     }
 
     pub fn place(&self) -> &Place {
