@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Lab, Observation, Said, not_run, unable};
-use pickfs::journal::{Folded, Outcome};
+use pickfs::journal::{Begin, Folded, Outcome, Record};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -32,6 +32,27 @@ fn assert_measured(folded: &Folded) {
             assert_eq!(value("time_ns"), value(judged), "{} {phase}", cell.target);
         }
     }
+}
+
+/// Of each cell: seconds from its begin to its end, and those in its ledger.
+fn wall_and_ledger(lab: &Lab) -> Vec<(f64, f64)> {
+    let lines = std::fs::read_to_string(lab.journal()).unwrap();
+    let records: Vec<Record> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let at = |at: &str| at.parse::<jiff::Timestamp>().unwrap();
+    let begun = records.iter().filter_map(|record| if let Record::Begin(begin) = record { Some(begin) } else { None });
+    let of_cell = |begin: &Begin| {
+        let end = records.iter().find_map(|record| match record {
+            Record::End(end) if end.cell == begin.cell => Some(at(&end.at)),
+            _ => None,
+        });
+        let ledger = records.iter().find_map(|record| match record {
+            Record::Ledger(ledger) if ledger.cell == begin.cell => Some(ledger.total_ns()),
+            _ => None,
+        });
+        let wall = end.unwrap().duration_since(at(&begin.at));
+        (wall.as_secs_f64(), ledger.unwrap() as f64 / 1e9)
+    };
+    begun.map(of_cell).collect()
 }
 
 fn outcomes(folded: &Folded, target: &str) -> Vec<Outcome> {
@@ -68,6 +89,10 @@ fn five_stacks_on_a_tree_of_ones_own() {
     assert!(folded.value(compressed, "write", "compression_zstd_disk_bytes").unwrap() > 0.0);
     assert!(compressed.provenance.facts["mount"].contains("compress=zstd:1"), "{:?}", compressed.provenance.facts);
     assert!(folded.ledger.setup_ns > 0 && find("ext4").ledger.phases_ns > 0);
+    // A hundredth for the clock of the day, which may be set meanwhile.
+    for (wall, ledger) in wall_and_ledger(&lab) {
+        assert!((ledger / wall - 1.0).abs() < 0.01, "{ledger} s of {wall} s are in the ledger");
+    }
     lab.assert_nothing_left();
 }
 

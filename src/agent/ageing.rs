@@ -15,7 +15,7 @@ use crate::probe::layout;
 use crate::process::{Deadline, check_stop};
 use crate::protocol::Link;
 use crate::stage::BuiltStack;
-use crate::stage::caches;
+use crate::stage::caches::{self, Dropped};
 use crate::steps::StepRunner;
 use crate::sys::block;
 use crate::units::{show_bytes, show_share};
@@ -79,12 +79,12 @@ pub fn age(
 fn make_ready(stack: &BuiltStack, runner: &StepRunner, link: &mut Link, facts: &mut Facts) -> Result<()> {
     std::fs::remove_dir(&stack.root)?;
     std::fs::create_dir(&stack.root).context("cannot make a folder on the aged file system")?;
-    caches::make_cold(stack, runner, link, &[])?;
+    caches::make_cold(stack, runner, link, Dropped::All)?;
     let block = rustix::fs::statvfs(&stack.root)?.f_frsize;
     let free_space = stack.driver.and_then(|driver| driver.free_space);
     let extents = free_space.and_then(|tool| (tool.extents)(&runner.listing(&tool.program(&stack.spec())), block));
     if extents.is_some() {
-        caches::make_cold(stack, runner, link, &[])?;
+        caches::make_cold(stack, runner, link, Dropped::All)?;
     }
     let shown = extents.map(|(count, mean)| format!("{count:.0} extents of {} on average", show_bytes(mean)));
     facts.insert("aged free space".into(), shown.unwrap_or("unknown: no tool reports it of this file system".into()));

@@ -2,7 +2,7 @@
 
 use super::{ageing, git, hardware, limits, provenance};
 use crate::data;
-use crate::journal::{Begin, End, Ledger, Outcome, Provenance, Record, Undo};
+use crate::journal::{Begin, End, Outcome, Provenance, Record, Undo};
 use crate::need::{self, Need};
 use crate::plan::{Ageing, Cell, Discard, Target, allowance_ns};
 use crate::probe::Subject;
@@ -14,14 +14,13 @@ use crate::stack::layer::{self, Below};
 use crate::stack::overlay;
 use crate::stack::recipe::{BuiltLayer, Recipe};
 use crate::stack::{Overlay, Place};
-use crate::stage::{BuiltStack, Layers, Script, Stage, WORK, boot_objections, cut_objections};
+use crate::stage::{Account, BuiltStack, Layers, Script, Spent, Stage, WORK, boot_objections, cut_objections};
 use crate::steps::{StepResult, StepRunner, name_of};
 use crate::sys::devices;
 use crate::units::show_bytes;
 use crate::workload::{self, Workload};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 /// Bytes of the file that is written to a target that is tried.
 const TRIAL: usize = 1 << 20;
@@ -29,14 +28,15 @@ const TRIAL: usize = 1 << 20;
 /// Runs the cell and tells how it ended; `Err` only when there is no end to tell (asked to stop, or no host). `facts` are
 /// of a machine that is this cell's alone.
 pub fn run(cell: &Cell, facts: BTreeMap<String, String>, place: &Place, link: &mut Link) -> Result<()> {
-    link.tell(Record::Begin(Begin::of(cell, now())));
+    let (mut account, at) = (Account::open(&cell.id), now());
+    link.tell(Record::Begin(Begin::of(cell, at)));
     if !facts.is_empty() {
         link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, ..Provenance::default() }));
     }
-    let mut ledger = Ledger { cell: cell.id.clone(), ..Ledger::default() };
-    let outcome = outcome(cell, place, link, &mut ledger, |run| run.play())?;
+    let outcome = outcome(cell, place, link, &mut account, |run| run.play())?;
+    let (ledger, at) = (account.close(), now());
     link.tell(Record::Ledger(ledger));
-    link.tell(Record::End(End { cell: cell.id.clone(), outcome, at: now() }));
+    link.tell(Record::End(End { cell: cell.id.clone(), outcome, at }));
     Ok(())
 }
 
@@ -51,7 +51,7 @@ pub fn try_out(cells: &[Cell], place: &Place, link: &mut Link) -> Result<()> {
             (Some(built), _) => Outcome::clone(built),
             (None, _) => {
                 let touch = |run: &mut CellRun| run.touch().map(|found| free = found);
-                let outcome = outcome(cell, place, link, &mut Ledger::default(), touch)?;
+                let outcome = outcome(cell, place, link, &mut Account::open(&cell.id), touch)?;
                 built.insert(outcome).clone()
             }
         };
@@ -74,7 +74,7 @@ fn outcome(
     cell: &Cell,
     place: &Place,
     link: &mut Link,
-    ledger: &mut Ledger,
+    account: &mut Account,
     play: impl FnOnce(&mut CellRun) -> Result<()>,
 ) -> Result<Outcome> {
     let workload = &cell.work.workload.name;
@@ -88,7 +88,7 @@ fn outcome(
             _ => {
                 let deadline = Deadline::start(&cell.id, cell.limit_ns);
                 let runner = StepRunner::new(place, &cell.id);
-                CellRun { cell, workload, recipe, runner, link, deadline, ledger }.perform(play)?
+                CellRun { cell, workload, recipe, runner, link, deadline, account }.perform(play)?
             }
         },
     })
@@ -208,7 +208,7 @@ struct CellRun<'a> {
     runner: StepRunner<'a>,
     link: &'a mut Link,
     deadline: Deadline,
-    ledger: &'a mut Ledger,
+    account: &'a mut Account,
 }
 
 impl CellRun<'_> {
@@ -217,7 +217,7 @@ impl CellRun<'_> {
         let played = play(&mut self);
         let timely = self.deadline.check();
         drop(self.deadline);
-        let begun = Instant::now();
+        self.account.enter(Spent::Teardown);
         let mark = format!("{CELL_MARK}={}", self.cell.id);
         let (mut leaked, mut unkilled) = (Vec::new(), Vec::new());
         for killed in [kill_marked(&mark, &[]), kill_unmarked_children(DAEMON_MARK)] {
@@ -227,7 +227,6 @@ impl CellRun<'_> {
             }
         }
         let undone = self.runner.undo_all(self.link);
-        self.ledger.teardown_ns += begun.elapsed().as_nanos() as u64;
         let played = match (timely, played) {
             (Err(late), Err(error)) if !error.is::<Interrupted>() && !is_caused_by(&error, &late) => {
                 Err(late.context(format!("{error:#}")))
@@ -276,15 +275,12 @@ impl CellRun<'_> {
     }
 
     fn play(&mut self) -> Result<()> {
-        let begun = Instant::now();
         let stack = self.build()?;
-        self.ledger.setup_ns += begun.elapsed().as_nanos() as u64;
-        let begun = Instant::now();
+        self.account.enter(Spent::Checks);
         let settings = &self.cell.work.workload.settings;
         let mut provenance = provenance::of_cell(self.cell, &stack, &self.runner)?;
         provenance.facts.extend(provenance::versions(self.workload.versions(settings), &self.runner.run));
         let features = provenance.facts.get("features").cloned();
-        self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
         // Only what is as asked for is worth ageing; how that went belongs to what is in effect.
         let aged = match provenance.mismatches.as_slice() {
             [] => self.age(&stack).map(|facts| provenance.facts.extend(facts)),
@@ -303,21 +299,20 @@ impl CellRun<'_> {
         };
         // What others have written to a folder that was there already is on its way, and would count as the work's.
         stack.make_durable(&self.runner)?;
-        let mut stage = Stage::new(script, &stack, &self.runner, self.link, &self.deadline, self.ledger);
+        let mut stage = Stage::new(script, &stack, &self.runner, self.link, &self.deadline, self.account);
         self.workload.run(&mut stage, settings)?;
-        let begun = Instant::now();
         let (facts, largest) = limits::of(&stack.root, features.as_ref());
         let cell = self.cell.id.clone();
         self.link.tell(Record::Provenance(Provenance { cell, facts, largest, ..Provenance::default() }));
-        self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
         Ok(())
     }
 
     fn age(&mut self, stack: &BuiltStack) -> Result<BTreeMap<String, String>> {
-        let begun = Instant::now();
+        let is_aged = Ageing::of(&self.cell.target).is_some();
+        let before = self.account.enter(if is_aged { Spent::Ageing } else { Spent::Checks });
         let facts = ageing::age(self.cell, stack, &self.runner, self.link, &self.deadline);
-        if Ageing::of(&self.cell.target).is_some() {
-            self.ledger.ageing_ns += begun.elapsed().as_nanos() as u64;
+        self.account.enter(before);
+        if is_aged {
             self.deadline.at_most(self.cell.limit_ns.saturating_sub(allowance_ns(&self.cell.target)));
         }
         facts

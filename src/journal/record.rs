@@ -264,7 +264,8 @@ pub struct Flag {
     pub why: String,
 }
 
-/// Where the wall time of a cell went, in nanoseconds. `cell` is `run` for preparing and undoing the whole run.
+/// Where the wall time of a cell went, in nanoseconds; the parts sum to it. `cell` is `run` for preparing and undoing the
+/// whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Ledger {
@@ -276,7 +277,7 @@ pub struct Ledger {
     pub ageing_ns: u64,
     pub settle_ns: u64,
     pub phases_ns: u64,
-    /// Verification, probes and provenance.
+    /// Verification, probes and provenance, and whatever else a work does outside of its phases.
     pub checks_ns: u64,
     pub teardown_ns: u64,
 }

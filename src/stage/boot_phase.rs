@@ -1,9 +1,10 @@
 //! Boots another machine from the file system under test and tells how long that took: what a workload asks of the stage
 //! that nothing of this machine's can time.
 
+use super::account::Spent;
 use super::cell_stage::Stage;
 use super::phase::{CacheState, Phase};
-use super::settle::settle;
+use super::settle::quiet_after;
 use super::timed::Doubt;
 use crate::journal::FlagKind;
 use crate::plan::{Target, disks};
@@ -14,7 +15,7 @@ use crate::stack::fs;
 use crate::sys::block;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Where the booted machine mounts the file system first, among its guest's programs: they can be written to nowhere
 /// else than in the kernel's own file systems.
@@ -40,9 +41,8 @@ impl Stage<'_, '_> {
     pub fn boot_aside(&mut self, ready: &str) -> Result<Booted> {
         check_stop()?;
         self.put_down()?;
-        let begun = Instant::now();
-        let booted = self.link.boot(self.wanted(ready));
-        self.ledger.phases_ns += begun.elapsed().as_nanos() as u64;
+        let wanted = self.wanted(ready);
+        let booted = self.spend(Spent::Phases, |stage| stage.link.boot(wanted));
         // Mounted again after a failure, too: teardown counts on it.
         let taken_up = self.take_up();
         let booted = booted.context("a machine was booted from the target, and it failed")?;
@@ -67,12 +67,12 @@ impl Stage<'_, '_> {
 
     /// All that was written is on the disk, and nothing of the disk is in our memory.
     pub(super) fn put_down(&mut self) -> Result<()> {
-        let begun = Instant::now();
-        self.stack.make_durable(self.runner)?;
-        self.take_off()?;
-        self.forget_device()?;
-        settle(&self.stack.subject.devices(), Duration::ZERO)?;
-        self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
+        self.spend(Spent::Settling, |stage| {
+            stage.stack.make_durable(stage.runner)?;
+            stage.take_off()?;
+            stage.forget_device()?;
+            stage.stillness.settle(quiet_after(Duration::ZERO))
+        })?;
         self.deadline.check()
     }
 
@@ -92,7 +92,8 @@ impl Stage<'_, '_> {
     }
 
     fn settle_after(&mut self, phase: &Phase) -> Result<()> {
-        let settled = settle(&self.stack.subject.devices(), Duration::ZERO)?;
+        let quiet = quiet_after(Duration::ZERO);
+        let settled = self.spend(Spent::Settling, |stage| stage.stillness.settle(quiet))?;
         self.flag_unsettled(phase, settled.unsettled, "after the phase");
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::probe::Subject;
 use crate::stack::fs::{Filesystem, FsSpec};
 use crate::stack::{Argv, Overlay};
 use crate::steps::StepRunner;
+use crate::sys::devices;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -102,6 +103,13 @@ impl BuiltStack {
         }
     }
 
+    /// Whether what lies below may have data of the unmounted file system in memory: layers, some of which have caches, or the
+    /// file system that an image lies on.
+    pub fn is_cached_below(&self) -> bool {
+        let mut devices = self.device.iter().chain(&self.more_devices);
+        !self.target.layers.is_empty() || devices.any(|device| is_cached_image(device))
+    }
+
     /// What starting the program that makes data durable takes, the least of some goes; nothing where `syncfs(2)` does.
     /// A cold start has dropped the program as well, and here it comes back.
     pub fn commit_start(&self, engine: &StepRunner) -> Result<Duration> {
@@ -112,4 +120,13 @@ impl BuiltStack {
         };
         (0..COMMIT_STARTS).try_fold(Duration::MAX, |least, _| Ok(least.min(one()?)))
     }
+}
+
+/// Not where the image is memory itself, and not where reads pass by all caches on their way to a disk.
+fn is_cached_image(device: &Path) -> bool {
+    let Some((number, file)) = devices::device_number(device).zip(devices::loop_file(device)) else { return false };
+    let is_direct = devices::content(devices::sys_path(number).join("loop/dio")).as_deref() == Some("1");
+    let passes_by = is_direct && devices::below(number).is_some();
+    let is_memory = || devices::mount_of(&file).is_ok_and(|mount| mount.fs_type == "tmpfs");
+    !passes_by && !is_memory()
 }

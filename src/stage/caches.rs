@@ -1,6 +1,6 @@
-//! Making a cache really cold: unmounted (exported), all clean caches dropped, the device's buffers flushed, the loop's
-//! backing file forgotten, mounted again. Dropping caches alone is not cold: it keeps what is not reclaimable, and ZFS
-//! keeps its own cache elsewhere.
+//! Making a cache really cold: unmounted (exported), the device's buffers flushed, the loop's backing file forgotten, mounted
+//! again. Dropping caches alone is not cold: it keeps what is not reclaimable, and ZFS keeps its own cache elsewhere. Once a
+//! cell all clean caches of the machine are dropped as well, so that its phases find memory free.
 
 use super::built_stack::BuiltStack;
 use crate::process::{Argv, users_of};
@@ -12,14 +12,18 @@ use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// What is dropped of a file system that is unmounted, and whose pages, names and inodes went with that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// All clean caches of the machine: memory is free then, and what lies below has nothing of the file system either.
+    All,
+    /// The buffers of its devices, and what their images have in the page cache.
+    Devices,
+}
+
 /// Makes every cache of the stack cold, as far as we may; what then is read proves it. What it cannot prove is whether
-/// the host of a guest has it cached: the reason is returned where that is so.
-pub fn make_cold(
-    stack: &BuiltStack,
-    engine: &StepRunner,
-    link: &mut Link,
-    programs: &[&str],
-) -> Result<Option<String>> {
+/// the host of a guest has it cached: the reason is returned where that is so. Programs are cold then, too.
+pub fn make_cold(stack: &BuiltStack, engine: &StepRunner, link: &mut Link, dropped: Dropped) -> Result<Option<String>> {
     stack.make_durable(engine)?;
     let mut warm_below = None;
     match stack.driver {
@@ -28,20 +32,26 @@ pub fn make_cold(
             warm_below = Some(format!("{} has everything in memory alone", driver.name));
         }
         Some(_) => {
-            warm_below = unmount_cold(stack, engine, link)?;
+            warm_below = unmount_cold(stack, engine, link, dropped)?;
             stack.mount(&stack.spec()).iter().try_for_each(|words| engine.mount(words).map(drop))?;
         }
         None if rustix::process::geteuid().is_root() => drop_caches()?,
         None => drop_file_caches(&stack.root)?,
     }
-    warm_programs(engine, programs);
     Ok(warm_below)
 }
 
 /// The same of a durable file system, which is not mounted then; what is to work on it should be warm.
-pub fn unmount_cold(stack: &BuiltStack, engine: &StepRunner, link: &mut Link) -> Result<Option<String>> {
+pub fn unmount_cold(
+    stack: &BuiltStack,
+    engine: &StepRunner,
+    link: &mut Link,
+    dropped: Dropped,
+) -> Result<Option<String>> {
     stack.unmount().iter().try_for_each(|words| unmount(stack, engine, words))?;
-    drop_caches()?;
+    if dropped == Dropped::All {
+        drop_caches()?;
+    }
     drop_device_caches(stack)?;
     link.forget_below()
 }

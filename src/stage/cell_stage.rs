@@ -1,15 +1,17 @@
 //! Where a workload plays: the stage owns the clock, the caches, the sync and the probes, so that no workload can
 //! forget them.
 
+use super::account::{Account, Spent};
 use super::built_stack::BuiltStack;
-use super::caches;
+use super::caches::{self, Dropped};
 use super::cold_proof::{Expected, SMALLEST_INODE};
 use super::phase::Phase;
 use super::phase_result::{Clocked, Samples};
 use super::program::Program;
 use super::server::Server;
+use super::settle::Stillness;
 use super::timed::Timed;
-use crate::journal::{Flag, FlagKind, Ledger, Provenance, Record, Sample};
+use crate::journal::{Flag, FlagKind, Provenance, Record, Sample};
 use crate::probe::layout::Found;
 use crate::probe::{compression, space};
 use crate::process::{self, Deadline, check_stop, run_program};
@@ -24,7 +26,7 @@ use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What the stage must know of a workload to play it.
 pub struct Script<'a> {
@@ -99,8 +101,8 @@ pub struct Stage<'a, 'b> {
     pub(super) runner: &'a StepRunner<'b>,
     pub(super) link: &'a mut Link,
     pub(super) deadline: &'a Deadline,
-    /// Of the cell, which it names.
-    pub(super) ledger: &'a mut Ledger,
+    /// Of the cell, which it names. While the work plays, all that is neither settling nor a phase is a check.
+    pub(super) account: &'a mut Account,
     /// Phases that were played, for holding those that write to one time.
     played: Vec<String>,
     /// Process ids of those that were started; they may have ended since.
@@ -114,6 +116,10 @@ pub struct Stage<'a, 'b> {
     pub(super) commit_start: Duration,
     /// Why the last cold start was none for the host below.
     pub(super) warm_below: Option<String>,
+    /// All clean caches of the machine were, in this cell.
+    pub(super) were_dropped: bool,
+    /// Of the devices under test.
+    pub(super) stillness: Stillness,
 }
 
 impl<'a, 'b> Stage<'a, 'b> {
@@ -123,7 +129,7 @@ impl<'a, 'b> Stage<'a, 'b> {
         runner: &'a StepRunner<'b>,
         link: &'a mut Link,
         deadline: &'a Deadline,
-        ledger: &'a mut Ledger,
+        account: &'a mut Account,
     ) -> Stage<'a, 'b> {
         let inode = stack.driver.and_then(|driver| driver.least_inode).unwrap_or(SMALLEST_INODE);
         let packs_tails = stack.driver.is_some_and(|driver| driver.packs_tails);
@@ -133,7 +139,7 @@ impl<'a, 'b> Stage<'a, 'b> {
             runner,
             link,
             deadline,
-            ledger,
+            account,
             played: Vec::new(),
             servers: Vec::new(),
             expected: Expected { inode, packs_tails, ..Expected::default() },
@@ -141,6 +147,8 @@ impl<'a, 'b> Stage<'a, 'b> {
             clocked: None,
             commit_start: Duration::ZERO,
             warm_below: None,
+            were_dropped: false,
+            stillness: Stillness::watch(stack.subject.devices()),
         }
     }
 
@@ -250,9 +258,7 @@ impl Stage<'_, '_> {
 
     /// In how many pieces the files of a folder lie, as [`Found`] has them; what is dirty is in none.
     pub fn fragments(&mut self, folder: &Path) -> Result<u64> {
-        let found = self
-            .accounted(|_| Ok(Found::of(folder)?))
-            .context("the file system does not say where files lie (FIEMAP)")?;
+        let found = Found::of(folder).context("the file system does not say where files lie (FIEMAP)")?;
         Ok(found.map_or(0, |found| found.fragments()))
     }
 
@@ -283,6 +289,13 @@ impl Stage<'_, '_> {
         })
     }
 
+    /// Once a cell is enough where nothing below the file system has a cache of its own: dropping the caches of others again and
+    /// again would make their programs read them anew, from the disk under test perhaps.
+    pub(super) fn to_drop(&mut self) -> Dropped {
+        let is_first = !std::mem::replace(&mut self.were_dropped, true);
+        if is_first || self.stack.is_cached_below() { Dropped::All } else { Dropped::Devices }
+    }
+
     pub fn place(&self) -> &Place {
         self.runner.place
     }
@@ -298,11 +311,11 @@ impl Stage<'_, '_> {
         found.with_context(|| format!("{} does not declare a phase `{name}`", self.script.name))
     }
 
-    /// Runs a program outside any timer; what it prints. Accounted as a check.
+    /// Runs a program outside any timer; what it prints.
     pub fn run(&mut self, program: &Program) -> Result<String> {
         check_stop()?;
         let marks = self.runner.marks();
-        let ran = self.accounted(|_| process::output_of(program.command(&marks)?, &program.argv));
+        let ran = process::output_of(program.command(&marks)?, &program.argv);
         self.deadline.check()?;
         ran
     }
@@ -321,16 +334,16 @@ impl Stage<'_, '_> {
     pub fn fact(&mut self, name: &str, value: &str) {
         let facts = BTreeMap::from([(name.to_string(), value.to_string())]);
         self.link.tell(Record::Provenance(Provenance {
-            cell: self.ledger.cell.clone(),
+            cell: self.account.cell().into(),
             facts,
             ..Provenance::default()
         }));
     }
 
-    /// Untimed work, such as verifying what was written; accounted as a check.
+    /// Untimed work, such as verifying what was written.
     pub fn check<T>(&mut self, what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
         check_stop()?;
-        let checked = self.accounted(|_| work());
+        let checked = work();
         self.deadline.check()?;
         checked.with_context(|| what.to_string())
     }
@@ -364,7 +377,7 @@ impl Stage<'_, '_> {
     /// Makes the next reading of a tree elsewhere on this machine come from its disk. Whether it does is for the
     /// workload to prove, by [`crate::probe::device::watch_disk_of`].
     pub fn forget(&mut self, tree: &Path) -> Result<()> {
-        self.accounted(|stage| caches::make_cold_elsewhere(tree, stage.runner, &stage.script.programs))
+        caches::make_cold_elsewhere(tree, self.runner, &self.script.programs)
     }
 
     /// Whether a cold start forgets names and inodes too: without root, on a directory as it is, data alone is dropped.
@@ -377,11 +390,12 @@ impl Stage<'_, '_> {
         Some(devices::lowest_disk(self.stack.subject.device?)? == devices::lowest_disk(devices::disk_of_file(tree)?)?)
     }
 
-    pub(super) fn accounted<T>(&mut self, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
-        let begun = Instant::now();
-        let result = work(self);
-        self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
-        result
+    /// Does work whose time goes to this part.
+    pub(super) fn spend<T>(&mut self, part: Spent, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.account.enter(part);
+        let done = work(self);
+        self.account.enter(before);
+        done
     }
 
     pub(super) fn flag_unsettled(&mut self, phase: &Phase, unsettled: Option<String>, when: &str) {
@@ -392,13 +406,13 @@ impl Stage<'_, '_> {
 
     /// A doubt about a phase, told beside its values.
     pub fn flag(&mut self, phase: &str, flag: FlagKind, why: String) {
-        let flag = Flag { cell: self.ledger.cell.clone(), phase: phase.into(), flag: flag.name().into(), why };
+        let flag = Flag { cell: self.account.cell().into(), phase: phase.into(), flag: flag.name().into(), why };
         self.link.tell(Record::Flag(flag));
     }
 
     pub(super) fn tell_samples(&mut self, phase: &str, samples: Samples) {
         for (metric, value) in samples {
-            let (cell, phase) = (self.ledger.cell.clone(), phase.to_string());
+            let (cell, phase) = (self.account.cell().into(), phase.to_string());
             self.link.tell(Record::Sample(Sample { cell, phase, metric, value }));
         }
     }

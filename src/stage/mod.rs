@@ -11,6 +11,7 @@
     reason = "owns the clock, and starts what workloads run"
 )]
 
+mod account;
 mod boot_phase;
 mod built_stack;
 pub mod caches;
@@ -30,6 +31,7 @@ pub mod settle;
 mod steady_state;
 mod timed;
 
+pub use account::{Account, Spent};
 pub use boot_phase::objections as boot_objections;
 pub use built_stack::{BuiltStack, Layers, WORK};
 pub use cell_stage::{Script, SnapshotPrograms, Stage, UpkeepPrograms};

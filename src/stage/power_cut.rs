@@ -161,7 +161,6 @@ impl Stage<'_, '_> {
         mut look: impl FnMut(&mut Self, &Path) -> Result<T>,
     ) -> Result<Outcomes<T>> {
         self.put_down()?;
-        let begun = Instant::now();
         let log_path = self.link.recording().context("nothing records this disk")?.to_path_buf();
         let open = |path: &Path| File::options().read(true).write(true).open(path);
         let log = open(&log_path).context("cannot open the recording of the disk")?;
@@ -192,7 +191,6 @@ impl Stage<'_, '_> {
                 outcomes.cuts.push(Cut { moment, loses: number, image });
             }
         }
-        self.ledger.checks_ns += begun.elapsed().as_nanos() as u64;
         // A disk that does not keep its word has all in the end, too.
         let mut survivors = Survivors::new(&recording, None);
         survivors.advance(NEVER - 1);

@@ -1,11 +1,12 @@
 //! One phase, from its cache state to its samples.
 
+use super::account::Spent;
 use super::cell_stage::Stage;
 use super::phase::{CacheState, ColdProof, Phase, TimedUntil};
 use super::phase_result::{Clocked, OwnCounts, PhaseResult, Readings, Samples, Unit, WORKLOAD_READ_BYTES, by_metric};
 use super::sampler::{Peaks, Sampled, Sampler};
 use super::server::Used;
-use super::settle::settle;
+use super::settle::quiet_after;
 use super::timed::{AfterPhase, Findings, Part, Timed, Told};
 use super::{caches, cold_proof};
 use crate::journal::{DeviceCourse, FlagKind, Histogram, Record};
@@ -16,6 +17,7 @@ use crate::process::check_stop;
 use crate::sys::clock::Clock;
 use crate::sys::devices;
 use anyhow::{Context, Result, bail, ensure};
+use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
 /// What the timed part of a phase came to.
@@ -52,16 +54,15 @@ impl Stage<'_, '_> {
         ensure!(phase.timed != TimedUntil::Part, "{name} is a part of a phase");
         self.may_be_played(&phase)?;
         self.link.begin_phase(name);
-        self.get_ready(&phase)?;
-        let before = self.accounted(|stage| Ok(stage.read_probes_before()))?;
+        self.spend(Spent::Settling, |stage| stage.get_ready(&phase))?;
+        let before = self.read_probes_before();
         let marks = self.runner.marks();
         let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.devices())?;
         let (clocked, sampled, done) = self.play(&phase, work, &mut timed)?;
         // Counters first: what is written while others are read is not lost, as draining counts from them.
-        let after = self.accounted(|stage| Ok(stage.read_probes(false)))?;
-        let drained = self.drain(&phase, &clocked, &after)?;
-        let done =
-            self.accounted(|_| then(&mut AfterPhase(&mut timed), done)).with_context(|| format!("in phase {name}"))?;
+        let after = self.read_probes();
+        let drained = self.spend(Spent::Settling, |stage| stage.drain(&phase, &clocked, &after))?;
+        let done = then(&mut AfterPhase(&mut timed), done).with_context(|| format!("in phase {name}"))?;
         self.deadline.check()?;
         let (own, told) = timed.end();
         let played = Played { clocked, sampled, own, told };
@@ -92,7 +93,7 @@ impl Stage<'_, '_> {
 
     /// Walks over the tree come when it is quiet; with what is found, whether the phase was cold.
     fn look_at_tree(&mut self, phase: &Phase, played: &Played, result: &mut PhaseResult) -> Result<()> {
-        let occupied = if phase.only_reads() { Occupied::default() } else { self.walk(result)? };
+        let occupied = if phase.only_reads() { Occupied::default() } else { self.walk(result) };
         // In this order: what a removal leaves is no measure of what it had to read.
         self.doubt(phase, played, result);
         self.expected.update(occupied);
@@ -103,14 +104,14 @@ impl Stage<'_, '_> {
     }
 
     /// What the file system holds after a phase that wrote.
-    fn walk(&mut self, result: &mut PhaseResult) -> Result<Occupied> {
-        let states = self.accounted(|stage| Ok(stage.read_probes(true)))?;
+    fn walk(&self, result: &mut PhaseResult) -> Occupied {
+        let states = self.read_walking_probes();
         result.add_readings(&Readings::new(), &states);
         let used = states.get(USED_BYTES).map(|reading| reading.value);
         if let (Some(used), Some(empty)) = (used, self.used_empty) {
             result.state("space_grown_bytes", used - empty);
         }
-        Ok(Occupied::of(&states))
+        Occupied::of(&states)
     }
 
     fn report(&mut self, phase: &Phase, played: Played, result: PhaseResult) -> Result<()> {
@@ -129,11 +130,8 @@ impl Stage<'_, '_> {
     /// cold start must make the device read.
     pub fn lay_out(&mut self, what: &str, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         work(self).with_context(|| what.to_string())?;
-        let there = self.accounted(|stage| {
-            stage.stack.make_durable(stage.runner)?;
-            Ok(stage.read_probes(true))
-        })?;
-        self.expected.update(Occupied::of(&there));
+        self.stack.make_durable(self.runner)?;
+        self.expected.update(Occupied::of(&self.read_walking_probes()));
         self.deadline.check()
     }
 
@@ -142,16 +140,19 @@ impl Stage<'_, '_> {
     pub fn aside(&mut self, what: &'static str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<Clocked> {
         check_stop()?;
         let phase = Phase { name: what.into(), starts: CacheState::Warm, ..Phase::part("".into(), "") };
-        self.get_ready(&phase)?;
+        self.spend(Spent::Settling, |stage| stage.get_ready(&phase))?;
         let marks = self.runner.marks();
         let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.devices())?;
         self.clock(&phase, work, &mut timed).map(|(clocked, ())| clocked)
     }
 
     fn get_ready(&mut self, phase: &Phase) -> Result<()> {
-        let begun = Instant::now();
         if phase.starts == CacheState::Cold {
-            self.warm_below = caches::make_cold(self.stack, self.runner, self.link, &self.script.programs)?;
+            let dropped = self.to_drop();
+            self.warm_below = caches::make_cold(self.stack, self.runner, self.link, dropped)?;
+            // What comes now reads from other disks, and its time is one with the quiet of this one.
+            self.stillness.look();
+            caches::warm_programs(self.runner, &self.script.programs);
             for words in &self.script.warm_up {
                 self.runner.output(words).context("cannot bring programs back into memory")?;
             }
@@ -165,7 +166,9 @@ impl Stage<'_, '_> {
         }
         if phase.starts == CacheState::Unmounted {
             self.stack.make_durable(self.runner)?;
-            self.warm_below = caches::unmount_cold(self.stack, self.runner, self.link)?;
+            let dropped = self.to_drop();
+            self.warm_below = caches::unmount_cold(self.stack, self.runner, self.link, dropped)?;
+            self.stillness.look();
             self.warm_programs_of_device();
         } else {
             if phase.starts != CacheState::Cold {
@@ -174,9 +177,8 @@ impl Stage<'_, '_> {
             self.commit_start = self.stack.commit_start(self.runner)?;
         }
         caches::sync_below(self.stack)?;
-        let settled = settle(&self.stack.subject.devices(), Duration::ZERO)?;
+        let settled = self.stillness.settle(quiet_after(Duration::ZERO))?;
         self.flag_unsettled(phase, settled.unsettled, "before the phase");
-        self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
         self.deadline.check()
     }
 
@@ -186,18 +188,22 @@ impl Stage<'_, '_> {
         work: impl FnOnce(&mut Timed) -> Result<T>,
         timed: &mut Timed,
     ) -> Result<(Clocked, T)> {
+        let around = self.account.enter(Spent::Phases);
         let begun = Instant::now();
         let worked = work(timed);
         let returned_ns = begun.elapsed().as_nanos() as u64;
+        self.account.enter(around);
         // Outside of both times: reading it is no part of the work.
         let returned = probe::device::counters_of(&self.stack.subject.devices());
         let mounted = self.be_mounted(phase);
         // Synced even after a failure: what the kernel says of lost writes is the better cause.
+        let around = self.account.enter(Spent::Phases);
         let syncing = Instant::now();
         let synced = mounted.and_then(|()| self.stack.make_durable(self.runner));
         let sync_took = syncing.elapsed().saturating_sub(self.commit_start);
+        self.account.enter(around);
+        self.stillness.anew();
         let durable_ns = returned_ns + sync_took.as_nanos() as u64;
-        self.ledger.phases_ns += durable_ns;
         self.deadline.check().with_context(|| format!("in phase {}", phase.name))?;
         match (worked, synced) {
             (Ok(done), Ok(())) => Ok((Clocked { returned_ns, durable_ns, returned }, done)),
@@ -209,14 +215,13 @@ impl Stage<'_, '_> {
 
     /// What the file system still does afterwards belongs to this phase, and is kept out of the next.
     fn drain(&mut self, phase: &Phase, clocked: &Clocked, after: &Readings) -> Result<Samples> {
-        let (begun, devices) = (Instant::now(), self.stack.subject.devices());
-        let settled = settle(&devices, Duration::from_nanos(clocked.durable_ns))?;
+        let devices = self.stack.subject.devices();
+        let settled = self.stillness.settle(quiet_after(Duration::from_nanos(clocked.durable_ns)))?;
         let mut found = vec![("after_ns".to_string(), settled.busy_ns as f64)];
         if let (Some(before), Some(now)) = (after.get(WRITE_BYTES), probe::device::counters_of(&devices)) {
             found.push(("after_write_bytes".into(), now.write_bytes as f64 - before.value));
         }
         self.flag_unsettled(phase, settled.unsettled, "after the phase");
-        self.ledger.settle_ns += begun.elapsed().as_nanos() as u64;
         Ok(found)
     }
 
@@ -227,9 +232,19 @@ impl Stage<'_, '_> {
         by_metric(wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject)))
     }
 
-    fn read_probes(&self, walking: bool) -> Readings {
-        let wanted = probe::ALL.iter().filter(|probe| probe.only_after_writing() == walking);
+    fn read_probes(&self) -> Readings {
+        let wanted = probe::ALL.iter().filter(|probe| !probe.only_after_writing());
         by_metric(wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject)))
+    }
+
+    /// Of those that walk over the tree, each in a thread: nothing is timed meanwhile.
+    fn read_walking_probes(&self) -> Readings {
+        let (subject, walking) = (&self.stack.subject, probe::ALL.iter().filter(|probe| probe.only_after_writing()));
+        std::thread::scope(|scope| {
+            let walks: Vec<_> = walking.map(|probe| scope.spawn(|| probe.read(subject))).collect();
+            let found = walks.into_iter().map(|walk| walk.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            by_metric(found.flatten())
+        })
     }
 
     /// Flags: the value stays, the doubt is told beside it.
@@ -269,7 +284,7 @@ impl Stage<'_, '_> {
 
     fn tell_course(&mut self, phase: &str, sampled: Option<Sampled>) {
         let Some(Sampled { course, .. }) = sampled else { return };
-        let (cell, phase) = (self.ledger.cell.clone(), phase.to_string());
+        let (cell, phase) = (self.account.cell().into(), phase.to_string());
         let (until_ns, read_bytes, write_bytes) = (course.until_ns, course.read_bytes, course.write_bytes);
         self.link.tell(Record::DeviceCourse(DeviceCourse { cell, phase, until_ns, read_bytes, write_bytes }));
     }
@@ -278,7 +293,7 @@ impl Stage<'_, '_> {
         self.tell_samples(phase, found.values);
         for (operation, latencies) in found.latencies {
             self.tell_samples(phase, latencies.samples(&operation));
-            let (cell, phase, encoded) = (self.ledger.cell.clone(), phase.to_string(), latencies.encoded()?);
+            let (cell, phase, encoded) = (self.account.cell().into(), phase.to_string(), latencies.encoded()?);
             self.link.tell(Record::Histogram(Histogram { cell, phase, operation, encoded }));
         }
         Ok(())
@@ -306,12 +321,13 @@ fn doubted(phase: &str, parts: &[Part]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::Ledger;
+    use crate::plan::{Chosen, Target};
     use crate::process::Deadline;
     use crate::protocol::Link;
     use crate::stack::fs::{Commit, Filesystem};
     use crate::stack::{Place, argv};
-    use crate::stage::{BuiltStack, Script};
+    use crate::stage::caches::Dropped;
+    use crate::stage::{Account, BuiltStack, Script};
     use crate::steps::StepRunner;
 
     const START: Duration = Duration::from_millis(500);
@@ -322,13 +338,11 @@ mod tests {
         filesystem
     };
 
-    #[test]
-    fn starting_the_program_that_makes_data_durable_is_no_time_of_the_file_system() {
-        let (folder, place) = (tempfile::tempdir().unwrap(), Place::of_run("none"));
+    /// Plays on a stage with this stack.
+    fn on_stage<T>(stack: &BuiltStack, play: impl FnOnce(&mut Stage) -> T) -> T {
+        let place = Place::of_run("none");
         let (runner, deadline) = (StepRunner::new(&place, "none"), Deadline::start("none", 0));
-        let (mut link, mut ledger) = (Link::to_nobody(), Ledger::default());
-        let (driver, root) = (Some(&SLOW_TO_START), folder.path().into());
-        let stack = BuiltStack { driver, root, ..BuiltStack::default() };
+        let (mut link, mut account) = (Link::to_nobody(), Account::open("none"));
         let script = Script {
             name: "none",
             phases: Vec::new(),
@@ -337,9 +351,26 @@ mod tests {
             repeats: 1,
             trim: false,
         };
-        let mut stage = Stage::new(script, &stack, &runner, &mut link, &deadline, &mut ledger);
-        let clocked = stage.aside("nothing", |_| Ok(())).unwrap();
+        play(&mut Stage::new(script, stack, &runner, &mut link, &deadline, &mut account))
+    }
+
+    #[test]
+    fn starting_the_program_that_makes_data_durable_is_no_time_of_the_file_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let (driver, root) = (Some(&SLOW_TO_START), folder.path().into());
+        let stack = BuiltStack { driver, root, ..BuiltStack::default() };
+        let clocked = on_stage(&stack, |stage| stage.aside("nothing", |_| Ok(()))).unwrap();
         assert!(clocked.durable_ns < START.as_nanos() as u64, "{clocked:?}");
+    }
+
+    #[test]
+    fn caches_of_the_machine_are_dropped_once_a_cell_unless_layers_may_have_some() {
+        let layered = Target { layers: vec![Chosen::default()], ..Target::default() };
+        for (target, second) in [(Target::default(), Dropped::Devices), (layered, Dropped::All)] {
+            let stack = BuiltStack { target, device: Some("/dev/null".into()), ..BuiltStack::default() };
+            let dropped = on_stage(&stack, |stage| [stage.to_drop(), stage.to_drop(), stage.to_drop()]);
+            assert_eq!(dropped, [Dropped::All, second, second]);
+        }
     }
 
     #[test]

@@ -34,18 +34,40 @@ pub struct Settled {
     pub unsettled: Option<String>,
 }
 
-/// Waits until the devices are quiet; `after` is how long the phase before took.
-pub fn settle(devices: &[(u32, u32)], after: Duration) -> Result<Settled> {
-    let quiet = (after / QUIET_SHARE).clamp(LEAST_QUIET, MOST_QUIET);
-    let begun = Instant::now();
-    let mut settling = Settling { quiet, moved: moved_by(device::counters_of(devices)), ..Settling::default() };
-    loop {
-        std::thread::sleep(LOOK);
-        check_stop()?;
-        let counters = device::counters_of(devices);
-        if let Some(settled) = settling.look(begun.elapsed(), counters) {
-            return Ok(settled);
-        }
+/// How long nothing may move after a phase that took so long.
+pub fn quiet_after(phase: Duration) -> Duration {
+    (phase / QUIET_SHARE).clamp(LEAST_QUIET, MOST_QUIET)
+}
+
+/// Watches the devices under test all through a cell. Counters only grow: where two looks find the same, nothing has moved
+/// between them, whatever was done meanwhile, and that time is not waited for again.
+pub struct Stillness {
+    devices: Vec<(u32, u32)>,
+    begun: Instant,
+    seen: Seen,
+}
+
+impl Stillness {
+    pub fn watch(devices: Vec<(u32, u32)>) -> Stillness {
+        let seen = Seen { moved: moved_by(device::counters_of(&devices)), ..Seen::default() };
+        Stillness { devices, begun: Instant::now(), seen }
+    }
+
+    /// What moves from now on is counted as busy.
+    pub fn anew(&mut self) {
+        *self = Stillness::watch(std::mem::take(&mut self.devices));
+    }
+
+    /// Notes what has moved by now, so that it is not held against the time from now on.
+    pub fn look(&mut self) {
+        self.seen.look(self.begun.elapsed(), device::counters_of(&self.devices));
+    }
+
+    /// Waits until nothing has moved for so long.
+    pub fn settle(&mut self, quiet: Duration) -> Result<Settled> {
+        let Stillness { devices, begun, seen } = self;
+        let look = || Ok((begun.elapsed(), check_stop().map(|()| device::counters_of(devices))?));
+        seen.settle(quiet, look, || std::thread::sleep(LOOK))
     }
 }
 
@@ -56,38 +78,57 @@ fn moved_by(counters: Option<Counters>) -> Option<Moved> {
     counters.map(|counters| [counters.read_bytes, counters.write_bytes, counters.discard_bytes])
 }
 
-/// What was seen so far. Times are since settling began.
+/// What was seen so far. Times are since watching began.
 #[derive(Default)]
-struct Settling {
-    quiet: Duration,
+struct Seen {
+    /// Nothing is where there is no device: then nothing can move.
     moved: Option<Moved>,
+    in_flight: u64,
+    at: Duration,
     /// When data last moved.
     busy: Duration,
     /// When that, or any request in flight, was last seen.
     awake: Duration,
 }
 
-impl Settling {
-    fn look(&mut self, now: Duration, counters: Option<Counters>) -> Option<Settled> {
-        let in_flight = counters.map_or(0, |counters| counters.in_flight);
+impl Seen {
+    fn look(&mut self, now: Duration, counters: Option<Counters>) {
+        (self.at, self.in_flight) = (now, counters.map_or(0, |counters| counters.in_flight));
         let moved = moved_by(counters);
         if moved != self.moved {
             (self.moved, self.busy) = (moved, now);
         }
-        if self.busy == now || in_flight > 0 {
+        if self.busy == now || self.in_flight > 0 {
             self.awake = now;
         }
-        self.over(now, in_flight)
     }
 
-    fn over(&self, now: Duration, in_flight: u64) -> Option<Settled> {
+    fn settle(
+        &mut self,
+        quiet: Duration,
+        look: impl Fn() -> Result<(Duration, Option<Counters>)>,
+        pause: impl Fn(),
+    ) -> Result<Settled> {
+        let mut asked = None;
+        loop {
+            let (now, counters) = look()?;
+            self.look(now, counters);
+            match self.over(quiet, *asked.get_or_insert(now)) {
+                Some(settled) => return Ok(settled),
+                None => pause(),
+            }
+        }
+    }
+
+    fn over(&self, quiet: Duration, asked: Duration) -> Option<Settled> {
         let why = || {
-            let since = (now - self.busy).as_millis();
+            let (in_flight, since) = (self.in_flight, (self.at - self.busy).as_millis());
             format!("after {PATIENCE:?} still {in_flight} requests in flight, the device moved data {since} ms ago")
         };
-        let is_quiet = now - self.awake >= self.quiet;
+        let is_quiet = self.at - self.awake >= quiet || self.moved.is_none();
         let unsettled = (!is_quiet).then(why);
-        (is_quiet || now > PATIENCE).then_some(Settled { busy_ns: self.busy.as_nanos() as u64, unsettled })
+        let is_over = is_quiet || self.at - asked > PATIENCE;
+        is_over.then_some(Settled { busy_ns: self.busy.as_nanos() as u64, unsettled })
     }
 }
 
@@ -162,12 +203,56 @@ mod tests {
         assert_eq!(over(|tenth| (0, tenth * 5 * MIB, 0)), None);
     }
 
-    /// Looks until it is over, at the device's counters so many milliseconds after the begin.
-    fn settles(seen: impl Fn(u64) -> Counters) -> Settled {
-        let mut settling = Settling { quiet: LEAST_QUIET, moved: moved_by(Some(seen(0))), ..Settling::default() };
-        let looks = (1..).map(|look| LOOK * look);
-        let mut found = looks.map(|now| settling.look(now, Some(seen(now.as_millis() as u64))));
-        found.find_map(|settled| settled).expect("patience is finite")
+    /// Milliseconds that go on by what is done.
+    struct Clock(std::cell::Cell<u64>);
+
+    impl Clock {
+        fn pass(&self, time: Duration) {
+            self.0.set(self.0.get() + time.as_millis() as u64);
+        }
+
+        /// At the device's counters so many milliseconds after the begin.
+        fn settles(&self, seen: &mut Seen, counters: impl Fn(u64) -> Option<Counters>) -> Settled {
+            let look = || Ok((Duration::from_millis(self.0.get()), counters(self.0.get())));
+            seen.settle(LEAST_QUIET, look, || self.pass(LOOK)).unwrap()
+        }
+    }
+
+    /// From the begin on, looked at each hundredth of a second.
+    fn settles(counters: impl Fn(u64) -> Counters) -> Settled {
+        let mut seen = Seen { moved: moved_by(Some(counters(0))), ..Seen::default() };
+        Clock(0.into()).settles(&mut seen, |ms| Some(counters(ms)))
+    }
+
+    #[test]
+    fn a_quiet_that_was_seen_is_not_waited_for_again() {
+        let (clock, written) = (Clock(0.into()), |bytes| Some(Counters { write_bytes: bytes, ..Counters::default() }));
+        let mut seen = Seen { moved: moved_by(written(7)), ..Seen::default() };
+        let mut settled_at = |bytes| {
+            let settled = clock.settles(&mut seen, |_| written(bytes));
+            (settled.unsettled, clock.0.get())
+        };
+        // Nothing moved while something else was done.
+        clock.pass(LEAST_QUIET);
+        assert_eq!(settled_at(7), (None, 50));
+        // It was not looked at since data moved: the quiet begins with the look.
+        clock.pass(Duration::from_millis(100));
+        assert_eq!(settled_at(8), (None, 150 + 50));
+        // Patience is counted from when it was asked for.
+        clock.pass(2 * PATIENCE);
+        assert_eq!(settled_at(9), (None, 200 + 240_000 + 50));
+        // A mount moves data; programs are started, and part of the quiet is over by then.
+        seen.look(Duration::from_millis(clock.0.get()), written(10));
+        clock.pass(Duration::from_millis(20));
+        assert_eq!(clock.settles(&mut seen, |_| written(10)).unsettled, None);
+        assert_eq!(clock.0.get(), 240_250 + 50);
+    }
+
+    #[test]
+    fn without_a_device_nothing_is_waited_for() {
+        let clock = Clock(0.into());
+        assert_eq!(clock.settles(&mut Seen::default(), |_| None), Settled::default());
+        assert_eq!(clock.0.get(), 0);
     }
 
     #[test]
