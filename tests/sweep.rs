@@ -239,7 +239,7 @@ fn disks(layer: Option<&Layer>) -> u32 {
     if layer.is_some_and(|layer| layer.joins) { 2 } else { 1 }
 }
 
-/// A layer, or none, in a guest; the work kills its agent after so many seconds, if it is to.
+/// A layer, or none, in a guest, with as much space as a cache needs; the work kills its agent after so many seconds, if it is to.
 fn plan_of_guest(lab: &Lab, guest: &Path, number: usize, killed_after: Option<u64>) -> String {
     let layer = layer::ALL.get(number % (layer::ALL.len() + 1)).copied();
     let layers = layer.map_or(String::new(), |layer| format!("'{}'", layer.name));
@@ -252,7 +252,7 @@ fn plan_of_guest(lab: &Lab, guest: &Path, number: usize, killed_after: Option<u6
     };
     format!(
         "executor = 'vm'\nduplicate = false\nmachine = {{ processors = 1, kernel = '{}' }}\n\
-         backing = {{ image = {{ dir = '{}', size = '64MiB', disks = {disks} }} }}\n\
+         backing = {{ image = {{ dir = '{}', size = '320MiB', disks = {disks} }} }}\n\
          [[target]]\nfs = 'ext4'\nlayers = [{layers}]\n[[work]]\n{work}[stop]\nrounds = 1\n",
         guest.display(),
         folder(lab)

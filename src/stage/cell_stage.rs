@@ -291,7 +291,7 @@ impl Stage<'_, '_> {
 
     /// Once a cell is enough where nothing below the file system has a cache of its own: dropping the caches of others again and
     /// again would make their programs read them anew, from the disk under test perhaps.
-    pub(super) fn to_drop(&mut self) -> Dropped {
+    pub(super) fn what_to_drop(&mut self) -> Dropped {
         let is_first = !std::mem::replace(&mut self.were_dropped, true);
         if is_first || self.stack.is_cached_below() { Dropped::All } else { Dropped::Devices }
     }

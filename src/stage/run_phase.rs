@@ -148,7 +148,7 @@ impl Stage<'_, '_> {
 
     fn get_ready(&mut self, phase: &Phase) -> Result<()> {
         if phase.starts == CacheState::Cold {
-            let dropped = self.to_drop();
+            let dropped = self.what_to_drop();
             self.warm_below = caches::make_cold(self.stack, self.runner, self.link, dropped)?;
             // What comes now reads from other disks, and its time is one with the quiet of this one.
             self.stillness.look();
@@ -166,7 +166,7 @@ impl Stage<'_, '_> {
         }
         if phase.starts == CacheState::Unmounted {
             self.stack.make_durable(self.runner)?;
-            let dropped = self.to_drop();
+            let dropped = self.what_to_drop();
             self.warm_below = caches::unmount_cold(self.stack, self.runner, self.link, dropped)?;
             self.stillness.look();
             self.warm_programs_of_device();
@@ -368,7 +368,7 @@ mod tests {
         let layered = Target { layers: vec![Chosen::default()], ..Target::default() };
         for (target, second) in [(Target::default(), Dropped::Devices), (layered, Dropped::All)] {
             let stack = BuiltStack { target, device: Some("/dev/null".into()), ..BuiltStack::default() };
-            let dropped = on_stage(&stack, |stage| [stage.to_drop(), stage.to_drop(), stage.to_drop()]);
+            let dropped = on_stage(&stack, |stage| [stage.what_to_drop(), stage.what_to_drop(), stage.what_to_drop()]);
             assert_eq!(dropped, [Dropped::All, second, second]);
         }
     }
