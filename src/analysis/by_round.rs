@@ -1,16 +1,20 @@
 //! Values of targets laid side by side by round, as they are compared: only rounds that both have.
 
 use super::series::Rounds;
-use crate::stats::{self, Comparisons, ControlVariate, Estimate, Look, Sums};
+use crate::stats::{self, Comparisons, ControlVariate, Estimate, Look, Schedule, Sums};
 
 /// What a race is held against.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub looks: Vec<Look>,
+    /// When there are further ones.
+    pub schedule: Schedule,
     /// One less than the targets that may be best.
     pub comparisons: usize,
     /// The relative difference that matters.
     pub threshold: f64,
+    /// Whether it is asked how many rounds more a decision would take.
+    pub forecasts: bool,
     /// What is picked where it is as good as any, and its second copy.
     pub reference: Option<usize>,
     pub duplicate: Option<usize>,
@@ -34,6 +38,7 @@ pub struct Field {
     pub looks: Vec<Look>,
     twins: Option<(usize, usize)>,
     lacking: Vec<Vec<bool>>,
+    tick: f64,
 }
 
 impl Field {
@@ -48,7 +53,9 @@ impl Field {
         let twins = reference.zip(copy.map(|_| targets.len()));
         let lacks = |target: &usize| rounds.iter().map(|round| rules.lacking[*target].contains(round)).collect();
         let lacking = targets.iter().map(lacks).collect();
-        Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, covariates, twins, lacking }
+        let values = |target: &usize| series[*target].iter().map(|(_, value)| *value).collect();
+        let tick = stats::tick(&targets.iter().map(values).collect::<Vec<Vec<f64>>>());
+        Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, covariates, twins, lacking, tick }
     }
 
     /// The upper bounds of the logarithms of the first over the second, by place; all hold together.
@@ -58,7 +65,8 @@ impl Field {
 
     pub fn comparisons(&self, comparisons: usize) -> Comparisons<'_> {
         let (logs, covariates, candidates, twins) = (&self.logs, &self.covariates, self.targets.len(), self.twins);
-        Comparisons { logs, candidates, covariates, comparisons, twins, lacking: &self.lacking }
+        let (lacking, tick) = (&self.lacking[..], self.tick);
+        Comparisons { logs, candidates, covariates, comparisons, twins, lacking, tick }
     }
 }
 
