@@ -119,12 +119,13 @@ impl Pairs {
         let wide = |(low, centre, high): (f64, f64, f64)| {
             (centre - (centre - low) * wider, centre, centre + (high - centre) * wider)
         };
-        let shared = critical.shared.as_mut().and_then(|half| Some((ranked(pair, half)?, self.moderated(pair, half)?)));
-        if let Some((ranks, student)) = shared {
-            let (ranks, student) = (wide(ranks), wide(student));
-            return Some((ranks.0.max(student.0), ranks.1, ranks.2.min(student.2)));
-        }
-        ranked(pair, critical).or_else(|| self.moderated(pair, critical)).map(wide)
+        let Some(part) = &mut critical.shared else {
+            return ranked(pair, critical).or_else(|| self.moderated(pair, critical)).map(wide);
+        };
+        // Where there are no ranks at its part of the level, Student's bound has all of it.
+        let Some(ranks) = ranked(pair, part).map(wide) else { return self.moderated(pair, critical).map(wide) };
+        let student = wide(self.moderated(pair, part)?);
+        Some((ranks.0.max(student.0), ranks.1, ranks.2.min(student.2)))
     }
 
     fn wider(&self, pair: &[f64]) -> f64 {
@@ -177,7 +178,7 @@ fn ranked(pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
 /// Critical values at one level, each computed once.
 pub struct Critical {
     one_sided: f64,
-    /// Of half the level, where ranks and Student's bounds share it.
+    /// Of what ranks and Student's bounds have each, where they share it.
     shared: Option<Box<Critical>>,
     /// Degrees of freedom that Student's bounds borrow at most.
     borrows: f64,
@@ -229,4 +230,40 @@ fn variance(values: &[f64]) -> f64 {
 /// Of the rounds that both have.
 fn differences(first: &[f64], second: &[f64]) -> Vec<f64> {
     first.iter().zip(second).map(|(a, b)| a - b).filter(|difference| difference.is_finite()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::regret::standing;
+    use super::*;
+    use crate::stats::noise::Noise;
+
+    /// The middle of the bound of the best of equals after so many rounds of the same times.
+    fn bound(targets: usize, rounds: usize) -> f64 {
+        let bound = |seed: u64| {
+            let mut noise = Noise::new(seed);
+            let mut row = || (0..8).map(|_| 0.05 * noise.normal()).collect::<Vec<f64>>();
+            let logs: Vec<Vec<f64>> = (0..targets).map(|_| row()).collect();
+            let of = Comparisons {
+                logs: &logs,
+                candidates: targets,
+                covariates: &[],
+                comparisons: targets - 1,
+                twins: None,
+                lacking: &[],
+                tick: 0.0,
+            };
+            let found = standing(&of, &[Look::only(rounds as u32)]);
+            found.regret.iter().copied().fold(f64::INFINITY, f64::min)
+        };
+        super::super::median(&(0..60).map(bound).collect::<Vec<f64>>()).expect("runs")
+    }
+
+    #[test]
+    fn more_rounds_are_known_no_less_well() {
+        for targets in [2, 5, 10, 20] {
+            let [six, eight] = [6, 8].map(|rounds| bound(targets, rounds));
+            assert!(eight < six, "{targets} targets: {six} after 6 rounds, {eight} after 8");
+        }
+    }
 }
