@@ -8,7 +8,8 @@ use pickfs::analysis as decide;
 use pickfs::analysis::{self, HoleKind, Model, VerdictKind};
 use pickfs::journal::{Begin, End, Enough, Folded, Look, Outcome, Record, Sample, fold_file};
 use pickfs::plan::{Plan, order};
-use pickfs::stats::{ALPHA, LOOKS};
+use pickfs::run::cells_of_rounds;
+use pickfs::stats::{ALPHA, FIRST_LOOK};
 use pickfs::wording::history::eliminated_as;
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -47,13 +48,7 @@ fn checked(lab: &Lab) -> (Folded, Model) {
 fn assert_cells_follow_from_looks(lab: &Lab, folded: &Folded) {
     let plan = plan_of(folded);
     let last = folded.looks.last().expect("a look").round;
-    let has_left = |name: &str, round: u32| {
-        let before = folded.looks.iter().filter(|look| look.round < round);
-        before.flat_map(|look| &look.leaving).any(|leaving| leaving.target == name)
-    };
-    let cells = (1..=last).flat_map(|round| order(plan, round));
-    let wanted: Vec<String> =
-        cells.filter(|cell| !has_left(&cell.target.name, cell.round)).map(|cell| cell.id).collect();
+    let wanted: Vec<String> = cells_of_rounds(plan, folded).take(last as usize).flatten().map(|cell| cell.id).collect();
     let ends: Vec<String> = records(lab)
         .into_iter()
         .filter_map(|record| if let Record::End(end) = record { Some(end.cell) } else { None })
@@ -78,13 +73,13 @@ fn assert_looks_follow_from_cells(lab: &Lab, folded: &Folded) {
         by_then.take(record);
     }
     if plan_of(folded).stop.rounds.is_none() {
-        let due = LOOKS.iter().filter(|look| Some(*look) <= seen.last());
-        assert!(due.copied().all(|look| seen.contains(&look)), "{seen:?}");
+        let mut due = plan_of(folded).looks.rounds().filter(|look| Some(look) <= seen.last());
+        assert!(due.all(|look| seen.contains(&look)), "{seen:?}");
     }
 }
 
 fn look_is_not_due(plan: &Plan, round: u32) -> bool {
-    plan.stop.rounds.is_none() && !LOOKS.contains(&round)
+    plan.stop.rounds.is_none() && !plan.looks.is_due(round)
 }
 
 fn assert_report_tells(folded: &Folded, model: &Model) {
@@ -149,7 +144,7 @@ fn a_run_ends_when_it_has_decided_and_stays_ended() {
     lab.run_plan(&plan(&lab, &[("b", 20), ("c", 60)], "")).code(0);
     let (folded, model) = checked(&lab);
     let first = &folded.looks[0];
-    assert_eq!(first.round, LOOKS[0]);
+    assert_eq!(first.round, FIRST_LOOK);
     assert!((first.alpha - 0.02 * ALPHA).abs() < 1e-12);
     assert_eq!(best(&model), ["a"], "{:?}", model.headlines());
     assert_complete(&lab);
@@ -211,7 +206,7 @@ fn a_run_that_was_stopped_makes_the_looks_of_one_that_was_not() {
     assert!(lab.folded().looks.is_empty(), "a run that is stopped is not looked at");
     lab.run(&RESUME).code(0);
     let (folded, _) = checked(&lab);
-    assert!(folded.looks.iter().all(|look| LOOKS.contains(&look.round)), "{:?}", folded.looks);
+    assert!(folded.looks.iter().all(|look| plan_of(&folded).looks.is_due(look.round)), "{:?}", folded.looks);
     assert!(
         ends(&folded).split_last().is_some_and(|(last, others)| last.is_some() && others.iter().all(Option::is_none))
     );

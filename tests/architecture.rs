@@ -39,7 +39,7 @@ const ROOMS: &[Room] = &[
     ("journal", Shared, "plan sys::file"),
     ("metric", Shared, "units"),
     ("need", Shared, ""),
-    ("plan", Shared, "metric stats::LOOKS units visible"),
+    ("plan", Shared, "metric stats::LAST_LOOK stats::Schedule units visible"),
     ("predict", Target, "data"),
     ("probe", Target, "sys"),
     ("process", Shared, "need sys units visible"),
@@ -49,7 +49,7 @@ const ROOMS: &[Room] = &[
     (
         "run",
         Host,
-        "analysis executor journal plan process protocol stats::LOOKS sys::file sys::own_folder sys::process units visible wording",
+        "analysis executor journal plan process protocol sys::file sys::own_folder sys::process units visible wording",
     ),
     ("stack", Target, "journal need plan process::Argv process::argv process::exposed units"),
     ("stage", Target, "cuts data::random journal plan probe process protocol stack stats steps sys units"),

@@ -3,7 +3,7 @@
 mod simulated;
 
 use pickfs::plan::Stop;
-use pickfs::stats::{BOUGHT, BOUGHT_AFTER, Comparisons, LOOKS, Look, regret, rounds_to_go, spent};
+use pickfs::stats::{BOUGHT, BOUGHT_AFTER, Comparisons, LAST_LOOK, Look, Schedule, regret, rounds_to_go};
 use simulated::noise::{Noise, Side, replications, share_error};
 use simulated::{share, trials};
 
@@ -25,16 +25,17 @@ fn forecast_and_truth(truth: &[f64], side: Side, from: u32, seed: u64) -> Option
     let logs: Vec<Vec<f64>> =
         truth.iter().map(|level| (0..1000).map(|_| level + side.draw(&mut noise)).collect()).collect();
     let comparisons = truth.len() - 1;
-    let of = Comparisons { logs: &logs, candidates: truth.len(), comparisons, twins: None, lacking: &[] };
-    let looks = |until: u32| spent(&LOOKS.into_iter().filter(|look| *look <= until).collect::<Vec<_>>());
+    let of = Comparisons { logs: &logs, candidates: truth.len(), comparisons, twins: None, lacking: &[], tick: 0.0 };
+    let schedule = Schedule::EachRound;
+    let looks = |until: u32| schedule.spent(&schedule.rounds().filter(|look| *look <= until).collect::<Vec<_>>());
     let is_settled = |looks: &[Look]| regret(&of, looks).regret.iter().any(|bound| *bound <= GOAL.ln_1p());
     if is_settled(&looks(from)) {
         return None;
     }
-    let found = rounds_to_go(&of, &regret(&of, &looks(from)), from, GOAL.ln_1p())?;
+    let found = rounds_to_go(&of, &regret(&of, &looks(from)), (schedule, from), GOAL.ln_1p())?;
     let mut before = from;
-    for after in LOOKS.into_iter().filter(|look| *look > from).chain(LONGER) {
-        let now = if after > LOOKS[9] { vec![Look::only(after)] } else { looks(after) };
+    for after in schedule.rounds().filter(|look| *look > from).chain(LONGER) {
+        let now = if after > LAST_LOOK { vec![Look::only(after)] } else { looks(after) };
         if is_settled(&now) {
             return Some((found, (before, after)));
         }

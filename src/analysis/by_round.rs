@@ -1,16 +1,20 @@
 //! Values of targets laid side by side by round, as they are compared: only rounds that both have.
 
 use super::series::Rounds;
-use crate::stats::{self, Comparisons, Estimate, Look, Sums};
+use crate::stats::{self, Comparisons, Estimate, Look, Schedule, Sums};
 
 /// What a race is held against.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub looks: Vec<Look>,
+    /// When there are further ones.
+    pub schedule: Schedule,
     /// One less than the targets that may be best.
     pub comparisons: usize,
     /// The relative difference that matters.
     pub threshold: f64,
+    /// Whether it is asked how many rounds more a decision would take.
+    pub forecasts: bool,
     /// What is picked where it is as good as any, and its second copy.
     pub reference: Option<usize>,
     pub duplicate: Option<usize>,
@@ -33,6 +37,7 @@ pub struct Field {
     pub looks: Vec<Look>,
     twins: Option<(usize, usize)>,
     lacking: Vec<Vec<bool>>,
+    tick: f64,
 }
 
 impl Field {
@@ -45,7 +50,9 @@ impl Field {
         let twins = reference.zip(copy.map(|_| targets.len()));
         let lacks = |target: &usize| rounds.iter().map(|round| rules.lacking[*target].contains(round)).collect();
         let lacking = targets.iter().map(lacks).collect();
-        Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, twins, lacking }
+        let values = |target: &usize| series[*target].iter().map(|(_, value)| *value).collect();
+        let tick = stats::tick(&targets.iter().map(values).collect::<Vec<Vec<f64>>>());
+        Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, twins, lacking, tick }
     }
 
     /// The upper bounds of the logarithms of the first over the second, by place; all hold together.
@@ -55,7 +62,8 @@ impl Field {
 
     pub fn comparisons(&self, comparisons: usize) -> Comparisons<'_> {
         let (logs, candidates, twins) = (&self.logs, self.targets.len(), self.twins);
-        Comparisons { logs, candidates, comparisons, twins, lacking: &self.lacking }
+        let (lacking, tick) = (&self.lacking[..], self.tick);
+        Comparisons { logs, candidates, comparisons, twins, lacking, tick }
     }
 }
 

@@ -132,10 +132,10 @@ impl Standing {
             race.beaten_by[*target] = found.eliminated[at].map(|(_, by)| ranked[by]);
         }
         race.choose(ranked, pairs, rules);
-        if race.bound() > race.threshold {
+        if rules.forecasts && race.bound() > race.threshold {
             let goal = rules.threshold.ln_1p();
             let of = self.field.comparisons(rules.comparisons);
-            race.rounds_needed = stats::rounds_to_go(&of, found, race.rounds as u32, goal);
+            race.rounds_needed = stats::rounds_to_go(&of, found, (rules.schedule, race.rounds as u32), goal);
         }
         race
     }

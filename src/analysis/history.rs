@@ -5,7 +5,6 @@ use super::plain::plain;
 use super::repeats::{RepeatsAdvice, repeats_advice};
 use crate::journal::{Enough, Folded, LeaveReason};
 use crate::plan::Plan;
-use crate::stats::LOOKS;
 
 #[derive(Debug, Default)]
 pub struct History {
@@ -50,6 +49,6 @@ fn ending(folded: &Folded, plan: &Plan, round: u32) -> Option<Ending> {
             let rounds_needed = look.rounds_needed.filter(|needed| *needed > look.round);
             Some(Ending::Ended { round, end, rounds_needed, needed_ns: look.needed_ns.filter(|ns| *ns > 0) })
         }
-        (None, None) => Some(Ending::InProgress { round, next_look: LOOKS.into_iter().find(|look| *look > round) }),
+        (None, None) => Some(Ending::InProgress { round, next_look: plan.looks.next(round) }),
     }
 }

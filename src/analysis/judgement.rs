@@ -65,12 +65,22 @@ pub struct Contest {
 
 impl<'a> Analysis<'a> {
     pub fn of(plan: &'a Plan, folded: &'a Folded, observed: Observed<'a>, looks: Vec<Look>) -> Analysis<'a> {
+        Analysis::new((plan, folded), observed, looks, true)
+    }
+
+    /// What a look is made of. A look that ends nothing needs no forecast.
+    pub fn new(
+        (plan, folded): (&'a Plan, &'a Folded),
+        observed: Observed<'a>,
+        looks: Vec<Look>,
+        forecasts: bool,
+    ) -> Analysis<'a> {
         let confidence = confidence(plan);
         let twins = twins(plan, &observed);
         let against_itself = against_itself(&observed, twins, confidence);
         let values = score(plan, &observed, "time_ns", Combine::Sum);
         let works = works_of_verdict(plan, &observed);
-        let verdict = judge((plan, &observed), (&looks, confidence), (&works, false), values);
+        let verdict = judge((plan, &observed), (&looks, confidence, forecasts), (&works, false), values);
         Analysis { plan, folded, looks, confidence, twins, against_itself, verdict, observed }
     }
 
@@ -87,13 +97,13 @@ impl<'a> Analysis<'a> {
     /// On one work of several.
     pub fn on_work(&self, work: &ObservedWork) -> Judgement {
         let values = work.over_phases("time_ns", Combine::Sum);
-        judge((self.plan, &self.observed), (&self.looks, self.confidence), (&[work], true), values)
+        judge((self.plan, &self.observed), (&self.looks, self.confidence, true), (&[work], true), values)
     }
 }
 
 fn judge(
     (plan, observed): (&Plan, &Observed),
-    (looks, confidence): (&[Look], f64),
+    (looks, confidence, forecasts): (&[Look], f64, bool),
     (works, is_part): (&[&ObservedWork], bool),
     values: Vec<Rounds>,
 ) -> Judgement {
@@ -110,9 +120,22 @@ fn judge(
     let (whole_races, part_races) = if parts == 0 { (1, 1) } else { (2, 2 * parts) };
     let races = if is_part { part_races } else { whole_races };
     let adds = plan.verdict.has_counts();
-    let (looks, left) = (looks.to_vec(), observed.left());
+    let (looks, schedule, left) = (looks.to_vec(), plan.looks, observed.left());
     let lacking = observed.lacking(works, &values);
-    let rules = Rules { looks, comparisons, threshold, reference, duplicate, races, part_races, left, lacking, adds };
+    let rules = Rules {
+        looks,
+        schedule,
+        forecasts,
+        comparisons,
+        threshold,
+        reference,
+        duplicate,
+        races,
+        part_races,
+        left,
+        lacking,
+        adds,
+    };
     let contest = Contest::of(&values, &ranked, &rules, confidence);
     for at in contest.race.iter().flat_map(|race| race.too_few.iter().copied()) {
         vetoes[at].push(Veto::TooFew { rounds: values[at].iter().filter(|(_, value)| *value > 0.0).count() });

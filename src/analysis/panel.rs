@@ -79,6 +79,7 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
     let pairs = is_time.then_some(&contest.pairs);
     let pairing = Pairing { series, pairs, context, metric: &what.metric, threshold, judged: is_compared };
     let each = if is_compared { pairing.each_with_each() } else { Vec::new() };
+    let base = base(context.judgement).filter(|_| is_compared);
     let row = |target: usize| {
         let mut figure = figure(&series[target], unit, context.rounds.saturating_sub(context.unasked[target]));
         let others = each.get(target).cloned().unwrap_or_default();
@@ -87,8 +88,12 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
             Some(judged) => judged.clone(),
             None => pairing.comparison(target, reference),
         });
-        if let (Some(figure), Some(found), Some(reference)) = (&mut figure, &against, reference) {
-            lay_beside(figure, &found.estimate, &series[target], &series[reference]);
+        let beside = base.and_then(|base| match others.get(base) {
+            Some(judged) => judged.clone(),
+            None => pairing.comparison(target, base),
+        });
+        if let (Some(figure), Some(found), Some(base)) = (&mut figure, &beside, base) {
+            lay_beside(figure, &found.estimate, &series[target], &series[base]);
         }
         let lacking = || missing::absent(context.case.holes, context.work, target);
         let absent = if figure.is_none() { lacking() } else { Absent::Present };
@@ -126,14 +131,22 @@ fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
     Some(Figure { median, low, high, centre: median, scale: 1.0, statistics, unit, rounds, missing })
 }
 
+/// The target whose median is shown as it is: the reference, or the pick where the reference was eliminated and its median is
+/// one of few rounds.
+fn base(judgement: &Judgement) -> Option<usize> {
+    let pick = judgement.contest.race.as_ref().map(|race| race.pick);
+    let stays = judgement.reference.filter(|reference| !judgement.rules.left.contains(reference));
+    stays.or(pick).or(judgement.reference)
+}
+
 /// Two medians of noisy series may lie on the other side of the ratio between them, and one of a target that was
-/// eliminated is over other rounds: what is shown is the reference's median by the paired ratio.
-fn lay_beside(figure: &mut Figure, found: &Estimate, own: &Rounds, reference: &Rounds) {
-    let values: Vec<f64> = reference.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
-    let Some(base) = stats::median(&values) else { return };
-    figure.centre = base * found.ratio;
+/// eliminated is over other rounds: what is shown is the base's median by the paired ratio.
+fn lay_beside(figure: &mut Figure, found: &Estimate, own: &Rounds, base: &Rounds) {
+    let values: Vec<f64> = base.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
+    let Some(median) = stats::median(&values) else { return };
+    figure.centre = median * found.ratio;
     let has = |round: &u32| own.binary_search_by_key(round, |(round, _)| *round).is_ok();
-    if reference.iter().any(|(round, _)| !has(round)) && figure.median > 0.0 {
+    if base.iter().any(|(round, _)| !has(round)) && figure.median > 0.0 {
         figure.scale = figure.centre / figure.median;
     }
 }

@@ -17,7 +17,7 @@ pub struct Observed<'a> {
     /// Those of the plan, then any other that a cell names.
     pub targets: Vec<&'a str>,
     pub works: Vec<ObservedWork<'a>>,
-    /// The last round that a target took part in, where it has left the race.
+    /// The last round that a target took part in, where it has left the race, and the reference's copy always.
     left_after: Vec<Option<u32>>,
     /// Another program made the rounds: it may give targets different numbers of them.
     is_imported: bool,
@@ -105,8 +105,12 @@ pub fn observe_at<'a>(folded: &'a Folded, plan: &'a Plan, times: f64) -> Observe
     }
     observed.iter_mut().for_each(ObservedWork::read_samples);
     let leaves = |look: &&Look, name: &str| look.leaving.iter().any(|leaving| leaving.target == name);
-    let left = |name: &&str| folded.looks.iter().find(|look| leaves(look, name)).map(|look| look.round);
-    let left_after = targets.list.iter().map(left).collect();
+    let left = |name: &str| folded.looks.iter().find(|look| leaves(look, name)).map(|look| look.round);
+    let is_copy = |name: &str| plan.targets.iter().any(|target| target.duplicate && target.name == name);
+    // The reference's copy goes with it.
+    let last_of_copy = || left(&plan.reference).into_iter().chain(plan.looks.copied_rounds()).min();
+    let last = |name: &&str| left(name).or_else(|| is_copy(name).then(last_of_copy).flatten());
+    let left_after = targets.list.iter().map(last).collect();
     let is_imported = folded.run.as_ref().is_some_and(|run| !run.imported.is_empty());
     Observed { works: observed, left_after, targets: targets.list, is_imported }
 }

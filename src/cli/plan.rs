@@ -7,7 +7,7 @@ use crate::plan::{
 use crate::stack::backing::Elsewhere;
 use crate::stack::recipe::{self, Recipe};
 use crate::stack::{Place, Step, backing, fs};
-use crate::stats::LOOKS;
+use crate::stats::{FIRST_LOOK, LAST_LOOK};
 use crate::sys::block;
 use crate::units::{Unit, show_bytes, show_duration};
 use crate::visible::{visible, visible_json, visible_lines};
@@ -82,8 +82,8 @@ fn describe(plan: &Plan, forecast: &str) -> String {
     text.push_str(&describe_verdict(&plan.verdict));
     describe_destruction(plan, &mut text);
     let _ = writeln!(text, "order:");
-    let shown = plan.stop.rounds.unwrap_or(LOOKS[0]) as usize;
-    for round in cells.chunks(plan.targets.len() * plan.works.len()).take(shown) {
+    let shown = plan.stop.rounds.unwrap_or(FIRST_LOOK) as usize;
+    for round in cells.chunk_by(|one, next| one.round == next.round).take(shown) {
         let names: Vec<String> =
             round.iter().map(|cell| visible(&format!("{} / {}", cell.target.name, cell.work.name))).collect();
         let _ = writeln!(text, "  round {}: {}", round[0].round, names.join(", "));
@@ -113,13 +113,12 @@ fn what_ends(stop: &Stop) -> String {
     if let Some(rounds) = stop.rounds {
         return format!("{rounds}, then the results are judged (differences within ±{threshold} do not matter)");
     }
-    let looks = LOOKS.map(|look| look.to_string()).join(", ");
     let until = match stop.precision {
         Some(precision) => format!("every comparison is known to ±{}", percent(precision)),
         None => format!("the pick is at most {threshold} slower than the best (95 %)"),
     };
     let leave = if stop.race { "; a target that is shown to be slower than another is eliminated" } else { "" };
-    format!("interim analyses after {looks}, until {until}{leave}")
+    format!("interim analyses after each round from {FIRST_LOOK} to {LAST_LOOK}, until {until}{leave}")
 }
 
 /// What this machine lacks is no reason to skip a target where another machine does it.

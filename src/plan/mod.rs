@@ -29,7 +29,7 @@ mod words;
 pub use age::{Age, Ageing, SIZE, allowance_ns, capacity};
 pub use args::{PlanArgs, PlanFlags, flag_names, image_size};
 pub use complaint::{Complaint, render};
-pub use expand::{Cell, SPEED, at_other_speeds, cell_id, expand, order, round_seed};
+pub use expand::{Cell, SPEED, at_other_speeds, cell_id, expand, order, orders, round_seed};
 pub use keys::{ALL as KEYS, Key, KeyTable, WORK_KEYS};
 pub use queue::NAMES as QUEUE_SETTINGS;
 pub use read::from_toml;
@@ -38,7 +38,7 @@ pub use setting::{Setting, SettingKind, Settings, disks};
 pub use words::MkfsOptions;
 
 use crate::metric::{CPU_GROSS_NS, CPU_NET_NS, Combine};
-use crate::stats::LOOKS;
+use crate::stats::{LAST_LOOK, Schedule};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -64,6 +64,14 @@ pub struct Plan {
     pub verdict: VerdictSpec,
     pub stop: Stop,
     pub host: HostSettings,
+    /// When the run looks at its results, where `stop` names no number of rounds, and how long the reference's copy is
+    /// measured. Journals that do not say are of ten looks.
+    #[serde(default = "ten_looks")]
+    pub looks: Schedule,
+}
+
+fn ten_looks() -> Schedule {
+    Schedule::Ten
 }
 
 /// A fixed number of rounds is at most this.
@@ -334,7 +342,7 @@ fn judged_metric<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D:
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stop {
-    /// Exactly this number of rounds, judged at their end. `None`: interim analyses after 3 to 40 rounds decide when it is enough.
+    /// Exactly this number of rounds, judged at their end. `None`: interim analyses after each round from 3 to 40 decide when it is enough.
     pub rounds: Option<u32>,
     /// Go on until every comparison is known to so much to either side, as a share; `None`: until there is a decision.
     pub precision: Option<f64>,
@@ -357,7 +365,7 @@ impl Default for Stop {
 impl Stop {
     /// No more rounds than this are ever run.
     pub fn most_rounds(&self) -> u32 {
-        self.rounds.unwrap_or(LOOKS[LOOKS.len() - 1])
+        self.rounds.unwrap_or(LAST_LOOK)
     }
 }
 

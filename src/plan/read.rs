@@ -69,6 +69,7 @@ fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
         stop,
         host: host(table).unwrap_or_default(),
         targets: placed.into_iter().map(|placed| placed.target).collect(),
+        looks: Default::default(),
     }
 }
 

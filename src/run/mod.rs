@@ -26,6 +26,7 @@ pub use parts::{Part, Parts, begin_parts, can_be_parted, part, resume_parts};
 use progress::Silent;
 pub use progress::{Lines, Progress, for_people, for_programs, is_for_programs, tell};
 pub use rehearse::{Bought, Forecast, forecast, rehearse};
+pub use rounds::cells_of_rounds;
 pub use state::State;
 pub use supervise::count_stop_requests;
 pub use trust::{Remains, Trust, plan, remains};

@@ -1,6 +1,6 @@
 //! How many more rounds it will take until the pick is good enough, as a range, and what rounds buy before any are run.
 
-use super::looks::{ALPHA, LOOKS, Look, spent};
+use super::looks::{LAST_LOOK, Look, Schedule};
 use super::pairs::{BORROWED, Comparisons, RANKS_FROM};
 use super::regret::{Standing, standing};
 use rand_core::SeedableRng;
@@ -31,8 +31,13 @@ pub const BOUGHT: [(usize, [f64; 3]); 4] =
 /// The truth is unknown, so every draw has another one: the mean of n rounds moves on to that of m like a random walk of
 /// variance s²(1/n - 1/m), which is what a normal mean without prior knowledge predicts (Geisser 1993), and s is drawn
 /// from what so many rounds know of it. tests/forecasts.rs holds the range against what came.
-pub fn rounds_to_go(of: &Comparisons, found: &Standing, rounds: u32, goal: f64) -> Option<[Option<u32>; 2]> {
-    let walk = Walk::new(of, found, rounds)?;
+pub fn rounds_to_go(
+    of: &Comparisons,
+    found: &Standing,
+    (schedule, rounds): (Schedule, u32),
+    goal: f64,
+) -> Option<[Option<u32>; 2]> {
+    let walk = Walk::new(of, found, (schedule, rounds))?;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
     let mut ends: Vec<u32> = (0..DRAWS).map(|_| walk.end(goal, &mut random)).collect();
     ends.sort_unstable();
@@ -57,15 +62,19 @@ impl Walk {
     /// A bound of m rounds by ranks is a quantile of the means of two rounds, and so is one of n rounds at a laxer level:
     /// the same where the normal quantile is the square root of n/m times as large. Thus rounds that are like those so
     /// far, with their outliers, are all that is assumed; for Student's bounds it is the law of the square root.
-    fn new(of: &Comparisons, found: &Standing, rounds: u32) -> Option<Walk> {
+    fn new(of: &Comparisons, found: &Standing, (schedule, rounds): (Schedule, u32)) -> Option<Walk> {
         let members = found.members();
-        let comparisons = of.comparisons.max(1) as f64;
-        let above = |level: f64| standing(of, &[Look { rounds, alpha: level * comparisons }]).above;
+        let above = |level: f64| standing(of, &[Look::at_level(rounds, level, of.comparisons)]).above;
         let to_come = std::iter::successors(Some(rounds), |at| {
-            Some(LOOKS.into_iter().find(|look| look > at).unwrap_or(at + at.div_ceil(6)))
+            // By steps of an eighth: no forecast is better than that.
+            Some(schedule.next(at + at.div_ceil(8) - 1).unwrap_or(if *at < LAST_LOOK {
+                LAST_LOOK
+            } else {
+                at + at.div_ceil(6)
+            }))
         });
         let at_look = |look: u32| {
-            let then = quantile(look, level_at(look) / comparisons);
+            let then = quantile(look, level_at(schedule, look, of.comparisons));
             (look, above(level(rounds, then * (f64::from(rounds) / f64::from(look)).sqrt())))
         };
         let looks = to_come.skip(1).take_while(|look| *look <= MOST).map(at_look).collect();
@@ -118,10 +127,10 @@ impl Walk {
     }
 }
 
-/// The share of the chance of error that a look after these rounds spends; all of it where it is the only one.
-fn level_at(rounds: u32) -> f64 {
-    let last = LOOKS[LOOKS.len() - 1];
-    if rounds > last { ALPHA } else { spent(&[rounds]).first().map_or(ALPHA, |look| look.alpha) }
+/// The chance of each bound of a look after these rounds; that of the only one after the last of a run with looks.
+fn level_at(schedule: Schedule, rounds: u32, comparisons: usize) -> f64 {
+    let look = schedule.spent(&[rounds]).first().copied();
+    look.unwrap_or(Look::only(rounds)).one_sided(comparisons)
 }
 
 /// The quantile of a one-sided bound at this level: Student's where the rounds are too few for ranks.

@@ -36,6 +36,7 @@ mod run_shift;
 mod sensitivity;
 mod signed_rank;
 mod sums;
+mod ticks;
 mod trend;
 
 pub use change_point::changes_at;
@@ -43,7 +44,7 @@ pub use dip_test::{Mode, modes};
 pub use forecast::{BOUGHT, BOUGHT_AFTER, rounds_to_go};
 pub use judge::{Finding, judge};
 pub use level_shift::{Known as SeriesKnown, LevelShift, Reading, level_shifts};
-pub use looks::{ALPHA, LOOKS, Look, spent};
+pub use looks::{ALPHA, FIRST_LOOK, LAST_LOOK, Look, Schedule};
 pub use moments::{mean, standard_deviation};
 pub use mser::{Steady, mser5};
 pub use multiple_testing::{fisher_exact, signed_rank_p, too_many_apart};
@@ -63,6 +64,7 @@ pub use run_shift::{Beside, Runs, drift_factor, run_scatter};
 pub use sensitivity::{Known, influences, sensitivity};
 pub use signed_rank::signed_rank_k;
 pub use sums::{Sums, ratio_of_sums};
+pub use ticks::tick;
 pub use trend::{drifts, median, relative_range};
 
 /// A number that describes a series of finite values, in their unit; it never decides anything. Formats for programs

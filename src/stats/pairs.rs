@@ -10,6 +10,7 @@
 //! on one another. Before that its variance is borrowed too, as two targets have no other pair to borrow from.
 
 use super::autocorrelation::{Autocorrelation, DOUBTED, autocorrelation};
+use super::looks::Look;
 use super::signed_rank::{centre_and_interval, signed_rank_k};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::HashMap;
@@ -21,6 +22,8 @@ pub(super) const RANKS_FROM: usize = 8;
 /// As many degrees of freedom are borrowed from the other pairs at most: of targets whose noise differs by a factor of
 /// ten, more than this misjudges the noisy ones.
 pub(super) const BORROWED: f64 = 4.0;
+/// What each of Student's bound and that by ranks has of the chance of both: they fail together more often than not.
+const SHARED: f64 = 0.7;
 /// The autocorrelation of all pairs together, and its standard errors, from which on the looks so far are forgotten: six
 /// rounds in a row say little more than one then, and the looks that could not see it have counted them as six. Ten looks
 /// would see two standard errors by chance in up to 6 % of runs: where noises are unlike, the quiet targets add no series.
@@ -39,6 +42,8 @@ pub struct Comparisons<'a> {
     pub twins: Option<(usize, usize)>,
     /// By target and round, where a value is missing for a reason that its size may be; empty for nowhere.
     pub lacking: &'a [Vec<bool>],
+    /// By how much a coarse clock may have moved each difference; 0 of a fine one.
+    pub tick: f64,
 }
 
 /// The differences of all pairs up to one look.
@@ -99,9 +104,17 @@ impl Pairs {
 
     /// Lower bound, centre and upper bound; each bound at its one-sided level.
     pub fn bounds(&self, pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
-        let (low, centre, high) = ranked(pair, critical).or_else(|| self.moderated(pair, critical))?;
         let wider = self.wider(pair);
-        Some((centre - (centre - low) * wider, centre, centre + (high - centre) * wider))
+        let wide = |(low, centre, high): (f64, f64, f64)| {
+            (centre - (centre - low) * wider, centre, centre + (high - centre) * wider)
+        };
+        let Some(part) = &mut critical.shared else {
+            return ranked(pair, critical).or_else(|| self.moderated(pair, critical)).map(wide);
+        };
+        // Where there are no ranks at its part of the level, Student's bound has all of it.
+        let Some(ranks) = ranked(pair, part).map(wide) else { return self.moderated(pair, critical).map(wide) };
+        let student = wide(self.moderated(pair, part)?);
+        Some((ranks.0.max(student.0), ranks.1, ranks.2.min(student.2)))
     }
 
     fn wider(&self, pair: &[f64]) -> f64 {
@@ -130,15 +143,17 @@ impl Pairs {
         Some((upper(high, self.lacking[*i][*j], 1.0), upper(-low, self.lacking[*j][*i], -1.0)))
     }
 
-    /// Student's bounds, whose variance is drawn towards the mean of all pairs: each borrowed degree of freedom weighs as
-    /// one of its own.
+    /// Student's bounds, whose variance is drawn up towards the mean of all pairs: each borrowed degree of freedom weighs as
+    /// one of its own. It is never drawn down: that would misjudge one that is noisier than the others.
     fn moderated(&self, pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
         if pair.len() < FEWEST {
             return None;
         }
         let own = (pair.len() - 1) as f64;
-        let borrowed = (self.complete.saturating_sub(2) as f64 * self.rounds.saturating_sub(1) as f64).min(BORROWED);
-        let variance = (borrowed * self.variance + own * variance(pair)) / (borrowed + own);
+        let series = self.complete.saturating_sub(2) as f64;
+        let borrowed = (series * self.rounds.saturating_sub(1) as f64).min(critical.borrows);
+        let (own_variance, others) = (variance(pair), self.variance.max(variance(pair)));
+        let variance = (borrowed * others + own * own_variance) / (borrowed + own);
         let half = critical.student(borrowed + own) * (variance / pair.len() as f64).sqrt();
         Some((mean(pair) - half, mean(pair), mean(pair) + half))
     }
@@ -152,13 +167,27 @@ fn ranked(pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
 /// Critical values at one level, each computed once.
 pub struct Critical {
     one_sided: f64,
+    /// Of what ranks and Student's bounds have each, where they share it.
+    shared: Option<Box<Critical>>,
+    /// Degrees of freedom that Student's bounds borrow at most.
+    borrows: f64,
     ranks: HashMap<usize, Option<usize>>,
     student: HashMap<u64, f64>,
 }
 
 impl Critical {
     pub fn new(one_sided: f64) -> Critical {
-        Critical { one_sided, ranks: HashMap::new(), student: HashMap::new() }
+        Critical { one_sided, shared: None, borrows: BORROWED, ranks: HashMap::new(), student: HashMap::new() }
+    }
+
+    /// Of each bound of so many comparisons at a look.
+    pub fn of(look: &Look, comparisons: usize) -> Critical {
+        let one_sided = look.one_sided(comparisons);
+        if !look.is_alone {
+            return Critical::new(one_sided);
+        }
+        let half = Critical { borrows: 0.0, ..Critical::new(one_sided * SHARED) };
+        Critical { borrows: 0.0, shared: Some(Box::new(half)), ..Critical::new(one_sided) }
     }
 
     fn rank(&mut self, rounds: usize) -> Option<usize> {
@@ -190,4 +219,39 @@ fn variance(values: &[f64]) -> f64 {
 /// Of the rounds that both have.
 fn differences(first: &[f64], second: &[f64]) -> Vec<f64> {
     first.iter().zip(second).map(|(a, b)| a - b).filter(|difference| difference.is_finite()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::regret::standing;
+    use super::*;
+    use crate::stats::noise::Noise;
+
+    /// The middle of the bound of the best of equals after so many rounds of the same times.
+    fn bound(targets: usize, rounds: usize) -> f64 {
+        let bound = |seed: u64| {
+            let mut noise = Noise::new(seed);
+            let mut row = || (0..8).map(|_| 0.05 * noise.normal()).collect::<Vec<f64>>();
+            let logs: Vec<Vec<f64>> = (0..targets).map(|_| row()).collect();
+            let of = Comparisons {
+                logs: &logs,
+                candidates: targets,
+                comparisons: targets - 1,
+                twins: None,
+                lacking: &[],
+                tick: 0.0,
+            };
+            let found = standing(&of, &[Look::only(rounds as u32)]);
+            found.regret.iter().copied().fold(f64::INFINITY, f64::min)
+        };
+        super::super::median(&(0..60).map(bound).collect::<Vec<f64>>()).expect("runs")
+    }
+
+    #[test]
+    fn more_rounds_are_known_no_less_well() {
+        for targets in [2, 5, 10, 20] {
+            let [six, eight] = [6, 8].map(|rounds| bound(targets, rounds));
+            assert!(eight < six, "{targets} targets: {six} after 6 rounds, {eight} after 8");
+        }
+    }
 }

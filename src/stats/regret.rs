@@ -30,6 +30,26 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// So many candidates before any look.
+    fn of(count: usize) -> Standing {
+        Standing {
+            regret: vec![f64::INFINITY; count],
+            eliminated: vec![None; count],
+            above: vec![vec![f64::INFINITY; count]; count],
+            contradiction: 0.0,
+            autocorrelation: 0.0,
+            dependent: false,
+        }
+    }
+
+    fn bound(&mut self) {
+        let all = 0..self.regret.len();
+        for at in all.clone() {
+            let rivals = all.clone().filter(|other| *other != at && self.eliminated[*other].is_none());
+            self.regret[at] = rivals.map(|other| self.above[at][other]).fold(0.0, f64::max);
+        }
+    }
+
     /// The candidates that are not eliminated, least regret first.
     pub fn members(&self) -> Vec<usize> {
         let mut members: Vec<usize> = (0..self.regret.len()).filter(|at| self.eliminated[*at].is_none()).collect();
@@ -41,10 +61,7 @@ impl Standing {
 /// Stands the candidates against each other at each look in turn.
 pub fn standing(of: &Comparisons, looks: &[Look]) -> Standing {
     let mut found = after(of, looks, eliminate);
-    for at in 0..of.candidates {
-        let rivals = (0..of.candidates).filter(|other| *other != at && found.eliminated[*other].is_none());
-        found.regret[at] = rivals.map(|other| found.above[at][other]).fold(0.0, f64::max);
-    }
+    found.bound();
     found
 }
 
@@ -55,25 +72,17 @@ pub fn upper_bounds(of: &Comparisons, looks: &[Look]) -> Vec<Vec<f64>> {
 }
 
 fn after(of: &Comparisons, looks: &[Look], eliminate: impl Fn(usize, &mut Standing)) -> Standing {
-    let count = of.candidates;
-    let mut found = Standing {
-        regret: vec![f64::INFINITY; count],
-        eliminated: vec![None; count],
-        above: vec![vec![f64::INFINITY; count]; count],
-        contradiction: 0.0,
-        autocorrelation: 0.0,
-        dependent: false,
-    };
+    let mut found = Standing::of(of.candidates);
     for (number, look) in looks.iter().enumerate() {
         let pairs = Pairs::new(of, look.rounds as usize, &found.eliminated);
-        update(&pairs, of, look.alpha, &mut found);
+        update(&pairs, of, look, &mut found);
         eliminate(number, &mut found);
     }
     found
 }
 
 /// By one more look.
-fn update(pairs: &Pairs, of: &Comparisons, alpha: f64, found: &mut Standing) {
+fn update(pairs: &Pairs, of: &Comparisons, look: &Look, found: &mut Standing) {
     let is_twins = |(at, _): &&((usize, usize), Vec<f64>)| of.twins.is_some_and(|(a, b)| *at == (a.min(b), a.max(b)));
     let twins = pairs.differences.iter().find(is_twins).map(|(_, pair)| pair);
     let apart = twins.and_then(|pair| pairs.bounds(pair, &mut Critical::new(CONTRADICTION)));
@@ -85,14 +94,15 @@ fn update(pairs: &Pairs, of: &Comparisons, alpha: f64, found: &mut Standing) {
         found.eliminated.fill(None);
         found.above.iter_mut().for_each(|row| row.fill(f64::INFINITY));
     }
-    let mut critical = Critical::new(alpha / of.comparisons.max(1) as f64);
+    let mut critical = Critical::of(look, of.comparisons);
     for (at, pair) in &pairs.differences {
         let (i, j) = *at;
         let is_open = |at: usize| at < of.candidates && found.eliminated[at].is_none();
         let bounds = (is_open(i) && is_open(j)).then(|| pairs.upper_bounds((at, pair), &mut critical)).flatten();
         let Some((above, below)) = bounds else { continue };
-        found.above[i][j] = found.above[i][j].min(above + found.contradiction);
-        found.above[j][i] = found.above[j][i].min(below + found.contradiction);
+        let wider = found.contradiction + of.tick;
+        found.above[i][j] = found.above[i][j].min(above + wider);
+        found.above[j][i] = found.above[j][i].min(below + wider);
     }
 }
 
@@ -115,7 +125,7 @@ fn eliminate(number: usize, found: &mut Standing) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::looks::{LOOKS, spent};
+    use crate::stats::looks::{LAST_LOOK, Schedule};
     use crate::stats::noise::{Noise, Pair, Side, replications, share_error};
     use crate::stats::signed_rank::{centre_and_interval, signed_rank_k};
 
@@ -216,7 +226,7 @@ mod tests {
             }
         }
 
-        /// As a run plays it: who is eliminated has no further rounds, unless it is the one that has a copy.
+        /// As a run plays it: who is eliminated has no further rounds, and the copy of the first has few.
         fn play(&self, seed: u64, until_decided: bool) -> Played {
             let (count, best) = (self.truth.len(), self.best());
             let mut noise = Noise::new(seed);
@@ -233,7 +243,10 @@ mod tests {
                 forgot: false,
                 bounds: [f64::INFINITY; 3],
             };
-            for round in 1..=LOOKS[9] {
+            let schedule = Schedule::EachRound;
+            let looks = schedule.spent(&schedule.rounds().collect::<Vec<u32>>());
+            let (mut found, mut number) = (Standing::of(count), 0);
+            for round in 1..=LAST_LOOK {
                 if let Kind::Shared(kept) = self.kind {
                     shared = kept * shared + 0.05 * noise.normal();
                 }
@@ -243,15 +256,25 @@ mod tests {
                         Kind::Own(_) => self.draw(target, &mut own, &mut noise),
                         _ => self.draw(twin, &mut own, &mut noise),
                     };
-                    let is_there = !out[target] || target == 0;
+                    let is_there = !out[twin] && (target < count || schedule.copied_rounds() >= Some(round));
                     played.cells += usize::from(is_there);
                     logs[target].push(if is_there { self.truth[twin] + shared + drawn } else { f64::NAN });
                 }
                 played.rounds = round;
-                let Some(at) = LOOKS.iter().position(|due| *due == round) else { continue };
+                let Some(look) = looks.iter().find(|look| look.rounds == round) else { continue };
                 let twins = Some((0, count));
-                let of = Comparisons { logs: &logs, candidates: count, comparisons: count - 1, twins, lacking: &[] };
-                let found = standing(&of, &spent(&LOOKS[..=at]));
+                let of = Comparisons {
+                    logs: &logs,
+                    candidates: count,
+                    comparisons: count - 1,
+                    twins,
+                    lacking: &[],
+                    tick: 0.0,
+                };
+                update(&Pairs::new(&of, round as usize, &found.eliminated), &of, look, &mut found);
+                eliminate(number, &mut found);
+                found.bound();
+                number += 1;
                 // What is forgotten has not been believed.
                 played.covered |= found.dependent && !played.forgot;
                 played.forgot = found.dependent;
@@ -335,7 +358,7 @@ mod tests {
     }
 
     fn compared(logs: &[Vec<f64>]) -> Comparisons<'_> {
-        Comparisons { logs, candidates: logs.len(), comparisons: logs.len() - 1, twins: None, lacking: &[] }
+        Comparisons { logs, candidates: logs.len(), comparisons: logs.len() - 1, twins: None, lacking: &[], tick: 0.0 }
     }
 
     /// Three rounds of one pair: t(0.95, 2) = 2.919986 for mean 0.02 and standard deviation 0.01.
@@ -353,7 +376,8 @@ mod tests {
     #[test]
     fn later_pairs_have_signed_rank_bounds() {
         let logs = vec![vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 9.0], vec![0.0; 8]];
-        let found = standing(&Comparisons { comparisons: 1, ..compared(&logs) }, &[Look::only(8)]);
+        let look = Look::at_level(8, 0.05, 1);
+        let found = standing(&Comparisons { comparisons: 1, ..compared(&logs) }, &[look]);
         let k = signed_rank_k(8, 0.1).map(|(k, _)| k).expect("ranks");
         let (_, (low, high)) = centre_and_interval(&logs[0], k).expect("an interval");
         assert!(found.autocorrelation == 0.0 && found.above[0][1] == high && found.above[1][0] == -low);
@@ -363,7 +387,8 @@ mod tests {
     fn bounds_never_grow_and_who_is_out_stays_out() {
         let mut logs = logs_of(&[1.0, 1.005, 1.2], 20, 3);
         logs[2][8..].iter_mut().for_each(|log| *log = -9.0);
-        let after = |looks: usize| standing(&compared(&logs), &spent(&LOOKS[..looks]));
+        let rounds = Schedule::Ten.rounds().collect::<Vec<u32>>();
+        let after = |looks: usize| standing(&compared(&logs), &Schedule::Ten.spent(&rounds[..looks]));
         assert_eq!(after(4).eliminated, after(8).eliminated);
         assert!(after(8).eliminated[2].is_some_and(|(look, _)| look < 4) && after(8).members() == [0, 1]);
         for looks in 1..8 {
@@ -377,7 +402,7 @@ mod tests {
     fn a_circle_eliminates_nobody() {
         let turns = [[0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [1.0, 2.0, 0.0]];
         let logs: Vec<Vec<f64>> = (0..3).map(|at| (0..600).map(|round| turns[round % 3][at]).collect()).collect();
-        let found = standing(&compared(&logs), &[Look { rounds: 600, alpha: 0.3 }]);
+        let found = standing(&compared(&logs), &[Look::at_level(600, 0.15, 2)]);
         assert!(found.above[1][0] < 0.0 && found.eliminated == [None; 3]);
     }
 
@@ -386,7 +411,8 @@ mod tests {
         let logs = logs_of(&[1.0, 1.01, 1.02, 1.3], 11, 9);
         let order = [2, 0, 3, 1];
         let other: Vec<Vec<f64>> = order.iter().map(|at| logs[*at].iter().map(|log| log + 20.7).collect()).collect();
-        let (one, two) = (standing(&compared(&logs), &spent(&LOOKS)), standing(&compared(&other), &spent(&LOOKS)));
+        let looks = Schedule::EachRound.spent(&(3..=11).collect::<Vec<u32>>());
+        let (one, two) = (standing(&compared(&logs), &looks), standing(&compared(&other), &looks));
         assert!((0..4).all(|at| (one.regret[order[at]] - two.regret[at]).abs() < 1e-9));
     }
 

@@ -6,6 +6,7 @@
 //! section 3.3). Up to 29 % of outliers do not carry the estimate away.
 
 use statrs::distribution::{ContinuousCDF, Normal};
+use std::sync::OnceLock;
 
 /// Counting exactly costs the cube of the number of observations; above this, the normal approximation of the sum of
 /// ranks is right to a few ranks among thousands.
@@ -29,16 +30,17 @@ fn approximate_k(n: usize, alpha: f64) -> Option<(usize, f64)> {
 }
 
 fn exact_k(n: usize, alpha: f64) -> Option<(usize, f64)> {
-    let mut tail = 0.0;
-    let mut best = None;
-    for (index, probability) in lower_half(n).into_iter().enumerate() {
-        tail += probability;
-        if tail > alpha / 2.0 {
-            break;
-        }
-        best = Some((index + 1, 1.0 - 2.0 * tail));
-    }
-    best
+    // Counted once: a run asks for the same again at each of its looks.
+    static TAILS: [OnceLock<Vec<f64>>; MOST_COUNTED + 1] = [const { OnceLock::new() }; MOST_COUNTED + 1];
+    let tails = TAILS[n].get_or_init(|| tails(n));
+    let k = tails.partition_point(|tail| *tail <= alpha / 2.0);
+    Some((k, 1.0 - 2.0 * tails[k.checked_sub(1)?]))
+}
+
+/// P(W+ <= w) for w from 0 to the middle.
+fn tails(n: usize) -> Vec<f64> {
+    let chances = lower_half(n).into_iter();
+    chances.scan(0.0, |tail, chance| Some(std::mem::replace(tail, *tail + chance) + chance)).collect()
 }
 
 /// P(W+ = w) for w from 0 to the middle, where W+ is the sum of those of the ranks 1..=n that a fair coin chose.

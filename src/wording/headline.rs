@@ -26,7 +26,10 @@ impl WorkReport {
         let name = self.reference.map_or("", |reference| &model.targets[reference].name);
         match &panel.noise {
             Some(noise) if noise.interval.is_some() => {
-                format!("noise floor {} ({name} against itself)", half_width(noise))
+                // The copy is measured in the first rounds alone.
+                let some = format!(" in {} of {} rounds", noise.n, self.rounds);
+                let some = if noise.n < self.rounds { some } else { String::new() };
+                format!("noise floor {} ({name} against itself{some})", half_width(noise))
             }
             None if self.reference.is_none() => "noise floor unknown: nothing has results".to_string(),
             None if self.duplicate.is_some() => format!("noise floor unknown: the duplicate of {name} has no results"),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::Stop;
-use crate::stats::{Finding, LOOKS};
+use crate::stats::Finding;
 use crate::wording::answer::Standing;
 use crate::wording::ranking::ranking;
 use std::path::Path;
@@ -171,7 +171,7 @@ fn random_journal(seed: u64) -> Lab {
                 _ => lab.cell(at, round, factor),
             }
         }
-        if has_looks && LOOKS.contains(&round) {
+        if has_looks && lab.plan.looks.is_due(round) {
             let look = look(&lab.plan, &lab.folded(), round, false);
             gone.extend(look.leaving.iter().map(|leaving| leaving.target.clone()));
             let ends = look.end.is_some();

@@ -212,7 +212,7 @@ fn the_course_says_who_left_and_why_it_ended() {
         lab.cell(1, round, 1.0);
     }
     lab.plan.stop.rounds = None;
-    assert_eq!(lab.model().course(), ["In progress: 11 rounds so far; the next interim analysis is after 15."]);
+    assert_eq!(lab.model().course(), ["In progress: 11 rounds so far; the next interim analysis is after 12."]);
     lab.records.push(look(8, &["btrfs"], None, None));
     lab.records.push(look(11, &[], Some(Enough::Hopeless), Some(123)));
     let model = lab.model();
