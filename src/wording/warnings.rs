@@ -82,16 +82,7 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
                                        processor, and ratios may differ on real hardware"
             .to_string(),
         Warning::Simulated { disks, processors, other_speeds } => simulated(disks, processors, other_speeds.as_deref()),
-        Warning::Overturned(found) => {
-            let names = |some: &[usize]| listed(&some.iter().map(|at| name(at).clone()).collect::<Vec<_>>());
-            let one = |(faster, others): &(usize, Vec<usize>)| format!("{} over {}", name(faster), names(others));
-            let found: Vec<String> = found.iter().map(one).collect();
-            format!(
-                "the one simulated processor serves kernel workers and programs in turn, which errs against targets with \
-                 much work for workers: without the workers' time the order of these turns round, so it is left open: {}",
-                found.join("; ")
-            )
-        }
+        Warning::Overturned(found) => overturned(found, targets),
         Warning::NewerJournal => "the journal is of a newer pickfs; some of it may be missing here".to_string(),
         Warning::UnreadableLines(lines) => {
             format!("{} of the journal cannot be read (a crash tears at most the last one)", counted(*lines, "line"))
@@ -105,12 +96,7 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
                 unreliable(why, reference)
             )
         }
-        Warning::NoiseAboveMargin { floor, margin } => format!(
-            "this machine is noisy: the same file system measured twice can seem to differ by {}, more than the {} that \
-             matter; smaller differences need a quieter machine or more rounds",
-            percent(*floor),
-            percent(*margin)
-        ),
+        Warning::NoiseAboveMargin { floor, margin } => noisy(*floor, *margin),
         Warning::Contradiction { reference, by } => contradiction(reference, *by),
         Warning::Dependent(by) => dependent(*by),
         Warning::LeftOut { work, target, rounds, of } => format!("{work}: {}", left_out(name(target), *rounds, *of)),
@@ -138,6 +124,28 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
             format!("{work}: {name} has several modes, {modes}; its median means little")
         }
     }
+}
+
+fn noisy(floor: f64, margin: f64) -> String {
+    format!(
+        "this machine is noisy: the same file system measured twice can seem to differ by {}, more than the {} that \
+         matter; smaller differences need a quieter machine or more rounds",
+        percent(floor),
+        percent(margin)
+    )
+}
+
+/// "...: xfs over ext4 and f2fs; ext4 over f2fs".
+fn overturned(found: &[(usize, Vec<usize>)], targets: &[TargetInfo]) -> String {
+    let name = |at: &usize| targets[*at].name.clone();
+    let one = |(faster, others): &(usize, Vec<usize>)| {
+        format!("{} over {}", name(faster), listed(&others.iter().map(name).collect::<Vec<_>>()))
+    };
+    format!(
+        "the one simulated processor serves kernel workers and programs in turn, which errs against targets with much work for \
+         workers: without the workers' time the order of these turns round, so it is left open: {}",
+        found.iter().map(one).collect::<Vec<_>>().join("; ")
+    )
 }
 
 /// "this machine was busy: ...".
