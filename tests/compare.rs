@@ -14,15 +14,21 @@ fn journal(lab: &Lab, name: &str, factors: &[f64], rounds: u32, seed: u64, chang
     made.write(&lab.path(name));
 }
 
+/// Where it is known that runs of the same differ by little.
 fn compare(lab: &Lab, words: &[&str]) -> Said {
-    lab.run(&[&["compare", "old.jsonl", "new.jsonl"], words].concat())
+    lab.run(&[&["compare", "old.jsonl", "new.jsonl", "--scatter", "1%"], words].concat())
+}
+
+/// In one line.
+fn flat(said: &Said) -> String {
+    said.out.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn a_run_compared_with_itself_has_no_regression() {
     let lab = Lab::new();
     journal(&lab, "old.jsonl", &[1.0, 0.8], 10, 1, |_| ());
-    let said = lab.run(&["compare", "old.jsonl", "old.jsonl"]).code(0);
+    let said = lab.run(&["compare", "old.jsonl", "old.jsonl", "--scatter", "0.1%"]).code(0);
     assert!(
         said.out.starts_with("At most ") && said.out.contains("2 whole jobs compared, and up to 5 %"),
         "{}",
@@ -74,7 +80,6 @@ fn of_simulations_half_a_percent_is_seen() {
             pickfs::journal::Record::Provenance(pickfs::journal::Provenance { facts, ..Default::default() }),
         );
     };
-    let noise = ["--threshold", "0.5%", "--scatter", "0.1%"];
     journal(&lab, "old.jsonl", &[1.0, 1.0], 10, 1, simulated);
     journal(&lab, "new.jsonl", &[1.006, 0.998], 10, 1, simulated);
     let said = compare(&lab, &["--threshold", "0.5%"]).code(3).out;
@@ -83,7 +88,7 @@ fn of_simulations_half_a_percent_is_seen() {
     compare(&lab, &["--threshold", "0.7%"]).code(0);
     // Neither one that was measured, nor two.
     journal(&lab, "old.jsonl", &[1.0, 1.0], 10, 1, |_| ());
-    assert!(compare(&lab, &noise).code(4).out.contains("Each side is one run"));
+    assert!(lab.run(&["compare", "old.jsonl", "new.jsonl"]).code(4).out.contains("Each side is one run"));
 }
 
 /// What earlier runs differ by widens what is said of a new one, and a folder of them is taken together.
@@ -95,9 +100,10 @@ fn several_earlier_runs_say_what_runs_differ_by() {
     }
     journal(&lab, "new.jsonl", &[1.13, 1.13], 10, 9, |_| ());
     let with = |old: &[&str]| lab.run(&[&["compare"], old, &["new.jsonl"]].concat());
-    let one = lab.run(&["compare", "old1.jsonl", "new.jsonl", "--scatter", "0.1%"]).code(3);
-    assert!(one.out.contains("Each side is one run"), "{}", one.out);
-    with(&["old1.jsonl"]).code(4);
+    lab.run(&["compare", "old1.jsonl", "new.jsonl", "--scatter", "0.1%"]).code(3);
+    let one = flat(&with(&["old1.jsonl"]).code(4));
+    assert!(one.contains("Each side is one run") && one.contains("`pickfs compare OLD1 OLD2 OLD3 NEW`"), "{one}");
+    assert!(!one.contains("At most") && !one.contains("slower"), "{one}");
     let all = with(&["old0.jsonl", "old1.jsonl", "old2.jsonl", "old3.jsonl"]).code(4);
     let said = all.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("what the 4 earlier runs differ by, a standard deviation of 2.9 %"), "{said}");
@@ -106,6 +112,64 @@ fn several_earlier_runs_say_what_runs_differ_by() {
     with(&["old0.jsonl", "old1.jsonl", "old2.jsonl", "old3.jsonl"]).code(3);
     journal(&lab, "other.jsonl", &[1.0, 1.0], 10, 9, |made| made.plan.seed = 2);
     assert!(with(&["old0.jsonl", "other.jsonl"]).code(2).err.contains("other.jsonl and the new run"));
+}
+
+/// Of one earlier run the others beside it show what runs differ by: those of the same kernel that were made before.
+#[test]
+fn one_earlier_run_has_the_scatter_of_those_beside_it() {
+    let lab = Lab::new();
+    let began = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z", "2026-01-04T00:00:00Z"];
+    for (at, (day, began)) in [1.005, 1.0, 0.995, 1.003].into_iter().zip(began).enumerate() {
+        journal(&lab, &format!("old{at}.jsonl"), &[day, day], 10, at as u64 + 1, |made| made.started = began);
+    }
+    let new = |slower: f64, kernel: &'static str| {
+        journal(&lab, "new.jsonl", &[slower, 1.0], 10, 9, |made| {
+            (made.kernel, made.started) = (kernel, "2026-02-01T00:00:00Z")
+        });
+    };
+    let compare = || lab.run(&["compare", "old3.jsonl", "new.jsonl"]);
+    new(1.2, "6.18");
+    let said = flat(&compare().code(3));
+    assert!(said.contains("what 4 earlier runs on this kernel differ by"), "{said}");
+    new(1.0, "6.18");
+    compare().code(0);
+    // Runs of another kernel show nothing of this one.
+    for at in 0..3 {
+        journal(&lab, &format!("old{at}.jsonl"), &[1.0, 1.0], 10, at + 1, |made| made.kernel = "5.10");
+    }
+    assert!(flat(&compare().code(4)).contains("Each side is one run"));
+}
+
+/// Others used a processor all the time of the new run: it takes twice as long, and that is no regression.
+#[test]
+fn what_others_made_slow_is_no_regression() {
+    let lab = Lab::new();
+    for (at, day) in [0.99, 1.0, 1.01].into_iter().enumerate() {
+        journal(&lab, &format!("old{at}.jsonl"), &[day, day], 10, at as u64 + 1, |_| ());
+    }
+    let others = |made: &mut Made| {
+        let sample = |record: &pickfs::journal::Record| match record {
+            pickfs::journal::Record::Sample(sample) if sample.metric == "time_ns" => Some(sample.clone()),
+            _ => None,
+        };
+        for mut sample in made.records.iter().filter_map(sample).collect::<Vec<_>>() {
+            sample.metric = "foreign_cpu_ns".into();
+            let end = made.records.len() - 1;
+            made.records.insert(end, pickfs::journal::Record::Sample(sample));
+        }
+    };
+    let compare = |words: &[&str]| {
+        lab.run(&[&["compare", "old0.jsonl", "old1.jsonl", "old2.jsonl", "new.jsonl"], words].concat())
+    };
+    journal(&lab, "new.jsonl", &[2.0, 2.0], 10, 9, |_| ());
+    compare(&[]).code(3);
+    journal(&lab, "new.jsonl", &[2.0, 2.0], 10, 9, others);
+    for format in ["text", "markdown", "json"] {
+        let said = flat(&compare(&["--format", format]).code(4));
+        assert!(said.contains("of the new run, this machine was busy"), "{said}");
+        assert!(!said.contains("slower") || format == "json", "{said}");
+        assert!(!said.contains("\"says\": \"slower\""), "{said}");
+    }
 }
 
 /// At the threshold nothing is clear, and of two rounds nothing is sure.

@@ -6,6 +6,7 @@ use common::{Lab, Observation, Said, no_guests, not_run};
 use pickfs::journal::Outcome;
 use pickfs::process::marked_processes;
 use pickfs::sys::process::{Signal, kill};
+use std::ffi::OsStr;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,6 +96,69 @@ fn the_same_cells_twice_give_the_same_records_and_the_same_disk() {
     lab.assert_nothing_left();
 }
 
+/// What emulates the guests of the runs of this lab.
+fn emulators(lab: &Lab) -> Vec<i32> {
+    let is_emulator = |pid: &i32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("qemu-system"))
+    };
+    let of_run = |id: std::fs::DirEntry| marked_processes(&format!("PICKFS_RUN={}", id.file_name().display()));
+    let runs = std::fs::read_dir(lab.path("state/pickfs/active")).into_iter().flatten().flatten();
+    runs.flat_map(of_run).filter(is_emulator).collect()
+}
+
+/// An emulator that does a cell, and has done so for some seconds of processor time.
+fn in_the_middle(lab: &Lab) -> Option<i32> {
+    let of_cell = |pid: i32| procfs::process::Process::new(pid).and_then(|process| process.environ());
+    let does_a_cell = |pid: &i32| {
+        let words = of_cell(*pid).ok();
+        words.is_some_and(|words| words.get(OsStr::new("PICKFS_CELL")).is_some_and(|cell| !cell.is_empty()))
+    };
+    let is_far = |pid: &i32| {
+        let used = procfs::process::Process::new(*pid).and_then(|process| process.stat()).map(|stat| stat.utime);
+        used.is_ok_and(|ticks| ticks > 4 * procfs::ticks_per_second())
+    };
+    emulators(lab).into_iter().filter(does_a_cell).find(is_far)
+}
+
+/// As the kernel does when memory is short: once, in the middle of a cell.
+#[test]
+fn a_guest_that_the_host_kills_is_done_again_with_the_same_result() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = format!("jobs = 1\n{}", PLAN.replace(", { fs = \"btrfs\" }", ""));
+    let unkilled = recorded(&lab, &plan, 0);
+    let begun = |line: &String| line.starts_with("{\"begin\"");
+    let of_last_try = |lines: Vec<String>| {
+        let last = lines.iter().rposition(begun).expect("it began");
+        lines[last..].to_vec()
+    };
+    let mut command = lab.pickfs();
+    command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut run = command.spawn().expect("pickfs starts");
+    let victim = loop {
+        if let Some(pid) = in_the_middle(&lab) {
+            break pid;
+        }
+        assert_eq!(
+            run.try_wait().expect("waited for").map(|ended| ended.code()),
+            None,
+            "it ended before it was killed"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    kill(victim, Signal::KILL).expect("killed");
+    let said = Said::of(run.wait_with_output().expect("it ends")).code(0);
+    assert!(said.err.contains("the machine was killed, and its cell begins again"), "{}", said.err);
+    let is_record = |line: &String| !line.contains("machine-killed");
+    let (found, flags): (Vec<_>, Vec<_>) = of_last_try(records(&lab.journal())).into_iter().partition(is_record);
+    assert_eq!(flags.len(), 1, "{flags:?}");
+    assert!(flags[0].contains("the host ended the machine once") && flags[0].contains("by signal 9"), "{flags:?}");
+    assert_same(&of_last_try(unkilled), &found, "after the kill");
+    lab.assert_nothing_left();
+}
+
 /// As Slurm stops a job: every process of it at once, the guest's emulator too.
 #[test]
 fn a_guest_that_is_ended_with_its_run_is_no_failed_cell() {
@@ -107,21 +171,13 @@ fn a_guest_that_is_ended_with_its_run_is_no_failed_cell() {
     let mut command = lab.pickfs();
     command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let run = command.spawn().expect("pickfs starts");
-    let is_emulator = |pid: &i32| {
-        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("qemu-system"))
-    };
-    let emulators = || {
-        let of_run = |id: std::fs::DirEntry| marked_processes(&format!("PICKFS_RUN={}", id.file_name().display()));
-        let runs = std::fs::read_dir(lab.path("state/pickfs/active")).into_iter().flatten().flatten();
-        runs.flat_map(of_run).filter(is_emulator).collect::<Vec<_>>()
-    };
     let begun = Instant::now();
-    while emulators().is_empty() {
+    while emulators(&lab).is_empty() {
         // Another run of this machine may be waited for.
         assert!(begun.elapsed() < Duration::from_secs(1800), "no guest began");
         std::thread::sleep(Duration::from_millis(50));
     }
-    [vec![run.id() as i32], emulators()].concat().into_iter().for_each(|pid| drop(kill(pid, Signal::TERM)));
+    [vec![run.id() as i32], emulators(&lab)].concat().into_iter().for_each(|pid| drop(kill(pid, Signal::TERM)));
     let said = Said::of(run.wait_with_output().expect("it ends")).code(130);
     assert!(lab.folded().cells.iter().all(|cell| cell.outcome.is_none()), "{}", said.err);
     lab.assert_nothing_left();

@@ -4,17 +4,19 @@
 //! The gate asks one question: how much slower is any whole job at most? Rounds of two runs are not paired. A slowdown is
 //! clear if it is beyond the threshold with all whole jobs compared at once (Holm 1979: the chance of any false one is at
 //! most 5 %). All is well only if every whole job excludes a slowdown beyond the threshold; that needs no correction, as
-//! all of them must agree (Berger 1982). Between the two lies "inconclusive". Phases are detail. Two simulated runs are
-//! the exception to all scatter: a round of one and the same round of the other differ by what was changed alone.
+//! all of them must agree (Berger 1982). Between the two lies "inconclusive". Phases are detail. What whole runs of the same
+//! differ by is seen in several runs: of two runs without it, and of a busy machine, nothing is concluded. Two simulated
+//! runs are the exception to all scatter: a round of one and the same round of the other differ by what was changed alone.
 
 use super::diagnostics::is_simulated;
-use super::judgement::confidence;
+use super::judgement::{confidence, reliability};
 use super::plain::plain;
 use super::series::{Observed, ObservedWork, Rounds, observe};
+use super::yardstick::Unreliable;
 use crate::journal::{Folded, Run};
 use crate::metric::Combine;
 use crate::plan::Plan;
-use crate::stats::{self, Beside, Estimate, Finding, Method, Runs};
+use crate::stats::{self, Beside, Estimate, Finding, Method, RunScatter, Runs};
 use serde_json::Value;
 
 /// In what two runs differ, so that their times cannot be compared.
@@ -59,6 +61,15 @@ pub enum Gate {
     Inconclusive,
 }
 
+/// Why nothing is concluded, whatever the times are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Doubt {
+    /// A run, of the earlier ones or the new one.
+    Unreliable { is_new: bool, reference: String, why: Unreliable },
+    /// One earlier run, and nothing that shows how far two runs of the same differ.
+    OneRun,
+}
+
 /// One time of both runs.
 #[derive(Clone, Debug)]
 pub struct Change {
@@ -92,12 +103,14 @@ pub struct Changes {
     pub threshold: f64,
     /// By how much slower any whole job is at most, as a share, at 95 %; `None` where one has no bound.
     pub at_most: Option<f64>,
-    /// Earlier runs.
+    /// Earlier runs, and others that show what runs differ by.
     pub runs: usize,
+    pub history: usize,
     /// What these differ by, and how they drift.
     pub beside: Beside,
     /// Rounds of the same seeds were held against each other: both runs are simulated.
     pub paired: bool,
+    pub doubt: Option<Doubt>,
     pub gate: Gate,
 }
 
@@ -264,17 +277,18 @@ fn both_sides<'a>(old: &'a Observed<'a>, new: &'a Observed<'a>) -> Vec<(&'a str,
 pub struct Accepted {
     /// The smallest slowdown that matters, as a share.
     pub threshold: f64,
-    /// What two runs of the same are taken to differ by where one earlier run alone cannot show it: a standard deviation,
+    /// What two runs of the same are known to differ by, where one earlier run alone cannot show it: a standard deviation,
     /// as a share.
-    pub scatter: f64,
+    pub scatter: Option<f64>,
 }
 
 /// A journal's run, and what was measured in it.
 pub type Measured<'a> = (&'a Run, &'a Folded);
 
 /// How the times of a run have changed since earlier ones that it can be compared with; `threshold` is the share that
-/// matters. Whole jobs decide; phases are their detail.
-pub fn changes(old: &[Measured], new: Measured, accepted: Accepted) -> Changes {
+/// matters. Whole jobs decide; phases are their detail. `history` are other runs of what the one earlier run was of: they show what
+/// runs differ by, and are not compared.
+pub fn changes(old: &[Measured], history: &[Measured], new: Measured, accepted: Accepted) -> Changes {
     let threshold = accepted.threshold;
     let confidence = old.iter().map(|(run, _)| confidence(&run.plan)).fold(confidence(&new.0.plan), f64::max);
     let before: Vec<Observed> = old.iter().map(|(run, folded)| observe(folded, &run.plan)).collect();
@@ -285,10 +299,16 @@ pub fn changes(old: &[Measured], new: Measured, accepted: Accepted) -> Changes {
     let paired = matches!(old, [one] if is_simulated(one.1) && is_simulated(new.1));
     let timed = both.flat_map(|(target, works, ..)| of_target(target, works, &before, &after));
     let timed: Vec<Timed> = timed.map(|timed| if paired { timed.paired() } else { timed }).collect();
-    let beside = Beside { drift: drift(&timed), scatter: scatter(&timed), assumed: accepted.scatter };
+    let others: Vec<Observed> = history.iter().map(|(run, folded)| observe(folded, &run.plan)).collect();
+    let scatter = scatter(&timed, &others).or(accepted.scatter.map(known)).filter(|_| !paired);
+    let beside = Beside { drift: drift(&timed), scatter };
     let by = By { threshold, confidence, beside };
     let mut changes: Vec<Change> = timed.iter().map(|timed| timed.change(&by)).collect();
     believe(&mut changes, &timed, &by);
+    let doubt = doubt(old, new).or((!paired && scatter.is_none()).then_some(Doubt::OneRun));
+    if doubt.is_some() {
+        changes.iter_mut().for_each(Change::conclude_nothing);
+    }
     changes.sort_by(|a, b| rank(a).cmp(&rank(b)).then(ratio(b).total_cmp(&ratio(a))));
     let decisive = || changes.iter().filter(|change| change.decides);
     let gate = match () {
@@ -299,7 +319,8 @@ pub fn changes(old: &[Measured], new: Measured, accepted: Accepted) -> Changes {
     let most = decisive().map(|change| change.at_most).collect::<Option<Vec<f64>>>();
     let at_most = most.and_then(|all| all.into_iter().reduce(f64::max));
     let missing = missing(&old[0].0.plan, &new.0.plan);
-    Changes { changes, missing, threshold, at_most, runs: old.len(), beside, paired, gate }
+    let (runs, history) = (old.len(), history.len());
+    Changes { changes, missing, threshold, at_most, runs, history, beside, paired, doubt, gate }
 }
 
 struct By {
@@ -328,8 +349,40 @@ fn drift(timed: &[Timed]) -> f64 {
     stats::drift_factor(&all)
 }
 
-fn scatter(timed: &[Timed]) -> Option<f64> {
-    stats::run_scatter(&timed.iter().filter(|timed| timed.decides).map(|timed| &timed.logs).collect::<Vec<_>>())
+/// What the earlier runs differ by, and those others.
+fn scatter(timed: &[Timed], others: &[Observed]) -> Option<RunScatter> {
+    let of_others = |timed: &Timed| {
+        let of = |observed: &Observed| logs(&series(observed, timed.target, timed.work, timed.phase));
+        others.iter().map(of).collect::<Vec<Vec<f64>>>()
+    };
+    let decisive = timed.iter().filter(|timed| timed.decides);
+    stats::run_scatter(&decisive.map(|timed| [timed.logs.old.clone(), of_others(timed)].concat()).collect::<Vec<_>>())
+}
+
+fn known(share: f64) -> RunScatter {
+    RunScatter { deviation: share, freedom: f64::INFINITY }
+}
+
+/// Of the new run first, as another is soon made.
+fn doubt(old: &[Measured], new: Measured) -> Option<Doubt> {
+    let all = std::iter::once((true, &new)).chain(old.iter().map(|one| (false, one)));
+    let of = |(is_new, (run, folded)): (bool, &Measured)| {
+        let why = reliability(&run.plan, &observe(folded, &run.plan))?;
+        Some(Doubt::Unreliable { is_new, reference: plain(&run.plan.reference), why })
+    };
+    all.into_iter().find_map(of)
+}
+
+/// Whether a run can show what runs of the same kind as this one differ by: of the same plan, kernel and machine, made before
+/// the new one, on a machine that was not busy.
+pub fn is_history(one: Measured, old: Measured, new: Measured) -> bool {
+    let machine = |(_, folded): Measured| {
+        let facts =
+            folded.host.iter().filter(|(name, _)| ["kernel", "cpu", "memory", "drive"].contains(&name.as_str()));
+        facts.map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>()
+    };
+    let is_earlier = one.0.id != old.0.id && one.0.id != new.0.id && one.0.started < new.0.started;
+    is_earlier && machine(one) == machine(old) && differences(one, old).is_empty() && doubt(&[], one).is_none()
 }
 
 fn rank(change: &Change) -> (bool, bool) {
@@ -371,6 +424,13 @@ fn of_target<'a>(target: &'a str, works: Works<'a>, before: &[Observed<'a>], aft
     let all = whole.into_iter().chain(phases.iter().map(|phase| timed(Some(phase))));
     // What no run has, no further one must wait for.
     all.filter(|timed| !timed.new.is_empty() || timed.old.iter().any(|old| !old.is_empty())).collect()
+}
+
+impl Change {
+    /// What is shown is of these rounds alone.
+    fn conclude_nothing(&mut self) {
+        (self.finding, self.is_regression, self.is_fine, self.at_most) = (None, false, false, None);
+    }
 }
 
 impl Timed<'_> {

@@ -28,6 +28,8 @@ pub struct Rules {
     pub lacking: Vec<Vec<u32>>,
     /// Times add, so that what all rounds add up to counts, and not a typical round alone.
     pub adds: bool,
+    /// No difference is called clear: the machine was busy, or the reference differs from its own copy.
+    pub is_unreliable: bool,
 }
 
 /// Some targets, laid out by round for `stats`.

@@ -5,7 +5,7 @@
 //! observations.
 
 use super::between_machines::{AcrossRow, contradiction, half_width};
-use super::between_runs::{Change, Changes, Gate};
+use super::between_runs::{Change, Changes, Doubt, Gate};
 use crate::stats::{OnMachine, random_effects, variance_of};
 
 /// A later run over earlier ones, on several machines.
@@ -53,7 +53,9 @@ pub fn changes_on_machines(found: &[(String, Changes)], assumed: f64) -> Changes
     let left_out: Vec<(String, String)> =
         missing.into_iter().map(|(one, _)| (one.target.clone(), one.work.clone())).collect();
     let is_fine = |row: &ChangeOnMachines| row.differs.is_none() && row.at_most.is_some_and(|most| most <= threshold);
+    let is_doubted = |changes: &Changes| matches!(changes.doubt, Some(Doubt::Unreliable { .. }));
     let gate = match () {
+        () if found.iter().any(|(_, changes)| is_doubted(changes)) => Gate::Inconclusive,
         () if rows.iter().any(|row| row.is_regression) => Gate::Regression,
         () if !rows.is_empty() && left_out.is_empty() && rows.iter().all(is_fine) => Gate::Fine,
         () => Gate::Inconclusive,
@@ -71,8 +73,9 @@ pub fn changes_on_machines(found: &[(String, Changes)], assumed: f64) -> Changes
 fn effect(changes: &Changes, asked: &Change, assumed: f64) -> Option<OnMachine> {
     let is_meant = |one: &&Change| (&one.target, &one.work, &one.phase) == (&asked.target, &asked.work, &asked.phase);
     let estimate = changes.changes.iter().find(is_meant)?.estimate.as_ref()?;
-    // Of several earlier runs the interval holds what runs differ by, and simulations of one seed do not differ.
-    let runs = if changes.runs == 1 && !changes.paired { 2.0 * assumed.powi(2) } else { 0.0 };
+    // Where it is known what runs differ by the interval holds it, and simulations of one seed do not differ.
+    let is_unknown = changes.beside.scatter.is_none() && !changes.paired;
+    let runs = if is_unknown { 2.0 * assumed.powi(2) } else { 0.0 };
     let variance = variance_of(estimate.half_width()?, estimate.level) + runs;
     Some(OnMachine { effect: estimate.ratio.ln(), variance })
 }

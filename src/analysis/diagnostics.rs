@@ -9,10 +9,11 @@ use super::processor::{OtherSpeed, other_speeds};
 use super::series::ObservedWork;
 use super::setting;
 use super::work::WorkReport;
+use super::yardstick::Unreliable;
 use crate::journal::{Folded, Outcome, Run, SCHEMA};
 use crate::metric::Combine;
 use crate::plan::Target;
-use crate::stats::{self, Estimate};
+use crate::stats;
 use std::collections::BTreeSet;
 
 /// A reference that ranges over more than this is no fixed point.
@@ -37,16 +38,17 @@ pub enum Warning {
         /// None where it was not asked for, or has not been tried.
         other_speeds: Option<Vec<OtherSpeed>>,
     },
+    /// Of a simulation: the first of each is measured to be faster, and the others only without the kernel's workers.
+    Overturned(Vec<(usize, Vec<usize>)>),
     /// The journal is of a newer pickfs.
     NewerJournal,
     UnreadableLines(usize),
     /// Steps that were not undone.
     Leftovers(usize),
-    /// The reference differs from its second copy in so many of so many phases.
-    TwinsDiffer {
+    /// No difference is called clear.
+    Unreliable {
         reference: String,
-        apart: usize,
-        of: usize,
+        why: Unreliable,
     },
     /// The noise floor of whole jobs, in the median over the works, is above the difference that matters; both as shares of one.
     NoiseAboveMargin {
@@ -106,12 +108,10 @@ pub enum Drift {
 /// Doubts about the journal, the environment, and each work.
 pub fn warnings(case: &Case, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
     let analysis = case.analysis;
-    let twins = &analysis.against_itself;
     let reference = analysis.twins.map_or("", |(reference, _)| analysis.observed.targets[reference]);
     let race = analysis.verdict.contest.race.as_ref();
     let apart = race.map(|race| race.contradiction).filter(|by| *by > 0.0);
     let of_machine = [
-        twins_differ(twins, plain(reference)),
         apart.map(|by| Warning::Contradiction { reference: plain(reference), by }),
         race.map(|race| race.autocorrelation).filter(|by| *by >= RESEMBLES).map(Warning::Dependent),
         noise_above_margin(works, analysis.plan.stop.threshold),
@@ -125,7 +125,8 @@ pub fn warnings(case: &Case, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
     let lacking = works.flat_map(|(report, observed)| lacking(report, observed, case));
     let of_machine = of_machine.into_iter().flatten();
     let of_run = of_journal(analysis, run).into_iter().chain(of_machine).chain(uneven_failures(case));
-    lacking.chain(of_run).chain(of_work).collect()
+    let unreliable = analysis.unreliable.map(|why| Warning::Unreliable { reference: plain(reference), why });
+    lacking.chain(unreliable).chain(of_run).chain(of_work).collect()
 }
 
 fn of_journal(analysis: &Analysis, run: &Run) -> Vec<Warning> {
@@ -146,11 +147,23 @@ fn of_journal(analysis: &Analysis, run: &Run) -> Vec<Warning> {
             }),
             other_speeds: other_speeds(analysis),
         }),
+        overturned(analysis),
         (run.schema > SCHEMA).then_some(Warning::NewerJournal),
         (unreadable > 0).then_some(Warning::UnreadableLines(unreadable)),
         (leftovers > 0).then_some(Warning::Leftovers(leftovers)),
     ];
     doubts.into_iter().flatten().collect()
+}
+
+/// On all that the verdict is about.
+fn overturned(analysis: &Analysis) -> Option<Warning> {
+    let (ranked, pairs) = (&analysis.verdict.ranked, &analysis.verdict.contest.pairs);
+    let faster = |at: usize| {
+        let others = ranked.iter().copied().filter(|other| pairs.overturned(at, *other) == Some(*other));
+        Some((at, others.collect::<Vec<usize>>())).filter(|(_, others)| !others.is_empty())
+    };
+    let found: Vec<(usize, Vec<usize>)> = ranked.iter().filter_map(|at| faster(*at)).collect();
+    (!found.is_empty()).then_some(Warning::Overturned(found))
 }
 
 /// All its cells ran by clocks that count.
@@ -187,14 +200,6 @@ fn failed_and_done(case: &Case, target: usize) -> (u64, u64) {
         Some(Outcome::Done) => (failed, done + 1),
         _ => (failed, done),
     })
-}
-
-/// Of two same things, one comparison in twenty is apart by luck; many more are no luck.
-fn twins_differ(twins: &[Estimate], reference: String) -> Option<Warning> {
-    let intervals: Vec<(f64, f64)> = twins.iter().filter_map(|estimate| estimate.interval).collect();
-    let apart = intervals.iter().filter(|(low, high)| *low > 1.0 || *high < 1.0).count();
-    let of = intervals.len();
-    stats::too_many_apart(apart, of).then_some(Warning::TwinsDiffer { reference, apart, of })
 }
 
 /// The noise floor is the half-width of the comparison of two same things: of whole jobs, in the median over the works.

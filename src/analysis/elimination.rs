@@ -40,6 +40,8 @@ pub struct Race {
     pub contradiction: f64,
     /// How much rounds resemble those before them, 0 to 1.
     pub autocorrelation: f64,
+    /// Another target is faster without the workers of the one simulated processor, and only then.
+    pub is_overturned: Vec<bool>,
     /// By target, where times add.
     pub dearer: Vec<Option<Dearer>>,
     /// In all, until the pick is good enough: one case in ten and nine in ten.
@@ -62,8 +64,17 @@ impl Race {
         self.is_good(self.pick)
     }
 
-    /// One of which nothing is known may be better.
+    /// More rounds would show nothing else: what is left open is not for lack of them.
+    pub fn is_enough(&self) -> bool {
+        self.is_bounded(self.pick)
+    }
+
     fn is_good(&self, target: usize) -> bool {
+        self.is_bounded(target) && !self.is_overturned[target]
+    }
+
+    /// One of which nothing is known may be better.
+    fn is_bounded(&self, target: usize) -> bool {
         self.too_few.is_empty() && self.regret[target] <= self.threshold && self.dearer[target].is_none()
     }
 
@@ -120,6 +131,7 @@ impl Standing {
             threshold: rules.threshold,
             contradiction: found.contradiction.exp_m1(),
             autocorrelation: found.autocorrelation,
+            is_overturned: vec![false; series.len()],
             dearer: vec![None; series.len()],
             rounds_needed: None,
         };
@@ -128,6 +140,8 @@ impl Standing {
             let others = ranked.iter().filter(|other| ranked.len() <= MOST_TARGETS || rules.reference == Some(**other));
             let shown = others.filter_map(|other| pairs.interval(*target, *other)).map(|(_, high)| high - 1.0);
             race.regret[*target] = shown.fold(found.regret[at].exp_m1(), f64::max);
+            let overturned = |other: &usize| pairs.overturned(*target, *other).is_some_and(|faster| faster != *target);
+            race.is_overturned[*target] = ranked.iter().any(overturned);
             race.dearer[*target] = dearer(series, *target, ranked, rules);
             race.beaten_by[*target] = found.eliminated[at].map(|(_, by)| ranked[by]);
         }
@@ -146,7 +160,8 @@ impl Race {
     fn choose(&mut self, ranked: &[usize], pairs: &JudgedPairs, rules: &Rules) {
         let mut members = self.members.clone();
         members.sort_by(|a, b| self.regret[*a].total_cmp(&self.regret[*b]));
-        let good = |at: &usize| self.regret[*at] <= rules.threshold && self.dearer[*at].is_none();
+        let good =
+            |at: &usize| self.regret[*at] <= rules.threshold && self.dearer[*at].is_none() && !self.is_overturned[*at];
         let reference = rules.reference.filter(|at| ranked.contains(at));
         self.pick = reference.filter(good).or(members.iter().copied().find(good)).unwrap_or(members[0]);
         let mut others: Vec<usize> = ranked.iter().copied().filter(|at| *at != self.pick).collect();

@@ -36,10 +36,14 @@ pub struct JudgedPairs {
 #[derive(Clone, Default)]
 pub struct Evidence {
     pub series: Vec<Rounds>,
+    /// Of simulated cells, the same without the time of the kernel's workers; else without rounds.
+    pub without_workers: Vec<Rounds>,
     /// How much slower than the best each can be, as a logarithm; infinite where nothing bounds it.
     pub regret: Vec<f64>,
     pub confidence: f64,
     pub threshold: f64,
+    /// Differences up to this are not called clear, as a logarithm: infinite where the run is unreliable.
+    pub floor: f64,
     /// Times add, so that a finding that the sums contradict is none.
     pub adds: bool,
 }
@@ -116,8 +120,21 @@ impl JudgedPairs {
             Finding::ProbablyLower => Finding::Lower,
             same => same,
         };
-        let finding = if self.is_contradicted((a, b), finding) { Finding::Unresolved } else { finding };
+        let is_clear = matches!(finding, Finding::Higher | Finding::Lower);
+        let is_doubted = is_clear && estimate.ratio.ln().abs() <= self.evidence.floor;
+        let is_doubted = is_doubted || self.is_contradicted((a, b), finding) || self.overturned(a, b).is_some();
+        let finding = if is_doubted { Finding::Unresolved } else { finding };
         Some(JudgedPair { estimate, finding, variance })
+    }
+
+    /// Which of a simulated pair is the faster one without the kernel's workers, where that is another one, and by more than
+    /// matters on either side: one processor serves workers and program in turn, so its workers' time counts against a target.
+    pub fn overturned(&self, a: usize, b: usize) -> Option<usize> {
+        let Evidence { series, without_workers, confidence, threshold, .. } = &self.evidence;
+        let log = |of: &[Rounds]| Some(compare(of.get(a)?, of.get(b)?, *confidence)?.ratio.ln());
+        let (with, without) = (log(series)?, log(without_workers)?);
+        let matters = with.abs().max(without.abs()) > threshold.ln_1p();
+        (with * without < 0.0 && matters).then_some(if without < 0.0 { a } else { b })
     }
 
     /// Where times add, all rounds together are the other way round.

@@ -6,7 +6,8 @@ use super::composite::{score, works_of_verdict};
 use super::eligibility::{Veto, vetoes, weakened};
 use super::elimination::{Race, Standing};
 use super::judged_pairs::{Evidence, JudgedPairs};
-use super::series::{Observed, ObservedWork, Rounds};
+use super::series::{Observed, ObservedWork, Rounds, TIME_WITHOUT_WORKERS};
+use super::yardstick::{Unreliable, unreliable};
 use crate::journal::Folded;
 use crate::metric::Combine;
 use crate::plan::Plan;
@@ -21,6 +22,12 @@ const FOR_PRECISION: f64 = 0.97;
 /// the highest level that seven rounds have by ranks.
 const FOR_DECISION: f64 = 0.984;
 
+/// The time, what it would be by the speed of the processor alone, and without the kernel's workers.
+pub const TIMES: [&str; 2] = ["time_ns", TIME_WITHOUT_WORKERS];
+
+/// As a logarithm, 50 %.
+const BROKEN: f64 = 0.405;
+
 /// All that an interim analysis decides by and a report shows; nothing in it changes once it is made.
 pub struct Analysis<'a> {
     pub plan: &'a Plan,
@@ -32,8 +39,8 @@ pub struct Analysis<'a> {
     pub confidence: f64,
     /// Places of the reference and its second copy, where both are observed.
     pub twins: Option<(usize, usize)>,
-    /// The second copy over the reference, for each phase of each work.
-    pub against_itself: Vec<Estimate>,
+    /// Why no difference is called clear.
+    pub unreliable: Option<Unreliable>,
     /// On all that the plan's verdict is about.
     pub verdict: Judgement,
 }
@@ -77,11 +84,12 @@ impl<'a> Analysis<'a> {
     ) -> Analysis<'a> {
         let confidence = confidence(plan);
         let twins = twins(plan, &observed);
-        let against_itself = against_itself(&observed, twins, confidence);
-        let values = score(plan, &observed, "time_ns", Combine::Sum);
+        let values = TIMES.map(|metric| score(plan, &observed, metric, Combine::Sum));
         let works = works_of_verdict(plan, &observed);
-        let verdict = judge((plan, &observed), (&looks, confidence, forecasts), (&works, false), values);
-        Analysis { plan, folded, looks, confidence, twins, against_itself, verdict, observed }
+        let unreliable = reliability(plan, &observed);
+        let known = (&looks[..], confidence, forecasts, unreliable.is_some());
+        let verdict = judge((plan, &observed), known, (&works, false), values);
+        Analysis { plan, folded, looks, confidence, twins, unreliable, verdict, observed }
     }
 
     /// One work alone, taken whole, is the verdict.
@@ -96,16 +104,17 @@ impl<'a> Analysis<'a> {
 
     /// On one work of several.
     pub fn on_work(&self, work: &ObservedWork) -> Judgement {
-        let values = work.over_phases("time_ns", Combine::Sum);
-        judge((self.plan, &self.observed), (&self.looks, self.confidence, true), (&[work], true), values)
+        let values = TIMES.map(|metric| work.over_phases(metric, Combine::Sum));
+        let known = (&self.looks[..], self.confidence, true, self.unreliable.is_some());
+        judge((self.plan, &self.observed), known, (&[work], true), values)
     }
 }
 
 fn judge(
     (plan, observed): (&Plan, &Observed),
-    (looks, confidence, forecasts): (&[Look], f64, bool),
+    (looks, confidence, forecasts, is_unreliable): (&[Look], f64, bool, bool),
     (works, is_part): (&[&ObservedWork], bool),
-    values: Vec<Rounds>,
+    [values, without_workers]: [Vec<Rounds>; 2],
 ) -> Judgement {
     let mut vetoes = vetoes(plan, observed, works, &values);
     let mut ranked: Vec<usize> =
@@ -135,8 +144,9 @@ fn judge(
         left,
         lacking,
         adds,
+        is_unreliable,
     };
-    let contest = Contest::of(&values, &ranked, &rules, confidence);
+    let contest = Contest::of([&values, &without_workers], &ranked, &rules, confidence);
     for at in contest.race.iter().flat_map(|race| race.too_few.iter().copied()) {
         vetoes[at].push(Veto::TooFew { rounds: values[at].iter().filter(|(_, value)| *value > 0.0).count() });
     }
@@ -157,14 +167,16 @@ fn parts(plan: &Plan, observed: &Observed) -> usize {
 }
 
 impl Contest {
-    fn of(series: &[Rounds], ranked: &[usize], rules: &Rules, confidence: f64) -> Contest {
+    fn of([series, without_workers]: [&[Rounds]; 2], ranked: &[usize], rules: &Rules, confidence: f64) -> Contest {
         let standing = Standing::new(series, ranked, rules);
         let twins = rules.reference.zip(rules.duplicate);
         let noise = twins.and_then(|(own, copy)| compare(&series[copy], &series[own], confidence));
         let unbounded = || vec![f64::INFINITY; series.len()];
         let regret = standing.as_ref().map_or_else(unbounded, |standing| standing.regret(series.len()));
         let (threshold, adds) = (rules.threshold, rules.adds);
-        let evidence = Evidence { series: series.to_vec(), regret, confidence, threshold, adds };
+        let floor = if rules.is_unreliable { f64::INFINITY } else { noise.as_ref().map_or(0.0, floor_of) };
+        let (series_of, without_workers) = (series.to_vec(), without_workers.to_vec());
+        let evidence = Evidence { series: series_of, without_workers, regret, confidence, threshold, floor, adds };
         let pairs = JudgedPairs::new(evidence, rules);
         let race = standing.map(|standing| standing.race(series, &pairs, rules));
         Contest { noise, race, pairs }
@@ -172,11 +184,18 @@ impl Contest {
 }
 
 impl Judgement {
-    /// On the times of one phase, for the same targets.
-    pub fn contest_of(&self, series: &[Rounds], confidence: f64) -> Contest {
+    /// On the times of one phase, for the same targets: each of [`TIMES`].
+    pub fn contest_of(&self, times: [&[Rounds]; 2], confidence: f64) -> Contest {
         let rules = Rules { races: self.rules.part_races, ..self.rules.clone() };
-        Contest::of(series, &self.ranked, &rules, confidence)
+        Contest::of(times, &self.ranked, &rules, confidence)
     }
+}
+
+/// How far apart two targets that are the same may seem, as a logarithm. A copy that is a little loud says nothing of two quiet
+/// targets; one that may be half as long again is no yardstick.
+fn floor_of(noise: &Estimate) -> f64 {
+    let floor = noise.interval.map_or(0.0, |(low, high)| low.ln().abs().max(high.ln().abs()));
+    if floor >= BROKEN { floor } else { 0.0 }
 }
 
 /// Of the interval of one pair.
@@ -188,6 +207,12 @@ pub fn confidence(plan: &Plan) -> f64 {
     }
 }
 
+/// Why no difference of these rounds is called clear.
+pub fn reliability(plan: &Plan, observed: &Observed) -> Option<Unreliable> {
+    unreliable(observed, &against_itself(observed, twins(plan, observed), confidence(plan)))
+}
+
+/// The second copy over the reference, for each phase of each work.
 fn against_itself(observed: &Observed, twins: Option<(usize, usize)>, confidence: f64) -> Vec<Estimate> {
     let Some((reference, duplicate)) = twins else { return Vec::new() };
     let of_phase = |work: &ObservedWork, phase: &str| {

@@ -44,10 +44,11 @@ mod setting;
 mod stopping;
 mod tradeoffs;
 mod work;
+mod yardstick;
 
 pub use between_machines::{AcrossMachines, AcrossRow, AcrossVerdict, between_machines};
 pub use between_runs::{
-    Accepted, Change, Changes, Difference, Field, Gate, Measured, OnlyIn, Part, changes, differences,
+    Accepted, Change, Changes, Difference, Doubt, Field, Gate, Measured, OnlyIn, Part, changes, differences, is_history,
 };
 pub use changes_on_machines::{ChangeOnMachines, ChangesOnMachines, changes_on_machines};
 pub use device_rates::{DeviceRates, RateCurve, RateStep};
@@ -72,6 +73,7 @@ pub use series::observe;
 pub use setting::{Data, Disk};
 pub use stopping::look;
 pub use work::WorkReport;
+pub use yardstick::Unreliable;
 
 use crate::journal::Folded;
 pub use crate::metric::{Better, Shown};

@@ -3,14 +3,14 @@
 
 use super::by_round::{compare, p_value, rests_on_symmetry};
 use super::judged_pairs::{JudgedPairs, MOST_TARGETS};
-use super::judgement::{Analysis, Contest, Judgement};
+use super::judgement::{Analysis, Contest, Judgement, TIMES};
 use super::missing;
 use super::model::*;
 use super::plain::plain;
 use super::points::{self, Series};
 use super::series::{ObservedWork, Rounds};
 use crate::journal::FlagKind;
-use crate::metric;
+use crate::metric::{self, Shown};
 use crate::stats::{self, Estimate, Finding, STATISTICS};
 use crate::units::Unit;
 
@@ -56,9 +56,9 @@ pub fn time_panel(name: &str, phase: &str, times: &[Rounds], contest: &Contest, 
 
 /// The same of one phase.
 pub fn phase_panel(phase: &str, observed: &ObservedWork, context: &Context) -> Panel {
-    let times = observed.in_phase(phase, "time_ns");
-    let contest = context.judgement.contest_of(&times, context.case.analysis.confidence);
-    time_panel(phase, phase, &times, &contest, context)
+    let times = TIMES.map(|metric| observed.in_phase(phase, metric));
+    let contest = context.judgement.contest_of(times.each_ref().map(Vec::as_slice), context.case.analysis.confidence);
+    time_panel(phase, phase, &times[0], &contest, context)
 }
 
 /// One quantity for every target, compared with the reference round by round.
@@ -192,8 +192,20 @@ impl Pairing<'_> {
     }
 
     fn judged(&self, estimate: Estimate, reference: usize) -> Comparison {
-        let finding = self.judged.then(|| stats::judge(&estimate, self.threshold));
+        let finding = self.judged.then(|| self.finding(&estimate));
         self.found(estimate, finding, reference)
+    }
+
+    /// What others did to the machine is in its times and rates, and not in what lies on the disk.
+    fn finding(&self, estimate: &Estimate) -> Finding {
+        let lies = |found: &metric::Metric| matches!(found.shown, Shown::Space | Shown::Layout | Shown::Compression);
+        let lies = metric::find(self.metric).is_some_and(lies);
+        match stats::judge(estimate, self.threshold) {
+            Finding::TooFewRounds => Finding::TooFewRounds,
+            Finding::Tie => Finding::Tie,
+            _ if self.context.judgement.rules.is_unreliable && !lies => Finding::Unresolved,
+            found => found,
+        }
     }
 
     fn found(&self, estimate: Estimate, finding: Option<Finding>, reference: usize) -> Comparison {

@@ -1,6 +1,7 @@
 //! Folded cells -> series: for each work, target, phase and metric the values by round. One pass over the samples,
 //! so that a million of them cost no more than reading them.
 
+use super::diagnostics::is_simulated;
 use crate::journal::{Flag, Folded, FoldedCell, Look, Outcome};
 use crate::metric::{CPU_FOREIGN_NS, CPU_GROSS_NS, CPU_NET_NS, Combine};
 use crate::plan::{Judged, Plan};
@@ -9,6 +10,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Where the whole system's CPU without that of other programs is kept: an id that no journal reaches.
 const NET: u32 = u32::MAX;
+
+/// Metric that is computed, of simulated cells: the time without that of the kernel's own workers. The one simulated processor
+/// serves them and the program in turn, where real machines have several.
+pub const TIME_WITHOUT_WORKERS: &str = "time_without_workers_ns";
+const WITHOUT_WORKERS: u32 = u32::MAX - 1;
+const CPU_OF_WORK_NS: &str = "cpu_workload_ns";
 
 /// Values by round, ascending, each round once.
 pub type Rounds = Vec<(u32, f64)>;
@@ -167,6 +174,28 @@ impl<'a> ObservedWork<'a> {
         }
         self.values.values_mut().for_each(once_a_round);
         self.take_off_foreign_cpu();
+        if is_simulated(self.folded) {
+            self.take_off_workers();
+        }
+    }
+
+    /// All that the processor did beside the program, at most all of the time.
+    fn take_off_workers(&mut self) {
+        let ids = ["time_ns", CPU_GROSS_NS, CPU_OF_WORK_NS].map(|metric| self.folded.interned(metric));
+        let [Some(time), Some(all), Some(own)] = ids else { return };
+        for (target, phase) in (0..self.cells.len()).flat_map(|at| self.phases.iter().map(move |phase| (at, *phase))) {
+            let Some(times) = self.values.get(&(target, phase, time)) else { continue };
+            let of = |metric: u32, round: u32| {
+                let series = self.values.get(&(target, phase, metric))?;
+                series.iter().find(|(of, _)| *of == round).map(|(_, value)| *value)
+            };
+            let without = |(round, time): &(u32, f64)| {
+                let workers = of(all, *round).zip(of(own, *round)).map_or(0.0, |(all, own)| (all - own).max(0.0));
+                (*round, (time - workers).max(0.0))
+            };
+            let found: Rounds = times.iter().map(without).collect();
+            self.values.insert((target, phase, WITHOUT_WORKERS), found);
+        }
     }
 
     /// What other programs used of the CPU is no cost of a target: it is on the machine, and not in what is compared.
@@ -187,6 +216,7 @@ impl<'a> ObservedWork<'a> {
     fn interned(&self, metric: &str) -> Option<u32> {
         match metric {
             CPU_NET_NS => Some(NET),
+            TIME_WITHOUT_WORKERS => Some(WITHOUT_WORKERS),
             _ => self.folded.interned(metric),
         }
     }
@@ -234,7 +264,7 @@ impl<'a> ObservedWork<'a> {
 
     /// One value a cell for every target, from all of its phases; of times, what the work is judged by.
     pub fn over_phases(&self, metric: &str, how: Combine) -> Vec<Rounds> {
-        let is_judged = metric == "time_ns";
+        let is_judged = ["time_ns", TIME_WITHOUT_WORKERS].contains(&metric);
         let Some(metric) = self.interned(metric) else { return vec![Vec::new(); self.cells.len()] };
         let any = |phase: &u32| (0..self.cells.len()).any(|target| self.has(target, *phase, metric));
         let counts = |phase: &u32| !is_judged || self.judges(self.folded.name(*phase));

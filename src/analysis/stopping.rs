@@ -75,7 +75,7 @@ impl Analysis<'_> {
 
     fn end(&self, round: u32, budget_used: bool) -> Option<Enough> {
         let rounds = self.plan.stop.most_rounds();
-        let is_decided = || self.race().is_some_and(Race::is_settled);
+        let is_decided = || self.race().is_some_and(Race::is_enough);
         match self.plan.stop.precision {
             _ if self.plan.stop.rounds.is_some() && round < rounds => budget_used.then_some(Enough::Budget),
             _ if self.plan.stop.rounds.is_some() => Some(Enough::Rounds),

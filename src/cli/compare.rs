@@ -2,7 +2,7 @@
 
 use super::journals::{self, Between};
 use super::{Exit, INCONCLUSIVE, Outcome, REGRESSION, Verb, report as reporting};
-use crate::analysis::{self, Accepted, Changes, Gate, Measured, changes_on_machines};
+use crate::analysis::{self, Accepted, Changes, Gate, Measured, changes_on_machines, is_history};
 use crate::journal::{Folded, fold_file};
 use crate::render::{self, Document, Kind};
 use crate::units::parse_share;
@@ -31,9 +31,10 @@ pub struct Arguments {
     /// The smallest slowdown that matters
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = above_nothing)]
     threshold: f64,
-    /// What runs of the same differ by, where there is one run before: a standard deviation
-    #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = parse_share)]
-    scatter: f64,
+    /// What runs of the same differ by, if you know it and there is one run before: a standard deviation. Else other runs
+    /// of the same plan, kernel and machine beside OLD show it
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    scatter: Option<f64>,
     /// How to print it
     #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(render::names(Kind::Comparison)))]
     format: String,
@@ -42,6 +43,13 @@ pub struct Arguments {
     output: Option<PathBuf>,
 }
 
+/// What runs of one machine are taken to differ by where machines are compared, each by one run before and one after: machines
+/// are the observations.
+const SCATTER_ON_MACHINES: f64 = 0.03;
+
+/// Journals that are looked through for runs like the one before.
+const MOST_HISTORY: usize = 30;
+
 fn above_nothing(text: &str) -> Result<f64, String> {
     let share = parse_share(text).and_then(|share| if share > 0.0 { Ok(share) } else { Err("not above 0".into()) });
     share.map_err(|why| format!("{why}; give one like --threshold 5%"))
@@ -49,9 +57,12 @@ fn above_nothing(text: &str) -> Result<f64, String> {
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
-        ["pickfs compare @2 @last", "the last two runs in ./pickfs-runs"],
-        ["pickfs compare before.jsonl after.jsonl", "what became slower or faster; exit code 3 if slower"],
-        ["pickfs compare mon.jsonl tue.jsonl wed.jsonl now.jsonl", "the last one with what the others differ by"],
+        [
+            "pickfs compare mon.jsonl tue.jsonl wed.jsonl now.jsonl",
+            "what became slower or faster; exit code 3 if slower",
+        ],
+        ["pickfs compare @2 @last", "the last two runs in ./pickfs-runs; older ones show what runs differ by"],
+        ["pickfs compare before.jsonl after.jsonl --scatter 1%", "runs of the same differ by 1 % here, as you know"],
         ["pickfs compare before.jsonl after.jsonl --threshold 10%", "only changes above 10 % count"],
         ["pickfs compare before/ after/ --between machines", "what changed on all machines, each with its own runs"],
     ];
@@ -69,7 +80,9 @@ impl Verb for Arguments {
         for (one, journal) in old.iter().zip(&self.old) {
             refuse(&between_runs::differences(*one, new), journal)?;
         }
-        let runs = between_runs::comparison(&old, new, self.accepted());
+        let others = self.history(&old, new)?;
+        let others: Vec<Measured> = others.iter().filter_map(|folded| Some((folded.run.as_ref()?, folded))).collect();
+        let runs = between_runs::comparison(&old, &others, new, self.accepted());
         print(&runs, self)?;
         Ok(code(runs.gate))
     }
@@ -91,6 +104,24 @@ impl Arguments {
         Accepted { threshold: self.threshold, scatter: self.scatter }
     }
 
+    /// Runs beside the one earlier run that show what runs of the same differ by.
+    fn history(&self, old: &[Measured], new: Measured) -> Result<Vec<Folded>> {
+        let ([one], [journal], None) = (old, &self.old[..], self.scatter) else { return Ok(Vec::new()) };
+        let journal = journals::named(journal)?;
+        let Some(folder) = journal.parent() else { return Ok(Vec::new()) };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let near = journals::newest_first(folder)?.into_iter().take(MOST_HISTORY);
+        // One that cannot be read shows nothing.
+        let folded = near.filter_map(|journal| fold_file(&journal).ok());
+        let is_one = |other: &Folded| {
+            other
+                .run
+                .as_ref()
+                .is_some_and(|run| run.plan.absurd_measure().is_none() && is_history((run, other), *one, new))
+        };
+        Ok(folded.filter(is_one).collect())
+    }
+
     fn between_machines(&self) -> Outcome {
         let words: Vec<PathBuf> = self.old.iter().chain([&self.new]).cloned().collect();
         let mut machines: BTreeMap<String, Vec<OnMachine>> = BTreeMap::new();
@@ -104,7 +135,8 @@ impl Arguments {
             return Err(Exit::usage("all these runs are of one machine: leave out --between".to_string()));
         }
         let changes = machines.into_iter().map(|(name, runs)| Ok((name.clone(), self.on_one(&name, runs)?)));
-        let found = changes_on_machines(&changes.collect::<Result<Vec<_>>>()?, self.scatter);
+        let scatter = self.scatter.unwrap_or(SCATTER_ON_MACHINES);
+        let found = changes_on_machines(&changes.collect::<Result<Vec<_>>>()?, scatter);
         let text = render::written(
             &self.format,
             Document::Machines(&machines::changes_on_machines(&found)),
@@ -125,7 +157,7 @@ impl Arguments {
         for (one, (_, journal)) in old.iter().zip(&runs) {
             refuse(&between_runs::differences(*one, *new), journal)?;
         }
-        Ok(analysis::changes(old, *new, self.accepted()))
+        Ok(analysis::changes(old, &[], *new, self.accepted()))
     }
 }
 

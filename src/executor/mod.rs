@@ -126,6 +126,8 @@ pub enum Failure {
     Final(String),
     /// Nothing had begun: the machine is to be reached once more.
     Again,
+    /// The host ended the machine, which says nothing of its job: the same once more, if it was not so before.
+    Killed(String),
 }
 
 /// An agent that can be spoken to.

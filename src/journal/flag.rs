@@ -35,6 +35,8 @@ pub enum FlagKind {
     /// A replay's calls ended another way than those of the recording, or it can only be near to it.
     ReplayDiffers,
     ReplayApproximate,
+    /// The host ended the machine, and the cell was done again.
+    MachineKilled,
 }
 
 use FlagKind::*;
@@ -59,6 +61,7 @@ const TABLE: &[(FlagKind, &str, bool)] = &[
     (Degraded, "degraded", false),
     (ReplayDiffers, "replay-differs", false),
     (ReplayApproximate, "replay-approximate", false),
+    (MachineKilled, "machine-killed", false),
 ];
 
 impl FlagKind {

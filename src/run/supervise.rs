@@ -225,6 +225,7 @@ impl Supervisor {
         let cell = if let Job::Cell(cell) = &job { cell.id.clone() } else { String::new() };
         // What is of no round is tried only.
         let counts = !matches!(&job, Job::Try(_)) && !matches!(&job, Job::Cell(cell) if cell.round == 0);
+        let mut kills: Vec<String> = Vec::new();
         loop {
             let contact = match self.machine.reach(Request::new(&self.run, job.clone())) {
                 Ok(Reached::Agent(contact)) => *contact,
@@ -241,12 +242,31 @@ impl Supervisor {
             listened?;
             let why = match ended.unwrap_or_else(|| judge(&exit, lasts, over)) {
                 Ended::Dead(why) => why,
+                Ended::Well => return self.note_kills(&cell, counts, &kills).map(|()| (Ended::Well, told)),
                 ended => return Ok((ended, told)),
             };
-            if let Failure::Final(why) = self.machine.explain(why, &exit) {
-                return Ok((self.gone(why, stoppable), told));
+            match self.machine.explain(why, &exit) {
+                Failure::Again => {}
+                Failure::Final(why) => return Ok((self.gone(why, stoppable), told)),
+                Failure::Killed(why) if stop_requested() => return Ok((self.gone(why, stoppable), told)),
+                Failure::Killed(why) => kills.push(why),
+            }
+            if kills.len() >= KILLS {
+                return Ok((Ended::Skipped(vec![killed(&kills)]), told));
+            }
+            if let Some(why) = kills.last() {
+                tell(&format!("the machine was killed, and its cell begins again: {}", plain(why)));
             }
         }
+    }
+
+    /// The records of the cell are those of its last try.
+    fn note_kills(&mut self, cell: &str, counts: bool, kills: &[String]) -> Result<()> {
+        if kills.is_empty() || cell.is_empty() || !counts {
+            return Ok(());
+        }
+        let (cell, phase, flag) = (cell.to_string(), String::new(), FlagKind::MachineKilled.name().to_string());
+        self.take(Record::Flag(Flag { cell, phase, flag, why: killed(kills) }))
     }
 
     /// A machine has ended by itself. Who asks us to stop may ask its emulator too, as Slurm asks all processes of a job: then its end says
@@ -257,6 +277,15 @@ impl Supervisor {
             false => Ended::Dead(why),
         }
     }
+}
+
+/// How often the host may end the machine of a cell, until no more is tried.
+const KILLS: usize = 3;
+
+/// "the host ended the machine 2 times, the last: ...".
+fn killed(kills: &[String]) -> String {
+    let times = if kills.len() == 1 { "once" } else { &format!("{} times, the last", kills.len()) };
+    format!("the host ended the machine {times}: {}", kills.last().map_or("", String::as_str))
 }
 
 /// Asks the machine of a plan's cells about settings, before there is a run.

@@ -60,7 +60,7 @@ pub use rank_sum::{holm, rank_sum_above, unpaired_ratio};
 pub use rare_events::largest_share;
 pub use regret::{Standing as Regret, standing as regret, upper_bounds};
 pub use repeats::{Repeats, best_repeats};
-pub use run_shift::{Beside, Runs, drift_factor, run_scatter};
+pub use run_shift::{Beside, RunScatter, Runs, drift_factor, run_scatter};
 pub use sensitivity::{Known, influences, sensitivity};
 pub use signed_rank::signed_rank_k;
 pub use sums::{Sums, ratio_of_sums};

@@ -1,8 +1,8 @@
 //! How far the times of a new run lie above those of earlier runs, with what runs differ by and what drifts within them.
 //!
-//! Of one earlier run only the rounds are known: the interval is that of the rank sum, and a slowdown counts only beyond
-//! what runs are assumed to differ by. Of several, the scatter between them says what a run has for itself (its day, its
-//! boot, where files came to lie): the interval is Student's for one more observation of such a series (Hahn 1970). Rounds
+//! Of one earlier run only the rounds are known: the interval is that of the rank sum, of these two runs alone, and decides
+//! nothing. The scatter between several runs of the same says what a run has for itself (its day, its boot, where files came to
+//! lie): the interval is Student's for one more observation of such a series (Hahn 1970). Rounds
 //! that resemble those before them count for less. Rounds of two simulations that had the same seeds are paired, and nothing
 //! comes between them but what was changed.
 
@@ -26,10 +26,17 @@ pub struct Runs {
 pub struct Beside {
     /// The factor by which drift within runs widens intervals, at least 1.
     pub drift: f64,
-    /// The standard deviation of earlier runs' centres; `None` of one alone.
-    pub scatter: Option<f64>,
-    /// What is taken for that where it is not known.
-    pub assumed: f64,
+    /// What whole runs of the same differ by; `None` where nothing shows it.
+    pub scatter: Option<RunScatter>,
+}
+
+/// What whole runs of the same differ by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunScatter {
+    /// Standard deviation of the runs' centres, logarithms.
+    pub deviation: f64,
+    /// One less than the runs that show it; infinite where it is known otherwise.
+    pub freedom: f64,
 }
 
 /// The factor by which drift within runs widens intervals, at least 1: from all series of each run, as a run drifts as a
@@ -38,10 +45,13 @@ pub fn drift_factor(runs: &[Vec<Vec<f64>>]) -> f64 {
     runs.iter().map(|series| widening(series)).fold(1.0, f64::max)
 }
 
-/// The standard deviation of earlier runs' centres, pooled over times; `None` for fewer than two runs.
-pub fn run_scatter(times: &[&Runs]) -> Option<f64> {
-    let variances: Vec<f64> = times.iter().filter_map(|runs| variance(&centres(&runs.old)?)).collect();
-    (!variances.is_empty()).then(|| (variances.iter().sum::<f64>() / variances.len() as f64).sqrt())
+/// From the rounds of earlier runs, by time and run; variances are pooled over times. `None` for fewer than two runs.
+pub fn run_scatter(times: &[Vec<Vec<f64>>]) -> Option<RunScatter> {
+    let variances: Vec<f64> = times.iter().filter_map(|runs| variance(&centres(runs)?)).collect();
+    // A day moves all times alike, so more times show no more days.
+    let runs = times.iter().map(Vec::len).min()?;
+    let deviation = (variances.iter().sum::<f64>() / variances.len() as f64).sqrt();
+    (!variances.is_empty()).then_some(RunScatter { deviation, freedom: runs as f64 - 1.0 })
 }
 
 impl Runs {
@@ -49,14 +59,20 @@ impl Runs {
     pub fn ratio(&self, beside: &Beside, confidence: f64) -> Option<Estimate> {
         match self.old.as_slice() {
             [_] if !self.pairs.is_empty() => paired_ratio(&self.pairs, confidence),
-            [old] => Some(wider(unpaired_ratio(&self.new, old, confidence)?, beside.drift)),
+            [old] => {
+                let of_rounds = wider(unpaired_ratio(&self.new, old, confidence)?, beside.drift);
+                let Some(scatter) = beside.scatter else { return Some(of_rounds) };
+                let of_runs =
+                    self.of_several(beside.drift, scatter, confidence).filter(|_| of_rounds.interval.is_some());
+                Some(of_runs.map_or(of_rounds.clone(), |found| Estimate { method: of_rounds.method, ..found }))
+            }
             _ => self.of_several(beside.drift, beside.scatter?, confidence),
         }
     }
 
-    fn of_several(&self, drift: f64, scatter: f64, confidence: f64) -> Option<Estimate> {
-        let (shift, error) = (self.shift()?, self.error(drift, scatter)?);
-        let half = self.student()?.inverse_cdf((1.0 + confidence) / 2.0) * error;
+    fn of_several(&self, drift: f64, scatter: RunScatter, confidence: f64) -> Option<Estimate> {
+        let (shift, error) = (self.shift()?, self.error(drift, scatter.deviation)?);
+        let half = scatter.student()?.inverse_cdf((1.0 + confidence) / 2.0) * error;
         let all: usize = self.old.iter().map(Vec::len).sum();
         let above = self.new.iter().flat_map(|a| self.old.iter().flatten().map(move |b| a > b)).filter(|above| *above);
         Some(Estimate {
@@ -82,18 +98,13 @@ impl Runs {
     /// The larger of two: by ranks, and by what runs differ by.
     fn p_of_one(&self, old: &[f64], by: f64, beside: &Beside) -> Option<f64> {
         let normal = Normal::standard();
-        let (shift, error) = (self.shift()?, self.error(beside.drift, 0.0)?.hypot(beside.assumed * 2f64.sqrt()));
         let by_ranks = normal.sf(normal.inverse_cdf(1.0 - rank_sum_above(&self.new, old, by)) / beside.drift);
-        Some(by_ranks.max(normal.sf((shift - by) / error)))
+        Some(by_ranks.max(self.student_p(by, beside.drift, beside.scatter?)?))
     }
 
-    fn student_p(&self, by: f64, drift: f64, scatter: f64) -> Option<f64> {
-        let error = self.error(drift, scatter)?;
-        Some(self.student()?.sf((self.shift()? - by) / error))
-    }
-
-    fn student(&self) -> Option<StudentsT> {
-        StudentsT::new(0.0, 1.0, self.old.len() as f64 - 1.0).ok()
+    fn student_p(&self, by: f64, drift: f64, scatter: RunScatter) -> Option<f64> {
+        let error = self.error(drift, scatter.deviation)?;
+        Some(scatter.student()?.sf((self.shift()? - by) / error))
     }
 
     fn shift(&self) -> Option<f64> {
@@ -107,6 +118,13 @@ impl Runs {
         let old = self.old.iter().map(of_rounds).sum::<Option<f64>>()?;
         let within = drift * (of_rounds(&self.new)? + old / runs.powi(2)).sqrt();
         Some((scatter * (1.0 + 1.0 / runs).sqrt()).max(within))
+    }
+}
+
+impl RunScatter {
+    /// Of a million degrees of freedom it is the normal distribution.
+    fn student(&self) -> Option<StudentsT> {
+        StudentsT::new(0.0, 1.0, self.freedom.min(1e6)).ok()
     }
 }
 
@@ -149,8 +167,12 @@ mod tests {
         (0..8).map(|_| level + 0.02 * noise.normal()).collect()
     }
 
-    fn beside(drift: f64, scatter: Option<f64>) -> Beside {
-        Beside { drift, scatter, assumed: 0.0 }
+    fn beside(drift: f64, scatter: Option<RunScatter>) -> Beside {
+        Beside { drift, scatter }
+    }
+
+    fn known(deviation: f64) -> Option<RunScatter> {
+        Some(RunScatter { deviation, freedom: f64::INFINITY })
     }
 
     /// Of three runs that differ by nothing but a known shift: t(0.975, 2) = 4.302653 for one more of a series with a
@@ -159,8 +181,8 @@ mod tests {
     fn several_runs_have_students_interval_for_one_more() {
         let runs =
             Runs { new: vec![0.1; 6], old: vec![vec![-0.02; 6], vec![0.0; 6], vec![0.02; 6]], ..Runs::default() };
-        let scatter = run_scatter(&[&runs]);
-        assert!(scatter.is_some_and(|scatter| (scatter - 0.02).abs() < 1e-12));
+        let scatter = run_scatter(std::slice::from_ref(&runs.old));
+        assert!(scatter.is_some_and(|found| (found.deviation - 0.02).abs() < 1e-12 && found.freedom == 2.0));
         let found = runs.ratio(&beside(1.0, scatter), 0.95).expect("values");
         let half = 4.302_653 * 0.02 * (4f64 / 3.0).sqrt();
         let (low, high) = found.interval.expect("three runs");
@@ -170,8 +192,8 @@ mod tests {
         assert_eq!((found.share_above, found.n), (1.0, 6));
     }
 
-    /// One earlier run has the interval of the rank sum, wider by drift; its p-value grows alike, and with what runs are
-    /// assumed to differ by.
+    /// One earlier run has the interval of the rank sum, wider by drift, and no p-value; where it is known what runs differ by,
+    /// both are of that.
     #[test]
     fn drift_widens_what_one_run_says() {
         let mut noise = Noise::new(61);
@@ -183,12 +205,14 @@ mod tests {
         let widths = [&steady, &drifting].map(|found| found.half_width().expect("an interval"));
         assert!((widths[1] / widths[0] - 2.0).abs() < 1e-9 && steady.ratio == drifting.ratio);
         let p = |beside: Beside| runs.p_above(0.0, &beside);
-        assert!(p(beside(2.0, None)) > p(beside(1.0, None)));
-        assert!(p(beside(1.0, None)) >= rank_sum_above(&runs.new, &runs.old[0], 0.0) - 1e-9);
-        let (shift, error) = (runs.shift().expect("a shift"), runs.error(1.0, 0.0).expect("an error"));
-        let by_hand = Normal::standard().sf(shift / error.hypot(0.03 * 2f64.sqrt()));
-        let assumed = p(Beside { assumed: 0.03, ..beside(1.0, None) });
-        assert!((assumed - by_hand).abs() < 1e-9 && assumed > p(beside(1.0, None)), "{assumed}, {shift}, {error}");
+        assert!(p(beside(2.0, known(0.0))) > p(beside(1.0, known(0.0))) && p(beside(1.0, None)) == 1.0);
+        assert!(p(beside(1.0, known(0.0))) >= rank_sum_above(&runs.new, &runs.old[0], 0.0) - 1e-9);
+        let shift = runs.shift().expect("a shift");
+        let by_hand = Normal::standard().sf(shift / (0.03 * 2f64.sqrt()));
+        let found = p(beside(1.0, known(0.03)));
+        assert!((found - by_hand).abs() < 1e-5 && found > p(beside(1.0, known(0.0))), "{found}, {shift}");
+        let (low, high) = bounds(&runs.ratio(&beside(1.0, known(0.03)), 0.95).expect("values"));
+        assert!((high.ln() - low.ln() - 2.0 * 1.959_964 * 0.03 * 2f64.sqrt()).abs() < 1e-5, "{low} {high}");
         let shifts: Vec<f64> = (0..200)
             .map(|_| Runs { new: rounds(&mut noise, 0.03), old: vec![rounds(&mut noise, 0.0)], ..Runs::default() })
             .filter_map(|runs| runs.shift())
@@ -206,7 +230,7 @@ mod tests {
         let new = old.iter().zip(&pairs).map(|(old, pair)| old + pair).collect();
         let paired = Runs { new, old: vec![old], pairs };
         let apart = Runs { pairs: Vec::new(), ..paired.clone() };
-        let assumed = Beside { assumed: 0.03, ..beside(1.0, None) };
+        let assumed = beside(1.0, known(0.03));
         let bounds = |runs: &Runs| runs.ratio(&assumed, 0.95).and_then(|found| found.interval).expect("an interval");
         let (low, high) = bounds(&paired);
         assert!(low > 1.005 && high < 1.006 && bounds(&apart).0 < 0.99, "{low} {high}");

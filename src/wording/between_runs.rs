@@ -2,7 +2,7 @@
 //! machines that differ.
 
 use super::text::{self as words, plain};
-use crate::analysis::{self, Accepted, Change, Changes, Difference, Field, Gate, Measured, OnlyIn, Part};
+use crate::analysis::{self, Accepted, Change, Changes, Difference, Doubt, Field, Gate, Measured, OnlyIn, Part};
 use crate::journal::{Folded, Outcome, Run, VERSION};
 use crate::stats::Finding;
 use crate::units::show_duration;
@@ -63,19 +63,35 @@ fn caveat(found: &Changes) -> String {
         _ => String::new(),
     };
     let scatter = match found.beside.scatter {
-        Some(scatter) => format!(
-            "The intervals hold what the {} earlier runs differ by, a standard deviation of {}.",
-            found.runs,
-            words::percent(scatter.exp_m1())
-        ),
-        None => format!(
-            "Each side is one run: what a whole run has for itself, its day and its boot, is in the ratios and not in their \
-             intervals. A slowdown counts only beyond what runs are taken to differ by, a standard deviation of {} \
-             (--scatter); several earlier runs show what it is here.",
-            words::percent(found.beside.assumed)
-        ),
+        Some(scatter) => {
+            let by = words::percent(scatter.deviation.exp_m1());
+            let runs = match (found.runs, found.history) {
+                _ if scatter.freedom.is_infinite() => "two runs of the same are given to differ by (--scatter)".to_string(),
+                (1, others) => format!("{} on this kernel differ by", words::counted(others + 1, "earlier run")),
+                (runs, _) => format!("the {runs} earlier runs differ by"),
+            };
+            format!("The intervals hold what {runs}, a standard deviation of {by}.")
+        }
+        None => "Each side is one run: what a whole run has for itself, its day and its boot, is in the ratios and not in their \
+                 intervals, which are of the rounds of these two runs alone."
+            .into(),
     };
     format!("{scatter}{drift}")
+}
+
+/// Why nothing is concluded, and what to do.
+fn doubted(doubt: &Doubt) -> String {
+    match doubt {
+        Doubt::OneRun => "Inconclusive: with one earlier run it is not known how far two runs of the same differ here. On other \
+                          days run the plan a few more times as it was before (`pickfs run PLAN`), then `pickfs compare OLD1 \
+                          OLD2 OLD3 NEW`; or give --scatter, if you know it."
+            .into(),
+        Doubt::Unreliable { is_new, reference, why } => {
+            let run = if *is_new { "the new run" } else { "an earlier run" };
+            let why = super::warnings::unreliable(why, reference);
+            format!("Inconclusive: of {run}, {why}. Close other programs and make that run again.")
+        }
+    }
 }
 
 /// "works.tree.files: 100 in the old run, 200 in the new one", for all that must be alike and is not.
@@ -98,14 +114,15 @@ fn missing(found: &OnlyIn) -> String {
 }
 
 /// Of a run with one or several earlier ones, of which the last is closest.
-pub fn comparison(old: &[Measured], new: Measured, accepted: Accepted) -> RunComparison {
-    let found = analysis::changes(old, new, accepted);
+pub fn comparison(old: &[Measured], history: &[Measured], new: Measured, accepted: Accepted) -> RunComparison {
+    let found = analysis::changes(old, history, new, accepted);
     let caveat = caveat(&found);
     let (gate, threshold, at_most, runs) = (found.gate, found.threshold, found.at_most, found.runs);
     let missing = found.missing.iter().map(missing).collect();
     let rows: Vec<TimeChange> = found.changes.into_iter().map(row).collect();
     let facts = old.last().map(|(_, old)| fact_changes(old, new.1)).unwrap_or_default();
-    let headline = headline((gate, at_most), &rows, threshold);
+    let doubted = found.doubt.as_ref().map(doubted);
+    let headline = doubted.unwrap_or_else(|| headline((gate, at_most), &rows, threshold));
     RunComparison { gate, headline, caveat, threshold, at_most, runs, missing, facts, rows }
 }
 
@@ -122,6 +139,8 @@ fn row(change: Change) -> TimeChange {
         says: match () {
             () if change.is_regression || !change.decides && change.finding == Some(Finding::Higher) => "slower",
             () if change.is_fine && high.is_some_and(|high| high < 1.0) => "faster",
+            () if !change.decides && change.finding == Some(Finding::Lower) => "faster",
+            () if !change.decides && change.finding == Some(Finding::Tie) => "no slower",
             () if change.is_fine => "no slower",
             () => "open",
         },
@@ -154,8 +173,8 @@ fn headline((gate, at_most): (Gate, Option<f64>), rows: &[TimeChange], threshold
         (_, None) => {
             let open = decisive.iter().filter(|row| row.change.at_most.is_none()).count();
             format!(
-                "Inconclusive: {open} of {compared} have too few rounds in one of the runs for a bound. More rounds of both runs \
-                 would give one."
+                "Inconclusive: one of the runs has too few rounds for a bound on {open} of {compared}. Each run needs 4 rounds, \
+                 simulated runs 6."
             )
         }
     }
@@ -189,14 +208,18 @@ fn fact_changes(old: &Folded, new: &Folded) -> Vec<FactChange> {
     let (old, new) = (facts(old), facts(new));
     let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
     let shown = |facts: &BTreeMap<String, String>, name: &String| facts.get(name).cloned().unwrap_or("unknown".into());
-    let differ = names.filter(|name| old.get(*name) != new.get(*name));
+    // A guest that one run did not need is no change of the other.
+    let is_guest_of_one =
+        |name: &str| name.starts_with("guest ") && (!old.contains_key(name) || !new.contains_key(name));
+    let differ = names.filter(|name| old.get(*name) != new.get(*name) && !is_guest_of_one(name));
     differ.map(|name| FactChange { name: name.clone(), old: shown(&old, name), new: shown(&new, name) }).collect()
 }
 
 /// What is measured anew each time is no setting.
 fn facts(folded: &Folded) -> BTreeMap<String, String> {
     let host = folded.host.iter().filter(|(name, _)| !name.contains(" raw "));
-    let mut facts: BTreeMap<String, String> = host.map(|(name, value)| (plain(name), plain(value))).collect();
+    let mut facts: BTreeMap<String, String> =
+        host.map(|(name, value)| (plain(name), without_number(&plain(value)))).collect();
     for cell in folded.cells.iter().filter(|cell| cell.outcome == Some(Outcome::Done) && folded.speed(cell) == 1.0) {
         for (name, value) in cell.provenance.facts.iter().filter(|(name, _)| is_setting(name)) {
             // What it is mounted from has another number each time.
@@ -206,6 +229,12 @@ fn facts(folded: &Folded) -> BTreeMap<String, String> {
         }
     }
     facts
+}
+
+/// A loop device has another number each time.
+fn without_number(value: &str) -> String {
+    let number = |word: &str| word.strip_prefix("loop").is_some_and(|rest| rest.parse::<u32>().is_ok());
+    value.split(' ').map(|word| if number(word) { "loop" } else { word }).collect::<Vec<_>>().join(" ")
 }
 
 /// Of what is known of a cell.

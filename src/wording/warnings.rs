@@ -3,7 +3,7 @@
 use super::text::{counted, listed, percent};
 use crate::analysis::{
     Absent, Combined, Compression, Drift, FlagGroup, Held, Hole, HoleKind, LedgerPart, LedgerShares, Model, OtherSpeed,
-    Overall, ReadBack, Robustness, Shown, Table, TargetInfo, Warning,
+    Overall, ReadBack, Robustness, Shown, Table, TargetInfo, Unreliable, Warning,
 };
 use crate::stats::Sums;
 use crate::units::{Unit, show_bytes, show_duration, show_share};
@@ -82,6 +82,7 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
                                        processor, and ratios may differ on real hardware"
             .to_string(),
         Warning::Simulated { disks, processors, other_speeds } => simulated(disks, processors, other_speeds.as_deref()),
+        Warning::Overturned(found) => overturned(found, targets),
         Warning::NewerJournal => "the journal is of a newer pickfs; some of it may be missing here".to_string(),
         Warning::UnreadableLines(lines) => {
             format!("{} of the journal cannot be read (a crash tears at most the last one)", counted(*lines, "line"))
@@ -89,17 +90,13 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
         Warning::Leftovers(steps) => {
             format!("{} of the run not undone; to undo: pickfs clean", counted(*steps, "step"))
         }
-        Warning::TwinsDiffer { reference, apart, of } => format!(
-            "unreliable environment: two identical {reference} targets differ in {apart} of {}; chance would give about \
-             1 in 20",
-            counted(*of, "phase")
-        ),
-        Warning::NoiseAboveMargin { floor, margin } => format!(
-            "this machine is noisy: the same file system measured twice can seem to differ by {}, more than the {} that \
-             matter; it takes more rounds to see smaller differences",
-            percent(*floor),
-            percent(*margin)
-        ),
+        Warning::Unreliable { reference, why } => {
+            format!(
+                "{}, so no difference is called clear; close other programs and run again",
+                unreliable(why, reference)
+            )
+        }
+        Warning::NoiseAboveMargin { floor, margin } => noisy(*floor, *margin),
         Warning::Contradiction { reference, by } => contradiction(reference, *by),
         Warning::Dependent(by) => dependent(*by),
         Warning::LeftOut { work, target, rounds, of } => format!("{work}: {}", left_out(name(target), *rounds, *of)),
@@ -121,6 +118,43 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
             let (name, modes) = (name(target), listed(&modes));
             format!("{work}: {name} has several modes, {modes}; its median means little")
         }
+    }
+}
+
+fn noisy(floor: f64, margin: f64) -> String {
+    format!(
+        "this machine is noisy: the same file system measured twice can seem to differ by {}, more than the {} that \
+         matter; smaller differences need a quieter machine or more rounds",
+        percent(floor),
+        percent(margin)
+    )
+}
+
+/// "...: xfs over ext4 and f2fs; ext4 over f2fs".
+fn overturned(found: &[(usize, Vec<usize>)], targets: &[TargetInfo]) -> String {
+    let name = |at: &usize| targets[*at].name.clone();
+    let one = |(faster, others): &(usize, Vec<usize>)| {
+        format!("{} over {}", name(faster), listed(&others.iter().map(name).collect::<Vec<_>>()))
+    };
+    format!(
+        "the one simulated processor serves kernel workers and programs in turn, which errs against targets with much work for \
+         workers: without the workers' time the order of these turns round, so it is left open: {}",
+        found.iter().map(one).collect::<Vec<_>>().join("; ")
+    )
+}
+
+/// "this machine was busy: ...".
+pub fn unreliable(why: &Unreliable, reference: &str) -> String {
+    match why {
+        Unreliable::Busy { phases, of } => format!(
+            "this machine was busy: other programs used the processor or the disk in {phases} of {}",
+            counted(*of, "phase")
+        ),
+        Unreliable::TwinsDiffer { apart, of } => format!(
+            "unreliable environment: two identical {reference} targets differ in {apart} of {} (chance would give \
+             about 1 in 20)",
+            counted(*of, "phase")
+        ),
     }
 }
 

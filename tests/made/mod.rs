@@ -13,6 +13,7 @@ pub const PHASES: [(&str, f64); 2] = [("write", 1.2), ("read", 0.5)];
 pub struct Made {
     pub plan: Plan,
     pub kernel: &'static str,
+    pub started: &'static str,
     pub records: Vec<Record>,
 }
 
@@ -27,7 +28,7 @@ impl Made {
         let targets: Vec<Target> = names.iter().map(target).collect();
         let mut plan = Plan { targets, works, seed: 1, title: "Made up".into(), ..Plan::default() };
         plan.stop.rounds = Some(rounds);
-        let mut made = Made { plan, kernel: "6.1", records: Vec::new() };
+        let mut made = Made { plan, kernel: "6.1", started: "2026-01-31T12:00:00Z", records: Vec::new() };
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         for round in 1..=rounds {
             for (at, factor) in factors.iter().enumerate() {
@@ -54,9 +55,9 @@ impl Made {
     }
 
     pub fn write(&self, path: &Path) {
-        let started = "2026-01-31T12:00:00Z".to_string();
+        let started = self.started.to_string();
         let (pickfs, plan) = (env!("CARGO_PKG_VERSION").to_string(), self.plan.clone());
-        let run = Run { schema: SCHEMA, pickfs, id: "made".into(), started, plan, ..Run::default() };
+        let run = Run { schema: SCHEMA, pickfs, id: ["made ", self.started].concat(), started, plan, ..Run::default() };
         let facts = [("kernel".to_string(), self.kernel.to_string())].into();
         let host = Record::Provenance(Provenance { facts, ..Provenance::default() });
         let first = [Record::Run(Box::new(run)), host];

@@ -6,7 +6,7 @@ use super::archive::Dated;
 use super::parameters::Words;
 use super::processor::Processor;
 use super::qemu::{self, Saved};
-use super::region::{Delivered, Region, at_once, check_size};
+use super::region::{Delivered, Region, SLEEPS, at_once, check_size};
 use super::saved;
 use super::{DEFAULT_DISK, Disk, Kind, find};
 use crate::executor::vm::{
@@ -541,6 +541,10 @@ impl Machine for Simulations {
         if exit.status.is_some_and(|status| !status.success()) {
             whole.push_str(&format!("; QEMU may take {} s of processor time", running.limit_seconds));
         }
-        Failure::Final(whole)
+        // A guest that sleeps was ended by us, and would sleep again.
+        match crate::executor::vm::is_killed(exit) && !whole.contains(SLEEPS) {
+            true => Failure::Killed(whole),
+            false => Failure::Final(whole),
+        }
     }
 }

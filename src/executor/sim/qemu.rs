@@ -69,7 +69,9 @@ pub fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     );
     let mut words: Vec<String> = Vec::new();
     let mut add = |list: &[&str]| words.extend(list.iter().map(|word| word.to_string()));
-    add(&["prlimit", &format!("--cpu={}", machine.limit_seconds), "--"]);
+    // At the first limit a signal of its own, so that it is not taken for a kill by the host.
+    let (limit, last) = (machine.limit_seconds, machine.limit_seconds + 10);
+    add(&["prlimit", &format!("--cpu={limit}:{last}"), "--"]);
     add(&["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
     if let Some(Saved { image, monitor }) = &machine.saved {
         // Nothing runs before it is told to.

@@ -119,6 +119,9 @@ pub fn at_once(bytes: u64) -> Words {
     words
 }
 
+/// What the console has of a guest that was ended as it slept.
+pub const SLEEPS: &str = "the guest sleeps";
+
 /// Of an emulator that does nothing at all.
 const ASLEEP: Duration = Duration::from_secs(60);
 
@@ -172,7 +175,7 @@ impl Delivered {
                 (used, since) = (now, Instant::now());
             } else if since.elapsed() >= self.patience {
                 let mut console = File::options().append(true).create(true).open(&self.console)?;
-                writeln!(console, "pickfs: the guest sleeps, and has no timer that would wake it")?;
+                writeln!(console, "pickfs: {SLEEPS}, and has no timer that would wake it")?;
                 // It is our child and was not waited for, so the number is still its own.
                 Pid::from_raw(self.process as i32).map_or(Ok(()), |pid| kill_process(pid, Signal::KILL))?;
                 return Ok(());

@@ -7,6 +7,7 @@ use super::qemu;
 use crate::process::{CELL_MARK, RUN_MARK};
 use crate::protocol::{Connection, Exit};
 use anyhow::Result;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -33,6 +34,11 @@ pub fn explained(why: &str, exit: &Exit, console: &Tail) -> String {
     let qemu = failed.map(|status| format!("; QEMU ended {}{errors}", how(status))).unwrap_or_default();
     let console = console.words(0).map(|words| format!("; the guest's console ends with: {words}"));
     format!("{why}{qemu}{}", console.unwrap_or_default())
+}
+
+/// Whether the host ended QEMU, as the kernel does when memory is short: nothing of a guest can send this signal.
+pub fn is_killed(exit: &Exit) -> bool {
+    exit.status.and_then(|status| status.signal()) == Some(libc::SIGKILL)
 }
 
 /// Starts QEMU, which ends with us, whatever ends us. The console is listened to before it can speak.

@@ -2,7 +2,7 @@
 
 use super::Vm;
 use super::accelerator;
-use super::boot::{BOOT_PATIENCE, BOOTS, PANIC, connect, explained, in_each_boot};
+use super::boot::{BOOT_PATIENCE, BOOTS, PANIC, connect, explained, in_each_boot, is_killed};
 use super::build::{Guest, find_or_build};
 use super::console::Tail;
 use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK};
@@ -273,6 +273,7 @@ impl Machine for Guests {
         let whole = explained(&why, exit, &running.started.console);
         let panicked = running.booted.is_none() && whole.contains(PANIC);
         match running.boot {
+            _ if is_killed(exit) => Failure::Killed(whole),
             boot if (panicked || running.went_on() && running.booted.is_none()) && boot < BOOTS => Failure::Again,
             _ if panicked => Failure::Final(in_each_boot(&whole)),
             _ => Failure::Final(whole),

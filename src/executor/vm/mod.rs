@@ -18,7 +18,7 @@ mod recipes;
 mod saved;
 mod second_boot;
 
-pub(super) use boot::explained;
+pub(super) use boot::{explained, is_killed};
 pub(super) use build::Driver;
 pub use build::{Guest, RELEASES, Recipe, all, enter, find_or_build, folder, remove};
 pub(super) use console::Tail;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::journal::{Begin, End, Enough, LeaveReason, Leaving, Look, Sample};
 use crate::plan::{Limit, VerdictTerm};
+use crate::stats::Finding;
 
 fn notes(model: &Model) -> String {
     model.works[0].notes(model).join("\n")
@@ -284,6 +285,84 @@ fn a_reference_unlike_its_copy_makes_the_environment_untrustworthy() {
         "one noise floor in one report: {floor}, {loud}"
     );
     assert!(loud.contains("this machine is noisy: ") && loud.contains("more than the 3 % that matter"), "{loud}");
+}
+
+/// Half as long again in each round, where others use a processor all the time: no format has a word or a sign for it.
+#[test]
+fn of_a_busy_machine_no_difference_is_called_clear() {
+    let with = |foreign_ns: f64| {
+        let mut lab = Lab::new(&["ext4", "xfs"]);
+        lab.rounds(8, &[1.0, 1.5]);
+        for (target, (phase, _)) in [0, 1].into_iter().flat_map(|at| super::lab::PHASES.map(|phase| (at, phase))) {
+            lab.also(target, phase, "foreign_cpu_ns", foreign_ns);
+        }
+        lab.model()
+    };
+    let (quiet, busy) = (with(5e7), with(1e9));
+    assert!(
+        headline(&quiet).contains("Slower: xfs") && !quiet.warnings().join("").contains("busy"),
+        "{}",
+        headline(&quiet)
+    );
+    let warned = busy.warnings().join("\n");
+    assert!(warned.contains("in 48 of 48 phases, so no difference is called clear"), "{warned}");
+    let worded: [(&str, &[&str]); 3] = [
+        ("text", &["Slower", "slower", "fastest"]),
+        ("markdown", &["Slower: ", "the fastest"]),
+        ("json", &["\"higher\"", "\"lower\"", "Slower: "]),
+    ];
+    for (format, words) in worded {
+        let (before, after) = (rendered(&quiet, format), rendered(&busy, format));
+        assert!(words.iter().any(|word| before.contains(word)), "{format}: {before}");
+        let after = after.replace("slower than the best", "");
+        assert_eq!(words.iter().find(|word| after.contains(**word)), None, "{format}: {after}");
+    }
+    let findings = |model: &Model| {
+        let rows = model.works[0].phases.iter().flat_map(|panel| panel.rows.iter());
+        rows.filter_map(|row| row.against.as_ref()?.finding).collect::<Vec<_>>()
+    };
+    assert_eq!(findings(&quiet), [Finding::Higher; 4]);
+    assert_eq!(findings(&busy), [Finding::Unresolved; 4]);
+}
+
+/// The copy takes from a third to three times as long as its original: half as much again says nothing beside it.
+#[test]
+fn beside_a_broken_yardstick_nothing_within_its_floor_is_clear() {
+    let with = |wild: f64| {
+        let mut lab = Lab::new(&["ext4", "xfs", "slow", "ext4 (again)"]);
+        lab.plan.targets[3].duplicate = true;
+        lab.plan.stop.rounds = Some(8);
+        for round in 1..=8 {
+            [1.0, 1.5, 30.0].iter().enumerate().for_each(|(at, factor)| lab.cell(at, round, *factor));
+            lab.cell(3, round, if round % 2 == 0 { wild } else { 1.0 / wild });
+        }
+        let model = lab.model();
+        let rows = model.works[0].phases[0].rows.iter();
+        rows.filter_map(|row| row.against.as_ref()?.finding).collect::<Vec<_>>()
+    };
+    assert_eq!(with(1.1), [Finding::Higher; 2]);
+    assert_eq!(with(3.0), [Finding::Unresolved, Finding::Higher]);
+}
+
+/// ext4 takes 20 % longer, and half of its time the one simulated processor did the work of the kernel's workers.
+#[test]
+fn a_simulated_order_that_turns_round_without_workers_is_open() {
+    let with = |own_of_ext4: f64| {
+        let mut lab = Lab::new(&["ext4", "xfs"]);
+        lab.rounds(8, &[1.2, 1.0]);
+        lab.provenance(0, 0, &[("guest bookworm", "bookworm-1, kernel 6.1, simulated")], &[]);
+        for (phase, seconds) in super::lab::PHASES {
+            lab.also(0, phase, "cpu_workload_ns", seconds * 1.2e9 * own_of_ext4);
+            lab.also(1, phase, "cpu_workload_ns", seconds * 1e9);
+        }
+        lab.model()
+    };
+    let (sure, open) = (with(0.8), with(0.3));
+    assert!(headline(&sure).starts_with("Pick xfs") && headline(&sure).contains("Slower: ext4"), "{}", headline(&sure));
+    assert_eq!((open.works[0].verdict.kind, best(&open)), (VerdictKind::Unresolved, vec!["ext4", "xfs"]));
+    assert!(!headline(&open).contains("Pick") && !headline(&open).contains("Slower"), "{}", headline(&open));
+    let warned = [&sure, &open].map(|model| model.warnings().join("\n"));
+    assert!(!warned[0].contains("turns round") && warned[1].contains("left open: xfs over ext4"), "{warned:?}");
 }
 
 /// 4 % apart and sure of it, while a copy of one of them swings by 8 %: that says nothing of the quiet two.

@@ -142,7 +142,8 @@ fn hostile_text_is_inert_in_a_comparison() {
     let new = lab.folded();
     let (old, new) = ((old.run.as_ref().unwrap(), &old), (new.run.as_ref().unwrap(), &new));
     assert!(between_runs::differences(old, new).is_empty());
-    let runs = between_runs::comparison(&[old], new, crate::analysis::Accepted { threshold: 0.05, scatter: 0.03 });
+    let runs =
+        between_runs::comparison(&[old], &[], new, crate::analysis::Accepted { threshold: 0.05, scatter: Some(0.03) });
     assert!(!runs.facts.is_empty());
     for format in names(Kind::Comparison) {
         let said = written(format, Document::Comparison(&runs), &Options::default()).unwrap();
