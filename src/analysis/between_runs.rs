@@ -8,10 +8,9 @@
 //! differ by is seen in several runs: of two runs without it, and of a busy machine, nothing is concluded. Two simulated
 //! runs are the exception to all scatter: a round of one and the same round of the other differ by what was changed alone.
 
-use super::diagnostics::is_simulated;
 use super::judgement::{confidence, reliability};
 use super::plain::plain;
-use super::series::{Observed, ObservedWork, Rounds, observe};
+use super::series::{Observed, ObservedWork, Rounds, is_simulated, observe};
 use super::yardstick::Unreliable;
 use crate::journal::{Folded, Run};
 use crate::metric::Combine;

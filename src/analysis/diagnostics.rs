@@ -6,11 +6,11 @@ use super::model::*;
 use super::panel::Case;
 use super::plain::plain;
 use super::processor::{OtherSpeed, other_speeds};
-use super::series::ObservedWork;
+use super::series::{ObservedWork, is_simulated};
 use super::setting;
 use super::work::WorkReport;
 use super::yardstick::Unreliable;
-use crate::journal::{Folded, Outcome, Run, SCHEMA};
+use crate::journal::{Outcome, Run, SCHEMA};
 use crate::metric::Combine;
 use crate::plan::Target;
 use crate::stats;
@@ -164,11 +164,6 @@ fn overturned(analysis: &Analysis) -> Option<Warning> {
     };
     let found: Vec<(usize, Vec<usize>)> = ranked.iter().filter_map(|at| faster(*at)).collect();
     (!found.is_empty()).then_some(Warning::Overturned(found))
-}
-
-/// All its cells ran by clocks that count.
-pub fn is_simulated(folded: &Folded) -> bool {
-    folded.host.iter().any(|(name, value)| name.starts_with("guest ") && value.ends_with(", simulated"))
 }
 
 /// What the targets have, each once.

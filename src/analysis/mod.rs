@@ -52,7 +52,7 @@ pub use between_runs::{
 };
 pub use changes_on_machines::{ChangeOnMachines, ChangesOnMachines, changes_on_machines};
 pub use device_rates::{DeviceRates, RateCurve, RateStep};
-pub use diagnostics::{Drift, Warning, is_simulated};
+pub use diagnostics::{Drift, Warning};
 pub use durability::{Durability, Loss, Lost};
 pub use eligibility::Veto;
 pub use elimination::{Dearer, Race};
@@ -69,7 +69,7 @@ pub use processor::{Held, OtherSpeed};
 pub use raw::{Raw, RawCell, RawSample, Times};
 pub use readback::{Effect, EffectRow};
 pub use repeats::{RepeatsAdvice, repeats_advice};
-pub use series::observe;
+pub use series::{is_simulated, observe};
 pub use setting::{Data, Disk};
 pub use stopping::look;
 pub use work::WorkReport;

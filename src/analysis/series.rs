@@ -1,7 +1,6 @@
 //! Folded cells -> series: for each work, target, phase and metric the values by round. One pass over the samples,
 //! so that a million of them cost no more than reading them.
 
-use super::diagnostics::is_simulated;
 use crate::journal::{Flag, Folded, FoldedCell, Look, Outcome};
 use crate::metric::{CPU_FOREIGN_NS, CPU_GROSS_NS, CPU_NET_NS, Combine};
 use crate::plan::{Judged, Plan};
@@ -89,6 +88,11 @@ pub struct ObservedWork<'a> {
     pub cells: Vec<BTreeMap<u32, &'a FoldedCell>>,
     /// Rounds of which any cell has ended.
     pub rounds: BTreeSet<u32>,
+}
+
+/// All its cells ran by clocks that count.
+pub fn is_simulated(folded: &Folded) -> bool {
+    folded.host.iter().any(|(name, value)| name.starts_with("guest ") && value.ends_with(", simulated"))
 }
 
 pub fn observe<'a>(folded: &'a Folded, plan: &'a Plan) -> Observed<'a> {
