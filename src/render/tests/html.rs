@@ -87,7 +87,7 @@ fn pairs_agree_with_each_other() {
 #[test]
 fn nothing_of_a_journal_is_markup() {
     let hostile = "</script><!--<script>alert(1)</script><img src=x onerror=alert(1)>&\u{2028}\"'`\u{1b}[2J";
-    let long = "<b>".repeat(1_000_000);
+    let long = "<b>".repeat(300_000);
     let mut lab = Lab::new(&[hostile, &long, "xfs"]);
     lab.plan.title = format!("{hostile}{long}");
     lab.plan.works[0].name = "tree".into();
