@@ -76,7 +76,7 @@ fn run_of(folded: &Folded) -> &pickfs::journal::Run {
 
 /// Exit codes 0, 3 and 4, and how often the bound fails: its share of runs that are slower than "at most" says.
 fn row(name: &str, machine: Machine, earlier: Earlier, slower: f64, salt: u64) -> [f64; 4] {
-    let runs = replications(30, 1000);
+    let runs = replications(10, 1000);
     let found = trials(runs, salt, |seed| gate(machine, earlier, slower, seed));
     let of = |gate: Gate| share(&found, |(found, _)| *found == gate);
     let fails = share(&found, |(_, most)| most.is_some_and(|most| most.ln_1p() < slower - 1e-12));
@@ -109,7 +109,7 @@ fn false_alarms(rare: f64, wrong: &mut Vec<String>) {
 
 #[test]
 fn false_alarms_are_rare_and_slowdowns_are_found() {
-    let rare = 0.05 + 3.5 * share_error(0.05, replications(30, 1000));
+    let rare = 0.05 + 3.5 * share_error(0.05, replications(10, 1000));
     println!(
         "| runs | rounds | earlier runs | beside | slower % | fine % | regression % | inconclusive % | bound fails % |"
     );
