@@ -4,6 +4,7 @@
 mod common;
 
 use common::Lab;
+use std::process::Stdio;
 
 /// Words of the command line, and what is said of them.
 const WRONG: &[(&str, &[&str])] = &[
@@ -102,7 +103,7 @@ fn errors_are_in_the_words_of_the_command_line() {
     let mut wrong = Vec::new();
     for (line, wanted) in WRONG {
         let words: Vec<&str> = line.split(' ').collect();
-        let output = lab.pickfs().args(&words).stdin(std::process::Stdio::null()).output().unwrap();
+        let output = lab.pickfs().args(&words).stdin(Stdio::null()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let lacks = wanted.iter().filter(|wanted| !said.contains(**wanted)).map(|wanted| format!("lacks {wanted}"));
         let has = NOT_TYPED.iter().filter(|not| said.contains(**not)).map(|not| format!("has {not}"));
@@ -115,4 +116,34 @@ fn errors_are_in_the_words_of_the_command_line() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let left: Vec<_> = std::fs::read_dir(lab.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["file"], "something was touched");
+}
+
+/// On a full device or to a reader that has gone, a verb fails with a sentence, and one that only prints ends with its reader.
+#[test]
+fn output_that_cannot_be_written_is_an_error_and_no_panic() {
+    let lab = Lab::new();
+    for line in [
+        "list",
+        "list fs --json",
+        "help",
+        "help plan",
+        "doctor",
+        "plan",
+        "completions bash",
+        "disk show nvme",
+        "guest list",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = lab.pickfs().args(&words).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{line}: {said}");
+        assert!(said.contains("cannot write the output: No space left on device"), "{line}: {said}");
+        let mut child = lab.pickfs().args(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), None | Some(1)), "{line}: {} {said}", output.status);
+        assert!(!said.contains("panicked"), "{line}: {said}");
+    }
 }

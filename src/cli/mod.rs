@@ -45,7 +45,10 @@ mod trace;
 use crate::process::Interrupted;
 use crate::visible::visible_lines;
 use crate::wording::text::lines;
+use anyhow::anyhow;
 use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -197,6 +200,26 @@ fn choose_colors(matches: &ArgMatches) {
     }
 }
 
+/// A verb whose output cannot be written fails like any other, after what it has begun is taken back: `println!` has no other way
+/// to say so than a panic.
+fn with_output(run: impl FnOnce() -> Outcome) -> Outcome {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if unwritten(info.payload()).is_none() {
+            usual(info);
+        }
+    }));
+    panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| match unwritten(&*payload) {
+        Some(why) => Err(anyhow!("cannot write the output: {why}")),
+        None => panic::resume_unwind(payload),
+    })
+}
+
+/// Why, of a panic of `println!`.
+fn unwritten(payload: &(dyn Any + Send)) -> Option<&str> {
+    payload.downcast_ref::<String>()?.strip_prefix("failed printing to stdout: ")
+}
+
 pub fn main() -> ExitCode {
     // Process 1 has no command line of ours: the kernel started it.
     if std::process::id() == 1 {
@@ -211,7 +234,7 @@ pub fn main() -> ExitCode {
     if verb.only_prints {
         crate::sys::process::end_with_reader();
     }
-    match (verb.run)(matches) {
+    match with_output(|| (verb.run)(matches)) {
         Ok(code) => code.into(),
         Err(error) => match error.downcast_ref::<Exit>() {
             Some(exit) => {
