@@ -73,8 +73,8 @@ pub fn journal(data: &[u8]) {
         .iter()
         .all(|names: &Vec<_>| !names.is_empty() && names.iter().collect::<BTreeSet<_>>().len() == names.len());
     assert!(!differs || !is_plan);
-    let accepted = analysis::Accepted { threshold: 0.05, scatter: 0.03 };
-    between_runs::comparison(&[(run, &folded)], (run, &folded), accepted);
+    let accepted = analysis::Accepted { threshold: 0.05, scatter: None };
+    between_runs::comparison(&[(run, &folded)], &[(run, &folded)], (run, &folded), accepted);
 }
 
 /// Any text as a job file of fio: an option that reaches beyond the target is seen, however it is written.

@@ -101,7 +101,7 @@ fn emulators(lab: &Lab) -> Vec<i32> {
     let is_emulator = |pid: &i32| {
         std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("qemu-system"))
     };
-    let of_run = |id: std::fs::DirEntry| marked_processes(&format!("PICKFS_RUN={}", id.file_name().display()));
+    let of_run = |id: std::fs::DirEntry| marked_processes(&format!("PICKFS_RUN={}", id.file_name().to_string_lossy()));
     let runs = std::fs::read_dir(lab.path("state/pickfs/active")).into_iter().flatten().flatten();
     runs.flat_map(of_run).filter(is_emulator).collect()
 }

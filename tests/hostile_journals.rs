@@ -359,6 +359,7 @@ fn only_regular_files_are_journals() {
 
 /// However often a line repeats itself, and whatever it makes of itself in memory.
 #[test]
+#[expect(clippy::zombie_processes, reason = "wait_with_usage waits")]
 fn no_journal_takes_all_the_memory() {
     const LENGTH: usize = 24 << 20;
     const MOST: u64 = 200 << 20;

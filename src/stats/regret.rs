@@ -250,7 +250,7 @@ mod tests {
                 if let Kind::Shared(kept) = self.kind {
                     shared = kept * shared + 0.05 * noise.normal();
                 }
-                for target in 0..=count {
+                for (target, log) in logs.iter_mut().enumerate() {
                     let twin = target % count;
                     let drawn = match self.kind {
                         Kind::Own(_) => self.draw(target, &mut own, &mut noise),
@@ -258,19 +258,12 @@ mod tests {
                     };
                     let is_there = !out[twin] && (target < count || schedule.copied_rounds() >= Some(round));
                     played.cells += usize::from(is_there);
-                    logs[target].push(if is_there { self.truth[twin] + shared + drawn } else { f64::NAN });
+                    log.push(if is_there { self.truth[twin] + shared + drawn } else { f64::NAN });
                 }
                 played.rounds = round;
                 let Some(look) = looks.iter().find(|look| look.rounds == round) else { continue };
                 let twins = Some((0, count));
-                let of = Comparisons {
-                    logs: &logs,
-                    candidates: count,
-                    comparisons: count - 1,
-                    twins,
-                    lacking: &[],
-                    tick: 0.0,
-                };
+                let of = Comparisons { candidates: count, comparisons: count - 1, twins, ..compared(&logs) };
                 update(&Pairs::new(&of, round as usize, &found.eliminated), &of, look, &mut found);
                 eliminate(number, &mut found);
                 found.bound();
