@@ -45,7 +45,10 @@ impl Verb for Arguments {
         let wanted = Wanted { from: self.from.as_deref(), rounds: self.rounds };
         let records = import::records(&files, wanted)?;
         let mut journal = Journal::create(&self.output)?;
-        records.iter().try_for_each(|record| journal.append(record))?;
+        if let Err(error) = records.iter().try_for_each(|record| journal.append(record)) {
+            let _ = std::fs::remove_file(&self.output);
+            return Err(error);
+        }
         let values = records.iter().filter(|record| matches!(record, Record::Sample(_))).count();
         let shown = self.output.display();
         tell(&format!("{values} values in {shown}; `pickfs report {shown}` shows them"));

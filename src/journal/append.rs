@@ -1,8 +1,8 @@
 //! One run's file: created or taken up again, locked against a second writer, appended line by line.
 
-use super::{Folded, Record, fold_from};
+use super::{Folded, LONGEST_LINE, Record, fold_from};
 use crate::sys::file::open_regular;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -50,6 +50,11 @@ impl Journal {
     pub fn append(&mut self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
+        let (bytes, most) = (line.len(), LONGEST_LINE >> 20);
+        ensure!(
+            bytes as u64 <= LONGEST_LINE,
+            "a record of {bytes} bytes is longer than a line of a journal may be ({most} MiB)"
+        );
         let length = self.file.metadata()?.len();
         let written = self.file.write_all(&line);
         if written.is_err() {
@@ -133,6 +138,20 @@ mod tests {
         journal.append(&begin("more")).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs\n");
         assert_eq!(fold_file(&folder.path().join("moved")).unwrap().cells.len(), 2);
+    }
+
+    /// It could not be read again.
+    #[test]
+    fn a_record_that_is_too_long_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j.jsonl");
+        let mut journal = Journal::create(&path).unwrap();
+        let rest = serde_json::to_vec(&begin("")).unwrap().len() + 1;
+        let longest = "x".repeat(LONGEST_LINE as usize - rest);
+        journal.append(&begin(&longest)).unwrap();
+        let refused = journal.append(&begin(&(longest + "x"))).unwrap_err().to_string();
+        assert!(refused.contains("longer than a line of a journal may be (4 MiB)"), "{refused}");
+        assert_eq!((fold_file(&path).unwrap().cells.len(), fold_file(&path).unwrap().unreadable), (1, 0));
     }
 
     #[test]
