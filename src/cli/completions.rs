@@ -22,7 +22,10 @@ impl Verb for Arguments {
 
     fn run(&self) -> Outcome {
         let mut command = with_values(command());
-        clap_complete::generate(self.shell, &mut command, "pickfs", &mut std::io::stdout());
+        // Into memory first: it panics where it cannot write.
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut command, "pickfs", &mut script);
+        print!("{}", String::from_utf8_lossy(&script));
         Ok(0)
     }
 }
