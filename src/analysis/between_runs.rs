@@ -304,7 +304,11 @@ pub fn changes(old: &[Measured], history: &[Measured], new: Measured, accepted: 
     let by = By { threshold, confidence, beside };
     let mut changes: Vec<Change> = timed.iter().map(|timed| timed.change(&by)).collect();
     believe(&mut changes, &timed, &by);
-    let doubt = doubt(old, new).or((!paired && scatter.is_none()).then_some(Doubt::OneRun));
+    let earlier = old.iter().zip(&before).map(|((run, _), observed)| (false, &run.plan, observed));
+    // The new run first, as another is soon made.
+    let mut all = std::iter::once((true, &new.0.plan, &after)).chain(earlier);
+    let doubt = all.find_map(|(is_new, plan, observed)| unreliable(is_new, plan, observed));
+    let doubt = doubt.or((!paired && scatter.is_none()).then_some(Doubt::OneRun));
     if doubt.is_some() {
         changes.iter_mut().for_each(Change::conclude_nothing);
     }
@@ -362,14 +366,9 @@ fn known(share: f64) -> RunScatter {
     RunScatter { deviation: share, freedom: f64::INFINITY }
 }
 
-/// Of the new run first, as another is soon made.
-fn doubt(old: &[Measured], new: Measured) -> Option<Doubt> {
-    let all = std::iter::once((true, &new)).chain(old.iter().map(|one| (false, one)));
-    let of = |(is_new, (run, folded)): (bool, &Measured)| {
-        let why = reliability(&run.plan, &observe(folded, &run.plan))?;
-        Some(Doubt::Unreliable { is_new, reference: plain(&run.plan.reference), why })
-    };
-    all.into_iter().find_map(of)
+fn unreliable(is_new: bool, plan: &Plan, observed: &Observed) -> Option<Doubt> {
+    let why = reliability(plan, observed)?;
+    Some(Doubt::Unreliable { is_new, reference: plain(&plan.reference), why })
 }
 
 /// Whether a run can show what runs of the same kind as this one differ by: of the same plan, kernel and machine, made before
@@ -381,7 +380,8 @@ pub fn is_history(one: Measured, old: Measured, new: Measured) -> bool {
         facts.map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>()
     };
     let is_earlier = one.0.id != old.0.id && one.0.id != new.0.id && one.0.started < new.0.started;
-    is_earlier && machine(one) == machine(old) && differences(one, old).is_empty() && doubt(&[], one).is_none()
+    let is_quiet = || reliability(&one.0.plan, &observe(one.1, &one.0.plan)).is_none();
+    is_earlier && machine(one) == machine(old) && differences(one, old).is_empty() && is_quiet()
 }
 
 fn rank(change: &Change) -> (bool, bool) {

@@ -5,7 +5,7 @@
 //! logarithm is the weighted sum of logarithms, so neither a reference nor a unit can turn the order around. Every round
 //! holds every target and work, so what holds for one work's times holds for these values.
 
-use super::series::{Observed, ObservedWork, Rounds};
+use super::series::{Observed, ObservedWork, Rounds, at_round};
 use crate::metric::Combine;
 use crate::plan::{Plan, VerdictTerm};
 
@@ -79,11 +79,9 @@ fn in_all(parts: &[(f64, &Rounds)], value: impl Fn(&mut dyn Iterator<Item = (f64
     if others.is_empty() && parts[0].0 == 1.0 {
         return (*first).clone();
     }
-    let at = |rounds: &Rounds, round: u32| rounds.binary_search_by_key(&round, |(round, _)| *round).ok();
     let of_round = |&(round, _): &(u32, f64)| {
-        let places: Option<Vec<usize>> = parts.iter().map(|(_, rounds)| at(rounds, round)).collect();
-        let places = places?;
-        let mut values = parts.iter().zip(places).map(|((amount, rounds), place)| (*amount, rounds[place].1));
+        let all = parts.iter().map(|(amount, rounds)| Some((*amount, at_round(rounds, round)?)));
+        let mut values = all.collect::<Option<Vec<_>>>()?.into_iter();
         Some((round, value(&mut values)))
     };
     first.iter().filter_map(of_round).collect()

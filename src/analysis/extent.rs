@@ -34,7 +34,7 @@ mod tests {
     use crate::analysis::model;
     use crate::journal::fold;
 
-    /// So many targets and works, each with that many phases.
+    /// One round of all targets and works; each cell has that number of phases.
     fn journal([targets, works, phases]: [usize; 3]) -> Folded {
         let mut lines = vec![r#"{"run":{"plan":{"works":[{"name":"w0"}],"targets":[{"name":"t0"}]}}}"#.to_string()];
         for (target, work) in (0..targets).flat_map(|target| (0..works).map(move |work| (target, work))) {

@@ -22,7 +22,7 @@ const FOR_PRECISION: f64 = 0.97;
 /// the highest level that seven rounds have by ranks.
 const FOR_DECISION: f64 = 0.984;
 
-/// The time, what it would be by the speed of the processor alone, and without the kernel's workers.
+/// The time, and the same without the kernel's workers.
 pub const TIMES: [&str; 2] = ["time_ns", TIME_WITHOUT_WORKERS];
 
 /// As a logarithm, 50 %.
@@ -175,8 +175,8 @@ impl Contest {
         let regret = standing.as_ref().map_or_else(unbounded, |standing| standing.regret(series.len()));
         let (threshold, adds) = (rules.threshold, rules.adds);
         let floor = if rules.is_unreliable { f64::INFINITY } else { noise.as_ref().map_or(0.0, floor_of) };
-        let (series_of, without_workers) = (series.to_vec(), without_workers.to_vec());
-        let evidence = Evidence { series: series_of, without_workers, regret, confidence, threshold, floor, adds };
+        let (own, without_workers) = (series.to_vec(), without_workers.to_vec());
+        let evidence = Evidence { series: own, without_workers, regret, confidence, threshold, floor, adds };
         let pairs = JudgedPairs::new(evidence, rules);
         let race = standing.map(|standing| standing.race(series, &pairs, rules));
         Contest { noise, race, pairs }

@@ -8,7 +8,7 @@ use super::missing;
 use super::model::*;
 use super::plain::plain;
 use super::points::{self, Series};
-use super::series::{ObservedWork, Rounds};
+use super::series::{ObservedWork, Rounds, at_round};
 use crate::journal::FlagKind;
 use crate::metric::{self, Shown};
 use crate::stats::{self, Estimate, Finding, STATISTICS};
@@ -145,7 +145,7 @@ fn lay_beside(figure: &mut Figure, found: &Estimate, own: &Rounds, base: &Rounds
     let values: Vec<f64> = base.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
     let Some(median) = stats::median(&values) else { return };
     figure.centre = median * found.ratio;
-    let has = |round: &u32| own.binary_search_by_key(round, |(round, _)| *round).is_ok();
+    let has = |round: &u32| at_round(own, *round).is_some();
     if base.iter().any(|(round, _)| !has(round)) && figure.median > 0.0 {
         figure.scale = figure.centre / figure.median;
     }

@@ -4,7 +4,7 @@
 use super::composite::score;
 use super::judgement::Analysis;
 use super::plain::plain;
-use super::series::{Rounds, observe_at};
+use super::series::{Rounds, at_round, observe_at};
 use crate::metric::Combine;
 use crate::plan::at_other_speeds;
 use crate::stats::median;
@@ -48,7 +48,7 @@ fn held(analysis: &Analysis, pick: usize, times: f64) -> Held {
     let others = analysis.verdict.ranked.iter().copied().filter(|target| *target != pick);
     let ahead = |target: usize| {
         let (all, one) = (ahead_of(here, target, pick), ahead_of(&there, target, pick));
-        let gain = one.first().and_then(|(round, log)| Some(log - all.iter().find(|(of, _)| of == round)?.1));
+        let gain = one.first().and_then(|(round, log)| Some(log - at_round(&all, *round)?));
         let usual = median(&all.iter().map(|(_, log)| *log).collect::<Vec<_>>());
         Some((target, (usual? + gain?).exp_m1()))
     };
@@ -63,8 +63,7 @@ fn held(analysis: &Analysis, pick: usize, times: f64) -> Held {
 /// Logarithms of the pick's time over the target's, by round.
 fn ahead_of(values: &[Rounds], target: usize, pick: usize) -> Rounds {
     let (Some(of_target), Some(of_pick)) = (values.get(target), values.get(pick)) else { return Vec::new() };
-    let of_round = |round: u32| of_target.iter().find(|(of, _)| *of == round).map(|(_, value)| *value);
-    let log = |(round, value): &(u32, f64)| Some((*round, (value / of_round(*round)?).ln()));
+    let log = |(round, value): &(u32, f64)| Some((*round, (value / at_round(of_target, *round)?).ln()));
     of_pick.iter().filter_map(log).filter(|(_, log)| log.is_finite()).collect()
 }
 

@@ -4,7 +4,7 @@ use super::latency::Latencies;
 use super::model::*;
 use super::panel::{Context, Quantity, panel, something};
 use super::plain::plain;
-use super::series::{ObservedWork, Rounds};
+use super::series::{ObservedWork, Rounds, at_round};
 use crate::metric::{self, Combine, METRICS, Metric, Shown};
 use crate::stats::{self, Estimate, Finding};
 
@@ -57,8 +57,7 @@ fn throughput(observed: &ObservedWork, context: &Context) -> Table {
 }
 
 fn rate(bytes: &Rounds, times: &Rounds) -> Rounds {
-    let time_of = |round: u32| times.binary_search_by_key(&round, |(round, _)| *round).ok().map(|at| times[at].1);
-    let both = bytes.iter().filter_map(|&(round, bytes)| time_of(round).map(|time| (round, bytes, time)));
+    let both = bytes.iter().filter_map(|&(round, bytes)| at_round(times, round).map(|time| (round, bytes, time)));
     both.filter(|(_, _, time)| *time > 0.0).map(|(round, bytes, time)| (round, bytes * 1e9 / time)).collect()
 }
 

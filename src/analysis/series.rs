@@ -19,6 +19,10 @@ const CPU_OF_WORK_NS: &str = "cpu_workload_ns";
 /// Values by round, ascending, each round once.
 pub type Rounds = Vec<(u32, f64)>;
 
+pub fn at_round(series: &Rounds, round: u32) -> Option<f64> {
+    series.binary_search_by_key(&round, |(round, _)| *round).ok().map(|place| series[place].1)
+}
+
 pub struct Observed<'a> {
     /// Those of the plan, then any other that a cell names.
     pub targets: Vec<&'a str>,
@@ -34,7 +38,7 @@ impl Observed<'_> {
     /// takes too long may be cut off. The last round may be under way still.
     pub fn lacking(&self, works: &[&ObservedWork], values: &[Rounds]) -> Vec<Vec<u32>> {
         let rounds: BTreeSet<u32> = works.iter().flat_map(|work| work.rounds.iter().copied()).collect();
-        let has = |target: usize, round: u32| values[target].binary_search_by_key(&round, |(round, _)| *round).is_ok();
+        let has = |target: usize, round: u32| at_round(&values[target], round).is_some();
         let is_skipped = |target: usize, round: u32| {
             let mut cells = works.iter().filter_map(|work| work.cells[target].get(&round));
             cells.any(|cell| matches!(cell.outcome, Some(Outcome::Skipped(_))))
@@ -189,10 +193,7 @@ impl<'a> ObservedWork<'a> {
         let [Some(time), Some(all), Some(own)] = ids else { return };
         for (target, phase) in (0..self.cells.len()).flat_map(|at| self.phases.iter().map(move |phase| (at, *phase))) {
             let Some(times) = self.values.get(&(target, phase, time)) else { continue };
-            let of = |metric: u32, round: u32| {
-                let series = self.values.get(&(target, phase, metric))?;
-                series.iter().find(|(of, _)| *of == round).map(|(_, value)| *value)
-            };
+            let of = |metric: u32, round: u32| at_round(self.values.get(&(target, phase, metric))?, round);
             let without = |(round, time): &(u32, f64)| {
                 let workers = of(all, *round).zip(of(own, *round)).map_or(0.0, |(all, own)| (all - own).max(0.0));
                 (*round, (time - workers).max(0.0))

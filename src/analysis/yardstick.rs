@@ -3,16 +3,16 @@
 //! Rounds in random order cancel what others do to all targets alike. What remains cannot be seen to be little, so where others
 //! were at work most of the time, nothing is called clear.
 
-use super::series::{Observed, ObservedWork, Rounds};
+use super::series::{Observed, ObservedWork, Rounds, at_round};
 use crate::metric::CPU_FOREIGN_NS;
 use crate::stats::{Estimate, too_many_apart};
 
 /// Why no difference of a run is called clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreliable {
-    /// Others used the processor or the disk in so many of the phases that were timed.
+    /// Other programs used the processor or the disk in `phases` of the `of` phases that were timed.
     Busy { phases: usize, of: usize },
-    /// The reference differs from its second copy in so many of so many phases.
+    /// The reference differs from its second copy in `apart` of `of` phases.
     TwinsDiffer { apart: usize, of: usize },
 }
 
@@ -48,7 +48,7 @@ fn count(work: &ObservedWork, target: usize, phase: &str) -> (usize, usize) {
     let foreign = of(CPU_FOREIGN_NS);
     let [read, written, read_below, written_below] =
         ["device_read_bytes", "device_write_bytes", "below_read_bytes", "below_write_bytes"].map(of);
-    let at = |series: &Rounds, round: u32| series.iter().find(|(of, _)| *of == round).map_or(0.0, |(_, value)| *value);
+    let at = |series: &Rounds, round: u32| at_round(series, round).unwrap_or(0.0);
     let is_disturbed = |(round, time): &(u32, f64)| {
         let own = at(&read, *round) + at(&written, *round);
         let others = at(&read_below, *round) + at(&written_below, *round) - own;

@@ -113,12 +113,7 @@ impl Arguments {
         let near = journals::newest_first(folder)?.into_iter().take(MOST_HISTORY);
         // One that cannot be read shows nothing.
         let folded = near.filter_map(|journal| fold_file(&journal).ok());
-        let is_one = |other: &Folded| {
-            other
-                .run
-                .as_ref()
-                .is_some_and(|run| run.plan.absurd_measure().is_none() && is_history((run, other), *one, new))
-        };
+        let is_one = |other: &Folded| with_run(other, &journal).is_ok_and(|other| is_history(other, *one, new));
         Ok(folded.filter(is_one).collect())
     }
 

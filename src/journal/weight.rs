@@ -1,4 +1,4 @@
-//! How much memory a journal may take that is read: whoever wrote it may have meant it to take all that there is.
+//! How much memory a journal may take while it is read. A journal of a hostile author would else take all that there is.
 
 use super::Record;
 

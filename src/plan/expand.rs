@@ -173,7 +173,7 @@ mod tests {
         assert_ne!(names(&expand(&plan())), names(&expand(&Plan { seed: 8, ..plan() })));
     }
 
-    /// A target follows each as often, itself too, whoever has left; within 4 standard errors of 4000 rounds.
+    /// Each target follows each equally often, itself too, also where targets have left: within 4 standard errors of 4000 rounds.
     #[test]
     fn who_comes_next_is_balanced() {
         for (here, copied) in [("abcd", false), ("ab", false), ("bd", false), ("abcd", true)] {

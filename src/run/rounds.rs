@@ -89,7 +89,7 @@ pub fn cells_of_rounds<'a>(plan: &'a Plan, folded: &'a Folded) -> impl Iterator<
     orders(plan, move |target, round| !has_left(plan, folded, target, round))
 }
 
-/// The cells of a round that are to be run: without those that have ended or cannot be done.
+/// The cells of a round that are still to be run: none that has ended, and none that cannot be done.
 fn left(plan: &Plan, folded: &Folded, round: u32) -> Vec<Cell> {
     let cells = cells_of_rounds(plan, folded).nth(round as usize - 1).unwrap_or_default();
     cells.into_iter().filter(|cell| is_to_be_run(folded, cell)).collect()

@@ -53,8 +53,8 @@ pub fn use_processor(ns: u64) -> u64 {
     }
 }
 
-/// CPU time of the calling thread.
-fn thread_ns() -> u64 {
+/// CPU time of the calling thread, in nanoseconds.
+pub fn thread_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
