@@ -184,22 +184,45 @@ fn random_journal(seed: u64) -> Lab {
     lab
 }
 
-/// Seeded journals, each read at several ends of cells. `PICKFS_FULL=1` reads many more.
+/// Every format is written, and what sentences are read in says the headline.
+fn assert_formats(model: &Model) {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = words(&headline(model));
+    for format in crate::render::names(Kind::Run) {
+        let text = rendered(model, format);
+        if ["full", "text"].contains(&format) && model.overall.is_none() {
+            assert!(words(&text).contains(&said), "{format} lacks {said}: {text}");
+        }
+    }
+}
+
+/// Seeded journals, each read at several ends of cells. `PICKFS_FULL=1` reads five thousand at each of their ends.
 #[test]
 fn all_places_give_one_answer() {
-    let count = crate::stats::noise::replications(60, 2000) as u64;
+    let few = 60;
+    let count = crate::stats::noise::replications(few as usize, 5000) as u64;
     for seed in 0..count {
         let lab = random_journal(seed);
         let ends =
             lab.records.iter().enumerate().filter(|(_, record)| matches!(record, Record::End(_) | Record::Look(_)));
         let ends: Vec<usize> = ends.map(|(at, _)| at + 1).collect();
-        let few = [ends.len() / 3, ends.len() / 2, ends.len() - 2, ends.len() - 1];
-        for end in few.map(|at| ends[at]) {
+        let read = if count > few {
+            ends
+        } else {
+            [3, 2]
+                .map(|part| ends[ends.len() / part])
+                .into_iter()
+                .chain(ends[ends.len() - 2..].iter().copied())
+                .collect()
+        };
+        for end in read {
             let mut cut = Lab::new(&[]);
             cut.plan = lab.plan.clone();
             cut.records = lab.records[..end].to_vec();
             println!("seed {seed}, {end} records");
-            assert_one_answer(&cut.model());
+            let model = cut.model();
+            assert_one_answer(&model);
+            assert_formats(&model);
         }
     }
 }
