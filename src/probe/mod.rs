@@ -11,6 +11,7 @@ pub mod device;
 pub mod flash;
 pub mod foreign;
 pub mod layout;
+pub mod memory;
 pub mod pressure;
 mod saved;
 pub mod shares;
@@ -28,6 +29,7 @@ pub const ALL: &[&dyn Probe] = &[
     &flash::Flash,
     &foreign::Foreign,
     &layout::Layout,
+    &memory::Memory,
     &pressure::Pressure,
     &space::Space,
     &swap::Swap,

@@ -8,6 +8,7 @@ use super::start_cost::{Start, StartCost};
 use super::world::Pieces;
 use crate::sys::ptrace::Call;
 use crate::sys::rings::{MOST_RECORDS, RECORD, RINGS, Rings, Spot, memory_file, path_of};
+use crate::trace;
 use anyhow::{Context, Result, anyhow, ensure};
 use foldhash::{HashMap, HashSet};
 use std::fs::File;
@@ -300,7 +301,7 @@ impl Preload {
         let (mut at, mut memory) = (RECORD, Vec::new());
         let (sample, is_call) = (word(19)? as u32, is_of_library(&made.call()));
         let most = (lengths as u32).max((lengths >> 32) as u32) as usize;
-        if !is_call || most > LONGEST_PATH || sample as usize > SAMPLE {
+        if !is_call || made.result < -trace::MOST_ERRNO || most > LONGEST_PATH || sample as usize > SAMPLE {
             return None;
         }
         // The address of a text is 0 where there is none, and a text may be empty.

@@ -2,7 +2,7 @@
 //! byte where it stands.
 
 use super::columns::{COLUMNS, Cursor, MAGIC, Sections, Unpacked};
-use super::op::{Kind, LARGEST, Op, Target};
+use super::op::{Kind, LARGEST, MOST_ERRNO, Op, Target};
 use super::paths::{LONGEST_NAME, Names, PathNode, Paths};
 use super::{CLASSES, Entry, Header, SCHEMA, Trace, What};
 use anyhow::{Context, Result, bail, ensure};
@@ -206,7 +206,7 @@ impl Check {
         ensure!(op.thread < self.threads, "thread {} of {}", op.thread, self.threads);
         ensure!(u64::from(op.began) <= number, "it began after it ended");
         ensure!(op.is_within_a_file(), "an offset or a length above {LARGEST}");
-        ensure!(op.result >= -4095, "no error has the number {}", op.result.wrapping_neg());
+        ensure!(op.result >= -MOST_ERRNO, "no error has the number {}", op.result.wrapping_neg());
         match op.kind.target() {
             Target::Path if op.kind != Kind::Open => ensure!(op.object == 0, "an open file where a path is meant"),
             Target::Object => ensure!(self.is_open(op.object), "file {} is not open", op.object),

@@ -130,6 +130,9 @@ impl Kind {
 /// No file and no offset is larger: 8 EiB is the kernel's own limit.
 pub(super) const LARGEST: u64 = i64::MAX as u64;
 
+/// MAX_ERRNO of the kernel's include/linux/err.h: no call returns less than its negative.
+pub const MOST_ERRNO: i64 = 4095;
+
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
