@@ -47,6 +47,31 @@ fn a_system_boots_from_ext4_xfs_and_btrfs() {
     lab.assert_nothing_left();
 }
 
+/// The key is random, so nothing but what the agent has handed on can open it.
+#[test]
+#[ignore = "boots three machines for each of two stacks: ten minutes where the processor is emulated"]
+fn a_system_boots_from_luks_and_lvm() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let stacks = [("luks", "'luks'"), ("luks on lvm", "'lvm', 'luks'")];
+    let targets: String = stacks
+        .iter()
+        .map(|(name, layers)| format!("[[target]]\nname = '{name}'\nfs = 'ext4'\nlayers = [{layers}]\n"))
+        .collect();
+    let said = lab.run_plan(&plan(&targets, ""));
+    let folded = lab.folded();
+    assert_eq!(said.code, Some(0), "{}{}: {:#?}", said.out, said.err, folded.cells);
+    for (name, _) in stacks {
+        assert_booted(&folded, name);
+        let opened = folded.value(cell(&folded, name), "boot", "open_layers_ns");
+        println!("{name}: layers opened in {opened:?} ns");
+        assert!(opened.is_some_and(|ns| ns > 0.0), "{name}: {opened:?}");
+    }
+    lab.assert_nothing_left();
+}
+
 #[test]
 fn what_cannot_carry_a_root_is_skipped_with_every_reason() {
     let lab = Lab::new();

@@ -381,7 +381,9 @@ fn is_caused_by(error: &anyhow::Error, late: &anyhow::Error) -> bool {
 fn read_back(layers: &[BuiltLayer], runner: &StepRunner) -> Layers {
     let (mut all, memory) = (Layers::default(), runner.place.memory.join("cell"));
     for (number, BuiltLayer { layer, settings, name, devices }) in layers.iter().enumerate() {
-        let (fact, words) = (layer.fact)(&Below { devices, name, memory: &memory });
+        let below = Below { devices, name, memory: &memory };
+        let (fact, words) = (layer.fact)(&below);
+        all.openings.extend(layer.opens.map(|opens| opens(&below)));
         let shown = runner.listing(&words);
         all.mismatches.extend((layer.mismatches)(settings, &shown));
         all.take([(fact.to_string(), shown)].into(), number + 1);

@@ -6,6 +6,7 @@ use crate::plan::{Cell, FILE, VOLUME};
 use crate::process::{NO_LISTING, listing};
 use crate::stack::Argv;
 use crate::stack::fs::feature::FsState;
+use crate::stack::fs::oldest_kernel;
 use crate::stack::fs::{Filesystem, argvs, of_kernel, spelled};
 use crate::stage::BuiltStack;
 use crate::steps::StepRunner;
@@ -63,6 +64,9 @@ pub fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> Result<P
         provenance.weakened = weakened(driver, &spec.mount, &spec.mkfs, &shown);
         provenance.weakened.extend(driver.volatile.then(|| "kept in memory alone".to_string()));
     }
+    let kernels = stack.driver.and_then(|driver| oldest_kernel::of(driver, &facts));
+    let names = ["oldest kernel that reads it", "oldest kernel that writes it"];
+    facts.extend(kernels.into_iter().flatten().zip(names).map(|(kernel, name)| (name.to_string(), kernel)));
     facts.extend(features(stack, &mount.fs_type, &shown, &facts).map(|names| ("features".to_string(), names)));
     provenance.largest = documented(stack.driver.or_else(|| of_kernel(&mount.fs_type)));
     facts.extend(

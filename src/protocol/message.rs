@@ -185,8 +185,10 @@ pub enum Say {
 /// What a machine is booted for, and how it finds its root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot {
-    /// As the kernel asks for it: `fs-ext4`.
-    pub module: String,
+    /// Of layers, and of the file system, as the kernel asks for it: `fs-ext4`.
+    pub modules: Vec<String>,
+    /// From the lowest layer up.
+    pub layers: Vec<OpenLayer>,
     /// The program that mounts the file system, with its arguments.
     pub mount: Vec<String>,
     pub mount_point: PathBuf,
@@ -198,13 +200,24 @@ pub struct Boot {
     pub limit_ns: u64,
 }
 
+/// A program that opens what a layer has made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenLayer {
+    /// The program, with its arguments.
+    pub words: Vec<String>,
+    /// What it reads from its standard input.
+    pub key: Vec<u8>,
+}
+
 /// How a boot went. Times are the booted kernel's own monotonic clock, which counts from its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Booted {
     /// Process 1 began.
     pub kernel_ns: u64,
-    /// The modules of bus and file system were loaded.
+    /// The modules of bus, layers and file system were loaded.
     pub modules_ns: u64,
+    /// The layers were opened.
+    pub opened_ns: u64,
     /// The file system was mounted.
     pub mounted_ns: u64,
     /// systemd began.

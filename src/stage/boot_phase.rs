@@ -7,11 +7,13 @@ use super::phase::{CacheState, Phase};
 use super::settle::quiet_after;
 use super::timed::Doubt;
 use crate::journal::FlagKind;
+use crate::need::Need;
 use crate::plan::{Target, disks};
 use crate::process::check_stop;
-use crate::protocol::{Boot, Booted};
+use crate::protocol::{Boot, Booted, OpenLayer};
 use crate::stack::backing::{self, Elsewhere};
 use crate::stack::fs;
+use crate::stack::layer::{self, Opening};
 use crate::sys::block;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -20,6 +22,7 @@ use std::time::Duration;
 /// Where the booted machine mounts the file system first, among its guest's programs: they can be written to nowhere
 /// else than in the kernel's own file systems.
 const MOUNT_POINT: &str = "/dev/pickfs";
+const OPEN_LAYERS_NS: &str = "open_layers_ns";
 /// Of what the booted machine read, the share that must have come to the host's disk.
 const FROM_DISK: f64 = 0.9;
 
@@ -30,7 +33,7 @@ impl Stage<'_, '_> {
         let phase = self.declared(phase)?;
         ensure!(phase.only_reads() && phase.starts == CacheState::Cold, "phase {} is no boot", phase.name);
         let booted = self.boot_aside(ready)?;
-        self.tell_samples(&phase.name, samples(&booted));
+        self.tell_samples(&phase.name, samples(&booted, !self.stack.target.layers.is_empty()));
         for (flag, why) in doubts(&booted, self.least_read()) {
             self.flag(&phase.name, flag, why);
         }
@@ -41,7 +44,7 @@ impl Stage<'_, '_> {
     pub fn boot_aside(&mut self, ready: &str) -> Result<Booted> {
         check_stop()?;
         self.put_down()?;
-        let wanted = self.wanted(ready);
+        let wanted = self.wanted(ready)?;
         let booted = self.spend(Spent::Phases, |stage| stage.link.boot(wanted));
         // Mounted again after a failure, too: teardown counts on it.
         let taken_up = self.take_up();
@@ -50,19 +53,25 @@ impl Stage<'_, '_> {
         self.deadline.check().map(|()| booted)
     }
 
-    fn wanted(&self, ready: &str) -> Boot {
+    fn wanted(&self, ready: &str) -> Result<Boot> {
         let mut spec = self.stack.spec();
         spec.mount_point = Path::new(MOUNT_POINT);
         let driver = self.stack.driver.expect("objections() wants a file system");
         let folder = self.stack.root.strip_prefix(&self.stack.mount_point).unwrap_or(Path::new(""));
-        Boot {
-            module: format!("fs-{}", driver.kernel_type()),
+        let modules = layer::needs(&self.stack.target.layers).into_iter().filter_map(|need| match need {
+            Need::Driver { module, .. } => Some(module.to_string()),
+            _ => None,
+        });
+        let layers: Result<Vec<Vec<OpenLayer>>> = self.stack.layers.openings.iter().map(open_layers).collect();
+        Ok(Boot {
+            modules: modules.chain([format!("fs-{}", driver.kernel_type())]).collect(),
+            layers: layers?.concat(),
             mount: driver.mount(&spec),
             mount_point: MOUNT_POINT.into(),
             folder: folder.display().to_string(),
             ready: ready.into(),
             limit_ns: self.deadline.left().as_nanos().min(u128::from(u64::MAX)) as u64,
-        }
+        })
     }
 
     /// All that was written is on the disk, and nothing of the disk is in our memory.
@@ -106,18 +115,26 @@ impl Stage<'_, '_> {
     }
 }
 
-fn samples(booted: &Booted) -> Vec<(String, f64)> {
+fn open_layers(opening: &Opening) -> Result<Vec<OpenLayer>> {
+    let key = opening.key.as_ref().map(|path| std::fs::read(path).context("cannot read the key of a layer"));
+    let key = key.transpose()?.unwrap_or_default();
+    Ok(opening.programs.iter().map(|words| OpenLayer { words: words.clone(), key: key.clone() }).collect())
+}
+
+fn samples(booted: &Booted, has_layers: bool) -> Vec<(String, f64)> {
     let parts = [
         ("time_ns", booted.ready_ns),
         ("kernel_ns", booted.kernel_ns),
         ("load_modules_ns", booted.modules_ns.saturating_sub(booted.kernel_ns)),
-        ("mount_ns", booted.mounted_ns.saturating_sub(booted.modules_ns)),
+        (OPEN_LAYERS_NS, booted.opened_ns.saturating_sub(booted.modules_ns)),
+        ("mount_ns", booted.mounted_ns.saturating_sub(booted.opened_ns)),
         ("user_space_ns", booted.ready_ns.saturating_sub(booted.init_ns)),
         ("host_clock_ns", booted.host_ns),
         ("device_read_bytes", booted.read_bytes),
         ("device_write_bytes", booted.write_bytes),
     ];
-    parts.into_iter().map(|(metric, value)| (metric.to_string(), value as f64)).collect()
+    let parts = parts.into_iter().filter(|(metric, _)| has_layers || *metric != OPEN_LAYERS_NS);
+    parts.map(|(metric, value)| (metric.to_string(), value as f64)).collect()
 }
 
 /// Flags with their reasons. A machine that was just started has nothing in its memory; the host may have.
@@ -148,6 +165,9 @@ pub fn objections(target: &Target, can_boot: bool) -> Vec<String> {
     let backing = backing::find(&target.backing.name);
     let is_made_there = backing.is_some_and(|backing| matches!(backing.elsewhere, Elsewhere::MadeThere));
     let disks = disks(settings).max(1 + settings.texts(backing::MORE_DEVICES).len() as u64);
+    let opens = |name: &str| layer::find(name).is_none_or(|layer| layer.opens.is_some());
+    let layers = target.layers.iter().map(|layer| layer.name.as_str());
+    let unopened: Vec<&str> = layers.filter(|name| !opens(name)).collect();
     let rows = [
         (!can_boot, "this machine cannot be booted from a target: use executor = \"vm\"".to_string()),
         (driver.is_none(), "a directory cannot be booted: name a file system".into()),
@@ -160,7 +180,7 @@ pub fn objections(target: &Target, can_boot: bool) -> Vec<String> {
             format!("{} is not brought up by `mount` alone: take another file system", target.name),
         ),
         (target.overlay, "a root is mounted without overlayfs: leave out `overlay`".into()),
-        (!target.layers.is_empty(), "what lies below a root is not built at boot: leave out `layers`".into()),
+        (!unopened.is_empty(), format!("no boot opens {}: leave it out of `layers`", unopened.join(" and "))),
         (
             can_boot && is_made_there,
             "the guest's memory is gone where another machine boots: use backing image or device".into(),
@@ -191,7 +211,8 @@ mod tests {
             (target(None, "directory", &[]), false, vec!["use executor", "name a file system"]),
             (target(Some("zfs"), "device", &[]), true, vec!["another file system"]),
             (target(Some("tmpfs"), "image", &[]), true, vec!["is empty once"]),
-            (target(Some("xfs"), "memory", &["luks"]), true, vec!["`layers`", "backing image or device"]),
+            (target(Some("xfs"), "memory", &["md", "luks"]), true, vec!["no boot opens md", "backing image or device"]),
+            (target(Some("xfs"), "device", &["lvm", "luks"]), true, vec![]),
         ];
         for (target, can_boot, wanted) in rows {
             let found = objections(&target, can_boot);
@@ -225,15 +246,17 @@ mod tests {
         let booted = Booted {
             kernel_ns: 10,
             modules_ns: 15,
+            opened_ns: 18,
             mounted_ns: 22,
             init_ns: 30,
             ready_ns: 130,
             host_ns: 200,
             ..Booted::default()
         };
-        let told = samples(&booted);
+        let told = samples(&booted, true);
         let value = |metric: &str| told.iter().find(|(name, _)| name == metric).map(|(_, value)| *value);
-        let metrics = ["time_ns", "kernel_ns", "load_modules_ns", "mount_ns", "user_space_ns"];
-        assert_eq!(metrics.map(|metric| value(metric).unwrap()), [130.0, 10.0, 5.0, 7.0, 100.0]);
+        let metrics = ["time_ns", "kernel_ns", "load_modules_ns", "open_layers_ns", "mount_ns", "user_space_ns"];
+        assert_eq!(metrics.map(|metric| value(metric).unwrap()), [130.0, 10.0, 5.0, 3.0, 4.0, 100.0]);
+        assert!(samples(&booted, false).iter().all(|(name, _)| name != OPEN_LAYERS_NS));
     }
 }

@@ -3,6 +3,7 @@
 use crate::plan::Target;
 use crate::probe::Subject;
 use crate::stack::fs::{Filesystem, FsSpec};
+use crate::stack::layer::Opening;
 use crate::stack::{Argv, Overlay};
 use crate::steps::StepRunner;
 use crate::sys::devices;
@@ -46,6 +47,8 @@ pub struct BuiltStack {
 /// Facts of the layers, and what in them is not as the plan asked for.
 #[derive(Default)]
 pub struct Layers {
+    /// How another machine opens them.
+    pub openings: Vec<Opening>,
     pub facts: BTreeMap<String, String>,
     pub mismatches: Vec<String>,
 }

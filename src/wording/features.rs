@@ -3,12 +3,14 @@
 use crate::analysis::{Model, TargetInfo};
 
 const FEATURES: &str = "features";
-const LIMITS: [&str; 5] = [
+const LIMITS: [&str; 7] = [
     "tried: longest name",
     "tried: largest file",
     "documented: largest file",
     "documented: largest volume",
     "tried: reflinks",
+    "oldest kernel that reads it",
+    "oldest kernel that writes it",
 ];
 
 /// A row for each feature and limit that any target has, a column for each target, after a row of names; nothing where

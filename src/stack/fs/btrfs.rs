@@ -4,6 +4,7 @@ use super::feature::{
     CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, FsState, GROW, METADATA_CHECKSUMS, MULTI_DEVICE,
     REFLINKS, SHRINK, SNAPSHOTS, changed,
 };
+use super::oldest_kernel::Needed::{ToRead, ToWrite};
 use super::{
     ANOTHER_LAST, COUNT, DEDUP, DEVICE, Facts, Filesystem, Freed, FsSpec, HALF, LAST, MOUNT_POINT, Snapshots, Upkeep,
     VFS_FILE, Variant, argv, make, mount_options, number_above,
@@ -43,6 +44,28 @@ pub const BTRFS: Filesystem = Filesystem {
         ("btrfs profiles", &["btrfs", "filesystem", "df", "-b", MOUNT_POINT]),
         ("btrfs super block", &["btrfs", "inspect-internal", "dump-super", DEVICE]),
         ("root attributes", &["lsattr", "-d", MOUNT_POINT]),
+    ],
+    // btrfs(5), FILESYSTEM FEATURES, and `mkfs.btrfs -O list-all`.
+    since: &[
+        ("", ToRead, "2.6.29"),
+        ("MIXED_BACKREF", ToRead, "2.6.31"),
+        ("DEFAULT_SUBVOL", ToRead, "2.6.34"),
+        ("MIXED_GROUPS", ToRead, "2.6.37"),
+        ("COMPRESS_LZO", ToRead, "2.6.38"),
+        ("BIG_METADATA", ToRead, "3.4"),
+        ("EXTENDED_IREF", ToRead, "3.7"),
+        ("RAID56", ToRead, "3.9"),
+        ("SKINNY_METADATA", ToRead, "3.10"),
+        ("NO_HOLES", ToRead, "3.14"),
+        ("COMPRESS_ZSTD", ToRead, "4.14"),
+        ("METADATA_UUID", ToRead, "5.0"),
+        ("RAID1C34", ToRead, "5.5"),
+        ("ZONED", ToRead, "5.12"),
+        ("RAID_STRIPE_TREE", ToRead, "6.7"),
+        ("SIMPLE_QUOTA", ToRead, "6.7"),
+        ("FREE_SPACE_TREE_VALID", ToWrite, "4.9"),
+        ("VERITY", ToWrite, "5.15"),
+        ("BLOCK_GROUP_TREE", ToWrite, "6.1"),
     ],
     versions: &[("btrfs-progs", &["btrfs", "--version"])],
     upkeep: &[

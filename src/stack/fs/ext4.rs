@@ -3,6 +3,7 @@
 use super::feature::{
     CASE_FOLDING, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW, METADATA_CHECKSUMS, SHRINK, changed,
 };
+use super::oldest_kernel::Needed::{ToRead, ToWrite};
 use super::{Argv, DEVICE, Filesystem, FreeSpace, FsSpec, HALF, Upkeep, make, mount_options, number_above};
 use crate::need::Need;
 use crate::plan::MkfsOptions;
@@ -28,6 +29,22 @@ pub const EXT4: Filesystem = Filesystem {
             ..Upkeep::unmounted("quota", &[&["tune2fs", "-O", "quota", "-Q", "usrquota,grpquota", DEVICE]])
         },
         SHRINK_UNMOUNTED,
+    ],
+    // ext4(5), KERNEL SUPPORT; what of them keeps it from being read or written, fs/ext4/ext4.h of Linux.
+    since: &[
+        ("", ToRead, "2.6.28"),
+        ("mmp", ToRead, "3.0"),
+        ("inline_data", ToRead, "3.8"),
+        ("encrypt", ToRead, "4.1"),
+        ("metadata_csum_seed", ToRead, "4.4"),
+        ("ea_inode", ToRead, "4.13"),
+        ("large_dir", ToRead, "4.13"),
+        ("casefold", ToRead, "5.2"),
+        ("bigalloc", ToWrite, "3.2"),
+        ("quota", ToWrite, "3.6"),
+        ("metadata_csum", ToWrite, "3.18"),
+        ("project", ToWrite, "4.5"),
+        ("verity", ToWrite, "5.4"),
     ],
     ..EXT
 };

@@ -19,6 +19,7 @@ mod nilfs2;
 mod ntfs;
 mod ntfs3;
 mod ntfs_3g;
+pub mod oldest_kernel;
 mod programs;
 mod reiser4;
 mod reiserfs;
@@ -132,6 +133,8 @@ pub struct Filesystem {
     pub more_features: &'static [&'static str],
     /// What nearly all others keep of a file: [`LINKS`], [`MODES`].
     pub keeps_no: &'static [&'static str],
+    /// The kernels that its features need; the first row is of the file system itself.
+    pub since: &'static [oldest_kernel::Since],
     /// Why overlayfs cannot have its upper folder on it.
     pub no_upper: Option<&'static str>,
     /// All of it is in memory, and gone with the unmount: no start is cold, and nothing durable.
@@ -195,6 +198,7 @@ impl Filesystem {
         features: &[],
         more_features: &[],
         keeps_no: &[],
+        since: &[],
         no_upper: None,
         volatile: false,
         facts: &[],

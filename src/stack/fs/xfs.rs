@@ -1,6 +1,7 @@
 //! XFS.
 
 use super::feature::{CRASH_CONSISTENCY, CREATION_TIME, FsState, GROW, METADATA_CHECKSUMS, REFLINKS, changed};
+use super::oldest_kernel::Needed::{ToRead, ToWrite};
 use super::{DEDUP, DEVICE, Filesystem, FreeSpace, MOUNT_POINT, Upkeep, VFS_FILE, Variant, make};
 use crate::need::Need;
 
@@ -45,6 +46,22 @@ pub const XFS: Filesystem = Filesystem {
             counts_users: true,
             ..Upkeep::unmounted("quota", &[])
         },
+    ],
+    // mkfs.xfs(8), and fs/xfs/libxfs/xfs_format.h of Linux through its history.
+    since: &[
+        ("", ToRead, "2.6"),
+        ("crc=1", ToRead, "3.10"),
+        ("sparse=1", ToRead, "4.2"),
+        ("bigtime=1", ToRead, "5.10"),
+        ("nrext64=1", ToRead, "5.19"),
+        ("exchange=1", ToRead, "6.10"),
+        ("parent=1", ToRead, "6.10"),
+        ("metadir=1", ToRead, "6.13"),
+        ("zoned=1", ToRead, "6.15"),
+        ("finobt=1", ToWrite, "3.16"),
+        ("rmapbt=1", ToWrite, "4.8"),
+        ("reflink=1", ToWrite, "4.9"),
+        ("inobtcount=1", ToWrite, "5.10"),
     ],
     versions: &[("xfsprogs", &["mkfs.xfs", "-V"])],
     // xfs_growfs(8) takes away no more than the unused end of the last allocation group: that is no shrinking.

@@ -1,6 +1,6 @@
 //! LVM: a volume group over all devices below, and one logical volume in it.
 
-use super::{Below, DEVICES, GROUPS, Layer, MAPPER, MAPS, WIPES, differs, mapping, wipe};
+use super::{Below, DEVICES, GROUPS, Layer, MAPPER, MAPS, Opening, WIPES, differs, mapping, wipe};
 use crate::journal::Undo;
 use crate::need::Need;
 use crate::plan::{Setting, SettingKind, Settings};
@@ -31,6 +31,7 @@ pub const LVM: Layer = Layer {
         steps
     },
     fact: |below| ("lvs", listing(below.name, "lv_name,segtype,stripes,stripe_size,lv_size,devices")),
+    opens: Some(|below| Opening { programs: vec![command(&["vgchange", "--activate", "y", below.name])], key: None }),
     mismatches: |settings, shown| {
         differs("stripes", &stripes(settings).to_string(), field(shown, "LVM2_STRIPES")).into_iter().collect()
     },

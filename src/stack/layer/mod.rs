@@ -106,8 +106,16 @@ pub struct Layer {
     pub steps: fn(&Settings, &Below) -> Vec<Step>,
     /// A program that says what is in effect, by the fact that it becomes.
     pub fact: fn(&Below) -> (&'static str, Argv),
+    /// How another machine, which has the same disks, opens what was made; `None` where that is not known.
+    pub opens: Option<fn(&Below) -> Opening>,
     /// What that fact contradicts of what the plan asked for.
     pub mismatches: fn(&Settings, &str) -> Vec<String>,
+}
+
+/// Programs, from first to last, and the file that each reads as its standard input.
+pub struct Opening {
+    pub programs: Vec<Argv>,
+    pub key: Option<PathBuf>,
 }
 
 impl Layer {
@@ -126,6 +134,7 @@ impl Layer {
         logs: false,
         steps: |_, _| Vec::new(),
         fact: |_| ("", Vec::new()),
+        opens: None,
         mismatches: |_, _| Vec::new(),
     };
 }

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// For the disk to appear.
@@ -47,10 +47,12 @@ pub(super) fn become_system(root: &Path, began_ns: u64) -> Result<()> {
     let mut booted = Booted { kernel_ns: began_ns, ..Booted::default() };
     in_lower(|| {
         // One that is built in is not found.
-        let _ = Command::new("modprobe").args(["-q", &wanted.module]).env("PATH", PATH).status();
+        let _ = Command::new("modprobe").args(["-q", "-a"]).args(&wanted.modules).env("PATH", PATH).status();
         booted.modules_ns = monotonic();
+        wanted.layers.iter().try_for_each(|layer| run(&layer.words, &layer.key))?;
+        booted.opened_ns = monotonic();
         std::fs::create_dir_all(&wanted.mount_point).context("cannot make a mount point")?;
-        mount(&wanted.mount)
+        run(&wanted.mount, &[])
     })?;
     booted.mounted_ns = monotonic();
     enter(&wanted, booted)?;
@@ -98,10 +100,14 @@ fn disks() -> Result<()> {
     (1..MOST_DISKS).try_for_each(|index| name_disk(&target_disk(index)))
 }
 
-fn mount(words: &[String]) -> Result<()> {
-    let (program, arguments) = words.split_first().context("no program mounts the disk")?;
-    let out = Command::new(program).args(arguments).env("PATH", PATH).output();
-    let out = out.with_context(|| format!("cannot run {program}"))?;
+/// `input` is short enough for a pipe to hold it.
+fn run(words: &[String], input: &[u8]) -> Result<()> {
+    let (program, arguments) = words.split_first().context("no program opens or mounts the disk")?;
+    let mut command = Command::new(program);
+    command.args(arguments).env("PATH", PATH).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
+    child.stdin.take().context("no pipe")?.write_all(input).with_context(|| format!("{program} reads nothing"))?;
+    let out = child.wait_with_output().with_context(|| format!("cannot wait for {program}"))?;
     let shown = words.join(" ");
     ensure!(out.status.success(), "`{shown}` ended {}: {}", how(out.status), last_words(&out.stderr));
     Ok(())
