@@ -449,19 +449,3 @@ fn postgresql_gives_the_answers_of_sqlite() {
     lab.run(&["query", "store", "--reindex", "--to", &address]).code(0);
     assert_same("made again");
 }
-
-/// What readers of Parquet read, a unit test has seen; here its two files are whole.
-#[test]
-fn both_tables_are_written_as_parquet() {
-    let lab = Lab::new();
-    journals(&lab);
-    lab.run(&["push", "store", "runs"]).code(0);
-    let said = lab.run(&["query", "store", "--parquet", "out"]).code(0).out;
-    assert_eq!(said, "out/journal.parquet\nout/result.parquet\n");
-    for name in ["journal", "result"] {
-        let bytes = std::fs::read(lab.path(&format!("out/{name}.parquet"))).unwrap();
-        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
-        let about = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
-        assert!(about + 12 < bytes.len(), "{about}");
-    }
-}

@@ -12,8 +12,9 @@ use std::path::Path;
 /// The report, and where the page with charts is.
 pub fn show(folded: &Folded, journal: &Path) -> Result<()> {
     let shown = journal.display();
-    report::print(folded, journal, "text")?;
-    match report::write_page(folded, journal) {
+    let model = report::model(folded, journal)?;
+    report::print(&model)?;
+    match report::write_page(&model, journal) {
         Ok(page) => {
             give_back(&page);
             tell(&format!("with charts: {}", page.display()));

@@ -4,7 +4,7 @@ use super::{Exit, Outcome, Verb, report};
 use crate::render::csv_text;
 use crate::store::{Database, Rows, Store, is_database};
 use crate::visible::visible_json;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use comfy_table::{Table, presets};
 use std::path::{Path, PathBuf};
 
@@ -24,9 +24,6 @@ pub struct Arguments {
     /// Bring the index in PostgreSQL up to date first, and ask that; with --reindex nothing else is left in it
     #[arg(long, value_name = "postgresql://...")]
     to: Option<String>,
-    /// Write both tables to DIR as Parquet, for pandas or DuckDB, instead of asking
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["sql", "to"])]
-    parquet: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -45,7 +42,6 @@ impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs query /srv/runs", "how often what was best, by disk and work"],
         ["pickfs query /srv/runs \"SELECT * FROM journal\" --format csv", "for pandas, R or a sheet"],
-        ["pickfs query /srv/runs --parquet .", "the same as Parquet: journal.parquet, result.parquet"],
         ["pickfs query /srv/runs --to postgresql://db/lab", "the index in PostgreSQL, for a team"],
     ];
     const ONLY_PRINTS: bool = true;
@@ -60,9 +56,6 @@ impl Verb for Arguments {
         if self.reindex {
             let count = store.reindex()?;
             eprintln!("{count} journals indexed");
-        }
-        if let Some(folder) = &self.parquet {
-            return write_parquet(&store, folder);
         }
         let Some(address) = &self.to else {
             return self.show(&store.query(sql).map_err(usage)?);
@@ -79,16 +72,6 @@ impl Verb for Arguments {
 pub fn database(word: &Path) -> Result<Option<Database>> {
     let text = word.to_string_lossy();
     is_database(&text).then(|| Database::new(&text)).transpose()
-}
-
-fn write_parquet(store: &Store, folder: &Path) -> Outcome {
-    for (name, bytes) in store.parquet()? {
-        let path = folder.join(name);
-        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, bytes));
-        written.with_context(|| format!("cannot write {}", path.display()))?;
-        println!("{}", path.display());
-    }
-    Ok(0)
 }
 
 impl Arguments {

@@ -63,7 +63,7 @@ impl Verb for Arguments {
             return Ok(0);
         }
         if self.open {
-            let page = write_page(&folded, &journal)?;
+            let page = write_page(&model(&folded, &journal)?, &journal)?;
             println!("{}", page.display());
             BROWSER.check().map_err(|missing| anyhow::anyhow!("the page cannot be shown: {missing}"))?;
             crate::process::run_program(&argv(["xdg-open", &page.display().to_string()]))?;
@@ -157,16 +157,16 @@ fn write_charts(folded: &Folded, folder: &Path, png: bool) -> Result<()> {
 }
 
 /// The page of a journal, beside it; where it is.
-pub fn write_page(folded: &Folded, journal: &Path) -> Result<PathBuf> {
+pub fn write_page(model: &Model, journal: &Path) -> Result<PathBuf> {
     let path = page_beside(journal);
     // Root may write beside another user's files: what lies there is replaced, and no link in its place followed.
     let _ = std::fs::remove_file(&path);
-    deliver(&page(folded, journal)?, Some(&path))?;
+    deliver(&page(model)?, Some(&path))?;
     Ok(path)
 }
 
-pub fn page(folded: &Folded, journal: &Path) -> Result<Vec<u8>> {
-    written(folded, journal, "html", &Options::default())
+pub fn page(model: &Model) -> Result<Vec<u8>> {
+    render::written("html", Document::Run(model), &Options::default())
 }
 
 /// `run.html` for `run.jsonl`; never the journal itself, whatever it is called.
@@ -180,9 +180,8 @@ fn page_beside(journal: &Path) -> PathBuf {
 }
 
 /// To standard output.
-pub fn print(folded: &Folded, journal: &Path, format: &str) -> Result<()> {
-    refuse_binary(format)?;
-    deliver(&written(folded, journal, format, &options())?, None)
+pub fn print(model: &Model) -> Result<()> {
+    deliver(&render::written("text", Document::Run(model), &options())?, None)
 }
 
 fn refuse_binary(format: &str) -> Result<()> {
@@ -235,15 +234,12 @@ fn terminal_width() -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-fn model(folded: &Folded, journal: &Path) -> Result<Model> {
+/// What every report of a run shows; judging it takes longer than showing it.
+pub fn model(folded: &Folded, journal: &Path) -> Result<Model> {
     let mut model = analysis::model(folded).with_context(|| format!("cannot judge {}", journal.display()))?;
     model.journal = journal.display().to_string();
     model.phases = phases(folded);
     Ok(model)
-}
-
-fn written(folded: &Folded, journal: &Path, format: &str, options: &Options) -> Result<Vec<u8>> {
-    render::written(format, Document::Run(&model(folded, journal)?), options)
 }
 
 /// What the phases of each work do, as this version's workloads describe them.

@@ -310,9 +310,6 @@ fn goes_on(journal: &Path, finish: Finish) {
         Finish::Enough(Enough::Budget) => {
             tell(&format!("the budget is used up; `pickfs run --resume {shown}` goes on"));
         }
-        Finish::Enough(Enough::Hopeless) => {
-            tell(&format!("`pickfs run --resume {shown}` goes on to the next look even so"));
-        }
         Finish::Enough(_) => {}
         Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {shown}` goes on")),
     }

@@ -46,7 +46,7 @@ impl Verb for Arguments {
         std::fs::write(&shared, lines.join("\n") + "\n")
             .with_context(|| format!("cannot write {}", shared.display()))?;
         let folded = fold_file(&shared)?;
-        let page = report::page(&folded, Path::new("journal.jsonl"))?;
+        let page = report::page(&report::model(&folded, Path::new("journal.jsonl"))?)?;
         std::fs::write(desk.0.join("report.html"), &page).context("cannot write the page")?;
         let all = lines.join("\n") + &String::from_utf8_lossy(&page);
         let left = anonymous.left(&all);

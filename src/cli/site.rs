@@ -90,5 +90,6 @@ fn hashes(store: &Store) -> Result<BTreeSet<String>> {
 
 fn report_page(store: &Store, hash: &str) -> Result<Vec<u8>> {
     let folded = fold(BufReader::with_capacity(1 << 20, store.read(hash)?))?;
-    report::page(&folded, Path::new(&format!("{hash}.jsonl"))).with_context(|| format!("cannot judge {hash}"))
+    let model = report::model(&folded, Path::new(&format!("{hash}.jsonl")));
+    model.and_then(|model| report::page(&model)).with_context(|| format!("cannot judge {hash}"))
 }

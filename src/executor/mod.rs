@@ -12,7 +12,7 @@ mod local;
 pub mod sim;
 pub mod vm;
 
-use crate::journal::{Provenance, Record};
+use crate::journal::Provenance;
 use crate::need::Need;
 use crate::plan::{Objection, Plan, Setting, Settings, Target};
 use crate::process::{RUN_MARK, own_program};
@@ -181,28 +181,6 @@ impl Default for Patience {
     }
 }
 
-/// What an agent on a machine that goes with its cell may have written: what it saw of that cell.
-pub fn is_of_cell(record: &Record, cell: &str) -> bool {
-    let of = match record {
-        Record::Begin(begin) => &begin.cell,
-        Record::Provenance(found) => &found.cell,
-        Record::Sample(sample) => &sample.cell,
-        Record::Histogram(histogram) => &histogram.cell,
-        Record::DeviceCourse(course) => &course.cell,
-        Record::Flag(flag) => &flag.cell,
-        Record::Ledger(ledger) => &ledger.cell,
-        Record::End(end) => &end.cell,
-        Record::Run(_)
-        | Record::Step(_)
-        | Record::Undone(_)
-        | Record::Look(_)
-        | Record::Unfit(_)
-        | Record::Aim(_)
-        | Record::Speed(_) => return false,
-    };
-    of == cell
-}
-
 /// An agent on this machine.
 pub fn agent_here(run: &str) -> Result<Connection> {
     Connection::open(own_program().arg("agent").env(RUN_MARK, run))
@@ -211,21 +189,4 @@ pub fn agent_here(run: &str) -> Result<Connection> {
 /// The executor of that name, of those that are there.
 pub fn find(executors: &[&'static dyn Executor], name: &str) -> Option<&'static dyn Executor> {
     executors.iter().copied().find(|executor| executor.name() == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::journal::{End, Outcome, StepTaken, Undone};
-
-    /// Steps above all: the host would undo them on itself.
-    #[test]
-    fn a_machine_that_goes_with_its_cell_writes_of_that_cell_alone() {
-        let end = |cell: &str| Record::End(End { cell: cell.into(), outcome: Outcome::Done, at: String::new() });
-        assert!(is_of_cell(&end("a"), "a") && !is_of_cell(&end("b"), "a"));
-        let (scope, says, does) = ("a".to_string(), String::new(), String::new());
-        let step = StepTaken { scope: scope.clone(), number: 1, says, does, undo: None };
-        assert!(!is_of_cell(&Record::Step(step), "a"));
-        assert!(!is_of_cell(&Record::Undone(Undone { scope, number: 1 }), "a"));
-    }
 }

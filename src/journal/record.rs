@@ -36,6 +36,30 @@ pub enum Record {
     Speed(Speed),
 }
 
+impl Record {
+    /// The cell of which an agent saw this; empty for what it saw of the whole run. `None` for what it did to its machine,
+    /// and for what the host alone writes.
+    pub fn cell(&self) -> Option<&str> {
+        match self {
+            Record::Begin(begin) => Some(&begin.cell),
+            Record::Provenance(provenance) => Some(&provenance.cell),
+            Record::Sample(sample) => Some(&sample.cell),
+            Record::Histogram(histogram) => Some(&histogram.cell),
+            Record::DeviceCourse(course) => Some(&course.cell),
+            Record::Flag(flag) => Some(&flag.cell),
+            Record::Ledger(ledger) => Some(&ledger.cell),
+            Record::End(end) => Some(&end.cell),
+            Record::Run(_)
+            | Record::Step(_)
+            | Record::Undone(_)
+            | Record::Look(_)
+            | Record::Unfit(_)
+            | Record::Aim(_)
+            | Record::Speed(_) => None,
+        }
+    }
+}
+
 /// The cell's processor is this many times as fast as the plan's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Speed {
@@ -146,28 +170,11 @@ impl CacheSet {
     pub const PREFIX: &str = "7069636b-6673";
 }
 
-/// An md array with what it is made of; journals of early versions name the array alone.
+/// An md array with what it is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "WrittenArray")]
 pub struct Array {
     pub device: PathBuf,
     pub members: Vec<PathBuf>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WrittenArray {
-    Device(PathBuf),
-    Whole { device: PathBuf, members: Vec<PathBuf> },
-}
-
-impl From<WrittenArray> for Array {
-    fn from(written: WrittenArray) -> Array {
-        match written {
-            WrittenArray::Device(device) => Array { device, members: Vec::new() },
-            WrittenArray::Whole { device, members } => Array { device, members },
-        }
-    }
 }
 
 /// Facts of programs that are used begin with this; the program's or its package's name follows.
@@ -311,7 +318,7 @@ pub struct Look {
     pub alpha: f64,
     /// Targets that may still be the best.
     pub best: Vec<String>,
-    /// What to take now; empty where nothing can be said yet, and in journals of earlier versions.
+    /// What to take now; empty where nothing can be said yet.
     pub pick: String,
     /// By how much slower than the best the pick can be, as a share, in 95 % of runs over all looks.
     pub at_most_slower: Option<f64>,
@@ -343,9 +350,6 @@ pub enum LeaveReason {
     /// It is out of the verdict, and no further round can change that.
     #[default]
     Vetoed,
-    /// What versions before schema 2 said.
-    #[serde(untagged)]
-    Text(String),
 }
 
 /// Why a run has enough rounds.
@@ -358,8 +362,6 @@ pub enum Enough {
     Precise,
     /// All rounds of the plan.
     Rounds,
-    /// More rounds than a run may have seemed to be needed: earlier versions gave up.
-    Hopeless,
     /// The plan's budget of time is used up.
     Budget,
     /// No two targets can be compared.
@@ -369,7 +371,7 @@ pub enum Enough {
 impl Enough {
     /// False where a run that is taken up goes on to its next look.
     pub fn is_final(self) -> bool {
-        !matches!(self, Enough::Budget | Enough::Hopeless)
+        self != Enough::Budget
     }
 }
 
@@ -383,5 +385,21 @@ fn whole_when_whole<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, 
         serializer.serialize_i64(*value as i64)
     } else {
         serializer.serialize_f64(*value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An agent's word on a cell is taken from machines that go with it; a step would be undone on the host.
+    #[test]
+    fn what_is_done_to_a_machine_is_of_no_cell() {
+        let end = Record::End(End { cell: "a".into(), outcome: Outcome::Done, at: String::new() });
+        assert_eq!(end.cell(), Some("a"));
+        let (scope, says, does) = ("a".to_string(), String::new(), String::new());
+        let step = StepTaken { scope: scope.clone(), number: 1, says, does, undo: None };
+        assert_eq!(Record::Step(step).cell(), None);
+        assert_eq!(Record::Undone(Undone { scope, number: 1 }).cell(), None);
     }
 }

@@ -37,7 +37,7 @@ pub use schema::schema;
 pub use setting::{Setting, SettingKind, Settings, disks};
 pub use words::MkfsOptions;
 
-use crate::metric::{CPU_GROSS_NS, CPU_NET_NS, Combine};
+use crate::metric::Combine;
 use crate::stats::{LAST_LOOK, Schedule};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -325,17 +325,10 @@ pub struct VerdictTerm {
 pub struct Limit {
     /// `None`: in any phase, or over all of them, as the metric is shown.
     pub phase: Option<String>,
-    /// The name in the journal, with its unit at the end. Journals of earlier versions limit what contains other
-    /// programs' CPU.
-    #[serde(deserialize_with = "judged_metric")]
+    /// The name in the journal, with its unit at the end.
     pub metric: String,
     /// In the metric's unit.
     pub at_most: f64,
-}
-
-fn judged_metric<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    let name = String::deserialize(from)?;
-    Ok(if name == CPU_GROSS_NS { CPU_NET_NS.into() } else { name })
 }
 
 /// When to stop.

@@ -6,7 +6,6 @@ use super::supervise::{Ended, Supervisor, stop_requested};
 use super::{
     Aims, Executors, Finish, Limits, Progress, Session, Trust, find_executor, new_run, one_cell, taken_up, trust,
 };
-use crate::executor::is_of_cell;
 use crate::journal::*;
 use crate::plan::{Cell, Plan, at_other_speeds, order};
 use crate::process::Interrupted;
@@ -126,7 +125,7 @@ impl Gatherer<'_> {
         );
         let is_machine = |record: &Record| matches!(record, Record::Provenance(found) if found.cell.is_empty());
         let is_first = self.folded.host.is_empty();
-        let wanted = |record: &Record| is_of_cell(record, &cell.id) || (is_first && is_machine(record));
+        let wanted = |record: &Record| record.cell() == Some(&cell.id) || (is_first && is_machine(record));
         records.into_iter().filter(wanted).try_for_each(|record| self.note(record))
     }
 

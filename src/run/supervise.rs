@@ -3,7 +3,7 @@
 use super::guard::Guard;
 use super::progress::{Progress, Silent, tell};
 use crate::analysis::plain::plain;
-use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached, is_of_cell};
+use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached};
 use crate::journal::*;
 use crate::plan::{Cell, Plan};
 use crate::process::{Interrupted, count_signals, end_requested, stop_requests};
@@ -510,7 +510,7 @@ impl<'c> Attended<'c> {
     }
 
     fn take(&mut self, mut record: Record, supervisor: &mut Supervisor) -> Result<()> {
-        if self.lasts.goes() && !is_of_cell(&record, self.cell) {
+        if self.lasts.goes() && record.cell() != Some(self.cell) {
             // What was done to the machine goes with it.
             return Ok(());
         }

@@ -327,8 +327,6 @@ mod tests {
         let said = "MD_LEVEL=raid1\nMD_DEVICES=2\nMD_NAME=host:pickfsa1l0\nMD_UUID=1:2:3:4\n";
         assert!(is_member_of(said, "pickfsa1l0") && is_member_of("MD_NAME=pickfsa1l0", "pickfsa1l0"));
         assert!(!is_member_of(said, "pickfsa1l") && !is_member_of(said, "a1l0") && !is_member_of("", "pickfsa1l0"));
-        let old: Undo = serde_json::from_str("{\"stop_array\":\"/dev/md/pickfsx\"}").unwrap();
-        assert_eq!(old, Undo::StopArray(Array { device: "/dev/md/pickfsx".into(), members: Vec::new() }));
         let whole = stop("/dev/md/pickfsx");
         assert_eq!(serde_json::from_str::<Undo>(&serde_json::to_string(&whole).unwrap()).unwrap(), whole);
     }

@@ -214,9 +214,6 @@ fn contains(text: &str, word: &str) -> bool {
     word.is_empty() || text.to_lowercase().contains(&word.to_lowercase())
 }
 
-/// Columns with whole numbers; all others are text.
-pub const NUMBERS: [&str; 3] = ["bytes", "number", "superseded"];
-
 /// All that is known of the runs that count, in the SQL of any database.
 pub const RUNS: &str =
     "SELECT hash, run, started, title, machine, hardware, kernel, pickfs, answer, bytes, problem FROM journal

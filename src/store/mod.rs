@@ -11,7 +11,6 @@
 mod admit;
 mod folder;
 mod index;
-mod parquet;
 mod postgresql;
 
 pub use admit::{Limits, Refused};
@@ -21,7 +20,6 @@ pub use postgresql::{Database, is_database};
 use anyhow::{Context, Result, anyhow, bail};
 use folder::{Folder, Unfinished};
 use index::Index;
-use parquet::{Values, parquet};
 use rusqlite::types::Value;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -173,37 +171,17 @@ impl Store {
     }
 }
 
-/// Both tables of the index, whole: their names, and what is in them.
-const ALL: [(&str, &str); 2] =
-    [("journal", "SELECT * FROM journal ORDER BY hash"), ("result", "SELECT * FROM result ORDER BY hash, number")];
+/// Both tables of the index, whole: `journal` and `result`.
+const ALL: [&str; 2] = ["SELECT * FROM journal ORDER BY hash", "SELECT * FROM result ORDER BY hash, number"];
 
 impl Store {
     /// Brings the tables of a database up to date; with `anew` it has what lies here and nothing else. How many journals.
     pub fn copy_to(&self, database: &Database, anew: bool) -> Result<usize> {
-        let [(_, journals), (_, results)] = ALL;
-        let (journals, results) = (self.query(journals)?, self.query(results)?);
+        let [journals, results] = ALL.map(|sql| self.query(sql));
+        let (journals, results) = (journals?, results?);
         database.take(&journals, &results, anew)?;
         Ok(journals.rows.len())
     }
-
-    /// Files for pandas, DuckDB and the like: names and bytes.
-    pub fn parquet(&self) -> Result<Vec<(String, Vec<u8>)>> {
-        let file = |(table, sql): &(&str, &str)| Ok((format!("{table}.parquet"), as_parquet(&self.query(sql)?)?));
-        ALL.iter().map(file).collect()
-    }
-}
-
-fn as_parquet(rows: &Rows) -> Result<Vec<u8>> {
-    let columns = rows.columns.iter().enumerate().map(|(at, name)| Ok((name.as_str(), values(rows, at, name)?)));
-    parquet(&columns.collect::<Result<Vec<_>>>()?)
-}
-
-fn values(rows: &Rows, at: usize, name: &str) -> Result<Values> {
-    let cells = rows.rows.iter().map(|row| &row[at]);
-    Ok(match index::NUMBERS.contains(&name) {
-        true => Values::Numbers(cells.map(|cell| cell.parse()).collect::<Result<_, _>>()?),
-        false => Values::Texts(cells.cloned().collect()),
-    })
 }
 
 /// Reads a journal for [`Store::take`]: its whole lines, without one that a crash has torn. It is a file, and no link to one.

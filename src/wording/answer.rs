@@ -210,7 +210,7 @@ impl Model {
     pub fn next_step(&self) -> Option<String> {
         let Some(Ending::Ended { end, needed_ns, .. }) = &self.history.ending else { return None };
         // A run that has had all its rounds has no more.
-        if !matches!(end, Enough::Budget | Enough::Hopeless) || self.journal.is_empty() {
+        if *end != Enough::Budget || self.journal.is_empty() {
             return None;
         }
         let time = needed_ns.map_or("30min".to_string(), whole_minutes);

@@ -39,7 +39,6 @@ pub fn reason(end: Enough) -> &'static str {
         Enough::Decided => "decided",
         Enough::Precise => "as precise as was asked for",
         Enough::Rounds => "that was the last round",
-        Enough::Hopeless => "no number of rounds that a run may have would decide",
         Enough::Budget => "the budget is used up",
         Enough::Nothing => "there is nothing left to compare",
     }
@@ -50,7 +49,6 @@ pub fn eliminated_as(why: &LeaveReason) -> String {
     match why {
         LeaveReason::SlowerThan(other) => format!("behind {}", plain(other)),
         LeaveReason::Vetoed => "out of the verdict".to_string(),
-        LeaveReason::Text(text) => plain(text),
     }
 }
 
@@ -110,7 +108,6 @@ mod tests {
         let cases = [
             (r#"{"slower_than":"xfs"}"#, LeaveReason::SlowerThan("xfs".into()), "behind xfs"),
             (r#""vetoed""#, LeaveReason::Vetoed, "out of the verdict"),
-            (r#""slower than xfs""#, LeaveReason::Text("slower than xfs".into()), "slower than xfs"),
         ];
         for (written, why, words) in cases {
             let read: Leaving = serde_json::from_str(&[r#"{"target":"b","why":"#, written, "}"].concat()).unwrap();

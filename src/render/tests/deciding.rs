@@ -215,13 +215,13 @@ fn the_course_says_who_left_and_why_it_ended() {
     lab.plan.stop.rounds = None;
     assert_eq!(lab.model().course(), ["In progress: 11 rounds so far; the next interim analysis is after 12."]);
     lab.records.push(look(8, &["btrfs"], None, None));
-    lab.records.push(look(11, &[], Some(Enough::Hopeless), Some(123)));
+    lab.records.push(look(11, &[], Some(Enough::Budget), Some(123)));
     let model = lab.model();
     assert_eq!(
         model.course(),
         [
             "btrfs was eliminated after 8 rounds: behind xfs",
-            "Ended after 11 rounds: no number of rounds that a run may have would decide; in nine cases of ten 130 rounds \
+            "Ended after 11 rounds: the budget is used up; in nine cases of ten 130 rounds \
              in all (2.0 h more) would be enough."
         ]
     );

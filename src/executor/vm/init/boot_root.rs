@@ -81,6 +81,9 @@ fn in_lower(work: impl FnOnce() -> Result<()>) -> Result<()> {
         mount_bind_recursive(folder, format!("{LOWER}{folder}"))
             .with_context(|| format!("cannot show {folder} to the guest's programs"))?;
     }
+    // The guest's programs are read-only, and those that open layers want their locks.
+    mount_new("tmpfs", &format!("{LOWER}/run"), "mode=755")?;
+    std::fs::create_dir(format!("{LOWER}/run/lock"))?;
     let before = File::open("/")?;
     std::env::set_current_dir(LOWER)?;
     rustix::process::chroot(".").context("cannot enter the guest's programs")?;
@@ -104,7 +107,14 @@ fn disks() -> Result<()> {
 fn run(words: &[String], input: &[u8]) -> Result<()> {
     let (program, arguments) = words.split_first().context("no program opens or mounts the disk")?;
     let mut command = Command::new(program);
-    command.args(arguments).env("PATH", PATH).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // No udev runs yet, to which libdevmapper would leave the nodes.
+    command
+        .args(arguments)
+        .env("PATH", PATH)
+        .env("DM_DISABLE_UDEV", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
     child.stdin.take().context("no pipe")?.write_all(input).with_context(|| format!("{program} reads nothing"))?;
     let out = child.wait_with_output().with_context(|| format!("cannot wait for {program}"))?;
