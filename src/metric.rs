@@ -144,7 +144,7 @@ pub const METRICS: &[Metric] = &[
     row("sync_busy_ns", Shown::Durability, "device busy in between"),
     row("after_ns", Shown::Durability, "device busy after"),
     row("after_write_bytes", Shown::Durability, "written after"),
-    row("kernel_memory_bytes", Shown::Details, "kernel memory grown").combine(Combine::Largest).noun("kernel memory"),
+    row("slab_bytes", Shown::Details, "kernel memory grown").combine(Combine::Largest).noun("kernel memory"),
     row("space_free_bytes", Shown::Details, "").better(Better::More),
     row("filled_bytes", Shown::Details, "").better(Better::More),
     row("free_when_full_bytes", Shown::Details, "").neither(),
