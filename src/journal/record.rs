@@ -392,6 +392,15 @@ fn whole_when_whole<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, 
 mod tests {
     use super::*;
 
+    /// serde_json is off by the last bit at times, unless its feature `float_roundtrip` is on: a plan would differ from itself.
+    #[test]
+    fn numbers_are_read_as_they_were_written() {
+        for number in [118_446_744_073_709_551_616.0_f64, 0.1 + 0.2, 5e-324, f64::MAX] {
+            let written = serde_json::to_string(&number).unwrap();
+            assert_eq!(serde_json::from_str::<f64>(&written).unwrap(), number, "{written}");
+        }
+    }
+
     /// An agent's word on a cell is taken from machines that go with it; a step would be undone on the host.
     #[test]
     fn what_is_done_to_a_machine_is_of_no_cell() {
