@@ -19,6 +19,7 @@ mod gate;
 mod guest;
 mod help;
 mod history;
+mod how_long;
 mod import;
 mod init;
 mod journals;

@@ -3,7 +3,8 @@
 use super::after::{give_back, show};
 use super::programs::{self, Source};
 use super::{
-    Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, journals, on_hosts, on_slurm, plan_source, there,
+    Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, how_long, journals, on_hosts, on_slurm,
+    plan_source, there,
 };
 use crate::executor;
 use crate::fleet::Slurm;
@@ -171,6 +172,7 @@ impl Arguments {
         }
         let Some(agreed) = confirm::confirmed(plan, &self.erase)? else { return Ok(REFUSED) };
         let made_folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        tell(&format!("time: {}", how_long::in_words(plan)));
         // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
         run::count_stop_requests()?;
         let finish = run::begin(plan, &agreed, executor::ALL, journal, progress);

@@ -72,7 +72,7 @@ pub struct PlanFlags {
     /// Stop when every 95 % interval is at most ± this wide, such as 2%
     #[arg(long, value_name = "SHARE")]
     pub precision: Option<String>,
-    /// Begin no further round after this time, such as 2h [default: 3min for a generated tree with no other aim]
+    /// Begin no further round after this time, such as 2h [default, without --rounds and --precision: what the work needs, 3min or more]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
     /// Features that a file system must have to be in the verdict, such as snapshots,checksums (`pickfs list features`)

@@ -26,7 +26,7 @@ mod value;
 mod verdict_spec;
 mod words;
 
-pub use age::{Age, Ageing, SIZE, allowance_ns, capacity};
+pub use age::{Age, Ageing, SIZE, allowance_ns, capacity, seconds_of_ageing};
 pub use args::{PlanArgs, PlanFlags, flag_names, image_size};
 pub use complaint::{Complaint, render};
 pub use expand::{Cell, SPEED, at_other_speeds, cell_id, expand, order, orders, round_seed};
