@@ -1,6 +1,6 @@
 //! `pickfs plan`: what a run would do, without doing it.
 
-use super::{Outcome, Verb, catalogue, confirm, forecast, plan_source, programs};
+use super::{Outcome, Verb, catalogue, confirm, forecast, how_long, plan_source, programs};
 use crate::plan::{
     self, Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand,
 };
@@ -9,8 +9,9 @@ use crate::stack::recipe::{self, Recipe};
 use crate::stack::{Place, Step, backing, fs};
 use crate::stats::{FIRST_LOOK, LAST_LOOK};
 use crate::sys::block;
-use crate::units::{Unit, show_bytes, show_duration};
+use crate::units::{Unit, show_bytes};
 use crate::visible::{visible, visible_json, visible_lines};
+use crate::wording::text::counted;
 use crate::{executor, need, workload};
 use procfs::Current;
 use std::collections::BTreeMap;
@@ -94,16 +95,21 @@ fn describe(plan: &Plan, forecast: &str) -> String {
 /// How many rounds, what ends them, and what bounds their time.
 fn describe_rounds(plan: &Plan, cells: &[Cell]) -> String {
     let stop = &plan.stop;
-    let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
-    let (targets, works) = (counted(plan.targets.len(), "target"), counted(plan.works.len(), "work"));
+    let (copies, targets): (Vec<&Target>, Vec<&Target>) = plan.targets.iter().partition(|target| target.duplicate);
+    let (targets, works) = (counted(targets.len(), "target"), counted(plan.works.len(), "work"));
     let most = if stop.rounds.is_none() { "at most " } else { "" };
-    let rounds = counted(stop.most_rounds() as usize, "round");
-    let mut text = format!("{most}{} cells: {targets} x {works} x {rounds}, seed {}\n", cells.len(), plan.seed);
+    let rounds = stop.most_rounds();
+    let copied = plan.looks.copied_rounds().map_or(rounds, |copied| copied.min(rounds)) as usize;
+    let twice = copies.first().map(|_| format!(", {} twice in {}", plan.reference, counted(copied, "round")));
+    let mut text = format!(
+        "{most}{}: {targets} x {works} x {}{}, seed {}\n",
+        counted(cells.len(), "cell"),
+        counted(rounds as usize, "round"),
+        twice.unwrap_or_default(),
+        plan.seed
+    );
     let _ = writeln!(text, "rounds: {}", what_ends(stop));
-    let limit = show_duration(cells.iter().map(|cell| cell.limit_ns as f64).sum());
-    let no_new_round = |ns| format!("no new round after {}", show_duration(ns as f64));
-    let budget = stop.budget_ns.map_or("no budget".to_string(), no_new_round);
-    let _ = writeln!(text, "time: at most {limit} by the limit of each cell; {budget}");
+    let _ = writeln!(text, "time: {}", how_long::in_words(plan));
     text
 }
 
@@ -401,6 +407,26 @@ mod tests {
         assert!(text.contains(expected), "{text}");
         assert!(text.contains(" cells: 1 target x 1 work x "), "{text}");
         assert!(text.contains("  phases that only read are done 3 times in each cell\n"), "{text}");
+    }
+
+    #[test]
+    fn cells_are_counted_without_the_second_copy() {
+        let target = |name: &str| Target { name: name.into(), ..Target::default() };
+        let one = Plan { reference: "ext4".into(), ..plan(VerdictSpec::default()) };
+        let of = |targets: Vec<Target>, rounds| {
+            let copied = Plan { targets, stop: Stop { rounds, ..Stop::default() }, ..one.clone() };
+            describe_rounds(&copied, &expand(&copied)).lines().next().unwrap_or_default().to_string()
+        };
+        let [ext4, xfs] = ["ext4", "xfs"].map(target);
+        let all = || vec![ext4.clone(), xfs.clone(), ext4.again()];
+        for (found, wanted) in [
+            (of(vec![ext4.clone()], Some(1)), "1 cell: 1 target x 1 work x 1 round, seed 0"),
+            (of(all(), Some(1)), "3 cells: 2 targets x 1 work x 1 round, ext4 twice in 1 round, seed 0"),
+            (of(all(), Some(10)), "28 cells: 2 targets x 1 work x 10 rounds, ext4 twice in 8 rounds, seed 0"),
+            (of(all(), None), "at most 88 cells: 2 targets x 1 work x 40 rounds, ext4 twice in 8 rounds, seed 0"),
+        ] {
+            assert_eq!(found, wanted);
+        }
     }
 
     #[test]
