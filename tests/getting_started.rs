@@ -37,6 +37,7 @@ fn answers_from_a_pipe_become_a_plan_that_is_right() {
     let (code, said) = init(&lab, &["mine.toml"], "ext4,xfs\nmemory\n\n10min\nsnapshots\n");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(said.matches("]: ").count(), 5, "{said}");
+    assert!(said.contains("note: no target can be picked, as none has all of: snapshots"), "{said}");
     let plan = std::fs::read_to_string(lab.path("mine.toml")).unwrap();
     for part in
         ["fs = \"xfs\"", "memory", "workload = \"tree\"", "budget = \"10min\"", "snapshots", "# What is compared"]

@@ -41,6 +41,12 @@ pub fn in_words(plan: &Plan) -> String {
     format!("{round}{rounds}; {budget}")
 }
 
+/// The same, where it says anything.
+pub fn before_run(plan: &Plan) -> Option<String> {
+    let says = plan.stop.budget_ns.is_some() || seconds_of_round(plan).1;
+    says.then(|| format!("time: {}", in_words(plan)))
+}
+
 /// About, and whether all of it is known.
 fn seconds_of_round(plan: &Plan) -> (u64, bool) {
     let machine = executor::find(executor::ALL, &plan.executor);

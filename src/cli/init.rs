@@ -1,6 +1,6 @@
 //! `pickfs init`: five questions, and a commented plan that answers to them.
 
-use super::{Exit, Outcome, Verb, plan_source};
+use super::{Exit, Outcome, Verb, forewarn, plan_source};
 use crate::plan::{PlanArgs, PlanFlags};
 use crate::run::tell;
 use anyhow::{Context, Result};
@@ -77,9 +77,10 @@ impl Verb for Arguments {
         let first = self.ask(&mut std::io::empty(), false)?;
         plan_source::check(&first).map_err(as_typed)?;
         let arguments = self.ask(&mut std::io::stdin().lock(), true)?;
-        let (_, text) = plan_source::from_flags(&arguments).map_err(as_typed)?;
+        let (plan, text) = plan_source::from_flags(&arguments).map_err(as_typed)?;
         let shown = self.file.display();
         std::fs::write(&self.file, commented(&text)).with_context(|| format!("cannot write {shown}"))?;
+        forewarn::warnings(&plan).iter().for_each(|warning| tell(&format!("note: {warning}")));
         tell(&format!(
             "{shown} is written. Next:\n  pickfs plan {shown}    shows what it will do\n  sudo pickfs run {shown}"
         ));

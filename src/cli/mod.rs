@@ -15,6 +15,7 @@ mod disk;
 mod doctor;
 mod far;
 mod forecast;
+mod forewarn;
 mod gate;
 mod guest;
 mod help;

@@ -1,6 +1,6 @@
 //! `pickfs plan`: what a run would do, without doing it.
 
-use super::{Outcome, Verb, catalogue, confirm, forecast, how_long, plan_source, programs};
+use super::{Outcome, Verb, catalogue, confirm, forecast, forewarn, how_long, plan_source, programs};
 use crate::plan::{
     self, Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand,
 };
@@ -14,7 +14,6 @@ use crate::visible::{visible, visible_json, visible_lines};
 use crate::wording::text::counted;
 use crate::{executor, need, workload};
 use procfs::Current;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -110,6 +109,9 @@ fn describe_rounds(plan: &Plan, cells: &[Cell]) -> String {
     );
     let _ = writeln!(text, "rounds: {}", what_ends(stop));
     let _ = writeln!(text, "time: {}", how_long::in_words(plan));
+    for warning in forewarn::warnings(plan) {
+        let _ = writeln!(text, "note: {warning}");
+    }
     text
 }
 
@@ -259,7 +261,7 @@ fn describe_steps(plan: &Plan, target: &Target, place: &Place, seed: u64, text: 
     if let (Some(driver), [device, more @ ..]) = (recipe.driver, &slots[..]) {
         let mount_point = place.mount_point();
         let spec = fs::FsSpec { more_devices: more, ..fs::FsSpec::new(driver, target, device, &mount_point) };
-        for feature in lacking(driver, &spec, &plan.verdict.require) {
+        for feature in forewarn::lacking(driver, &spec, &plan.verdict.require) {
             let _ = writeln!(text, "  will not be in the verdict: {} has no {feature} like this", driver.name);
         }
     }
@@ -291,14 +293,6 @@ fn describe_ageing(target: &Target, text: &mut String) {
             [ageing.written_bytes(size), ageing.kept_bytes(size)].map(|bytes| show_bytes(bytes as f64));
         line(format!("so ageing writes about {written} in each cell, and {kept} are there when the work begins"));
     }
-}
-
-/// What is required and is not available; what depends on mkfs defaults is known only after a run.
-fn lacking<'r>(driver: &fs::Filesystem, spec: &fs::FsSpec, required: &'r [String]) -> Vec<&'r String> {
-    let facts = BTreeMap::new();
-    let sure = driver.features_in_effect(&spec.state(&facts));
-    let can = |name: &String| sure.iter().chain(driver.more_features).any(|feature| feature == name);
-    required.iter().filter(|name| !can(name)).collect()
 }
 
 fn describe_works(plan: &Plan, text: &mut String) {

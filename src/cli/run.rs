@@ -3,7 +3,7 @@
 use super::after::{give_back, show};
 use super::programs::{self, Source};
 use super::{
-    Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, how_long, journals, on_hosts, on_slurm,
+    Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, forewarn, how_long, journals, on_hosts, on_slurm,
     plan_source, there,
 };
 use crate::executor;
@@ -172,7 +172,8 @@ impl Arguments {
         }
         let Some(agreed) = confirm::confirmed(plan, &self.erase)? else { return Ok(REFUSED) };
         let made_folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
-        tell(&format!("time: {}", how_long::in_words(plan)));
+        how_long::before_run(plan).iter().for_each(|time| tell(time));
+        forewarn::warnings(plan).iter().for_each(|warning| tell(&format!("note: {warning}")));
         // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
         run::count_stop_requests()?;
         let finish = run::begin(plan, &agreed, executor::ALL, journal, progress);
