@@ -8,7 +8,7 @@ use super::{
 };
 use crate::executor;
 use crate::fleet::Slurm;
-use crate::journal::{Enough, Folded, fold_file};
+use crate::journal::{Enough, Folded, FoldedCell, fold_file};
 use crate::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use crate::protocol::Erasure;
 use crate::run::{self, Aims, Finish, Lines, Progress, Trust, tell};
@@ -264,8 +264,9 @@ impl Arguments {
         let folded = fold_file(journal)?;
         if !self.fetched {
             goes_on(journal, finish);
-            // Before a cell has ended there is nothing to report.
-            if finish != Finish::Stopped || folded.cells.iter().any(|cell| cell.outcome.is_some()) {
+            // Before a cell is done, with what was left out before it, there is nothing to report.
+            let is_done = |cell: &FoldedCell| cell.outcome == Some(crate::journal::Outcome::Done);
+            if finish != Finish::Stopped || folded.cells.iter().any(is_done) {
                 show(&folded, journal)?;
             }
         }
@@ -310,12 +311,8 @@ impl Arguments {
 fn goes_on(journal: &Path, finish: Finish) {
     let shown = journal.display();
     match finish {
-        Finish::Enough(Enough::Budget) => {
-            tell(&format!("the budget is used up; `pickfs run --resume {shown}` goes on"));
-        }
-        Finish::Enough(Enough::Hopeless) => {
-            tell(&format!("`pickfs run --resume {shown}` goes on to the next look even so"));
-        }
+        // The report has the command that goes on.
+        Finish::Enough(Enough::Budget) => tell("the budget is used up"),
         Finish::Enough(_) => {}
         Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {shown}` goes on")),
     }
