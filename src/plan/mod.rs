@@ -28,7 +28,7 @@ mod words;
 
 pub use age::{Age, Ageing, SIZE, allowance_ns, capacity, seconds_of_ageing};
 pub use args::{PlanArgs, PlanFlags, flag_names, image_size};
-pub use complaint::{Complaint, render};
+pub use complaint::{Complaint, meant, nearest, render};
 pub use expand::{Cell, SPEED, at_other_speeds, cell_id, expand, order, orders, round_seed};
 pub use keys::{ALL as KEYS, Key, KeyTable, WORK_KEYS};
 pub use queue::NAMES as QUEUE_SETTINGS;
