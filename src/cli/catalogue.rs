@@ -48,6 +48,7 @@ fn backing_entry(backing: &backing::Backing) -> Entry {
     Entry {
         name: backing.name,
         settings: backing.settings,
+        about: Some(""),
         main_setting: backing.main_setting,
         makes_filesystem: backing.makes_filesystem,
         objections: |name, settings| agent::objections(&Check::Backing(chosen(name, settings))),
@@ -63,6 +64,7 @@ fn named(name: &'static str, settings: &'static [Setting]) -> Entry {
     Entry {
         name,
         settings,
+        about: Some(""),
         main_setting: "",
         makes_filesystem: false,
         objections: |_, _| Vec::new(),
@@ -88,6 +90,7 @@ fn workload_entry(workload: &dyn workload::Workload) -> Entry {
     Entry {
         name: workload.name(),
         settings: workload.settings(),
+        about: workload::is_for_users(workload).then(|| workload.about()),
         main_setting: workload.main_setting(),
         makes_filesystem: false,
         objections: |name, settings| agent::objections(&Check::Workload(chosen(name, settings))),

@@ -48,6 +48,7 @@ pub(super) fn catalogue() -> Catalogue {
     let entry = |name, settings, main_setting| Entry {
         name,
         settings,
+        about: Some(""),
         main_setting,
         makes_filesystem: true,
         objections: |_, _| Vec::new(),

@@ -423,6 +423,8 @@ pub struct Entry {
     pub settings: &'static [Setting],
     /// The setting that a bare value stands for: `directory = "/mnt/a"` is `directory = { path = "/mnt/a" }`.
     pub main_setting: &'static str,
+    /// What users may look for it by; `None` for what tests pickfs itself, which is proposed to nobody.
+    pub about: Option<&'static str>,
     /// False for a backing that brings its own file system (an existing directory).
     pub makes_filesystem: bool,
     /// What the machine has against these settings, by the entry's name; asked once they are right in themselves.

@@ -263,7 +263,11 @@ pub struct OtherDisk {
 
 /// Those for users, without the ones that test pickfs itself.
 pub fn for_users() -> impl Iterator<Item = &'static dyn Workload> {
-    ALL.iter().copied().filter(|workload| !workload.name().starts_with(meta::PREFIX))
+    ALL.iter().copied().filter(|workload| is_for_users(*workload))
+}
+
+pub fn is_for_users(workload: &dyn Workload) -> bool {
+    !workload.name().starts_with(meta::PREFIX)
 }
 
 /// Settings by which a plan chooses what a workload runs, or what that loads.

@@ -61,7 +61,7 @@ settings! {
 
 const DESCRIPTION: Description = Description {
     name: "sysbench",
-    about: "MariaDB under sysbench's OLTP tests: transactions of many clients, each durable before the next",
+    about: "MariaDB (MySQL) under sysbench's OLTP tests: transactions of many clients, each durable before the next",
     settings: Load::ROWS,
     main_setting: "clients",
     choose_programs: &["server"],
