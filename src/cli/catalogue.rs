@@ -30,6 +30,7 @@ fn filesystem(fs: &fs::Filesystem) -> FilesystemEntry {
         takes_nodatacow: fs.in_place.is_some(),
         no_upper: fs.no_upper,
         mkfs_options: fs.mkfs_options,
+        mount_options: fs.mount_options,
         devices: |name, variant, there| fs::objection_to_devices(fs::find(name)?, variant, there),
     }
 }

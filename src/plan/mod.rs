@@ -413,6 +413,8 @@ pub struct FilesystemEntry {
     pub no_upper: Option<&'static str>,
     pub mkfs_options: MkfsOptions,
     /// What stands against so many devices, by the driver's name and with this variant.
+    /// Names of the mount options that are documented; empty where they are not known here.
+    pub mount_options: &'static [&'static str],
     pub devices: fn(&str, Option<&str>, usize) -> Option<Objection>,
 }
 
