@@ -110,7 +110,7 @@ impl<'a> Field<'a> {
         format!("write it like this: {key} = {example}")
     }
 
-    fn mistyped<T>(&self, wanted: &str, example: &str) -> Option<T> {
+    pub fn mistyped<T>(&self, wanted: &str, example: &str) -> Option<T> {
         let what = format!("must be {wanted}, but it is {}", type_of(self.value));
         self.refuse(&what, self.like(example))
     }
