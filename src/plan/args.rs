@@ -1,7 +1,8 @@
 //! The plan that flags stand for, as the plan file that says the same: one checker serves both, and a user can go on from
 //! the printed file.
 
-use super::complaint::{Complaint, Complaints, nearest, quoted};
+use super::complaint::{Complaint, Complaints, quoted};
+use super::fs_flag::FsSpec;
 use super::{Catalogue, Plan, from_toml};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub struct PlanArgs {
 // Each has its place in the plan, see `FLAGS`.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub struct PlanFlags {
-    /// File systems to compare, such as ext4,xfs,btrfs:compress=zstd:1 (NAME[:VARIANT] or NAME[:OPTION+OPTION])
+    /// File systems to compare, such as ext4,xfs:noatime,btrfs:zstd:1+noatime (NAME, and behind a colon a variant, mount options, or both)
     #[arg(long, value_delimiter = ',')]
     pub fs: Vec<String>,
     /// Where: as root with --fs, the folder for the image; otherwise the directories to compare, used as they are
@@ -216,11 +217,11 @@ struct Writer<'a> {
 }
 
 /// A table of those keys that have a value.
-fn table<const N: usize>(entries: [(&str, Option<Value>); N]) -> Table {
+pub(super) fn table<const N: usize>(entries: [(&str, Option<Value>); N]) -> Table {
     entries.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect()
 }
 
-fn list(texts: &[String]) -> Option<Value> {
+pub(super) fn list(texts: &[String]) -> Option<Value> {
     (!texts.is_empty()).then(|| Value::from(texts.to_vec()))
 }
 
@@ -228,7 +229,7 @@ fn unless_empty(table: Table) -> Option<Value> {
     (!table.is_empty()).then_some(Value::Table(table))
 }
 
-fn text(text: &Option<String>) -> Option<Value> {
+pub(super) fn text(text: &Option<String>) -> Option<Value> {
     text.as_deref().map(Value::from)
 }
 
@@ -349,72 +350,6 @@ fn backing(name: &str, settings: impl Into<Value>) -> Option<Value> {
     Some(Value::Table(table([(name, Some(settings.into()))])))
 }
 
-/// One element of `--fs`.
-struct FsSpec {
-    fs: String,
-    variant: Option<String>,
-    mount: Vec<String>,
-}
-
-impl FsSpec {
-    fn parse(text: &str, catalogue: &Catalogue, complaints: &Complaints) -> Option<FsSpec> {
-        let (name, options) = text.split_once(':').map_or((text, None), |(name, options)| (name, Some(options)));
-        let spec = FsSpec { fs: name.trim().into(), variant: None, mount: Vec::new() };
-        if spec.fs.is_empty() {
-            let message = format!("--fs has an element without a name: {}", quoted(text));
-            return complaints.refuse(&None, message, "write names with commas between them: --fs ext4,xfs");
-        }
-        let Some(options) = options else { return Some(spec) };
-        let driver = catalogue.filesystems.iter().find(|entry| entry.name == spec.fs);
-        let variants = driver.map(|entry| entry.variants.as_slice()).unwrap_or_default();
-        if variants.contains(&options) {
-            return Some(FsSpec { variant: Some(options.into()), ..spec });
-        }
-        let mount: Vec<String> = options.split('+').map(String::from).collect();
-        // A colon before any `=` is how variants are written, `zstd:9`, and no mount option is; nor is what such a variant
-        // begins with.
-        let is_variant = |option: &str| {
-            !levels_of(option, variants).is_empty() || option.split('=').next().is_some_and(|key| key.contains(':'))
-        };
-        let message = match mount.iter().map(|option| option.trim()).find(|o| o.is_empty() || is_variant(o)) {
-            None => return Some(FsSpec { mount, ..spec }),
-            Some("") => format!("--fs has an empty option in {}", quoted(text)),
-            Some(wrong) => {
-                format!("--fs: {} in {} is neither a variant nor a mount option", quoted(wrong), quoted(text))
-            }
-        };
-        complaints.refuse(&None, message, variant_remedy(options, variants))
-    }
-
-    /// As a target is named by default.
-    fn name(&self) -> String {
-        let words: Vec<&str> = [&self.fs].into_iter().chain(&self.variant).chain(&self.mount).map(|w| &**w).collect();
-        words.join(" ")
-    }
-
-    fn target(&self) -> Table {
-        table([("fs", Some(self.fs.as_str().into())), ("variant", text(&self.variant)), ("mount", list(&self.mount))])
-    }
-}
-
-/// Of `zstd` and of `zstd:9`: `zstd:1` and `zstd:3`.
-fn levels_of<'a>(word: &str, variants: &[&'a str]) -> Vec<&'a str> {
-    let before_colon = |text: &str| text.split(':').next().unwrap_or_default().to_string();
-    let has_level = |variant: &&&str| variant.contains(':') && before_colon(variant) == before_colon(word);
-    variants.iter().filter(has_level).copied().collect()
-}
-
-fn variant_remedy(options: &str, variants: &[&'static str]) -> String {
-    let example = "write mount options with `+` between them: btrfs:compress=zstd:1+noatime";
-    let levels: Vec<String> = levels_of(options, variants).into_iter().map(quoted).collect();
-    match nearest(options, variants.iter().copied()) {
-        _ if !levels.is_empty() => format!("did you mean {}?", levels.join(" or ")),
-        Some(near) => format!("did you mean `{near}`?"),
-        None if variants.is_empty() => example.into(),
-        None => format!("use a variant ({}), or {example}", variants.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::example::catalogue;
@@ -429,10 +364,10 @@ mod tests {
         arguments: PlanArgs,
     }
 
-    /// The plan of a command line; `root` stands alone, and the dashes of flags are left out.
+    /// The plan of a command line; `root` stands alone, the dashes of flags are left out, and `_` is a space in a word.
     fn plan(line: &str) -> Result<(Plan, String), Vec<Complaint>> {
         let is_flag = |word: &str| FLAGS.iter().any(|(_, flag)| flag[2..] == *word);
-        let dashed = |word: &str| if is_flag(word) { format!("--{word}") } else { word.into() };
+        let dashed = |word: &str| if is_flag(word) { format!("--{word}") } else { word.replace('_', " ") };
         let words = line.split_whitespace().filter(|word| *word != "root").map(dashed);
         let line_read = Line::try_parse_from(std::iter::once("pickfs".to_string()).chain(words)).expect(line);
         line_read.arguments.plan(Path::new("/here"), line.contains("root"), &catalogue())
@@ -472,6 +407,11 @@ mod tests {
         named.dedup();
         let line = Line::command();
         let mut flags: Vec<String> =
+        ("fs btrfs:zstd:1+noatime", "btrfs zstd:1 noatime@image/here"),
+        (
+            "fs btrfs_zstd:1,btrfs_lzo_noatime,xfs",
+            "btrfs zstd:1@image/here btrfs lzo noatime@image/here xfs@image/here",
+        ),
             line.get_arguments().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect();
         flags.sort();
         assert_eq!(named, flags);
@@ -547,6 +487,14 @@ mod tests {
                 &["--source: the workload `meta.ok` has no such setting / leave --source out; `pickfs list"],
             ),
             ("rounds 5000", &["--rounds is 5000, which is out of range / write a whole number from 1 to 1000"]),
+            (
+                "fs btrfs:noatime+zstd:1",
+                &[
+                    "`zstd:1` in `btrfs:noatime+zstd:1` is neither a variant nor a mount option / write the variant before",
+                ],
+            ),
+            ("fs ext4:-m_0", &["--fs: the option `-m` begins with a dash / only a plan can say it"]),
+            ("fs xfs:noatme", &["--fs: xfs has no mount option `noatme` / did you mean `noatime`?"]),
             ("precision 3", &["--precision must be a share, but `3` has no unit / write it like this: --precision 3%"]),
             ("budget tea", &["--budget must be a duration, but it is `tea` / write it like this: --budget 90s"]),
             (

@@ -13,6 +13,7 @@ mod complaint;
 mod example;
 mod expand;
 mod flag_words;
+mod fs_flag;
 mod keys;
 mod machine;
 mod matrix;
