@@ -48,8 +48,8 @@ fn layer_entry(layer: &layer::Layer) -> Entry {
 fn backing_entry(backing: &backing::Backing) -> Entry {
     Entry {
         name: backing.name,
-        settings: backing.settings,
         about: Some(""),
+        settings: backing.settings,
         main_setting: backing.main_setting,
         makes_filesystem: backing.makes_filesystem,
         objections: |name, settings| agent::objections(&Check::Backing(chosen(name, settings))),
@@ -64,8 +64,8 @@ fn backing_entry(backing: &backing::Backing) -> Entry {
 fn named(name: &'static str, settings: &'static [Setting]) -> Entry {
     Entry {
         name,
-        settings,
         about: Some(""),
+        settings,
         main_setting: "",
         makes_filesystem: false,
         objections: |_, _| Vec::new(),
@@ -90,8 +90,8 @@ fn chosen(name: &str, settings: &Settings) -> Chosen {
 fn workload_entry(workload: &dyn workload::Workload) -> Entry {
     Entry {
         name: workload.name(),
-        settings: workload.settings(),
         about: workload::is_for_users(workload).then(|| workload.about()),
+        settings: workload.settings(),
         main_setting: workload.main_setting(),
         makes_filesystem: false,
         objections: |name, settings| agent::objections(&Check::Workload(chosen(name, settings))),

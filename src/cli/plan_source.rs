@@ -134,7 +134,8 @@ fn complete(arguments: &mut PlanArgs) {
     }
     // Other workloads than the usual one need not know a scale.
     let may_be_small = is_first_look || !flags.sim.is_empty() && !names_data(flags);
-    flags.scale = flags.scale.or((may_be_small && flags.workload.is_none()).then_some(USUAL_SCALE));
+    let is_usual = flags.workload.is_none() && flags.job.is_none();
+    flags.scale = flags.scale.or((may_be_small && is_usual).then_some(USUAL_SCALE));
 }
 
 /// What makes file systems without root, where this machine can run it; says so. Guests that are emulated take a minute a cell

@@ -11,6 +11,7 @@ use toml::{Table, Value};
 
 const USUAL_TARGETS: [&str; 5] = ["ext4", "xfs", "btrfs", "btrfs:lzo", "btrfs:zstd:1"];
 const USUAL_WORKLOAD: &str = "tree";
+const WORKLOAD_OF_JOBS: &str = "fio";
 
 // No doc comment: clap would take it for the verb's own.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -64,6 +65,9 @@ pub struct PlanFlags {
     /// Workload to run
     #[arg(long)]
     pub workload: Option<String>,
+    /// Run this job file of fio's, section by section
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["trace", "source", "like", "scale"])]
+    pub job: Option<PathBuf>,
     /// Replay what `pickfs record` wrote, or a trace that `pickfs list traces` names
     #[arg(long, value_name = "FILE|NAME", conflicts_with_all = ["workload", "source", "like", "scale"])]
     pub trace: Option<String>,
@@ -85,7 +89,7 @@ pub struct PlanFlags {
 }
 
 /// The flag of each key of a plan that is made from flags; the longest path that fits is meant.
-const FLAGS: [(&str, &str); 23] = [
+const FLAGS: [(&str, &str); 24] = [
     ("backing", "--on"),
     ("backing.image.size", "--size"),
     ("backing.memory", "--memory"),
@@ -103,6 +107,7 @@ const FLAGS: [(&str, &str); 23] = [
     ("target.backing", "--on"),
     ("target.backing.image.size", "--size"),
     ("verdict.require", "--require"),
+    ("work.job", "--job"),
     ("work.like", "--like"),
     ("work.scale", "--scale"),
     ("work.source", "--source"),
@@ -167,6 +172,7 @@ fn in_words_of(flag: &str, key: &str, complaint: Complaint) -> Complaint {
     // An example in a plan is text between quotes behind the key.
     let example = remedy.strip_prefix("write it like this: ").and_then(|line| line.split_once(" = "));
     let remedy = match example {
+        None if as_flag(&remedy).is_some() => as_flag(&remedy).unwrap_or_default(),
         Some((_, value)) => format!("write it like this: {flag} {}", value.trim_matches('"')),
         None if remedy.contains(" = ") => format!("only a plan can say it (`pickfs init` writes one): {remedy}"),
         None => remedy,
@@ -177,7 +183,18 @@ fn in_words_of(flag: &str, key: &str, complaint: Complaint) -> Complaint {
         Some((_, key)) => text.replace(&quoted(key), flag),
         None => text,
     };
-    Complaint { message, remedy: FLAGS.iter().fold(remedy, named), ..complaint }
+    // A list of names is none of keys.
+    let remedy = if remedy.starts_with("use one of") { remedy } else { FLAGS.iter().fold(remedy, named) };
+    Complaint { message, remedy, ..complaint }
+}
+
+/// "name one: --job my.fio" of `name one: job = "my.fio"`, where the key has a flag.
+fn as_flag(remedy: &str) -> Option<String> {
+    let (before, line) = remedy.rsplit_once(": ")?;
+    let (key, value) = line.split_once(" = ")?;
+    let (_, flag) = FLAGS.iter().find(|(path, _)| path.rsplit('.').next() == Some(key))?;
+    let value = value.strip_prefix('"')?.strip_suffix('"')?;
+    (!value.contains('"')).then(|| format!("{before}: {flag} {value}"))
 }
 
 /// The names of the keys that lead to a place in the text, with points between them.
@@ -275,12 +292,14 @@ impl Writer<'_> {
             let trace = if is_file { self.absolute("--trace", Path::new(trace)) } else { trace.clone() };
             return table([("workload", Some("trace".into())), ("trace", Some(trace.into()))]);
         }
-        let workload = flags.workload.as_deref().unwrap_or(USUAL_WORKLOAD);
+        let job = flags.job.as_ref().map(|job| Value::from(self.absolute("--job", job)));
+        let usual = if job.is_some() { WORKLOAD_OF_JOBS } else { USUAL_WORKLOAD };
+        let workload = flags.workload.as_deref().unwrap_or(usual);
         // Some workloads take a whole number alone.
         let is_whole = |scale: f64| scale.fract() == 0.0 && scale.abs() < 1e15;
         let scale =
             flags.scale.map(|scale| if is_whole(scale) { Value::from(scale as i64) } else { Value::from(scale) });
-        table([("workload", Some(workload.into())), ("source", source), ("like", like), ("scale", scale)])
+        table([("workload", Some(workload.into())), ("job", job), ("source", source), ("like", like), ("scale", scale)])
     }
 
     /// The backing that targets share, and the targets that the flags name.
@@ -388,6 +407,11 @@ mod tests {
         ("memory fs ext4", "ext4@memory"),
         ("root fs ext4,btrfs:zstd:1 on /mnt", "ext4@image/mnt btrfs zstd:1@image/mnt"),
         ("fs btrfs:compress=zstd:1+noatime", "btrfs compress=zstd:1 noatime@image/here"),
+        ("fs btrfs:zstd:1+noatime", "btrfs zstd:1 noatime@image/here"),
+        (
+            "fs btrfs_zstd:1,btrfs_lzo_noatime,xfs",
+            "btrfs zstd:1@image/here btrfs lzo noatime@image/here xfs@image/here",
+        ),
         ("on a on /b", "/here/a@directory/here/a /b@directory/b"),
         ("root on /b", "/b@directory/b"),
         ("on /a on /b fs ext4", "/a@directory/a /b@directory/b ext4@image/a"),
@@ -407,11 +431,6 @@ mod tests {
         named.dedup();
         let line = Line::command();
         let mut flags: Vec<String> =
-        ("fs btrfs:zstd:1+noatime", "btrfs zstd:1 noatime@image/here"),
-        (
-            "fs btrfs_zstd:1,btrfs_lzo_noatime,xfs",
-            "btrfs zstd:1@image/here btrfs lzo noatime@image/here xfs@image/here",
-        ),
             line.get_arguments().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect();
         flags.sort();
         assert_eq!(named, flags);
@@ -468,6 +487,14 @@ mod tests {
                 "fs btrfs:zstd:9",
                 &["--fs: `zstd:9` in `btrfs:zstd:9` is neither a variant nor a mount option / did you"],
             ),
+            (
+                "fs btrfs:noatime+zstd:1",
+                &[
+                    "`zstd:1` in `btrfs:noatime+zstd:1` is neither a variant nor a mount option / write the variant before",
+                ],
+            ),
+            ("fs ext4:-m_0", &["--fs: the option `-m` begins with a dash / only a plan can say it"]),
+            ("fs xfs:noatme", &["--fs: xfs has no mount option `noatme` / did you mean `noatime`?"]),
             ("fs ext4:zstd:1", &["neither a variant nor a mount option / write mount options with `+`"]),
             ("fs ext4:x=/dev/sda", &["--fs: the option `x=/dev/sda` names a path"]),
             ("fs ext4,xfs,ext4", &["--fs names `ext4` twice"]),
@@ -487,14 +514,6 @@ mod tests {
                 &["--source: the workload `meta.ok` has no such setting / leave --source out; `pickfs list"],
             ),
             ("rounds 5000", &["--rounds is 5000, which is out of range / write a whole number from 1 to 1000"]),
-            (
-                "fs btrfs:noatime+zstd:1",
-                &[
-                    "`zstd:1` in `btrfs:noatime+zstd:1` is neither a variant nor a mount option / write the variant before",
-                ],
-            ),
-            ("fs ext4:-m_0", &["--fs: the option `-m` begins with a dash / only a plan can say it"]),
-            ("fs xfs:noatme", &["--fs: xfs has no mount option `noatme` / did you mean `noatime`?"]),
             ("precision 3", &["--precision must be a share, but `3` has no unit / write it like this: --precision 3%"]),
             ("budget tea", &["--budget must be a duration, but it is `tea` / write it like this: --budget 90s"]),
             (

@@ -163,8 +163,23 @@ mod tests {
         for (word, wanted) in rows.chain([("", None), ("reiserfs", None), ("bcachfs", Some("bcachefs"))]) {
             assert_eq!(nearest(word, names), wanted, "{word}");
         }
+        assert_eq!(nearest("btfs", ["ntfs", "btrfs"]), Some("btrfs"), "the first letter is right");
         assert_eq!(nearest("ext5", ["ext2", "ext3", "ext4"]), Some("ext4"), "the nearest number");
         assert_eq!(nearest(&"x".repeat(5000), names), None);
+    }
+
+    #[test]
+    fn a_name_may_be_looked_for_by_what_it_is_about() {
+        let known = [("pgbench", "PostgreSQL under pgbench"), ("tree", "daily work on a tree of files")];
+        for (word, wanted) in [
+            ("postgres", Some("pgbench")),
+            ("tre", Some("tree")),
+            ("daily", Some("tree")),
+            ("on", None),
+            ("mail", None),
+        ] {
+            assert_eq!(meant(word, known.into_iter()), wanted, "{word}");
+        }
     }
 
     #[test]
@@ -181,25 +196,10 @@ mod tests {
     fn a_caret_stays_on_its_first_line() {
         let complaint = Complaint { span: Some(0..9), message: "m".into(), remedy: "r".into(), refusal: false };
         let shown = render("abc\r\ndef\nghi", "a.toml", &[complaint], false);
-        assert_eq!(nearest("btfs", ["ntfs", "btrfs"]), Some("btrfs"), "the first letter is right");
         assert!(shown.contains("1 | abc\n  | ^^^\n") && !shown.contains("def"), "{shown}");
     }
 
     #[test]
-    #[test]
-    fn a_name_may_be_looked_for_by_what_it_is_about() {
-        let known = [("pgbench", "PostgreSQL under pgbench"), ("tree", "daily work on a tree of files")];
-        for (word, wanted) in [
-            ("postgres", Some("pgbench")),
-            ("tre", Some("tree")),
-            ("daily", Some("tree")),
-            ("on", None),
-            ("mail", None),
-        ] {
-            assert_eq!(meant(word, known.into_iter()), wanted, "{word}");
-        }
-    }
-
     fn any_span_and_any_text_can_be_shown() {
         for text in ["", "é", "a\nb", "\u{1b}[31m\r\n\0x", "日本\n\n"] {
             for (start, end) in (0..9).flat_map(|a| (0..9).map(move |b| (a, b))).chain([(0, usize::MAX)]) {

@@ -48,8 +48,8 @@ pub(super) fn catalogue() -> Catalogue {
     };
     let entry = |name, settings, main_setting| Entry {
         name,
-        settings,
         about: Some(""),
+        settings,
         main_setting,
         makes_filesystem: true,
         objections: |_, _| Vec::new(),

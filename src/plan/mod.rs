@@ -413,9 +413,9 @@ pub struct FilesystemEntry {
     /// Why overlayfs cannot put what is written on it.
     pub no_upper: Option<&'static str>,
     pub mkfs_options: MkfsOptions,
-    /// What stands against so many devices, by the driver's name and with this variant.
     /// Names of the mount options that are documented; empty where they are not known here.
     pub mount_options: &'static [&'static str],
+    /// What stands against so many devices, by the driver's name and with this variant.
     pub devices: fn(&str, Option<&str>, usize) -> Option<Objection>,
 }
 
@@ -423,11 +423,11 @@ pub struct FilesystemEntry {
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub name: &'static str,
+    /// What users may look for it by; `None` for what tests pickfs itself, which is proposed to nobody.
+    pub about: Option<&'static str>,
     pub settings: &'static [Setting],
     /// The setting that a bare value stands for: `directory = "/mnt/a"` is `directory = { path = "/mnt/a" }`.
     pub main_setting: &'static str,
-    /// What users may look for it by; `None` for what tests pickfs itself, which is proposed to nobody.
-    pub about: Option<&'static str>,
     /// False for a backing that brings its own file system (an existing directory).
     pub makes_filesystem: bool,
     /// What the machine has against these settings, by the entry's name; asked once they are right in themselves.
