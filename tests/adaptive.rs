@@ -220,7 +220,9 @@ fn a_budget_ends_a_session_and_not_the_run() {
     let lab = Lab::new();
     // Used up by the first round on any machine: a session that gets further might end by a decision.
     let said = lab.run_plan(&plan(&lab, &[("b", 20)], "budget = \"1ms\"\n")).code(0);
-    assert!(said.err.contains("--resume journal.jsonl` goes on"), "{}", said.err);
+    let all = [said.err.as_str(), said.out.as_str()].concat();
+    let hints = (all.matches("--resume").count(), all.contains("pickfs run --resume journal.jsonl --more "));
+    assert_eq!(hints, (1, true), "{all}");
     let (folded, model) = checked(&lab);
     assert_eq!(ends(&folded), [Some(Enough::Budget)]);
     let first = folded.looks[0].round;

@@ -37,6 +37,7 @@ fn answers_from_a_pipe_become_a_plan_that_is_right() {
     let (code, said) = init(&lab, &["mine.toml"], "ext4,xfs\nmemory\n\n10min\nsnapshots\n");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(said.matches("]: ").count(), 5, "{said}");
+    assert!(said.contains("note: no target can be picked, as none has all of: snapshots"), "{said}");
     let plan = std::fs::read_to_string(lab.path("mine.toml")).unwrap();
     for part in
         ["fs = \"xfs\"", "memory", "workload = \"tree\"", "budget = \"10min\"", "snapshots", "# What is compared"]
@@ -53,6 +54,31 @@ fn answers_from_a_pipe_become_a_plan_that_is_right() {
     let (code, said) = init(&lab, &["wrong.toml"], "ext5\nmemory\n");
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("ext5") && !lab.path("wrong.toml").exists(), "{said}");
+}
+
+/// An aim ends a run by itself; every other has time for its work.
+#[test]
+fn runs_without_an_aim_have_a_budget_for_their_work() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("tree")).unwrap();
+    std::fs::write(lab.path("tree/file"), "words").unwrap();
+    let budget = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let plan: toml::Table = toml::from_str(&lab.run(&words).code(0).out).unwrap();
+        plan.get("stop").and_then(|stop| stop.get("budget")?.as_str()).map(String::from)
+    };
+    for (line, wanted) in [
+        ("--memory", Some("3min")),
+        ("--fs ext4,xfs --source tree", Some("3min")),
+        ("--fs ext4,xfs --workload pgbench", Some("96min")),
+        ("--fs ext4 --workload kernel", Some("64min")),
+        ("--workload pgbench --budget 1h", Some("1h")),
+        ("--workload pgbench --rounds 3", None),
+        ("--memory --precision 2%", None),
+        ("--sim nvme", None),
+    ] {
+        assert_eq!(budget(&format!("plan --toml {line}")).as_deref(), wanted, "{line}");
+    }
 }
 
 #[test]

@@ -60,6 +60,28 @@ fn once_finishes_the_step_and_undoes() {
     lab.assert_nothing_left();
 }
 
+/// What was left out has its cells, with the reason, before any is done.
+#[test]
+fn of_what_was_left_out_alone_there_is_no_report() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let text = plan("workload = \"meta.hang\"").replace("[[work]]", "[[target]]\nfs = \"reiser4\"\n[[work]]");
+    let child = start(&lab, &text);
+    let begun = Instant::now();
+    while !fold_file(&lab.journal()).is_ok_and(|folded| folded.cells.iter().any(|cell| cell.outcome.is_some())) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing was left out");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    interrupt(&child);
+    let said = Said::of(child.wait_with_output().unwrap()).code(130);
+    assert!(said.out.is_empty() && !lab.path("journal.html").exists(), "{}", said.out);
+    let listed = lab.run(&["history", "."]).code(0).out;
+    assert!(listed.contains("no result: ./journal.jsonl") && listed.lines().count() == 1, "{listed}");
+    lab.assert_nothing_left();
+}
+
 /// While it waits for another run.
 #[test]
 fn before_a_cell_has_ended_there_is_no_report() {

@@ -21,6 +21,21 @@ const WRONG: &[(&str, &[&str])] = &[
     ("plan --workload io --source .", &["--source: the workload `io` has no such setting", "leave --source out"]),
     ("plan --workload tre", &["--workload: there is no workload `tre`", "did you mean `tree`?"]),
     ("plan --workload command", &["--workload: there is no command to run", "only a plan can say it (`pickfs init`"]),
+    ("plan --workload fio", &["--workload: there is no job file", "name one: --job my.fio"]),
+    ("plan --job missing.fio", &["--job: cannot read ", "name a job file of fio's"]),
+    ("plan --workload tree --job file", &["--job: the workload `tree` has no such setting", "leave --job out"]),
+    ("init x.toml --work fio", &["--work: there is no job file", "name one: --work my.fio"]),
+    ("plan --workload postgres", &["--workload: there is no workload `postgres`", "did you mean `pgbench`?"]),
+    ("plan --workload mysql", &["did you mean `sysbench`?"]),
+    ("plan --workload quux", &["use one of `bonnie`, ", "`tree` and `walk`; `pickfs list workloads`"]),
+    ("plan --fs btfs", &["--fs: there is no file system `btfs`", "did you mean `btrfs`?"]),
+    ("plan --fs xsf", &["did you mean `xfs`?"]),
+    ("rnu", &["unrecognized subcommand 'rnu'", "'run'"]),
+    ("help verdict", &["no verb and no topic `verdict`", "did you mean `pickfs help verdicts`?"]),
+    ("list workloads postgres", &["has no `postgres`", "did you mean `pickfs list workloads pgbench`?"]),
+    ("plan --fs ext4:dicard", &["--fs: ext4 has no mount option `dicard`", "did you mean `discard`?"]),
+    ("plan --fs btrfs:compres=zstd:1", &["btrfs has no mount option `compres`", "did you mean `compress=zstd:1`?"]),
+    ("plan --fs btrfs:noatime+zstd:1", &["write the variant before the mount options"]),
     ("plan --budget 3", &["--budget must be a duration, but `3` has no unit", "--budget 90s"]),
     ("plan --budget tea", &["--budget must be a duration, but it is `tea`", "--budget 90s"]),
     ("plan --budget 9999999999h", &["--budget must be a duration, but `9999999999h` is out of range"]),
@@ -94,7 +109,18 @@ const WRONG: &[(&str, &[&str])] = &[
 ];
 
 /// Of plans.
-const NOT_TYPED: [&str; 8] = ["[[", "[backing", "target[", "`source`", "`budget`", "`size`", "in quotes", "backtrace"];
+const NOT_TYPED: [&str; 10] = [
+    "meta.",
+    "use one of `--",
+    "[[",
+    "[backing",
+    "target[",
+    "`source`",
+    "`budget`",
+    "`size`",
+    "in quotes",
+    "backtrace",
+];
 
 #[test]
 fn errors_are_in_the_words_of_the_command_line() {

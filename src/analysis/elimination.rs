@@ -146,7 +146,8 @@ impl Standing {
             race.beaten_by[*target] = found.eliminated[at].map(|(_, by)| ranked[by]);
         }
         race.choose(ranked, pairs, rules);
-        if rules.forecasts && race.bound() > race.threshold {
+        // What others do meanwhile is no part of a forecast: it takes a quiet machine, not more rounds.
+        if rules.forecasts && !rules.is_unreliable && race.bound() > race.threshold {
             let goal = rules.threshold.ln_1p();
             let of = self.field.comparisons(rules.comparisons);
             race.rounds_needed = stats::rounds_to_go(&of, found, (rules.schedule, race.rounds as u32), goal);

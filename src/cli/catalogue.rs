@@ -30,6 +30,7 @@ fn filesystem(fs: &fs::Filesystem) -> FilesystemEntry {
         takes_nodatacow: fs.in_place.is_some(),
         no_upper: fs.no_upper,
         mkfs_options: fs.mkfs_options,
+        mount_options: fs.mount_options,
         devices: |name, variant, there| fs::objection_to_devices(fs::find(name)?, variant, there),
     }
 }
@@ -47,6 +48,7 @@ fn layer_entry(layer: &layer::Layer) -> Entry {
 fn backing_entry(backing: &backing::Backing) -> Entry {
     Entry {
         name: backing.name,
+        about: Some(""),
         settings: backing.settings,
         main_setting: backing.main_setting,
         makes_filesystem: backing.makes_filesystem,
@@ -62,6 +64,7 @@ fn backing_entry(backing: &backing::Backing) -> Entry {
 fn named(name: &'static str, settings: &'static [Setting]) -> Entry {
     Entry {
         name,
+        about: Some(""),
         settings,
         main_setting: "",
         makes_filesystem: false,
@@ -87,6 +90,7 @@ fn chosen(name: &str, settings: &Settings) -> Chosen {
 fn workload_entry(workload: &dyn workload::Workload) -> Entry {
     Entry {
         name: workload.name(),
+        about: workload::is_for_users(workload).then(|| workload.about()),
         settings: workload.settings(),
         main_setting: workload.main_setting(),
         makes_filesystem: false,

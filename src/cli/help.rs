@@ -1,6 +1,7 @@
 //! `pickfs help`: a verb's options, or one of the topics that no verb covers. The man page is made of the same words.
 
 use super::{Exit, Outcome, Verb, command};
+use crate::plan::nearest;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::fmt::Write;
 
@@ -81,8 +82,18 @@ fn explained(words: &[String]) -> anyhow::Result<String> {
     let topic = words.join(" ");
     match TOPICS.iter().find(|known| known.name == topic) {
         Some(known) => Ok(known.text.to_string()),
-        None => Err(Exit::usage(format!("no verb and no topic `{}`; `pickfs help` lists both", topic.escape_debug()))),
+        None => {
+            let near = nearest(&topic, names()).map(|near| format!("did you mean `pickfs help {near}`? "));
+            let (topic, near) = (topic.escape_debug(), near.unwrap_or_default());
+            Err(Exit::usage(format!("no verb and no topic `{topic}`; {near}`pickfs help` lists both")))
+        }
     }
+}
+
+/// Of verbs and topics.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let verbs = super::VERBS.iter().filter(|verb| !verb.hidden).map(|verb| verb.name);
+    verbs.chain(TOPICS.iter().map(|topic| topic.name))
 }
 
 /// Of `guest build` what follows `guest`; without words, pickfs itself.

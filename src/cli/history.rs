@@ -1,8 +1,8 @@
 //! `pickfs history`: the runs of a folder, newest first, under the names that other verbs take.
 
-use super::{Outcome, Verb, journals, there};
+use super::{Verb, journals, there};
 use crate::analysis;
-use crate::journal::fold_file;
+use crate::journal::{Folded, Outcome, fold_file};
 use crate::wording::text::{lines, wrapped};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Verb for Arguments {
     ];
     const ONLY_PRINTS: bool = true;
 
-    fn run(&self) -> Outcome {
+    fn run(&self) -> super::Outcome {
         if !self.is_usual() {
             there(&self.folder)?;
         }
@@ -78,22 +78,31 @@ struct Run {
     started: String,
     setting: String,
     answer: String,
+    /// A cell of it is done.
+    has_results: bool,
 }
 
 impl Run {
     fn of(name: String, journal: &Path) -> Run {
-        let model = fold_file(journal).and_then(|folded| analysis::model(&folded));
+        let folded = fold_file(journal);
+        let is_done = |folded: &Folded| folded.cells.iter().any(|cell| cell.outcome == Some(Outcome::Done));
+        let has_results = folded.as_ref().map_or(true, is_done);
+        let model = folded.and_then(|folded| analysis::model(&folded));
         let (started, setting, answer) = match model {
             Ok(model) => {
                 (model.started.clone(), model.setting(), model.headlines().into_iter().next().unwrap_or_default())
             }
             Err(error) => (String::new(), String::new(), format!("cannot be read: {error:#}")),
         };
-        Run { name, journal: journal.to_path_buf(), started, setting, answer }
+        Run { name, journal: journal.to_path_buf(), started, setting, answer, has_results }
     }
 
     fn print(&self, width: usize) {
         let minute = self.started.get(..16).unwrap_or_default().replace('T', " ");
+        if !self.has_results {
+            println!("{}  {minute}  no result: {}", self.name, self.journal.display());
+            return;
+        }
         println!("{}", lines(&format!("{}  {minute}  {}", self.name, self.setting), width - 4).join("\n    "));
         println!("    {}", wrapped("    ", &self.answer, width).trim_start());
         println!("    {}", self.journal.display());

@@ -1,6 +1,6 @@
 //! `pickfs init`: five questions, and a commented plan that answers to them.
 
-use super::{Exit, Outcome, Verb, plan_source};
+use super::{Exit, Outcome, Verb, forewarn, plan_source};
 use crate::plan::{PlanArgs, PlanFlags};
 use crate::run::tell;
 use anyhow::{Context, Result};
@@ -21,7 +21,7 @@ pub struct Arguments {
     /// Where: a folder for the image, or "memory"
     #[arg(long, value_name = "DIR")]
     on: Option<String>,
-    /// The work: a folder with your files, or a workload (`pickfs list workloads`)
+    /// The work: a folder with your files, a job file of fio's such as my.fio, or a workload (`pickfs list workloads`)
     #[arg(long)]
     work: Option<String>,
     /// The longest time that it may take, such as 30min
@@ -77,9 +77,10 @@ impl Verb for Arguments {
         let first = self.ask(&mut std::io::empty(), false)?;
         plan_source::check(&first).map_err(as_typed)?;
         let arguments = self.ask(&mut std::io::stdin().lock(), true)?;
-        let (_, text) = plan_source::from_flags(&arguments).map_err(as_typed)?;
+        let (plan, text) = plan_source::from_flags(&arguments).map_err(as_typed)?;
         let shown = self.file.display();
         std::fs::write(&self.file, commented(&text)).with_context(|| format!("cannot write {shown}"))?;
+        forewarn::warnings(&plan).iter().for_each(|warning| tell(&format!("note: {warning}")));
         tell(&format!(
             "{shown} is written. Next:\n  pickfs plan {shown}    shows what it will do\n  sudo pickfs run {shown}"
         ));
@@ -97,19 +98,25 @@ impl Arguments {
         };
         let fs = ask(&self.fs, "Which file systems? `pickfs list fs` shows all", "ext4,xfs,btrfs")?;
         let on = ask(&self.on, "Where? A folder on the disk to measure, or `memory` for the software cost alone", ".")?;
-        let work = ask(&self.work, "Which work? A folder with your files, or one of `pickfs list workloads`", "tree")?;
+        let work = ask(
+            &self.work,
+            "Which work? A folder with your files, a job file such as my.fio, or one of `pickfs list workloads`",
+            "tree",
+        )?;
         let budget = ask(&self.budget, "How long may it take?", "30min")?;
         let require =
             ask(&self.require, "Which features must the pick have, such as snapshots? `none` for no demand", "none")?;
         let list =
             |text: &str| text.split(',').map(|one| one.trim().to_string()).filter(|one| !one.is_empty()).collect();
-        let is_folder = work.contains('/') || work == "." || work == "..";
+        let is_job = work.ends_with(".fio");
+        let is_folder = !is_job && (work.contains('/') || work == "." || work == "..");
         let flags = PlanFlags {
             fs: list(&fs),
             memory: on == "memory",
             on: if on == "memory" { Vec::new() } else { vec![home(&on)] },
             source: is_folder.then(|| home(&work)),
-            workload: (!is_folder).then_some(work),
+            job: is_job.then(|| home(&work)),
+            workload: (!is_folder && !is_job).then_some(work),
             budget: Some(budget),
             require: if require == "none" { Vec::new() } else { list(&require) },
             ..PlanFlags::default()
@@ -121,8 +128,10 @@ impl Arguments {
 /// `--work` stands for two options of `pickfs run`.
 fn as_typed(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<Exit>() {
-        Ok(exit) => {
-            Exit { text: exit.text.replace("--workload", "--work").replace("--source", "--work"), ..exit }.into()
+        Ok(Exit { code, text }) => {
+            let flags = ["--workload", "--source", "--job"];
+            let text = flags.iter().fold(text, |text, flag| text.replace(flag, "--work"));
+            Exit { code, text }.into()
         }
         Err(error) => error,
     }

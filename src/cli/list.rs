@@ -4,7 +4,7 @@ use super::{Exit, Outcome, Verb};
 use crate::data::profile::builtin::{self, Builtin};
 use crate::executor::sim;
 use crate::need::{self, Need};
-use crate::plan::{Setting, Settings};
+use crate::plan::{Setting, Settings, meant};
 use crate::render::{self, Kind};
 use crate::stack::fs::feature::FEATURES;
 use crate::stack::{backing, fs, layer};
@@ -43,6 +43,21 @@ enum What {
     Traces,
 }
 
+impl What {
+    /// As it is typed.
+    fn word(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default()
+    }
+
+    fn has_no(self, name: &str) -> anyhow::Error {
+        let (word, entries) = (self.word(), entries(self));
+        let known = entries.iter().filter_map(|one| Some((one["name"].as_str()?, one["about"].as_str()?)));
+        let near = meant(name, known).map(|near| format!("did you mean `pickfs list {word} {near}`? "));
+        let (name, near) = (name.escape_debug(), near.unwrap_or_default());
+        Exit::usage(format!("`pickfs list {word}` has no `{name}`; {near}without a name it shows all"))
+    }
+}
+
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs list workloads", "every work, with its phases and settings"],
@@ -61,13 +76,10 @@ impl Verb for Arguments {
         }
         for what in What::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what)) {
             if self.what.is_none() {
-                println!("{}:", what.to_possible_value().map(|v| v.get_name().to_string()).unwrap_or_default());
+                println!("{}:", what.word());
             }
             if list(*what, &named) == 0 {
-                let (what, name) = (what.to_possible_value(), self.name.as_deref().unwrap_or_default());
-                let what = what.map(|what| what.get_name().to_string()).unwrap_or_default();
-                let name = name.escape_debug();
-                return Err(Exit::usage(format!("`pickfs list {what}` has no `{name}`; without a name it shows all")));
+                return Err(what.has_no(self.name.as_deref().unwrap_or_default()));
             }
         }
         Ok(0)
@@ -76,7 +88,7 @@ impl Verb for Arguments {
 
 /// Each entry for programs: what it is, its settings, and what this machine lacks for it.
 fn entries(what: What) -> Vec<Value> {
-    let kind = what.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default();
+    let kind = what.word();
     let setting = |of: &Setting| json!({ "name": of.name, "about": of.about, "default": of.default });
     let entry = |name: &str, about: &str, settings: &[Setting], needs: &[Need]| {
         let missing: Vec<String> = need::missing(needs).iter().map(ToString::to_string).collect();

@@ -15,10 +15,12 @@ mod disk;
 mod doctor;
 mod far;
 mod forecast;
+mod forewarn;
 mod gate;
 mod guest;
 mod help;
 mod history;
+mod how_long;
 mod import;
 mod init;
 mod journals;
@@ -46,6 +48,7 @@ use crate::process::Interrupted;
 use crate::visible::visible_lines;
 use crate::wording::text::lines;
 use anyhow::anyhow;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -220,6 +223,19 @@ fn unwritten(payload: &(dyn Any + Send)) -> Option<&str> {
     payload.downcast_ref::<String>()?.strip_prefix("failed printing to stdout: ")
 }
 
+/// With the verb that was meant, where clap finds none: `rnu` is one slip from `run`.
+fn with_verb(mut error: clap::Error) -> clap::Error {
+    let word = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => word.clone(),
+        _ => return error,
+    };
+    let verbs = VERBS.iter().filter(|verb| !verb.hidden).map(|verb| verb.name);
+    if let (None, Some(near)) = (error.get(ContextKind::SuggestedSubcommand), crate::plan::nearest(&word, verbs)) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near.to_string()]));
+    }
+    error
+}
+
 pub fn main() -> ExitCode {
     // Process 1 has no command line of ours: the kernel started it.
     if std::process::id() == 1 {
@@ -227,7 +243,7 @@ pub fn main() -> ExitCode {
     }
     // Started from the kernel's link to its file, it would be `exe` in lists of processes.
     let _ = rustix::thread::set_name(c"pickfs");
-    let matches = command().get_matches();
+    let matches = command().try_get_matches().unwrap_or_else(|error| with_verb(error).exit());
     choose_colors(&matches);
     let (name, matches) = matches.subcommand().expect("clap requires a verb");
     let verb = VERBS.iter().find(|verb| verb.name == name).expect("clap knows these alone");

@@ -1,6 +1,6 @@
 //! `pickfs plan`: what a run would do, without doing it.
 
-use super::{Outcome, Verb, catalogue, confirm, forecast, plan_source, programs};
+use super::{Outcome, Verb, catalogue, confirm, forecast, forewarn, how_long, plan_source, programs};
 use crate::plan::{
     self, Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand,
 };
@@ -9,11 +9,11 @@ use crate::stack::recipe::{self, Recipe};
 use crate::stack::{Place, Step, backing, fs};
 use crate::stats::{FIRST_LOOK, LAST_LOOK};
 use crate::sys::block;
-use crate::units::{Unit, show_bytes, show_duration};
+use crate::units::{Unit, show_bytes};
 use crate::visible::{visible, visible_json, visible_lines};
+use crate::wording::text::counted;
 use crate::{executor, need, workload};
 use procfs::Current;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -94,16 +94,24 @@ fn describe(plan: &Plan, forecast: &str) -> String {
 /// How many rounds, what ends them, and what bounds their time.
 fn describe_rounds(plan: &Plan, cells: &[Cell]) -> String {
     let stop = &plan.stop;
-    let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
-    let (targets, works) = (counted(plan.targets.len(), "target"), counted(plan.works.len(), "work"));
+    let (copies, targets): (Vec<&Target>, Vec<&Target>) = plan.targets.iter().partition(|target| target.duplicate);
+    let (targets, works) = (counted(targets.len(), "target"), counted(plan.works.len(), "work"));
     let most = if stop.rounds.is_none() { "at most " } else { "" };
-    let rounds = counted(stop.most_rounds() as usize, "round");
-    let mut text = format!("{most}{} cells: {targets} x {works} x {rounds}, seed {}\n", cells.len(), plan.seed);
+    let rounds = stop.most_rounds();
+    let copied = plan.looks.copied_rounds().map_or(rounds, |copied| copied.min(rounds)) as usize;
+    let twice = copies.first().map(|_| format!(", {} twice in {}", plan.reference, counted(copied, "round")));
+    let mut text = format!(
+        "{most}{}: {targets} x {works} x {}{}, seed {}\n",
+        counted(cells.len(), "cell"),
+        counted(rounds as usize, "round"),
+        twice.unwrap_or_default(),
+        plan.seed
+    );
     let _ = writeln!(text, "rounds: {}", what_ends(stop));
-    let limit = show_duration(cells.iter().map(|cell| cell.limit_ns as f64).sum());
-    let no_new_round = |ns| format!("no new round after {}", show_duration(ns as f64));
-    let budget = stop.budget_ns.map_or("no budget".to_string(), no_new_round);
-    let _ = writeln!(text, "time: at most {limit} by the limit of each cell; {budget}");
+    let _ = writeln!(text, "time: {}", how_long::in_words(plan));
+    for warning in forewarn::warnings(plan) {
+        let _ = writeln!(text, "note: {warning}");
+    }
     text
 }
 
@@ -253,7 +261,7 @@ fn describe_steps(plan: &Plan, target: &Target, place: &Place, seed: u64, text: 
     if let (Some(driver), [device, more @ ..]) = (recipe.driver, &slots[..]) {
         let mount_point = place.mount_point();
         let spec = fs::FsSpec { more_devices: more, ..fs::FsSpec::new(driver, target, device, &mount_point) };
-        for feature in lacking(driver, &spec, &plan.verdict.require) {
+        for feature in forewarn::lacking(driver, &spec, &plan.verdict.require) {
             let _ = writeln!(text, "  will not be in the verdict: {} has no {feature} like this", driver.name);
         }
     }
@@ -285,14 +293,6 @@ fn describe_ageing(target: &Target, text: &mut String) {
             [ageing.written_bytes(size), ageing.kept_bytes(size)].map(|bytes| show_bytes(bytes as f64));
         line(format!("so ageing writes about {written} in each cell, and {kept} are there when the work begins"));
     }
-}
-
-/// What is required and is not available; what depends on mkfs defaults is known only after a run.
-fn lacking<'r>(driver: &fs::Filesystem, spec: &fs::FsSpec, required: &'r [String]) -> Vec<&'r String> {
-    let facts = BTreeMap::new();
-    let sure = driver.features_in_effect(&spec.state(&facts));
-    let can = |name: &String| sure.iter().chain(driver.more_features).any(|feature| feature == name);
-    required.iter().filter(|name| !can(name)).collect()
 }
 
 fn describe_works(plan: &Plan, text: &mut String) {
@@ -401,6 +401,26 @@ mod tests {
         assert!(text.contains(expected), "{text}");
         assert!(text.contains(" cells: 1 target x 1 work x "), "{text}");
         assert!(text.contains("  phases that only read are done 3 times in each cell\n"), "{text}");
+    }
+
+    #[test]
+    fn cells_are_counted_without_the_second_copy() {
+        let target = |name: &str| Target { name: name.into(), ..Target::default() };
+        let one = Plan { reference: "ext4".into(), ..plan(VerdictSpec::default()) };
+        let of = |targets: Vec<Target>, rounds| {
+            let copied = Plan { targets, stop: Stop { rounds, ..Stop::default() }, ..one.clone() };
+            describe_rounds(&copied, &expand(&copied)).lines().next().unwrap_or_default().to_string()
+        };
+        let [ext4, xfs] = ["ext4", "xfs"].map(target);
+        let all = || vec![ext4.clone(), xfs.clone(), ext4.again()];
+        for (found, wanted) in [
+            (of(vec![ext4.clone()], Some(1)), "1 cell: 1 target x 1 work x 1 round, seed 0"),
+            (of(all(), Some(1)), "3 cells: 2 targets x 1 work x 1 round, ext4 twice in 1 round, seed 0"),
+            (of(all(), Some(10)), "28 cells: 2 targets x 1 work x 10 rounds, ext4 twice in 8 rounds, seed 0"),
+            (of(all(), None), "at most 88 cells: 2 targets x 1 work x 40 rounds, ext4 twice in 8 rounds, seed 0"),
+        ] {
+            assert_eq!(found, wanted);
+        }
     }
 
     #[test]

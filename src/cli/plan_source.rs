@@ -1,6 +1,6 @@
 //! Which plan is meant: a file, or the flags that stand for one. Shared by `run`, `plan` and `guest build`.
 
-use super::{Exit, REFUSED, USAGE, catalogue::catalogue, programs::Source};
+use super::{Exit, REFUSED, USAGE, catalogue::catalogue, how_long, programs::Source};
 use crate::data::{Shape, profile::builtin};
 use crate::executor::{self, Executor};
 use crate::need;
@@ -14,8 +14,6 @@ use std::io::{IsTerminal, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What a run without data and without an aim takes: rounds enough for a bound say more than a few with more files.
-const USUAL_BUDGET: &str = "3min";
 /// Of a simulated run: rounds differ by their seeds alone, so few are enough for a bound, in minutes.
 const SIMULATED_ROUNDS: u32 = 3;
 /// Of the generated tree: 50 MiB.
@@ -108,8 +106,17 @@ fn made(mut arguments: PlanArgs, root: bool) -> Result<(Plan, String)> {
     complete(&mut arguments);
     // A guest has its own root.
     let makes_filesystems = root || arguments.executor.as_deref().is_some_and(brings_its_own);
-    let made = arguments.plan(&folder, makes_filesystems, &catalogue());
-    made.map_err(|complaints| refused("", "command line", &complaints))
+    let make = |arguments: &PlanArgs| {
+        let made = arguments.plan(&folder, makes_filesystems, &catalogue());
+        made.map_err(|complaints| refused("", "command line", &complaints))
+    };
+    let (plan, text) = make(&arguments)?;
+    let flags = &mut arguments.flags;
+    if has_aim(flags) || flags.budget.is_some() {
+        return Ok((plan, text));
+    }
+    flags.budget = Some(how_long::budget(&plan));
+    make(&arguments)
 }
 
 /// Gives what depends on the machine and on what else was asked for.
@@ -125,12 +132,10 @@ fn complete(arguments: &mut PlanArgs) {
         // The host's time must not decide how many rounds are simulated.
         flags.rounds = flags.rounds.or(Some(SIMULATED_ROUNDS));
     }
-    if is_first_look && flags.sim.is_empty() {
-        flags.budget = flags.budget.take().or_else(|| Some(USUAL_BUDGET.to_string()));
-    }
     // Other workloads than the usual one need not know a scale.
     let may_be_small = is_first_look || !flags.sim.is_empty() && !names_data(flags);
-    flags.scale = flags.scale.or((may_be_small && flags.workload.is_none()).then_some(USUAL_SCALE));
+    let is_usual = flags.workload.is_none() && flags.job.is_none();
+    flags.scale = flags.scale.or((may_be_small && is_usual).then_some(USUAL_SCALE));
 }
 
 /// What makes file systems without root, where this machine can run it; says so. Guests that are emulated take a minute a cell
@@ -171,8 +176,12 @@ fn refused(text: &str, file: &str, complaints: &[Complaint]) -> anyhow::Error {
 
 /// A first run on a machine should end while its user waits. A user who names data or an aim gets the time that it takes.
 fn is_first_look(flags: &PlanFlags) -> bool {
-    let has_aim = flags.rounds.is_some() || flags.precision.is_some();
-    !names_data(flags) && !has_aim
+    !names_data(flags) && !has_aim(flags)
+}
+
+/// What ends the run without a budget.
+fn has_aim(flags: &PlanFlags) -> bool {
+    flags.rounds.is_some() || flags.precision.is_some()
 }
 
 fn names_data(flags: &PlanFlags) -> bool {

@@ -218,7 +218,13 @@ pub fn options() -> Options {
     };
     let unicode = !std::io::stdout().is_terminal() || locale.is_some_and(names_utf8);
     let color = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
-    Options { width: width(), color, unicode }
+    Options { width: width(), lines: terminal_lines(), color, unicode }
+}
+
+/// Those above the prompt, 0 where that is not known; `None` where no terminal shows it.
+fn terminal_lines() -> Option<usize> {
+    let lines = || rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_row));
+    std::io::stdout().is_terminal().then(|| lines().saturating_sub(1))
 }
 
 /// `COLUMNS`, else a terminal's; `None` where nobody looks at one.

@@ -3,11 +3,12 @@
 use super::after::{give_back, show};
 use super::programs::{self, Source};
 use super::{
-    Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, journals, on_hosts, on_slurm, plan_source, there,
+    Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, forewarn, how_long, journals, on_hosts, on_slurm,
+    plan_source, there,
 };
 use crate::executor;
 use crate::fleet::Slurm;
-use crate::journal::{Enough, Folded, fold_file};
+use crate::journal::{Enough, Folded, FoldedCell, fold_file};
 use crate::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use crate::protocol::Erasure;
 use crate::run::{self, Aims, Finish, Lines, Progress, Trust, tell};
@@ -171,6 +172,8 @@ impl Arguments {
         }
         let Some(agreed) = confirm::confirmed(plan, &self.erase)? else { return Ok(REFUSED) };
         let made_folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        how_long::before_run(plan).iter().for_each(|time| tell(time));
+        forewarn::warnings(plan).iter().for_each(|warning| tell(&format!("note: {warning}")));
         // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
         run::count_stop_requests()?;
         let finish = run::begin(plan, &agreed, executor::ALL, journal, progress);
@@ -261,8 +264,9 @@ impl Arguments {
         let folded = fold_file(journal)?;
         if !self.fetched {
             goes_on(journal, finish);
-            // Before a cell has ended there is nothing to report.
-            if finish != Finish::Stopped || folded.cells.iter().any(|cell| cell.outcome.is_some()) {
+            // Before a cell is done, with what was left out before it, there is nothing to report.
+            let is_done = |cell: &FoldedCell| cell.outcome == Some(crate::journal::Outcome::Done);
+            if finish != Finish::Stopped || folded.cells.iter().any(is_done) {
                 show(&folded, journal)?;
             }
         }
@@ -307,9 +311,8 @@ impl Arguments {
 fn goes_on(journal: &Path, finish: Finish) {
     let shown = journal.display();
     match finish {
-        Finish::Enough(Enough::Budget) => {
-            tell(&format!("the budget is used up; `pickfs run --resume {shown}` goes on"));
-        }
+        // The report has the command that goes on.
+        Finish::Enough(Enough::Budget) => tell("the budget is used up"),
         Finish::Enough(_) => {}
         Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {shown}` goes on")),
     }

@@ -57,6 +57,11 @@ pub trait Executor: Sync {
         false
     }
 
+    /// About how many seconds a cell takes besides its work.
+    fn seconds(&self) -> u64 {
+        0
+    }
+
     /// Its times are those of a model, and not of this machine.
     fn simulates(&self) -> bool {
         false

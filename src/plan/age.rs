@@ -112,6 +112,16 @@ pub fn allowance_ns(target: &Target) -> u64 {
     Ageing::of(target).map_or(0, |ageing| ageing.allowance_ns(capacity))
 }
 
+/// About how many seconds a target's ageing takes on a fast disk: 2 GiB churned five times take half a minute.
+pub fn seconds_of_ageing(target: &Target) -> u64 {
+    const BYTES_PER_SECOND: u64 = 300 << 20;
+    const PULLS_PER_SECOND: u64 = 5;
+    let capacity = capacity(&target.backing.settings).unwrap_or(UNKNOWN_CAPACITY);
+    let seconds =
+        |ageing: Ageing| ageing.written_bytes(capacity) / BYTES_PER_SECOND + u64::from(ageing.pulls) / PULLS_PER_SECOND;
+    Ageing::of(target).map_or(0, seconds)
+}
+
 /// What is left of a backing for the work, where its size is known.
 pub fn room(target: &Target) -> Option<u64> {
     let size = capacity(&target.backing.settings)?;

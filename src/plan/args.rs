@@ -1,7 +1,8 @@
 //! The plan that flags stand for, as the plan file that says the same: one checker serves both, and a user can go on from
 //! the printed file.
 
-use super::complaint::{Complaint, Complaints, nearest, quoted};
+use super::complaint::{Complaint, Complaints, quoted};
+use super::fs_flag::FsSpec;
 use super::{Catalogue, Plan, from_toml};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use toml::{Table, Value};
 
 const USUAL_TARGETS: [&str; 5] = ["ext4", "xfs", "btrfs", "btrfs:lzo", "btrfs:zstd:1"];
 const USUAL_WORKLOAD: &str = "tree";
+const WORKLOAD_OF_JOBS: &str = "fio";
 
 // No doc comment: clap would take it for the verb's own.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -27,7 +29,7 @@ pub struct PlanArgs {
 // Each has its place in the plan, see `FLAGS`.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub struct PlanFlags {
-    /// File systems to compare, such as ext4,xfs,btrfs:compress=zstd:1 (NAME[:VARIANT] or NAME[:OPTION+OPTION])
+    /// File systems to compare, such as ext4,xfs:noatime,btrfs:zstd:1+noatime (NAME, and behind a colon a variant, mount options, or both)
     #[arg(long, value_delimiter = ',')]
     pub fs: Vec<String>,
     /// Where: as root with --fs, the folder for the image; otherwise the directories to compare, used as they are
@@ -63,6 +65,9 @@ pub struct PlanFlags {
     /// Workload to run
     #[arg(long)]
     pub workload: Option<String>,
+    /// Run this job file of fio's, section by section
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["trace", "source", "like", "scale"])]
+    pub job: Option<PathBuf>,
     /// Replay what `pickfs record` wrote, or a trace that `pickfs list traces` names
     #[arg(long, value_name = "FILE|NAME", conflicts_with_all = ["workload", "source", "like", "scale"])]
     pub trace: Option<String>,
@@ -72,7 +77,7 @@ pub struct PlanFlags {
     /// Stop when every 95 % interval is at most ± this wide, such as 2%
     #[arg(long, value_name = "SHARE")]
     pub precision: Option<String>,
-    /// Begin no further round after this time, such as 2h [default: 3min for a generated tree with no other aim]
+    /// Begin no further round after this time, such as 2h [default, without --rounds and --precision: what the work needs, 3min or more]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
     /// Features that a file system must have to be in the verdict, such as snapshots,checksums (`pickfs list features`)
@@ -84,7 +89,7 @@ pub struct PlanFlags {
 }
 
 /// The flag of each key of a plan that is made from flags; the longest path that fits is meant.
-const FLAGS: [(&str, &str); 23] = [
+const FLAGS: [(&str, &str); 24] = [
     ("backing", "--on"),
     ("backing.image.size", "--size"),
     ("backing.memory", "--memory"),
@@ -102,6 +107,7 @@ const FLAGS: [(&str, &str); 23] = [
     ("target.backing", "--on"),
     ("target.backing.image.size", "--size"),
     ("verdict.require", "--require"),
+    ("work.job", "--job"),
     ("work.like", "--like"),
     ("work.scale", "--scale"),
     ("work.source", "--source"),
@@ -166,6 +172,7 @@ fn in_words_of(flag: &str, key: &str, complaint: Complaint) -> Complaint {
     // An example in a plan is text between quotes behind the key.
     let example = remedy.strip_prefix("write it like this: ").and_then(|line| line.split_once(" = "));
     let remedy = match example {
+        None if as_flag(&remedy).is_some() => as_flag(&remedy).unwrap_or_default(),
         Some((_, value)) => format!("write it like this: {flag} {}", value.trim_matches('"')),
         None if remedy.contains(" = ") => format!("only a plan can say it (`pickfs init` writes one): {remedy}"),
         None => remedy,
@@ -176,7 +183,18 @@ fn in_words_of(flag: &str, key: &str, complaint: Complaint) -> Complaint {
         Some((_, key)) => text.replace(&quoted(key), flag),
         None => text,
     };
-    Complaint { message, remedy: FLAGS.iter().fold(remedy, named), ..complaint }
+    // A list of names is none of keys.
+    let remedy = if remedy.starts_with("use one of") { remedy } else { FLAGS.iter().fold(remedy, named) };
+    Complaint { message, remedy, ..complaint }
+}
+
+/// "name one: --job my.fio" of `name one: job = "my.fio"`, where the key has a flag.
+fn as_flag(remedy: &str) -> Option<String> {
+    let (before, line) = remedy.rsplit_once(": ")?;
+    let (key, value) = line.split_once(" = ")?;
+    let (_, flag) = FLAGS.iter().find(|(path, _)| path.rsplit('.').next() == Some(key))?;
+    let value = value.strip_prefix('"')?.strip_suffix('"')?;
+    (!value.contains('"')).then(|| format!("{before}: {flag} {value}"))
 }
 
 /// The names of the keys that lead to a place in the text, with points between them.
@@ -216,11 +234,11 @@ struct Writer<'a> {
 }
 
 /// A table of those keys that have a value.
-fn table<const N: usize>(entries: [(&str, Option<Value>); N]) -> Table {
+pub(super) fn table<const N: usize>(entries: [(&str, Option<Value>); N]) -> Table {
     entries.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect()
 }
 
-fn list(texts: &[String]) -> Option<Value> {
+pub(super) fn list(texts: &[String]) -> Option<Value> {
     (!texts.is_empty()).then(|| Value::from(texts.to_vec()))
 }
 
@@ -228,7 +246,7 @@ fn unless_empty(table: Table) -> Option<Value> {
     (!table.is_empty()).then_some(Value::Table(table))
 }
 
-fn text(text: &Option<String>) -> Option<Value> {
+pub(super) fn text(text: &Option<String>) -> Option<Value> {
     text.as_deref().map(Value::from)
 }
 
@@ -274,12 +292,14 @@ impl Writer<'_> {
             let trace = if is_file { self.absolute("--trace", Path::new(trace)) } else { trace.clone() };
             return table([("workload", Some("trace".into())), ("trace", Some(trace.into()))]);
         }
-        let workload = flags.workload.as_deref().unwrap_or(USUAL_WORKLOAD);
+        let job = flags.job.as_ref().map(|job| Value::from(self.absolute("--job", job)));
+        let usual = if job.is_some() { WORKLOAD_OF_JOBS } else { USUAL_WORKLOAD };
+        let workload = flags.workload.as_deref().unwrap_or(usual);
         // Some workloads take a whole number alone.
         let is_whole = |scale: f64| scale.fract() == 0.0 && scale.abs() < 1e15;
         let scale =
             flags.scale.map(|scale| if is_whole(scale) { Value::from(scale as i64) } else { Value::from(scale) });
-        table([("workload", Some(workload.into())), ("source", source), ("like", like), ("scale", scale)])
+        table([("workload", Some(workload.into())), ("job", job), ("source", source), ("like", like), ("scale", scale)])
     }
 
     /// The backing that targets share, and the targets that the flags name.
@@ -349,72 +369,6 @@ fn backing(name: &str, settings: impl Into<Value>) -> Option<Value> {
     Some(Value::Table(table([(name, Some(settings.into()))])))
 }
 
-/// One element of `--fs`.
-struct FsSpec {
-    fs: String,
-    variant: Option<String>,
-    mount: Vec<String>,
-}
-
-impl FsSpec {
-    fn parse(text: &str, catalogue: &Catalogue, complaints: &Complaints) -> Option<FsSpec> {
-        let (name, options) = text.split_once(':').map_or((text, None), |(name, options)| (name, Some(options)));
-        let spec = FsSpec { fs: name.trim().into(), variant: None, mount: Vec::new() };
-        if spec.fs.is_empty() {
-            let message = format!("--fs has an element without a name: {}", quoted(text));
-            return complaints.refuse(&None, message, "write names with commas between them: --fs ext4,xfs");
-        }
-        let Some(options) = options else { return Some(spec) };
-        let driver = catalogue.filesystems.iter().find(|entry| entry.name == spec.fs);
-        let variants = driver.map(|entry| entry.variants.as_slice()).unwrap_or_default();
-        if variants.contains(&options) {
-            return Some(FsSpec { variant: Some(options.into()), ..spec });
-        }
-        let mount: Vec<String> = options.split('+').map(String::from).collect();
-        // A colon before any `=` is how variants are written, `zstd:9`, and no mount option is; nor is what such a variant
-        // begins with.
-        let is_variant = |option: &str| {
-            !levels_of(option, variants).is_empty() || option.split('=').next().is_some_and(|key| key.contains(':'))
-        };
-        let message = match mount.iter().map(|option| option.trim()).find(|o| o.is_empty() || is_variant(o)) {
-            None => return Some(FsSpec { mount, ..spec }),
-            Some("") => format!("--fs has an empty option in {}", quoted(text)),
-            Some(wrong) => {
-                format!("--fs: {} in {} is neither a variant nor a mount option", quoted(wrong), quoted(text))
-            }
-        };
-        complaints.refuse(&None, message, variant_remedy(options, variants))
-    }
-
-    /// As a target is named by default.
-    fn name(&self) -> String {
-        let words: Vec<&str> = [&self.fs].into_iter().chain(&self.variant).chain(&self.mount).map(|w| &**w).collect();
-        words.join(" ")
-    }
-
-    fn target(&self) -> Table {
-        table([("fs", Some(self.fs.as_str().into())), ("variant", text(&self.variant)), ("mount", list(&self.mount))])
-    }
-}
-
-/// Of `zstd` and of `zstd:9`: `zstd:1` and `zstd:3`.
-fn levels_of<'a>(word: &str, variants: &[&'a str]) -> Vec<&'a str> {
-    let before_colon = |text: &str| text.split(':').next().unwrap_or_default().to_string();
-    let has_level = |variant: &&&str| variant.contains(':') && before_colon(variant) == before_colon(word);
-    variants.iter().filter(has_level).copied().collect()
-}
-
-fn variant_remedy(options: &str, variants: &[&'static str]) -> String {
-    let example = "write mount options with `+` between them: btrfs:compress=zstd:1+noatime";
-    let levels: Vec<String> = levels_of(options, variants).into_iter().map(quoted).collect();
-    match nearest(options, variants.iter().copied()) {
-        _ if !levels.is_empty() => format!("did you mean {}?", levels.join(" or ")),
-        Some(near) => format!("did you mean `{near}`?"),
-        None if variants.is_empty() => example.into(),
-        None => format!("use a variant ({}), or {example}", variants.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::example::catalogue;
@@ -429,10 +383,10 @@ mod tests {
         arguments: PlanArgs,
     }
 
-    /// The plan of a command line; `root` stands alone, and the dashes of flags are left out.
+    /// The plan of a command line; `root` stands alone, the dashes of flags are left out, and `_` is a space in a word.
     fn plan(line: &str) -> Result<(Plan, String), Vec<Complaint>> {
         let is_flag = |word: &str| FLAGS.iter().any(|(_, flag)| flag[2..] == *word);
-        let dashed = |word: &str| if is_flag(word) { format!("--{word}") } else { word.into() };
+        let dashed = |word: &str| if is_flag(word) { format!("--{word}") } else { word.replace('_', " ") };
         let words = line.split_whitespace().filter(|word| *word != "root").map(dashed);
         let line_read = Line::try_parse_from(std::iter::once("pickfs".to_string()).chain(words)).expect(line);
         line_read.arguments.plan(Path::new("/here"), line.contains("root"), &catalogue())
@@ -453,6 +407,11 @@ mod tests {
         ("memory fs ext4", "ext4@memory"),
         ("root fs ext4,btrfs:zstd:1 on /mnt", "ext4@image/mnt btrfs zstd:1@image/mnt"),
         ("fs btrfs:compress=zstd:1+noatime", "btrfs compress=zstd:1 noatime@image/here"),
+        ("fs btrfs:zstd:1+noatime", "btrfs zstd:1 noatime@image/here"),
+        (
+            "fs btrfs_zstd:1,btrfs_lzo_noatime,xfs",
+            "btrfs zstd:1@image/here btrfs lzo noatime@image/here xfs@image/here",
+        ),
         ("on a on /b", "/here/a@directory/here/a /b@directory/b"),
         ("root on /b", "/b@directory/b"),
         ("on /a on /b fs ext4", "/a@directory/a /b@directory/b ext4@image/a"),
@@ -528,6 +487,14 @@ mod tests {
                 "fs btrfs:zstd:9",
                 &["--fs: `zstd:9` in `btrfs:zstd:9` is neither a variant nor a mount option / did you"],
             ),
+            (
+                "fs btrfs:noatime+zstd:1",
+                &[
+                    "`zstd:1` in `btrfs:noatime+zstd:1` is neither a variant nor a mount option / write the variant before",
+                ],
+            ),
+            ("fs ext4:-m_0", &["--fs: the option `-m` begins with a dash / only a plan can say it"]),
+            ("fs xfs:noatme", &["--fs: xfs has no mount option `noatme` / did you mean `noatime`?"]),
             ("fs ext4:zstd:1", &["neither a variant nor a mount option / write mount options with `+`"]),
             ("fs ext4:x=/dev/sda", &["--fs: the option `x=/dev/sda` names a path"]),
             ("fs ext4,xfs,ext4", &["--fs names `ext4` twice"]),

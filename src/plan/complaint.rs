@@ -118,18 +118,37 @@ pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// The candidate that `word` was probably meant to be.
-pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 100;
     if word.len() > LONGEST {
         return None;
     }
     let allowed = (word.chars().count() / 3).max(1);
     let near = candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST);
-    // Of ext2, ext3 and ext4 the last one is nearest to ext5.
+    // The first letter is seldom a slip. Of ext2, ext3 and ext4 the last one is nearest to ext5.
+    let first = |text: &str| text.chars().next().map(|letter| letter.to_ascii_lowercase());
     let apart = |name: &str| word.chars().zip(name.chars()).map(|(a, b)| (a as u32).abs_diff(b as u32)).sum::<u32>();
-    let distance = |name: &str| strsim::levenshtein(&word.to_lowercase(), &name.to_lowercase());
-    let ranked = near.map(|candidate| ((distance(candidate), apart(candidate)), candidate));
-    ranked.filter(|((distance, _), _)| *distance <= allowed).min_by_key(|(rank, _)| *rank).map(|(_, name)| name)
+    // A letter left out, added, replaced, or two swapped, is one slip.
+    let distance = |name: &str| strsim::osa_distance(&word.to_lowercase(), &name.to_lowercase());
+    let rank = |name: &'a str| ((distance(name), first(name) != first(word), apart(name)), name);
+    let ranked = near.map(rank).filter(|((distance, ..), _)| *distance <= allowed);
+    ranked.min_by_key(|(rank, _)| *rank).map(|(_, name)| name)
+}
+
+/// The known name that a letter more, less, or other makes of the word, where the word itself is not known.
+pub(super) fn one_slip_from<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    if known.contains(&word) {
+        return None;
+    }
+    nearest(word, known.iter().copied()).filter(|near| strsim::osa_distance(word, near) == 1)
+}
+
+/// Of names with what they are about, the nearest, or else the first that is about the word.
+pub fn meant<'n>(word: &str, known: impl Iterator<Item = (&'n str, &'n str)> + Clone) -> Option<&'n str> {
+    const SHORTEST: usize = 4;
+    let is_about = |about: &str| word.len() >= SHORTEST && about.to_lowercase().contains(&word.to_lowercase());
+    let by_topic = || known.clone().find(|(_, about)| is_about(about)).map(|(name, _)| name);
+    nearest(word, known.clone().map(|(name, _)| name)).or_else(by_topic)
 }
 
 #[cfg(test)]
@@ -140,11 +159,27 @@ mod tests {
     fn the_nearest_name_is_near() {
         let names = ["ext4", "xfs", "btrfs", "bcachefs"];
         let rows = [("ext5", Some("ext4")), ("XFS", Some("xfs")), ("btrs", Some("btrfs")), ("zfs", Some("xfs"))];
-        for (word, wanted) in rows.into_iter().chain([("", None), ("reiserfs", None), ("bcachfs", Some("bcachefs"))]) {
+        let rows = rows.into_iter().chain([("xsf", Some("xfs")), ("btfs", Some("btrfs")), ("brtfs", Some("btrfs"))]);
+        for (word, wanted) in rows.chain([("", None), ("reiserfs", None), ("bcachfs", Some("bcachefs"))]) {
             assert_eq!(nearest(word, names), wanted, "{word}");
         }
+        assert_eq!(nearest("btfs", ["ntfs", "btrfs"]), Some("btrfs"), "the first letter is right");
         assert_eq!(nearest("ext5", ["ext2", "ext3", "ext4"]), Some("ext4"), "the nearest number");
         assert_eq!(nearest(&"x".repeat(5000), names), None);
+    }
+
+    #[test]
+    fn a_name_may_be_looked_for_by_what_it_is_about() {
+        let known = [("pgbench", "PostgreSQL under pgbench"), ("tree", "daily work on a tree of files")];
+        for (word, wanted) in [
+            ("postgres", Some("pgbench")),
+            ("tre", Some("tree")),
+            ("daily", Some("tree")),
+            ("on", None),
+            ("mail", None),
+        ] {
+            assert_eq!(meant(word, known.into_iter()), wanted, "{word}");
+        }
     }
 
     #[test]

@@ -42,11 +42,13 @@ pub(super) fn catalogue() -> Catalogue {
         minimum_size: mebibytes << 20,
         takes_nodatacow: name == "btrfs",
         mkfs_options: MkfsOptions { folders: if name == "ext4" { &["-d"] } else { &[] }, programs: &[] },
+        mount_options: if name == "xfs" { &["noatime", "relatime", "uquota"] } else { &[] },
         no_upper: (name == "xfs").then_some("xfs is read-only in this test"),
         devices,
     };
     let entry = |name, settings, main_setting| Entry {
         name,
+        about: Some(""),
         settings,
         main_setting,
         makes_filesystem: true,

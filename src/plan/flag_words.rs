@@ -8,7 +8,7 @@ impl PlanFlags {
     /// As arguments. An error names a path that another machine would look for in another folder.
     pub fn words(&self) -> Result<Vec<String>, String> {
         let PlanFlags { fs, on, memory, sim, jobs, age, fill, source, like, scale, size, workload, trace, .. } = self;
-        let PlanFlags { rounds, precision, budget, require, seed, .. } = self;
+        let PlanFlags { rounds, precision, budget, require, seed, job, .. } = self;
         let mut words = Words(Vec::new());
         let lists = [("fs", fs), ("sim", sim), ("age", age), ("fill", fill), ("require", require)];
         for (flag, all) in lists.into_iter().filter(|(_, all)| !all.is_empty()) {
@@ -18,6 +18,7 @@ impl PlanFlags {
             words.path("on", Some(folder))?;
         }
         words.path("source", source.as_ref())?;
+        words.path("job", job.as_ref())?;
         let is_file = |text: &&String| text.contains('/') || text.ends_with(".toml") || text.ends_with(".pktrace");
         for (flag, text) in [("like", like.as_ref()), ("trace", trace.as_ref()), ("sim", sim.first())] {
             absolute(flag, text.filter(is_file).map(Path::new))?;
@@ -79,12 +80,13 @@ mod tests {
 
     #[test]
     fn words_mean_the_flags_that_they_are_made_of() {
-        let lines: [&[&str]; 5] = [
+        let lines: [&[&str]; 6] = [
             &["--fs", "ext4,btrfs:compress=zstd:1+noatime", "--on", "/a b", "--on", "/c", "--size", "3GiB"],
             &["--memory", "--like", "maildir", "--scale", "-0.5", "--budget", "1h", "--require", "a,b"],
             &["--sim", "nvme", "--jobs", "3", "--age", "churn 5x,none", "--fill", "0%,80%", "--rounds", "4"],
             &["--source", "/src", "--precision", "2%", "--seed", "18446744073709551615", "--workload", "tree"],
             &["--trace", "/t.pktrace"],
+            &["--job", "/j.fio"],
         ];
         // All flags occur, so none is forgotten.
         let all = lines.concat().join(" ");
@@ -95,7 +97,14 @@ mod tests {
             let flags = flags(line);
             assert_eq!(self::flags(&flags.words().expect("whole paths")), flags, "{line:?}");
         }
-        for line in [["--on", "a"], ["--source", "~/x"], ["--like", "a.toml"], ["--trace", "./t"], ["--sim", "./d"]] {
+        for line in [
+            ["--on", "a"],
+            ["--source", "~/x"],
+            ["--like", "a.toml"],
+            ["--trace", "./t"],
+            ["--job", "j"],
+            ["--sim", "./d"],
+        ] {
             let refused = flags(&line).words().expect_err("a path of this folder");
             assert!(refused.contains(line[0]) && refused.contains("whole path"), "{refused}");
         }

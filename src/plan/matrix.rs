@@ -64,8 +64,8 @@ fn is_right(value: &str, element: &Field, targets: &[Placed], reader: &Reader) -
 /// It comes after the target's own words for mkfs.
 fn suits(value: &str, element: &Field, target: &Target, reader: &Reader) -> bool {
     let known = |name: &String| reader.catalogue.filesystems.iter().find(|entry| entry.name == *name);
-    let known = target.fs.as_ref().and_then(known).map(|entry| entry.mkfs_options).unwrap_or_default();
-    check_option(target.mkfs.last().map(String::as_str), value, element, known)
+    let driver = target.fs.as_ref().and_then(known);
+    check_option(target.mkfs.last().map(String::as_str), value, element, driver)
 }
 
 /// Has the target said itself what the matrix says again?

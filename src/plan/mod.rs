@@ -13,6 +13,7 @@ mod complaint;
 mod example;
 mod expand;
 mod flag_words;
+mod fs_flag;
 mod keys;
 mod machine;
 mod matrix;
@@ -26,9 +27,9 @@ mod value;
 mod verdict_spec;
 mod words;
 
-pub use age::{Age, Ageing, SIZE, allowance_ns, capacity};
+pub use age::{Age, Ageing, SIZE, allowance_ns, capacity, seconds_of_ageing};
 pub use args::{PlanArgs, PlanFlags, flag_names, image_size};
-pub use complaint::{Complaint, render};
+pub use complaint::{Complaint, meant, nearest, render};
 pub use expand::{Cell, SPEED, at_other_speeds, cell_id, expand, order, orders, round_seed};
 pub use keys::{ALL as KEYS, Key, KeyTable, WORK_KEYS};
 pub use queue::NAMES as QUEUE_SETTINGS;
@@ -405,6 +406,8 @@ pub struct FilesystemEntry {
     /// Why overlayfs cannot put what is written on it.
     pub no_upper: Option<&'static str>,
     pub mkfs_options: MkfsOptions,
+    /// Names of the mount options that are documented; empty where they are not known here.
+    pub mount_options: &'static [&'static str],
     /// What stands against so many devices, by the driver's name and with this variant.
     pub devices: fn(&str, Option<&str>, usize) -> Option<Objection>,
 }
@@ -413,6 +416,8 @@ pub struct FilesystemEntry {
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub name: &'static str,
+    /// What users may look for it by; `None` for what tests pickfs itself, which is proposed to nobody.
+    pub about: Option<&'static str>,
     pub settings: &'static [Setting],
     /// The setting that a bare value stands for: `directory = "/mnt/a"` is `directory = { path = "/mnt/a" }`.
     pub main_setting: &'static str,

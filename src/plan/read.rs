@@ -4,7 +4,7 @@ use super::age;
 use super::complaint::{Complaint, Complaints, Span, quoted};
 use super::keys::{HOST_KEYS, PLAN_KEYS, STOP_KEYS, WORK_KEYS};
 use super::matrix::products;
-use super::table::{Field, Reader, Table, choose, end_of, not_found};
+use super::table::{Field, Reader, Table, choose, choose_entry, end_of, not_found};
 use super::target::{Placed, check_machines, targets};
 use super::value::{choice, settings};
 use super::verdict_spec::{Asked, asked, repeats, verdict_spec};
@@ -217,7 +217,7 @@ fn work(table: &Table, room: Option<u64>, reader: &Reader) -> Option<(Work, Span
     };
     let catalogue = reader.catalogue;
     let listing = ("workload", "pickfs list workloads");
-    let entry = choose(&field, listing, &catalogue.workloads, |entry| entry.name)?;
+    let entry = choose_entry(&field, listing, &catalogue.workloads)?;
     let given: Vec<Field> = table.fields().filter(|field| !WORK_KEYS.contains(&field.key)).collect();
     let settings = settings(entry, &given, &WORK_KEYS, &field.span, reader);
     let bytes = (entry.bytes)(entry.name, &settings);
@@ -559,7 +559,7 @@ dirty_bytes = "1GiB"
         let rows = [
             (format!("x = {}1{}", "[".repeat(5000), "]".repeat(5000)), "use fewer brackets and dots"),
             (format!("{}x = 1", "a.".repeat(5000)), "use fewer brackets and dots"),
-            (with("BTW", &format!("[matrix]\nmkfs = [{list}]\nmount = [{list}]")), "1000 targets"),
+            (with("BTW", &format!("[matrix]\nmkfs = [{list}]\nmount = [{}]", list.replace('-', "o"))), "1000 targets"),
             (with("BTW", &format!("reference = \"{}\"", "é".repeat(5000))), "not among the targets"),
         ];
         for (text, says) in rows {

@@ -1,7 +1,7 @@
 //! A reader over TOML that keeps places: typed getters that write a complaint and give `None`, so that reading goes
 //! on and the user sees all mistakes at once.
 
-use super::complaint::{Complaints, Span, listed, nearest, quoted};
+use super::complaint::{Complaints, Span, listed, meant, nearest, quoted};
 use super::keys::PLAN_KEYS;
 use super::{Catalogue, Entry};
 use crate::units::{parse_duration, parse_share, parse_size};
@@ -110,7 +110,7 @@ impl<'a> Field<'a> {
         format!("write it like this: {key} = {example}")
     }
 
-    fn mistyped<T>(&self, wanted: &str, example: &str) -> Option<T> {
+    pub fn mistyped<T>(&self, wanted: &str, example: &str) -> Option<T> {
         let what = format!("must be {wanted}, but it is {}", type_of(self.value));
         self.refuse(&what, self.like(example))
     }
@@ -278,6 +278,19 @@ pub(super) fn choose<'c, T>(
     let text = field.text()?;
     find(text, rows, name).or_else(|| {
         let remedy = not_found(text, rows.iter().map(name), list);
+        field.complaints.refuse(&field.span, format!("there is no {what} {}", quoted(text)), remedy)
+    })
+}
+
+/// The same of plug-ins, which may be looked for by what they are about.
+pub(super) fn choose_entry<'c>(field: &Field, (what, list): (&str, &str), entries: &'c [Entry]) -> Option<&'c Entry> {
+    let text = field.text()?;
+    find(text, entries, |entry| entry.name).or_else(|| {
+        let known = entries.iter().filter_map(|entry| Some((entry.name, entry.about?)));
+        let remedy = match meant(text, known.clone()) {
+            Some(meant) => format!("did you mean `{meant}`? `{list}` shows them all"),
+            None => not_found(text, known.map(|(name, _)| name), list),
+        };
         field.complaints.refuse(&field.span, format!("there is no {what} {}", quoted(text)), remedy)
     })
 }

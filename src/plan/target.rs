@@ -1,7 +1,7 @@
 //! `[backing]` and `[[target]]`: what is compared, and where its bytes live.
 
 use super::age;
-use super::complaint::{Complaints, Span, quoted};
+use super::complaint::{Complaints, Span, one_slip_from, quoted};
 use super::keys::TARGET_KEYS as KEYS;
 use super::machine;
 use super::queue;
@@ -9,7 +9,7 @@ use super::setting::disks;
 use super::table::{Field, Reader, Table, choose, choose_key};
 use super::value::settings;
 use super::words::{wrong_for_mkfs, wrong_for_mount};
-use super::{Chosen, Entry, FilesystemEntry, MkfsOptions, Settings, Target};
+use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
 use crate::units::show_bytes;
 
 /// A target and its place in the text, for what is only wrong in company, such as its name.
@@ -184,9 +184,8 @@ fn described(table: &Table, driver: Option<&FilesystemEntry>) -> Target {
     let overlay = table.field("overlay").is_some_and(|field| overlay(&field, driver));
     let scheduler = table.field("scheduler");
     let scheduler = scheduler.and_then(|field| queue::scheduler(field.text()?, &field).map(String::from));
-    let known = driver.map(|driver| driver.mkfs_options).unwrap_or_default();
-    let mkfs = table.field("mkfs").map(|field| options(&field, known)).unwrap_or_default();
-    let mount = table.field("mount").map(|field| options(&field, known)).unwrap_or_default();
+    let mkfs = table.field("mkfs").map(|field| options(&field, driver)).unwrap_or_default();
+    let mount = table.field("mount").map(|field| options(&field, driver)).unwrap_or_default();
     let age = table.field("age").and_then(|field| age::age(&field));
     let fill = table.field("fill").and_then(|field| age::fill(&field));
     let (fs, variant) = (as_text("fs"), as_text("variant"));
@@ -243,30 +242,66 @@ fn overlay(field: &Field, driver: Option<&FilesystemEntry>) -> bool {
 }
 
 /// Options of mount or mkfs, one an element.
-fn options(field: &Field, known: MkfsOptions) -> Vec<String> {
+fn options(field: &Field, driver: Option<&FilesystemEntry>) -> Vec<String> {
     let mut right: Vec<String> = Vec::new();
     for (text, element) in field.texts().unwrap_or_default() {
-        check_option(right.last().map(String::as_str), text, &element, known);
+        check_option(right.last().map(String::as_str), text, &element, driver);
         right.push(text.into());
     }
     right
 }
 
 /// Of an option that comes after another one.
-pub(super) fn check_option(before: Option<&str>, text: &str, element: &Field, known: MkfsOptions) -> bool {
+pub(super) fn check_option(
+    before: Option<&str>,
+    text: &str,
+    element: &Field,
+    driver: Option<&FilesystemEntry>,
+) -> bool {
     if element.key == "mount" && text.contains(',') {
         let parts: Vec<String> = text.split(',').map(|part| format!("\"{part}\"")).collect();
         let remedy = format!("write one option an element: {}", parts.join(", "));
         element.complaints.add(&element.span, format!("{} is more than one mount option", quoted(text)), remedy);
         return false;
     }
+    let slip = if element.key == "mount" { slip_in_mount(text, driver) } else { several_words(before, text) };
+    if let Some((message, remedy)) = slip {
+        element.complaints.add(&element.span, message, remedy);
+        return false;
+    }
     let wrong = match element.key {
         "mount" => wrong_for_mount(text),
-        _ => wrong_for_mkfs(before, text, known),
+        _ => wrong_for_mkfs(before, text, driver.map(|driver| driver.mkfs_options).unwrap_or_default()),
     };
     let remedy =
         "take it out: only the backing of a plan may name a device, because there it is checked for being in use";
     wrong.map(|wrong| element.complaints.add(&element.span, wrong, remedy)).is_none()
+}
+
+/// What mount would refuse, minutes later.
+fn slip_in_mount(text: &str, driver: Option<&FilesystemEntry>) -> Option<(String, String)> {
+    if text.starts_with('-') {
+        let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+        let remedy = format!("options of mkfs go there: mkfs = [{}]", words.join(", "));
+        return Some((format!("the option {} begins with a dash", quoted(text)), remedy));
+    }
+    if text.contains(char::is_whitespace) {
+        return Some((format!("the option {} has a space in it", quoted(text)), "write one option an element".into()));
+    }
+    let driver = driver.filter(|driver| !driver.mount_options.is_empty())?;
+    let name = text.split('=').next().unwrap_or_default();
+    // A name that is not known may be of a newer kernel; one that differs from a known one in a letter is a slip.
+    let near = one_slip_from(name, driver.mount_options)?;
+    let message = format!("{} has no mount option {}", driver.name, quoted(name));
+    Some((message, format!("did you mean `{}`?", text.replacen(name, near, 1))))
+}
+
+/// A word for mkfs that was meant to be two.
+fn several_words(before: Option<&str>, text: &str) -> Option<(String, String)> {
+    let is_option = text.starts_with('-') && text.contains(' ') && !before.is_some_and(|word| word.starts_with('-'));
+    let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+    let message = || format!("mkfs would get {} as one word", quoted(text));
+    is_option.then(|| (message(), format!("write them one by one: mkfs = [{}]", words.join(", "))))
 }
 
 /// A file system and its backing must go together.

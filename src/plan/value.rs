@@ -42,10 +42,23 @@ fn unknown(field: &Field, entry: &Entry, own: &[&str], reader: &Reader) {
     let names = || entry.settings.iter().map(|setting| setting.name);
     let remedy = match nearest(field.key, names().chain(own.iter().copied())) {
         Some(near) => format!("did you mean `{near}`?"),
+        None if !others(field.key, entry, reader).is_empty() => {
+            let others = others(field.key, entry, reader);
+            let (key, first) = (quoted(field.key), others[0]);
+            format!("{key} is for the executors {}: add `executor = \"{first}\"` at the top", listed(others))
+        }
         None if entry.settings.is_empty() => "leave it out: there is nothing to set".to_string(),
         None => format!("leave it out, or use {}", listed(names())),
     };
     reader.complaints.add(&field.key_span, format!("`{}` has no setting {}", entry.name, quoted(field.key)), remedy);
+}
+
+/// Of an executor, the others that have the setting.
+fn others(key: &str, entry: &Entry, reader: &Reader) -> Vec<&'static str> {
+    let all = &reader.catalogue.executors;
+    let has = |other: &&Entry| other.settings.iter().any(|setting| setting.name == key);
+    let is_executor = all.iter().any(|one| one.name == entry.name);
+    all.iter().filter(has).map(|other| other.name).filter(|_| is_executor).collect()
 }
 
 pub(super) fn checked(field: &Field, kind: SettingKind, reader: &Reader) -> Option<Value> {
@@ -73,6 +86,9 @@ fn texts(field: &Field) -> Option<Vec<String>> {
 fn counts(field: &Field) -> Option<Vec<u64>> {
     if field.value.is_integer() {
         return Some(vec![field.count()?]);
+    }
+    if !field.value.is_array() {
+        return field.mistyped("a list of whole numbers", "[10, 100]");
     }
     let (elements, before) = (field.elements()?, field.complaints.len());
     let counts = elements.iter().filter_map(|field| field.count()).collect();

@@ -133,6 +133,9 @@ mod tests {
             ("BW", "[[target]]\nfs = 'ext4'\nmkfs = ['-d', '/a', 'b', '-d/c']", &[(3, "`b` is neither"), (3, "`-d/c` names a path")]),
             ("BW", "[[target]]\nfs = 'ext4'\nmkfs = ['-d']\n[matrix]\nmkfs = ['/a', '']\nmount = ['device=a']", &[(6, "names a device")]),
             ("BW", "[[target]]\nfs = 'xfs'\n[[target]]\nfs = 'ext4'\n[matrix]\nmkfs = ['b']", &[(6, "is neither")]),
+            ("BW", "[[target]]\nfs = 'xfs'\nmkfs = ['-m 0']\nmount = ['-m 0']", &[(3, "mkfs = [\"-m\", \"0\"]"), (4, "mkfs = [\"-m\", \"0\"]")]),
+            ("BW", "[[target]]\nfs = 'xfs'\nmount = ['noatme', 'uquot=1', 'ro noatime']\n[matrix]\nmount = ['relatme']", &[(3, "did you mean `noatime`"), (3, "`uquota=1`"), (3, "has a space"), (5, "`relatime`")]),
+            ("BW", "[[target]]\nfs = 'ext4'\n[[target]]\nfs = 'xfs'\nmount = ['newoption', 'noatme']", &[(5, "`noatme`")]),
         ]);
     }
 

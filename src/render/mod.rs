@@ -62,6 +62,8 @@ pub enum Kind {
 pub struct Options {
     /// Columns; for plain text.
     pub width: usize,
+    /// Lines of a terminal; `None` where text may be as long as it is.
+    pub lines: Option<usize>,
     /// Escape sequences of terminals, for plain text.
     pub color: bool,
     /// Whoever reads it has more than ASCII.
@@ -71,7 +73,7 @@ pub struct Options {
 impl Default for Options {
     /// For a reader whose terminal is not known.
     fn default() -> Options {
-        Options { width: 80, color: false, unicode: true }
+        Options { width: 80, lines: None, color: false, unicode: true }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The answer on one screen: at most 25 lines of 80 columns where there are few targets. `full` has the rest.
+//! The answer on one screen: at most 25 lines of 80 columns where there are few targets. `full` has the rest. What goes into a
+//! pipe or a file has all targets.
 
 use super::Options;
 use crate::analysis::{Hole, HoleKind, Model, Panel, Row, WorkReport};
@@ -13,8 +14,10 @@ use textwrap::core::display_width;
 /// Lines of an old terminal of 80 columns; narrower ones need more for the same sentences.
 const LINES: usize = 25;
 const LINES_OF_NARROW: usize = 34;
-/// With fewer rows a table says nothing.
-const FEWEST_ROWS: usize = 3;
+/// More than no screen of text has.
+const ENDLESS: usize = 1 << 16;
+/// So many targets are compared where none is named: these are shown whatever the room.
+const FEWEST_ROWS: usize = 5;
 /// The full report has all.
 const MOST_NOTES: usize = 3;
 
@@ -68,13 +71,16 @@ impl Screen<'_> {
         // Headings, empty lines and the legend of two tables.
         let around = head.len() + answer.len() + end.len() + if columns.is_empty() { 3 } else { 6 };
         let tables = if columns.is_empty() { 1 } else { 2 };
-        let rows = in_order(panel);
-        let lines = if self.width < 80 { LINES_OF_NARROW } else { LINES };
+        let mut rows = in_order(panel);
         // The reference has no row in the second table.
-        let room = ((lines + tables - 1).saturating_sub(around) / tables).max(FEWEST_ROWS);
+        let room = ((self.most_lines() + tables - 1).saturating_sub(around) / tables).max(FEWEST_ROWS);
         // A line says how many are left out.
         let shown = if rows.len() > room { room - 1 } else { rows.len() };
         let left_out = rows.len() - shown;
+        // What all are compared with is among them.
+        if let Some(at) = rows.iter().position(|row| work.reference == Some(row.target)).filter(|at| *at >= shown) {
+            rows[shown - 1..=at].rotate_right(1);
+        }
         let mut text: Vec<String> = head.into_iter().chain(answer).collect();
         text.push(String::new());
         text.extend(self.bars(work, panel, &rows[..shown]));
@@ -88,6 +94,11 @@ impl Screen<'_> {
         text.push(String::new());
         text.extend(end);
         text.into_iter().map(|line| line.trim_end().to_string() + "\n").collect()
+    }
+
+    fn most_lines(&self) -> usize {
+        let usual = if self.width < 80 { LINES_OF_NARROW } else { LINES };
+        self.options.lines.map_or(ENDLESS, |lines| lines.max(usual))
     }
 
     /// What the answer is about: all works together, or the first.
@@ -280,8 +291,7 @@ impl Screen<'_> {
     /// What another program measured, in its own units: a table for each work, as long as there is room.
     fn foreign(&self, head: Vec<String>, answer: Vec<String>, end: Vec<String>) -> String {
         let around = head.len() + answer.len() + end.len() + 1;
-        let lines = if self.width < 80 { LINES_OF_NARROW } else { LINES };
-        let each = (lines.saturating_sub(around) / self.model.works.len().max(1)).max(FEWEST_ROWS + 2);
+        let each = (self.most_lines().saturating_sub(around) / self.model.works.len().max(1)).max(FEWEST_ROWS + 2);
         let tables = self.model.works.iter().flat_map(|work| self.figures(work, each - 2));
         let text = head.into_iter().chain(answer).chain(tables).chain([String::new()]).chain(end);
         text.map(|line| line.trim_end().to_string() + "\n").collect()

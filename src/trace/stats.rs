@@ -2,6 +2,7 @@
 
 use super::op::{Class, Kind};
 use super::{Op, Trace};
+use std::collections::BTreeMap;
 
 /// Operations of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,15 @@ impl Stats {
 }
 
 impl Trace {
+    /// Of the thread that was busy for the longest, with so many times its times to think.
+    pub fn longest_thread_ns(&self, think: f64) -> f64 {
+        let mut threads: BTreeMap<u32, f64> = BTreeMap::new();
+        for op in self.ops.iter().filter(|op| op.kind.class() != Class::Thread) {
+            *threads.entry(op.thread).or_default() += op.took_ns as f64 + op.think_ns as f64 * think;
+        }
+        threads.into_values().fold(0.0, f64::max)
+    }
+
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { classes: vec![ClassCount::default(); Class::NAMES.len()], ..Stats::default() };
         let mut took: Vec<Vec<u64>> = vec![Vec::new(); Class::NAMES.len()];

@@ -283,10 +283,15 @@ fn in_all(race: &Race, context: &Context) -> String {
     race.dearer[race.pick].iter().map(sentence).collect()
 }
 
+/// What a bound can be at most, to say more than that it is wide: twice the time.
+const MOST_SAID: f64 = 1.0;
+
 /// "at most 4 % slower than the best (95 %)".
 pub fn at_most(bound: f64, Terms { better, worse, .. }: &Terms) -> String {
     match bound {
         0.0 => format!("no other is {better} (95 %)"),
+        // A percentage of several hundred reads like a measured difference, which it is not.
+        bound if bound > MOST_SAID && bound.is_finite() => format!("too noisy to say how much {worse} than the best"),
         bound if bound.is_finite() => {
             format!("at most {} {worse} than the best (95 %)", super::text::percent_up(bound))
         }

@@ -79,6 +79,7 @@ impl Model {
                 let (early, rounds) = time(least);
                 format!("A decision takes {early} more ({rounds}) or longer")
             }
+            None => "No decision yet".to_string(),
             _ => "A decision is out of reach of this run".to_string(),
         }
     }

@@ -121,11 +121,15 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
     }
 }
 
+/// Rounds help little against it: four times as many halve it.
+const VERY_NOISY: f64 = 0.5;
+
 fn noisy(floor: f64, margin: f64) -> String {
+    let need = if floor > VERY_NOISY { "a quieter machine" } else { "a quieter machine or more rounds" };
+    let floor = if floor > 1.0 { "more than 100 %".into() } else { percent(floor) };
     format!(
-        "this machine is noisy: the same file system measured twice can seem to differ by {}, more than the {} that \
-         matter; smaller differences need a quieter machine or more rounds",
-        percent(floor),
+        "this machine is noisy: the same file system measured twice can seem to differ by {floor}, more than the {} that \
+         matter; smaller differences need {need}",
         percent(margin)
     )
 }

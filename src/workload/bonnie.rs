@@ -38,6 +38,7 @@ const DESCRIPTION: Description = Description {
     main_setting: "size",
     judged: MEAN_OF_PHASES,
     programs: &[("bonnie++", "bonnie++")],
+    seconds: 40,
     ..Description::EMPTY
 };
 

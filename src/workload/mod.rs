@@ -98,6 +98,9 @@ pub struct Description {
     /// How the times of its judged phases become one quantity, and what that is called: phases that have no unit in
     /// common have no sum.
     pub judged: (Combine, &'static str),
+    /// About how many seconds a cell takes with its defaults, on a fast disk and two processors, with all that it waits for:
+    /// as measured, mostly in examples/, which have the time of a round. 0 where that depends on what the user names.
+    pub seconds: u64,
 }
 
 /// Of a workload whose phases have no unit in common.
@@ -118,6 +121,7 @@ impl Description {
         makes_image: false,
         mounts_overlayfs: false,
         judged: (Combine::Sum, ""),
+        seconds: 0,
     };
 }
 
@@ -204,6 +208,17 @@ pub trait Workload: Sync {
         self.dataset(settings)?.bytes()
     }
 
+    /// About how many seconds a cell takes on a fast disk, which a budget and a forecast are made of; 0 where that is unknown.
+    fn seconds(&self, settings: &Settings) -> u64 {
+        let by_default = self.description().seconds;
+        match (self.bytes(settings), self.bytes(&Settings::default())) {
+            (Some(bytes), Some(usual)) if usual > 0 && by_default > 0 => {
+                (by_default as f64 * bytes as f64 / usual as f64).ceil() as u64
+            }
+            _ => by_default,
+        }
+    }
+
     /// Folders elsewhere on the machine that a cell needs, made before it and removed after it with all that is in
     /// them; their names carry the run's.
     fn folders(&self, _settings: &Settings, _place: &Place) -> Vec<PathBuf> {
@@ -248,7 +263,11 @@ pub struct OtherDisk {
 
 /// Those for users, without the ones that test pickfs itself.
 pub fn for_users() -> impl Iterator<Item = &'static dyn Workload> {
-    ALL.iter().copied().filter(|workload| !workload.name().starts_with(meta::PREFIX))
+    ALL.iter().copied().filter(|workload| is_for_users(*workload))
+}
+
+pub fn is_for_users(workload: &dyn Workload) -> bool {
+    !workload.name().starts_with(meta::PREFIX)
 }
 
 /// Settings by which a plan chooses what a workload runs, or what that loads.

@@ -29,6 +29,7 @@ const DESCRIPTION: Description = Description {
     settings: Steps::ROWS,
     main_setting: "files",
     judged: MEAN_OF_PHASES,
+    seconds: 60,
     ..Description::EMPTY
 };
 

@@ -33,6 +33,7 @@ const DESCRIPTION: Description = Description {
         AllData,
         Durable,
     )],
+    seconds: 10,
     ..Description::EMPTY
 };
 
@@ -46,6 +47,10 @@ impl Workload for Stream {
 
     fn bytes(&self, settings: &Settings) -> Option<u64> {
         Some(Ring::in_blocks(Streaming::of(settings).size) * Ring::BLOCK as u64)
+    }
+
+    fn seconds(&self, settings: &Settings) -> u64 {
+        DESCRIPTION.seconds.saturating_add(Streaming::of(settings).time.as_secs())
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {

@@ -132,6 +132,11 @@ impl Executor for Vm {
         true
     }
 
+    /// An emulated processor takes about a minute to get ready; how long another takes was not measured.
+    fn seconds(&self) -> u64 {
+        if is_emulated() { 60 } else { 0 }
+    }
+
     fn needs(&self) -> Vec<Need> {
         let program = |name, package| Need::Program { name, package };
         vec![

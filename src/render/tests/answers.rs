@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::Stop;
-use crate::stats::Finding;
+use crate::stats::{Estimate, Finding};
 use crate::wording::answer::Standing;
 use crate::wording::ranking::ranking;
 use std::path::Path;
@@ -76,6 +76,21 @@ fn assert_one_answer(model: &Model) {
             assert_eq!(listed("left_early"), race.left_early.iter().map(name).collect::<Vec<_>>());
         }
         assert_places(model, work, places);
+    }
+    assert_trades(model);
+}
+
+/// What a target costs is shown beside the time that its row has.
+fn assert_trades(model: &Model) {
+    let (Some(criteria), Some(panel)) = (&model.criteria, model.judged().and_then(|work| work.phases.first())) else {
+        return;
+    };
+    let Some(time) = criteria.names.iter().position(|name| name == "time") else { return };
+    for row in criteria.rows.iter().filter(|row| row.target != criteria.reference) {
+        let against = panel.rows.iter().find(|own| own.target == row.target).and_then(|own| own.against.as_ref());
+        let interval = |estimate: &Estimate| (estimate.ratio, estimate.interval);
+        let shown = row.cells[time].estimate.as_ref().map(interval);
+        assert_eq!(shown, against.map(|found| interval(&found.estimate)), "{}", model.targets[row.target].name);
     }
 }
 

@@ -325,6 +325,26 @@ fn of_a_busy_machine_no_difference_is_called_clear() {
     assert_eq!(findings(&busy), [Finding::Unresolved; 4]);
 }
 
+/// It takes a quiet machine, and no number of rounds is promised; bounds beyond twice the time are no figures.
+#[test]
+fn on_a_busy_machine_more_rounds_are_not_the_advice() {
+    let with = |foreign_ns: f64| {
+        let mut lab = Lab::seeded(&["ext4", "xfs"], 6);
+        lab.noise = 0.2;
+        lab.rounds(4, &[1.0, 1.0]);
+        for (target, (phase, _)) in [0, 1].into_iter().flat_map(|at| super::lab::PHASES.map(|phase| (at, phase))) {
+            lab.also(target, phase, "foreign_cpu_ns", foreign_ns);
+        }
+        headline(&lab.model())
+    };
+    let (quiet, busy) = (with(0.0), with(1e9));
+    assert!(quiet.contains("Best guess") && quiet.contains("settle it"), "{quiet}");
+    assert!(busy.contains("Best guess") && !busy.contains("settle it"), "{busy}");
+    let at_most = |bound: f64| crate::wording::headline::at_most(bound, &crate::wording::answer::OF_TIMES);
+    assert_eq!(at_most(1.0), "at most 100 % slower than the best (95 %)");
+    assert_eq!(at_most(13.6), "too noisy to say how much slower than the best");
+}
+
 /// The copy takes from a third to three times as long as its original: half as much again says nothing beside it.
 #[test]
 fn beside_a_broken_yardstick_nothing_within_its_floor_is_clear() {

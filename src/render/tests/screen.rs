@@ -16,7 +16,7 @@ fn the_screens_of_a_default_run_are_as_they_were_looked_at() {
     let folded = journal::fold_file(&fixtures.join("journals/default-run.jsonl")).unwrap();
     let mut model = model(&folded).unwrap();
     model.journal = "pickfs-runs/run.jsonl".into();
-    let plain = Options::default();
+    let plain = Options { lines: Some(25), ..Options::default() };
     for (name, options) in [
         ("60-columns.txt", Options { width: 60, ..plain }),
         ("80-columns.txt", Options { width: 80, ..plain }),
@@ -50,12 +50,30 @@ fn many_targets_and_works_fit_on_one_screen() {
         lab.records.extend(lines.lines().map(|line| serde_json::from_str::<Record>(line).unwrap()));
     }
     let model = lab.model();
-    let said = screen(&model, &Options::default());
-    assert!(said.lines().count() <= 25, "{said}");
+    let of = |lines| screen(&model, &Options { lines, ..Options::default() });
+    let said = of(Some(24));
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
     for word in ["tree", "mail", "web", "more: pickfs"] {
         assert!(said.contains(word), "no {word} in\n{said}");
     }
+    assert!(said.lines().count() <= 30, "{said}");
+    // A larger terminal has room for all, and so has a file.
+    for said in [of(Some(80)), of(None)] {
+        assert!(names.iter().all(|name| said.contains(&format!("\n  {name}"))), "{said}");
+        assert!(!said.contains("more: pickfs"), "{said}");
+    }
+}
+
+/// What all are compared with is shown where others are left out.
+#[test]
+fn a_slow_reference_is_on_the_screen() {
+    let names: Vec<String> = (0..12).map(|n| format!("t{n:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut lab = Lab::new(&names);
+    lab.rounds(9, &[vec![2.0], vec![1.0; 11]].concat());
+    let said = screen(&lab.model(), &Options { lines: Some(24), ..Options::default() });
+    let row = |name: &str| said.lines().any(|line| line.starts_with(&format!("  {name} ")));
+    assert!(said.contains("more: pickfs") && row("t00") && said.contains("reference"), "{said}");
 }
 
 /// A failed target leaves a line with its cause, and nothing that looks like a time.

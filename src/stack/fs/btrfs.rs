@@ -7,7 +7,7 @@ use super::feature::{
 use super::oldest_kernel::Needed::{ToRead, ToWrite};
 use super::{
     ANOTHER_LAST, COUNT, DEDUP, DEVICE, Facts, Filesystem, Freed, FsSpec, HALF, LAST, MOUNT_POINT, Snapshots, Upkeep,
-    VFS_FILE, Variant, argv, make, mount_options, number_above,
+    VFS_FILE, Variant, argv, make, mount_names, mount_options, number_above,
 };
 use crate::plan::MkfsOptions;
 
@@ -16,6 +16,7 @@ pub const BTRFS: Filesystem = Filesystem {
     about: "copy on write, with checksums, snapshots, compression and several devices",
     tools: &[("mkfs.btrfs", "btrfs-progs"), ("btrfs", "btrfs-progs"), ("chattr", "e2fsprogs"), ("lsattr", "e2fsprogs")],
     mkfs: |spec| make(&["mkfs.btrfs", "-f", "-q"], &["-K"], spec),
+    mount_options: mount_names::BTRFS,
     mkfs_options: MkfsOptions { folders: &["-r", "--rootdir"], programs: &[] },
     variants: VARIANTS,
     // mkfs.btrfs says so itself, for metadata in two copies, its default.

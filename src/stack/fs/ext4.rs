@@ -4,7 +4,9 @@ use super::feature::{
     CASE_FOLDING, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW, METADATA_CHECKSUMS, SHRINK, changed,
 };
 use super::oldest_kernel::Needed::{ToRead, ToWrite};
-use super::{Argv, DEVICE, Filesystem, FreeSpace, FsSpec, HALF, Upkeep, make, mount_options, number_above};
+use super::{
+    Argv, DEVICE, Filesystem, FreeSpace, FsSpec, HALF, Upkeep, make, mount_names, mount_options, number_above,
+};
 use crate::need::Need;
 use crate::plan::MkfsOptions;
 
@@ -52,6 +54,7 @@ pub const EXT4: Filesystem = Filesystem {
 /// What all three share.
 pub(super) const EXT: Filesystem = Filesystem {
     mkfs_options: MkfsOptions { folders: &["-d"], programs: &[] },
+    mount_options: mount_names::EXT,
     tools: &[("mke2fs", "e2fsprogs"), ("dumpe2fs", "e2fsprogs")],
     // On less, mke2fs leaves the journal out and says so only in a warning.
     minimum_size: 2 << 20,

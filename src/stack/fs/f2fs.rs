@@ -2,11 +2,12 @@
 
 use super::feature::{CASE_FOLDING, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW, changed};
 use super::oldest_kernel::Needed::ToRead;
-use super::{DEVICE, Filesystem, HALF_SECTORS, Upkeep, Variant, make};
+use super::{DEVICE, Filesystem, HALF_SECTORS, Upkeep, Variant, make, mount_names};
 
 pub const F2FS: Filesystem = Filesystem {
     name: "f2fs",
     about: "log-structured, made for flash; common on phones",
+    mount_options: mount_names::F2FS,
     mkfs: |spec| make(&["mkfs.f2fs", "-f", "-q", "-t", if spec.discard { "1" } else { "0" }], &[], spec),
     tools: &[("mkfs.f2fs", "f2fs-tools"), ("dump.f2fs", "f2fs-tools")],
     hint: super::STOCK_KERNEL,

@@ -2,12 +2,13 @@
 
 use super::feature::{CRASH_CONSISTENCY, CREATION_TIME, FsState, GROW, METADATA_CHECKSUMS, REFLINKS, changed};
 use super::oldest_kernel::Needed::{ToRead, ToWrite};
-use super::{DEDUP, DEVICE, Filesystem, FreeSpace, MOUNT_POINT, Upkeep, VFS_FILE, Variant, make};
+use super::{DEDUP, DEVICE, Filesystem, FreeSpace, MOUNT_POINT, Upkeep, VFS_FILE, Variant, make, mount_names};
 use crate::need::Need;
 
 pub const XFS: Filesystem = Filesystem {
     name: "xfs",
     about: "journalling, for large files and many processors",
+    mount_options: mount_names::XFS,
     mkfs: |spec| make(&["mkfs.xfs", "-f", "-q"], &["-K"], spec),
     free_space: Some(FreeSpace { program: &["xfs_db", "-r", "-c", "freesp -s", DEVICE], extents: free_extents }),
     tools: &[("mkfs.xfs", "xfsprogs"), ("xfs_info", "xfsprogs")],

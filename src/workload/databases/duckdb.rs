@@ -52,6 +52,7 @@ const DESCRIPTION: Description = Description {
     ],
     programs: &[("duckdb", "duckdb")],
     versions: &[&["duckdb", "--version"]],
+    seconds: 15,
     ..Description::EMPTY
 };
 

@@ -40,6 +40,7 @@ const DESCRIPTION: Description = Description {
     main_setting: "clients",
     choose_programs: &["server"],
     judged: (Combine::GeometricMean, "1000 transactions"),
+    seconds: 120,
     ..Description::EMPTY
 };
 
@@ -94,6 +95,12 @@ impl Workload for Pgbench {
     fn bytes(&self, settings: &Settings) -> Option<u64> {
         let loaded = Load::of(settings).scale().saturating_mul(BYTES_OF_SCALE);
         Some(BYTES_OF_CLUSTER.saturating_add(loaded).saturating_add(loaded.min(MOST_LOG)))
+    }
+
+    /// Loading, and a time for each number of clients.
+    fn seconds(&self, settings: &Settings) -> u64 {
+        let load = Load::of(settings);
+        DESCRIPTION.seconds.saturating_add(load.time.as_secs().saturating_mul(load.clients.len() as u64))
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

@@ -49,6 +49,7 @@ const DESCRIPTION: Description = Description {
     programs: &[("db_bench", "rocksdb-tools")],
     versions: &[&["db_bench", "--version"]],
     judged: MEAN_OF_PHASES,
+    seconds: 30,
     ..Description::EMPTY
 };
 

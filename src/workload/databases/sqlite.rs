@@ -61,6 +61,7 @@ const DESCRIPTION: Description = Description {
     ],
     programs: &[("sqlite3", "sqlite3")],
     versions: &[&["sqlite3", "--version"]],
+    seconds: 10,
     ..Description::EMPTY
 };
 

@@ -61,11 +61,12 @@ settings! {
 
 const DESCRIPTION: Description = Description {
     name: "sysbench",
-    about: "MariaDB under sysbench's OLTP tests: transactions of many clients, each durable before the next",
+    about: "MariaDB (MySQL) under sysbench's OLTP tests: transactions of many clients, each durable before the next",
     settings: Load::ROWS,
     main_setting: "clients",
     choose_programs: &["server"],
     judged: (Combine::GeometricMean, "1000 transactions"),
+    seconds: 80,
     ..Description::EMPTY
 };
 
@@ -112,6 +113,12 @@ impl Workload for Sysbench {
     fn bytes(&self, settings: &Settings) -> Option<u64> {
         let load = Load::of(settings);
         Some(BYTES_OF_SERVER + load.tables.saturating_mul(load.rows).saturating_mul(BYTES_OF_ROW))
+    }
+
+    /// Loading, and a time for each number of clients.
+    fn seconds(&self, settings: &Settings) -> u64 {
+        let load = Load::of(settings);
+        DESCRIPTION.seconds.saturating_add(load.time.as_secs().saturating_mul(load.clients.len() as u64))
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

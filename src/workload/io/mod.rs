@@ -52,6 +52,7 @@ const DESCRIPTION: Description = Description {
     settings: Given::ROWS,
     main_setting: "engine",
     judged: MEAN_OF_PHASES,
+    seconds: 10,
     ..Description::EMPTY
 };
 

@@ -95,6 +95,7 @@ const DESCRIPTION: Description = Description {
     settings: Upkeep::ROWS,
     main_setting: "operations",
     judged: MEAN_OF_PHASES,
+    seconds: 60,
     ..Description::EMPTY
 };
 

@@ -95,6 +95,7 @@ const DESCRIPTION: Description = Description {
     settings: &joined::<14>(Responding::ROWS, Dataset::ROWS),
     main_setting: "time",
     judged: (Combine::Largest, "worst 99th percentile"),
+    seconds: 30,
     ..Description::EMPTY
 };
 
@@ -157,6 +158,13 @@ impl Workload for Respond {
         let tree = self.dataset(settings).map_or(Some(0), |dataset| dataset.bytes())?;
         let file = if given.has(Background::Write) { given.write_size } else { 0 };
         Some(ProbeFiles::new(&given).bytes() + file + tree)
+    }
+
+    fn seconds(&self, settings: &Settings) -> u64 {
+        let given = Responding::of(settings);
+        let lasts = |background| if background == Background::Drain { given.drain_time } else { given.time };
+        let backgrounds = given.phases().flat_map(|background| given.parts_of(background));
+        backgrounds.map(|background| lasts(background).as_secs()).fold(DESCRIPTION.seconds, u64::saturating_add)
     }
 
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {

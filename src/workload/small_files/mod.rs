@@ -44,6 +44,7 @@ const DESCRIPTION: Description = Description {
     main_setting: "files",
     judged: MEAN_OF_PHASES,
     makes_links: true,
+    seconds: 25,
     ..Description::EMPTY
 };
 

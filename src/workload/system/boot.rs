@@ -47,6 +47,7 @@ const DESCRIPTION: Description = Description {
         ("udevadm", "udev"),
         ("dbus-daemon", "dbus"),
     ],
+    seconds: 60,
     ..Description::EMPTY
 };
 

@@ -57,6 +57,7 @@ const DESCRIPTION: Description = Description {
     ],
     versions: &[&["gcc", "--version"], &["ld", "--version"], &["make", "--version"]],
     makes_links: true,
+    seconds: 240,
     ..Description::EMPTY
 };
 

@@ -49,6 +49,7 @@ const DESCRIPTION: Description = Description {
         Phase::new("remove", "remove all packages, cold, until durable", Cold, Metadata, Durable),
     ],
     makes_links: true,
+    seconds: 120,
     ..Description::EMPTY
 };
 

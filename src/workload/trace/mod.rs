@@ -53,6 +53,8 @@ const DESCRIPTION: Description = Description {
 /// What all targets write is the same.
 const SEED: u64 = 1;
 const MOST_THINKING: f64 = 1000.0;
+/// Seconds of a cell besides its replay: the first tree made, and all that is waited for.
+const BESIDE_REPLAY: u64 = 5;
 
 impl Workload for Replayed {
     fn description(&self) -> &'static Description {
@@ -93,6 +95,14 @@ impl Workload for Replayed {
     fn bytes(&self, settings: &Settings) -> Option<u64> {
         let trace = trace::read(&Recording::of(settings).bytes().ok()?).ok()?;
         Some(trace.tree_bytes().saturating_add(trace.stats().bytes_written))
+    }
+
+    /// As long as the busiest thread of the recording took, and a little for the tree.
+    fn seconds(&self, settings: &Settings) -> u64 {
+        let order = Recording::of(settings);
+        let trace = order.bytes().and_then(|bytes| trace::read(&bytes)).ok();
+        trace
+            .map_or(0, |trace| BESIDE_REPLAY.saturating_add((trace.longest_thread_ns(order.think) / 1e9).ceil() as u64))
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

@@ -36,6 +36,7 @@ const DESCRIPTION: Description = Description {
         Returned,
     )],
     programs: &[("cp", "coreutils")],
+    seconds: 10,
     ..Description::EMPTY
 };
 

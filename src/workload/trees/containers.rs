@@ -64,6 +64,7 @@ const DESCRIPTION: Description = Description {
     // overlayfs renames with RENAME_WHITEOUT and keeps attributes, as no file system does that has no links.
     makes_links: true,
     mounts_overlayfs: true,
+    seconds: 20,
     ..Description::EMPTY
 };
 

@@ -38,6 +38,7 @@ const DESCRIPTION: Description = Description {
     main_setting: "source",
     phases: &[Phase::new("copy", "cp -a from another disk, cold there, until durable", Fresh, Metadata, Durable)],
     programs: &[("cp", "coreutils"), ("rm", "coreutils"), ("sync", "coreutils"), ("tar", "tar")],
+    seconds: 20,
     ..Description::EMPTY
 };
 

@@ -42,6 +42,7 @@ const DESCRIPTION: Description = Description {
     ],
     programs: &[("tar", "tar"), ("sync", "coreutils")],
     makes_image: true,
+    seconds: 15,
     ..Description::EMPTY
 };
 

@@ -57,6 +57,7 @@ const DESCRIPTION: Description = Description {
     ],
     programs: &[("cp", "coreutils")],
     takes_snapshots: true,
+    seconds: 20,
     ..Description::EMPTY
 };
 

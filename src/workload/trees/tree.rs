@@ -27,6 +27,7 @@ const DESCRIPTION: Description = Description {
         Phase::new("remove", "rm -rf, cold, until durable", Cold, Metadata, Durable),
     ],
     programs: &[("cp", "coreutils"), ("tar", "tar"), ("rm", "coreutils")],
+    seconds: 12,
     ..Description::EMPTY
 };
 

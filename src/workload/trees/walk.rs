@@ -24,6 +24,7 @@ const DESCRIPTION: Description = Description {
     main_setting: "source",
     phases: &[Phase::new("walk", "list every directory and lstat every entry, cold", Cold, Metadata, Returned)],
     programs: &[("cp", "coreutils")],
+    seconds: 8,
     ..Description::EMPTY
 };
 
