@@ -3,6 +3,7 @@
 
 use super::complaint::{Complaint, Complaints, quoted};
 use super::fs_flag::FsSpec;
+use super::written::{list, table, text};
 use super::{Catalogue, Plan, from_toml};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -233,21 +234,8 @@ struct Writer<'a> {
     complaints: Complaints,
 }
 
-/// A table of those keys that have a value.
-pub(super) fn table<const N: usize>(entries: [(&str, Option<Value>); N]) -> Table {
-    entries.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect()
-}
-
-pub(super) fn list(texts: &[String]) -> Option<Value> {
-    (!texts.is_empty()).then(|| Value::from(texts.to_vec()))
-}
-
 fn unless_empty(table: Table) -> Option<Value> {
     (!table.is_empty()).then_some(Value::Table(table))
-}
-
-pub(super) fn text(text: &Option<String>) -> Option<Value> {
-    text.as_deref().map(Value::from)
 }
 
 impl Writer<'_> {

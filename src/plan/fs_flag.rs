@@ -1,8 +1,8 @@
 //! One file system as `--fs` names it.
 
 use super::Catalogue;
-use super::args::{list, table, text};
 use super::complaint::{Complaints, nearest, quoted};
+use super::written::{list, table, text};
 use toml::Table;
 
 /// One element of `--fs`.

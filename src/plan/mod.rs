@@ -26,6 +26,7 @@ mod target;
 mod value;
 mod verdict_spec;
 mod words;
+mod written;
 
 pub use age::{Age, Ageing, SIZE, allowance_ns, capacity, seconds_of_ageing};
 pub use args::{PlanArgs, PlanFlags, flag_names, image_size};

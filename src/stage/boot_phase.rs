@@ -7,7 +7,6 @@ use super::phase::{CacheState, Phase};
 use super::settle::quiet_after;
 use super::timed::Doubt;
 use crate::journal::FlagKind;
-use crate::need::Need;
 use crate::plan::{Target, disks};
 use crate::process::check_stop;
 use crate::protocol::{Boot, Booted, OpenLayer};
@@ -58,13 +57,10 @@ impl Stage<'_, '_> {
         spec.mount_point = Path::new(MOUNT_POINT);
         let driver = self.stack.driver.expect("objections() wants a file system");
         let folder = self.stack.root.strip_prefix(&self.stack.mount_point).unwrap_or(Path::new(""));
-        let modules = layer::needs(&self.stack.target.layers).into_iter().filter_map(|need| match need {
-            Need::Driver { module, .. } => Some(module.to_string()),
-            _ => None,
-        });
+        let modules = layer::modules(&self.stack.target.layers);
         let layers: Result<Vec<Vec<OpenLayer>>> = self.stack.layers.openings.iter().map(open_layers).collect();
         Ok(Boot {
-            modules: modules.chain([format!("fs-{}", driver.kernel_type())]).collect(),
+            modules: modules.into_iter().chain([format!("fs-{}", driver.kernel_type())]).collect(),
             layers: layers?.concat(),
             mount: driver.mount(&spec),
             mount_point: MOUNT_POINT.into(),

@@ -169,6 +169,12 @@ pub fn needs(layers: &[Chosen]) -> Vec<Need> {
     layers.iter().filter_map(|chosen| find(&chosen.name)).flat_map(|layer| layer.needs.iter().cloned()).collect()
 }
 
+/// The kernel's modules of those layers.
+pub fn modules(layers: &[Chosen]) -> Vec<String> {
+    let module = |need| if let Need::Driver { module, .. } = need { Some(module.to_string()) } else { None };
+    needs(layers).into_iter().filter_map(module).collect()
+}
+
 /// What cryptsetup, dmsetup and the like make and show.
 fn mapping(name: &str) -> PathBuf {
     Path::new("/dev/mapper").join(name)
