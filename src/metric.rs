@@ -103,6 +103,8 @@ pub const METRICS: &[Metric] = &[
     row("time_ns", Shown::Times, "time").margin(Margin::OfPlan).noun("time").alias("time").criterion("time"),
     row("loss_max_ns", Shown::Latency, "longest").combine(Combine::Largest).noun("loss").alias("loss"),
     row("work_bytes_per_second", Shown::Throughput, "").better(Better::More),
+    row("removed_files_per_second", Shown::Throughput, "").better(Better::More),
+    row("removed_files", Shown::Details, "").neither(),
     row("latency_p99_ns", Shown::Latency, "")
         .combine(Combine::Largest)
         .margin(TAIL)
@@ -367,6 +369,7 @@ mod tests {
             ("sync_write_bytes", Bytes, Less),
             ("time_ns", Nanoseconds, Less),
             ("transactions_per_second", PerSecond, More),
+            ("removed_files_per_second", PerSecond, More),
             ("work_bytes_per_second", BytesPerSecond, More),
             ("work_files", Count, Neither),
         ] {

@@ -143,9 +143,11 @@ fn programs_get_json() {
 fn shells_complete_values() {
     let lab = Lab::new();
     let bash = lab.run(&["completions", "bash"]).code(0).out;
-    for value in ["btrfs:zstd:1", "github-action-benchmark", "small-files"] {
+    for value in ["btrfs:zstd:1", "github-action-benchmark", "small-files", "hdd-7200", "git-clone", "verdicts", "luks"]
+    {
         assert!(bash.contains(value), "{value} is not completed");
     }
+    assert!(!bash.contains("meta."), "works that test pickfs itself are completed");
 }
 
 #[test]

@@ -39,26 +39,25 @@ fn measured(metric: &Metric, observed: &ObservedWork, context: &Context) -> Opti
     something(panel(quantity, &series, context))
 }
 
-/// Bytes of work through each phase, by its judged time.
+/// Bytes of work through each phase, by its judged time; of what is removed, its files.
 fn throughput(observed: &ObservedWork, context: &Context) -> Table {
     let mut panels = Vec::new();
     for phase in observed.phases() {
-        let (bytes, times) = (observed.in_phase(phase, "work_bytes"), observed.in_phase(phase, "time_ns"));
-        let rates: Vec<Rounds> = bytes.iter().zip(&times).map(|(bytes, times)| rate(bytes, times)).collect();
-        let quantity = Quantity {
-            name: plain(phase),
-            phase: plain(phase),
-            metric: "work_bytes_per_second".to_string(),
-            wanted: None,
-        };
+        let removes = observed.in_phase(phase, "removed_files").iter().any(|rounds| !rounds.is_empty());
+        let amount = if removes { "removed_files" } else { "work_bytes" };
+        let (amounts, times) = (observed.in_phase(phase, amount), observed.in_phase(phase, "time_ns"));
+        let rates: Vec<Rounds> = amounts.iter().zip(&times).map(|(amount, times)| rate(amount, times)).collect();
+        let name = if removes { format!("{phase}: files") } else { phase.to_string() };
+        let quantity =
+            Quantity { name: plain(&name), phase: plain(phase), metric: format!("{amount}_per_second"), wanted: None };
         panels.extend(something(panel(quantity, &rates, context)));
     }
     table(Shown::Throughput, panels)
 }
 
-fn rate(bytes: &Rounds, times: &Rounds) -> Rounds {
-    let both = bytes.iter().filter_map(|&(round, bytes)| at_round(times, round).map(|time| (round, bytes, time)));
-    both.filter(|(_, _, time)| *time > 0.0).map(|(round, bytes, time)| (round, bytes * 1e9 / time)).collect()
+fn rate(amounts: &Rounds, times: &Rounds) -> Rounds {
+    let both = amounts.iter().filter_map(|&(round, amount)| at_round(times, round).map(|time| (round, amount, time)));
+    both.filter(|(_, _, time)| *time > 0.0).map(|(round, amount, time)| (round, amount * 1e9 / time)).collect()
 }
 
 /// Phase by phase: what a workload measures itself, then the probes' small print, which explains odd times.

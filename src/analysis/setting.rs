@@ -23,8 +23,10 @@ pub struct Disk {
 }
 
 /// Medians of a target that has both, of what lay on it after the phases that write.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Data {
+    /// What the plan names: a trace, a profile, or the last word of a path. Empty for the usual one.
+    pub name: String,
     pub files: Option<f64>,
     pub bytes: Option<f64>,
 }
@@ -68,11 +70,18 @@ pub fn kernels(folded: &Folded) -> Vec<String> {
     kernels
 }
 
-pub fn data(work: &ObservedWork) -> Data {
+/// Settings that say which data a work has.
+const NAMED_BY: [&str; 4] = ["trace", "source", "job", "like"];
+
+pub fn data(plan: &Plan, work: &ObservedWork) -> Data {
     let median = |metric: &str| {
         let series = work.over_phases(metric, Combine::First);
         let values: Vec<f64> = series.iter().flatten().map(|(_, value)| *value).collect();
         stats::median(&values).filter(|value| *value > 0.0)
     };
-    Data { files: median("space_files"), bytes: median("space_apparent_bytes") }
+    let planned = plan.works.iter().find(|planned| planned.name == work.name);
+    let given = |name: &str| planned?.workload.settings.text(name);
+    let last_word = |text: &str| text.trim_end_matches('/').rsplit('/').next().map(plain);
+    let name = NAMED_BY.into_iter().find_map(given).and_then(last_word).unwrap_or_default();
+    Data { name, files: median("space_files"), bytes: median("space_apparent_bytes") }
 }

@@ -80,7 +80,7 @@ pub fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
         reference: judgement.reference,
         duplicate: judgement.duplicate,
         rounds: context.rounds,
-        data: setting::data(observed),
+        data: setting::data(case.analysis.plan, observed),
         verdict,
         phases,
         costs: secondary::costs(&beside, case.targets),

@@ -44,13 +44,13 @@ impl Verb for Arguments {
 
 /// A run that died before its first line has touched nothing; one whose journal was deleted has, but who knows what.
 fn clean_active(run: &str, journal: &Path) -> bool {
+    if Active::is_alive(run) {
+        println!("{}: this run is under way, and undoes its own steps", shown(journal));
+        return true;
+    }
     let remains = run::remains(run, journal);
     if remains == Remains::Journal {
         return clean(journal, Trust::Own);
-    }
-    if Active::is_alive(run) {
-        eprintln!("{run}: is under way; wait for it, or stop it first");
-        return false;
     }
     let place = Place::of_run(run);
     let left: Vec<_> = [place.mounts, place.memory].into_iter().filter(|path| path.exists()).collect();
@@ -78,7 +78,10 @@ fn clean(journal: &Path, trust: Trust) -> bool {
             true
         }
         Err(error) => {
-            eprintln!("{}: {}", shown(journal), visible_lines(&format!("{error:#}")));
+            let (journal, why) = (shown(journal), visible_lines(&format!("{error:#}")));
+            // Some errors name the journal themselves.
+            let whose = if why.starts_with(&journal) { String::new() } else { format!("{journal}: ") };
+            eprintln!("{whose}{why}");
             false
         }
     }

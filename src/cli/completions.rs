@@ -1,8 +1,11 @@
 //! `pickfs completions`: what a shell needs to complete pickfs' words.
 
 use super::catalogue::catalogue;
-use super::{Outcome, Verb, command};
+use super::{Outcome, Verb, command, help, list};
 use crate::data::profile::builtin;
+use crate::executor::sim;
+use crate::trace::shipped;
+use crate::workload;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
@@ -33,7 +36,12 @@ impl Verb for Arguments {
 /// A shell offers the values that it is given here; the parser itself takes more, such as variants with options.
 fn with_values(command: Command) -> Command {
     let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_string()).collect();
-    verbs.into_iter().fold(command, |command, verb| command.mut_subcommand(verb, |verb| verb.mut_args(offered)))
+    let verbs = verbs.into_iter();
+    let command = verbs.fold(command, |command, verb| command.mut_subcommand(verb, |verb| verb.mut_args(offered)));
+    let listed: Vec<&'static str> = list::names().into_iter().map(|name| &*name.leak()).collect();
+    command.mut_subcommand("list", |list| {
+        list.mut_arg("name", |name| name.value_parser(PossibleValuesParser::new(listed)))
+    })
 }
 
 fn offered(argument: Arg) -> Arg {
@@ -48,11 +56,16 @@ fn offered(argument: Arg) -> Arg {
             };
             catalogue.filesystems.iter().flat_map(variants).collect()
         }
-        "workload" => names(&catalogue.workloads),
+        "workload" => workload::for_users().map(|workload| workload.name()).collect(),
+        "sim" => sim::ALL.iter().map(|model| model.name).collect(),
+        "trace" => shipped::ALL.iter().map(|trace| trace.name).collect(),
+        "topic" => help::names().collect(),
         "executor" => names(&catalogue.executors),
         "like" => builtin::ALL.iter().map(|profile| profile.name).collect(),
         "require" => catalogue.features.clone(),
-        "journal" | "journals" | "words" | "old" | "new" | "resume" => return argument.value_hint(ValueHint::FilePath),
+        "plan" | "job" | "journal" | "journals" | "words" | "old" | "new" | "resume" => {
+            return argument.value_hint(ValueHint::FilePath);
+        }
         _ => return argument,
     };
     argument.value_parser(PossibleValuesParser::new(values))

@@ -64,7 +64,7 @@ impl Gate {
         let runs = Active::list()?;
         if let Some((run, _)) = runs.iter().find(|(run, _)| Active::is_alive(run)) {
             // Two seconds of a processor would be in its times.
-            println!("fit: the run {run} is under way, so nothing was measured");
+            println!("not measured: the run {run} is under way");
             return Ok(0);
         }
         if let Some((run, _)) = runs.first() {

@@ -58,6 +58,12 @@ impl What {
     }
 }
 
+/// Of all that can be listed.
+pub fn names() -> Vec<String> {
+    let all = What::value_variants().iter().flat_map(|what| entries(*what));
+    all.filter_map(|one| one["name"].as_str().map(String::from)).collect()
+}
+
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs list workloads", "every work, with its phases and settings"],

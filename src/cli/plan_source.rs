@@ -141,14 +141,18 @@ fn complete(arguments: &mut PlanArgs) {
 /// What makes file systems without root, where this machine can run it; says so. Guests that are emulated take a minute a cell
 /// and share the host's noise: a simulation takes no longer and has none.
 fn without_root(arguments: &mut PlanArgs) {
-    const INSTEAD: &str = "--on DIR measures one of your directories instead";
+    let first = match executor::vm::all() {
+        Ok(guests) if !guests.is_empty() => "",
+        _ => "the first time a guest is made of about 200 MB of Debian's packages, which takes minutes; ",
+    };
+    let instead = format!("{first}--on DIR measures one of your directories instead");
     let is_there = |executor: &dyn Executor| need::missing(&executor.needs()).is_empty();
     if executor::vm::is_emulated() && is_there(&executor::sim::Sim) {
         let disk = model_like(Path::new("."));
-        tell(&format!("not root, and no KVM: simulating on {disk} (--sim names another disk); {INSTEAD}"));
+        tell(&format!("not root, and no KVM: simulating on {disk} (--sim names another disk); {instead}"));
         arguments.flags.sim = vec![disk.into()];
     } else if is_there(&executor::vm::Vm) {
-        tell(&format!("not root: every cell gets its own virtual machine; {INSTEAD}"));
+        tell(&format!("not root: every cell gets its own virtual machine; {instead}"));
         arguments.executor = Some(executor::vm::NAME.into());
     }
 }

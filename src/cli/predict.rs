@@ -88,6 +88,9 @@ fn answer(prediction: &Prediction, advice: &Advice) -> String {
     let saving = format!("saves {:.0} % of what is taken without compression", 100.0 * advice.saves);
     let more = advice.more.as_ref().map(more).unwrap_or_default();
     let what = match advice.gain {
+        Gain::Unknown => {
+            format!("Whether {option} saves anything is not known: the sample allows both. Try it on a copy.")
+        }
         Gain::None => format!("Leave compression off: no codec saves even {:.0} %.", 100.0 * LITTLE),
         Gain::Little => format!("Compression matters little: {option} {saving}."),
         Gain::Much => format!("Turn compression on: {option} {saving}{more}."),
@@ -162,6 +165,16 @@ mod tests {
             |stored: f64| text(&made([1000.0, 1000.0, stored, stored, stored, 1000.0, 1000.0, 1000.0, 1000.0]));
         assert!(advice(980.0).contains("Leave compression off: no codec saves even 3 %."));
         assert!(advice(930.0).contains("Compression matters little: zstd:1 saves 7 % of"));
+    }
+
+    #[test]
+    fn no_advice_goes_against_its_interval() {
+        let mut made = made([1000.0, 1000.0, 800.0, 800.0, 800.0, 1000.0, 1000.0, 1000.0, 1000.0]);
+        made.ways.iter_mut().for_each(|way| way.stored.half_width = 0.25 * way.stored.bytes);
+        let text = text(&made);
+        assert!(text.contains("zstd:1 would store 800 MiB of 0.98 GiB (60–100 %)."), "{text}");
+        let btrfs = text.split("btrfs: ").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
+        assert!(btrfs.contains("Whether zstd:1 saves anything is not known"), "{text}");
     }
 
     #[test]

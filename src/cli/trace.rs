@@ -232,10 +232,6 @@ fn stats(trace: &Trace) -> Vec<String> {
             if header.stop_cost_ns > 0 { format!(", {} each", time(header.stop_cost_ns)) } else { String::new() }
         ),
         format!(
-            "of all calls on files, {} stopped the program and {} were seen without a stop",
-            header.stopped_calls, header.unstopped_calls
-        ),
-        format!(
             "{} read (with all files elsewhere, {} from a disk), {} written, {} mapped ({})",
             size(stats.bytes_read),
             size(header.device_read_bytes),
@@ -244,8 +240,8 @@ fn stats(trace: &Trace) -> Vec<String> {
             show_share(stats.mapped_share())
         ),
         format!(
-            "before: {} files and folders, {}{}",
-            trace.tree.len(),
+            "before: {}, {}{}",
+            files_and_folders(trace),
             size(trace.tree_bytes()),
             header.uncached_bytes.map_or(String::new(), |cold| format!(", of which {} not in memory", size(cold)))
         ),
@@ -253,6 +249,14 @@ fn stats(trace: &Trace) -> Vec<String> {
         String::new(),
         format!("  {:<8}{:>10}{:>10}{:>12}{:>12}", "calls", "number", "failed", "bytes", "median"),
     ];
+    // Recordings of earlier versions do not say.
+    if header.stopped_calls + header.unstopped_calls > 0 {
+        let [stopped, seen] =
+            [header.stopped_calls, header.unstopped_calls].map(|calls| counted(calls as usize, "call"));
+        let line =
+            format!("calls on any files, these and others: {stopped} with a stop of the program, {seen} without");
+        lines.insert(3, line);
+    }
     for (name, class) in Class::NAMES.iter().zip(&stats.classes).filter(|(_, class)| class.operations > 0) {
         let bytes = if class.bytes == 0 { String::new() } else { size(class.bytes) };
         let median = if class.median_ns == 0 { String::new() } else { time(class.median_ns) };
@@ -261,15 +265,39 @@ fn stats(trace: &Trace) -> Vec<String> {
     lines
 }
 
+/// Those that were there before.
+fn files_and_folders(trace: &Trace) -> String {
+    match trace.tree.len() {
+        1 => "1 file or folder".into(),
+        many => format!("{many} files and folders"),
+    }
+}
+
 /// All text is in the header, whose fields pickfs itself fills; everything behind it is numbers.
 fn audit(bytes: &[u8], trace: &Trace, out: &mut impl Write) -> Result<()> {
     writeln!(out, "Text, all of it (the header):")?;
     writeln!(out, "{}", serde_json::to_string_pretty(&trace.header)?)?;
     let names = trace.paths.names.0.len();
     writeln!(out, "\nNumbers, in {} bytes: {names} names, of each its length in steps of four;", bytes.len())?;
-    writeln!(out, "{} paths, {} files and folders, {} calls.", trace.paths.len(), trace.tree.len(), trace.ops.len())?;
+    let counts = [counted(trace.paths.len(), "path"), files_and_folders(trace), counted(trace.ops.len(), "call")];
+    writeln!(out, "{}.", counts.join(", "))?;
     let name = |number: u32| trace.paths.names.text(number);
     let some: Vec<String> = (0..names.min(5) as u32).map(name).collect();
     writeln!(out, "Names in a replay are made of these numbers: {}", some.join(", "))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_said_of_what_they_count() {
+        let mut trace = read("git-clone").unwrap();
+        let said = |trace: &Trace| stats(trace).join("\n");
+        assert!(said(&trace).contains("\nbefore: 1 file or folder, ") && !said(&trace).contains("with a stop"));
+        (trace.header.stopped_calls, trace.header.unstopped_calls) = (251, 1);
+        let wanted = "calls on any files, these and others: 251 calls with a stop of the program, 1 call without\n";
+        assert!(said(&trace).contains(wanted), "{}", said(&trace));
+    }
 }

@@ -481,7 +481,7 @@ mod tests {
                     "`zstd:1` in `btrfs:noatime+zstd:1` is neither a variant nor a mount option / write the variant before",
                 ],
             ),
-            ("fs ext4:-m_0", &["--fs: the option `-m` begins with a dash / only a plan can say it"]),
+            ("fs ext4:-m_0", &["--fs: the option `-m 0` begins with a dash / only a plan can say it"]),
             ("fs xfs:noatme", &["--fs: xfs has no mount option `noatme` / did you mean `noatime`?"]),
             ("fs ext4:zstd:1", &["neither a variant nor a mount option / write mount options with `+`"]),
             ("fs ext4:x=/dev/sda", &["--fs: the option `x=/dev/sda` names a path"]),

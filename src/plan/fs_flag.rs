@@ -25,7 +25,9 @@ impl FsSpec {
         let Some(options) = options else { return Some(spec) };
         let driver = catalogue.filesystems.iter().find(|entry| entry.name == spec.fs);
         let variants = driver.map(|entry| entry.variants.as_slice()).unwrap_or_default();
-        let words: Vec<&str> = options.split(['+', ' ']).map(str::trim).collect();
+        // What looks like options of mkfs is kept whole, to be refused whole.
+        let ends: &[char] = if options.starts_with('-') { &['+'] } else { &['+', ' '] };
+        let words: Vec<&str> = options.split(ends).map(str::trim).collect();
         let (variant, mount) = match words.split_first() {
             Some((first, rest)) if variants.contains(first) => (Some(first.to_string()), rest),
             _ => (None, words.as_slice()),

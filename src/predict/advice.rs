@@ -15,6 +15,8 @@ const WORTH_NAMING: f64 = 0.005;
 /// What to do with compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gain {
+    /// The sample does not show whether anything is saved.
+    Unknown,
     None,
     Little,
     Much,
@@ -51,6 +53,7 @@ impl Prediction {
         let pick = nearly.max_by(|a, b| speed(a).total_cmp(&speed(b))).unwrap_or(best);
         let gain = match saves(best) {
             best if best < LITTLE => Gain::None,
+            _ if pick.stored.interval().1 > (1.0 - LITTLE) * plain => Gain::Unknown,
             best if best < MUCH => Gain::Little,
             _ => Gain::Much,
         };

@@ -109,6 +109,7 @@ impl Page<'_> {
     fn head(&mut self) -> io::Result<()> {
         let title = if self.model.title.is_empty() { "pickfs" } else { &self.model.title };
         self.wrapped("", title)?;
+        self.wrapped("", &self.model.setting())?;
         self.wrapped("", &self.model.machine())?;
         writeln!(self.out)?;
         for line in &self.model.headlines() {

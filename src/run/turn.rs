@@ -7,7 +7,10 @@
 //! that users share they take as well, as soon as it is free.
 
 use super::Progress;
+use super::rounds::up_to_next_look;
 use super::supervise::stop_requested;
+use crate::journal::fold_file;
+use crate::units::show_duration;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write;
@@ -17,6 +20,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 const LOOK: Duration = Duration::from_millis(200);
+/// Half a minute.
+const LOOKS_UNTIL_SAID: u32 = 150;
 
 /// What a run needs of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,17 +113,37 @@ fn holder_unless_free(lock: &Lock) -> Option<String> {
 }
 
 fn waited_for(lock: Lock, journal: &Path, progress: &mut dyn Progress) -> Option<File> {
-    if let Some(holder) = holder_unless_free(&lock) {
-        progress.remark(&format!("waiting for another pickfs run on this machine to end: {holder}"));
+    let holder = holder_unless_free(&lock);
+    if let Some(holder) = &holder {
+        let meanwhile = "meanwhile `pickfs plan`, `report` and `scan` work; Ctrl-C ends the waiting";
+        progress.remark(&format!("waiting for another pickfs run on this machine to end: {holder}; {meanwhile}"));
     }
     let taken = lock.queue(journal);
-    loop {
+    for looks in 1.. {
         match taken.recv_timeout(LOOK) {
             Ok(file) => return Some(file),
             Err(RecvTimeoutError::Timeout) if !stop_requested() => {}
             Err(_) => return None,
         }
+        if let Some(holder) = holder.as_ref().filter(|_| looks % LOOKS_UNTIL_SAID == 0) {
+            let waited = show_duration((LOOK * looks).as_nanos() as f64);
+            progress.remark(&format!("waited {waited} for another run{}", how_far(holder)));
+        }
     }
+    None
+}
+
+/// ", which has done 7 of 24 cells up to its next look". To root alone: in the lock that users share any of them may have
+/// noted anything.
+fn how_far(holder: &str) -> String {
+    if !rustix::process::geteuid().is_root() {
+        return String::new();
+    }
+    let folded = holder.split_once(", ").and_then(|(_, journal)| fold_file(Path::new(journal)).ok());
+    let run = folded.as_ref().and_then(|folded| folded.run.as_ref());
+    let counts = run.zip(folded.as_ref()).map(|(run, folded)| up_to_next_look(&run.plan, folded));
+    let words = |(planned, ended)| format!(", which has done {ended} of {planned} cells up to its next look");
+    counts.filter(|(planned, _)| *planned > 0).map(words).unwrap_or_default()
 }
 
 /// Made by whichever user comes first, readable by those who may use it, whatever the umask.

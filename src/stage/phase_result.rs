@@ -45,6 +45,8 @@ pub struct OwnCounts {
     pub used: Used,
     pub bytes: u64,
     pub files: u64,
+    /// Of these, those that are gone.
+    pub removed_files: u64,
 }
 
 /// For how much work a phase's quantities are told, so that targets are compared on the same work.
@@ -102,6 +104,9 @@ impl PhaseResult {
         ];
         let counts = counts.map(|(metric, value)| (metric.to_string(), value as f64)).into();
         let mut result = PhaseResult { time_ns, counts, others: Vec::new() };
+        if own.removed_files > 0 {
+            result.counts.push(("removed_files".into(), own.removed_files as f64));
+        }
         if let Some(peaks) = peaks {
             result.state("peak_read_bytes_per_second", peaks.read);
             result.state("peak_write_bytes_per_second", peaks.write);

@@ -278,6 +278,12 @@ impl<'a> Timed<'a> {
         self.own.files += files;
     }
 
+    /// What the phase removed: as nothing of it is moved, its rate is one of files.
+    pub fn removed(&mut self, bytes: u64, files: u64) {
+        self.handled(bytes, files);
+        self.own.removed_files += files;
+    }
+
     /// The phase did a fixed piece of work so many times, where that number is not the same for all targets: all that
     /// counts up is told for one.
     pub fn done_times(&mut self, times: f64) {

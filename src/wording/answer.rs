@@ -228,7 +228,10 @@ impl WorkReport {
         let files = self.data.files.map(|files| counted(files.round() as usize, "file"));
         let bytes = self.data.bytes.map(show_bytes);
         let data: Vec<String> = files.into_iter().chain(bytes).collect();
-        if data.is_empty() { self.name.clone() } else { format!("{}: {}", self.name, data.join(", ")) }
+        // A work may be called as its data are.
+        let is_named = !self.data.name.is_empty() && self.data.name != self.name;
+        let name = if is_named { format!("{} ({})", self.name, self.data.name) } else { self.name.clone() };
+        if data.is_empty() { name } else { format!("{name}: {}", data.join(", ")) }
     }
 }
 

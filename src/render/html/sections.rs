@@ -3,6 +3,7 @@
 use super::markup::{list, note, text};
 use super::{forest, name, tables};
 use crate::analysis::{Champions, Criteria, Model, Panel, Table, VerdictKind, WorkReport};
+use crate::metric::{self, Shown};
 use crate::render::chart::series::{self, Chart};
 use crate::render::chart::{Sheet, panels, shapes, works};
 use crate::wording::champions::COLUMNS;
@@ -195,7 +196,7 @@ fn beside(sheet: &Sheet, work: &WorkReport, first: usize) -> Markup {
 /// What is compared over all phases, and the rate of the work: the rest explains, and is folded away.
 fn is_of_the_whole(table: &Table) -> bool {
     let is_compared = |panel: &Panel| panel.phase.is_empty() && panel.rows.iter().any(|row| row.against.is_some());
-    let is_rate = |panel: &Panel| panel.metric == "work_bytes_per_second";
+    let is_rate = |panel: &Panel| metric::find(&panel.metric).is_some_and(|row| row.shown == Shown::Throughput);
     !table.is_detail() && table.panels.iter().any(|panel| is_compared(panel) || is_rate(panel))
 }
 

@@ -58,6 +58,27 @@ fn a_clear_winner_is_picked_with_its_interval() {
 }
 
 #[test]
+fn what_is_removed_goes_by_files() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.noise = 0.0;
+    lab.rounds(8, &[1.0, 2.0]);
+    for target in [0, 1] {
+        lab.also(target, "remove", "removed_files", 1000.0);
+    }
+    let model = lab.model();
+    let rates = model.works[0].beside.iter().find(|table| table.shown == Shown::Throughput).expect("rates");
+    let shown = |panel: &Panel| {
+        let of = |row: &Row| row.figure.as_ref().map_or(String::new(), |figure| panel.unit.show(figure.median));
+        format!("{}: {}", panel.name, panel.rows.iter().map(of).collect::<Vec<_>>().join(", "))
+    };
+    let shown: Vec<String> = rates.panels.iter().map(shown).collect();
+    assert_eq!(
+        shown,
+        ["write: 201 MiB/s, 101 MiB/s", "tar-read: 483 MiB/s, 242 MiB/s", "remove: files: 4949/s, 2474/s"]
+    );
+}
+
+#[test]
 fn less_and_more_are_shares_of_the_reference() {
     let mut lab = Lab::new(&["ext4", "half", "double", "more"]);
     lab.noise = 0.0;

@@ -64,6 +64,24 @@ fn many_targets_and_works_fit_on_one_screen() {
     }
 }
 
+/// A trace or a tree of one's own is named where its work is.
+#[test]
+fn what_a_work_replays_is_named() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.rounds(3, &[1.0, 1.2]);
+    for (setting, value, wanted) in [
+        ("trace", "git-clone", "tree (git-clone) ·"),
+        ("source", "/home/me/mail/", "tree (mail) ·"),
+        ("scale", "2", "tree ·"),
+    ] {
+        lab.plan.works[0].workload.settings.0 = [(setting.to_string(), value.into())].into();
+        for format in ["text", "full", "html"] {
+            let said = rendered(&lab.model(), format);
+            assert!(said.contains(wanted), "{format}: no {wanted} in\n{said}");
+        }
+    }
+}
+
 /// What all are compared with is shown where others are left out.
 #[test]
 fn a_slow_reference_is_on_the_screen() {

@@ -65,7 +65,7 @@ impl Fill<'_> {
 
     pub(super) fn remove_half(&mut self, p: &mut Timed) -> Result<()> {
         let removed: Vec<u64> = (0..self.files).step_by(2).collect();
-        p.handled(removed.len() as u64 * FILE as u64, removed.len() as u64);
+        p.removed(removed.len() as u64 * FILE as u64, removed.len() as u64);
         removed.iter().try_for_each(|number| std::fs::remove_file(self.path(*number)))?;
         let share = removed.len() as f64 / self.files as f64 * GIVEN_BACK;
         let wanted = self.room[1] as f64 + self.room[0].saturating_sub(self.room[1]) as f64 * share;

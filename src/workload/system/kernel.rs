@@ -169,7 +169,7 @@ impl Workload for Kernel {
         stage.phase("recompile", |p| p.run(&compile))?;
         ensure!(told(&result)? == compiled, "making it again changed {}", result.display());
         stage.phase("remove", |p| {
-            p.handled(held.bytes, held.files);
+            p.removed(held.bytes, held.files);
             p.command(["rm", "-rf", &text(&unpacked)])
         })
     }

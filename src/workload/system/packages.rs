@@ -138,7 +138,7 @@ impl Workload for Packages {
             stage.phase_then("list", |p| p.output(&list), count)?;
         }
         stage.phase("remove", |p| {
-            p.handled(held.bytes, held.files);
+            p.removed(held.bytes, held.files);
             p.run(&Program::new(manager.remove(&root, &names)))
         })?;
         expect_installed(stage, manager, &root, 0)

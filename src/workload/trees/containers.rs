@@ -153,7 +153,7 @@ impl Workload for Containers {
         stage.phase_then("change", |p| p.own(|| work.all(&running, amounts.containers)), changed)?;
         stage.check("verifying that the layers are as they were", || same(&source, &layers, modes))?;
         stage.phase("remove", |p| {
-            p.handled(source.bytes, wanted.files);
+            p.removed(source.bytes, wanted.files);
             p.command(["rm", "-rf", &text(&running)])?;
             p.command(["rm", "-rf", &text(&image)])
         })

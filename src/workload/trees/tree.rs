@@ -79,7 +79,7 @@ impl Workload for Tree {
             })?;
         }
         stage.phase("remove", |p| {
-            p.handled(bytes, wanted.files);
+            p.removed(bytes, wanted.files);
             p.command(["rm", "-rf", &text(&tree)])
         })
     }

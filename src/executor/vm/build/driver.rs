@@ -43,7 +43,7 @@ impl Driver<'_> {
 
     fn compile(&self, release: &str, kernel: &str, desk: &Path, kept: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
         let namespaces = namespaces()?;
-        say(&format!("fetching the compiler and headers of kernel {kernel}"));
+        say(&format!("fetching the compiler and headers of kernel {kernel}, once: about 70 MB"));
         let _ = std::fs::remove_dir_all(desk);
         let root = desk.join("root");
         std::fs::create_dir_all(desk).with_context(|| format!("cannot make {}", desk.display()))?;

@@ -20,7 +20,12 @@ pub fn build(recipe: &Recipe, folder: &Path, say: &mut dyn FnMut(&str)) -> Resul
 
 fn fill(recipe: &Recipe, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
     let root = folder.join("root");
-    say(&format!("fetching {} packages of Debian {}, and what they need", recipe.packages.len(), recipe.release));
+    // The guests of Debian 12 that were made so far took 106 to 177 MB.
+    say(&format!(
+        "making a guest, once: fetching {} packages of Debian {} and what they need, 100 to 200 MB; it takes minutes",
+        recipe.packages.len(),
+        recipe.release
+    ));
     let names: Vec<String> = recipe.packages.iter().cloned().collect();
     for (name, suite) in recipe.borrowed() {
         say(&format!("taking {name} from Debian {suite}: {} has none", recipe.release));
