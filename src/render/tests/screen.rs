@@ -71,7 +71,7 @@ fn what_a_work_replays_is_named() {
     lab.rounds(3, &[1.0, 1.2]);
     for (setting, value, wanted) in [
         ("trace", "git-clone", "tree (git-clone) ·"),
-        ("source", "/home/me/mail/", "tree (mail) ·"),
+        ("source", "/nowhere/mail/", "tree (mail) ·"),
         ("scale", "2", "tree ·"),
     ] {
         lab.plan.works[0].workload.settings.0 = [(setting.to_string(), value.into())].into();
