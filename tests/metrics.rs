@@ -14,6 +14,7 @@ const COUNTS: &[&str] = &[
     "done_times",
     "layout_fragments_mean",
     "layout_fragments_p99",
+    "removed_files",
     "space_entries",
     "space_files",
     "swap_in_pages",
