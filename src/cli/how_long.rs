@@ -2,7 +2,7 @@
 //! a run.
 
 use crate::executor;
-use crate::plan::{Plan, Stop, Target, Work, seconds_of_ageing};
+use crate::plan::{Plan, Stop, Work, seconds_of_ageing};
 use crate::stats::FIRST_LOOK;
 use crate::units::show_duration;
 use crate::workload;
@@ -15,20 +15,23 @@ const SHORTEST_CELL: u64 = 2;
 const ROUNDS: u64 = 8;
 
 /// The budget of a run that was given none.
-pub fn budget(plan: &Plan) -> String {
-    let seconds = (seconds_of_round(plan).0 * ROUNDS).max(LEAST_BUDGET);
-    format!("{}min", seconds.div_ceil(60))
+pub fn minutes_of_budget(plan: &Plan) -> u64 {
+    (seconds_of_round(plan).0 * ROUNDS).max(LEAST_BUDGET).div_ceil(60)
 }
 
 /// "a round takes about 12.0 min on a fast disk; no new round after 96.0 min".
 pub fn in_words(plan: &Plan) -> String {
+    words(plan, seconds_of_round(plan))
+}
+
+fn words(plan: &Plan, of_round: (u64, bool)) -> String {
     let Stop { rounds, budget_ns, .. } = plan.stop;
     let budget = match budget_ns {
         Some(ns) => format!("no new round after {}", show_duration(ns as f64)),
         None => "no budget".into(),
     };
     let shown = |seconds: u64| format!("about {} on a fast disk", show_duration(seconds as f64 * 1e9));
-    let round = match (seconds_of_round(plan), rounds) {
+    let round = match (of_round, rounds) {
         ((_, false), _) => "not known before the first round".into(),
         ((seconds, true), Some(1)) => shown(seconds),
         ((seconds, true), Some(rounds)) => format!("{}, for {rounds} rounds", shown(seconds * u64::from(rounds))),
@@ -43,8 +46,9 @@ pub fn in_words(plan: &Plan) -> String {
 
 /// The same, where it says anything.
 pub fn before_run(plan: &Plan) -> Option<String> {
-    let says = plan.stop.budget_ns.is_some() || seconds_of_round(plan).1;
-    says.then(|| format!("time: {}", in_words(plan)))
+    let of_round = seconds_of_round(plan);
+    let says = plan.stop.budget_ns.is_some() || of_round.1;
+    says.then(|| format!("time: {}", words(plan, of_round)))
 }
 
 /// About, and whether all of it is known.
@@ -53,12 +57,15 @@ fn seconds_of_round(plan: &Plan) -> (u64, bool) {
     // A simulation takes the time of the processor that it has.
     let is_real = machine.is_none_or(|machine| !machine.simulates());
     let besides = machine.map_or(0, |machine| machine.seconds());
-    let cell = |target: &Target, work: &Work| {
-        let own = workload::find(&work.workload.name).map_or(0, |found| found.seconds(&work.workload.settings));
-        (own.max(SHORTEST_CELL) + seconds_of_ageing(target) + besides, own > 0)
-    };
-    let cells = plan.works.iter().flat_map(|work| plan.targets.iter().map(move |target| cell(target, work)));
-    cells.fold((0, is_real), |(sum, known), (seconds, is_known)| (sum + seconds, known && is_known))
+    // Once a work: it may have to look at each file of the user's data.
+    let own =
+        |work: &Work| workload::find(&work.workload.name).map_or(0, |found| found.seconds(&work.workload.settings));
+    let besides: u64 = plan.targets.iter().map(|target| seconds_of_ageing(target) + besides).sum();
+    let cells = plan.targets.len() as u64;
+    plan.works
+        .iter()
+        .map(own)
+        .fold((0, is_real), |(sum, known), own| (sum + cells * own.max(SHORTEST_CELL) + besides, known && own > 0))
 }
 
 #[cfg(test)]
@@ -72,6 +79,10 @@ mod tests {
 
     fn plan(text: &str) -> Plan {
         from_toml(&[TARGETS, text].concat(), "", Path::new("/"), &catalogue()).unwrap()
+    }
+
+    fn budget(plan: &Plan) -> String {
+        format!("{}min", minutes_of_budget(plan))
     }
 
     /// Three cells a round: two targets, and the first one again.

@@ -14,6 +14,7 @@ use std::io::{IsTerminal, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+const NS_OF_MINUTE: u64 = 60_000_000_000;
 /// Of a simulated run: rounds differ by their seeds alone, so few are enough for a bound, in minutes.
 const SIMULATED_ROUNDS: u32 = 3;
 /// Of the generated tree: 50 MiB.
@@ -106,17 +107,16 @@ fn made(mut arguments: PlanArgs, root: bool) -> Result<(Plan, String)> {
     complete(&mut arguments);
     // A guest has its own root.
     let makes_filesystems = root || arguments.executor.as_deref().is_some_and(brings_its_own);
-    let make = |arguments: &PlanArgs| {
-        let made = arguments.plan(&folder, makes_filesystems, &catalogue());
-        made.map_err(|complaints| refused("", "command line", &complaints))
-    };
-    let (plan, text) = make(&arguments)?;
+    let (catalogue, wrong) = (catalogue(), |complaints: Vec<_>| refused("", "command line", &complaints));
+    let (mut plan, text) = arguments.plan(&folder, makes_filesystems, &catalogue).map_err(wrong)?;
     let flags = &mut arguments.flags;
     if has_aim(flags) || flags.budget.is_some() {
         return Ok((plan, text));
     }
-    flags.budget = Some(how_long::budget(&plan));
-    make(&arguments)
+    // Not checked anew: a check may look at each file of the user's data.
+    let minutes = how_long::minutes_of_budget(&plan);
+    (flags.budget, plan.stop.budget_ns) = (Some(format!("{minutes}min")), Some(minutes * NS_OF_MINUTE));
+    Ok((plan, arguments.text(&folder, makes_filesystems, &catalogue).map_err(wrong)?))
 }
 
 /// Gives what depends on the machine and on what else was asked for.
@@ -213,4 +213,19 @@ fn free_bytes(flags: &PlanFlags) -> Option<u64> {
     };
     let free = |folder: &PathBuf| rustix::fs::statvfs(folder).ok().map(|found| found.f_bavail * found.f_frsize);
     folders.iter().map(free).min().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The budget is added to both, and the plan is not read again.
+    #[test]
+    fn a_plan_from_flags_is_what_its_text_says() {
+        let flags = PlanFlags { memory: true, workload: Some("pgbench".into()), ..PlanFlags::default() };
+        let (plan, text) = made(PlanArgs { flags, ..PlanArgs::default() }, true).unwrap();
+        assert!(text.contains("budget = \"") && plan.stop.budget_ns.is_some(), "{text}");
+        let folder = std::env::current_dir().unwrap();
+        assert_eq!(plan::from_toml(&text, "", &folder, &catalogue()).unwrap(), plan);
+    }
 }

@@ -126,6 +126,15 @@ impl PlanArgs {
     /// The plan that the flags stand for, and the text of its file. Relative paths are in `folder`; `makes` tells whether
     /// file systems can be made, for which the work must be done by root.
     pub fn plan(&self, folder: &Path, makes: bool, catalogue: &Catalogue) -> Result<(Plan, String), Vec<Complaint>> {
+        let text = self.text(folder, makes, catalogue)?;
+        match from_toml(&text, "", folder, catalogue) {
+            Ok(plan) => Ok((plan, text)),
+            Err(complaints) => Err(complaints.into_iter().map(|complaint| self.blame(&text, complaint)).collect()),
+        }
+    }
+
+    /// The text alone, of which only what no plan can say is refused.
+    pub fn text(&self, folder: &Path, makes: bool, catalogue: &Catalogue) -> Result<String, Vec<Complaint>> {
         let mut writer = Writer { flags: &self.flags, folder, makes, catalogue, complaints: Complaints::default() };
         let table = writer.table(self.executor.as_deref());
         let complaints = writer.complaints.finish();
@@ -134,11 +143,7 @@ impl PlanArgs {
         }
         // Larger than an integer of a TOML value.
         let seed = self.flags.seed.map(|seed| format!("seed = {seed}\n")).unwrap_or_default();
-        let text = seed + &table.to_string();
-        match from_toml(&text, "", folder, catalogue) {
-            Ok(plan) => Ok((plan, text)),
-            Err(complaints) => Err(complaints.into_iter().map(|complaint| self.blame(&text, complaint)).collect()),
-        }
+        Ok(seed + &table.to_string())
     }
 
     /// The complaint without its place in a text that no user wrote, but with the flag that it comes from.
@@ -172,11 +177,11 @@ fn in_words_of(flag: &str, key: &str, complaint: Complaint) -> Complaint {
     };
     // An example in a plan is text between quotes behind the key.
     let example = remedy.strip_prefix("write it like this: ").and_then(|line| line.split_once(" = "));
-    let remedy = match example {
-        None if as_flag(&remedy).is_some() => as_flag(&remedy).unwrap_or_default(),
-        Some((_, value)) => format!("write it like this: {flag} {}", value.trim_matches('"')),
-        None if remedy.contains(" = ") => format!("only a plan can say it (`pickfs init` writes one): {remedy}"),
-        None => remedy,
+    let remedy = match (example, as_flag(&remedy)) {
+        (Some((_, value)), _) => format!("write it like this: {flag} {}", value.trim_matches('"')),
+        (None, Some(typed)) => typed,
+        _ if remedy.contains(" = ") => format!("only a plan can say it (`pickfs init` writes one): {remedy}"),
+        _ => remedy,
     };
     let remedy =
         remedy.replace("write something between the quotes, or leave the key out", "give it a value, or leave it out");
