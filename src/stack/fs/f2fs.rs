@@ -1,7 +1,6 @@
 //! F2FS, log-structured, for flash.
 
 use super::feature::{CASE_FOLDING, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW, changed};
-use super::oldest_kernel::Needed::ToRead;
 use super::{DEVICE, Filesystem, HALF_SECTORS, Upkeep, Variant, make, mount_names};
 
 pub const F2FS: Filesystem = Filesystem {
@@ -40,7 +39,6 @@ pub const F2FS: Filesystem = Filesystem {
         Upkeep::unmounted("check", &[&["fsck.f2fs", "--dry-run", DEVICE]]),
         Upkeep::unmounted("shrink", &[&["resize.f2fs", "-s", "-t", HALF_SECTORS, DEVICE]]),
     ],
-    since: &[("", ToRead, "3.8")],
     versions: &[("f2fs-tools", &["mkfs.f2fs", "-V"])],
     // resize.f2fs(8) says that it only enlarges, and does shrink (1.15, option -s): not promised. Several devices are a choice of mkfs, and no plan can name a second one there.
     features: &[CRASH_CONSISTENCY, GROW],

@@ -1,6 +1,7 @@
-//! The oldest kernel of Linux that can read, or write, what was made: the newest of those that its features need.
+//! The oldest kernel of Linux that can read, or write, a file system as it was made: the newest of the versions that its
+//! features need.
 //!
-//! Distributions carry some features back to older kernels (ext4(5)): there it is older than said here.
+//! Distributions carry some features back to older kernels (ext4(5)): an older kernel of theirs may do.
 
 use super::{Facts, Filesystem};
 use std::cmp::Reverse;
@@ -63,7 +64,8 @@ mod tests {
             let facts = Facts::from([(fact.to_string(), text.to_string())]);
             assert_eq!(of(find(fs).unwrap(), &facts), Some([read.into(), write.into()]), "{fs}: {text}");
         }
-        assert_eq!(of(find("udf").unwrap(), &Facts::new()), None);
+        // What features of f2fs need is not known here, so nothing is said of it.
+        assert!(["f2fs", "udf"].iter().all(|fs| of(find(fs).unwrap(), &Facts::new()).is_none()));
     }
 
     #[test]
