@@ -1,8 +1,8 @@
 //! `pickfs history`: the runs of a folder, newest first, under the names that other verbs take.
 
-use super::{Verb, journals, there};
+use super::{Outcome, Verb, journals, there};
 use crate::analysis;
-use crate::journal::{Folded, Outcome, fold_file};
+use crate::journal::{Folded, fold_file};
 use crate::wording::text::{lines, wrapped};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Verb for Arguments {
     ];
     const ONLY_PRINTS: bool = true;
 
-    fn run(&self) -> super::Outcome {
+    fn run(&self) -> Outcome {
         if !self.is_usual() {
             there(&self.folder)?;
         }
@@ -78,15 +78,14 @@ struct Run {
     started: String,
     setting: String,
     answer: String,
-    /// A cell of it is done.
+    /// See [`Folded::has_results`]; also true of what cannot be read, which says why.
     has_results: bool,
 }
 
 impl Run {
     fn of(name: String, journal: &Path) -> Run {
         let folded = fold_file(journal);
-        let is_done = |folded: &Folded| folded.cells.iter().any(|cell| cell.outcome == Some(Outcome::Done));
-        let has_results = folded.as_ref().map_or(true, is_done);
+        let has_results = folded.as_ref().map_or(true, Folded::has_results);
         let model = folded.and_then(|folded| analysis::model(&folded));
         let (started, setting, answer) = match model {
             Ok(model) => {

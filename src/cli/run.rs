@@ -8,7 +8,7 @@ use super::{
 };
 use crate::executor;
 use crate::fleet::Slurm;
-use crate::journal::{Enough, Folded, FoldedCell, fold_file};
+use crate::journal::{Enough, Folded, fold_file};
 use crate::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use crate::protocol::Erasure;
 use crate::run::{self, Aims, Finish, Lines, Progress, Trust, tell};
@@ -264,9 +264,7 @@ impl Arguments {
         let folded = fold_file(journal)?;
         if !self.fetched {
             goes_on(journal, finish);
-            // Before a cell is done, with what was left out before it, there is nothing to report.
-            let is_done = |cell: &FoldedCell| cell.outcome == Some(crate::journal::Outcome::Done);
-            if finish != Finish::Stopped || folded.cells.iter().any(is_done) {
+            if finish != Finish::Stopped || folded.has_results() {
                 show(&folded, journal)?;
             }
         }

@@ -301,6 +301,11 @@ impl Folded {
         &cell.samples
     }
 
+    /// A cell is done: without one a report has nothing but what was left out.
+    pub fn has_results(&self) -> bool {
+        self.cells.iter().any(|cell| cell.outcome == Some(Outcome::Done))
+    }
+
     pub fn find_cell(&self, id: &str) -> Option<&FoldedCell> {
         self.by_id.get(id).map(|&at| &self.cells[at])
     }
