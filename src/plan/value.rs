@@ -40,15 +40,18 @@ fn read(entry: &Entry, given: &[Field], own: &[&str], reader: &Reader) -> Settin
 
 fn unknown(field: &Field, entry: &Entry, own: &[&str], reader: &Reader) {
     let names = || entry.settings.iter().map(|setting| setting.name);
-    let remedy = match nearest(field.key, names().chain(own.iter().copied())) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if !others(field.key, entry, reader).is_empty() => {
-            let others = others(field.key, entry, reader);
-            let (key, first) = (quoted(field.key), others[0]);
-            format!("{key} is for the executors {}: add `executor = \"{first}\"` at the top", listed(others))
+    let others = others(field.key, entry, reader);
+    let remedy = match (nearest(field.key, names().chain(own.iter().copied())), others.first()) {
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        (None, Some(first)) => {
+            let key = quoted(field.key);
+            format!(
+                "{key} is for the executors {}: add `executor = \"{first}\"` at the top",
+                listed(others.iter().copied())
+            )
         }
-        None if entry.settings.is_empty() => "leave it out: there is nothing to set".to_string(),
-        None => format!("leave it out, or use {}", listed(names())),
+        _ if entry.settings.is_empty() => "leave it out: there is nothing to set".to_string(),
+        _ => format!("leave it out, or use {}", listed(names())),
     };
     reader.complaints.add(&field.key_span, format!("`{}` has no setting {}", entry.name, quoted(field.key)), remedy);
 }
