@@ -108,4 +108,31 @@ mod tests {
             assert_eq!(!mismatches(&[asked.to_string()], &shown(found)).is_empty(), wrong, "{asked} {found:?}");
         }
     }
+
+    #[test]
+    fn weaker_promises_are_known() {
+        for (name, weak, strong) in [
+            ("bcachefs", "journal_flush_disabled journal_flush_delay=5000", "journal_flush_delay=1000 compression=lz4"),
+            ("btrfs", "nobarrier commit=120", "commit=30 notreelog flushoncommit compress=zstd:1 nodatacow async"),
+            ("ext2", "nobarrier", "noatime"),
+            ("ext3", "barrier=0 commit=6", "barrier=1 commit=5 data=journal"),
+            (
+                "ext4",
+                "nobarrier barrier=0 commit=30 data=writeback journal_async_commit",
+                "commit=5 data=ordered lazytime",
+            ),
+            ("f2fs", "nobarrier fsync_mode=nobarrier checkpoint=disable:10%", "fsync_mode=posix fsync_mode=strict"),
+            ("jfs", "nointegrity", "integrity"),
+            ("nilfs2", "nobarrier", "order=relaxed order=strict"),
+            ("reiser4", "no_write_barrier tmgr.atom_max_age=3600", "tmgr.atom_max_age=600"),
+            ("reiserfs", "barrier=none nolog data=writeback commit=60", "barrier=flush notail data=ordered"),
+            ("xfs", "nobarrier", "wsync logbsize=256k"),
+            ("zfs", "sync=disabled", "sync=standard atime=off"),
+            ("zfs-fuse", "sync=disabled", "compression=lzjb"),
+        ] {
+            let driver = super::super::find(name).unwrap();
+            assert!(weak.split(' ').all(|option| (driver.weakens)(option)), "{name}: {weak}");
+            assert!(!strong.split(' ').any(|option| (driver.weakens)(option)), "{name}: {strong}");
+        }
+    }
 }
