@@ -265,7 +265,7 @@ fn stats(trace: &Trace) -> Vec<String> {
     lines
 }
 
-/// Those that were there before.
+/// The tree as it was before the recording.
 fn files_and_folders(trace: &Trace) -> String {
     match trace.tree.len() {
         1 => "1 file or folder".into(),

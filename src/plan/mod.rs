@@ -417,7 +417,7 @@ pub struct FilesystemEntry {
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub name: &'static str,
-    /// What users may look for it by; `None` for what tests pickfs itself, which is proposed to nobody.
+    /// Words by which users may look for it; `None` for plug-ins that test pickfs itself and are never proposed.
     pub about: Option<&'static str>,
     pub settings: &'static [Setting],
     /// The setting that a bare value stands for: `directory = "/mnt/a"` is `directory = { path = "/mnt/a" }`.

@@ -16,7 +16,7 @@ const LINES: usize = 25;
 const LINES_OF_NARROW: usize = 34;
 /// More than no screen of text has.
 const ENDLESS: usize = 1 << 16;
-/// So many targets are compared where none is named: these are shown whatever the room.
+/// A run without `--fs` compares five targets: all of them are shown, however small the terminal.
 const FEWEST_ROWS: usize = 5;
 /// The full report has all.
 const MOST_NOTES: usize = 3;

@@ -249,8 +249,8 @@ mod tests {
             host_ns: 200,
             ..Booted::default()
         };
-        let told = samples(&booted, true);
-        let value = |metric: &str| told.iter().find(|(name, _)| name == metric).map(|(_, value)| *value);
+        let samples_of_all = samples(&booted, true);
+        let value = |metric: &str| samples_of_all.iter().find(|(name, _)| name == metric).map(|(_, value)| *value);
         let metrics = ["time_ns", "kernel_ns", "load_modules_ns", "open_layers_ns", "mount_ns", "user_space_ns"];
         assert_eq!(metrics.map(|metric| value(metric).unwrap()), [130.0, 10.0, 5.0, 3.0, 4.0, 100.0]);
         assert!(samples(&booted, false).iter().all(|(name, _)| name != OPEN_LAYERS_NS));

@@ -45,7 +45,7 @@ pub struct OwnCounts {
     pub used: Used,
     pub bytes: u64,
     pub files: u64,
-    /// Of these, those that are gone.
+    /// How many of `files` the phase removed.
     pub removed_files: u64,
 }
 

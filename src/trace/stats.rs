@@ -52,7 +52,7 @@ impl Stats {
 }
 
 impl Trace {
-    /// Of the thread that was busy for the longest, with so many times its times to think.
+    /// Time of the busiest thread, in nanoseconds: its operations, and `think` times its times to think.
     pub fn longest_thread_ns(&self, think: f64) -> f64 {
         let mut threads: BTreeMap<u32, f64> = BTreeMap::new();
         for op in self.ops.iter().filter(|op| op.kind.class() != Class::Thread) {

@@ -199,7 +199,7 @@ fn random_journal(seed: u64) -> Lab {
     lab
 }
 
-/// Every format is written, and what sentences are read in says the headline.
+/// Every format can be written, and the two for readers of text have the headline.
 fn assert_formats(model: &Model) {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let said = words(&headline(model));
@@ -215,22 +215,17 @@ fn assert_formats(model: &Model) {
 #[test]
 fn all_places_give_one_answer() {
     let few = 60;
-    let count = crate::stats::noise::replications(few as usize, 5000) as u64;
-    for seed in 0..count {
+    let count = crate::stats::noise::replications(few, 5000);
+    for seed in 0..count as u64 {
         let lab = random_journal(seed);
         let ends =
             lab.records.iter().enumerate().filter(|(_, record)| matches!(record, Record::End(_) | Record::Look(_)));
-        let ends: Vec<usize> = ends.map(|(at, _)| at + 1).collect();
-        let read = if count > few {
-            ends
-        } else {
-            [3, 2]
-                .map(|part| ends[ends.len() / part])
-                .into_iter()
-                .chain(ends[ends.len() - 2..].iter().copied())
-                .collect()
-        };
-        for end in read {
+        let mut ends: Vec<usize> = ends.map(|(at, _)| at + 1).collect();
+        if count == few {
+            let all = ends.len();
+            ends = [all / 3, all / 2, all - 2, all - 1].map(|at| ends[at]).to_vec();
+        }
+        for end in ends {
             let mut cut = Lab::new(&[]);
             cut.plan = lab.plan.clone();
             cut.records = lab.records[..end].to_vec();

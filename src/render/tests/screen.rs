@@ -64,7 +64,7 @@ fn many_targets_and_works_fit_on_one_screen() {
     }
 }
 
-/// A trace or a tree of one's own is named where its work is.
+/// A report names the trace, or the user's own tree, behind the work.
 #[test]
 fn what_a_work_replays_is_named() {
     let mut lab = Lab::new(&["ext4", "xfs"]);

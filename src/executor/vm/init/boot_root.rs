@@ -81,7 +81,7 @@ fn in_lower(work: impl FnOnce() -> Result<()>) -> Result<()> {
         mount_bind_recursive(folder, format!("{LOWER}{folder}"))
             .with_context(|| format!("cannot show {folder} to the guest's programs"))?;
     }
-    // The guest's programs are read-only, and those that open layers want their locks.
+    // The guest's disk is read-only, and cryptsetup and LVM keep locks in /run.
     mount_new("tmpfs", &format!("{LOWER}/run"), "mode=755")?;
     std::fs::create_dir(format!("{LOWER}/run/lock"))?;
     let before = File::open("/")?;
