@@ -148,6 +148,13 @@ fn shells_complete_values() {
         assert!(bash.contains(value), "{value} is not completed");
     }
     assert!(!bash.contains("meta."), "works that test pickfs itself are completed");
+    for (option, value) in [("--sim)", "hdd-7200"), ("--trace)", "git-clone"), ("--workload)", "pgbench")] {
+        let offered = bash.split(option).skip(1).filter_map(|rest| rest.split(";;").next());
+        assert!(
+            offered.clone().count() > 0 && offered.clone().all(|values| values.contains(value)),
+            "{option} {value}"
+        );
+    }
 }
 
 #[test]
