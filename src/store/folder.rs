@@ -56,7 +56,9 @@ impl Folder {
     /// Removes the files of dead processes: those that no process has locked.
     pub fn remove_dead(&self) {
         for name in self.names() {
-            if self.file(&name).is_ok_and(|file| lock(&file)) {
+            // Locked until its name is gone: a writer that has just made it would take the free lock for its own.
+            let dead = self.file(&name).ok().filter(lock);
+            if dead.is_some() {
                 let _ = unlinkat(&self.0, &name, AtFlags::empty());
             }
         }
