@@ -4,7 +4,7 @@ use super::{Exit, Outcome, Verb, forewarn, plan_source};
 use crate::plan::{PlanArgs, PlanFlags};
 use crate::run::tell;
 use anyhow::{Context, Result};
-use std::io::{BufRead, Write};
+use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// Ask five questions and write a commented plan
@@ -74,9 +74,11 @@ impl Verb for Arguments {
         if let Some(folder) = self.file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
             return Err(Exit::usage(format!("there is no folder {}; make it first", folder.display())));
         }
-        let first = self.ask(&mut std::io::empty(), false)?;
-        plan_source::check(&first).map_err(as_typed)?;
-        let arguments = self.ask(&mut std::io::stdin().lock(), true)?;
+        let mut answers = self.given();
+        plan_source::check(&as_flags(&answers)).map_err(as_typed)?;
+        let may_try_again = std::io::stdin().is_terminal();
+        self.ask(&mut answers, &mut std::io::stdin().lock(), may_try_again)?;
+        let arguments = as_flags(&answers);
         let (plan, text) = plan_source::from_flags(&arguments).map_err(as_typed)?;
         let shown = self.file.display();
         std::fs::write(&self.file, commented(&text)).with_context(|| format!("cannot write {shown}"))?;
@@ -88,41 +90,65 @@ impl Verb for Arguments {
     }
 }
 
+/// File systems, place, work, time and features.
+type Answers = [String; 5];
+
+/// Each with its default.
+const QUESTIONS: [(&str, &str); 5] = [
+    ("Which file systems? `pickfs list fs` shows all", "ext4,xfs,btrfs"),
+    ("Where? A folder on the disk to measure, or `memory` for the software cost alone", "."),
+    ("Which work? A folder with your files, a job file such as my.fio, or one of `pickfs list workloads`", "tree"),
+    ("How long may it take?", "30min"),
+    ("Which features must the pick have, such as snapshots? `none` for no demand", "none"),
+];
+
 impl Arguments {
-    /// Without asking, all that is not given takes its default.
-    fn ask(&self, input: &mut dyn BufRead, asking: bool) -> Result<PlanArgs> {
-        let mut ask = |given: &Option<String>, question: &str, default: &str| match given {
-            Some(answer) => Ok(answer.clone()),
-            None if !asking => Ok(default.to_string()),
-            None => answer(input, question, default),
-        };
-        let fs = ask(&self.fs, "Which file systems? `pickfs list fs` shows all", "ext4,xfs,btrfs")?;
-        let on = ask(&self.on, "Where? A folder on the disk to measure, or `memory` for the software cost alone", ".")?;
-        let work = ask(
-            &self.work,
-            "Which work? A folder with your files, a job file such as my.fio, or one of `pickfs list workloads`",
-            "tree",
-        )?;
-        let budget = ask(&self.budget, "How long may it take?", "30min")?;
-        let require =
-            ask(&self.require, "Which features must the pick have, such as snapshots? `none` for no demand", "none")?;
-        let list =
-            |text: &str| text.split(',').map(|one| one.trim().to_string()).filter(|one| !one.is_empty()).collect();
-        let is_job = work.ends_with(".fio");
-        let is_folder = !is_job && (work.contains('/') || work == "." || work == "..");
-        let flags = PlanFlags {
-            fs: list(&fs),
-            memory: on == "memory",
-            on: if on == "memory" { Vec::new() } else { vec![home(&on)] },
-            source: is_folder.then(|| home(&work)),
-            job: is_job.then(|| home(&work)),
-            workload: (!is_folder && !is_job).then_some(work),
-            budget: Some(budget),
-            require: if require == "none" { Vec::new() } else { list(&require) },
-            ..PlanFlags::default()
-        };
-        Ok(PlanArgs { plan: None, flags, executor: None })
+    fn options(&self) -> [&Option<String>; 5] {
+        [&self.fs, &self.on, &self.work, &self.budget, &self.require]
     }
+
+    /// All that no option says has its default.
+    fn given(&self) -> Answers {
+        std::array::from_fn(|at| self.options()[at].clone().unwrap_or_else(|| QUESTIONS[at].1.to_string()))
+    }
+
+    /// Asks for what no option says. A wrong answer is asked for again where somebody can give it.
+    fn ask(&self, answers: &mut Answers, input: &mut dyn BufRead, may_try_again: bool) -> Result<()> {
+        for (at, (question, default)) in QUESTIONS.iter().enumerate() {
+            while self.options()[at].is_none() {
+                let mut tried = answers.clone();
+                let (text, is_typed) = answer(input, question, default)?;
+                tried[at] = text;
+                match plan_source::check(&as_flags(&tried)).map_err(as_typed) {
+                    Ok(()) => {
+                        *answers = tried;
+                        break;
+                    }
+                    Err(error) if may_try_again && is_typed => tell(error.to_string().trim_end()),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn as_flags([fs, on, work, budget, require]: &Answers) -> PlanArgs {
+    let list = |text: &str| text.split(',').map(|one| one.trim().to_string()).filter(|one| !one.is_empty()).collect();
+    let is_job = work.ends_with(".fio");
+    let is_folder = !is_job && (work.contains('/') || work == "." || work == "..");
+    let flags = PlanFlags {
+        fs: list(fs),
+        memory: on == "memory",
+        on: if on == "memory" { Vec::new() } else { vec![home(on)] },
+        source: is_folder.then(|| home(work)),
+        job: is_job.then(|| home(work)),
+        workload: (!is_folder && !is_job).then(|| work.clone()),
+        budget: Some(budget.clone()),
+        require: if require == "none" { Vec::new() } else { list(require) },
+        ..PlanFlags::default()
+    };
+    PlanArgs { plan: None, flags, executor: None }
 }
 
 /// `--work` stands for two options of `pickfs run`.
@@ -143,16 +169,17 @@ fn home(path: &str) -> PathBuf {
     home.map_or(PathBuf::from(path), |home| Path::new(&home).join(path[1..].trim_start_matches('/')))
 }
 
-/// The end of the input takes the default, as an empty line does.
-fn answer(input: &mut dyn BufRead, question: &str, default: &str) -> Result<String> {
+/// And whether it was typed: the end of the input takes the default, as an empty line does.
+fn answer(input: &mut dyn BufRead, question: &str, default: &str) -> Result<(String, bool)> {
     eprint!("{question} [{default}]: ");
     std::io::stderr().flush()?;
     let mut line = String::new();
-    if input.read_line(&mut line).context("cannot read the answer")? == 0 {
+    let is_end = input.read_line(&mut line).context("cannot read the answer")? == 0;
+    if is_end {
         eprintln!();
     }
     let line = line.trim();
-    Ok(if line.is_empty() { default.to_string() } else { line.to_string() })
+    Ok((if line.is_empty() { default.to_string() } else { line.to_string() }, !is_end))
 }
 
 /// A comment above the first line of each kind.
@@ -183,10 +210,30 @@ mod tests {
         assert!(text.contains("mount = [...].\n[[target]]\nfs = \"a\""), "{text}");
     }
 
+    /// From a pipe nobody gives another answer.
+    #[test]
+    fn each_answer_is_checked_at_once() {
+        let none = || Arguments {
+            file: "x".into(),
+            fs: None,
+            on: Some("memory".into()),
+            work: None,
+            budget: None,
+            require: None,
+            force: false,
+        };
+        let typed = "ext4,btfs\next4,btrfs:zstd:1\n\ntea\n5min\nsnapshots\n";
+        let mut answers = none().given();
+        none().ask(&mut answers, &mut typed.as_bytes(), true).unwrap();
+        assert_eq!(answers, ["ext4,btrfs:zstd:1", "memory", "tree", "5min", "snapshots"]);
+        let piped = none().ask(&mut none().given(), &mut typed.as_bytes(), false).unwrap_err().to_string();
+        assert!(piped.contains("no file system `btfs`") && !piped.contains("tea"), "{piped}");
+    }
+
     #[test]
     fn an_empty_line_and_the_end_take_the_default() {
         let mut input = "\n xfs \n".as_bytes();
-        let mut next = || answer(&mut input, "?", "ext4").unwrap();
+        let mut next = || answer(&mut input, "?", "ext4").unwrap().0;
         assert_eq!([next(), next(), next()], ["ext4", "xfs", "ext4"]);
     }
 }

@@ -132,7 +132,7 @@ mod tests {
 
     #[rustfmt::skip]
     const HOSTILE: &[Hostile] = &[
-        ("BTW", "machine = { kernel = 'sid' }", &[(1, "`kernel` is for the executors `vm`: add `executor = \"vm\"` at the top")]),
+        ("BTW", "machine = { kernel = 'sid' }", &[(1, "`kernel` is for the executor `vm`: add `executor = \"vm\"` at the top")]),
         ("BTW", "executor = 'vm'\nmachine = { kernal = 'sid', memory = 'much' }", &[(2, "did you mean `kernel`"), (2, "`memory`")]),
         ("BTW", "executor = 'vm'\nmachine = 'fast'", &[(2, "`machine`")]),
         ("BTW", "[matrix]\nkernel = ['sid']", &[(2, "no key `kernel`")]),

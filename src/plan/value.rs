@@ -45,10 +45,9 @@ fn unknown(field: &Field, entry: &Entry, own: &[&str], reader: &Reader) {
         (Some(near), _) => format!("did you mean `{near}`?"),
         (None, Some(first)) => {
             let key = quoted(field.key);
-            format!(
-                "{key} is for the executors {}: add `executor = \"{first}\"` at the top",
-                listed(others.iter().copied())
-            )
+            let noun = if others.len() == 1 { "executor" } else { "executors" };
+            let all = listed(others.iter().copied());
+            format!("{key} is for the {noun} {all}: add `executor = \"{first}\"` at the top")
         }
         _ if entry.settings.is_empty() => "leave it out: there is nothing to set".to_string(),
         _ => format!("leave it out, or use {}", listed(names())),

@@ -165,6 +165,15 @@ mod tests {
     use super::*;
     use Use::{Alone, Shared};
 
+    /// To root alone.
+    #[test]
+    fn one_that_waits_sees_how_far_the_other_is() {
+        let journal = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/journals/default-run.jsonl");
+        let said = how_far(&format!("process 1, {journal}"));
+        assert_eq!(said.contains(" of 54 cells"), rustix::process::geteuid().is_root(), "{said}");
+        assert_eq!(how_far("process 1, /no/such/file") + &how_far(""), "");
+    }
+
     #[test]
     fn simulations_share_the_machine_and_real_runs_wait_for_them() {
         let folder = tempfile::tempdir().unwrap();
