@@ -64,10 +64,12 @@ fn sum(folded: &Folded, target: &str) -> f64 {
     cells.flat_map(|cell| folded.samples(cell)).map(|(.., value)| value).sum()
 }
 
+/// Where no slow round has come, nothing contradicts the pick: how often that happens is printed, and docs/statistics.md says it.
 #[test]
 fn a_pick_never_goes_against_the_sums_without_saying_so() {
     for (at, stop) in [fixed(20), fixed(40), Stop::default()].into_iter().enumerate() {
-        let found = trials(replications(12, 500), 710 + at as u64, |seed| {
+        let count = replications(24, 500);
+        let found = trials(count, 710 + at as u64, |seed| {
             let folded = rarely_slow(seed, stop, true);
             let model = report(&folded);
             let overall = &model.overall.as_ref().expect("counts").work;
@@ -76,8 +78,12 @@ fn a_pick_never_goes_against_the_sums_without_saying_so() {
             let ratio = sum(&folded, "b") / sum(&folded, "a");
             let behind = if pick == "b" { ratio } else { 1.0 / ratio };
             let says = headline.contains("rounds added up") && overall.verdict.kind == VerdictKind::Unresolved;
-            (behind > 1.03, says, headline)
+            let is_wrong = pick == "b" && overall.verdict.kind != VerdictKind::Unresolved;
+            ((behind > 1.03, says, headline), is_wrong)
         });
+        let wrong = share(&found, |(_, wrong)| *wrong);
+        println!("{stop:?}: picked for sure against the true sums in {:.1} %", 100.0 * wrong);
+        let found: Vec<_> = found.into_iter().map(|(found, _)| found).collect();
         let silent: Vec<&String> =
             found.iter().filter(|(against, says, _)| *against && !says).map(|(.., line)| line).collect();
         assert!(silent.is_empty(), "{silent:?}");
@@ -175,7 +181,7 @@ fn bounds_of(bounds: &[f64; 3]) -> f64 {
 /// interval of its three rounds would hold 1, and the places would rightly be one.
 #[test]
 fn an_eliminated_target_is_shown_and_placed_by_the_rounds_it_shares() {
-    let mut noise = Noise::new(731);
+    let mut noise = Noise::new(732);
     let folded = play(&plan(&names(&["a", "b", "c"]), true, Stop::default(), 5), |cell| {
         let level: f64 = match cell.target.name.as_str() {
             "b" => 1.31,

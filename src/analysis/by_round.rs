@@ -13,8 +13,6 @@ pub struct Rules {
     pub comparisons: usize,
     /// The relative difference that matters.
     pub threshold: f64,
-    /// Whether it is asked how many rounds more a decision would take.
-    pub forecasts: bool,
     /// What is picked where it is as good as any, and its second copy.
     pub reference: Option<usize>,
     pub duplicate: Option<usize>,
@@ -28,18 +26,22 @@ pub struct Rules {
     pub lacking: Vec<Vec<u32>>,
     /// Times add, so that what all rounds add up to counts, and not a typical round alone.
     pub adds: bool,
+    /// Times are another program's, whose clock may be coarse.
+    pub is_imported: bool,
     /// No difference is called clear: the machine was busy, or the reference differs from its own copy.
     pub is_unreliable: bool,
 }
 
 /// Some targets, laid out by round for `stats`.
+#[derive(Clone, Debug)]
 pub struct Field {
     pub targets: Vec<usize>,
     logs: Vec<Vec<f64>>,
     pub looks: Vec<Look>,
     twins: Option<(usize, usize)>,
     lacking: Vec<Vec<bool>>,
-    tick: f64,
+    /// By how much a coarse clock may have moved a difference, as a logarithm.
+    pub tick: f64,
 }
 
 impl Field {
@@ -53,7 +55,10 @@ impl Field {
         let lacks = |target: &usize| rounds.iter().map(|round| rules.lacking[*target].contains(round)).collect();
         let lacking = targets.iter().map(lacks).collect();
         let values = |target: &usize| series[*target].iter().map(|(_, value)| *value).collect();
-        let tick = stats::tick(&targets.iter().map(values).collect::<Vec<Vec<f64>>>());
+        let tick = match rules.is_imported {
+            true => stats::tick(&targets.iter().map(values).collect::<Vec<Vec<f64>>>()),
+            false => 0.0,
+        };
         Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, twins, lacking, tick }
     }
 

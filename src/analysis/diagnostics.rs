@@ -19,6 +19,9 @@ use std::collections::BTreeSet;
 /// A reference that ranges over more than this is no fixed point.
 const WIDE_RANGE: f64 = 0.10;
 
+/// Steps of a clock that are worth a word, as a share of the least time.
+const COARSE: f64 = 0.005;
+
 /// An autocorrelation that is worth a word: it widens bounds by a third.
 const RESEMBLES: f64 = 0.3;
 
@@ -60,8 +63,13 @@ pub enum Warning {
         reference: String,
         by: f64,
     },
-    /// Rounds resemble those before them, by this autocorrelation: every bound is wider for it.
-    Dependent(f64),
+    /// Rounds resemble those before them, by this autocorrelation: every bound is wider for it, or nothing is concluded yet.
+    Dependent {
+        by: f64,
+        waits: bool,
+    },
+    /// Times of a coarse clock, whose steps are this share of the least: every bound is wider by it.
+    Ticks(f64),
     /// Times of zero or less, of which no ratio can be made.
     LeftOut {
         work: String,
@@ -112,8 +120,10 @@ pub fn warnings(case: &Case, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
     let race = analysis.verdict.contest.race.as_ref();
     let apart = race.map(|race| race.contradiction).filter(|by| *by > 0.0);
     let of_machine = [
+        race.map(|race| race.tick).filter(|by| *by >= COARSE).map(Warning::Ticks),
         apart.map(|by| Warning::Contradiction { reference: plain(reference), by }),
-        race.map(|race| race.autocorrelation).filter(|by| *by >= RESEMBLES).map(Warning::Dependent),
+        race.filter(|race| race.autocorrelation >= RESEMBLES)
+            .map(|race| Warning::Dependent { by: race.autocorrelation, waits: race.waits }),
         noise_above_margin(works, analysis.plan.stop.threshold),
     ];
     let of_work = works.iter().zip(&analysis.observed.works).flat_map(|(report, observed)| {

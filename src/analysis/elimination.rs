@@ -3,13 +3,16 @@
 use super::by_round::{Field, Rules, common, sums};
 use super::judged_pairs::{JudgedPairs, MOST_TARGETS};
 use super::series::Rounds;
-use crate::stats::{self, Finding, Sums};
+use crate::stats::{self, Finding, Schedule, Sums};
 
-/// Of a target whose rounds add up to more than another's by more than matters, or surely: that other, and by how much.
+/// Of a target whose rounds add up to more than another's by more than matters, or surely, or may do so: that other, and by
+/// how much.
 #[derive(Clone, Copy, Debug)]
 pub struct Dearer {
     pub than: usize,
     pub sums: Sums,
+    /// It does, and not only may.
+    pub is_shown: bool,
 }
 
 /// How the race stands. Indices are those of the series. Each target that takes part is in one group: the pick, those
@@ -40,12 +43,16 @@ pub struct Race {
     pub contradiction: f64,
     /// How much rounds resemble those before them, 0 to 1.
     pub autocorrelation: f64,
+    /// They do, and are too few to say how much: the last look concluded nothing.
+    pub waits: bool,
+    /// By how much a coarse clock may have moved a difference, as a share: all bounds are wider by it.
+    pub tick: f64,
     /// Another target is faster without the workers of the one simulated processor, and only then.
     pub is_overturned: Vec<bool>,
     /// By target, where times add.
     pub dearer: Vec<Option<Dearer>>,
-    /// In all, until the pick is good enough: one case in ten and nine in ten.
-    pub rounds_needed: Option<[Option<u32>; 2]>,
+    is_unreliable: bool,
+    standing: Standing,
 }
 
 impl Race {
@@ -69,6 +76,12 @@ impl Race {
         self.is_bounded(self.pick)
     }
 
+    /// Rounds depend on one another so much that what they showed before that was seen is forgotten, and there are too few
+    /// to bound anything now.
+    pub fn is_refused(&self) -> bool {
+        self.waits && self.bound().is_infinite()
+    }
+
     fn is_good(&self, target: usize) -> bool {
         self.is_bounded(target) && !self.is_overturned[target]
     }
@@ -76,6 +89,15 @@ impl Race {
     /// One of which nothing is known may be better.
     fn is_bounded(&self, target: usize) -> bool {
         self.too_few.is_empty() && self.regret[target] <= self.threshold && self.dearer[target].is_none()
+    }
+
+    /// In all, until the pick is good enough: one case in ten and nine in ten. `None` where it is, and where others keep the
+    /// machine busy: that takes a quiet machine, not more rounds.
+    pub fn rounds_needed(&self) -> Option<[Option<u32>; 2]> {
+        let Standing { field, found, comparisons, schedule, .. } = &self.standing;
+        let now = (*schedule, self.rounds as u32);
+        let ahead = || stats::rounds_to_go(&field.comparisons(*comparisons), found, now, self.threshold.ln_1p());
+        (!self.is_unreliable && self.bound() > self.threshold).then(ahead).flatten()
     }
 
     /// Targets that are as good as was asked for, whichever is best; the pick first.
@@ -89,10 +111,13 @@ impl Race {
 }
 
 /// How the targets stand after all looks, before a pick is made.
+#[derive(Clone, Debug)]
 pub struct Standing {
     field: Field,
     found: stats::Regret,
     too_few: Vec<usize>,
+    comparisons: usize,
+    schedule: Schedule,
 }
 
 impl Standing {
@@ -106,7 +131,7 @@ impl Standing {
         let too_few = measured.into_iter().filter(|at| !ranked.contains(at)).collect();
         let field = Field::new(series, ranked, rules);
         let found = stats::regret(&field.comparisons(rules.comparisons), &field.looks);
-        Some(Standing { field, found, too_few })
+        Some(Standing { field, found, too_few, comparisons: rules.comparisons, schedule: rules.schedule })
     }
 
     /// By how much slower than the best each target can be, as a logarithm; infinite where nothing bounds it.
@@ -117,23 +142,26 @@ impl Standing {
     }
 
     pub fn race(self, series: &[Rounds], pairs: &JudgedPairs, rules: &Rules) -> Race {
-        let (ranked, found) = (&self.field.targets, &self.found);
+        let (ranked, found) = (&self.field.targets.clone(), &self.found.clone());
         let mut race = Race {
             pick: ranked[found.members()[0]],
             members: found.members().into_iter().map(|at| ranked[at]).collect(),
             may_be_as_good: Vec::new(),
             slower: Vec::new(),
             left_early: Vec::new(),
-            too_few: self.too_few,
+            too_few: self.too_few.clone(),
             regret: vec![f64::INFINITY; series.len()],
             beaten_by: vec![None; series.len()],
             rounds: self.field.looks.last().map_or(0, |look| look.rounds as usize),
             threshold: rules.threshold,
             contradiction: found.contradiction.exp_m1(),
             autocorrelation: found.autocorrelation,
+            waits: found.waits,
+            tick: self.field.tick.exp_m1(),
             is_overturned: vec![false; series.len()],
             dearer: vec![None; series.len()],
-            rounds_needed: None,
+            is_unreliable: rules.is_unreliable,
+            standing: self,
         };
         for (at, target) in ranked.iter().enumerate() {
             // No bound is better than what a row of its target shows.
@@ -142,16 +170,14 @@ impl Standing {
             race.regret[*target] = shown.fold(found.regret[at].exp_m1(), f64::max);
             let overturned = |other: &usize| pairs.overturned(*target, *other).is_some_and(|faster| faster != *target);
             race.is_overturned[*target] = ranked.iter().any(overturned);
-            race.dearer[*target] = dearer(series, *target, ranked, rules);
-            race.beaten_by[*target] = found.eliminated[at].map(|(_, by)| ranked[by]);
+            // Of one that has left no more will be known.
+            let open: Vec<usize> =
+                (0..ranked.len()).filter(|at| found.eliminated[*at].is_none()).map(|at| ranked[at]).collect();
+            race.dearer[*target] =
+                dearer(series, *target, ranked, rules).or_else(|| may_be_dearer(series, *target, &open, rules));
+            race.beaten_by[*target] = found.eliminated[at].map(|by| ranked[by]);
         }
         race.choose(ranked, pairs, rules);
-        // What others do meanwhile is no part of a forecast: it takes a quiet machine, not more rounds.
-        if rules.forecasts && !rules.is_unreliable && race.bound() > race.threshold {
-            let goal = rules.threshold.ln_1p();
-            let of = self.field.comparisons(rules.comparisons);
-            race.rounds_needed = stats::rounds_to_go(&of, found, (rules.schedule, race.rounds as u32), goal);
-        }
         race
     }
 }
@@ -196,7 +222,23 @@ fn up_to(rounds: &Rounds, last: u32) -> Rounds {
 
 /// Against the one that adds up to the least, over the rounds that both have.
 pub fn dearer(series: &[Rounds], target: usize, ranked: &[usize], rules: &Rules) -> Option<Dearer> {
-    let against = |other: &usize| Some(Dearer { than: *other, sums: sums(&series[target], &series[*other])? });
-    let others = ranked.iter().filter(|other| rules.adds && **other != target).filter_map(against);
-    others.filter(|found| found.sums.matters(rules.threshold)).max_by(|a, b| a.sums.ratio.total_cmp(&b.sums.ratio))
+    let found = by_sums((series, target), ranked, rules, true).filter(|found| found.sums.matters(rules.threshold));
+    found.max_by(|a, b| a.sums.ratio.total_cmp(&b.sums.ratio))
+}
+
+/// Against the one than which it may cost most more.
+fn may_be_dearer(series: &[Rounds], target: usize, open: &[usize], rules: &Rules) -> Option<Dearer> {
+    let found = by_sums((series, target), open, rules, false).filter(|found| found.sums.most() > 1.0 + rules.threshold);
+    found.max_by(|a, b| a.sums.most().total_cmp(&b.sums.most()))
+}
+
+fn by_sums<'a>(
+    (series, target): (&'a [Rounds], usize),
+    others: &'a [usize],
+    rules: &'a Rules,
+    is_shown: bool,
+) -> impl Iterator<Item = Dearer> + 'a {
+    let against =
+        move |other: &usize| Some(Dearer { than: *other, sums: sums(&series[target], &series[*other])?, is_shown });
+    others.iter().filter(move |other| rules.adds && **other != target).filter_map(against)
 }

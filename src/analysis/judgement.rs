@@ -72,22 +72,12 @@ pub struct Contest {
 
 impl<'a> Analysis<'a> {
     pub fn of(plan: &'a Plan, folded: &'a Folded, observed: Observed<'a>, looks: Vec<Look>) -> Analysis<'a> {
-        Analysis::new((plan, folded), observed, looks, true)
-    }
-
-    /// What a look is made of. A look that ends nothing needs no forecast.
-    pub fn new(
-        (plan, folded): (&'a Plan, &'a Folded),
-        observed: Observed<'a>,
-        looks: Vec<Look>,
-        forecasts: bool,
-    ) -> Analysis<'a> {
         let confidence = confidence(plan);
         let twins = twins(plan, &observed);
         let values = TIMES.map(|metric| score(plan, &observed, metric, Combine::Sum));
         let works = works_of_verdict(plan, &observed);
         let unreliable = reliability(plan, &observed);
-        let known = (&looks[..], confidence, forecasts, unreliable.is_some());
+        let known = (&looks[..], confidence, unreliable.is_some());
         let verdict = judge((plan, &observed), known, (&works, false), values);
         Analysis { plan, folded, looks, confidence, twins, unreliable, verdict, observed }
     }
@@ -105,14 +95,14 @@ impl<'a> Analysis<'a> {
     /// On one work of several.
     pub fn on_work(&self, work: &ObservedWork) -> Judgement {
         let values = TIMES.map(|metric| work.over_phases(metric, Combine::Sum));
-        let known = (&self.looks[..], self.confidence, true, self.unreliable.is_some());
+        let known = (&self.looks[..], self.confidence, self.unreliable.is_some());
         judge((self.plan, &self.observed), known, (&[work], true), values)
     }
 }
 
 fn judge(
     (plan, observed): (&Plan, &Observed),
-    (looks, confidence, forecasts, is_unreliable): (&[Look], f64, bool, bool),
+    (looks, confidence, is_unreliable): (&[Look], f64, bool),
     (works, is_part): (&[&ObservedWork], bool),
     [values, without_workers]: [Vec<Rounds>; 2],
 ) -> Judgement {
@@ -134,7 +124,6 @@ fn judge(
     let rules = Rules {
         looks,
         schedule,
-        forecasts,
         comparisons,
         threshold,
         reference,
@@ -144,6 +133,7 @@ fn judge(
         left,
         lacking,
         adds,
+        is_imported: observed.is_imported,
         is_unreliable,
     };
     let contest = Contest::of([&values, &without_workers], &ranked, &rules, confidence);

@@ -30,7 +30,7 @@ pub struct Observed<'a> {
     /// The last round that a target took part in, where it has left the race, and the reference's copy always.
     left_after: Vec<Option<u32>>,
     /// Another program made the rounds: it may give targets different numbers of them.
-    is_imported: bool,
+    pub is_imported: bool,
 }
 
 impl Observed<'_> {

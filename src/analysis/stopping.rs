@@ -41,9 +41,7 @@ pub fn look(plan: &Plan, folded: &Folded, round: u32, budget_used: bool) -> Look
         Some(_) => vec![stats::Look::only(round)],
         None => plan.looks.spent(&[folded.rounds_of_looks(), vec![round]].concat()),
     };
-    let of = |forecasts| Analysis::new((plan, folded), observe(folded, plan), looks.clone(), forecasts);
-    let found = of(false).look(round, budget_used);
-    if found.end.is_none_or(|end| end == Enough::Decided) { found } else { of(true).look(round, budget_used) }
+    Analysis::of(plan, folded, observe(folded, plan), looks).look(round, budget_used)
 }
 
 impl Analysis<'_> {
@@ -144,7 +142,7 @@ impl Analysis<'_> {
             Some(precision) => {
                 self.to_precision(precision).into_iter().collect::<Option<Vec<u32>>>()?.into_iter().max()
             }
-            None => self.race()?.rounds_needed?[1],
+            None => self.race()?.rounds_needed()?[1],
         }
     }
 

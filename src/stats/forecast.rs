@@ -1,7 +1,7 @@
 //! How many more rounds it will take until the pick is good enough, as a range, and what rounds buy before any are run.
 
 use super::looks::{LAST_LOOK, Look, Schedule};
-use super::pairs::{BORROWED, Comparisons, RANKS_FROM};
+use super::pairs::{BORROWED, Comparisons, FEW, RANKS_FROM};
 use super::regret::{Standing, standing};
 use rand_core::SeedableRng;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
@@ -77,7 +77,8 @@ impl Walk {
             let then = quantile(look, level_at(schedule, look, of.comparisons));
             (look, above(level(rounds, then * (f64::from(rounds) / f64::from(look)).sqrt())))
         };
-        let looks = to_come.skip(1).take_while(|look| *look <= MOST).map(at_look).collect();
+        let waits = |look: &u32| found.waits && (*look as usize) < FEW;
+        let looks = to_come.skip(1).skip_while(waits).take_while(|look| *look <= MOST).map(at_look).collect();
         let usual = above(USUAL);
         // The difference of two has twice the variance of one.
         let scale = f64::from(rounds).sqrt() / quantile(rounds, USUAL) / 2f64.sqrt();

@@ -61,17 +61,19 @@ pub struct Look {
     pub power: f64,
     /// There is no other: what it has is shared between two methods, and nothing is borrowed.
     pub is_alone: bool,
+    /// It concludes nothing where rounds resemble those before them and are too few to say how much: there are others.
+    pub waits: bool,
 }
 
 impl Look {
     /// The one look at a fixed number of rounds.
     pub fn only(rounds: u32) -> Look {
-        Look { rounds, alpha: ALPHA, power: 1.0, is_alone: true }
+        Look { rounds, alpha: ALPHA, power: 1.0, is_alone: true, waits: false }
     }
 
     /// One whose bounds, of so many comparisons, have this level each.
     pub fn at_level(rounds: u32, one_sided: f64, comparisons: usize) -> Look {
-        Look { rounds, alpha: one_sided * comparisons.max(1) as f64, power: 1.0, is_alone: false }
+        Look { rounds, alpha: one_sided * comparisons.max(1) as f64, power: 1.0, is_alone: false, waits: false }
     }
 
     /// The chance that each bound of so many comparisons may have.
@@ -124,6 +126,7 @@ impl Schedule {
             alpha: ALPHA * share,
             power,
             is_alone: false,
+            waits: self == Schedule::EachRound,
         })
     }
 

@@ -24,9 +24,10 @@ pub(super) const RANKS_FROM: usize = 8;
 pub(super) const BORROWED: f64 = 4.0;
 /// What each of Student's bound and that by ranks has of the chance of both: they fail together more often than not.
 const SHARED: f64 = 0.7;
-/// The autocorrelation of all pairs together, and its standard errors, from which on the looks so far are forgotten: six
-/// rounds in a row say little more than one then, and the looks that could not see it have counted them as six. Ten looks
-/// would see two standard errors by chance in up to 6 % of runs: where noises are unlike, the quiet targets add no series.
+/// Fewer rounds than this show that they depend on one another, but not how much.
+pub(super) const FEW: usize = 20;
+/// The autocorrelation of all targets together, and its standard errors, from which on the looks so far are forgotten: six
+/// rounds in a row say little more than one then, and the looks that could not see it have counted them as six.
 const DEPENDENT: (f64, f64) = (0.35, 2.5);
 
 /// All that takes part in the comparisons of a run.
@@ -56,6 +57,8 @@ pub struct Pairs {
     complete: usize,
     /// What all bounds are widened for, 0 to 1.
     pub autocorrelation: f64,
+    /// There is some, and rounds are too few to say how much.
+    pub doubted: bool,
     /// So much of it is seen that earlier looks are forgotten.
     pub dependent: bool,
     /// By target and another one: rounds that it lacks, and that may lack because they were slow.
@@ -68,24 +71,22 @@ const BEYOND: f64 = 1e3;
 impl Pairs {
     /// Who is eliminated shows no noise either: some go on after that, for the others to be held against, and which of
     /// them do must not matter.
-    pub fn new(of: &Comparisons, rounds: usize, eliminated: &[Option<(usize, usize)>]) -> Pairs {
+    pub fn new(of: &Comparisons, rounds: usize, eliminated: &[Option<usize>]) -> Pairs {
         let is_in = |at: usize| eliminated.get(at).is_none_or(Option::is_none);
         let logs: Vec<&[f64]> = of.logs.iter().map(|row| &row[..rounds.min(row.len())]).collect();
         let all = (0..logs.len()).flat_map(|i| (i + 1..logs.len()).map(move |j| (i, j)));
         let pairs: Vec<_> = all.map(|(i, j)| ((i, j), differences(logs[i], logs[j]))).collect();
         let is_complete =
             |at: &usize| is_in(*at) && logs[*at].len() == rounds && logs[*at].iter().all(|value| value.is_finite());
-        let complete = |count: usize| (0..count).filter(is_complete).count();
-        let is_full = |pair: &Vec<f64>| pair.len() == rounds && rounds >= FEWEST;
-        let full = |count: usize| {
-            let counts = |(i, j): (usize, usize)| i < count && j < count && is_in(i) && is_in(j);
-            let full = pairs.iter().filter(|(at, pair)| counts(*at) && is_full(pair));
-            full.map(|(_, pair)| pair).collect::<Vec<_>>()
+        let is_full = |((i, j), pair): &&((usize, usize), Vec<f64>)| {
+            is_in(*i) && is_in(*j) && pair.len() == rounds && rounds >= FEWEST
         };
+        let variances: Vec<f64> = pairs.iter().filter(is_full).map(|(_, pair)| variance(pair)).collect();
         let pooled = |count: usize| {
-            Autocorrelation::new(mean_of(&full(count), autocorrelation), rounds, complete(count).saturating_sub(1))
+            Autocorrelation::pooled(&(0..count).filter(is_complete).map(|at| logs[at]).collect::<Vec<_>>())
         };
-        let (all, candidates) = (pooled(logs.len()), pooled(of.candidates));
+        let all = pooled(logs.len());
+        let found = if rounds < RANKS_FROM { all } else { pooled(of.candidates) };
         let lacks = |i: usize, j: usize| {
             let rounds = of.lacking.get(i).into_iter().flatten().zip(logs[j]);
             rounds.filter(|(lacks, other)| **lacks && other.is_finite()).count()
@@ -94,9 +95,10 @@ impl Pairs {
         Pairs {
             lacking: (0..logs.len()).map(of_target).collect(),
             rounds,
-            variance: mean_of(&full(logs.len()), variance),
-            complete: complete(logs.len()),
-            autocorrelation: candidates.at_least(DOUBTED.0).max(all.at_least(DEPENDENT.1)),
+            variance: variances.iter().sum::<f64>() / variances.len().max(1) as f64,
+            complete: (0..logs.len()).filter(is_complete).count(),
+            autocorrelation: found.at_least(DOUBTED.0).max(all.at_least(DEPENDENT.1)),
+            doubted: rounds < FEW && found.at_least(DOUBTED.0) > 0.0,
             dependent: all.at_least(DEPENDENT.1) > DEPENDENT.0,
             differences: pairs,
         }
@@ -118,7 +120,7 @@ impl Pairs {
     }
 
     fn wider(&self, pair: &[f64]) -> f64 {
-        let own = Autocorrelation::new(autocorrelation(pair), pair.len(), 1).at_least(DOUBTED.1);
+        let own = Autocorrelation::new(autocorrelation(pair), pair.len(), 1.0).at_least(DOUBTED.1);
         let correlation = self.autocorrelation.max(if pair.len() >= 6 { own } else { 0.0 });
         ((1.0 + correlation) / (1.0 - correlation)).sqrt()
     }
@@ -204,11 +206,6 @@ impl Critical {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// 0 where there are none.
-fn mean_of(pairs: &[&Vec<f64>], of: fn(&[f64]) -> f64) -> f64 {
-    pairs.iter().map(|pair| of(pair)).sum::<f64>() / pairs.len().max(1) as f64
 }
 
 fn variance(values: &[f64]) -> f64 {

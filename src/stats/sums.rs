@@ -13,6 +13,12 @@ pub struct Sums {
 }
 
 impl Sums {
+    /// The largest ratio that these rounds leave open; infinite where they are too few. What happened in none of them is not in
+    /// it.
+    pub fn most(&self) -> f64 {
+        self.interval.map_or(f64::INFINITY, |(_, high)| high)
+    }
+
     /// The first costs more than the second, by more than this share or surely.
     pub fn matters(&self, threshold: f64) -> bool {
         self.ratio > 1.0 + threshold || self.interval.is_some_and(|(low, _)| low > 1.0)
@@ -56,6 +62,21 @@ mod tests {
         assert_eq!(ratio_of_sums(&[1.0, 1.0], &[2.0, 2.0]).and_then(|sums| sums.interval), None);
         for (first, second) in [(&[][..], &[][..]), (&[1.0], &[1.0, 1.0]), (&[0.0], &[1.0]), (&[1.0], &[f64::NAN])] {
             assert_eq!(ratio_of_sums(first, second), None);
+        }
+    }
+
+    /// Ratio, interval, rounds, whether it matters at 3 %, and the most that is left open.
+    #[test]
+    fn more_is_left_open_than_matters() {
+        let cases = [
+            (1.04, Some((0.9, 1.18)), 29, true, 1.18),
+            (1.02, Some((1.01, 1.03)), 29, true, 1.03),
+            (0.99, Some((0.94, 1.04)), 29, false, 1.04),
+            (0.99, None, 2, false, f64::INFINITY),
+        ];
+        for (ratio, interval, rounds, does, most) in cases {
+            let sums = Sums { ratio, interval, rounds };
+            assert_eq!((sums.matters(0.03), sums.most()), (does, most), "{sums:?}");
         }
     }
 

@@ -213,6 +213,7 @@ fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
         _ => {
             let names = listed(&some(names(&race.may_be_best().collect::<Vec<_>>(), context)));
             let (why, more) = match race.too_few.is_empty() {
+                true if race.is_refused() => ("Too early to say", more(race, context.history)),
                 true => ("Too close to call", more(race, context.history)),
                 false => ("Too early to say", String::new()),
             };
@@ -240,7 +241,11 @@ fn bound(race: &Race, context: &Context) -> String {
         false => at_most(race.bound(), terms),
     };
     let typical = if race.dearer[race.pick].is_some() { "in a typical round " } else { "" };
-    let among = if is_early { ", of those with enough rounds" } else { "" };
+    let among = match is_early {
+        _ if race.is_refused() => ", as each round resembles the one before",
+        true => ", of those with enough rounds",
+        false => "",
+    };
     format!("{typical}{bound}{among}")
 }
 
@@ -266,18 +271,22 @@ fn not_ranked(context: &Context) -> String {
 }
 
 /// "All 20 rounds added up, b takes 14 % more time than a (2–26 %), and here times add.": where a typical round and all
-/// rounds together disagree.
+/// rounds together disagree, or may.
 fn in_all(race: &Race, context: &Context) -> String {
     let name = |at: usize| &context.targets[at].name;
     let sentence = |found: &Dearer| {
         let range = found.sums.interval.map(|(low, high)| format!(" ({} to {})", signed(low), signed_percent(high)));
+        let takes = match (found.is_shown, found.sums.most()) {
+            (true, _) => format!("takes {} more time", super::text::percent(found.sums.ratio - 1.0)),
+            (false, most) if most.is_finite() => format!("may take {} more time", super::text::percent_up(most - 1.0)),
+            (false, _) => "may take more time".to_string(),
+        };
+        let range = range.filter(|_| found.is_shown).unwrap_or_default();
         format!(
-            "All {} rounds added up, {} takes {} more time than {}{}; times add here, so that counts.",
+            "All {} rounds added up, {} {takes} than {}{range}; times add here, so that counts.",
             found.sums.rounds,
             name(race.pick),
-            super::text::percent(found.sums.ratio - 1.0),
             name(found.than),
-            range.unwrap_or_default()
         )
     };
     race.dearer[race.pick].iter().map(sentence).collect()
@@ -310,7 +319,7 @@ fn more(race: &Race, history: &History) -> String {
     };
     let left = |needed: u32| about(needed.saturating_sub(race.rounds as u32).max(1));
     let most = history.most_rounds;
-    match race.rounds_needed {
+    match race.rounds_needed() {
         Some([Some(least), Some(last)]) if last <= most && left(least) == left(last) => {
             let from = left(least);
             format!(" As few as {}{} may settle it.", more_rounds(from), within(from, from))

@@ -65,7 +65,7 @@ impl Model {
             let rounds = about(needed.saturating_sub(so_far).max(1));
             (show_duration(f64::from(rounds) * self.history.round_ns as f64), counted(rounds as usize, "round"))
         };
-        match race.rounds_needed {
+        match race.rounds_needed() {
             _ if race.is_settled() => "Good enough for a decision".to_string(),
             Some([Some(least), Some(most)]) if most <= self.history.most_rounds => {
                 let ((early, _), (late, rounds)) = (time(least), time(most));

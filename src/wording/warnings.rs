@@ -98,7 +98,12 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
         }
         Warning::NoiseAboveMargin { floor, margin } => noisy(*floor, *margin),
         Warning::Contradiction { reference, by } => contradiction(reference, *by),
-        Warning::Dependent(by) => dependent(*by),
+        Warning::Ticks(by) => format!(
+            "times are multiples of a unit that is {} of the least: smaller differences cannot be seen, and every bound is \
+             wider by that",
+            percent(*by)
+        ),
+        Warning::Dependent { by, waits } => dependent(*by, *waits),
         Warning::LeftOut { work, target, rounds, of } => format!("{work}: {}", left_out(name(target), *rounds, *of)),
         Warning::Lacks { work, target, rounds, of } => format!("{work}: {}", lacks(name(target), *rounds, *of)),
         Warning::FailsMoreOften { target, own, others } => format!(
@@ -192,10 +197,12 @@ fn contradiction(reference: &str, by: f64) -> String {
     )
 }
 
-fn dependent(by: f64) -> String {
-    format!(
-        "rounds are not independent, each resembles the one before (autocorrelation {by:.1}): every bound is wider for that"
-    )
+fn dependent(by: f64, waits: bool) -> String {
+    let so = match waits {
+        true => "rounds are too few to say how much, so nothing more is concluded from them yet",
+        false => "every bound is wider for that",
+    };
+    format!("rounds are not independent, each resembles the one before (autocorrelation {by:.1}): {so}")
 }
 
 impl Hole {

@@ -1,6 +1,7 @@
 //! Runs that touch no machine: the rounds, looks and reports of a plan as they are, on times from a known truth.
 #![allow(dead_code, reason = "each of those who include this file needs other parts of it")]
 
+pub mod habits;
 #[path = "../../src/stats/noise.rs"]
 pub mod noise;
 

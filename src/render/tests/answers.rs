@@ -270,6 +270,36 @@ fn what_lacks_its_slow_rounds_is_not_picked() {
     }
 }
 
+/// Each of four equals is slow for half of the run: that shows before any of them is called slower, and ends nothing.
+#[test]
+fn rounds_that_depend_on_one_another_leave_it_open() {
+    let mut lab = Lab::new(&["ext4", "xfs", "btrfs", "f2fs"]);
+    lab.plan.stop = Stop { rounds: None, race: true, ..lab.plan.stop };
+    for round in 1..=12 {
+        (0..4).for_each(|at| lab.cell(at, round, 1.0 + 0.1 * (f64::from(round) * 0.5 + at as f64 * 1.6).sin()));
+        if lab.plan.looks.is_due(round) {
+            let look = look(&lab.plan, &lab.folded(), round, false);
+            assert_eq!(look.end, None);
+            lab.records.push(Record::Look(look));
+        }
+    }
+    let model = lab.model();
+    let json: serde_json::Value = serde_json::from_str(&rendered(&model, "json")).unwrap();
+    let told = "too few rounds to bound how much slower than the best, as each round resembles the one before";
+    assert!(
+        headline(&model).starts_with("Too early to say: ") && headline(&model).contains(told),
+        "{}",
+        headline(&model)
+    );
+    assert_eq!(json["times"][0]["at_most_slower"], serde_json::Value::Null);
+    assert!(!model.works[0].sentences(&model).iter().any(|line| line.contains("fastest")), "{model:?}");
+    for format in ["text", "html", "markdown"] {
+        let page = rendered(&model, format).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(page.contains(told) && page.contains("rounds are too few to say how much"), "{format}: {page}");
+    }
+    assert_one_answer(&model);
+}
+
 /// In a typical round the second is 5 % faster, and its rare slow rounds make its sum the larger one.
 #[test]
 fn sums_that_contradict_the_typical_round_leave_it_open() {

@@ -248,7 +248,7 @@ fn a_target_that_left_is_judged_by_its_own_rounds_when_its_beater_is_out() {
 #[test]
 fn intervals_are_wider_where_results_may_stop_the_run() {
     let mut lab = Lab::new(&["ext4", "xfs"]);
-    lab.rounds(8, &[1.0, 1.1]);
+    lab.rounds(20, &[1.0, 1.1]);
     let half = |lab: &Lab| {
         let model = lab.model();
         let against = model.works[0].phases[0].rows[1].against.as_ref().map(|against| against.estimate.clone());
@@ -256,7 +256,7 @@ fn intervals_are_wider_where_results_may_stop_the_run() {
     };
     let fixed = half(&lab);
     lab.plan.stop.rounds = None;
-    lab.records.push(look(8, &["ext4"], None, None));
+    lab.records.push(look(20, &["ext4"], None, None));
     assert!(half(&lab) > fixed);
     assert!(text(&lab.model()).contains("with its 95 % interval"));
 }
