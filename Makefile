@@ -29,7 +29,7 @@ test: install-run install-test install-build
 test-statistics: install-run install-test install-build
 	PICKFS_FULL=1 cargo test --release --locked --test statistics --test savings --test constants --test equals \
 	  --test verdicts --test gate --test forecasts -- --nocapture --test-threads=1
-	PICKFS_FULL=1 cargo test --release --locked --lib stats::
+	PICKFS_FULL=1 cargo test --release --locked --package pickfs-stats --lib
 	cargo test --release --locked --test same --test slowdown --test stream -- --ignored --nocapture --test-threads=1
 
 # Real trees against their twins and their predictions on btrfs: the tables of docs/data.md and docs/compression.md.
@@ -47,11 +47,11 @@ test-kernel: install-run install-test install-build
 
 # Guests of every release of Debian, and what else takes long in guests: fetches some hundred MiB.
 test-vm: install-run install-test install-build
-	cargo test --release --locked $(patsubst tests/%.rs,--test %,$(wildcard tests/guest*.rs)) -- --ignored --nocapture --test-threads=1
+	cargo test --release --locked $(patsubst crates/pickfs/tests/%.rs,--test %,$(wildcard crates/pickfs/tests/guest*.rs)) -- --ignored --nocapture --test-threads=1
 
 # A hundred million random requests to the kinds of simulated disks, and file systems in memory here against simulated ones.
 test-sim: install-run install-test install-build
-	cargo test --release --locked --lib sim:: -- --ignored --nocapture
+	cargo test --release --locked --package pickfs-disks --package pickfs-host --lib -- --ignored --nocapture
 	cargo test --release --locked --test fidelity --test atlas -- --ignored --nocapture
 
 # More runs for atlas/, until it has all that packaging/atlas names: hours. Then the store and the site of it, below target/atlas.
@@ -119,13 +119,13 @@ lint: install-build
 FUZZED = calibration devices disk-model import job journal plan profile protocol recording rings strace trace trace-calls
 fuzz_seeds_calibration = fuzz/seeds/calibration
 fuzz_seeds_devices = fuzz/seeds/devices
-fuzz_seeds_disk-model = src/executor/sim/disks
-fuzz_seeds_import = fuzz/seeds/import tests/fixtures/import
+fuzz_seeds_disk-model = crates/disks/src/models
+fuzz_seeds_import = fuzz/seeds/import fixtures/import
 fuzz_seeds_job = fuzz/seeds/job
-fuzz_seeds_journal = fuzz/seeds/journal tests/fixtures/journals
+fuzz_seeds_journal = fuzz/seeds/journal fixtures/journals
 fuzz_seeds_plan = examples
-fuzz_seeds_profile = src/data/profile/builtin
-fuzz_seeds_protocol = fuzz/seeds/protocol tests/fixtures/journals
+fuzz_seeds_profile = crates/trees/src/profile/builtin
+fuzz_seeds_protocol = fuzz/seeds/protocol fixtures/journals
 fuzz_seeds_recording = fuzz/seeds/recording
 fuzz_seeds_rings = fuzz/seeds/rings
 fuzz_seeds_strace = fuzz/seeds/strace
@@ -141,11 +141,11 @@ fuzz: install-build
 SANITIZED = gcc -O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all
 sanitize: install-build
 	rm -rf target/sanitize && mkdir -p target/sanitize/files
-	$(SANITIZED) -std=gnu89 -Isrc/executor/sim -o target/sanitize/models tests/sanitize/models.c $(patsubst %,src/executor/sim/%.c,model ftl zbc)
+	$(SANITIZED) -std=gnu89 -Icrates/system/src/sys/disk_model -o target/sanitize/models crates/pickfs/tests/sanitize/models.c $(patsubst %,crates/system/src/sys/disk_model/%.c,model ftl zbc)
 	target/sanitize/models 0 1500
-	if [ "$$(uname -m)" = x86_64 ]; then gcc -O2 -Wall -Wextra -Werror -fsyntax-only -std=gnu11 -D_GNU_SOURCE -ffreestanding src/record/preload.c && \
+	if [ "$$(uname -m)" = x86_64 ]; then gcc -O2 -Wall -Wextra -Werror -fsyntax-only -std=gnu11 -D_GNU_SOURCE -ffreestanding crates/trace/src/record/preload.c && \
 	  $(SANITIZED) -Wno-unused-result -std=gnu11 -D_GNU_SOURCE -mno-red-zone -ftls-model=initial-exec -pthread \
-	    -o target/sanitize/preload tests/sanitize/preload.c && target/sanitize/preload target/sanitize/files 1 300; fi
+	    -o target/sanitize/preload crates/pickfs/tests/sanitize/preload.c && target/sanitize/preload target/sanitize/files 1 300; fi
 
 # What `make test` leaves out, for a machine that has hours: simulations, guests, kernels, two hundred killed runs.
 test-all: test test-statistics test-data test-kernel test-vm test-sim test-fleet
@@ -165,7 +165,7 @@ schema: install-build
 TRACE_PACKAGES = git procmail notmuch exiv2 libjpeg-turbo-progs postgresql sqlite3 umoci mmdebstrap linux-libc-dev $(NODE_PACKAGES)
 traces: install-build build
 	@$(call install,$(TRACE_PACKAGES))
-	packaging/traces target/release/pickfs src/trace/shipped
+	packaging/traces target/release/pickfs crates/trace/src/shipped
 
 # Ratios against a plain clock, and limits of time and memory: never part of the tests.
 bench: install-run install-test build

@@ -1,20 +1,23 @@
 //! What is fuzzed, and what must hold for any bytes: each function takes them and panics where something is wrong. Called by
-//! the fuzzers in `fuzz_targets` and by `tests/fuzz.rs`, which needs no nightly compiler.
+//! the fuzzers in `fuzz_targets` and by `crates/pickfs/tests/fuzz.rs`, which needs no nightly compiler.
 
 use pickfs::cli::catalogue;
-use pickfs::cuts::{Mode, Recording};
-use pickfs::data::profile::Profile;
-use pickfs::executor::sim::{Calibration, Disk, random_reads};
-use pickfs::import::{File, Wanted, records};
-use pickfs::journal::{Record, fold};
-use pickfs::plan::{Catalogue, Chosen, Plan, Settings, from_toml};
-use pickfs::protocol::{Answer, Request, Say};
-use pickfs::record::{preload::Preload, program::Program, scope::Scope, world::Live};
-use pickfs::stack::safety;
-use pickfs::sys::{ptrace::Call, rings::memory_file};
-use pickfs::trace::{self, Entry as TreeEntry, Header, Kind, Numbering, Op, What, Writer};
-use pickfs::wording::between_runs;
-use pickfs::{analysis, import, plan, render, workload};
+use pickfs_core::journal::{Record, fold};
+use pickfs_core::plan;
+use pickfs_core::plan::{Catalogue, Chosen, Plan, Settings, from_toml};
+use pickfs_core::protocol::{Answer, Request, Say};
+use pickfs_disks::cuts::{Mode, Recording};
+use pickfs_disks::{Disk, random_reads};
+use pickfs_host::executor::sim::Calibration;
+use pickfs_host::import::{File, Wanted, records};
+use pickfs_host::wording::between_runs;
+use pickfs_host::{analysis, import, render};
+use pickfs_system::sys::{ptrace::Call, rings::memory_file};
+use pickfs_target::stack::safety;
+use pickfs_target::workload;
+use pickfs_trace::record::{preload::Preload, program::Program, scope::Scope, world::Live};
+use pickfs_trace::{Entry as TreeEntry, Header, Kind, Numbering, Op, What, Writer};
+use pickfs_trees::profile::Profile;
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -154,10 +157,10 @@ pub fn protocol(data: &[u8]) {
 
 /// Any bytes as a trace: refused with the place, or read, and what is written of it is the same.
 pub fn trace_file(data: &[u8]) {
-    match trace::read(data) {
+    match pickfs_trace::read(data) {
         Err(error) => assert!(!format!("{error:#}").is_empty()),
         Ok(found) => {
-            let again = trace::read(&trace::cut(&found, usize::MAX).unwrap()).unwrap();
+            let again = pickfs_trace::read(&pickfs_trace::cut(&found, usize::MAX).unwrap()).unwrap();
             assert_eq!((again.ops, again.tree, again.paths), (found.ops, found.tree, found.paths));
         }
     }
@@ -165,9 +168,9 @@ pub fn trace_file(data: &[u8]) {
 
 /// Any text as a log of strace: refused with its line, or a trace that can be read.
 pub fn strace_log(data: &[u8]) {
-    match pickfs::record::strace::import(&String::from_utf8_lossy(data), &[b"/w".to_vec()]) {
+    match pickfs_trace::record::strace::import(&String::from_utf8_lossy(data), &[b"/w".to_vec()]) {
         Err(error) => assert!(!format!("{error:#}").is_empty()),
-        Ok(bytes) => drop(trace::read(&bytes).unwrap()),
+        Ok(bytes) => drop(pickfs_trace::read(&bytes).unwrap()),
     }
 }
 
@@ -208,8 +211,8 @@ pub fn trace_calls(data: &[u8]) {
         }
         writer.push(op);
     }
-    let header = Header { schema: trace::SCHEMA, roots: 1, threads: 3, ..Header::default() };
-    let Ok(found) = trace::read(&writer.finish(&header, &numbering.paths, &tree).unwrap()) else { return };
+    let header = Header { schema: pickfs_trace::SCHEMA, roots: 1, threads: 3, ..Header::default() };
+    let Ok(found) = pickfs_trace::read(&writer.finish(&header, &numbering.paths, &tree).unwrap()) else { return };
     let folder = Path::new("/dev/shm").join(format!("pickfs-fuzz-trace-{}", std::process::id()));
     let inside = folder.join("inside");
     std::fs::create_dir_all(&inside).unwrap();
@@ -255,7 +258,7 @@ pub fn recording(data: &[u8]) {
     let file = memory_file(c"pickfs-fuzz-recording").unwrap();
     file.write_all_at(data, 0).unwrap();
     let Ok(found) = Recording::read(&file) else { return };
-    let has_place = |write: &pickfs::cuts::Write| write.first.checked_add(write.sectors).is_some();
+    let has_place = |write: &pickfs_disks::cuts::Write| write.first.checked_add(write.sectors).is_some();
     assert!(found.writes.len() <= data.len() / 64 && found.writes.iter().all(has_place));
     Recording::places(&file, found.used).unwrap();
     Recording::go_on(&file, found.used, Mode::All).unwrap();
@@ -311,7 +314,8 @@ pub fn rings(data: &[u8]) {
     program.ended(tid);
     let seen = program.finish();
     if took.is_ok() {
-        let header = Header { schema: trace::SCHEMA, roots: 1, threads: seen.counts.threads, ..Header::default() };
-        trace::read(&seen.writer.finish(&header, &scope.numbering.paths, &[]).unwrap()).unwrap();
+        let header =
+            Header { schema: pickfs_trace::SCHEMA, roots: 1, threads: seen.counts.threads, ..Header::default() };
+        pickfs_trace::read(&seen.writer.finish(&header, &scope.numbering.paths, &[]).unwrap()).unwrap();
     }
 }

@@ -1,0 +1,231 @@
+//! What is wrong with a plan: where, what, and what to do next; gathered, so that one reading shows all of it.
+
+use super::Objection;
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use pickfs_system::visible::{steers, visible};
+use std::cell::RefCell;
+use std::ops::Range;
+
+/// Bytes of the plan's text; `None` for what has no place in it.
+pub(super) type Span = Option<Range<usize>>;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// Bytes of the plan's text that it is about.
+    pub span: Option<Range<usize>>,
+    pub message: String,
+    /// What to do next.
+    pub remedy: String,
+    /// It would be unsafe, not only wrong.
+    pub refusal: bool,
+}
+
+/// All that is wrong so far; shared by all that read, so that reading goes on behind a mistake.
+#[derive(Default)]
+pub(super) struct Complaints(RefCell<Vec<Complaint>>);
+
+impl Complaints {
+    pub(crate) fn add(&self, span: &Span, message: impl Into<String>, remedy: impl Into<String>) {
+        let (message, remedy) = (message.into(), remedy.into());
+        self.0.borrow_mut().push(Complaint { span: span.clone(), message, remedy, refusal: false });
+    }
+
+    /// What the machine has against a setting; `span` is where the setting stands.
+    pub(crate) fn object(&self, span: &Span, objection: Objection) {
+        let Objection { message, remedy, refusal, .. } = objection;
+        self.0.borrow_mut().push(Complaint { span: span.clone(), message, remedy, refusal });
+    }
+
+    /// Adds a complaint where a value was wanted: there is none then.
+    pub(crate) fn refuse<T>(&self, span: &Span, message: impl Into<String>, remedy: impl Into<String>) -> Option<T> {
+        self.add(span, message, remedy);
+        None
+    }
+
+    /// In the order of the text, each once: a product of targets can meet the same mistake many times.
+    pub(crate) fn finish(self) -> Vec<Complaint> {
+        let mut all = self.0.into_inner();
+        all.sort_by_key(|complaint| complaint.span.as_ref().map_or(usize::MAX, |span| span.start));
+        all.dedup_by(|next, kept| next.span.is_some() && next.span == kept.span && next.remedy == kept.remedy);
+        all
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+}
+
+/// All complaints for people, in the compiler's look: place, line, caret, help.
+pub fn render(text: &str, file: &str, complaints: &[Complaint], colour: bool) -> String {
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let (file, text) = (visible(file), &harmless(text));
+    let shown = complaints.iter().map(|complaint| renderer.render(&[group(text, &file, complaint)]) + "\n");
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+/// A plan's text of the same length, as places in it are bytes. The renderer itself shows the control characters of ASCII.
+fn harmless(text: &str) -> String {
+    let blank = |c: char| match c.len_utf8() {
+        _ if !steers(c) || c.is_ascii() => c.to_string(),
+        2 => "\u{b7}".into(),
+        3 => "\u{fffd}".into(),
+        _ => "\u{b7}\u{b7}".into(),
+    };
+    text.chars().map(blank).collect()
+}
+
+fn group<'a>(text: &'a str, file: &'a str, complaint: &'a Complaint) -> Group<'a> {
+    let title = Level::ERROR.primary_title(&complaint.message);
+    let help = Level::HELP.message(&complaint.remedy);
+    match &complaint.span {
+        Some(span) => {
+            let caret = AnnotationKind::Primary.span(first_line(text, span));
+            title.element(Snippet::source(text).path(file).annotation(caret)).element(help)
+        }
+        None if file.is_empty() => title.element(help),
+        None => title.element(Origin::path(file)).element(help),
+    }
+}
+
+/// The span's part on its first line, between whole characters: a caret under a page of text helps nobody.
+fn first_line(text: &str, span: &Range<usize>) -> Range<usize> {
+    let start = boundary(text, span.start);
+    let end = boundary(text, span.end.max(start));
+    let line = text[start..end].find(['\n', '\r']).unwrap_or(end - start);
+    start..start + line
+}
+
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+/// What a user wrote, between backticks, fit for a terminal: control characters escaped, not too long.
+pub(super) fn quoted(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut shown: String = text.chars().take(LONGEST).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("`{}`", visible(&shown))
+}
+
+/// "`a`, `b` and `c`".
+pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names: Vec<String> = names.into_iter().map(quoted).collect();
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
+}
+
+/// The candidate that `word` was probably meant to be.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const LONGEST: usize = 100;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let allowed = (word.chars().count() / 3).max(1);
+    let near = candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST);
+    // The first letter is seldom a slip. Of ext2, ext3 and ext4 the last one is nearest to ext5.
+    let first = |text: &str| text.chars().next().map(|letter| letter.to_ascii_lowercase());
+    let apart = |name: &str| word.chars().zip(name.chars()).map(|(a, b)| (a as u32).abs_diff(b as u32)).sum::<u32>();
+    // A letter left out, added, replaced, or two swapped, is one slip.
+    let distance = |name: &str| strsim::osa_distance(&word.to_lowercase(), &name.to_lowercase());
+    let rank = |name: &'a str| ((distance(name), first(name) != first(word), apart(name)), name);
+    let ranked = near.map(rank).filter(|((distance, ..), _)| *distance <= allowed);
+    ranked.min_by_key(|(rank, _)| *rank).map(|(_, name)| name)
+}
+
+/// The known name that a letter more, less, or other makes of the word, where the word itself is not known.
+pub(super) fn one_slip_from<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    if known.contains(&word) {
+        return None;
+    }
+    nearest(word, known.iter().copied()).filter(|near| strsim::osa_distance(word, near) == 1)
+}
+
+/// Of names with what they are about, the nearest, or else the first that is about the word.
+pub fn meant<'n>(word: &str, known: impl Iterator<Item = (&'n str, &'n str)> + Clone) -> Option<&'n str> {
+    const SHORTEST: usize = 4;
+    let is_about = |about: &str| word.len() >= SHORTEST && about.to_lowercase().contains(&word.to_lowercase());
+    let by_topic = || known.clone().find(|(_, about)| is_about(about)).map(|(name, _)| name);
+    nearest(word, known.clone().map(|(name, _)| name)).or_else(by_topic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        let names = ["ext4", "xfs", "btrfs", "bcachefs"];
+        let rows = [("ext5", Some("ext4")), ("XFS", Some("xfs")), ("btrs", Some("btrfs")), ("zfs", Some("xfs"))];
+        let rows = rows.into_iter().chain([("xsf", Some("xfs")), ("btfs", Some("btrfs")), ("brtfs", Some("btrfs"))]);
+        for (word, wanted) in rows.chain([("", None), ("reiserfs", None), ("bcachfs", Some("bcachefs"))]) {
+            assert_eq!(nearest(word, names), wanted, "{word}");
+        }
+        assert_eq!(nearest("btfs", ["ntfs", "btrfs"]), Some("btrfs"), "the first letter is right");
+        assert_eq!(nearest("ext5", ["ext2", "ext3", "ext4"]), Some("ext4"), "the nearest number");
+        assert_eq!(nearest(&"x".repeat(5000), names), None);
+    }
+
+    #[test]
+    fn a_name_may_be_looked_for_by_what_it_is_about() {
+        let known = [("pgbench", "PostgreSQL under pgbench"), ("tree", "daily work on a tree of files")];
+        for (word, wanted) in [
+            ("postgres", Some("pgbench")),
+            ("tre", Some("tree")),
+            ("daily", Some("tree")),
+            ("on", None),
+            ("mail", None),
+        ] {
+            assert_eq!(meant(word, known.into_iter()), wanted, "{word}");
+        }
+    }
+
+    #[test]
+    fn it_looks_like_the_compilers() {
+        let complaint =
+            Complaint { span: Some(14..20), message: "no `ext5`".into(), remedy: "try `ext4`".into(), refusal: false };
+        let shown = render("seed = 1\nfs = \"ext5\"\n", "a.toml", &[complaint.clone(), complaint], false);
+        let one =
+            "error: no `ext5`\n --> a.toml:2:6\n  |\n2 | fs = \"ext5\"\n  |      ^^^^^^\n  |\n  = help: try `ext4`\n";
+        assert_eq!(shown, format!("{one}\n{one}"));
+    }
+
+    #[test]
+    fn a_caret_stays_on_its_first_line() {
+        let complaint = Complaint { span: Some(0..9), message: "m".into(), remedy: "r".into(), refusal: false };
+        let shown = render("abc\r\ndef\nghi", "a.toml", &[complaint], false);
+        assert!(shown.contains("1 | abc\n  | ^^^\n") && !shown.contains("def"), "{shown}");
+    }
+
+    #[test]
+    fn any_span_and_any_text_can_be_shown() {
+        for text in ["", "é", "a\nb", "\u{1b}[31m\r\n\0x", "日本\n\n"] {
+            for (start, end) in (0..9).flat_map(|a| (0..9).map(move |b| (a, b))).chain([(0, usize::MAX)]) {
+                let complaint =
+                    Complaint { span: Some(start..end), message: "m".into(), remedy: "r".into(), refusal: false };
+                let shown = render(text, "f\u{1b}", &[complaint], false);
+                assert!(!shown.contains('\u{1b}') && shown.contains("help: r"), "{shown:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_place_there_is_the_file_alone() {
+        let complaint = Complaint { span: None, message: "m".into(), remedy: "r".into(), refusal: false };
+        assert_eq!(
+            render("", "a.toml", std::slice::from_ref(&complaint), false),
+            "error: m\n --> a.toml\n  = help: r\n"
+        );
+        assert_eq!(render("", "", std::slice::from_ref(&complaint), false), "error: m\n  |\n  = help: r\n");
+        assert!(render("", "", &[complaint], true).contains("\u{1b}["));
+    }
+
+    #[test]
+    fn what_a_user_wrote_cannot_write_to_the_terminal() {
+        assert_eq!(quoted("a\u{1b}b\n"), "`a\\u{1b}b\\n`");
+        assert_eq!(quoted(&"x".repeat(100)).chars().count(), 63);
+        assert_eq!(listed(["a", "b", "c"]), "`a`, `b` and `c`");
+    }
+}

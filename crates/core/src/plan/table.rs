@@ -1,0 +1,325 @@
+//! A reader over TOML that keeps places: typed getters that write a complaint and give `None`, so that reading goes
+//! on and the user sees all mistakes at once.
+
+use super::complaint::{Complaints, Span, listed, meant, nearest, quoted};
+use super::keys::PLAN_KEYS;
+use super::{Catalogue, Entry};
+use pickfs_system::units::{parse_duration, parse_share, parse_size};
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+/// What reading needs at hand.
+pub(super) struct Reader<'c> {
+    pub catalogue: &'c Catalogue,
+    /// Relative paths are in it.
+    pub folder: &'c Path,
+    pub complaints: &'c Complaints,
+    /// Name of the plan's.
+    pub executor: &'c str,
+}
+
+impl<'c> Reader<'c> {
+    /// Cells cannot disturb each other, and two that are alike are the same.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.catalogue.simulators.contains(&self.executor)
+    }
+
+    pub(crate) fn executor(&self) -> &'c Entry {
+        let found = self.catalogue.executors.iter().find(|entry| entry.name == self.executor);
+        found.expect("only one of the catalogue is chosen")
+    }
+}
+
+/// A table of the plan, and what to call it in a complaint.
+#[derive(Clone)]
+pub(super) struct Table<'a> {
+    pub label: String,
+    pub span: Span,
+    pub complaints: &'a Complaints,
+    entries: &'a DeTable<'a>,
+}
+
+/// A key with its value, or an element of a list under the list's key.
+#[derive(Clone)]
+pub(super) struct Field<'a> {
+    pub key: &'a str,
+    pub key_span: Span,
+    pub value: &'a DeValue<'a>,
+    pub span: Span,
+    pub complaints: &'a Complaints,
+}
+
+impl<'a> Table<'a> {
+    pub(crate) fn new(label: &str, span: Span, entries: &'a DeTable<'a>, complaints: &'a Complaints) -> Table<'a> {
+        Table { label: label.into(), span, entries, complaints }
+    }
+
+    pub(crate) fn field(&self, key: &str) -> Option<Field<'a>> {
+        let (key, value) = self.entries.get_key_value(key)?;
+        Some(self.entry(key, value))
+    }
+
+    /// In the order of the text.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
+        let mut fields: Vec<Field> = self.entries.iter().map(|(key, value)| self.entry(key, value)).collect();
+        fields.sort_by_key(|field| field.key_span.as_ref().map(|span| span.start));
+        fields.into_iter()
+    }
+
+    fn entry(&self, key: &'a Spanned<DeString<'a>>, value: &'a Spanned<DeValue<'a>>) -> Field<'a> {
+        let (key_span, span) = (Some(key.span()), Some(value.span()));
+        Field { key: key.get_ref(), key_span, value: value.get_ref(), span, complaints: self.complaints }
+    }
+
+    /// Complains of every key that is not `allowed`.
+    pub(crate) fn only(&self, allowed: &[&str]) {
+        for field in self.fields().filter(|field| !allowed.contains(&field.key)) {
+            let message = format!("{} has no key {}", self.label, quoted(field.key));
+            self.complaints.add(&field.key_span, message, unknown_key(field.key, allowed));
+        }
+    }
+}
+
+fn unknown_key(key: &str, allowed: &[&str]) -> String {
+    if let Some(near) = nearest(key, allowed.iter().copied()) {
+        return format!("did you mean `{near}`?");
+    }
+    // TOML's trap: a key below a table's head belongs to that table.
+    if PLAN_KEYS.contains(&key) {
+        return format!("`{key}` belongs to the whole plan: move it above the first line that begins with `[`");
+    }
+    format!("leave it out, or use {}", listed(allowed.iter().copied()))
+}
+
+impl<'a> Field<'a> {
+    /// "`key`", for the beginning of a message.
+    pub(crate) fn shown(&self) -> String {
+        quoted(self.key)
+    }
+
+    pub(crate) fn refuse<T>(&self, what: &str, remedy: impl Into<String>) -> Option<T> {
+        self.complaints.refuse(&self.span, format!("{} {what}", self.shown()), remedy)
+    }
+
+    fn like(&self, example: &str) -> String {
+        let bare = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        let quotes = self.key.is_empty() || !self.key.chars().all(bare);
+        let key = if quotes { toml::Value::from(self.key).to_string() } else { self.key.to_string() };
+        format!("write it like this: {key} = {example}")
+    }
+
+    pub(crate) fn mistyped<T>(&self, wanted: &str, example: &str) -> Option<T> {
+        let what = format!("must be {wanted}, but it is {}", type_of(self.value));
+        self.refuse(&what, self.like(example))
+    }
+
+    /// Text that can stand in a name, a path or an option: not empty, nothing unprintable.
+    pub(crate) fn text(&self) -> Option<&'a str> {
+        self.string("text in quotes", "\"...\"")
+    }
+
+    fn string(&self, wanted: &str, example: &str) -> Option<&'a str> {
+        let Some(text) = self.value.as_str() else { return self.mistyped(wanted, example) };
+        if text.trim().is_empty() {
+            return self.refuse("is empty", "write something between the quotes, or leave the key out");
+        }
+        if text.contains(char::is_control) {
+            let what = format!("has a control character in it: {}", quoted(text));
+            return self.refuse(&what, "take the control character out; none is of use here");
+        }
+        Some(text)
+    }
+
+    pub(crate) fn flag(&self) -> Option<bool> {
+        self.value.as_bool().or_else(|| self.mistyped("true or false", "true"))
+    }
+
+    pub(crate) fn count(&self) -> Option<u64> {
+        let Some(integer) = self.value.as_integer() else {
+            return self.mistyped("a whole number", "10");
+        };
+        match u64::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(count) => Some(count),
+            Err(_) if integer.as_str().starts_with('-') => {
+                self.refuse("is negative", "write a whole number of 0 or more")
+            }
+            Err(_) => self.refuse("is too large", format!("write a number up to {}", u64::MAX)),
+        }
+    }
+
+    pub(crate) fn count_in(&self, allowed: RangeInclusive<u64>) -> Option<u64> {
+        let count = self.count()?;
+        if allowed.contains(&count) {
+            return Some(count);
+        }
+        let remedy = format!("write a whole number from {} to {}", allowed.start(), allowed.end());
+        self.refuse(&format!("is {count}, which is out of range"), remedy)
+    }
+
+    /// A number of 0 or more, with a point or without.
+    pub(crate) fn number(&self) -> Option<f64> {
+        let Some(float) = self.value.as_float() else {
+            let Some(whole) = self.value.as_integer() else { return self.mistyped("a number", "2") };
+            let negative = whole.as_str().starts_with('-');
+            return if negative { self.negative() } else { self.count().map(|n| n as f64) };
+        };
+        let value = float.as_str().parse::<f64>().ok().filter(|value| value.is_finite());
+        match value {
+            Some(value) if value >= 0.0 => Some(value),
+            Some(_) => self.negative(),
+            None => self.refuse("is no finite number", "write a number of 0 or more, such as 2 or 0.5"),
+        }
+    }
+
+    fn negative(&self) -> Option<f64> {
+        self.refuse("is negative", "write a number of 0 or more, such as 2 or 0.5")
+    }
+
+    /// Bytes, from text with a unit or from a bare whole number.
+    pub(crate) fn size(&self) -> Option<u64> {
+        if self.value.is_integer() {
+            return self.count_in(1..=i64::MAX as u64);
+        }
+        self.measured(parse_size, "a size", "\"20GiB\"")
+    }
+
+    /// Nanoseconds.
+    pub(crate) fn duration(&self) -> Option<u64> {
+        self.measured(parse_duration, "a duration in quotes", "\"90s\"")
+    }
+
+    /// A share between none and all, both excluded.
+    pub(crate) fn share(&self) -> Option<f64> {
+        let share = self.measured(parse_share, "a share in quotes", "\"3%\"")?;
+        if share > 0.0 && share < 1.0 {
+            return Some(share);
+        }
+        self.refuse("is out of range", "write more than 0% and less than 100%")
+    }
+
+    fn measured<T>(&self, parse: fn(&str) -> Result<T, String>, wanted: &str, example: &str) -> Option<T> {
+        let text = self.string(wanted, example)?;
+        let why = match parse(text) {
+            Ok(value) => return Some(value),
+            Err(why) => why,
+        };
+        let is_number = text.trim().chars().all(|letter| letter.is_ascii_digit() || letter == '.');
+        let what = match () {
+            () if why.ends_with("is out of range") => format!("must be {wanted}, but {} is out of range", quoted(text)),
+            () if is_number => format!("must be {wanted}, but {} has no unit", quoted(text)),
+            () => format!("must be {wanted}, but it is {}", quoted(text)),
+        };
+        self.refuse(&what, self.like(example))
+    }
+
+    /// The elements of a list that is not empty.
+    pub(crate) fn elements(&self) -> Option<Vec<Field<'a>>> {
+        let Some(list) = self.value.as_array() else {
+            return self.mistyped("a list", "[\"...\"]");
+        };
+        if list.is_empty() {
+            return self.refuse("is an empty list", "put something between the brackets, or leave the key out");
+        }
+        let element = |v: &'a Spanned<DeValue<'a>>| Field { value: v.get_ref(), span: Some(v.span()), ..self.clone() };
+        Some(list.iter().map(element).collect())
+    }
+
+    /// The texts of a list, each with its place; those that are wrong are complained of and left out.
+    pub(crate) fn texts(&self) -> Option<Vec<(&'a str, Field<'a>)>> {
+        let elements = self.elements()?;
+        Some(elements.into_iter().filter_map(|field| field.text().map(|text| (text, field))).collect())
+    }
+
+    pub(crate) fn table(&self, label: &str) -> Option<Table<'a>> {
+        match self.value.as_table() {
+            Some(entries) => Some(Table::new(label, self.span.clone(), entries, self.complaints)),
+            None => {
+                let what = format!("must be a table, but it is {}", type_of(self.value));
+                self.refuse(
+                    &what,
+                    format!("write {label} on a line of its own and its keys below, or {} = {{ ... }}", self.key),
+                )
+            }
+        }
+    }
+
+    /// The tables of `[[key]]`.
+    pub(crate) fn tables(&self, label: &str) -> Vec<Table<'a>> {
+        if self.value.is_table() {
+            let remedy = format!("there can be several, so write {label}, with two brackets on each side");
+            return self.refuse("is a single table", remedy).unwrap_or_default();
+        }
+        let elements = self.elements().unwrap_or_default();
+        elements.iter().filter_map(|field| field.table(label)).collect()
+    }
+}
+
+fn type_of(value: &DeValue) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a point",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or a time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// The row that the field names, or a complaint with the nearest name.
+pub(super) fn choose<'c, T>(
+    field: &Field,
+    (what, list): (&str, &str),
+    rows: &'c [T],
+    name: fn(&T) -> &str,
+) -> Option<&'c T> {
+    let text = field.text()?;
+    find(text, rows, name).or_else(|| {
+        let remedy = not_found(text, rows.iter().map(name), list);
+        field.complaints.refuse(&field.span, format!("there is no {what} {}", quoted(text)), remedy)
+    })
+}
+
+/// The same of plug-ins, which may be looked for by what they are about.
+pub(super) fn choose_entry<'c>(field: &Field, (what, list): (&str, &str), entries: &'c [Entry]) -> Option<&'c Entry> {
+    let text = field.text()?;
+    find(text, entries, |entry| entry.name).or_else(|| {
+        let known = entries.iter().filter_map(|entry| Some((entry.name, entry.about?)));
+        let remedy = match meant(text, known.clone()) {
+            Some(meant) => format!("did you mean `{meant}`? `{list}` shows them all"),
+            None => not_found(text, known.map(|(name, _)| name), list),
+        };
+        field.complaints.refuse(&field.span, format!("there is no {what} {}", quoted(text)), remedy)
+    })
+}
+
+/// The same of a key, such as that of `{ md = { level = "raid1" } }`.
+pub(super) fn choose_key<'c, T>(
+    field: &Field,
+    listing: (&str, &str),
+    rows: &'c [T],
+    name: fn(&T) -> &str,
+) -> Option<&'c T> {
+    let key = DeValue::String(field.key.into());
+    choose(&Field { value: &key, span: field.key_span.clone(), ..field.clone() }, listing, rows, name)
+}
+
+pub(super) fn find<'c, T>(text: &str, rows: &'c [T], name: fn(&T) -> &str) -> Option<&'c T> {
+    rows.iter().find(|row| name(row) == text)
+}
+
+/// What to do about a name that does not exist; `list` is the command that shows those that do.
+pub(super) fn not_found<'n>(text: &str, names: impl Iterator<Item = &'n str> + Clone, list: &str) -> String {
+    match nearest(text, names.clone()) {
+        Some(near) => format!("did you mean `{near}`? `{list}` shows them all"),
+        None => format!("use one of {}; `{list}` says what they are", listed(names)),
+    }
+}
+
+/// An empty place just behind the last thing written: where what is missing would go.
+pub(super) fn end_of(text: &str) -> Range<usize> {
+    let end = text.trim_end().len();
+    end..end
+}

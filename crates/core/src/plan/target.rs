@@ -1,0 +1,397 @@
+//! `[backing]` and `[[target]]`: what is compared, and where its bytes live.
+
+use super::age;
+use super::complaint::{Complaints, Span, one_slip_from, quoted};
+use super::keys::TARGET_KEYS as KEYS;
+use super::machine;
+use super::queue;
+use super::setting::disks;
+use super::table::{Field, Reader, Table, choose, choose_key};
+use super::value::settings;
+use super::words::{wrong_for_mkfs, wrong_for_mount};
+use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
+use pickfs_system::units::show_bytes;
+
+/// A target and its place in the text, for what is only wrong in company, such as its name.
+#[derive(Clone)]
+pub(super) struct Placed {
+    pub target: Target,
+    pub span: Span,
+    /// What the target says of its machine itself, as its name shows it.
+    pub own_machine: Vec<(String, String)>,
+}
+
+/// A checked backing with what later checks need to know of it.
+#[derive(Clone)]
+struct Backing<'c> {
+    chosen: Chosen,
+    entry: &'c Entry,
+    /// Where its size is said, else where it is itself.
+    size_span: Span,
+    span: Span,
+}
+
+/// All targets in the order of the plan, without products and without the duplicate.
+pub(super) fn targets(plan: &Table, reader: &Reader) -> Vec<Placed> {
+    let end = &plan.span;
+    let field = plan.field("backing");
+    let shared = field.as_ref().and_then(|field| backings(field, reader));
+    if let Some(field) = plan.field("target") {
+        let tables = field.tables("[[target]]");
+        let shared = shared.and_then(|shared| only_one(shared, reader.complaints));
+        return tables.iter().map(|table| target(table, plan, field_or(&shared, plan), reader)).collect();
+    }
+    match shared {
+        Some(shared) => {
+            let machine = machine::machine(plan, None, reader);
+            shared.into_iter().filter_map(|backing| existing(backing, &machine, end, reader)).collect()
+        }
+        None if field.is_some() => Vec::new(),
+        None => {
+            let remedy = "say what to compare: add [[target]] with `fs = \"ext4\"` below it, and a [backing]";
+            reader.complaints.add(end, "the plan has no targets", remedy);
+            Vec::new()
+        }
+    }
+}
+
+/// The plan's backing, or that there is none, or that it is wrong: then nobody has to hear of it again.
+enum Shared<'s, 'c> {
+    Is(&'s Backing<'c>),
+    Missing,
+    Wrong,
+}
+
+fn field_or<'s, 'c>(shared: &'s Option<Backing<'c>>, plan: &Table) -> Shared<'s, 'c> {
+    match shared {
+        Some(backing) => Shared::Is(backing),
+        None if plan.field("backing").is_some() => Shared::Wrong,
+        None => Shared::Missing,
+    }
+}
+
+fn only_one<'c>(mut shared: Vec<Backing<'c>>, complaints: &Complaints) -> Option<Backing<'c>> {
+    if shared.len() == 1 {
+        return shared.pop();
+    }
+    let span = shared.first().and_then(|backing| backing.span.clone());
+    let remedy = "give one path here, or give each [[target]] its own `backing`";
+    complaints.refuse(&span, "several paths cannot be the backing of each [[target]]", remedy)
+}
+
+/// A directory that is a target as it is.
+fn existing(backing: Backing, machine: &Settings, end: &Span, reader: &Reader) -> Option<Placed> {
+    if backing.entry.makes_filesystem {
+        let message = format!("the plan has no targets, and `{}` needs a file system on it", backing.entry.name);
+        return reader.complaints.refuse(end, message, "add [[target]] with `fs = \"ext4\"` below it");
+    }
+    let (backing_of, machine) = (backing.chosen.clone(), machine.clone());
+    let mut target = Target { backing: backing_of, machine, ..Target::default() };
+    target.name = made_name(&target, &[], Some(&backing));
+    Some(Placed { target, span: backing.span, own_machine: Vec::new() })
+}
+
+/// The backing, or one for each path of a list.
+fn backings<'c>(field: &Field, reader: &Reader<'c>) -> Option<Vec<Backing<'c>>> {
+    let (entry, value) = kind_of_backing(field, reader)?;
+    if value.value.is_array() && !entry.makes_filesystem && !entry.main_setting.is_empty() {
+        return directories(entry, &value, reader);
+    }
+    Some(vec![backing(entry, &value, reader)])
+}
+
+/// The single key of a backing's table, with what stands behind it.
+fn kind_of_backing<'a, 'c>(field: &Field<'a>, reader: &Reader<'c>) -> Option<(&'c Entry, Field<'a>)> {
+    let catalogue = reader.catalogue;
+    let example = "name one backing with its settings, such as `image = { dir = \"/mnt\", size = \"20GiB\" }`";
+    let table = field.table("[backing]")?;
+    let mut fields = table.fields();
+    let Some(value) = fields.next() else { return field.refuse("is empty", example) };
+    if let Some(second) = fields.next() {
+        let remedy = "keep one here, and give a target that lives elsewhere its own `backing`";
+        reader.complaints.add(&second.key_span, format!("a second backing {}", second.shown()), remedy);
+    }
+    let listing = ("backing", "pickfs list backings");
+    let entry = choose_key(&value, listing, &catalogue.backings, |entry| entry.name)?;
+    Some((entry, value))
+}
+
+fn backing<'c>(entry: &'c Entry, field: &Field, reader: &Reader<'c>) -> Backing<'c> {
+    let given: Vec<Field> = match field.value.as_table() {
+        Some(entries) => Table::new("", None, entries, field.complaints).fields().collect(),
+        None => vec![Field { key: entry.main_setting, ..field.clone() }],
+    };
+    let settings = settings(entry, &given, &[], &field.span, reader);
+    if !entry.makes_filesystem && given.iter().all(|field| field.key != entry.main_setting) {
+        let message = format!("`{}` needs {}", entry.name, quoted(entry.main_setting));
+        reader.complaints.add(&field.span, message, format!("write it like this: {} = \"/mnt\"", entry.name));
+    }
+    let size = given.iter().find(|field| field.key == "size").unwrap_or(field);
+    let chosen = Chosen { name: entry.name.into(), settings };
+    Backing { chosen, entry, size_span: size.span.clone(), span: field.span.clone() }
+}
+
+fn directories<'c>(entry: &'c Entry, list: &Field, reader: &Reader<'c>) -> Option<Vec<Backing<'c>>> {
+    let elements = list.elements()?;
+    let before = reader.complaints.len();
+    let all: Vec<Backing> = elements.iter().map(|field| backing(entry, field, reader)).collect();
+    // One wrong path must not turn the others into a complaint about how many there are.
+    (reader.complaints.len() == before).then_some(all)
+}
+
+fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> Placed {
+    refuse_discard(table);
+    table.only(&[&KEYS[..], &["discard"]].concat());
+    let own = table.field("backing").map(|field| {
+        let (entry, value) = kind_of_backing(&field, reader)?;
+        Some(backing(entry, &value, reader))
+    });
+    let (backing, missing) = match (&own, shared) {
+        (Some(own), _) => (own.as_ref(), false),
+        (None, Shared::Is(shared)) => (Some(shared), false),
+        (None, Shared::Wrong) => (None, false),
+        (None, Shared::Missing) => (None, true),
+    };
+    if missing {
+        let remedy = "add [backing] to the plan, with a line such as `image = { dir = \"/mnt\", size = \"20GiB\" }`";
+        reader.complaints.add(&table.span, "this target has no backing, and the plan has none for all", remedy);
+    }
+    let driver = filesystem(table, reader);
+    check_fit(table, backing, driver);
+    let mut target = described(table, driver);
+    target.backing = backing.map(|backing| backing.chosen.clone()).unwrap_or_default();
+    let below = backing.map(|backing| disks(&backing.chosen.settings) as usize);
+    let (layers, devices) = machine::layers(table, below, reader);
+    target.layers = layers;
+    if let Some((driver, devices)) = driver.zip(devices) {
+        check_devices(table, driver, devices);
+    }
+    target.queue = queue::queue(table, reader);
+    target.machine = machine::machine(plan, Some(table), reader);
+    let own_machine = machine::own_words(table);
+    let name = table.field("name").map(|field| field.text().map(String::from));
+    target.name = name.flatten().unwrap_or_else(|| made_name(&target, &own_machine, backing));
+    Placed { target, span: table.field("name").map_or(table.span.clone(), |field| field.span), own_machine }
+}
+
+/// What a target says of itself, as far as it can be read: a name is made of it even if some of it is wrong.
+fn described(table: &Table, driver: Option<&FilesystemEntry>) -> Target {
+    let as_text = |key: &str| table.field(key).and_then(|field| field.value.as_str().map(String::from));
+    if let Some(field) = table.field("variant") {
+        check_variant(&field, driver);
+    }
+    let nodatacow = table.field("nodatacow").is_some_and(|field| nodatacow(&field, driver));
+    let overlay = table.field("overlay").is_some_and(|field| overlay(&field, driver));
+    let scheduler = table.field("scheduler");
+    let scheduler = scheduler.and_then(|field| queue::scheduler(field.text()?, &field).map(String::from));
+    let mkfs = table.field("mkfs").map(|field| options(&field, driver)).unwrap_or_default();
+    let mount = table.field("mount").map(|field| options(&field, driver)).unwrap_or_default();
+    let age = table.field("age").and_then(|field| age::age(&field));
+    let fill = table.field("fill").and_then(|field| age::fill(&field));
+    let (fs, variant) = (as_text("fs"), as_text("variant"));
+    Target { fs, variant, mkfs, mount, nodatacow, overlay, scheduler, age, fill, ..Target::default() }
+}
+
+fn refuse_discard(table: &Table) {
+    if let Some(field) = table.field("discard") {
+        let message = "a single target cannot have its own `discard`: a drive that has discarded its unused blocks \
+                       is faster for every target that comes after";
+        let remedy = "move `discard` to the top of the plan, where it holds for all targets";
+        field.complaints.add(&field.key_span, message, remedy);
+    }
+}
+
+fn filesystem<'c>(table: &Table, reader: &Reader<'c>) -> Option<&'c FilesystemEntry> {
+    let catalogue = reader.catalogue;
+    let listing = ("file system", "pickfs list fs");
+    choose(&table.field("fs")?, listing, &catalogue.filesystems, |entry| entry.name)
+}
+
+fn check_variant(field: &Field, driver: Option<&FilesystemEntry>) {
+    let (Some(text), Some(driver)) = (field.text(), driver) else { return };
+    if driver.variants.contains(&text) {
+        return;
+    }
+    let remedy = match driver.variants.as_slice() {
+        [] => format!("leave `variant` out: {} has none; options go into `mount` and `mkfs`", driver.name),
+        variants => format!("use one of {}", super::complaint::listed(variants.iter().copied())),
+    };
+    field.complaints.add(&field.span, format!("{} has no variant {}", driver.name, quoted(text)), remedy);
+}
+
+fn nodatacow(field: &Field, driver: Option<&FilesystemEntry>) -> bool {
+    let asked = field.flag().unwrap_or_default();
+    if let Some(driver) = driver.filter(|driver| asked && !driver.takes_nodatacow) {
+        let message = format!("{} has no copy on write of data that could be switched off", driver.name);
+        field.complaints.add(&field.key_span, message, "leave `nodatacow` out, or give it to a target with btrfs");
+    }
+    asked
+}
+
+fn overlay(field: &Field, driver: Option<&FilesystemEntry>) -> bool {
+    let asked = field.flag().unwrap_or_default();
+    if let Some((driver, why)) = driver.filter(|_| asked).and_then(|driver| Some((driver, driver.no_upper?))) {
+        let message = format!("overlayfs cannot put what is written on {}: {why}", driver.name);
+        field.complaints.add(
+            &field.key_span,
+            message,
+            "leave `overlay` out, or give it to a target with ext4, xfs or btrfs",
+        );
+    }
+    asked
+}
+
+/// Options of mount or mkfs, one an element.
+fn options(field: &Field, driver: Option<&FilesystemEntry>) -> Vec<String> {
+    let mut right: Vec<String> = Vec::new();
+    for (text, element) in field.texts().unwrap_or_default() {
+        check_option(right.last().map(String::as_str), text, &element, driver);
+        right.push(text.into());
+    }
+    right
+}
+
+/// Of an option that comes after another one.
+pub(super) fn check_option(
+    before: Option<&str>,
+    text: &str,
+    element: &Field,
+    driver: Option<&FilesystemEntry>,
+) -> bool {
+    if element.key == "mount" && text.contains(',') {
+        let parts: Vec<String> = text.split(',').map(|part| format!("\"{part}\"")).collect();
+        let remedy = format!("write one option an element: {}", parts.join(", "));
+        element.complaints.add(&element.span, format!("{} is more than one mount option", quoted(text)), remedy);
+        return false;
+    }
+    let slip = if element.key == "mount" { slip_in_mount(text, driver) } else { several_words(before, text) };
+    if let Some((message, remedy)) = slip {
+        element.complaints.add(&element.span, message, remedy);
+        return false;
+    }
+    let wrong = match element.key {
+        "mount" => wrong_for_mount(text),
+        _ => wrong_for_mkfs(before, text, driver.map(|driver| driver.mkfs_options).unwrap_or_default()),
+    };
+    let remedy =
+        "take it out: only the backing of a plan may name a device, because there it is checked for being in use";
+    wrong.map(|wrong| element.complaints.add(&element.span, wrong, remedy)).is_none()
+}
+
+/// What mount would refuse, minutes later.
+fn slip_in_mount(text: &str, driver: Option<&FilesystemEntry>) -> Option<(String, String)> {
+    if text.starts_with('-') {
+        let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+        let remedy = format!("options of mkfs go there: mkfs = [{}]", words.join(", "));
+        return Some((format!("the option {} begins with a dash", quoted(text)), remedy));
+    }
+    if text.contains(char::is_whitespace) {
+        return Some((format!("the option {} has a space in it", quoted(text)), "write one option an element".into()));
+    }
+    let driver = driver.filter(|driver| !driver.mount_options.is_empty())?;
+    let name = text.split('=').next().unwrap_or_default();
+    // A name that is not known may be of a newer kernel; one that differs from a known one in a letter is a slip.
+    let near = one_slip_from(name, driver.mount_options)?;
+    let message = format!("{} has no mount option {}", driver.name, quoted(name));
+    Some((message, format!("did you mean `{}`?", text.replacen(name, near, 1))))
+}
+
+/// A word for mkfs that was meant to be two.
+fn several_words(before: Option<&str>, text: &str) -> Option<(String, String)> {
+    let is_option = text.starts_with('-') && text.contains(' ') && !before.is_some_and(|word| word.starts_with('-'));
+    let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+    let message = || format!("mkfs would get {} as one word", quoted(text));
+    is_option.then(|| (message(), format!("write them one by one: mkfs = [{}]", words.join(", "))))
+}
+
+/// A file system and its backing must go together.
+fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&FilesystemEntry>) {
+    let Some(backing) = backing else { return };
+    match table.field("fs") {
+        None if backing.entry.makes_filesystem => {
+            let message = format!("this target has no `fs`, and `{}` needs one on it", backing.entry.name);
+            table.complaints.add(
+                &table.span,
+                message,
+                "add a line such as `fs = \"ext4\"`; `pickfs list fs` shows them all",
+            );
+        }
+        _ if !backing.entry.makes_filesystem => refuse_making(table, backing),
+        _ => driver.into_iter().for_each(|driver| check_size(backing, driver, table.complaints)),
+    }
+}
+
+fn refuse_making(table: &Table, backing: &Backing) {
+    for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "overlay", "age", "fill", "layers", "queue"]
+        .iter()
+        .filter_map(|key| table.field(key))
+    {
+        let name = backing.entry.name;
+        let message = format!("{} cannot be chosen on `{name}`, which brings its own file system", field.shown());
+        field.complaints.add(&field.key_span, message, "leave it out, or give the target another `backing`");
+    }
+}
+
+fn check_size(backing: &Backing, driver: &FilesystemEntry, complaints: &Complaints) {
+    let Some(size) = backing.chosen.settings.number("size").filter(|size| *size < driver.minimum_size) else { return };
+    let [size, minimum] = [size, driver.minimum_size].map(|bytes| show_bytes(bytes as f64));
+    let message = format!("{} needs at least {minimum}, but the size is {size}", driver.name);
+    complaints.add(
+        &backing.size_span,
+        message,
+        format!("make the size {minimum} or more, or leave {} out", driver.name),
+    );
+}
+
+/// As many as a file system can be made of.
+fn check_devices(table: &Table, driver: &FilesystemEntry, devices: usize) {
+    let variant = table.field("variant").and_then(|field| field.value.as_str());
+    if let Some(objection) = (driver.devices)(driver.name, variant, devices) {
+        let span = table.field(objection.setting).and_then(|field| field.span);
+        table.complaints.object(&span, objection);
+    }
+}
+
+/// Each target must fit what its machine is made of.
+pub(super) fn check_machines(placed: &[Placed], reader: &Reader) {
+    let Some(unfit) = reader.catalogue.unfit else { return };
+    for Placed { target, span, .. } in placed {
+        let objection = unfit(reader.executor, target);
+        objection.into_iter().for_each(|objection| reader.complaints.object(span, objection));
+    }
+}
+
+/// "btrfs zstd:1 noatime": what distinguishes the target; a directory is its own name.
+fn made_name(target: &Target, machine: &[(String, String)], backing: Option<&Backing>) -> String {
+    let place = || backing.and_then(|backing| backing.chosen.settings.text(backing.entry.main_setting));
+    let first = target.fs.clone().or_else(|| place().map(String::from)).unwrap_or_else(|| target.backing.name.clone());
+    let machine = machine.iter().map(|(_, value)| value.clone());
+    std::iter::once(first).chain(target.options()).chain(machine).collect::<Vec<_>>().join(" ")
+}
+
+impl Target {
+    /// What is chosen for its file system and what lies below, a word or a few each, in the order of made names.
+    fn options(&self) -> Vec<String> {
+        let made = self.variant.iter().chain(&self.mkfs).chain(&self.mount).cloned();
+        let in_place = self.nodatacow.then(|| "nodatacow".to_string());
+        let overlay = self.overlay.then(|| "overlay".to_string());
+        let layers = self.layers.iter().map(|layer| format!("on {}", layer_words(layer)));
+        let queue = self.scheduler.iter().cloned().chain(queue::words(&self.queue));
+        made.chain(in_place).chain(overlay).chain(layers).chain(queue).chain(age::words(self.age, self.fill)).collect()
+    }
+
+    /// All that can differ between targets of one file system, a word or a few each.
+    pub fn factors(&self) -> Vec<String> {
+        let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), String::from);
+        let machine = self.machine.0.iter().map(|(name, value)| format!("{name} {}", shown(value)));
+        let place = self.backing.settings.0.iter().map(|(name, value)| format!("{name} {}", shown(value)));
+        let backing = [self.backing.name.clone()].into_iter().filter(|name| !name.is_empty());
+        self.options().into_iter().chain(machine).chain(backing).chain(place).collect()
+    }
+}
+
+/// A layer and what its settings choose, as far as they are words: "md raid1".
+fn layer_words(layer: &Chosen) -> String {
+    let words = layer.settings.0.values().filter_map(|value| value.as_str());
+    std::iter::once(layer.name.as_str()).chain(words).collect::<Vec<_>>().join(" ")
+}

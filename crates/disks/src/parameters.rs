@@ -1,0 +1,563 @@
+//! A model's TOML file, and the flat table of integers that `model.c` takes.
+
+use anyhow::{Context, Result, bail, ensure};
+use pickfs_system::sys::disk_model::{DiskModel, WORDS};
+use serde::Deserialize;
+
+pub type Words = [u64; WORDS];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Answers at once.
+    None,
+    HardDisk,
+    Flash,
+    /// A hard disk whose tracks overlap, and which hides that.
+    ShingledDisk,
+    /// A hard disk with zones that its host must write in order.
+    HostManagedDisk,
+    /// Flash that can write few places at a time: SD cards, eMMC.
+    Card,
+    /// Rented by operations a second.
+    CloudVolume,
+}
+
+impl Kind {
+    /// Of `SIM_KIND`.
+    fn word(self) -> u64 {
+        match self {
+            Kind::None => 0,
+            Kind::HardDisk | Kind::ShingledDisk | Kind::HostManagedDisk => 1,
+            Kind::Flash | Kind::Card => 2,
+            Kind::CloudVolume => 3,
+        }
+    }
+
+    pub(crate) fn has_arm(self) -> bool {
+        self.word() == 1
+    }
+}
+
+/// A model's file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disk {
+    /// One line for lists.
+    pub about: String,
+    pub kind: Kind,
+    /// Made from what was published of its kind, and compared with no real disk.
+    #[serde(default)]
+    pub sketch: bool,
+    /// In the order of the file.
+    pub parameters: toml::map::Map<String, toml::Value>,
+}
+
+/// A parameter as a file gives it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sourced {
+    /// A number, in the unit that the parameter's name ends in, or a word.
+    pub is: toml::Value,
+    /// A publication or a datasheet; "assumed" where there is none.
+    pub source: String,
+}
+
+impl Disk {
+    /// A file of a user's own is as good as ours.
+    pub fn parse(text: &str) -> Result<Disk> {
+        let disk: Disk = toml::from_str(text).context("no model of a disk")?;
+        disk.words(0, 0)?;
+        Ok(disk)
+    }
+
+    /// For lists.
+    pub fn described(&self) -> String {
+        if self.sketch { format!("sketch: {}", self.about) } else { self.about.clone() }
+    }
+
+    pub fn sourced(&self, name: &str) -> Result<Sourced> {
+        let found = self.parameters.get(name).with_context(|| format!("the parameter `{name}` is missing"))?;
+        let sourced: Sourced = found.clone().try_into().with_context(|| format!("in the parameter `{name}`"))?;
+        if sourced.source.trim().is_empty() {
+            bail!("the parameter `{name}` names no source; write \"assumed\" if there is none");
+        }
+        Ok(sourced)
+    }
+
+    /// In the unit that the name ends in.
+    pub(crate) fn number(&self, name: &str) -> Result<f64> {
+        let is = self.sourced(name)?.is;
+        let number = is.as_float().or(is.as_integer().map(|whole| whole as f64));
+        let number = number.with_context(|| format!("`{name}` must be a number"))?;
+        ensure!(number >= 0.0 && number.is_finite(), "`{name}` must be a number that is not negative");
+        Ok(number)
+    }
+
+    /// The same disk with another number, of six digits.
+    pub(crate) fn with(&self, name: &str, number: f64) -> Result<Disk> {
+        let mut changed = self.clone();
+        let place = changed.parameters.get_mut(name).and_then(toml::Value::as_table_mut);
+        let fields = place.with_context(|| format!("the parameter `{name}` is missing"))?;
+        fields.insert("is".to_string(), significant(number, 6).into());
+        Ok(changed)
+    }
+
+    /// The table for the model. `start` is where on the disk its device begins, in sectors; `phase_ns` the angle of the
+    /// platter at time 0, as time of a turn.
+    pub fn words(&self, start: u64, phase_ns: u64) -> Result<Words> {
+        words(self, start, phase_ns)
+    }
+
+    /// The table of a drive that is made smaller, so that the device is all of it, and that holds data in a share of it: what is
+    /// sized by the capacity (spare, blocks, SLC cache) shrinks with it, what is a speed or a buffer does not.
+    pub fn used(&self, start: u64, sectors: u64, filled: f64) -> Result<Words> {
+        used(self, start, sectors, filled)
+    }
+
+    /// The table of a host-managed disk with so many sectors of device, in whole zones.
+    pub fn zoned(&self, start: u64, phase_ns: u64, sectors: u64) -> Result<Words> {
+        zoned(self, start, phase_ns, sectors)
+    }
+
+    /// It has what `used` needs.
+    pub fn can_be_used(&self) -> bool {
+        self.kind == Kind::Flash && self.number(SPARE).is_ok()
+    }
+}
+
+/// In the order of `enum sim_parameter`.
+const NAMES: [&str; 63] = [
+    "KIND",
+    "SECTORS",
+    "START",
+    "DEPTH",
+    "COMMAND_NS",
+    "LINK_PS",
+    "VOLATILE",
+    "ROTATIONAL",
+    "FLUSH_NS",
+    "TRIM_NS",
+    "TURN_NS",
+    "PHASE_NS",
+    "HEADS",
+    "HEAD_SWITCH_NS",
+    "HEAD_SKEW_NS",
+    "CYLINDER_SKEW_NS",
+    "WRITE_SETTLE_NS",
+    "AGE_LIMIT_NS",
+    "WRITE_CACHE",
+    "CACHE_SECTORS",
+    "CACHE_SLOTS",
+    "DESTAGE_WINDOW",
+    "HIGH_WATER",
+    "IDLE_NS",
+    "SEGMENTS",
+    "SEGMENT_SECTORS",
+    "AHEAD_SECTORS",
+    "DIES",
+    "CHANNELS",
+    "PAGE_SECTORS",
+    "READ_NS",
+    "PROGRAM_NS",
+    "PROGRAM_PAGES",
+    "CHANNEL_PS",
+    "BUFFER_SECTORS",
+    "PROTECTED",
+    "ERASE_NS",
+    "ERASE_PROGRAMS",
+    "QUEUED_FLUSH",
+    "SUSPEND_NS",
+    "SLC_SECTORS",
+    "SLC_PROGRAM_NS",
+    "SLC_REFILL_NS",
+    "FRAMES_NS",
+    "UNIT_SECTORS",
+    "OPEN_UNITS",
+    "UNITS",
+    "BLOCKS",
+    "BLOCK_PROGRAMS",
+    "FILLED",
+    "BAND_SECTORS",
+    "LOG_SECTORS",
+    "STREAM_SECTORS",
+    "CLEAN_IDLE_NS",
+    "ZBC_SECTORS",
+    "ZBC_ZONES",
+    "ZBC_CONVENTIONAL",
+    "BASE_NS",
+    "PEAK_NS",
+    "CREDITS",
+    "OPERATION_SECTORS",
+    "SEEKS",
+    "ZONES",
+];
+const TABLES: usize = 64;
+const MOST_SEEKS: usize = 128;
+const SEEK_AT: usize = TABLES;
+const ZONE_AT: usize = SEEK_AT + 2 * MOST_SEEKS;
+const MOST_ZONES: u64 = 32;
+
+/// What a parameter's number is multiplied with, or made of.
+#[derive(Clone, Copy)]
+enum Scale {
+    By(f64),
+    /// MB/s, as picoseconds of a sector.
+    Rate,
+    /// MB/s, as nanoseconds of a sector.
+    Refill,
+    /// A second, as nanoseconds between two.
+    Often,
+}
+use Scale::{By, Often, Rate, Refill};
+
+const MIB: f64 = 2048.0;
+
+/// A parameter in a file, the word that it becomes, and its unit.
+type Field = (&'static str, &'static str, Scale);
+
+const OF_ALL: &[Field] = &[("capacity_gb", "SECTORS", By(1e9 / 512.0)), ("depth", "DEPTH", By(1.0))];
+
+const OF_DISKS: &[Field] = &[
+    ("command_us", "COMMAND_NS", By(1e3)),
+    ("link_mb_s", "LINK_PS", Rate),
+    ("flush_us", "FLUSH_NS", By(1e3)),
+    ("trim_us", "TRIM_NS", By(1e3)),
+];
+
+const OF_HARD_DISKS: &[Field] = &[
+    ("turn_us", "TURN_NS", By(1e3)),
+    ("heads", "HEADS", By(1.0)),
+    ("head_switch_us", "HEAD_SWITCH_NS", By(1e3)),
+    ("head_skew_us", "HEAD_SKEW_NS", By(1e3)),
+    ("cylinder_skew_us", "CYLINDER_SKEW_NS", By(1e3)),
+    ("write_settle_us", "WRITE_SETTLE_NS", By(1e3)),
+    ("age_limit_ms", "AGE_LIMIT_NS", By(1e6)),
+    ("write_cache", "WRITE_CACHE", By(1.0)),
+    ("cache_mib", "CACHE_SECTORS", By(MIB)),
+    ("cache_slots", "CACHE_SLOTS", By(1.0)),
+    ("destage_window", "DESTAGE_WINDOW", By(1.0)),
+    ("high_water_mib", "HIGH_WATER", By(MIB)),
+    ("idle_ms", "IDLE_NS", By(1e6)),
+    ("segments", "SEGMENTS", By(1.0)),
+    ("segment_kib", "SEGMENT_SECTORS", By(2.0)),
+    ("ahead_kib", "AHEAD_SECTORS", By(2.0)),
+];
+
+/// Those that tables are made of.
+const OF_TABLES: &[&str] = &[
+    "zones",
+    "outer_sectors",
+    "inner_sectors",
+    "seek_unit",
+    "seek_short_us",
+    "seek_root_us",
+    "seek_boundary",
+    "seek_line_us",
+    "seek_slope_us",
+];
+
+const OF_FLASH: &[Field] = &[
+    ("dies", "DIES", By(1.0)),
+    ("channels", "CHANNELS", By(1.0)),
+    ("page_kib", "PAGE_SECTORS", By(2.0)),
+    ("read_us", "READ_NS", By(1e3)),
+    ("program_us", "PROGRAM_NS", By(1e3)),
+    ("program_pages", "PROGRAM_PAGES", By(1.0)),
+    ("channel_mb_s", "CHANNEL_PS", Rate),
+    ("buffer_mib", "BUFFER_SECTORS", By(MIB)),
+    ("power_loss_protection", "PROTECTED", By(1.0)),
+    ("erase_ms", "ERASE_NS", By(1e6)),
+    ("erase_programs", "ERASE_PROGRAMS", By(1.0)),
+    ("queued_flush", "QUEUED_FLUSH", By(1.0)),
+    ("suspend_us", "SUSPEND_NS", By(1e3)),
+    ("slc_gib", "SLC_SECTORS", By(1024.0 * MIB)),
+    ("slc_program_us", "SLC_PROGRAM_NS", By(1e3)),
+    ("slc_refill_mb_s", "SLC_REFILL_NS", Refill),
+    ("link_frames_us", "FRAMES_NS", By(1e3)),
+];
+
+/// Flash beyond the drive's capacity. Only a drive that is small and used needs it, so a file may lack it.
+const SPARE: &str = "spare_percent";
+
+const OF_SHINGLED: &[Field] = &[
+    ("band_mib", "BAND_SECTORS", By(MIB)),
+    ("log_gib", "LOG_SECTORS", By(1024.0 * MIB)),
+    ("stream_kib", "STREAM_SECTORS", By(2.0)),
+    ("clean_idle_ms", "CLEAN_IDLE_NS", By(1e6)),
+];
+
+const OF_HOST_MANAGED: &[Field] = &[("zone_mib", "ZBC_SECTORS", By(MIB))];
+
+/// Share of the device that is written anywhere.
+const CONVENTIONAL: &str = "conventional_percent";
+
+const OF_CARDS: &[Field] = &[("unit_mib", "UNIT_SECTORS", By(MIB)), ("open_units", "OPEN_UNITS", By(1.0))];
+
+const OF_CLOUD: &[Field] = &[
+    ("base_per_second", "BASE_NS", Often),
+    ("peak_per_second", "PEAK_NS", Often),
+    ("credits", "CREDITS", By(1.0)),
+    ("operation_kib", "OPERATION_SECTORS", By(2.0)),
+];
+
+fn fields(kind: Kind) -> Vec<&'static Field> {
+    let lists: &[&[Field]] = match kind {
+        Kind::None => &[OF_ALL],
+        Kind::HardDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS],
+        Kind::Flash => &[OF_ALL, OF_DISKS, OF_FLASH],
+        Kind::ShingledDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_SHINGLED],
+        Kind::HostManagedDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_HOST_MANAGED],
+        Kind::Card => &[OF_ALL, OF_DISKS, OF_FLASH, OF_CARDS],
+        Kind::CloudVolume => &[OF_ALL, OF_DISKS, OF_CLOUD],
+    };
+    lists.iter().copied().flatten().collect()
+}
+
+/// The place of a word in the table.
+pub fn at(name: &str) -> usize {
+    NAMES.iter().position(|known| *known == name).unwrap_or_else(|| panic!("the model has no parameter {name}"))
+}
+
+/// Where its three words are.
+pub(crate) fn last_zone(words: &[u64]) -> usize {
+    ZONE_AT + 3 * (words[at("ZONES")].max(1) as usize - 1)
+}
+
+pub(crate) fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
+    let fields = fields(disk.kind);
+    let named = match disk.kind {
+        Kind::None => "a disk without delay",
+        Kind::HardDisk => "hard disks",
+        Kind::Flash => "flash",
+        Kind::ShingledDisk => "shingled hard disks",
+        Kind::HostManagedDisk => "host-managed hard disks",
+        Kind::Card => "cards",
+        Kind::CloudVolume => "cloud volumes",
+    };
+    let known = |name: &str| match name {
+        SPARE => disk.kind == Kind::Flash,
+        CONVENTIONAL => disk.kind == Kind::HostManagedDisk,
+        _ => fields.iter().any(|field| field.0 == name) || (disk.kind.has_arm() && OF_TABLES.contains(&name)),
+    };
+    if let Some(name) = disk.parameters.keys().find(|name| !known(name)) {
+        bail!("`{}` is no parameter of {named}", name.escape_debug());
+    }
+    let mut words = [0; WORDS];
+    for (name, word, scale) in fields {
+        words[at(word)] = scaled(disk.number(name)?, *scale);
+    }
+    words[at("KIND")] = disk.kind.word();
+    words[at("START")] = start;
+    words[at("ROTATIONAL")] = u64::from(disk.kind.has_arm());
+    words[at("VOLATILE")] = match disk.kind {
+        Kind::None | Kind::CloudVolume => 0,
+        Kind::HardDisk | Kind::ShingledDisk | Kind::HostManagedDisk => words[at("WRITE_CACHE")],
+        Kind::Flash | Kind::Card => u64::from(words[at("PROTECTED")] == 0),
+    };
+    if disk.kind == Kind::HostManagedDisk {
+        conventional(disk)?;
+    }
+    if disk.kind.has_arm() {
+        tables(disk, &mut words)?;
+        words[at("PHASE_NS")] = phase_ns % words[at("TURN_NS")].max(1);
+    }
+    in_range(words)
+}
+
+/// Sectors of what flash maps; the most that a map is made for; blocks without which none could be collected. As in ftl.h.
+const UNIT_SECTORS: u64 = 8;
+const MOST_UNITS: u64 = 1 << 23;
+const LEAST_SPARE: u64 = 6;
+
+fn used(disk: &Disk, start: u64, sectors: u64, filled: f64) -> Result<Words> {
+    let mut words = words(disk, start, 0)?;
+    ensure!(disk.kind == Kind::Flash, "only flash can be full");
+    let (spare, share) = (disk.number(SPARE)? / 100.0, sectors as f64 / words[at("SECTORS")] as f64);
+    let units = sectors / UNIT_SECTORS;
+    let most = (MOST_UNITS * UNIT_SECTORS) >> 21;
+    ensure!(units <= MOST_UNITS, "flash with a fill can have at most {most} GiB");
+    // Of a block each die has at least one program, so small drives have few blocks.
+    let programs = (words[at("ERASE_PROGRAMS")] as f64 * share).round().max(1.0) as u64;
+    let block = words[at("PAGE_SECTORS")] * words[at("PROGRAM_PAGES")] * words[at("DIES")] * programs / UNIT_SECTORS;
+    let blocks = (units as f64 * (1.0 + spare) / block as f64).floor() as u64;
+    let least = ((LEAST_SPARE + 1) * block) as f64 / spare * (UNIT_SECTORS * 512) as f64 / f64::from(1 << 20);
+    ensure!(
+        blocks * block >= units + LEAST_SPARE * block,
+        "with {} % of spare flash in blocks of {} KiB, a disk with a fill needs {least:.0} MiB",
+        spare * 100.0,
+        block * 4
+    );
+    let sized = [("UNITS", units), ("BLOCKS", blocks), ("BLOCK_PROGRAMS", programs)];
+    sized.into_iter().for_each(|(name, value)| words[at(name)] = value);
+    words[at("FILLED")] = (units as f64 * filled).round() as u64;
+    words[at("SLC_SECTORS")] = (words[at("SLC_SECTORS")] as f64 * share).round() as u64;
+    in_range(words)
+}
+
+fn in_range(words: Words) -> Result<Words> {
+    match DiskModel::start(&words) {
+        Ok(_) => Ok(words),
+        Err(wrong) => bail!("`{}` is out of range", given_as(wrong)),
+    }
+}
+
+/// Of a host-managed disk, a share.
+fn conventional(disk: &Disk) -> Result<f64> {
+    let percent = disk.number(CONVENTIONAL)?;
+    ensure!(percent < 100.0, "`{CONVENTIONAL}` must be below 100");
+    Ok(percent / 100.0)
+}
+
+fn zoned(disk: &Disk, start: u64, phase_ns: u64, sectors: u64) -> Result<Words> {
+    let mut words = words(disk, start, phase_ns)?;
+    let size = words[at("ZBC_SECTORS")];
+    ensure!(
+        size > 0 && sectors % size == 0,
+        "a host-managed disk has whole zones: make the backing's size a multiple of {} MiB",
+        size >> 11
+    );
+    let zones = sectors / size;
+    words[at("ZBC_ZONES")] = zones;
+    words[at("ZBC_CONVENTIONAL")] = (zones as f64 * conventional(disk)?).ceil() as u64;
+    in_range(words)
+}
+
+/// As a file calls the word.
+fn given_as(word: usize) -> &'static str {
+    let name = NAMES.get(word).copied().unwrap_or_default();
+    let lists = [OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_FLASH, OF_SHINGLED, OF_HOST_MANAGED, OF_CARDS, OF_CLOUD];
+    let field = lists.iter().copied().flatten().find(|field| field.1 == name);
+    field.map_or(name, |field| field.0)
+}
+
+/// The value, rounded to `digits` significant digits.
+pub fn significant(value: f64, digits: i32) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let unit = 10_f64.powi(digits - 1 - value.abs().log10().floor() as i32);
+    (value * unit).round() / unit
+}
+
+fn scaled(number: f64, scale: Scale) -> u64 {
+    match scale {
+        By(factor) => (number * factor).round() as u64,
+        Rate => (512e6 / number).round() as u64,
+        Refill => (512e3 / number).round() as u64,
+        Often => (1e9 / number).round() as u64,
+    }
+}
+
+/// Zones have the same number of cylinders each, and tracks that shorten evenly from the outer edge to the inner one.
+fn tables(disk: &Disk, words: &mut Words) -> Result<()> {
+    let (heads, sectors) = (words[at("HEADS")], words[at("SECTORS")]);
+    let (zones, outer, inner) = (disk.number("zones")?, disk.number("outer_sectors")?, disk.number("inner_sectors")?);
+    ensure!((1.0..=MOST_ZONES as f64).contains(&zones), "`zones` must be from 1 to {MOST_ZONES}");
+    ensure!(
+        heads > 0 && outer >= inner && inner >= 1.0,
+        "a disk needs `heads`, and outer tracks as long as inner ones"
+    );
+    let zones = zones as u64;
+    let track = |zone: u64| (outer - (outer - inner) * zone as f64 / (zones.max(2) - 1) as f64).round() as u64;
+    let per_cylinder: u64 = (0..zones).map(|zone| track(zone) * heads).sum();
+    let cylinders = sectors.div_ceil(per_cylinder);
+    let mut first = 0;
+    for zone in 0..zones {
+        let row = ZONE_AT + 3 * zone as usize;
+        words[row..row + 3].copy_from_slice(&[first, zone * cylinders, track(zone)]);
+        first += cylinders * heads * track(zone);
+    }
+    words[at("ZONES")] = zones;
+    seeks(disk, cylinders * zones, words)
+}
+
+/// As a root of the distance up to a boundary, then as a line (Ruemmler and Wilkes 1994), at distances that grow evenly
+/// in their logarithm; the model interpolates between them.
+fn seeks(disk: &Disk, cylinders: u64, words: &mut Words) -> Result<()> {
+    let unit = match disk.sourced("seek_unit")?.is.as_str() {
+        Some("stroke") => (cylinders - 1).max(1) as f64,
+        Some("cylinders") => 1.0,
+        _ => bail!("`seek_unit` must be \"stroke\" or \"cylinders\""),
+    };
+    let (short, root) = (disk.number("seek_short_us")?, disk.number("seek_root_us")?);
+    let (boundary, line) = (disk.number("seek_boundary")?, disk.number("seek_line_us")?);
+    let slope = disk.number("seek_slope_us")?;
+    let us =
+        |distance: f64| if distance <= boundary { short + root * distance.sqrt() } else { line + slope * distance };
+    let most = (cylinders - 1).max(1) as f64;
+    let edge = (boundary * unit).floor().clamp(1.0, most);
+    let grown = (0..MOST_SEEKS - 2).map(|step| most.powf(step as f64 / (MOST_SEEKS - 3) as f64).round());
+    // The curve may bend or step at its boundary, so both sides of it are in the table.
+    let mut distances: Vec<u64> = grown.chain([edge, (edge + 1.0).min(most)]).map(|distance| distance as u64).collect();
+    distances.sort_unstable();
+    distances.dedup();
+    let mut before = 0;
+    for (index, distance) in distances.iter().enumerate() {
+        let ns = (us(*distance as f64 / unit) * 1e3).round() as u64;
+        ensure!(ns >= before, "the seek curve falls at {distance} cylinders");
+        before = ns;
+        words[SEEK_AT + 2 * index..SEEK_AT + 2 * index + 2].copy_from_slice(&[*distance, ns]);
+    }
+    words[at("SEEKS")] = distances.len() as u64;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::find;
+    use pickfs_system::sys::disk_model::SOURCES;
+
+    /// The enum of model.h, without its prefix.
+    #[test]
+    fn the_table_is_laid_out_as_in_c() {
+        let of = |file: &str| SOURCES.iter().find(|source| source.0 == file).expect("it").1;
+        let header = of("model.h");
+        let body = header.split("enum sim_parameter {").nth(1).and_then(|rest| rest.split("};").next()).expect("it");
+        let names = body.lines().filter_map(|line| line.trim().strip_prefix("SIM_")?.split([',', ' ']).next());
+        let names: Vec<&str> = names.collect();
+        assert_eq!(names[..NAMES.len()], NAMES);
+        assert_eq!(names[NAMES.len()..], ["TABLES"]);
+        for (name, value) in [("SIM_MOST_SEEKS", MOST_SEEKS), ("SIM_MOST_ZONES", MOST_ZONES as usize)] {
+            assert!(header.contains(&format!("#define {name} {value}\n")), "{name}");
+        }
+        let [unit, most] = [format!("{UNIT_SECTORS}"), format!("(1 << {})", MOST_UNITS.ilog2())];
+        let spare = LEAST_SPARE.to_string();
+        for (name, value) in [("UNIT_SECTORS", unit), ("MOST_UNITS", most), ("LEAST_SPARE", spare)] {
+            assert!(of("ftl.h").contains(&format!("#define FTL_{name} {value}\n")), "{name}");
+        }
+        assert_eq!(ZONE_AT + 3 * MOST_ZONES as usize, WORDS);
+    }
+
+    /// Of 1,962 cylinders every distance, against the curve as it was published.
+    #[test]
+    fn the_seek_curve_of_the_hp_97560_is_the_published_one() {
+        let words = find("hp-97560").expect("it").words(0, 0).expect("words");
+        let model = DiskModel::start(&words).expect("a model");
+        for distance in 1..1962_u64 {
+            let d = distance as f64;
+            let published = if distance <= 383 { 3.24 + 0.400 * d.sqrt() } else { 8.00 + 0.008 * d };
+            let found = model.seek_ns(distance) as f64 / 1e6;
+            assert!((found / published - 1.0).abs() < 0.001, "{distance} cylinders: {found} ms, not {published} ms");
+        }
+        assert_eq!(model.seek_ns(0), 0);
+        let zone = &words[ZONE_AT..ZONE_AT + 3];
+        assert_eq!((zone, words[at("SECTORS")]), (&[0, 0, 72][..], 1962 * 19 * 72));
+    }
+
+    #[test]
+    fn zones_hold_the_whole_disk() {
+        let words = find("hdd-7200").expect("it").words(0, 0).expect("words");
+        let zones = words[at("ZONES")] as usize;
+        let row = |zone: usize| &words[ZONE_AT + 3 * zone..ZONE_AT + 3 * zone + 3];
+        let cylinders = row(1)[1];
+        for zone in 1..zones {
+            assert_eq!(row(zone)[0] - row(zone - 1)[0], cylinders * words[at("HEADS")] * row(zone - 1)[2], "{zone}");
+        }
+        let last = row(zones - 1);
+        let end = last[0] + cylinders * words[at("HEADS")] * last[2];
+        let spare = end - words[at("SECTORS")];
+        assert!(spare < zones as u64 * words[at("HEADS")] * 3600, "{spare} sectors behind the end");
+    }
+}

@@ -1,0 +1,552 @@
+//! The machine of the `sim` executor: QEMU for each cell, which boots, or goes on from a saved guest where the plan says so, is
+//! asked nothing while it runs and hands out its records when it has ended. Cells cannot disturb each other, so several are under
+//! way at once.
+
+use super::DEFAULT_DISK;
+use super::archive::Dated;
+use super::processor::Processor;
+use super::qemu::{self, Saved};
+use super::region::{Delivered, Region, SLEEPS, at_once, check_size};
+use super::saved;
+use crate::executor::vm::{
+    DATA_DISK, Driver, Guest, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK, ROOT_DISK, Tail, find_or_build,
+    in_the_guest, is_own, kernel_of, kind_of, kinds_and_recipes, nth_target_disk, own_kernels, write_initramfs,
+};
+use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
+use anyhow::{Context, Result, bail};
+use pickfs_core::journal::{Provenance, Record};
+use pickfs_core::plan::{Cell, Plan, SIZE, Settings, Target, disks};
+use pickfs_core::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, SIMULATED_RUN, Say};
+use pickfs_disks::parameters::Words;
+use pickfs_disks::{Disk, Kind, find};
+use pickfs_system::process::Interrupted;
+use pickfs_system::sys::disk_model::SOURCES;
+use procfs::Current;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Where a target finds its simulated disks.
+pub(crate) fn target_disks(count: usize) -> Vec<PathBuf> {
+    (0..count).map(|index| in_the_guest(&nth_target_disk(index))).collect()
+}
+
+/// The model of each disk of a target.
+fn models(target: &Target) -> Result<Vec<String>> {
+    let count = disks(&target.backing.settings) as usize;
+    let listed = target.machine.0.get("disks").and_then(|given| given.as_array()).filter(|listed| !listed.is_empty());
+    let Some(listed) = listed else {
+        return Ok(vec![target.machine.text("disk").unwrap_or(DEFAULT_DISK).to_string(); count]);
+    };
+    if listed.len() != count {
+        bail!("`disks` names {} models, and the backing has {count}: give it `disks = {}`", listed.len(), listed.len());
+    }
+    Ok(listed.iter().filter_map(|name| name.as_str()).map(pickfs_disks::whole_name).collect())
+}
+
+/// What is wrong with the models has its own complaint.
+pub(crate) fn host_managed(target: &Target) -> Vec<bool> {
+    let is = |name: &String| disk(name).is_ok_and(|disk| disk.kind == Kind::HostManagedDisk);
+    models(target).unwrap_or_default().iter().map(is).collect()
+}
+
+/// The models' names, with their fill where the plan gives one.
+fn shown(names: &[String], target: &Target) -> Result<String> {
+    let fill = fill(&target.machine)?;
+    let shown = |name: &String| match fill {
+        Some(share) if disk(name)?.can_be_used() => Ok(format!("{name} {:.0} % full", share * 100.0)),
+        _ => Ok(name.clone()),
+    };
+    Ok(names.iter().map(shown).collect::<Result<Vec<_>>>()?.join(", "))
+}
+
+const LEAST_MEMORY: u64 = 1 << 30;
+/// Room for the records of a cell.
+const RECORDS: u64 = 256 << 20;
+/// Seconds of processor that a second of a nanosecond an instruction may take, and a boot.
+const SLOWDOWN: u64 = 20;
+const BOOT_SECONDS: u64 = 300;
+/// docs/sim.md has the pairs of cells that were compared.
+const SAVED_ALIKE: &[&str] = &["bullseye", "bookworm", "trixie", "sid"];
+/// The limit is in processor time; of the host's clock there is none that a busy machine could not exceed.
+const FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);
+
+const DRIVER: Driver = Driver {
+    name: "simdisk",
+    sources: &[
+        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o zbc.o compression.o\n"),
+        ("driver.c", include_str!("simdisk.c")),
+        ("compression.c", include_str!("compression.c")),
+        SOURCES[0],
+        SOURCES[1],
+        SOURCES[2],
+        SOURCES[3],
+        SOURCES[4],
+        SOURCES[5],
+    ],
+};
+
+/// The driver in the folder of a kernel of the user's own.
+pub(crate) const DRIVER_FILE: &str = "simdisk.ko";
+
+/// Names of files with their texts, to be compiled for any kernel.
+pub fn driver_sources() -> &'static [(&'static str, &'static str)] {
+    DRIVER.sources
+}
+
+/// A guest with the driver for its kernel.
+#[derive(Clone)]
+struct Furnished {
+    guest: Guest,
+    driver: PathBuf,
+}
+
+pub(crate) struct Simulations {
+    plan: Plan,
+    /// Seconds since 1970 when it was made: what is younger was staged by this run.
+    since: u64,
+    bundle: Bundle,
+    /// By kind; why there is none, where one cannot be made.
+    guests: BTreeMap<String, Result<Furnished, String>>,
+    running: Option<Running>,
+    /// Cells that will be asked for, in this order, and are not under way.
+    coming: VecDeque<Request>,
+    ahead: VecDeque<Ahead>,
+}
+
+struct Running {
+    slot: usize,
+    guest: Guest,
+    console: PathBuf,
+    limit_seconds: u64,
+    disk: String,
+    processor: Processor,
+    /// Of the disks under test.
+    regions: Vec<Region>,
+    /// The facts of the machine are in the journal.
+    is_told: bool,
+}
+
+/// A cell that was started before it was asked for.
+struct Ahead {
+    cell: String,
+    contact: Contact,
+    running: Running,
+}
+
+impl Ahead {
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.contact.connection.child.try_wait(), Ok(None))
+    }
+}
+
+impl Simulations {
+    pub(crate) fn new(plan: &Plan) -> Simulations {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Simulations {
+            plan: plan.clone(),
+            since,
+            bundle: Bundle::default(),
+            guests: BTreeMap::new(),
+            running: None,
+            coming: VecDeque::new(),
+            ahead: VecDeque::new(),
+        }
+    }
+
+    fn start(&self, cell: &Cell, furnished: &Furnished, request: Request, slot: usize) -> Result<(Contact, Running)> {
+        let common = self.bundle.folder.join("sim");
+        let folder = common.join(slot.to_string());
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let names = models(&cell.target)?;
+        let processor = Processor::of(&cell.target.machine)?;
+        let targets = (0..).zip(&names).map(|(index, name)| target_region(cell, &folder, index, name));
+        let targets = targets.collect::<Result<Vec<_>>>()?;
+        let (target, words) = targets.first().context("a target without a disk")?.clone();
+        let recording = self.recording(cell, &folder, &words)?;
+        let arrival = Arrival {
+            disks: target_disks(names.len()),
+            archive: self.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
+            tree: self.tree(cell).map(|_| in_the_guest(OTHER_DISK)),
+            host: self.plan.host,
+            recording: recording.as_ref().map(|_| in_the_guest(RECORDING_DISK)),
+            is_simulated: true,
+        };
+        let inside =
+            Request { run: SIMULATED_RUN.into(), answers: Vec::new(), arrival: Some(arrival), ..request.clone() };
+        let records = Region::disk(&folder.join("records"), RECORDS_DISK, RECORDS, &at_once(RECORDS))?;
+        let asked = serde_json::to_string(&inside)? + "\n";
+        let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
+        let mut regions = vec![self.root(furnished, &common)?, asked, records.clone(), target.clone()];
+        let recorded = recording.map(|recording| (regions.len() - 1, add(&mut regions, recording)));
+        regions.extend(targets[1..].iter().map(|(region, _)| region.clone()));
+        regions.extend(self.staged_regions(cell, &common)?);
+        let machine = qemu::Machine {
+            memory_bytes: memory(cell) + 3 * self.staged(),
+            initramfs: self.initramfs(furnished, &common)?,
+            console: folder.join("console"),
+            kernel_words: cell.target.machine.text("words").unwrap_or_default().into(),
+            processor,
+            regions,
+            recorded,
+            saved: None,
+            limit_seconds: BOOT_SECONDS + most_seconds(cell.limit_ns, processor.dilation),
+        };
+        let machine = match goes_on_from_saved(&cell.target) {
+            true => self.on_from_saved(&furnished.guest, machine, &common, &folder, &request.run)?,
+            false => machine,
+        };
+        let (connection, emulator) = saved::go_on(&furnished.guest, &machine, &request.run, &cell.id)?;
+        let from = Delivered::of(connection.child.id(), emulator, &machine.console, records.file);
+        let running = Running {
+            slot,
+            guest: furnished.guest.clone(),
+            console: machine.console,
+            limit_seconds: machine.limit_seconds,
+            disk: shown(&names, &cell.target)?,
+            processor,
+            regions: targets.into_iter().map(|(region, _)| region).collect(),
+            is_told: false,
+        };
+        let patience = Patience { first_word: Some(FOREVER), ready: Some(FOREVER), grace: FOREVER };
+        let connection = Connection { from: Box::new(from), ..connection };
+        Ok((Contact { connection, request, patience, lasts: Lasts::Simulation }, running))
+    }
+
+    /// With what the run has staged, and the tree of the cell's work that lies on another disk.
+    fn staged_regions(&self, cell: &Cell, common: &Path) -> Result<Vec<Region>> {
+        let mut regions = Vec::new();
+        if let Some(archive) = &self.bundle.archive {
+            let open = || Ok(Dated::new(BufReader::new(reading(archive)?), self.since, qemu::DATE_SECONDS));
+            regions.push(once(&common.join(DATA_DISK), DATA_DISK, open)?);
+        }
+        if let Some(tree) = self.tree(cell) {
+            regions.push(once(&common.join(format!("tree-{}", cell.work.name)), OTHER_DISK, || reading(&tree))?);
+        }
+        Ok(regions)
+    }
+
+    fn on_from_saved(
+        &self,
+        guest: &Guest,
+        machine: qemu::Machine,
+        common: &Path,
+        folder: &Path,
+        run: &str,
+    ) -> Result<qemu::Machine> {
+        let saved = Saved { image: folder.join("state"), monitor: folder.join("monitor") };
+        let state = self.saved(guest, &machine, common, run)?;
+        std::fs::copy(&state, &saved.image).context("cannot copy what was saved of the guest")?;
+        Ok(qemu::Machine { saved: Some(saved), ..machine })
+    }
+
+    /// A guest like this one that has booted, in a file. Once a run for all machines that are alike.
+    fn saved(&self, guest: &Guest, machine: &qemu::Machine, folder: &Path, run: &str) -> Result<PathBuf> {
+        let sizes: Vec<u64> = machine.regions.iter().map(|region| region.bytes).collect();
+        let qemu::Machine { memory_bytes, kernel_words, processor, .. } = machine;
+        let alike = format!("{} {memory_bytes} {sizes:?} {processor:?} {kernel_words}", guest.name);
+        let file = folder.join(format!("saved-{:016x}", xxhash_rust::xxh3::xxh3_64(alike.as_bytes())));
+        if file.is_file() {
+            return Ok(file);
+        }
+        let blank = |region: &Region| region.blank(&folder.join(format!("blank-{}", region.bytes)));
+        let (root, others) = machine.regions.split_first().context("a machine without a root")?;
+        let others = others.iter().map(blank).collect::<Result<Vec<_>>>()?;
+        let partial = file.with_extension("partial");
+        let machine = qemu::Machine {
+            regions: [vec![root.clone()], others.clone()].concat(),
+            saved: Some(Saved { image: partial.clone(), monitor: folder.join("monitor") }),
+            limit_seconds: BOOT_SECONDS,
+            ..machine.clone()
+        };
+        saved::make(guest, &machine, run)?;
+        // Of the same size, two are one.
+        others.iter().for_each(|blank| drop(std::fs::remove_file(&blank.file)));
+        std::fs::rename(&partial, &file).context("cannot name what was saved of the guest")?;
+        Ok(file)
+    }
+
+    /// Starts what comes next, as long as there are processors for it.
+    fn start_ahead(&mut self) {
+        let jobs = self.jobs();
+        loop {
+            let busy = usize::from(self.running.is_some())
+                + self.ahead.iter_mut().map(|ahead| usize::from(!ahead.has_ended())).sum::<usize>();
+            // Each that has ended keeps its disk until it is asked for.
+            if busy >= jobs || self.ahead.len() >= 2 * jobs {
+                return;
+            }
+            let Some(request) = self.coming.pop_front() else { return };
+            let Job::Cell(cell) = &request.job else { continue };
+            let cell = cell.clone();
+            let Some(Ok(furnished)) = self.guests.get(&self.kind(&cell.target)).cloned() else { continue };
+            match self.start(&cell, &furnished, request, self.free_slot()) {
+                Ok((contact, running)) => self.ahead.push_back(Ahead { cell: cell.id.clone(), contact, running }),
+                Err(error) if error.is::<Interrupted>() => return,
+                // What fails fails again when it is asked for, and is reported then.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn free_slot(&self) -> usize {
+        let is_taken = |slot: &usize| {
+            self.running.iter().chain(self.ahead.iter().map(|ahead| &ahead.running)).any(|r| r.slot == *slot)
+        };
+        (0..).find(|slot| !is_taken(slot)).unwrap_or_default()
+    }
+
+    /// As the plan says, else one a processor, of those that fit into half of the memory that is free now.
+    fn jobs(&self) -> usize {
+        if self.plan.jobs > 0 {
+            return self.plan.jobs as usize;
+        }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let free = procfs::Meminfo::current().ok().and_then(|memory| memory.mem_available);
+        let fitting = free.map_or(1, |free| free / 2 / (LEAST_MEMORY + 3 * self.staged()));
+        processors.min((self.started() as u64 + fitting) as usize).max(1)
+    }
+
+    fn started(&self) -> usize {
+        usize::from(self.running.is_some()) + self.ahead.len()
+    }
+
+    fn staged(&self) -> u64 {
+        self.bundle.archive.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |found| found.len())
+    }
+
+    /// Where the work wants all recorded that its disk is given.
+    fn recording(&self, cell: &Cell, folder: &Path, words: &Words) -> Result<Option<Region>> {
+        let room = self.bundle.works.get(&cell.work.name).and_then(|work| work.recording);
+        room.map(|bytes| Region::recording(&folder.join("recording"), RECORDING_DISK, bytes, words)).transpose()
+    }
+
+    fn tree(&self, cell: &Cell) -> Option<PathBuf> {
+        self.bundle.works.get(&cell.work.name)?.tree.clone()
+    }
+
+    fn root(&self, furnished: &Furnished, folder: &Path) -> Result<Region> {
+        let (root, _) = furnished.guest.root()?;
+        once(&folder.join(format!("root-{}", furnished.guest.name.replace('/', "-"))), ROOT_DISK, || reading(&root))
+    }
+
+    fn initramfs(&self, furnished: &Furnished, folder: &Path) -> Result<PathBuf> {
+        let file = folder.join(format!("initramfs-{}", furnished.guest.name.replace('/', "-")));
+        if !file.is_file() {
+            let partial = file.with_extension("partial");
+            write_initramfs(&partial, &furnished.guest, &[&furnished.driver])?;
+            std::fs::rename(&partial, &file)?;
+        }
+        Ok(file)
+    }
+
+    /// Of a guest: the release with what is compiled for it, or the folder of the user's own.
+    fn kind(&self, target: &Target) -> String {
+        let kernel = kernel_of(target);
+        if is_own(kernel) { kernel.to_string() } else { kind_of(target, &self.bundle) }
+    }
+
+    fn take(&mut self, kind: String, furnished: Furnished, found: &mut Provenance) {
+        let kernel = furnished.guest.kernel_release().unwrap_or_default();
+        found.facts.insert(format!("guest {kind}"), format!("{}, kernel {kernel}, simulated", furnished.guest.name));
+        self.guests.insert(kind, Ok(furnished));
+    }
+
+    fn furnished(&self, kind: &str) -> Result<Result<Furnished, String>> {
+        self.guests.get(kind).cloned().with_context(|| format!("the run has no guest of {kind}"))
+    }
+}
+
+/// An empty disk of the size that the plan gives its backing. Platter angle and place on the disk are drawn from the
+/// round's seed, so they are the same for all targets of a round. With the words of the model.
+fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(Region, Words)> {
+    let backing = &cell.target.backing;
+    if !["image", "memory"].contains(&backing.name.as_str()) {
+        bail!("a simulated disk has the size of the backing `memory` or `image`");
+    }
+    let bytes = check_size(backing.settings.number(SIZE).context("the backing has no size")?)?;
+    let disk = disk(name)?;
+    let sectors = disk.words(0, 0)?[pickfs_disks::parameters::at("SECTORS")];
+    let spare = sectors.checked_sub(bytes / 512).with_context(|| format!("{name} is smaller than {bytes} bytes"))?;
+    let draw = |salt: u64| drawn(cell, salt + 16 * index);
+    // In the first twentieth of the disk, at a multiple of a MiB.
+    let start = draw(1) % (spare / 20).max(1) / 2048 * 2048;
+    let words = match fill(&cell.target.machine)?.filter(|_| disk.can_be_used()) {
+        Some(filled) => disk.used(start, bytes / 512, filled).with_context(|| format!("the disk {name}"))?,
+        None if disk.kind == Kind::HostManagedDisk => {
+            disk.zoned(start, draw(2), bytes / 512).with_context(|| format!("the disk {name}"))?
+        }
+        None => disk.words(start, draw(2))?,
+    };
+    let serial = nth_target_disk(index as usize);
+    Ok((Region::disk(&folder.join(&serial), &serial, bytes, &words)?, words))
+}
+
+/// The share of flash that holds data at the start.
+pub(crate) fn fill(machine: &Settings) -> Result<Option<f64>> {
+    let Some(given) = machine.text("disk_fill") else { return Ok(None) };
+    let number = given.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let number = number.filter(|number| (0.0..=100.0).contains(number));
+    let share = number.with_context(|| format!("a fill is from 0% to 100%, not `{}`", given.escape_debug()))? / 100.0;
+    Ok(Some(share))
+}
+
+/// Where the plan does not say: kernels for which states that were saved one by one were seen to be the same.
+fn goes_on_from_saved(target: &Target) -> bool {
+    let is_said = target.machine.0.get("saved").and_then(|said| said.as_bool());
+    is_said.unwrap_or_else(|| SAVED_ALIKE.contains(&kernel_of(target)))
+}
+
+/// Of QEMU's processor time, for simulated time on a processor of that speed.
+fn most_seconds(limit_ns: u64, dilation: f64) -> u64 {
+    (SLOWDOWN as f64 * dilation.max(1.0) * limit_ns as f64 / 1e9).ceil() as u64
+}
+
+/// From the round's seed: the same for all targets of a round.
+fn drawn(cell: &Cell, salt: u64) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(&cell.seed.to_le_bytes(), salt)
+}
+
+/// Without what is staged; rounds differ where the plan says so, in steps of a MiB.
+fn memory(cell: &Cell) -> u64 {
+    let number = |name: &str| cell.target.machine.number(name);
+    let spread = number("memory_spread").unwrap_or_default() >> 20;
+    number("memory").unwrap_or(LEAST_MEMORY) + ((drawn(cell, 3) % (spread + 1)) << 20)
+}
+
+/// The region's place.
+fn add(regions: &mut Vec<Region>, region: Region) -> usize {
+    regions.push(region);
+    regions.len() - 1
+}
+
+/// One of ours by its name, or one in a file.
+pub(crate) fn disk(name: &str) -> Result<Disk> {
+    if let Some(disk) = find(name) {
+        return Ok(disk);
+    }
+    if !name.contains('/') && !Path::new(name).exists() {
+        bail!("there is no model of a disk `{name}`");
+    }
+    let text = std::fs::read_to_string(name).with_context(|| format!("cannot read the model of a disk {name}"))?;
+    Disk::parse(&text).with_context(|| format!("in {name}"))
+}
+
+fn reading(file: &Path) -> Result<File> {
+    File::open(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+/// A region that is the same for all cells of a run.
+fn once<R: Read>(file: &Path, serial: &str, open: impl FnOnce() -> Result<R>) -> Result<Region> {
+    if file.is_file() {
+        return Ok(Region { file: file.into(), bytes: file.metadata()?.len() });
+    }
+    let partial = file.with_extension("partial");
+    let made = Region::content(&partial, serial, open()?)?;
+    std::fs::rename(&partial, file)?;
+    Ok(Region { file: file.into(), ..made })
+}
+
+impl Machine for Simulations {
+    fn cells(&self) -> CellsRun {
+        CellsRun::Elsewhere
+    }
+
+    /// What is no cell is done here.
+    fn reach(&mut self, request: Request) -> Result<Reached> {
+        self.running = None;
+        let Job::Cell(cell) = &request.job else {
+            if matches!(request.job, Job::Undo { .. }) {
+                // A cell that is started meanwhile would write into the folder that is removed.
+                self.coming.clear();
+            }
+            return Ok(Reached::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))));
+        };
+        let cell = cell.clone();
+        let furnished = match self.furnished(&self.kind(&cell.target))? {
+            Ok(furnished) => furnished,
+            Err(reason) => return Ok(Reached::Nowhere(vec![reason])),
+        };
+        self.coming.retain(|coming| !matches!(&coming.job, Job::Cell(coming) if coming.id == cell.id));
+        let (contact, running) = match self.ahead.iter().position(|ahead| ahead.cell == cell.id) {
+            Some(at) => self.ahead.remove(at).map(|ahead| (ahead.contact, ahead.running)).context("it is there")?,
+            None => self.start(&cell, &furnished, request, self.free_slot())?,
+        };
+        self.running = Some(running);
+        self.start_ahead();
+        Ok(Reached::Agent(Box::new(contact)))
+    }
+
+    fn expect(&mut self, requests: Vec<Request>) {
+        let cell = |request: &Request| if let Job::Cell(cell) = &request.job { cell.id.clone() } else { String::new() };
+        let expected: BTreeSet<String> = requests.iter().map(cell).collect();
+        self.ahead.retain(|ahead| expected.contains(&ahead.cell));
+        let is_ahead = |id: String| self.ahead.iter().any(|ahead| ahead.cell == id);
+        self.coming = requests.into_iter().filter(|request| !is_ahead(cell(request))).collect();
+    }
+
+    /// A cell that fails before it has said anything is the same in each run, too.
+    fn date(&self) -> Option<&'static str> {
+        Some(qemu::DATE_OF_RECORDS)
+    }
+
+    fn meanwhile(&mut self) {
+        self.start_ahead();
+    }
+
+    fn furnish(&mut self, bundle: Bundle, say: &mut dyn FnMut(&str)) -> Result<Provenance> {
+        let mut found = Provenance::default();
+        for (kind, recipe) in kinds_and_recipes(&self.plan, &bundle)? {
+            let made = find_or_build(&recipe, say).and_then(|guest| {
+                let driver = DRIVER.find_or_compile(&guest, say)?;
+                Ok(Furnished { guest, driver })
+            });
+            match made {
+                Ok(furnished) => self.take(kind, furnished, &mut found),
+                Err(error) if recipe.compiled.is_empty() || error.is::<Interrupted>() => return Err(error),
+                Err(error) => {
+                    say(&format!("cells in guests of {kind} are skipped: {error:#}"));
+                    self.guests.insert(kind, Err(format!("{error:#}")));
+                }
+            }
+        }
+        for folder in own_kernels(&self.plan.clone()) {
+            let guest = Guest::own(Path::new(folder))?;
+            let driver = guest.folder.join(DRIVER_FILE);
+            self.take(folder.to_string(), Furnished { guest, driver }, &mut found);
+        }
+        self.bundle = bundle;
+        Ok(found)
+    }
+
+    /// All of it is said when the machine has ended, so its disk is as the cell has left it.
+    fn overhear(&mut self, said: &mut Say) {
+        let (Some(running), Say::Tell(Record::Provenance(found))) = (&mut self.running, said) else { return };
+        running.guest.add_versions(&mut found.facts);
+        if std::mem::replace(&mut running.is_told, true) {
+            return;
+        }
+        found.facts.insert("simulated disk".into(), running.disk.clone());
+        found.facts.insert("simulated processor".into(), running.processor.shown());
+        if let Ok(digests) = running.regions.iter().map(Region::digest).collect::<Result<Vec<_>>>() {
+            found.facts.insert("simulated disk's content".into(), digests.join(", "));
+        }
+    }
+
+    fn explain(&mut self, why: String, exit: &Exit) -> Failure {
+        let Some(running) = &self.running else { return Failure::Final(why) };
+        let console = running.console.clone();
+        let tail = Tail::of(move || File::open(console));
+        let mut whole = crate::executor::vm::explained(&why, exit, &tail);
+        if exit.status.is_some_and(|status| !status.success()) {
+            whole.push_str(&format!("; QEMU may take {} s of processor time", running.limit_seconds));
+        }
+        // A guest that sleeps was ended by us, and would sleep again.
+        match crate::executor::vm::is_killed(exit) && !whole.contains(SLEEPS) {
+            true => Failure::Killed(whole),
+            false => Failure::Final(whole),
+        }
+    }
+}

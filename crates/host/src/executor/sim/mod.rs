@@ -1,0 +1,178 @@
+//! Simulated machines: a guest of QEMU whose only clock counts instructions, with a disk that is a model. Every run of a
+//! cell gives the same numbers.
+//!
+//! `model.c` is the model, in C because the guest's kernel has it too, with `simdisk.c` as its driver; models of disks are
+//! tables of numbers with their sources. It must not know what is measured.
+
+mod archive;
+mod machine;
+mod processor;
+mod qemu;
+mod region;
+mod saved;
+
+pub use machine::driver_sources;
+pub use processor::{COMPRESSION, Calibration, Class, Processor};
+
+use super::{Executor, Machine, vm};
+use pickfs_core::plan::{Objection, Plan, Setting, SettingKind, Settings, Target};
+use pickfs_disks::whole_name;
+use pickfs_system::need::Need;
+use std::path::{Path, PathBuf};
+
+pub const NAME: &str = "sim";
+
+/// Where a target names no disk.
+const DEFAULT_DISK: &str = "nvme";
+
+pub struct Sim;
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "disk",
+        kind: SettingKind::NameOrPath,
+        default: Some(DEFAULT_DISK),
+        about: "a model of a disk, as `pickfs list disks` shows them, or the path of a TOML file",
+    },
+    Setting {
+        name: "disks",
+        kind: SettingKind::Texts,
+        default: None,
+        about: "models of several disks in their order, where the backing has `disks`: [\"hdd-7200\", \"nvme\"]",
+    },
+    Setting {
+        name: "disk_fill",
+        kind: SettingKind::Text,
+        default: None,
+        about: "makes flash a drive as small as the device, of which so much holds data at the start: from \"0%\", a drive \
+                that was trimmed, to \"100%\"; without it the device is a small part of an unused drive",
+    },
+    Setting {
+        name: "dilation",
+        kind: SettingKind::NumberOrPath,
+        default: Some(processor::USUAL),
+        about: "instructions of the processor in a nanosecond, or the path of a file of `pickfs sim calibrate`",
+    },
+    Setting {
+        name: "compression",
+        kind: SettingKind::NumberOrPath,
+        default: Some(processor::USUAL_COMPRESSION),
+        about: "how many times as fast the processor is while the kernel compresses, or the path of such a file; \
+                always 1 with bullseye",
+    },
+    Setting {
+        name: "kernel",
+        kind: SettingKind::NameOrPath,
+        default: Some("bookworm"),
+        about: "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid; \
+                or a folder with a kernel, a root and a driver of your own",
+    },
+    Setting {
+        name: "words",
+        kind: SettingKind::Text,
+        default: None,
+        about: "for the kernel, such as \"preempt=full\"",
+    },
+    Setting {
+        name: "saved",
+        kind: SettingKind::Flag,
+        default: None,
+        about: "cells go on from one saved boot, which is ten seconds of processor time less each; by default with all kernels of Debian's",
+    },
+    Setting { name: "memory", kind: SettingKind::Size, default: Some("1GiB"), about: "without the staged data" },
+    Setting {
+        name: "memory_spread",
+        kind: SettingKind::Size,
+        default: None,
+        about: "each round has up to this much more memory, drawn from its seed",
+    },
+];
+
+impl Executor for Sim {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "a simulated machine with a simulated disk for every cell; the same numbers on every host, without root"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn machine(&self, plan: &Plan) -> Box<dyn Machine> {
+        Box::new(machine::Simulations::new(plan))
+    }
+
+    fn objections(&self, settings: &Settings) -> Vec<Objection> {
+        let remedy = "`pickfs list disks` shows the models that come with pickfs";
+        let disk = settings.text("disk").and_then(|name| machine::disk(name).err());
+        let disk = disk.map(|error| Objection::new("disk", format!("{error:#}"), remedy));
+        let listed = settings.0.get("disks").and_then(|listed| listed.as_array()).into_iter().flatten();
+        let wrong = listed.filter_map(|name| machine::disk(&whole_name(name.as_str()?)).err());
+        let disk = disk.into_iter().chain(wrong.map(|error| Objection::new("disks", format!("{error:#}"), remedy)));
+        let processor = settings.0.get("dilation").and_then(|given| processor::dilation(given).err());
+        let remedy = "give a number from 0.1 to 15, or let `pickfs sim calibrate FILE` write the file";
+        let processor = processor.map(|error| Objection::new("dilation", format!("{error:#}"), remedy));
+        let compression = settings.0.get("compression").and_then(|given| processor::compression(given).err());
+        let remedy = "give a number from 1 to 15, or let `pickfs sim calibrate FILE` write the file";
+        let compression = compression.map(|error| Objection::new("compression", format!("{error:#}"), remedy));
+        let disk = disk.chain(objection_to_fill(settings));
+        disk.chain(processor).chain(compression).chain(settings.text("kernel").and_then(objection_to_kernel)).collect()
+    }
+
+    fn host_managed(&self, target: &Target) -> Vec<bool> {
+        machine::host_managed(target)
+    }
+
+    fn disk_names(&self, disks: usize) -> Vec<PathBuf> {
+        machine::target_disks(disks)
+    }
+
+    fn brings_its_own(&self) -> bool {
+        true
+    }
+
+    fn simulates(&self) -> bool {
+        true
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        let mut needs = vm::Vm.needs();
+        needs.push(Need::Program { name: "qemu-img", package: "qemu-utils" });
+        needs
+    }
+}
+
+/// Where no disk of the plan is flash, a fill would change nothing.
+fn objection_to_fill(settings: &Settings) -> Option<Objection> {
+    let remedy =
+        "write `disk_fill = \"90%\"`, with a model of flash that has a `spare_percent`, such as sata-ssd or nvme";
+    let fill = match machine::fill(settings) {
+        Err(error) => return Some(Objection::new("disk_fill", format!("{error:#}"), remedy)),
+        Ok(fill) => fill,
+    };
+    let listed = settings.0.get("disks").and_then(|listed| listed.as_array()).into_iter().flatten();
+    let mut names: Vec<&str> = listed.filter_map(|name| name.as_str()).collect();
+    if names.is_empty() {
+        names.push(settings.text("disk").unwrap_or(DEFAULT_DISK));
+    }
+    let is_flash = |name: &&str| machine::disk(&whole_name(name)).is_ok_and(|disk| disk.can_be_used());
+    (fill.is_some() && !names.iter().any(is_flash))
+        .then(|| Objection::new("disk_fill", format!("{} has no fill: it is no flash", names.join(", ")), remedy))
+}
+
+/// The disk's driver is compiled with Debian's headers of the kernel; a kernel of the user's own brings it.
+fn objection_to_kernel(kernel: &str) -> Option<Objection> {
+    let objection = vm::objection_to(kernel);
+    if objection.is_some() || !vm::is_own(kernel) || Path::new(kernel).join(machine::DRIVER_FILE).is_file() {
+        return objection;
+    }
+    let why = format!("there is no {kernel}/{}, the simulated disk's driver for this kernel", machine::DRIVER_FILE);
+    Some(Objection::new(
+        "kernel",
+        why,
+        "`pickfs disk driver FOLDER` writes its source; compile it with this kernel's headers",
+    ))
+}

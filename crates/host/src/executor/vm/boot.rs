@@ -1,0 +1,51 @@
+//! What the first and the second boot of a guest share: how QEMU is started, and how its end is explained.
+
+use super::build::Guest;
+use super::console::Tail;
+use super::names::how;
+use super::qemu;
+use anyhow::Result;
+use pickfs_core::protocol::{Connection, Exit};
+use pickfs_system::process::{CELL_MARK, RUN_MARK};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use std::time::Duration;
+
+/// An emulated kernel on a busy machine may panic in its check of timers (`IO-APIC + timer doesn't work`), though nothing
+/// is wrong with it: so often it is booted before that is the cell's failure.
+pub(crate) const BOOTS: u32 = 3;
+/// From the start of QEMU until the first word, emulated on a busy machine.
+pub(crate) const BOOT_PATIENCE: Duration = Duration::from_secs(180);
+
+/// What a kernel says that is gone.
+pub(crate) const PANIC: &str = "Kernel panic";
+
+pub(crate) fn in_each_boot(why: &str) -> String {
+    format!("in each of {BOOTS} boots {why}")
+}
+
+/// With how QEMU ended, if it did so itself, and the last words of both.
+pub(crate) fn explained(why: &str, exit: &Exit, console: &Tail) -> String {
+    console.finish();
+    // What QEMU says of the processor that it emulates at each start.
+    let words = exit.last_words().filter(|words| words.split(" / ").any(|line| !line.contains("TCG doesn't support")));
+    let errors = words.map(|words| format!(": {words}")).unwrap_or_default();
+    let failed = exit.status.filter(|status| !status.success());
+    let qemu = failed.map(|status| format!("; QEMU ended {}{errors}", how(status))).unwrap_or_default();
+    let console = console.words(0).map(|words| format!("; the guest's console ends with: {words}"));
+    format!("{why}{qemu}{}", console.unwrap_or_default())
+}
+
+/// Whether the host ended QEMU, as the kernel does when memory is short: nothing of a guest can send this signal.
+pub(crate) fn is_killed(exit: &Exit) -> bool {
+    exit.status.and_then(|status| status.signal()) == Some(libc::SIGKILL)
+}
+
+/// Starts QEMU, which ends with us, whatever ends us. The console is listened to before it can speak.
+pub(crate) fn connect(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, Tail)> {
+    let words = qemu::command(guest, machine)?;
+    let console = Tail::of_pipe(&machine.console)?;
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(RUN_MARK, run).env(CELL_MARK, cell);
+    Ok((Connection::open(&mut command)?, console))
+}

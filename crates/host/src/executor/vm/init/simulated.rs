@@ -1,0 +1,139 @@
+//! The agent of a simulation: asked by what lies on one disk, answered here, and its records put on another disk when it has
+//! ended. A host that is asked or told anything earlier would answer when it likes, and all later times would depend on it.
+
+use super::{agent_command, word};
+use crate::executor::vm::names::{
+    BY_SERIAL, CLOCK_WORD, COMPRESSION_WORD, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, how,
+};
+use anyhow::{Context, Result, ensure};
+use pickfs_core::protocol::{Answer, Job, Request, Say};
+use pickfs_system::sys::file;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{ChildStdin, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Where the driver makes a disk of a region: "ADDRESS BYTES", and those of its recording where it has one.
+const ATTACH: &str = "/sys/module/simdisk/parameters/attach";
+/// The driver takes from here how fast the processor compresses.
+const COMPRESSION: &str = "/sys/module/simdisk/parameters/compression";
+/// Where the driver stops the machine.
+const SAVE: &str = "/sys/module/simdisk/parameters/save";
+/// To take down what was built, after the cell's own limit.
+const GRACE: Duration = Duration::from_secs(60);
+/// For a job that has no limit.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// The kernel's pool is filled with the same bytes each time: without them programs wait for seconds, and with bytes of the
+/// host no two simulations would be alike.
+pub(crate) fn fill_entropy() -> Result<()> {
+    file::add_entropy(&[0x5a; 64]).context("cannot fill the pool of random numbers")
+}
+
+/// A word that the kernel does not know is handed to process 1: its clocks would go as before, unseen.
+pub(crate) fn check_clocks() -> Result<()> {
+    let unknown = std::env::var_os(CLOCK_WORD).is_some();
+    ensure!(
+        !unknown,
+        "this kernel does not know `{CLOCK_WORD}`, which slows its clocks: simulate it with `dilation = 1`"
+    );
+    Ok(())
+}
+
+/// Before anything is measured: the clocks change.
+pub(crate) fn set_compression() -> Result<()> {
+    let Some(thousandths) = word(|word| word.strip_prefix(COMPRESSION_WORD).map(String::from)) else { return Ok(()) };
+    std::fs::write(COMPRESSION, thousandths).context(
+        "this kernel does not let its clocks go slower while it compresses: simulate it with `compression = 1`",
+    )
+}
+
+/// Makes a disk of the first region; the others are of the cell, which is not there yet.
+pub(crate) fn attach_root() -> Result<()> {
+    regions()?.first().context("there is no region")?.attach()
+}
+
+/// Stops this machine, to be saved: every cell goes on from here, with regions of its own.
+pub(crate) fn be_saved() -> Result<()> {
+    std::fs::write(SAVE, "1").context("cannot stop the machine")
+}
+
+pub(crate) fn attach_others() -> Result<()> {
+    regions()?.iter().skip(1).try_for_each(Region::attach)
+}
+
+struct Region(String);
+
+impl Region {
+    fn attach(&self) -> Result<()> {
+        std::fs::write(ATTACH, &self.0).with_context(|| format!("no disk in the region {}", self.0))
+    }
+}
+
+fn regions() -> Result<Vec<Region>> {
+    let listed = word(|word| word.strip_prefix(REGIONS_WORD).map(String::from)).context("no word names regions")?;
+    Ok(listed.split(',').map(|region| Region(region.replace(':', " "))).collect())
+}
+
+pub(crate) fn agent() -> Result<()> {
+    let mut line = String::new();
+    let asked = File::open(Path::new(BY_SERIAL).join(REQUEST_DISK)).context("there is no request")?;
+    BufReader::new(asked).read_line(&mut line).context("cannot read the request")?;
+    let request: Request = serde_json::from_str(&line).context("the request is not understood")?;
+    let limit = match &request.job {
+        Job::Cell(cell) => Duration::from_nanos(cell.limit_ns) + GRACE,
+        _ => LONGEST,
+    };
+    let mut child = agent_command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let child = child.as_mut().map_err(|error| anyhow::anyhow!("cannot start the agent: {error}"))?;
+    let (mut to, from) = child.stdin.take().zip(child.stdout.take()).context("no pipes to the agent")?;
+    to.write_all(line.as_bytes()).context("the agent takes no request")?;
+    let (send, said) = channel();
+    std::thread::spawn(move || {
+        BufReader::new(from).split(b'\n').map_while(Result::ok).try_for_each(|line| send.send(line)).ok();
+    });
+    let (begun, mut all) = (Instant::now(), Vec::new());
+    loop {
+        match said.recv_timeout(limit.saturating_sub(begun.elapsed())) {
+            Ok(line) => {
+                answer(&line, &mut to)?;
+                all.extend(line);
+                all.push(b'\n');
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                eprintln!("pickfs init: the agent has not ended within its limit of simulated time");
+                child.kill().context("cannot end the agent")?;
+                // Not waited for: what hangs in the kernel does not end.
+                return deliver(&all);
+            }
+        }
+    }
+    let status = child.wait().context("cannot wait for the agent")?;
+    if !status.success() {
+        eprintln!("pickfs init: the agent ended {}", how(status));
+    }
+    deliver(&all)
+}
+
+/// As a host would, at once.
+fn answer(line: &[u8], to: &mut ChildStdin) -> Result<()> {
+    let answer = match serde_json::from_slice(line) {
+        Ok(Say::Ask(_)) => Answer::Written,
+        Ok(Say::ForgetCache | Say::Boot(_)) => Answer::Unsupported,
+        // Nobody waits; what is not understood is the host's to judge.
+        _ => return Ok(()),
+    };
+    writeln!(to, "{}", serde_json::to_string(&answer)?).context("the agent takes no answer")
+}
+
+fn deliver(records: &[u8]) -> Result<()> {
+    let mut disk =
+        File::options().write(true).open(Path::new(BY_SERIAL).join(RECORDS_DISK)).context("no records' disk")?;
+    let room = std::io::Seek::seek(&mut disk, std::io::SeekFrom::End(0))?;
+    ensure!((records.len() as u64) < room, "{} bytes of records have no room", records.len());
+    std::io::Seek::rewind(&mut disk)?;
+    disk.write_all(records).and_then(|()| disk.sync_all()).context("cannot write the records")
+}

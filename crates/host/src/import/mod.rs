@@ -1,0 +1,308 @@
+//! Results of other programs -> records of a journal, so that reports, exports and comparisons read them like our own.
+//! One file a foreign format.
+//!
+//! This room must not know how anything is measured, judged or printed. Nobody knows in which order another program
+//! has worked, or what it did to the machine: all values of one target, work and phase are repeats of one observation,
+//! which has no interval, unless the file says that they are rounds (exports of pickfs do) or the user does.
+//!
+//! Must not know: `analysis`, `executor`, `render`, `run`.
+
+mod bonnie;
+mod fio;
+mod hyperfine;
+mod pgbench;
+mod pgbench_log;
+mod phoronix;
+mod pickfs;
+
+use anyhow::{Context, Result, bail};
+use pickfs_core::journal::{Begin, End, Flag, Outcome, Provenance, Record, Run, SCHEMA, Sample};
+use pickfs_core::plan::{Chosen, Headline, Judged, Plan, Target, Work};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// One foreign format.
+pub trait Importer: Sync {
+    /// As typed after `--from`.
+    fn name(&self) -> &'static str;
+    fn about(&self) -> &'static str;
+    /// A guess from what the text looks like; [`Importer::read`] is the judge.
+    fn recognises(&self, text: &str) -> bool;
+    fn read(&self, text: &str) -> Result<Contents>;
+}
+
+/// Every importer, sorted by name.
+pub const ALL: &[&dyn Importer] = &[
+    &bonnie::Bonnie,
+    &fio::Fio,
+    &hyperfine::Hyperfine,
+    &pgbench::Pgbench,
+    &pgbench_log::PgbenchLog,
+    &phoronix::Phoronix,
+    &pickfs::Pickfs,
+];
+
+/// What a file holds.
+pub enum Contents {
+    Figures(Figures),
+    /// A whole run.
+    Journal(Vec<Record>),
+}
+
+/// Values without a run.
+#[derive(Debug, Default)]
+pub struct Figures {
+    pub measures: Vec<Measure>,
+    /// What was in effect, as far as the file tells.
+    pub facts: BTreeMap<String, String>,
+    /// What is missing or in doubt: a phase, and why.
+    pub doubts: Vec<(String, String)>,
+    /// The program says that its work has failed: then there is no time.
+    pub failed: Option<String>,
+    /// Works whose phases the file adds up itself. Those of others may have no unit in common.
+    pub summed: BTreeSet<String>,
+    /// By work, what its program shows first: reports show that in place of times.
+    pub headlines: BTreeMap<String, Vec<Headline>>,
+}
+
+/// One value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    /// `None`: what the file's label says.
+    pub target: Option<String>,
+    pub work: String,
+    pub phase: String,
+    /// Its unit is the end of the name.
+    pub metric: String,
+    /// `None`: nothing says that it is one of several rounds.
+    pub round: Option<u32>,
+    /// Finite.
+    pub value: f64,
+}
+
+impl Figures {
+    /// Says what the judged times are of, where it is not what the program timed.
+    fn time_of(&mut self, what: &str) {
+        self.facts.insert("a time is that of".into(), what.into());
+    }
+
+    /// A value of the file's own target; what is no number is left out.
+    pub(crate) fn say(&mut self, work: &str, phase: &str, metric: &str, value: f64) {
+        let (work, phase, metric) = (work.to_string(), phase.to_string(), metric.to_string());
+        self.add(Measure { target: None, work, phase, metric, round: None, value });
+    }
+
+    /// A value that the program shows first, under this name.
+    pub(crate) fn show(&mut self, work: &str, phase: &str, (metric, name): (&str, &str), value: f64) {
+        self.say(work, phase, metric, value);
+        self.headline(work, phase, metric, name);
+    }
+
+    pub(crate) fn headline(&mut self, work: &str, phase: &str, metric: &str, name: &str) {
+        let headline = Headline { phase: phase.into(), metric: metric.into(), name: format!("{phase}: {name}") };
+        let known = self.headlines.entry(work.to_string()).or_default();
+        if !known.contains(&headline) {
+            known.push(headline);
+        }
+    }
+
+    pub(crate) fn add(&mut self, measure: Measure) {
+        if measure.value.is_finite() {
+            self.measures.push(measure);
+        }
+    }
+}
+
+/// A file as it was given.
+pub struct File<'a> {
+    /// Names the target of values that do not name one themselves.
+    pub label: &'a str,
+    /// For facts and complaints.
+    pub name: &'a str,
+    pub text: &'a str,
+}
+
+/// How to read them all.
+#[derive(Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// The format's name; `None`: each file tells by its looks.
+    pub from: Option<&'a str>,
+    /// The n-th file of a label is its n-th round: somebody knows that they were measured in turn.
+    pub rounds: bool,
+}
+
+pub(crate) fn find(name: &str) -> Option<&'static dyn Importer> {
+    ALL.iter().copied().find(|importer| importer.name() == name)
+}
+
+/// All files as one journal.
+pub fn records(files: &[File], wanted: Wanted) -> Result<Vec<Record>> {
+    let mut all = Journal::default();
+    for (place, file) in files.iter().enumerate() {
+        let importer = importer_of(file, wanted)?;
+        let contents =
+            importer.read(file.text).with_context(|| format!("cannot read {} as {}", file.name, importer.name()))?;
+        match contents {
+            Contents::Journal(records) if files.len() == 1 => return Ok(records),
+            Contents::Journal(_) => bail!("{} is a whole run; import it by itself", file.name),
+            Contents::Figures(figures) => {
+                let before = files[..place].iter().filter(|other| other.label == file.label).count();
+                let round = if wanted.rounds { before as u32 + 1 } else { 1 };
+                all.take(figures, file, (importer.name(), place + 1), round);
+            }
+        }
+    }
+    if all.cells.is_empty() {
+        bail!("there is no figure in what was given");
+    }
+    Ok(all.records())
+}
+
+fn importer_of(file: &File, wanted: Wanted) -> Result<&'static dyn Importer> {
+    let known = || ALL.iter().map(|importer| importer.name()).collect::<Vec<_>>().join(", ");
+    if let Some(name) = wanted.from {
+        return find(name).with_context(|| format!("no format `{name}`; there are: {}", known()));
+    }
+    let found = ALL.iter().copied().find(|importer| importer.recognises(file.text));
+    let is_ours = || file.text.starts_with("{\"run\":{\"schema\":");
+    found.with_context(|| match is_ours() {
+        true => format!("{} is a journal of pickfs already: pickfs report {0}", file.name),
+        false => format!("the format of {} is not known; name it with --from, one of: {}", file.name, known()),
+    })
+}
+
+/// Target, work, round.
+type CellKey = (String, String, u32);
+
+/// What becomes of a cell.
+#[derive(Default)]
+struct CellFound {
+    samples: Vec<(String, String, f64)>,
+    doubts: Vec<(String, String)>,
+    failed: Option<String>,
+}
+
+/// All that was read so far.
+#[derive(Default)]
+struct Journal {
+    programs: Vec<&'static str>,
+    facts: BTreeMap<String, String>,
+    /// In order of first appearance.
+    cells: Vec<(CellKey, CellFound)>,
+    places: BTreeMap<CellKey, usize>,
+    summed: BTreeSet<String>,
+    headlines: BTreeMap<String, Vec<Headline>>,
+}
+
+impl Journal {
+    fn take(&mut self, figures: Figures, file: &File, (program, number): (&'static str, usize), round: u32) {
+        if !self.programs.contains(&program) {
+            self.programs.push(program);
+        }
+        self.summed.extend(figures.summed);
+        for (work, headlines) in figures.headlines {
+            let known = self.headlines.entry(work).or_default();
+            known.extend(headlines.into_iter().filter(|one| !known.contains(one)).collect::<Vec<_>>());
+        }
+        // Whoever shares a report need not share where things lie at home.
+        let name = Path::new(file.name).file_name().map_or(file.name.into(), |name| name.to_string_lossy());
+        self.facts.insert(format!("imported file {number}"), name.into_owned());
+        self.facts.extend(figures.facts.into_iter().map(|(name, value)| (format!("{name} (file {number})"), value)));
+        for measure in figures.measures {
+            let target = measure.target.unwrap_or_else(|| file.label.to_string());
+            let cell = self.cell((target, measure.work, measure.round.unwrap_or(round)));
+            cell.samples.push((measure.phase, measure.metric, measure.value));
+        }
+        if figures.doubts.is_empty() && figures.failed.is_none() {
+            return;
+        }
+        let last = self.cells.iter().rev().map(|(key, _)| key).find(|(target, ..)| target == file.label).cloned();
+        let cell = self.cell(last.unwrap_or((file.label.to_string(), program.to_string(), round)));
+        cell.doubts.extend(figures.doubts);
+        cell.failed = cell.failed.take().or(figures.failed);
+    }
+
+    fn cell(&mut self, key: CellKey) -> &mut CellFound {
+        let at = *self.places.entry(key.clone()).or_insert_with(|| {
+            self.cells.push((key, CellFound::default()));
+            self.cells.len() - 1
+        });
+        &mut self.cells[at].1
+    }
+
+    fn records(self) -> Vec<Record> {
+        let run = Run { schema: SCHEMA, id: "imported".into(), plan: self.plan(), ..Run::default() };
+        let run = Run { imported: self.programs.join(", "), ..run };
+        let mut records = vec![Record::Run(Box::new(run))];
+        records.push(Record::Provenance(Provenance { facts: self.facts, ..Provenance::default() }));
+        for (number, (key, found)) in self.cells.into_iter().enumerate() {
+            cell_records(format!("import-{}", number + 1), key, found, &mut records);
+        }
+        records
+    }
+
+    fn plan(&self) -> Plan {
+        let mut plan = Plan { title: format!("imported from {}", self.programs.join(", ")), ..Plan::default() };
+        for (target, work, _) in self.cells.iter().map(|(key, _)| key) {
+            if !plan.targets.iter().any(|known| known.name == *target) {
+                plan.targets.push(Target { name: target.clone(), ..Target::default() });
+            }
+            if !plan.works.iter().any(|known| known.name == *work) {
+                let workload = Chosen { name: "imported".into(), ..Chosen::default() };
+                let judged = if self.summed.contains(work) { Judged::default() } else { Judged::mean_of_phases() };
+                let judged = Judged { headlines: self.headlines.get(work).cloned().unwrap_or_default(), ..judged };
+                plan.works.push(Work { name: work.clone(), workload, judged, ..Work::default() });
+            }
+        }
+        plan.reference = plan.targets.first().map(|target| target.name.clone()).unwrap_or_default();
+        let rounds = self.cells.iter().map(|((.., round), _)| *round).max().unwrap_or(1);
+        plan.stop.rounds = Some(rounds);
+        plan
+    }
+}
+
+fn cell_records(id: String, (target, work, round): CellKey, found: CellFound, records: &mut Vec<Record>) {
+    let cell = || id.clone();
+    records.push(Record::Begin(Begin { cell: cell(), round, target, work, at: String::new() }));
+    for (phase, metric, value) in found.samples {
+        records.push(Record::Sample(Sample { cell: cell(), phase, metric, value }));
+    }
+    for (phase, why) in found.doubts {
+        records.push(Record::Flag(Flag { cell: cell(), phase, flag: "imported".into(), why }));
+    }
+    let outcome = found.failed.map_or(Outcome::Done, Outcome::Failed);
+    records.push(Record::End(End { cell: id, outcome, at: String::new() }));
+}
+
+/// What works that end with their time are told for, as `pickfs run` does.
+const A_GIB: f64 = (1u64 << 30) as f64;
+
+/// Nanoseconds from seconds; whole where only the last bit of the product says otherwise.
+fn nanoseconds(seconds: f64) -> f64 {
+    let ns = seconds * 1e9;
+    let whole = ns.round();
+    if (ns - whole).abs() <= 1e-15 * whole.abs() * 4.0 { whole } else { ns }
+}
+
+/// A whole job is the sum of its phases, which come beside it in exports of pickfs: it is not one more phase.
+fn drop_sums(figures: &mut Figures) {
+    const WHOLE_JOB: &str = "whole job";
+    let is_round = |measure: &Measure| measure.round.is_some();
+    let has_phases = |work: &str| {
+        figures.measures.iter().any(|other| is_round(other) && other.work == work && other.phase != WHOLE_JOB)
+    };
+    let is_sum = |measure: &Measure| is_round(measure) && measure.phase == WHOLE_JOB && has_phases(&measure.work);
+    let sums = figures.measures.iter().filter(|measure| is_sum(measure));
+    figures.summed = sums.map(|measure| measure.work.clone()).collect();
+    let keep: Vec<bool> = figures.measures.iter().map(|measure| !is_sum(measure)).collect();
+    let mut keep = keep.into_iter();
+    figures.measures.retain(|_| keep.next().unwrap_or(true));
+}
+
+/// A finite number above nought, of text that is one.
+fn positive(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! The composite.xml of the Phoronix Test Suite: a target for every system, a work for every test, a phase for every
+//! description. `RawString` holds every run, which are repeats; an export of pickfs says which rounds they were.
+//!
+//! Units are what `Scale` says. The MB/s of pts/fio are MiB/s in truth (phoronix-test-suite/test-profiles#326): such
+//! results carry a doubt.
+
+use super::hyperfine::Mark;
+use super::{A_GIB, Contents, Figures, Importer, Measure, nanoseconds, positive};
+use anyhow::{Context, Result, ensure};
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+pub(crate) struct Phoronix;
+
+impl Importer for Phoronix {
+    fn name(&self) -> &'static str {
+        "phoronix"
+    }
+
+    fn about(&self) -> &'static str {
+        "composite.xml of the Phoronix Test Suite: a target for every system"
+    }
+
+    fn recognises(&self, text: &str) -> bool {
+        text.contains("<PhoronixTestSuite")
+    }
+
+    fn read(&self, text: &str) -> Result<Contents> {
+        let mut figures = Figures::default();
+        let results = results(text)?;
+        ensure!(!results.is_empty(), "there is no <Result> in it");
+        results.iter().for_each(|result| result.tell(&mut figures));
+        super::drop_sums(&mut figures);
+        Ok(Contents::Figures(figures))
+    }
+}
+
+/// Text by the name of its element.
+type Fields = BTreeMap<String, String>;
+
+#[derive(Default)]
+struct Found {
+    fields: Fields,
+    entries: Vec<Fields>,
+}
+
+/// No file of theirs is deeper.
+const DEEPEST: usize = 64;
+
+fn results(text: &str) -> Result<Vec<Found>> {
+    let mut reader = Reader::from_str(text);
+    let mut path: Vec<String> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
+    loop {
+        match reader.read_event().context("this is no well-formed XML")? {
+            Event::Start(start) => {
+                path.push(String::from_utf8_lossy(start.local_name().as_ref()).into_owned());
+                ensure!(path.len() <= DEEPEST, "elements lie more than {DEEPEST} deep");
+                match path.last().map(String::as_str) {
+                    Some("Result") => found.push(Found::default()),
+                    Some("Entry") => {
+                        found.iter_mut().next_back().into_iter().for_each(|one| one.entries.push(Fields::new()))
+                    }
+                    _ => {}
+                }
+            }
+            Event::End(_) => drop(path.pop()),
+            Event::Text(text) => add(&path, &mut found, &text.decode().unwrap_or_default()),
+            Event::CData(text) => add(&path, &mut found, &String::from_utf8_lossy(&text)),
+            Event::GeneralRef(name) => {
+                let written = format!("&{};", String::from_utf8_lossy(&name));
+                let meant = quick_xml::escape::unescape(&written).map(|text| text.into_owned()).unwrap_or_default();
+                add(&path, &mut found, &meant);
+            }
+            Event::Eof => return Ok(found),
+            _ => {}
+        }
+    }
+}
+
+fn add(path: &[String], found: &mut [Found], text: &str) {
+    let (Some(name), Some(result)) = (path.last(), found.last_mut()) else { return };
+    if !path.iter().any(|element| element == "Result") {
+        return;
+    }
+    let in_entry = path.iter().any(|element| element == "Entry");
+    let fields = if in_entry { result.entries.last_mut() } else { Some(&mut result.fields) };
+    fields.into_iter().for_each(|fields| fields.entry(name.clone()).or_default().push_str(text));
+}
+
+/// What stands in `JSON`.
+#[derive(Deserialize)]
+struct Marked {
+    pickfs: Mark,
+}
+
+impl Found {
+    fn field(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", |text| text.trim())
+    }
+
+    fn tell(&self, figures: &mut Figures) {
+        let scale = self.field("Scale");
+        let Some(convert) = conversion(scale, self.field("Proportion")) else {
+            let why = format!("{}: `{scale}` is neither a time nor a rate", self.field("Title"));
+            figures.doubts.push((String::new(), why));
+            return;
+        };
+        if scale == "MB/s" && self.field("Identifier").starts_with("pts/fio") {
+            figures.doubts.push((self.phase(), "pts/fio says MB/s and means MiB/s".into()));
+        }
+        if self.field("Proportion") != "LIB" {
+            figures.time_of("one GiB, or of a thousand of what a rate counts");
+        }
+        self.entries.iter().for_each(|entry| self.entry(entry, convert, figures));
+    }
+
+    fn phase(&self) -> String {
+        let told = [self.field("Description"), self.field("Arguments")].into_iter().find(|text| !text.is_empty());
+        told.unwrap_or("result").to_string()
+    }
+
+    fn entry(&self, entry: &Fields, convert: Convert, figures: &mut Figures) {
+        let text = |name: &str| entry.get(name).map_or("", |text| text.trim());
+        let raw = if text("RawString").is_empty() { text("Value") } else { text("RawString") };
+        let values: Vec<Option<f64>> = raw.split(':').map(positive).collect();
+        let marked = serde_json::from_str::<Marked>(text("JSON")).ok().map(|marked| marked.pickfs.rounds);
+        let rounds = marked.filter(|rounds| rounds.len() == values.len());
+        for (at, value) in values.into_iter().enumerate() {
+            for (metric, value) in value.into_iter().flat_map(convert) {
+                figures.add(Measure {
+                    target: Some(text("Identifier").to_string()),
+                    work: self.field("Title").to_string(),
+                    phase: self.phase(),
+                    metric: metric.to_string(),
+                    round: rounds.as_ref().map(|rounds| rounds[at]),
+                    value,
+                });
+            }
+        }
+    }
+}
+
+/// A value -> metrics with their values; the first is the time that is judged.
+type Convert = fn(f64) -> Vec<(&'static str, f64)>;
+
+/// A rate becomes the time for one GiB, or for a thousand of what it counts.
+fn conversion(scale: &str, proportion: &str) -> Option<Convert> {
+    let rate = |convert: Convert| (proportion != "LIB").then_some(convert);
+    Some(match scale {
+        "Seconds" | "sec" | "s" => |value| vec![("time_ns", nanoseconds(value))],
+        "Milliseconds" | "ms" => |value| vec![("time_ns", value * 1e6)],
+        "Microseconds" | "us" => |value| vec![("time_ns", value * 1e3)],
+        "Nanoseconds" | "ns" => |value| vec![("time_ns", value)],
+        "MB/s" => rate(|value| bytes(value * 1e6))?,
+        "MiB/s" => rate(|value| bytes(value * 1048576.0))?,
+        "GB/s" => rate(|value| bytes(value * 1e9))?,
+        "KB/s" | "kB/s" => rate(|value| bytes(value * 1e3))?,
+        "TPS" | "IOPS" => rate(operations)?,
+        other if other.ends_with("/s") || other.ends_with("Per Second") => rate(operations)?,
+        _ => return None,
+    })
+}
+
+fn bytes(a_second: f64) -> Vec<(&'static str, f64)> {
+    vec![("time_ns", A_GIB / a_second * 1e9), ("bytes_per_second", a_second)]
+}
+
+fn operations(a_second: f64) -> Vec<(&'static str, f64)> {
+    vec![("time_ns", 1e12 / a_second), ("operations_per_second", a_second)]
+}

@@ -1,0 +1,173 @@
+//! The report as one page of HTML that needs nothing but itself: no network, no folder beside it, and no script, which
+//! only filters and changes the reference.
+//!
+//! The page is laid out here and computes nothing. The script reads judgements that were made in Rust, for every
+//! reference, from a block of JSON. A content security policy that names style and script by their hashes forbids
+//! everything else, should something of a journal ever pass as markup.
+
+mod forest;
+mod island;
+mod markup;
+mod overview;
+mod sections;
+pub mod site;
+mod site_trend;
+mod tables;
+
+use super::chart::painter::{SHAPES, series_class};
+use super::chart::{Sheet, panels, shapes, works};
+use super::{Format, Options};
+use crate::analysis::Model;
+use crate::wording::headings;
+use base64::Engine as _;
+use markup::{json_in_script, text};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+use std::io::{self, Write};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+pub(crate) const HTML: Format = Format {
+    name: "html",
+    about: "one page with charts, filters and all that is known, for a browser; needs no network",
+    run: Some(write),
+    ..Format::NONE
+};
+
+fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(page(model).0.as_bytes())
+}
+
+/// The room that a label of a ratio chart needs, in percent of its width.
+const LABEL: f64 = 12.0;
+
+/// With the shape that it has in charts.
+fn name(sheet: &Sheet, target: usize) -> Markup {
+    let place = sheet.place(target);
+    html! {
+        svg class={ "mark " (series_class(place)) } aria-hidden="true" {
+            use href={ "#k" (place % SHAPES) } x="50%" y="50%" {}
+        }
+        span { (text(&sheet.model.targets[target].name)) }
+    }
+}
+
+fn page(model: &Model) -> Markup {
+    let sheet = Sheet::of(model);
+    let title = if model.title.is_empty() { "pickfs" } else { &model.title };
+    let scripts = format!("script-src '{}'; img-src blob: data:; ", hash(SCRIPT));
+    let first_panels = works(model).scan(0, |next, work| {
+        *next += panels(work).count();
+        Some(*next - panels(work).count())
+    });
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(&browser_title(model, title), STYLE, &scripts))
+            body {
+                a.skip href="#main" { "To the verdict" }
+                svg.defs aria-hidden="true" { defs { (PreEscaped(shapes::KEYS)) (PreEscaped(shapes::FINDINGS)) } }
+                header {
+                    p.kicker { "pickfs report" }
+                    h1 { (text(title)) }
+                    p.machine { (text(&model.setting())) }
+                    (system(model))
+                }
+                main #main {
+                    (sections::verdict(model))
+                    (sections::controls(&sheet))
+                    (overview::overview(&sheet))
+                    (sections::course(model))
+                    (contents(model))
+                    @for (place, (work, number)) in works(model).zip(first_panels).enumerate() {
+                        (sections::work(&sheet, work, (place, number)))
+                    }
+                    @if let Some(champions) = &model.champions { (sections::champions(&sheet, champions)) }
+                    @if let Some(criteria) = &model.criteria { (sections::criteria(&sheet, criteria)) }
+                    (sections::tail(&sheet))
+                }
+                (foot(model))
+                script type="application/json" id="judged" { (json_in_script(&island::island(&sheet))) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    }
+}
+
+/// Tabs of several runs of one plan differ by their date.
+fn browser_title(model: &Model, title: &str) -> String {
+    model.started.get(..16).map_or(title.to_string(), |start| format!("{} · {title}", start.replace('T', " ")))
+}
+
+fn system(model: &Model) -> Markup {
+    html! {
+        @if !model.system().is_empty() {
+            dl.system { @for (name, value) in model.system() { div { dt { (name) } dd { (text(&value)) } } } }
+        }
+    }
+}
+
+/// `more` is what the page may load besides its style.
+fn head(title: &str, style: &str, more: &str) -> Markup {
+    let policy = format!("default-src 'none'; style-src '{}'; {more}base-uri 'none'; form-action 'none'", hash(style));
+    html! {
+        head {
+            meta charset="utf-8";
+            meta http-equiv="Content-Security-Policy" content=(policy);
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (text(title)) }
+            style { (PreEscaped(style)) }
+        }
+    }
+}
+
+/// As a content security policy names what may be run.
+fn hash(text: &str) -> String {
+    format!("sha256-{}", base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text)))
+}
+
+fn contents(model: &Model) -> Markup {
+    let best = model.champions.as_ref().map(|_| ("best-of-each", headings::BEST_OF_EACH));
+    let trade_offs = model.criteria.as_ref().map(|_| ("trade-offs", headings::TRADE_OFFS));
+    let others = [("reading", "How to read"), ("missing", headings::SUSPICIOUS), ("effect", headings::SETTINGS)];
+    html! {
+        nav aria-label="Parts of this page" {
+            ul {
+                @for (place, work) in works(model).enumerate() {
+                    li data-work=(place) { a href={ "#work-" (place) } { (text(&work.name)) } }
+                }
+                @for (id, words) in best.into_iter().chain(trade_offs).chain(others) { li { a href={ "#" (id) } { (words) } } }
+            }
+        }
+    }
+}
+
+fn foot(model: &Model) -> Markup {
+    let parts = [
+        ("Run", &model.run),
+        ("begun", &model.started),
+        ("measured by pickfs", &model.pickfs),
+        ("journal", &model.journal),
+    ];
+    let known = parts.iter().filter(|(_, value)| !value.is_empty()).map(|(word, value)| format!("{word} {value}"));
+    html! { footer { p { (text(&known.collect::<Vec<_>>().join(" · "))) } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `printf '' | openssl dgst -sha256 -binary | base64` says.
+    #[test]
+    fn hashes_are_those_of_the_policy() {
+        assert_eq!(hash(""), "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
+    }
+
+    /// The block of script ends where it should.
+    #[test]
+    fn style_and_script_hold_no_end_of_themselves() {
+        assert!(!STYLE.contains("</") && !SCRIPT.contains("</") && !SCRIPT.contains("<!--"));
+    }
+}

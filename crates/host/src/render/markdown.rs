@@ -1,0 +1,189 @@
+//! Markdown for forums and issues: the verdict, one table of times for each work, what is missing, and what was in
+//! effect. Names are escaped, so that none becomes a link, a picture or HTML.
+
+use super::{Format, Options};
+use crate::analysis::{Champions, Model, Panel, Row, WorkReport};
+use crate::wording::between_runs::RunComparison;
+use crate::wording::champions::COLUMNS;
+use crate::wording::headings;
+use crate::wording::machines::MachinesReport;
+use crate::wording::marks::{self, Mark};
+use crate::wording::ranking::{self, Choice};
+use std::io::{self, Write};
+
+pub(crate) const MARKDOWN: Format = Format {
+    name: "markdown",
+    about: "verdict and tables of times for forums and issues",
+    run: Some(report),
+    comparison: Some(comparison),
+    ranking: Some(ranking),
+    machines: Some(machines),
+    ..Format::NONE
+};
+
+fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let title = if model.title.is_empty() { "pickfs" } else { &model.title };
+    writeln!(out, "## {}\n", escaped(title))?;
+    for line in &model.headlines() {
+        writeln!(out, "**{}**\n", escaped(line))?;
+    }
+    if !model.machine().is_empty() {
+        writeln!(out, "{}\n", escaped(&model.machine()))?;
+    }
+    list(headings::WARNINGS, &model.warnings(), out)?;
+    let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
+    all.filter(|work| !work.phases.is_empty()).try_for_each(|work| times(model, work, out))?;
+    model.champions.iter().try_for_each(|champions| best_of_each(model, champions, out))?;
+    let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence(model).clone()).collect();
+    list(headings::NOT_MEASURED, &missing, out)?;
+    list(headings::SETTINGS, &in_effect(model), out)?;
+    writeln!(
+        out,
+        "<sub>pickfs {}, run {}, {}</sub>",
+        escaped(&model.pickfs),
+        escaped(&model.run),
+        escaped(&model.started)
+    )
+}
+
+fn list(title: &str, lines: &[String], out: &mut dyn Write) -> io::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{title}:\n")?;
+    lines.iter().try_for_each(|line| writeln!(out, "- {}", escaped(line)))?;
+    writeln!(out)
+}
+
+/// A row for every target; a column for every phase.
+fn times(model: &Model, work: &WorkReport, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "### {}\n", escaped(&work.name))?;
+    let names = work.phases.iter().map(|panel| format!(" {} |", escaped(&panel.name)));
+    writeln!(out, "| |{}", names.collect::<String>())?;
+    writeln!(out, "|:---|{}", "---:|".repeat(work.phases.len()))?;
+    for at in 0..work.phases[0].rows.len() {
+        let target = &model.targets[work.phases[0].rows[at].target];
+        let cells = work.phases.iter().map(|panel| format!(" {} |", cell(panel, &panel.rows[at])));
+        let note = if target.note().is_empty() { String::new() } else { format!(" ({})", escaped(&target.note())) };
+        writeln!(out, "| {}{note} |{}", escaped(&target.name), cells.collect::<String>())?;
+    }
+    let legend = marks::legend(model, work, &marks::used(&work.phases));
+    writeln!(out, "\n{}\n", escaped(&legend))
+}
+
+fn best_of_each(model: &Model, champions: &Champions, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "### {}\n", headings::BEST_OF_EACH)?;
+    let best = champions.rows_shown(model).into_iter().map(Vec::from);
+    table(&[COLUMNS.map(String::from).to_vec()].into_iter().chain(best).collect::<Vec<_>>(), out)?;
+    table(&champions.factor_shown(), out)?;
+    champions.legend(model).iter().try_for_each(|line| writeln!(out, "{}\n", escaped(line)))
+}
+
+/// The headings first; nothing where there is no row.
+fn table(rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
+    let [head, rows @ ..] = rows else { return Ok(()) };
+    let line = |cells: &[String]| cells.iter().map(|cell| format!(" {} |", escaped(cell))).collect::<String>();
+    writeln!(out, "|{}\n|{}", line(head), ":---|".repeat(head.len()))?;
+    rows.iter().try_for_each(|row| writeln!(out, "|{}", line(row)))?;
+    writeln!(out)
+}
+
+fn cell(panel: &Panel, row: &Row) -> String {
+    let Some(figure) = &row.figure else { return format!("*{}*", row.absent.word()) };
+    let best = panel.race.as_ref().is_some_and(|race| race.may_be_best().any(|at| at == row.target));
+    let shown = if best { format!("**{}**", figure.shown()) } else { figure.shown().clone() };
+    let signs = |marks: &[&Mark]| escaped(&marks::signs(marks));
+    let ratio = row.against.as_ref().map(|found| format!("<br>×{}{}", found.ratio(), signs(&marks::of_ratio(found))));
+    format!("{shown}{}{}", signs(&marks::of_figure(panel, row)), ratio.unwrap_or_default())
+}
+
+fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "**{}**\n", escaped(&runs.headline))?;
+    writeln!(out, "| | before | now | ratio | |\n|:---|---:|---:|---:|:---|")?;
+    for row in &runs.rows {
+        writeln!(out, "| {} | {} | {} | {} | {} |", escaped(&row.name()), row.old, row.new, row.ratio, row.says)?;
+    }
+    writeln!(out, "\n{}\n", runs.caveat)?;
+    let facts = runs.facts.iter().map(|fact| fact.sentence());
+    runs.missing.iter().cloned().chain(facts).try_for_each(|line| writeln!(out, "- {}", escaped(&line)))
+}
+
+fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "| {} |\n|{}", ranking::COLUMNS.join(" | "), ":---|".repeat(ranking::COLUMNS.len()))?;
+    for choice in choices {
+        writeln!(out, "| {} |", ranking::cells(choice).map(|cell| escaped(&cell)).join(" | "))?;
+    }
+    writeln!(out, "\n{}\n", escaped(ranking::LEGEND))?;
+    choices.iter().try_for_each(|choice| writeln!(out, "- {}", escaped(&ranking::sentence(choice))))?;
+    let best = ranking::best_cells(choices);
+    if best.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n### {}\n", headings::BEST_OF_EACH)?;
+    let rows = [ranking::BEST_COLUMNS.map(String::from)].into_iter().chain(best).map(Vec::from);
+    table(&rows.collect::<Vec<_>>(), out)?;
+    writeln!(out, "{}", escaped(ranking::BEST_LEGEND))
+}
+
+fn machines(works: &[MachinesReport], _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    for work in works {
+        writeln!(out, "**{}**: {}\n", escaped(&work.work), escaped(&work.verdict))?;
+        let line = |cells: &[String]| {
+            format!("| {} |", cells.iter().map(|cell| escaped(cell)).collect::<Vec<_>>().join(" | "))
+        };
+        if !work.rows.is_empty() {
+            writeln!(out, "{}\n|{}", line(&work.columns), ":---|".repeat(work.columns.len()))?;
+        }
+        work.rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))?;
+        writeln!(out)?;
+        work.notes.iter().chain(&work.machines).try_for_each(|note| writeln!(out, "- {}", escaped(note)))?;
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", escaped(works.first().map_or("", |work| work.legend)))
+}
+
+fn in_effect(model: &Model) -> Vec<String> {
+    let shown = model.targets.iter().filter(|target| !target.duplicate);
+    let line = |target: &crate::analysis::TargetInfo| {
+        let known: Vec<String> =
+            [target.mkfs.to_string(), target.mount.to_string()].into_iter().filter(|line| !line.is_empty()).collect();
+        (!known.is_empty()).then(|| format!("{}: {}", target.name, known.join("; ")))
+    };
+    shown.filter_map(line).collect()
+}
+
+/// With a backslash before all that means something in any flavour of Markdown; mentions and bare links are broken by an
+/// entity.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' | '$' => out.extend(['\\', c]),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '@' => out.push_str("<span>@</span>"),
+            _ => out.push(c),
+        }
+    }
+    out.replace("://", "<span>:</span>//").replace("www.", "www<span>.</span>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_becomes_markup() {
+        let cases = [
+            ("<img src=x>", "&lt;img src=x&gt;"),
+            ("![a](b)", "\\!\\[a\\](b)"),
+            ("a|b`c", "a\\|b\\`c"),
+            ("@root", "<span>@</span>root"),
+            ("http://x", "http<span>:</span>//x"),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(escaped(text), wanted);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Which runs may have left something on this machine: one small file a run, naming its journal, written before the
+//! run touches anything and removed when all is undone, by whoever knows that it is. `pickfs clean` starts here.
+
+use super::state::State;
+use anyhow::{Context, Result, ensure};
+use pickfs_core::journal::is_run_id;
+use rustix::fs::{FlockOperation, flock};
+use std::cmp::Reverse;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+const FOLDER: &str = "active";
+
+pub struct Active {
+    run: String,
+    /// Locked while the run is alive, so that its entry speaks for it even when its journal is deleted.
+    _alive: File,
+}
+
+impl Active {
+    pub(crate) fn register(run: &str, journal: &Path) -> Result<Active> {
+        let state = State::made(FOLDER)?;
+        let mut file = state.made_file(run)?;
+        let shown = state.shown(run);
+        let is_free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        ensure!(is_free, "the run {run} is under way; wait for it, or stop it first");
+        let journal = std::path::absolute(journal)?;
+        let written = file.set_len(0).and_then(|()| file.write_all(journal.as_os_str().as_bytes()));
+        written.with_context(|| format!("cannot write {}", shown.display()))?;
+        Ok(Active { run: run.into(), _alive: file })
+    }
+
+    pub fn is_alive(run: &str) -> bool {
+        let lock = |file: File| flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+        State::found(FOLDER).ok().flatten().and_then(|state| state.opened(run)).is_some_and(lock)
+    }
+
+    /// All is undone, or nothing was touched. Said, not left to a drop: an error or a panic on the way must leave the
+    /// entry to `pickfs clean`.
+    pub(crate) fn done(self) {
+        Active::forget(&self.run);
+    }
+
+    /// Run ids and journals of all runs that are under way, or that died. The latest first, as what it saved of the
+    /// machine's settings may be what an earlier one had put there.
+    pub fn list() -> Result<Vec<(String, PathBuf)>> {
+        let Some(state) = State::found(FOLDER)? else { return Ok(Vec::new()) };
+        let read = |run: String| {
+            let (journal, found) = state.read(&run)?;
+            let journal = PathBuf::from(OsString::from_vec(journal));
+            journal.is_absolute().then_some((Reverse(found.modified().ok()), run, journal))
+        };
+        let runs = state.names().into_iter().filter(|name| is_run_id(name));
+        let mut all: Vec<_> = runs.filter_map(read).collect();
+        all.sort();
+        Ok(all.into_iter().map(|(_, run, journal)| (run, journal)).collect())
+    }
+
+    /// Where it is known that the run may have left something.
+    pub fn entry(run: &str) -> Option<PathBuf> {
+        State::found(FOLDER).ok().flatten().map(|state| state.shown(run))
+    }
+
+    pub fn forget(run: &str) {
+        if let Ok(Some(state)) = State::found(FOLDER)
+            && is_run_id(run)
+        {
+            state.remove(run);
+        }
+    }
+}

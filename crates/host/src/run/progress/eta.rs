@@ -1,0 +1,71 @@
+//! Time left, from the mean of each target's cells so far; the overall mean for targets not seen yet.
+
+use pickfs_system::units::show_duration;
+use std::collections::HashMap;
+use std::time::Instant;
+
+#[derive(Default)]
+pub(crate) struct Eta {
+    pub planned: usize,
+    pub ended: usize,
+    begun: Option<Instant>,
+    seconds: HashMap<String, (f64, usize)>,
+}
+
+impl Eta {
+    pub(crate) fn new(planned: usize, ended: usize) -> Eta {
+        Eta { planned, ended, ..Eta::default() }
+    }
+
+    /// "[3/33]".
+    pub(crate) fn counted(&self) -> String {
+        format!("[{}/{}]", self.ended, self.planned)
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.begun = Some(Instant::now());
+    }
+
+    /// Seconds of the cell that has just ended.
+    pub(crate) fn stop(&mut self, target: &str) -> f64 {
+        let took = self.begun.take().map_or(0.0, |begun| begun.elapsed().as_secs_f64());
+        let (sum, count) = self.seconds.entry(target.into()).or_default();
+        *sum += took;
+        *count += 1;
+        self.ended += 1;
+        took
+    }
+
+    /// Of a target that was eliminated, no cell will come.
+    pub(crate) fn forget(&mut self, target: &str) {
+        self.seconds.remove(target);
+    }
+
+    pub(crate) fn left(&self) -> String {
+        if self.ended >= self.planned {
+            return "none left".into();
+        }
+        let means: Vec<f64> = self.seconds.values().map(|(sum, count)| sum / *count as f64).collect();
+        if means.is_empty() {
+            return "time left unknown".into();
+        }
+        let mean = means.iter().sum::<f64>() / means.len() as f64;
+        let seconds = mean * self.planned.saturating_sub(self.ended) as f64;
+        format!("about {} left", show_duration(seconds * 1e9))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_is_the_mean_of_the_targets_times_the_cells_left() {
+        let seconds = HashMap::from([("fast".to_string(), (2.0, 2)), ("slow".to_string(), (3.0, 1))]);
+        let mut eta = Eta { planned: 33, ended: 3, begun: None, seconds };
+        assert_eq!(eta.left(), "about 60.0 s left");
+        assert_eq!(Eta::new(1, 0).left(), "time left unknown");
+        eta.forget("slow");
+        assert_eq!(eta.left(), "about 30.0 s left");
+    }
+}

@@ -1,0 +1,89 @@
+//! What a run says while it goes on: plain lines, a few lines at the foot of a terminal, or JSON for programs.
+
+mod eta;
+mod json;
+mod keys;
+mod lines;
+mod terminal;
+
+pub use lines::Lines;
+
+use super::Finish;
+use indicatif::ProgressBar;
+use json::Json;
+use pickfs_core::journal::{Folded, Look, Outcome, Run};
+use pickfs_core::plan::Cell;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use terminal::Terminal;
+
+/// Where what is told goes, while standard error is not plain lines.
+static TOLD_TO: Mutex<Told> = Mutex::new(Told::Lines);
+
+enum Told {
+    Lines,
+    Json,
+    /// Above the foot of the terminal.
+    Foot(ProgressBar),
+}
+
+fn tell_to(told: Told) {
+    *TOLD_TO.lock().unwrap_or_else(PoisonError::into_inner) = told;
+}
+
+/// A line on stderr, for whoever still reads it: a terminal that was closed must not end the run before it is undone.
+pub fn tell(text: &str) {
+    let _ = match &*TOLD_TO.lock().unwrap_or_else(PoisonError::into_inner) {
+        Told::Lines => writeln!(std::io::stderr(), "{text}"),
+        Told::Json => writeln!(std::io::stderr(), "{}", json::message(text)),
+        Told::Foot(bar) => {
+            bar.println(text);
+            Ok(())
+        }
+    };
+}
+
+/// Hears of a run's moments; every one may be ignored.
+pub trait Progress {
+    /// So many cells are planned up to the next interim analysis, of which so many ended in an earlier session.
+    fn begin(&mut self, _run: &Run, _journal: &Path, _planned: usize, _ended: usize) {}
+    /// What goes on just now.
+    fn say(&mut self, _text: &str) {}
+    /// What is to be read later too.
+    fn remark(&mut self, _text: &str) {}
+    fn cell(&mut self, _cell: &Cell) {}
+    /// A phase of the cell gets ready.
+    fn phase(&mut self, _phase: &str) {}
+    /// A phase of the cell, or a part of one, took so many nanoseconds.
+    fn phase_ended(&mut self, _phase: &str, _ns: f64) {}
+    /// With all that is known so far.
+    fn cell_ended(&mut self, _cell: &Cell, _outcome: &Outcome, _folded: &Folded) {}
+    fn round_ended(&mut self, _folded: &Folded) {}
+    /// The run looked at its results. So many cells are planned up to the next look, those that have ended included.
+    fn looked(&mut self, _look: &Look, _planned: usize, _folded: &Folded) {}
+    /// `None` after an error.
+    fn end(&mut self, _finish: Option<Finish>) {}
+}
+
+/// For what is no part of a run.
+pub(crate) struct Silent;
+
+impl Progress for Silent {}
+
+/// On a terminal that can move its cursor its foot, elsewhere lines.
+pub fn for_people() -> Box<dyn Progress> {
+    let has_cursor = std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    if has_cursor { Box::new(Terminal::new()) } else { Box::new(Lines::default()) }
+}
+
+/// Standard error is read by a program.
+pub fn is_for_programs() -> bool {
+    matches!(&*TOLD_TO.lock().unwrap_or_else(PoisonError::into_inner), Told::Json)
+}
+
+/// From now on all that is told is JSON.
+pub fn for_programs() -> Box<dyn Progress> {
+    tell_to(Told::Json);
+    Box::new(Json::new(Box::new(std::io::stderr())))
+}

@@ -1,0 +1,595 @@
+//! One agent at a time: request in, records out, time limits, requests to stop, and the undoing when it dies.
+
+use super::guard::Guard;
+use super::progress::{Progress, Silent, tell};
+use crate::analysis::plain::plain;
+use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached};
+use anyhow::{Context, Result, bail};
+use pickfs_core::journal::*;
+use pickfs_core::plan::{Cell, Plan};
+use pickfs_core::protocol::clock::Both;
+use pickfs_core::protocol::{
+    Answer, Bundle, CellsRun, Check, Checked, Erasure, Exit, Heard, INTERRUPTED, Job, Request, Say, Session,
+};
+use pickfs_system::process::{Interrupted, count_signals, end_requested, stop_requests};
+use pickfs_system::sys::process;
+use pickfs_system::units::show_duration;
+use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
+
+/// For the end of a machine that has closed its pipe, or is to go with its job.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// From now on Ctrl-C (and SIGTERM, and the terminal's closing) is counted instead of killing us: once finishes the step
+/// and undoes, twice undoes now.
+pub fn count_stop_requests() -> Result<()> {
+    let hangup = (!hangups_ignored()).then_some(libc::SIGHUP);
+    let signals: Vec<i32> = [libc::SIGINT, libc::SIGTERM].into_iter().chain(hangup).collect();
+    count_signals(&signals, |time| match time {
+        1 => tell("\nstopping: finishing the step, then undoing; Ctrl-C again undoes now"),
+        _ => tell("\nundoing now"),
+    })
+}
+
+/// Nothing more is to be begun.
+pub(crate) fn stop_requested() -> bool {
+    end_requested()
+}
+
+/// Under nohup the run is to outlive its terminal.
+fn hangups_ignored() -> bool {
+    let status = procfs::process::Process::myself().and_then(|me| me.status());
+    status.is_ok_and(|status| status.sigign & (1 << (libc::SIGHUP - 1)) != 0)
+}
+
+/// How a job ended.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Ended {
+    Well,
+    /// On request; everything it had built is undone.
+    Stopped,
+    /// The machine for it cannot be had, for these reasons.
+    Skipped(Vec<String>),
+    /// Killed, crashed or gave up, with the reason; everything it had built is undone by us.
+    Dead(String),
+}
+
+pub(crate) struct Supervisor {
+    run: String,
+    machine: Box<dyn Machine>,
+    journal: Journal,
+    /// All that the journal says, of earlier sessions too.
+    folded: Folded,
+    guard: Guard,
+}
+
+impl Supervisor {
+    pub(crate) fn new(run: &Run, executor: &dyn Executor, journal: Journal, folded: Folded) -> Supervisor {
+        let (run, machine) = (run.id.clone(), executor.machine(&run.plan));
+        Supervisor { run, machine, journal, folded, guard: Guard::default() }
+    }
+
+    /// What the user agreed to erase, before any cell.
+    pub(crate) fn may_erase(&mut self, agreed: &[Erasure]) -> Result<()> {
+        let plan = self.plan();
+        self.guard = Guard::new(&plan, agreed, &mut |questions| ask(&mut *self.machine, questions))?;
+        Ok(())
+    }
+
+    /// The cell as it may be done, or why not.
+    fn passed(&mut self, cell: &Cell) -> Result<Result<Cell, String>> {
+        let plan = self.plan();
+        let passed = self.guard.passed(cell, &plan, &mut |questions| ask(&mut *self.machine, questions))?;
+        Ok(passed.map_err(|refused| format!("nothing was written to it: {}", refused.join("; "))))
+    }
+
+    pub(crate) fn folded(&self) -> &Folded {
+        &self.folded
+    }
+
+    /// As it is by now: the reference may be another than the one that was asked for.
+    pub(crate) fn plan(&self) -> Plan {
+        self.folded.run.as_ref().map(|run| run.plan.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn cells_run(&self) -> CellsRun {
+        self.machine.cells()
+    }
+
+    pub(crate) fn outcome_of(&self, cell: &str) -> Option<Outcome> {
+        self.folded.find_cell(cell)?.outcome.clone()
+    }
+
+    /// Writes down how a cell ended which could not say so itself.
+    pub(crate) fn end_cell(&mut self, cell: &Cell, outcome: Outcome) -> Result<Outcome> {
+        let at = self.machine.date().map_or_else(|| jiff::Timestamp::now().to_string(), String::from);
+        if self.folded.find_cell(&cell.id).is_none() {
+            self.take(Record::Begin(Begin::of(cell, at.clone())))?;
+        }
+        self.take(Record::End(End { cell: cell.id.clone(), outcome: outcome.clone(), at }))?;
+        Ok(outcome)
+    }
+
+    /// Makes ready what all cells of the run need, here and on their machines.
+    pub(crate) fn prepare(&mut self, plan: &Plan, progress: &mut dyn Progress) -> Result<Ended> {
+        if stop_requested() {
+            return Ok(Ended::Stopped);
+        }
+        let job = Job::Prepare { plan: Box::new(plan.clone()), cells: self.machine.cells() };
+        let (ended, told) = self.attend(job, None, true, progress)?;
+        match (ended, told.bundle) {
+            (Ended::Well, Some(bundle)) => self.furnish(bundle),
+            (ended, _) => Ok(ended),
+        }
+    }
+
+    fn furnish(&mut self, bundle: Bundle) -> Result<Ended> {
+        match self.machine.furnish(bundle, &mut |text| tell(text)) {
+            Ok(found) if found == Provenance::default() => Ok(Ended::Well),
+            Ok(found) => self.take(Record::Provenance(found)).map(|()| Ended::Well),
+            Err(error) if error.is::<Interrupted>() => Ok(Ended::Stopped),
+            Err(error) => Ok(Ended::Dead(format!("{error:#}"))),
+        }
+    }
+
+    /// Has one cell done by an agent of its own, and undoes its steps if it dies. The agent has the cell's limit itself.
+    pub(crate) fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<Ended> {
+        if stop_requested() {
+            return Ok(Ended::Stopped);
+        }
+        let cell = match self.passed(cell)? {
+            Ok(cell) => cell,
+            Err(why) => return Ok(Ended::Dead(why)),
+        };
+        let (limit, job) = (Duration::from_nanos(cell.limit_ns), Job::Cell(Box::new(cell.clone())));
+        let (ended, _) = self.attend(job, Some(limit), true, progress)?;
+        self.undo_what_is_left(&cell.id, ended)
+    }
+
+    /// Tells the machine which cells come next.
+    pub(crate) fn expect(&mut self, cells: &[Cell]) {
+        let request = |cell: &Cell| Request::new(&self.run, Job::Cell(Box::new(cell.clone())));
+        self.machine.expect(cells.iter().map(request).collect());
+    }
+
+    /// Has the target of these cells, one a work, built and taken down again. How each ended is in no journal.
+    pub(crate) fn try_out(&mut self, cells: Vec<Cell>) -> Result<(Ended, Vec<End>)> {
+        let Some(first) = cells.first().filter(|_| !stop_requested()) else { return Ok((Ended::Stopped, Vec::new())) };
+        let (id, limit) = (first.id.clone(), Duration::from_nanos(first.limit_ns));
+        let target = match self.passed(first)? {
+            Ok(cell) => cell.target,
+            Err(why) => return Ok((Ended::Dead(why), Vec::new())),
+        };
+        let cells = cells.into_iter().map(|cell| Cell { target: target.clone(), ..cell }).collect();
+        let (ended, told) = self.attend(Job::Try(cells), Some(limit), true, &mut Silent)?;
+        Ok((self.undo_what_is_left(&id, ended)?, told.ends))
+    }
+
+    fn undo_what_is_left(&mut self, scope: &str, ended: Ended) -> Result<Ended> {
+        let left = self.leftovers(scope);
+        // A machine elsewhere goes with its cell: what is left there needs no undoing.
+        let is_here = self.machine.cells() == CellsRun::Here;
+        if (is_here && matches!(ended, Ended::Dead(_))) || !left.is_empty() {
+            self.undo_steps(left, false)?;
+        }
+        Ok(ended)
+    }
+
+    /// Undoes everything that is left of the run.
+    pub(crate) fn undo(&mut self) -> Result<()> {
+        self.undo_steps(self.folded.leftovers.iter().cloned().collect(), false)
+    }
+
+    /// The same of a run that is dead, where a request to stop ends it at once: what is left by then is still in the journal.
+    pub(crate) fn undo_dead(&mut self) -> Result<()> {
+        self.undo_steps(self.folded.leftovers.iter().cloned().collect(), true)
+    }
+
+    fn leftovers(&self, scope: &str) -> Vec<StepTaken> {
+        self.folded.leftovers.iter().filter(|step| step.scope == scope || step.scope == "raw-speed").cloned().collect()
+    }
+
+    /// Always sent, also with no step left: processes of the run are killed by it.
+    fn undo_steps(&mut self, steps: Vec<StepTaken>, stoppable: bool) -> Result<()> {
+        let begun = Instant::now();
+        let backings = self.plan().targets.into_iter().map(|target| target.backing).collect();
+        let (ended, told) = self.attend(Job::Undo { steps, backings }, None, stoppable, &mut Silent)?;
+        if ended == Ended::Well {
+            told.words.lines().for_each(tell);
+        }
+        let teardown_ns = begun.elapsed().as_nanos() as u64;
+        self.take(Record::Ledger(Ledger { teardown_ns, ..Ledger::default() }))?;
+        match ended {
+            Ended::Well => Ok(()),
+            Ended::Stopped => bail!("the undoing was stopped; run `pickfs clean`"),
+            Ended::Skipped(reasons) => bail!("{}; run `pickfs clean`", reasons.join("; ")),
+            Ended::Dead(why) => bail!("{why}; see what holds it, then run `pickfs clean`"),
+        }
+    }
+
+    /// Journal first, then our own picture of it.
+    pub(crate) fn take(&mut self, record: Record) -> Result<()> {
+        self.journal.append(&record)?;
+        self.folded.take(record);
+        Ok(())
+    }
+
+    /// Has a job done, on a machine that is reached again where nothing had begun.
+    fn attend(
+        &mut self,
+        job: Job,
+        limit: Option<Duration>,
+        stoppable: bool,
+        progress: &mut dyn Progress,
+    ) -> Result<(Ended, Told)> {
+        let cell = if let Job::Cell(cell) = &job { cell.id.clone() } else { String::new() };
+        // What is of no round is tried only.
+        let counts = !matches!(&job, Job::Try(_)) && !matches!(&job, Job::Cell(cell) if cell.round == 0);
+        let mut kills: Vec<String> = Vec::new();
+        loop {
+            let contact = match self.machine.reach(Request::new(&self.run, job.clone())) {
+                Ok(Reached::Agent(contact)) => *contact,
+                Ok(Reached::Nowhere(reasons)) => return Ok((Ended::Skipped(reasons), Told::default())),
+                Err(error) if error.is::<Interrupted>() => return Ok((Ended::Stopped, Told::default())),
+                Err(error) => return Ok((self.gone(format!("{error:#}"), stoppable), Told::default())),
+            };
+            let at_once = matches!(&job, Job::Undo { .. });
+            let mut attended = Attended { counts, at_once, ..Attended::start(contact, &cell, limit, stoppable)? };
+            let listened = attended.listen(self, progress);
+            let Attended { session, lasts, ended, over, mut told, .. } = attended;
+            let exit = session.end((lasts.goes() || over).then_some(ENDING))?;
+            told.words = exit.errors.chars().filter(|letter| *letter == '\n' || !letter.is_control()).collect();
+            listened?;
+            let why = match ended.unwrap_or_else(|| judge(&exit, lasts, over)) {
+                Ended::Dead(why) => why,
+                Ended::Well => return self.note_kills(&cell, counts, &kills).map(|()| (Ended::Well, told)),
+                ended => return Ok((ended, told)),
+            };
+            match self.machine.explain(why, &exit) {
+                Failure::Again => {}
+                Failure::Final(why) => return Ok((self.gone(why, stoppable), told)),
+                Failure::Killed(why) if stop_requested() => return Ok((self.gone(why, stoppable), told)),
+                Failure::Killed(why) => kills.push(why),
+            }
+            if kills.len() >= KILLS {
+                return Ok((Ended::Skipped(vec![killed(&kills)]), told));
+            }
+            if let Some(why) = kills.last() {
+                tell(&format!("the machine was killed, and its cell begins again: {}", plain(why)));
+            }
+        }
+    }
+
+    /// The records of the cell are those of its last try.
+    fn note_kills(&mut self, cell: &str, counts: bool, kills: &[String]) -> Result<()> {
+        if kills.is_empty() || cell.is_empty() || !counts {
+            return Ok(());
+        }
+        let (cell, phase, flag) = (cell.to_string(), String::new(), FlagKind::MachineKilled.name().to_string());
+        self.take(Record::Flag(Flag { cell, phase, flag, why: killed(kills) }))
+    }
+
+    /// A machine has ended by itself. Who asks us to stop may ask its emulator too, as Slurm asks all processes of a job: then its end says
+    /// nothing of the cell.
+    fn gone(&self, why: String, stoppable: bool) -> Ended {
+        match stoppable && stop_requested() && self.machine.cells() == CellsRun::Elsewhere {
+            true => Ended::Stopped,
+            false => Ended::Dead(why),
+        }
+    }
+}
+
+/// How often the host may end the machine of a cell, until no more is tried.
+const KILLS: usize = 3;
+
+/// "the host ended the machine 2 times, the last: ...".
+fn killed(kills: &[String]) -> String {
+    let times = if kills.len() == 1 { "once" } else { &format!("{} times, the last", kills.len()) };
+    format!("the host ended the machine {times}: {}", kills.last().map_or("", String::as_str))
+}
+
+/// Asks the machine of a plan's cells about settings, before there is a run.
+pub(crate) fn check(plan: &Plan, executor: &dyn Executor, questions: Vec<Check>) -> Result<Vec<Checked>> {
+    ask(&mut *executor.machine(plan), questions)
+}
+
+fn ask(machine: &mut dyn Machine, questions: Vec<Check>) -> Result<Vec<Checked>> {
+    let Reached::Agent(contact) = machine.reach(Request::new("", Job::Check(questions)))? else {
+        bail!("the executor has no machine to ask")
+    };
+    let mut session = Session::start(contact.connection, &contact.request)?;
+    loop {
+        match session.hear()? {
+            Heard::Line(line) => match serde_json::from_str(&line).context("the agent's answer is not understood")? {
+                Say::Checked(checked) => return Ok(checked),
+                other => bail!("the agent said {other:?} where it was to check"),
+            },
+            Heard::Nothing => {}
+            Heard::Closed => bail!("the agent ended before it had checked: {}", session.end(None)?.errors.trim()),
+        }
+    }
+}
+
+/// How far a machine has come, and since when.
+#[derive(Clone, Copy, Debug)]
+enum Stretch {
+    Started(Instant),
+    Spoken(Instant),
+    Begun(Instant),
+}
+
+impl Stretch {
+    /// Why the machine is to be ended, if it has been there for too long. `all` is since its start. Time in which it
+    /// `starved` of processors is not held against one that boots.
+    fn overdue(
+        self,
+        now: Instant,
+        patience: Patience,
+        limit: Option<Duration>,
+        all: Duration,
+        starved: impl Fn() -> Duration,
+    ) -> Option<String> {
+        let shown = |duration: Duration| show_duration(duration.as_nanos() as f64);
+        let late = |at, patience: Duration, what: &str| {
+            let taken = now.duration_since(at);
+            let late = taken > patience && taken.saturating_sub(starved()) > patience;
+            late.then(|| format!("{what} within {}; killed", shown(patience)))
+        };
+        match (self, patience.first_word, patience.ready) {
+            (Stretch::Started(at), Some(patience), _) => late(at, patience, "the machine did not boot"),
+            (Stretch::Spoken(at), _, Some(patience)) => late(at, patience, "the agent did not begin its cell"),
+            (stretch, first, ready) => {
+                let limit = limit?;
+                let taken = match stretch {
+                    Stretch::Begun(at) if first.is_some() || ready.is_some() => now.duration_since(at),
+                    _ => all,
+                };
+                let why = || format!("the time limit of {} passed and the agent did not answer; killed", shown(limit));
+                (taken > limit + patience.grace).then(why)
+            }
+        }
+    }
+}
+
+/// An agent that is being listened to.
+struct Attended<'c> {
+    session: Session,
+    patience: Patience,
+    lasts: Lasts,
+    /// Empty for another job.
+    cell: &'c str,
+    limit: Option<Duration>,
+    stoppable: bool,
+    /// A request to stop ends it, and is not handed on.
+    at_once: bool,
+    stretch: Stretch,
+    /// How long the machine had waited for processors when that began.
+    starved: Duration,
+    /// When the cell began, by both clocks.
+    begun: Option<Both>,
+    asked_to_stop: bool,
+    /// Why we ended it.
+    ended: Option<Ended>,
+    /// The cell's end was said.
+    over: bool,
+    /// The journal gets all that is said, and not its steps alone.
+    counts: bool,
+    told: Told,
+}
+
+/// What an agent says that is for no journal.
+#[derive(Default)]
+struct Told {
+    bundle: Option<Bundle>,
+    /// Of what is tried only.
+    ends: Vec<End>,
+    /// On its stderr.
+    words: String,
+}
+
+impl<'c> Attended<'c> {
+    fn start(contact: Contact, cell: &'c str, limit: Option<Duration>, stoppable: bool) -> Result<Attended<'c>> {
+        Ok(Attended {
+            session: Session::start(contact.connection, &contact.request)?,
+            patience: contact.patience,
+            lasts: contact.lasts,
+            cell,
+            limit,
+            stoppable,
+            at_once: false,
+            stretch: Stretch::Started(Instant::now()),
+            starved: Duration::ZERO,
+            begun: None,
+            asked_to_stop: false,
+            ended: None,
+            over: false,
+            counts: true,
+            told: Told::default(),
+        })
+    }
+
+    /// Takes what the agent says until it ends. When that cannot be taken (the journal's disk is full), the agent still
+    /// takes down what it has built, and undoing goes on to its end.
+    fn listen(&mut self, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<()> {
+        let mut deaf: Result<()> = Ok(());
+        loop {
+            match self.session.hear() {
+                Ok(Heard::Line(line)) if deaf.is_ok() && self.ended.is_none() => {
+                    deaf = self.hear(&line, supervisor, progress);
+                    if deaf.is_err() {
+                        self.session.hang_up();
+                    }
+                }
+                Ok(Heard::Closed) => return deaf,
+                Ok(Heard::Nothing) => supervisor.machine.meanwhile(),
+                Ok(_) => {}
+                Err(error) => self.kill(Ended::Dead(format!("{error:#}"))),
+            }
+            if self.over && self.lasts.goes() {
+                // Not asked first: nothing on it is needed any more.
+                self.session.kill();
+                return deaf;
+            }
+            self.look_at_clock();
+        }
+    }
+
+    fn look_at_clock(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        let stops = if self.stoppable { stop_requests() } else { 0 };
+        if stops > 1 || (stops == 1 && (self.lasts.goes() || self.at_once)) {
+            return self.kill(Ended::Stopped);
+        }
+        if stops == 1 && !self.asked_to_stop {
+            self.asked_to_stop = true;
+            // One that is dead already shows in how it ends.
+            let _ = self.session.say(&Answer::Stop);
+        }
+        let all = self.session.elapsed();
+        let starved = || self.waited_for_processor().saturating_sub(self.starved);
+        if let Some(why) = self.stretch.overdue(Instant::now(), self.patience, self.limit, all, starved) {
+            self.kill(Ended::Dead(why));
+        }
+    }
+
+    fn waited_for_processor(&self) -> Duration {
+        process::waited_for_processor(self.session.process_id() as i32)
+    }
+
+    fn kill(&mut self, why: Ended) {
+        self.ended = Some(why);
+        self.session.kill();
+    }
+
+    /// An error when the journal cannot be written.
+    fn hear(&mut self, line: &str, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<()> {
+        if let Stretch::Started(_) = self.stretch {
+            self.stretch = Stretch::Spoken(Instant::now());
+            self.starved = self.waited_for_processor();
+        }
+        let mut said: Say = match serde_json::from_str(line) {
+            Ok(said) => said,
+            Err(error) => {
+                let shown: String = line.trim().chars().filter(|letter| !letter.is_control()).take(200).collect();
+                self.kill(Ended::Dead(format!("the agent said `{shown}`: {error}")));
+                return Ok(());
+            }
+        };
+        supervisor.machine.overhear(&mut said);
+        match said {
+            Say::Tell(record) => {
+                show(&record, progress);
+                self.take(record, supervisor)
+            }
+            Say::Ask(record) => {
+                self.take(record, supervisor)?;
+                self.session.say(&Answer::Written)
+            }
+            Say::Prepared(bundle) => {
+                self.told.bundle = Some(*bundle);
+                Ok(())
+            }
+            Say::Doing(what) => {
+                progress.say(&what);
+                Ok(())
+            }
+            Say::Phase(phase) => {
+                progress.phase(&plain(&phase));
+                Ok(())
+            }
+            question => match supervisor.machine.answer(question) {
+                Ok(answer) => self.session.say(&answer),
+                Err(_) => {
+                    self.kill(Ended::Stopped);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    fn take(&mut self, mut record: Record, supervisor: &mut Supervisor) -> Result<()> {
+        if self.lasts.goes() && record.cell() != Some(self.cell) {
+            // What was done to the machine goes with it.
+            return Ok(());
+        }
+        if !self.counts && !matches!(record, Record::Step(_) | Record::Undone(_)) {
+            self.told.ends.extend(if let Record::End(end) = record { Some(end) } else { None });
+            return Ok(());
+        }
+        match &mut record {
+            Record::Begin(begin) => {
+                self.stretch = Stretch::Begun(Instant::now());
+                self.begun = Both::now(&begin.at);
+            }
+            Record::End(end) if end.cell == self.cell => {
+                self.over = true;
+                let drift = || self.begun?.drift(Both::now(&end.at)?);
+                if let (Lasts::Job, Outcome::Done, Some(why)) = (self.lasts, &end.outcome, drift()) {
+                    end.outcome = Outcome::Failed(why);
+                }
+            }
+            _ => {}
+        }
+        supervisor.take(record)
+    }
+}
+
+/// Times are what a user waits for.
+fn show(record: &Record, progress: &mut dyn Progress) {
+    if let Record::Sample(Sample { phase, metric, value, .. }) = record
+        && metric == "time_ns"
+    {
+        progress.phase_ended(&plain(phase), *value);
+    }
+}
+
+/// How an agent ended that we did not end.
+fn judge(exit: &Exit, lasts: Lasts, over: bool) -> Ended {
+    let words = exit.errors.trim();
+    let dead = |why: String| Ended::Dead(format!("{why} {words}").trim_end().to_string());
+    match (exit.status, lasts) {
+        (_, Lasts::Job | Lasts::Simulation) if over => Ended::Well,
+        (_, Lasts::Job | Lasts::Simulation) => Ended::Dead("the machine ended before its cell did".into()),
+        (None, _) => Ended::Dead("the agent did not end; killed".into()),
+        (Some(status), _) => match (status.code(), status.signal()) {
+            (Some(0), _) => Ended::Well,
+            (Some(code), _) if code == i32::from(INTERRUPTED) => Ended::Stopped,
+            (Some(1), _) if !words.is_empty() => Ended::Dead(words.to_string()),
+            (_, Some(signal)) => dead(format!("the agent was killed by signal {signal}")),
+            _ => dead(format!("the agent ended with {status}")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stretch_has_its_own_patience() {
+        let (limit, then) = (Duration::from_secs(60), Instant::now());
+        let seconds = Duration::from_secs;
+        let patience = Patience { first_word: Some(seconds(180)), ready: Some(seconds(170)), grace: seconds(30) };
+        let rows = [
+            (Stretch::Started(then), seconds(180), "did not boot within"),
+            (Stretch::Spoken(then), seconds(170), "did not begin its cell within"),
+            (Stretch::Begun(then), limit + seconds(30), "the time limit of 60.0 s passed"),
+        ];
+        for (stretch, length, says) in rows {
+            let overdue = |now, starved| stretch.overdue(now, patience, Some(limit), seconds(10_000), || starved);
+            assert_eq!(overdue(then + length, Duration::ZERO), None);
+            let late = then + length + Duration::from_millis(50);
+            let why = overdue(late, Duration::ZERO).unwrap();
+            assert!(why.contains(says), "{why}");
+            let boots = !matches!(stretch, Stretch::Begun(_));
+            assert_eq!(overdue(late, Duration::from_millis(50)).is_none(), boots, "a cell has its limit in any case");
+            assert!(overdue(late + length, length - Duration::from_millis(50)).is_some());
+        }
+        let none = || Duration::ZERO;
+        let here = |all| Stretch::Spoken(then).overdue(then, Patience::default(), Some(limit), all, none);
+        assert!(here(seconds(70)).is_none() && here(seconds(71)).is_some());
+        assert_eq!(Stretch::Begun(then).overdue(then, Patience::default(), None, seconds(10_000), none), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! Before the first round: every target is built, written to and taken down once, so that what cannot work is said once and
+//! costs no cell of a round; then one cell is thrown away, as the first one of a run is slow: memory of a virtual machine
+//! is new to its host, programs and modules are not yet loaded.
+//!
+//! Not in guests, where each trial would be a boot, and not before a single round, which finds out the same.
+
+use super::progress::{Progress, Silent};
+use super::supervise::{Ended, Supervisor};
+use anyhow::{Result, bail};
+use pickfs_core::journal::*;
+use pickfs_core::plan::{Cell, Plan, Target, cell_id, order};
+use pickfs_core::protocol::CellsRun;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Enough to touch memory, programs and disk; longer works are cut off.
+const WARM_UP: Duration = Duration::from_secs(10);
+
+/// False where the run was stopped on request.
+pub(crate) fn all(supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<bool> {
+    let plan = supervisor.plan();
+    let asked_for = plan.reference.clone();
+    if supervisor.cells_run() == CellsRun::Elsewhere || plan.stop.most_rounds() == 1 {
+        return Ok(true);
+    }
+    for target in plan.targets.iter().filter(|target| !target.duplicate) {
+        if is_known(supervisor.folded(), &target.name) {
+            continue;
+        }
+        progress.say(&format!("trying {}", target.name));
+        let cells = cells_of(&plan, target);
+        let Some(outcomes) = outcomes_of_two(&cells, supervisor, progress)? else { return Ok(false) };
+        for (cell, outcome) in cells.iter().zip(&outcomes).filter(|(_, outcome)| **outcome != Outcome::Done) {
+            let (target, work) = (cell.target.name.clone(), cell.work.name.clone());
+            supervisor.take(Record::Unfit(Unfit { target, work, outcome: outcome.clone() }))?;
+        }
+        say_left_out(&cells, &outcomes, progress);
+    }
+    end_unfit(supervisor)?;
+    let plan = supervisor.plan();
+    if plan.reference != asked_for {
+        progress.remark(&format!("the reference is {} now", plan.reference));
+    }
+    let is_fit = |cell: &Cell| !supervisor.folded().is_left_out(&cell.target, &cell.work.name);
+    match order(&plan, 1).iter().find(|cell| is_fit(cell)) {
+        Some(cell) => warm_up(cell, supervisor, progress),
+        None => bail!("nothing can be measured: every target was left out"),
+    }
+}
+
+/// It was tried, or measured, in an earlier session.
+fn is_known(folded: &Folded, target: &str) -> bool {
+    let is_measured = folded.cells.iter().any(|cell| cell.target == target && cell.outcome.is_some());
+    is_measured || folded.unfit.keys().any(|(name, _)| name == target)
+}
+
+/// One for each work; of no round, so that none of a round is taken for it.
+fn cells_of(plan: &Plan, target: &Target) -> Vec<Cell> {
+    let own = order(plan, 1).into_iter().filter(|cell| cell.target.name == target.name);
+    let mut cells: Vec<Cell> = own.map(of_no_round).collect();
+    cells.sort_by_key(|cell| plan.works.iter().position(|work| work.name == cell.work.name));
+    cells
+}
+
+fn of_no_round(cell: Cell) -> Cell {
+    let cell = Cell { round: 0, ..cell };
+    Cell { id: cell_id(&cell), ..cell }
+}
+
+/// A failure may be of the moment, such as a device that was still busy, and would cost the target its whole run: only the
+/// second one counts.
+fn outcomes_of_two(
+    cells: &[Cell],
+    supervisor: &mut Supervisor,
+    progress: &mut dyn Progress,
+) -> Result<Option<Vec<Outcome>>> {
+    let found = outcomes(cells, supervisor)?;
+    let failure = |outcome: &Outcome| if let Outcome::Failed(why) = outcome { Some(why.clone()) } else { None };
+    let Some(why) = found.iter().flatten().find_map(failure) else { return Ok(found) };
+    progress.remark(&format!("trying {} once more, after this failure: {why}", cells[0].target.name));
+    outcomes(cells, supervisor)
+}
+
+/// In the order of the cells; `None` where the run was stopped.
+fn outcomes(cells: &[Cell], supervisor: &mut Supervisor) -> Result<Option<Vec<Outcome>>> {
+    let (ended, told) = supervisor.try_out(cells.to_vec())?;
+    let told: BTreeMap<String, Outcome> = told.into_iter().map(|end| (end.cell, end.outcome)).collect();
+    let otherwise = match ended {
+        Ended::Stopped => return Ok(None),
+        Ended::Skipped(reasons) => Outcome::Skipped(reasons),
+        Ended::Dead(why) => Outcome::Failed(why),
+        Ended::Well => Outcome::Failed("the agent ended without a word of it".into()),
+    };
+    Ok(Some(cells.iter().map(|cell| told.get(&cell.id).unwrap_or(&otherwise).clone()).collect()))
+}
+
+/// A line for each cause, with the works that it stands against unless those are all.
+fn say_left_out(cells: &[Cell], outcomes: &[Outcome], progress: &mut dyn Progress) {
+    let mut causes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (cell, outcome) in cells.iter().zip(outcomes) {
+        let why = match outcome {
+            Outcome::Done => continue,
+            Outcome::Failed(why) => why.clone(),
+            Outcome::Skipped(reasons) => reasons.join("; "),
+        };
+        causes.entry(why).or_default().push(&cell.work.name);
+    }
+    for (why, works) in causes {
+        let of = if works.len() == cells.len() { String::new() } else { format!(" for {}", works.join(", ")) };
+        progress.remark(&format!("left out: {}{of}: {why}", cells[0].target.name));
+    }
+}
+
+/// What was left out has its cells in the first round, with the reason, and none later.
+fn end_unfit(supervisor: &mut Supervisor) -> Result<()> {
+    for cell in order(&supervisor.plan(), 1) {
+        let unfit = supervisor.folded().unfit.get(&(cell.target.name.clone(), cell.work.name.clone())).cloned();
+        match (unfit, supervisor.outcome_of(&cell.id)) {
+            (Some(outcome), None) => drop(supervisor.end_cell(&cell, outcome)?),
+            _ => continue,
+        }
+    }
+    Ok(())
+}
+
+/// Fresh, however old its target is to be. How it goes is of no account: a round will tell.
+fn warm_up(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<bool> {
+    let target = Target { age: None, fill: None, ..cell.target.clone() };
+    let limit_ns = cell.limit_ns.min(WARM_UP.as_nanos() as u64);
+    progress.say(&format!("warming up: a cell of {} that does not count", target.name));
+    let ended = supervisor.cell(&of_no_round(Cell { target, limit_ns, ..cell.clone() }), &mut Silent)?;
+    let fact = ("warm-up".to_string(), format!("a cell of {}, {}, before round 1", cell.target.name, cell.work.name));
+    supervisor.take(Record::Provenance(Provenance { facts: [fact].into(), ..Provenance::default() }))?;
+    Ok(ended != Ended::Stopped)
+}

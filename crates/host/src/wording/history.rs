@@ -1,0 +1,118 @@
+//! The course of a run in words.
+
+use super::answer::OF_TIMES;
+use super::text::{about, counted, percent, plain};
+use crate::analysis::{Ending, History, Model, RepeatsAdvice};
+use pickfs_core::journal::{Enough, LeaveReason, Look};
+use pickfs_system::units::show_duration;
+
+impl Model {
+    /// One line for each target that was eliminated, then how the run ended.
+    pub fn course(&self) -> Vec<String> {
+        let History { eliminated, ending: end, repeats: advice, .. } = &self.history;
+        let eliminated = eliminated.iter().map(|(target, round, why)| {
+            format!("{target} was eliminated after {}: {}", rounds(*round), eliminated_as(why))
+        });
+        eliminated.chain(end.as_ref().map(ending)).chain(advice.iter().map(repeats)).collect()
+    }
+}
+
+fn ending(ending: &Ending) -> String {
+    match ending {
+        Ending::Ended { round, end, rounds_needed, needed_ns } => {
+            let needed = rounds_needed.map(|needed| {
+                let time = needed_ns.map(|ns| format!(" ({} more)", show_duration(ns as f64))).unwrap_or_default();
+                format!("; in nine cases of ten {} rounds in all{time} would be enough", about(needed))
+            });
+            format!("Ended after {}: {}{}.", rounds(*round), reason(*end), needed.unwrap_or_default())
+        }
+        Ending::InProgress { round, next_look } => {
+            let next = next_look.map(|next| format!("; the next interim analysis is after {next}")).unwrap_or_default();
+            format!("In progress: {} so far{next}.", rounds(*round))
+        }
+    }
+}
+
+/// Why a run has enough rounds.
+pub(crate) fn reason(end: Enough) -> &'static str {
+    match end {
+        Enough::Decided => "decided",
+        Enough::Precise => "as precise as was asked for",
+        Enough::Rounds => "that was the last round",
+        Enough::Budget => "the budget is used up",
+        Enough::Nothing => "there is nothing left to compare",
+    }
+}
+
+/// Why a target was eliminated.
+pub fn eliminated_as(why: &LeaveReason) -> String {
+    match why {
+        LeaveReason::SlowerThan(other) => format!("behind {}", plain(other)),
+        LeaveReason::Vetoed => "out of the verdict".to_string(),
+    }
+}
+
+/// "after 11 rounds: xfs leaves (behind ext4); 2 targets may be the best".
+pub(crate) fn interim_analysis(look: &Look) -> String {
+    let leaving =
+        look.leaving.iter().map(|leaving| format!("{} leaves ({})", leaving.target, eliminated_as(&leaving.why)));
+    let best = match look.best.as_slice() {
+        _ if look.at_most_slower.is_some_and(|bound| bound > 0.0) => {
+            look.at_most_slower.map(|bound| format!("{}: {}", look.pick, super::headline::at_most(bound, &OF_TIMES)))
+        }
+        [] => None,
+        [one] => Some(format!("{one} is ahead")),
+        all => Some(format!("{} targets may be the best", all.len())),
+    };
+    let end = look.end.map(|end| reason(end).to_string());
+    let end = end.or_else(|| look.best.is_empty().then(|| "nothing is decided yet".to_string()));
+    let parts: Vec<String> = leaving.chain(best).chain(end).collect();
+    format!("after {}: {}", rounds(look.round), parts.join("; "))
+}
+
+fn rounds(count: u32) -> String {
+    counted(count as usize, "round")
+}
+
+/// "Repeats of tree tar-read: scatter 1.2 % on one file system, 4 % between rounds; 1 is worth its time."
+pub fn repeats(advice: &RepeatsAdvice) -> String {
+    let percent = |variance: f64| percent(variance.sqrt());
+    let (within, between) = (percent(advice.found.within), percent(advice.found.between));
+    let worth = match advice.found.repeats {
+        1 => "repeating is not worth its time".to_string(),
+        more => format!("{more} repeats are worth their time"),
+    };
+    let (work, phase) = (plain(&advice.work), plain(&advice.phase));
+    format!("Repeats of {work}, {phase}: scatter {within} on one file system, {between} between rounds; {worth}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pickfs_core::journal::Leaving;
+
+    #[test]
+    fn an_interim_analysis_without_results_says_so() {
+        let look = Look { round: 8, ..Look::default() };
+        assert_eq!(interim_analysis(&look), "after 8 rounds: nothing is decided yet");
+        assert!(interim_analysis(&Look { round: 1, ..Look::default() }).starts_with("after 1 round: "));
+        let ahead = Look { best: vec!["xfs".into()], ..look };
+        assert_eq!(interim_analysis(&ahead), "after 8 rounds: xfs is ahead");
+        let bounded = Look { pick: "ext4".into(), at_most_slower: Some(0.04), ..ahead };
+        assert_eq!(interim_analysis(&bounded), "after 8 rounds: ext4: at most 4 % slower than the best (95 %)");
+    }
+
+    /// As this version writes them, and as schema 1 did.
+    #[test]
+    fn reasons_of_every_schema_are_read() {
+        let cases = [
+            (r#"{"slower_than":"xfs"}"#, LeaveReason::SlowerThan("xfs".into()), "behind xfs"),
+            (r#""vetoed""#, LeaveReason::Vetoed, "out of the verdict"),
+        ];
+        for (written, why, words) in cases {
+            let read: Leaving = serde_json::from_str(&[r#"{"target":"b","why":"#, written, "}"].concat()).unwrap();
+            assert_eq!((&read.why, eliminated_as(&read.why).as_str()), (&why, words));
+            assert_eq!(serde_json::to_string(&why).unwrap(), written);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Every English sentence, mark and legend of reports, once: what an analysis says in words.
+//!
+//! This room must not know formats: it lays nothing out, and computes nothing but how a number is printed.
+//!
+//! Must not know: `executor`, `render`, `run`.
+
+pub(crate) mod answer;
+pub mod between_runs;
+pub(crate) mod champions;
+pub(crate) mod comparison;
+pub(crate) mod durability;
+pub(crate) mod features;
+pub mod fidelity;
+pub(crate) mod headings;
+pub(crate) mod headline;
+pub mod history;
+pub mod machines;
+pub(crate) mod marks;
+#[cfg(test)]
+pub(crate) mod planted_mark;
+pub mod ranking;
+pub(crate) mod standings;
+pub mod text;
+pub mod trends;
+pub(crate) mod warnings;

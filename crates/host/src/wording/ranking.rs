@@ -1,0 +1,246 @@
+//! Many runs in one table: for each disk, host and kernel, and each work, which target is best, second, third and worst.
+//!
+//! Places are those of each run's verdict: the pick with what may be as good, then what is slower than it. Disks are
+//! named by their class and model, without the run's own figures, so that runs on one disk share a name. The class comes from
+//! the hardware and the fastest of several readings.
+
+use super::text::plain;
+use crate::analysis::{Level, Model, Panel, Row, VerdictKind, WorkReport};
+use pickfs_stats::Finding;
+use pickfs_system::units::{parse_duration, parse_size};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Class of the disk, and its model where it has one.
+    pub disk: String,
+    /// Processor, memory, kernel and drive, as the run tells them.
+    pub machine: String,
+    pub work: String,
+    /// From the best to the worst; empty where there is no verdict.
+    pub places: Vec<Place>,
+    /// One sentence.
+    pub verdict: String,
+    /// The best of each file system, where any has several targets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub best_of_each: Vec<BestOfEach>,
+    /// What a store keeps of each target's time, to follow it over runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Level>,
+}
+
+/// The pick and what may be as good; or targets that are slower than the pick, than each of the places between, and are not
+/// shown to differ. What left before that was settled has no place: the sentence names it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    pub names: Vec<String>,
+    /// False: not told apart, which is less than being the same.
+    pub tie: bool,
+    /// The first of them against the first of the best: "×1.23 (1.15–1.30)"; empty for the best.
+    pub against: String,
+}
+
+/// A row of [`Champions::rows_shown`](crate::analysis::Champions).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BestOfEach {
+    pub filesystem: String,
+    pub best: String,
+    pub how_sure: String,
+    pub time: String,
+}
+
+/// Of each work of each run, in the order given.
+pub fn ranking(models: &[Model]) -> Vec<Choice> {
+    models.iter().flat_map(of_run).collect()
+}
+
+fn of_run(model: &Model) -> Vec<Choice> {
+    let disk = disk(model);
+    let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
+    let choice = |work: &WorkReport| Choice {
+        disk: disk.clone(),
+        machine: model.machine().clone(),
+        work: work.name.clone(),
+        places: places(model, work),
+        verdict: plain(&work.headline(model)),
+        best_of_each: best_of_each(model, work),
+        levels: Vec::new(),
+    };
+    all.map(choice).collect()
+}
+
+fn best_of_each(model: &Model, work: &WorkReport) -> Vec<BestOfEach> {
+    let of_work = model.champions.iter().filter(|champions| champions.of == work.name);
+    let rows = of_work.flat_map(|champions| champions.rows_shown(model));
+    rows.map(|[filesystem, best, how_sure, time]| BestOfEach { filesystem, best, how_sure, time }).collect()
+}
+
+/// Slower than this at one random read, an arm moves: the fastest disks that turn need about 3 ms.
+const SEEK_NS: f64 = 2e6;
+/// No flash is read faster over any bus; memory is.
+const MEMORY_NS: f64 = 8e3;
+/// SATA's 6 Gbit/s carry at most 600 MB/s.
+const SATA: f64 = 620e6;
+
+const RANDOM: &str = "raw 4 KiB random read";
+const ONWARD: &str = "raw buffered reads";
+
+/// Every backing that was looked at before all cells; named where there are several.
+fn disk(model: &Model) -> String {
+    let simulated: BTreeSet<&str> = model
+        .targets
+        .iter()
+        .flat_map(|target| &target.facts)
+        .filter(|fact| fact.name == "simulated disk")
+        .map(|fact| fact.value.as_str())
+        .collect();
+    if !simulated.is_empty() {
+        return format!("simulated {}", simulated.into_iter().collect::<Vec<_>>().join(" and "));
+    }
+    let facts: BTreeMap<&str, &str> = model
+        .host
+        .iter()
+        .chain(model.targets.iter().flat_map(|target| &target.facts))
+        .map(|fact| (fact.name.as_str(), fact.value.as_str()))
+        .collect();
+    let backings: BTreeSet<&str> =
+        facts.keys().filter_map(|name| [RANDOM, ONWARD].into_iter().find_map(|end| name.strip_suffix(end))).collect();
+    let described: Vec<(&str, String)> =
+        backings.iter().map(|backing| (*backing, of_backing(backing, &facts))).collect();
+    match described.as_slice() {
+        [] => class(None, None, None).to_string(),
+        [(_, one)] => one.clone(),
+        several => several.iter().map(|(name, found)| format!("{name}on {found}")).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// From a random read of 4 KiB, one at a time, and reading on.
+fn of_backing(backing: &str, facts: &BTreeMap<&str, &str>) -> String {
+    let fact = |end: &str| facts.get(format!("{backing}{end}").as_str()).copied();
+    let random = fact(RANDOM).and_then(|text| text.split(" each").next());
+    let random = random.and_then(|shown| parse_duration(shown).ok());
+    let onward = fact(ONWARD).and_then(|shown| parse_size(shown.strip_suffix("/s")?).ok());
+    let hardware = Hardware::of(fact("disk below").or(fact("device")).unwrap_or_default());
+    let class = match backing.trim_end() {
+        "memory" => "memory",
+        _ => class(random.map(|ns| ns as f64), onward.map(|rate| rate as f64), hardware.turns),
+    };
+    if hardware.model.is_empty() { class.to_string() } else { format!("{class} ({})", hardware.model) }
+}
+
+/// What the kernel says of a disk, whatever else the machine did meanwhile.
+#[derive(Default)]
+struct Hardware {
+    model: String,
+    turns: Option<bool>,
+}
+
+impl Hardware {
+    /// Of "sda, Samsung SSD 870, scheduler none, write cache write back, sectors 512/512 B, rotational 0".
+    fn of(shown: &str) -> Hardware {
+        let parts: Vec<&str> = shown.split(", ").collect();
+        let turns = parts.iter().find_map(|part| part.strip_prefix("rotational ")).map(|flag| flag == "1");
+        let model = parts.get(1).filter(|part| !part.starts_with("scheduler ")).unwrap_or(&"").trim();
+        Hardware { model: model.to_string(), turns }
+    }
+}
+
+/// `random` in nanoseconds, `onward` in bytes a second. What does not turn does not seek, however busy the machine was.
+/// Virtual disks call themselves turning, so that alone proves nothing.
+fn class(random: Option<f64>, onward: Option<f64>, turns: Option<bool>) -> &'static str {
+    match (random, onward) {
+        (Some(random), _) if random >= SEEK_NS && turns != Some(false) => "a disk that seeks",
+        (Some(random), _) if random <= MEMORY_NS => "as fast as memory",
+        (Some(_), Some(onward)) if onward <= SATA => "flash, no faster than SATA",
+        (Some(_), Some(_)) => "flash, faster than SATA",
+        _ => "a disk of unknown speed",
+    }
+}
+
+fn places(model: &Model, work: &WorkReport) -> Vec<Place> {
+    let judged = matches!(work.verdict.kind, VerdictKind::Pick | VerdictKind::Tie | VerdictKind::Unresolved);
+    let (Some(panel), true) = (work.phases.first(), judged) else { return Vec::new() };
+    let Some(race) = &panel.race else { return Vec::new() };
+    let name = |at: usize| model.targets[at].name.clone();
+    let against = |at: usize, than: usize| row(panel, at).and_then(|row| row.compared_with(than));
+    let finding = |at: usize, than: usize| against(at, than).and_then(|found| found.finding);
+    // A verdict that several are good enough says so of those.
+    let are_good = |at: usize, other: usize| {
+        work.verdict.kind == VerdictKind::Tie && [at, other].iter().all(|one| work.verdict.best.contains(one))
+    };
+    let is_tie = |at: usize, other: usize| are_good(at, other) || finding(at, other) == Some(Finding::Tie);
+    let place = |members: &[usize]| Place {
+        names: members.iter().map(|at| name(*at)).collect(),
+        tie: members.len() > 1 && members[1..].iter().all(|at| is_tie(*at, members[0])),
+        against: against(members[0], race.pick).map(|found| format!("×{}", found.ratio())).unwrap_or_default(),
+    };
+    let mut slower = race.slower.clone();
+    let behind = |at: usize| against(at, race.pick).map_or(f64::INFINITY, |found| found.estimate.ratio);
+    slower.sort_by(|a, b| behind(*a).total_cmp(&behind(*b)));
+    let best = race.may_be_best().collect();
+    let is_behind = |at: usize, one: usize| finding(at, one) == Some(Finding::Higher);
+    let places = std::iter::once(best).chain(apart(&slower, is_behind));
+    places.map(|members: Vec<usize>| place(&members)).collect()
+}
+
+/// Splits an order where each that follows is behind each before: what is not shown to differ shares a place.
+fn apart(order: &[usize], is_behind: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
+    let mut places: Vec<Vec<usize>> = Vec::new();
+    for (at, target) in order.iter().enumerate() {
+        let splits = order[at..].iter().all(|later| order[..at].iter().all(|one| is_behind(*later, *one)));
+        match places.last_mut().filter(|_| !splits) {
+            Some(place) => place.push(*target),
+            None => places.push(vec![*target]),
+        }
+    }
+    places
+}
+
+fn row(panel: &Panel, at: usize) -> Option<&Row> {
+    panel.rows.iter().find(|row| row.target == at)
+}
+
+/// "xfs = ext4 ×1.12 (1.05–1.20)", "xfs or ext4".
+fn place_name(place: &Place) -> String {
+    let names = if place.tie { place.names.join(" = ") } else { place.names.join(" or ") };
+    format!("{names} {}", place.against).trim_end().to_string()
+}
+
+pub(crate) const COLUMNS: [&str; 6] = ["disk", "work", "best", "2nd", "3rd", "worst"];
+
+/// The last place is the worst, wherever it comes; what lies between the third and the worst is left out.
+pub(crate) fn cells(choice: &Choice) -> [String; 6] {
+    let (last, others) = match choice.places.as_slice() {
+        [] | [_] => (None, &choice.places[..]),
+        [others @ .., last] => (Some(last), others),
+    };
+    let place = |at: usize| others.get(at).map(place_name).unwrap_or_default();
+    let best = if choice.places.is_empty() { "no verdict".to_string() } else { place(0) };
+    let worst = last.map(place_name).unwrap_or_default();
+    [choice.disk.clone(), choice.work.clone(), best, place(1), place(2), worst]
+}
+
+/// "On flash, no faster than SATA (...), tree: ..."
+pub fn sentence(choice: &Choice) -> String {
+    let machine = if choice.machine.is_empty() { String::new() } else { format!(" [{}]", choice.machine) };
+    format!("{}{machine}, {}: {}", choice.disk, choice.work, choice.verdict)
+}
+
+/// What the signs in [`cells`] mean.
+pub(crate) const LEGEND: &str = "= the same; or: cannot be distinguished; × time relative to the first of the best";
+
+/// Headings of [`best_cells`].
+pub(crate) const BEST_COLUMNS: [&str; 6] = ["disk", "work", "file system", "best of it", "how sure", "time"];
+
+/// What the times in [`best_cells`] are.
+pub(crate) const BEST_LEGEND: &str =
+    "× time relative to the first; the intervals of a run hold together in 95 % of runs";
+
+/// A row for each file system of each choice that has several targets of one.
+pub(crate) fn best_cells(choices: &[Choice]) -> Vec<[String; 6]> {
+    let row = |choice: &Choice, best: &BestOfEach| {
+        [&choice.disk, &choice.work, &best.filesystem, &best.best, &best.how_sure, &best.time].map(String::clone)
+    };
+    choices.iter().flat_map(|choice| choice.best_of_each.iter().map(move |best| row(choice, best))).collect()
+}

@@ -1,0 +1,149 @@
+//! `pickfs doctor`: what this machine can run, what is missing and how to get it.
+
+use super::{Outcome, Verb, gate::Gate};
+use pickfs_core::plan::Settings;
+use pickfs_host::executor;
+use pickfs_host::run::Active;
+use pickfs_system::need::{Missing, Need};
+use pickfs_system::visible::visible_lines;
+use pickfs_target::stack::{backing, fs, layer};
+use pickfs_target::workload;
+use std::collections::BTreeSet;
+
+/// Show what this machine can run, what is missing and how to get it
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    gate: Gate,
+}
+
+impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs doctor", "what works here, and the packages that are missing"],
+        ["sudo pickfs doctor", "the same as root sees it"],
+        ["pickfs doctor --gate", "is this machine fit to measure? for health checks of many machines"],
+    ];
+    const ONLY_PRINTS: bool = true;
+    fn run(&self) -> Outcome {
+        match (self.gate.gate, self.json) {
+            (true, _) => self.gate.run(),
+            (false, true) => json(),
+            (false, false) => main(),
+        }
+    }
+}
+
+/// A title, and what is needed for each entry.
+type Section = (&'static str, Vec<(&'static str, Vec<Need>)>);
+
+fn sections() -> [Section; 5] {
+    [
+        ("file systems", fs::ALL.iter().map(|fs| (fs.name, fs.needs())).collect()),
+        ("backings", backing::ALL.iter().map(|backing| (backing.name, backing.needs.to_vec())).collect()),
+        ("layers", layer::ALL.iter().map(|layer| (layer.name, layer.needs.to_vec())).collect()),
+        ("workloads", workload::for_users().map(|one| (one.name(), one.needs(&Settings::default()))).collect()),
+        ("executors", executor::ALL.iter().map(|executor| (executor.name(), executor.needs())).collect()),
+    ]
+}
+
+/// The same for programs: the state of each entry, and what to install.
+fn json() -> Outcome {
+    let mut packages = BTreeSet::new();
+    let mut all = serde_json::Map::new();
+    for (title, rows) in sections() {
+        let entry = |(name, needs): &(&str, Vec<Need>)| {
+            let unmet = unmet(needs);
+            packages.extend(unmet.iter().filter_map(|(need, _)| (*need).clone().package()));
+            let missing: Vec<String> = unmet.iter().map(|(_, missing)| missing.to_string()).collect();
+            serde_json::json!({ "name": name, "state": state(needs, &unmet), "missing": missing })
+        };
+        all.insert(title.replace(' ', "_"), rows.iter().map(entry).collect());
+    }
+    all.insert("root".into(), rustix::process::geteuid().is_root().into());
+    all.insert("packages".into(), packages.into_iter().collect());
+    println!("{}", serde_json::to_string_pretty(&all)?);
+    Ok(0)
+}
+
+/// All but root, which is said in the state.
+fn unmet(needs: &[Need]) -> Vec<(&Need, Missing)> {
+    let unmet = needs.iter().filter_map(|need| Some((need, need.check().err()?)));
+    unmet.filter(|(need, _)| **need != Need::Root).collect()
+}
+
+fn state(needs: &[Need], unmet: &[(&Need, Missing)]) -> &'static str {
+    match unmet.is_empty() {
+        false => "missing",
+        true if needs.iter().any(|need| need.check().is_err()) => "sudo",
+        true => "ok",
+    }
+}
+
+fn main() -> Outcome {
+    let mut packages = BTreeSet::new();
+    for (title, rows) in sections() {
+        section(title, rows.into_iter(), &mut packages);
+    }
+    machine();
+    leftovers()?;
+    if !packages.is_empty() {
+        println!(
+            "\nto get what Debian packages bring:\n  apt-get install {}",
+            packages.into_iter().collect::<Vec<_>>().join(" ")
+        );
+    }
+    Ok(0)
+}
+
+/// What only lacks root says so in its first column: thirteen times the same remedy does not help.
+fn section<'a>(title: &str, rows: impl Iterator<Item = (&'a str, Vec<Need>)>, packages: &mut BTreeSet<String>) {
+    println!("{title}:");
+    for (name, needs) in rows {
+        let unmet = unmet(&needs);
+        println!("  {:<7} {name}", state(&needs, &unmet));
+        for (need, missing) in unmet {
+            println!("            {missing}");
+            packages.extend(need.clone().package());
+        }
+    }
+}
+
+fn machine() {
+    println!("machine:");
+    let exists = |path: &str| std::path::Path::new(path).exists();
+    let fact = |what: &str, good: bool, otherwise: &str| {
+        println!(
+            "  {} {what}{}",
+            if good { "ok     " } else { "note   " },
+            if good { String::new() } else { format!(": {otherwise}") }
+        )
+    };
+    fact(
+        "root",
+        rustix::process::geteuid().is_root(),
+        "this user can measure existing directories (pickfs run --on DIR), where cold reads of names are not proved, and \
+         file systems in guests (--executor vm); sudo adds what is marked so above",
+    );
+    executor::ALL.iter().filter_map(|executor| executor.condition()).for_each(|line| println!("  {line}"));
+    fact(
+        "pressure figures",
+        std::fs::read_to_string("/proc/pressure/io").is_ok(),
+        "boot with psi=1 to have them; runs go on without",
+    );
+    fact("tmpfs for staging", exists("/dev/shm"), "mount a tmpfs on /dev/shm; sources are staged in it");
+    let governor = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+        .unwrap_or("performance".into());
+    fact("CPU governor", governor.trim() == "performance", "it is not `performance`, so CPU-bound results vary more");
+}
+
+fn leftovers() -> anyhow::Result<()> {
+    let active = Active::list()?;
+    println!("runs under way or dead: {}", if active.is_empty() { "none" } else { "" });
+    for (run, journal) in active {
+        println!("  {run}  {}  (if it is dead: pickfs clean)", visible_lines(&journal.display().to_string()));
+    }
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! `pickfs help`: a verb's options, or one of the topics that no verb covers. The man page is made of the same words.
+
+use super::{Exit, Outcome, Verb, command};
+use clap_mangen::roff::{Roff, bold, roman};
+use pickfs_core::plan::nearest;
+use std::fmt::Write;
+
+/// Explain a verb or a topic, or print a manual page
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// A verb with the words behind it, or a topic; by default all of them
+    topic: Vec<String>,
+    /// Print the manual page, in roff, of pickfs or of the verb
+    #[arg(long)]
+    man: bool,
+}
+
+struct Topic {
+    name: &'static str,
+    about: &'static str,
+    text: &'static str,
+}
+
+/// Sorted by name.
+const TOPICS: &[Topic] = &[
+    Topic { name: "cold", about: "what a cold start is, and how it is proved", text: include_str!("help/cold.txt") },
+    Topic { name: "exit-codes", about: "what the exit codes mean", text: include_str!("help/exit-codes.txt") },
+    Topic {
+        name: "journals",
+        about: "where results are kept, and how a run is taken up",
+        text: include_str!("help/journals.txt"),
+    },
+    Topic { name: "keys", about: "every key of a plan", text: include_str!("help/keys.txt") },
+    Topic { name: "plans", about: "how a plan file is written", text: include_str!("help/plans.txt") },
+    Topic {
+        name: "replay",
+        about: "how your own program is recorded and replayed",
+        text: include_str!("help/replay.txt"),
+    },
+    Topic {
+        name: "safety",
+        about: "what is erased and what is not, and what is left",
+        text: include_str!("help/safety.txt"),
+    },
+    Topic {
+        name: "verdicts",
+        about: "how targets are compared, and what the marks mean",
+        text: include_str!("help/verdicts.txt"),
+    },
+];
+
+impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] =
+        &[["pickfs help run", "a verb's options"], ["pickfs help verdicts", "how targets are compared"]];
+    const ONLY_PRINTS: bool = true;
+
+    fn run(&self) -> Outcome {
+        let text = match (self.topic.as_slice(), self.man) {
+            (topic, true) => manual(topic)?,
+            ([], false) => overview(),
+            (topic, false) => explained(topic)?,
+        };
+        print!("{text}");
+        Ok(0)
+    }
+}
+
+fn overview() -> String {
+    let mut text = command().render_long_help().to_string();
+    let _ = writeln!(text, "\nTopics, for `pickfs help TOPIC`:");
+    for topic in TOPICS {
+        let _ = writeln!(text, "  {:<12} {}", topic.name, topic.about);
+    }
+    text
+}
+
+/// A verb's own help before a topic's.
+fn explained(words: &[String]) -> anyhow::Result<String> {
+    if let Some(mut verb) = verb(words) {
+        return Ok(verb.render_long_help().to_string());
+    }
+    let topic = words.join(" ");
+    match TOPICS.iter().find(|known| known.name == topic) {
+        Some(known) => Ok(known.text.to_string()),
+        None => {
+            let near = nearest(&topic, names()).map(|near| format!("did you mean `pickfs help {near}`? "));
+            let (topic, near) = (topic.escape_debug(), near.unwrap_or_default());
+            Err(Exit::usage(format!("no verb and no topic `{topic}`; {near}`pickfs help` lists both")))
+        }
+    }
+}
+
+/// Of verbs and topics.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let verbs = super::VERBS.iter().filter(|verb| !verb.hidden).map(|verb| verb.name);
+    verbs.chain(TOPICS.iter().map(|topic| topic.name))
+}
+
+/// Of `guest build` what follows `guest`; without words, pickfs itself.
+fn verb(words: &[String]) -> Option<clap::Command> {
+    let mut whole = command();
+    whole.build();
+    words.iter().try_fold(whole, |verb, word| verb.find_subcommand(word).cloned())
+}
+
+/// Of pickfs with its topics, or of a verb.
+fn manual(words: &[String]) -> anyhow::Result<String> {
+    let Some(verb) = verb(words) else {
+        return Err(Exit::usage(format!("no verb `{}`; `pickfs help` lists them", words.join(" ").escape_debug())));
+    };
+    let title = [&["pickfs".to_string()], words].concat().join("-");
+    let examples = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let others: Vec<String> = verb.get_subcommands().map(|below| format!("{title}-{}(1)", below.get_name())).collect();
+    let mut page = Vec::new();
+    // What stands after the help has a section of its own here.
+    clap_mangen::Man::new(verb.after_help(clap::builder::Resettable::Reset)).title(title).render(&mut page)?;
+    let mut roff = Roff::default();
+    let (_, examples) = examples.split_once('\n').unwrap_or_default();
+    section(&mut roff, "EXAMPLES", "", examples);
+    if words.is_empty() {
+        TOPICS.iter().for_each(|topic| section(&mut roff, &topic.name.to_uppercase(), topic.about, topic.text));
+    }
+    section(&mut roff, "EXIT STATUS", "", include_str!("help/exit-codes.txt"));
+    section(&mut roff, "FILES", "", include_str!("help/files.txt"));
+    section(&mut roff, "ENVIRONMENT", "", include_str!("help/environment.txt"));
+    let parent = (!words.is_empty()).then(|| "pickfs(1)".to_string());
+    let related = parent.into_iter().chain(others).chain(["fio(1)", "mkfs(8)", "mount(8)"].map(String::from));
+    section(&mut roff, "SEE ALSO", "", &related.collect::<Vec<_>>().join(", "));
+    roff.to_writer(&mut page)?;
+    Ok(String::from_utf8(page)?)
+}
+
+/// With its lines as they are; nothing for an empty text.
+fn section(roff: &mut Roff, name: &str, about: &str, text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    roff.control("SH", [name]);
+    if !about.is_empty() {
+        roff.text([bold(about)]);
+    }
+    roff.control("PP", []);
+    roff.control("nf", []);
+    for line in text.lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pickfs_core::plan::{KEYS, Key, KeyTable};
+
+    fn head(table: &KeyTable) -> &'static str {
+        if table.head.is_empty() { "The plan" } else { table.head }
+    }
+
+    /// What `pickfs help keys` prints.
+    fn keys_as_text() -> String {
+        let mut text = String::new();
+        for table in KEYS {
+            let _ = writeln!(text, "{}: {}\n", head(table), table.about);
+            for Key { name, example, about } in table.keys {
+                let _ = writeln!(text, "  {name} = {example}");
+                for line in textwrap::wrap(about, 72) {
+                    let _ = writeln!(text, "      {line}");
+                }
+            }
+            text.push('\n');
+        }
+        text.push_str("Settings of file systems, backings, layers, workloads and executors:\n`pickfs list fs`, `list backings` and so on.\n");
+        text
+    }
+
+    /// docs/plan.md.
+    fn keys_as_page() -> String {
+        let mut text = "# Every key of a plan\n\nMade of the list that plans are checked by (`make schema`); `pickfs help keys` prints the same. Settings of \
+            file systems,\nbackings, layers, workloads and executors are shown by `pickfs list`. Examples are in \
+            [examples/](../examples/).\n"
+            .to_string();
+        for table in KEYS {
+            let head = if table.head.is_empty() { "The plan".to_string() } else { format!("`{}`", table.head) };
+            let _ =
+                writeln!(text, "\n## {head}\n\n{}.\n\n| key | such as | what it says |\n|---|---|---|", table.about);
+            for Key { name, example, about } in table.keys {
+                let _ = writeln!(text, "| `{name}` | `{name} = {example}` | {about} |");
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn help_and_page_of_keys_are_what_the_list_says() {
+        let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        for (file, wanted) in
+            [("crates/pickfs/src/cli/help/keys.txt", keys_as_text()), ("docs/plan.md", keys_as_page())]
+        {
+            if std::env::var_os("PICKFS_WRITE_SCHEMA").is_some() {
+                std::fs::write(root.join(file), &wanted).unwrap();
+            }
+            assert_eq!(std::fs::read_to_string(root.join(file)).unwrap_or_default(), wanted, "{file}: `make schema`");
+        }
+    }
+
+    /// In the help and in the manual page.
+    #[test]
+    fn every_verb_and_what_is_below_it_has_an_example() {
+        let mut names: Vec<Vec<String>> = Vec::new();
+        for verb in command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            names.push(vec![verb.get_name().into()]);
+            let below = verb.get_subcommands().filter(|below| !below.is_hide_set());
+            names.extend(below.map(|below| vec![verb.get_name().to_string(), below.get_name().into()]));
+        }
+        for name in names {
+            let wanted = format!("pickfs {}", name.join(" "));
+            let help = explained(&name).unwrap();
+            let (_, examples) = help.split_once("Examples:").unwrap_or_default();
+            assert!(examples.lines().any(|line| line.contains(&wanted)), "{name:?}: {help}");
+            let page = manual(&name).unwrap();
+            assert!(page.contains(".SH EXAMPLES\n"), "{name:?}: {page}");
+        }
+    }
+
+    /// Each has its manual page in the package.
+    #[test]
+    fn the_package_has_a_page_for_each_verb() {
+        let recipe = include_str!("../../../../packaging/deb");
+        let listed = recipe.lines().find_map(|line| line.strip_prefix("for verb in ")?.strip_suffix("; do")).unwrap();
+        let mut listed: Vec<&str> = listed.split(' ').collect();
+        let whole = command();
+        let mut verbs: Vec<&str> =
+            whole.get_subcommands().filter(|verb| !verb.is_hide_set()).map(|verb| verb.get_name()).collect();
+        listed.sort_unstable();
+        verbs.sort_unstable();
+        assert_eq!(listed, verbs);
+    }
+
+    #[test]
+    fn every_verb_and_topic_is_explained_and_in_the_manual() {
+        let page = manual(&[]).unwrap();
+        assert!(TOPICS.windows(2).all(|pair| pair[0].name < pair[1].name));
+        for topic in TOPICS {
+            assert!(overview().contains(topic.about) && explained(&[topic.name.into()]).unwrap() == topic.text);
+            assert!(page.contains(&format!(".SH {}", topic.name.to_uppercase())), "{}", topic.name);
+            assert!(topic.text.lines().all(|line| line.chars().count() <= 80), "{}", topic.name);
+            assert!(command().find_subcommand(topic.name).is_none(), "{} is a verb", topic.name);
+        }
+        let verbs: Vec<String> = command().get_subcommands().map(|verb| verb.get_name().to_string()).collect();
+        for verb in verbs {
+            let verb = [verb];
+            assert!(explained(&verb).unwrap().contains("Usage: pickfs"), "{verb:?}");
+            let page = manual(&verb).unwrap();
+            for section in [".TH", ".SH \"EXIT STATUS\"", ".SH FILES", ".SH ENVIRONMENT", ".SH \"SEE ALSO\""] {
+                assert!(page.contains(section), "{verb:?}: no {section}");
+            }
+            assert!(verb[0] != "run" || page.contains("sudo pickfs run \\-\\-fs"), "{page}");
+        }
+        assert!(explained(&["nonsense".into()]).unwrap_err().to_string().contains("`pickfs help`"));
+        let below = ["guest", "build"].map(String::from);
+        assert!(explained(&below).unwrap().contains("Usage: pickfs guest build"));
+        assert!(manual(&below).unwrap().contains(".TH pickfs-guest-build"));
+    }
+}

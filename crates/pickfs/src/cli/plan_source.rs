@@ -1,0 +1,231 @@
+//! Which plan is meant: a file, or the flags that stand for one. Shared by `run`, `plan` and `guest build`.
+
+use super::{Exit, REFUSED, USAGE, catalogue::catalogue, how_long, programs::Source};
+use anyhow::{Context, Result};
+use pickfs_core::plan::{self, Catalogue, Chosen, Complaint, Plan, PlanArgs, PlanFlags, Settings, Work};
+use pickfs_host::executor::{self, Executor};
+use pickfs_host::run::tell;
+use pickfs_system::need;
+use pickfs_system::sys::devices;
+use pickfs_system::sys::process::trusts;
+use pickfs_trees::{Shape, profile::builtin};
+use std::fs::{File, Metadata};
+use std::io::{IsTerminal, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+const NS_OF_MINUTE: u64 = 60_000_000_000;
+/// Of a simulated run: rounds differ by their seeds alone, so few are enough for a bound, in minutes.
+const SIMULATED_ROUNDS: u32 = 3;
+/// Of the generated tree: 50 MiB.
+const USUAL_SCALE: f64 = 0.25;
+
+/// The checked plan of a file or of flags, or an error that shows all complaints.
+pub(crate) fn read(arguments: &PlanArgs) -> Result<Plan> {
+    read_with_source(arguments).map(|(plan, _)| plan)
+}
+
+/// The same, and whose plan it is.
+pub(crate) fn read_with_source(arguments: &PlanArgs) -> Result<(Plan, Source)> {
+    match &arguments.plan {
+        Some(path) => from_file(path, arguments.executor.clone()),
+        None => from_flags(arguments).map(|(plan, _)| (plan, Source::Own)),
+    }
+}
+
+fn from_file(path: &Path, executor: Option<String>) -> Result<(Plan, Source)> {
+    let (text, source) = text_of(path)?;
+    let absolute = std::path::absolute(path)?;
+    let (file, folder) = (path.display().to_string(), absolute.parent().unwrap_or(Path::new("/")));
+    let plan = plan::from_toml(&text, &file, folder, &Catalogue { executor, ..catalogue() });
+    let plan = plan.map_err(|complaints| refused(&text, &file, &complaints))?;
+    Ok((plan, source))
+}
+
+fn text_of(path: &Path) -> Result<(String, Source)> {
+    let remedy = "name a plan file (`pickfs init` writes one), or the targets as options (`pickfs help run`)";
+    let unreadable = |error| Exit::usage(format!("cannot read the plan {}: {error}; {remedy}", path.display()));
+    let mut bytes = Vec::new();
+    let mut opened = File::open(path).map_err(unreadable)?;
+    opened.read_to_end(&mut bytes).map_err(unreadable)?;
+    let source = source(path, &opened.metadata().map_err(unreadable)?);
+    let no_text = || Exit::usage(format!("{} is not text in UTF-8, so it is no plan; {remedy}", path.display()));
+    Ok((String::from_utf8(bytes).ok().ok_or_else(no_text)?, source))
+}
+
+/// Of the file that was read, whatever its name leads to later. What is piped to us has no owner who could answer for it.
+fn source(path: &Path, file: &Metadata) -> Source {
+    let (shown, owner) = (path.display(), file.uid());
+    match () {
+        () if !file.is_file() => Source::Foreign(format!("{shown} is no file")),
+        () if owner != 0 && !trusts(owner) => Source::Foreign(format!("{shown} belongs to user {owner}")),
+        () if file.mode() & 0o022 != 0 => {
+            Source::Foreign(format!("others may write to {shown} (`chmod go-w` ends that)"))
+        }
+        () => Source::Own,
+    }
+}
+
+/// What a plan file that another machine will check says of its works and its executor, and whose it is; nothing of what is no
+/// plan, which that machine refuses.
+pub(crate) fn unchecked(path: &Path) -> Result<(Plan, Source)> {
+    let (text, source) = text_of(path)?;
+    let table: toml::Table = toml::from_str(&text).unwrap_or_default();
+    let word = |table: &toml::Table, key: &str| table.get(key).and_then(|value| value.as_str()).map(String::from);
+    let work = |table: &toml::Table| {
+        let name = word(table, "workload").unwrap_or_default();
+        let settings = table.iter().filter_map(|(key, value)| Some((key.clone(), serde_json::to_value(value).ok()?)));
+        let workload = Chosen { name: name.clone(), settings: Settings(settings.collect()) };
+        Work { name: word(table, "name").unwrap_or(name), workload, ..Work::default() }
+    };
+    let works = table.get("work").and_then(|works| works.as_array()).into_iter().flatten();
+    let works = works.filter_map(|work| work.as_table()).map(work).collect();
+    Ok((Plan { works, executor: word(&table, "executor").unwrap_or_default(), ..Plan::default() }, source))
+}
+
+/// The checked plan of the flags, and the text of the plan file that says the same.
+pub(crate) fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
+    let mut arguments = arguments.clone();
+    let root = rustix::process::geteuid().is_root();
+    let flags = &arguments.flags;
+    if !root && arguments.executor.is_none() && flags.on.is_empty() && flags.sim.is_empty() {
+        without_root(&mut arguments);
+    }
+    made(arguments, root)
+}
+
+/// Only whether they are right.
+pub(crate) fn check(arguments: &PlanArgs) -> Result<()> {
+    made(arguments.clone(), true).map(drop)
+}
+
+fn made(mut arguments: PlanArgs, root: bool) -> Result<(Plan, String)> {
+    let folder = std::env::current_dir().context("there is no current directory")?;
+    if arguments.flags.sim.len() > 1 {
+        return Err(Exit::usage("--sim takes one disk here; `pickfs run` takes several, and does a run for each"));
+    }
+    complete(&mut arguments);
+    // A guest has its own root.
+    let makes_filesystems = root || arguments.executor.as_deref().is_some_and(brings_its_own);
+    let (catalogue, wrong) = (catalogue(), |complaints: Vec<_>| refused("", "command line", &complaints));
+    let (mut plan, text) = arguments.plan(&folder, makes_filesystems, &catalogue).map_err(wrong)?;
+    let flags = &mut arguments.flags;
+    if has_aim(flags) || flags.budget.is_some() {
+        return Ok((plan, text));
+    }
+    // Not checked anew: a check may look at each file of the user's data.
+    let minutes = how_long::minutes_of_budget(&plan);
+    (flags.budget, plan.stop.budget_ns) = (Some(format!("{minutes}min")), Some(minutes * NS_OF_MINUTE));
+    Ok((plan, arguments.text(&folder, makes_filesystems, &catalogue).map_err(wrong)?))
+}
+
+/// Gives what depends on the machine and on what else was asked for.
+fn complete(arguments: &mut PlanArgs) {
+    if !arguments.flags.sim.is_empty() {
+        (arguments.executor, arguments.flags.memory) = (Some(executor::sim::NAME.to_string()), true);
+        arguments.flags.sim.iter_mut().for_each(|disk| *disk = pickfs_disks::whole_name(disk));
+    }
+    let flags = &mut arguments.flags;
+    flags.size = flags.size.take().or_else(|| plan::image_size(bytes(flags), free_bytes(flags)));
+    let is_first_look = is_first_look(flags);
+    if !flags.sim.is_empty() && flags.precision.is_none() && flags.budget.is_none() {
+        // The host's time must not decide how many rounds are simulated.
+        flags.rounds = flags.rounds.or(Some(SIMULATED_ROUNDS));
+    }
+    // Other workloads than the usual one need not know a scale.
+    let may_be_small = is_first_look || !flags.sim.is_empty() && !names_data(flags);
+    let is_usual = flags.workload.is_none() && flags.job.is_none();
+    flags.scale = flags.scale.or((may_be_small && is_usual).then_some(USUAL_SCALE));
+}
+
+/// What makes file systems without root, where this machine can run it; says so. Guests that are emulated take a minute a cell
+/// and share the host's noise: a simulation takes no longer and has none.
+fn without_root(arguments: &mut PlanArgs) {
+    let first = match executor::vm::all() {
+        Ok(guests) if !guests.is_empty() => "",
+        _ => "the first time a guest is made of about 200 MB of Debian's packages, which takes minutes; ",
+    };
+    let instead = format!("{first}--on DIR measures one of your directories instead");
+    let is_there = |executor: &dyn Executor| need::missing(&executor.needs()).is_empty();
+    if executor::vm::is_emulated() && is_there(&executor::sim::Sim) {
+        let disk = model_like(Path::new("."));
+        tell(&format!("not root, and no KVM: simulating on {disk} (--sim names another disk); {instead}"));
+        arguments.flags.sim = vec![disk.into()];
+    } else if is_there(&executor::vm::Vm) {
+        tell(&format!("not root: every cell gets its own virtual machine; {instead}"));
+        arguments.executor = Some(executor::vm::NAME.into());
+    }
+}
+
+/// The model of the kind of disk that a file lies on.
+fn model_like(file: &Path) -> &'static str {
+    let disk = devices::disk_of_file(file);
+    let is_nvme = disk.and_then(devices::whole_disk).is_some_and(|disk| disk.to_string_lossy().contains("nvme"));
+    let rotates = disk.and_then(|disk| devices::content(devices::queue_file(disk, "rotational")?));
+    match (is_nvme, rotates.as_deref()) {
+        (true, _) => "nvme",
+        (false, Some("1")) => "hdd-7200",
+        (false, _) => "sata-ssd",
+    }
+}
+
+fn brings_its_own(executor: &str) -> bool {
+    executor::find(executor::ALL, executor).is_some_and(|executor| executor.brings_its_own())
+}
+
+fn refused(text: &str, file: &str, complaints: &[Complaint]) -> anyhow::Error {
+    let code = if complaints.iter().any(|complaint| complaint.refusal) { REFUSED } else { USAGE };
+    Exit { code, text: plan::render(text, file, complaints, std::io::stderr().is_terminal()) }.into()
+}
+
+/// A first run on a machine should end while its user waits. A user who names data or an aim gets the time that it takes.
+fn is_first_look(flags: &PlanFlags) -> bool {
+    !names_data(flags) && !has_aim(flags)
+}
+
+/// What ends the run without a budget.
+fn has_aim(flags: &PlanFlags) -> bool {
+    flags.rounds.is_some() || flags.precision.is_some()
+}
+
+fn names_data(flags: &PlanFlags) -> bool {
+    flags.source.is_some() || flags.like.is_some() || flags.scale.is_some()
+}
+
+/// Of the source, or of the tree that is generated if one is asked for. The plan's check says what is wrong with either.
+fn bytes(flags: &PlanFlags) -> Option<u64> {
+    if let Some(source) = &flags.source {
+        return Some(pickfs_trees::apparent_bytes(source));
+    }
+    if flags.like.is_none() && flags.scale.is_none() {
+        return None;
+    }
+    let like = builtin::profile(flags.like.as_deref().unwrap_or(builtin::USUAL)).ok()?;
+    Some(Shape::scaled(&like, flags.scale.unwrap_or(1.0)).bytes)
+}
+
+/// Free bytes where the image will be; of several folders the least. A folder that cannot be read counts as full.
+fn free_bytes(flags: &PlanFlags) -> Option<u64> {
+    let folders = match (flags.memory, flags.on.is_empty()) {
+        (true, _) => vec![PathBuf::from("/dev/shm")],
+        (false, true) => vec![std::env::current_dir().ok()?],
+        (false, false) => flags.on.clone(),
+    };
+    let free = |folder: &PathBuf| rustix::fs::statvfs(folder).ok().map(|found| found.f_bavail * found.f_frsize);
+    folders.iter().map(free).min().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The budget is added to both, and the plan is not read again.
+    #[test]
+    fn a_plan_from_flags_is_what_its_text_says() {
+        let flags = PlanFlags { memory: true, workload: Some("pgbench".into()), ..PlanFlags::default() };
+        let (plan, text) = made(PlanArgs { flags, ..PlanArgs::default() }, true).unwrap();
+        assert!(text.contains("budget = \"") && plan.stop.budget_ns.is_some(), "{text}");
+        let folder = std::env::current_dir().unwrap();
+        assert_eq!(plan::from_toml(&text, "", &folder, &catalogue()).unwrap(), plan);
+    }
+}

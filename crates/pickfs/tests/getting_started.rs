@@ -1,0 +1,199 @@
+//! The first minutes: a plan from five answers, a schema for editors, runs by short names, one work of a report, JSON for programs.
+
+mod common;
+
+use common::{Lab, modules, not_run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("fixtures/journals").join(name)
+}
+
+/// `pickfs init` with these answers on its standard input.
+fn init(lab: &Lab, words: &[&str], answers: &str) -> (Option<i32>, String) {
+    use std::io::Write;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pickfs"))
+        .arg("init")
+        .args(words)
+        .current_dir(lab.path("."))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
+    let said = child.wait_with_output().unwrap();
+    (said.status.code(), String::from_utf8_lossy(&said.stderr).into_owned())
+}
+
+#[test]
+fn answers_from_a_pipe_become_a_plan_that_is_right() {
+    let lab = Lab::new();
+    let (code, said) = init(&lab, &["mine.toml"], "ext4,xfs\nmemory\n\n10min\nsnapshots\n");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said.matches("]: ").count(), 5, "{said}");
+    assert!(said.contains("note: no target can be picked, as none has all of: snapshots"), "{said}");
+    let plan = std::fs::read_to_string(lab.path("mine.toml")).unwrap();
+    for part in
+        ["fs = \"xfs\"", "memory", "workload = \"tree\"", "budget = \"10min\"", "snapshots", "# What is compared"]
+    {
+        assert!(plan.contains(part), "no {part} in {plan}");
+    }
+    lab.run(&["plan", "mine.toml", "--json"]).code(0);
+    // What an option answers is not asked, and the end of the input takes the defaults.
+    let (code, said) = init(&lab, &["other.toml", "--fs", "ext4", "--on", "memory", "--budget", "5min"], "");
+    assert_eq!((code, said.matches("]: ").count()), (Some(0), 2), "{said}");
+    let (code, said) = init(&lab, &["other.toml"], "");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--force"), "{said}");
+    let (code, said) = init(&lab, &["wrong.toml"], "ext5\nmemory\n");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("ext5") && !lab.path("wrong.toml").exists(), "{said}");
+}
+
+/// An aim ends a run by itself; every other has time for its work.
+#[test]
+fn runs_without_an_aim_have_a_budget_for_their_work() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("tree")).unwrap();
+    std::fs::write(lab.path("tree/file"), "words").unwrap();
+    let budget = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let plan: toml::Table = toml::from_str(&lab.run(&words).code(0).out).unwrap();
+        plan.get("stop").and_then(|stop| stop.get("budget")?.as_str()).map(String::from)
+    };
+    for (line, wanted) in [
+        ("--memory", Some("3min")),
+        ("--fs ext4,xfs --source tree", Some("3min")),
+        ("--fs ext4,xfs --workload pgbench", Some("96min")),
+        ("--fs ext4 --workload kernel", Some("64min")),
+        ("--workload pgbench --budget 1h", Some("1h")),
+        ("--workload pgbench --rounds 3", None),
+        ("--memory --precision 2%", None),
+        ("--sim nvme", None),
+    ] {
+        assert_eq!(budget(&format!("plan --toml {line}")).as_deref(), wanted, "{line}");
+    }
+}
+
+#[test]
+fn runs_have_short_names() {
+    let lab = Lab::new();
+    let folder = lab.path("pickfs-runs");
+    std::fs::create_dir(&folder).unwrap();
+    assert!(lab.run(&["report", "@last"]).code(2).err.contains("pickfs history"));
+    for (name, from) in [("a.jsonl", "default-run.jsonl"), ("b.jsonl", "interim-analyses.jsonl")] {
+        std::fs::copy(fixture(from), folder.join(name)).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let history = lab.run(&["history"]).code(0).out;
+    let at = |text: &str| history.find(text).unwrap_or_else(|| panic!("no {text} in {history}"));
+    assert!(at("@1") < at("b.jsonl") && at("b.jsonl") < at("@2") && at("@2") < at("a.jsonl"), "{history}");
+    assert!(history.contains("ext4"), "{history}");
+    let listed = json(&lab.run(&["history", "--json"]).code(0).out);
+    assert_eq!((&listed[1]["name"], &listed[1]["journal"]), (&"@2".into(), &"pickfs-runs/a.jsonl".into()));
+    let report = |word: &str| lab.run(&["report", word]).code(0).out;
+    assert_eq!(report("@2"), report("pickfs-runs/a.jsonl"));
+    assert_eq!(report("@last"), report("pickfs-runs/b.jsonl"));
+    assert_ne!(report("@1"), report("@2"));
+    assert!(lab.run(&["report", "@3"]).code(2).err.contains("2 journals"));
+    assert!(lab.run(&["report", "@first"]).code(2).err.contains("@last"));
+    // Two runs of different plans: the names are found, and the plans compared.
+    assert!(lab.run(&["compare", "@2", "@last"]).code(2).err.contains("cannot be compared"));
+    lab.run(&["compare", "@2", "pickfs-runs/a.jsonl"]);
+}
+
+#[test]
+fn one_work_and_one_phase_can_be_asked_for() {
+    let lab = Lab::new();
+    let journal = fixture("default-run.jsonl").display().to_string();
+    let whole = lab.run(&["report", &journal, "--full"]).code(0).out;
+    let phase = lab.run(&["report", &journal, "tree", "write"]).code(0).out;
+    assert!(phase.contains("write") && phase.lines().count() < whole.lines().count(), "{phase}");
+    assert!(phase.matches("stat-walk").count() < whole.matches("stat-walk").count(), "{phase}");
+    let wrong = lab.run(&["report", &journal, "mail"]).code(2).err;
+    assert!(wrong.contains("mail") && wrong.contains("tree"), "{wrong}");
+    let wrong = lab.run(&["report", &journal, "tree", "wirte"]).code(2).err;
+    assert!(wrong.contains("wirte") && wrong.contains("tar-read"), "{wrong}");
+}
+
+#[test]
+fn programs_get_json() {
+    let lab = Lab::new();
+    let workloads = json(&lab.run(&["list", "workloads", "--json"]).code(0).out);
+    let tree = workloads.as_array().unwrap().iter().find(|one| one["name"] == "tree").expect("tree");
+    assert!(tree["phases"].as_array().is_some_and(|phases| phases.len() > 3), "{tree}");
+    assert!(json(&lab.run(&["list", "--json"]).code(0).out).as_array().unwrap().len() > 60);
+    let doctor = json(&lab.run(&["doctor", "--json"]).code(0).out);
+    let ext4 = doctor["file_systems"].as_array().unwrap().iter().find(|one| one["name"] == "ext4").expect("ext4");
+    assert!(["ok", "sudo", "missing"].contains(&ext4["state"].as_str().unwrap()), "{ext4}");
+    let plan = json(&lab.run(&["plan", "--fs", "ext4", "--memory", "--rounds", "3", "--json"]).code(0).out);
+    assert_eq!((&plan["plan"]["stop"]["rounds"], &plan["plan"]["targets"][0]["name"]), (&3.into(), &"ext4".into()));
+    std::fs::create_dir(lab.path("tree")).unwrap();
+    std::fs::write(lab.path("tree/a.txt"), "some words\n".repeat(99)).unwrap();
+    json(&lab.run(&["scan", "tree", "--json"]).code(0).out);
+}
+
+#[test]
+fn shells_complete_values() {
+    let lab = Lab::new();
+    let bash = lab.run(&["completions", "bash"]).code(0).out;
+    for value in ["btrfs:zstd:1", "github-action-benchmark", "small-files", "hdd-7200", "git-clone", "verdicts", "luks"]
+    {
+        assert!(bash.contains(value), "{value} is not completed");
+    }
+    assert!(!bash.contains("meta."), "works that test pickfs itself are completed");
+    for (option, value) in [("--sim)", "hdd-7200"), ("--trace)", "git-clone"), ("--workload)", "pgbench")] {
+        let offered = bash.split(option).skip(1).filter_map(|rest| rest.split(";;").next());
+        assert!(
+            offered.clone().count() > 0 && offered.clone().all(|values| values.contains(value)),
+            "{option} {value}"
+        );
+    }
+}
+
+#[test]
+fn taplo_finds_every_example_right_and_slips_wrong() {
+    let found = modules("taplo");
+    if not_run(found.as_ref().err().cloned()) {
+        return;
+    }
+    let taplo = found.expect("it is there").join("node_modules/.bin/taplo");
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let lab = Lab::new();
+    std::fs::write(lab.path("schema.json"), lab.run(&["plan", "--schema"]).code(0).out).unwrap();
+    let check = |file: &Path| {
+        let schema = format!("file://{}", lab.path("schema.json").display());
+        let said =
+            Command::new(&taplo).args(["lint", "--schema", &schema]).arg(file).current_dir(lab.path(".")).output();
+        let said = said.expect("taplo starts");
+        (said.status.success(), String::from_utf8_lossy(&said.stderr).into_owned())
+    };
+    let mut examples = 0;
+    for entry in std::fs::read_dir(root.join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|kind| kind == "toml") {
+            let (right, said) = check(&path);
+            assert!(right, "{}: {said}", path.display());
+            examples += 1;
+        }
+    }
+    assert!(examples >= 10, "only {examples} examples");
+    for slip in [
+        "titel = \"x\"",
+        "seed = \"one\"",
+        "[[target]]\nfs = \"ext5\"",
+        "[[target]]\nfs = \"ext4\"\nmounts = []",
+        "[[work]]\nworkload = \"tree\"\nsauce = \"/usr\"",
+        "[stop]\nbudgets = \"3min\"",
+    ] {
+        let file = lab.path("slip.toml");
+        std::fs::write(&file, slip).unwrap();
+        assert!(!check(&file).0, "taplo accepts {slip:?}");
+    }
+}

@@ -1,0 +1,178 @@
+//! overlayfs above a file system under test, on real file systems in memory.
+
+mod common;
+
+use common::{Lab, Loop, Observation, not_run, run, unable};
+use pickfs_core::journal::{FlagKind, FoldedCell, Outcome, Undo};
+use pickfs_core::plan::{Chosen, Target};
+use pickfs_system::need;
+use pickfs_system::sys::{devices, file};
+use pickfs_target::stack::recipe::Recipe;
+use pickfs_target::stack::{Action, Overlay, Place, Step, overlay};
+use pickfs_target::stage::{BuiltStack, WORK};
+use pickfs_target::steps::StepRunner;
+
+fn no_overlay(filesystems: &[&str]) -> Option<String> {
+    let missing = need::missing(&[overlay::NEED]).first().map(ToString::to_string);
+    unable(filesystems).or(missing)
+}
+
+fn fact<'a>(cell: &'a FoldedCell, name: &str) -> &'a str {
+    let found = cell.provenance.facts.get(name);
+    found.unwrap_or_else(|| panic!("{}: no fact {name}: {:?}", cell.target, cell.provenance))
+}
+
+fn take(step: &Step) {
+    match &step.action {
+        Action::Run(words) | Action::Mount(words) => {
+            run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        Action::MakeDirectory(path) | Action::MakeWorkFolder(path) => std::fs::create_dir(path).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn undo(step: &Step) {
+    match &step.undo {
+        Some(Undo::Unmount(path)) => {
+            run(&["umount", &path.display().to_string()]);
+        }
+        Some(Undo::RemoveTree(path)) => std::fs::remove_dir_all(path).unwrap(),
+        None => {}
+        Some(other) => panic!("{other:?}"),
+    }
+}
+
+/// Built, taken off and mounted again as a cold start does, and undone; without a run.
+#[test]
+fn it_stands_above_a_file_system_comes_back_with_it_and_is_undone() {
+    if not_run(no_overlay(&["ext4", "xfs", "btrfs"])) {
+        return;
+    }
+    for (fs, nodatacow) in [("ext4", false), ("xfs", false), ("btrfs", true)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mounts = folder.path().canonicalize().unwrap();
+        let place = Place { name: "pickfs-o".into(), memory: mounts.join("memory"), mounts: mounts.clone() };
+        let backing = Chosen { name: "memory".into(), ..Chosen::default() };
+        let target = Target { fs: Some(fs.into()), overlay: true, nodatacow, backing, ..Target::default() };
+        let disk = Loop::new(320 << 20);
+        let recipe = Recipe::new(&target, &place, "pickfso", 1).unwrap();
+        let steps = recipe.on_devices(vec![disk.device.clone().into()]).unwrap().filesystem_steps;
+        steps.iter().for_each(take);
+        let stack = BuiltStack {
+            driver: recipe.driver,
+            device: Some(disk.device.clone().into()),
+            mount_point: place.mount_point(),
+            overlay: Overlay::of(&target, &place),
+            root: place.overlay().join(WORK),
+            target: target.clone(),
+            ..BuiltStack::default()
+        };
+        let runner = StepRunner::new(&place, "c");
+        std::fs::write(stack.root.join("file"), fs).unwrap();
+        stack.make_durable(&runner).unwrap();
+        for words in stack.unmount() {
+            runner.output(&words).unwrap();
+        }
+        assert!(!stack.root.exists() && !stack.stored().exists(), "{fs}");
+        for words in stack.mount(&stack.spec()) {
+            runner.mount(&words).unwrap();
+        }
+        for seen in [&stack.root, &stack.stored()] {
+            assert_eq!(std::fs::read_to_string(seen.join("file")).unwrap(), fs);
+        }
+        let [above, below] = [&stack.root, &stack.stored()].map(|path| devices::mount_of(path).unwrap());
+        assert_eq!((above.fs_type.as_str(), below.fs_type.as_str()), ("overlay", fs));
+        let overlay = stack.overlay.as_ref().unwrap();
+        let wrong = |mount| overlay.mismatches("overlay", &devices::effective_options(mount));
+        assert_eq!((wrong(&above).len(), wrong(&below).len()), (0, 1), "{above:?}");
+        let attributes = file::attributes(&stack.root).unwrap_or_default();
+        assert_eq!(attributes.iter().any(|name| name == file::IN_PLACE), nodatacow, "{fs}: {attributes:?}");
+        steps.iter().rev().for_each(undo);
+        assert_eq!(devices::mounts_below(&mounts).unwrap(), [""; 0]);
+        assert!(!place.overlay().exists() && !place.mount_point().exists(), "{fs}");
+    }
+}
+
+const PLAN: &str = r#"
+duplicate = false
+reference = "ext4"
+backing = { memory = "320MiB" }
+target = [
+  { fs = "ext4" },
+  { fs = "ext4", overlay = true, fill = "20%" },
+  { fs = "xfs", overlay = true },
+  { fs = "btrfs", overlay = true, variant = "zstd:1" },
+  { fs = "btrfs", overlay = true, nodatacow = true },
+]
+work = [{ workload = "tree", like = "site", scale = 0.02 }]
+stop = { rounds = 1 }
+"#;
+
+#[test]
+fn the_work_sees_the_file_system_through_overlayfs() {
+    if not_run(no_overlay(&["ext4", "xfs", "btrfs"])) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(PLAN).code(0);
+    let folded = lab.folded();
+    let names: Vec<&str> = folded.cells.iter().map(|cell| cell.target.as_str()).collect();
+    assert!(names.contains(&"ext4 overlay 20% full") && names.contains(&"btrfs zstd:1 overlay"), "{names:?}");
+    let plain = folded.cells.iter().find(|cell| cell.target == "ext4").unwrap();
+    assert!(!plain.provenance.facts.contains_key("overlayfs"));
+    let value = |cell: &FoldedCell, metric: &str| folded.value(cell, "write", metric).unwrap_or_default();
+    for cell in &folded.cells {
+        assert_eq!(cell.outcome, Some(Outcome::Done), "{}", cell.target);
+        let flags: Vec<_> = cell.flags.iter().filter(|flag| flag.flag == FlagKind::NotCold.name()).collect();
+        assert!(flags.is_empty(), "{}: {flags:?}", cell.target);
+        let fs = cell.target.split(' ').next().unwrap();
+        assert!(fact(cell, "mount").contains("/dev/loop") && fact(cell, "mount").contains(fs));
+        // The same entries, seen where they lie.
+        assert_eq!(value(cell, "space_entries"), value(plain, "space_entries"), "{}", cell.target);
+        assert!(value(cell, "space_total_bytes") > f64::from(200 << 20), "{}", cell.target);
+        if cell.target.contains("overlay") {
+            let shown = fact(cell, "overlayfs");
+            assert!(shown.starts_with("overlay overlay ") && shown.contains("/target/upperdir"), "{shown}");
+            assert!(shown.contains("redirect_dir="), "{shown}");
+        }
+        if cell.target.contains("zstd") {
+            assert!(
+                value(cell, "compression_total_disk_bytes") < value(cell, "space_apparent_bytes"),
+                "{}",
+                cell.target
+            );
+        }
+    }
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn what_mounts_overlayfs_itself_is_skipped_above_it() {
+    if not_run(no_overlay(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = "duplicate = false\nbacking = { memory = '64MiB' }\ntarget = [{ fs = 'ext4', overlay = true }]\n\
+                work = [{ workload = 'containers', like = 'site', scale = 0.01 }]\nstop = { rounds = 1 }\n";
+    lab.run_plan(plan);
+    let cell = &lab.folded().cells[0];
+    let Some(Outcome::Skipped(why)) = &cell.outcome else { panic!("{:?}", cell.outcome) };
+    assert!(why.iter().any(|why| why.contains("takes no other as its upper layer")), "{why:?}");
+    lab.assert_nothing_left();
+}
+
+/// The checker gets the file system alone, and the devices of one that has lost one too.
+#[test]
+fn a_file_system_is_checked_and_rebuilt_below_overlayfs() {
+    if not_run(no_overlay(&["btrfs"])) {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = "duplicate = false\nbacking = { image = { dir = '.', size = '400MiB', disks = 2 } }\n\
+                target = [{ fs = 'btrfs', variant = 'raid1', overlay = true }]\n\
+                work = [{ workload = 'maintenance', operations = ['degraded', 'rebuild', 'check'] }]\nstop = { rounds = 1 }\n";
+    lab.run_plan(plan).code(0);
+    assert_eq!(lab.folded().cells[0].outcome, Some(Outcome::Done));
+    lab.assert_nothing_left();
+}

@@ -1,0 +1,180 @@
+//! What the block device did: the truth below every cache. Also of the disk below a loop device.
+//!
+//! The fields are those of /proc/diskstats, read from /sys/dev/block/MAJOR:MINOR/stat (kernel documentation,
+//! block/stat.rst): sectors are always 512 bytes there, requests are counted after merging and when they end, flushes
+//! only on whole disks. `busy` is sampled by the kernel at clock ticks: a bound, not a utilisation of fast devices.
+
+use super::{Probe, Reading, Subject, counter};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+pub struct Device;
+
+/// Metrics that the stage computes with.
+pub(crate) const READ_BYTES: &str = "device_read_bytes";
+pub(crate) const WRITE_BYTES: &str = "device_write_bytes";
+pub(crate) const BUSY_NS: &str = "device_busy_ns";
+pub(crate) const READ_BYTES_BELOW: &str = "below_read_bytes";
+pub(crate) const WRITE_BYTES_BELOW: &str = "below_write_bytes";
+
+impl Probe for Device {
+    fn name(&self) -> &'static str {
+        "device"
+    }
+
+    fn about(&self) -> &'static str {
+        "bytes, requests, flushes, discards and busy time of the device and of the disk below it"
+    }
+
+    fn read(&self, subject: &Subject) -> Vec<Reading> {
+        let device = counters_of(&subject.devices()).map(|c| device_readings(&c)).unwrap_or_default();
+        let below = subject.below.and_then(counters).map(|c| below_readings(&c)).unwrap_or_default();
+        device.into_iter().chain(below).collect()
+    }
+}
+
+fn device_readings(counters: &Counters) -> Vec<Reading> {
+    vec![
+        counter(READ_BYTES, counters.read_bytes as f64),
+        counter(WRITE_BYTES, counters.write_bytes as f64),
+        counter("device_read_requests", counters.read_requests as f64),
+        counter("device_write_requests", counters.write_requests as f64),
+        counter("device_flushes", counters.flushes as f64),
+        counter("device_discard_bytes", counters.discard_bytes as f64),
+        counter(BUSY_NS, counters.busy_ns as f64),
+    ]
+}
+
+fn below_readings(counters: &Counters) -> Vec<Reading> {
+    vec![counter(READ_BYTES_BELOW, counters.read_bytes as f64), counter(WRITE_BYTES_BELOW, counters.write_bytes as f64)]
+}
+
+/// A device's counters since it came up; all but `in_flight` only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub read_requests: u64,
+    pub read_bytes: u64,
+    pub write_requests: u64,
+    pub write_bytes: u64,
+    /// Requests that are on their way now.
+    pub in_flight: u64,
+    pub busy_ns: u64,
+    pub discard_bytes: u64,
+    pub flushes: u64,
+}
+
+impl Counters {
+    /// Kernels before 4.18 have no discards and those before 5.5 no flushes: zero then.
+    fn parse(line: &str) -> Option<Counters> {
+        let mut fields = [0u64; 17];
+        let mut found = 0;
+        for (field, text) in fields.iter_mut().zip(line.split_ascii_whitespace()) {
+            *field = text.parse().ok()?;
+            found += 1;
+        }
+        (found >= 11).then(|| Counters {
+            read_requests: fields[0],
+            read_bytes: fields[2] * 512,
+            write_requests: fields[4],
+            write_bytes: fields[6] * 512,
+            in_flight: fields[8],
+            busy_ns: fields[9] * 1_000_000,
+            discard_bytes: fields[13] * 512,
+            flushes: fields[15],
+        })
+    }
+}
+
+impl std::ops::Add for Counters {
+    type Output = Counters;
+
+    fn add(self, other: Counters) -> Counters {
+        Counters {
+            read_requests: self.read_requests + other.read_requests,
+            read_bytes: self.read_bytes + other.read_bytes,
+            write_requests: self.write_requests + other.write_requests,
+            write_bytes: self.write_bytes + other.write_bytes,
+            in_flight: self.in_flight + other.in_flight,
+            busy_ns: self.busy_ns + other.busy_ns,
+            discard_bytes: self.discard_bytes + other.discard_bytes,
+            flushes: self.flushes + other.flushes,
+        }
+    }
+}
+
+/// Counters of devices, held open for reading often: one system call a device and no allocation each time.
+pub(crate) struct Watch(Vec<File>);
+
+impl Watch {
+    /// None where there is no device, or one of them is not there.
+    pub(crate) fn new(devices: &[(u32, u32)]) -> Option<Watch> {
+        let open = |(major, minor): &(u32, u32)| File::open(format!("/sys/dev/block/{major}:{minor}/stat")).ok();
+        devices.iter().map(open).collect::<Option<Vec<File>>>().filter(|files| !files.is_empty()).map(Watch)
+    }
+
+    /// Of all together; none once one of them is gone.
+    pub(crate) fn read(&self) -> Option<Counters> {
+        self.0.iter().try_fold(Counters::default(), |sum, file| Some(sum + read(file)?))
+    }
+}
+
+fn read(file: &File) -> Option<Counters> {
+    let mut line = [0; 512];
+    let length = file.read_at(&mut line, 0).ok()?;
+    Counters::parse(std::str::from_utf8(&line[..length]).ok()?)
+}
+
+/// Of the disk under a file; none where the file lies on no disk. Finding it takes a while, reading its counters does not.
+pub(crate) fn watch_disk_of(path: &std::path::Path) -> Option<Watch> {
+    Watch::new(&[pickfs_system::sys::devices::disk_of_file(path)?])
+}
+
+/// A device's counters, once.
+pub fn counters(device: (u32, u32)) -> Option<Counters> {
+    counters_of(&[device])
+}
+
+/// The sum over all devices of a file system, once.
+pub(crate) fn counters_of(devices: &[(u32, u32)]) -> Option<Counters> {
+    Watch::new(devices)?.read()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_new_and_old_kernels() {
+        let new = "  10  1  24  5  20  2  48  6  3  77  88  7  0  16  9  4  11\n";
+        let counters = Counters {
+            read_requests: 10,
+            read_bytes: 24 * 512,
+            write_requests: 20,
+            write_bytes: 48 * 512,
+            in_flight: 3,
+            busy_ns: 77_000_000,
+            discard_bytes: 16 * 512,
+            flushes: 4,
+        };
+        assert_eq!(Counters::parse(new), Some(counters));
+        let old = "10 1 24 5 20 2 48 6 3 77 88";
+        assert_eq!(Counters::parse(old), Some(Counters { discard_bytes: 0, flushes: 0, ..counters }));
+        assert_eq!(Counters::parse("1 2 3"), None);
+        assert_eq!(Counters::parse("x"), None);
+    }
+
+    #[test]
+    fn several_devices_are_told_as_one() {
+        let one = Counters::parse("1 0 2 0 3 0 4 0 5 6 0 0 0 7 0 8 0").unwrap();
+        let sum = one + Counters { read_bytes: 1, in_flight: 2, ..Counters::default() };
+        assert_eq!((sum.read_requests, sum.read_bytes, sum.in_flight), (1, 2 * 512 + 1, 5 + 2));
+        assert_eq!((sum.write_bytes, sum.busy_ns, sum.discard_bytes, sum.flushes), (4 * 512, 6_000_000, 7 * 512, 8));
+        assert!(Watch::new(&[]).is_none() && Watch::new(&[(0, 4095)]).is_none());
+    }
+
+    #[test]
+    fn no_device_no_readings() {
+        assert_eq!(Device.read(&Subject { device: Some((0, 4095)), ..Subject::default() }), []);
+        assert_eq!(Device.read(&Subject::default()), []);
+    }
+}

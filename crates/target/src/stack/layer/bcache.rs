@@ -1,0 +1,154 @@
+//! bcache: the last device below caches the one before it.
+
+use super::{Below, DEVICES, Layer, WIPES, wipe};
+use crate::stack::{Action, Step, argv};
+use pickfs_core::journal::{CacheSet, Undo};
+use pickfs_core::plan::{Setting, SettingKind, Settings};
+use pickfs_system::need::Need;
+use std::path::{Path, PathBuf};
+
+pub(crate) const BCACHE: Layer = Layer {
+    name: "bcache",
+    about: "one device of two: the second caches the first (bcache)",
+    settings: &[
+        Setting {
+            name: "mode",
+            kind: SettingKind::Choice(&["writethrough", "writeback"]),
+            default: Some("writethrough"),
+            about: "whether a write waits for the first device too, or for the cache alone",
+        },
+        Setting {
+            name: "bucket",
+            kind: SettingKind::Size,
+            default: Some("512KiB"),
+            about: "what the cache is given out in, best what its device erases at once; it needs more than 512",
+        },
+        DEVICES,
+    ],
+    needs: &[
+        Need::Root,
+        Need::Program { name: "make-bcache", package: "bcache-tools" },
+        Need::Program { name: "modprobe", package: "kmod" },
+        Need::File { path: REGISTER, hint: "apt-get install bcache-tools" },
+        WIPES,
+    ],
+    // bcache-tools themselves print none.
+    versions: &[("kmod", &["modprobe", "--version"])],
+    joins: true,
+    least_devices: |_| 2,
+    most_devices: Some(2),
+    steps,
+    fact: |below| {
+        let settings = ["cache_mode", "state", "sequential_cutoff", "writeback_percent"];
+        let files = settings.map(|name| backed(below.name).join(name).display().to_string());
+        ("bcache", argv(["grep", "--with-filename", ""].into_iter().map(String::from).chain(files)))
+    },
+    mismatches,
+    ..Layer::DEFAULT
+};
+
+/// What the package has udev call for each device that belongs to a set: it hands a name to the kernel.
+const REGISTER: &str = "/usr/lib/udev/bcache-register";
+
+/// The cache first: a device that finds its set is in use at once.
+fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
+    let [slow, fast] = &below.words()[..] else { return Vec::new() };
+    let set = CacheSet { uuid: uuid(below.name), members: below.devices.to_vec() };
+    let bucket = settings.number("bucket").unwrap_or_default().to_string();
+    let make = ["make-bcache", "--wipe-bcache", "--cset-uuid", &set.uuid, "--bucket", &bucket];
+    let writeback: &[&str] = if mode(settings) == "writeback" { &["--writeback"] } else { &[] };
+    let make = [&make[..], writeback, &["--bdev", slow, "--cache", fast]].concat();
+    let number = backed(below.name).join("dev/uevent");
+    let link = Action::LinkDevice { uevent: number, link: below.memory.join(below.name) };
+    vec![
+        Step::run("load bcache", ["modprobe", "bcache"]),
+        wipe(slow),
+        wipe(fast),
+        Step::run("make a cache and what it caches", make).undo(Undo::StopCache(set)),
+        Step::run("start the cache", [REGISTER, fast]),
+        Step::run("start what it caches", [REGISTER, slow]),
+        Step::new("use what is cached", link),
+    ]
+}
+
+fn mode(settings: &Settings) -> &str {
+    settings.text("mode").unwrap_or_default()
+}
+
+/// Where the kernel shows the device of a set.
+fn backed(name: &str) -> PathBuf {
+    Path::new("/sys/fs/bcache").join(uuid(name)).join("bdev0")
+}
+
+/// `cache_mode:writethrough [writeback] writearound none`, `state:clean` and so on, each behind the path of its file.
+fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+    let value = |name: &str| {
+        let line = shown.lines().find_map(|line| line.split_once(&format!("/{name}:")));
+        line.map(|(_, value)| value)
+    };
+    let modes = value("cache_mode").unwrap_or_default();
+    let chosen = modes.split(' ').find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    let mode = super::differs("cache mode", mode(settings), chosen);
+    let state = value("state").unwrap_or("nothing");
+    let whole = matches!(state, "clean" | "dirty");
+    mode.into_iter().chain((!whole).then(|| format!("asked for a cache, the kernel shows {state}"))).collect()
+}
+
+/// [`CacheSet::PREFIX`] and the name's hash (Fowler, Noll and Vo, FNV-1a, 64 bits).
+pub(crate) fn uuid(name: &str) -> String {
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    format!("{}-0000-{:04x}-{:012x}", CacheSet::PREFIX, hash >> 48, hash & 0xffff_ffff_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::{mismatches, sentences};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_second_device_caches_the_first() {
+        let set = uuid("pickfsC");
+        assert_eq!(
+            sentences("bcache", json!({"mode": "writeback", "bucket": 1 << 19}), 2),
+            [
+                "run modprobe bcache".to_string(),
+                "run wipefs --all --force --quiet /dev/D0".into(),
+                "run wipefs --all --force --quiet /dev/D1".into(),
+                format!(
+                    "run make-bcache --wipe-bcache --cset-uuid {set} --bucket 524288 --writeback --bdev /dev/D0 \
+                     --cache /dev/D1; back: stop cache {set}"
+                ),
+                "run /usr/lib/udev/bcache-register /dev/D1".into(),
+                "run /usr/lib/udev/bcache-register /dev/D0".into(),
+                format!("link /dev/shm/pickfs-r/cell/pickfsC to the device of /sys/fs/bcache/{set}/bdev0/dev/uevent"),
+            ]
+        );
+    }
+
+    #[test]
+    fn names_have_sets_of_their_own() {
+        // FNV-1a of "a" by its authors' table.
+        assert_eq!(uuid("a"), "7069636b-6673-0000-af63-dc4c8601ec8c");
+        assert!(uuid("pickfsCl0") != uuid("pickfsCl1"));
+    }
+
+    #[test]
+    fn mode_and_state_are_read_back() {
+        let shown = |mode: &str, state: &str| {
+            format!("/sys/fs/bcache/x/bdev0/cache_mode:{mode}\n/sys/fs/bcache/x/bdev0/state:{state}\n")
+        };
+        let back = "writethrough [writeback] writearound none";
+        for (printed, wrong) in [
+            (shown(back, "dirty"), 0),
+            (shown(back, "clean"), 0),
+            (shown("[writethrough] writeback writearound none", "clean"), 1),
+            (shown(back, "no cache"), 1),
+            (String::new(), 2),
+        ] {
+            assert_eq!(mismatches("bcache", json!({"mode": "writeback"}), &printed).len(), wrong, "{printed}");
+        }
+    }
+}

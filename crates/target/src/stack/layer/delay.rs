@@ -1,0 +1,108 @@
+//! dm-delay: every request waits a while before it reaches the device, as on a slow disk.
+
+use super::{Below, DEVICES, Layer, MAPPER, MAPS};
+use crate::stack::{Action, Argv, Step, argv};
+use pickfs_core::journal::Undo;
+use pickfs_core::plan::{Objection, Setting, SettingKind, Settings};
+use pickfs_system::need::Need;
+use std::path::Path;
+
+pub(crate) const DELAY: Layer = Layer {
+    name: "delay",
+    about: "latency: requests wait before they reach each device below, as on a slow disk",
+    settings: &[
+        Setting { name: "read", kind: SettingKind::Duration, default: Some("5ms"), about: "how long a read waits" },
+        Setting {
+            name: "write",
+            kind: SettingKind::Duration,
+            default: Some("5ms"),
+            about: "how long a write or a flush waits",
+        },
+        DEVICES,
+    ],
+    needs: &[Need::Root, MAPPER, MAPS],
+    versions: &[("dmsetup", &["dmsetup", "version"])],
+    objections,
+    steps,
+    fact: |below| ("dmsetup table", argv(["dmsetup", "table", below.name])),
+    mismatches,
+    passes: true,
+    ..Layer::DEFAULT
+};
+
+/// What dm-delay counts in.
+const MILLISECOND: u64 = 1_000_000;
+
+fn objections(settings: &Settings) -> Vec<Objection> {
+    let broken = |name: &&str| settings.number(name).unwrap_or_default() % MILLISECOND != 0;
+    let objection = |name| {
+        let message = format!("the kernel delays by whole milliseconds, and `{name}` is none");
+        Objection::new(name, message, "give a whole number of milliseconds, such as \"4ms\"")
+    };
+    ["read", "write"].into_iter().filter(broken).map(objection).collect()
+}
+
+fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
+    let steps = below.devices.iter().enumerate().map(|(index, device)| {
+        let (name, words) = (below.name_of(index), words(settings, device));
+        let map = Action::MapWhole { device: device.clone(), name: name.clone(), words };
+        Step::new(format!("delay {}", device.display()), map).undo(Undo::RemoveMapping(name))
+    });
+    steps.collect()
+}
+
+fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+    let [read, write] = waits(settings);
+    match shown.split_whitespace().collect::<Vec<_>>()[..] {
+        [_, _, "delay", _, _, shown_read, _, _, shown_write] if shown_read == read && shown_write == write => vec![],
+        _ => vec![format!("asked for a delay of {read} and {write} ms, the kernel shows {shown}")],
+    }
+}
+
+/// Those of writes hold for flushes too, unless a third device is named.
+fn words(settings: &Settings, device: &Path) -> Argv {
+    let (device, [read, write]) = (device.display().to_string(), waits(settings));
+    argv(["delay", &device, "0", &read, &device, "0", &write])
+}
+
+fn waits(settings: &Settings) -> [String; 2] {
+    ["read", "write"].map(|name| (settings.number(name).unwrap_or_default() / MILLISECOND).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::{mismatches, printed, sentences, settings};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_device_is_delayed() {
+        assert_eq!(
+            sentences("delay", json!({"read": 4_000_000, "write": 9_000_000}), 2),
+            [
+                "map /dev/D0 as pickfsC: delay /dev/D0 0 4 /dev/D0 0 9; back: remove mapping pickfsC",
+                "map /dev/D1 as pickfsCd1: delay /dev/D1 0 4 /dev/D1 0 9; back: remove mapping pickfsCd1",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_kernels_table_is_held_against_the_plan() {
+        let table = printed("dmsetup-table-delay");
+        let table = table.as_str();
+        for (read, write, printed, wrong) in [
+            (2_000_000, 3_000_000, table, 0),
+            (2_000_000, 4_000_000, table, 1),
+            (5_000_000, 3_000_000, table, 1),
+            (2_000_000, 3_000_000, "", 1),
+        ] {
+            assert_eq!(mismatches("delay", json!({"read": read, "write": write}), printed).len(), wrong, "{printed}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_wait_is_refused() {
+        let objections = |read: u64| (DELAY.objections)(&settings(json!({"read": read, "write": 0}))).len();
+        assert_eq!([objections(5_000_000), objections(500_000), objections(0)], [0, 1, 0]);
+    }
+}

@@ -1,0 +1,78 @@
+//! dm-integrity: a checksum of every sector, with a journal, so that a device says when it gives back something else.
+
+use super::{DEVICES, Layer, MAPPER, MAPS, WIPES, differs, mapping, value, wipe};
+use crate::stack::{Action, Step, argv};
+use pickfs_core::journal::Undo;
+use pickfs_core::plan::{Setting, SettingKind, Settings};
+use pickfs_system::need::Need;
+
+pub(crate) const INTEGRITY: Layer = Layer {
+    name: "integrity",
+    about: "checksums of every sector of each device below (dm-integrity), with its journal",
+    settings: &[
+        Setting {
+            name: "algorithm",
+            kind: SettingKind::Choice(&["crc32c", "sha1", "sha256", "xxhash64"]),
+            default: Some("crc32c"),
+            about: "what the checksums are made with",
+        },
+        DEVICES,
+    ],
+    needs: &[Need::Root, Need::Program { name: "integritysetup", package: "cryptsetup-bin" }, MAPPER, MAPS, WIPES],
+    versions: &[("integritysetup", &["integritysetup", "--version"])],
+    steps: |settings, below| {
+        let devices = below.words().into_iter().enumerate();
+        devices.flat_map(|(index, device)| one(settings, &device, &below.name_of(index))).collect()
+    },
+    fact: |below| ("integritysetup status", argv(["integritysetup", "status", below.name])),
+    mismatches: |settings, shown| {
+        differs("checksums by", algorithm(settings), value(shown, "integrity")).into_iter().collect()
+    },
+    ..Layer::DEFAULT
+};
+
+fn algorithm(settings: &Settings) -> &str {
+    settings.text("algorithm").unwrap_or_default()
+}
+
+/// Formatting writes every sector, as one without its checksum could not be read; leaving that to the kernel would have
+/// it go on beside the work.
+fn one(settings: &Settings, device: &str, name: &str) -> Vec<Step> {
+    let algorithm = algorithm(settings);
+    let format = ["integritysetup", "format", "--batch-mode", "--integrity", algorithm, device];
+    let open = ["integritysetup", "open", "--integrity", algorithm, device, name];
+    vec![
+        wipe(device),
+        Step::run(format!("put checksums on {device}"), format),
+        Step::run(format!("open {device}"), open).undo(Undo::RemoveMapping(name.into())),
+        Step::new("use what is checked", Action::UseDevice(mapping(name))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::{mismatches, printed, sentences};
+    use serde_json::json;
+
+    #[test]
+    fn checksums_are_written_before_use() {
+        assert_eq!(
+            sentences("integrity", json!({"algorithm": "sha256"}), 1),
+            [
+                "run wipefs --all --force --quiet /dev/D0",
+                "run integritysetup format --batch-mode --integrity sha256 /dev/D0",
+                "run integritysetup open --integrity sha256 /dev/D0 pickfsC; back: remove mapping pickfsC",
+                "device /dev/mapper/pickfsC",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_algorithm_is_read_back() {
+        let printed = printed("integritysetup-status");
+        for (algorithm, wrong) in [("crc32c", 0), ("sha256", 1)] {
+            assert_eq!(mismatches("integrity", json!({"algorithm": algorithm}), &printed).len(), wrong);
+        }
+        assert_eq!(mismatches("integrity", json!({"algorithm": "crc32c"}), "").len(), 1);
+    }
+}

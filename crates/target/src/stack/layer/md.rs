@@ -1,0 +1,144 @@
+//! Linux's software RAID (md) over all devices below.
+
+use super::{Below, DEVICES, Layer, WIPES, differs, value, wipe};
+use crate::stack::{Action, Step, argv};
+use pickfs_core::journal::{Array, Undo};
+use pickfs_core::plan::{Setting, SettingKind, Settings};
+use pickfs_system::need::Need;
+use std::path::{Path, PathBuf};
+
+pub(crate) const MD: Layer = Layer {
+    name: "md",
+    about: "Linux's software RAID over all devices below",
+    settings: &[
+        Setting {
+            name: "level",
+            kind: SettingKind::Choice(&["raid0", "raid1", "raid5", "raid6", "raid10"]),
+            default: Some("raid1"),
+            about: "how the devices share the data",
+        },
+        Setting { name: "chunk", kind: SettingKind::Size, default: Some("512KiB"), about: "of a stripe on one device" },
+        Setting {
+            name: "bitmap",
+            kind: SettingKind::Choice(&["internal", "none"]),
+            default: Some("internal"),
+            about: "whether it is noted what is being written; mdadm does so by itself on devices above 100 GB",
+        },
+        DEVICES,
+    ],
+    needs: &[Need::Root, Need::Program { name: "mdadm", package: "mdadm" }, WIPES],
+    versions: &[("mdadm", &["mdadm", "--version"])],
+    joins: true,
+    // md takes two for each level but 6; of these, one with parity is a mirror.
+    least_devices: |settings| match level(settings) {
+        "raid5" => 3,
+        "raid6" => 4,
+        _ => 2,
+    },
+    steps,
+    fact: |below| ("mdadm --detail", argv(["mdadm", "--detail", &node(below.name).display().to_string()])),
+    mismatches,
+    ..Layer::DEFAULT
+};
+
+/// `--assume-clean`: what is not in step is only what nobody has written. Which devices a write goes to, and what is
+/// read for its parity, depends on the array's shape and not on what is there, so times are those of an array in
+/// step; a resync that goes on beside the work would be charged to it.
+fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
+    let node = node(below.name);
+    let devices = below.words();
+    let shown = node.display().to_string();
+    let mut words = argv(["mdadm", "--create", &shown, "--run", "--assume-clean", "--metadata", "1.2"]);
+    words.extend(argv(["--level", level(settings), "--raid-devices", &devices.len().to_string()]));
+    if let Some(chunk) = chunk(settings) {
+        words.extend(argv(["--chunk", &format!("{}K", chunk >> 10)]));
+    }
+    if let Some(bitmap) = bitmap(settings) {
+        words.extend(argv(["--bitmap", bitmap]));
+    }
+    words.extend(devices.iter().cloned());
+    let make = Step::run("make an array", words)
+        .undo(Undo::StopArray(Array { device: node.clone(), members: below.devices.to_vec() }));
+    let wipes = devices.iter().map(|device| wipe(device));
+    wipes.chain([make, Step::new("use the array", Action::UseDevice(node))]).collect()
+}
+
+fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+    let state = value(shown, "State").unwrap_or("nothing");
+    // "active" is one that is being written just now.
+    let whole = state.split(", ").all(|word| matches!(word, "clean" | "active"));
+    let state = (!whole).then(|| format!("asked for a whole array, the kernel shows {state}"));
+    let chunk = chunk(settings)
+        .and_then(|chunk| differs("chunk size", &format!("{}K", chunk >> 10), value(shown, "Chunk Size")));
+    let asked = bitmap(settings).filter(|asked| *asked == "internal");
+    let bitmap = asked.and_then(|asked| differs("bitmap", asked, value(shown, "Intent Bitmap").map(internal)));
+    let level = differs("level", level(settings), value(shown, "Raid Level"));
+    [level, chunk, bitmap, state].into_iter().flatten().collect()
+}
+
+fn internal(shown: &str) -> &str {
+    if shown.eq_ignore_ascii_case("internal") { "internal" } else { shown }
+}
+
+fn level(settings: &Settings) -> &str {
+    settings.text("level").unwrap_or_default()
+}
+
+/// A mirror has none.
+fn chunk(settings: &Settings) -> Option<u64> {
+    settings.number("chunk").filter(|_| level(settings) != "raid1")
+}
+
+/// What is only striped cannot get out of step.
+fn bitmap(settings: &Settings) -> Option<&str> {
+    settings.text("bitmap").filter(|_| level(settings) != "raid0")
+}
+
+/// mdadm makes a node that the kernel numbers, and this link to it.
+fn node(name: &str) -> PathBuf {
+    Path::new("/dev/md").join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::{mismatches, printed, sentences};
+    use serde_json::json;
+
+    #[test]
+    fn an_array_is_made_as_its_level_needs() {
+        let made = |value, devices| sentences("md", value, devices)[devices..].to_vec();
+        let first = "run mdadm --create /dev/md/pickfsC --run --assume-clean --metadata 1.2 --level";
+        let back = "back: stop array /dev/md/pickfsC";
+        for (level, devices, words) in [
+            ("raid0", 2, "--chunk 64K"),
+            ("raid1", 2, "--bitmap internal"),
+            ("raid5", 3, "--chunk 64K --bitmap internal"),
+        ] {
+            let value = json!({"level": level, "chunk": 65536, "bitmap": "internal"});
+            let all = ["/dev/D0", "/dev/D1", "/dev/D2"][..devices].join(" ");
+            assert_eq!(
+                made(value, devices),
+                [
+                    format!("{first} {level} --raid-devices {devices} {words} {all}; {back}"),
+                    "device /dev/md/pickfsC".to_string(),
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn the_array_is_read_back() {
+        let printed = printed("mdadm-detail-raid10");
+        let asked = |level: &str, chunk: u64| json!({"level": level, "chunk": chunk, "bitmap": "internal"});
+        assert_eq!(mismatches("md", asked("raid10", 512 << 10), &printed), Vec::<String>::new());
+        for (value, printed, wrong) in [
+            (asked("raid5", 512 << 10), printed.clone(), 1),
+            (asked("raid10", 64 << 10), printed.clone(), 1),
+            (asked("raid10", 512 << 10), printed.replace("clean", "clean, degraded, recovering"), 1),
+            (asked("raid10", 512 << 10), printed.replace("Internal", "None"), 1),
+            (asked("raid10", 512 << 10), String::new(), 4),
+        ] {
+            assert_eq!(mismatches("md", value, &printed).len(), wrong, "{printed}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! dm-switch with one path: it passes on every request but flushes, which device-mapper drops for it. A known answer for power
+//! cuts: what is synced on it may be lost.
+
+use super::{Below, Layer, MAPPER, MAPS};
+use crate::stack::{Action, Step, argv};
+use pickfs_core::journal::Undo;
+use pickfs_system::need::Need;
+
+pub(crate) const NOFLUSH: Layer = Layer {
+    name: "noflush",
+    about: "flushes that never reach the devices below: what power cuts must find (dm-switch)",
+    needs: &[Need::Root, MAPPER, MAPS],
+    versions: &[("dmsetup", &["dmsetup", "version"])],
+    steps: |_, below| steps(below),
+    fact: |below| ("dmsetup table of noflush", argv(["dmsetup", "table", below.name])),
+    mismatches: |_, shown| super::differs("a mapping", "switch", shown.split_whitespace().nth(2)).into_iter().collect(),
+    passes: true,
+    ..Layer::DEFAULT
+};
+
+/// Sectors that have one path; all have the same.
+const REGION: &str = "2048";
+
+/// `switch_ctr` in drivers/md/dm-switch.c sets no `num_flush_bios`, so `dm_table_supports_flush` finds none that wants
+/// flushes, and the kernel takes what is above for a disk without a volatile cache.
+fn steps(below: &Below) -> Vec<Step> {
+    let steps = below.devices.iter().enumerate().map(|(index, device)| {
+        let (name, shown) = (below.name_of(index), device.display().to_string());
+        let words = argv(["switch", "1", REGION, "0", &shown, "0"]);
+        let map = Action::MapWhole { device: device.clone(), name: name.clone(), words };
+        Step::new(format!("lose the flushes of {shown}"), map).undo(Undo::RemoveMapping(name))
+    });
+    steps.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::{mismatches, sentences};
+    use serde_json::json;
+
+    #[test]
+    fn each_device_has_one_path() {
+        assert_eq!(
+            sentences("noflush", json!({}), 2),
+            [
+                "map /dev/D0 as pickfsC: switch 1 2048 0 /dev/D0 0; back: remove mapping pickfsC",
+                "map /dev/D1 as pickfsCd1: switch 1 2048 0 /dev/D1 0; back: remove mapping pickfsCd1",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_kernels_table_is_read() {
+        for (printed, wrong) in [("0 2097152 switch 1 2048 0 252:0 0", 0), ("0 2097152 linear 252:0 0", 1), ("", 1)] {
+            assert_eq!(mismatches("noflush", json!({}), printed).len(), wrong, "{printed}");
+        }
+    }
+}

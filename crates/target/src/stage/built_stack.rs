@@ -1,0 +1,135 @@
+//! The stack that a cell works on, once it is built and mounted.
+
+use crate::probe::Subject;
+use crate::stack::fs::{Filesystem, FsSpec};
+use crate::stack::layer::Opening;
+use crate::stack::{Argv, Overlay};
+use crate::steps::StepRunner;
+use anyhow::{Context, Result};
+use pickfs_core::plan::Target;
+use pickfs_system::sys::devices;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Goes, of which the shortest counts: others on the machine can only make them longer.
+const COMMIT_STARTS: usize = 3;
+
+/// The folder of the work, wherever it lies.
+pub const WORK: &str = "work";
+
+/// A stack that stands: backing, layers and file system, built and mounted.
+#[derive(Default)]
+pub struct BuiltStack {
+    pub driver: Option<&'static Filesystem>,
+    pub target: Target,
+    pub device: Option<PathBuf>,
+    /// Those beside it, for a file system on several.
+    pub more_devices: Vec<PathBuf>,
+    /// The first disk of the backing, below all layers.
+    pub disk: Option<PathBuf>,
+    /// Where a layer logs all writes: its mapping, and the disk with the log.
+    pub log_of_writes: Option<(String, PathBuf)>,
+    /// What the layers say of themselves, once they stand.
+    pub layers: Layers,
+    /// The device has a cache, and the kernel takes it for one without.
+    pub flushes_lost: bool,
+    pub mount_point: PathBuf,
+    /// Above the mounted file system, where the work sees it so.
+    pub overlay: Option<Overlay>,
+    /// The folder that the work owns.
+    pub root: PathBuf,
+    pub subject: Subject,
+    pub pool: String,
+    pub seed: u64,
+}
+
+/// Facts of the layers, and what in them is not as the plan asked for.
+#[derive(Default)]
+pub struct Layers {
+    /// How another machine opens them.
+    pub openings: Vec<Opening>,
+    pub facts: BTreeMap<String, String>,
+    pub mismatches: Vec<String>,
+}
+
+impl Layers {
+    /// Two layers of a kind have facts of the same name.
+    pub(crate) fn take(&mut self, facts: BTreeMap<String, String>, number: usize) {
+        for (name, value) in facts {
+            let taken = self.facts.contains_key(&name);
+            self.facts.insert(if taken { format!("{name} (layer {number})") } else { name }, value);
+        }
+    }
+}
+
+impl BuiltStack {
+    pub fn spec(&self) -> FsSpec<'_> {
+        let driver = self.driver.expect("only a stack with a file system of its own has a spec");
+        let device = self.device.as_deref().unwrap_or(Path::new(""));
+        let mut spec = FsSpec::new(driver, &self.target, device, &self.mount_point);
+        spec.more_devices = &self.more_devices;
+        spec.seed = self.seed;
+        spec.name = &self.pool;
+        spec
+    }
+
+    /// Where the folder of the work lies on the file system itself, which overlayfs may show elsewhere.
+    pub fn stored(&self) -> PathBuf {
+        self.overlay.as_ref().map_or_else(|| self.root.clone(), |overlay| overlay.upper().join(WORK))
+    }
+
+    /// Brings a file system that is not mounted to all its mount points.
+    pub fn mount(&self, spec: &FsSpec) -> Vec<Argv> {
+        let first = self.driver.map(|driver| driver.mount(spec));
+        first.into_iter().chain(self.overlay.as_ref().map(Overlay::mount)).collect()
+    }
+
+    /// Takes it from there.
+    pub fn unmount(&self) -> Vec<Argv> {
+        let last = self.driver.map(|driver| (driver.unmount)(&self.spec()));
+        self.overlay.as_ref().map(Overlay::unmount).into_iter().chain(last).collect()
+    }
+
+    /// Programs for what is done with an unmounted file system, which is then mounted as a spec has it.
+    pub(crate) fn aside(&self, programs: Vec<Argv>, then: &FsSpec) -> Vec<Argv> {
+        [self.unmount(), programs, self.mount(then)].concat()
+    }
+
+    /// Returns when all that was written is durable: `syncfs(2)`, and what the driver adds to it.
+    pub fn make_durable(&self, engine: &StepRunner) -> Result<()> {
+        let root = std::fs::File::open(&self.root).with_context(|| format!("cannot open {}", self.root.display()))?;
+        rustix::fs::syncfs(&root).context("syncfs failed")?;
+        match self.driver.and_then(|driver| driver.commit) {
+            Some(commit) => engine.output(&(commit.words)(&self.spec())).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether what lies below may have data of the unmounted file system in memory: layers, some of which have caches, or the
+    /// file system that an image lies on.
+    pub(crate) fn is_cached_below(&self) -> bool {
+        let mut devices = self.device.iter().chain(&self.more_devices);
+        !self.target.layers.is_empty() || devices.any(|device| is_cached_image(device))
+    }
+
+    /// What starting the program that makes data durable takes, the least of some goes; nothing where `syncfs(2)` does.
+    /// A cold start has dropped the program as well, and here it comes back.
+    pub(crate) fn commit_start(&self, engine: &StepRunner) -> Result<Duration> {
+        let Some(commit) = self.driver.and_then(|driver| driver.commit) else { return Ok(Duration::ZERO) };
+        let one = || {
+            let begun = Instant::now();
+            engine.output(&(commit.idle)(&self.spec())).map(|_| begun.elapsed())
+        };
+        (0..COMMIT_STARTS).try_fold(Duration::MAX, |least, _| Ok(least.min(one()?)))
+    }
+}
+
+/// Not where the image is memory itself, and not where reads pass by all caches on their way to a disk.
+fn is_cached_image(device: &Path) -> bool {
+    let Some((number, file)) = devices::device_number(device).zip(devices::loop_file(device)) else { return false };
+    let is_direct = devices::content(devices::sys_path(number).join("loop/dio")).as_deref() == Some("1");
+    let passes_by = is_direct && devices::below(number).is_some();
+    let is_memory = || devices::mount_of(&file).is_ok_and(|mount| mount.fs_type == "tmpfs");
+    !passes_by && !is_memory()
+}

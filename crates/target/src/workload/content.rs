@@ -1,0 +1,118 @@
+//! Content to write that compresses as what people keep does, and a file that is overwritten with it again and again.
+
+use anyhow::{Context, Result, ensure};
+use pickfs_system::random::Random;
+use pickfs_trees::content::Content;
+use pickfs_trees::profile::Stuff;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Text, object code and media in equal parts, to cut from.
+pub(crate) struct Pool(Vec<u8>);
+
+impl Pool {
+    /// `of_each` bytes of each class.
+    pub(crate) fn new(seed: u64, of_each: usize) -> Pool {
+        let (mut content, mut made) = (Content::new(), Vec::with_capacity(3 * of_each));
+        for (stream, stuff) in (1..).zip([Stuff::Source, Stuff::Object, Stuff::Media]) {
+            made.extend_from_slice(content.like(stuff, &mut Random::new(seed, stream), of_each));
+        }
+        Pool(made)
+    }
+
+    /// The piece of this number, of `bytes`: the next begins behind it at an odd distance, so that none comes twice for
+    /// long.
+    #[inline]
+    pub(crate) fn piece(&self, number: u64, bytes: usize) -> &[u8] {
+        self.at(number.wrapping_mul(3 * bytes as u64 + 4097), bytes)
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, place: u64, bytes: usize) -> &[u8] {
+        let at = (place % (self.0.len() - bytes) as u64) as usize;
+        &self.0[at..at + bytes]
+    }
+}
+
+/// A new file that is written in blocks from start to end, and then again.
+pub(crate) struct Ring<'a> {
+    file: File,
+    pool: &'a Pool,
+    blocks: u64,
+    /// Blocks written since it was made.
+    written: u64,
+}
+
+impl Ring<'_> {
+    pub(crate) const BLOCK: usize = 256 << 10;
+
+    pub(crate) fn new<'a>(path: &Path, pool: &'a Pool, bytes: u64) -> Result<Ring<'a>> {
+        let file = File::options().read(true).write(true).create_new(true).open(path);
+        let file = file.with_context(|| format!("making {}", path.display()))?;
+        Ok(Ring { file, pool, blocks: Ring::in_blocks(bytes), written: 0 })
+    }
+
+    /// Whole blocks for so many bytes, one at least.
+    pub(crate) fn in_blocks(bytes: u64) -> u64 {
+        bytes.div_ceil(Ring::BLOCK as u64).max(1)
+    }
+
+    /// Writes the next block.
+    pub(crate) fn write(&mut self) -> Result<()> {
+        let offset = self.offset(self.written);
+        self.file.write_all_at(self.block(self.written), offset).with_context(|| format!("writing at {offset}"))?;
+        self.written += 1;
+        Ok(())
+    }
+
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.file.sync_data().context("fdatasync")
+    }
+
+    /// Other bytes each time that a place comes round.
+    fn block(&self, number: u64) -> &[u8] {
+        self.pool.piece(number, Ring::BLOCK)
+    }
+
+    fn offset(&self, number: u64) -> u64 {
+        number % self.blocks * Ring::BLOCK as u64
+    }
+
+    /// The last round holds what was written last.
+    pub(crate) fn verify(&self) -> Result<()> {
+        let mut found = vec![0; Ring::BLOCK];
+        for number in self.written.saturating_sub(self.blocks)..self.written {
+            self.file.read_exact_at(&mut found, self.offset(number))?;
+            ensure!(found == self.block(number), "other bytes at {} than were written", self.offset(number));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_goes_round_and_damage_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = Pool::new(1, 1 << 20);
+        let mut ring = Ring::new(&folder.path().join("file"), &pool, 5 * Ring::BLOCK as u64).unwrap();
+        for blocks in [5, 2, 4, 3] {
+            (0..blocks).for_each(|_| ring.write().unwrap());
+            ring.verify().unwrap();
+        }
+        assert_eq!((ring.written, ring.file.metadata().unwrap().len()), (14, 5 * Ring::BLOCK as u64));
+        assert_ne!(ring.block(0), ring.block(5));
+        ring.file.write_all_at(b"damage", 2 * Ring::BLOCK as u64 + 70).unwrap();
+        assert!(ring.verify().is_err());
+    }
+
+    #[test]
+    fn pieces_are_neither_zeros_nor_the_same() {
+        let pool = Pool::new(1, 1 << 20);
+        assert_ne!(pool.piece(0, 8192), pool.piece(1, 8192));
+        assert!(pool.piece(7, 8192).iter().any(|byte| *byte != 0) && pool.piece(7, 0).is_empty());
+    }
+}
