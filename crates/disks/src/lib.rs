@@ -2,6 +2,7 @@
 //! real disk, and what is on a disk after a power cut.
 //!
 //! It must not know who asks, nor what a benchmark is.
+#![doc = include_str!("../README.md")]
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 

@@ -95,7 +95,7 @@ impl Disk {
     }
 
     /// The same disk with another number, of six digits.
-    pub(crate) fn with(&self, name: &str, number: f64) -> Result<Disk> {
+    pub fn with(&self, name: &str, number: f64) -> Result<Disk> {
         let mut changed = self.clone();
         let place = changed.parameters.get_mut(name).and_then(toml::Value::as_table_mut);
         let fields = place.with_context(|| format!("the parameter `{name}` is missing"))?;

@@ -3,6 +3,7 @@
 //! A trace has no names and no contents: names are numbers, text is nowhere but in the header, which the format's own types
 //! fill. A trace comes from anybody, so [`read`] holds it for hostile: what it lets through cannot name a place outside of the
 //! folder it is replayed in, and every number in it is within its bounds.
+#![doc = include_str!("../README.md")]
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 

@@ -40,7 +40,7 @@ impl Stats {
         self.mapped_share() > MUCH_MAPPED
     }
 
-    pub(crate) fn of(&self, class: Class) -> ClassCount {
+    pub fn of(&self, class: Class) -> ClassCount {
         self.classes.get(class as usize).copied().unwrap_or_default()
     }
 
