@@ -3,7 +3,7 @@
  * addresses too, and the rings are read as the recorder reads them. Nothing stops here, so each thread finds its ring accepted.
  * `make sanitize` compiles both so that wrong addresses and undefined behaviour end it: "preload FOLDER SEED COUNT".
  */
-#include "../../src/record/preload.c"
+#include "../../../trace/src/record/preload.c"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
