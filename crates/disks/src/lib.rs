@@ -3,7 +3,6 @@
 //!
 //! It must not know who asks, nor what a benchmark is.
 #![doc = include_str!("../README.md")]
-
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod cuts;

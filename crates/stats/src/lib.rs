@@ -6,7 +6,6 @@
 //! round; what is compared is the logarithm of the ratio of two targets within the same round, which cancels whatever
 //! the round did to both (drift, a warm room, a fuller disk) and makes "5 % slower" and "5 % faster" mirror images.
 #![doc = include_str!("../README.md")]
-
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod autocorrelation;

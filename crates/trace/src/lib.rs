@@ -4,7 +4,6 @@
 //! fill. A trace comes from anybody, so [`read`] holds it for hostile: what it lets through cannot name a place outside of the
 //! folder it is replayed in, and every number in it is within its bounds.
 #![doc = include_str!("../README.md")]
-
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod columns;

@@ -27,7 +27,7 @@ pub(crate) struct Rules {
     /// Times add, so that what all rounds add up to counts, and not a typical round alone.
     pub adds: bool,
     /// Times are another program's, whose clock may be coarse.
-    pub is_imported: bool,
+    pub has_foreign_clock: bool,
     /// No difference is called clear: the machine was busy, or the reference differs from its own copy.
     pub is_unreliable: bool,
 }
@@ -55,7 +55,7 @@ impl Field {
         let lacks = |target: &usize| rounds.iter().map(|round| rules.lacking[*target].contains(round)).collect();
         let lacking = targets.iter().map(lacks).collect();
         let values = |target: &usize| series[*target].iter().map(|(_, value)| *value).collect();
-        let tick = match rules.is_imported {
+        let tick = match rules.has_foreign_clock {
             true => pickfs_stats::tick(&targets.iter().map(values).collect::<Vec<Vec<f64>>>()),
             false => 0.0,
         };

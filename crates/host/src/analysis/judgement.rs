@@ -133,7 +133,7 @@ fn judge(
         left,
         lacking,
         adds,
-        is_imported: observed.is_imported,
+        has_foreign_clock: observed.has_foreign_clock,
         is_unreliable,
     };
     let contest = Contest::of([&values, &without_workers], &ranked, &rules, confidence);

@@ -30,7 +30,9 @@ pub struct Observed<'a> {
     /// The last round that a target took part in, where it has left the race, and the reference's copy always.
     left_after: Vec<Option<u32>>,
     /// Another program made the rounds: it may give targets different numbers of them.
-    pub is_imported: bool,
+    is_imported: bool,
+    /// It timed them too, with a clock that may be coarse.
+    pub(crate) has_foreign_clock: bool,
 }
 
 impl Observed<'_> {
@@ -126,8 +128,15 @@ pub(crate) fn observe_at<'a>(folded: &'a Folded, plan: &'a Plan, times: f64) -> 
     let last_of_copy = || left(&plan.reference).into_iter().chain(plan.looks.copied_rounds()).min();
     let last = |name: &&str| left(name).or_else(|| is_copy(name).then(last_of_copy).flatten());
     let left_after = targets.list.iter().map(last).collect();
-    let is_imported = folded.run.as_ref().is_some_and(|run| !run.imported.is_empty());
-    Observed { works: observed, left_after, targets: targets.list, is_imported }
+    let imported = folded.run.as_ref().map_or("", |run| run.imported.as_str());
+    let has_foreign_clock = !["", "pickfs"].contains(&imported);
+    Observed {
+        works: observed,
+        left_after,
+        targets: targets.list,
+        is_imported: !imported.is_empty(),
+        has_foreign_clock,
+    }
 }
 
 /// Names in order, with their places.
