@@ -36,7 +36,7 @@ impl Deadline {
                 if left.is_zero() {
                     passed.store(true, Ordering::Relaxed);
                     // Nothing to do about an error here: the host's own limit is the next line.
-                    let _ = super::kill_marked(&mark, &[]);
+                    let _ = super::kill_marked(&mark);
                 }
                 std::thread::park_timeout(left.max(AGAIN));
             }

@@ -26,20 +26,43 @@ fn has_all(pid: i32, marks: &[&str]) -> bool {
     marks.iter().all(has) && Stat::of(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
-/// Ends every marked process but those to spare, again and again, as they may fork meanwhile. Says whom it ended;
-/// an error names who is still there after five seconds. Nobody there is believed at the second look: a process in
-/// the middle of exec(2) shows no environment.
-pub fn kill_marked(mark: &str, spare: &[i32]) -> io::Result<Vec<String>> {
-    kill_with_all(&[mark], spare)
+/// Ends every marked process, again and again, as they may fork meanwhile. Says whom it ended; an error names who is still
+/// there after five seconds. Nobody there is believed at the second look: a process in the middle of exec(2) shows no
+/// environment.
+pub fn kill_marked(mark: &str) -> io::Result<Vec<String>> {
+    kill_with_all(&[mark])
 }
 
 /// As [`kill_marked`], of those that carry all these marks.
-pub fn kill_with_all(marks: &[&str], spare: &[i32]) -> io::Result<Vec<String>> {
+pub fn kill_with_all(marks: &[&str]) -> io::Result<Vec<String>> {
+    kill_but(marks, |_| false)
+}
+
+/// As [`kill_marked`], but for processes of our own program that began after us, and all below them: where our host has
+/// died, another one has sent them to do what we do, and they end us.
+pub fn kill_marked_but_successors(mark: &str) -> io::Result<Vec<String>> {
+    kill_but(&[mark], is_of_successor)
+}
+
+fn is_of_successor(pid: i32) -> bool {
+    let own = std::process::id() as i32;
+    let program = |pid: i32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let Some(us) = Stat::of(own) else { return false };
+    let parent = |pid: &i32| Stat::of(*pid).map(|stat| stat.parent).filter(|parent| *parent > 1);
+    // A ring of parents, of ids that were used twice meanwhile, is no line.
+    let mut line = std::iter::successors(Some(pid), parent).take(1000).take_while(|pid| *pid != own);
+    line.any(|pid| {
+        let is_younger = Stat::of(pid).is_some_and(|stat| (stat.began, stat.pid) > (us.began, us.pid));
+        is_younger && program(pid).is_some_and(|found| program(own) == Some(found))
+    })
+}
+
+fn kill_but(marks: &[&str], spares: impl Fn(i32) -> bool) -> io::Result<Vec<String>> {
     let deadline = Instant::now() + Duration::from_secs(5);
     let mut ended = Vec::new();
     let mut looks_without = 0;
     loop {
-        let left: Vec<i32> = with_all(marks).into_iter().filter(|pid| !spare.contains(pid)).collect();
+        let left: Vec<i32> = with_all(marks).into_iter().filter(|pid| !spares(*pid)).collect();
         looks_without = if left.is_empty() { looks_without + 1 } else { 0 };
         if looks_without == 2 {
             return Ok(ended);
@@ -139,12 +162,40 @@ mod tests {
             tries += 1;
         }
         assert_eq!(found(), expected);
-        assert_eq!(kill_marked(&mark, &[spared]).unwrap(), [format!("sleep (pid {})", first.id())]);
+        assert_eq!(kill_but(&[&mark], |pid| pid == spared).unwrap(), [format!("sleep (pid {})", first.id())]);
         assert_eq!(marked_processes(&mark), [spared]);
         assert_eq!(first.wait().unwrap().signal(), Some(9));
         kill(spared, Signal::TERM).unwrap();
         assert_eq!(second.wait().unwrap().signal(), Some(15));
         other.kill().unwrap();
         other.wait().unwrap();
+    }
+
+    /// What a process of our program is that began after us: this test program, which waits in the test below.
+    #[test]
+    fn a_successor_and_what_it_started_are_spared() {
+        let mark = format!("PICKFS_TEST_SUCCESSOR={}", std::process::id());
+        let (name, value) = mark.split_once('=').unwrap();
+        let mut successor = Command::new(std::env::current_exe().unwrap());
+        successor.args(["--exact", "process::marked::tests::waits_for_its_end", "--ignored"]);
+        let mut successor = successor.env(name, value).stdout(std::process::Stdio::null()).spawn().unwrap();
+        let mut other = sleeper(&mark);
+        let begun = Instant::now();
+        while marked_processes(&mark).len() < 3 && begun.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(kill_marked_but_successors(&mark).unwrap(), [format!("sleep (pid {})", other.id())]);
+        assert_eq!(marked_processes(&mark).len(), 2, "the successor and its sleep");
+        assert_eq!(kill_marked(&mark).unwrap().len(), 2);
+        other.wait().unwrap();
+        successor.wait().unwrap();
+    }
+
+    #[test]
+    #[ignore = "started by the test above"]
+    fn waits_for_its_end() {
+        if std::env::var_os("PICKFS_TEST_SUCCESSOR").is_some() {
+            Command::new("sleep").arg("60").status().unwrap();
+        }
     }
 }

@@ -21,7 +21,7 @@ pub use command::{
     own_program,
 };
 pub use deadline::Deadline;
-pub use marked::{kill_marked, kill_unmarked_children, kill_with_all, marked_processes};
+pub use marked::{kill_marked, kill_marked_but_successors, kill_unmarked_children, kill_with_all, marked_processes};
 pub use orphans::{EndOfOrphan, await_orphans};
 pub use stop::{
     Interrupted, check_stop, count_signals, end_requested, obey_signals, request_end, request_stop, stop_on_signals,

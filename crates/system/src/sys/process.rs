@@ -160,6 +160,8 @@ pub struct Stat {
     pub ticks: u64,
     /// The same of children that ended and were waited for, and of theirs.
     pub children_ticks: u64,
+    /// When it began, in clock ticks since the machine was started.
+    pub began: u64,
 }
 
 /// Who started whom.
@@ -198,6 +200,7 @@ impl From<procfs::process::Stat> for Stat {
             flags: stat.flags.into(),
             ticks: stat.utime + stat.stime,
             children_ticks: (stat.cutime.max(0) + stat.cstime.max(0)) as u64,
+            began: stat.starttime,
         }
     }
 }
@@ -239,7 +242,8 @@ mod tests {
             let line = format!("42 ({name}) {fields}");
             let stat = Stat::from(procfs::process::Stat::from_read(line.as_bytes()).unwrap());
             let (pid, name, state, parent) = (42, name.into(), 'S', 7);
-            let expected = Stat { pid, name, state, parent, flags: 4194560, ticks: 75, children_ticks: 9 };
+            let (ticks, children_ticks, began) = (75, 9, 9);
+            let expected = Stat { pid, name, state, parent, flags: 4194560, ticks, children_ticks, began };
             assert_eq!(stat, expected);
         }
         assert_eq!(Stat::of(i32::MAX), None);

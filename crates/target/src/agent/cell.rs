@@ -219,7 +219,7 @@ impl CellRun<'_> {
         self.account.enter(Spent::Teardown);
         let mark = format!("{CELL_MARK}={}", self.cell.id);
         let (mut leaked, mut unkilled) = (Vec::new(), Vec::new());
-        for killed in [kill_marked(&mark, &[]), kill_unmarked_children(DAEMON_MARK)] {
+        for killed in [kill_marked(&mark), kill_unmarked_children(DAEMON_MARK)] {
             match killed {
                 Ok(ended) => leaked.extend(ended),
                 Err(error) => unkilled.push(error.into()),

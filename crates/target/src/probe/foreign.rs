@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     fn stat(pid: i32, parent: i32, flags: u64, ticks: u64) -> Stat {
-        Stat { pid, name: "x".into(), state: 'S', parent, flags, ticks, children_ticks: 0 }
+        Stat { pid, name: "x".into(), state: 'S', parent, flags, ticks, children_ticks: 0, began: 0 }
     }
 
     #[test]

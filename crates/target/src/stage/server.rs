@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn stat(pid: i32, parent: i32, ticks: u64) -> Stat {
-        Stat { pid, name: "x".into(), state: 'S', parent, flags: 0, ticks, children_ticks: 0 }
+        Stat { pid, name: "x".into(), state: 'S', parent, flags: 0, ticks, children_ticks: 0, began: 0 }
     }
 
     #[test]

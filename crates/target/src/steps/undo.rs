@@ -8,7 +8,7 @@ use crate::stack::layer::GROUPS;
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::{Array, CacheSet, Record, StepTaken, Undo, Undone};
 use pickfs_core::protocol::Link;
-use pickfs_system::process::{RUN_MARK, argv, exposed, kill_marked, kill_with_all, output};
+use pickfs_system::process::{RUN_MARK, argv, exposed, kill_marked_but_successors, kill_with_all, output};
 use pickfs_system::sys::devices;
 use pickfs_system::sys::file::{Entry, beginning};
 use std::io::ErrorKind;
@@ -25,7 +25,7 @@ pub(crate) fn all(own: &Own, steps: &[StepTaken], link: &mut Link) -> Result<()>
     );
     let mut failures = Vec::new();
     // What still runs is told, and the rest is undone as far as it can be.
-    if let Err(error) = kill_marked(&format!("{RUN_MARK}={}", own.run), &[]) {
+    if let Err(error) = kill_marked_but_successors(&format!("{RUN_MARK}={}", own.run)) {
         failures.push(error.to_string());
     }
     for step in steps.iter().rev() {
@@ -61,7 +61,7 @@ pub(crate) fn one(undo: &Undo, scope: &str, own: &Own) -> Result<()> {
 }
 
 fn kill_of_run(run: &str, mark: &str) -> Result<()> {
-    kill_with_all(&[&format!("{RUN_MARK}={run}"), mark], &[]).map(drop).context("cannot kill")
+    kill_with_all(&[&format!("{RUN_MARK}={run}"), mark]).map(drop).context("cannot kill")
 }
 
 /// The entry that a journal names. A folder of the path that is a link now was none when the step was taken: the journal

@@ -187,7 +187,7 @@ pub(super) fn turn(say: &mut dyn FnMut(&str)) -> Result<File> {
 fn remove_unfinished() -> Result<()> {
     for entry in std::fs::read_dir(folder()?)?.flatten() {
         if entry.path().extension().is_some_and(|ending| ending == PARTIAL) {
-            kill_marked(&root::mark(&entry.path()), &[]).context("cannot end what an earlier build has left")?;
+            kill_marked(&root::mark(&entry.path())).context("cannot end what an earlier build has left")?;
             std::fs::remove_dir_all(entry.path())
                 .with_context(|| format!("cannot remove {}", entry.path().display()))?;
         }

@@ -24,7 +24,7 @@ pub(crate) fn output(command: &mut Command) -> Result<Output> {
             Err(RecvTimeoutError::Timeout) => {}
         }
         if let Err(stop) = check_stop() {
-            process::kill_marked(&format!("{MARK}={own}"), &[]).context("cannot end it")?;
+            process::kill_marked(&format!("{MARK}={own}")).context("cannot end it")?;
             return Err(stop);
         }
     }
