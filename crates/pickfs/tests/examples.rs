@@ -37,8 +37,10 @@ fn parts_of_plans_in_the_documents_are_right() {
             let said = lab.run(&["plan", "part.toml"]);
             let known =
                 [&OF_A_PART[..], &OF_THE_MACHINE, &["is no directory", "cannot read", "my-guest/vmlinuz"]].concat();
-            let strange = |told: &&str| !known.iter().any(|known| told.contains(known));
-            wrong.extend(said.err.split("error: ").skip(1).filter(strange).map(|told| format!("{page}: {told}")));
+            let strange = |complaint: &&str| !known.iter().any(|known| complaint.contains(known));
+            wrong.extend(
+                said.err.split("error: ").skip(1).filter(strange).map(|complaint| format!("{page}: {complaint}")),
+            );
             count += 1;
         }
     }

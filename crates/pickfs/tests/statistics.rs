@@ -251,7 +251,7 @@ fn races_pick_within_their_bound_and_call_no_best_slower() {
 
 // ---------------------------------------------------------------- bounds, as a reader sees them
 
-/// How many runs of so many targets are followed, in short and in long tests.
+/// The number of targets, and of runs of them in short and in long tests.
 const FOLLOWED: [(usize, usize, usize); 4] = [(2, 40, 1000), (5, 20, 1000), (10, 0, 400), (20, 0, 400)];
 
 /// In 95 % of runs no bound of any target is false after any look until the run ends, in 90 % where targets depend on their

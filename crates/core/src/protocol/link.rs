@@ -37,7 +37,7 @@ impl Link {
         self.recording.as_deref()
     }
 
-    /// For tests: what is told goes nowhere.
+    /// For tests: records that are sent here are dropped.
     pub fn to_nobody() -> Link {
         Link { host_gone: true, can: Vec::new(), is_simulated: false, recording: None, answers: mpsc::channel().1 }
     }

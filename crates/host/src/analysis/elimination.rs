@@ -163,6 +163,9 @@ impl Standing {
             is_unreliable: rules.is_unreliable,
             standing: self,
         };
+        // Of one that has left no more will be known.
+        let open: Vec<usize> =
+            (0..ranked.len()).filter(|at| found.eliminated[*at].is_none()).map(|at| ranked[at]).collect();
         for (at, target) in ranked.iter().enumerate() {
             // No bound is better than what a row of its target shows.
             let others = ranked.iter().filter(|other| ranked.len() <= MOST_TARGETS || rules.reference == Some(**other));
@@ -170,9 +173,6 @@ impl Standing {
             race.regret[*target] = shown.fold(found.regret[at].exp_m1(), f64::max);
             let overturned = |other: &usize| pairs.overturned(*target, *other).is_some_and(|faster| faster != *target);
             race.is_overturned[*target] = ranked.iter().any(overturned);
-            // Of one that has left no more will be known.
-            let open: Vec<usize> =
-                (0..ranked.len()).filter(|at| found.eliminated[*at].is_none()).map(|at| ranked[at]).collect();
             race.dearer[*target] =
                 dearer(series, *target, ranked, rules).or_else(|| may_be_dearer(series, *target, &open, rules));
             race.beaten_by[*target] = found.eliminated[at].map(|by| ranked[by]);

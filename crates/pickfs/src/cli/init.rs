@@ -210,7 +210,7 @@ mod tests {
         assert!(text.contains("mount = [...].\n[[target]]\nfs = \"a\""), "{text}");
     }
 
-    /// From a pipe nobody gives another answer.
+    /// A wrong answer from a pipe is an error: no other one can be given.
     #[test]
     fn each_answer_is_checked_at_once() {
         let none = || Arguments {

@@ -285,9 +285,9 @@ fn rounds_that_depend_on_one_another_leave_it_open() {
     }
     let model = lab.model();
     let json: serde_json::Value = serde_json::from_str(&rendered(&model, "json")).unwrap();
-    let told = "too few rounds to bound how much slower than the best, as each round resembles the one before";
+    let reason = "too few rounds to bound how much slower than the best, as each round resembles the one before";
     assert!(
-        headline(&model).starts_with("Too early to say: ") && headline(&model).contains(told),
+        headline(&model).starts_with("Too early to say: ") && headline(&model).contains(reason),
         "{}",
         headline(&model)
     );
@@ -295,7 +295,7 @@ fn rounds_that_depend_on_one_another_leave_it_open() {
     assert!(!model.works[0].sentences(&model).iter().any(|line| line.contains("fastest")), "{model:?}");
     for format in ["text", "html", "markdown"] {
         let page = rendered(&model, format).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(page.contains(told) && page.contains("rounds are too few to say how much"), "{format}: {page}");
+        assert!(page.contains(reason) && page.contains("rounds are too few to say how much"), "{format}: {page}");
     }
     assert_one_answer(&model);
 }

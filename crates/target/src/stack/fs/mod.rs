@@ -357,7 +357,9 @@ mod tests {
         for name in ["erofs", "exfat", "jfs", "nilfs2", "ntfs-3g", "reiserfs", "squashfs", "udf", "vfat", "zfs-fuse"] {
             assert!(has_none(name), "{name}");
         }
-        for name in ["bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "tmpfs", "xfs", "zfs"] {
+        for name in
+            ["bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "ntfs", "ntfs3", "reiser4", "tmpfs", "xfs", "zfs"]
+        {
             assert!(!has_none(name), "{name}");
         }
         assert!(ALL.iter().all(|fs| fs.image.is_none() || fs.no_upper == Some(READ_ONLY)));
