@@ -86,6 +86,13 @@ fn of_simulations_half_a_percent_is_seen() {
     assert!(said.contains("1 of 2 whole jobs is slower by clearly more than 0.5 %"), "{said}");
     assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").contains("Both runs are simulated"), "{said}");
     compare(&lab, &["--threshold", "0.7%"]).code(0);
+    // Of four rounds nothing is concluded: of phases as little as of the whole job.
+    journal(&lab, "old.jsonl", &[1.0, 1.0], 4, 1, simulated);
+    journal(&lab, "new.jsonl", &[1.5, 0.5], 4, 1, simulated);
+    let report: serde_json::Value = serde_json::from_str(&compare(&lab, &["--format", "json"]).code(4).out).unwrap();
+    let rows = report["times"].as_array().unwrap();
+    assert!(rows.len() > 2 && rows.iter().all(|row| row["says"] == "open"), "{report:#}");
+    journal(&lab, "new.jsonl", &[1.006, 0.998], 10, 1, simulated);
     // Neither one that was measured, nor two.
     journal(&lab, "old.jsonl", &[1.0, 1.0], 10, 1, |_| ());
     assert!(lab.run(&["compare", "old.jsonl", "new.jsonl"]).code(4).out.contains("Each side is one run"));

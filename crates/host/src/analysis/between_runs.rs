@@ -453,11 +453,10 @@ impl Timed<'_> {
         let estimate = self.logs.ratio(&by.beside, by.confidence);
         // One-sided: an upper bound alone.
         let bound = self.logs.ratio(&by.beside, 2.0 * by.confidence - 1.0);
-        // What a few rounds seem to exclude is not excluded.
-        let bound = bound
-            .filter(|found| [Method::RankSum, Method::SignedRank].contains(&found.method))
-            .and_then(|found| found.interval);
-        let at_most = bound.map(|(_, high)| high - 1.0);
+        // What a few rounds seem to show or to exclude is neither.
+        let has_enough = |found: &Estimate| [Method::RankSum, Method::SignedRank].contains(&found.method);
+        let at_most = bound.filter(has_enough).and_then(|found| found.interval).map(|(_, high)| high - 1.0);
+        let finding = estimate.as_ref().filter(|found| has_enough(found));
         Change {
             target: self.target.to_string(),
             work: self.work.to_string(),
@@ -467,7 +466,7 @@ impl Timed<'_> {
             new: median(&[&self.new]),
             old_rounds: self.old.iter().map(Vec::len).sum(),
             new_rounds: self.new.len(),
-            finding: estimate.as_ref().map(|estimate| pickfs_stats::judge(estimate, by.threshold)),
+            finding: finding.map(|estimate| pickfs_stats::judge(estimate, by.threshold)),
             is_regression: false,
             is_fine: at_most.is_some_and(|most| most <= by.threshold),
             at_most,

@@ -477,7 +477,8 @@ impl Model {
             let depends = depends(self).filter(|_| several).map(|depends| format!(" {depends}"));
             format!("{}{}", overall.work.headline(self), depends.unwrap_or_default())
         });
-        let name = |work: &WorkReport| if several { format!("{}: ", work.name) } else { String::new() };
+        let named = several || self.overall.is_some();
+        let name = |work: &WorkReport| if named { format!("{}: ", work.name) } else { String::new() };
         overall.chain(works.iter().map(|work| format!("{}{}", name(work), work.headline(self)))).collect()
     }
 }

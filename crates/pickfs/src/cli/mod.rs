@@ -204,7 +204,7 @@ fn choose_colors(matches: &ArgMatches) {
 }
 
 /// A verb whose output cannot be written fails like any other, after what it has begun is taken back: `println!` has no other way
-/// to say so than a panic.
+/// to say so than a panic. Where the reader has seen enough, it ends without a word, with the code that the signal gives others.
 fn with_output(run: impl FnOnce() -> Outcome) -> Outcome {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -213,10 +213,14 @@ fn with_output(run: impl FnOnce() -> Outcome) -> Outcome {
         }
     }));
     panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| match unwritten(&*payload) {
+        Some(why) if why.starts_with("Broken pipe") => Ok(READER_LEFT),
         Some(why) => Err(anyhow!("cannot write the output: {why}")),
         None => panic::resume_unwind(payload),
     })
 }
+
+/// 128 and SIGPIPE, as shells print it of a program that the signal ended.
+const READER_LEFT: u8 = 141;
 
 /// Why, of a panic of `println!`.
 fn unwritten(payload: &(dyn Any + Send)) -> Option<&str> {

@@ -66,7 +66,7 @@ fn a_verdict_over_what_nobody_has_finished_says_so() {
         (headline(&model).as_str(), overall.work.noise_floor(&model).as_str()),
         (wanted, "noise floor unknown: nothing has results")
     );
-    assert!(model.headlines()[1].starts_with("Pick ext4"), "{:?}", model.headlines());
+    assert!(model.headlines()[1].starts_with("tree: Pick ext4"), "{:?}", model.headlines());
 }
 
 #[test]
