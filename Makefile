@@ -1,14 +1,15 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
-# missing with apt-get (as root, or with sudo).
+# missing with apt-get (as root, or with sudo). `make deps` installs for these and for `make test-deep`.
 
-.PHONY: run test audit notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store lint screenshots fuzz sanitize bench schema traces install-build install-run install-test
+.PHONY: run deps test test-deep audit notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store lint screenshots fuzz sanitize bench schema traces install-build install-run install-test install-deep
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
-TEST_PACKAGES = btrfs-compsize duperemove erofs-utils ntfs-3g rocksdb-tools openssh-client openssh-server slurm-client slurmctld slurmd zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql mariadb-server sysbench sqlite3 strace nanoc make binutils flex bison bc \
-  xz-utils zstd pacman-package-manager bonnie++ fsmark chromium fonts-dejavu-core librsvg2-bin \
-  libreoffice-calc-nogui python3-pandas python3-jsonschema $(NODE_PACKAGES) $(VM_PACKAGES)
+TEST_PACKAGES = btrfs-compsize chromium erofs-utils f2fs-tools fio fonts-dejavu-core git librsvg2-bin openssh-client openssh-server \
+  procps strace xz-utils zstd $(NODE_PACKAGES) $(VM_PACKAGES)
+DEEP_PACKAGES = bc binutils bison bonnie++ duperemove flex fsmark libreoffice-calc-nogui make mariadb-server nanoc nilfs-tools ntfs-3g \
+  pacman-package-manager postgresql python3-jsonschema python3-pandas rocksdb-tools slurm-client slurmctld slurmd sqlite3 sysbench zfs-fuse
 # Node.js from elsewhere has its own npm, which Debian's would not stand beside.
 NODE_PACKAGES = $(shell command -v npm >/dev/null 2>&1 || echo nodejs npm)
 KERNEL_PACKAGES = linux-source
@@ -21,44 +22,49 @@ run: install-run build
 build: install-build
 	cargo build --release --locked
 
-# Root tests use loop devices and images in temporary folders; what cannot run here says why.
+deps: install-build install-run install-test install-deep
+
+# What a contributor needs: minutes. As root it uses loop devices, guests, and images in temporary folders; what cannot run says why.
 test: install-run install-test install-build
-	cargo test --locked -- --nocapture
+	cargo test --locked -- --nocapture --skip deep::
+
+# What CI runs beside it: more guests and simulations, servers, kills, and the statistics against simulated truth. Half an hour.
+test-deep: deps
+	cargo test --locked --test end-to-end -- --nocapture deep::
 
 # The simulations behind docs/statistics.md, as often repeated as its tables say, and real runs of equals; half an hour.
-test-statistics: install-run install-test install-build
-	PICKFS_FULL=1 cargo test --release --locked --test statistics --test savings --test constants --test equals \
-	  --test verdicts --test gate --test forecasts -- --nocapture --test-threads=1
+test-statistics: deps
+	PICKFS_FULL=1 cargo test --release --locked --test end-to-end -- statistics:: savings:: constants:: equals:: verdicts:: gate:: forecasts:: --nocapture --test-threads=1
 	PICKFS_FULL=1 cargo test --release --locked --package pickfs-stats --lib
-	cargo test --release --locked --test same --test slowdown --test stream -- --ignored --nocapture --test-threads=1
+	cargo test --release --locked --test end-to-end -- same:: slowdown:: stream:: --ignored --nocapture --test-threads=1
 
 # Real trees against their twins and their predictions on btrfs: the tables of docs/data.md and docs/compression.md.
-test-data: install-run install-test install-build
-	cargo test --release --locked --test twins --test predict -- --ignored --nocapture --test-threads=1
+test-data: deps
+	cargo test --release --locked --test end-to-end -- twins:: predict:: --ignored --nocapture --test-threads=1
 
 # Chooses the recipes of generated content anew and measures them: a script, whose result is committed.
 recipes: install-build
-	PICKFS_RECIPES=$(CURDIR)/src/data/content/recipes.csv cargo test --release --locked --test recipes make_recipes -- --ignored
+	PICKFS_RECIPES=$(CURDIR)/crates/trees/src/content/recipes.csv cargo test --release --locked --test end-to-end make_recipes -- --ignored
 
 # A real kernel, tinyconfig, unpacked, compiled and removed on ext4 in memory: minutes, and 6 GiB of memory.
-test-kernel: install-run install-test install-build
+test-kernel: deps
 	@$(call install,$(KERNEL_PACKAGES))
-	cargo test --release --locked --test unstable_system -- --ignored --nocapture --test-threads=1
+	cargo test --release --locked --test end-to-end -- unstable_system:: --ignored --nocapture --test-threads=1
 
 # Guests of every release of Debian, and what else takes long in guests: fetches some hundred MiB.
-test-vm: install-run install-test install-build
-	cargo test --release --locked $(patsubst crates/pickfs/tests/%.rs,--test %,$(wildcard crates/pickfs/tests/guest*.rs)) -- --ignored --nocapture --test-threads=1
+test-vm: deps
+	cargo test --release --locked --test end-to-end -- guest --ignored --nocapture --test-threads=1
 
 # A hundred million random requests to the kinds of simulated disks, and file systems in memory here against simulated ones.
-test-sim: install-run install-test install-build
+test-sim: deps
 	cargo test --release --locked --package pickfs-disks --package pickfs-host --lib -- --ignored --nocapture
-	cargo test --release --locked --test fidelity --test atlas -- --ignored --nocapture
+	cargo test --release --locked --test end-to-end -- fidelity:: atlas:: --ignored --nocapture
 
 # More runs for atlas/, until it has all that packaging/atlas names: hours. Then the store and the site of it, below target/atlas.
-atlas: install-test build
+atlas: deps build
 	packaging/atlas target/release/pickfs atlas
 
-atlas-store: install-test build
+atlas-store: deps build
 	rm -rf target/atlas && mkdir -p target/atlas/runs
 	for journal in atlas/*.jsonl.xz; do xz --decompress --stdout "$$journal" >"target/atlas/runs/$$(basename "$$journal" .xz)" || exit 1; done
 	target/release/pickfs push target/atlas/store target/atlas/runs
@@ -66,8 +72,8 @@ atlas-store: install-test build
 
 # Forty runs over four servers of ssh with twenty kills, a link that is cut for five minutes, and a hundred cells over two machines
 # of Slurm, with kills, against one machine: hours.
-test-fleet: install-run install-test install-build
-	cargo test --release --locked --test fleet --test slurm -- --ignored --nocapture --test-threads=1
+test-fleet: deps
+	cargo test --release --locked --test end-to-end -- fleet:: slurm:: --ignored --nocapture --test-threads=1
 
 # A program that needs no library, for any amd64 Linux: target/x86_64-unknown-linux-gnu/release/pickfs.
 static: install-build
@@ -134,7 +140,7 @@ fuzz_seeds_trace-calls = fuzz/seeds/trace-calls
 fuzz: install-build
 	if cargo +nightly fuzz --version >/dev/null 2>&1; then $(foreach name,$(FUZZED),mkdir -p fuzz/corpus/$(name) && \
 	  cargo +nightly fuzz run $(name) fuzz/corpus/$(name) $(fuzz_seeds_$(name)) -- -max_total_time=600 &&) true; \
-	else PICKFS_FUZZ_SECONDS=600 cargo test --release --locked --test fuzz -- --nocapture; fi
+	else PICKFS_FUZZ_SECONDS=600 cargo test --release --locked --test end-to-end -- fuzz:: --nocapture; fi
 
 # The C files with all warnings as errors, played to by programs of their own: wrong addresses and undefined behaviour end these. The
 # drivers of the guest (simdisk.c, compression.c) need a kernel's headers, and are compiled where guests are built. A minute.
@@ -147,14 +153,14 @@ sanitize: install-build
 	  $(SANITIZED) -Wno-unused-result -std=gnu11 -D_GNU_SOURCE -mno-red-zone -ftls-model=initial-exec -pthread \
 	    -o target/sanitize/preload crates/pickfs/tests/sanitize/preload.c && target/sanitize/preload target/sanitize/files 1 300; fi
 
-# What `make test` leaves out, for a machine that has hours: simulations, guests, kernels, two hundred killed runs.
-test-all: test test-statistics test-data test-kernel test-vm test-sim test-fleet
-	cargo test --release --locked --test sweep --test store -- --ignored --nocapture
+# All of it, for a machine that has hours: simulations, guests, kernels, two hundred killed runs.
+test-all: test test-deep test-statistics test-data test-kernel test-vm test-sim test-fleet
+	cargo test --release --locked --test end-to-end -- sweep:: store:: --ignored --nocapture
 
 # The page of a report as it looks in Chromium, into docs/page: to be looked at after each change of it.
-screenshots: install-test install-build
+screenshots: deps
 	@$(call install,pngquant)
-	PICKFS_SCREENSHOTS=$(CURDIR)/docs/page cargo test --locked --test page --test site screenshots -- --ignored
+	PICKFS_SCREENSHOTS=$(CURDIR)/docs/page cargo test --locked --test end-to-end screenshots -- --ignored
 	pngquant --force --ext .png --quality 80-98 --speed 1 --strip docs/page/*.png
 
 # The files in schema/, from the types that they describe.
@@ -168,7 +174,7 @@ traces: install-build build
 	packaging/traces target/release/pickfs crates/trace/src/shipped
 
 # Ratios against a plain clock, and limits of time and memory: never part of the tests.
-bench: install-run install-test build
+bench: deps build
 	cargo bench --locked
 
 AS_ROOT = $(shell test "$$(id -u)" = 0 || echo sudo)
@@ -182,6 +188,9 @@ install-run:
 
 install-test:
 	@$(call install,$(TEST_PACKAGES))
+
+install-deep:
+	@$(call install,$(DEEP_PACKAGES))
 
 # Debian 12's own cargo is too old; its security archive has a newer one under another name.
 install-build:

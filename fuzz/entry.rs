@@ -1,5 +1,5 @@
 //! What is fuzzed, and what must hold for any bytes: each function takes them and panics where something is wrong. Called by
-//! the fuzzers in `fuzz_targets` and by `crates/pickfs/tests/fuzz.rs`, which needs no nightly compiler.
+//! the fuzzers in `fuzz_targets` and by `crates/pickfs/tests/deep/fuzz.rs`, which needs no nightly compiler.
 
 use pickfs::cli::catalogue;
 use pickfs_core::journal::{Record, fold};

@@ -62,6 +62,32 @@ fn every_file_is_compiled() {
     pass(CODE.orphans());
 }
 
+/// rustc says nothing of a file that no list of modules names.
+#[test]
+fn every_test_is_compiled() {
+    let tests = root().join("crates/pickfs/tests");
+    let mut offences = Vec::new();
+    for (folder, list) in [("", "main.rs"), ("deep", "deep/mod.rs")] {
+        let declared = std::fs::read_to_string(tests.join(list)).expect("the list of modules");
+        for entry in std::fs::read_dir(tests.join(folder)).expect("the folder of tests") {
+            let name = entry.expect("an entry").file_name().into_string().expect("a plain name");
+            let Some(module) = name.strip_suffix(".rs").filter(|module| !["main", "mod"].contains(module)) else {
+                continue;
+            };
+            if !declared.lines().any(|line| line.ends_with(&format!("mod {module};"))) {
+                let remedy = "add its `mod` line";
+                offences.push(offence(
+                    &format!("crates/pickfs/tests/{list}"),
+                    1,
+                    format!("{name} is not in it"),
+                    remedy,
+                ));
+            }
+        }
+    }
+    pass(offences);
+}
+
 #[test]
 fn functions_are_short() {
     pass(CODE.long_functions());

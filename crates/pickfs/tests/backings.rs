@@ -1,8 +1,6 @@
 //! Targets of one plan that live in different places, each in its own.
 
-mod common;
-
-use common::{Lab, Observation, Said, failed, not_run, unable};
+use crate::common::{Lab, Observation, Said, failed, not_run, unable};
 use pickfs_core::journal::{Outcome, fold_file};
 use std::process::Stdio;
 use std::time::Duration;

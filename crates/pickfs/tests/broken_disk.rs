@@ -1,8 +1,6 @@
 //! A disk that is full or broken costs its cells, with the cause; the run goes on, and the report shows the hole.
 
-mod common;
-
-use common::{Lab, SmallDisk, failed, not_run, run, unable};
+use crate::common::{Lab, SmallDisk, failed, not_run, run, unable};
 use pickfs_core::journal::Outcome;
 use std::process::Command;
 

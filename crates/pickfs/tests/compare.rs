@@ -1,10 +1,7 @@
 //! `pickfs compare`: its exit codes, what it refuses, and what it says, on journals whose truth is known.
 
-mod common;
-mod made;
-
-use common::{Lab, Said};
-use made::Made;
+use crate::common::{Lab, Said};
+use crate::made::Made;
 
 const NAMES: [&str; 2] = ["ext4", "xfs"];
 

@@ -1,8 +1,6 @@
 //! Erasing a whole device takes its name twice, and is refused while anything may be lost that nobody named.
 
-mod common;
-
-use common::{Lab, Loop, failed, not_run, run, unable};
+use crate::common::{Lab, Loop, failed, not_run, run, unable};
 use pickfs_core::journal::Outcome;
 
 fn plan(disk: &Loop, more: &str) -> String {

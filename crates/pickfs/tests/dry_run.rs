@@ -1,9 +1,7 @@
 //! The dry run is the run: the steps that `pickfs plan` prints are the steps that the journal of the run has.
 
-mod common;
-
-use common::steps::{RUN, Steps, plain_line, printed};
-use common::{Lab, not_run, unable};
+use crate::common::steps::{RUN, Steps, plain_line, printed};
+use crate::common::{Lab, not_run, unable};
 use pickfs_core::journal::{Outcome, Record};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,6 @@
 //! Every example is a plan that can be run as it is, where the machine has what it needs.
 
-mod common;
-
-use common::{Lab, Said};
+use crate::common::{Lab, Said};
 use std::path::{Path, PathBuf};
 
 /// A run that ends before its first interim analysis decides nothing.

@@ -1,10 +1,9 @@
 //! Exports read by the programs that they are for, and round trips through imports, with the real binary.
 
-mod common;
-mod made;
+use crate::common;
 
-use common::{Lab, Said, not_run};
-use made::Made;
+use crate::common::{Lab, Said, not_run};
+use crate::made::Made;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

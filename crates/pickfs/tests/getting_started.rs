@@ -1,8 +1,6 @@
 //! The first minutes: a plan from five answers, a schema for editors, runs by short names, one work of a report, JSON for programs.
 
-mod common;
-
-use common::{Lab, modules, not_run};
+use crate::common::{Lab, modules, not_run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,11 +1,8 @@
 //! Machines that are not honest, as an ssh that answers for them: what they say fills neither disk nor memory, steers no
 //! terminal, and is not taken for what it is not.
 
-mod common;
-mod made;
-
-use common::{Lab, Said, not_run};
-use made::Made;
+use crate::common::{Lab, Said, not_run};
+use crate::made::Made;
 use pickfs_system::need::Need;
 use pickfs_system::sys::process::{Signal, kill};
 use sha2::{Digest, Sha256};

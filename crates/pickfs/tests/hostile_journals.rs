@@ -1,9 +1,9 @@
 //! A journal is a file like any other, and `clean` may be root: only one of a run that its user began here is acted on, until the
 //! user says that he has read it, and then only what a run can have done is undone, wherever links lead.
 
-mod common;
+use crate::common;
 
-use common::{Lab, Said, not_run, unable};
+use crate::common::{Lab, Said, not_run, unable};
 use pickfs_core::journal::{Journal, Record, Run, SCHEMA, StepTaken, Undo};
 use pickfs_core::plan::Plan;
 use pickfs_system::sys::process::wait_with_usage;

@@ -1,9 +1,7 @@
 //! Bad plans through the real binary: every complaint at once, with file, line and remedy, exit 2 or 5, and nothing
 //! touched.
 
-mod common;
-
-use common::{Lab, Said, not_run};
+use crate::common::{Lab, Said, not_run};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};

@@ -1,9 +1,9 @@
 //! Ctrl-C once finishes the step and undoes; twice undoes now; a terminal that goes away leaves nothing; and the run
 //! can be taken up again.
 
-mod common;
+use crate::common;
 
-use common::{Lab, Said, not_run, unable};
+use crate::common::{Lab, Said, not_run, unable};
 use pickfs_core::journal::{Journal, Outcome, Record, Run, SCHEMA, StepTaken, Undo, fold_file};
 use pickfs_core::plan::Plan;
 use std::fs::File;

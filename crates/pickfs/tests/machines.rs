@@ -1,10 +1,7 @@
 //! One plan on several machines: `pickfs choices --between machines` on journals whose truth is known.
 
-mod common;
-mod made;
-
-use common::{Lab, Said};
-use made::Made;
+use crate::common::{Lab, Said};
+use crate::made::Made;
 use pickfs_core::journal::{Provenance, Record};
 
 const NAMES: [&str; 3] = ["ext4", "xfs", "jfs"];

@@ -1,8 +1,6 @@
 //! Every metric in a journal says by its name what it counts, so that a report can print and judge it.
 
-mod common;
-
-use common::{Lab, Observation, not_run, unable};
+use crate::common::{Lab, Observation, not_run, unable};
 use pickfs_system::units::Unit;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,8 +1,6 @@
 //! Journals that earlier versions wrote stay readable: each is folded to what it holds, and every report can be made.
 
-mod common;
-
-use common::{Lab, Said};
+use crate::common::{Lab, Said};
 use pickfs_core::journal::{Folded, Outcome, fold_file};
 use std::path::PathBuf;
 

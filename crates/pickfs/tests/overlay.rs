@@ -1,8 +1,6 @@
 //! overlayfs above a file system under test, on real file systems in memory.
 
-mod common;
-
-use common::{Lab, Loop, Observation, not_run, run, unable};
+use crate::common::{Lab, Loop, Observation, not_run, run, unable};
 use pickfs_core::journal::{FlagKind, FoldedCell, Outcome, Undo};
 use pickfs_core::plan::{Chosen, Target};
 use pickfs_system::need;

@@ -2,10 +2,8 @@
 //! axe-core asks for, readable without script, on a phone, on paper and in the dark. What it looked like is kept below
 //! `target/`.
 
-mod common;
-
+use crate::common::{Lab, no_browser, node, not_run};
 use base64::Engine as _;
-use common::{Lab, no_browser, node, not_run};
 use hdrhistogram::Histogram as Hdr;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pickfs_core::journal::*;

@@ -1,8 +1,6 @@
 //! What `pickfs run` says while it goes on: as JSON for programs, as lines where there is no terminal.
 
-mod common;
-
-use common::{Lab, not_run, unable};
+use crate::common::{Lab, not_run, unable};
 use serde_json::Value;
 
 const PLAN: &str = "duplicate = false\nbacking = { memory = \"64MiB\" }\n[[target]]\nfs = \"ext4\"\n[[target]]\nname = \"small\"\nfs = \"ext4\"\nmkfs = [\"-b\", \"1024\"]\n[[work]]\nworkload = \"meta.ok\"\n[stop]\nrounds = 3\n";

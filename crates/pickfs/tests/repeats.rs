@@ -1,9 +1,7 @@
 //! Repeats inside a cell sharpen its one observation: they are played where nothing is written, each from a cold
 //! cache, and they are never taken for rounds.
 
-mod common;
-
-use common::{Lab, Observation, not_run, unable};
+use crate::common::{Lab, Observation, not_run, unable};
 use pickfs_core::journal::{Begin, End, Folded, Outcome, Record, Run, SCHEMA, Sample, fold};
 use pickfs_core::plan::{Chosen, Plan, Repeats, Settings, Stop, Target, Work};
 use pickfs_host::analysis::{self, Model, VerdictKind};

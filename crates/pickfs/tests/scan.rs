@@ -1,8 +1,6 @@
 //! `pickfs scan` on trees that are hostile: whatever they hold is reported, nothing ends the scan, and no name leaves.
 
-mod common;
-
-use common::{Lab, Said, not_run};
+use crate::common::{Lab, Said, not_run};
 use pickfs_trees::profile::{Kind, Profile};
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -1,11 +1,8 @@
 //! A store as pages, in real Chromium: nothing on the console, no request, no complaint of axe-core, readable on a phone and in
 //! the dark, without a server.
 
-mod common;
-mod made;
-
-use common::{Lab, no_browser, node, not_run, run};
-use made::Made;
+use crate::common::{Lab, no_browser, node, not_run, run};
+use crate::made::Made;
 use pickfs_core::journal::{Provenance, Record};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! What pickfs says of space and of devices against what compsize, du, df and the kernel say: on real btrfs and loop
 //! devices, to the byte. Needs root and a few programs; says so where it cannot run.
 
-mod common;
+use crate::common;
 
-use common::{Loop, no_compsize, not_run, run};
+use crate::common::{Loop, no_compsize, not_run, run};
 use pickfs_system::random::Random;
 use pickfs_system::sys::block;
 use pickfs_system::sys::file::{AlignedBuffer, open_direct};

@@ -1,10 +1,7 @@
 //! A store from the command line: pushed to, asked by every verb that reads journals, shown as a site.
 
-mod common;
-mod made;
-
-use common::{Lab, not_run, run};
-use made::Made;
+use crate::common::{Lab, not_run, run};
+use crate::made::Made;
 use pickfs_system::need::Need;
 use sha2::{Digest, Sha256};
 use std::io::{Read, Write};

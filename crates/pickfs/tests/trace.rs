@@ -1,9 +1,7 @@
 //! Recordings of real programs, and their replays: every call is there, nothing that identifies is, and what a replay leaves is what
 //! the program left.
 
-mod common;
-
-use common::{Lab, Observation, Said, not_run, unable};
+use crate::common::{Lab, Observation, Said, not_run, unable};
 use pickfs_system::sys::file::drop_file_cache;
 use pickfs_target::workload::trace::{InFolder, play_in};
 use pickfs_trace::{Header, Kind, Target, Trace};

@@ -1,9 +1,7 @@
 //! What is wrong on the command line is said in its own words: the option that was typed, why, and what to do; never a key
 //! of the plan that the options stand for. The exit code is that of a usage error, and nothing was touched.
 
-mod common;
-
-use common::Lab;
+use crate::common::Lab;
 use std::process::Stdio;
 
 /// Words of the command line, and what is said of them.

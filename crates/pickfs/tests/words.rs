@@ -1,9 +1,7 @@
 //! What people read is written in the words of the field: no text that users see holds a phrase that this project has ruled
 //! out. Read are the strings of the source, help and manual pages as the program prints them, lists, documents and examples.
 
-mod common;
-
-use common::Lab;
+use crate::common::Lab;
 use proc_macro2::{TokenStream, TokenTree};
 use std::path::{Path, PathBuf};
 
@@ -116,7 +114,7 @@ fn every_plug_in_has_a_row_of_its_last_run() {
 }
 
 /// Every string of more than one word outside of tests and of comments, for review:
-/// `cargo test --test words -- --ignored --nocapture`.
+/// `cargo test --test end-to-end words:: -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints the catalogue of messages for review"]
 fn print_every_message() {

@@ -30,7 +30,7 @@ pub const BOUGHT: [(usize, [f64; 3]); 4] =
 ///
 /// The truth is unknown, so every draw has another one: the mean of n rounds moves on to that of m like a random walk of
 /// variance s²(1/n - 1/m), which is what a normal mean without prior knowledge predicts (Geisser 1993), and s is drawn
-/// from what so many rounds know of it. crates/pickfs/tests/forecasts.rs holds the range against what came.
+/// from what so many rounds know of it. crates/pickfs/tests/deep/forecasts.rs holds the range against what came.
 pub fn rounds_to_go(
     of: &Comparisons,
     found: &Standing,

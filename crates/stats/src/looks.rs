@@ -5,7 +5,7 @@
 //! those by signed ranks; the rest is kept for noises so unlike that Student's bounds hold a little less often. Looks by
 //! ranks are so much alike that each may spend more than its part of the three quarters (Pocock 1977), the later the
 //! more: together they exceed their bounds with no more than that, whatever the noise, as the signs of symmetric
-//! differences and the ranks of their sizes have one distribution. crates/pickfs/tests/constants.rs counts it out.
+//! differences and the ranks of their sizes have one distribution. crates/pickfs/tests/deep/constants.rs counts it out.
 
 use serde::{Deserialize, Serialize};
 

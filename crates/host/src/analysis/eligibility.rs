@@ -6,7 +6,7 @@ use pickfs_core::plan::{Limit, Plan};
 use pickfs_stats::ALPHA;
 
 /// The error of both sides of an interval that a look holds a limit against: looks are so much alike that a target that
-/// keeps it is sent away in no more than 5 %, by all of them together (crates/pickfs/tests/constants.rs).
+/// keeps it is sent away in no more than 5 %, by all of them together (crates/pickfs/tests/deep/constants.rs).
 const BOTH_SIDES: f64 = 0.2 * ALPHA;
 
 /// One reason why a target takes no part in the verdict.

@@ -2,7 +2,7 @@
 //!
 //! `recipes.csv` has a line for each recipe: its six numbers, then for files of 512 bytes to 128 KiB, each size twice
 //! the one before, thousandths that LZO, LZ4, zlib, zstd:1 and zstd:3 leave of them. A test holds the table to the
-//! compressors; `make recipes` (crates/pickfs/tests/recipes.rs) makes it anew.
+//! compressors; `make recipes` (crates/pickfs/tests/deep/recipes.rs) makes it anew.
 
 use crate::codec::Ratios;
 use crate::content::Recipe;

@@ -1,0 +1,97 @@
+//! The atlas: what comes with pickfs of simulated runs is a store that answers, and its figures can be had again.
+
+use crate::common::{Lab, no_guests, not_run, run};
+use pickfs_core::journal::{Folded, Outcome};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn atlas() -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("atlas")
+}
+
+/// A run of the atlas, unpacked.
+fn unpack(lab: &Lab, name: &str) {
+    std::fs::create_dir_all(lab.path("runs")).unwrap();
+    let journal =
+        run(&["xz", "--decompress", "--stdout", &atlas().join(format!("{name}.jsonl.xz")).display().to_string()]);
+    std::fs::write(lab.path(&format!("runs/{name}.jsonl")), journal + "\n").unwrap();
+}
+
+fn names() -> Vec<String> {
+    let files = std::fs::read_dir(atlas()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = files.filter_map(|name| name.strip_suffix(".jsonl.xz").map(String::from)).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_atlas_answers() {
+    let lab = Lab::new();
+    let names = names();
+    names.iter().for_each(|name| unpack(&lab, name));
+    lab.run(&["push", "store", "runs"]).code(0);
+    let bytes: u64 = std::fs::read_dir(atlas()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    assert!(bytes < 20 << 20, "{bytes} bytes");
+    for name in &names {
+        // "maildir-hdd-7200-bookworm".
+        let (work, rest) = name.split_once('-').unwrap();
+        let (disk, _) = rest.rsplit_once('-').unwrap();
+        let said = lab.run(&["ask", "store", "--disk", disk, "--like", work, "-n", "99"]).code(0).out;
+        assert!(said.contains(&format!("simulated {disk}")), "{name}: {said}");
+        assert!(said.contains("pickfs run --trust --again store/journals/"), "{name}: {said}");
+    }
+    assert!(lab.run(&["ask", "store", "--like", "nothing-like-it"]).code(1).out.contains("nothing in store fits"));
+}
+
+/// Times of the first round, by target and phase; digests of disks too.
+fn first_round(folded: &Folded) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for cell in folded.cells.iter().filter(|cell| cell.round == 1) {
+        assert_eq!(cell.outcome, Some(Outcome::Done), "{}", cell.target);
+        for (phase, metric, value) in folded.samples(cell).filter(|(_, metric, _)| *metric == "time_ns") {
+            found.insert(format!("{} {phase} {metric}", cell.target), value.to_string());
+        }
+        found.insert(format!("{} disk", cell.target), cell.provenance.facts["simulated disk's content"].clone());
+    }
+    found
+}
+
+/// Bit by bit where the program is the one that made the atlas (its SHA-256 is in atlas/program); `PICKFS_ATLAS_PROGRAM` names it.
+/// Another program has other instructions: its times may differ by a percent, and its disks not at all.
+#[test]
+#[ignore = "five cells in a guest: make test-sim"]
+fn a_shipped_round_is_the_same_again() {
+    if not_run(no_guests()) {
+        return;
+    }
+    const NAME: &str = "maildir-nvme-bookworm";
+    let lab = Lab::new();
+    unpack(&lab, NAME);
+    let shipped = lab.folded_at(&format!("runs/{NAME}.jsonl"));
+    let plan = run(&[&atlas().join("../packaging/atlas").display().to_string(), "--plan", NAME]);
+    lab.write_plan(&plan.replace("rounds = 5", "rounds = 1"));
+    let program =
+        std::env::var_os("PICKFS_ATLAS_PROGRAM").map_or(PathBuf::from(env!("CARGO_BIN_EXE_pickfs")), PathBuf::from);
+    let mut command = Command::new(&program);
+    let status =
+        command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).current_dir(lab.path("")).stdin(Stdio::null());
+    assert!(status.status().unwrap().success());
+    let (made, again) = (first_round(&shipped), first_round(&lab.folded()));
+    assert_eq!(made.keys().collect::<Vec<_>>(), again.keys().collect::<Vec<_>>());
+    assert!(made.len() >= 5 * 4, "{made:?}");
+    let sum = run(&["sha256sum", &program.display().to_string()]);
+    let of_atlas = std::fs::read_to_string(atlas().join("program")).unwrap();
+    if of_atlas.starts_with(&sum[..64]) {
+        assert_eq!(made, again);
+        println!("{} figures, the same to the last digit", made.len());
+        return;
+    }
+    println!("another program than that of the atlas: times may differ by 1 %");
+    for (what, value) in made {
+        match (value.parse::<f64>(), again[&what].parse::<f64>()) {
+            (Ok(one), Ok(other)) => assert!((one / other - 1.0).abs() < 0.01, "{what}: {one} then, {other} now"),
+            _ => assert_eq!(value, again[&what], "{what}"),
+        }
+    }
+}

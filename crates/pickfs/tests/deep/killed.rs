@@ -1,0 +1,109 @@
+//! A run killed with SIGKILL at any moment, host or agent, leaves nothing that `pickfs clean` does not remove, and the
+//! resumed run ends with the same cells, each counted once.
+
+use crate::common::{Lab, not_run, unable, writeback_knobs};
+use pickfs_core::journal::Record;
+use pickfs_system::process::marked_processes;
+use pickfs_system::sys::process::{Signal, kill};
+use rand_core::{Rng, SeedableRng};
+use std::collections::BTreeSet;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// With `PICKFS_FULL=1` more; `crates/pickfs/tests/deep/sweep.rs` has two hundred over every layer.
+fn moments() -> usize {
+    if std::env::var_os("PICKFS_FULL").is_some() { 50 } else { 18 }
+}
+
+const PLAN: &str = r#"
+duplicate = false
+backing = { memory = "120MiB" }
+[[target]]
+fs = "ext4"
+[[target]]
+fs = "btrfs"
+[[work]]
+workload = "meta.ok"
+[stop]
+rounds = 1
+"#;
+
+fn start(lab: &Lab) -> Child {
+    let mut command = lab.pickfs();
+    command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// How long an undisturbed run takes, so that the moments lie all over it.
+fn usual_time() -> Duration {
+    let lab = Lab::new();
+    let begun = Instant::now();
+    lab.run_plan(PLAN).code(0);
+    begun.elapsed()
+}
+
+/// Ends of cells in the journal, raw: a cell that ended twice would be seen.
+fn ends(lab: &Lab) -> Vec<String> {
+    let text = std::fs::read_to_string(lab.journal()).unwrap();
+    let records = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    records.filter_map(|record| if let Record::End(end) = record { Some(end.cell) } else { None }).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Victim {
+    Host,
+    Agent,
+    Both,
+}
+
+fn kill_at(lab: &Lab, moment: Duration, victim: Victim) {
+    let mut child = start(lab);
+    std::thread::sleep(moment);
+    let id =
+        std::fs::read_dir(lab.path("state/pickfs/active")).ok().and_then(|mut all| Some(all.next()?.ok()?.file_name()));
+    let agents = id.map(|id| marked_processes(&format!("PICKFS_RUN={}", id.to_string_lossy()))).unwrap_or_default();
+    if victim != Victim::Agent || agents.is_empty() {
+        child.kill().unwrap();
+    }
+    if victim != Victim::Host {
+        agents.into_iter().for_each(|pid| drop(kill(pid, Signal::KILL)));
+    }
+    // With its agent killed, the host says so and goes on to its end.
+    child.wait().unwrap();
+}
+
+#[test]
+fn nothing_is_left_and_every_cell_counts_once() {
+    if not_run(unable(&["ext4", "btrfs"])) {
+        return;
+    }
+    let knobs = writeback_knobs();
+    let usual = usual_time();
+    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(50);
+    let mut cut_off = 0;
+    for number in 0..moments() {
+        let moment = usual.mul_f64((random.next_u64() % 1000) as f64 / 1000.0);
+        let victim = [Victim::Host, Victim::Agent, Victim::Both][number % 3];
+        let context = format!("moment {number}: {moment:?}, {victim:?}");
+        let lab = Lab::new();
+        std::fs::write(lab.path("plan.toml"), PLAN).unwrap();
+        kill_at(&lab, moment, victim);
+        let cleaned = lab.run(&["clean"]);
+        assert_eq!(cleaned.code, Some(0), "{context}: {}{}", cleaned.out, cleaned.err);
+        assert_eq!(lab.leftovers(), Vec::<String>::new(), "{context}");
+        assert_eq!(writeback_knobs(), knobs, "{context}");
+        // Killed before its first line, there is nothing to take up.
+        let begun = std::fs::read_to_string(lab.journal()).is_ok_and(|text| text.contains('\n'));
+        if !begun {
+            continue;
+        }
+        cut_off += usize::from(ends(&lab).len() < 2);
+        let resumed = lab.run(&["run", "--resume", "journal.jsonl"]);
+        assert!(matches!(resumed.code, Some(0 | 1)), "{context}: {}{}", resumed.out, resumed.err);
+        let ends = ends(&lab);
+        assert_eq!((ends.len(), ends.iter().collect::<BTreeSet<_>>().len()), (2, 2), "{context}: {ends:?}");
+        assert_eq!(lab.leftovers(), Vec::<String>::new(), "{context}, resumed");
+    }
+    println!("{cut_off} of {} moments cut cells off", moments());
+    assert!(cut_off >= moments() / 4, "only {cut_off} moments fell into the run");
+}
