@@ -8,7 +8,6 @@ mod common;
 mod compare;
 mod deep;
 mod device;
-mod dry_run;
 mod examples;
 mod exports;
 mod getting_started;

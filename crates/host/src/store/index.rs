@@ -187,7 +187,7 @@ impl Index {
     pub(crate) fn query(&self, sql: &str) -> Result<Rows> {
         self.connection.pragma_update(None, "query_only", true)?;
         let mut statement = self.connection.prepare(sql)?;
-        let columns: Vec<String> = statement.column_names().map(String::from).collect();
+        let columns: Vec<String> = statement.column_names().into_iter().map(String::from).collect();
         let mut found = statement.query([])?;
         let mut rows = Vec::new();
         while let Some(row) = found.next()? {

@@ -6,6 +6,7 @@ mod atlas;
 mod constants;
 mod daily_work;
 mod disk_profile;
+mod dry_run;
 mod equals;
 mod fidelity;
 mod fleet;
