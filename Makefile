@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo). `make deps` installs for these and for `make test-deep`.
 
-.PHONY: run deps test test-deep audit notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store lint screenshots fuzz sanitize bench schema traces install-build install-run install-test install-deep
+.PHONY: run deps test test-deep audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store lint screenshots fuzz sanitize bench schema traces install-build install-run install-test install-deep
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -94,6 +94,10 @@ release: install-build tools
 audit: install-build tools
 	PATH="$(TOOLS)/bin:$$PATH" cargo deny --locked check bans licenses sources
 	PATH="$(TOOLS)/bin:$$PATH" cargo deny --locked check advisories
+
+# The oldest Rust that Cargo.toml names compiles everything.
+oldest-rust: install-build
+	packaging/oldest-rust target/oldest-rust
 
 # The licences of the libraries that the program holds, for the packages.
 notices: install-build tools

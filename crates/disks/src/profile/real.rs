@@ -61,10 +61,9 @@ impl Drive for RealDrive {
         let mut next = requests.iter();
         let begun = monotonic();
         loop {
-            while next.len() > 0
-                && let Some(slot) = ring.take()
-                && let Some(asked) = next.next()
-            {
+            while next.len() > 0 {
+                let Some(slot) = ring.take() else { break };
+                let Some(asked) = next.next() else { break };
                 since[slot] = monotonic();
                 let (offset, bytes) = (asked.first * 512, (asked.sectors * 512) as usize);
                 match asked.operation {

@@ -235,9 +235,8 @@ fn data(old: &Folded, old_plan: &Plan, new: &Folded, new_plan: &Plan, found: &mu
         for metric in ["work_bytes", "work_files", "space_apparent_bytes"] {
             for phase in work.0.phases() {
                 let amounts = [work.0.series(a, phase, metric), work.1.series(b, phase, metric)];
-                if let [Some(one), Some(other)] = amounts.map(|rounds| fixed(&rounds))
-                    && one != other
-                {
+                let [Some(one), Some(other)] = amounts.map(|rounds| fixed(&rounds)) else { continue };
+                if one != other {
                     let (target, work, phase) = (target.to_string(), work.0.name.to_string(), phase.to_string());
                     let field = Field::Data { target, work, phase, metric };
                     found.push(Difference { field, old: one.to_string(), new: other.to_string() });

@@ -315,7 +315,8 @@ fn last_words_of(child: &mut Child, mut errors: Start) -> (String, bool) {
     while waited < PATIENCE && stop_requests() < LEAVES {
         // Longer than an answer: its start will do.
         let are_whole = errors.is_whole().unwrap_or(true);
-        if are_whole && let Ok(Some(status)) = child.try_wait() {
+        let ended = if are_whole { child.try_wait().ok().flatten() } else { None };
+        if let Some(status) = ended {
             // 255 is ssh's own; a signal ended ssh and not the far side.
             let is_link = status.code().is_none_or(|code| code == 255);
             return (last_words(&errors.bytes.unwrap_or_default()), is_link);

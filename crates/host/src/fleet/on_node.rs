@@ -89,9 +89,7 @@ fn one_cell(errand: &Errand, cell: &str) -> Result<u8> {
 fn whole_run(errand: &Errand, begin: &Begin, words: &[String]) -> Result<u8> {
     let node = variable("SLURMD_NODENAME")?;
     let mark = errand.folder.join(NODE);
-    if let Ok(other) = fs::read_to_string(&mark)
-        && other.trim() != node
-    {
+    if let Some(other) = fs::read_to_string(&mark).ok().filter(|other| other.trim() != node) {
         eprintln!("the journal of this run is on {}: nothing is done on {node}", other.trim());
         return Ok(0);
     }

@@ -153,7 +153,8 @@ fn await_answer(child: &mut Child, leaves: usize) -> Result<Answer> {
     let mut parts = [Start::of(child.stdout.take()), Start::of(child.stderr.take())];
     loop {
         let are_whole = parts[0].is_whole()? & parts[1].is_whole()?;
-        if are_whole && let Some(status) = child.try_wait().context("cannot wait for it")? {
+        let ended = if are_whole { child.try_wait().context("cannot wait for it")? } else { None };
+        if let Some(status) = ended {
             let [out, err] = parts.map(|part| part.bytes.unwrap_or_default());
             return Ok(Answer { status, out, err });
         }

@@ -8,7 +8,7 @@ use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{lines, wrapped};
 use crate::wording::warnings::suspicious_readings;
 use crate::wording::{champions, features, headings, marks};
-use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
+use comfy_table::{CellAlignment, ContentArrangement, modifiers, presets};
 use std::io::{self, Write};
 
 /// What stands between a figure and its ratio in tables of two lines a row.
@@ -315,7 +315,7 @@ impl Page<'_> {
 
 /// The rows that a table shows, and how.
 struct Sheet {
-    style: TableStyle,
+    style: &'static str,
     labels: Vec<String>,
     /// Places of the rows in each panel.
     rows: Vec<usize>,
@@ -325,9 +325,9 @@ struct Sheet {
     ranges: bool,
 }
 
-fn new_table(style: TableStyle, width: usize) -> comfy_table::Table {
+fn new_table(style: &str, width: usize) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
-    table.load_style(style.with_rounded_corners());
+    table.load_preset(style).apply_modifier(modifiers::UTF8_ROUND_CORNERS);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(width as u16).force_no_tty();
     table

@@ -65,9 +65,7 @@ impl Active {
     }
 
     pub fn forget(run: &str) {
-        if let Ok(Some(state)) = State::found(FOLDER)
-            && is_run_id(run)
-        {
+        if let Some(state) = State::found(FOLDER).ok().flatten().filter(|_| is_run_id(run)) {
             state.remove(run);
         }
     }

@@ -538,10 +538,11 @@ impl<'c> Attended<'c> {
 
 /// Times are what a user waits for.
 fn show(record: &Record, progress: &mut dyn Progress) {
-    if let Record::Sample(Sample { phase, metric, value, .. }) = record
-        && metric == "time_ns"
-    {
-        progress.phase_ended(&plain(phase), *value);
+    match record {
+        Record::Sample(Sample { phase, metric, value, .. }) if metric == "time_ns" => {
+            progress.phase_ended(&plain(phase), *value);
+        }
+        _ => {}
     }
 }
 

@@ -125,9 +125,7 @@ impl Reading {
 /// A `run` record of a schema that we know, or anything that calls itself one of a newer schema: that is kept until a newer
 /// pickfs reads it.
 fn begins_a_journal(line: &[u8]) -> Result<()> {
-    if let Ok(Record::Run(run)) = serde_json::from_slice(line)
-        && !run.id.is_empty()
-    {
+    if matches!(serde_json::from_slice(line), Ok(Record::Run(run)) if !run.id.is_empty()) {
         return Ok(());
     }
     let newer = serde_json::from_slice::<serde_json::Value>(line).ok();

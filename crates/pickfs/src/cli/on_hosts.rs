@@ -61,11 +61,10 @@ pub(crate) fn run(hosts: &Hosts, wanted: &Wanted) -> Outcome {
     let codes = finished.into_iter().zip(&errands).map(|(finished, errand)| reported(finished, errand));
     let codes = codes.collect::<Result<Vec<u8>>>()?;
     let journals: Vec<PathBuf> = errands.into_iter().map(|(_, journal)| journal).filter(|path| path.exists()).collect();
-    if journals.len() > 1
-        && !codes.contains(&STOPPED)
-        && let Err(error) = choices::print_between_machines(&journals)
-    {
-        tell(&format!("nothing is said over all machines: {error:#}"));
+    if journals.len() > 1 && !codes.contains(&STOPPED) {
+        if let Err(error) = choices::print_between_machines(&journals) {
+            tell(&format!("nothing is said over all machines: {error:#}"));
+        }
     }
     Ok(codes.into_iter().max().unwrap_or(0))
 }

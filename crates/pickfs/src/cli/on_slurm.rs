@@ -220,11 +220,10 @@ impl Parts for Elements {
                 // Twice: what it has brought may not be seen here yet.
                 None => gone += 1,
             }
-            if gone >= 2
-                && !place.exists()
-                && let Some(why) = self.again(&cell.id)?
-            {
-                return Ok(Part::Failed(why));
+            if gone >= 2 && !place.exists() {
+                if let Some(why) = self.again(&cell.id)? {
+                    return Ok(Part::Failed(why));
+                }
             }
         }
         bail!("the waiting never ends")
@@ -316,9 +315,8 @@ impl Watch<'_> {
         let mut job = self.jobs.read().pop().map(|(job, _)| job);
         let mut is_own = false;
         loop {
-            if let Some(job) = &job
-                && !self.waited(job)?
-            {
+            let goes_on = job.as_ref().map_or(Ok(true), |job| self.waited(job))?;
+            if !goes_on {
                 return Ok(None);
             }
             let brought = self.fetched()?;

@@ -89,7 +89,7 @@ fn table(rows: &Rows) -> String {
     let plain =
         |cells: &Vec<String>| cells.iter().map(|cell| pickfs_host::wording::text::plain(cell)).collect::<Vec<_>>();
     let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED).set_width(report::width() as u16);
+    table.load_preset(presets::UTF8_FULL_CONDENSED).set_width(report::width() as u16);
     table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
     table.set_header(plain(&rows.columns)).add_rows(rows.rows.iter().map(plain));
     format!("{table}\n")

@@ -1,7 +1,7 @@
 //! `pickfs report`: judge a journal and print it in a format.
 
 use super::{Exit, Outcome, Verb, journals, there};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
 use pickfs_core::journal::{Folded, fold_file};
 use pickfs_core::plan::Settings;
@@ -137,8 +137,8 @@ fn page_through(text: &[u8]) -> Result<()> {
 }
 
 fn write_charts(folded: &Folded, folder: &Path, png: bool) -> Result<()> {
-    if png && let Err(missing) = RENDERER.check() {
-        bail!("no PNG can be drawn: {missing}");
+    if png {
+        RENDERER.check().map_err(|missing| anyhow!("no PNG can be drawn: {missing}"))?;
     }
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let pictures = render::pictures(&analysis::model(folded)?);

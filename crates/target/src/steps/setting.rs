@@ -31,9 +31,8 @@ pub(crate) fn restore(path: &Path, value: &str, set_to: Option<&Knob>, own: &Own
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         found => drop(found.with_context(|| format!("cannot read {shown}"))?),
     }
-    if let Some(Knob { path: changed, value: left }) = set_to
-        && in_force(changed).is_ok_and(|now| now != *left)
-    {
+    let other = |knob: &&Knob| in_force(&knob.path).is_ok_and(|now| now != knob.value);
+    if let Some(Knob { path: changed, value: left }) = set_to.filter(other) {
         let changed = changed.display();
         eprintln!(
             "{shown} is not set back to {value}: {changed} is not {left} any more, so another program or user has set it since"

@@ -168,9 +168,8 @@ impl Preload {
 
     /// It is gone, or runs another program. All that it wrote has been read.
     pub fn ended(&mut self, tid: i32) -> Result<()> {
-        if let Some(lender) = self.borrowers.remove(&tid)
-            && !self.borrowers.values().any(|other| *other == lender)
-        {
+        let lender = self.borrowers.remove(&tid);
+        if let Some(lender) = lender.filter(|lender| !self.borrowers.values().any(|other| other == lender)) {
             self.of(lender).for_each(|ring| self.rings.set_off(ring, false));
         }
         let gone: Vec<usize> = self.of(tid).collect();

@@ -42,9 +42,8 @@ impl StartCost {
     /// The library was loaded once more. None as long as it is not known what that takes.
     pub(crate) fn loaded(&mut self) -> Option<Start> {
         self.loads += 1;
-        if self.loads == MANY
-            && let Some(command) = self.command.take()
-        {
+        let command = if self.loads == MANY { self.command.take() } else { None };
+        if let Some(command) = command {
             let (found, used_ns) = (self.found.clone(), self.used_ns.clone());
             std::thread::spawn(move || {
                 if let Some((start, ns)) = asked(command) {

@@ -159,11 +159,10 @@ impl<'a> Tracer<'a> {
             }
             Some(Request::CloseRange { .. }) => preload.forget_known(tid),
             Some(Request::File(file)) => {
-                if let Place::Path { folder, .. } | Place::PathOrSelf { folder, .. } = file.place
-                    && program.has_files_alone(tid)
-                    && program.knows_file(tid, folder)
-                {
-                    preload.knows_folder(tid, folder);
+                if let Place::Path { folder, .. } | Place::PathOrSelf { folder, .. } = file.place {
+                    if program.has_files_alone(tid) && program.knows_file(tid, folder) {
+                        preload.knows_folder(tid, folder);
+                    }
                 }
             }
             _ => {}

@@ -93,9 +93,7 @@ impl Guests {
         }
         let kind = kind_of(target, &self.bundle);
         let guest = self.guests.get(&kind).with_context(|| format!("the run has no guest of {kind}"))?.clone();
-        if let Ok(guest) = &guest
-            && !guest.folder.is_dir()
-        {
+        if let Some(guest) = guest.as_ref().ok().filter(|guest| !guest.folder.is_dir()) {
             bail!("the guest {} is gone; begin the run again", guest.name);
         }
         Ok(guest)

@@ -20,9 +20,8 @@ impl Program<'_> {
             (thread.pending, thread.think_ns) = (None, 0);
             return;
         }
-        if former != tid
-            && let Some(thread) = self.threads.remove(&former)
-        {
+        let renamed = if former != tid { self.threads.remove(&former) } else { None };
+        if let Some(thread) = renamed {
             self.threads.insert(tid, Thread { cpu: self.world.clock(tid), ..thread });
         }
         let gone: Vec<i32> = self.threads_of(tid).into_iter().filter(|other| *other != tid).collect();
