@@ -133,6 +133,15 @@ impl Supervisor {
 
     /// Has one cell done by an agent of its own, and undoes its steps if it dies. The agent has the cell's limit itself.
     pub(crate) fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<Ended> {
+        self.one(cell, Job::Cell, progress)
+    }
+
+    /// The same of a cell that does not count.
+    pub(crate) fn warm_up(&mut self, cell: &Cell) -> Result<Ended> {
+        self.one(cell, Job::WarmUp, &mut Silent)
+    }
+
+    fn one(&mut self, cell: &Cell, job: fn(Box<Cell>) -> Job, progress: &mut dyn Progress) -> Result<Ended> {
         if stop_requested() {
             return Ok(Ended::Stopped);
         }
@@ -140,7 +149,7 @@ impl Supervisor {
             Ok(cell) => cell,
             Err(why) => return Ok(Ended::Dead(why)),
         };
-        let (limit, job) = (Duration::from_nanos(cell.limit_ns), Job::Cell(Box::new(cell.clone())));
+        let (limit, job) = (Duration::from_nanos(cell.limit_ns), job(Box::new(cell.clone())));
         let (ended, _) = self.attend(job, Some(limit), true, progress)?;
         self.undo_what_is_left(&cell.id, ended)
     }
@@ -223,9 +232,8 @@ impl Supervisor {
         stoppable: bool,
         progress: &mut dyn Progress,
     ) -> Result<(Ended, Told)> {
-        let cell = if let Job::Cell(cell) = &job { cell.id.clone() } else { String::new() };
-        // What is of no round is tried only.
-        let counts = !matches!(&job, Job::Try(_)) && !matches!(&job, Job::Cell(cell) if cell.round == 0);
+        let cell = if let Job::Cell(cell) | Job::WarmUp(cell) = &job { cell.id.clone() } else { String::new() };
+        let counts = !matches!(&job, Job::Try(_) | Job::WarmUp(_));
         let mut kills: Vec<String> = Vec::new();
         loop {
             let contact = match self.machine.reach(Request::new(&self.run, job.clone())) {
