@@ -369,6 +369,8 @@ dirty_bytes = "1GiB"
         let plan = read(&with("BTW", "")).unwrap();
         assert_eq!((names(&plan), plan.seed, plan.title.as_str()), (vec!["ext4", "ext4 (again)"], 1, "nvme"));
         assert_eq!((plan.stop, plan.host, plan.rank_weakened), (Stop::default(), HostSettings::default(), false));
+        // The defaults of rows are those of journals that do not say.
+        assert_eq!(read(&with("BTW", "[stop]\n[host]")).unwrap(), plan);
         let untitled = from_toml(&with("BTW", ""), "", Path::new("/"), &catalogue()).unwrap();
         assert_eq!(untitled.title, "ext4");
     }
@@ -534,6 +536,7 @@ dirty_bytes = "1GiB"
             (format!("x = {}1{}", "[".repeat(5000), "]".repeat(5000)), "use fewer brackets and dots"),
             (format!("{}x = 1", "a.".repeat(5000)), "use fewer brackets and dots"),
             (with("BTW", &format!("[matrix]\nmkfs = [{list}]\nmount = [{}]", list.replace('-', "o"))), "1000 targets"),
+            (with("BTW", &format!("executor = 'vm'\n[matrix]\nkernel = [{}]", "'a', ".repeat(1001))), "1001 targets"),
             (with("BTW", &format!("reference = \"{}\"", "é".repeat(5000))), "not among the targets"),
         ];
         for (text, says) in rows {
