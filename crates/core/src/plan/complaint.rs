@@ -1,24 +1,167 @@
-//! What is wrong with a plan: where, what, and what to do next; gathered, so that one reading shows all of it.
+//! What is wrong with a plan: where, what, and what to do next; gathered, so that one reading shows all of it. A complaint
+//! has its key and its problem as data. It is worded here, once for a file and once for flags.
 
-use super::Objection;
+use super::{Objection, PlanFlags};
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use pickfs_system::visible::{steers, visible};
 use std::cell::RefCell;
+use std::fmt;
 use std::ops::Range;
+use toml::Value;
 
-/// Bytes of the plan's text; `None` for what has no place in it.
-pub(super) type Span = Option<Range<usize>>;
+/// Where something is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Bytes of the plan's text; `None` for what is not in it.
+    pub span: Option<Range<usize>>,
+    /// The tables that lead to the key, and the key; empty for the plan as a whole.
+    pub path: Vec<String>,
+}
+
+impl Place {
+    pub(super) fn below(&self, key: &str, span: Option<Range<usize>>) -> Place {
+        Place { span, path: self.path.iter().cloned().chain([key.to_string()]).collect() }
+    }
+}
 
 /// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Complaint {
-    /// Bytes of the plan's text that it is about.
-    pub span: Option<Range<usize>>,
-    pub message: String,
+    pub place: Place,
+    pub problem: Problem,
     /// What to do next.
-    pub remedy: String,
+    pub remedy: Remedy,
     /// It would be unsafe, not only wrong.
     pub refusal: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The value is none that the key takes, and why: "`3` has no unit".
+    Mistyped { wanted: Wanted, why: String },
+    /// The plug-in has no setting of this name.
+    NoSetting { plugin: &'static str, setting: String },
+    /// Said of the key, whose name comes before it.
+    Of(String),
+    /// A whole sentence.
+    Says(String),
+}
+
+/// What a key takes, with an example in TOML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub what: &'static str,
+    /// Without its quotes it would be of another type.
+    pub in_quotes: bool,
+    pub example: &'static str,
+}
+
+/// What to do about a problem.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Remedy {
+    /// Alike in a file and as flags.
+    Do(String),
+    /// Shows how a key is written: "name one: job = "my.fio"".
+    Write { before: String, path: Vec<String>, value: Value },
+}
+
+impl Remedy {
+    /// With the path of the key, and a value in TOML.
+    pub fn write(before: &str, path: &[impl AsRef<str>], value: &str) -> Remedy {
+        let value = value.parse().unwrap_or_else(|_| Value::from(value));
+        Remedy::Write { before: before.into(), path: path.iter().map(|key| key.as_ref().into()).collect(), value }
+    }
+
+    fn worded(&self, voice: Voice) -> String {
+        match self {
+            Remedy::Do(text) => text.clone(),
+            Remedy::Write { before, path, value } => format!("{before}: {}", voice.example(path, value)),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Remedy {
+    fn from(text: T) -> Remedy {
+        Remedy::Do(text.into())
+    }
+}
+
+/// As in a file.
+impl fmt::Display for Remedy {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str(&self.worded(Voice::File))
+    }
+}
+
+impl<T: Into<String>> From<T> for Problem {
+    fn from(text: T) -> Problem {
+        Problem::Says(text.into())
+    }
+}
+
+/// How a complaint calls keys.
+#[derive(Clone, Copy, Debug)]
+pub enum Voice<'f> {
+    /// As they stand in a plan file.
+    File,
+    /// As the flags that gave them.
+    Flags(&'f PlanFlags),
+}
+
+impl Voice<'_> {
+    /// The flag that gave the key or what it is in.
+    fn giver(self, path: &[String]) -> Option<String> {
+        match self {
+            Voice::File => None,
+            Voice::Flags(flags) => flags.giver(path),
+        }
+    }
+
+    /// A key with its value.
+    fn example(self, path: &[String], value: &Value) -> String {
+        let key = path.last().map(String::as_str).unwrap_or_default();
+        let is_bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+        let key = if is_bare { key.to_string() } else { Value::from(key).to_string() };
+        let Voice::Flags(flags) = self else { return format!("{key} = {value}") };
+        match flags.flag_of(path).filter(|_| !value.is_array() && !value.is_table()) {
+            Some(flag) => format!("{flag} {}", value.as_str().map_or_else(|| value.to_string(), String::from)),
+            None => format!("{key} = {value} in a plan (`pickfs init` writes one)"),
+        }
+    }
+}
+
+impl Complaint {
+    /// What is wrong.
+    pub fn message(&self, voice: Voice) -> String {
+        let (path, flag) = (&self.place.path, voice.giver(&self.place.path));
+        let text = match (&self.problem, &flag) {
+            (Problem::Says(text), None) => return text.clone(),
+            (Problem::Says(text), Some(flag)) => return format!("{flag}: {text}"),
+            (Problem::NoSetting { plugin, setting }, None) => {
+                return format!("`{plugin}` has no setting {}", quoted(setting));
+            }
+            (Problem::NoSetting { plugin, .. }, Some(flag)) => {
+                return format!("{flag}: the workload `{plugin}` has no such setting");
+            }
+            (Problem::Of(text), _) => text.clone(),
+            (Problem::Mistyped { wanted, why }, None) if wanted.in_quotes => {
+                format!("must be {} in quotes, but {why}", wanted.what)
+            }
+            (Problem::Mistyped { wanted, why }, _) => format!("must be {}, but {why}", wanted.what),
+        };
+        let name = flag.unwrap_or_else(|| quoted(path.last().map(String::as_str).unwrap_or_default()));
+        format!("{name} {text}")
+    }
+
+    /// What to do about it.
+    pub fn help(&self, voice: Voice) -> String {
+        match (&self.problem, voice.giver(&self.place.path)) {
+            (Problem::NoSetting { .. }, Some(flag)) => {
+                format!("leave {flag} out; `pickfs list workloads` shows which workload has which settings")
+            }
+            _ => self.remedy.worded(voice),
+        }
+    }
 }
 
 /// All that is wrong so far; shared by all that read, so that reading goes on behind a mistake.
@@ -26,28 +169,30 @@ pub struct Complaint {
 pub(super) struct Complaints(RefCell<Vec<Complaint>>);
 
 impl Complaints {
-    pub(crate) fn add(&self, span: &Span, message: impl Into<String>, remedy: impl Into<String>) {
-        let (message, remedy) = (message.into(), remedy.into());
-        self.0.borrow_mut().push(Complaint { span: span.clone(), message, remedy, refusal: false });
+    pub(crate) fn add(&self, place: &Place, problem: impl Into<Problem>, remedy: impl Into<Remedy>) {
+        let (problem, remedy) = (problem.into(), remedy.into());
+        self.0.borrow_mut().push(Complaint { place: place.clone(), problem, remedy, refusal: false });
     }
 
-    /// What the machine has against a setting; `span` is where the setting stands.
-    pub(crate) fn object(&self, span: &Span, objection: Objection) {
+    /// What the machine has against a setting, and where the setting is.
+    pub(crate) fn object(&self, place: &Place, objection: Objection) {
         let Objection { message, remedy, refusal, .. } = objection;
-        self.0.borrow_mut().push(Complaint { span: span.clone(), message, remedy, refusal });
+        let problem = Problem::Says(message);
+        self.0.borrow_mut().push(Complaint { place: place.clone(), problem, remedy, refusal });
     }
 
     /// Adds a complaint where a value was wanted: there is none then.
-    pub(crate) fn refuse<T>(&self, span: &Span, message: impl Into<String>, remedy: impl Into<String>) -> Option<T> {
-        self.add(span, message, remedy);
+    pub(crate) fn refuse<T>(&self, place: &Place, problem: impl Into<Problem>, remedy: impl Into<Remedy>) -> Option<T> {
+        self.add(place, problem, remedy);
         None
     }
 
     /// In the order of the text, each once: a product of targets can meet the same mistake many times.
     pub(crate) fn finish(self) -> Vec<Complaint> {
         let mut all = self.0.into_inner();
-        all.sort_by_key(|complaint| complaint.span.as_ref().map_or(usize::MAX, |span| span.start));
-        all.dedup_by(|next, kept| next.span.is_some() && next.span == kept.span && next.remedy == kept.remedy);
+        let span = |complaint: &Complaint| complaint.place.span.clone();
+        all.sort_by_key(|complaint| span(complaint).map_or(usize::MAX, |span| span.start));
+        all.dedup_by(|next, kept| span(next).is_some() && span(next) == span(kept) && next.remedy == kept.remedy);
         all
     }
 
@@ -56,11 +201,19 @@ impl Complaints {
     }
 }
 
-/// All complaints for people, in the compiler's look: place, line, caret, help.
+/// All complaints about the text of a file for people, in the compiler's look: place, line, caret, help.
 pub fn render(text: &str, file: &str, complaints: &[Complaint], colour: bool) -> String {
+    rendered(&harmless(text), &visible(file), complaints, Voice::File, colour)
+}
+
+/// The same about flags.
+pub fn render_flags(flags: &PlanFlags, complaints: &[Complaint], colour: bool) -> String {
+    rendered("", "command line", complaints, Voice::Flags(flags), colour)
+}
+
+fn rendered(text: &str, file: &str, complaints: &[Complaint], voice: Voice, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    let (file, text) = (visible(file), &harmless(text));
-    let shown = complaints.iter().map(|complaint| renderer.render(&[group(text, &file, complaint)]) + "\n");
+    let shown = complaints.iter().map(|complaint| renderer.render(&[group(text, file, complaint, voice)]) + "\n");
     shown.collect::<Vec<_>>().join("\n")
 }
 
@@ -75,16 +228,17 @@ fn harmless(text: &str) -> String {
     text.chars().map(blank).collect()
 }
 
-fn group<'a>(text: &'a str, file: &'a str, complaint: &'a Complaint) -> Group<'a> {
-    let title = Level::ERROR.primary_title(&complaint.message);
-    let help = Level::HELP.message(&complaint.remedy);
-    match &complaint.span {
-        Some(span) => {
+fn group<'a>(text: &'a str, file: &'a str, complaint: &Complaint, voice: Voice) -> Group<'a> {
+    let title = Level::ERROR.primary_title(complaint.message(voice));
+    let help = Level::HELP.message(complaint.help(voice));
+    // The text that flags make is no user's.
+    match &complaint.place.span {
+        Some(span) if matches!(voice, Voice::File) => {
             let caret = AnnotationKind::Primary.span(first_line(text, span));
             title.element(Snippet::source(text).path(file).annotation(caret)).element(help)
         }
-        None if file.is_empty() => title.element(help),
-        None => title.element(Origin::path(file)).element(help),
+        _ if file.is_empty() => title.element(help),
+        _ => title.element(Origin::path(file)).element(help),
     }
 }
 
@@ -155,6 +309,11 @@ pub fn meant<'n>(word: &str, known: impl Iterator<Item = (&'n str, &'n str)> + C
 mod tests {
     use super::*;
 
+    fn complaint(span: Option<Range<usize>>, message: &str, remedy: &str) -> Complaint {
+        let place = Place { span, path: Vec::new() };
+        Complaint { place, problem: message.into(), remedy: remedy.into(), refusal: false }
+    }
+
     #[test]
     fn the_nearest_name_is_near() {
         let names = ["ext4", "xfs", "btrfs", "bcachefs"];
@@ -184,8 +343,7 @@ mod tests {
 
     #[test]
     fn it_looks_like_the_compilers() {
-        let complaint =
-            Complaint { span: Some(14..20), message: "no `ext5`".into(), remedy: "try `ext4`".into(), refusal: false };
+        let complaint = complaint(Some(14..20), "no `ext5`", "try `ext4`");
         let shown = render("seed = 1\nfs = \"ext5\"\n", "a.toml", &[complaint.clone(), complaint], false);
         let one =
             "error: no `ext5`\n --> a.toml:2:6\n  |\n2 | fs = \"ext5\"\n  |      ^^^^^^\n  |\n  = help: try `ext4`\n";
@@ -194,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_caret_stays_on_its_first_line() {
-        let complaint = Complaint { span: Some(0..9), message: "m".into(), remedy: "r".into(), refusal: false };
+        let complaint = complaint(Some(0..9), "m", "r");
         let shown = render("abc\r\ndef\nghi", "a.toml", &[complaint], false);
         assert!(shown.contains("1 | abc\n  | ^^^\n") && !shown.contains("def"), "{shown}");
     }
@@ -203,8 +361,7 @@ mod tests {
     fn any_span_and_any_text_can_be_shown() {
         for text in ["", "é", "a\nb", "\u{1b}[31m\r\n\0x", "日本\n\n"] {
             for (start, end) in (0..9).flat_map(|a| (0..9).map(move |b| (a, b))).chain([(0, usize::MAX)]) {
-                let complaint =
-                    Complaint { span: Some(start..end), message: "m".into(), remedy: "r".into(), refusal: false };
+                let complaint = complaint(Some(start..end), "m", "r");
                 let shown = render(text, "f\u{1b}", &[complaint], false);
                 assert!(!shown.contains('\u{1b}') && shown.contains("help: r"), "{shown:?}");
             }
@@ -213,7 +370,7 @@ mod tests {
 
     #[test]
     fn without_a_place_there_is_the_file_alone() {
-        let complaint = Complaint { span: None, message: "m".into(), remedy: "r".into(), refusal: false };
+        let complaint = complaint(None, "m", "r");
         assert_eq!(
             render("", "a.toml", std::slice::from_ref(&complaint), false),
             "error: m\n --> a.toml\n  = help: r\n"

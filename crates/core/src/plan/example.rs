@@ -1,5 +1,6 @@
 //! For tests: a catalogue, which is what plans may name without any plug-in, and plans of few lines.
 
+use super::complaint::Voice;
 use super::{
     Catalogue, Complaint, Entry, FilesystemEntry, Judged, MkfsOptions, Objection, Plan, Setting, SettingKind, Settings,
     from_toml, render,
@@ -110,12 +111,13 @@ pub(super) fn complained(rows: &[Hostile]) {
         let shown = render(&whole, "a.toml", &complaints, false);
         assert_eq!(complaints.len(), expected.len(), "{text}\n{shown}");
         for (complaint, (line, says)) in complaints.iter().zip(*expected) {
-            let span = complaint.span.clone().expect("a place");
+            let span = complaint.place.span.clone().expect("a place");
             let found = whole[..span.start].matches('\n').count().wrapping_sub(given.len()).wrapping_add(1);
             assert_eq!(found, *line, "{text}\n{shown}");
-            let all = format!("{} / {}", complaint.message, complaint.remedy);
-            assert!(all.contains(says) && !complaint.remedy.is_empty(), "{text}\n{says}\n{shown}");
-            assert!(shown.contains("--> a.toml:") && shown.contains(&complaint.remedy), "{shown}");
+            let remedy = complaint.help(Voice::File);
+            let all = format!("{} / {remedy}", complaint.message(Voice::File));
+            assert!(all.contains(says) && !remedy.is_empty(), "{text}\n{says}\n{shown}");
+            assert!(shown.contains("--> a.toml:") && shown.contains(&remedy), "{shown}");
         }
     }
 }

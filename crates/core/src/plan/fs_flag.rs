@@ -1,7 +1,7 @@
 //! One file system as `--fs` names it.
 
 use super::Catalogue;
-use super::complaint::{Complaints, nearest, quoted};
+use super::complaint::{Complaints, Place, Problem, nearest, quoted};
 use super::written::{list, table, text};
 use toml::Table;
 
@@ -17,10 +17,11 @@ impl FsSpec {
     pub(crate) fn parse(text: &str, catalogue: &Catalogue, complaints: &Complaints) -> Option<FsSpec> {
         let (name, options) =
             text.trim().split_once([':', ' ']).map_or((text, None), |(name, options)| (name, Some(options.trim())));
+        let place = Place::default().below("target", None);
         let spec = FsSpec { fs: name.trim().into(), variant: None, mount: Vec::new() };
         if spec.fs.is_empty() {
-            let message = format!("--fs has an element without a name: {}", quoted(text));
-            return complaints.refuse(&None, message, "write names with commas between them: --fs ext4,xfs");
+            let problem = Problem::Of(format!("has an element without a name: {}", quoted(text)));
+            return complaints.refuse(&place, problem, "write names with commas between them: --fs ext4,xfs");
         }
         let Some(options) = options else { return Some(spec) };
         let driver = catalogue.filesystems.iter().find(|entry| entry.name == spec.fs);
@@ -37,17 +38,17 @@ impl FsSpec {
         let is_variant = |option: &str| {
             !levels_of(option, variants).is_empty() || option.split('=').next().is_some_and(|key| key.contains(':'))
         };
-        let message = match mount.iter().find(|option| option.is_empty() || is_variant(option)) {
+        let problem = match mount.iter().find(|option| option.is_empty() || is_variant(option)) {
             None => {
                 let mount = mount.iter().map(|option| option.to_string()).collect();
                 return Some(FsSpec { variant, mount, ..spec });
             }
-            Some(&"") => format!("--fs has an empty option in {}", quoted(text)),
+            Some(&"") => Problem::Of(format!("has an empty option in {}", quoted(text))),
             Some(wrong) => {
-                format!("--fs: {} in {} is neither a variant nor a mount option", quoted(wrong), quoted(text))
+                format!("{} in {} is neither a variant nor a mount option", quoted(wrong), quoted(text)).into()
             }
         };
-        complaints.refuse(&None, message, variant_remedy(options, variants))
+        complaints.refuse(&place, problem, variant_remedy(options, variants))
     }
 
     /// As a target is named by default.
@@ -57,7 +58,8 @@ impl FsSpec {
     }
 
     pub(crate) fn target(&self) -> Table {
-        table([("fs", Some(self.fs.as_str().into())), ("variant", text(&self.variant)), ("mount", list(&self.mount))])
+        let variant = text(self.variant.as_deref());
+        table([("fs", text(Some(&self.fs))), ("variant", variant), ("mount", list(&self.mount))])
     }
 }
 

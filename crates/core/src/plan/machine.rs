@@ -1,6 +1,6 @@
 //! `machine` and `layers`: what does the work, and what lies between the backing and the file system.
 
-use super::complaint::Span;
+use super::complaint::Place;
 use super::table::{Field, Reader, Table, choose, choose_key};
 use super::value::settings;
 use super::{Chosen, Settings};
@@ -9,14 +9,10 @@ use super::{Chosen, Settings};
 pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &Reader) -> Settings {
     let own = target.map(|table| given(table)).unwrap_or_default();
     let shared: Vec<Field> = given(plan).into_iter().filter(|f| own.iter().all(|o| o.key != f.key)).collect();
-    let span = first_span(&own).or_else(|| first_span(&shared)).or_else(|| plan.span.clone());
+    let place = own.first().or(shared.first()).map_or(&plan.place, |field| &field.place).clone();
     let fields: Vec<Field> = own.into_iter().chain(shared).collect();
     let executor = reader.executor();
-    settings(executor, &fields, &[], &span, reader)
-}
-
-fn first_span(fields: &[Field]) -> Span {
-    fields.first().and_then(|field| field.span.clone())
+    settings(executor, &fields, &[], &place, reader)
 }
 
 /// The entries of `machine`; none where there is none.
@@ -30,7 +26,7 @@ fn given<'a>(table: &Table<'a>) -> Vec<Field<'a>> {
 pub(super) fn own_words(target: &Table) -> Vec<(String, String)> {
     let Some(entries) = target.field("machine").and_then(|field| field.value.as_table()) else { return Vec::new() };
     let shown = |field: Field| Some((field.key.to_string(), shown(&field)?));
-    Table::new("machine", None, entries, target.complaints).fields().filter_map(shown).collect()
+    Table::new("machine", Place::default(), entries, target.complaints).fields().filter_map(shown).collect()
 }
 
 pub(super) fn shown(field: &Field) -> Option<String> {
@@ -60,7 +56,7 @@ fn above(layer: &Chosen, there: usize, element: &Field, reader: &Reader) -> Opti
     let remedy =
         "give the backing more `disks`, such as `image = { size = \"4GiB\", disks = 4 }`, or take another layer";
     let counted = (entry.above)(entry.name, &layer.settings, there);
-    counted.map_err(|why| reader.complaints.add(&element.span, why, remedy)).ok()
+    counted.map_err(|why| reader.complaints.add(&element.place, why, remedy)).ok()
 }
 
 fn layer(element: &Field, reader: &Reader) -> Option<Chosen> {
@@ -68,16 +64,19 @@ fn layer(element: &Field, reader: &Reader) -> Option<Chosen> {
     let catalogue = reader.catalogue;
     if element.value.is_str() {
         let entry = choose(element, listing, &catalogue.layers, |entry| entry.name)?;
-        return Some(Chosen { name: entry.name.into(), settings: settings(entry, &[], &[], &element.span, reader) });
+        return Some(Chosen { name: entry.name.into(), settings: settings(entry, &[], &[], &element.place, reader) });
     }
     let example = "write a name, or one name with its settings, such as `{ md = { level = \"raid1\" } }`";
-    let table = element.value.as_table().map(|entries| Table::new("a layer", None, entries, element.complaints));
+    let table = element
+        .value
+        .as_table()
+        .map(|entries| Table::new("a layer", element.place.clone(), entries, element.complaints));
     let fields: Vec<Field> = table.iter().flat_map(Table::fields).collect();
     let [value] = &fields[..] else { return element.refuse("is not one layer", example) };
     let entry = choose_key(value, listing, &catalogue.layers, |entry| entry.name)?;
     let inner = value.table(entry.name)?;
     let given: Vec<Field> = inner.fields().collect();
-    Some(Chosen { name: entry.name.into(), settings: settings(entry, &given, &[], &value.span, reader) })
+    Some(Chosen { name: entry.name.into(), settings: settings(entry, &given, &[], &value.place, reader) })
 }
 
 #[cfg(test)]

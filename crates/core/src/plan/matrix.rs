@@ -1,8 +1,8 @@
 //! `[matrix]`: every target with every value, and the names of what comes out.
 
 use super::age;
-use super::complaint::quoted;
-use super::keys::MATRIX_KEYS as KEYS;
+use super::complaint::{Problem, quoted};
+use super::keys::MATRIX;
 use super::machine::shown;
 use super::queue;
 use super::table::{Field, Reader, Table};
@@ -19,12 +19,12 @@ pub(super) fn products(targets: Vec<Placed>, plan: &Table, reader: &Reader) -> V
     let Some(table) = field.table("[matrix]") else { return targets };
     let of_machine = in_matrix(reader.executor().settings);
     let names = of_machine.iter().map(|setting| setting.name);
-    table.only(&KEYS.into_iter().chain(names).collect::<Vec<_>>());
+    table.only(&MATRIX.names().into_iter().chain(names).collect::<Vec<_>>());
     let mut targets = targets;
-    for field in KEYS.iter().filter_map(|key| table.field(key)) {
+    for field in MATRIX.keys.iter().filter_map(|key| table.field(key.name)) {
         let values = values(&field, &targets, reader);
         check_fit(&field, &targets);
-        targets = product(targets, &field, &values);
+        targets = product(targets, &field, &values, |placed, value| with(placed, field.key, value));
     }
     for setting in of_machine {
         if let Some(field) = table.field(setting.name) {
@@ -41,8 +41,7 @@ fn values<'a>(field: &Field<'a>, targets: &[Placed], reader: &Reader) -> Vec<&'a
         let nothing = field.key != "scheduler" && element.value.as_str() == Some("");
         let Some(value) = (if nothing { Some("") } else { element.text() }) else { continue };
         if values.contains(&value) {
-            let message = format!("{} has {} twice", field.shown(), quoted(value));
-            element.complaints.add(&element.span, message, "leave one of the two out");
+            element.refuse::<()>(&format!("has {} twice", quoted(value)), "leave one of the two out");
         } else if is_right(value, &element, targets, reader) {
             values.push(value);
         }
@@ -81,32 +80,27 @@ fn has_own(target: &Target, key: &str) -> bool {
 fn check_fit(field: &Field, targets: &[Placed]) {
     if let Some(placed) = targets.iter().find(|placed| has_own(&placed.target, field.key)) {
         let message = format!("the target {} has {} of its own", quoted(&placed.target.name), field.shown());
-        field.complaints.add(&field.key_span, message, "take it out of the target, or out of [matrix]");
+        field.complaints.add(&field.key_place, message, "take it out of the target, or out of [matrix]");
     }
     let unmade = |target: &Target| field.key != "scheduler" && target.fs.is_none();
     if let Some(placed) = targets.iter().find(|placed| unmade(&placed.target)) {
         let name = quoted(&placed.target.name);
-        let message = format!("{} cannot apply to {name}, where no file system is made", field.shown());
-        let remedy = format!("leave {} out of [matrix], and give it to the targets that can use it", field.shown());
-        field.complaints.add(&field.key_span, message, remedy);
+        let problem = Problem::Of(format!("cannot apply to {name}, where no file system is made"));
+        let remedy = "leave it out of [matrix], and give it to the targets that can use it";
+        field.complaints.add(&field.key_place, problem, remedy);
     }
 }
 
-fn product(targets: Vec<Placed>, field: &Field, values: &[&str]) -> Vec<Placed> {
+fn product<T>(targets: Vec<Placed>, field: &Field, values: &[T], with: impl Fn(&Placed, &T) -> Placed) -> Vec<Placed> {
     let count = targets.len().saturating_mul(values.len());
     if count > MOST_TARGETS {
-        let message = format!("this makes {count} targets");
-        field.complaints.add(
-            &field.key_span,
-            message,
-            format!("use fewer values: {MOST_TARGETS} targets are the limit"),
-        );
+        let remedy = format!("use fewer values: {MOST_TARGETS} targets are the limit");
+        field.complaints.add(&field.key_place, format!("this makes {count} targets"), remedy);
+    }
+    if count == 0 || count > MOST_TARGETS {
         return targets;
     }
-    if values.is_empty() {
-        return targets;
-    }
-    targets.iter().flat_map(|placed| values.iter().map(|value| with(placed, field.key, value))).collect()
+    targets.iter().flat_map(|placed| values.iter().map(|value| with(placed, value))).collect()
 }
 
 fn with(placed: &Placed, key: &str, value: &str) -> Placed {
@@ -135,10 +129,8 @@ fn with(placed: &Placed, key: &str, value: &str) -> Placed {
 
 /// The executor's settings that a matrix may have: those that are written as text.
 fn in_matrix(settings: &'static [Setting]) -> Vec<&'static Setting> {
-    settings
-        .iter()
-        .filter(|setting| !matches!(setting.kind, SettingKind::Count | SettingKind::Counts | SettingKind::Flag))
-        .collect()
+    use SettingKind::{Count, Counts, Flag, Within};
+    settings.iter().filter(|setting| !matches!(setting.kind, Count | Within(..) | Counts | Flag)).collect()
 }
 
 /// Checked, and nothing stands against it.
@@ -147,7 +139,7 @@ fn suited(element: &Field, setting: &Setting, reader: &Reader) -> Option<serde_j
     let executor = reader.executor();
     let alone = Settings([(setting.name.to_string(), value.clone())].into());
     let objections = (executor.objections)(executor.name, &alone);
-    let object = |objection| reader.complaints.object(&element.span, objection);
+    let object = |objection| reader.complaints.object(&element.place, objection);
     objections.into_iter().filter(|objection| objection.setting == setting.name).for_each(object);
     Some(value)
 }
@@ -156,19 +148,15 @@ fn suited(element: &Field, setting: &Setting, reader: &Reader) -> Option<serde_j
 fn on_machines(targets: Vec<Placed>, field: &Field, setting: &Setting, reader: &Reader) -> Vec<Placed> {
     if let Some(placed) = targets.iter().find(|placed| placed.own_machine.iter().any(|(key, _)| key == setting.name)) {
         let message = format!("the target `{}` has {} of its own", placed.target.name, field.shown());
-        reader.complaints.add(&field.key_span, message, "take it out of the target, or out of [matrix]");
+        reader.complaints.add(&field.key_place, message, "take it out of the target, or out of [matrix]");
     }
     let elements = field.elements().unwrap_or_default();
     let value = |element: &Field| Some((shown(element)?, suited(element, setting, reader)?));
     let values: Vec<_> = elements.iter().filter_map(value).collect();
-    let with = |placed: &Placed, (shown, value): &(String, serde_json::Value)| {
+    product(targets, field, &values, |placed, (shown, value)| {
         let mut placed = placed.clone();
         placed.target.machine.0.insert(setting.name.into(), value.clone());
         placed.target.name = format!("{} {shown}", placed.target.name);
         placed
-    };
-    if values.is_empty() {
-        return targets;
-    }
-    targets.iter().flat_map(|placed| values.iter().map(|value| with(placed, value)).collect::<Vec<_>>()).collect()
+    })
 }

@@ -12,7 +12,8 @@ mod complaint;
 #[cfg(test)]
 mod example;
 mod expand;
-mod flag_words;
+mod flag;
+mod flags;
 mod fs_flag;
 mod keys;
 mod machine;
@@ -30,10 +31,11 @@ mod written;
 
 pub(crate) use age::Age;
 pub use age::{Ageing, SIZE, allowance_ns, capacity, seconds_of_ageing};
-pub use args::{PlanArgs, PlanFlags, flag_names, image_size};
-pub use complaint::{Complaint, meant, nearest, render};
+pub use args::{PlanArgs, image_size};
+pub use complaint::{Complaint, Remedy, meant, nearest, render, render_flags};
 pub use expand::{Cell, SPEED, at_other_speeds, cell_id, expand, order, orders};
-pub use keys::{ALL as KEYS, Key, KeyTable, WORK_KEYS};
+pub use flags::{PlanFlags, fixed_flag_names, flag_names};
+pub use keys::{ALL as KEYS, Key, KeyTable, WORK, page};
 pub use queue::NAMES as QUEUE_SETTINGS;
 pub use read::from_toml;
 pub use schema::schema;
@@ -437,11 +439,11 @@ pub struct Entry {
 }
 
 /// What a machine has against a setting.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Objection {
     pub setting: &'static str,
     pub message: String,
-    pub remedy: String,
+    pub remedy: Remedy,
     /// It would be unsafe, not only impossible.
     pub refusal: bool,
 }
@@ -449,6 +451,11 @@ pub struct Objection {
 impl Objection {
     pub fn new(setting: &'static str, message: String, remedy: &str) -> Objection {
         Objection { setting, message, remedy: remedy.into(), refusal: false }
+    }
+
+    /// With an example of what to write: the path of a key, and a value in TOML.
+    pub fn such_as(setting: &'static str, message: String, before: &str, path: &[&str], value: &str) -> Objection {
+        Objection { remedy: Remedy::write(before, path, value), ..Objection::new(setting, message, "") }
     }
 
     pub fn refusal(setting: &'static str, message: String) -> Objection {

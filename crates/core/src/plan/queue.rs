@@ -31,7 +31,7 @@ pub(super) fn scheduler<'n>(name: &'n str, field: &Field) -> Option<&'n str> {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("use {}", listed(SCHEDULERS)),
     };
-    field.complaints.refuse(&field.span, format!("Linux has no I/O scheduler {}", quoted(name)), remedy)
+    field.complaints.refuse(&field.place, format!("Linux has no I/O scheduler {}", quoted(name)), remedy)
 }
 
 /// Every setting as the text that is written to its file.
@@ -50,7 +50,7 @@ fn name(field: &Field, reader: &Reader) -> Option<String> {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("leave it out, or use {}; `scheduler` is a key of its own", listed(NAMES)),
     };
-    reader.complaints.refuse(&field.key_span, format!("`queue` has no setting {}", quoted(field.key)), remedy)
+    reader.complaints.refuse(&field.key_place, format!("`queue` has no setting {}", quoted(field.key)), remedy)
 }
 
 fn value(field: &Field) -> Option<String> {

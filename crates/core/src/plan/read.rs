@@ -1,14 +1,14 @@
 //! A plan from its TOML text: the keys of the whole plan, its work and its limits.
 
 use super::age;
-use super::complaint::{Complaint, Complaints, Span, quoted};
-use super::keys::{HOST_KEYS, PLAN_KEYS, STOP_KEYS, WORK_KEYS};
+use super::complaint::{Complaint, Complaints, Place, quoted};
+use super::keys::{HOST, KeyTable, PLAN, STOP, WORK};
 use super::matrix::products;
 use super::table::{Field, Reader, Table, choose, choose_entry, end_of, not_found};
 use super::target::{Placed, check_machines, targets};
-use super::value::{choice, settings};
-use super::verdict_spec::{Asked, asked, repeats, verdict_spec};
-use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, Work};
+use super::value::settings;
+use super::verdict_spec::{Asked, asked, verdict_spec};
+use super::{Catalogue, Chosen, Plan, Repeats, Work};
 use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
@@ -22,15 +22,12 @@ pub fn from_toml(text: &str, file: &str, folder: &Path, catalogue: &Catalogue) -
     let document = DeTable::parse(text).map_err(|error| vec![syntax(&error, text)])?;
     // What the whole plan lacks has its place at the end, where it would be added.
     let complaints = Complaints::default();
-    let table = Table::new("the plan", Some(end_of(text)), document.get_ref(), &complaints);
+    let table = Table::new("the plan", end_of(text), document.get_ref(), &complaints);
     let executor = executor(&table, catalogue);
     let plan = plan(&table, file, &Reader { catalogue, folder, complaints: &complaints, executor });
     let complaints = complaints.finish();
     if complaints.is_empty() { Ok(plan) } else { Err(complaints) }
 }
-
-/// More would be no machine's processors.
-const MOST_JOBS: u64 = 1000;
 
 /// The one complaint that stands alone: behind it nothing can be read.
 fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
@@ -39,37 +36,43 @@ fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
         message if message.contains("recurs") => "use fewer brackets and dots: nothing in a plan is nested so deeply",
         _ => "correct this place; text stands in quotes, and a list is written like [\"a\", \"b\"]",
     };
-    let span = error.span().unwrap_or_else(|| end_of(text));
-    let message = format!("this is not TOML: {}", error.message());
-    Complaint { span: Some(span), message, remedy: remedy.into(), refusal: false }
+    let place = error.span().map_or_else(|| end_of(text), |span| Place { span: Some(span), ..Place::default() });
+    let problem = format!("this is not TOML: {}", error.message()).into();
+    Complaint { place, problem, remedy: remedy.into(), refusal: false }
 }
 
 fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
-    table.only(&PLAN_KEYS);
+    let mut plan = Plan { executor: reader.executor.into(), ..Plan::default() };
+    PLAN.read(table, &mut plan, reader);
+    read_below(&STOP, table, &mut plan, reader, check_stop);
+    read_below(&HOST, table, &mut plan, reader, check_host);
     let mut placed = products(targets(table, reader), table, reader);
-    unique(placed.iter().map(|placed| (placed.target.name.as_str(), &placed.span)), "target", table.complaints);
+    unique(placed.iter().map(|placed| (placed.target.name.as_str(), &placed.place)), "target", table.complaints);
     check_machines(&placed, reader);
     let reference = reference(table, &placed);
     again(table, &reference, &mut placed, reader);
-    let discard = discard(table);
+    let discard = PLAN.get("discard", table, reader).unwrap_or_default();
     placed.iter_mut().for_each(|placed| placed.target.discard = discard);
     let room = placed.iter().filter_map(|placed| age::room(&placed.target)).min();
     let (works, asked) = works(table, room, reader);
-    let stop = stop(table).unwrap_or_default();
     Plan {
         title: title(table, file, &placed),
-        seed: table.field("seed").and_then(|field| field.count()).unwrap_or(1),
         reference,
-        rank_weakened: flag(table, "rank_weakened").unwrap_or(false),
-        executor: reader.executor.into(),
         jobs: jobs(table, reader).unwrap_or_default(),
         works,
         verdict: verdict_spec(table, &asked, reader),
-        other_speeds: other_speeds(table, &stop, reader),
-        stop,
-        host: host(table).unwrap_or_default(),
+        other_speeds: other_speeds(table, plan.stop.rounds, reader),
         targets: placed.into_iter().map(|placed| placed.target).collect(),
-        looks: Default::default(),
+        ..plan
+    }
+}
+
+/// A table whose keys have their places in the plan, and what must hold between them.
+fn read_below(keys: &KeyTable, plan_table: &Table, plan: &mut Plan, reader: &Reader, check: fn(&Table, &Plan)) {
+    let table = plan_table.field(keys.name()).and_then(|field| field.table(keys.head));
+    if let Some(table) = table {
+        keys.read(&table, plan, reader);
+        check(&table, plan);
     }
 }
 
@@ -77,7 +80,7 @@ fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
 fn jobs(table: &Table, reader: &Reader) -> Option<u32> {
     let field = table.field("jobs")?;
     if reader.is_simulated() {
-        return field.count_in(1..=MOST_JOBS).and_then(|jobs| u32::try_from(jobs).ok());
+        return PLAN.get("jobs", table, reader);
     }
     if field.count()? != 1 {
         let why = "must be 1: two cells at once, in guests too, would share the memory bus, the processor's caches and \
@@ -92,18 +95,14 @@ fn jobs(table: &Table, reader: &Reader) -> Option<u32> {
 const CHECKED_FROM: u32 = 3;
 
 /// Real processors have the speed that they have.
-fn other_speeds(table: &Table, stop: &Stop, reader: &Reader) -> bool {
-    let is_affordable = stop.rounds.is_none_or(|rounds| rounds >= CHECKED_FROM);
-    let wanted = flag(table, "other_speeds").unwrap_or(reader.is_simulated() && is_affordable);
+fn other_speeds(table: &Table, rounds: Option<u32>, reader: &Reader) -> bool {
+    let is_affordable = rounds.is_none_or(|rounds| rounds >= CHECKED_FROM);
+    let wanted = PLAN.get("other_speeds", table, reader).unwrap_or(reader.is_simulated() && is_affordable);
     if let Some(field) = table.field("other_speeds").filter(|_| wanted && !reader.is_simulated()) {
         let remedy = "leave it out, or simulate: executor = \"sim\"";
         field.refuse::<()>("is of simulations: only a simulated processor has another speed", remedy);
     }
     wanted
-}
-
-fn flag(table: &Table, key: &str) -> Option<bool> {
-    table.field(key)?.flag()
 }
 
 /// As written, else the file's name, else what is compared.
@@ -132,28 +131,19 @@ fn executor<'c>(table: &Table, catalogue: &'c Catalogue) -> &'c str {
         None => {
             let names = catalogue.executors.iter().map(|entry| entry.name);
             let message = format!("--executor: there is no executor {}", quoted(name));
-            table.complaints.add(&None, message, not_found(name, names, "pickfs list executors"));
+            table.complaints.add(&Place::default(), message, not_found(name, names, "pickfs list executors"));
             LOCAL
         }
     }
 }
 
-fn discard(table: &Table) -> Discard {
-    let field = table.field("discard");
-    match field.and_then(|field| choice(&field, &["none", "fresh", "trim"])) {
-        Some("fresh") => Discard::Fresh,
-        Some("trim") => Discard::Trim,
-        _ => Discard::None,
-    }
-}
-
 /// Complains of each name that was there before.
-fn unique<'n>(names: impl Iterator<Item = (&'n str, &'n Span)>, what: &str, complaints: &Complaints) {
+fn unique<'n>(names: impl Iterator<Item = (&'n str, &'n Place)>, what: &str, complaints: &Complaints) {
     let mut seen = HashSet::new();
-    for (name, span) in names {
+    for (name, place) in names {
         if !seen.insert(name) {
             let message = format!("a second {what} is named {}", quoted(name));
-            complaints.add(span, message, "give one of the two a `name` of its own, or leave one out");
+            complaints.add(place, message, "give one of the two a `name` of its own, or leave one out");
         }
     }
 }
@@ -165,14 +155,14 @@ fn reference(table: &Table, placed: &[Placed]) -> String {
     let names = placed.iter().map(|placed| placed.target.name.as_str());
     if !placed.is_empty() && !names.clone().any(|name| name == text) {
         let message = format!("the reference {} is not among the targets", quoted(text));
-        field.complaints.add(&field.span, message, not_found(text, names, "pickfs plan"));
+        field.complaints.add(&field.place, message, not_found(text, names, "pickfs plan"));
     }
     text.into()
 }
 
 /// Adds the hidden second copy of the reference.
 fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>, reader: &Reader) {
-    let wanted = flag(table, "duplicate").unwrap_or(!reader.is_simulated());
+    let wanted = PLAN.get("duplicate", table, reader).unwrap_or(!reader.is_simulated());
     let Some(original) = placed.iter().find(|placed| placed.target.name == reference) else { return };
     if !wanted {
         return;
@@ -181,7 +171,7 @@ fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>, reader: &Read
     if let Some(taken) = placed.iter().find(|placed| placed.target.name == copy.target.name) {
         let message = format!("the name {} is kept for the second copy of the reference", quoted(&copy.target.name));
         table.complaints.add(
-            &taken.span,
+            &taken.place,
             message,
             "give this target another `name`, or write `duplicate = false` at the top",
         );
@@ -193,99 +183,83 @@ fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>, reader: &Read
 fn works<'a>(table: &Table<'a>, room: Option<u64>, reader: &Reader) -> (Vec<Work>, Vec<Asked<'a>>) {
     let Some(field) = table.field("work") else {
         let remedy = "say what to do on each target: add [[work]] with a line such as `workload = \"tree\"` below it";
-        reader.complaints.add(&table.span, "the plan has no work", remedy);
+        reader.complaints.add(&table.place, "the plan has no work", remedy);
         return Default::default();
     };
     let tables = field.tables("[[work]]");
-    let read: Vec<Option<(Work, Span)>> = tables.iter().map(|table| work(table, room, reader)).collect();
+    let read: Vec<Option<(Work, Place)>> = tables.iter().map(|table| work(table, room, reader)).collect();
     let asked = tables
         .iter()
         .zip(&read)
         .map(|(table, work)| asked(table, work.as_ref().map(|(work, _)| work), reader))
         .collect();
-    let works: Vec<(Work, Span)> = read.into_iter().flatten().collect();
-    unique(works.iter().map(|(work, span)| (work.name.as_str(), span)), "work", table.complaints);
+    let works: Vec<(Work, Place)> = read.into_iter().flatten().collect();
+    unique(works.iter().map(|(work, place)| (work.name.as_str(), place)), "work", table.complaints);
     (works.into_iter().map(|(work, _)| work).collect(), asked)
 }
 
-fn work(table: &Table, room: Option<u64>, reader: &Reader) -> Option<(Work, Span)> {
-    let name = table.field("name").map(|field| (field.text(), field.span));
-    let repeats = repeats(table);
+fn work(table: &Table, room: Option<u64>, reader: &Reader) -> Option<(Work, Place)> {
+    let name = table.field("name").map(|field| (field.text(), field.place));
+    let repeats = WORK.get("repeats", table, reader).map(Repeats).unwrap_or_default();
     let Some(field) = table.field("workload") else {
         let remedy = "add a line such as `workload = \"tree\"`; `pickfs list workloads` shows them all";
-        return reader.complaints.refuse(&table.span, "this work has no `workload`", remedy);
+        return reader.complaints.refuse(&table.place, "this work has no `workload`", remedy);
     };
     let catalogue = reader.catalogue;
     let listing = ("workload", "pickfs list workloads");
     let entry = choose_entry(&field, listing, &catalogue.workloads)?;
-    let given: Vec<Field> = table.fields().filter(|field| !WORK_KEYS.contains(&field.key)).collect();
-    let settings = settings(entry, &given, &WORK_KEYS, &field.span, reader);
+    let given: Vec<Field> = table.fields().filter(|field| !WORK.has(field.key)).collect();
+    let settings = settings(entry, &given, &WORK.names(), &field.place, reader);
     let bytes = (entry.bytes)(entry.name, &settings);
-    let (name, span) = name.unwrap_or((Some(entry.name), field.span));
-    fits(bytes, room, &span, reader.complaints);
+    let (name, place) = name.unwrap_or((Some(entry.name), field.place));
+    fits(bytes, room, &place, reader.complaints);
     let judged = (entry.judged)(entry.name, &settings);
     let workload = Chosen { name: entry.name.into(), settings };
-    Some((Work { name: name?.into(), workload, repeats, judged }, span))
+    Some((Work { name: name?.into(), workload, repeats, judged }, place))
 }
 
 /// The smallest backing must hold the work. What file systems need themselves is not counted: that they run full is
 /// seen, and told, when they do.
-fn fits(bytes: Option<u64>, room: Option<u64>, span: &Span, complaints: &Complaints) {
+fn fits(bytes: Option<u64>, room: Option<u64>, place: &Place, complaints: &Complaints) {
     let Some((bytes, room)) = bytes.zip(room).filter(|(bytes, room)| bytes > room) else { return };
     let [bytes, room] = [bytes, room].map(|size| pickfs_system::units::show_bytes(size as f64));
     let message = format!("this work puts {bytes} where there is room for {room}");
-    complaints.add(span, message, "give the backing a larger `size`, or make the work smaller");
+    // Of the two that do not fit, the size is the one that a plan can always change.
+    let place = Place { span: place.span.clone(), path: ["backing", "image", "size"].map(String::from).into() };
+    complaints.add(&place, message, "give the backing a larger size, or make the work smaller");
 }
 
-fn stop(table: &Table) -> Option<Stop> {
-    let table = table.field("stop")?.table("[stop]")?;
-    table.only(&STOP_KEYS);
-    let usual = Stop::default();
-    let rounds = table.field("rounds").and_then(|field| field.count_in(1..=u64::from(super::MOST_ROUNDS)));
-    if rounds.is_some() {
-        for field in ["precision", "race"].into_iter().filter_map(|key| table.field(key)) {
-            let remedy = "leave `rounds` out to let looks decide when it is enough, or leave this out";
-            field.refuse::<()>("acts at looks, and a fixed number of `rounds` has none", remedy);
-        }
+fn check_stop(table: &Table, plan: &Plan) {
+    if plan.stop.rounds.is_none() {
+        return;
     }
-    Some(Stop {
-        rounds: rounds.and_then(|rounds| u32::try_from(rounds).ok()),
-        precision: table.field("precision").and_then(|field| field.share()),
-        race: flag(&table, "race").unwrap_or(usual.race),
-        budget_ns: table.field("budget").and_then(|field| field.duration()),
-        cell_ns: table.field("cell").and_then(|field| field.duration()).unwrap_or(usual.cell_ns),
-        threshold: table.field("threshold").and_then(|field| field.share()).unwrap_or(usual.threshold),
-    })
+    for field in ["precision", "race"].into_iter().filter_map(|key| table.field(key)) {
+        let remedy = "leave `rounds` out to let looks decide when it is enough, or leave this out";
+        field.refuse::<()>("acts at looks, and a fixed number of `rounds` has none", remedy);
+    }
 }
 
-fn host(table: &Table) -> Option<HostSettings> {
-    let table = table.field("host")?.table("[host]")?;
-    table.only(&HOST_KEYS);
-    let size = |key: &str| table.field(key).and_then(|field| field.size());
-    let host = HostSettings {
-        dirty_bytes: size("dirty_bytes"),
-        dirty_background_bytes: size("dirty_background_bytes"),
-        dirty_expire_ns: table.field("dirty_expire").and_then(|field| field.duration()),
-    };
+fn check_host(table: &Table, plan: &Plan) {
+    let host = &plan.host;
     // The kernel would quietly take half of `dirty_bytes` instead.
     if host.dirty_bytes.zip(host.dirty_background_bytes).is_some_and(|(all, background)| background >= all) {
-        let field = table.field("dirty_background_bytes")?;
-        return field.refuse("must be less than `dirty_bytes`", "make it smaller, such as half of it");
+        let field = table.field("dirty_background_bytes");
+        field.map(|field| field.refuse::<()>("must be less than `dirty_bytes`", "make it smaller, such as half of it"));
     }
     // The kernel counts hundredths of a second, and 0 would write at once.
     if host.dirty_expire_ns.is_some_and(|ns| ns < CENTISECOND) {
-        let field = table.field("dirty_expire")?;
-        return field.refuse("is shorter than the kernel counts", "give at least \"10ms\"");
+        let field = table.field("dirty_expire");
+        field.map(|field| field.refuse::<()>("is shorter than the kernel counts", "give at least \"10ms\""));
     }
-    Some(host)
 }
 
 const CENTISECOND: u64 = 10_000_000;
 
 #[cfg(test)]
 mod tests {
-    use super::super::complaint::render;
+    use super::super::complaint::{Voice, render};
     use super::super::example::{Hostile, catalogue, complained, read, with};
+    use super::super::{Discard, HostSettings, Stop};
     use super::*;
     use serde_json::json;
 
@@ -395,6 +369,8 @@ dirty_bytes = "1GiB"
         let plan = read(&with("BTW", "")).unwrap();
         assert_eq!((names(&plan), plan.seed, plan.title.as_str()), (vec!["ext4", "ext4 (again)"], 1, "nvme"));
         assert_eq!((plan.stop, plan.host, plan.rank_weakened), (Stop::default(), HostSettings::default(), false));
+        // The defaults of rows are those of journals that do not say.
+        assert_eq!(read(&with("BTW", "[stop]\n[host]")).unwrap(), plan);
         let untitled = from_toml(&with("BTW", ""), "", Path::new("/"), &catalogue()).unwrap();
         assert_eq!(untitled.title, "ext4");
     }
@@ -495,7 +471,7 @@ dirty_bytes = "1GiB"
         ("BW", "[[target]]\nfs = 'ntfs-3g'", &[(2, "use one of `btrfs`, `ext4` and `xfs`")]),
         ("BW", "[[target]]\nfs = 'btrfs'\nvariant = 'zstd:9'", &[(3, "`lzo`, `nocow`")]),
         ("BW", "[[target]]\nfs = 'ext4'\nvariant = 'lzo'", &[(3, "ext4 has no variant `lzo`")]),
-        ("BW", "[[target]]\nfs = 'ext4'\nmount = 'noatime'", &[(3, "must be a list, but it is text")]),
+        ("BW", "[[target]]\nfs = 'ext4'\nmount = 'noatime'", &[(3, "must be a list, but it is the text")]),
         ("BW", "[[target]]\nfs = 'ext4'\nmount = ['a,b', '', 'c']", &[(3, "\"a\", \"b\""), (3, "is empty")]),
         ("BW", "[[target]]\nfs = 'xfs'\nmkfs = [\n'-l', 'logdev=/dev/sda']", &[(4, "names a device")]),
         ("BW", "[[target]]\nfs = 'xfs'\nmkfs = [[]]\nscheduler = 3", &[(3, "it is a list"), (4, "`scheduler` must be")]),
@@ -560,6 +536,7 @@ dirty_bytes = "1GiB"
             (format!("x = {}1{}", "[".repeat(5000), "]".repeat(5000)), "use fewer brackets and dots"),
             (format!("{}x = 1", "a.".repeat(5000)), "use fewer brackets and dots"),
             (with("BTW", &format!("[matrix]\nmkfs = [{list}]\nmount = [{}]", list.replace('-', "o"))), "1000 targets"),
+            (with("BTW", &format!("executor = 'vm'\n[matrix]\nkernel = [{}]", "'a', ".repeat(1001))), "1001 targets"),
             (with("BTW", &format!("reference = \"{}\"", "é".repeat(5000))), "not among the targets"),
         ];
         for (text, says) in rows {
@@ -591,7 +568,7 @@ dirty_bytes = "1GiB"
                 let text = lines.collect::<Vec<_>>().join("\n");
                 let Err(complaints) = read(&text) else { continue };
                 wrong += 1;
-                assert!(complaints.iter().all(|complaint| !complaint.remedy.is_empty()), "{text}");
+                assert!(complaints.iter().all(|complaint| !complaint.help(Voice::File).is_empty()), "{text}");
                 assert!(render(&text, "a.toml", &complaints, false).contains("help: "));
             }
         }

@@ -1,46 +1,35 @@
 //! The JSON schema of plans, from the lists that check them: for editors, which complete and check keys while one writes.
 //! `pickfs plan` is the judge; the schema knows keys, types and names, not what must fit together.
 
-use super::keys::{self, HOST_KEYS, Key, MATRIX_KEYS, PLAN_KEYS, STOP_KEYS, TARGET_KEYS, VERDICT_KEYS, WORK_KEYS};
+use super::keys::{Key, KeyTable, Kind, MATRIX, PLAN, Shape, TARGET, WORK};
 use super::setting::{Setting, SettingKind};
 use super::{Catalogue, Entry};
 use serde_json::{Map, Value, json};
 
 /// In draft 7, which editors of TOML know.
 pub fn schema(catalogue: &Catalogue) -> Value {
-    let known = |key: &&str| -> Value {
-        match *key {
-            "title" | "reference" => json!({ "type": "string" }),
-            "seed" | "jobs" => json!({ "type": "integer", "minimum": 0 }),
-            "rank_weakened" | "duplicate" | "other_speeds" => json!({ "type": "boolean" }),
-            "executor" => names(&catalogue.executors),
-            "discard" => json!({ "enum": ["none", "fresh", "trim"] }),
-            "backing" => backing(catalogue),
-            "target" => json!({ "type": "array", "items": target(catalogue) }),
-            "work" => json!({ "type": "array", "items": work(catalogue) }),
-            "matrix" => object(MATRIX_KEYS.iter().map(|key| (key.to_string(), json!({ "type": "array" }))), false),
-            "stop" => stop(),
-            "host" => described("[host]", &HOST_KEYS, |key| if *key == "dirty_expire" { duration() } else { size() }),
-            "verdict" => described("[verdict]", &VERDICT_KEYS, |_| json!({})),
-            _ => json!({}),
-        }
-    };
-    let mut schema = described("", &PLAN_KEYS, known);
+    let mut schema = table(&PLAN, catalogue);
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
     schema["title"] = "A plan of pickfs".into();
     schema
 }
 
 /// A table with its own keys alone, each with what is said of it.
-fn described(head: &str, keys: &[&str], known: impl Fn(&&str) -> Value) -> Value {
-    let with_words = |key: &&str| {
-        let mut found = known(key);
-        if let Some(Key { example, about, .. }) = keys::about(head, key) {
-            found["description"] = format!("{about}; such as {example}").into();
-        }
-        (key.to_string(), found)
+fn table(table: &KeyTable, catalogue: &Catalogue) -> Value {
+    object(properties(table, catalogue), true)
+}
+
+fn properties(table: &KeyTable, catalogue: &Catalogue) -> impl Iterator<Item = (String, Value)> {
+    let described = |key: &Key| {
+        let mut value = match key.kind {
+            Kind::Is(kind) => of_kind(kind),
+            Kind::Own(shape) => of_shape(shape, catalogue),
+            Kind::Below(below) => self::table(below, catalogue),
+        };
+        value["description"] = format!("{}; such as {}", key.about(), key.example).into();
+        (key.name.to_string(), value)
     };
-    object(keys.iter().map(with_words), true)
+    table.keys.iter().map(described)
 }
 
 fn object(properties: impl Iterator<Item = (String, Value)>, closed: bool) -> Value {
@@ -48,30 +37,24 @@ fn object(properties: impl Iterator<Item = (String, Value)>, closed: bool) -> Va
     json!({ "type": "object", "properties": properties, "additionalProperties": !closed })
 }
 
+fn of_shape(shape: Shape, catalogue: &Catalogue) -> Value {
+    match shape {
+        Shape::Any => json!({}),
+        Shape::List => json!({ "type": "array" }),
+        Shape::Amounts => json!({ "type": ["number", "object"] }),
+        Shape::Executor => names(&catalogue.executors),
+        Shape::Workload => names(&catalogue.workloads),
+        Shape::Filesystem => json!({ "enum": catalogue.filesystems.iter().map(|fs| fs.name).collect::<Vec<_>>() }),
+        Shape::Backing => backing(catalogue),
+        Shape::Targets => json!({ "type": "array", "items": table(&TARGET, catalogue) }),
+        // Settings of machines too.
+        Shape::Matrix => object(properties(&MATRIX, catalogue), false),
+        Shape::Works => json!({ "type": "array", "items": work(catalogue) }),
+    }
+}
+
 fn names(entries: &[Entry]) -> Value {
     json!({ "enum": entries.iter().map(|entry| entry.name).collect::<Vec<_>>() })
-}
-
-fn size() -> Value {
-    json!({ "type": ["string", "integer"], "description": "bytes, such as \"20GiB\"" })
-}
-
-fn share() -> Value {
-    json!({ "type": ["string", "number"], "description": "a percentage, such as \"3%\"" })
-}
-
-fn duration() -> Value {
-    json!({ "type": "string", "description": "a time, such as \"90s\", \"5m\" or \"2h\"" })
-}
-
-fn stop() -> Value {
-    let known = |key: &&str| match *key {
-        "rounds" => json!({ "type": "integer", "minimum": 1 }),
-        "race" => json!({ "type": "boolean" }),
-        "budget" | "cell" => duration(),
-        _ => share(),
-    };
-    described("[stop]", &STOP_KEYS, known)
 }
 
 /// `image`, or `{ image = { size = ... } }`, or a list of devices or directories.
@@ -83,65 +66,43 @@ fn backing(catalogue: &Catalogue) -> Value {
     json!({ "anyOf": [names(&catalogue.backings), object(catalogue.backings.iter().map(known), true)] })
 }
 
-fn target(catalogue: &Catalogue) -> Value {
-    let filesystems: Vec<&str> = catalogue.filesystems.iter().map(|fs| fs.name).collect();
-    let texts = json!({ "type": "array", "items": { "type": "string" } });
-    let known = |key: &&str| match *key {
-        "name" | "variant" | "scheduler" => json!({ "type": "string" }),
-        "fs" => json!({ "enum": filesystems }),
-        "mkfs" | "mount" => texts.clone(),
-        "nodatacow" | "overlay" => json!({ "type": "boolean" }),
-        "backing" => backing(catalogue),
-        "layers" => json!({ "type": "array" }),
-        _ => json!({}),
-    };
-    let mut target = described("[[target]]", &TARGET_KEYS, known);
-    target["properties"]["discard"] = json!({});
-    target
-}
-
 /// Settings depend on the workload that a table names.
 fn work(catalogue: &Catalogue) -> Value {
     let of_workload = |entry: &Entry| {
         let settings = entry.settings.iter().map(|one| (one.name.to_string(), setting(one)));
-        let own: Vec<&str> = WORK_KEYS.into_iter().chain(entry.settings.iter().map(|one| one.name)).collect();
+        let own: Vec<&str> = WORK.names().into_iter().chain(entry.settings.iter().map(|one| one.name)).collect();
         json!({
             "if": { "type": "object", "required": ["workload"], "properties": { "workload": { "const": entry.name } } },
             "then": { "properties": settings.collect::<Map<_, _>>(), "propertyNames": { "enum": own } },
         })
     };
-    let table = json!({
-        "type": "object",
-        "properties": {
-            "name": { "type": "string" },
-            "workload": names(&catalogue.workloads),
-            "repeats": {},
-            "weight": { "type": ["number", "object"] },
-            "count": { "type": ["number", "object"] },
-        },
-        "required": ["workload"],
-        "allOf": catalogue.workloads.iter().map(of_workload).collect::<Vec<_>>(),
-    });
-    json!({ "anyOf": [names(&catalogue.workloads), table] })
+    let mut work = object(properties(&WORK, catalogue), false);
+    work["required"] = json!(["workload"]);
+    work["allOf"] = catalogue.workloads.iter().map(of_workload).collect();
+    json!({ "anyOf": [names(&catalogue.workloads), work] })
 }
 
-fn setting(of: &Setting) -> Value {
-    let mut found = match of.kind {
+fn of_kind(kind: SettingKind) -> Value {
+    match kind {
         SettingKind::Text | SettingKind::Path | SettingKind::NameOrPath => json!({ "type": "string" }),
-        SettingKind::Size => size(),
+        SettingKind::Size => json!({ "type": ["string", "integer"] }),
         SettingKind::Count => json!({ "type": "integer", "minimum": 0 }),
+        SettingKind::Within(least, u64::MAX) => json!({ "type": "integer", "minimum": least }),
+        SettingKind::Within(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
         SettingKind::Number => json!({ "type": "number" }),
         SettingKind::NumberOrPath => json!({ "type": ["number", "string"] }),
-        SettingKind::Duration => duration(),
+        SettingKind::Duration | SettingKind::Share => json!({ "type": "string" }),
         SettingKind::Flag => json!({ "type": "boolean" }),
         SettingKind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         SettingKind::Counts => json!({ "type": ["integer", "array"] }),
         SettingKind::Words => json!({ "type": ["string", "array"] }),
         SettingKind::Choice(choices) => json!({ "enum": choices }),
-    };
-    found["description"] = of.about.into();
-    if let Some(default) = of.default {
-        found["description"] = format!("{} (default {default})", of.about).into();
     }
-    found
+}
+
+fn setting(of: &Setting) -> Value {
+    let mut value = of_kind(of.kind);
+    let default = of.default.map(|default| format!(" (default {default})")).unwrap_or_default();
+    value["description"] = format!("{}{default}", of.about).into();
+    value
 }

@@ -31,10 +31,14 @@ pub enum SettingKind {
     Size,
     /// A whole number.
     Count,
+    /// A whole number from one to another.
+    Within(u64, u64),
     /// Any number.
     Number,
     /// Nanoseconds, from "90s".
     Duration,
+    /// A share of one, from "3%"; neither none nor all.
+    Share,
     Flag,
     /// A list of strings.
     Texts,

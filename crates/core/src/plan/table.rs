@@ -1,8 +1,8 @@
 //! A reader over TOML that keeps places: typed getters that write a complaint and give `None`, so that reading goes
 //! on and the user sees all mistakes at once.
 
-use super::complaint::{Complaints, Span, listed, meant, nearest, quoted};
-use super::keys::PLAN_KEYS;
+use super::complaint::{Complaints, Place, Problem, Remedy, Wanted, listed, meant, nearest, quoted};
+use super::keys::PLAN;
 use super::{Catalogue, Entry};
 use pickfs_system::units::{parse_duration, parse_share, parse_size};
 use std::ops::{Range, RangeInclusive};
@@ -36,7 +36,7 @@ impl<'c> Reader<'c> {
 #[derive(Clone)]
 pub(super) struct Table<'a> {
     pub label: String,
-    pub span: Span,
+    pub place: Place,
     pub complaints: &'a Complaints,
     entries: &'a DeTable<'a>,
 }
@@ -45,15 +45,15 @@ pub(super) struct Table<'a> {
 #[derive(Clone)]
 pub(super) struct Field<'a> {
     pub key: &'a str,
-    pub key_span: Span,
+    pub key_place: Place,
     pub value: &'a DeValue<'a>,
-    pub span: Span,
+    pub place: Place,
     pub complaints: &'a Complaints,
 }
 
 impl<'a> Table<'a> {
-    pub(crate) fn new(label: &str, span: Span, entries: &'a DeTable<'a>, complaints: &'a Complaints) -> Table<'a> {
-        Table { label: label.into(), span, entries, complaints }
+    pub(crate) fn new(label: &str, place: Place, entries: &'a DeTable<'a>, complaints: &'a Complaints) -> Table<'a> {
+        Table { label: label.into(), place, entries, complaints }
     }
 
     pub(crate) fn field(&self, key: &str) -> Option<Field<'a>> {
@@ -64,20 +64,20 @@ impl<'a> Table<'a> {
     /// In the order of the text.
     pub(crate) fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         let mut fields: Vec<Field> = self.entries.iter().map(|(key, value)| self.entry(key, value)).collect();
-        fields.sort_by_key(|field| field.key_span.as_ref().map(|span| span.start));
+        fields.sort_by_key(|field| field.key_place.span.as_ref().map(|span| span.start));
         fields.into_iter()
     }
 
     fn entry(&self, key: &'a Spanned<DeString<'a>>, value: &'a Spanned<DeValue<'a>>) -> Field<'a> {
-        let (key_span, span) = (Some(key.span()), Some(value.span()));
-        Field { key: key.get_ref(), key_span, value: value.get_ref(), span, complaints: self.complaints }
+        let [key_place, place] = [key.span(), value.span()].map(|span| self.place.below(key.get_ref(), Some(span)));
+        Field { key: key.get_ref(), key_place, value: value.get_ref(), place, complaints: self.complaints }
     }
 
     /// Complains of every key that is not `allowed`.
     pub(crate) fn only(&self, allowed: &[&str]) {
         for field in self.fields().filter(|field| !allowed.contains(&field.key)) {
             let message = format!("{} has no key {}", self.label, quoted(field.key));
-            self.complaints.add(&field.key_span, message, unknown_key(field.key, allowed));
+            self.complaints.add(&field.key_place, message, unknown_key(field.key, allowed));
         }
     }
 }
@@ -87,43 +87,55 @@ fn unknown_key(key: &str, allowed: &[&str]) -> String {
         return format!("did you mean `{near}`?");
     }
     // TOML's trap: a key below a table's head belongs to that table.
-    if PLAN_KEYS.contains(&key) {
+    if PLAN.has(key) {
         return format!("`{key}` belongs to the whole plan: move it above the first line that begins with `[`");
     }
     format!("leave it out, or use {}", listed(allowed.iter().copied()))
 }
 
+const TEXT: Wanted = Wanted { what: "text", in_quotes: true, example: "\"...\"" };
+const FLAG: Wanted = Wanted { what: "true or false", in_quotes: false, example: "true" };
+const COUNT: Wanted = Wanted { what: "a whole number", in_quotes: false, example: "10" };
+const NUMBER: Wanted = Wanted { what: "a number", in_quotes: false, example: "2" };
+const SIZE: Wanted = Wanted { what: "a size", in_quotes: false, example: "\"20GiB\"" };
+const DURATION: Wanted = Wanted { what: "a duration", in_quotes: true, example: "\"90s\"" };
+const SHARE: Wanted = Wanted { what: "a share", in_quotes: true, example: "\"3%\"" };
+const LIST: Wanted = Wanted { what: "a list", in_quotes: false, example: "[\"...\"]" };
+pub(super) const COUNTS: Wanted = Wanted { what: "a list of whole numbers", in_quotes: false, example: "[10, 100]" };
+
 impl<'a> Field<'a> {
+    fn at(&self, span: Range<usize>) -> Place {
+        Place { span: Some(span), ..self.place.clone() }
+    }
+
     /// "`key`", for the beginning of a message.
     pub(crate) fn shown(&self) -> String {
         quoted(self.key)
     }
 
-    pub(crate) fn refuse<T>(&self, what: &str, remedy: impl Into<String>) -> Option<T> {
-        self.complaints.refuse(&self.span, format!("{} {what}", self.shown()), remedy)
+    pub(crate) fn refuse<T>(&self, what: &str, remedy: impl Into<Remedy>) -> Option<T> {
+        self.complaints.refuse(&self.place, Problem::Of(what.into()), remedy)
     }
 
-    fn like(&self, example: &str) -> String {
-        let bare = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-        let quotes = self.key.is_empty() || !self.key.chars().all(bare);
-        let key = if quotes { toml::Value::from(self.key).to_string() } else { self.key.to_string() };
-        format!("write it like this: {key} = {example}")
+    pub(crate) fn mistyped<T>(&self, wanted: Wanted) -> Option<T> {
+        let text = self.value.as_str().map(|text| format!(" {}", quoted(text))).unwrap_or_default();
+        self.none_of(wanted, format!("it is {}{text}", type_of(self.value)))
     }
 
-    pub(crate) fn mistyped<T>(&self, wanted: &str, example: &str) -> Option<T> {
-        let what = format!("must be {wanted}, but it is {}", type_of(self.value));
-        self.refuse(&what, self.like(example))
+    fn none_of<T>(&self, wanted: Wanted, why: String) -> Option<T> {
+        let remedy = Remedy::write("write it like this", &self.place.path, wanted.example);
+        self.complaints.refuse(&self.place, Problem::Mistyped { wanted, why }, remedy)
     }
 
     /// Text that can stand in a name, a path or an option: not empty, nothing unprintable.
     pub(crate) fn text(&self) -> Option<&'a str> {
-        self.string("text in quotes", "\"...\"")
+        self.string(TEXT)
     }
 
-    fn string(&self, wanted: &str, example: &str) -> Option<&'a str> {
-        let Some(text) = self.value.as_str() else { return self.mistyped(wanted, example) };
+    fn string(&self, wanted: Wanted) -> Option<&'a str> {
+        let Some(text) = self.value.as_str() else { return self.mistyped(wanted) };
         if text.trim().is_empty() {
-            return self.refuse("is empty", "write something between the quotes, or leave the key out");
+            return self.refuse("is empty", "give it a value, or leave it out");
         }
         if text.contains(char::is_control) {
             let what = format!("has a control character in it: {}", quoted(text));
@@ -133,12 +145,12 @@ impl<'a> Field<'a> {
     }
 
     pub(crate) fn flag(&self) -> Option<bool> {
-        self.value.as_bool().or_else(|| self.mistyped("true or false", "true"))
+        self.value.as_bool().or_else(|| self.mistyped(FLAG))
     }
 
     pub(crate) fn count(&self) -> Option<u64> {
         let Some(integer) = self.value.as_integer() else {
-            return self.mistyped("a whole number", "10");
+            return self.mistyped(COUNT);
         };
         match u64::from_str_radix(integer.as_str(), integer.radix()) {
             Ok(count) => Some(count),
@@ -154,14 +166,17 @@ impl<'a> Field<'a> {
         if allowed.contains(&count) {
             return Some(count);
         }
-        let remedy = format!("write a whole number from {} to {}", allowed.start(), allowed.end());
+        let remedy = match *allowed.end() {
+            u64::MAX => format!("write a whole number of {} or more", allowed.start()),
+            most => format!("write a whole number from {} to {most}", allowed.start()),
+        };
         self.refuse(&format!("is {count}, which is out of range"), remedy)
     }
 
     /// A number of 0 or more, with a point or without.
     pub(crate) fn number(&self) -> Option<f64> {
         let Some(float) = self.value.as_float() else {
-            let Some(whole) = self.value.as_integer() else { return self.mistyped("a number", "2") };
+            let Some(whole) = self.value.as_integer() else { return self.mistyped(NUMBER) };
             let negative = whole.as_str().starts_with('-');
             return if negative { self.negative() } else { self.count().map(|n| n as f64) };
         };
@@ -182,47 +197,48 @@ impl<'a> Field<'a> {
         if self.value.is_integer() {
             return self.count_in(1..=i64::MAX as u64);
         }
-        self.measured(parse_size, "a size", "\"20GiB\"")
+        self.measured(parse_size, SIZE)
     }
 
     /// Nanoseconds.
     pub(crate) fn duration(&self) -> Option<u64> {
-        self.measured(parse_duration, "a duration in quotes", "\"90s\"")
+        self.measured(parse_duration, DURATION)
     }
 
     /// A share between none and all, both excluded.
     pub(crate) fn share(&self) -> Option<f64> {
-        let share = self.measured(parse_share, "a share in quotes", "\"3%\"")?;
+        let share = self.measured(parse_share, SHARE)?;
         if share > 0.0 && share < 1.0 {
             return Some(share);
         }
         self.refuse("is out of range", "write more than 0% and less than 100%")
     }
 
-    fn measured<T>(&self, parse: fn(&str) -> Result<T, String>, wanted: &str, example: &str) -> Option<T> {
-        let text = self.string(wanted, example)?;
+    fn measured<T>(&self, parse: fn(&str) -> Result<T, String>, wanted: Wanted) -> Option<T> {
+        let text = self.string(wanted)?;
         let why = match parse(text) {
             Ok(value) => return Some(value),
             Err(why) => why,
         };
         let is_number = text.trim().chars().all(|letter| letter.is_ascii_digit() || letter == '.');
-        let what = match () {
-            () if why.ends_with("is out of range") => format!("must be {wanted}, but {} is out of range", quoted(text)),
-            () if is_number => format!("must be {wanted}, but {} has no unit", quoted(text)),
-            () => format!("must be {wanted}, but it is {}", quoted(text)),
+        let why = match () {
+            () if why.ends_with("is out of range") => format!("{} is out of range", quoted(text)),
+            () if is_number => format!("{} has no unit", quoted(text)),
+            () => format!("it is {}", quoted(text)),
         };
-        self.refuse(&what, self.like(example))
+        self.none_of(wanted, why)
     }
 
     /// The elements of a list that is not empty.
     pub(crate) fn elements(&self) -> Option<Vec<Field<'a>>> {
         let Some(list) = self.value.as_array() else {
-            return self.mistyped("a list", "[\"...\"]");
+            return self.mistyped(LIST);
         };
         if list.is_empty() {
             return self.refuse("is an empty list", "put something between the brackets, or leave the key out");
         }
-        let element = |v: &'a Spanned<DeValue<'a>>| Field { value: v.get_ref(), span: Some(v.span()), ..self.clone() };
+        let element =
+            |v: &'a Spanned<DeValue<'a>>| Field { value: v.get_ref(), place: self.at(v.span()), ..self.clone() };
         Some(list.iter().map(element).collect())
     }
 
@@ -234,7 +250,7 @@ impl<'a> Field<'a> {
 
     pub(crate) fn table(&self, label: &str) -> Option<Table<'a>> {
         match self.value.as_table() {
-            Some(entries) => Some(Table::new(label, self.span.clone(), entries, self.complaints)),
+            Some(entries) => Some(Table::new(label, self.place.clone(), entries, self.complaints)),
             None => {
                 let what = format!("must be a table, but it is {}", type_of(self.value));
                 self.refuse(
@@ -258,7 +274,7 @@ impl<'a> Field<'a> {
 
 fn type_of(value: &DeValue) -> &'static str {
     match value {
-        DeValue::String(_) => "text",
+        DeValue::String(_) => "the text",
         DeValue::Integer(_) => "a whole number",
         DeValue::Float(_) => "a number with a point",
         DeValue::Boolean(_) => "true or false",
@@ -278,7 +294,7 @@ pub(super) fn choose<'c, T>(
     let text = field.text()?;
     find(text, rows, name).or_else(|| {
         let remedy = not_found(text, rows.iter().map(name), list);
-        field.complaints.refuse(&field.span, format!("there is no {what} {}", quoted(text)), remedy)
+        field.complaints.refuse(&field.place, format!("there is no {what} {}", quoted(text)), remedy)
     })
 }
 
@@ -291,7 +307,7 @@ pub(super) fn choose_entry<'c>(field: &Field, (what, list): (&str, &str), entrie
             Some(meant) => format!("did you mean `{meant}`? `{list}` shows them all"),
             None => not_found(text, known.map(|(name, _)| name), list),
         };
-        field.complaints.refuse(&field.span, format!("there is no {what} {}", quoted(text)), remedy)
+        field.complaints.refuse(&field.place, format!("there is no {what} {}", quoted(text)), remedy)
     })
 }
 
@@ -303,7 +319,7 @@ pub(super) fn choose_key<'c, T>(
     name: fn(&T) -> &str,
 ) -> Option<&'c T> {
     let key = DeValue::String(field.key.into());
-    choose(&Field { value: &key, span: field.key_span.clone(), ..field.clone() }, listing, rows, name)
+    choose(&Field { value: &key, place: field.key_place.clone(), ..field.clone() }, listing, rows, name)
 }
 
 pub(super) fn find<'c, T>(text: &str, rows: &'c [T], name: fn(&T) -> &str) -> Option<&'c T> {
@@ -319,7 +335,7 @@ pub(super) fn not_found<'n>(text: &str, names: impl Iterator<Item = &'n str> + C
 }
 
 /// An empty place just behind the last thing written: where what is missing would go.
-pub(super) fn end_of(text: &str) -> Range<usize> {
+pub(super) fn end_of(text: &str) -> Place {
     let end = text.trim_end().len();
-    end..end
+    Place { span: Some(end..end), path: Vec::new() }
 }

@@ -1,8 +1,8 @@
 //! `[backing]` and `[[target]]`: what is compared, and where its bytes live.
 
 use super::age;
-use super::complaint::{Complaints, Span, one_slip_from, quoted};
-use super::keys::TARGET_KEYS as KEYS;
+use super::complaint::{Complaints, Place, Remedy, one_slip_from, quoted};
+use super::keys::TARGET;
 use super::machine;
 use super::queue;
 use super::setting::disks;
@@ -16,7 +16,7 @@ use pickfs_system::units::show_bytes;
 #[derive(Clone)]
 pub(super) struct Placed {
     pub target: Target,
-    pub span: Span,
+    pub place: Place,
     /// What the target says of its machine itself, as its name shows it.
     pub own_machine: Vec<(String, String)>,
 }
@@ -27,13 +27,13 @@ struct Backing<'c> {
     chosen: Chosen,
     entry: &'c Entry,
     /// Where its size is said, else where it is itself.
-    size_span: Span,
-    span: Span,
+    size_place: Place,
+    place: Place,
 }
 
 /// All targets in the order of the plan, without products and without the duplicate.
 pub(super) fn targets(plan: &Table, reader: &Reader) -> Vec<Placed> {
-    let end = &plan.span;
+    let end = &plan.place;
     let field = plan.field("backing");
     let shared = field.as_ref().and_then(|field| backings(field, reader));
     if let Some(field) = plan.field("target") {
@@ -74,13 +74,13 @@ fn only_one<'c>(mut shared: Vec<Backing<'c>>, complaints: &Complaints) -> Option
     if shared.len() == 1 {
         return shared.pop();
     }
-    let span = shared.first().and_then(|backing| backing.span.clone());
+    let place = shared.first().map(|backing| backing.place.clone()).unwrap_or_default();
     let remedy = "give one path here, or give each [[target]] its own `backing`";
-    complaints.refuse(&span, "several paths cannot be the backing of each [[target]]", remedy)
+    complaints.refuse(&place, "several paths cannot be the backing of each [[target]]", remedy)
 }
 
 /// A directory that is a target as it is.
-fn existing(backing: Backing, machine: &Settings, end: &Span, reader: &Reader) -> Option<Placed> {
+fn existing(backing: Backing, machine: &Settings, end: &Place, reader: &Reader) -> Option<Placed> {
     if backing.entry.makes_filesystem {
         let message = format!("the plan has no targets, and `{}` needs a file system on it", backing.entry.name);
         return reader.complaints.refuse(end, message, "add [[target]] with `fs = \"ext4\"` below it");
@@ -88,7 +88,7 @@ fn existing(backing: Backing, machine: &Settings, end: &Span, reader: &Reader) -
     let (backing_of, machine) = (backing.chosen.clone(), machine.clone());
     let mut target = Target { backing: backing_of, machine, ..Target::default() };
     target.name = made_name(&target, &[], Some(&backing));
-    Some(Placed { target, span: backing.span, own_machine: Vec::new() })
+    Some(Placed { target, place: backing.place, own_machine: Vec::new() })
 }
 
 /// The backing, or one for each path of a list.
@@ -109,7 +109,7 @@ fn kind_of_backing<'a, 'c>(field: &Field<'a>, reader: &Reader<'c>) -> Option<(&'
     let Some(value) = fields.next() else { return field.refuse("is empty", example) };
     if let Some(second) = fields.next() {
         let remedy = "keep one here, and give a target that lives elsewhere its own `backing`";
-        reader.complaints.add(&second.key_span, format!("a second backing {}", second.shown()), remedy);
+        reader.complaints.add(&second.key_place, format!("a second backing {}", second.shown()), remedy);
     }
     let listing = ("backing", "pickfs list backings");
     let entry = choose_key(&value, listing, &catalogue.backings, |entry| entry.name)?;
@@ -118,17 +118,20 @@ fn kind_of_backing<'a, 'c>(field: &Field<'a>, reader: &Reader<'c>) -> Option<(&'
 
 fn backing<'c>(entry: &'c Entry, field: &Field, reader: &Reader<'c>) -> Backing<'c> {
     let given: Vec<Field> = match field.value.as_table() {
-        Some(entries) => Table::new("", None, entries, field.complaints).fields().collect(),
-        None => vec![Field { key: entry.main_setting, ..field.clone() }],
+        Some(entries) => Table::new("", field.place.clone(), entries, field.complaints).fields().collect(),
+        None => {
+            let place = field.place.below(entry.main_setting, field.place.span.clone());
+            vec![Field { key: entry.main_setting, place, ..field.clone() }]
+        }
     };
-    let settings = settings(entry, &given, &[], &field.span, reader);
+    let settings = settings(entry, &given, &[], &field.place, reader);
     if !entry.makes_filesystem && given.iter().all(|field| field.key != entry.main_setting) {
         let message = format!("`{}` needs {}", entry.name, quoted(entry.main_setting));
-        reader.complaints.add(&field.span, message, format!("write it like this: {} = \"/mnt\"", entry.name));
+        reader.complaints.add(&field.place, message, Remedy::write("write it like this", &[entry.name], "\"/mnt\""));
     }
     let size = given.iter().find(|field| field.key == "size").unwrap_or(field);
     let chosen = Chosen { name: entry.name.into(), settings };
-    Backing { chosen, entry, size_span: size.span.clone(), span: field.span.clone() }
+    Backing { chosen, entry, size_place: size.place.clone(), place: field.place.clone() }
 }
 
 fn directories<'c>(entry: &'c Entry, list: &Field, reader: &Reader<'c>) -> Option<Vec<Backing<'c>>> {
@@ -141,7 +144,7 @@ fn directories<'c>(entry: &'c Entry, list: &Field, reader: &Reader<'c>) -> Optio
 
 fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> Placed {
     refuse_discard(table);
-    table.only(&[&KEYS[..], &["discard"]].concat());
+    table.only(&[TARGET.names(), vec!["discard"]].concat());
     let own = table.field("backing").map(|field| {
         let (entry, value) = kind_of_backing(&field, reader)?;
         Some(backing(entry, &value, reader))
@@ -154,7 +157,7 @@ fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> Place
     };
     if missing {
         let remedy = "add [backing] to the plan, with a line such as `image = { dir = \"/mnt\", size = \"20GiB\" }`";
-        reader.complaints.add(&table.span, "this target has no backing, and the plan has none for all", remedy);
+        reader.complaints.add(&table.place, "this target has no backing, and the plan has none for all", remedy);
     }
     let driver = filesystem(table, reader);
     check_fit(table, backing, driver);
@@ -171,7 +174,7 @@ fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> Place
     let own_machine = machine::own_words(table);
     let name = table.field("name").map(|field| field.text().map(String::from));
     target.name = name.flatten().unwrap_or_else(|| made_name(&target, &own_machine, backing));
-    Placed { target, span: table.field("name").map_or(table.span.clone(), |field| field.span), own_machine }
+    Placed { target, place: table.field("name").map_or(table.place.clone(), |field| field.place), own_machine }
 }
 
 /// What a target says of itself, as far as it can be read: a name is made of it even if some of it is wrong.
@@ -197,7 +200,7 @@ fn refuse_discard(table: &Table) {
         let message = "a single target cannot have its own `discard`: a drive that has discarded its unused blocks \
                        is faster for every target that comes after";
         let remedy = "move `discard` to the top of the plan, where it holds for all targets";
-        field.complaints.add(&field.key_span, message, remedy);
+        field.complaints.add(&field.key_place, message, remedy);
     }
 }
 
@@ -216,14 +219,14 @@ fn check_variant(field: &Field, driver: Option<&FilesystemEntry>) {
         [] => format!("leave `variant` out: {} has none; options go into `mount` and `mkfs`", driver.name),
         variants => format!("use one of {}", super::complaint::listed(variants.iter().copied())),
     };
-    field.complaints.add(&field.span, format!("{} has no variant {}", driver.name, quoted(text)), remedy);
+    field.complaints.add(&field.place, format!("{} has no variant {}", driver.name, quoted(text)), remedy);
 }
 
 fn nodatacow(field: &Field, driver: Option<&FilesystemEntry>) -> bool {
     let asked = field.flag().unwrap_or_default();
     if let Some(driver) = driver.filter(|driver| asked && !driver.takes_nodatacow) {
         let message = format!("{} has no copy on write of data that could be switched off", driver.name);
-        field.complaints.add(&field.key_span, message, "leave `nodatacow` out, or give it to a target with btrfs");
+        field.complaints.add(&field.key_place, message, "leave `nodatacow` out, or give it to a target with btrfs");
     }
     asked
 }
@@ -233,7 +236,7 @@ fn overlay(field: &Field, driver: Option<&FilesystemEntry>) -> bool {
     if let Some((driver, why)) = driver.filter(|_| asked).and_then(|driver| Some((driver, driver.no_upper?))) {
         let message = format!("overlayfs cannot put what is written on {}: {why}", driver.name);
         field.complaints.add(
-            &field.key_span,
+            &field.key_place,
             message,
             "leave `overlay` out, or give it to a target with ext4, xfs or btrfs",
         );
@@ -261,12 +264,12 @@ pub(super) fn check_option(
     if element.key == "mount" && text.contains(',') {
         let parts: Vec<String> = text.split(',').map(|part| format!("\"{part}\"")).collect();
         let remedy = format!("write one option an element: {}", parts.join(", "));
-        element.complaints.add(&element.span, format!("{} is more than one mount option", quoted(text)), remedy);
+        element.complaints.add(&element.place, format!("{} is more than one mount option", quoted(text)), remedy);
         return false;
     }
     let slip = if element.key == "mount" { slip_in_mount(text, driver) } else { several_words(before, text) };
     if let Some((message, remedy)) = slip {
-        element.complaints.add(&element.span, message, remedy);
+        element.complaints.add(&element.place, message, remedy);
         return false;
     }
     let wrong = match element.key {
@@ -275,14 +278,13 @@ pub(super) fn check_option(
     };
     let remedy =
         "take it out: only the backing of a plan may name a device, because there it is checked for being in use";
-    wrong.map(|wrong| element.complaints.add(&element.span, wrong, remedy)).is_none()
+    wrong.map(|wrong| element.complaints.add(&element.place, wrong, remedy)).is_none()
 }
 
 /// What mount would refuse, minutes later.
-fn slip_in_mount(text: &str, driver: Option<&FilesystemEntry>) -> Option<(String, String)> {
+fn slip_in_mount(text: &str, driver: Option<&FilesystemEntry>) -> Option<(String, Remedy)> {
     if text.starts_with('-') {
-        let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
-        let remedy = format!("options of mkfs go there: mkfs = [{}]", words.join(", "));
+        let remedy = Remedy::write("options of mkfs go there", &["target", "mkfs"], &list_of_words(text));
         return Some((format!("the option {} begins with a dash", quoted(text)), remedy));
     }
     if text.contains(char::is_whitespace) {
@@ -293,15 +295,20 @@ fn slip_in_mount(text: &str, driver: Option<&FilesystemEntry>) -> Option<(String
     // A name that is not known may be of a newer kernel; one that differs from a known one in a letter is a slip.
     let near = one_slip_from(name, driver.mount_options)?;
     let message = format!("{} has no mount option {}", driver.name, quoted(name));
-    Some((message, format!("did you mean `{}`?", text.replacen(name, near, 1))))
+    Some((message, format!("did you mean `{}`?", text.replacen(name, near, 1)).into()))
+}
+
+/// `-m 0` as a list in TOML.
+fn list_of_words(text: &str) -> String {
+    toml::Value::from(text.split_whitespace().collect::<Vec<_>>()).to_string()
 }
 
 /// A word for mkfs that was meant to be two.
-fn several_words(before: Option<&str>, text: &str) -> Option<(String, String)> {
+fn several_words(before: Option<&str>, text: &str) -> Option<(String, Remedy)> {
     let is_option = text.starts_with('-') && text.contains(' ') && !before.is_some_and(|word| word.starts_with('-'));
-    let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
     let message = || format!("mkfs would get {} as one word", quoted(text));
-    is_option.then(|| (message(), format!("write them one by one: mkfs = [{}]", words.join(", "))))
+    let remedy = || Remedy::write("write them one by one", &["target", "mkfs"], &list_of_words(text));
+    is_option.then(|| (message(), remedy()))
 }
 
 /// A file system and its backing must go together.
@@ -311,7 +318,7 @@ fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&Filesyste
         None if backing.entry.makes_filesystem => {
             let message = format!("this target has no `fs`, and `{}` needs one on it", backing.entry.name);
             table.complaints.add(
-                &table.span,
+                &table.place,
                 message,
                 "add a line such as `fs = \"ext4\"`; `pickfs list fs` shows them all",
             );
@@ -328,7 +335,7 @@ fn refuse_making(table: &Table, backing: &Backing) {
     {
         let name = backing.entry.name;
         let message = format!("{} cannot be chosen on `{name}`, which brings its own file system", field.shown());
-        field.complaints.add(&field.key_span, message, "leave it out, or give the target another `backing`");
+        field.complaints.add(&field.key_place, message, "leave it out, or give the target another `backing`");
     }
 }
 
@@ -337,7 +344,7 @@ fn check_size(backing: &Backing, driver: &FilesystemEntry, complaints: &Complain
     let [size, minimum] = [size, driver.minimum_size].map(|bytes| show_bytes(bytes as f64));
     let message = format!("{} needs at least {minimum}, but the size is {size}", driver.name);
     complaints.add(
-        &backing.size_span,
+        &backing.size_place,
         message,
         format!("make the size {minimum} or more, or leave {} out", driver.name),
     );
@@ -347,17 +354,17 @@ fn check_size(backing: &Backing, driver: &FilesystemEntry, complaints: &Complain
 fn check_devices(table: &Table, driver: &FilesystemEntry, devices: usize) {
     let variant = table.field("variant").and_then(|field| field.value.as_str());
     if let Some(objection) = (driver.devices)(driver.name, variant, devices) {
-        let span = table.field(objection.setting).and_then(|field| field.span);
-        table.complaints.object(&span, objection);
+        let place = table.field(objection.setting).map(|field| field.place).unwrap_or_default();
+        table.complaints.object(&place, objection);
     }
 }
 
 /// Each target must fit what its machine is made of.
 pub(super) fn check_machines(placed: &[Placed], reader: &Reader) {
     let Some(unfit) = reader.catalogue.unfit else { return };
-    for Placed { target, span, .. } in placed {
+    for Placed { target, place, .. } in placed {
         let objection = unfit(reader.executor, target);
-        objection.into_iter().for_each(|objection| reader.complaints.object(span, objection));
+        objection.into_iter().for_each(|objection| reader.complaints.object(place, objection));
     }
 }
 

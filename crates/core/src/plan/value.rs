@@ -1,21 +1,24 @@
 //! Settings of a plug-in: what was written, checked by the kind that the plug-in declares, and the defaults.
 
-use super::complaint::{Complaints, Span, listed, nearest, quoted};
-use super::table::{Field, Reader};
-use super::{Catalogue, Entry, Setting, SettingKind, Settings};
+use super::complaint::{Complaints, Place, Problem, listed, nearest, quoted};
+use super::flag::looks_like_path;
+use super::keys::{Key, KeyTable, Kind};
+use super::table::{COUNTS, Field, Reader, Table};
+use super::{Catalogue, Entry, Plan, Setting, SettingKind, Settings};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use toml::de::{DeString, DeValue};
 
-/// The settings that the fields give, and the defaults of the others, and what the machine has against them. `span` is
+/// The settings that the fields give, and the defaults of the others, and what the machine has against them. `place` is
 /// where the plug-in is chosen; `own` are the keys that stand beside its settings, as far as a slip of the pen may mean
 /// one.
-pub(super) fn settings(entry: &Entry, given: &[Field], own: &[&str], span: &Span, reader: &Reader) -> Settings {
+pub(super) fn settings(entry: &Entry, given: &[Field], own: &[&str], place: &Place, reader: &Reader) -> Settings {
     let before = reader.complaints.len();
     let settings = read(entry, given, own, reader);
     if reader.complaints.len() == before {
         for objection in (entry.objections)(entry.name, &settings) {
-            let place = given.iter().find(|field| field.key == objection.setting).map_or(span, |field| &field.span);
+            let place = given.iter().find(|field| field.key == objection.setting).map_or(place, |field| &field.place);
             reader.complaints.object(place, objection);
         }
     }
@@ -49,10 +52,11 @@ fn unknown(field: &Field, entry: &Entry, own: &[&str], reader: &Reader) {
             let all = listed(others.iter().copied());
             format!("{key} is for the {noun} {all}: add `executor = \"{first}\"` at the top")
         }
-        _ if entry.settings.is_empty() => "leave it out: there is nothing to set".to_string(),
+        _ if entry.settings.is_empty() => "leave it out: there is nothing to set".into(),
         _ => format!("leave it out, or use {}", listed(names())),
     };
-    reader.complaints.add(&field.key_span, format!("`{}` has no setting {}", entry.name, quoted(field.key)), remedy);
+    let problem = Problem::NoSetting { plugin: entry.name, setting: field.key.into() };
+    reader.complaints.add(&field.key_place, problem, remedy);
 }
 
 /// Of an executor, the others that have the setting.
@@ -61,6 +65,35 @@ fn others(key: &str, entry: &Entry, reader: &Reader) -> Vec<&'static str> {
     let has = |other: &&Entry| other.settings.iter().any(|setting| setting.name == key);
     let is_executor = all.iter().any(|one| one.name == entry.name);
     all.iter().filter(has).map(|other| other.name).filter(|_| is_executor).collect()
+}
+
+impl Key {
+    /// What the table says of it, else its default; nothing where the table has it wrong.
+    fn value(&self, table: &Table, reader: &Reader) -> Option<Value> {
+        let Kind::Is(kind) = self.kind else { return None };
+        match table.field(self.name) {
+            Some(field) => checked(&field, kind, reader),
+            None => default(&Setting { name: self.name, kind, default: self.default, about: self.about }, reader),
+        }
+    }
+}
+
+impl KeyTable {
+    /// The value of one key, by its row.
+    pub(super) fn get<T: DeserializeOwned>(&self, name: &str, table: &Table, reader: &Reader) -> Option<T> {
+        let key = self.keys.iter().find(|key| key.name == name)?;
+        serde_json::from_value(key.value(table, reader)?).ok()
+    }
+
+    /// Checks the names of all keys, and sets in the plan what rows can set.
+    pub(super) fn read(&self, table: &Table, plan: &mut Plan, reader: &Reader) {
+        table.only(&self.names());
+        for key in self.keys {
+            if let Some((set, value)) = key.set.and_then(|set| Some((set, key.value(table, reader)?))) {
+                set(plan, value);
+            }
+        }
+    }
 }
 
 pub(super) fn checked(field: &Field, kind: SettingKind, reader: &Reader) -> Option<Value> {
@@ -72,6 +105,8 @@ pub(super) fn checked(field: &Field, kind: SettingKind, reader: &Reader) -> Opti
         SettingKind::Number | SettingKind::NumberOrPath => field.number().map(Value::from),
         SettingKind::Size => field.size().map(Value::from),
         SettingKind::Count => field.count().map(Value::from),
+        SettingKind::Within(least, most) => field.count_in(least..=most).map(Value::from),
+        SettingKind::Share => field.share().map(Value::from),
         SettingKind::Duration => field.duration().map(Value::from),
         SettingKind::Flag => field.flag().map(Value::from),
         SettingKind::Texts => texts(field).map(Value::from),
@@ -90,7 +125,7 @@ fn counts(field: &Field) -> Option<Vec<u64>> {
         return Some(vec![field.count()?]);
     }
     if !field.value.is_array() {
-        return field.mistyped("a list of whole numbers", "[10, 100]");
+        return field.mistyped(COUNTS);
     }
     let (elements, before) = (field.elements()?, field.complaints.len());
     let counts = elements.iter().filter_map(|field| field.count()).collect();
@@ -132,7 +167,7 @@ fn path(field: &Field, folder: &Path) -> Option<String> {
 /// What looks like a file is one.
 fn name_or_path(field: &Field, folder: &Path) -> Option<String> {
     let text = field.text()?;
-    match text.contains('/') || [".toml", ".pktrace"].iter().any(|ending| text.ends_with(ending)) {
+    match looks_like_path(text) {
         true => path(field, folder),
         false => Some(text.into()),
     }
@@ -164,6 +199,7 @@ fn default(setting: &Setting, reader: &Reader) -> Option<Value> {
     }
     let value = match setting.kind {
         SettingKind::Count
+        | SettingKind::Within(..)
         | SettingKind::Counts
         | SettingKind::Number
         | SettingKind::NumberOrPath
@@ -173,5 +209,6 @@ fn default(setting: &Setting, reader: &Reader) -> Option<Value> {
     };
     let value = value.unwrap_or(DeValue::String(DeString::Borrowed(text)));
     let complaints = reader.complaints;
-    checked(&Field { key: setting.name, key_span: None, value: &value, span: None, complaints }, setting.kind, reader)
+    let [key_place, place] = [Place::default(), Place::default()];
+    checked(&Field { key: setting.name, key_place, value: &value, place, complaints }, setting.kind, reader)
 }

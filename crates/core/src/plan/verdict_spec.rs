@@ -1,16 +1,14 @@
 //! What the one verdict is made of: repeats, weights and counts of works, and `[verdict]`.
 
 use super::complaint::{listed, nearest, quoted};
-use super::keys::VERDICT_KEYS;
+use super::keys::VERDICT;
 use super::table::{Field, Reader, Table, choose, not_found};
-use super::{AMOUNTS, Amounts, HOLDS, Limit, Repeats, Settings, VerdictSpec, VerdictTerm, Work};
+use super::{AMOUNTS, Amounts, HOLDS, Limit, Settings, VerdictSpec, VerdictTerm, Work};
 use crate::metric;
 use pickfs_system::units::Unit;
 use std::collections::{BTreeMap, HashSet};
 
 const SHARES: [&str; 2] = ["weight", "count"];
-
-const MOST_REPEATS: u64 = 100;
 
 /// What a work asks of the verdict.
 pub(super) struct Asked<'a> {
@@ -25,12 +23,6 @@ struct Share<'a> {
     field: Field<'a>,
     /// By phase, or of the whole work; `None` where it is wrong.
     amounts: Option<Vec<(Option<&'a str>, f64)>>,
-}
-
-pub(super) fn repeats(work: &Table) -> Repeats {
-    let field = work.field("repeats");
-    let count = field.and_then(|field| field.count_in(1..=MOST_REPEATS));
-    count.and_then(|count| u32::try_from(count).ok()).map(Repeats).unwrap_or_default()
 }
 
 pub(super) fn asked<'a>(table: &Table<'a>, work: Option<&Work>, reader: &Reader) -> Asked<'a> {
@@ -75,7 +67,7 @@ fn amount(field: &Field) -> Option<f64> {
 fn check_phase(field: &Field, phase: &str, phases: Option<&[String]>) {
     if phases.is_some_and(|phases| !phases.iter().any(|known| known == phase)) {
         let remedy = not_found(phase, phases.unwrap_or_default().iter().map(String::as_str), "pickfs list workloads");
-        field.complaints.add(&field.key_span, format!("there is no phase {}", quoted(phase)), remedy);
+        field.complaints.add(&field.key_place, format!("there is no phase {}", quoted(phase)), remedy);
     }
 }
 
@@ -84,7 +76,7 @@ pub(super) fn verdict_spec(plan: &Table, asked: &[Asked], reader: &Reader) -> Ve
     let spec = VerdictSpec { amounts, parts, ..VerdictSpec::default() };
     let Some(field) = plan.field("verdict") else { return spec };
     let Some(table) = field.table("[verdict]") else { return spec };
-    table.only(&VERDICT_KEYS);
+    table.only(&VERDICT.names());
     let require = require(&table, reader);
     VerdictSpec { require, holds: holds(&table), limits: limits(&table, asked), ..spec }
 }
@@ -97,12 +89,12 @@ fn parts(asked: &[Asked]) -> (Amounts, Vec<VerdictTerm>) {
         let message = format!("{} here, but {} before", other.field.shown(), first.field.shown());
         let remedy = "use one of the two in the whole plan: `weight` is how much a work matters, `count` is how often \
                       it is done";
-        other.field.complaints.add(&other.field.key_span, message, remedy);
+        other.field.complaints.add(&other.field.key_place, message, remedy);
     }
     let parts: Vec<VerdictTerm> = asked.iter().flat_map(parts_of).collect();
     if parts.is_empty() && shares().all(|share| share.amounts.is_some()) {
         let message = format!("every {} is 0", first.field.shown());
-        first.field.complaints.add(&first.field.span, message, "give one work or phase at least something above 0");
+        first.field.complaints.add(&first.field.place, message, "give one work or phase at least something above 0");
     }
     (if first.field.key == "count" { Amounts::Counts } else { Amounts::Weights }, parts)
 }
@@ -151,7 +143,7 @@ fn limits(verdict: &Table, asked: &[Asked]) -> Vec<Limit> {
     for field in table.fields() {
         let Some(limit) = limit(&field, phases.as_deref()) else { continue };
         if limits.iter().any(|other| (&other.phase, &other.metric) == (&limit.phase, &limit.metric)) {
-            field.complaints.add(&field.key_span, format!("a second limit for {}", quoted(&limit.metric)), TWICE);
+            field.complaints.add(&field.key_place, format!("a second limit for {}", quoted(&limit.metric)), TWICE);
         }
         limits.push(limit);
     }
@@ -187,7 +179,7 @@ fn metric<'n>(field: &Field, name: &'n str) -> Option<&'n str> {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("use {}, or a name from the journal, such as `device_write_bytes`", listed(aliases())),
     };
-    field.complaints.refuse(&field.key_span, format!("there is no metric {}", quoted(name)), remedy)
+    field.complaints.refuse(&field.key_place, format!("there is no metric {}", quoted(name)), remedy)
 }
 
 /// In the unit at the end of the metric's name.
@@ -208,8 +200,8 @@ fn at_most(field: &Field, metric: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Plan;
     use super::super::example::{Hostile, complained, read, with};
+    use super::super::{Plan, Repeats};
     use super::*;
 
     /// Two works, each with lines of its own, and text after them.
@@ -305,7 +297,7 @@ mod tests {
         ("BT", "[[work]]\nworkload = 'tree'\ncount = 1e999", &[(3, "no finite number")]),
         ("BT", "[[work]]\nworkload = 'tree'\ncount = 1e13", &[(3, "is out of range")]),
         ("BT", "[[work]]\nworkload = 'tree'\ncount = 1e-7", &[(3, "is out of range")]),
-        ("BT", "[[work]]\nworkload = 'tree'\ncount = '3'", &[(3, "must be a number, but it is text")]),
+        ("BT", "[[work]]\nworkload = 'tree'\ncount = '3'", &[(3, "must be a number, but it is the text")]),
         ("BT", "[[work]]\nworkload = 'tree'\ncount = [1, 2]", &[(3, "must be a number, but it is a list")]),
         ("BT", "[[work]]\nworkload = 'tree'\ncount = {}", &[(3, "`count` is empty")]),
         ("BT", "[[work]]\nworkload = 'tree'\ncount = 0", &[(3, "every `count` is 0")]),
@@ -324,8 +316,8 @@ mod tests {
         ("BTW", "verdict = 3", &[(1, "must be a table")]),
         ("BTW", "[verdict]\nrequires = ['checksums']", &[(2, "did you mean `require`?")]),
         ("BTW", "[verdict]\nholds = { fil = 3, name = 0, volume = 'big' }", &[(2, "did you mean `file`?"), (2, "out of range"), (2, "`volume` must be a size")]),
-        ("BTW", "[verdict]\nholds = '3TiB'", &[(2, "must be a table, but it is text")]),
-        ("BTW", "[verdict]\nrequire = 'checksums'", &[(2, "must be a list, but it is text")]),
+        ("BTW", "[verdict]\nholds = '3TiB'", &[(2, "must be a table, but it is the text")]),
+        ("BTW", "[verdict]\nrequire = 'checksums'", &[(2, "must be a list, but it is the text")]),
         ("BTW", "[verdict]\nrequire = []", &[(2, "is an empty list")]),
         ("BTW", "[verdict]\nrequire = ['snapshot', 'flying']", &[(2, "did you mean `snapshots`?"), (2, "pickfs list features")]),
         ("BTW", "[verdict]\nrequire = ['checksums', 3, '', 'checksums']", &[(2, "must be text"), (2, "is empty"), (2, "`checksums` twice")]),

@@ -11,6 +11,6 @@ pub(super) fn list(texts: &[String]) -> Option<Value> {
     (!texts.is_empty()).then(|| Value::from(texts.to_vec()))
 }
 
-pub(super) fn text(text: &Option<String>) -> Option<Value> {
-    text.as_deref().map(Value::from)
+pub(super) fn text(text: Option<&str>) -> Option<Value> {
+    text.map(Value::from)
 }

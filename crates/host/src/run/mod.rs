@@ -9,6 +9,7 @@
 
 mod active;
 mod guard;
+mod live;
 mod parts;
 mod progress;
 mod rehearse;
@@ -33,6 +34,7 @@ pub use trust::{Remains, Trust, plan, remains};
 
 use crate::executor::{self, Executor};
 use anyhow::{Context, Result, bail};
+use live::LiveJournal;
 use pickfs_core::journal::*;
 use pickfs_core::plan::{Cell, Plan, Stop};
 use pickfs_core::protocol::{Check, Checked, Erasure};
@@ -63,17 +65,16 @@ pub fn begin(
     journal: &Path,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    let (session, journal, folded) = new_run(plan, executors, journal)?;
-    go(session, agreed, journal, folded, progress)
+    go(new_run(plan, executors, journal)?, agreed, progress)
 }
 
 /// With the plan in a new journal.
-fn new_run<'e>(plan: &Plan, executors: Executors<'e>, journal: &Path) -> Result<(Session<'e>, Journal, Folded)> {
+fn new_run<'e>(plan: &Plan, executors: Executors<'e>, journal: &Path) -> Result<Session<'e>> {
     let id = format!("{:012x}", fresh_id());
     let active = Active::register(&id, journal)?;
     let noted = |journal: Journal| trust::note(&id, &journal).map(|()| journal);
     let mut journal = match Journal::create(journal).and_then(noted) {
-        Ok(journal) => journal,
+        Ok(journal) => LiveJournal::new(journal, Folded::default()),
         Err(error) => {
             active.done();
             return Err(error);
@@ -87,11 +88,8 @@ fn new_run<'e>(plan: &Plan, executors: Executors<'e>, journal: &Path) -> Result<
         plan: plan.clone(),
         imported: String::new(),
     };
-    let mut folded = Folded::default();
-    let record = Record::Run(Box::new(run));
-    journal.append(&record)?;
-    folded.take(record);
-    Ok((Session { executors, active, more: None }, journal, folded))
+    journal.write(Record::Run(Box::new(run)))?;
+    Ok(Session { executors, active, more: None, journal })
 }
 
 /// What can be changed of a run that is taken up again; `None` leaves it as it is.
@@ -142,32 +140,26 @@ pub fn resume(
     executors: Executors,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    let (session, journal, folded) = taken_up(journal, trust, aims, executors)?;
-    go(session, agreed, journal, folded, progress)
+    go(taken_up(journal, trust, aims, executors)?, agreed, progress)
 }
 
-fn taken_up<'e>(
-    journal: &Path,
-    trust: Trust,
-    aims: Aims,
-    executors: Executors<'e>,
-) -> Result<(Session<'e>, Journal, Folded)> {
-    let (mut journal, mut folded) = trust::open(journal, trust)?;
-    let run = trust::sound(&folded, journal.path())?;
+fn taken_up<'e>(journal: &Path, trust: Trust, aims: Aims, executors: Executors<'e>) -> Result<Session<'e>> {
+    let (file, folded) = trust::open(journal, trust)?;
+    let run = trust::sound(&folded, file.path())?;
     let begun = folded.cells.iter().map(|cell| cell.round).max().unwrap_or(0);
     let stop = aims.change(run.plan.stop, begun)?;
     let all_done = folded.looks.last().is_some_and(|look| look.round >= stop.most_rounds());
     if aims.more.is_some() && all_done {
         bail!("all {} rounds are done; --rounds N gives the run more", stop.most_rounds());
     }
-    let active = Active::register(&run.id, journal.path())?;
+    let active = Active::register(&run.id, file.path())?;
     // One that was trusted on request is of a run of ours from now on.
-    trust::note(&run.id, &journal)?;
+    trust::note(&run.id, &file)?;
+    let mut journal = LiveJournal::new(file, folded);
     if stop != run.plan.stop {
-        journal.append(&Record::Aim(stop))?;
-        folded.take(Record::Aim(stop));
+        journal.write(Record::Aim(stop))?;
     }
-    Ok((Session { executors, active, more: aims.more }, journal, folded))
+    Ok(Session { executors, active, more: aims.more, journal })
 }
 
 /// Undoes what a dead run left; the journal keeps what was measured. A run under way is refused, and that of another
@@ -178,7 +170,7 @@ pub fn clean(journal: &Path, trust: Trust, executors: Executors, progress: &mut 
     if supervise::stop_requested() {
         bail!(Interrupted);
     }
-    undo_dead(journal, executors, folded)
+    undo_dead(LiveJournal::new(journal, folded), executors)
 }
 
 /// What dead runs left in force would be measured, saved as the machine's own and put back for good.
@@ -188,18 +180,18 @@ fn undo_dead_runs(own: &str, executors: Executors, progress: &mut dyn Progress) 
         // One that is under way waits for us; one whose journal is gone is told by `pickfs clean`, as one that another user
         // has put in its place.
         let Ok((journal, folded)) = trust::open(&journal, Trust::Own) else { continue };
-        match undo_dead(journal, executors, folded) {
+        match undo_dead(LiveJournal::new(journal, folded), executors) {
             Ok(_) => progress.remark(&format!("undid what the dead run {run} had left")),
             Err(error) => progress.remark(&visible_lines(&format!("the dead run {run} is not undone: {error:#}"))),
         }
     }
 }
 
-fn undo_dead(journal: Journal, executors: Executors, folded: Folded) -> Result<usize> {
-    let run = trust::understood(&folded)?;
+fn undo_dead(journal: LiveJournal, executors: Executors) -> Result<usize> {
+    let run = trust::understood(journal.folded())?;
     let executor = find_executor(executors, &run.plan)?;
-    let (left, path) = (folded.leftovers.len(), journal.path().to_path_buf());
-    let mut supervisor = Supervisor::new(&run, executor, journal, folded);
+    let (left, path) = (journal.folded().leftovers.len(), journal.path().to_path_buf());
+    let mut supervisor = Supervisor::new(&run, executor, journal);
     supervisor.undo_dead()?;
     trust::all_steps_were_read(supervisor.folded(), &path)?;
     Active::forget(&run.id);
@@ -211,17 +203,13 @@ struct Session<'e> {
     executors: Executors<'e>,
     active: Active,
     more: Option<Duration>,
+    journal: LiveJournal,
 }
 
-fn go(
-    session: Session,
-    agreed: &[Erasure],
-    journal: Journal,
-    done: Folded,
-    progress: &mut dyn Progress,
-) -> Result<Finish> {
-    let Session { executors, active, more } = session;
-    let run = trust::understood(&done)?;
+fn go(session: Session, agreed: &[Erasure], progress: &mut dyn Progress) -> Result<Finish> {
+    let Session { executors, active, more, journal } = session;
+    let done = journal.folded();
+    let run = trust::understood(done)?;
     let simulates = find_executor(executors, &run.plan).is_ok_and(|executor| executor.simulates());
     let path = journal.path().to_path_buf();
     let wanted = if simulates { turn::Use::Shared } else { turn::Use::Alone };
@@ -234,11 +222,11 @@ fn go(
         return Ok(Finish::Stopped);
     }
     undo_dead_runs(&run.id, executors, progress);
-    let (planned, ended) = rounds::up_to_next_look(&run.plan, &done);
+    let (planned, ended) = rounds::up_to_next_look(&run.plan, done);
     progress.begin(&run, journal.path(), planned, ended);
-    let is_over = |end: &Enough| end.is_final() && more.is_none() && rounds::unchecked(&run.plan, &done).is_empty();
+    let is_over = |end: &Enough| end.is_final() && more.is_none() && rounds::unchecked(&run.plan, done).is_empty();
     let over = done.looks.last().and_then(|look| look.end).filter(is_over);
-    let mut supervisor = Supervisor::new(&run, find_executor(executors, &run.plan)?, journal, done);
+    let mut supervisor = Supervisor::new(&run, find_executor(executors, &run.plan)?, journal);
     if had_leftovers {
         supervisor.undo()?;
         trust::all_steps_were_read(supervisor.folded(), &path)?;

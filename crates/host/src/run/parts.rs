@@ -1,6 +1,7 @@
 //! A run whose cells are done elsewhere, each by a pickfs of its own with a journal of its own: only where cells cannot
 //! disturb each other. Here they are put together, in the order of the run, as if one machine had done them.
 
+use super::live::LiveJournal;
 use super::rounds::{self, Doer};
 use super::supervise::{Ended, Supervisor, stop_requested};
 use super::{
@@ -44,8 +45,7 @@ pub fn begin_parts(
     parts: &mut dyn Parts,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    let (session, journal, folded) = new_run(plan, executors, journal)?;
-    gathered(session, journal, folded, parts, progress)
+    gathered(new_run(plan, executors, journal)?, parts, progress)
 }
 
 /// Takes a run of parts up again.
@@ -57,38 +57,32 @@ pub fn resume_parts(
     parts: &mut dyn Parts,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    let (session, journal, folded) = taken_up(journal, trust, aims, executors)?;
-    gathered(session, journal, folded, parts, progress)
+    gathered(taken_up(journal, trust, aims, executors)?, parts, progress)
 }
 
-fn gathered(
-    session: Session,
-    journal: Journal,
-    folded: Folded,
-    parts: &mut dyn Parts,
-    progress: &mut dyn Progress,
-) -> Result<Finish> {
-    let run = trust::understood(&folded)?;
-    ensure!(can_be_parted(&run.plan, session.executors), "only cells of a simulation can be done each by itself");
-    let (planned, ended) = rounds::up_to_next_look(&run.plan, &folded);
+fn gathered(session: Session, parts: &mut dyn Parts, progress: &mut dyn Progress) -> Result<Finish> {
+    let Session { executors, active, more, journal } = session;
+    let folded = journal.folded();
+    let run = trust::understood(folded)?;
+    ensure!(can_be_parted(&run.plan, executors), "only cells of a simulation can be done each by itself");
+    let (planned, ended) = rounds::up_to_next_look(&run.plan, folded);
     progress.begin(&run, journal.path(), planned, ended);
-    let over = folded.looks.last().and_then(|look| look.end).filter(|end| end.is_final() && session.more.is_none());
+    let over = folded.looks.last().and_then(|look| look.end).filter(|end| end.is_final() && more.is_none());
     let finish = match over {
         Some(end) => Finish::Enough(end),
         None => {
-            let limits = Limits::new(session.more);
-            let mut gatherer = Gatherer { journal, folded, parts, limits, expected: BTreeSet::new() };
+            let limits = Limits::new(more);
+            let mut gatherer = Gatherer { journal, parts, limits, expected: BTreeSet::new() };
             rounds::to_the_end(&mut gatherer, progress)?
         }
     };
     progress.end(Some(finish));
-    session.active.done();
+    active.done();
     Ok(finish)
 }
 
 struct Gatherer<'a> {
-    journal: Journal,
-    folded: Folded,
+    journal: LiveJournal,
     parts: &'a mut dyn Parts,
     limits: Limits,
     /// Cells that have been asked for.
@@ -102,8 +96,8 @@ impl Gatherer<'_> {
             return Ok(());
         }
         let plan = self.plan();
-        let coming = rounds::coming(&plan, &self.folded);
-        let checks = rounds::unchecked(&plan, &self.folded).into_iter().map(|(_, cell)| cell).collect();
+        let coming = rounds::coming(&plan, self.folded());
+        let checks = rounds::unchecked(&plan, self.folded()).into_iter().map(|(_, cell)| cell).collect();
         // Alone where it is beyond the end of the run, on request.
         let groups = [coming, checks, vec![cell.clone()]];
         let is_its = |group: &Vec<Cell>| group.iter().any(|one| one.id == cell.id);
@@ -124,13 +118,13 @@ impl Gatherer<'_> {
             "{shown} is of another run: remove it, then take the run up again"
         );
         let is_machine = |record: &Record| matches!(record, Record::Provenance(found) if found.cell.is_empty());
-        let is_first = self.folded.host.is_empty();
+        let is_first = self.folded().host.is_empty();
         let wanted = |record: &Record| record.cell() == Some(&cell.id) || (is_first && is_machine(record));
         records.into_iter().filter(wanted).try_for_each(|record| self.note(record))
     }
 
     fn outcome_of(&self, cell: &Cell) -> Option<Outcome> {
-        self.folded.find_cell(&cell.id)?.outcome.clone()
+        self.folded().find_cell(&cell.id)?.outcome.clone()
     }
 }
 
@@ -156,13 +150,11 @@ impl Doer for Gatherer<'_> {
     }
 
     fn folded(&self) -> &Folded {
-        &self.folded
+        self.journal.folded()
     }
 
     fn note(&mut self, record: Record) -> Result<()> {
-        self.journal.append(&record)?;
-        self.folded.take(record);
-        Ok(())
+        self.journal.write(record)
     }
 
     fn budget_used(&self, plan: &Plan) -> bool {
@@ -192,12 +184,12 @@ pub fn part(
     let found = cells.chain(checks).find(|one| one.id == cell);
     let found = found.with_context(|| format!("the plan has no cell `{}`", cell.escape_debug()))?;
     ensure!(can_be_parted(plan, executors), "only cells of a simulation can be done each by itself");
-    let (session, journal, folded) = new_run(plan, executors, journal)?;
-    let run = trust::understood(&folded)?;
-    let mut supervisor = Supervisor::new(&run, find_executor(executors, plan)?, journal, folded);
+    let Session { executors, active, journal, .. } = new_run(plan, executors, journal)?;
+    let run = trust::understood(journal.folded())?;
+    let mut supervisor = Supervisor::new(&run, find_executor(executors, plan)?, journal);
     let outcome = prepared_and_done(plan, &found, &mut supervisor, progress);
     supervisor.undo()?;
-    session.active.done();
+    active.done();
     // There may be thousands, and none is taken up again.
     trust::forget(&run.id);
     outcome
@@ -266,10 +258,11 @@ mod tests {
         let mut elsewhere = Elsewhere { folder: folder.path().into(), run, asked: Vec::new() };
         let journal = Journal::create(&folder.path().join("whole")).expect("a journal");
         let (parts, limits) = (&mut elsewhere, Limits::new(None));
-        let mut gatherer = Gatherer { journal, folded, parts, limits, expected: BTreeSet::new() };
+        let mut gatherer =
+            Gatherer { journal: LiveJournal::new(journal, folded), parts, limits, expected: BTreeSet::new() };
         let finish = rounds::to_the_end(&mut gatherer, &mut Silent).expect("all is done");
         assert_eq!(finish, Finish::Enough(Enough::Rounds));
-        let speeds: Vec<f64> = gatherer.folded.cells.iter().map(|cell| gatherer.folded.speed(cell)).collect();
+        let speeds: Vec<f64> = gatherer.folded().cells.iter().map(|cell| gatherer.folded().speed(cell)).collect();
         assert_eq!([0.5, 1.0, 2.0].map(|times| speeds.iter().filter(|speed| **speed == times).count()), [2, 6, 2]);
         // All rounds and all checks at once.
         assert_eq!(elsewhere.asked, [10]);

@@ -1,6 +1,7 @@
 //! One agent at a time: request in, records out, time limits, requests to stop, and the undoing when it dies.
 
 use super::guard::Guard;
+use super::live::LiveJournal;
 use super::progress::{Progress, Silent, tell};
 use crate::analysis::plain::plain;
 use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached};
@@ -57,16 +58,14 @@ pub(crate) enum Ended {
 pub(crate) struct Supervisor {
     run: String,
     machine: Box<dyn Machine>,
-    journal: Journal,
-    /// All that the journal says, of earlier sessions too.
-    folded: Folded,
+    journal: LiveJournal,
     guard: Guard,
 }
 
 impl Supervisor {
-    pub(crate) fn new(run: &Run, executor: &dyn Executor, journal: Journal, folded: Folded) -> Supervisor {
+    pub(crate) fn new(run: &Run, executor: &dyn Executor, journal: LiveJournal) -> Supervisor {
         let (run, machine) = (run.id.clone(), executor.machine(&run.plan));
-        Supervisor { run, machine, journal, folded, guard: Guard::default() }
+        Supervisor { run, machine, journal, guard: Guard::default() }
     }
 
     /// What the user agreed to erase, before any cell.
@@ -84,12 +83,12 @@ impl Supervisor {
     }
 
     pub(crate) fn folded(&self) -> &Folded {
-        &self.folded
+        self.journal.folded()
     }
 
     /// As it is by now: the reference may be another than the one that was asked for.
     pub(crate) fn plan(&self) -> Plan {
-        self.folded.run.as_ref().map(|run| run.plan.clone()).unwrap_or_default()
+        self.folded().run.as_ref().map(|run| run.plan.clone()).unwrap_or_default()
     }
 
     pub(crate) fn cells_run(&self) -> CellsRun {
@@ -97,13 +96,13 @@ impl Supervisor {
     }
 
     pub(crate) fn outcome_of(&self, cell: &str) -> Option<Outcome> {
-        self.folded.find_cell(cell)?.outcome.clone()
+        self.folded().find_cell(cell)?.outcome.clone()
     }
 
     /// Writes down how a cell ended which could not say so itself.
     pub(crate) fn end_cell(&mut self, cell: &Cell, outcome: Outcome) -> Result<Outcome> {
         let at = self.machine.date().map_or_else(|| jiff::Timestamp::now().to_string(), String::from);
-        if self.folded.find_cell(&cell.id).is_none() {
+        if self.folded().find_cell(&cell.id).is_none() {
             self.take(Record::Begin(Begin::of(cell, at.clone())))?;
         }
         self.take(Record::End(End { cell: cell.id.clone(), outcome: outcome.clone(), at }))?;
@@ -134,6 +133,15 @@ impl Supervisor {
 
     /// Has one cell done by an agent of its own, and undoes its steps if it dies. The agent has the cell's limit itself.
     pub(crate) fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<Ended> {
+        self.one(cell, Job::Cell, progress)
+    }
+
+    /// The same of a cell that does not count.
+    pub(crate) fn warm_up(&mut self, cell: &Cell) -> Result<Ended> {
+        self.one(cell, Job::WarmUp, &mut Silent)
+    }
+
+    fn one(&mut self, cell: &Cell, job: fn(Box<Cell>) -> Job, progress: &mut dyn Progress) -> Result<Ended> {
         if stop_requested() {
             return Ok(Ended::Stopped);
         }
@@ -141,7 +149,7 @@ impl Supervisor {
             Ok(cell) => cell,
             Err(why) => return Ok(Ended::Dead(why)),
         };
-        let (limit, job) = (Duration::from_nanos(cell.limit_ns), Job::Cell(Box::new(cell.clone())));
+        let (limit, job) = (Duration::from_nanos(cell.limit_ns), job(Box::new(cell.clone())));
         let (ended, _) = self.attend(job, Some(limit), true, progress)?;
         self.undo_what_is_left(&cell.id, ended)
     }
@@ -177,16 +185,21 @@ impl Supervisor {
 
     /// Undoes everything that is left of the run.
     pub(crate) fn undo(&mut self) -> Result<()> {
-        self.undo_steps(self.folded.leftovers.iter().cloned().collect(), false)
+        self.undo_steps(self.folded().leftovers.iter().cloned().collect(), false)
     }
 
     /// The same of a run that is dead, where a request to stop ends it at once: what is left by then is still in the journal.
     pub(crate) fn undo_dead(&mut self) -> Result<()> {
-        self.undo_steps(self.folded.leftovers.iter().cloned().collect(), true)
+        self.undo_steps(self.folded().leftovers.iter().cloned().collect(), true)
     }
 
     fn leftovers(&self, scope: &str) -> Vec<StepTaken> {
-        self.folded.leftovers.iter().filter(|step| step.scope == scope || step.scope == "raw-speed").cloned().collect()
+        self.folded()
+            .leftovers
+            .iter()
+            .filter(|step| step.scope == scope || step.scope == "raw-speed")
+            .cloned()
+            .collect()
     }
 
     /// Always sent, also with no step left: processes of the run are killed by it.
@@ -207,11 +220,8 @@ impl Supervisor {
         }
     }
 
-    /// Journal first, then our own picture of it.
     pub(crate) fn take(&mut self, record: Record) -> Result<()> {
-        self.journal.append(&record)?;
-        self.folded.take(record);
-        Ok(())
+        self.journal.write(record)
     }
 
     /// Has a job done, on a machine that is reached again where nothing had begun.
@@ -222,9 +232,8 @@ impl Supervisor {
         stoppable: bool,
         progress: &mut dyn Progress,
     ) -> Result<(Ended, Told)> {
-        let cell = if let Job::Cell(cell) = &job { cell.id.clone() } else { String::new() };
-        // What is of no round is tried only.
-        let counts = !matches!(&job, Job::Try(_)) && !matches!(&job, Job::Cell(cell) if cell.round == 0);
+        let cell = if let Job::Cell(cell) | Job::WarmUp(cell) = &job { cell.id.clone() } else { String::new() };
+        let counts = !matches!(&job, Job::Try(_) | Job::WarmUp(_));
         let mut kills: Vec<String> = Vec::new();
         loop {
             let contact = match self.machine.reach(Request::new(&self.run, job.clone())) {

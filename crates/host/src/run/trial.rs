@@ -4,7 +4,7 @@
 //!
 //! Not in guests, where each trial would be a boot, and not before a single round, which finds out the same.
 
-use super::progress::{Progress, Silent};
+use super::progress::Progress;
 use super::supervise::{Ended, Supervisor};
 use anyhow::{Result, bail};
 use pickfs_core::journal::*;
@@ -54,7 +54,7 @@ fn is_known(folded: &Folded, target: &str) -> bool {
     is_measured || folded.unfit.keys().any(|(name, _)| name == target)
 }
 
-/// One for each work; of no round, so that none of a round is taken for it.
+/// One for each work.
 fn cells_of(plan: &Plan, target: &Target) -> Vec<Cell> {
     let own = order(plan, 1).into_iter().filter(|cell| cell.target.name == target.name);
     let mut cells: Vec<Cell> = own.map(of_no_round).collect();
@@ -62,6 +62,7 @@ fn cells_of(plan: &Plan, target: &Target) -> Vec<Cell> {
     cells
 }
 
+/// With an id of its own: no cell of a round may be taken for it.
 fn of_no_round(cell: Cell) -> Cell {
     let cell = Cell { round: 0, ..cell };
     Cell { id: cell_id(&cell), ..cell }
@@ -128,7 +129,7 @@ fn warm_up(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progress
     let target = Target { age: None, fill: None, ..cell.target.clone() };
     let limit_ns = cell.limit_ns.min(WARM_UP.as_nanos() as u64);
     progress.say(&format!("warming up: a cell of {} that does not count", target.name));
-    let ended = supervisor.cell(&of_no_round(Cell { target, limit_ns, ..cell.clone() }), &mut Silent)?;
+    let ended = supervisor.warm_up(&of_no_round(Cell { target, limit_ns, ..cell.clone() }))?;
     let fact = ("warm-up".to_string(), format!("a cell of {}, {}, before round 1", cell.target.name, cell.work.name));
     supervisor.take(Record::Provenance(Provenance { facts: [fact].into(), ..Provenance::default() }))?;
     Ok(ended != Ended::Stopped)

@@ -111,13 +111,13 @@ fn phases(name: &str, settings: &Settings) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pickfs_core::plan::WORK_KEYS;
+    use pickfs_core::plan::WORK;
     use std::collections::BTreeSet;
 
     #[test]
     fn no_setting_of_a_workload_hides_a_key_of_the_plan() {
         for workload in workload::ALL {
-            let hidden: Vec<_> = workload.settings().iter().filter(|s| WORK_KEYS.contains(&s.name)).collect();
+            let hidden: Vec<_> = workload.settings().iter().filter(|s| WORK.has(s.name)).collect();
             assert!(hidden.is_empty(), "{}: {hidden:?}", workload.name());
         }
     }

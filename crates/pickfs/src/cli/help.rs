@@ -150,7 +150,7 @@ fn section(roff: &mut Roff, name: &str, about: &str, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pickfs_core::plan::{KEYS, Key, KeyTable};
+    use pickfs_core::plan::{KEYS, KeyTable, page};
 
     fn head(table: &KeyTable) -> &'static str {
         if table.head.is_empty() { "The plan" } else { table.head }
@@ -161,9 +161,9 @@ mod tests {
         let mut text = String::new();
         for table in KEYS {
             let _ = writeln!(text, "{}: {}\n", head(table), table.about);
-            for Key { name, example, about } in table.keys {
-                let _ = writeln!(text, "  {name} = {example}");
-                for line in textwrap::wrap(about, 72) {
+            for key in table.keys {
+                let _ = writeln!(text, "  {} = {}", key.name, key.example);
+                for line in textwrap::wrap(&key.about(), 72) {
                     let _ = writeln!(text, "      {line}");
                 }
             }
@@ -173,29 +173,10 @@ mod tests {
         text
     }
 
-    /// docs/plan.md.
-    fn keys_as_page() -> String {
-        let mut text = "# Every key of a plan\n\nMade of the list that plans are checked by (`make schema`); `pickfs help keys` prints the same. Settings of \
-            file systems,\nbackings, layers, workloads and executors are shown by `pickfs list`. Examples are in \
-            [examples/](../examples/).\n"
-            .to_string();
-        for table in KEYS {
-            let head = if table.head.is_empty() { "The plan".to_string() } else { format!("`{}`", table.head) };
-            let _ =
-                writeln!(text, "\n## {head}\n\n{}.\n\n| key | such as | what it says |\n|---|---|---|", table.about);
-            for Key { name, example, about } in table.keys {
-                let _ = writeln!(text, "| `{name}` | `{name} = {example}` | {about} |");
-            }
-        }
-        text
-    }
-
     #[test]
     fn help_and_page_of_keys_are_what_the_list_says() {
         let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        for (file, wanted) in
-            [("crates/pickfs/src/cli/help/keys.txt", keys_as_text()), ("docs/plan.md", keys_as_page())]
-        {
+        for (file, wanted) in [("crates/pickfs/src/cli/help/keys.txt", keys_as_text()), ("docs/plan.md", page())] {
             if std::env::var_os("PICKFS_WRITE_SCHEMA").is_some() {
                 std::fs::write(root.join(file), &wanted).unwrap();
             }

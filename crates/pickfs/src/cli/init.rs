@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use pickfs_core::plan::{PlanArgs, PlanFlags};
 use pickfs_host::run::tell;
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Ask five questions and write a commented plan
 ///
@@ -75,11 +75,11 @@ impl Verb for Arguments {
             return Err(Exit::usage(format!("there is no folder {}; make it first", folder.display())));
         }
         let mut answers = self.given();
-        plan_source::check(&as_flags(&answers)).map_err(as_typed)?;
+        plan_source::check(&as_flags(&answers))?;
         let may_try_again = std::io::stdin().is_terminal();
         self.ask(&mut answers, &mut std::io::stdin().lock(), may_try_again)?;
         let arguments = as_flags(&answers);
-        let (plan, text) = plan_source::from_flags(&arguments).map_err(as_typed)?;
+        let (plan, text) = plan_source::from_flags(&arguments)?;
         let shown = self.file.display();
         std::fs::write(&self.file, commented(&text)).with_context(|| format!("cannot write {shown}"))?;
         forewarn::warnings(&plan).iter().for_each(|warning| tell(&format!("note: {warning}")));
@@ -119,7 +119,7 @@ impl Arguments {
                 let mut tried = answers.clone();
                 let (text, is_typed) = answer(input, question, default)?;
                 tried[at] = text;
-                match plan_source::check(&as_flags(&tried)).map_err(as_typed) {
+                match plan_source::check(&as_flags(&tried)) {
                     Ok(()) => {
                         *answers = tried;
                         break;
@@ -134,39 +134,35 @@ impl Arguments {
 }
 
 fn as_flags([fs, on, work, budget, require]: &Answers) -> PlanArgs {
-    let list = |text: &str| text.split(',').map(|one| one.trim().to_string()).filter(|one| !one.is_empty()).collect();
+    let list = |text: &str| -> Vec<String> {
+        text.split(',').map(|one| one.trim().to_string()).filter(|one| !one.is_empty()).collect()
+    };
     let is_job = work.ends_with(".fio");
     let is_folder = !is_job && (work.contains('/') || work == "." || work == "..");
-    let flags = PlanFlags {
-        fs: list(fs),
-        memory: on == "memory",
-        on: if on == "memory" { Vec::new() } else { vec![home(on)] },
-        source: is_folder.then(|| home(work)),
-        job: is_job.then(|| home(work)),
-        workload: (!is_folder && !is_job).then(|| work.clone()),
-        budget: Some(budget.clone()),
-        require: if require == "none" { Vec::new() } else { list(require) },
-        ..PlanFlags::default()
-    };
+    // `--work` stands for several options of `pickfs run`.
+    let mut flags = PlanFlags::with_alias(&["workload", "source", "job"], "work");
+    flags.set("fs", list(fs));
+    match on.as_str() {
+        "memory" => flags.set("memory", [""; 0]),
+        folder => flags.set("on", [home(folder)]),
+    }
+    match (is_folder, is_job) {
+        (true, _) => flags.set("source", [home(work)]),
+        (_, true) => flags.set("job", [home(work)]),
+        _ => flags.set("workload", [work]),
+    }
+    flags.set("budget", [budget]);
+    if require != "none" {
+        flags.set("require", list(require));
+    }
     PlanArgs { plan: None, flags, executor: None }
 }
 
-/// `--work` stands for two options of `pickfs run`.
-fn as_typed(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast::<Exit>() {
-        Ok(Exit { code, text }) => {
-            let flags = ["--workload", "--source", "--job"];
-            let text = flags.iter().fold(text, |text, flag| text.replace(flag, "--work"));
-            Exit { code, text }.into()
-        }
-        Err(error) => error,
-    }
-}
-
 /// As a shell would have read it.
-fn home(path: &str) -> PathBuf {
-    let home = std::env::var_os("HOME").filter(|_| path == "~" || path.starts_with("~/"));
-    home.map_or(PathBuf::from(path), |home| Path::new(&home).join(path[1..].trim_start_matches('/')))
+fn home(path: &str) -> String {
+    let below = path.strip_prefix('~').filter(|below| below.is_empty() || below.starts_with('/'));
+    let home = below.and_then(|below| Some(format!("{}{below}", std::env::var("HOME").ok()?)));
+    home.unwrap_or_else(|| path.into())
 }
 
 /// And whether it was typed: the end of the input takes the default, as an empty line does.

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 const NS_OF_MINUTE: u64 = 60_000_000_000;
 /// Of a simulated run: rounds differ by their seeds alone, so few are enough for a bound, in minutes.
-const SIMULATED_ROUNDS: u32 = 3;
+const SIMULATED_ROUNDS: &str = "3";
 /// Of the generated tree: 50 MiB.
-const USUAL_SCALE: f64 = 0.25;
+const USUAL_SCALE: &str = "0.25";
 
 /// The checked plan of a file or of flags, or an error that shows all complaints.
 pub(crate) fn read(arguments: &PlanArgs) -> Result<Plan> {
@@ -38,7 +38,9 @@ fn from_file(path: &Path, executor: Option<String>) -> Result<(Plan, Source)> {
     let absolute = std::path::absolute(path)?;
     let (file, folder) = (path.display().to_string(), absolute.parent().unwrap_or(Path::new("/")));
     let plan = plan::from_toml(&text, &file, folder, &Catalogue { executor, ..catalogue() });
-    let plan = plan.map_err(|complaints| refused(&text, &file, &complaints))?;
+    let plan = plan.map_err(|complaints| {
+        refused(&complaints, plan::render(&text, &file, &complaints, std::io::stderr().is_terminal()))
+    })?;
     Ok((plan, source))
 }
 
@@ -88,7 +90,7 @@ pub(crate) fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
     let mut arguments = arguments.clone();
     let root = rustix::process::geteuid().is_root();
     let flags = &arguments.flags;
-    if !root && arguments.executor.is_none() && flags.on.is_empty() && flags.sim.is_empty() {
+    if !root && arguments.executor.is_none() && !flags.has("on") && !flags.has("sim") {
         without_root(&mut arguments);
     }
     made(arguments, root)
@@ -101,41 +103,50 @@ pub(crate) fn check(arguments: &PlanArgs) -> Result<()> {
 
 fn made(mut arguments: PlanArgs, root: bool) -> Result<(Plan, String)> {
     let folder = std::env::current_dir().context("there is no current directory")?;
-    if arguments.flags.sim.len() > 1 {
+    if arguments.flags.texts("sim").len() > 1 {
         return Err(Exit::usage("--sim takes one disk here; `pickfs run` takes several, and does a run for each"));
     }
     complete(&mut arguments);
     // A guest has its own root.
     let makes_filesystems = root || arguments.executor.as_deref().is_some_and(brings_its_own);
-    let (catalogue, wrong) = (catalogue(), |complaints: Vec<_>| refused("", "command line", &complaints));
-    let (mut plan, text) = arguments.plan(&folder, makes_filesystems, &catalogue).map_err(wrong)?;
+    let catalogue = catalogue();
+    let plan = arguments.plan(&folder, makes_filesystems, &catalogue);
+    let (mut plan, text) = plan.map_err(|complaints| wrong_flags(&arguments.flags, &complaints))?;
     let flags = &mut arguments.flags;
-    if has_aim(flags) || flags.budget.is_some() {
+    if has_aim(flags) || flags.has("budget") {
         return Ok((plan, text));
     }
     // Not checked anew: a check may look at each file of the user's data.
     let minutes = how_long::minutes_of_budget(&plan);
-    (flags.budget, plan.stop.budget_ns) = (Some(format!("{minutes}min")), Some(minutes * NS_OF_MINUTE));
-    Ok((plan, arguments.text(&folder, makes_filesystems, &catalogue).map_err(wrong)?))
+    plan.stop.budget_ns = Some(minutes * NS_OF_MINUTE);
+    flags.set("budget", [format!("{minutes}min")]);
+    let text = arguments.text(&folder, makes_filesystems, &catalogue);
+    Ok((plan, text.map_err(|complaints| wrong_flags(&arguments.flags, &complaints))?))
 }
 
 /// Gives what depends on the machine and on what else was asked for.
 fn complete(arguments: &mut PlanArgs) {
-    if !arguments.flags.sim.is_empty() {
-        (arguments.executor, arguments.flags.memory) = (Some(executor::sim::NAME.to_string()), true);
-        arguments.flags.sim.iter_mut().for_each(|disk| *disk = pickfs_disks::whole_name(disk));
-    }
     let flags = &mut arguments.flags;
-    flags.size = flags.size.take().or_else(|| plan::image_size(bytes(flags), free_bytes(flags)));
+    let is_simulated = flags.has("sim");
+    if is_simulated {
+        arguments.executor = Some(executor::sim::NAME.to_string());
+        let disks: Vec<String> = flags.texts("sim").iter().map(|disk| pickfs_disks::whole_name(disk)).collect();
+        flags.set("sim", disks);
+        flags.set("memory", [""; 0]);
+    }
+    let size = plan::image_size(bytes(flags), free_bytes(flags)).filter(|_| !flags.has("size"));
+    size.into_iter().for_each(|size| flags.set("size", [size]));
     let is_first_look = is_first_look(flags);
-    if !flags.sim.is_empty() && flags.precision.is_none() && flags.budget.is_none() {
+    if is_simulated && !has_aim(flags) && !flags.has("budget") {
         // The host's time must not decide how many rounds are simulated.
-        flags.rounds = flags.rounds.or(Some(SIMULATED_ROUNDS));
+        flags.set("rounds", [SIMULATED_ROUNDS]);
     }
     // Other workloads than the usual one need not know a scale.
-    let may_be_small = is_first_look || !flags.sim.is_empty() && !names_data(flags);
-    let is_usual = flags.workload.is_none() && flags.job.is_none();
-    flags.scale = flags.scale.or((may_be_small && is_usual).then_some(USUAL_SCALE));
+    let may_be_small = is_first_look || is_simulated && !names_data(flags);
+    let is_usual = !flags.has("workload") && !flags.has("job");
+    if may_be_small && is_usual && !flags.has("scale") {
+        flags.set("scale", [USUAL_SCALE]);
+    }
 }
 
 /// What makes file systems without root, where this machine can run it; says so. Guests that are emulated take a minute a cell
@@ -150,7 +161,7 @@ fn without_root(arguments: &mut PlanArgs) {
     if executor::vm::is_emulated() && is_there(&executor::sim::Sim) {
         let disk = model_like(Path::new("."));
         tell(&format!("not root, and no KVM: simulating on {disk} (--sim names another disk); {instead}"));
-        arguments.flags.sim = vec![disk.into()];
+        arguments.flags.set("sim", [disk]);
     } else if is_there(&executor::vm::Vm) {
         tell(&format!("not root: every cell gets its own virtual machine; {instead}"));
         arguments.executor = Some(executor::vm::NAME.into());
@@ -173,9 +184,14 @@ fn brings_its_own(executor: &str) -> bool {
     executor::find(executor::ALL, executor).is_some_and(|executor| executor.brings_its_own())
 }
 
-fn refused(text: &str, file: &str, complaints: &[Complaint]) -> anyhow::Error {
+fn refused(complaints: &[Complaint], text: String) -> anyhow::Error {
     let code = if complaints.iter().any(|complaint| complaint.refusal) { REFUSED } else { USAGE };
-    Exit { code, text: plan::render(text, file, complaints, std::io::stderr().is_terminal()) }.into()
+    Exit { code, text }.into()
+}
+
+/// An error that shows all complaints about flags.
+pub(crate) fn wrong_flags(flags: &PlanFlags, complaints: &[Complaint]) -> anyhow::Error {
+    refused(complaints, plan::render_flags(flags, complaints, std::io::stderr().is_terminal()))
 }
 
 /// A first run on a machine should end while its user waits. A user who names data or an aim gets the time that it takes.
@@ -185,31 +201,32 @@ fn is_first_look(flags: &PlanFlags) -> bool {
 
 /// What ends the run without a budget.
 fn has_aim(flags: &PlanFlags) -> bool {
-    flags.rounds.is_some() || flags.precision.is_some()
+    flags.has("rounds") || flags.has("precision")
 }
 
 fn names_data(flags: &PlanFlags) -> bool {
-    flags.source.is_some() || flags.like.is_some() || flags.scale.is_some()
+    ["source", "like", "scale"].into_iter().any(|flag| flags.has(flag))
 }
 
 /// Of the source, or of the tree that is generated if one is asked for. The plan's check says what is wrong with either.
 fn bytes(flags: &PlanFlags) -> Option<u64> {
-    if let Some(source) = &flags.source {
+    if let Some(source) = flags.text("source").map(Path::new) {
         return Some(pickfs_trees::apparent_bytes(source));
     }
-    if flags.like.is_none() && flags.scale.is_none() {
+    if !names_data(flags) {
         return None;
     }
-    let like = builtin::profile(flags.like.as_deref().unwrap_or(builtin::USUAL)).ok()?;
-    Some(Shape::scaled(&like, flags.scale.unwrap_or(1.0)).bytes)
+    let like = builtin::profile(flags.text("like").unwrap_or(builtin::USUAL)).ok()?;
+    let scale = flags.text("scale").map_or(Some(1.0), |scale| scale.parse().ok())?;
+    Some(Shape::scaled(&like, scale).bytes)
 }
 
 /// Free bytes where the image will be; of several folders the least. A folder that cannot be read counts as full.
 fn free_bytes(flags: &PlanFlags) -> Option<u64> {
-    let folders = match (flags.memory, flags.on.is_empty()) {
+    let folders = match (flags.has("memory"), !flags.has("on")) {
         (true, _) => vec![PathBuf::from("/dev/shm")],
         (false, true) => vec![std::env::current_dir().ok()?],
-        (false, false) => flags.on.clone(),
+        (false, false) => flags.texts("on").iter().map(PathBuf::from).collect(),
     };
     let free = |folder: &PathBuf| rustix::fs::statvfs(folder).ok().map(|found| found.f_bavail * found.f_frsize);
     folders.iter().map(free).min().flatten()
@@ -222,7 +239,9 @@ mod tests {
     /// The budget is added to both, and the plan is not read again.
     #[test]
     fn a_plan_from_flags_is_what_its_text_says() {
-        let flags = PlanFlags { memory: true, workload: Some("pgbench".into()), ..PlanFlags::default() };
+        let mut flags = PlanFlags::default();
+        flags.set("memory", [""; 0]);
+        flags.set("workload", ["pgbench"]);
         let (plan, text) = made(PlanArgs { flags, ..PlanArgs::default() }, true).unwrap();
         assert!(text.contains("budget = \"") && plan.stop.budget_ns.is_some(), "{text}");
         let folder = std::env::current_dir().unwrap();

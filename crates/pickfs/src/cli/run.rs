@@ -8,12 +8,12 @@ use super::{
 };
 use anyhow::Result;
 use pickfs_core::journal::{Enough, Folded, fold_file};
-use pickfs_core::plan::{Plan, PlanArgs, PlanFlags, flag_names};
+use pickfs_core::plan::{Plan, PlanArgs, fixed_flag_names, flag_names};
 use pickfs_core::protocol::Erasure;
 use pickfs_host::executor;
 use pickfs_host::fleet::Slurm;
 use pickfs_host::run::{self, Aims, Finish, Lines, Progress, Trust, tell};
-use pickfs_system::units::{parse_duration, parse_share};
+use pickfs_system::units::parse_duration;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     /// Take up a run that was stopped or killed
-    #[arg(long, value_name = "JOURNAL", conflicts_with_all = fixed_names())]
+    #[arg(long, value_name = "JOURNAL", conflicts_with_all = fixed_flag_names().chain(["plan", "executor", "journal"]))]
     resume: Option<PathBuf>,
     /// Do the plan of a journal again, as a new run
     #[arg(long, value_name = "JOURNAL", conflicts_with_all = flag_names().chain(["plan", "resume"]))]
@@ -68,12 +68,6 @@ impl Shown {
             Shown::Json => run::for_programs(),
         }
     }
-}
-
-/// What cannot change in a run that is taken up.
-fn fixed_names() -> impl Iterator<Item = &'static str> {
-    let may_change = |name: &&str| ["budget", "precision", "rounds"].contains(name);
-    flag_names().filter(move |name| !may_change(name)).chain(["plan", "executor", "journal"])
 }
 
 impl Verb for Arguments {
@@ -123,7 +117,7 @@ impl Verb for Arguments {
             let plan = run::plan(&journals::named(old)?, self.trust())?;
             return self.measure(&plan, &Source::Own, &journal, progress);
         }
-        match self.plan.flags.sim.as_slice() {
+        match self.plan.flags.texts("sim") {
             [] | [_] => {
                 let journal = self.journal.clone().unwrap_or_else(|| journals::fresh(""));
                 let (plan, source) = plan_source::read_with_source(&self.plan)?;
@@ -152,7 +146,8 @@ impl Arguments {
         let (mut journals, mut ended) = (Vec::new(), 0);
         for disk in disks.iter().map(|disk| pickfs_disks::whole_name(disk)) {
             tell(&format!("simulating {disk}"));
-            let flags = PlanFlags { sim: vec![disk.clone()], ..self.plan.flags.clone() };
+            let mut flags = self.plan.flags.clone();
+            flags.set("sim", [&disk]);
             let name: String = disk.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
             let journal = journals::fresh(&format!("-{name}"));
             let plan = plan_source::read(&PlanArgs { flags, ..self.plan.clone() })?;
@@ -188,7 +183,7 @@ impl Arguments {
                 "--again does a plan again on this machine; give --host the plan's file or its options",
             ));
         }
-        if self.plan.flags.sim.len() > 1 {
+        if self.plan.flags.texts("sim").len() > 1 {
             return Err(Exit::usage("--sim takes one disk with --host; give a command for each"));
         }
         let flags = self.plan.flags.words().map_err(Exit::usage)?;
@@ -212,7 +207,7 @@ impl Arguments {
         run::count_stop_requests()?;
         let is_of_parts = match &self.resume {
             Some(journal) => on_slurm::is_of_parts(journal),
-            None => !self.plan.flags.sim.is_empty() || self.has_plan_of_parts(),
+            None => self.plan.flags.has("sim") || self.has_plan_of_parts(),
         };
         if is_of_parts {
             return self.of_parts(slurm, &journal);
@@ -292,17 +287,11 @@ impl Arguments {
 
     fn aims(&self) -> Result<Aims> {
         let flags = &self.plan.flags;
-        let wrong = |flag: &'static str| move |why: String| Exit::usage(format!("{flag}: {why}"));
-        let time = |text: &Option<String>, flag| {
-            let read = text.as_deref().map(parse_duration).transpose().map_err(wrong(flag))?;
-            anyhow::Ok(read.map(Duration::from_nanos))
-        };
-        let precision = flags.precision.as_deref().map(parse_share).transpose().map_err(wrong("--precision"))?;
-        if precision.is_some_and(|share| share <= 0.0) || flags.rounds == Some(0) {
-            return Err(Exit::usage("--precision and --rounds must be more than 0"));
-        }
-        let (budget, more) = (time(&flags.budget, "--budget")?, time(&self.more, "--more")?);
-        Ok(Aims { rounds: flags.rounds, precision, budget, more })
+        let stop = flags.stop().map_err(|complaints| plan_source::wrong_flags(flags, &complaints))?;
+        let more = self.more.as_deref().map(parse_duration).transpose();
+        let more = more.map_err(|why| Exit::usage(format!("--more: {why}")))?.map(Duration::from_nanos);
+        let budget = stop.budget_ns.map(Duration::from_nanos);
+        Ok(Aims { rounds: stop.rounds, precision: stop.precision, budget, more })
     }
 }
 

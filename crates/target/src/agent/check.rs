@@ -71,7 +71,7 @@ fn missing_source(settings: &Settings) -> Option<Objection> {
     let missing = std::fs::read_dir(&source).err();
     missing.map(|error| {
         let message = format!("cannot read the source {}: {error}", source.display());
-        Objection::new("source", message, "name a directory that is there, or leave `source` out for a generated tree")
+        Objection::new("source", message, "name a directory that is there, or leave it out for a generated tree")
     })
 }
 

@@ -64,7 +64,7 @@ fn serve(request: &Request) -> Result<()> {
     let mut link = Link::open(request);
     match &request.job {
         Job::Prepare { plan, cells } => prepare::prepare(plan, *cells, &place, &mut link),
-        Job::Cell(cell) => match &request.arrival {
+        Job::Cell(cell) | Job::WarmUp(cell) => match &request.arrival {
             None => cell::run(cell, BTreeMap::new(), &place, &mut link),
             Some(arrival) => {
                 let (cell, facts) = prepare::arrive(arrival, cell, &place, &mut link)?;

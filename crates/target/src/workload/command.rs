@@ -86,7 +86,8 @@ impl Workload for Command {
         let mut found = Vec::new();
         if order.command.as_ref().is_none_or(Vec::is_empty) {
             let message = "there is no command to run".to_string();
-            found.push(Objection::new("command", message, "give one, such as command = [\"make\", \"-C\", \"{dir}\"]"));
+            let (path, value) = (["work", "command"], "[\"make\", \"-C\", \"{dir}\"]");
+            found.push(Objection::such_as("command", message, "give one", &path, value));
         }
         let bad = order.environment.iter().find(|variable| variable.find('=').unwrap_or(0) == 0);
         found.extend(bad.map(|variable| {

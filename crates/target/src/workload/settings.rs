@@ -31,14 +31,36 @@ kinds! {
     NameOrPath(NameOrPath) -> String = text;
     Path(Path) -> PathBuf = |value| text(value).map(PathBuf::from);
     Size(Size) -> u64 = Value::as_u64;
-    Count(Count) -> u64 = Value::as_u64;
-    Items(Count) -> usize = |value: &Value| value.as_u64().map(|count| count as usize);
     Number(Number) -> f64 = Value::as_f64;
     Duration(Duration) -> std::time::Duration = |value: &Value| value.as_u64().map(std::time::Duration::from_nanos);
     Flag(Flag) -> bool = Value::as_bool;
     Texts(Texts) -> Vec<String> = |value| list(value, text);
     Words(Words) -> Vec<String> = |value| list(value, text);
     Counts(Counts) -> Vec<u64> = |value| list(value, Value::as_u64);
+}
+
+/// A whole number, from `LEAST` to `MOST` where they are given: `Count<1>` is one or more.
+pub(crate) struct Count<const LEAST: u64 = 0, const MOST: u64 = { u64::MAX }>;
+
+impl<const LEAST: u64, const MOST: u64> Typed for Count<LEAST, MOST> {
+    const KIND: SettingKind = SettingKind::Within(LEAST, MOST);
+    type Value = u64;
+
+    fn read(value: &Value) -> Option<u64> {
+        value.as_u64().filter(|count| (LEAST..=MOST).contains(count))
+    }
+}
+
+/// The same as a length.
+pub(crate) struct Items<const LEAST: u64 = 0, const MOST: u64 = { u64::MAX }>;
+
+impl<const LEAST: u64, const MOST: u64> Typed for Items<LEAST, MOST> {
+    const KIND: SettingKind = Count::<LEAST, MOST>::KIND;
+    type Value = usize;
+
+    fn read(value: &Value) -> Option<usize> {
+        Count::<LEAST, MOST>::read(value).and_then(|count| usize::try_from(count).ok())
+    }
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -163,6 +185,16 @@ mod tests {
             colour: Colour = "blue", "which";
             names: Texts = r#"["a", "b"]"#, "some";
             none: Texts = "[]", "none";
+            runs: Count<1, 9> = "3", "how many";
+        }
+    }
+
+    #[test]
+    fn a_count_has_its_range() {
+        assert!(matches!(Example::ROWS[5].kind, SettingKind::Within(1, 9)));
+        for (runs, read) in [(1, 1), (9, 9), (0, 3), (10, 3)] {
+            let settings = Settings([("runs".to_string(), Value::from(runs))].into());
+            assert_eq!(Example::of(&settings).runs, read, "no plan that was checked has {runs}");
         }
     }
 
@@ -180,9 +212,9 @@ mod tests {
 
     #[test]
     fn rows_are_joined_in_order() {
-        const ALL: &[Setting] = &joined::<7>(Example::ROWS, Example::ROWS.split_at(3).1);
+        const ALL: &[Setting] = &joined::<9>(Example::ROWS, Example::ROWS.split_at(3).1);
         let names: Vec<&str> = ALL.iter().map(|row| row.name).collect();
-        assert_eq!(names, ["time", "file-size", "colour", "names", "none", "names", "none"]);
+        assert_eq!(names, ["time", "file-size", "colour", "names", "none", "runs", "names", "none", "runs"]);
     }
 
     #[test]

@@ -26,9 +26,9 @@ choice! { Journal { Wal = "wal", Delete = "delete", Truncate = "truncate", Persi
 
 settings! {
     Amounts {
-        transactions: Count = "1000", "number of rows that are added one by one, and then changed one by one";
-        rows: Count = "100000", "rows that are added a hundred at a time; about 250 bytes each";
-        selects: Count = "2000", "rows that are looked up, cold";
+        transactions: Count<1> = "1000", "number of rows that are added one by one, and then changed one by one";
+        rows: Count<1> = "100000", "rows that are added a hundred at a time; about 250 bytes each";
+        selects: Count<1> = "2000", "rows that are looked up, cold";
         journal: Journal = "wal",
             "how SQLite keeps its promises: a write-ahead log, or a rollback journal and what becomes of it";
     }
@@ -81,14 +81,11 @@ impl Workload for Sqlite {
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
         let amounts = Amounts::of(settings);
-        let counts = [("transactions", amounts.transactions), ("rows", amounts.rows), ("selects", amounts.selects)];
-        let nothing = counts.into_iter().find(|(_, count)| *count == 0);
-        let nothing = nothing.map(|(name, _)| Objection::new(name, format!("`{name}` is 0"), "give 1 or more"));
         let many = (amounts.selects > amounts.all()).then(|| {
             let message = format!("{} rows cannot be looked up in {}, each once", amounts.selects, amounts.all());
             Objection::new("selects", message, "look up fewer, or add more `rows`")
         });
-        nothing.into_iter().chain(many).collect()
+        many.into_iter().collect()
     }
 
     /// Vacuuming writes a second file beside the first, and a journal of its pages.

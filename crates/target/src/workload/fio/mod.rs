@@ -60,7 +60,8 @@ impl Workload for Fio {
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
         let object = |(message, remedy): (String, String)| Objection::new("job", message, &remedy);
         let Some(path) = JobFile::of(settings).job else {
-            return vec![object(("there is no job file".into(), "name one: job = \"my.fio\"".into()))];
+            let path = ["work", "job"];
+            return vec![Objection::such_as("job", "there is no job file".into(), "name one", &path, "\"my.fio\"")];
         };
         match Job::read(&path) {
             Ok(job) => job.complaints().into_iter().map(object).collect(),

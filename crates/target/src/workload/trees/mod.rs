@@ -231,8 +231,8 @@ impl Dataset {
         let sizes = [("scale", self.scale.is_some()), ("files", self.files.is_some()), ("bytes", self.bytes.is_some())];
         let setting = sizes.into_iter().find(|(_, given)| *given).map_or("like", |(name, _)| name);
         let scale = free as f64 / wanted as f64 * self.scale.unwrap_or(1.0);
-        let remedy = format!("take a smaller tree, such as `scale = {}`", rounded_down(scale));
-        (wanted > free).then(|| Objection::new(setting, message, &remedy))
+        let (remedy, path, scale) = ("take a smaller tree", ["work", "scale"], rounded_down(scale).to_string());
+        (wanted > free).then(|| Objection::such_as(setting, message, remedy, &path, &scale))
     }
 }
 

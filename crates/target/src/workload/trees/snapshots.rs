@@ -8,7 +8,7 @@ use crate::stage::{AfterPhase, Program, SnapshotPrograms, Stage, Timed};
 use crate::workload::settings::{Count, joined, settings};
 use crate::workload::{Description, Workload, text};
 use anyhow::{Context, Result, ensure};
-use pickfs_core::plan::{Objection, Settings};
+use pickfs_core::plan::Settings;
 use pickfs_system::random::Random;
 use pickfs_trees::{Digest, Modes};
 use std::fs::OpenOptions;
@@ -20,8 +20,8 @@ pub(crate) struct Snapshots;
 
 settings! {
     Amounts {
-        snapshots: Count = "10", "how many are taken, and deleted in the end";
-        changes: Count = "2000", "blocks of 4 KiB that `change` and `change-held` each write into files of the tree";
+        snapshots: Count<1> = "10", "how many are taken, and deleted in the end";
+        changes: Count<1> = "2000", "blocks of 4 KiB that `change` and `change-held` each write into files of the tree";
     }
 }
 
@@ -72,13 +72,6 @@ impl Workload for Snapshots {
 
     fn dataset(&self, settings: &Settings) -> Option<Dataset> {
         Some(Dataset::of(settings))
-    }
-
-    fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let amounts = Amounts::of(settings);
-        let counts = [("snapshots", amounts.snapshots), ("changes", amounts.changes)];
-        let nothing = counts.into_iter().find(|(_, count)| *count == 0);
-        nothing.map(|(name, _)| Objection::new(name, format!("`{name}` is 0"), "give 1 or more")).into_iter().collect()
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
