@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The id of every run inside a simulated machine: a run's own would move addresses, and with them times.
+/// Where process 1 of a guest leaves what it adds to the facts of a cell.
+pub const GUEST_FACTS: &str = "/run/pickfs-facts.json";
+
 pub const SIMULATED_RUN: &str = "simulated";
 
 /// The one line on an agent's stdin.
@@ -117,6 +120,9 @@ pub struct Bundle {
     pub archive: Option<PathBuf>,
     /// Sources of kernel modules that are known: what of the packages is to be compiled.
     pub module_sources: Vec<ModuleSource>,
+    /// Modules of every file system and layer that is known, whatever the plan has, as modprobe names them: what another target
+    /// needs must not change what a cell finds in its machine.
+    pub modules: Vec<String>,
     /// By the names of the plan's targets.
     pub targets: BTreeMap<String, TargetBundle>,
     /// By the names of the plan's works.

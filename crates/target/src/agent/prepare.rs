@@ -4,17 +4,19 @@
 use super::cell::needs_of_target;
 use super::{drive, git, other_disk, provenance};
 use crate::stack::backing::Elsewhere;
-use crate::stack::{Place, Step, backing, fs, recipe};
+use crate::stack::{Place, Step, backing, fs, layer, recipe};
 use crate::steps::{StepResult, StepRunner};
 use crate::workload;
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::{Ledger, Provenance, Record};
 use pickfs_core::plan::{Cell, Chosen, Plan, SIZE, Settings, Target, Work};
-use pickfs_core::protocol::{Arrival, Bundle, CellsRun, Link, ModuleSource, Say, TargetBundle, WorkBundle};
+use pickfs_core::protocol::{
+    Arrival, Bundle, CellsRun, GUEST_FACTS, Link, ModuleSource, Say, TargetBundle, WorkBundle,
+};
 use pickfs_system::need;
 use pickfs_system::process::argv;
 use pickfs_system::sys::devices;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -248,9 +250,20 @@ pub fn bundle(plan: &Plan, place: &Place) -> Bundle {
         folder: place.memory.clone(),
         archive: None,
         module_sources: fs::ALL.iter().filter_map(|fs| fs.module_source).map(module_source).collect(),
+        modules: modules(),
         targets: plan.targets.iter().map(|each| (each.name.clone(), target(each))).collect(),
         works: plan.works.iter().map(|each| (each.name.clone(), work(each))).collect(),
     }
+}
+
+/// `fs-TYPE` is what the kernel itself asks for at a mount.
+fn modules() -> Vec<String> {
+    let of_layers = layer::ALL.iter().flat_map(|layer| layer.modules).map(|name| name.to_string());
+    let of_filesystems = fs::ALL.iter().map(|fs| match fs.module_source {
+        Some(_) => fs.kernel_type().to_string(),
+        None => format!("fs-{}", fs.kernel_type()),
+    });
+    of_filesystems.chain(of_layers).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn module_source(source: fs::ModuleSource) -> ModuleSource {
@@ -303,6 +316,8 @@ pub(crate) fn arrive(
         other_disk::mount(device, &runner)?;
     }
     let mut facts = provenance::of_host();
+    let of_init = std::fs::read(GUEST_FACTS).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    facts.extend(of_init.unwrap_or(BTreeMap::<String, String>::new()));
     let found = prepare_backing(&cell.target.backing, &mut Earlier::default(), &mut runner, link)?;
     facts.extend(named(&cell.target.backing.name, found));
     Ok((cell, facts))

@@ -4,14 +4,14 @@
 //! behind the stop, with interrupts off, until one exact time by which that is over.
 
 use super::qemu::{self, Saved};
-use crate::executor::vm::{Guest, Monitor, Tail, explained};
+use crate::executor::vm::{Guest, Monitor, Tail, emulator, explained};
 use anyhow::{Context, Error, Result, anyhow};
 use pickfs_core::protocol::{Connection, Session};
-use pickfs_system::process::{CELL_MARK, Interrupted, RUN_MARK, argv, run_program};
+use pickfs_system::process::{Interrupted, argv, run_program};
 use serde_json::json;
 use std::fs::File;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command};
+use std::process::{Child, ChildStdout};
 use std::time::Duration;
 
 /// Of the state in its image.
@@ -64,15 +64,11 @@ pub(crate) fn go_on(
     }
 }
 
-/// QEMU, which ends with us, whatever ends us.
 fn start(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, ChildStdout)> {
     for old in [Some(&machine.console), machine.saved.as_ref().map(|saved| &saved.monitor)].into_iter().flatten() {
         let _ = std::fs::remove_file(old);
     }
-    let words = qemu::command(guest, machine)?;
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(RUN_MARK, run).env(CELL_MARK, cell);
-    Connection::open_silent(&mut command)
+    Connection::open_silent(&mut emulator(&qemu::command(guest, machine)?, run, cell))
 }
 
 /// What the host shares with the guest is no part of its state.

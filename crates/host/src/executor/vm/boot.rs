@@ -41,11 +41,16 @@ pub(crate) fn is_killed(exit: &Exit) -> bool {
     exit.status.and_then(|status| status.signal()) == Some(libc::SIGKILL)
 }
 
-/// Starts QEMU, which ends with us, whatever ends us. The console is listened to before it can speak.
+/// A program that ends with us, whatever ends us.
+pub(crate) fn emulator(words: &[String], run: &str, cell: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).args(words).env(RUN_MARK, run).env(CELL_MARK, cell);
+    command
+}
+
+/// Starts QEMU. The console is listened to before it can speak.
 pub(crate) fn connect(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, Tail)> {
     let words = qemu::command(guest, machine)?;
     let console = Tail::of_pipe(&machine.console)?;
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(RUN_MARK, run).env(CELL_MARK, cell);
-    Ok((Connection::open(&mut command)?, console))
+    Ok((Connection::open(&mut emulator(&words, run, cell))?, console))
 }

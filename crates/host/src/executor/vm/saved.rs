@@ -5,6 +5,7 @@
 
 use super::boot::{BOOT_PATIENCE, connect, explained};
 use super::build::Guest;
+use super::kept::{self, Alike};
 use super::monitor::Monitor;
 use super::names::{ENTROPY, WAITING};
 use super::qemu::{self, Disk, Start};
@@ -32,19 +33,23 @@ const ENDING: Duration = Duration::from_secs(10);
 /// For a state that is written, or read.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The state of a machine like this one that has booted. It is made once a run for all machines that are alike.
+/// The state of a machine like this one that has booted.
 pub(crate) fn find_or_make(guest: &Guest, machine: &qemu::Machine, folder: &Path, run: &str) -> Result<PathBuf> {
     let sizes = machine.disks.iter().map(|disk| size(&disk.file)).collect::<Result<Vec<_>>>()?;
     let caches: Vec<&str> = machine.disks.iter().map(cache_of_blank).collect();
     let qemu::Machine { memory_bytes, processors, bus, other_disk, kernel_words, .. } = machine;
-    let alike = format!(
-        "{} {memory_bytes} {processors} {bus:?} {sizes:?} {caches:?} {other_disk:?} {kernel_words}",
-        guest.name
-    );
-    let file = folder.join(format!("saved-{:016x}", xxhash_rust::xxh3::xxh3_64(alike.as_bytes())));
-    if file.is_file() {
-        return Ok(file);
-    }
+    let words = format!("{memory_bytes} {processors} {bus:?} {sizes:?} {caches:?} {other_disk:?} {kernel_words}");
+    // What the run has brought along is there when it boots.
+    let is_lasting = machine.data.is_none() && other_disk.is_none();
+    let alike = Alike { guest, initramfs: &machine.initramfs, words, is_lasting };
+    kept::find_or_make(&alike, folder, |file| fill(guest, machine, folder, file, run))
+}
+
+/// Saves such a machine with empty disks into the file.
+fn fill(guest: &Guest, machine: &qemu::Machine, folder: &Path, file: &Path, run: &str) -> Result<()> {
+    let sizes = machine.disks.iter().map(|disk| size(&disk.file)).collect::<Result<Vec<_>>>()?;
+    let caches = machine.disks.iter().map(cache_of_blank);
+    let memory_bytes = machine.memory_bytes;
     let free = procfs::Meminfo::current().ok().and_then(|memory| memory.mem_available).unwrap_or(u64::MAX);
     ensure!(free > 2 * memory_bytes, "too little memory is free to keep the state of a guest");
     let blanks: Vec<PathBuf> = (0..sizes.len()).map(|index| folder.join(format!("blank-{index}"))).collect();
@@ -59,15 +64,9 @@ pub(crate) fn find_or_make(guest: &Guest, machine: &qemu::Machine, folder: &Path
         start: Start::ToBeSaved(monitor.clone()),
         ..machine.clone()
     };
-    let partial = file.with_extension("partial");
-    let made = make(guest, &machine, &monitor, &partial, run);
+    let made = make(guest, &machine, &monitor, file, run);
     [&blanks[..], &[monitor, machine.console]].concat().iter().for_each(|file| drop(std::fs::remove_file(file)));
-    if made.is_err() {
-        let _ = std::fs::remove_file(&partial);
-    }
-    made?;
-    std::fs::rename(&partial, &file).context("cannot name the state of the guest")?;
-    Ok(file)
+    made
 }
 
 /// As the disk of the cell shows its write cache to the guest. There is nothing to keep, so nothing is flushed.
