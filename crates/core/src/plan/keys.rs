@@ -52,7 +52,7 @@ pub const ALL: &[KeyTable] = &[
     KeyTable { head: "[host]", about: "How the kernel writes back; restored after the run", keys: &HOST },
 ];
 
-const PLAN: [Key; 17] = [
+const PLAN: [Key; 18] = [
     key("title", "\"Daily work\"", "what reports are headed with; by default the file's name"),
     key("seed", "1", "all that is random comes from it; 1 unless given"),
     key("reference", "\"ext4\"", "name of the target that the others are compared with; by default the first"),
@@ -60,6 +60,11 @@ const PLAN: [Key; 17] = [
     key("executor", "\"vm\"", "how the machine is reached that does the work: `pickfs list executors`"),
     key("machine", "{ kernel = \"trixie\" }", "settings of that machine, for all targets"),
     key("jobs", "4", "cells at once; only where they are simulated, else 1"),
+    key(
+        "turn",
+        "\"shared\"",
+        "what other runs do meanwhile: wait (`alone`), or go on where they share the machine as well (`shared`); only in guests",
+    ),
     key(
         "other_speeds",
         "false",
@@ -87,7 +92,7 @@ const PLAN: [Key; 17] = [
     key("stop", "{ budget = \"2h\" }", "the table `[stop]` below, on one line"),
     key("host", "{ dirty_bytes = \"1GiB\" }", "the table `[host]` below, on one line"),
 ];
-pub(super) const PLAN_KEYS: [&str; 17] = names(&PLAN);
+pub(super) const PLAN_KEYS: [&str; 18] = names(&PLAN);
 
 const TARGET: [Key; 14] = [
     key("name", "\"ext4 tuned\"", "what it is called; by default what distinguishes it"),

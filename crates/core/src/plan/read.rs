@@ -8,7 +8,7 @@ use super::table::{Field, Reader, Table, choose, choose_entry, end_of, not_found
 use super::target::{Placed, check_machines, targets};
 use super::value::{choice, settings};
 use super::verdict_spec::{Asked, asked, repeats, verdict_spec};
-use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, Work};
+use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, Turn, Work};
 use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
@@ -63,6 +63,7 @@ fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
         rank_weakened: flag(table, "rank_weakened").unwrap_or(false),
         executor: reader.executor.into(),
         jobs: jobs(table, reader).unwrap_or_default(),
+        turn: turn(table, reader),
         works,
         verdict: verdict_spec(table, &asked, reader),
         other_speeds: other_speeds(table, &stop, reader),
@@ -86,6 +87,19 @@ fn jobs(table: &Table, reader: &Reader) -> Option<u32> {
             .refuse::<()>(why, "leave it out; to be done sooner, run part of the plan on another machine, or simulate");
     }
     Some(1)
+}
+
+/// A guest has settings of its own; two runs on the machine itself would measure each other and put back each other's settings.
+fn turn(table: &Table, reader: &Reader) -> Option<Turn> {
+    let field = table.field("turn")?;
+    match choice(&field, &["alone", "shared"])? {
+        "alone" => Some(Turn::Alone),
+        _ if reader.executor == LOCAL => {
+            let why = "cannot be `shared` with the executor `local`, whose runs change settings of this machine";
+            field.refuse(why, "leave it out, or have the cells done in guests: executor = \"vm\"")
+        }
+        _ => Some(Turn::Shared),
+    }
 }
 
 /// The check takes two rounds: too much beside one or two, where no verdict is expected either.
@@ -460,6 +474,8 @@ dirty_bytes = "1GiB"
         ("BTW", "jobs = 0", &[(1, "`jobs` must be 1")]),
         ("BTW", "executor = 'sim'\njobs = 0", &[(2, "from 1 to 1000")]),
         ("BTW", "jobs = 'many'", &[(1, "must be a whole number")]),
+        ("BTW", "turn = 'shared'", &[(1, "cannot be `shared` with the executor `local`")]),
+        ("BTW", "turn = 'mine'", &[(1, "use one of `alone` and `shared`")]),
         ("BTW", "discard = 'all'", &[(1, "use one of `none`, `fresh` and `trim`")]),
         // The backing.
         ("TW", "backing = 'image'", &[(1, "must be a table")]),

@@ -14,6 +14,7 @@ pub fn schema(catalogue: &Catalogue) -> Value {
             "seed" | "jobs" => json!({ "type": "integer", "minimum": 0 }),
             "rank_weakened" | "duplicate" | "other_speeds" => json!({ "type": "boolean" }),
             "executor" => names(&catalogue.executors),
+            "turn" => json!({ "enum": ["alone", "shared"] }),
             "discard" => json!({ "enum": ["none", "fresh", "trim"] }),
             "backing" => backing(catalogue),
             "target" => json!({ "type": "array", "items": target(catalogue) }),
