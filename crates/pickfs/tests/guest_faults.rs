@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 const HEAD: &str = r#"
 executor = "vm"
+turn = "shared"
 duplicate = false
 machine = { processors = 1 }
 "#;

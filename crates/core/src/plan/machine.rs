@@ -2,8 +2,11 @@
 
 use super::complaint::Span;
 use super::table::{Field, Reader, Table, choose, choose_key};
-use super::value::settings;
-use super::{Chosen, Settings};
+use super::value::{choice, settings};
+use super::{Chosen, Settings, Turn};
+
+/// Unless somebody says otherwise.
+pub(super) const LOCAL: &str = "local";
 
 /// What the executor is told of a target's machine: the target's own words before the plan's, then the defaults.
 pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &Reader) -> Settings {
@@ -13,6 +16,19 @@ pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &Reader) -> 
     let fields: Vec<Field> = own.into_iter().chain(shared).collect();
     let executor = reader.executor();
     settings(executor, &fields, &[], &span, reader)
+}
+
+/// A guest has settings of its own; two runs on the machine itself would measure each other and put back each other's settings.
+pub(super) fn turn(table: &Table, reader: &Reader) -> Option<Turn> {
+    let field = table.field("turn")?;
+    match choice(&field, &["alone", "shared"])? {
+        "alone" => Some(Turn::Alone),
+        _ if reader.executor == LOCAL => {
+            let why = "cannot be `shared` with the executor `local`, whose runs change settings of this machine";
+            field.refuse(why, "leave it out, or have the cells done in guests: executor = \"vm\"")
+        }
+        _ => Some(Turn::Shared),
+    }
 }
 
 fn first_span(fields: &[Field]) -> Span {

@@ -3,18 +3,16 @@
 use super::age;
 use super::complaint::{Complaint, Complaints, Span, quoted};
 use super::keys::{HOST_KEYS, PLAN_KEYS, STOP_KEYS, WORK_KEYS};
+use super::machine::{LOCAL, turn};
 use super::matrix::products;
 use super::table::{Field, Reader, Table, choose, choose_entry, end_of, not_found};
 use super::target::{Placed, check_machines, targets};
 use super::value::{choice, settings};
 use super::verdict_spec::{Asked, asked, repeats, verdict_spec};
-use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, Turn, Work};
+use super::{Catalogue, Chosen, Discard, HostSettings, Plan, Stop, Work};
 use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
-
-/// Unless somebody says otherwise.
-const LOCAL: &str = "local";
 
 /// The checked plan, or all that is wrong with it. Relative paths in it are resolved against `folder`; a plan without
 /// a title takes the name of its `file`.
@@ -87,19 +85,6 @@ fn jobs(table: &Table, reader: &Reader) -> Option<u32> {
             .refuse::<()>(why, "leave it out; to be done sooner, run part of the plan on another machine, or simulate");
     }
     Some(1)
-}
-
-/// A guest has settings of its own; two runs on the machine itself would measure each other and put back each other's settings.
-fn turn(table: &Table, reader: &Reader) -> Option<Turn> {
-    let field = table.field("turn")?;
-    match choice(&field, &["alone", "shared"])? {
-        "alone" => Some(Turn::Alone),
-        _ if reader.executor == LOCAL => {
-            let why = "cannot be `shared` with the executor `local`, whose runs change settings of this machine";
-            field.refuse(why, "leave it out, or have the cells done in guests: executor = \"vm\"")
-        }
-        _ => Some(Turn::Shared),
-    }
 }
 
 /// The check takes two rounds: too much beside one or two, where no verdict is expected either.
@@ -475,7 +460,6 @@ dirty_bytes = "1GiB"
         ("BTW", "executor = 'sim'\njobs = 0", &[(2, "from 1 to 1000")]),
         ("BTW", "jobs = 'many'", &[(1, "must be a whole number")]),
         ("BTW", "turn = 'shared'", &[(1, "cannot be `shared` with the executor `local`")]),
-        ("BTW", "turn = 'mine'", &[(1, "use one of `alone` and `shared`")]),
         ("BTW", "discard = 'all'", &[(1, "use one of `none`, `fresh` and `trim`")]),
         // The backing.
         ("TW", "backing = 'image'", &[(1, "must be a table")]),

@@ -120,13 +120,20 @@ pub struct Bundle {
     pub archive: Option<PathBuf>,
     /// Sources of kernel modules that are known: what of the packages is to be compiled.
     pub module_sources: Vec<ModuleSource>,
-    /// Modules of every file system and layer that is known, whatever the plan has, as modprobe names them: what another target
-    /// needs must not change what a cell finds in its machine.
-    pub modules: Vec<String>,
+    /// Of every file system and layer that is known, whatever the plan has: what another target needs must not change what a cell
+    /// finds in its machine.
+    pub modules: Vec<ModulesOf>,
     /// By the names of the plan's targets.
     pub targets: BTreeMap<String, TargetBundle>,
     /// By the names of the plan's works.
     pub works: BTreeMap<String, WorkBundle>,
+}
+
+/// Kernel modules, as modprobe names them, which are of use where the Debian packages are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModulesOf {
+    pub packages: Vec<String>,
+    pub modules: Vec<String>,
 }
 
 /// A Debian package with the source of kernel modules, which DKMS compiles for one kernel.

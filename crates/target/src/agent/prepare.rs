@@ -11,12 +11,12 @@ use anyhow::{Context, Result, bail};
 use pickfs_core::journal::{Ledger, Provenance, Record};
 use pickfs_core::plan::{Cell, Chosen, Plan, SIZE, Settings, Target, Work};
 use pickfs_core::protocol::{
-    Arrival, Bundle, CellsRun, GUEST_FACTS, Link, ModuleSource, Say, TargetBundle, WorkBundle,
+    Arrival, Bundle, CellsRun, GUEST_FACTS, Link, ModuleSource, ModulesOf, Say, TargetBundle, WorkBundle,
 };
 use pickfs_system::need;
 use pickfs_system::process::argv;
 use pickfs_system::sys::devices;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -230,7 +230,6 @@ fn elsewhere(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<Bu
 
 /// What machines of their own must be given for the cells of a plan, once it is made.
 pub fn bundle(plan: &Plan, place: &Place) -> Bundle {
-    let packages = |needs: Vec<need::Need>| needs.into_iter().filter_map(need::Need::package).collect();
     let target = |target: &Target| TargetBundle {
         disks: disks(&target.backing, place),
         packages: packages(needs_of_target(target)),
@@ -257,13 +256,20 @@ pub fn bundle(plan: &Plan, place: &Place) -> Bundle {
 }
 
 /// `fs-TYPE` is what the kernel itself asks for at a mount.
-fn modules() -> Vec<String> {
-    let of_layers = layer::ALL.iter().flat_map(|layer| layer.modules).map(|name| name.to_string());
-    let of_filesystems = fs::ALL.iter().map(|fs| match fs.module_source {
-        Some(_) => fs.kernel_type().to_string(),
-        None => format!("fs-{}", fs.kernel_type()),
-    });
-    of_filesystems.chain(of_layers).collect::<BTreeSet<_>>().into_iter().collect()
+fn modules() -> Vec<ModulesOf> {
+    let of_filesystem = |fs: &&fs::Filesystem| {
+        let prefix = if fs.module_source.is_some() { "" } else { "fs-" };
+        ModulesOf { packages: packages(fs.needs()), modules: vec![format!("{prefix}{}", fs.kernel_type())] }
+    };
+    let of_layer = |layer: &&layer::Layer| {
+        let modules = layer.modules.iter().map(|name| name.to_string()).collect();
+        ModulesOf { packages: packages(layer.needs.to_vec()), modules }
+    };
+    fs::ALL.iter().map(of_filesystem).chain(layer::ALL.iter().map(of_layer)).collect()
+}
+
+fn packages(needs: Vec<need::Need>) -> Vec<String> {
+    needs.into_iter().filter_map(need::Need::package).collect()
 }
 
 fn module_source(source: fs::ModuleSource) -> ModuleSource {
@@ -317,7 +323,7 @@ pub(crate) fn arrive(
     }
     let mut facts = provenance::of_host();
     let of_init = std::fs::read(GUEST_FACTS).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    facts.extend(of_init.unwrap_or(BTreeMap::<String, String>::new()));
+    facts.extend::<BTreeMap<_, _>>(of_init.unwrap_or_default());
     let found = prepare_backing(&cell.target.backing, &mut Earlier::default(), &mut runner, link)?;
     facts.extend(named(&cell.target.backing.name, found));
     Ok((cell, facts))

@@ -8,7 +8,7 @@ use pickfs_core::journal::Provenance;
 use pickfs_core::plan::{Plan, Target};
 use pickfs_core::protocol::Bundle;
 use pickfs_system::process::Interrupted;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What a guest's kernel and programs take beside what is staged.
@@ -82,10 +82,17 @@ impl Furnished {
         if !file.exists() {
             // A cell that was stopped here must not leave half of it to the next.
             let partial = file.with_extension("partial");
-            initramfs::write(&partial, guest, &self.bundle.modules)?;
+            initramfs::write(&partial, guest, &self.modules_of(guest))?;
             std::fs::rename(&partial, &file)?;
         }
         Ok(file)
+    }
+
+    /// Of all that can be a target in it, whatever the plan has: fixed for a guest, so that results are.
+    fn modules_of(&self, guest: &Guest) -> Vec<&str> {
+        let usable = self.bundle.modules.iter().filter(|of| guest.has(&of.packages));
+        let names: BTreeSet<&str> = usable.flat_map(|of| &of.modules).map(String::as_str).collect();
+        names.into_iter().collect()
     }
 
     /// Bytes that are unpacked in the guest's memory.

@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// This program, its libraries, and the modules that come before the root.
 /// `of_cells` are names of modules that a machine loads before it is saved.
-pub(crate) fn write(path: &Path, guest: &Guest, of_cells: &[String]) -> Result<()> {
+pub(crate) fn write(path: &Path, guest: &Guest, of_cells: &[&str]) -> Result<()> {
     let program = std::fs::read(OWN_FILE).context("cannot read this program's own file")?;
     let mut made = Initramfs::create(path)?;
     let mut order = String::new();

@@ -20,7 +20,7 @@ mod recipes;
 mod saved;
 mod second_boot;
 
-pub(super) use boot::{emulator, explained, is_killed};
+pub(super) use boot::{emulator, end, explained, is_killed};
 pub(super) use build::Driver;
 pub use build::{Guest, RELEASES, Recipe, all, enter, find_or_build, folder, remove};
 pub(super) use console::Tail;

@@ -3,15 +3,15 @@
 //! The guest waits on its port before it has read anything of its cell. Its disks are empty files of the same sizes meanwhile. QEMU writes
 //! and reads the state by a socket: it may start no program, and a file of a state has a name only since QEMU 8.2.
 
-use super::boot::{BOOT_PATIENCE, connect, explained};
+use super::boot::{BOOT_PATIENCE, connect, end};
 use super::build::Guest;
 use super::kept::{self, Alike};
 use super::monitor::Monitor;
 use super::names::{ENTROPY, WAITING};
 use super::qemu::{self, Disk, Start};
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
-use pickfs_core::protocol::{Connection, Session};
-use pickfs_system::process::{Interrupted, check_stop};
+use pickfs_core::protocol::Connection;
+use pickfs_system::process::check_stop;
 use pickfs_system::sys::block;
 use procfs::Current;
 use serde_json::json;
@@ -28,8 +28,6 @@ use std::time::{Duration, Instant};
 const NO_LIMIT: u64 = 1 << 40;
 /// From one look at QEMU or at the console to the next.
 const TICK: Duration = Duration::from_millis(20);
-/// For QEMU to be gone once it was asked to go.
-const ENDING: Duration = Duration::from_secs(10);
 /// For a state that is written, or read.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -91,15 +89,7 @@ fn make(guest: &Guest, machine: &qemu::Machine, monitor: &Path, file: &Path, run
         monitor.ask("quit", json!({}))
     };
     let saved = save(&mut connection.child);
-    let mut session = Session::start(connection, &())?;
-    if saved.is_err() {
-        session.kill();
-    }
-    let exit = session.end(Some(ENDING))?;
-    saved.map(drop).map_err(|error| match error.is::<Interrupted>() {
-        true => error,
-        false => anyhow!(explained(&format!("{error:#}"), &exit, &console)),
-    })
+    end(saved, connection, || console).map(drop)
 }
 
 fn write(monitor: &mut Monitor, file: &Path) -> Result<()> {

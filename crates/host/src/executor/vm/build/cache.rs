@@ -102,6 +102,12 @@ impl Guest {
         kernel::release(&self.kernel())
     }
 
+    /// All of these packages are in it; where nobody wrote down what is, they may be.
+    pub(crate) fn has(&self, packages: &[String]) -> bool {
+        let manifest = self.manifest();
+        manifest.is_empty() || packages.iter().all(|name| version_of(&manifest, name).is_some())
+    }
+
     /// What it takes on the disk.
     pub fn bytes(&self) -> u64 {
         let files = walkdir::WalkDir::new(&self.folder).into_iter().flatten();
@@ -248,6 +254,10 @@ mod tests {
         let packages = ["base-files", "xfs", "xfsprogs"].map(String::from);
         let recipe = Recipe { release: "bookworm", packages: packages.into(), compiled: Vec::new() };
         assert_eq!((guest.lacks(&recipe), guest.release()), (vec!["xfs".to_string()], Some("bookworm")));
+        let has = |names: &[&str]| guest.has(&names.iter().map(|name| name.to_string()).collect::<Vec<_>>());
+        assert!(has(&[]) && has(&["xfsprogs", "base-files"]) && !has(&["xfsprogs", "xfs"]));
+        std::fs::write(folder.path().join("manifest"), "").expect("written");
+        assert!(has(&["xfs"]), "of one's own guest nobody knows");
     }
 
     #[test]
