@@ -105,6 +105,9 @@ keys! {
         machine: Own(Shape::Any), "{ kernel = \"trixie\" }", "settings of that machine, for all targets";
         jobs: Is(Within(1, 1000)), "4", "cells at once; only where they are simulated, else 1",
             flag("N", "Simulate N cells at once [default: as many as there are processors]", needs = &["sim"]);
+        turn: Is(Choice(&["alone", "shared"])), "\"shared\"",
+            "what other runs do meanwhile: wait (`alone`), or go on where they share the machine as well (`shared`); only in guests",
+            sets turn;
         other_speeds: Is(Flag), "false",
             "whether a simulated verdict is checked with processors half and twice as fast; only there";
         discard: Is(Choice(&["none", "fresh", "trim"])), "\"fresh\"",

@@ -3,7 +3,10 @@
 use super::complaint::Place;
 use super::table::{Field, Reader, Table, choose, choose_key};
 use super::value::settings;
-use super::{Chosen, Settings};
+use super::{Chosen, Plan, Settings, Turn};
+
+/// Unless somebody says otherwise.
+pub(super) const LOCAL: &str = "local";
 
 /// What the executor is told of a target's machine: the target's own words before the plan's, then the defaults.
 pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &Reader) -> Settings {
@@ -13,6 +16,14 @@ pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &Reader) -> 
     let fields: Vec<Field> = own.into_iter().chain(shared).collect();
     let executor = reader.executor();
     settings(executor, &fields, &[], &place, reader)
+}
+
+/// A guest has settings of its own; two runs on the machine itself would measure each other and put back each other's settings.
+pub(super) fn check_turn(table: &Table, plan: &Plan) {
+    if let Some(field) = table.field("turn").filter(|_| plan.turn == Some(Turn::Shared) && plan.executor == LOCAL) {
+        let why = "cannot be `shared` with the executor `local`, whose runs change settings of this machine";
+        field.refuse::<()>(why, "leave it out, or have the cells done in guests: executor = \"vm\"");
+    }
 }
 
 /// The entries of `machine`; none where there is none.

@@ -61,6 +61,9 @@ pub struct Plan {
     pub executor: String,
     /// Cells at once; 0 is as many as there are processors, where cells cannot disturb each other.
     pub jobs: u32,
+    /// By default simulations share the machine, and others have it for themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Turn>,
     /// Of simulations: one more round each on processors that are half and twice as fast, to see whether the pick holds.
     #[serde(skip_serializing_if = "is_false")]
     pub other_speeds: bool,
@@ -73,6 +76,15 @@ pub struct Plan {
     /// measured. Journals that do not say are of ten looks.
     #[serde(default = "ten_looks")]
     pub looks: Schedule,
+}
+
+/// What a run needs of the machine that it is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Turn {
+    Alone,
+    /// With others that share it.
+    Shared,
 }
 
 fn ten_looks() -> Schedule {

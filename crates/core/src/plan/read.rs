@@ -3,6 +3,7 @@
 use super::age;
 use super::complaint::{Complaint, Complaints, Place, quoted};
 use super::keys::{HOST, KeyTable, PLAN, STOP, WORK};
+use super::machine::{LOCAL, check_turn};
 use super::matrix::products;
 use super::table::{Field, Reader, Table, choose, choose_entry, end_of, not_found};
 use super::target::{Placed, check_machines, targets};
@@ -12,9 +13,6 @@ use super::{Catalogue, Chosen, Plan, Repeats, Work};
 use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
-
-/// Unless somebody says otherwise.
-const LOCAL: &str = "local";
 
 /// The checked plan, or all that is wrong with it. Relative paths in it are resolved against `folder`; a plan without
 /// a title takes the name of its `file`.
@@ -44,6 +42,7 @@ fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
 fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
     let mut plan = Plan { executor: reader.executor.into(), ..Plan::default() };
     PLAN.read(table, &mut plan, reader);
+    check_turn(table, &plan);
     read_below(&STOP, table, &mut plan, reader, check_stop);
     read_below(&HOST, table, &mut plan, reader, check_host);
     let mut placed = products(targets(table, reader), table, reader);
@@ -436,6 +435,7 @@ dirty_bytes = "1GiB"
         ("BTW", "jobs = 0", &[(1, "`jobs` must be 1")]),
         ("BTW", "executor = 'sim'\njobs = 0", &[(2, "from 1 to 1000")]),
         ("BTW", "jobs = 'many'", &[(1, "must be a whole number")]),
+        ("BTW", "turn = 'shared'", &[(1, "cannot be `shared` with the executor `local`")]),
         ("BTW", "discard = 'all'", &[(1, "use one of `none`, `fresh` and `trim`")]),
         // The backing.
         ("TW", "backing = 'image'", &[(1, "must be a table")]),

@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The id of every run inside a simulated machine: a run's own would move addresses, and with them times.
+/// Where process 1 of a guest leaves what it adds to the facts of a cell.
+pub const GUEST_FACTS: &str = "/run/pickfs-facts.json";
+
 pub const SIMULATED_RUN: &str = "simulated";
 
 /// The one line on an agent's stdin.
@@ -119,10 +122,20 @@ pub struct Bundle {
     pub archive: Option<PathBuf>,
     /// Sources of kernel modules that are known: what of the packages is to be compiled.
     pub module_sources: Vec<ModuleSource>,
+    /// Of every file system and layer that is known, whatever the plan has: what another target needs must not change what a cell
+    /// finds in its machine.
+    pub modules: Vec<ModulesOf>,
     /// By the names of the plan's targets.
     pub targets: BTreeMap<String, TargetBundle>,
     /// By the names of the plan's works.
     pub works: BTreeMap<String, WorkBundle>,
+}
+
+/// Kernel modules, as modprobe names them, which are of use where the Debian packages are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModulesOf {
+    pub packages: Vec<String>,
+    pub modules: Vec<String>,
 }
 
 /// A Debian package with the source of kernel modules, which DKMS compiles for one kernel.

@@ -36,7 +36,7 @@ use crate::executor::{self, Executor};
 use anyhow::{Context, Result, bail};
 use live::LiveJournal;
 use pickfs_core::journal::*;
-use pickfs_core::plan::{Cell, Plan, Stop};
+use pickfs_core::plan::{Cell, Plan, Stop, Turn};
 use pickfs_core::protocol::{Check, Checked, Erasure};
 use pickfs_system::process::Interrupted;
 use pickfs_system::visible::visible_lines;
@@ -166,7 +166,7 @@ fn taken_up<'e>(journal: &Path, trust: Trust, aims: Aims, executors: Executors<'
 /// journal waited for: it would see its settings change under its hands.
 pub fn clean(journal: &Path, trust: Trust, executors: Executors, progress: &mut dyn Progress) -> Result<usize> {
     let (journal, folded) = trust::open(journal, trust)?;
-    let _turn = turn::take(journal.path(), turn::Use::Alone, progress);
+    let _turn = turn::take(journal.path(), Turn::Alone, progress);
     if supervise::stop_requested() {
         bail!(Interrupted);
     }
@@ -212,8 +212,8 @@ fn go(session: Session, agreed: &[Erasure], progress: &mut dyn Progress) -> Resu
     let run = trust::understood(done)?;
     let simulates = find_executor(executors, &run.plan).is_ok_and(|executor| executor.simulates());
     let path = journal.path().to_path_buf();
-    let wanted = if simulates { turn::Use::Shared } else { turn::Use::Alone };
-    let _turn = turn::take(journal.path(), wanted, progress);
+    let by_default = if simulates { Turn::Shared } else { Turn::Alone };
+    let _turn = turn::take(journal.path(), run.plan.turn.unwrap_or(by_default), progress);
     let had_leftovers = !done.leftovers.is_empty() || !done.lost_steps.is_empty();
     if supervise::stop_requested() {
         if !had_leftovers {

@@ -1,7 +1,8 @@
 //! One run at a time on a machine: two would measure each other, and restore each other's settings. First come, first
 //! served: the kernel queues those who wait for a flock(2).
 //!
-//! Simulations measure nothing of this machine, so they share it with each other; real runs wait for them, as they keep processors busy.
+//! Simulations measure nothing of this machine, so they share it with each other, as do guests whose plan says so; others wait for them, as they
+//! keep processors busy.
 //!
 //! Root's runs have a lock of their own, in a folder where nobody else can make a file, so that no user holds them up; the one
 //! that users share they take as well, as soon as it is free.
@@ -10,6 +11,7 @@ use super::Progress;
 use super::rounds::up_to_next_look;
 use super::supervise::stop_requested;
 use pickfs_core::journal::fold_file;
+use pickfs_core::plan;
 use pickfs_system::units::show_duration;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{File, OpenOptions, Permissions};
@@ -23,28 +25,6 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Half a minute.
 const LOOKS_UNTIL_SAID: u32 = 150;
 
-/// What a run needs of the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
-    Alone,
-    /// With others that can share it.
-    Shared,
-}
-
-impl Use {
-    fn waiting(self) -> FlockOperation {
-        if self == Use::Alone { FlockOperation::LockExclusive } else { FlockOperation::LockShared }
-    }
-
-    fn trying(self) -> FlockOperation {
-        if self == Use::Alone {
-            FlockOperation::NonBlockingLockExclusive
-        } else {
-            FlockOperation::NonBlockingLockShared
-        }
-    }
-}
-
 /// Held until dropped, also by death.
 pub(crate) struct Turn {
     _own: Option<File>,
@@ -54,7 +34,7 @@ pub(crate) struct Turn {
 
 /// Waits for it. Without one where no lock file can be had, then nobody waits; and when asked to stop while waiting, so that
 /// the caller looks.
-pub(crate) fn take(journal: &Path, wanted: Use, progress: &mut dyn Progress) -> Turn {
+pub(crate) fn take(journal: &Path, wanted: plan::Turn, progress: &mut dyn Progress) -> Turn {
     let shared = ["/run/lock", "/var/lock", "/tmp"].map(|folder| Path::new(folder).join("pickfs.lock"));
     let shared = shared.into_iter().find(|path| path.parent().is_some_and(Path::is_dir));
     if !rustix::process::geteuid().is_root() {
@@ -73,10 +53,21 @@ pub(crate) fn take(journal: &Path, wanted: Use, progress: &mut dyn Progress) -> 
     Turn { _own: own, _shared: shared }
 }
 
+fn waiting(wanted: plan::Turn) -> FlockOperation {
+    if wanted == plan::Turn::Alone { FlockOperation::LockExclusive } else { FlockOperation::LockShared }
+}
+
+fn trying(wanted: plan::Turn) -> FlockOperation {
+    match wanted {
+        plan::Turn::Alone => FlockOperation::NonBlockingLockExclusive,
+        plan::Turn::Shared => FlockOperation::NonBlockingLockShared,
+    }
+}
+
 struct Lock {
     file: File,
     path: PathBuf,
-    wanted: Use,
+    wanted: plan::Turn,
 }
 
 impl Lock {
@@ -87,7 +78,7 @@ impl Lock {
         let note = format!("process {}, {}\n", std::process::id(), journal.display());
         std::thread::spawn(move || {
             let mut file = self.file;
-            while let Err(error) = flock(&file, self.wanted.waiting()) {
+            while let Err(error) = flock(&file, waiting(self.wanted)) {
                 if error != rustix::io::Errno::INTR {
                     return;
                 }
@@ -102,7 +93,7 @@ impl Lock {
 
 /// Who has noted it in the lock file, if anybody has the lock.
 fn holder_unless_free(lock: &Lock) -> Option<String> {
-    if flock(&lock.file, lock.wanted.trying()).is_ok() {
+    if flock(&lock.file, trying(lock.wanted)).is_ok() {
         let _ = flock(&lock.file, FlockOperation::Unlock);
         return None;
     }
@@ -147,7 +138,7 @@ fn how_far(holder: &str) -> String {
 }
 
 /// Made by whichever user comes first, readable by those who may use it, whatever the umask.
-fn opened(path: PathBuf, mode: u32, wanted: Use) -> Option<Lock> {
+fn opened(path: PathBuf, mode: u32, wanted: plan::Turn) -> Option<Lock> {
     let made = || File::create_new(&path).and_then(|file| file.set_permissions(Permissions::from_mode(mode)));
     let opened = open(&path).or_else(|_| made().and_then(|()| open(&path))).or_else(|_| open(&path));
     opened.ok().map(|file| Lock { file, path, wanted })
@@ -163,7 +154,7 @@ fn open(path: &Path) -> std::io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Use::{Alone, Shared};
+    use pickfs_core::plan::Turn::{Alone, Shared};
 
     /// To root alone.
     #[test]

@@ -49,6 +49,9 @@ impl Lab {
             .env("XDG_STATE_HOME", self.path("state"))
             .env_remove("PICKFS_RUN")
             .env_remove("COLUMNS");
+        if self.own_cache().exists() {
+            command.env("XDG_CACHE_HOME", self.own_cache());
+        }
         command
     }
 
@@ -72,6 +75,27 @@ impl Lab {
 
     pub fn folded_at(&self, journal: &str) -> Folded {
         fold_file(&self.path(journal)).expect("the journal folds")
+    }
+
+    /// From now on the guests of the user's cache, without the boots that were saved of them.
+    pub fn forget_boots(&self) {
+        let link = |from: &Path, to: PathBuf| std::os::unix::fs::symlink(from, to).expect("a link");
+        let (from, to) =
+            (pickfs_host::executor::vm::folder().expect("a cache"), self.own_cache().join("pickfs/guests"));
+        std::fs::create_dir_all(&to).expect("a folder");
+        link(&from.join("compiled"), to.join("compiled"));
+        for guest in pickfs_host::executor::vm::all().expect("guests") {
+            let own = to.join(&guest.name);
+            std::fs::create_dir(&own).expect("a folder");
+            let files = std::fs::read_dir(&guest.folder).expect("a guest").flatten();
+            files
+                .filter(|file| file.file_name() != "saved")
+                .for_each(|file| link(&file.path(), own.join(file.file_name())));
+        }
+    }
+
+    fn own_cache(&self) -> PathBuf {
+        self.path("own-cache")
     }
 
     /// The folder of the guest that a plan needs, which is made if there is none.

@@ -87,7 +87,7 @@ fn plan(rows: &[Row]) -> String {
         format!("[[target]]\nname = 't{number}'\n{text}\n{backing}\n")
     };
     let targets: String = rows.iter().enumerate().map(target).collect();
-    format!("executor = 'vm'\nduplicate = false\n{targets}{WORKS}")
+    format!("executor = 'vm'\nturn = 'shared'\nduplicate = false\n{targets}{WORKS}")
 }
 
 /// Every cell is done and proved its cold starts; all that went otherwise is told at once.

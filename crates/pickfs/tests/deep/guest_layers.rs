@@ -49,7 +49,7 @@ fn stacks_stand_and_are_what_was_asked_for() {
     };
     let targets: String = ROWS.iter().enumerate().map(target).collect();
     let rest = "[[work]]\nworkload = 'tree'\nlike = 'site'\nscale = 0.02\n[stop]\nrounds = 1\n";
-    lab.run_plan(&format!("executor = 'vm'\nduplicate = false\n{targets}{rest}")).code(0);
+    lab.run_plan(&format!("executor = 'vm'\nturn = 'shared'\nduplicate = false\n{targets}{rest}")).code(0);
     let folded = lab.folded();
     for (number, (text, _, name, shown)) in ROWS.iter().enumerate() {
         let cell = folded.cells.iter().find(|cell| cell.target == format!("t{number}")).expect("its cell");
@@ -68,7 +68,7 @@ fn a_disk_in_compressed_memory_holds_less_than_it_was_given() {
     }
     let lab = Lab::new();
     lab.run_plan(
-        "executor = 'vm'\nduplicate = false\nbacking = { zram = { size = '200MiB', algorithm = 'zstd' } }\n\
+        "executor = 'vm'\nturn = 'shared'\nduplicate = false\nbacking = { zram = { size = '200MiB', algorithm = 'zstd' } }\n\
          target = [{ fs = 'ext4' }]\nwork = [{ workload = 'tree', like = 'site', scale = 0.02 }]\nstop = { rounds = 1 }\n",
     )
     .code(0);
@@ -116,7 +116,7 @@ fn a_layer_that_cannot_be_built_fails_clearly() {
     let backing = "backing = { image = { dir = '.', size = '64MiB' } }\n";
     let target = "[[target]]\nfs = 'ext4'\nlayers = [{ luks = { cipher = 'nonsense' } }]\n";
     let rest = "[[work]]\nworkload = 'tree'\nlike = 'site'\nscale = 0.02\n[stop]\nrounds = 1\n";
-    lab.run_plan(&format!("executor = 'vm'\nduplicate = false\n{backing}{target}{rest}")).code(1);
+    lab.run_plan(&format!("executor = 'vm'\nturn = 'shared'\nduplicate = false\n{backing}{target}{rest}")).code(1);
     assert!(failed(&lab.folded().cells[0]).contains("encrypt"), "{}", failed(&lab.folded().cells[0]));
     lab.assert_nothing_left();
 }
@@ -177,7 +177,7 @@ fn vdo_stores_equal_blocks_once() {
     }
     let lab = Lab::new();
     lab.run_plan(
-        "executor = 'vm'\nduplicate = false\nmachine = { kernel = 'trixie', memory = '1536MiB' }\n\
+        "executor = 'vm'\nturn = 'shared'\nduplicate = false\nmachine = { kernel = 'trixie', memory = '1536MiB' }\n\
          backing = { image = { dir = '.', size = '4GiB' } }\n\
          target = [{ fs = 'ext4', layers = [{ lvmvdo = { slab = '128MiB' } }] }]\n\
          [[work]]\nworkload = 'tree'\nlike = 'site'\nscale = 0.02\n[stop]\nrounds = 1\n",
@@ -214,7 +214,7 @@ fn the_steps_in_guests_are_those_of_the_dry_run() {
                   queue = { read_ahead_kb = 64 }\nbacking = { memory = '64MiB' }\n";
     let rest = "[[work]]\nworkload = 'meta.ok'\n[stop]\nrounds = 1\n\
                 [host]\ndirty_bytes = '64MiB'\ndirty_background_bytes = '32MiB'\n";
-    let head = "executor = 'vm'\nseed = 7\nduplicate = false\n";
+    let head = "executor = 'vm'\nturn = 'shared'\nseed = 7\nduplicate = false\n";
     lab.write_plan(&format!("{head}{targets}{memory}{rest}"));
     let dry = lab.run(&["plan", "plan.toml"]).code(0).out;
     let ran = run_overheard(&lab, &["run", "plan.toml", "--journal", "journal.jsonl"]).code(0);

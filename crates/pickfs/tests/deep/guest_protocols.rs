@@ -12,7 +12,7 @@ fn for_guests(example: &str, targets: &str, replaced: &[(&str, &str)]) -> String
     let (begin, end) = (example.find("\n[[target]]"), example.find("\n[matrix]").or(example.find("\n[[work]]")));
     let (begin, end) = (begin.expect("targets") + 1, end.expect("what comes after them") + 1);
     let text = format!("{}{targets}\n{}", &example[..begin], &example[end..]);
-    format!("executor = \"vm\"\nduplicate = false\n{}", shrunk(&text, replaced))
+    format!("executor = \"vm\"\nturn = \"shared\"\nduplicate = false\n{}", shrunk(&text, replaced))
 }
 
 const TARGETS: &str = "[[target]]\nfs = \"ext4\"\n[[target]]\nfs = \"reiserfs\"\n";

@@ -67,9 +67,10 @@ fn the_same_cells_twice_give_the_same_records_and_the_same_disk() {
         return;
     }
     let lab = Lab::new();
-    // One after the other, then two at once beside other work.
+    // One after the other, then two at once beside other work, from a boot of their own.
     let first = recorded(&lab, &format!("jobs = 1\n{PLAN}"), 0);
     assert!(first.len() > 100, "{} records", first.len());
+    lab.forget_boots();
     let load = Load::begin();
     lab.run_plan(&format!("jobs = 2\n{PLAN}")).code(0);
     drop(load);
@@ -79,6 +80,9 @@ fn the_same_cells_twice_give_the_same_records_and_the_same_disk() {
     let content = |cell: &pickfs_core::journal::FoldedCell| {
         assert_eq!(cell.outcome, Some(Outcome::Done), "{}", cell.target);
         assert_eq!(cell.provenance.facts["simulated disk"], "hdd-7200");
+        let modules = &cell.provenance.facts["modules loaded before"];
+        assert!(modules.contains("fs-btrfs") && modules.contains("fs-ext4"), "of all that its guest has: {modules}");
+        assert!(!modules.contains("xfs") && !modules.contains("dm-crypt"), "of nothing else: {modules}");
         cell.provenance.facts["simulated disk's content"].clone()
     };
     assert_ne!(content(&folded.cells[0]), content(&folded.cells[1]), "two file systems wrote the same disk");
@@ -91,6 +95,55 @@ fn the_same_cells_twice_give_the_same_records_and_the_same_disk() {
     let dry = lab.run(&["plan", "plan.toml"]).code(0).out;
     assert!(dry.contains("mount ext4: mount -t ext4 /dev/pickfs/pickfs-target "), "{dry}");
     assert!(!["losetup", "write the image", "mount memory"].iter().any(|step| dry.contains(step)), "{dry}");
+    lab.assert_nothing_left();
+}
+
+/// The guest has the tools of both plans, so it is the same; what differs is whether another file system is measured in the run.
+#[test]
+fn a_target_beside_others_gives_the_same_records_as_alone() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let other =
+        "{ workload = \"command\", command = [\"true\"], package = \"btrfs-progs\", writes = false, start = \"warm\" }";
+    let plan = PLAN.replace("work = [", &format!("work = [{other}, "));
+    let of_ext4 = |plan: &str| {
+        lab.run_plan(plan).code(0);
+        let folded = lab.folded();
+        let cells = folded.cells.iter().filter(|cell| cell.target == "ext4");
+        let own: Vec<String> = cells.map(|cell| format!("\"cell\":\"{}\"", cell.id)).collect();
+        let mut found = records(&lab.journal());
+        found.retain(|line| own.iter().any(|id| line.contains(id)));
+        std::fs::remove_file(lab.journal()).expect("removed");
+        found
+    };
+    let (beside, alone) = (of_ext4(&plan), of_ext4(&plan.replace(", { fs = \"btrfs\" }", "")));
+    assert!(alone.len() > 100, "{} records", alone.len());
+    // Cells are done in another order.
+    let [beside, alone] = [beside, alone].map(|mut lines| {
+        lines.sort();
+        lines
+    });
+    assert_same(&alone, &beside, "beside btrfs");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_module_that_does_not_load_is_missed_by_its_target_alone() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(&PLAN.replace("machine = {", "machine = { words = \"module_blacklist=btrfs\",")).code(1);
+    let folded = lab.folded();
+    let find = |target: &str| folded.cells.iter().find(|cell| cell.target == target).expect("a cell");
+    assert_eq!(find("ext4").outcome, Some(Outcome::Done));
+    let facts = &find("ext4").provenance.facts;
+    assert!(!facts["modules loaded before"].contains("btrfs"), "{facts:?}");
+    assert!(facts["modules that do not load"].contains("could not insert 'btrfs'"), "{facts:?}");
+    let why = common::failed(find("btrfs"));
+    assert!(why.contains("unknown filesystem type 'btrfs'"), "{why}");
     lab.assert_nothing_left();
 }
 

@@ -150,7 +150,7 @@ fn hold(stacks: &[Stack], kills: usize) {
     };
     let arguments: Vec<String> = (0..kills).map(&mut one).collect();
     let said = lab.run_plan(&format!(
-        "executor = 'vm'\nduplicate = false\nmachine = {{ kernel = './own', memory = '2GiB' }}\n\
+        "executor = 'vm'\nturn = 'shared'\nduplicate = false\nmachine = {{ kernel = './own', memory = '2GiB' }}\n\
          backing = {{ memory = '16MiB' }}\ntarget = [{{ fs = 'ext4' }}]\n\
          [[work]]\nworkload = 'command'\nsource = '{}'\nwrites = false\nstart = 'warm'\n\
          command = ['sh', '{{source}}/kill.sh', {}]\n[stop]\nrounds = 1\ncell = '3h'\n",

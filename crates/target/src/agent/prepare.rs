@@ -4,13 +4,15 @@
 use super::cell::needs_of_target;
 use super::{drive, git, other_disk, provenance};
 use crate::stack::backing::Elsewhere;
-use crate::stack::{Place, Step, backing, fs, recipe};
+use crate::stack::{Place, Step, backing, fs, layer, recipe};
 use crate::steps::{StepResult, StepRunner};
 use crate::workload;
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::{Ledger, Provenance, Record};
 use pickfs_core::plan::{Cell, Chosen, Plan, SIZE, Settings, Target, Work};
-use pickfs_core::protocol::{Arrival, Bundle, CellsRun, Link, ModuleSource, Say, TargetBundle, WorkBundle};
+use pickfs_core::protocol::{
+    Arrival, Bundle, CellsRun, GUEST_FACTS, Link, ModuleSource, ModulesOf, Say, TargetBundle, WorkBundle,
+};
 use pickfs_system::need;
 use pickfs_system::process::argv;
 use pickfs_system::sys::devices;
@@ -228,7 +230,6 @@ fn elsewhere(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<Bu
 
 /// What machines of their own must be given for the cells of a plan, once it is made.
 pub fn bundle(plan: &Plan, place: &Place) -> Bundle {
-    let packages = |needs: Vec<need::Need>| needs.into_iter().filter_map(need::Need::package).collect();
     let target = |target: &Target| TargetBundle {
         disks: disks(&target.backing, place),
         packages: packages(needs_of_target(target)),
@@ -248,9 +249,27 @@ pub fn bundle(plan: &Plan, place: &Place) -> Bundle {
         folder: place.memory.clone(),
         archive: None,
         module_sources: fs::ALL.iter().filter_map(|fs| fs.module_source).map(module_source).collect(),
+        modules: modules(),
         targets: plan.targets.iter().map(|each| (each.name.clone(), target(each))).collect(),
         works: plan.works.iter().map(|each| (each.name.clone(), work(each))).collect(),
     }
+}
+
+/// `fs-TYPE` is what the kernel itself asks for at a mount.
+fn modules() -> Vec<ModulesOf> {
+    let of_filesystem = |fs: &&fs::Filesystem| {
+        let prefix = if fs.module_source.is_some() { "" } else { "fs-" };
+        ModulesOf { packages: packages(fs.needs()), modules: vec![format!("{prefix}{}", fs.kernel_type())] }
+    };
+    let of_layer = |layer: &&layer::Layer| {
+        let modules = layer.modules.iter().map(|name| name.to_string()).collect();
+        ModulesOf { packages: packages(layer.needs.to_vec()), modules }
+    };
+    fs::ALL.iter().map(of_filesystem).chain(layer::ALL.iter().map(of_layer)).collect()
+}
+
+fn packages(needs: Vec<need::Need>) -> Vec<String> {
+    needs.into_iter().filter_map(need::Need::package).collect()
 }
 
 fn module_source(source: fs::ModuleSource) -> ModuleSource {
@@ -303,6 +322,8 @@ pub(crate) fn arrive(
         other_disk::mount(device, &runner)?;
     }
     let mut facts = provenance::of_host();
+    let of_init = std::fs::read(GUEST_FACTS).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    facts.extend::<BTreeMap<_, _>>(of_init.unwrap_or_default());
     let found = prepare_backing(&cell.target.backing, &mut Earlier::default(), &mut runner, link)?;
     facts.extend(named(&cell.target.backing.name, found));
     Ok((cell, facts))

@@ -32,10 +32,11 @@ fn bytes(slabs: &str, kind: &str, page: u64) -> Option<u64> {
         kind => &[kind],
     };
     let of = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let is_ours = words.first()?.split_once('_').is_some_and(|(module, _)| modules.contains(&module));
+        // Most lines are of others: only ours are taken apart.
+        let ours = line.split_once('_').filter(|(module, _)| modules.contains(module));
+        let words: Vec<&str> = ours?.1.split_whitespace().collect();
         let number = |at: usize| words.get(at)?.parse::<u64>().ok();
-        is_ours.then(|| Some(number(14)? * number(5)? * page))?
+        Some(number(14)? * number(5)? * page)
     };
     slabs.lines().filter_map(of).reduce(|sum, more| sum + more)
 }

@@ -9,8 +9,8 @@ use super::qemu::{self, Saved};
 use super::region::{Delivered, Region, SLEEPS, at_once, check_size};
 use super::saved;
 use crate::executor::vm::{
-    DATA_DISK, Driver, Guest, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK, ROOT_DISK, Tail, find_or_build,
-    in_the_guest, is_own, kernel_of, kind_of, kinds_and_recipes, nth_target_disk, own_kernels, write_initramfs,
+    Alike, DATA_DISK, Driver, Furnished, Guest, LEAST_MEMORY, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK,
+    ROOT_DISK, Tail, find_or_save, in_the_guest, kernel_of, nth_target_disk,
 };
 use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
 use anyhow::{Context, Result, bail};
@@ -22,7 +22,7 @@ use pickfs_disks::{Disk, Kind, find};
 use pickfs_system::process::Interrupted;
 use pickfs_system::sys::disk_model::SOURCES;
 use procfs::Current;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -62,7 +62,6 @@ fn shown(names: &[String], target: &Target) -> Result<String> {
     Ok(names.iter().map(shown).collect::<Result<Vec<_>>>()?.join(", "))
 }
 
-const LEAST_MEMORY: u64 = 1 << 30;
 /// Room for the records of a cell.
 const RECORDS: u64 = 256 << 20;
 /// Seconds of processor that a second of a nanosecond an instruction may take, and a boot.
@@ -96,20 +95,10 @@ pub fn driver_sources() -> &'static [(&'static str, &'static str)] {
     DRIVER.sources
 }
 
-/// A guest with the driver for its kernel.
-#[derive(Clone)]
-struct Furnished {
-    guest: Guest,
-    driver: PathBuf,
-}
-
 pub(crate) struct Simulations {
-    plan: Plan,
+    furnished: Furnished,
     /// Seconds since 1970 when it was made: what is younger was staged by this run.
     since: u64,
-    bundle: Bundle,
-    /// By kind; why there is none, where one cannot be made.
-    guests: BTreeMap<String, Result<Furnished, String>>,
     running: Option<Running>,
     /// Cells that will be asked for, in this order, and are not under way.
     coming: VecDeque<Request>,
@@ -146,18 +135,16 @@ impl Simulations {
     pub(crate) fn new(plan: &Plan) -> Simulations {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Simulations {
-            plan: plan.clone(),
+            furnished: Furnished::new(plan, Some((&DRIVER, DRIVER_FILE))),
             since,
-            bundle: Bundle::default(),
-            guests: BTreeMap::new(),
             running: None,
             coming: VecDeque::new(),
             ahead: VecDeque::new(),
         }
     }
 
-    fn start(&self, cell: &Cell, furnished: &Furnished, request: Request, slot: usize) -> Result<(Contact, Running)> {
-        let common = self.bundle.folder.join("sim");
+    fn start(&self, cell: &Cell, guest: &Guest, request: Request, slot: usize) -> Result<(Contact, Running)> {
+        let common = self.furnished.bundle.folder.join("sim");
         let folder = common.join(slot.to_string());
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let names = models(&cell.target)?;
@@ -168,9 +155,9 @@ impl Simulations {
         let recording = self.recording(cell, &folder, &words)?;
         let arrival = Arrival {
             disks: target_disks(names.len()),
-            archive: self.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
+            archive: self.furnished.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
             tree: self.tree(cell).map(|_| in_the_guest(OTHER_DISK)),
-            host: self.plan.host,
+            host: self.furnished.plan.host,
             recording: recording.as_ref().map(|_| in_the_guest(RECORDING_DISK)),
             is_simulated: true,
         };
@@ -179,13 +166,13 @@ impl Simulations {
         let records = Region::disk(&folder.join("records"), RECORDS_DISK, RECORDS, &at_once(RECORDS))?;
         let asked = serde_json::to_string(&inside)? + "\n";
         let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
-        let mut regions = vec![self.root(furnished, &common)?, asked, records.clone(), target.clone()];
+        let mut regions = vec![root_region(guest, &common)?, asked, records.clone(), target.clone()];
         let recorded = recording.map(|recording| (regions.len() - 1, add(&mut regions, recording)));
         regions.extend(targets[1..].iter().map(|(region, _)| region.clone()));
         regions.extend(self.staged_regions(cell, &common)?);
         let machine = qemu::Machine {
-            memory_bytes: memory(cell) + 3 * self.staged(),
-            initramfs: self.initramfs(furnished, &common)?,
+            memory_bytes: memory(cell) + 3 * self.furnished.staged(),
+            initramfs: self.furnished.first_root(guest, &common)?,
             console: folder.join("console"),
             kernel_words: cell.target.machine.text("words").unwrap_or_default().into(),
             processor,
@@ -194,15 +181,20 @@ impl Simulations {
             saved: None,
             limit_seconds: BOOT_SECONDS + most_seconds(cell.limit_ns, processor.dilation),
         };
-        let machine = match goes_on_from_saved(&cell.target) {
-            true => self.on_from_saved(&furnished.guest, machine, &common, &folder, &request.run)?,
-            false => machine,
-        };
-        let (connection, emulator) = saved::go_on(&furnished.guest, &machine, &request.run, &cell.id)?;
+        let state = goes_on_from_saved(&cell.target).then(|| self.saved(guest, &machine, &common, &request.run));
+        let state = state.transpose()?;
+        let saved = Saved { image: folder.join("state"), monitor: folder.join("monitor") };
+        let copied = state.as_ref().map(|state| std::fs::copy(state, &saved.image)).transpose();
+        copied.context("cannot copy what was saved of the guest")?;
+        let machine = qemu::Machine { saved: state.is_some().then_some(saved), ..machine };
+        let (connection, emulator) = saved::go_on(guest, &machine, &request.run, &cell.id).inspect_err(|_| {
+            // Kept, it would fail the next run as well.
+            state.map(std::fs::remove_file);
+        })?;
         let from = Delivered::of(connection.child.id(), emulator, &machine.console, records.file);
         let running = Running {
             slot,
-            guest: furnished.guest.clone(),
+            guest: guest.clone(),
             console: machine.console,
             limit_seconds: machine.limit_seconds,
             disk: shown(&names, &cell.target)?,
@@ -218,7 +210,7 @@ impl Simulations {
     /// With what the run has staged, and the tree of the cell's work that lies on another disk.
     fn staged_regions(&self, cell: &Cell, common: &Path) -> Result<Vec<Region>> {
         let mut regions = Vec::new();
-        if let Some(archive) = &self.bundle.archive {
+        if let Some(archive) = &self.furnished.bundle.archive {
             let open = || Ok(Dated::new(BufReader::new(reading(archive)?), self.since, qemu::DATE_SECONDS));
             regions.push(once(&common.join(DATA_DISK), DATA_DISK, open)?);
         }
@@ -228,44 +220,28 @@ impl Simulations {
         Ok(regions)
     }
 
-    fn on_from_saved(
-        &self,
-        guest: &Guest,
-        machine: qemu::Machine,
-        common: &Path,
-        folder: &Path,
-        run: &str,
-    ) -> Result<qemu::Machine> {
-        let saved = Saved { image: folder.join("state"), monitor: folder.join("monitor") };
-        let state = self.saved(guest, &machine, common, run)?;
-        std::fs::copy(&state, &saved.image).context("cannot copy what was saved of the guest")?;
-        Ok(qemu::Machine { saved: Some(saved), ..machine })
-    }
-
-    /// A guest like this one that has booted, in a file. Once a run for all machines that are alike.
+    /// A guest like this one that has booted, in a file.
     fn saved(&self, guest: &Guest, machine: &qemu::Machine, folder: &Path, run: &str) -> Result<PathBuf> {
         let sizes: Vec<u64> = machine.regions.iter().map(|region| region.bytes).collect();
         let qemu::Machine { memory_bytes, kernel_words, processor, .. } = machine;
-        let alike = format!("{} {memory_bytes} {sizes:?} {processor:?} {kernel_words}", guest.name);
-        let file = folder.join(format!("saved-{:016x}", xxhash_rust::xxh3::xxh3_64(alike.as_bytes())));
-        if file.is_file() {
-            return Ok(file);
-        }
-        let blank = |region: &Region| region.blank(&folder.join(format!("blank-{}", region.bytes)));
-        let (root, others) = machine.regions.split_first().context("a machine without a root")?;
-        let others = others.iter().map(blank).collect::<Result<Vec<_>>>()?;
-        let partial = file.with_extension("partial");
-        let machine = qemu::Machine {
-            regions: [vec![root.clone()], others.clone()].concat(),
-            saved: Some(Saved { image: partial.clone(), monitor: folder.join("monitor") }),
-            limit_seconds: BOOT_SECONDS,
-            ..machine.clone()
-        };
-        saved::make(guest, &machine, run)?;
-        // Of the same size, two are one.
-        others.iter().for_each(|blank| drop(std::fs::remove_file(&blank.file)));
-        std::fs::rename(&partial, &file).context("cannot name what was saved of the guest")?;
-        Ok(file)
+        let words = format!("counted {memory_bytes} {sizes:?} {processor:?} {kernel_words}");
+        // Of the regions only the guest's root is looked at before.
+        let alike = Alike { guest, initramfs: &machine.initramfs, words, is_lasting: true };
+        find_or_save(&alike, folder, |file| {
+            let blank = |region: &Region| region.blank(&folder.join(format!("blank-{}", region.bytes)));
+            let (root, others) = machine.regions.split_first().context("a machine without a root")?;
+            let others = others.iter().map(blank).collect::<Result<Vec<_>>>()?;
+            let machine = qemu::Machine {
+                regions: [vec![root.clone()], others.clone()].concat(),
+                saved: Some(Saved { image: file.into(), monitor: folder.join("monitor") }),
+                limit_seconds: BOOT_SECONDS,
+                ..machine.clone()
+            };
+            saved::make(guest, &machine, run)?;
+            // Of the same size, two are one.
+            others.iter().for_each(|blank| drop(std::fs::remove_file(&blank.file)));
+            Ok(())
+        })
     }
 
     /// Starts what comes next, as long as there are processors for it.
@@ -281,8 +257,8 @@ impl Simulations {
             let Some(request) = self.coming.pop_front() else { return };
             let Job::Cell(cell) = &request.job else { continue };
             let cell = cell.clone();
-            let Some(Ok(furnished)) = self.guests.get(&self.kind(&cell.target)).cloned() else { continue };
-            match self.start(&cell, &furnished, request, self.free_slot()) {
+            let Ok(Ok(guest)) = self.furnished.guest_of(&cell.target) else { continue };
+            match self.start(&cell, &guest, request, self.free_slot()) {
                 Ok((contact, running)) => self.ahead.push_back(Ahead { cell: cell.id.clone(), contact, running }),
                 Err(error) if error.is::<Interrupted>() => return,
                 // What fails fails again when it is asked for, and is reported then.
@@ -300,12 +276,12 @@ impl Simulations {
 
     /// As the plan says, else one a processor, of those that fit into half of the memory that is free now.
     fn jobs(&self) -> usize {
-        if self.plan.jobs > 0 {
-            return self.plan.jobs as usize;
+        if self.furnished.plan.jobs > 0 {
+            return self.furnished.plan.jobs as usize;
         }
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let free = procfs::Meminfo::current().ok().and_then(|memory| memory.mem_available);
-        let fitting = free.map_or(1, |free| free / 2 / (LEAST_MEMORY + 3 * self.staged()));
+        let fitting = free.map_or(1, |free| free / 2 / (LEAST_MEMORY + 3 * self.furnished.staged()));
         processors.min((self.started() as u64 + fitting) as usize).max(1)
     }
 
@@ -313,49 +289,14 @@ impl Simulations {
         usize::from(self.running.is_some()) + self.ahead.len()
     }
 
-    fn staged(&self) -> u64 {
-        self.bundle.archive.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |found| found.len())
-    }
-
     /// Where the work wants all recorded that its disk is given.
     fn recording(&self, cell: &Cell, folder: &Path, words: &Words) -> Result<Option<Region>> {
-        let room = self.bundle.works.get(&cell.work.name).and_then(|work| work.recording);
+        let room = self.furnished.bundle.works.get(&cell.work.name).and_then(|work| work.recording);
         room.map(|bytes| Region::recording(&folder.join("recording"), RECORDING_DISK, bytes, words)).transpose()
     }
 
     fn tree(&self, cell: &Cell) -> Option<PathBuf> {
-        self.bundle.works.get(&cell.work.name)?.tree.clone()
-    }
-
-    fn root(&self, furnished: &Furnished, folder: &Path) -> Result<Region> {
-        let (root, _) = furnished.guest.root()?;
-        once(&folder.join(format!("root-{}", furnished.guest.name.replace('/', "-"))), ROOT_DISK, || reading(&root))
-    }
-
-    fn initramfs(&self, furnished: &Furnished, folder: &Path) -> Result<PathBuf> {
-        let file = folder.join(format!("initramfs-{}", furnished.guest.name.replace('/', "-")));
-        if !file.is_file() {
-            let partial = file.with_extension("partial");
-            write_initramfs(&partial, &furnished.guest, &[&furnished.driver])?;
-            std::fs::rename(&partial, &file)?;
-        }
-        Ok(file)
-    }
-
-    /// Of a guest: the release with what is compiled for it, or the folder of the user's own.
-    fn kind(&self, target: &Target) -> String {
-        let kernel = kernel_of(target);
-        if is_own(kernel) { kernel.to_string() } else { kind_of(target, &self.bundle) }
-    }
-
-    fn take(&mut self, kind: String, furnished: Furnished, found: &mut Provenance) {
-        let kernel = furnished.guest.kernel_release().unwrap_or_default();
-        found.facts.insert(format!("guest {kind}"), format!("{}, kernel {kernel}, simulated", furnished.guest.name));
-        self.guests.insert(kind, Ok(furnished));
-    }
-
-    fn furnished(&self, kind: &str) -> Result<Result<Furnished, String>> {
-        self.guests.get(kind).cloned().with_context(|| format!("the run has no guest of {kind}"))
+        self.furnished.bundle.works.get(&cell.work.name)?.tree.clone()
     }
 }
 
@@ -438,6 +379,11 @@ fn reading(file: &Path) -> Result<File> {
     File::open(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
+fn root_region(guest: &Guest, folder: &Path) -> Result<Region> {
+    let (root, _) = guest.root()?;
+    once(&folder.join(format!("root-{}", guest.name.replace('/', "-"))), ROOT_DISK, || reading(&root))
+}
+
 /// A region that is the same for all cells of a run.
 fn once<R: Read>(file: &Path, serial: &str, open: impl FnOnce() -> Result<R>) -> Result<Region> {
     if file.is_file() {
@@ -465,14 +411,14 @@ impl Machine for Simulations {
             return Ok(Reached::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))));
         };
         let cell = cell.clone();
-        let furnished = match self.furnished(&self.kind(&cell.target))? {
-            Ok(furnished) => furnished,
+        let guest = match self.furnished.guest_of(&cell.target)? {
+            Ok(guest) => guest,
             Err(reason) => return Ok(Reached::Nowhere(vec![reason])),
         };
         self.coming.retain(|coming| !matches!(&coming.job, Job::Cell(coming) if coming.id == cell.id));
         let (contact, running) = match self.ahead.iter().position(|ahead| ahead.cell == cell.id) {
             Some(at) => self.ahead.remove(at).map(|ahead| (ahead.contact, ahead.running)).context("it is there")?,
-            None => self.start(&cell, &furnished, request, self.free_slot())?,
+            None => self.start(&cell, &guest, request, self.free_slot())?,
         };
         self.running = Some(running);
         self.start_ahead();
@@ -497,28 +443,7 @@ impl Machine for Simulations {
     }
 
     fn furnish(&mut self, bundle: Bundle, say: &mut dyn FnMut(&str)) -> Result<Provenance> {
-        let mut found = Provenance::default();
-        for (kind, recipe) in kinds_and_recipes(&self.plan, &bundle)? {
-            let made = find_or_build(&recipe, say).and_then(|guest| {
-                let driver = DRIVER.find_or_compile(&guest, say)?;
-                Ok(Furnished { guest, driver })
-            });
-            match made {
-                Ok(furnished) => self.take(kind, furnished, &mut found),
-                Err(error) if recipe.compiled.is_empty() || error.is::<Interrupted>() => return Err(error),
-                Err(error) => {
-                    say(&format!("cells in guests of {kind} are skipped: {error:#}"));
-                    self.guests.insert(kind, Err(format!("{error:#}")));
-                }
-            }
-        }
-        for folder in own_kernels(&self.plan.clone()) {
-            let guest = Guest::own(Path::new(folder))?;
-            let driver = guest.folder.join(DRIVER_FILE);
-            self.take(folder.to_string(), Furnished { guest, driver }, &mut found);
-        }
-        self.bundle = bundle;
-        Ok(found)
+        self.furnished.furnish(bundle, say)
     }
 
     /// All of it is said when the machine has ended, so its disk is as the cell has left it.

@@ -2,9 +2,11 @@
 
 use super::processor::{PROCESSOR, Processor};
 use super::region::Region;
-use crate::executor::vm::{CLOCK_WORD, COMPRESSION_WORD, Guest, REGIONS_WORD, ROOT_WORD, SAVED_WORD, SIM_WORD};
+use crate::executor::vm::{
+    CLOCK_WORD, COMPRESSION_WORD, Guest, REGIONS_WORD, ROOT_WORD, SAVED_WORD, SIM_WORD, common, text,
+};
 use anyhow::Result;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// An instruction is a nanosecond, and idle time is skipped. Recording closes a race of QEMU's between a processor that
 /// falls asleep and the clock that is moved for it; what is recorded is not needed.
@@ -72,7 +74,8 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     // At the first limit a signal of its own, so that it is not taken for a kill by the host.
     let (limit, last) = (machine.limit_seconds, machine.limit_seconds + 10);
     add(&["prlimit", &format!("--cpu={limit}:{last}"), "--"]);
-    add(&["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+    let common = common(guest, &machine.initramfs, &kernel_words, &machine.console);
+    add(&common.iter().map(String::as_str).collect::<Vec<_>>());
     if let Some(Saved { image, monitor }) = &machine.saved {
         // Nothing runs before it is told to.
         add(&["-S", "-qmp", &format!("unix:{},server=on,wait=on", text(monitor).replace(',', ",,"))]);
@@ -94,14 +97,7 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     ]);
     add(&["-rtc", &format!("base={DATE},clock=vm"), "-seed", "1"]);
     let (memory, slots) = (machine.memory_bytes >> 20, machine.regions.len());
-    add(&[
-        "-m",
-        &format!("{memory}M,slots={slots},maxmem={MOST_MEMORY}"),
-        "-sandbox",
-        "on,elevateprivileges=deny,spawn=deny",
-    ]);
-    add(&["-kernel", &text(&guest.bootable()), "-initrd", &text(&machine.initramfs), "-append", kernel_words.trim()]);
-    add(&["-serial", &format!("file:{}", text(&machine.console))]);
+    add(&["-m", &format!("{memory}M,slots={slots},maxmem={MOST_MEMORY}")]);
     for (index, (region, at)) in machine.regions.iter().zip(at).enumerate() {
         let file = text(&region.file).replace(',', ",,");
         let memory = format!("memory-backend-file,id=region{index},share=on,size={},mem-path={file}", region.bytes);
@@ -134,10 +130,6 @@ fn addresses(machine: &Machine) -> Vec<u64> {
         Some(here)
     };
     machine.regions.iter().scan(begin, next).collect()
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
 }
 
 #[cfg(test)]

@@ -4,21 +4,18 @@
 //! behind the stop, with interrupts off, until one exact time by which that is over.
 
 use super::qemu::{self, Saved};
-use crate::executor::vm::{Guest, Monitor, Tail, explained};
-use anyhow::{Context, Error, Result, anyhow};
-use pickfs_core::protocol::{Connection, Session};
-use pickfs_system::process::{CELL_MARK, Interrupted, RUN_MARK, argv, run_program};
+use crate::executor::vm::{Guest, Monitor, Tail, emulator, end};
+use anyhow::{Context, Result};
+use pickfs_core::protocol::Connection;
+use pickfs_system::process::{argv, run_program};
 use serde_json::json;
 use std::fs::File;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command};
-use std::time::Duration;
+use std::process::{Child, ChildStdout};
 
 /// Of the state in its image.
 const NAME: &str = "booted";
 const BOOTS: &str = "leave `saved` out of the plan, so that each cell boots";
-/// For QEMU to be gone once it was told to go.
-const ENDING: Duration = Duration::from_secs(10);
 
 /// Boots the machine until it stops itself, and saves it into its image.
 pub(crate) fn make(guest: &Guest, machine: &qemu::Machine, run: &str) -> Result<()> {
@@ -32,14 +29,9 @@ pub(crate) fn make(guest: &Guest, machine: &qemu::Machine, run: &str) -> Result<
         monitor.tell(&format!("savevm {NAME}"))?;
         monitor.ask("quit", json!({}))
     };
-    match save(&mut connection.child) {
-        Ok(_) => Session::start(connection, &())?.end(Some(ENDING)).map(drop),
-        Err(error) => Err(told(
-            error.context(format!("a simulated machine does not boot, or cannot be saved; {BOOTS}")),
-            connection,
-            machine,
-        )),
-    }
+    let saved = save(&mut connection.child);
+    let saved = saved.with_context(|| format!("a simulated machine does not boot, or cannot be saved; {BOOTS}"));
+    end(saved, connection, || console(machine)).map(drop)
 }
 
 /// Starts QEMU: with a copy of what was saved, which goes on as soon as this returns, or with a boot.
@@ -59,20 +51,22 @@ pub(crate) fn go_on(
     match load(&mut connection.child) {
         Ok(_) => Ok((connection, silent)),
         Err(error) => {
-            Err(told(error.context(format!("a simulated machine does not go on; {BOOTS}")), connection, machine))
+            let error = error.context(format!("a simulated machine does not go on; {BOOTS}"));
+            end(Err(error), connection, || console(machine))
         }
     }
 }
 
-/// QEMU, which ends with us, whatever ends us.
+fn console(machine: &qemu::Machine) -> Tail {
+    let console = machine.console.clone();
+    Tail::of(move || File::open(console))
+}
+
 fn start(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, ChildStdout)> {
     for old in [Some(&machine.console), machine.saved.as_ref().map(|saved| &saved.monitor)].into_iter().flatten() {
         let _ = std::fs::remove_file(old);
     }
-    let words = qemu::command(guest, machine)?;
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(RUN_MARK, run).env(CELL_MARK, cell);
-    Connection::open_silent(&mut command)
+    Connection::open_silent(&mut emulator(&qemu::command(guest, machine)?, run, cell))
 }
 
 /// What the host shares with the guest is no part of its state.
@@ -81,21 +75,4 @@ fn listening(socket: &Path, emulator: &mut Child) -> Result<Monitor> {
     let capability = json!({ "capability": "x-ignore-shared", "state": true });
     monitor.ask("migrate-set-capabilities", json!({ "capabilities": [capability] }))?;
     Ok(monitor)
-}
-
-/// With the last words of QEMU and of the guest. QEMU is killed also where we were interrupted: one that still starts makes its files again
-/// in a folder that is being removed.
-fn told(error: Error, connection: Connection, machine: &qemu::Machine) -> Error {
-    let ended = Session::start(connection, &()).and_then(|mut session| {
-        session.kill();
-        session.end(Some(ENDING))
-    });
-    if error.is::<Interrupted>() {
-        return error;
-    }
-    let console = machine.console.clone();
-    match ended {
-        Ok(exit) => anyhow!(explained(&format!("{error:#}"), &exit, &Tail::of(move || File::open(console)))),
-        Err(_) => error,
-    }
 }

@@ -4,9 +4,9 @@ use super::build::Guest;
 use super::console::Tail;
 use super::names::how;
 use super::qemu;
-use anyhow::Result;
-use pickfs_core::protocol::{Connection, Exit};
-use pickfs_system::process::{CELL_MARK, RUN_MARK};
+use anyhow::{Result, anyhow};
+use pickfs_core::protocol::{Connection, Exit, Session};
+use pickfs_system::process::{CELL_MARK, Interrupted, RUN_MARK};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::time::Duration;
@@ -36,16 +36,43 @@ pub(crate) fn explained(why: &str, exit: &Exit, console: &Tail) -> String {
     format!("{why}{qemu}{}", console.unwrap_or_default())
 }
 
+/// For QEMU to be gone once it was told to go.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// Awaits the end of an emulator that was told to go, or ends it where `done` is why it is of no use, and adds the last words of both. It
+/// is killed also where we were interrupted: one that still starts makes its files again in a folder that is being removed.
+/// `console` is asked for when it has ended.
+pub(crate) fn end<T>(done: Result<T>, connection: Connection, console: impl FnOnce() -> Tail) -> Result<T> {
+    let ended = Session::start(connection, &()).and_then(|mut session| {
+        if done.is_err() {
+            session.kill();
+        }
+        session.end(Some(ENDING))
+    });
+    match (done, ended) {
+        (Err(error), Ok(exit)) if !error.is::<Interrupted>() => {
+            Err(anyhow!(explained(&format!("{error:#}"), &exit, &console())))
+        }
+        (Ok(_), Err(error)) => Err(error),
+        (done, _) => done,
+    }
+}
+
 /// Whether the host ended QEMU, as the kernel does when memory is short: nothing of a guest can send this signal.
 pub(crate) fn is_killed(exit: &Exit) -> bool {
     exit.status.and_then(|status| status.signal()) == Some(libc::SIGKILL)
 }
 
-/// Starts QEMU, which ends with us, whatever ends us. The console is listened to before it can speak.
+/// A program that ends with us, whatever ends us.
+pub(crate) fn emulator(words: &[String], run: &str, cell: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).args(words).env(RUN_MARK, run).env(CELL_MARK, cell);
+    command
+}
+
+/// Starts QEMU. The console is listened to before it can speak.
 pub(crate) fn connect(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &str) -> Result<(Connection, Tail)> {
     let words = qemu::command(guest, machine)?;
     let console = Tail::of_pipe(&machine.console)?;
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).args(&words).env(RUN_MARK, run).env(CELL_MARK, cell);
-    Ok((Connection::open(&mut command)?, console))
+    Ok((Connection::open(&mut emulator(&words, run, cell))?, console))
 }

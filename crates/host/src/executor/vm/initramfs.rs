@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// This program, its libraries, and the modules that come before the root.
-/// `more` are modules that are loaded last.
-pub(crate) fn write(path: &Path, guest: &Guest, more: &[&Path]) -> Result<()> {
+/// `of_cells` are names of modules that a machine loads before it is saved.
+pub(crate) fn write(path: &Path, guest: &Guest, of_cells: &[&str]) -> Result<()> {
     let program = std::fs::read(OWN_FILE).context("cannot read this program's own file")?;
     let mut made = Initramfs::create(path)?;
     let mut order = String::new();
-    for module in guest.modules()?.iter().map(PathBuf::as_path).chain(more.iter().copied()) {
+    for module in guest.modules()? {
         let name = module.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        made.file(&format!("modules/{name}"), &std::fs::read(module)?)?;
+        made.file(&format!("modules/{name}"), &std::fs::read(&module)?)?;
         order.push_str(&format!("{name}\n"));
     }
     made.file("modules/order", order.as_bytes())?;
+    made.file("modules/of-cells", of_cells.join("\n").as_bytes())?;
     for (at, file) in libraries()? {
         let content = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let kept =

@@ -3,21 +3,20 @@
 use super::Vm;
 use super::accelerator;
 use super::boot::{BOOT_PATIENCE, BOOTS, PANIC, connect, explained, in_each_boot, is_killed};
-use super::build::{Guest, find_or_build};
+use super::build::Guest;
 use super::console::Tail;
+use super::furnished::{Furnished, LEAST_MEMORY};
 use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK};
 use super::qemu::{self, Bus, Disk, Start};
-use super::recipes::{self, is_own, kernel_of, kind_of, kinds_and_recipes};
-use super::{host_cache, initramfs, saved, second_boot};
+use super::{host_cache, saved, second_boot};
 use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached, agent_here};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use pickfs_core::journal::{Outcome, Provenance, Record};
 use pickfs_core::plan::{Cell, Plan, Target};
 use pickfs_core::protocol::{Answer, Arrival, Bundle, CellsRun, Exit, Job, Question, Request, Say};
 use pickfs_system::process::Interrupted;
 use pickfs_system::sys::block;
 use pickfs_system::units::show_duration;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileTypeExt;
@@ -30,14 +29,8 @@ const PATIENCE: Patience = Patience {
     ready: Some(Duration::from_secs(180)),
     grace: Duration::from_secs(30),
 };
-/// What a guest's kernel and programs take beside what is staged.
-const LEAST_MEMORY: u64 = 1 << 30;
-
 pub(crate) struct Guests {
-    plan: Plan,
-    bundle: Bundle,
-    /// By kind; why there is none, where one cannot be made.
-    guests: BTreeMap<String, Result<Guest, String>>,
+    furnished: Furnished,
     running: Option<Running>,
 }
 
@@ -47,6 +40,8 @@ struct Running {
     cell: String,
     /// Which start of the cell's machine it is, from 1.
     boot: u32,
+    /// What it goes on from.
+    state: Option<PathBuf>,
     /// Why it boots although it was to go on from a saved boot.
     not_saved: Option<String>,
     since: Instant,
@@ -68,12 +63,6 @@ struct Started {
     run: String,
 }
 
-impl Running {
-    fn went_on(&self) -> bool {
-        matches!(self.started.machine.start, Start::Saved(_))
-    }
-}
-
 /// Where the plan does not say: an emulated processor takes half a minute to boot, another one a second or two.
 fn goes_on_from_saved(target: &Target, machine: &qemu::Machine) -> bool {
     let is_said = target.machine.0.get("saved").and_then(|said| said.as_bool());
@@ -82,25 +71,11 @@ fn goes_on_from_saved(target: &Target, machine: &qemu::Machine) -> bool {
 
 impl Guests {
     pub(crate) fn new(plan: &Plan) -> Guests {
-        Guests { plan: plan.clone(), bundle: Bundle::default(), guests: BTreeMap::new(), running: None }
-    }
-
-    /// The guest of a cell, or why there is none.
-    fn guest_of(&self, target: &Target) -> Result<Result<Guest, String>> {
-        let kernel = kernel_of(target);
-        if is_own(kernel) {
-            return Guest::own(Path::new(kernel)).map(Ok);
-        }
-        let kind = kind_of(target, &self.bundle);
-        let guest = self.guests.get(&kind).with_context(|| format!("the run has no guest of {kind}"))?.clone();
-        if let Some(guest) = guest.as_ref().ok().filter(|guest| !guest.folder.is_dir()) {
-            bail!("the guest {} is gone; begin the run again", guest.name);
-        }
-        Ok(guest)
+        Guests { furnished: Furnished::new(plan, None), running: None }
     }
 
     fn start(&self, cell: &Cell, guest: Guest, request: Request, boot: u32) -> Result<(Contact, Running)> {
-        let folder = self.bundle.folder.join("guest");
+        let folder = self.furnished.bundle.folder.join("guest");
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let machine = self.machine(cell, &guest, &folder)?;
         // What does not go on boots.
@@ -121,7 +96,7 @@ impl Guests {
             disks: Vm.disk_names(machine.disks.len()),
             archive: machine.data.as_ref().map(|_| in_the_guest(DATA_DISK)),
             tree: machine.other_disk.as_ref().map(|_| in_the_guest(OTHER_DISK)),
-            host: self.plan.host,
+            host: self.furnished.plan.host,
             recording: None,
             is_simulated: false,
         };
@@ -136,6 +111,7 @@ impl Guests {
             started: Started { guest, machine, console, run: request.run.clone() },
             cell: cell.id.clone(),
             boot,
+            state,
             not_saved,
             since: Instant::now(),
             booted: None,
@@ -147,30 +123,22 @@ impl Guests {
     }
 
     fn machine(&self, cell: &Cell, guest: &Guest, folder: &Path) -> Result<qemu::Machine> {
-        let staged = self.bundle.archive.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |found| found.len());
-        let first_root = folder.join(format!("initramfs-{:016x}", xxhash_rust::xxh3::xxh3_64(guest.name.as_bytes())));
-        if !first_root.exists() {
-            // A cell that was stopped here must not leave half of it to the next.
-            let partial = folder.join("initramfs.partial");
-            initramfs::write(&partial, guest, &[])?;
-            std::fs::rename(&partial, &first_root)?;
-        }
-        let settings = &cell.target.machine;
+        let (settings, bundle) = (&cell.target.machine, &self.furnished.bundle);
         let all = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let cache = settings.text("cache").unwrap_or("none").to_string();
-        let target = self.bundle.targets.get(&cell.target.name).and_then(|target| target.disks.clone());
+        let target = bundle.targets.get(&cell.target.name).and_then(|target| target.disks.clone());
         let backing = &cell.target.backing.name;
         let disks = target
             .with_context(|| format!("a guest cannot have the backing `{backing}`; use image, memory or device"))?;
         Ok(qemu::Machine {
             accelerator: accelerator::find(guest)?.name,
-            memory_bytes: settings.number("memory").unwrap_or(LEAST_MEMORY) + 3 * staged,
+            memory_bytes: settings.number("memory").unwrap_or(LEAST_MEMORY) + 3 * self.furnished.staged(),
             processors: settings.number("processors").unwrap_or(all) as u32,
             bus: Bus::of(settings.text("bus")),
             disks: disks.into_iter().map(|file| Disk { file, cache: cache.clone() }).collect(),
-            data: self.bundle.archive.clone(),
-            other_disk: self.bundle.works.get(&cell.work.name).and_then(|work| self.tree_disk(work.tree.clone()?)),
-            initramfs: first_root,
+            data: bundle.archive.clone(),
+            other_disk: bundle.works.get(&cell.work.name).and_then(|work| self.tree_disk(work.tree.clone()?)),
+            initramfs: self.furnished.first_root(guest, folder)?,
             console: folder.join("console"),
             kernel_words: settings.text("words").unwrap_or_default().into(),
             start: Start::Boot,
@@ -179,7 +147,7 @@ impl Guests {
 
     /// QEMU passes the host's cache by, but a memory file system has no other place.
     fn tree_disk(&self, file: PathBuf) -> Option<Disk> {
-        let cache = if file.starts_with(&self.bundle.folder) { "unsafe" } else { "none" };
+        let cache = if file.starts_with(&self.furnished.bundle.folder) { "unsafe" } else { "none" };
         Some(Disk { file, cache: cache.into() })
     }
 }
@@ -196,7 +164,7 @@ impl Machine for Guests {
             return Ok(Reached::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))));
         };
         let cell = cell.clone();
-        let guest = match self.guest_of(&cell.target)? {
+        let guest = match self.furnished.guest_of(&cell.target)? {
             Ok(guest) => guest,
             Err(reason) => return Ok(Reached::Nowhere(vec![reason])),
         };
@@ -206,28 +174,8 @@ impl Machine for Guests {
         Ok(Reached::Agent(Box::new(contact)))
     }
 
-    /// One guest a release, with the tools of all cells: fewer to make and to keep. One whose modules cannot be compiled
-    /// leaves its cells skipped, with the reason, and the others are done.
     fn furnish(&mut self, bundle: Bundle, say: &mut dyn FnMut(&str)) -> Result<Provenance> {
-        let mut found = Provenance::default();
-        for (kind, recipe) in kinds_and_recipes(&self.plan, &bundle)? {
-            match find_or_build(&recipe, say) {
-                Ok(guest) => {
-                    note(&kind, &guest, &mut found)?;
-                    self.guests.insert(kind, Ok(guest));
-                }
-                Err(error) if recipe.compiled.is_empty() || error.is::<Interrupted>() => return Err(error),
-                Err(error) => {
-                    say(&format!("cells in guests of {kind} are skipped: {error:#}"));
-                    self.guests.insert(kind, Err(format!("{error:#}")));
-                }
-            }
-        }
-        for folder in recipes::own_kernels(&self.plan) {
-            note(folder, &Guest::own(Path::new(folder))?, &mut found)?;
-        }
-        self.bundle = bundle;
-        Ok(found)
+        self.furnished.furnish(bundle, say)
     }
 
     fn overhear(&mut self, said: &mut Say) {
@@ -248,7 +196,7 @@ impl Machine for Guests {
                 }
                 let boots = format!("{}, as no agent answered in the one before", running.boot);
                 found.facts.extend((running.boot > 1).then(|| ("guest boots".to_string(), boots)));
-                let how = if running.went_on() { ", from a saved boot" } else { "" };
+                let how = if running.state.is_some() { ", from a saved boot" } else { "" };
                 found.facts.insert("guest boot".into(), show_duration(booted.as_nanos() as f64) + how);
                 found.facts.extend(running.not_saved.take().map(|why| ("guest not saved".to_string(), why)));
             }
@@ -270,21 +218,16 @@ impl Machine for Guests {
         let Some(running) = &self.running else { return Failure::Final(why) };
         let whole = explained(&why, exit, &running.started.console);
         let panicked = running.booted.is_none() && whole.contains(PANIC);
+        let state = running.state.as_ref().filter(|_| running.booted.is_none());
+        // Kept, it would fail the next run as well.
+        state.map(std::fs::remove_file);
         match running.boot {
             _ if is_killed(exit) => Failure::Killed(whole),
-            boot if (panicked || running.went_on() && running.booted.is_none()) && boot < BOOTS => Failure::Again,
+            boot if (panicked || state.is_some()) && boot < BOOTS => Failure::Again,
             _ if panicked => Failure::Final(in_each_boot(&whole)),
             _ => Failure::Final(whole),
         }
     }
-}
-
-fn note(kind: &str, guest: &Guest, found: &mut Provenance) -> Result<()> {
-    let kernel = guest.kernel_release().map(|release| format!(", kernel {release}")).unwrap_or_default();
-    let accelerator = accelerator::find(guest)?;
-    let borrowed: String = guest.borrowed().iter().map(|package| format!(", {package}")).collect();
-    found.facts.insert(format!("guest {kind}"), format!("{}{kernel}{borrowed}, {}", guest.name, accelerator.told()));
-    Ok(())
 }
 
 /// A block device, held as mount(2) would, so that the kernel refuses it to whoever else mounts or erases it; the kernel

@@ -7,9 +7,11 @@ mod accelerator;
 mod boot;
 mod build;
 mod console;
+mod furnished;
 mod host_cache;
 mod init;
 mod initramfs;
+mod kept;
 mod machine;
 mod monitor;
 mod names;
@@ -18,21 +20,23 @@ mod recipes;
 mod saved;
 mod second_boot;
 
-pub(super) use boot::{explained, is_killed};
+pub(super) use boot::{emulator, end, explained, is_killed};
 pub(super) use build::Driver;
 pub use build::{Guest, RELEASES, Recipe, all, enter, find_or_build, folder, remove};
 pub(super) use console::Tail;
+pub(super) use furnished::{Furnished, LEAST_MEMORY};
 pub use init::boot_root::main as tell_ready;
 pub use init::main as init;
-pub(super) use initramfs::write as write_initramfs;
+pub(super) use kept::{Alike, find_or_make as find_or_save};
 pub(super) use machine::in_the_guest;
 pub(super) use monitor::Monitor;
 pub(super) use names::{
     CLOCK_WORD, COMPRESSION_WORD, DATA_DISK, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK,
     ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD, target_disk as nth_target_disk,
 };
+pub(super) use qemu::{common, text};
 pub use recipes::recipes;
-pub(super) use recipes::{is_own, kernel_of, kind_of, kinds_and_recipes, objection_to, own_kernels};
+pub(super) use recipes::{is_own, kernel_of, objection_to};
 
 use super::{Executor, Machine};
 use pickfs_core::plan::{Objection, Plan, Setting, SettingKind, Settings};

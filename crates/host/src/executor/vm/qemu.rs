@@ -86,15 +86,13 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
         Start::Second => BOOT_WORD,
     };
     let kernel_words = format!("{KERNEL_WORDS} {ROOT_WORD}{kind} {own} {}", machine.kernel_words);
-    let mut words: Vec<String> = Vec::new();
+    let mut words = common(guest, &machine.initramfs, &kernel_words, &machine.console);
     let mut add = |list: &[&str]| words.extend(list.iter().map(|word| word.to_string()));
-    add(&["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc"]);
+    add(&["-machine", "pc"]);
     let accelerator = if machine.accelerator == "tcg" { "tcg,thread=multi" } else { machine.accelerator };
     let processor = if machine.accelerator == "tcg" { "max" } else { "host" };
     add(&["-accel", accelerator, "-cpu", processor, "-smp", &machine.processors.to_string()]);
-    add(&["-m", &format!("{}M", machine.memory_bytes >> 20), "-sandbox", "on,elevateprivileges=deny,spawn=deny"]);
-    add(&["-kernel", &text(&guest.bootable()), "-initrd", &text(&machine.initramfs), "-append", kernel_words.trim()]);
-    add(&["-serial", &format!("file:{}", text(&machine.console)), "-device", "virtio-serial-pci"]);
+    add(&["-m", &format!("{}M", machine.memory_bytes >> 20), "-device", "virtio-serial-pci"]);
     add(&["-chardev", "stdio,id=agent,signal=off", "-device", &format!("virtserialport,chardev=agent,name={PORT}")]);
     add(&["-drive", &drive("root", &root, "readonly=on,cache=unsafe")]);
     add(&["-device", &format!("virtio-blk-pci,drive=root,serial={ROOT_DISK}")]);
@@ -127,6 +125,16 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     Ok(words)
 }
 
+/// How the emulator of any guest begins: with nothing that was not asked for.
+pub(crate) fn common(guest: &Guest, initramfs: &Path, kernel_words: &str, console: &Path) -> Vec<String> {
+    let [kernel, initramfs] = [&guest.bootable(), initramfs].map(text);
+    let serial = format!("file:{}", text(console));
+    let words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"];
+    let sandbox = ["-sandbox", "on,elevateprivileges=deny,spawn=deny"];
+    let kernel = ["-kernel", &kernel, "-initrd", &initramfs, "-append", kernel_words.trim(), "-serial", &serial];
+    words.iter().chain(&sandbox).chain(&kernel).map(|word| word.to_string()).collect()
+}
+
 fn controller(bus: Bus) -> &'static [&'static str] {
     match bus {
         Bus::VirtioBlk | Bus::Nvme => &[],
@@ -152,6 +160,6 @@ fn drive(id: &str, file: &Path, how: &str) -> String {
     format!("if=none,id={id},format=raw,file={},{how}", text(file).replace(',', ",,"))
 }
 
-fn text(path: &Path) -> String {
+pub(crate) fn text(path: &Path) -> String {
     path.display().to_string()
 }

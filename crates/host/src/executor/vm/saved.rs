@@ -3,14 +3,15 @@
 //! The guest waits on its port before it has read anything of its cell. Its disks are empty files of the same sizes meanwhile. QEMU writes
 //! and reads the state by a socket: it may start no program, and a file of a state has a name only since QEMU 8.2.
 
-use super::boot::{BOOT_PATIENCE, connect, explained};
+use super::boot::{BOOT_PATIENCE, connect, end};
 use super::build::Guest;
+use super::kept::{self, Alike};
 use super::monitor::Monitor;
 use super::names::{ENTROPY, WAITING};
 use super::qemu::{self, Disk, Start};
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
-use pickfs_core::protocol::{Connection, Session};
-use pickfs_system::process::{Interrupted, check_stop};
+use pickfs_core::protocol::Connection;
+use pickfs_system::process::check_stop;
 use pickfs_system::sys::block;
 use procfs::Current;
 use serde_json::json;
@@ -27,24 +28,26 @@ use std::time::{Duration, Instant};
 const NO_LIMIT: u64 = 1 << 40;
 /// From one look at QEMU or at the console to the next.
 const TICK: Duration = Duration::from_millis(20);
-/// For QEMU to be gone once it was asked to go.
-const ENDING: Duration = Duration::from_secs(10);
 /// For a state that is written, or read.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The state of a machine like this one that has booted. It is made once a run for all machines that are alike.
+/// The state of a machine like this one that has booted.
 pub(crate) fn find_or_make(guest: &Guest, machine: &qemu::Machine, folder: &Path, run: &str) -> Result<PathBuf> {
     let sizes = machine.disks.iter().map(|disk| size(&disk.file)).collect::<Result<Vec<_>>>()?;
     let caches: Vec<&str> = machine.disks.iter().map(cache_of_blank).collect();
     let qemu::Machine { memory_bytes, processors, bus, other_disk, kernel_words, .. } = machine;
-    let alike = format!(
-        "{} {memory_bytes} {processors} {bus:?} {sizes:?} {caches:?} {other_disk:?} {kernel_words}",
-        guest.name
-    );
-    let file = folder.join(format!("saved-{:016x}", xxhash_rust::xxh3::xxh3_64(alike.as_bytes())));
-    if file.is_file() {
-        return Ok(file);
-    }
+    let words = format!("{memory_bytes} {processors} {bus:?} {sizes:?} {caches:?} {other_disk:?} {kernel_words}");
+    // What the run has brought along is there when it boots.
+    let is_lasting = machine.data.is_none() && other_disk.is_none();
+    let alike = Alike { guest, initramfs: &machine.initramfs, words, is_lasting };
+    kept::find_or_make(&alike, folder, |file| fill(guest, machine, folder, file, run))
+}
+
+/// Saves such a machine with empty disks into the file.
+fn fill(guest: &Guest, machine: &qemu::Machine, folder: &Path, file: &Path, run: &str) -> Result<()> {
+    let sizes = machine.disks.iter().map(|disk| size(&disk.file)).collect::<Result<Vec<_>>>()?;
+    let caches = machine.disks.iter().map(cache_of_blank);
+    let memory_bytes = machine.memory_bytes;
     let free = procfs::Meminfo::current().ok().and_then(|memory| memory.mem_available).unwrap_or(u64::MAX);
     ensure!(free > 2 * memory_bytes, "too little memory is free to keep the state of a guest");
     let blanks: Vec<PathBuf> = (0..sizes.len()).map(|index| folder.join(format!("blank-{index}"))).collect();
@@ -59,15 +62,9 @@ pub(crate) fn find_or_make(guest: &Guest, machine: &qemu::Machine, folder: &Path
         start: Start::ToBeSaved(monitor.clone()),
         ..machine.clone()
     };
-    let partial = file.with_extension("partial");
-    let made = make(guest, &machine, &monitor, &partial, run);
+    let made = make(guest, &machine, &monitor, file, run);
     [&blanks[..], &[monitor, machine.console]].concat().iter().for_each(|file| drop(std::fs::remove_file(file)));
-    if made.is_err() {
-        let _ = std::fs::remove_file(&partial);
-    }
-    made?;
-    std::fs::rename(&partial, &file).context("cannot name the state of the guest")?;
-    Ok(file)
+    made
 }
 
 /// As the disk of the cell shows its write cache to the guest. There is nothing to keep, so nothing is flushed.
@@ -92,15 +89,7 @@ fn make(guest: &Guest, machine: &qemu::Machine, monitor: &Path, file: &Path, run
         monitor.ask("quit", json!({}))
     };
     let saved = save(&mut connection.child);
-    let mut session = Session::start(connection, &())?;
-    if saved.is_err() {
-        session.kill();
-    }
-    let exit = session.end(Some(ENDING))?;
-    saved.map(drop).map_err(|error| match error.is::<Interrupted>() {
-        true => error,
-        false => anyhow!(explained(&format!("{error:#}"), &exit, &console)),
-    })
+    end(saved, connection, || console).map(drop)
 }
 
 fn write(monitor: &mut Monitor, file: &Path) -> Result<()> {

@@ -32,6 +32,7 @@ pub(crate) const BCACHE: Layer = Layer {
         Need::File { path: REGISTER, hint: "apt-get install bcache-tools" },
         WIPES,
     ],
+    modules: &["bcache"],
     // bcache-tools themselves print none.
     versions: &[("kmod", &["modprobe", "--version"])],
     joins: true,

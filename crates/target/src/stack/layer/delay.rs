@@ -21,6 +21,7 @@ pub(crate) const DELAY: Layer = Layer {
         DEVICES,
     ],
     needs: &[Need::Root, MAPPER, MAPS],
+    modules: &["dm-delay"],
     versions: &[("dmsetup", &["dmsetup", "version"])],
     objections,
     steps,

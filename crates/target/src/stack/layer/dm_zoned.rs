@@ -18,6 +18,7 @@ pub(crate) const DM_ZONED: Layer = Layer {
         Need::Program { name: "modprobe", package: "kmod" },
         Need::Program { name: "dmzadm", package: "dm-zoned-tools" },
     ],
+    modules: &["dm-zoned"],
     versions: &[("dm-zoned-tools", &["dmzadm", "--version"])],
     takes_zones: true,
     steps,

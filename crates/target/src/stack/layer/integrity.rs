@@ -19,6 +19,7 @@ pub(crate) const INTEGRITY: Layer = Layer {
         DEVICES,
     ],
     needs: &[Need::Root, Need::Program { name: "integritysetup", package: "cryptsetup-bin" }, MAPPER, MAPS, WIPES],
+    modules: &["dm-integrity"],
     versions: &[("integritysetup", &["integritysetup", "--version"])],
     steps: |settings, below| {
         let devices = below.words().into_iter().enumerate();

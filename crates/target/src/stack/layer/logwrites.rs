@@ -10,6 +10,7 @@ pub(crate) const LOGWRITES: Layer = Layer {
     name: "logwrites",
     about: "a log of all writes on the last of two devices below, a second witness for power cuts (dm-log-writes)",
     needs: &[Need::Root, MAPPER, MAPS],
+    modules: &["dm-log-writes"],
     versions: &[("dmsetup", &["dmsetup", "version"])],
     joins: true,
     least_devices: |_| 2,

@@ -26,6 +26,7 @@ pub(crate) const LUKS: Layer = Layer {
         DEVICES,
     ],
     needs: &[Need::Root, Need::Program { name: "cryptsetup", package: "cryptsetup-bin" }, MAPPER, MAPS],
+    modules: &["dm-crypt", "xts", "aesni-intel"],
     versions: &[("cryptsetup", &["cryptsetup", "--version"])],
     steps,
     fact: |below| ("cryptsetup status", argv(["cryptsetup", "status", below.name])),

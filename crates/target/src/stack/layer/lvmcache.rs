@@ -21,6 +21,7 @@ pub(crate) const LVMCACHE: Layer = Layer {
     ],
     // The programs that check a cache's metadata are called when it is taken down, too.
     needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES, CHECKS],
+    modules: &["dm-cache", "dm-cache-smq"],
     versions: VERSIONS,
     joins: true,
     least_devices: |_| 2,

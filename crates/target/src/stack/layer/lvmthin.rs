@@ -25,6 +25,7 @@ pub(crate) const LVMTHIN: Layer = Layer {
         DEVICES,
     ],
     needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES, CHECKS],
+    modules: &["dm-thin-pool"],
     versions: VERSIONS,
     joins: true,
     steps,

@@ -31,6 +31,7 @@ pub(crate) const LVMVDO: Layer = Layer {
         DEVICES,
     ],
     needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES, Need::Program { name: "vdoformat", package: "vdo" }],
+    modules: &["dm-vdo"],
     versions: VERSIONS,
     joins: true,
     steps,

@@ -27,6 +27,7 @@ pub(crate) const MD: Layer = Layer {
         DEVICES,
     ],
     needs: &[Need::Root, Need::Program { name: "mdadm", package: "mdadm" }, WIPES],
+    modules: &["raid0", "raid1", "raid10", "raid456"],
     versions: &[("mdadm", &["mdadm", "--version"])],
     joins: true,
     // md takes two for each level but 6; of these, one with parity is a mirror.

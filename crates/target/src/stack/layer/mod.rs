@@ -86,6 +86,8 @@ pub struct Layer {
     pub about: &'static str,
     pub settings: &'static [Setting],
     pub needs: &'static [Need],
+    /// Of the kernel, as modprobe names them.
+    pub modules: &'static [&'static str],
     /// Programs that print versions of what was used.
     pub versions: Programs,
     /// True where it makes one device of all, false where it makes one of each.
@@ -124,6 +126,7 @@ impl Layer {
         about: "",
         settings: &[DEVICES],
         needs: &[],
+        modules: &["dm-mod"],
         versions: &[],
         joins: false,
         least_devices: |_| 1,

@@ -10,6 +10,7 @@ pub(crate) const NOFLUSH: Layer = Layer {
     name: "noflush",
     about: "flushes that never reach the devices below: what power cuts must find (dm-switch)",
     needs: &[Need::Root, MAPPER, MAPS],
+    modules: &["dm-switch"],
     versions: &[("dmsetup", &["dmsetup", "version"])],
     steps: |_, below| steps(below),
     fact: |below| ("dmsetup table of noflush", argv(["dmsetup", "table", below.name])),

@@ -10,6 +10,7 @@ pub(crate) const WRITECACHE: Layer = Layer {
     about: "one logical volume of LVM on the devices below but the last, which takes its writes (dm-writecache)",
     settings: &[SIZE, DEVICES],
     needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES],
+    modules: &["dm-writecache"],
     versions: VERSIONS,
     joins: true,
     least_devices: |_| 2,

@@ -16,16 +16,18 @@ use std::time::Duration;
 const TURN_TICK: Duration = Duration::from_millis(100);
 
 /// A guest that is there: a kernel, a root, and the modules that come first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Guest {
     pub name: String,
     pub folder: PathBuf,
+    /// A module of ours for its kernel, which is loaded after all that come first.
+    pub driver: Option<PathBuf>,
 }
 
 impl Guest {
     /// A folder of the user's own: a kernel `vmlinuz` and a root `root.TYPE` at least.
     pub(crate) fn own(folder: &Path) -> Result<Guest> {
-        let guest = Guest { name: folder.display().to_string(), folder: folder.into() };
+        let guest = Guest { name: folder.display().to_string(), folder: folder.into(), driver: None };
         std::fs::metadata(guest.kernel()).with_context(|| format!("there is no {}", guest.kernel().display()))?;
         guest.root()?;
         Ok(guest)
@@ -45,14 +47,13 @@ impl Guest {
         found.with_context(|| format!("there is no root image, such as root.squashfs, in {}", self.folder.display()))
     }
 
-    /// In the order in which they are to be loaded; none where all that is needed is built in.
+    /// In the order in which they are to be loaded.
     pub(crate) fn modules(&self) -> Result<Vec<PathBuf>> {
         let order = self.folder.join("modules.order");
-        if !order.exists() {
-            return Ok(Vec::new());
-        }
-        let listed = std::fs::read_to_string(&order).with_context(|| format!("cannot read {}", order.display()))?;
-        Ok(listed.lines().map(|name| self.folder.join("modules").join(name)).collect())
+        let listed = if order.exists() { std::fs::read_to_string(&order) } else { Ok(String::new()) };
+        let listed = listed.with_context(|| format!("cannot read {}", order.display()))?;
+        let files = listed.lines().map(|name| self.folder.join("modules").join(name));
+        Ok(files.chain(self.driver.clone()).collect())
     }
 
     /// Packages with their versions, one a line; nothing where nobody wrote them down.
@@ -101,6 +102,12 @@ impl Guest {
         kernel::release(&self.kernel())
     }
 
+    /// All of these packages are in it; where nobody wrote down what is, they may be.
+    pub(crate) fn has(&self, packages: &[String]) -> bool {
+        let manifest = self.manifest();
+        manifest.is_empty() || packages.iter().all(|name| version_of(&manifest, name).is_some())
+    }
+
     /// What it takes on the disk.
     pub fn bytes(&self) -> u64 {
         let files = walkdir::WalkDir::new(&self.folder).into_iter().flatten();
@@ -132,13 +139,13 @@ pub fn all() -> Result<Vec<Guest>> {
     let made = |path: &PathBuf| path.join("manifest").is_file() && path.extension().is_none();
     let folders = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(made);
     let name = |folder: &Path| folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut guests: Vec<Guest> = folders.map(|folder| Guest { name: name(&folder), folder }).collect();
+    let mut guests: Vec<Guest> = folders.map(|folder| Guest { name: name(&folder), folder, driver: None }).collect();
     guests.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(guests)
 }
 
 pub fn find_or_build(recipe: &Recipe, say: &mut dyn FnMut(&str)) -> Result<Guest> {
-    let guest = Guest { name: recipe.name(), folder: folder()?.join(recipe.name()) };
+    let guest = Guest { name: recipe.name(), folder: folder()?.join(recipe.name()), driver: None };
     let made = || guest.folder.join("manifest").is_file();
     if made() {
         return own(guest);
@@ -243,16 +250,20 @@ mod tests {
     #[test]
     fn what_a_release_does_not_have_is_told() {
         let folder = folder_with(&[("manifest", b"base-files 12\nxfsprogs 6.1\n")]);
-        let guest = Guest { name: "bookworm-1".into(), folder: folder.path().into() };
+        let guest = Guest { name: "bookworm-1".into(), folder: folder.path().into(), ..Guest::default() };
         let packages = ["base-files", "xfs", "xfsprogs"].map(String::from);
         let recipe = Recipe { release: "bookworm", packages: packages.into(), compiled: Vec::new() };
         assert_eq!((guest.lacks(&recipe), guest.release()), (vec!["xfs".to_string()], Some("bookworm")));
+        let has = |names: &[&str]| guest.has(&names.iter().map(|name| name.to_string()).collect::<Vec<_>>());
+        assert!(has(&[]) && has(&["xfsprogs", "base-files"]) && !has(&["xfsprogs", "xfs"]));
+        std::fs::write(folder.path().join("manifest"), "").expect("written");
+        assert!(has(&["xfs"]), "of one's own guest nobody knows");
     }
 
     #[test]
     fn the_manifest_has_versions_that_no_program_could_be_asked_for() {
         let folder = folder_with(&[("manifest", b"zfs-fuse 0.7.0-25+b1\nzfs-fuse-more 2\n")]);
-        let guest = Guest { name: "bookworm-1".into(), folder: folder.path().into() };
+        let guest = Guest { name: "bookworm-1".into(), folder: folder.path().into(), ..Guest::default() };
         let rows = [
             ("version zfs-fuse", "unknown: no program `dpkg-query`", "0.7.0-25+b1"),
             ("version zfs-fuse-more", "3", "3"),
@@ -275,7 +286,7 @@ mod tests {
             ("bcachefs-tools-more 2\n", "bcachefs-tools unknown from experimental"),
         ] {
             let folder = folder_with(&[("manifest", manifest.as_bytes()), ("recipe", recipe.as_bytes())]);
-            let guest = Guest { name: "trixie-1".into(), folder: folder.path().into() };
+            let guest = Guest { name: "trixie-1".into(), folder: folder.path().into(), ..Guest::default() };
             assert_eq!(guest.borrowed(), [told]);
         }
     }

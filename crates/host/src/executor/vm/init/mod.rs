@@ -5,6 +5,7 @@
 
 pub(crate) mod boot_root;
 mod go_on;
+mod modules;
 mod simulated;
 mod udev;
 
@@ -49,7 +50,7 @@ fn live() -> Result<()> {
         simulated::check_clocks()?;
         simulated::fill_entropy()?;
     }
-    load_modules()?;
+    modules::load_first()?;
     if has_word(SIM_WORD) {
         simulated::set_compression()?;
         simulated::attach_root()?;
@@ -63,9 +64,14 @@ fn live() -> Result<()> {
     if has_word(BOOT_WORD) {
         return boot_root::become_system(&root, began_ns);
     }
+    let modules = modules::of_cells();
     enter(&root)?;
     second_mounts()?;
     what_packages_would_have_made()?;
+    // Where each cell boots, most would be loaded in vain.
+    if has_word(SAVED_WORD) {
+        modules::load(&modules)?;
+    }
     if has_word(SIM_WORD) {
         if has_word(SAVED_WORD) {
             simulated::be_saved()?;
@@ -106,18 +112,6 @@ pub(super) fn mount_new(kind: &str, at: &str, options: &str) -> Result<()> {
     std::fs::create_dir_all(at).with_context(|| format!("cannot make {at}"))?;
     let options = std::ffi::CString::new(options)?;
     mount(kind, at, kind, MountFlags::empty(), Some(options.as_c_str())).with_context(|| format!("cannot mount {kind}"))
-}
-
-fn load_modules() -> Result<()> {
-    for name in std::fs::read_to_string("/modules/order").unwrap_or_default().lines() {
-        let file = File::open(Path::new("/modules").join(name)).with_context(|| format!("no module {name}"))?;
-        match rustix::system::finit_module(&file, c"", 0) {
-            // Built into this kernel, or loaded already.
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => bail!("cannot load {name}: {error}"),
-        }
-    }
-    Ok(())
 }
 
 /// The disk with this serial number, whatever its bus; waits for it while disks may still appear.
