@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Lab, Said, not_run, unable};
-use pickfs_core::journal::{Journal, Record, Run, SCHEMA, StepTaken, Undo};
+use pickfs_core::journal::{Journal, Record, Run, SCHEMA, Scope, StepTaken, Undo};
 use pickfs_core::plan::Plan;
 use pickfs_system::sys::process::wait_with_usage;
 use serde_json::Value;
@@ -40,7 +40,7 @@ impl Trap {
             Undo::KillMarked(format!("PICKFS_RUN={RUN}")),
         ];
         for (number, undo) in (1..).zip(undone) {
-            let (scope, says) = ("run".into(), "trap".into());
+            let (scope, says) = (Scope::Run, "trap".into());
             let step = StepTaken { scope, number, says, does: String::new(), undo: Some(undo) };
             journal.append(&Record::Step(step)).unwrap();
         }
