@@ -4,7 +4,7 @@
 use crate::common;
 
 use crate::common::{Lab, Said, not_run, unable};
-use pickfs_core::journal::{Journal, Record, Run, SCHEMA, StepTaken, Undo};
+use pickfs_core::journal::{Journal, Record, Run, SCHEMA, Scope, StepTaken, Undo};
 use pickfs_core::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl Trap {
             Undo::KillMarked(format!("PICKFS_RUN={RUN}")),
         ];
         for (number, undo) in (1..).zip(undone) {
-            let (scope, says) = ("run".into(), "trap".into());
+            let (scope, says) = (Scope::Run, "trap".into());
             let step = StepTaken { scope, number, says, does: String::new(), undo: Some(undo) };
             journal.append(&Record::Step(step)).unwrap();
         }

@@ -4,7 +4,7 @@
 use crate::common;
 
 use crate::common::{Lab, Said, not_run, unable};
-use pickfs_core::journal::{Journal, Outcome, Record, Run, SCHEMA, StepTaken, Undo, fold_file};
+use pickfs_core::journal::{Journal, Outcome, Record, Run, SCHEMA, Scope, StepTaken, Undo, fold_file};
 use pickfs_core::plan::Plan;
 use std::fs::File;
 use std::io::Write;
@@ -252,7 +252,7 @@ fn undoing_a_dead_run_ends_when_asked_to() {
     let run = Run { schema: SCHEMA, id: id.clone(), plan, ..Run::default() };
     journal.append(&Record::Run(Box::new(run))).unwrap();
     for number in 1..=100 {
-        let (scope, says, does) = ("run".into(), "attach".into(), String::new());
+        let (scope, says, does) = (Scope::Run, "attach".into(), String::new());
         let undo = Some(Undo::DetachLoops(image.clone()));
         journal.append(&Record::Step(StepTaken { scope, number, says, does, undo })).unwrap();
     }

@@ -1,7 +1,7 @@
 //! overlayfs above a file system under test, on real file systems in memory.
 
 use crate::common::{Lab, Loop, Observation, not_run, run, unable};
-use pickfs_core::journal::{FlagKind, FoldedCell, Outcome, Undo};
+use pickfs_core::journal::{FlagKind, FoldedCell, Outcome, Scope, Undo};
 use pickfs_core::plan::{Chosen, Target};
 use pickfs_system::need;
 use pickfs_system::sys::{devices, file};
@@ -66,7 +66,7 @@ fn it_stands_above_a_file_system_comes_back_with_it_and_is_undone() {
             target: target.clone(),
             ..BuiltStack::default()
         };
-        let runner = StepRunner::new(&place, "c");
+        let runner = StepRunner::new(&place, Scope::Cell("c".into()));
         std::fs::write(stack.root.join("file"), fs).unwrap();
         stack.make_durable(&runner).unwrap();
         for words in stack.unmount() {

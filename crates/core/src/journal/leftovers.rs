@@ -1,6 +1,6 @@
 //! Steps that were taken and not taken back. However many there are, one more and one less take no longer.
 
-use super::{StepTaken, Undone};
+use super::{Scope, StepTaken, Undone};
 use std::collections::{BTreeMap, HashMap};
 
 /// Oldest first.
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct Leftovers {
     steps: BTreeMap<u64, StepTaken>,
     /// By scope and number. A scope that was taken up again counts from the start, so that several may have the same.
-    places: HashMap<(String, u32), Vec<u64>>,
+    places: HashMap<(Scope, u32), Vec<u64>>,
     taken: u64,
 }
 

@@ -90,11 +90,45 @@ pub struct Run {
     pub imported: String,
 }
 
+/// What a step belongs to: it is taken back when that ends. A journal has it as text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Scope {
+    Run,
+    /// The measurement of the disks before any cell.
+    RawSpeed,
+    /// A cell's id, where the journal is none of a stranger.
+    Cell(String),
+}
+
+impl std::ops::Deref for Scope {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Scope::Run => "run",
+            Scope::RawSpeed => "raw-speed",
+            Scope::Cell(id) => id,
+        }
+    }
+}
+
+impl From<String> for Scope {
+    fn from(text: String) -> Scope {
+        [Scope::Run, Scope::RawSpeed].into_iter().find(|scope| **scope == *text).unwrap_or(Scope::Cell(text))
+    }
+}
+
+impl From<Scope> for String {
+    fn from(scope: Scope) -> String {
+        scope.to_string()
+    }
+}
+
 /// Written before the step runs, so that whoever survives can take it back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepTaken {
-    /// `run`, or a cell id.
-    pub scope: String,
+    pub scope: Scope,
     /// Counts up within a scope; undo goes down.
     pub number: u32,
     pub says: String,
@@ -108,7 +142,7 @@ pub struct StepTaken {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Undone {
-    pub scope: String,
+    pub scope: Scope,
     pub number: u32,
 }
 
@@ -401,12 +435,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_scope_is_text_in_a_journal() {
+        for (text, scope) in [
+            ("run", Scope::Run),
+            ("raw-speed", Scope::RawSpeed),
+            ("a1", Scope::Cell("a1".into())),
+            ("", Scope::Cell("".into())),
+        ] {
+            assert_eq!(serde_json::to_value(&scope).unwrap(), text);
+            assert_eq!(serde_json::from_value::<Scope>(text.into()).unwrap(), scope);
+        }
+    }
+
     /// An agent's word on a cell is taken from machines that go with it; a step would be undone on the host.
     #[test]
     fn what_is_done_to_a_machine_is_of_no_cell() {
         let end = Record::End(End { cell: "a".into(), outcome: Outcome::Done, at: String::new() });
         assert_eq!(end.cell(), Some("a"));
-        let (scope, says, does) = ("a".to_string(), String::new(), String::new());
+        let (scope, says, does) = (Scope::Cell("a".into()), String::new(), String::new());
         let step = StepTaken { scope: scope.clone(), number: 1, says, does, undo: None };
         assert_eq!(Record::Step(step).cell(), None);
         assert_eq!(Record::Undone(Undone { scope, number: 1 }).cell(), None);

@@ -197,7 +197,7 @@ impl Supervisor {
         self.folded()
             .leftovers
             .iter()
-            .filter(|step| step.scope == scope || step.scope == "raw-speed")
+            .filter(|step| *step.scope == *scope || step.scope == Scope::RawSpeed)
             .cloned()
             .collect()
     }

@@ -1,6 +1,6 @@
 //! Steps as the dry run prints them, and steps that were taken, under the same names.
 
-use pickfs_core::journal::StepTaken;
+use pickfs_core::journal::{Scope, StepTaken};
 use std::collections::BTreeMap;
 
 /// Steps as lines, by the section of the dry run: a target, [`RUN`] or [`GUEST`].
@@ -27,7 +27,7 @@ pub fn printed(plan: &str) -> Steps {
 pub fn plain_line(step: &StepTaken, run: &str, loops: &mut Vec<String>) -> String {
     let line = format!("{}: {}", step.says, step.does);
     let line = with_slots(&line, loops).replace(run, "RUN");
-    if step.scope == "run" { line } else { line.replace(&step.scope, "CELL") }
+    if step.scope == Scope::Run { line } else { line.replace(&*step.scope, "CELL") }
 }
 
 /// Loop devices become `DEVICE`, `DEVICE2` ... in the order in which they come.

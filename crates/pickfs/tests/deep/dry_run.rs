@@ -2,7 +2,7 @@
 
 use crate::common::steps::{RUN, Steps, plain_line, printed};
 use crate::common::{Lab, not_run, unable};
-use pickfs_core::journal::{Outcome, Record};
+use pickfs_core::journal::{Outcome, Record, Scope};
 use std::collections::BTreeMap;
 
 /// Of a run of one round, with the names of the dry run for run, cell and loop devices.
@@ -14,10 +14,10 @@ fn taken(journal: &str) -> Steps {
         match record {
             Record::Run(begun) => run = begun.id,
             Record::Begin(begin) => drop(targets.insert(begin.cell, begin.target)),
-            Record::Step(step) if step.scope == "raw-speed" => {}
+            Record::Step(step) if step.scope == Scope::RawSpeed => {}
             Record::Step(step) => {
-                let section = if step.scope == "run" { RUN } else { &targets[&step.scope] };
-                let line = plain_line(&step, &run, loops.entry(step.scope.clone()).or_default());
+                let section = if step.scope == Scope::Run { RUN } else { &targets[&*step.scope] };
+                let line = plain_line(&step, &run, loops.entry(step.scope.to_string()).or_default());
                 steps.entry(section.into()).or_default().push(line);
             }
             _ => {}

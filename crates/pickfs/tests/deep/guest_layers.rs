@@ -2,7 +2,7 @@
 
 use crate::common::steps::{GUEST, RUN, Steps, plain_line, printed};
 use crate::common::{Lab, Observation, Said, failed, no_guests, not_run, run};
-use pickfs_core::journal::{CacheSet, FoldedCell, Outcome, Record};
+use pickfs_core::journal::{CacheSet, FoldedCell, Outcome, Record, Scope};
 use pickfs_core::protocol::Say;
 use pickfs_target::stack::layer;
 use std::os::unix::fs::PermissionsExt;
@@ -138,8 +138,8 @@ fn taken_in_guests(said: &str, run: &str) -> Steps {
     let (mut steps, mut target, mut before, mut loops) = (Steps::new(), String::new(), Vec::new(), Vec::new());
     for said in said.lines().filter_map(|line| serde_json::from_str(line).ok()) {
         match said {
-            Say::Ask(Record::Step(step)) if step.scope == "run" => before.push(plain_line(&step, run, &mut loops)),
-            Say::Ask(Record::Step(step)) if step.scope == "raw-speed" => loops.clear(),
+            Say::Ask(Record::Step(step)) if step.scope == Scope::Run => before.push(plain_line(&step, run, &mut loops)),
+            Say::Ask(Record::Step(step)) if step.scope == Scope::RawSpeed => loops.clear(),
             Say::Ask(Record::Step(step)) => {
                 steps.entry(target.clone()).or_default().push(plain_line(&step, run, &mut loops));
             }

@@ -12,7 +12,7 @@ use crate::stage::{Account, BuiltStack, Layers, Script, Spent, Stage, WORK, boot
 use crate::steps::{StepResult, StepRunner, name_of};
 use crate::workload::{self, Workload};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use pickfs_core::journal::{Begin, End, Outcome, Provenance, Record, Undo};
+use pickfs_core::journal::{Begin, End, Outcome, Provenance, Record, Scope, Undo};
 use pickfs_core::plan::{Ageing, Cell, Discard, Target, allowance_ns};
 use pickfs_core::protocol::{Link, Question};
 use pickfs_system::need::{self, Need};
@@ -86,7 +86,7 @@ fn outcome(
             reasons if !reasons.is_empty() => Outcome::Skipped(reasons),
             _ => {
                 let deadline = Deadline::start(&cell.id, cell.limit_ns);
-                let runner = StepRunner::new(place, &cell.id);
+                let runner = StepRunner::new(place, Scope::Cell(cell.id.clone()));
                 CellRun { cell, workload, recipe, runner, link, deadline, account }.perform(play)?
             }
         },

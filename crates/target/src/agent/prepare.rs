@@ -8,7 +8,7 @@ use crate::stack::{Place, Step, backing, fs, layer, recipe};
 use crate::steps::{StepResult, StepRunner};
 use crate::workload;
 use anyhow::{Context, Result, bail};
-use pickfs_core::journal::{Ledger, Provenance, Record};
+use pickfs_core::journal::{Ledger, Provenance, Record, Scope};
 use pickfs_core::plan::{Cell, Chosen, Plan, SIZE, Settings, Target, Work};
 use pickfs_core::protocol::{
     Arrival, Bundle, CellsRun, GUEST_FACTS, Link, ModuleSource, ModulesOf, Say, TargetBundle, WorkBundle,
@@ -20,14 +20,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Scope of the run's own steps.
-pub(crate) const SCOPE: &str = "run";
 /// In the run's folder in memory: what machines elsewhere get of it.
 const STAGED: &str = "data.tar";
 
 pub(crate) fn prepare(plan: &Plan, cells: CellsRun, place: &Place, link: &mut Link) -> Result<()> {
     let begun = Instant::now();
-    let mut runner = StepRunner::new(place, SCOPE);
+    let mut runner = StepRunner::new(place, Scope::Run);
     let prepared = match cells {
         CellsRun::Here => here(plan, &mut runner, link).map(|()| None),
         CellsRun::Elsewhere => elsewhere(plan, &mut runner, link).map(Some),
@@ -141,7 +139,7 @@ fn raw_speed(
     folders: &mut BTreeMap<(u32, u32), BTreeMap<String, String>>,
     (runner, link): (&StepRunner, &mut Link),
 ) -> Result<BTreeMap<String, String>> {
-    let mut probe = StepRunner::new(runner.place, "raw-speed");
+    let mut probe = StepRunner::new(runner.place, Scope::RawSpeed);
     let given = probe.take_all((backing.steps)(&chosen.settings, runner.place), link);
     let readings = if link.is_simulated() { drive::ONE } else { drive::USUAL };
     let measured = given.and_then(|given| once_a_disk(&given, folders, || measure_raw(&given, readings)));
@@ -312,7 +310,7 @@ pub(crate) fn arrive(
     link: &mut Link,
 ) -> Result<(Cell, BTreeMap<String, String>)> {
     let cell = Cell { target: on_disks(&cell.target, &arrival.disks), ..cell.clone() };
-    let mut runner = StepRunner::new(place, SCOPE);
+    let mut runner = StepRunner::new(place, Scope::Run);
     runner.take_all(recipe::of_run(place, &arrival.host, memory_if_root()?), link)?;
     if let Some(archive) = &arrival.archive {
         let [archive, memory] = [archive, &place.memory].map(|path| path.display().to_string());

@@ -341,7 +341,8 @@ mod tests {
     /// Plays on a stage with this stack.
     fn on_stage<T>(stack: &BuiltStack, play: impl FnOnce(&mut Stage) -> T) -> T {
         let place = Place::of_run("none");
-        let (runner, deadline) = (StepRunner::new(&place, "none"), Deadline::start("none", 0));
+        let (runner, deadline) =
+            (StepRunner::new(&place, pickfs_core::journal::Scope::Run), Deadline::start("none", 0));
         let (mut link, mut account) = (Link::to_nobody(), Account::open("none"));
         let script = Script {
             name: "none",

@@ -8,7 +8,7 @@ use super::undo;
 use super::zram;
 use crate::stack::{Action, Argv, Place, Step, argv};
 use anyhow::{Context, Result, bail};
-use pickfs_core::journal::{Knob, Record, StepTaken, Undo, Undone};
+use pickfs_core::journal::{Knob, Record, Scope, StepTaken, Undo, Undone};
 use pickfs_core::protocol::Link;
 use pickfs_system::process::{self, CELL_MARK, DAEMON_MARK, EndOfOrphan, Mark, RUN_MARK, check_stop, exposed};
 use pickfs_system::sys::{block, devices};
@@ -39,8 +39,7 @@ impl StepResult {
 pub struct StepRunner<'a> {
     pub place: &'a Place,
     pub run: String,
-    /// `run`, or a cell id.
-    scope: String,
+    scope: Scope,
     taken: Vec<StepTaken>,
     /// Disks that are used as they are.
     disks: Vec<PathBuf>,
@@ -50,12 +49,12 @@ pub struct StepRunner<'a> {
 }
 
 impl<'a> StepRunner<'a> {
-    pub fn new(place: &'a Place, scope: &str) -> StepRunner<'a> {
+    pub fn new(place: &'a Place, scope: Scope) -> StepRunner<'a> {
         let run = place.name.trim_start_matches("pickfs-").to_string();
         StepRunner {
             place,
             run,
-            scope: scope.into(),
+            scope,
             taken: Vec::new(),
             disks: Vec::new(),
             daemons: Vec::new(),
