@@ -9,7 +9,7 @@
 const TABLE_BITS: u32 = 13;
 /// The golden ratio of 32 bits (Knuth, The Art of Computer Programming 3, 6.4).
 const GOLDEN: u32 = 0x9e37_79b1;
-/// No match begins within so many bytes of the end.
+/// No match begins within this many bytes of the end.
 const TAIL: usize = 20;
 /// A match is found by as many bytes.
 const SHORTEST: usize = 4;

@@ -25,7 +25,7 @@ pub(crate) struct Contents {
     pub bytes: u64,
     /// Not in holes.
     pub data: u64,
-    /// So many there are.
+    /// Number of pieces in the file.
     pub count: u64,
     /// By place: the first, and those that were drawn.
     pub pieces: Vec<Piece>,
@@ -57,7 +57,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// The first piece and up to so many others; `rank` decides which.
+    /// Reads the first piece and up to `others` others; `rank` decides which.
     pub(crate) fn read(&mut self, file: &File, others: u64, rank: u64) -> io::Result<Contents> {
         let bytes = file.metadata()?.len();
         let stretches = stretches(file, bytes)?;
@@ -92,7 +92,7 @@ fn pieces_in(bytes: u64) -> u64 {
     bytes.div_ceil(PIECE as u64)
 }
 
-/// All places, or the first and so many others.
+/// All places, or the first and `others` more.
 fn drawn(count: u64, others: u64, rank: u64) -> BTreeSet<u64> {
     if count <= others + 1 {
         return (0..count).collect();

@@ -1,4 +1,4 @@
-//! What a file is for, told from the ending of its name.
+//! Guesses what a file is for from the ending of its name.
 
 use crate::profile::Kind;
 

@@ -38,7 +38,7 @@ pub struct Survey {
     pub hard_links: u64,
     /// FIFOs, sockets and devices.
     pub others: u64,
-    /// How many names have so many bytes.
+    /// Number of names of each length in bytes, by length.
     pub names: Vec<u64>,
     /// By depth, the root first.
     pub levels: Vec<Level>,
