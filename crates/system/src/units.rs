@@ -57,7 +57,8 @@ fn positive(value: f64, text: &str) -> Result<u64, String> {
     Ok(value.round() as u64)
 }
 
-/// What a metric's value counts, told by the end of its name: `durable_ns`, `device_read_bytes`, `files`.
+/// What a metric's value counts, shown by the end of its name: `durable_ns`, `device_read_bytes`,
+/// `files`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Nanoseconds,

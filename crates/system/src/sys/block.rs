@@ -52,8 +52,9 @@ pub fn loop_status(device: &Path) -> io::Result<LoopStatus> {
     Ok(LoopStatus { file: (device, inode), device: below })
 }
 
-/// Tells the device that `bytes` from `from` on hold nothing of worth: their content is lost. Both must be multiples
-/// of the logical block. Opened exclusively, as blkdiscard(8) does, so that a mounted device is refused (EBUSY).
+/// Declares `bytes` bytes of the device from `from` on as unused: their content is lost. Both must
+/// be multiples of the logical block. The device is opened exclusively, as by blkdiscard(8), so
+/// that a mounted one is refused (EBUSY).
 pub fn discard(device: &Path, from: u64, bytes: u64) -> io::Result<()> {
     let device = OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL).open(device)?;
     let mut range = [from, bytes];

@@ -235,7 +235,7 @@ impl DiskModel {
         unsafe { (self.functions.count)(self.memory.as_ptr().cast(), which as c_int) }
     }
 
-    /// Of a hard disk's arm, over so many cylinders.
+    /// Time that a hard disk's arm needs to cross this many cylinders.
     pub fn seek_ns(&self, cylinders: u64) -> u64 {
         // SAFETY: the disk was started.
         unsafe { (self.functions.seek_ns)(self.memory.as_ptr().cast(), cylinders) }
@@ -264,7 +264,7 @@ impl DiskModel {
         (refused == 0).then_some(first)
     }
 
-    /// Of so many sectors those that hold data.
+    /// How many of `sectors` sectors from `first` on hold data.
     pub fn readable(&mut self, first: u64, sectors: u64) -> u64 {
         let zones = self.zones();
         // SAFETY: the zones are those of the disk.
@@ -273,7 +273,7 @@ impl DiskModel {
 
     pub fn zone(&mut self, number: usize) -> Zone {
         let zones = self.zones();
-        // SAFETY: the disk has so many zones in its table.
+        // SAFETY: the disk's table has `zones` zones, and the number is checked against that.
         unsafe {
             assert!(number < (*zones).zones as usize, "zone {number}");
             *(*zones).zone.add(number)

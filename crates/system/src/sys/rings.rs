@@ -93,7 +93,7 @@ impl Rings {
         path_of(&self.file)
     }
 
-    /// So many calls have ended.
+    /// Number of calls that have ended, plus the places taken by [`Self::take_order`].
     pub fn order(&self) -> u64 {
         self.long(ORDER).load(Ordering::SeqCst)
     }
