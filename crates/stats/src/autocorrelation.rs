@@ -9,7 +9,7 @@ const LARGEST: f64 = 0.95;
 /// The variance of logarithms below which values differ by nothing but rounding.
 const ROUNDING: f64 = 1e-24;
 
-/// An estimate of the first order, from series of so many rounds.
+/// An estimate of the first-order autocorrelation, from series of `rounds` rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Autocorrelation {
     pub corrected: f64,

@@ -71,12 +71,12 @@ impl Look {
         Look { rounds, alpha: ALPHA, power: 1.0, is_alone: true, waits: false }
     }
 
-    /// One whose bounds, of so many comparisons, have this level each.
+    /// An interim analysis at which the bound of each of `comparisons` comparisons has this level.
     pub(crate) fn at_level(rounds: u32, one_sided: f64, comparisons: usize) -> Look {
         Look { rounds, alpha: one_sided * comparisons.max(1) as f64, power: 1.0, is_alone: false, waits: false }
     }
 
-    /// The chance that each bound of so many comparisons may have.
+    /// The chance of error that the bound of each of `comparisons` comparisons may have.
     pub fn one_sided(&self, comparisons: usize) -> f64 {
         self.alpha / (comparisons.max(1) as f64).powf(self.power)
     }

@@ -182,7 +182,7 @@ impl Critical {
         Critical { one_sided, shared: None, borrows: BORROWED, ranks: HashMap::new(), student: HashMap::new() }
     }
 
-    /// Of each bound of so many comparisons at a look.
+    /// The critical value of the bound of each of `comparisons` comparisons at an interim analysis.
     pub(crate) fn of(look: &Look, comparisons: usize) -> Critical {
         let one_sided = look.one_sided(comparisons);
         if !look.is_alone {
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use pickfs_test_support::noise::Noise;
 
-    /// The middle of the bound of the best of equals after so many rounds of the same times.
+    /// The median bound of the best of equal targets after this many rounds of the same times.
     fn bound(targets: usize, rounds: usize) -> f64 {
         let bound = |seed: u64| {
             let mut noise = Noise::new(seed);

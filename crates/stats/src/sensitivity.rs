@@ -1,8 +1,9 @@
 //! How much a pick rests on the weights that were given to the parts of the work.
 //!
-//! Nobody knows the weights of their own work to the percent. So they are drawn again and again about what was given,
-//! and what counts is in how large a share of the draws each target comes out best. Times are not known exactly either:
-//! with every draw of the weights the rounds are drawn anew, or chance would show as a preference.
+//! Users do not know the weights of their work to the percent. So weights are drawn again and again
+//! around the given ones, and the result is the share of draws in which each target comes out best.
+//! Times are not known exactly either: with every draw of the weights the rounds are drawn anew, or
+//! chance would show as a preference.
 
 use super::paired::Estimate;
 use rand_core::SeedableRng;
@@ -83,8 +84,8 @@ pub fn sensitivity(known: &Known, weights: &[f64], draws: usize, seed: u64, cost
     shares
 }
 
-/// One gamma distribution for each part that has a weight: divided by their sum, such variates are Dirichlet. As the
-/// sum is the same for all targets, nobody divides by it.
+/// One gamma distribution for each part that has a weight: divided by their sum, such variates are
+/// Dirichlet. As the sum is the same for all targets, the division is left out.
 fn gammas(weights: &[f64]) -> Option<Vec<(usize, Gamma<f64>)>> {
     let sum: f64 = weights.iter().sum();
     let weighty = weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0);
