@@ -138,7 +138,7 @@ pub const MOST_ERRNO: i64 = 4095;
 pub struct Op {
     pub kind: Kind,
     pub thread: u32,
-    /// When it began, so many operations had ended: of these it saw the effects.
+    /// Number of operations that had ended when it began: it saw their effects.
     pub began: u32,
     /// An open file, from 1 on in the order of opening; 0 is none. For `Open`, the one that it makes.
     pub object: u32,

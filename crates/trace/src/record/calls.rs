@@ -29,7 +29,7 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     Given,
-    /// `struct iovec` at an address, so many.
+    /// An array of `count` `struct iovec` at an address.
     Vectors {
         address: u64,
         count: u64,

@@ -11,9 +11,9 @@ const REMEMBERED: usize = 1 << 20;
 pub(crate) struct Sequence {
     /// All up to here has been read.
     seen: u64,
-    /// So many places after that are the recorder's own.
+    /// Number of places after that which the recorder took itself.
     own: u64,
-    /// So many places up to there are of calls that were not written down.
+    /// Number of places up to there whose calls have not been found in the rings.
     missing: u64,
     /// How many operations there were after each place, from the first one that is remembered.
     ops: VecDeque<u32>,
@@ -71,7 +71,7 @@ impl Sequence {
         Ok(())
     }
 
-    /// So many operations there were after a place.
+    /// Remembers how many operations there were after a place.
     pub(crate) fn remember(&mut self, order: u64, ops: u32) {
         let Some(at) = order.checked_sub(self.first) else { return };
         let last = self.ops.back().copied().unwrap_or(0);

@@ -23,7 +23,8 @@ pub(crate) struct Tracer<'a> {
     /// The first process, whose end is the program's.
     pid: i32,
     exit: Option<ExitStatus>,
-    /// So many operations have their place in the order of calls that are made without a stop.
+    /// Number of operations that already have their place in the order of calls that are made
+    /// without a stop.
     marked: u32,
     /// It has no filter, and stops at calls that are not watched, too.
     every_call: bool,
