@@ -115,7 +115,7 @@ impl Disk {
         used(self, start, sectors, filled)
     }
 
-    /// The table of a host-managed disk with so many sectors of device, in whole zones.
+    /// The table of a host-managed disk whose device has `sectors` sectors, in whole zones.
     pub fn zoned(&self, start: u64, phase_ns: u64, sectors: u64) -> Result<Words> {
         zoned(self, start, phase_ns, sectors)
     }
