@@ -187,7 +187,8 @@ fn what_is_not_excluded_ends_with_four() {
     journal(&lab, "old.jsonl", &[1.0, 1.0], 2, 1, |_| ());
     journal(&lab, "new.jsonl", &[1.0, 2.0], 2, 2, |_| ());
     compare(&lab, &[]).code(4);
-    // A target without a value in one run is open; without one in both, nobody waits for it.
+    // A target without a value in one run is inconclusive; one without a value in both does not
+    // count.
     journal(&lab, "old.jsonl", &[1.0, 1.0], 8, 1, |_| ());
     journal(&lab, "new.jsonl", &[1.0], 8, 2, |_| ());
     let said = compare(&lab, &[]).code(4);

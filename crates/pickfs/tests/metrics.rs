@@ -20,7 +20,7 @@ const COUNTS: &[&str] = &[
     "work_files",
 ];
 
-/// Compression's counts, and operations whose latencies are told.
+/// Counts of compression, and numbers of operations whose latencies are reported.
 fn is_a_count(metric: &str) -> bool {
     COUNTS.contains(&metric) || metric.starts_with("compression_") || metric.ends_with("_operations")
 }

@@ -5,7 +5,8 @@ use crate::common::Lab;
 use proc_macro2::{TokenStream, TokenTree};
 use std::path::{Path, PathBuf};
 
-/// Pronouns of people for things, foreign turns of phrase, and "told" for shown, reported or distinguished.
+/// Pronouns of people for things, foreign turns of phrase, and words of speech for shown, reported
+/// or distinguished.
 const RULED_OUT: &[&str] = &[
     "all the same",
     "bearable",

@@ -13,7 +13,7 @@ use pickfs_host::run::rehearse;
 use pickfs_stats::{paired_ratio, signed_rank_k};
 use std::fmt::Write;
 
-/// So many standard errors may a simulated share be away from what it should be.
+/// A simulated share may differ from what it should be by at most this many standard errors.
 const ERRORS: f64 = 3.5;
 
 /// A table for docs/statistics.md, and what in it is out of bounds.
@@ -204,7 +204,7 @@ fn intervals_cover_when_a_decision_stops_the_run() {
 
 // ---------------------------------------------------------------- many targets
 
-/// Pairs of `n` rounds show a difference of so many standard deviations with 80 % power at 95 %.
+/// Pairs of 40 rounds show a difference of this many standard deviations with 80 % power at 95 %.
 const SEEN_AT_40: f64 = 0.45;
 
 /// Ties at the front, then targets from 1 % slower on, and last the one that must be thrown out.
@@ -377,7 +377,7 @@ fn with_repeats(rounds: u32, repeats: usize) -> Folded {
 
 // ---------------------------------------------------------------- what a verdict must not depend on
 
-/// A time by target and round, whoever asks, and in whatever order.
+/// A time by target and round, the same for every caller and in any order of calls.
 fn time_of(race: &Race, target: usize, round: u32, seed: u64) -> f64 {
     let mut noise = Noise::new(seed ^ ((target as u64) << 40) ^ (u64::from(round) << 48));
     race.draw(target, &mut noise)

@@ -138,7 +138,8 @@ impl Alike {
     }
 }
 
-/// Counts of a tree: of files at each depth and of directories with so many entries, in ranges that double.
+/// Counts of a tree: files at each depth, and directories by their number of entries, in ranges
+/// that double.
 struct Found {
     sizes: Vec<u64>,
     depths: BTreeMap<usize, f64>,

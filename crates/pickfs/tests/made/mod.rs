@@ -1,4 +1,5 @@
-//! Journals of runs that never were: so many rounds of named targets, each with its factor, from a seed.
+//! Journals of runs that never were: a number of rounds of named targets, each with its factor,
+//! from a seed.
 #![allow(dead_code, reason = "each of those who include this file needs other parts of it")]
 
 use pickfs_core::journal::{Begin, End, Outcome, Provenance, Record, Run, SCHEMA, Sample};
