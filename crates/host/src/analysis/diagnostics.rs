@@ -1,5 +1,6 @@
-//! Whether the machine was steady enough for what is said: the reference against its second copy, drifts and jumps,
-//! several modes, and how many of many comparisons may be chance. Doubts are told; no value is ever dropped.
+//! Whether the machine was steady enough for the conclusions: the reference against its second
+//! copy, drifts and jumps, several modes, and how many of many comparisons may be chance. Doubts
+//! are reported; no value is ever dropped.
 
 use super::judgement::Analysis;
 use super::model::*;

@@ -252,7 +252,7 @@ pub struct Figure {
     pub centre: f64,
     /// The lowest and highest are shown multiplied by this: 1 unless it lacks rounds that the reference has.
     pub scale: f64,
-    /// By name, of those that so many rounds have.
+    /// By name, those that this number of rounds allows.
     pub statistics: BTreeMap<&'static str, f64>,
     pub unit: Unit,
     /// How many rounds the figure is made of, and how many it lacks of those that its target was there for.

@@ -1,5 +1,6 @@
-//! Series -> figures and comparisons: a panel for each quantity. Every pair of targets is judged: whoever reads a report
-//! may take another target as the reference, and must find judgements that were made, not make any.
+//! Series -> figures and comparisons: a panel for each quantity. Every pair of targets is judged: a
+//! reader of the report may take another target as the reference, and must find judgements made in
+//! advance.
 
 use super::by_round::{compare, p_value, rests_on_symmetry};
 use super::judged_pairs::{JudgedPairs, MOST_TARGETS};
@@ -27,7 +28,7 @@ pub(crate) struct Context<'a> {
     pub judgement: &'a Judgement,
     pub work: &'a str,
     pub rounds: usize,
-    /// Of these, for each target, those after it had left the race: nothing is missing there.
+    /// For each target, the number of rounds after its elimination: nothing is missing there.
     pub unasked: Vec<usize>,
 }
 
@@ -159,7 +160,7 @@ struct Pairing<'a> {
     context: &'a Context<'a>,
     metric: &'a str,
     threshold: f64,
-    /// False: the ratios are told, and nothing is concluded from them.
+    /// False: the ratios are reported, and nothing is concluded from them.
     judged: bool,
 }
 

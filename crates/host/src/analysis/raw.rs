@@ -43,7 +43,8 @@ pub struct RawCell {
     /// Their cells are not named again.
     pub flags: Vec<Flag>,
     pub histograms: Vec<Histogram>,
-    /// As in the journal: whoever shows these three makes them harmless, as there may be much of them.
+    /// As in the journal: these three may be large, so the code that shows them makes them
+    /// harmless.
     pub provenance: Provenance,
     pub ledger: Ledger,
     pub courses: Vec<DeviceCourse>,

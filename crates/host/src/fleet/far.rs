@@ -129,8 +129,8 @@ fn begin(place: &Place, name: &str, order: &Order) -> Result<()> {
     keeper.map(drop).context("cannot start the run")
 }
 
-/// Has the run done by a child of its own, in a session that no link ends, and writes down how it ended. Never returns to
-/// whoever started it.
+/// Has the run done by a child process, in a session that outlives the connection, and writes down
+/// how it ended. Never returns to its caller.
 pub fn keep(name: &str, words: &[String]) -> Result<()> {
     let place = Place::of(name)?;
     rustix::process::setsid().context("cannot leave the session of the link")?;

@@ -132,7 +132,7 @@ fn whole_run(errand: &Errand, begin: &Begin, words: &[String]) -> Result<u8> {
     Ok(u8::try_from(code).unwrap_or(1))
 }
 
-/// Below it nobody else can have put anything.
+/// A folder below which no other user can have put anything.
 fn own_folder(local: &Path) -> Result<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let folder = local.join(format!("pickfs-{user}"));

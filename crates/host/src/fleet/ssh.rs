@@ -35,7 +35,7 @@ pub struct Ssh {
     program: String,
     /// Shared by several sessions.
     _sockets: Sockets,
-    /// So many requests to stop end what is waited for.
+    /// Number of requests to stop that end the waiting.
     leaves: usize,
 }
 

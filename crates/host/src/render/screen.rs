@@ -390,7 +390,7 @@ fn widest(texts: impl Iterator<Item = String>) -> usize {
     texts.map(|text| display_width(&text)).max().unwrap_or(0)
 }
 
-/// At most so many columns; what is cut ends in an ellipsis.
+/// The text in at most `width` columns; if it is cut, it ends in an ellipsis.
 fn shortened(text: &str, width: usize) -> String {
     if display_width(text) <= width {
         return text.to_string();

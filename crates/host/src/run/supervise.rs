@@ -146,7 +146,7 @@ impl Supervisor {
         self.undo_what_is_left(&cell.id, ended)
     }
 
-    /// Tells the machine which cells come next.
+    /// Announces to the machine which cells come next.
     pub(crate) fn expect(&mut self, cells: &[Cell]) {
         let request = |cell: &Cell| Request::new(&self.run, Job::Cell(Box::new(cell.clone())));
         self.machine.expect(cells.iter().map(request).collect());

@@ -360,7 +360,7 @@ fn supersede(change: &Transaction, entry: &Entry, store: &Store) -> Result<bool>
     Ok(longer.iter().any(|(hash, _)| has_all(hash)))
 }
 
-/// SHA-256 of the first so many bytes, for each of these lengths, which ascend.
+/// SHA-256 of the first bytes of a journal, for each of these lengths, which ascend.
 fn hash_of_start(mut journal: &File, lengths: &[u64]) -> Result<Vec<String>> {
     let (mut hash, mut done, mut found) = (Sha256::new(), 0, Vec::new());
     let mut chunk = vec![0; 64 << 10];

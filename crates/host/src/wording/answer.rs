@@ -18,7 +18,7 @@ pub(crate) enum Standing {
     Probably,
     Same,
     Open,
-    /// It left the race before it was settled.
+    /// It was eliminated before the comparison was settled.
     LeftEarly,
     /// Nothing to compare.
     Unknown,

@@ -505,7 +505,7 @@ fn the_ledger_says_what_share_was_measuring() {
     assert!(model.holes.is_empty(), "the run's own ledger is no cell: {:?}", model.holes);
 }
 
-/// Slower than xfs beyond doubt, but not told apart from a reference that is all over the place.
+/// Clearly slower than xfs, but not distinguished from a reference whose times scatter widely.
 #[test]
 fn who_is_out_is_not_said_to_be_like_the_reference() {
     let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
