@@ -130,7 +130,7 @@ fn begin(place: &Place, name: &str, order: &Order) -> Result<()> {
 }
 
 /// Has the run done by a child process, in a session that outlives the connection, and writes down
-/// how it ended. Never returns to its caller.
+/// how it ended.
 pub fn keep(name: &str, words: &[String]) -> Result<()> {
     let place = Place::of(name)?;
     rustix::process::setsid().context("cannot leave the session of the link")?;

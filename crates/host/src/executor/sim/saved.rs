@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Of the state in its image.
 const NAME: &str = "booted";
 const BOOTS: &str = "leave `saved` out of the plan, so that each cell boots";
-/// For QEMU to be gone once it was told to go.
+/// Longest wait for QEMU to end after the request to quit.
 const ENDING: Duration = Duration::from_secs(10);
 
 /// Boots the machine until it stops itself, and saves it into its image.

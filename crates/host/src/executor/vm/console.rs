@@ -1,4 +1,4 @@
-//! The last words of somebody who may say a lot: a guest's console, or QEMU itself.
+//! The last output of a program that may write a lot: a guest's console, or QEMU itself.
 
 use anyhow::{Context, Result};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -44,7 +44,7 @@ impl Tail {
                     shared.lock().unwrap_or_else(PoisonError::into_inner).take(&piece[..read]);
                 }
             }
-            // Nobody may be interested any more.
+            // The receiver may be gone.
             let _ = end.send(());
         });
         Tail { kept, ended }
@@ -76,7 +76,7 @@ impl Tail {
         String::from_utf8_lossy(&bytes).contains(text)
     }
 
-    /// What matters of all behind so many bytes; none if there is nothing.
+    /// What matters of all output behind the first `since` bytes; `None` if there is nothing.
     pub(crate) fn words(&self, since: u64) -> Option<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = kept.said.saturating_sub(since).min(kept.bytes.len() as u64) as usize;

@@ -30,7 +30,7 @@ pub(crate) const PROBE_WORD: &str = "pickfs.probe";
 pub(crate) const ROOT_WORD: &str = "pickfs.root=";
 /// A word for the kernel that makes what is on a guest's disks its system.
 pub(crate) const BOOT_WORD: &str = "pickfs.boot";
-/// A word for the kernel: nobody outside is asked or told anything before the end.
+/// A word for the kernel: nothing passes between the guest and the host before the end.
 pub(crate) const SIM_WORD: &str = "pickfs.sim";
 /// Before the regions of memory that are a simulation's disks: "ADDRESS:BYTES,...", the root's first. A disk that is
 /// recorded has address and bytes of its recording behind them.
@@ -55,9 +55,9 @@ pub(crate) fn target_disk(index: usize) -> String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Word {
-    /// Process 1 is there, and its clock says so many nanoseconds.
+    /// Process 1 runs, and its clock shows `at_ns` nanoseconds.
     Started { at_ns: u64 },
-    /// The system is ready, and its clock now says so many nanoseconds.
+    /// The system is ready, and its clock now shows `at_ns` nanoseconds.
     Ready { at_ns: u64, booted: Box<Booted> },
 }
 
