@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
 
-/// Unless somebody says otherwise.
+/// The executor by default.
 const LOCAL: &str = "local";
 
 /// The checked plan, or all that is wrong with it. Relative paths in it are resolved against `folder`; a plan without
@@ -228,8 +228,8 @@ fn work(table: &Table, room: Option<u64>, reader: &Reader) -> Option<(Work, Span
     Some((Work { name: name?.into(), workload, repeats, judged }, span))
 }
 
-/// The smallest backing must hold the work. What file systems need themselves is not counted: that they run full is
-/// seen, and told, when they do.
+/// The smallest backing must hold the work. What file systems need themselves is not counted: if
+/// one runs full, that is seen and reported then.
 fn fits(bytes: Option<u64>, room: Option<u64>, span: &Span, complaints: &Complaints) {
     let Some((bytes, room)) = bytes.zip(room).filter(|(bytes, room)| bytes > room) else { return };
     let [bytes, room] = [bytes, room].map(|size| pickfs_system::units::show_bytes(size as f64));

@@ -57,7 +57,8 @@ pub enum Job {
         cells: CellsRun,
     },
     Cell(Box<Cell>),
-    /// Cells of one target, one a work: its stack is built, written to and taken down. How each would end is told.
+    /// Cells of one target, one a work: its stack is built, written to and taken down. The answer
+    /// is how each would end.
     Try(Vec<Cell>),
     /// Take steps back, last first; processes of the run are killed before.
     Undo {

@@ -124,7 +124,7 @@ fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Groups of so many letters or digits, with this between.
+/// True for groups of letters or digits, of these lengths, with `between` between them.
 fn has_groups(word: &str, between: char, lengths: &[usize]) -> bool {
     let is_plain = |group: &str| group.bytes().all(|byte| byte.is_ascii_alphanumeric());
     word.split(between).map(str::len).eq(lengths.iter().copied()) && word.split(between).all(is_plain)
