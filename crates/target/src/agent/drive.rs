@@ -34,7 +34,7 @@ pub(crate) const USUAL: Readings = Readings { number: 5, most: Duration::from_mi
 pub(crate) const ONE: Readings = Readings { number: 1, most: Duration::from_millis(20) };
 /// A reading of a fast disk needs no more than this, and what a clock and a scheduler do to it is small.
 const ENOUGH: Duration = Duration::from_millis(25);
-/// Of a disk that turns, fewer would tell its angle.
+/// Least number of reads: on a rotating disk, fewer would measure its angle.
 const LEAST_TURNS: u64 = 16;
 const CHUNK: usize = 2 << 20;
 const PAGE: usize = 4096;

@@ -57,7 +57,7 @@ pub enum Action {
     /// This directory, on a file system that is there already, is where the work goes.
     UseDirectory(PathBuf),
     MakeDirectory(PathBuf),
-    /// A file of so many incompressible bytes, every block of it allocated and written.
+    /// A file of `bytes` incompressible bytes, every block of it allocated and written.
     MakeImage {
         path: PathBuf,
         bytes: u64,

@@ -183,7 +183,7 @@ impl Stage<'_, '_> {
         !self.stack.driver.is_some_and(|driver| driver.keeps_no.contains(&MODES))
     }
 
-    /// Programs for so many snapshots of the file system under test; none where it takes none.
+    /// Programs for `count` snapshots of the file system under test; `None` where it takes none.
     pub(crate) fn snapshots(&self, count: u64) -> Option<SnapshotPrograms> {
         let (programs, spec) = (self.stack.driver?.snapshots?, self.stack.spec());
         let each = |words: fn(&FsSpec, u64) -> Argv| (0..count).map(|number| words(&spec, number)).collect::<Vec<_>>();
@@ -404,7 +404,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    /// A doubt about a phase, told beside its values.
+    /// A doubt about a phase, reported with its values.
     pub(crate) fn flag(&mut self, phase: &str, flag: FlagKind, why: String) {
         let flag = Flag { cell: self.account.cell().into(), phase: phase.into(), flag: flag.name().into(), why };
         self.link.tell(Record::Flag(flag));

@@ -206,7 +206,7 @@ impl Results {
         TESTS.iter().filter(|test| self.0[test.rate].starts_with('+')).collect()
     }
 
-    /// What is missing, where the plan wants the rest all the same.
+    /// What is missing, where the plan wants the rest without it.
     fn doubt(&self, rule: Missing) -> Result<Option<String>> {
         let missing = self.without_value();
         let names: Vec<&str> = missing.iter().map(|test| test.part).collect();

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// What says when the next operation begins.
 #[derive(Clone, Copy)]
 pub(crate) enum Arrivals<'a> {
-    /// So many, each as soon as there is room for it.
+    /// This number of operations, each as soon as there is room for it.
     Closed(usize),
     /// One at each of these times, in nanoseconds.
     Open(&'a [u64]),
@@ -48,7 +48,8 @@ pub(crate) enum Spacing {
     Poisson,
 }
 
-/// Times of so many operations at a rate a second, in nanoseconds from the start; the same for the same seed.
+/// Times of `count` operations at a rate a second, in nanoseconds from the start; the same for the
+/// same seed.
 pub(crate) fn schedule(rate: f64, count: usize, spacing: Spacing, seed: u64) -> Vec<u64> {
     let (gap, mut random, mut at) = (1e9 / rate, Random::new(seed, 0), 0.0);
     let mut next = |number: usize| match spacing {
@@ -109,7 +110,7 @@ pub(crate) trait Queue {
     fn wait(&mut self, until: Option<u64>, ended: &mut Vec<u64>) -> Result<()>;
 }
 
-/// How often a loop asks whether it may go on: every so many operations.
+/// A loop asks whether it may go on once in this many turns.
 const ASKS: usize = 64;
 
 /// Does all operations. One look at the clock between a wait and what follows from it.
@@ -163,8 +164,9 @@ pub(crate) trait BlockingWorker {
     fn completed(&mut self, _due: u64, _now: u64) {}
 }
 
-/// One of the workers of an open loop: takes the next operation that nobody has taken, waits for its time, does it.
-/// The first is done in any case: where the end came before it was due, it is due then.
+/// One of the workers of an open loop: takes the next operation that is not taken, waits for its
+/// time, does it. The first is done in any case: where the end came before it was due, it is due
+/// then.
 pub(crate) fn run_worker(
     due: impl Fn(usize) -> Option<u64>,
     taken: &AtomicUsize,
@@ -231,7 +233,7 @@ mod tests {
         }
     }
 
-    /// The device behind a queue, on a clock that goes on only when somebody waits.
+    /// The device behind a queue, on a clock that advances only while a caller waits.
     struct Simulated {
         device: Stalling,
         now: u64,

@@ -44,7 +44,7 @@ const DESCRIPTION: Description = Description {
     ..Description::EMPTY
 };
 
-/// What times and counts are told for.
+/// Number of transactions that times and counts are given for.
 const TOLD_FOR: f64 = 1000.0;
 /// A row of every table for a hundred thousand accounts, as PostgreSQL stores them.
 const BYTES_OF_SCALE: u64 = 16 << 20;

@@ -209,7 +209,7 @@ fn version(name: &str) -> Option<Vec<u64>> {
     version.split('.').map(|part| part.parse().ok()).collect()
 }
 
-/// The same bytes whoever compiles, wherever and when.
+/// Compiles to the same bytes for every user, in every place, at any time.
 fn reproducible(words: Argv, memory: &Path) -> Program {
     let fixed = [
         ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),

@@ -20,7 +20,7 @@ pub(crate) struct Step {
     pub waits: Range<u32>,
 }
 
-/// A lane must have done so many of its steps.
+/// A lane must have done this number of its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
     pub lane: u32,

@@ -1,7 +1,7 @@
 //! A tree that is brought from another disk: read cold there, copied until it is safe here.
 //!
-//! Which side held the copy back is told by two times beside it: what the source alone gives, cold, and what the file
-//! system alone takes, from memory.
+//! Two further times show which side held the copy back: what the source alone gives, cold, and
+//! what the file system alone takes, from memory.
 
 use super::{Dataset, GENERATED, verify};
 use crate::probe::device::{Watch, watch_disk_of};
