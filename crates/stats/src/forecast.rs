@@ -49,9 +49,9 @@ pub fn rounds_to_go(
 /// The members of a race, and how they may move on from where they are.
 struct Walk {
     members: Vec<usize>,
-    /// Of all candidates: the first less the second.
+    /// The first less the second, for all pairs of candidates.
     centres: Vec<Vec<f64>>,
-    /// Of one round of each member.
+    /// The deviation of one round of each member.
     deviations: Vec<f64>,
     /// The looks to come, with the upper bounds of all differences if the centres stayed.
     looks: Vec<(u32, Vec<Vec<f64>>)>,
@@ -145,7 +145,7 @@ fn quantile(rounds: u32, level: f64) -> f64 {
     }
 }
 
-/// Of a one-sided bound with this quantile.
+/// The level of a one-sided bound with this quantile.
 fn level(rounds: u32, quantile: f64) -> f64 {
     if rounds as usize >= RANKS_FROM { Normal::standard().sf(quantile) } else { student(rounds).sf(quantile) }
 }

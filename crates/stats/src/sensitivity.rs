@@ -109,7 +109,7 @@ fn score(values: &[f64], drawn: &[(usize, f64)], moved: impl Fn(usize, f64) -> f
     drawn.iter().map(|(part, weight)| weight * value(*part)).sum()
 }
 
-/// Of a centre, where rounds weigh so much; nought where all weigh alike, as influences sum to nought.
+/// Shift of a centre by these weights of rounds; 0 where all weigh alike, as influences sum to 0.
 fn shift(influences: &[f64], weights: &[f64]) -> f64 {
     let all: f64 = weights.iter().sum();
     let sum: f64 = influences.iter().zip(weights).map(|(influence, weight)| influence * weight).sum();
@@ -188,9 +188,10 @@ mod tests {
         }
     }
 
-    /// Of two parts, the first one's weight u is drawn from Beta(20u, 20(1-u)). By logarithms the first target, twice
-    /// as fast in part one and slower by 8 in part two, wins where u ln 2 > (1-u) ln 8, that is u > 3/4. As costs, over
-    /// the means 1.5 and 4.5, where u / 1.5 > (1-u) 7 / 4.5, that is u > 0.7.
+    /// With two parts, the first one's weight u is drawn from Beta(20u, 20(1-u)). By logarithms the
+    /// first target, twice as fast in part one and slower by 8 in part two, wins where u ln 2 >
+    /// (1-u) ln 8, that is u > 3/4. As costs, over the means 1.5 and 4.5, where u / 1.5 > (1-u) 7 /
+    /// 4.5, that is u > 0.7.
     #[test]
     fn shares_are_those_of_the_beta_distribution() {
         let times = logs(&[&[1.0, 8.0], &[2.0, 1.0]]);
