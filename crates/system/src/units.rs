@@ -66,7 +66,7 @@ pub enum Unit {
     BytesPerSecond,
     /// Things a second.
     PerSecond,
-    /// Of one, printed in percent.
+    /// A share of one, printed in percent.
     Share,
     Count,
 }

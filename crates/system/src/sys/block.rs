@@ -41,7 +41,8 @@ pub struct LoopStatus {
 /// `LOOP_GET_STATUS64` of loop(4); ENXIO where the device is attached to nothing.
 pub fn loop_status(device: &Path) -> io::Result<LoopStatus> {
     const LOOP_GET_STATUS64: u32 = 0x4C05;
-    /// Of `struct loop_info64` in linux/loop.h; it begins with device, inode, and the device that the file is.
+    /// Size of `struct loop_info64` in linux/loop.h; it begins with device, inode, and the device
+    /// that the file is.
     const BYTES: usize = 232;
     let device = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(device)?;
     let mut status = [0u64; BYTES / size_of::<u64>()];

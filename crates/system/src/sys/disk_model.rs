@@ -44,7 +44,7 @@ pub enum Count {
     ArmUntil,
     /// Landings that were not kept.
     Missed,
-    /// Of flash with a map: units of 4 KiB that hold data.
+    /// For flash with a map: units of 4 KiB that hold data.
     Valid,
     /// Places of units that the host's writes took, padding included.
     Written,
@@ -58,7 +58,8 @@ pub enum Count {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Landing {
-    /// Of the device; `u64::MAX`: the next ones in the order in which they were written.
+    /// The first sector on the device; `u64::MAX`: the next ones in the order in which they were
+    /// written.
     pub first: u64,
     pub sectors: u64,
     /// What was in the cache by then.

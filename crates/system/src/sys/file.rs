@@ -82,7 +82,7 @@ impl Entry {
         PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd())).join(&self.name)
     }
 
-    /// Of the folder that the entry is in.
+    /// Metadata of the folder that the entry is in.
     pub fn folder(&self) -> io::Result<Metadata> {
         std::fs::metadata(format!("/proc/self/fd/{}", self.folder.as_raw_fd()))
     }

@@ -82,7 +82,7 @@ pub fn ahead_of_others<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Of the calling thread; a refusal changes nothing.
+/// Sets the policy of the calling thread; a refusal changes nothing.
 fn schedule(policy: i32, priority: i32) {
     let wanted = libc::sched_param { sched_priority: priority };
     // SAFETY: the pointer is to a value that lives through the call.

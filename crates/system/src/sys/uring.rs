@@ -98,7 +98,7 @@ impl Ring {
         Fd(self.file.as_ref().expect("the ring was woken with a file").as_raw_fd())
     }
 
-    /// Of a slot that was taken; it is there until the request has ended.
+    /// Address in a slot that was taken; the memory is there until the request has ended.
     fn memory(&mut self, slot: usize, from: usize, bytes: usize) -> *mut u8 {
         let slot = &mut self.slots[slot];
         assert!(slot.state == State::Taken, "a request needs a slot that was taken for it");
