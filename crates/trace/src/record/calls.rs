@@ -34,7 +34,7 @@ pub(crate) enum Length {
         address: u64,
         count: u64,
     },
-    /// Of two offsets: addresses of 64-bit numbers, or 0 where the file's own position is used.
+    /// Two offsets: addresses of 64-bit numbers, or 0 where the file's own position is used.
     Offsets {
         from: u64,
         to: u64,

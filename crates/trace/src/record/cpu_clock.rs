@@ -13,7 +13,7 @@ impl CpuClock {
         CpuClock(File::open(format!("/proc/{tid}/schedstat")).ok())
     }
 
-    /// Of a thread that is not there: always 0.
+    /// The clock of a thread that is not there: always 0.
     pub(crate) fn none() -> CpuClock {
         CpuClock(None)
     }

@@ -39,8 +39,9 @@ impl Sequence {
         Ok(calls)
     }
 
-    /// Of those that were `wanted`, `new` are there; `late` ones have places that were read before. A thread that is killed in a call
-    /// leaves one place empty, so `threads` places can be.
+    /// Of the calls that were `wanted`, `new` are there; `late` ones have places that were read
+    /// before. A thread that is killed in a call leaves one place empty, so `threads` places can be
+    /// empty.
     pub(crate) fn found(&mut self, wanted: u64, new: u64, late: u64, threads: u64) -> Result<()> {
         ensure!(new <= wanted, "{new} calls have ended in {wanted} places of their order");
         let missing = self.missing + wanted - new;
