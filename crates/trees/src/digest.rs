@@ -89,7 +89,7 @@ struct Item {
     kind: Kind,
     /// Zero for links, whose permissions mean nothing on Linux.
     permissions: u32,
-    /// Of regular files: directories have a size of the file system's choice.
+    /// Size of regular files only: directories have a size of the file system's choice.
     bytes: u64,
     content: u128,
 }

@@ -41,7 +41,7 @@ pub fn write(commits: u32, seed: u64, out: &mut impl Write) -> Result<()> {
 struct History {
     content: Content,
     random: Random,
-    /// Of the files that there are.
+    /// Paths of the files that there are.
     paths: Vec<String>,
     made: u64,
 }

@@ -84,7 +84,8 @@ fn common(input: &[u8], early: usize, late: usize) -> usize {
     length
 }
 
-/// Of a run between two matches, or before the first, which is never short enough to be free.
+/// Bytes for a run of literals between two matches, or before the first, which is never short
+/// enough to be free.
 fn literals(run: usize) -> u64 {
     let told = match run {
         0..=FREE_LITERALS => 0,

@@ -104,7 +104,7 @@ pub(crate) fn total(parts: &[Part]) -> Estimate {
 /// What is known of strata of which too little is known.
 struct Everywhere {
     ratio: f64,
-    /// Of the deviation in relation to the mean size.
+    /// Variance of the deviation in relation to the mean size.
     variance: f64,
     /// The same of whole strata's ratios.
     ratios: f64,
@@ -156,7 +156,7 @@ impl Stratum {
         (self.files * mean + self.slope().0 * (self.bytes - self.files * self.mean_size())).max(0.0)
     }
 
-    /// Of the deviations from the line, and how many of these are free.
+    /// Sum of squares of the deviations from the line, and how many of these are free.
     fn squares(&self) -> (f64, f64) {
         let (x, y) = (self.mean_size(), self.ratio() * self.mean_size());
         let (slope, taken) = self.slope();

@@ -16,10 +16,10 @@ use std::os::unix::fs::FileExt;
 /// one is not worth it.
 const PIECES_OF_RANGE: u64 = 1024;
 const PIECES_OF_CHUNK: u64 = 4;
-/// Of a file in more parts the first are taken for all.
+/// The first ones stand for all in a file of more parts than this.
 const MOST_STRETCHES: usize = 20_000;
 
-/// Of a file, what was read of it.
+/// What was read of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Contents {
     pub bytes: u64,
@@ -44,7 +44,7 @@ struct Stretch {
 pub(crate) struct Reader {
     meter: Meter,
     buffer: Vec<u8>,
-    /// Of this thread's processor, in nanoseconds, by codec.
+    /// CPU time of this thread, in nanoseconds, by codec.
     pub spent: [u64; CODECS.len()],
     /// That each codec was given.
     pub measured: u64,
@@ -69,7 +69,7 @@ impl Reader {
         Ok(Contents { bytes, data, count, pieces: pieces.collect::<io::Result<_>>()? })
     }
 
-    /// Of the first bytes of the buffer.
+    /// Compressed sizes of the first bytes of the buffer, by codec.
     fn measure(&mut self, bytes: usize) -> [u64; CODECS.len()] {
         let piece = &self.buffer[..bytes];
         self.measured += bytes as u64;
@@ -82,7 +82,7 @@ impl Reader {
     }
 }
 
-/// Of this thread alone: what else the machine does does not count.
+/// CPU time of this thread alone: what else the machine does is not counted.
 fn processor_time() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -65,7 +65,7 @@ pub struct Prediction {
     pub problems: Problems,
 }
 
-/// Of one way to store.
+/// The prediction for one way to store.
 #[derive(Clone, Copy, Debug)]
 pub struct Predicted {
     pub way: Way,

@@ -113,7 +113,7 @@ pub struct Class {
 pub struct Lognormal {
     /// Bytes.
     pub median: f64,
-    /// Of the natural logarithm.
+    /// Standard deviation of the natural logarithm.
     pub deviation: f64,
 }
 

@@ -63,7 +63,7 @@ struct Job<'a> {
     range: usize,
     /// Index in [`LIMITS`].
     limit: usize,
-    /// Of all files of the kind in the range.
+    /// Bytes of all files of the kind in the range.
     bytes: f64,
     sample: &'a Sample,
     pieces: usize,

@@ -164,8 +164,8 @@ pub(crate) struct Sample {
     pub size: u64,
 }
 
-/// Of all files that came by those with the lowest ranks: a random sample, whatever the order. A rank that comes twice
-/// is one file with two names, and keeps the first by name.
+/// The files with the lowest ranks of all that came: a random sample, whatever the order. A rank
+/// that comes twice is one file with two names, and keeps the first by name.
 #[derive(Clone, Debug)]
 pub struct Lowest {
     samples: BTreeMap<u64, Sample>,

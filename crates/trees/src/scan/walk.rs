@@ -32,7 +32,7 @@ pub struct Options {
     pub threads: usize,
     /// Go into what is mounted below the root too.
     pub all_file_systems: bool,
-    /// Of the ranks that samples are drawn by.
+    /// Seed of the ranks that samples are drawn by.
     pub seed: u64,
 }
 
@@ -45,7 +45,7 @@ impl Options {
 
 /// Receives everything that is found. Each thread has its own.
 pub(crate) trait Visitor: Send {
-    /// Of everything but the root; may count in the directory that it lies in.
+    /// Called for everything but the root; may count in the directory that it lies in.
     fn entry(&mut self, directory: &mut Directory, entry: &Entry);
     /// After the last entry of a directory, also of one that could not be read.
     fn directory(&mut self, directory: &Directory);
@@ -58,7 +58,7 @@ pub(crate) struct Directory {
     pub path: Vec<u8>,
     /// 0 is the root.
     pub depth: usize,
-    /// Of the path and the seed.
+    /// Hash of the path and the seed.
     pub hash: u64,
     pub subdirectories: u64,
     /// Counted by the visitor.

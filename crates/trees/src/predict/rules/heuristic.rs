@@ -15,7 +15,7 @@ const FEW_VALUES: usize = 64;
 /// compresses well, data with at least the second does not.
 const CORE_LOW: usize = 64;
 const CORE_HIGH: usize = 200;
-/// Of a hundred.
+/// Percent of the highest possible entropy.
 const HIGH_ENTROPY: u64 = 80;
 
 /// Whether btrfs would try. What is missing of the last sector are zeros.
