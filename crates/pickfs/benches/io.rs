@@ -130,7 +130,7 @@ fn compare(case: Case, path: &Path) -> Vec<String> {
     if to_fio.low > SLOWER {
         broken.push(format!("{name}: {to_fio} of the fastest fio"));
     }
-    // Of a cached operation, which is a copy of 4 KiB, 3 % are less than a look at the clock takes.
+    // A cached operation is a copy of 4 KiB; 3 % of it are less than a look at the clock takes.
     if to_bare.low > SLOWER && (case.direct || added > MEASURING_NS) {
         broken.push(format!("{name}: {to_bare} of the bare loop"));
     }
@@ -343,7 +343,7 @@ fn cpu_ns() -> u64 {
     usage.user_ns + usage.system_ns
 }
 
-/// Of [`Latencies::lap`], in a loop of nothing else.
+/// Nanoseconds of [`Latencies::lap`], in a loop of nothing else.
 fn lap_ns() -> f64 {
     const LAPS: u32 = 1_000_000;
     let one = |_| {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const ROUNDS: usize = 15;
 /// The tree for speed: the number of directories, and of files in each.
 const QUICK: (usize, usize) = (10_000, 19);
-/// Of the tree for memory: every file has a second name and a size of its own.
+/// The tree for memory: every file has a second name and a size of its own.
 const LARGE: (usize, usize) = (5_000, 199);
 /// Entries a second, warm, without reading, in the best round: who else uses the machine can only take from it.
 const RATE_LIMIT: f64 = 500_000.0;

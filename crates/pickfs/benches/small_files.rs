@@ -152,7 +152,8 @@ impl Files {
         Files { count, in_order: Names::in_order(count, 1), at_random: Names::at_random(count, 1) }
     }
 
-    /// Of either set: what its operations are called, the order of making files, and that of the rest.
+    /// For either set: the names of its operations, the order of making files, and that of the
+    /// rest.
     fn sets(&self) -> [([&'static str; 3], Vec<Step<'_>>, Vec<Step<'_>>); 2] {
         let (in_order, at_random) = (&self.in_order, &self.at_random);
         [

@@ -15,9 +15,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const NS_OF_MINUTE: u64 = 60_000_000_000;
-/// Of a simulated run: rounds differ by their seeds alone, so few are enough for a bound, in minutes.
+/// Rounds of a simulated run: they differ by their seeds alone, so few are enough for a bound, in
+/// minutes.
 const SIMULATED_ROUNDS: u32 = 3;
-/// Of the generated tree: 50 MiB.
+/// Scale of the generated tree: 50 MiB.
 const USUAL_SCALE: f64 = 0.25;
 
 /// The checked plan of a file or of flags, or an error that shows all complaints.
@@ -53,7 +54,8 @@ fn text_of(path: &Path) -> Result<(String, Source)> {
     Ok((String::from_utf8(bytes).ok().ok_or_else(no_text)?, source))
 }
 
-/// Of the file that was read, whatever its name leads to later. What is piped to us has no owner who could answer for it.
+/// Where the file that was read comes from, whatever its name leads to later. What is piped to us
+/// has no owner who could answer for it.
 fn source(path: &Path, file: &Metadata) -> Source {
     let (shown, owner) = (path.display(), file.uid());
     match () {
@@ -192,7 +194,8 @@ fn names_data(flags: &PlanFlags) -> bool {
     flags.source.is_some() || flags.like.is_some() || flags.scale.is_some()
 }
 
-/// Of the source, or of the tree that is generated if one is asked for. The plan's check says what is wrong with either.
+/// Bytes of the source, or of the tree that is generated if one is asked for. The plan's check
+/// reports what is wrong with either.
 fn bytes(flags: &PlanFlags) -> Option<u64> {
     if let Some(source) = &flags.source {
         return Some(pickfs_trees::apparent_bytes(source));

@@ -34,7 +34,7 @@ fn assert_measured(folded: &Folded) {
     }
 }
 
-/// Of each cell: seconds from its begin to its end, and those in its ledger.
+/// For each cell: seconds from its begin to its end, and those in its ledger.
 fn wall_and_ledger(lab: &Lab) -> Vec<(f64, f64)> {
     let lines = std::fs::read_to_string(lab.journal()).unwrap();
     let records: Vec<Record> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -73,7 +73,7 @@ fn targets_that_differ_are_called_slower() {
     assert_eq!(slurs(&report(&folded.expect("a rehearsal"))).len(), 6);
 }
 
-/// Of the noise of 10 %, so much is the speed of the processor.
+/// The share of the noise of 10 % that is the speed of the processor.
 const EXPLAINED: f64 = 0.6;
 
 /// A run of `rounds` rounds of one phase, and the readings of the processor's speed that earlier

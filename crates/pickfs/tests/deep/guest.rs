@@ -72,7 +72,7 @@ fn without_root_file_systems_are_measured_in_guests_from_nothing() {
     let none = nobody.run(&["guest", "list"]).code(0);
     assert!(none.out.starts_with("no guests in ") && none.out.contains("pickfs guest build bookworm"), "{}", none.out);
 
-    // Of one work and without a duplicate, which the short command line would add.
+    // One work and no duplicate, both of which the short command line would add.
     let plan = "executor = \"vm\"\nduplicate = false\nbacking = { image = { dir = \".\", size = \"300MiB\" } }\n\
                 target = [{ fs = \"ext4\" }, { fs = \"reiserfs\" }]\n\
                 work = [{ workload = \"tree\", like = \"site\", scale = 0.05 }]\nstop = { rounds = 1 }\n";

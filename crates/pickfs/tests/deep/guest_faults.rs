@@ -423,7 +423,7 @@ struct FullDisk(SmallDisk);
 
 impl FullDisk {
     const MIB: u64 = 80;
-    /// Of the image: room for it is taken page by page.
+    /// Size of the image: room for it is taken page by page.
     const IMAGE_MIB: u64 = 64;
 
     fn new(lab: &Lab) -> FullDisk {

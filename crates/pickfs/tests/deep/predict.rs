@@ -101,7 +101,8 @@ fn what_is_predicted_is_what_compsize_finds() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Of erofs with lz4hc: the predicted share with its interval, and what `mkfs.erofs` made of it by `dump.erofs`, in per cent.
+/// For erofs with lz4hc: the predicted share with its interval, and what `mkfs.erofs` made of it by
+/// `dump.erofs`, in percent.
 fn erofs(lab: &Lab, tree: &Path) -> ([f64; 3], f64) {
     let said = lab.run(&["scan", "--predict", tree.to_str().unwrap()]).code(0);
     print!("{}{}", said.out, said.err);

@@ -122,7 +122,7 @@ fn pairing(pair: Pair, log_ratio: f64, centre: f64, stop: Stop, seed: u64) -> Pa
     Pairing { covers: low.ln() <= truth && truth <= high.ln(), rounds: last.round, end: last.end }
 }
 
-/// Of the second target with the first.
+/// The comparison of the second target with the first.
 fn against(folded: &Folded) -> Option<Comparison> {
     report(folded).works.pop()?.phases.swap_remove(0).rows.swap_remove(1).against
 }
@@ -443,7 +443,7 @@ fn verdicts_depend_on_times_alone() {
     }
 }
 
-/// Of six targets, by which comes first.
+/// Orders of six targets: which comes first.
 const ORDERS: [&[usize]; 6] = [
     &[0, 1, 2, 3, 4, 5],
     &[1, 0, 2, 3, 4, 5],

@@ -19,7 +19,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// Of an image each; with an empty list of factors, no round.
+    /// Targets on an image each; with an empty list of factors, no round.
     pub fn new(names: &[&str], factors: &[f64], rounds: u32, seed: u64) -> Made {
         let size =
             Settings([("size".to_string(), (4u64 << 30).into()), ("dir".to_string(), "/somewhere".into())].into());

@@ -84,7 +84,7 @@ pub struct Played {
     pub slower: Vec<usize>,
     pub end: Option<Enough>,
     pub rounds: u32,
-    /// Of all targets and the duplicate.
+    /// Cells of all targets and the duplicate.
     pub cells: usize,
     /// The band of the report, as a share.
     pub threshold: f64,
