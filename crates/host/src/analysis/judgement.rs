@@ -188,7 +188,7 @@ fn floor_of(noise: &Estimate) -> f64 {
     if floor >= BROKEN { floor } else { 0.0 }
 }
 
-/// Of the interval of one pair.
+/// Confidence of the interval of one pair.
 pub(crate) fn confidence(plan: &Plan) -> f64 {
     match (plan.stop.rounds, plan.stop.precision) {
         (Some(_), _) => CONFIDENCE,

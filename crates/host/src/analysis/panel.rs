@@ -119,7 +119,8 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
 fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
     let values: Vec<f64> = series.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
     let median = match unit {
-        // Of a rate that of the time it takes, which is another one between two: rate and time say the same.
+        // For a rate, take the median of its time, which differs between two values: so rate and
+        // time agree.
         Unit::BytesPerSecond | Unit::PerSecond => {
             1.0 / pickfs_stats::median(&values.iter().map(|rate| 1.0 / rate).collect::<Vec<_>>())?
         }
@@ -155,7 +156,7 @@ fn lay_beside(figure: &mut Figure, found: &Estimate, own: &Rounds, base: &Rounds
 /// One quantity of all targets, about to be compared.
 struct Pairing<'a> {
     series: &'a [Rounds],
-    /// Of times: what is judged already.
+    /// For times: the pairs, which are judged already.
     pairs: Option<&'a JudgedPairs>,
     context: &'a Context<'a>,
     metric: &'a str,

@@ -17,7 +17,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(200);
 /// Looks without news until the near side hears that the link stands.
 const QUIET: u32 = 10;
-/// Of a journal or of messages, in one message.
+/// Most bytes of a journal or of messages in one message.
 const MOST: u64 = 1 << 20;
 
 pub fn hello() {

@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How a job of a whole run ended, beside the journal that it has brought.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Brought {
-    /// Of `pickfs run`.
+    /// Exit code of `pickfs run`.
     pub code: i32,
     pub bytes: u64,
     pub sha256: String,

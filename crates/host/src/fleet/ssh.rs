@@ -23,7 +23,7 @@ const NEEDS: [Need; 2] = [
 /// A link that is silent for three of these, in seconds, is lost.
 const SILENT: &str = "ServerAliveInterval=5";
 
-/// Of an answer, in bytes: it is a line of JSON, or some lines of ssh.
+/// Most bytes of an answer: it is a line of JSON, or some lines of ssh.
 const LONGEST_ANSWER: u64 = 64 << 10;
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -202,7 +202,7 @@ impl Start {
     }
 }
 
-/// Of the running program.
+/// Hash of the running program.
 fn own_hash() -> Result<String> {
     let mut own = File::open(OWN_FILE).context("cannot read this program's own file")?;
     let (mut hash, mut chunk) = (Sha256::new(), vec![0; 1 << 20]);

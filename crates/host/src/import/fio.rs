@@ -49,7 +49,7 @@ struct Job {
     sys_cpu: f64,
 }
 
-/// Of one direction.
+/// Figures of one direction.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Moved {

@@ -173,7 +173,7 @@ fn is_copy(plan: &Plan, name: &str) -> bool {
 
 type Key = (String, String);
 
-/// Of an earlier run, by target and work.
+/// Times of an earlier run, by target and work.
 struct Pilot {
     /// Phases' times by round.
     times: BTreeMap<Key, BTreeMap<u32, Vec<(String, f64)>>>,

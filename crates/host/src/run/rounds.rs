@@ -375,7 +375,7 @@ mod tests {
             let plan = plan(names, *stop);
             let mut whole = Sessions::new(times);
             let end = whole.go(&plan);
-            // Of long runs at every seventh cell: that is each place of a round in turn.
+            // Long runs are cut at every seventh cell: that is each place of a round in turn.
             for cut in (0..whole.ended.len()).step_by(if whole.ended.len() > 30 { 7 } else { 1 }) {
                 let mut sessions = Sessions { stop_after: cut, ..Sessions::new(times) };
                 assert_eq!(sessions.go(&plan), None, "{wanted} cut after {cut}");

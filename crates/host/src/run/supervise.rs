@@ -381,7 +381,7 @@ struct Attended<'c> {
 #[derive(Default)]
 struct Told {
     bundle: Option<Bundle>,
-    /// Of what is tried only.
+    /// Ends of cells that are only tried.
     ends: Vec<End>,
     /// On its stderr.
     words: String,

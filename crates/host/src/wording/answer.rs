@@ -69,7 +69,8 @@ impl Standing {
         }
     }
 
-    /// Of the reference's second copy: it differs clearly only where its interval leaves 1 out.
+    /// The standing of the reference's second copy: it differs clearly only where its interval
+    /// leaves 1 out.
     pub(crate) fn of_copy(noise: &Estimate) -> Standing {
         match noise.interval {
             None => Standing::Unknown,

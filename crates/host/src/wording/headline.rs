@@ -125,7 +125,8 @@ fn alone(row: &Row, panel: &Panel, context: &Context) -> String {
     format!("{name}: {part} takes {took} ({spread}). There is no other result to compare with.")
 }
 
-/// Of the figures of another program: those of its first phase, or the first one of several targets.
+/// The headline for figures of another program: those of its first phase, or the first one of
+/// several targets.
 fn foreign(rows: &[&Row], panel: &Panel, context: &Context) -> String {
     let phases: std::collections::BTreeSet<&str> = context.work.phases.iter().map(|one| one.phase.as_str()).collect();
     let [row] = rows else {

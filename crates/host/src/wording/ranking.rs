@@ -50,7 +50,7 @@ pub struct BestOfEach {
     pub time: String,
 }
 
-/// Of each work of each run, in the order given.
+/// A ranking for each work of each run, in the order given.
 pub fn ranking(models: &[Model]) -> Vec<Choice> {
     models.iter().flat_map(of_run).collect()
 }
@@ -137,7 +137,8 @@ struct Hardware {
 }
 
 impl Hardware {
-    /// Of "sda, Samsung SSD 870, scheduler none, write cache write back, sectors 512/512 B, rotational 0".
+    /// Reads "sda, Samsung SSD 870, scheduler none, write cache write back, sectors 512/512 B,
+    /// rotational 0".
     fn of(shown: &str) -> Hardware {
         let parts: Vec<&str> = shown.split(", ").collect();
         let turns = parts.iter().find_map(|part| part.strip_prefix("rotational ")).map(|flag| flag == "1");

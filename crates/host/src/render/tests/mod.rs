@@ -418,7 +418,7 @@ fn unproven_caches_are_marked_and_doubts_grouped() {
     assert_eq!(marked(&model.works[0].phases[1]), [false, false]);
     assert_eq!(marked(&model.works[0].phases[2]), [false, true]);
     assert!(text(&model).contains("† cache state unproven"));
-    // Of a stranger's command nothing can be proved; other doubts are not about the cache.
+    // For a user's own command nothing can be proved; other doubts are not about the cache.
     for (flag, unproven) in [("not-proved-cold", true), ("foreign-io", false)] {
         let mut lab = Lab::new(&["ext4", "xfs"]);
         lab.rounds(8, &[1.0, 0.8]);

@@ -125,8 +125,8 @@ fn measured(cell: &str, folded: &Folded) -> Value {
     Value::Object(phases)
 }
 
-/// Of what the pick is about, each target with its time and its ratio to the reference; and the reference's ratio to its
-/// second copy.
+/// What the pick is about: each target with its time and its ratio to the reference; and the
+/// reference's ratio to its second copy.
 fn standings(model: &Model) -> (Value, Value) {
     let Some(panel) = model.judged().and_then(|work| work.phases.first()) else { return Default::default() };
     let ratio = |ratio: f64, interval: Option<(f64, f64)>| {

@@ -25,7 +25,7 @@ pub(crate) struct Terminal {
     keys: Option<Keys>,
     clock: Eta,
     standings: Vec<String>,
-    /// Of the cell that is under way, or else of the last.
+    /// Results of the cell that is under way, or else of the last.
     results: Results,
     /// "round 2  xfs  tree".
     cell: String,
