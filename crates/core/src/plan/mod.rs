@@ -84,8 +84,8 @@ pub(crate) const MOST_ROUNDS: u32 = 1000;
 const AMOUNTS: std::ops::RangeInclusive<f64> = 1e-6..=1e12;
 
 impl Plan {
-    /// A value that no plan passes the reader with, as it cannot be run. A journal's plan may hold
-    /// anything.
+    /// A value that cannot be run and that no checked plan has; `None` if there is none. A journal's
+    /// plan may hold anything.
     pub fn absurdity(&self) -> Option<String> {
         let rounds = self.stop.rounds.filter(|rounds| !(1..=MOST_ROUNDS).contains(rounds));
         rounds.map(|rounds| format!("{rounds} rounds")).or_else(|| self.absurd_measure())
