@@ -41,7 +41,7 @@ const PAGE: usize = 4096;
 
 type Facts = Vec<(String, String)>;
 
-/// Of a device that will be formatted: its first blocks are overwritten.
+/// Speed of a device that will be formatted: its first blocks are overwritten.
 pub(crate) fn device_speed(device: &Path, readings: Readings) -> Result<Facts> {
     block::flush_buffers(device).ok();
     // The image was just written, and is still in memory.
@@ -50,7 +50,7 @@ pub(crate) fn device_speed(device: &Path, readings: Readings) -> Result<Facts> {
     all(device, bytes, 0, readings)
 }
 
-/// Of a directory on an existing file system: by a file that is removed again.
+/// Speed of a directory on an existing file system, by a file that is removed again.
 pub(crate) fn directory_speed(directory: &Path, readings: Readings) -> Result<Facts> {
     const BYTES: u64 = 64 << 20;
     let path = directory.join("raw-speed");

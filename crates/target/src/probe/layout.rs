@@ -52,7 +52,7 @@ pub(crate) struct Found {
     followers: u64,
     /// Those of them that lie right behind their predecessor.
     adjacent: u64,
-    /// Of each file that has any, sorted.
+    /// Fragments of each file that has any, sorted.
     fragments: Vec<u64>,
 }
 
@@ -92,7 +92,7 @@ impl Found {
         }
     }
 
-    /// Of all files together.
+    /// Fragments of all files together.
     pub(crate) fn fragments(&self) -> u64 {
         self.fragments.iter().sum()
     }

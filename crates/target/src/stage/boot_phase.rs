@@ -22,7 +22,7 @@ use std::time::Duration;
 /// else than in the kernel's own file systems.
 const MOUNT_POINT: &str = "/dev/pickfs";
 const OPEN_LAYERS_NS: &str = "open_layers_ns";
-/// Of what the booted machine read, the share that must have come to the host's disk.
+/// The share of what the booted machine read that must have come from the host's disk.
 const FROM_DISK: f64 = 0.9;
 
 impl Stage<'_, '_> {

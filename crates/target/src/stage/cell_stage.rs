@@ -110,15 +110,15 @@ pub struct Stage<'a, 'b> {
     pub(super) expected: Expected,
     /// What the file system held when it was empty.
     pub(super) used_empty: Option<f64>,
-    /// Of the phase before.
+    /// Times of the phase before.
     pub(super) clocked: Option<Clocked>,
-    /// Of the durable time, what starting a program takes alone.
+    /// The part of the durable time that starting a program takes alone.
     pub(super) commit_start: Duration,
     /// Why the last cold start was none for the host below.
     pub(super) warm_below: Option<String>,
     /// All clean caches of the machine were, in this cell.
     pub(super) were_dropped: bool,
-    /// Of the devices under test.
+    /// Stillness of the devices under test.
     pub(super) stillness: Stillness,
 }
 

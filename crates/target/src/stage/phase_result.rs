@@ -75,7 +75,7 @@ pub(crate) struct PhaseResult {
 }
 
 impl PhaseResult {
-    /// Of the readings before and after.
+    /// The result from the readings before and after.
     pub(crate) fn of(
         phase: &Phase,
         clocked: &Clocked,

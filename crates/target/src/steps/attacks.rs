@@ -329,7 +329,7 @@ fn a_disk_in_compressed_memory_is_known_by_what_we_noted() {
     let remove = || zram::remove(&Entry::without_links(&note).unwrap(), &note);
     let is_there = || devices::device_number(&device).is_some();
     let noted = read_to_string(&strangers).unwrap();
-    // Of a disk that had the number before.
+    // A note of a disk that had the number before.
     write(&note, noted.replace("1048576", "2097152")).unwrap();
     remove().unwrap();
     assert!(is_there() && !note.exists());

@@ -37,7 +37,7 @@ pub(crate) fn all(own: &Own, steps: &[StepTaken], link: &mut Link) -> Result<()>
     if failures.is_empty() { Ok(()) } else { bail!("could not undo {}", failures.join("; ")) }
 }
 
-/// Of a step of this scope.
+/// Takes back one step of this scope.
 pub(crate) fn one(undo: &Undo, scope: &str, own: &Own) -> Result<()> {
     if !own.covers(scope, undo) {
         bail!(

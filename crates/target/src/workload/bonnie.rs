@@ -156,7 +156,7 @@ fn program(folder: &Path, sizes: &Sizes) -> Program {
 /// The line of results.
 struct Results(Vec<String>);
 
-/// Of format 1.98, the two numbers of a test apart.
+/// Fields of format 1.98, with the two numbers of a test apart.
 const FIELDS: usize = 50;
 /// Before which there were no latencies, and fewer columns.
 const OLDEST: f64 = 1.98;
@@ -223,7 +223,7 @@ impl Results {
 }
 
 impl Amount {
-    /// Of which there must be more for a test to take longer.
+    /// The setting of which there must be more for a test to take longer.
     fn setting(self) -> &'static str {
         match self {
             Amount::Large => "size",

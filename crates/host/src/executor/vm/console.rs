@@ -14,7 +14,7 @@ use std::time::Duration;
 const KEPT: usize = 64 << 10;
 /// For what lies in a pipe whose writer is gone; one that was never opened has no end.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Of a line in a cause.
+/// Most characters of a line in a cause.
 const LONGEST: usize = 200;
 /// How a kernel begins to tell of trouble; what comes then is mostly registers.
 const TROUBLE: [&str; 6] = ["Kernel panic", "BUG:", "Oops:", "Out of memory", "I/O error", "pickfs init:"];
@@ -50,7 +50,7 @@ impl Tail {
         Tail { kept, ended }
     }
 
-    /// Of a named pipe that is made here; opening it waits for who writes.
+    /// The tail of a named pipe that is made here; opening it waits for the writer.
     pub(crate) fn of_pipe(path: &Path) -> Result<Tail> {
         let _ = std::fs::remove_file(path);
         mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)

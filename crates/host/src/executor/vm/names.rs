@@ -11,9 +11,9 @@ pub(crate) const ROOT_DISK: &str = "pickfs-root";
 pub(crate) const DATA_DISK: &str = "pickfs-data";
 /// That a tree is brought from.
 pub(crate) const OTHER_DISK: &str = "pickfs-other";
-/// Of the first disk under test; the others have a number behind it.
+/// Name of the first disk under test; the others have a number behind it.
 pub(crate) const TARGET_DISK: &str = "pickfs-target";
-/// Of a simulation: what the agent is asked, and where its records are put.
+/// Disks of a simulation: the request for the agent, and the place for its records.
 pub(crate) const REQUEST_DISK: &str = "pickfs-request";
 pub(crate) const RECORDS_DISK: &str = "pickfs-records";
 /// What the disk under test was given, and when.

@@ -86,7 +86,7 @@ fn features_in_effect(driver: &Filesystem, state: &FsState) -> Vec<&'static str>
     changed(driver.features, &without, with)
 }
 
-/// Of format or of mount, written as `--a=b`, `--a b` or `a=b`; here as `a b`.
+/// True if format or mount has the option, written as `--a=b`, `--a b` or `a=b`; here as `a b`.
 fn asked(state: &FsState, option: &str) -> bool {
     let plain = |words: &[String]| {
         let words = words.iter().map(|word| word.trim_start_matches('-').replace('=', " "));

@@ -31,7 +31,7 @@ impl Arrivals<'_> {
         }
     }
 
-    /// Of that operation; in a closed loop it is always now.
+    /// When that operation is due; in a closed loop it is always now.
     fn due(&self, operation: usize, now: u64) -> u64 {
         match self {
             Arrivals::Closed(_) => now,
@@ -73,7 +73,7 @@ pub struct OpenLoopLog {
     pub waited: u64,
     /// When the last operation ended, in nanoseconds from the start.
     pub ended: u64,
-    /// Of making durable what was written before.
+    /// Latencies of making durable what was written before.
     pub syncs: Latencies,
 }
 
@@ -380,7 +380,7 @@ mod tests {
         assert_ne!(poisson, schedule(1000.0, 100_000, Spacing::Poisson, 2));
         let mean = *poisson.last().unwrap() as f64 / 99_999.0;
         assert!((mean / 1e6 - 1.0).abs() < 0.02, "{mean} ns between two");
-        // Of exponential gaps, as many as e^-1 are longer than their mean.
+        // The share e^-1 of exponential gaps is longer than their mean.
         let longer = poisson.windows(2).filter(|pair| (pair[1] - pair[0]) as f64 > mean).count() as f64 / 99_999.0;
         assert!((longer - 0.368).abs() < 0.01, "{longer}");
     }

@@ -27,7 +27,7 @@ struct Told {
     sync: Synced,
 }
 
-/// Of one direction.
+/// Figures of one direction.
 #[derive(Debug, Deserialize)]
 struct Moved {
     io_bytes: u64,
@@ -51,7 +51,7 @@ struct Buckets {
 
 /// The amount of work that the time of a part is given for where the part ends by time.
 const A_GIB: f64 = (1u64 << 30) as f64;
-/// Of a rate, at least, or it is not kept.
+/// Least share of a rate at which it counts as kept.
 const KEPT: f64 = 0.95;
 /// The same, where nothing is read or written.
 const OPERATIONS: f64 = 1000.0;

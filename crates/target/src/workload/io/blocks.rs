@@ -83,7 +83,7 @@ pub fn stamp(block: &mut [u8], offset: u64, generation: u8) {
     }
 }
 
-/// Of a page that was read at the offset, the generation that wrote it.
+/// The generation that wrote a page that was read at the offset.
 pub fn generation(page: &[u8], offset: u64) -> Result<u8> {
     let mut stamp = [0; STAMP];
     stamp.copy_from_slice(&page[..STAMP]);

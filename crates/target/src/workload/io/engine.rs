@@ -365,7 +365,7 @@ struct RunningRing<'a> {
     block: usize,
     direction: Direction,
     supplies: &'a mut [Supply],
-    /// Of each slot, when its operation was due, and its offset.
+    /// For each slot, when its operation was due, and its offset.
     slots: Vec<(u64, u64)>,
     places: &'a [u32],
     shared: &'a Shared<'a>,

@@ -48,7 +48,7 @@ pub(crate) struct IoParams {
     pub threads: usize,
     pub depth: usize,
     pub direct: bool,
-    /// Of a random phase.
+    /// Number of operations of a random phase.
     pub operations: usize,
     pub rate: Option<f64>,
     pub spacing: Spacing,

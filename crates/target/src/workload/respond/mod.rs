@@ -100,9 +100,9 @@ const DESCRIPTION: Description = Description {
     ..Description::EMPTY
 };
 
-/// Of each class of content.
+/// Bytes of each class of content.
 const OF_EACH_CLASS: usize = 4 << 20;
-/// Of fewer, the 99th percentile is the maximum.
+/// With fewer, the 99th percentile is the maximum.
 const FEW: u64 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 /// More threads would measure the scheduler.

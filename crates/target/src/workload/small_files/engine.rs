@@ -229,7 +229,7 @@ impl Workers {
         ended.into_iter().collect()
     }
 
-    /// Of all threads.
+    /// Latencies of all threads.
     pub fn latencies(&self) -> Latencies {
         let mut all = Latencies::new();
         self.latencies.iter().for_each(|own| all.add(own));

@@ -184,7 +184,7 @@ impl Manager {
     }
 }
 
-/// Of a listing, what is installed: the package's notes about itself begin with a dot.
+/// The listing without the package's notes about itself, which begin with a dot.
 fn without_notes(listing: &str) -> String {
     let name = |line: &str| line.split_whitespace().nth(5).unwrap_or("").to_string();
     let kept = listing.lines().filter(|line| !name(line).starts_with('.'));

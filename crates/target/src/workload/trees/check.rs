@@ -106,7 +106,7 @@ fn small_files(root: &Path, small: u64, most: u64) -> Result<Vec<PathBuf>> {
 #[derive(Default)]
 struct Checked {
     bytes: u64,
-    /// Of all that was found in all of them.
+    /// Digest of all that was found in all of them.
     digest: u64,
     reading: Latencies,
     working: Latencies,
@@ -150,7 +150,7 @@ struct Page {
     lines: u64,
     words: u64,
     links: u64,
-    /// Of all words and of where the links lead.
+    /// Digest of all words and of where the links lead.
     digest: u64,
 }
 

@@ -33,13 +33,13 @@ pub(crate) struct Found<'a> {
 /// The result of all cuts.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Verdicts {
-    /// Of each even cut in nanoseconds, the worst of what the disk may have lost.
+    /// For each even cut in nanoseconds, the worst of what the disk may have lost.
     pub names: Vec<u64>,
     pub contents: Vec<u64>,
     pub(in crate::workload::power) tally: Tally,
 }
 
-/// Of one cut.
+/// The result of one cut.
 #[derive(Debug, Default, PartialEq)]
 struct OfCut {
     /// Nanoseconds by which the oldest lost change had returned before the cut: of names, and of contents.
