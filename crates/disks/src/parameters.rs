@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Of `SIM_KIND`.
+    /// The value of `SIM_KIND`.
     fn word(self) -> u64 {
         match self {
             Kind::None => 0,
@@ -115,7 +115,7 @@ impl Disk {
         used(self, start, sectors, filled)
     }
 
-    /// The table of a host-managed disk with so many sectors of device, in whole zones.
+    /// The table of a host-managed disk whose device has `sectors` sectors, in whole zones.
     pub fn zoned(&self, start: u64, phase_ns: u64, sectors: u64) -> Result<Words> {
         zoned(self, start, phase_ns, sectors)
     }
@@ -377,7 +377,7 @@ fn used(disk: &Disk, start: u64, sectors: u64, filled: f64) -> Result<Words> {
     let units = sectors / UNIT_SECTORS;
     let most = (MOST_UNITS * UNIT_SECTORS) >> 21;
     ensure!(units <= MOST_UNITS, "flash with a fill can have at most {most} GiB");
-    // Of a block each die has at least one program, so small drives have few blocks.
+    // Each die has at least one program in a block, so small drives have few blocks.
     let programs = (words[at("ERASE_PROGRAMS")] as f64 * share).round().max(1.0) as u64;
     let block = words[at("PAGE_SECTORS")] * words[at("PROGRAM_PAGES")] * words[at("DIES")] * programs / UNIT_SECTORS;
     let blocks = (units as f64 * (1.0 + spare) / block as f64).floor() as u64;
@@ -402,7 +402,7 @@ fn in_range(words: Words) -> Result<Words> {
     }
 }
 
-/// Of a host-managed disk, a share.
+/// Conventional zones of a host-managed disk, as a share.
 fn conventional(disk: &Disk) -> Result<f64> {
     let percent = disk.number(CONVENTIONAL)?;
     ensure!(percent < 100.0, "`{CONVENTIONAL}` must be below 100");
@@ -530,7 +530,7 @@ mod tests {
         assert_eq!(ZONE_AT + 3 * MOST_ZONES as usize, WORDS);
     }
 
-    /// Of 1,962 cylinders every distance, against the curve as it was published.
+    /// Every distance among 1,962 cylinders, against the curve as it was published.
     #[test]
     fn the_seek_curve_of_the_hp_97560_is_the_published_one() {
         let words = find("hp-97560").expect("it").words(0, 0).expect("words");

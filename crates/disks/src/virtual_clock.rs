@@ -24,9 +24,9 @@ pub struct Gives {
     pub random_write: Loop,
     /// Nanoseconds of a FLUSH after this number of random 4 KiB writes.
     pub flushes: [(u64, f64); 4],
-    /// Of a random seek; none without an arm.
+    /// Nanoseconds of a random seek; none without an arm.
     pub average_seek_ns: Option<f64>,
-    /// Of flash whose spare is known: random writes for long, by how full the drive is.
+    /// For flash whose spare is known: random writes for long, by how full the drive is.
     pub used: Vec<Used>,
 }
 
@@ -53,7 +53,7 @@ pub fn gives(disk: &Disk) -> Result<Gives> {
     let fresh = || DiskModel::start(&words).map(Clock::new).map_err(|_| anyhow::anyhow!("no such disk"));
     let rate = |done: Done, each: u64| done.times.len() as f64 * (each * 512) as f64 / done.took_ns as f64 * 1e9;
     let mut sequential_reads = [0.0; 3];
-    // Of a small disk half.
+    // Half of a small disk.
     let count = (sectors / 2 / CHUNK).clamp(1, 500);
     for (found, start) in sequential_reads.iter_mut().zip([0, sectors / 2, sectors.saturating_sub(count * CHUNK)]) {
         *found = rate(fresh()?.closed(1, count as usize, chunks(Operation::Read, start, sectors)), CHUNK);
@@ -106,7 +106,8 @@ fn used(disk: &Disk, filled: f64) -> Result<Option<Used>> {
     }))
 }
 
-/// Of 4 KiB, at a queue depth, within `within` sectors from the disk's first on; none twice, as long as half of them are left.
+/// Reads of 4 KiB, at a queue depth, within `within` sectors from the disk's first on; none twice,
+/// as long as half of them are left.
 pub fn random_reads(disk: &Disk, within: u64, depth: usize, count: usize, seed: u64) -> Result<Loop> {
     let words = disk.words(0, 0)?;
     let model = DiskModel::start(&words).map_err(|_| anyhow::anyhow!("no such disk"))?;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// Of every recipe, on one core.
+/// Least speed of every recipe, on one core.
 const BYTES_PER_SECOND: f64 = 1e9;
 const MEMORY_LIMIT: u64 = 300 << 20;
 const ROUNDS: usize = 3;
@@ -76,7 +76,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     begun.elapsed()
 }
 
-/// Of this process, in bytes.
+/// Most memory that this process has used, in bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -116,7 +116,8 @@ fn compare(case: Case, path: &Path) -> Vec<String> {
         }
     }
     let [ours, bare, fio, quick] = &times;
-    // One of the two throughout: the faster of both in each round would mostly be whoever was lucky there.
+    // Compare with one of the two throughout: the faster of both in each round would mostly be
+    // chance.
     let fastest = if median(fio) < median(quick) { fio } else { quick };
     let (to_bare, to_fio) = (Ratio::of(ours, bare), Ratio::of(ours, fastest));
     let added = median(&ours.iter().zip(bare).map(|(ours, bare)| ours - bare).collect::<Vec<_>>());
@@ -129,7 +130,7 @@ fn compare(case: Case, path: &Path) -> Vec<String> {
     if to_fio.low > SLOWER {
         broken.push(format!("{name}: {to_fio} of the fastest fio"));
     }
-    // Of a cached operation, which is a copy of 4 KiB, 3 % are less than a look at the clock takes.
+    // A cached operation is a copy of 4 KiB; 3 % of it are less than a look at the clock takes.
     if to_bare.low > SLOWER && (case.direct || added > MEASURING_NS) {
         broken.push(format!("{name}: {to_bare} of the bare loop"));
     }
@@ -180,7 +181,8 @@ impl std::fmt::Display for Ratio {
     }
 }
 
-/// Nanoseconds an operation, by the clock and by the processor; the latter hardly hangs on who else uses the machine.
+/// Nanoseconds for an operation, by the clock and by CPU time; the latter hardly depends on other
+/// users of the machine.
 fn measure(who: Who, case: Case, path: &Path) -> (f64, f64) {
     match who {
         Who::Ours => ours(case, path),
@@ -280,8 +282,8 @@ fn bare_ring(file: &File, places: &[u32], write: bool, depth: usize) -> (f64, f6
     begun.each(places.len())
 }
 
-/// Waits for what is still in flight: the ring tells when its last completion has come, as a no-operation that waits for
-/// all before it has then come too.
+/// Waits for what is still in flight: a no-operation that the ring begins only after all others
+/// ends last.
 fn drain(ring: &mut IoUring) {
     let last = opcode::Nop::new().build().flags(io_uring::squeue::Flags::IO_DRAIN).user_data(u64::MAX);
     // SAFETY: it has no memory.
@@ -329,7 +331,7 @@ impl Begun {
         Begun(Instant::now(), cpu_ns())
     }
 
-    /// Of so many operations since.
+    /// Times for each of `operations` operations since the start.
     fn each(self, operations: usize) -> (f64, f64) {
         let each = |ns: u64| ns as f64 / operations as f64;
         (each(self.0.elapsed().as_nanos() as u64), each(cpu_ns() - self.1))
@@ -341,7 +343,7 @@ fn cpu_ns() -> u64 {
     usage.user_ns + usage.system_ns
 }
 
-/// Of [`Latencies::lap`], in a loop of nothing else.
+/// Nanoseconds of [`Latencies::lap`], in a loop of nothing else.
 fn lap_ns() -> f64 {
     const LAPS: u32 = 1_000_000;
     let one = |_| {

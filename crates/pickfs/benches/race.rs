@@ -1,5 +1,6 @@
-//! What the race saves: runs as they are, with looks and the hidden duplicate, against so many repeats of every target
-//! of which the lowest mean wins. Prints the tables of docs/race.md. `cargo bench --bench race`, a few minutes.
+//! What the race saves: runs as they are, with interim analyses and the hidden duplicate, against a
+//! fixed number of repeats of every target of which the lowest mean wins. Prints the tables of
+//! docs/race.md. `cargo bench --bench race`, a few minutes.
 
 #[path = "../tests/simulated/mod.rs"]
 mod simulated;
@@ -31,7 +32,7 @@ fn main() {
     }
 }
 
-/// Whom a fixed number of repeats names by the lowest mean, and out of so many races.
+/// The share of races in which the lowest mean of a fixed number of repeats names a wrong target.
 struct Wrong {
     repeats: u32,
     share: f64,

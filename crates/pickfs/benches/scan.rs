@@ -8,9 +8,9 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 15;
-/// Of the tree for speed: directories, with so many files each.
+/// The tree for speed: the number of directories, and of files in each.
 const QUICK: (usize, usize) = (10_000, 19);
-/// Of the tree for memory: every file has a second name and a size of its own.
+/// The tree for memory: every file has a second name and a size of its own.
 const LARGE: (usize, usize) = (5_000, 199);
 /// Entries a second, warm, without reading, in the best round: who else uses the machine can only take from it.
 const RATE_LIMIT: f64 = 500_000.0;
@@ -71,7 +71,7 @@ fn fastest(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Linux tells processor time in these, a second.
+/// Linux reports processor time in ticks; this is their number per second.
 const TICKS: f64 = 100.0;
 
 /// Processor time of all children that ended: see proc(5), cutime and cstime, counted behind the name in parentheses.

@@ -1,12 +1,16 @@
-//! Our loops of create, stat and delete beside a bare loop of the same system calls, bonnie++, fs_mark and fio, by turns
-//! on one ext4 in memory (or in PICKFS_BENCH_DIR). `cargo bench --bench small_files`.
+//! Our loops of create, stat and delete compared with a bare loop of the same system calls,
+//! bonnie++, fs_mark and fio, by turns on one ext4 in memory (or in PICKFS_BENCH_DIR).
+//!
+//! `cargo bench --bench small_files`.
 //!
 //! 1. What measuring costs an operation: less than 100 ns.
-//! 2. Ours against the bare loop, in pairs on 4096 files: at most 3 % more, by the interval's lower end.
-//! 3. Ours against the programs, in PICKFS_BENCH_ROUNDS rounds (5) on PICKFS_BENCH_FILES x 1024 files (512: fewer, and
-//!    bonnie++ has nothing to tell of stat): at most 3 % more than the fastest, by the interval's lower end.
+//! 2. Ours against the bare loop, in pairs on 4096 files: at most 3 % more, by the interval's lower
+//!    end.
+//! 3. Ours against the programs, in PICKFS_BENCH_ROUNDS rounds (5) on PICKFS_BENCH_FILES x 1024
+//!    files (512: fewer, and bonnie++ reports nothing for stat): at most 3 % more than the fastest,
+//!    by the interval's lower end.
 //!
-//! Exit code 1 if a limit is exceeded. A program that is missing is told and left out.
+//! Exit code 1 if a limit is exceeded. A program that is missing is named and left out.
 
 mod common;
 
@@ -148,7 +152,8 @@ impl Files {
         Files { count, in_order: Names::in_order(count, 1), at_random: Names::at_random(count, 1) }
     }
 
-    /// Of either set: what its operations are called, the order of making files, and that of the rest.
+    /// For either set: the names of its operations, the order of making files, and that of the
+    /// rest.
     fn sets(&self) -> [([&'static str; 3], Vec<Step<'_>>, Vec<Step<'_>>); 2] {
         let (in_order, at_random) = (&self.in_order, &self.at_random);
         [
@@ -306,7 +311,7 @@ impl Lab {
         Some(Lab { folder, mounted: true })
     }
 
-    /// A folder of one's own on the file system.
+    /// Makes a separate folder on the file system.
     fn place(&self, name: &str) -> PathBuf {
         let root = if self.mounted { self.folder.path().join("mount") } else { self.folder.path().into() };
         let place = root.join(name);

@@ -71,7 +71,8 @@ fn million() -> f64 {
     ordered
 }
 
-/// Threads that take turns, each of which makes, writes, reads, looks at, closes and removes so many files.
+/// Threads that take turns, each of which makes, writes, reads, looks at, closes and removes `each`
+/// files.
 fn files(threads: u32, each: u32) -> Trace {
     let mut numbering = Numbering::default();
     let root = numbering.root(0);

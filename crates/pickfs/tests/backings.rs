@@ -40,7 +40,7 @@ fn images_of_different_sizes_and_ways_do_not_meet() {
     lab.assert_nothing_left();
 }
 
-/// The kernel names an image without symlinks; the loop device must be found all the same.
+/// The kernel names an image without symlinks; the loop device must be found even so.
 #[test]
 fn a_folder_may_be_a_symlink() {
     if not_run(unable(&["ext4"])) {

@@ -83,7 +83,7 @@ fn of_simulations_half_a_percent_is_seen() {
     assert!(said.contains("1 of 2 whole jobs is slower by clearly more than 0.5 %"), "{said}");
     assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").contains("Both runs are simulated"), "{said}");
     compare(&lab, &["--threshold", "0.7%"]).code(0);
-    // Of four rounds nothing is concluded: of phases as little as of the whole job.
+    // Four rounds conclude nothing: neither for phases nor for the whole job.
     journal(&lab, "old.jsonl", &[1.0, 1.0], 4, 1, simulated);
     journal(&lab, "new.jsonl", &[1.5, 0.5], 4, 1, simulated);
     let report: serde_json::Value = serde_json::from_str(&compare(&lab, &["--format", "json"]).code(4).out).unwrap();
@@ -118,7 +118,8 @@ fn several_earlier_runs_say_what_runs_differ_by() {
     assert!(with(&["old0.jsonl", "other.jsonl"]).code(2).err.contains("other.jsonl and the new run"));
 }
 
-/// Of one earlier run the others beside it show what runs differ by: those of the same kernel that were made before.
+/// With one earlier run, the others beside it show what runs differ by: those of the same kernel
+/// that were made before.
 #[test]
 fn one_earlier_run_has_the_scatter_of_those_beside_it() {
     let lab = Lab::new();
@@ -187,7 +188,8 @@ fn what_is_not_excluded_ends_with_four() {
     journal(&lab, "old.jsonl", &[1.0, 1.0], 2, 1, |_| ());
     journal(&lab, "new.jsonl", &[1.0, 2.0], 2, 2, |_| ());
     compare(&lab, &[]).code(4);
-    // A target without a value in one run is open; without one in both, nobody waits for it.
+    // A target without a value in one run is inconclusive; one without a value in both does not
+    // count.
     journal(&lab, "old.jsonl", &[1.0, 1.0], 8, 1, |_| ());
     journal(&lab, "new.jsonl", &[1.0], 8, 2, |_| ());
     let said = compare(&lab, &[]).code(4);

@@ -1,4 +1,5 @@
-//! Erasing a whole device takes its name twice, and is refused while anything may be lost that nobody named.
+//! Erasing a whole device takes its name twice, and is refused while data may be lost that the user
+//! did not name.
 
 use crate::common::{Lab, Loop, failed, not_run, run, unable};
 use pickfs_core::journal::Outcome;
@@ -61,7 +62,7 @@ fn what_may_be_lost_must_be_named_and_free() {
     assert!(resumed.err.contains("swap"), "{}", resumed.err);
 }
 
-/// While the run goes on, somebody makes swap of the disk: no further cell erases it.
+/// While the run goes on, the disk becomes swap: no further cell erases it.
 #[test]
 fn a_disk_that_gets_another_content_between_cells_is_not_touched() {
     use pickfs_system::sys::process::{Signal, kill};
@@ -256,7 +257,7 @@ fn a_disk_that_something_uses_is_refused() {
     let claimed = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&own).unwrap();
     refused(&own, "is in use");
     drop(claimed);
-    // One that only reads harms nobody.
+    // A process that only reads does no harm.
     let read = std::fs::File::open(&own).unwrap();
     lab.run(&["run", "plan.toml", "--journal", "journal.jsonl", "--erase", &own]).code(0);
     drop(read);

@@ -183,7 +183,8 @@ fn what_is_exported_and_imported_again_keeps_every_figure() {
     lab.run(&["compare", "journal.jsonl", "json.jsonl", "--scatter", "0.1%"]).code(0);
 }
 
-/// Of a real run (see `fixtures/journals`): what was in effect in each cell, where its time went, what its device did.
+/// A real run (see `fixtures/journals`): what was in effect in each cell, where its time went, what
+/// its device did.
 #[test]
 fn a_real_run_is_exported_whole_and_comes_back() {
     let lab = Lab::new();

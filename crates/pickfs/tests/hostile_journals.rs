@@ -16,7 +16,8 @@ const STRANGER: u32 = 65534;
 const RUN: &str = "e1aaaaaaaaaa";
 const SETTING: &str = "/proc/sys/vm/overcommit_ratio";
 
-/// A dead run of the stranger's: its folder is a link to somebody else's, and it names a setting that no run changes.
+/// A dead run of a stranger: its folder is a link to the folder of another user, and it names a
+/// setting that no run changes.
 struct Trap {
     lab: Lab,
     victim: PathBuf,
@@ -96,7 +97,7 @@ fn a_strangers_journal_is_refused_and_harms_nobody_where_it_is_not() {
     trap.assert_unharmed(&setting);
 }
 
-/// The journal of a run of root's own, replaced while nobody looked.
+/// The journal of a run of root's own, replaced unnoticed.
 #[test]
 fn a_journal_that_was_replaced_by_a_stranger_is_not_followed() {
     let root = rustix::process::geteuid().is_root();
@@ -391,7 +392,8 @@ fn without_home(lab: &Lab) -> std::process::Command {
     command
 }
 
-/// Where no home is known, a stranger who is first in the temporary folder leads nobody to files of root's.
+/// Where no home is known, a stranger who makes the state folder first cannot lead pickfs to root's
+/// files.
 #[test]
 fn a_state_folder_that_a_stranger_made_is_not_used() {
     let root = rustix::process::geteuid().is_root();

@@ -20,7 +20,7 @@ const COUNTS: &[&str] = &[
     "work_files",
 ];
 
-/// Compression's counts, and operations whose latencies are told.
+/// Counts of compression, and numbers of operations whose latencies are reported.
 fn is_a_count(metric: &str) -> bool {
     COUNTS.contains(&metric) || metric.starts_with("compression_") || metric.ends_with("_operations")
 }
@@ -85,7 +85,7 @@ fn what_others_make_dirty_does_not_keep_the_device_busy() {
     lab.assert_nothing_left();
 }
 
-/// Of a sample's line.
+/// The metric of a sample's line.
 fn metric(line: &str) -> Option<String> {
     let record: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
     let found = [record.get("metric"), record.get("sample").and_then(|sample| sample.get("metric"))];

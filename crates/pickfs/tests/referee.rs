@@ -1,5 +1,6 @@
-//! Every figure of a report against a computation that shares nothing with the program's: fixtures/referee.py
-//! made the runs and, with NumPy and SciPy, what must come out of them. Stored, so that nobody needs Python here.
+//! Every figure of a report against a computation that shares nothing with the program's:
+//! fixtures/referee.py made the runs and, with NumPy and SciPy, the expected figures. They are
+//! stored, so that the test needs no Python.
 
 use pickfs_core::journal::{Begin, End, Folded, Look, Outcome, Record, Run, SCHEMA, Sample, fold};
 use pickfs_core::plan::Plan;

@@ -47,7 +47,8 @@ fn lines(records: &[Record]) -> String {
     records.iter().map(|record| serde_json::to_string(record).expect("a record is plain data") + "\n").collect()
 }
 
-/// What a run would write whose every cell has so many samples of one phase, `b` twice as slow as `a`.
+/// What a run would write that has `samples` samples of one phase in every cell, `b` twice as slow
+/// as `a`.
 fn journal(rounds: u32, samples: u32) -> String {
     let mut records = vec![run_record("r", plan(&["a", "b"], rounds, samples))];
     for round in 1..=rounds {
@@ -104,7 +105,8 @@ fn repeats_are_never_rounds() {
     assert!(estimate(2, 50).interval.is_none());
 }
 
-/// A cell's value is the geometric mean of its samples, for the report and for whoever asks the journal.
+/// A cell's value is the geometric mean of its samples, in the report and in queries of the
+/// journal.
 #[test]
 fn repeats_are_averaged() {
     let (folded, model) = judged(1, 10);

@@ -22,7 +22,7 @@ fn class(profile: &Profile, kind: Kind) -> &pickfs_trees::profile::Class {
     profile.classes.iter().find(|class| class.kind == kind).unwrap_or_else(|| panic!("no {kind:?}"))
 }
 
-/// Entries that some level has: (directories that are told of, subdirectories, files).
+/// Totals of each level: (directories in the profile, subdirectories, files).
 fn told(profile: &Profile) -> Vec<(u64, u64, u64)> {
     let sum = |pairs: &[(u64, u64)]| pairs.iter().map(|(entries, of)| entries * of).sum();
     let of = |pairs: &[(u64, u64)]| pairs.iter().map(|pair| pair.1).sum();

@@ -262,7 +262,7 @@ fn what_a_push_answers_is_on_the_disk() {
     );
 }
 
-/// Whoever may write to a store leads no reader and no writer out of it.
+/// A user who may write to a store can lead no reader and no writer out of it.
 #[test]
 fn links_in_a_store_are_not_followed() {
     let lab = Lab::new();

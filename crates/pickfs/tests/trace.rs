@@ -204,7 +204,7 @@ fn every_one_of_a_million_calls_is_there() {
     WAYS.iter().for_each(|way| every_call(way, 62_500));
 }
 
-/// Sixteen processes write so many bytes, each by a call.
+/// Sixteen processes write `calls` bytes each, one byte a call.
 fn every_call(way: &[&str], calls: usize) {
     let lab = Lab::new();
     std::fs::create_dir(lab.path("work")).unwrap();

@@ -110,7 +110,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("help nothing", &["no verb and no topic `nothing`", "`pickfs help`"]),
 ];
 
-/// Of plans.
+/// Words of plan files, which no error about a command line may show.
 const NOT_TYPED: [&str; 10] = [
     "meta.",
     "use one of `--",

@@ -1,11 +1,13 @@
-//! What people read is written in the words of the field: no text that users see holds a phrase that this project has ruled
-//! out. Read are the strings of the source, help and manual pages as the program prints them, lists, documents and examples.
+//! What people read is written in the words of the field: no text for users, and no comment, holds
+//! a phrase that this project has ruled out. The test reads strings and comments of the source, help
+//! and manual pages as the program prints them, lists, documents and examples.
 
 use crate::common::Lab;
 use proc_macro2::{TokenStream, TokenTree};
 use std::path::{Path, PathBuf};
 
-/// Pronouns of people for things, foreign turns of phrase, and "told" for shown, reported or distinguished.
+/// Pronouns of people for things, foreign turns of phrase, and words of speech for shown, reported
+/// or distinguished.
 const RULED_OUT: &[&str] = &[
     "all the same",
     "bearable",
@@ -71,6 +73,20 @@ fn sources_documents_and_examples_avoid_what_is_ruled_out() {
 }
 
 #[test]
+fn comments_avoid_what_is_ruled_out() {
+    let mut wrong = Vec::new();
+    let mut blocks = 0;
+    for path in all_files("crates", "rs") {
+        for text in comments(&read(&path)) {
+            blocks += 1;
+            check(&path.display().to_string(), &text, &mut wrong);
+        }
+    }
+    assert!(blocks > 5000, "only {blocks} comments found: is this still the source?");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn help_manual_pages_and_lists_avoid_what_is_ruled_out() {
     let lab = Lab::new();
     let verbs = [
@@ -94,6 +110,21 @@ fn phrases_are_found_across_lines_and_outside_of_code() {
     assert_eq!(found("as Many as\n  so\nmany, it"), ["so many"]);
     assert_eq!(found("run as `nobody`, which foretold"), Vec::<&str>::new());
     assert_eq!(found("Nobody was told."), ["nobody", "told"]);
+}
+
+#[test]
+fn comments_are_read_in_blocks() {
+    let planted = [
+        ("//! Nobody is\n//!\n//! here.\n\nuse std::fs;\n", "nobody"),
+        ("/// Up to so\n/// many bytes.\nfn read() {}\n", "so many"),
+        ("fn read() {\n    // It is told once.\n}\n", "told"),
+    ];
+    for (source, phrase) in planted {
+        let all: Vec<&str> = comments(source).iter().flat_map(|text| found(text)).collect();
+        assert_eq!(all, [phrase], "{source}");
+    }
+    let clean = "/// Up to so\nfn many() {}\n\n/// As `nobody`.\nconst TOLD: &str = \"told\";\n";
+    assert_eq!(comments(clean), ["Up to so", "As `nobody`."]);
 }
 
 /// docs/what-ran.md has a row for each file system, layer and workload, and none twice.
@@ -133,12 +164,27 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Below a folder, but for tests.
+/// Files of a kind below a folder, without those of tests.
 fn files(folder: &str, kind: &str) -> Vec<PathBuf> {
+    let is_test = |path: &Path| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"));
+    all_files(folder, kind).into_iter().filter(|path| !is_test(path)).collect()
+}
+
+fn all_files(folder: &str, kind: &str) -> Vec<PathBuf> {
     let all = walkdir::WalkDir::new(root().join(folder)).sort_by_file_name().into_iter();
     let paths = all.map(|entry| entry.unwrap().path().strip_prefix(root()).unwrap().to_path_buf());
-    let is_test = |path: &Path| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"));
-    paths.filter(|path| path.extension().is_some_and(|found| found == kind) && !is_test(path)).collect()
+    paths.filter(|path| path.extension().is_some_and(|found| found == kind)).collect()
+}
+
+/// Doc comments and others that have lines of their own; each block of lines is one text.
+fn comments(source: &str) -> Vec<String> {
+    let content = |line: &str| {
+        let text = line.trim_start().strip_prefix("//")?;
+        Some(text.trim_start_matches(['/', '!']).trim().to_string())
+    };
+    let lines: Vec<Option<String>> = source.lines().map(content).collect();
+    let blocks = lines.split(Option::is_none).filter(|block| !block.is_empty());
+    blocks.map(|block| block.iter().flatten().cloned().collect::<Vec<_>>().join("\n")).collect()
 }
 
 /// String literals with blanks in them; those of items under `#[cfg(test)]` and of attributes are left out.

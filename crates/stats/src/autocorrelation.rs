@@ -9,7 +9,7 @@ const LARGEST: f64 = 0.95;
 /// The variance of logarithms below which values differ by nothing but rounding.
 const ROUNDING: f64 = 1e-24;
 
-/// An estimate of the first order, from series of so many rounds.
+/// An estimate of the first-order autocorrelation, from series of `rounds` rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Autocorrelation {
     pub corrected: f64,
@@ -20,9 +20,9 @@ pub(crate) struct Autocorrelation {
 impl Autocorrelation {
     const NONE: Autocorrelation = Autocorrelation { corrected: 0.0, errors: 0.0 };
 
-    /// Of a series of n values about their own mean, the estimate is (1 + 3r)/n too low where r is the truth (Kendall
-    /// 1954), and its standard error (n-2)/(n sqrt(n-1)) where that is 0 (Moran 1948). `series` independent ones have the
-    /// mean of this estimate.
+    /// In a series of n values about their own mean, the estimate is (1 + 3r)/n too low where r is
+    /// the truth (Kendall 1954), and its standard error is (n-2)/(n sqrt(n-1)) where r is 0 (Moran
+    /// 1948). The estimate is the mean of `series` independent ones.
     pub(crate) fn new(estimate: f64, rounds: usize, series: f64) -> Autocorrelation {
         let n = rounds as f64;
         if rounds < 4 {
@@ -33,8 +33,9 @@ impl Autocorrelation {
         Autocorrelation { corrected, errors: (estimate + 1.0 / n) / error }
     }
 
-    /// Of the rows of several targets that have all rounds, less what each round does to all: the sum of all products over
-    /// that of all squares, so that a target that scatters more weighs more, and counts for as many series as are as loud.
+    /// The estimate from the rows of several targets that have all rounds, less what each round
+    /// does to all: the sum of all products over that of all squares, so that a target that
+    /// scatters more weighs more, and counts for as many series as are as loud.
     pub(crate) fn pooled(rows: &[&[f64]]) -> Autocorrelation {
         let (many, rounds) = (rows.len() as f64, rows.first().map_or(0, |row| row.len()));
         let of_round = |at: usize| rows.iter().map(|row| row[at]).sum::<f64>() / many;
@@ -65,7 +66,7 @@ pub(crate) fn widening(series: &[Vec<f64>]) -> f64 {
     ((1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 
-/// Of the first order, about the mean of the values; 0 where they are all alike.
+/// Autocorrelation of the first order, about the mean of the values; 0 where they are all alike.
 pub(crate) fn autocorrelation(values: &[f64]) -> f64 {
     let (products, squares) = products_and_squares(values);
     if squares > ROUNDING * values.len() as f64 { products / squares } else { 0.0 }

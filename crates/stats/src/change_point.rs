@@ -6,11 +6,11 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// With so many orders, p = 0.01 is known to a tenth of itself.
+/// Number of shuffled orders: with it, p = 0.01 is known to a tenth of itself.
 const SHUFFLES: usize = 9999;
 
-/// A step is claimed where at most so many of the shuffled series are as far apart: p < 0.01, with the series itself
-/// counted as one of the orders (Phipson & Smyth 2010).
+/// A step is claimed where at most this many of the shuffled series are as far apart: p < 0.01,
+/// with the series itself counted as one of the orders (Phipson & Smyth 2010).
 const AS_FAR_APART: usize = 98;
 
 /// The index of the first value after the change; `None` where no change is shown at p < 0.01, which takes ten values,

@@ -19,9 +19,11 @@ pub struct Mode {
     pub share: f64,
 }
 
-/// The two groups that the values fall into, lower one first, split at the widest gap that could cause the dip; more
-/// than two are not told apart. For what is measured, not counted: a few whole numbers, each many times, are groups.
-/// `None` where one mode explains them (p >= 0.05), for fewer than ten values, and where one is not finite.
+/// The two groups that the values fall into, the lower one first, split at the widest gap that
+/// could cause the dip; more than two groups are not distinguished. The test is for measured
+/// values, not for counts: a few whole numbers, each repeated often, would form groups. `None`
+/// where one mode explains the values (p >= 0.05), for fewer than ten values, and where one is not
+/// finite.
 pub fn modes(values: &[f64]) -> Option<Vec<Mode>> {
     if values.len() < FEWEST || values.iter().any(|value| !value.is_finite()) {
         return None;

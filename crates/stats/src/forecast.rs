@@ -23,14 +23,16 @@ pub const BOUGHT_AFTER: [u32; 3] = [8, 20, 40];
 pub const BOUGHT: [(usize, [f64; 3]); 4] =
     [(2, [0.77, 0.36, 0.24]), (5, [1.12, 0.64, 0.41]), (10, [1.36, 0.77, 0.49]), (20, [1.58, 0.89, 0.56])];
 
-/// The rounds in all after which the least bound of a regret will be below `goal`, a natural logarithm: one case in ten
-/// has come so far by the first number, nine in ten by the second; `None` for a number above a thousand. `None`
-/// altogether where no two candidates have bounds. Up to 40 rounds these are looks; more have a plan of their own, with
-/// all chance of error for the one judgement at its end.
+/// Total number of rounds after which the least bound of a regret will be below `goal`, a natural
+/// logarithm: in one case of ten by the first number, in nine of ten by the second; `None` for a
+/// number above a thousand. `None` altogether where no two candidates have bounds. Up to 40 rounds
+/// these are interim analyses; a longer run has a plan of its own, with the whole chance of error
+/// for the one judgement at its end.
 ///
-/// The truth is unknown, so every draw has another one: the mean of n rounds moves on to that of m like a random walk of
-/// variance s²(1/n - 1/m), which is what a normal mean without prior knowledge predicts (Geisser 1993), and s is drawn
-/// from what so many rounds know of it. crates/pickfs/tests/deep/forecasts.rs holds the range against what came.
+/// The truth is unknown, so every draw has another one: the mean of n rounds moves to that of m
+/// like a random walk of variance s²(1/n - 1/m), which is what a normal mean without prior
+/// knowledge predicts (Geisser 1993), and s is drawn from what that number of rounds reveals of it.
+/// crates/pickfs/tests/deep/forecasts.rs compares the range with real outcomes.
 pub fn rounds_to_go(
     of: &Comparisons,
     found: &Standing,
@@ -47,9 +49,9 @@ pub fn rounds_to_go(
 /// The members of a race, and how they may move on from where they are.
 struct Walk {
     members: Vec<usize>,
-    /// Of all candidates: the first less the second.
+    /// The first less the second, for all pairs of candidates.
     centres: Vec<Vec<f64>>,
-    /// Of one round of each member.
+    /// The deviation of one round of each member.
     deviations: Vec<f64>,
     /// The looks to come, with the upper bounds of all differences if the centres stayed.
     looks: Vec<(u32, Vec<Vec<f64>>)>,
@@ -143,7 +145,7 @@ fn quantile(rounds: u32, level: f64) -> f64 {
     }
 }
 
-/// Of a one-sided bound with this quantile.
+/// The level of a one-sided bound with this quantile.
 fn level(rounds: u32, quantile: f64) -> f64 {
     if rounds as usize >= RANKS_FROM { Normal::standard().sf(quantile) } else { student(rounds).sf(quantile) }
 }

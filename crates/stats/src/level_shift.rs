@@ -123,7 +123,7 @@ fn shown_scatter(series: &[Reading], of_round: f64) -> f64 {
         return 0.0;
     }
     let apart: Vec<f64> = series.windows(2).map(|pair| (pair[1].value - pair[0].value).abs()).collect();
-    // Of normal values; a difference has the variance of both.
+    // 1.4826 is for normal values; a difference has the variance of both.
     let deviation = 1.4826 * median(&apart).unwrap_or(0.0) / 2f64.sqrt();
     let own = series.iter().map(|one| of_round / one.rounds as f64).sum::<f64>() / series.len() as f64;
     (deviation.powi(2) - own).max(0.0).sqrt()

@@ -23,7 +23,7 @@ pub const FIRST_LOOK: u32 = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
-    /// Of journals that do not say.
+    /// The schedule of journals that name none.
     Ten,
     #[default]
     EachRound,
@@ -42,8 +42,8 @@ const TEN: [(u32, f64); 10] = [
     (40, 0.216),
 ];
 
-/// Of the early looks the later spend more, as three rounds show little, and least of all whether rounds depend on one
-/// another.
+/// Among the early interim analyses the later spend more, as three rounds show little, and least of
+/// all whether rounds depend on one another.
 const EARLY: [f64; 5] = [0.02, 0.03, 0.04, 0.05, 0.06];
 /// What the last look spends. One by ranks after n rounds spends the square root of n/40 of it.
 const LAST: f64 = 0.184;
@@ -71,12 +71,12 @@ impl Look {
         Look { rounds, alpha: ALPHA, power: 1.0, is_alone: true, waits: false }
     }
 
-    /// One whose bounds, of so many comparisons, have this level each.
+    /// An interim analysis at which the bound of each of `comparisons` comparisons has this level.
     pub(crate) fn at_level(rounds: u32, one_sided: f64, comparisons: usize) -> Look {
         Look { rounds, alpha: one_sided * comparisons.max(1) as f64, power: 1.0, is_alone: false, waits: false }
     }
 
-    /// The chance that each bound of so many comparisons may have.
+    /// The chance of error that the bound of each of `comparisons` comparisons may have.
     pub fn one_sided(&self, comparisons: usize) -> f64 {
         self.alpha / (comparisons.max(1) as f64).powf(self.power)
     }
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!([0, 3, 39, 40].map(|round| schedule.next(round)), [Some(3), Some(4), Some(40), None]);
     }
 
-    /// Of the early looks Bonferroni's share, of later ones a little less.
+    /// Early interim analyses get Bonferroni's share, later ones a little less.
     #[test]
     fn comparisons_share_what_a_look_spends() {
         let looks = Schedule::EachRound.spent(&[3, 40]);

@@ -5,7 +5,7 @@ use super::Statistic;
 
 pub(crate) const MEAN: Statistic = Statistic { name: "mean", of: mean };
 
-/// Of the sample, with n - 1 (Bessel); none for a single value.
+/// The deviation of the sample, with n - 1 (Bessel); none for a single value.
 pub(crate) const STANDARD_DEVIATION: Statistic = Statistic { name: "standard deviation", of: standard_deviation };
 
 pub fn mean(values: &[f64]) -> Option<f64> {

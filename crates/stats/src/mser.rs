@@ -10,8 +10,9 @@
 /// Seconds averaged before anything else, so that fast noise does not decide: the 5 of MSER-5.
 const BATCH: usize = 5;
 
-/// Of series that are steady all along, one in seven is refused at 50 s, 3 % at 100 s, 0.2 % at 200 s, none of a
-/// thousand at 300 s (simulated, with the noise of the tests below): of few averages the variance is hardly known.
+/// If series are steady throughout, one in seven is refused at 50 s, 3 % at 100 s, 0.2 % at 200 s,
+/// none of a thousand at 300 s (simulated, with the noise of the tests below): few averages hardly
+/// show the variance.
 const FEWEST_BATCHES: usize = 20;
 
 /// Halves of the retained part that differ by less, in natural logarithm, are taken for the same.

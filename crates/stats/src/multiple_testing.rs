@@ -12,9 +12,9 @@ const LEAVES_OUT: f64 = 0.05;
 /// hundredth of a p-value near 0.05.
 const MOST_COUNTED: usize = 100;
 
-/// True where of `of` comparisons of the same thing with itself, each by an interval at 95 %, so many leave out a ratio
-/// of 1 that it happens by chance to fewer than 1 % of sound environments: more than the 99 % quantile of a binomial
-/// distribution, as if the comparisons were independent.
+/// Compares the same thing with itself `of` times, each by an interval at 95 %. True if `apart`
+/// intervals without the ratio 1 occur by chance in fewer than 1 % of sound environments: more than
+/// the 99 % quantile of a binomial distribution, as if the comparisons were independent.
 pub fn too_many_apart(apart: usize, of: usize) -> bool {
     let Ok(sound) = Binomial::new(LEAVES_OUT, of as u64) else { return false };
     apart > 0 && sound.cdf(apart as u64 - 1) >= 0.99

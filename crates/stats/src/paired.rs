@@ -14,7 +14,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub enum Method {
     /// Hodges-Lehmann estimate, exact signed-rank interval.
     SignedRank,
-    /// Of rounds that nothing pairs: Hodges-Lehmann shift, exact rank-sum interval.
+    /// For rounds without pairs: Hodges-Lehmann shift, exact rank-sum interval.
     RankSum,
     /// Mean and Student's t interval of the log ratios: preliminary. For three to five rounds, and for the few more
     /// that are still too few for a signed-rank interval at a high level (6 at 97 or 98.4 %, 7 at 99 %).
@@ -46,7 +46,8 @@ impl Estimate {
         self.interval.map(|(low, high)| (high.ln() - low.ln()) / 2.0)
     }
 
-    /// Of the ratio's logarithm, of an interval of these rounds alone; `None` without one.
+    /// Variance of the ratio's logarithm, by the interval of these rounds alone; `None` without
+    /// one.
     pub fn variance(&self) -> Option<f64> {
         Some(variance_of(self.half_width()?, self.level))
     }

@@ -50,7 +50,7 @@ pub struct Comparisons<'a> {
 /// The differences of all pairs up to one look.
 pub(crate) struct Pairs {
     rounds: usize,
-    /// Of all pairs, the first index below the second.
+    /// The differences of every pair, the first index below the second.
     pub differences: Vec<((usize, usize), Vec<f64>)>,
     /// The mean variance of the pairs that have all rounds, and how many series those are.
     variance: f64,
@@ -169,7 +169,8 @@ fn ranked(pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
 /// Critical values at one level, each computed once.
 pub(crate) struct Critical {
     one_sided: f64,
-    /// Of what ranks and Student's bounds have each, where they share it.
+    /// Values at the part of the level that ranks and Student's bounds have each, where they share
+    /// it.
     shared: Option<Box<Critical>>,
     /// Degrees of freedom that Student's bounds borrow at most.
     borrows: f64,
@@ -182,7 +183,7 @@ impl Critical {
         Critical { one_sided, shared: None, borrows: BORROWED, ranks: HashMap::new(), student: HashMap::new() }
     }
 
-    /// Of each bound of so many comparisons at a look.
+    /// The critical value of the bound of each of `comparisons` comparisons at an interim analysis.
     pub(crate) fn of(look: &Look, comparisons: usize) -> Critical {
         let one_sided = look.one_sided(comparisons);
         if !look.is_alone {
@@ -213,7 +214,7 @@ fn variance(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
 }
 
-/// Of the rounds that both have.
+/// The differences in the rounds that both have.
 fn differences(first: &[f64], second: &[f64]) -> Vec<f64> {
     first.iter().zip(second).map(|(a, b)| a - b).filter(|difference| difference.is_finite()).collect()
 }
@@ -224,7 +225,7 @@ mod tests {
     use super::*;
     use pickfs_test_support::noise::Noise;
 
-    /// The middle of the bound of the best of equals after so many rounds of the same times.
+    /// The median bound of the best of equal targets after this many rounds of the same times.
     fn bound(targets: usize, rounds: usize) -> f64 {
         let bound = |seed: u64| {
             let mut noise = Noise::new(seed);

@@ -4,13 +4,15 @@
 /// not known. The diagonal is not read.
 pub type Ratios = Vec<Vec<Option<(f64, f64)>>>;
 
-/// The targets, ascending, that no other one dominates, by the ratios in each criterion. `thresholds[criterion]` is the
-/// relative difference δ that does not matter there; 0.03 for 3 %. Panics unless there is one for each criterion.
+/// The targets, ascending, that no other one dominates, by the ratios in each criterion.
+/// `thresholds[criterion]` is the relative difference δ that does not matter there; 0.03 for 3 %.
+/// Panics unless there is one for each criterion.
 ///
-/// One target dominates another where it is surely not worse by more than δ in any criterion (the whole interval at or
-/// below 1+δ), and surely better by more than δ in one (the whole interval below 1/(1+δ)). What is not known proves
-/// nothing. As every criterion has a band in which worse does not count, targets can dominate each other in a circle;
-/// where that leaves nobody, everybody stays.
+/// One target dominates another where it is surely not worse by more than δ in any criterion (the
+/// whole interval at or below 1+δ), and surely better by more than δ in one (the whole interval
+/// below 1/(1+δ)). What is not known proves nothing. As every criterion has a band in which worse
+/// does not count, targets can dominate each other in a circle; where that leaves no target, all
+/// are returned.
 pub fn front(ratios: &[Ratios], thresholds: &[f64]) -> Vec<usize> {
     assert_eq!(ratios.len(), thresholds.len(), "each criterion needs its threshold");
     let everybody = 0..ratios.first().map_or(0, Vec::len);

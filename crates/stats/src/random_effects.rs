@@ -18,7 +18,7 @@ pub struct Measured {
 pub struct RandomEffects {
     /// The mean over machines, a natural logarithm of a ratio.
     pub mean: f64,
-    /// Of the mean; `None` below [`FEWEST`] machines.
+    /// The interval of the mean; `None` below [`FEWEST`] machines.
     pub interval: Option<(f64, f64)>,
     /// Standard deviation between machines, without the errors of measurement.
     pub tau: f64,

@@ -113,7 +113,8 @@ fn chances(n: usize, m: usize) -> Vec<f64> {
     by_first.pop().unwrap_or_default()
 }
 
-/// Of the difference of means with unequal variances (Welch 1947); `None` below three of either.
+/// The interval of the difference of means with unequal variances (Welch 1947); `None` below three
+/// of either.
 fn welch(first: &[f64], second: &[f64], confidence: f64) -> Option<(f64, f64)> {
     let moments = |values: &[f64]| {
         let n = values.len() as f64;
@@ -136,7 +137,7 @@ mod tests {
     use super::*;
     use pickfs_test_support::noise::{Noise, PAIRS, replications, share_error};
 
-    /// Of table J in Hollander & Wolfe: P(U <= u) for small sides, and by counting orders.
+    /// Table J in Hollander & Wolfe: P(U <= u) for small sides, and by counting orders.
     #[test]
     fn chances_are_the_counted_ones() {
         for ((n, m, u), wanted) in [
@@ -198,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Of twenty comparisons of the same with itself, one is believed in at most 5 % of trials.
+    /// In at most 5 % of trials, one of twenty comparisons of the same with itself is believed.
     #[test]
     fn false_alarms_of_many_comparisons_are_as_rare_as_promised() {
         let (mut noise, count) = (Noise::new(50), replications(1000, 10_000));

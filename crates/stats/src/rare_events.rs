@@ -2,8 +2,8 @@
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
-/// The largest share that events may have of which so many were seen in so many trials: one-sided, with this error
-/// (Clopper and Pearson 1934). For 0 of n and 5 % it is about 3/n.
+/// The largest share that events may have of which `seen` occurred in `trials` trials: a one-sided
+/// bound with this error (Clopper and Pearson 1934). For 0 of n and 5 % it is about 3/n.
 pub fn largest_share(seen: u64, trials: u64, error: f64) -> Option<f64> {
     if trials == 0 || seen > trials {
         return None;

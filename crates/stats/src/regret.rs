@@ -32,7 +32,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// So many candidates before any look.
+    /// The state of `count` candidates before the first interim analysis.
     pub fn of(count: usize) -> Standing {
         Standing {
             regret: vec![f64::INFINITY; count],
@@ -113,7 +113,8 @@ fn update(of: &Comparisons, look: &Look, found: &mut Standing) {
     }
 }
 
-/// Those that another one beats are out; nobody where each is beaten in a circle, which ranks of three targets can do.
+/// Eliminates the candidates that another one beats, but none where each is beaten in a circle,
+/// which ranks of three targets can do.
 fn eliminate(found: &mut Standing) {
     let open = found.members();
     let beats = |by: usize, at: usize| by != at && found.above[by][at] < 0.0;

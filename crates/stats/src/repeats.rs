@@ -5,7 +5,8 @@
 //! Repeats never count as rounds: treating ten runs on one file system as ten observations gives intervals that hold
 //! the truth in 11 % of cases where 95 % was promised.
 
-/// More repeats than this nobody runs; where rounds do not differ at all, there is no other bound.
+/// Most repeats that are sensible to run; where rounds do not differ at all, there is no other
+/// bound.
 const MOST_REPEATS: f64 = 100.0;
 
 /// Where the noise comes from, and what follows.

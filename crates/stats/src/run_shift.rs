@@ -12,12 +12,13 @@ use super::paired::{Estimate, Method, paired_ratio};
 use super::rank_sum::{rank_sum_above, unpaired_ratio};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Of one time: natural logarithms by round.
+/// Natural logarithms of one time, by round.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     pub new: Vec<f64>,
     pub old: Vec<Vec<f64>>,
-    /// Of one earlier run whose rounds are the same but for what was changed: new over old, by round. Empty otherwise.
+    /// New over old, by round, for one earlier run whose rounds are the same but for what was
+    /// changed. Empty otherwise.
     pub pairs: Vec<f64>,
 }
 
@@ -111,7 +112,8 @@ impl Runs {
         Some(centre(&self.new)? - mean(&centres(&self.old)?))
     }
 
-    /// Of the new run less the mean of the others: at least what their rounds leave open.
+    /// Standard error of the new run less the mean of the others: at least what their rounds leave
+    /// open.
     fn error(&self, drift: f64, scatter: f64) -> Option<f64> {
         let of_rounds = |logs: &Vec<f64>| Some(variance(logs)? / logs.len() as f64);
         let runs = self.old.len() as f64;
@@ -122,7 +124,7 @@ impl Runs {
 }
 
 impl RunScatter {
-    /// Of a million degrees of freedom it is the normal distribution.
+    /// With a million degrees of freedom it is the normal distribution.
     fn student(&self) -> Option<StudentsT> {
         StudentsT::new(0.0, 1.0, self.freedom.min(1e6)).ok()
     }
@@ -175,8 +177,8 @@ mod tests {
         Some(RunScatter { deviation, freedom: f64::INFINITY })
     }
 
-    /// Of three runs that differ by nothing but a known shift: t(0.975, 2) = 4.302653 for one more of a series with a
-    /// standard deviation of 0.02.
+    /// Three runs that differ by nothing but a known shift: t(0.975, 2) = 4.302653 for one more of
+    /// a series with a standard deviation of 0.02.
     #[test]
     fn several_runs_have_students_interval_for_one_more() {
         let runs =

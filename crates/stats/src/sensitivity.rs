@@ -1,8 +1,9 @@
 //! How much a pick rests on the weights that were given to the parts of the work.
 //!
-//! Nobody knows the weights of their own work to the percent. So they are drawn again and again about what was given,
-//! and what counts is in how large a share of the draws each target comes out best. Times are not known exactly either:
-//! with every draw of the weights the rounds are drawn anew, or chance would show as a preference.
+//! Users do not know the weights of their work to the percent. So weights are drawn again and again
+//! around the given ones, and the result is the share of draws in which each target comes out best.
+//! Times are not known exactly either: with every draw of the weights the rounds are drawn anew, or
+//! chance would show as a preference.
 
 use super::paired::Estimate;
 use rand_core::SeedableRng;
@@ -83,8 +84,8 @@ pub fn sensitivity(known: &Known, weights: &[f64], draws: usize, seed: u64, cost
     shares
 }
 
-/// One gamma distribution for each part that has a weight: divided by their sum, such variates are Dirichlet. As the
-/// sum is the same for all targets, nobody divides by it.
+/// One gamma distribution for each part that has a weight: divided by their sum, such variates are
+/// Dirichlet. As the sum is the same for all targets, the division is left out.
 fn gammas(weights: &[f64]) -> Option<Vec<(usize, Gamma<f64>)>> {
     let sum: f64 = weights.iter().sum();
     let weighty = weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0);
@@ -108,7 +109,7 @@ fn score(values: &[f64], drawn: &[(usize, f64)], moved: impl Fn(usize, f64) -> f
     drawn.iter().map(|(part, weight)| weight * value(*part)).sum()
 }
 
-/// Of a centre, where rounds weigh so much; nought where all weigh alike, as influences sum to nought.
+/// Shift of a centre by these weights of rounds; 0 where all weigh alike, as influences sum to 0.
 fn shift(influences: &[f64], weights: &[f64]) -> f64 {
     let all: f64 = weights.iter().sum();
     let sum: f64 = influences.iter().zip(weights).map(|(influence, weight)| influence * weight).sum();
@@ -187,9 +188,10 @@ mod tests {
         }
     }
 
-    /// Of two parts, the first one's weight u is drawn from Beta(20u, 20(1-u)). By logarithms the first target, twice
-    /// as fast in part one and slower by 8 in part two, wins where u ln 2 > (1-u) ln 8, that is u > 3/4. As costs, over
-    /// the means 1.5 and 4.5, where u / 1.5 > (1-u) 7 / 4.5, that is u > 0.7.
+    /// With two parts, the first one's weight u is drawn from Beta(20u, 20(1-u)). By logarithms the
+    /// first target, twice as fast in part one and slower by 8 in part two, wins where u ln 2 >
+    /// (1-u) ln 8, that is u > 3/4. As costs, over the means 1.5 and 4.5, where u / 1.5 > (1-u) 7 /
+    /// 4.5, that is u > 0.7.
     #[test]
     fn shares_are_those_of_the_beta_distribution() {
         let times = logs(&[&[1.0, 8.0], &[2.0, 1.0]]);

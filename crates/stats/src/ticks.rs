@@ -37,7 +37,7 @@ mod tests {
         }
     }
 
-    /// Of nanoseconds it is next to nothing.
+    /// A tick of nanoseconds is next to nothing.
     #[test]
     fn a_fine_clock_has_no_tick() {
         let mut noise = Noise::new(3);

@@ -57,7 +57,8 @@ fn positive(value: f64, text: &str) -> Result<u64, String> {
     Ok(value.round() as u64)
 }
 
-/// What a metric's value counts, told by the end of its name: `durable_ns`, `device_read_bytes`, `files`.
+/// What a metric's value counts, shown by the end of its name: `durable_ns`, `device_read_bytes`,
+/// `files`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Nanoseconds,
@@ -65,7 +66,7 @@ pub enum Unit {
     BytesPerSecond,
     /// Things a second.
     PerSecond,
-    /// Of one, printed in percent.
+    /// A share of one, printed in percent.
     Share,
     Count,
 }

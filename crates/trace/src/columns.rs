@@ -73,7 +73,7 @@ fn problem(code: usize) -> anyhow::Error {
     anyhow!("zstd: {}", zstd_safe::get_error_name(code))
 }
 
-/// A place in bytes that somebody else wrote.
+/// A position in bytes of unknown origin.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],

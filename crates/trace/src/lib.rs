@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 /// What a trace says of itself, as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// Of the format.
+    /// Version of the format.
     pub schema: u32,
     pub made_by: String,
     pub kernel: String,
@@ -40,7 +40,7 @@ pub struct Header {
     pub threads: u32,
     /// From the start of the program to its end, with what recording cost.
     pub wall_ns: u64,
-    /// Of the program: user and system time, with what the stops cost.
+    /// User and system time of the program, with what the stops cost.
     pub cpu_ns: u64,
     /// How often it was stopped.
     pub stops: u64,

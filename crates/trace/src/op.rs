@@ -138,7 +138,7 @@ pub const MOST_ERRNO: i64 = 4095;
 pub struct Op {
     pub kind: Kind,
     pub thread: u32,
-    /// When it began, so many operations had ended: of these it saw the effects.
+    /// Number of operations that had ended when it began: it saw their effects.
     pub began: u32,
     /// An open file, from 1 on in the order of opening; 0 is none. For `Open`, the one that it makes.
     pub object: u32,
@@ -176,7 +176,8 @@ impl Op {
         }
     }
 
-    /// Of a call for which this does not hold the kernel does nothing. Where a seek goes to it looks at itself.
+    /// The kernel does nothing for a call for which this is false. It checks by itself where a seek
+    /// goes.
     pub(crate) fn is_within_a_file(&self) -> bool {
         self.kind == Kind::Seek || self.offset <= LARGEST && self.length <= LARGEST
     }
@@ -203,7 +204,7 @@ impl Op {
 
 /// Names of extended attributes are numbers too: those of the system that programs ask for, then the user's.
 pub mod attribute {
-    /// Of the system, in the format's order: only added to at the end.
+    /// Attributes of the system, in the format's order: only added to at the end.
     pub(crate) const KNOWN: [&str; 4] =
         ["security.capability", "security.selinux", "system.posix_acl_access", "system.posix_acl_default"];
 

@@ -15,7 +15,7 @@ pub struct ClassCount {
     pub median_ns: u64,
 }
 
-/// Of a whole trace.
+/// Totals of a whole trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
     /// By class, in its order.

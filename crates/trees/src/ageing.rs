@@ -40,7 +40,7 @@ pub struct File {
     pub bytes: u64,
 }
 
-/// Files lie in so many folders, each in any.
+/// Number of folders; a file may lie in any of them.
 pub const FOLDERS: u64 = 64;
 
 /// Sizes are lognormal: half of the files are below the median, half of the bytes in files of some 4 MiB and more where
@@ -107,7 +107,7 @@ impl Schedule {
         }
     }
 
-    /// Up to so many bytes exactly.
+    /// Makes the next file until the level holds exactly `to` bytes.
     fn fill(&mut self, to: u64) -> Option<Operation> {
         let left = to.checked_sub(self.live).filter(|left| *left > 0)?;
         let bytes = self.size().min(left);
@@ -181,7 +181,7 @@ impl Files {
         file
     }
 
-    /// Files among the first so many.
+    /// Number of files in the first `end` places.
     fn before(&self, end: usize) -> u32 {
         let mut sum = 0;
         let mut place = end;
@@ -192,7 +192,7 @@ impl Files {
         sum
     }
 
-    /// Takes out the file that has so many before it.
+    /// Takes out the file that has `rank` files before it.
     fn remove(&mut self, rank: u32) -> File {
         let (mut place, mut left) = (0, rank);
         for bit in (0..usize::BITS - self.counts.len().leading_zeros()).rev() {

@@ -34,7 +34,8 @@ pub fn digest(root: &Path) -> Result<Digest> {
     digest_without(root, None)
 }
 
-/// The same without folders of this name, such as `.git`, whose bytes hang on inode numbers and times.
+/// The same without folders of this name, such as `.git`, whose bytes depend on inode numbers and
+/// times.
 pub fn digest_without(root: &Path, name: Option<&str>) -> Result<Digest> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     digest_in_parts(root, name, PART, processors)
@@ -88,7 +89,7 @@ struct Item {
     kind: Kind,
     /// Zero for links, whose permissions mean nothing on Linux.
     permissions: u32,
-    /// Of regular files: directories have a size of the file system's choice.
+    /// Size of regular files only: directories have a size of the file system's choice.
     bytes: u64,
     content: u128,
 }
@@ -186,7 +187,7 @@ pub fn first_link(root: &Path) -> Option<PathBuf> {
     entries(root).filter_map(Result::ok).find(is_link).map(DirEntry::into_path)
 }
 
-/// In words, the first differences between two trees, for error messages: at most so many.
+/// The first differences between two trees, at most `most`, as text for error messages.
 pub fn differences(a: &Path, b: &Path, most: usize, modes: Modes) -> Vec<String> {
     let (in_a, in_b) = match (list(a), list(b)) {
         (Ok(in_a), Ok(in_b)) => (in_a, in_b),

@@ -20,12 +20,12 @@ const FOLDERS: u64 = 40;
 /// 2020-01-01; a commit an hour.
 const FIRST_DATE: u64 = 1_577_836_800;
 
-/// The branch with the first commit and so many more.
+/// Name of the branch with the first commit and `commits` more.
 pub fn branch(commits: u32) -> String {
     format!("after-{commits:06}")
 }
 
-/// Writes a history of the first commit and so many more.
+/// Writes a history of the first commit and `commits` more.
 pub fn write(commits: u32, seed: u64, out: &mut impl Write) -> Result<()> {
     let (content, random) = (Content::new(), Random::new(seed, 0x617));
     let mut history = History { content, random, paths: vec![String::new(); FILES], made: 0 };
@@ -41,7 +41,7 @@ pub fn write(commits: u32, seed: u64, out: &mut impl Write) -> Result<()> {
 struct History {
     content: Content,
     random: Random,
-    /// Of the files that there are.
+    /// Paths of the files that there are.
     paths: Vec<String>,
     made: u64,
 }

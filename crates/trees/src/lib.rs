@@ -1,6 +1,7 @@
 //! Datasets: trees of files made from a seed, and the proof that a copy is the same.
 //!
-//! Plain files below a folder. It must not know file systems, plans or journals; whoever asks for a tree knows why.
+//! This crate knows plain files below a folder. It must not know file systems, plans or journals;
+//! its callers know what a tree is for.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 

@@ -1,4 +1,4 @@
-//! Records -> what is known: cells with their samples, and the steps that nobody has taken back.
+//! Records -> what is known: cells with their samples, and the steps that have not been undone.
 
 use super::leftovers::Leftovers;
 use super::lines::{Line, Lines};
@@ -91,7 +91,7 @@ pub fn fold_from(mut file: &File) -> Result<Folded> {
 /// After one round: a run looks once, and a few more do no harm.
 const MOST_LOOKS: u32 = 4;
 
-/// Lines whose numbers are kept: who looks at so many sees what is the matter.
+/// Number of lost lines whose numbers are kept: this many show what is wrong.
 const MOST_LOST: usize = 10;
 
 /// Reads records until the end. Lines that do not parse are counted, not fatal: a torn line is a crash, and a record
@@ -321,7 +321,7 @@ fn of_the_run(cell: &str) -> bool {
 }
 
 impl Provenance {
-    /// What was found out later: a workload tells of its programs while it runs.
+    /// Adds what was found out later: a workload reports its programs while it runs.
     fn add(&mut self, later: Provenance) {
         self.cell = later.cell;
         self.facts.extend(later.facts);

@@ -58,7 +58,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Of the memory for a line, after a long one.
+/// Memory that is kept for a line, after a long one.
 const KEPT: usize = 1 << 20;
 
 impl Line<'_> {

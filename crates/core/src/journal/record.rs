@@ -125,7 +125,7 @@ impl From<Scope> for String {
     }
 }
 
-/// Written before the step runs, so that whoever survives can take it back.
+/// Written before the step runs, so that any process that survives can take it back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepTaken {
     pub scope: Scope,
@@ -162,7 +162,8 @@ pub enum Undo {
     Restore {
         path: PathBuf,
         value: String,
-        /// What the step has set; where that is not in force any more, somebody else has changed it since.
+        /// The value that the step set; if another one is in force, another process has set it
+        /// since.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         set: Option<Knob>,
     },
@@ -360,7 +361,8 @@ pub struct Look {
     pub leaving: Vec<Leaving>,
     /// Why the run ends here; `None`: it goes on.
     pub end: Option<Enough>,
-    /// About so many rounds in all would be needed for a decision, or for the precision asked for.
+    /// About this number of rounds in all would be needed for a decision, or for the precision
+    /// asked for.
     pub rounds_needed: Option<u32>,
     /// How long those that are missing would take.
     pub needed_ns: Option<u64>,

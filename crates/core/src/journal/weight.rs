@@ -7,16 +7,17 @@ use super::Record;
 const FREE: u64 = 64 << 20;
 const FOR_TEN: u64 = 14;
 
-/// Of a cell, of the name of a phase or metric, and of a step, in bytes: what stands in the maps that know them, and the rooms that
-/// these keep free, included.
+/// Bytes of a cell, of the name of a phase or metric, and of a step, with their places in the maps
+/// that hold them, and the free room of these.
 const CELL: u64 = 1000;
 const NAME: u64 = 200;
 const STEP: u64 = 800;
 
-/// Of one sample, in bytes; its vector may have grown to twice its length.
+/// Bytes of one sample; its vector may have grown to twice its length.
 const SAMPLE: u64 = 32;
 
-/// Of one value or key in a record, in bytes: a string, its text and the least that an allocation takes.
+/// Bytes of one value or key in a record: a string, its text and the least that an allocation
+/// takes.
 const VALUE: u64 = 56;
 
 /// Counts of what is kept.

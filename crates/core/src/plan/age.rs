@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Age {
-    /// Files made and deleted until so many times what is filled was written.
+    /// Files made and deleted until this many times the filled bytes were written.
     Churn(f64),
-    /// So many pulls into a clone of a git repository.
+    /// Number of pulls into a clone of a git repository.
     Git(u32),
 }
 

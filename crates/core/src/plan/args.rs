@@ -33,8 +33,8 @@ pub struct PlanArgs {
 }
 
 impl PlanArgs {
-    /// The plan that the flags stand for, and the text of its file. Relative paths are in `folder`; `makes` tells whether
-    /// file systems can be made, for which the work must be done by root.
+    /// The plan that the flags stand for, and the text of its file. Relative paths are in `folder`;
+    /// `makes` is true if file systems can be made, for which the work must be done by root.
     pub fn plan(&self, folder: &Path, makes: bool, catalogue: &Catalogue) -> Result<(Plan, String), Vec<Complaint>> {
         let text = self.text(folder, makes, catalogue)?;
         Ok((from_toml(&text, "", folder, catalogue)?, text))

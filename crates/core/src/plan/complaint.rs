@@ -242,7 +242,8 @@ fn group<'a>(text: &'a str, file: &'a str, complaint: &Complaint, voice: Voice) 
     }
 }
 
-/// The span's part on its first line, between whole characters: a caret under a page of text helps nobody.
+/// The span's part on its first line, between whole characters: a caret under a page of text is no
+/// help.
 fn first_line(text: &str, span: &Range<usize>) -> Range<usize> {
     let start = boundary(text, span.start);
     let end = boundary(text, span.end.max(start));

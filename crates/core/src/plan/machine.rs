@@ -5,10 +5,11 @@ use super::table::{Field, Reader, Table, choose, choose_key};
 use super::value::settings;
 use super::{Chosen, Plan, Settings, Turn};
 
-/// Unless somebody says otherwise.
+/// The executor of a plan that names none.
 pub(super) const LOCAL: &str = "local";
 
-/// What the executor is told of a target's machine: the target's own words before the plan's, then the defaults.
+/// The executor's settings of a target's machine: the target's own before the plan's, then the
+/// defaults.
 pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &Reader) -> Settings {
     let own = target.map(|table| given(table)).unwrap_or_default();
     let shared: Vec<Field> = given(plan).into_iter().filter(|f| own.iter().all(|o| o.key != f.key)).collect();
@@ -46,8 +47,8 @@ pub(super) fn shown(field: &Field) -> Option<String> {
     field.value.as_str().map(String::from).or_else(number).or_else(float)
 }
 
-/// `layers = ["luks", { md = { level = "raid1" } }]`, the lowest first; and how many devices lie above them all, where so
-/// many lie below and that can be known.
+/// `layers = ["luks", { md = { level = "raid1" } }]`, the lowest first; and the number of devices
+/// above them all when `devices` lie below, where that can be known.
 pub(super) fn layers(table: &Table, devices: Option<usize>, reader: &Reader) -> (Vec<Chosen>, Option<usize>) {
     let Some(field) = table.field("layers") else { return (Vec::new(), devices) };
     let (mut chosen, mut devices) = (Vec::new(), devices);
@@ -158,7 +159,7 @@ mod tests {
         complained(HOSTILE);
     }
 
-    /// One target on an image with so many disks.
+    /// One target on an image with `$disks` disks.
     macro_rules! plan {
         ($disks:literal, $target:literal) => {
             concat!("backing = { image = { dir = '/m', disks = ", $disks, " } }\n[[target]]\n", $target)

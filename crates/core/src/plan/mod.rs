@@ -54,7 +54,7 @@ pub struct Plan {
     pub title: String,
     /// Everything random in a run comes from it.
     pub seed: u64,
-    /// Name of the target that the others are compared with; the first target unless said.
+    /// Name of the target that the others are compared with; by default the first target.
     pub reference: String,
     /// Rank targets with weakened durability among the others.
     pub rank_weakened: bool,
@@ -98,7 +98,8 @@ pub(crate) const MOST_ROUNDS: u32 = 1000;
 const AMOUNTS: std::ops::RangeInclusive<f64> = 1e-6..=1e12;
 
 impl Plan {
-    /// What no plan that was read has in it, and nobody can run. A journal may say anything of its plan.
+    /// A value that cannot be run and that no checked plan has; `None` if there is none. A journal's
+    /// plan may hold anything.
     pub fn absurdity(&self) -> Option<String> {
         let rounds = self.stop.rounds.filter(|rounds| !(1..=MOST_ROUNDS).contains(rounds));
         rounds.map(|rounds| format!("{rounds} rounds")).or_else(|| self.absurd_measure())
@@ -164,8 +165,8 @@ pub struct Target {
     /// What lies between the backing and the file system, the lowest first. Not written where there is nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Chosen>,
-    /// What the executor is told of the machine that does it, such as its kernel; checked, with defaults. Not written
-    /// where the executor has nothing to be told.
+    /// The executor's settings of the machine that does it, such as its kernel; checked, with
+    /// defaults. Not written where the executor has no such settings.
     #[serde(skip_serializing_if = "Settings::is_empty")]
     pub machine: Settings,
     /// What makes it old before the work. Not written where there is none, nor is `fill`: a fresh target keeps its id.
@@ -191,7 +192,8 @@ pub struct Chosen {
     pub settings: Settings,
 }
 
-/// What is told to the drive about unused blocks (METHOD S4); the same for all targets of a plan.
+/// Which unused blocks the drive is asked to discard (METHOD S4); the same for all targets of a
+/// plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Discard {
@@ -208,7 +210,7 @@ pub enum Discard {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Work {
-    /// Unique in the plan; the workload's name unless said.
+    /// Unique in the plan; by default the workload's name.
     pub name: String,
     pub workload: Chosen,
     /// How often phases that only read are done on one file system. Repeats sharpen a round's one observation; they
@@ -258,7 +260,7 @@ impl Judged {
     }
 }
 
-/// A number of repeats, 1 unless said.
+/// A number of repeats, by default 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeats(pub u32);
 
@@ -424,7 +426,7 @@ pub struct FilesystemEntry {
     pub mkfs_options: MkfsOptions,
     /// Names of the mount options that are documented; empty where they are not known here.
     pub mount_options: &'static [&'static str],
-    /// What stands against so many devices, by the driver's name and with this variant.
+    /// The objection to this number of devices, by the driver's name and with this variant.
     pub devices: fn(&str, Option<&str>, usize) -> Option<Objection>,
 }
 
@@ -441,7 +443,8 @@ pub struct Entry {
     pub makes_filesystem: bool,
     /// What the machine has against these settings, by the entry's name; asked once they are right in themselves.
     pub objections: fn(&str, &Settings) -> Vec<Objection>,
-    /// For a layer, by its name: how many devices lie above it where so many lie below, or why that cannot be.
+    /// For a layer, by its name: how many devices lie above it with this number below, or why that
+    /// cannot be.
     pub above: fn(&str, &Settings, usize) -> Result<usize, String>,
     /// Bytes that the work puts on a file system, by the entry's name, where that is known.
     pub bytes: fn(&str, &Settings) -> Option<u64>,

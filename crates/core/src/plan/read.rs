@@ -217,8 +217,8 @@ fn work(table: &Table, room: Option<u64>, reader: &Reader) -> Option<(Work, Plac
     Some((Work { name: name?.into(), workload, repeats, judged }, place))
 }
 
-/// The smallest backing must hold the work. What file systems need themselves is not counted: that they run full is
-/// seen, and told, when they do.
+/// The smallest backing must hold the work. What file systems need themselves is not counted: a
+/// file system that runs full is reported when it does.
 fn fits(bytes: Option<u64>, room: Option<u64>, place: &Place, complaints: &Complaints) {
     let Some((bytes, room)) = bytes.zip(room).filter(|(bytes, room)| bytes > room) else { return };
     let [bytes, room] = [bytes, room].map(|size| pickfs_system::units::show_bytes(size as f64));

@@ -55,7 +55,7 @@ pub(super) fn targets(plan: &Table, reader: &Reader) -> Vec<Placed> {
     }
 }
 
-/// The plan's backing, or that there is none, or that it is wrong: then nobody has to hear of it again.
+/// The plan's backing, or that it is missing, or wrong; a wrong one has been reported already.
 enum Shared<'s, 'c> {
     Is(&'s Backing<'c>),
     Missing,

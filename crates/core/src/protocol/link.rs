@@ -47,7 +47,7 @@ impl Link {
         self.can.contains(&question)
     }
 
-    /// For the journal; nobody waits.
+    /// Sends a record for the journal; does not wait.
     pub fn tell(&mut self, record: Record) {
         self.say(&Say::Tell(record));
     }

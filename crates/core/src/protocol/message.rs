@@ -62,7 +62,7 @@ pub enum Job {
     Cell(Box<Cell>),
     /// Done as any cell, and then forgotten: memory, programs and disk are no longer new for those that count.
     WarmUp(Box<Cell>),
-    /// Cells of one target, one a work: its stack is built, written to and taken down. How each would end is told.
+    /// Cells of one target, one a work: its stack is built, written to and taken down. The agent reports how each would end.
     Try(Vec<Cell>),
     /// Take steps back, last first; processes of the run are killed before.
     Undo {

@@ -185,7 +185,7 @@ impl Session {
     }
 }
 
-/// By a thread: an agent that takes nothing makes nobody wait.
+/// Writes in a thread, so that the caller does not wait for an agent that reads nothing.
 fn write_lines(mut to: impl Write + Send + 'static) -> Sender<Vec<u8>> {
     let (send, lines) = mpsc::channel::<Vec<u8>>();
     std::thread::spawn(move || {

@@ -16,7 +16,8 @@ const ZEROS: u32 = u32::MAX;
 /// What a disk holds, as far as it is known.
 pub struct Medium<'a> {
     recording: &'a Recording,
-    /// Of each sector the write that it has. What is not in here has what it has surely, or is as it was at first.
+    /// For each sector the write that it holds, `None` if unknown. A sector that is missing here
+    /// holds what surely survived, or is as it was at first.
     held: HashMap<u64, Option<u32>>,
 }
 

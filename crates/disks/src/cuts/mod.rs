@@ -18,5 +18,5 @@ pub use witness::{Agreement, Witness};
 
 /// Bytes of a sector; all places and lengths of a recording are in these.
 pub const SECTOR: u64 = 512;
-/// Of what never happened.
+/// The time of what never happened.
 pub const NEVER: u64 = u64::MAX;

@@ -125,7 +125,7 @@ struct Reader {
     recording: Recording,
     /// When each was given and acknowledged.
     flushes: Vec<(u64, u64)>,
-    /// Of flash: writes that are not on the medium yet, and how many of their sectors are not.
+    /// For flash: writes that are not on the medium yet, and how many of their sectors are not.
     unlanded: VecDeque<(usize, u64)>,
 }
 

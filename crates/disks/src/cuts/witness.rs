@@ -113,7 +113,7 @@ struct Sides<'a> {
     log: &'a File,
     recorded: &'a File,
     recording: &'a Recording,
-    /// Of each sector the place of its data in the log.
+    /// For each sector the place of its data in the log.
     logged: HashMap<u64, u64>,
     differing: BTreeSet<u64>,
 }

@@ -2,7 +2,7 @@
 
 use crate::virtual_clock::Loop;
 
-/// Of one round.
+/// What one round has measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Round {
     /// Share of the sectors, and bytes a second, in reads of 1 MiB one after the other.

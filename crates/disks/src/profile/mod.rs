@@ -21,7 +21,7 @@ use pickfs_system::sys::disk_model::{Asked, Operation};
 
 /// Something that answers requests.
 pub trait Drive {
-    /// Of 512 bytes.
+    /// Size in sectors of 512 bytes.
     fn sectors(&self) -> u64;
     /// All of the requests, `depth` of them at a time.
     fn answer(&mut self, depth: usize, requests: &[Asked]) -> Result<Done>;

@@ -48,7 +48,7 @@ struct Play {
     near: u64,
     /// The order of a FLUSH behind which nothing is sent until it is done.
     alone: Option<u64>,
-    /// Of flash with a map.
+    /// For flash with a map.
     held: Vec<bool>,
 }
 

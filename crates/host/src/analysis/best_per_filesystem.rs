@@ -20,7 +20,7 @@ const MOST_VALUES: usize = 8;
 pub(crate) fn champions(case: &Case, report: &WorkReport) -> Option<Champions> {
     let (panel, reference) = (report.phases.first()?, report.reference?);
     let groups = groups(case, &report.ranked);
-    // Of one file system alone the verdict says all there is to say.
+    // With a single file system, the verdict is already complete.
     if groups.len() < 2 || groups.iter().all(|group| group.members.len() < 2) {
         return None;
     }

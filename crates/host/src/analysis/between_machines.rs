@@ -46,7 +46,7 @@ pub(crate) enum AcrossVerdict {
     Nothing,
 }
 
-/// Of all comparisons with the best together.
+/// Chance of error of all comparisons with the best together.
 const ALPHA: f64 = 0.05;
 
 /// Each work that all runs have; runs of one machine share its name, and count as one machine.
@@ -147,7 +147,7 @@ fn row(fleet: &Fleet, target: &str, reference: &str) -> Option<AcrossRow> {
     Some(AcrossRow { target: target.to_string(), over_all: pickfs_stats::random_effects(&effects, 1.0 - ALPHA)?, each })
 }
 
-/// Of the 95 % interval of a machine.
+/// Half width of the 95 % interval of a machine.
 pub(crate) fn half_width(one: &OnMachine) -> f64 {
     1.96 * one.variance.sqrt()
 }

@@ -28,7 +28,7 @@ pub(crate) struct Difference {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Field {
-    /// Of the plan: "targets.ext4.backing.settings.size".
+    /// A key of the plan: "targets.ext4.backing.settings.size".
     Plan(String),
     /// How much was worked on.
     Data { target: String, work: String, phase: String, metric: &'static str },
@@ -116,10 +116,11 @@ pub struct Changes {
 /// The chance of a false regression among all comparisons.
 const ALPHA: f64 = 0.05;
 
-/// Of a plan: when to stop, what to conclude, and how to name it says nothing of the work.
+/// Keys of a plan that may differ: when to stop, what to conclude and names do not affect the work.
 const FREE: [&str; 6] = ["title", "reference", "rank_weakened", "executor", "verdict", "stop"];
 
-/// Of a target: the machine is what may have changed, and a copy is as good as the original.
+/// Keys of a target that may differ: the machine is what may have changed, and a copy is as good as
+/// the original.
 const FREE_OF_TARGET: [&str; 3] = ["name", "machine", "duplicate"];
 
 /// Settings that say where something lies, and not what it is.

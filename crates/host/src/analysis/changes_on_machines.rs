@@ -12,7 +12,7 @@ use pickfs_stats::{OnMachine, random_effects, variance_of};
 #[derive(Debug)]
 pub struct ChangesOnMachines {
     pub machines: Vec<String>,
-    /// Of each whole job that all machines have.
+    /// A row for each whole job that all machines have.
     pub rows: Vec<ChangeOnMachines>,
     /// Target and work that some machine has no interval for.
     pub left_out: Vec<(String, String)>,
@@ -69,7 +69,7 @@ pub fn changes_on_machines(found: &[(String, Changes)], assumed: f64) -> Changes
     }
 }
 
-/// Of one machine; `None` without an interval.
+/// The effect on one machine; `None` without an interval.
 fn effect(changes: &Changes, asked: &Change, assumed: f64) -> Option<OnMachine> {
     let is_meant = |one: &&Change| (&one.target, &one.work, &one.phase) == (&asked.target, &asked.work, &asked.phase);
     let estimate = changes.changes.iter().find(is_meant)?.estimate.as_ref()?;

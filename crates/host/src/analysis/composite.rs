@@ -38,7 +38,7 @@ fn combined(plan: &Plan, observed: &Observed, parts: &[VerdictTerm], metric: &st
     (0..observed.targets.len()).map(of_target).collect()
 }
 
-/// The works that the verdict is about: one that counts nothing keeps nobody out either.
+/// The works that the verdict is about: a work outside the verdict excludes no target either.
 pub(crate) fn works_of_verdict<'a>(plan: &Plan, observed: &'a Observed<'a>) -> Vec<&'a ObservedWork<'a>> {
     let parts = &plan.verdict.parts;
     let counts = |work: &&ObservedWork| parts.is_empty() || parts.iter().any(|part| part.work == work.name);

@@ -58,7 +58,7 @@ fn curve(observed: &ObservedWork, target: usize, phase: &str) -> Option<RateCurv
     Some(RateCurve { target, steps: steps(course(round)?) })
 }
 
-/// Of repeats the first.
+/// The course of the first repeat.
 fn course_of<'a>(cell: &'a FoldedCell, phase: &str) -> Option<&'a DeviceCourse> {
     let done = Some(cell).filter(|cell| cell.outcome == Some(Outcome::Done))?;
     done.courses.iter().find(|course| course.phase == phase && course.until_ns.len() <= MOST_STEPS)

@@ -1,5 +1,6 @@
-//! Whether the machine was steady enough for what is said: the reference against its second copy, drifts and jumps,
-//! several modes, and how many of many comparisons may be chance. Doubts are told; no value is ever dropped.
+//! Whether the machine was steady enough for the conclusions: the reference against its second
+//! copy, drifts and jumps, several modes, and how many of many comparisons may be chance. Doubts
+//! are reported; no value is ever dropped.
 
 use super::judgement::Analysis;
 use super::model::*;
@@ -40,7 +41,8 @@ pub enum Warning {
         /// None where it was not asked for, or has not been tried.
         other_speeds: Option<Vec<OtherSpeed>>,
     },
-    /// Of a simulation: the first of each is measured to be faster, and the others only without the kernel's workers.
+    /// In a simulation: the first of each is measured to be faster, and the others only without the
+    /// kernel's workers.
     Overturned(Vec<(usize, Vec<usize>)>),
     /// The journal is of a newer pickfs.
     NewerJournal,
@@ -229,7 +231,7 @@ fn drift(report: &WorkReport, observed: &ObservedWork) -> Option<Warning> {
     Some(Warning::Drifts { work: report.name.clone(), target, how })
 }
 
-/// Of the targets that are shown.
+/// Warnings about the targets that are shown.
 fn left_out(report: &WorkReport, observed: &ObservedWork, case: &Case) -> Vec<Warning> {
     let of_target = |target: usize| {
         let times = observed.phases().into_iter().flat_map(|phase| observed.series(target, phase, "time_ns"));

@@ -12,11 +12,11 @@ const ERROR: f64 = 0.05;
 const LOST: [(Lost, &str); 3] =
     [(Lost::Names, "names"), (Lost::Contents, "contents"), (Lost::Transactions, TRANSACTIONS)];
 
-/// Of one target, over all rounds.
+/// Durability of one target, over all rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Durability {
     pub target: usize,
-    /// Of all that the work has.
+    /// Losses of all that the work has.
     pub losses: Vec<Loss>,
     /// Transactions that one cut took, at most.
     pub lost_transactions: u64,

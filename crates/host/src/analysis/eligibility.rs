@@ -14,7 +14,7 @@ const BOTH_SIDES: f64 = 0.2 * ALPHA;
 pub enum Veto {
     /// Options in effect that promise less durability than the others do.
     Weakened(Vec<String>),
-    /// So many of its cells failed, with one cause.
+    /// `cells` of its `of` cells failed; `why` is the cause of the first.
     Failed { cells: usize, of: usize, why: String },
     /// Number of power cuts after which something was missing or damaged that was synced, or what a program had acknowledged;
     /// the name of the work where there are several.
@@ -27,7 +27,7 @@ pub enum Veto {
     OverLimit { limit: Limit, median: f64, sure: bool },
     /// So few of the rounds that it took part in have finished.
     Unfinished { rounds: usize, of: usize },
-    /// So many rounds have a time, and these are too few to be compared with the others.
+    /// Only `rounds` rounds have a time, too few for a comparison with the others.
     TooFew { rounds: usize },
 }
 
@@ -79,7 +79,7 @@ fn of_target(plan: &Plan, works: &Works, target: usize, score: &Rounds, asked: u
         found.extend(plan.verdict.holds.iter().filter_map(|(what, wanted)| small(works, target, what, *wanted)));
     }
     found.extend(plan.verdict.limits.iter().filter_map(|limit| over_limit(works, target, limit)));
-    // A target that left the race was there for all that it was asked for.
+    // An eliminated target is complete if it has the rounds up to its elimination.
     if score.is_empty() || score.len() * 2 < asked {
         found.push(Veto::Unfinished { rounds: score.len(), of: asked });
     }
@@ -125,7 +125,7 @@ fn failed(works: &Works, target: usize) -> Option<Veto> {
     Some(Veto::Failed { cells: causes.len(), of: ended, why: (*causes.first()?).clone() })
 }
 
-/// As the agent has found it; what nobody knows of is not there.
+/// The feature is in what the agent found; an unknown feature counts as missing.
 fn has(works: &Works, target: usize, feature: &str) -> bool {
     let lists: Vec<&String> = done(works, target).filter_map(|cell| cell.provenance.facts.get("features")).collect();
     !lists.is_empty() && lists.iter().all(|list| list.split_whitespace().any(|word| word == feature))

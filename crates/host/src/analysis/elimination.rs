@@ -5,8 +5,8 @@ use super::judged_pairs::{JudgedPairs, MOST_TARGETS};
 use super::series::Rounds;
 use pickfs_stats::{Finding, Schedule, Sums};
 
-/// Of a target whose rounds add up to more than another's by more than matters, or surely, or may do so: that other, and by
-/// how much.
+/// For a target whose rounds add up to more than another's, by more than matters, surely or
+/// perhaps: that other, and by how much.
 #[derive(Clone, Copy, Debug)]
 pub struct Dearer {
     pub than: usize,
@@ -163,7 +163,7 @@ impl Standing {
             is_unreliable: rules.is_unreliable,
             standing: self,
         };
-        // Of one that has left no more will be known.
+        // Nothing more will be known of an eliminated target.
         let open: Vec<usize> =
             (0..ranked.len()).filter(|at| found.eliminated[*at].is_none()).map(|at| ranked[at]).collect();
         for (at, target) in ranked.iter().enumerate() {

@@ -8,7 +8,7 @@ use super::by_round::{Field, Rules, compare, sums};
 use super::series::Rounds;
 use pickfs_stats::{Estimate, Finding, Method};
 
-/// Of all intervals together.
+/// Confidence of all intervals together.
 const LEVEL: f64 = 0.95;
 /// Pairs grow with the square of the targets: of more than this, each is judged when it is asked for.
 pub(crate) const MOST_TARGETS: usize = 30;
@@ -18,7 +18,7 @@ pub(crate) const MOST_TARGETS: usize = 30;
 pub(crate) struct JudgedPair {
     pub estimate: Estimate,
     pub finding: Finding,
-    /// Of the logarithm of the ratio, by the rounds of these two alone.
+    /// Variance of the logarithm of the ratio, by the rounds of these two alone.
     pub variance: Option<f64>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct JudgedPairs {
     evidence: Evidence,
     /// Upper bounds of the logarithm of the first over the second, by target; infinite where nothing bounds it.
     above: Vec<Vec<f64>>,
-    /// Of few targets, by the first and the second.
+    /// With few targets, all pairs, by the first and the second.
     known: Vec<Vec<Option<JudgedPair>>>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct JudgedPairs {
 #[derive(Clone, Default)]
 pub(crate) struct Evidence {
     pub series: Vec<Rounds>,
-    /// Of simulated cells, the same without the time of the kernel's workers; else without rounds.
+    /// For simulated cells, the same without the time of the kernel's workers; else without rounds.
     pub without_workers: Vec<Rounds>,
     /// How much slower than the best each can be, as a logarithm; infinite where nothing bounds it.
     pub regret: Vec<f64>,

@@ -87,7 +87,7 @@ impl<'a> Analysis<'a> {
         self.observed.works.len() < 2 && self.plan.verdict.parts.is_empty()
     }
 
-    /// The works that the verdict is about: one that counts nothing keeps nobody out either.
+    /// The works that the verdict is about: a work outside the verdict excludes no target either.
     pub(crate) fn works_of_verdict(&self) -> Vec<&ObservedWork<'_>> {
         works_of_verdict(self.plan, &self.observed)
     }
@@ -188,7 +188,7 @@ fn floor_of(noise: &Estimate) -> f64 {
     if floor >= BROKEN { floor } else { 0.0 }
 }
 
-/// Of the interval of one pair.
+/// Confidence of the interval of one pair.
 pub(crate) fn confidence(plan: &Plan) -> f64 {
     match (plan.stop.rounds, plan.stop.precision) {
         (Some(_), _) => CONFIDENCE,

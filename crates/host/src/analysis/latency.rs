@@ -12,7 +12,7 @@ fn columns() -> impl Iterator<Item = (&'static str, &'static Metric)> {
     shown.filter_map(|metric| Some((metric.name.strip_prefix('*')?, metric)))
 }
 
-/// Of interest to few.
+/// Metrics that few readers need.
 const MORE: [&str; 3] = ["_p90_ns", "_mean_ns", "_operations"];
 
 /// The name of the operation where a phase has one kind alone.

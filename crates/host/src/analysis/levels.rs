@@ -29,7 +29,7 @@ const LEAST: f64 = 0.01;
 /// The chance of a mark in a series without a change.
 const ALPHA: f64 = 0.01;
 
-/// Of each target that has two rounds of this work.
+/// The level of each target that has two rounds of this work.
 pub(crate) fn levels(run: &Run, model: &Model, work: &str, simulated: bool) -> Vec<Level> {
     let reports = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
     let report = reports.into_iter().find(|report: &&WorkReport| report.name == work);

@@ -104,7 +104,7 @@ pub struct Model {
     pub host: Vec<Fact>,
     /// Where the targets lie.
     pub disks: Vec<Disk>,
-    /// Of guests, where cells ran in them.
+    /// Kernels of guests, where cells ran in them.
     pub kernels: Vec<String>,
     /// Cells that the plan asks for at most, and whether it may be done with fewer.
     pub planned_cells: usize,

@@ -189,7 +189,7 @@ pub enum VerdictKind {
 #[derive(Debug)]
 pub struct Table {
     pub shown: Shown,
-    /// Of latencies: the phase, and the operation where the phase has several.
+    /// For latencies: the phase, and the operation where the phase has several.
     pub phase: String,
     pub operation: String,
     pub panels: Vec<Panel>,
@@ -210,7 +210,7 @@ pub struct Panel {
     pub threshold: f64,
     /// The reference against itself; `None` without a duplicate in the plan.
     pub noise: Option<Estimate>,
-    /// Of times: who may be best, and the pick; `None` with too few rounds for that.
+    /// For times: which may be best, and the pick; `None` with too few rounds for that.
     pub race: Option<Race>,
     /// One for each target but the duplicate, in the plan's order.
     pub rows: Vec<Row>,
@@ -244,7 +244,7 @@ pub enum Absent {
 
 #[derive(Debug)]
 pub struct Figure {
-    /// Of the rounds that it has.
+    /// Median of the rounds that it has.
     pub median: f64,
     pub low: f64,
     pub high: f64,
@@ -252,7 +252,7 @@ pub struct Figure {
     pub centre: f64,
     /// The lowest and highest are shown multiplied by this: 1 unless it lacks rounds that the reference has.
     pub scale: f64,
-    /// By name, of those that so many rounds have.
+    /// By name, those that this number of rounds allows.
     pub statistics: BTreeMap<&'static str, f64>,
     pub unit: Unit,
     /// How many rounds the figure is made of, and how many it lacks of those that its target was there for.
@@ -271,7 +271,8 @@ pub struct Comparison {
     pub noun: &'static str,
     /// The relative difference that matters.
     pub margin: f64,
-    /// Of the logarithm of the ratio, by its own rounds alone: for what combines several runs. `None` without an interval.
+    /// Variance of the logarithm of the ratio, by its own rounds alone: for what combines several
+    /// runs. `None` without an interval.
     pub variance: Option<f64>,
     /// Two-sided p-value, where the interval leaves 1 out: for programs.
     pub p: Option<f64>,

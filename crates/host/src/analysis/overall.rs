@@ -17,7 +17,7 @@ pub(crate) const ALL_WORK: &str = "all work";
 
 /// Draws of weights about those of the plan.
 const DRAWS: usize = 10_000;
-/// A verdict that stands in so many of them is robust.
+/// A verdict that holds in at least this share of the draws is robust.
 const ROBUST: f64 = 0.9;
 
 /// One verdict over all that the plan names.

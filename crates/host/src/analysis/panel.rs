@@ -1,5 +1,6 @@
-//! Series -> figures and comparisons: a panel for each quantity. Every pair of targets is judged: whoever reads a report
-//! may take another target as the reference, and must find judgements that were made, not make any.
+//! Series -> figures and comparisons: a panel for each quantity. Every pair of targets is judged: a
+//! reader of the report may take another target as the reference, and must find judgements made in
+//! advance.
 
 use super::by_round::{compare, p_value, rests_on_symmetry};
 use super::judged_pairs::{JudgedPairs, MOST_TARGETS};
@@ -27,7 +28,7 @@ pub(crate) struct Context<'a> {
     pub judgement: &'a Judgement,
     pub work: &'a str,
     pub rounds: usize,
-    /// Of these, for each target, those after it had left the race: nothing is missing there.
+    /// For each target, the number of rounds after its elimination: nothing is missing there.
     pub unasked: Vec<usize>,
 }
 
@@ -118,7 +119,8 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
 fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
     let values: Vec<f64> = series.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
     let median = match unit {
-        // Of a rate that of the time it takes, which is another one between two: rate and time say the same.
+        // For a rate, take the median of its time, which differs between two values: so rate and
+        // time agree.
         Unit::BytesPerSecond | Unit::PerSecond => {
             1.0 / pickfs_stats::median(&values.iter().map(|rate| 1.0 / rate).collect::<Vec<_>>())?
         }
@@ -154,12 +156,12 @@ fn lay_beside(figure: &mut Figure, found: &Estimate, own: &Rounds, base: &Rounds
 /// One quantity of all targets, about to be compared.
 struct Pairing<'a> {
     series: &'a [Rounds],
-    /// Of times: what is judged already.
+    /// For times: the pairs, which are judged already.
     pairs: Option<&'a JudgedPairs>,
     context: &'a Context<'a>,
     metric: &'a str,
     threshold: f64,
-    /// False: the ratios are told, and nothing is concluded from them.
+    /// False: the ratios are reported, and nothing is concluded from them.
     judged: bool,
 }
 

@@ -16,7 +16,7 @@ pub struct Raw {
     pub plan: serde_json::Value,
     /// Everything random came from it.
     pub seed: u64,
-    /// Of which program the figures are, where pickfs has not measured them itself; else empty.
+    /// The program that made the figures, where pickfs has not measured them itself; else empty.
     pub imported: String,
     /// When the run looked at its results, and what it saw; as in the journal.
     pub looks: Vec<serde_json::Value>,
@@ -25,7 +25,7 @@ pub struct Raw {
     pub cells: Vec<RawCell>,
     /// Times of every target by round: for each work the whole job first, then each phase.
     pub times: Vec<Times>,
-    /// Of phases and metrics; samples name them by their place.
+    /// Names of phases and metrics; samples refer to them by their place.
     names: Vec<String>,
 }
 
@@ -43,7 +43,8 @@ pub struct RawCell {
     /// Their cells are not named again.
     pub flags: Vec<Flag>,
     pub histograms: Vec<Histogram>,
-    /// As in the journal: whoever shows these three makes them harmless, as there may be much of them.
+    /// As in the journal: these three may be large, so the code that shows them makes them
+    /// harmless.
     pub provenance: Provenance,
     pub ledger: Ledger,
     pub courses: Vec<DeviceCourse>,
@@ -68,12 +69,12 @@ pub struct Times {
     /// Ascending rounds with their times; never empty.
     pub rounds: Rounds,
     pub mean: f64,
-    /// Of the sample; `None` for a single round.
+    /// Standard deviation of the sample; `None` for a single round.
     pub deviation: Option<f64>,
     pub median: f64,
     pub low: f64,
     pub high: f64,
-    /// Of the median, at 95 %: between order statistics; `None` for fewer than six rounds.
+    /// Interval of the median, at 95 %: between order statistics; `None` for fewer than six rounds.
     pub interval: Option<(f64, f64)>,
 }
 

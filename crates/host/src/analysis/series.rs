@@ -27,7 +27,8 @@ pub struct Observed<'a> {
     /// Those of the plan, then any other that a cell names.
     pub targets: Vec<&'a str>,
     pub works: Vec<ObservedWork<'a>>,
-    /// The last round that a target took part in, where it has left the race, and the reference's copy always.
+    /// The last round that a target took part in, if it was eliminated; always set for the
+    /// reference's copy.
     left_after: Vec<Option<u32>>,
     /// Another program made the rounds: it may give targets different numbers of them.
     is_imported: bool,

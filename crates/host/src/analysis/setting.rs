@@ -11,7 +11,7 @@ use pickfs_core::plan::{Plan, Target};
 pub struct Disk {
     /// Name of the backing: "image", "memory", "device", "directory".
     pub backing: String,
-    /// Of an image, where the plan has a size.
+    /// Size of an image, where the plan has one.
     pub bytes: Option<u64>,
     /// Folder or device; empty where the plan has none.
     pub path: String,

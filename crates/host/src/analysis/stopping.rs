@@ -170,7 +170,7 @@ impl Analysis<'_> {
             let found = self.verdict.contest.pairs.get(target, self.verdict.reference?)?;
             Some(found.estimate.half_width()? > precision.ln_1p())
         };
-        // Of a few rounds, an interval is narrow by chance.
+        // With few rounds, an interval may be narrow by chance.
         let too_wide = |precision: f64| round < FULL_FROM || wide(precision).unwrap_or(true);
         let too_wide = self.plan.stop.precision.is_some_and(too_wide);
         (!too_wide).then(|| LeaveReason::SlowerThan(self.observed.targets[by].to_string()))

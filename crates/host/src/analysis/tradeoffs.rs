@@ -9,7 +9,8 @@ use super::series::Rounds;
 use pickfs_core::metric::{self, Metric};
 use pickfs_stats::Ratios;
 
-/// Every pair is compared in every criterion: with more targets than this nobody reads the table either.
+/// Every pair is compared in every criterion; with more targets than this the table is unreadable
+/// too.
 const MOST_TARGETS: usize = 30;
 
 /// `None` where there are fewer than two targets, or fewer than two criteria, to trade against each other.

@@ -42,9 +42,9 @@ pub struct WorkReport {
     pub compression: Vec<Compression>,
     /// What power cuts have taken, where power was cut.
     pub durability: Vec<Durability>,
-    /// Of every phase and operation whose latencies the journal has.
+    /// Latencies of every phase and operation that the journal has them for.
     pub latencies: Vec<LatencyCurves>,
-    /// Of every phase that was long enough to see the device at work.
+    /// Rates in every phase that was long enough to see the device at work.
     pub rates: Vec<DeviceRates>,
 }
 

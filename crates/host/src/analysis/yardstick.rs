@@ -27,7 +27,8 @@ pub(crate) fn unreliable(observed: &Observed, twins: &[Estimate]) -> Option<Unre
     twins_differ(twins).or_else(|| busy(observed))
 }
 
-/// Of two same things, one comparison in twenty is apart by luck; many more are no luck.
+/// One comparison in twenty of the same thing with itself is apart by chance; many more are not
+/// chance.
 fn twins_differ(twins: &[Estimate]) -> Option<Unreliable> {
     let intervals: Vec<(f64, f64)> = twins.iter().filter_map(|estimate| estimate.interval).collect();
     let apart = intervals.iter().filter(|(low, high)| *low > 1.0 || *high < 1.0).count();

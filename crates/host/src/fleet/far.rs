@@ -17,7 +17,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(200);
 /// Looks without news until the near side hears that the link stands.
 const QUIET: u32 = 10;
-/// Of a journal or of messages, in one message.
+/// Most bytes of a journal or of messages in one message.
 const MOST: u64 = 1 << 20;
 
 pub fn hello() {
@@ -129,8 +129,8 @@ fn begin(place: &Place, name: &str, order: &Order) -> Result<()> {
     keeper.map(drop).context("cannot start the run")
 }
 
-/// Has the run done by a child of its own, in a session that no link ends, and writes down how it ended. Never returns to
-/// whoever started it.
+/// Has the run done by a child process, in a session that outlives the connection, and writes down
+/// how it ended.
 pub fn keep(name: &str, words: &[String]) -> Result<()> {
     let place = Place::of(name)?;
     rustix::process::setsid().context("cannot leave the session of the link")?;

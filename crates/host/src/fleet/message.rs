@@ -27,7 +27,7 @@ pub enum Answer {
     Refused(String),
 }
 
-/// Of a run under way, on the standard output of `start` and `follow`.
+/// Messages of a run under way, on the standard output of `start` and `follow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Said {

@@ -57,7 +57,8 @@ fn checked_host(host: &str) -> Result<&str> {
     Ok(host)
 }
 
-/// Of a far machine, relative to the home there. It stands among words that the login shell of that machine reads.
+/// A folder of a far machine, relative to the home there. It stands among words that the login
+/// shell of that machine reads.
 fn checked_folder(folder: &str) -> Result<&str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
     ensure!(

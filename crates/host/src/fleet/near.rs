@@ -186,7 +186,7 @@ struct Watch<'a> {
     tell: &'a dyn Fn(&str),
     /// Bytes of its messages that were shown.
     messages: u64,
-    /// Of its messages.
+    /// Lines of its messages.
     lines: u64,
     /// Requests to stop that were handed on.
     stops: usize,

@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How a job of a whole run ended, beside the journal that it has brought.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Brought {
-    /// Of `pickfs run`.
+    /// Exit code of `pickfs run`.
     pub code: i32,
     pub bytes: u64,
     pub sha256: String,
@@ -130,7 +130,7 @@ fn whole_run(errand: &Errand, begin: &Begin, words: &[String]) -> Result<u8> {
     Ok(u8::try_from(code).unwrap_or(1))
 }
 
-/// Below it nobody else can have put anything.
+/// A folder below which no other user can have put anything.
 fn own_folder(local: &Path) -> Result<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let folder = local.join(format!("pickfs-{user}"));

@@ -13,8 +13,8 @@ pub struct FarStore<'a> {
 }
 
 impl<'a> FarStore<'a> {
-    /// Of `HOST:FOLDER`. Nothing where it names a folder of this machine, which is decided as scp does: by a `/` before the
-    /// first `:`, or nothing before it.
+    /// The store named by `HOST:FOLDER`. `None` where it is a folder of this machine, which is
+    /// decided as scp does: by a `/` before the first `:`, or nothing before it.
     pub fn named(text: &'a str) -> Result<Option<FarStore<'a>>> {
         let Some((host, folder)) = text.split_once(':').filter(|(host, _)| !host.is_empty() && !host.contains('/'))
         else {

@@ -31,7 +31,7 @@ const LONGEST_FIRST_LINE: usize = 255;
 pub struct Errand {
     /// Seen by all machines; gets what the job makes.
     pub folder: PathBuf,
-    /// Of the machine of the job alone: journals of runs under way lie below it.
+    /// A folder on the job's machine alone: journals of runs under way lie below it.
     pub local: PathBuf,
     pub what: What,
 }
@@ -141,7 +141,7 @@ fn is_job(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Of a line `JOB|INDEX|STATE|REASON`; nothing where it has ended.
+/// The state in a line `JOB|INDEX|STATE|REASON`; `None` where the job has ended.
 fn state(line: &str) -> Option<((String, usize), State)> {
     const ENDED: [&str; 10] = [
         "BOOT_FAIL",

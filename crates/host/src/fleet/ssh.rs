@@ -23,7 +23,7 @@ const NEEDS: [Need; 2] = [
 /// A link that is silent for three of these, in seconds, is lost.
 const SILENT: &str = "ServerAliveInterval=5";
 
-/// Of an answer, in bytes: it is a line of JSON, or some lines of ssh.
+/// Most bytes of an answer: it is a line of JSON, or some lines of ssh.
 const LONGEST_ANSWER: u64 = 64 << 10;
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -35,7 +35,7 @@ pub struct Ssh {
     program: String,
     /// Shared by several sessions.
     _sockets: Sockets,
-    /// So many requests to stop end what is waited for.
+    /// Number of requests to stop that end the waiting.
     leaves: usize,
 }
 
@@ -203,7 +203,7 @@ impl Start {
     }
 }
 
-/// Of the running program.
+/// Hash of the running program.
 fn own_hash() -> Result<String> {
     let mut own = File::open(OWN_FILE).context("cannot read this program's own file")?;
     let (mut hash, mut chunk) = (Sha256::new(), vec![0; 1 << 20]);

@@ -1,5 +1,6 @@
-//! bonnie++'s CSV, of 48 fields (formats 1.96 and 1.97) or 50 (1.98, which tells of its seekers too): a phase for every
-//! test. What it calls +++++ took too short to be told: it is missing, never nought.
+//! bonnie++'s CSV, of 48 fields (formats 1.96 and 1.97) or 50 (1.98, which has fields for its
+//! seekers too): a phase for every test. A test that it marks +++++ was too short to be measured:
+//! it is missing, never 0.
 
 use super::{A_GIB, Contents, Figures, Importer, positive};
 use anyhow::{Context, Result, bail, ensure};
@@ -73,8 +74,8 @@ fn aligned<'a>(fields: &[&'a str]) -> Result<Vec<&'a str>> {
     }
 }
 
-/// Rates of bytes become the time for one GiB, those of operations the time for a thousand: how much there was to do is not
-/// told for every test.
+/// Rates of bytes become the time for one GiB, those of operations the time for a thousand: the
+/// amount of work is not reported for every test.
 fn tell((phase, rate, latency, is_bytes): &(&str, usize, usize, bool), fields: &[&str], figures: &mut Figures) {
     if fields[*rate].starts_with('+') {
         figures.doubts.push((phase.to_string(), "bonnie++ says +++++: it was too short to be measured".into()));

@@ -1,6 +1,7 @@
-//! fio's JSON and json+, 3.x: a phase for every job. Warnings may stand before, and `--status-interval` writes one
-//! document after the other, of which the last counts. Percentiles are those of `clat_ns`, where fio keeps them unless it
-//! was told otherwise; those of syncs are in `sync.lat_ns`. Reports show what fio shows: IOPS, bandwidth and latency.
+//! fio's JSON and json+, 3.x: a phase for every job. Warnings may stand before, and
+//! `--status-interval` writes one document after the other, of which the last counts. Percentiles
+//! are those of `clat_ns`, where fio keeps them by default; those of syncs are in `sync.lat_ns`.
+//! Reports show what fio shows: IOPS, bandwidth and latency.
 
 use super::{A_GIB, Contents, Figures, Importer};
 use anyhow::{Context, Result, ensure};
@@ -48,7 +49,7 @@ struct Job {
     sys_cpu: f64,
 }
 
-/// Of one direction.
+/// Figures of one direction.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Moved {
@@ -145,7 +146,7 @@ fn last_document(text: &str) -> Result<Output> {
 }
 
 impl Output {
-    /// fio leaves `time_based` out of the options that it tells, but not how long that is.
+    /// fio leaves `time_based` out of the options that it reports, but not the time given.
     fn is_for_a_time(&self, job: &Job) -> bool {
         let told = |name: &str| job.options.contains_key(name) || self.global.contains_key(name);
         told("runtime") || told("timeout")

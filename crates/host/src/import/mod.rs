@@ -1,9 +1,10 @@
-//! Results of other programs -> records of a journal, so that reports, exports and comparisons read them like our own.
-//! One file a foreign format.
+//! Results of other programs -> records of a journal, so that reports, exports and comparisons read
+//! them like our own. Each foreign format has a file of its own.
 //!
-//! This room must not know how anything is measured, judged or printed. Nobody knows in which order another program
-//! has worked, or what it did to the machine: all values of one target, work and phase are repeats of one observation,
-//! which has no interval, unless the file says that they are rounds (exports of pickfs do) or the user does.
+//! This room must not know how anything is measured, judged or printed. The order in which another
+//! program worked is unknown, and so is what it did to the machine: all values of one target, work
+//! and phase are repeats of one observation, which has no interval, unless the file declares them
+//! as rounds (exports of pickfs do) or the user does.
 //!
 //! Must not know: `analysis`, `executor`, `render`, `run`.
 
@@ -53,7 +54,7 @@ pub enum Contents {
 #[derive(Debug, Default)]
 pub struct Figures {
     pub measures: Vec<Measure>,
-    /// What was in effect, as far as the file tells.
+    /// Settings in effect, as far as the file has them.
     pub facts: BTreeMap<String, String>,
     /// What is missing or in doubt: a phase, and why.
     pub doubts: Vec<(String, String)>,
@@ -125,9 +126,10 @@ pub struct File<'a> {
 /// How to read them all.
 #[derive(Clone, Copy, Default)]
 pub struct Wanted<'a> {
-    /// The format's name; `None`: each file tells by its looks.
+    /// The format's name; `None`: each file's format is detected from its content.
     pub from: Option<&'a str>,
-    /// The n-th file of a label is its n-th round: somebody knows that they were measured in turn.
+    /// The n-th file of a label is its n-th round: the user declares that they were measured in
+    /// turn.
     pub rounds: bool,
 }
 
@@ -204,7 +206,7 @@ impl Journal {
             let known = self.headlines.entry(work).or_default();
             known.extend(headlines.into_iter().filter(|one| !known.contains(one)).collect::<Vec<_>>());
         }
-        // Whoever shares a report need not share where things lie at home.
+        // A shared report need not show the paths of its files.
         let name = Path::new(file.name).file_name().map_or(file.name.into(), |name| name.to_string_lossy());
         self.facts.insert(format!("imported file {number}"), name.into_owned());
         self.facts.extend(figures.facts.into_iter().map(|(name, value)| (format!("{name} (file {number})"), value)));
@@ -274,7 +276,7 @@ fn cell_records(id: String, (target, work, round): CellKey, found: CellFound, re
     records.push(Record::End(End { cell: id, outcome, at: String::new() }));
 }
 
-/// What works that end with their time are told for, as `pickfs run` does.
+/// The amount of work that the time is given for where the work ends by time, as in `pickfs run`.
 const A_GIB: f64 = (1u64 << 30) as f64;
 
 /// Nanoseconds from seconds; whole where only the last bit of the product says otherwise.

@@ -1,5 +1,5 @@
-//! What pgbench prints when it is done: the rate without the time to connect, and latencies as it tells them. The judged
-//! time is that of a thousand transactions.
+//! What pgbench prints at its end: the rate without the time to connect, and latencies as it
+//! reports them. The judged time is that of a thousand transactions.
 
 use super::{Contents, Figures, Importer, positive};
 use anyhow::{Context, Result};

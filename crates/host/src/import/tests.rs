@@ -1,4 +1,4 @@
-//! Importers on what the programs have really written (fixtures/import), and on what nobody should have.
+//! Importers on real output of the programs (fixtures/import), and on input that should not exist.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn fio_tells_of_every_job() {
         }
         let ms = write["job_runtime"].as_f64().unwrap().max(write["write"]["runtime"].as_f64().unwrap());
         assert_eq!(value(&found, "write", "time_ns"), Some(ms * 1e6));
-        // A second of work is told for one GiB.
+        // The time of work that lasts a second is given for one GiB.
         assert!(value(&found, "mixed", "time_ns").unwrap() > 1e9 + 1.0);
         assert_eq!(found.facts["fio version"], "fio-3.33");
         assert_eq!(value(&found, "write", "read_p99_ns"), None);

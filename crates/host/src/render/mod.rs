@@ -66,7 +66,7 @@ pub struct Options {
     pub lines: Option<usize>,
     /// Escape sequences of terminals, for plain text.
     pub color: bool,
-    /// Whoever reads it has more than ASCII.
+    /// The reader's terminal shows more than ASCII.
     pub unicode: bool,
 }
 

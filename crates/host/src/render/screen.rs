@@ -106,7 +106,7 @@ impl Screen<'_> {
         self.model.judged()
     }
 
-    /// Of several works a line each below the answer for all of them.
+    /// With several works, each has a line below the answer for all of them.
     fn answer(&self) -> Vec<String> {
         let sentences = self.model.headlines();
         let (first, others) = sentences.split_at(sentences.len().min(1));
@@ -309,7 +309,7 @@ impl Screen<'_> {
         let (down, across) = if targets_down { (targets.len(), panels.len()) } else { (panels.len(), targets.len()) };
         let cell = |row: usize, column: usize| {
             let (panel, target) = if targets_down { (column, row) } else { (row, column) };
-            // Of several figures of the same runs one difference is enough.
+            // One difference is enough for several figures of the same runs.
             foreign_cell(panels[panel], targets[target], !targets_down || panel == 0)
         };
         let label = |at: usize| if targets_down { name(targets[at]) } else { heading(panels[at]) };
@@ -390,7 +390,7 @@ fn widest(texts: impl Iterator<Item = String>) -> usize {
     texts.map(|text| display_width(&text)).max().unwrap_or(0)
 }
 
-/// At most so many columns; what is cut ends in an ellipsis.
+/// The text in at most `width` columns; if it is cut, it ends in an ellipsis.
 fn shortened(text: &str, width: usize) -> String {
     if display_width(text) <= width {
         return text.to_string();

@@ -1,5 +1,6 @@
-//! Which runs may have left something on this machine: one small file a run, naming its journal, written before the
-//! run touches anything and removed when all is undone, by whoever knows that it is. `pickfs clean` starts here.
+//! Which runs may have left something on this machine: one small file per run, which names its
+//! journal. The run writes it before it touches anything; it is removed once all is known to be
+//! undone. `pickfs clean` starts here.
 
 use super::state::State;
 use anyhow::{Context, Result, ensure};

@@ -16,7 +16,8 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Of a plan whose devices the user has seen and agreed to: a name may lead elsewhere by now.
+    /// A guard for a plan whose devices the user has seen and agreed to: a name may lead elsewhere
+    /// by now.
     pub(crate) fn new(plan: &Plan, agreed: &[Erasure], ask: Ask) -> Result<Guard> {
         let mut backings: Vec<Chosen> = Vec::new();
         for target in &plan.targets {
@@ -94,7 +95,7 @@ mod tests {
         let plan = Plan { targets: vec![target.clone()], ..Plan::default() };
         let cell = Cell { target, ..Cell::default() };
         let agreed = erasure("/dev/sda", "8:0 of disk 3");
-        // Of another number with the same serial, and of the same name in another disk's place.
+        // Another number with the same serial, and the same name in another disk's place.
         for other in [erasure("/dev/sdb", "8:16 of disk 4"), erasure("/dev/sda", "8:0 of disk 5")] {
             assert!(Guard::new(&plan, std::slice::from_ref(&agreed), &mut erases(other.clone())).is_err());
             let guard = Guard::new(&plan, std::slice::from_ref(&agreed), &mut erases(agreed.clone())).unwrap();

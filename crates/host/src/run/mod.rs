@@ -95,7 +95,7 @@ fn new_run<'e>(plan: &Plan, executors: Executors<'e>, journal: &Path) -> Result<
 /// What can be changed of a run that is taken up again; `None` leaves it as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Aims {
-    /// Exactly so many in all.
+    /// Exactly this number in all.
     pub rounds: Option<u32>,
     pub precision: Option<f64>,
     pub budget: Option<Duration>,
@@ -177,8 +177,8 @@ pub fn clean(journal: &Path, trust: Trust, executors: Executors, progress: &mut 
 fn undo_dead_runs(own: &str, executors: Executors, progress: &mut dyn Progress) {
     let all = Active::list().unwrap_or_default();
     for (run, journal) in all.into_iter().filter(|(run, _)| run != own) {
-        // One that is under way waits for us; one whose journal is gone is told by `pickfs clean`, as one that another user
-        // has put in its place.
+        // A run under way waits for us; `pickfs clean` reports one whose journal is gone, or was
+        // replaced by that of another user.
         let Ok((journal, folded)) = trust::open(&journal, Trust::Own) else { continue };
         match undo_dead(LiveJournal::new(journal, folded), executors) {
             Ok(_) => progress.remark(&format!("undid what the dead run {run} had left")),

@@ -11,8 +11,9 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Goes through a plan's rounds without any machine, and without its budget: nobody waits for a rehearsal. `result` says what a cell gives: (phase, nanoseconds), or `None`
-/// for a cell that fails. All that a journal would hold comes back.
+/// Goes through a plan's rounds without any machine and without its time budget, as a rehearsal
+/// takes no time. `result` returns what a cell gives: (phase, nanoseconds), or `None` for a cell
+/// that fails. Returns all that a journal would hold.
 pub fn rehearse(plan: &Plan, result: impl FnMut(&Cell) -> Option<Vec<(String, f64)>>) -> Result<Folded> {
     rehearse_within(plan, result, || false)
 }
@@ -90,7 +91,8 @@ pub struct Forecast {
     pub buys: Vec<Bought>,
 }
 
-/// How much slower than the best the pick can be after so many rounds, as a share, and how long they take.
+/// How much slower than the best the pick can be after `rounds` rounds, as a share, and how long
+/// they take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bought {
     pub rounds: u32,
@@ -107,7 +109,7 @@ struct Rehearsed {
     looks: Vec<Bought>,
 }
 
-/// So many rehearsals: a share is known to some 3 %.
+/// Number of rehearsals: with it, a share is known to some 3 %.
 const REHEARSALS: u64 = 200;
 /// Fewer rounds say next to nothing of the scatter.
 const LEAST_PILOT: usize = 3;
@@ -171,7 +173,7 @@ fn is_copy(plan: &Plan, name: &str) -> bool {
 
 type Key = (String, String);
 
-/// Of an earlier run, by target and work.
+/// Times of an earlier run, by target and work.
 struct Pilot {
     /// Phases' times by round.
     times: BTreeMap<Key, BTreeMap<u32, Vec<(String, f64)>>>,
@@ -253,7 +255,8 @@ mod tests {
         Plan { reference: targets[0].into(), targets: targets.iter().map(target).collect(), works, ..Plan::default() }
     }
 
-    /// A run of so many rounds, of targets with these factors and a scatter of this share; a cell takes 10 s in all.
+    /// A run of `rounds` rounds, of targets with these factors and a scatter of this share; a cell
+    /// takes 10 s in all.
     fn pilot(plan: &Plan, rounds: u32, factors: &[f64], scatter: f64) -> Folded {
         let mut plan = plan.clone();
         plan.stop.rounds = Some(rounds);

@@ -149,12 +149,14 @@ fn look_if_due(
 ) -> Result<Option<Enough>> {
     let most = plan.stop.most_rounds();
     if let Some(made) = doer.folded().looks.iter().rev().find(|look| look.round == round) {
-        // Whoever takes up a run that had no budget left, or no hope, wants the next look, if there can be one.
+        // A run that had no budget or no hope left and is resumed gets the next interim analysis,
+        // if one can follow.
         let end = made.end.filter(|end| end.is_final());
         return Ok(end.or((round >= most).then_some(Enough::Rounds)));
     }
     let is_due = (plan.stop.rounds.is_none() && plan.looks.is_due(round)) || budget_used;
-    // A look tells what is known after its round: with later ones measured, that has passed.
+    // An interim analysis shows what is known after its round; once later ones are measured, that
+    // has passed.
     if round < most && (!is_due || is_past(doer.folded(), round, most)) {
         return Ok(None);
     }
@@ -373,7 +375,7 @@ mod tests {
             let plan = plan(names, *stop);
             let mut whole = Sessions::new(times);
             let end = whole.go(&plan);
-            // Of long runs at every seventh cell: that is each place of a round in turn.
+            // Long runs are cut at every seventh cell: that is each place of a round in turn.
             for cut in (0..whole.ended.len()).step_by(if whole.ended.len() > 30 { 7 } else { 1 }) {
                 let mut sessions = Sessions { stop_after: cut, ..Sessions::new(times) };
                 assert_eq!(sessions.go(&plan), None, "{wanted} cut after {cut}");

@@ -1,5 +1,5 @@
-//! The state folder: what pickfs remembers of this user's runs. Whoever can write there says what `clean` undoes, so each part of its
-//! path is looked at, and only files of this user count.
+//! The state folder: what pickfs remembers of this user's runs. A user who can write there decides
+//! what `clean` undoes, so each part of its path is checked, and only files of this user count.
 
 use anyhow::{Context, Result};
 use pickfs_system::sys::file::open_regular;
@@ -90,8 +90,9 @@ fn place(name: &str) -> PathBuf {
     if name.is_empty() { folder } else { folder.join(name) }
 }
 
-/// `$XDG_STATE_HOME/pickfs`, by default under `~/.local/state`. Users without a home, such as nobody, have one in the temporary folder;
-/// root, who has no home in a service of systemd, does not put his where others can be first.
+/// `$XDG_STATE_HOME/pickfs`, by default under `~/.local/state`. Users without a home, such as
+/// `nobody`, have one in the temporary folder; root, who has no home in a service of systemd, has
+/// it where other users cannot make it first.
 fn folder(state: Option<PathBuf>, home: Option<PathBuf>, user: u32) -> PathBuf {
     let state = state.or_else(|| Some(home?.join(".local/state")));
     let without_home = || match user {

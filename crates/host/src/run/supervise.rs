@@ -154,7 +154,7 @@ impl Supervisor {
         self.undo_what_is_left(&cell.id, ended)
     }
 
-    /// Tells the machine which cells come next.
+    /// Announces to the machine which cells come next.
     pub(crate) fn expect(&mut self, cells: &[Cell]) {
         let request = |cell: &Cell| Request::new(&self.run, Job::Cell(Box::new(cell.clone())));
         self.machine.expect(cells.iter().map(request).collect());
@@ -390,7 +390,7 @@ struct Attended<'c> {
 #[derive(Default)]
 struct Told {
     bundle: Option<Bundle>,
-    /// Of what is tried only.
+    /// Ends of cells that are only tried.
     ends: Vec<End>,
     /// On its stderr.
     words: String,

@@ -16,7 +16,7 @@ use std::path::Path;
 /// Whose journals are acted on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Of runs that this user began here.
+    /// Journals of runs that this user began here.
     Own,
     /// The user has read it and says so.
     Any,
@@ -34,7 +34,7 @@ pub(crate) fn note(run: &str, journal: &Journal) -> Result<()> {
     written.with_context(|| format!("cannot write {}", state.shown(run).display()))
 }
 
-/// Of a run whose journal is taken up by no one again.
+/// Forgets a run whose journal will not be resumed.
 pub(crate) fn forget(run: &str) {
     if let Ok(Some(state)) = State::found(FOLDER) {
         state.remove(run);

@@ -1,11 +1,11 @@
-//! One run at a time on a machine: two would measure each other, and restore each other's settings. First come, first
-//! served: the kernel queues those who wait for a flock(2).
+//! One run at a time on a machine: two would measure each other, and restore each other's settings.
+//! First come, first served: the kernel queues the waiting callers of flock(2).
 //!
 //! Simulations measure nothing of this machine, so they share it with each other, as do guests whose plan says so; others wait for them, as they
 //! keep processors busy.
 //!
-//! Root's runs have a lock of their own, in a folder where nobody else can make a file, so that no user holds them up; the one
-//! that users share they take as well, as soon as it is free.
+//! Root's runs have a lock of their own, in a folder where only root can make a file, so that no
+//! user delays them; they also take the lock that users share, as soon as it is free.
 
 use super::Progress;
 use super::rounds::up_to_next_look;
@@ -32,8 +32,8 @@ pub(crate) struct Turn {
     _shared: Option<Receiver<File>>,
 }
 
-/// Waits for it. Without one where no lock file can be had, then nobody waits; and when asked to stop while waiting, so that
-/// the caller looks.
+/// Waits for the lock. Where no lock file can be made, no run waits; a request to stop ends the waiting without the lock, and the
+/// caller looks for it.
 pub(crate) fn take(journal: &Path, wanted: plan::Turn, progress: &mut dyn Progress) -> Turn {
     let shared = ["/run/lock", "/var/lock", "/tmp"].map(|folder| Path::new(folder).join("pickfs.lock"));
     let shared = shared.into_iter().find(|path| path.parent().is_some_and(Path::is_dir));
@@ -144,7 +144,8 @@ fn opened(path: PathBuf, mode: u32, wanted: plan::Turn) -> Option<Lock> {
     opened.ok().map(|file| Lock { file, path, wanted })
 }
 
-/// Whoever else may write to the folder can have put a symlink or a pipe there: neither is followed nor waited for.
+/// Opens a lock file. Another user who may write to the folder can have put a symlink or a pipe
+/// there: neither is followed nor waited for.
 fn open(path: &Path) -> std::io::Result<File> {
     let careful = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let open = |write| OpenOptions::new().read(true).write(write).custom_flags(careful).open(path);

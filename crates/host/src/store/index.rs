@@ -81,7 +81,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Of the store in a folder. Made if it is not there, and made again if it is damaged, of another version or a link.
+    /// The index of the store in a folder. It is made if it is missing, and made again if it is
+    /// damaged, of another version or a link.
     pub(crate) fn open(folder: &Path) -> Result<Index> {
         // SQLite takes no link on the whole way.
         let path = folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?.join(INDEX);
@@ -224,12 +225,12 @@ pub(crate) const FOUND: &str =
     "SELECT j.hash, run, started, title, machine, hardware, kernel, pickfs, answer, bytes, problem, about, choice
      FROM journal j JOIN result r ON r.hash = j.hash WHERE superseded = 0 ORDER BY started DESC, j.hash, number";
 
-/// Of the rows of [`RUNS`].
+/// Entries from the rows of [`RUNS`].
 pub(crate) fn runs_of(rows: &Rows, filter: &Filter) -> Vec<Entry> {
     rows.rows.iter().map(|row| entry(row)).filter(|entry| filter.fits_run(entry)).collect()
 }
 
-/// Of the rows of [`FOUND`].
+/// What is found, from the rows of [`FOUND`].
 pub(crate) fn found_of(rows: &Rows, filter: &Filter) -> Result<Vec<Found>> {
     let mut all = Vec::new();
     for row in &rows.rows {
@@ -360,7 +361,7 @@ fn supersede(change: &Transaction, entry: &Entry, store: &Store) -> Result<bool>
     Ok(longer.iter().any(|(hash, _)| has_all(hash)))
 }
 
-/// SHA-256 of the first so many bytes, for each of these lengths, which ascend.
+/// SHA-256 of the first bytes of a journal, for each of these lengths, which ascend.
 fn hash_of_start(mut journal: &File, lengths: &[u64]) -> Result<Vec<String>> {
     let (mut hash, mut done, mut found) = (Sha256::new(), 0, Vec::new());
     let mut chunk = vec![0; 64 << 10];

@@ -101,7 +101,7 @@ impl Store {
             admitted.file.keep(&place, &file_name(&hash))
         };
         let is_new = keep().with_context(unwritten)?;
-        // Not compared with all that lies here: whoever asks next does that.
+        // The journal is not compared with all others in the store: the next query does that.
         Index::open(&self.folder)?.add(self, &hash)?;
         Ok(Taken { hash, is_new })
     }

@@ -98,7 +98,7 @@ fn copied(row: &[String], script: &mut String) {
     script.push('\n');
 }
 
-/// Of what psql prints with `--csv`.
+/// Reads what psql prints with `--csv`.
 fn read(text: &str) -> Result<Rows> {
     let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
     let columns = reader.headers().context("psql prints no table")?.iter().map(String::from).collect();

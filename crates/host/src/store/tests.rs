@@ -162,7 +162,7 @@ fn any_order_of_many_writers_gives_the_index_of_a_rebuild() {
     let before = dump(&store);
     assert_eq!(store.reindex().unwrap(), texts.len());
     assert_eq!(before, dump(&store));
-    // Of the run that grew, its last journal alone counts.
+    // Only the last journal of the run that grew counts.
     let grown: Vec<Entry> =
         store.runs(&Filter::default()).unwrap().into_iter().filter(|run| run.run == "r99").collect();
     assert_eq!(grown.iter().map(|run| run.bytes).collect::<Vec<_>>(), [*ends.last().unwrap() as u64]);

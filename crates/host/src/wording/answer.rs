@@ -18,7 +18,7 @@ pub(crate) enum Standing {
     Probably,
     Same,
     Open,
-    /// It left the race before it was settled.
+    /// It was eliminated before the comparison was settled.
     LeftEarly,
     /// Nothing to compare.
     Unknown,
@@ -69,7 +69,8 @@ impl Standing {
         }
     }
 
-    /// Of the reference's second copy: it differs clearly only where its interval leaves 1 out.
+    /// The standing of the reference's second copy: it differs clearly only where its interval
+    /// leaves 1 out.
     pub(crate) fn of_copy(noise: &Estimate) -> Standing {
         match noise.interval {
             None => Standing::Unknown,

@@ -113,7 +113,7 @@ fn missing(found: &OnlyIn) -> String {
     format!("{part} {}: only in the {} run", plain(&found.name), if found.old { "old" } else { "new" })
 }
 
-/// Of a run with one or several earlier ones, of which the last is closest.
+/// Compares a run with one or several earlier ones, of which the last is closest.
 pub fn comparison(old: &[Measured], history: &[Measured], new: Measured, accepted: Accepted) -> RunComparison {
     let found = analysis::changes(old, history, new, accepted);
     let caveat = caveat(&found);
@@ -237,7 +237,7 @@ fn without_number(value: &str) -> String {
     value.split(' ').map(|word| if number(word) { "loop" } else { word }).collect::<Vec<_>>().join(" ")
 }
 
-/// Of what is known of a cell.
+/// True for facts of a cell that are settings.
 fn is_setting(name: &str) -> bool {
     matches!(name, "mount" | "features") || name.starts_with(VERSION) || name.starts_with("queue ")
 }

@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// A model of works, each with cuts of its targets, of which so many broke a promise.
+    /// A model of works, each with the number of power cuts that broke a promise, by target.
     fn cut(works: &[(&str, &[u64])]) -> Model {
         let broken = |(target, broken): (usize, &u64)| {
             let losses = vec![Loss { of: Lost::Transactions, median: 0.0, worst: 5.11e7 }];

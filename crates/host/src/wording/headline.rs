@@ -125,7 +125,8 @@ fn alone(row: &Row, panel: &Panel, context: &Context) -> String {
     format!("{name}: {part} takes {took} ({spread}). There is no other result to compare with.")
 }
 
-/// Of the figures of another program: those of its first phase, or the first one of several targets.
+/// The headline for figures of another program: those of its first phase, or the first one of
+/// several targets.
 fn foreign(rows: &[&Row], panel: &Panel, context: &Context) -> String {
     let phases: std::collections::BTreeSet<&str> = context.work.phases.iter().map(|one| one.phase.as_str()).collect();
     let [row] = rows else {
@@ -308,8 +309,8 @@ pub(crate) fn at_most(bound: f64, Terms { better, worse, .. }: &Terms) -> String
     }
 }
 
-/// " 8 to 40 more rounds (4.0 min to 20.0 min) would settle it." In eight cases of ten; where this run may not have so many, those
-/// of a new one.
+/// " 8 to 40 more rounds (4.0 min to 20.0 min) would settle it." True in eight cases of ten; the
+/// rounds are those of a new run where this run may not have that many.
 fn more(race: &Race, history: &History) -> String {
     let time = |rounds: u32| show_duration(f64::from(rounds) * history.round_ns as f64);
     let within = |from: u32, to: u32| match history.round_ns {

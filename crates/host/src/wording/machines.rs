@@ -132,7 +132,7 @@ fn differs(target: &str, (slower, faster): &(Vec<usize>, Vec<usize>)) -> String 
     format!("{target} is slower than before on {}, and faster on {}", names(slower), names(faster))
 }
 
-/// With the values of so many machines.
+/// A row's cells, with the values of the first `machines` machines.
 fn cells(row: &AcrossRow, machines: usize) -> Vec<String> {
     let over_all = match row.over_all.interval {
         Some((low, high)) => format!("{} ({} to {})", signed(row.over_all.mean), signed(low), signed(high)),

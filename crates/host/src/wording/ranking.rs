@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Choice {
     /// Class of the disk, and its model where it has one.
     pub disk: String,
-    /// Processor, memory, kernel and drive, as the run tells them.
+    /// Processor, memory, kernel and drive, as the run reports them.
     pub machine: String,
     pub work: String,
     /// From the best to the worst; empty where there is no verdict.
@@ -35,7 +35,7 @@ pub struct Choice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
     pub names: Vec<String>,
-    /// False: not told apart, which is less than being the same.
+    /// False: not shown to differ, which is less than being the same.
     pub tie: bool,
     /// The first of them against the first of the best: "×1.23 (1.15–1.30)"; empty for the best.
     pub against: String,
@@ -50,7 +50,7 @@ pub struct BestOfEach {
     pub time: String,
 }
 
-/// Of each work of each run, in the order given.
+/// A ranking for each work of each run, in the order given.
 pub fn ranking(models: &[Model]) -> Vec<Choice> {
     models.iter().flat_map(of_run).collect()
 }
@@ -137,7 +137,8 @@ struct Hardware {
 }
 
 impl Hardware {
-    /// Of "sda, Samsung SSD 870, scheduler none, write cache write back, sectors 512/512 B, rotational 0".
+    /// Reads "sda, Samsung SSD 870, scheduler none, write cache write back, sectors 512/512 B,
+    /// rotational 0".
     fn of(shown: &str) -> Hardware {
         let parts: Vec<&str> = shown.split(", ").collect();
         let turns = parts.iter().find_map(|part| part.strip_prefix("rotational ")).map(|flag| flag == "1");

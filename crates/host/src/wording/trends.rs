@@ -64,7 +64,7 @@ pub(crate) const METHOD: &str = "A change is marked where the mean time after it
                           geometric means of the rounds. With a release of Debian come its tools: what changed is the kernel or \
                           the tools.";
 
-/// Of all runs; the longest series are of the targets that ran most.
+/// Trends over all runs; the longest series are of the targets that ran most.
 pub(crate) fn trends(runs: &[StoredRun]) -> Vec<Trend<'_>> {
     type Key<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
     let mut series: BTreeMap<Key, Vec<(&StoredRun, &Level)>> = BTreeMap::new();

@@ -336,7 +336,7 @@ impl Table {
         }
     }
 
-    /// Of interest to few; short formats leave it out.
+    /// True for warnings that few readers need; short formats leave them out.
     pub(crate) fn is_detail(&self) -> bool {
         self.shown == Shown::Details
     }

@@ -24,7 +24,7 @@ const WRITE: Direction = Direction::Write { generation: 0, sync_every: 0 };
 type Seen = [f64; 3];
 const SHOWN: [&str; 3] = ["p50", "p99", "total"];
 
-/// One that does it, in this folder with so many threads.
+/// Runs one of the loops in a folder with a number of threads.
 type Loop = fn(&Path, usize) -> Seen;
 
 /// What is surely slower.

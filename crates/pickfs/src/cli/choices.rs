@@ -93,7 +93,7 @@ pub(crate) fn between_machines(journals: &[PathBuf]) -> Result<Vec<MachinesRepor
     Ok(machines::between_machines(&models))
 }
 
-/// Of a store from its index, which is fast; of journals by reading them.
+/// Choices of a store, from its index, which is fast; those of journals, by reading them.
 fn of_word(word: &Path) -> Result<Vec<Choice>> {
     if let Some(database) = query::database(word)? {
         return Ok(database.found(&Filter::default())?.into_iter().map(|found| found.choice).collect());

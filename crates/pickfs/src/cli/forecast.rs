@@ -76,7 +76,7 @@ fn in_words(forecast: &Forecast, stop: &Stop, pilot: &Path) -> String {
 /// A scatter as machines often have it, to have an example.
 const USUAL: f64 = 0.05;
 
-/// Of a plan with this number of targets.
+/// The forecast for a plan with this number of targets.
 pub(crate) fn without_pilot(targets: usize) -> String {
     let (_, by_rounds) = BOUGHT.iter().find(|(most, _)| targets <= *most).unwrap_or(&BOUGHT[BOUGHT.len() - 1]);
     let shown = BOUGHT_AFTER.iter().zip(by_rounds);

@@ -12,11 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Of the loop, each 30 ms long: two seconds in all.
+/// Readings of the loop, each 30 ms long: two seconds in all.
 const READINGS: usize = 65;
 /// From the median of earlier readings.
 const MOST_APART: f64 = 0.05;
-/// Of one processor.
+/// Most CPU time of other processes, as a share of one processor.
 const MOST_FOREIGN: f64 = 0.05;
 /// Readings that there must be before they are compared with.
 const LEAST_HISTORY: usize = 5;
@@ -97,7 +97,7 @@ fn measured() -> Reading {
     Reading { speed: median(&mut speeds), foreign }
 }
 
-/// Of at least one number.
+/// The median of at least one number.
 fn median(numbers: &mut [f64]) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;

@@ -90,20 +90,20 @@ fn explained(words: &[String]) -> anyhow::Result<String> {
     }
 }
 
-/// Of verbs and topics.
+/// Names of verbs and topics.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let verbs = super::VERBS.iter().filter(|verb| !verb.hidden).map(|verb| verb.name);
     verbs.chain(TOPICS.iter().map(|topic| topic.name))
 }
 
-/// Of `guest build` what follows `guest`; without words, pickfs itself.
+/// The command after `guest`, for `guest build`; pickfs itself without words.
 fn verb(words: &[String]) -> Option<clap::Command> {
     let mut whole = command();
     whole.build();
     words.iter().try_fold(whole, |verb, word| verb.find_subcommand(word).cloned())
 }
 
-/// Of pickfs with its topics, or of a verb.
+/// The manual page of pickfs with its topics, or of a verb.
 fn manual(words: &[String]) -> anyhow::Result<String> {
     let Some(verb) = verb(words) else {
         return Err(Exit::usage(format!("no verb `{}`; `pickfs help` lists them", words.join(" ").escape_debug())));

@@ -9,7 +9,7 @@ use pickfs_target::workload;
 
 /// What a run without an aim takes at least: rounds enough for a bound say more than a few with more files.
 const LEAST_BUDGET: u64 = 180;
-/// Of a cell with next to no work: a file system made, mounted, checked and taken down.
+/// Seconds of a cell with next to no work: a file system made, mounted, checked and taken down.
 const SHORTEST_CELL: u64 = 2;
 /// Rounds that it has time for: with fewer a bound says little.
 const ROUNDS: u64 = 8;

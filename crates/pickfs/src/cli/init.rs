@@ -112,7 +112,7 @@ impl Arguments {
         std::array::from_fn(|at| self.options()[at].clone().unwrap_or_else(|| QUESTIONS[at].1.to_string()))
     }
 
-    /// Asks for what no option says. A wrong answer is asked for again where somebody can give it.
+    /// Asks for what no option gives. A wrong answer is asked for again if `may_try_again`.
     fn ask(&self, answers: &mut Answers, input: &mut dyn BufRead, may_try_again: bool) -> Result<()> {
         for (at, (question, default)) in QUESTIONS.iter().enumerate() {
             while self.options()[at].is_none() {

@@ -58,7 +58,7 @@ impl What {
     }
 }
 
-/// Of all that can be listed.
+/// Names of all that can be listed.
 pub(crate) fn names() -> Vec<String> {
     let all = What::value_variants().iter().flat_map(|what| entries(*what));
     all.filter_map(|one| one["name"].as_str().map(String::from)).collect()

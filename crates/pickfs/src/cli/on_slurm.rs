@@ -65,7 +65,7 @@ pub(crate) fn is_of_parts(journal: &Path) -> bool {
     journal.with_extension("slurm").join(PLAN).exists()
 }
 
-/// The numbers of jobs, a line each, so that whoever takes the run up finds them.
+/// The numbers of jobs, one per line, so that the process that resumes the run finds them.
 struct Jobs {
     file: PathBuf,
 }

@@ -55,7 +55,8 @@ fn text_of(path: &Path) -> Result<(String, Source)> {
     Ok((String::from_utf8(bytes).ok().ok_or_else(no_text)?, source))
 }
 
-/// Of the file that was read, whatever its name leads to later. What is piped to us has no owner who could answer for it.
+/// Where the file that was read comes from, whatever its name leads to later. What is piped to us
+/// has no owner who could answer for it.
 fn source(path: &Path, file: &Metadata) -> Source {
     let (shown, owner) = (path.display(), file.uid());
     match () {
@@ -208,7 +209,8 @@ fn names_data(flags: &PlanFlags) -> bool {
     ["source", "like", "scale"].into_iter().any(|flag| flags.has(flag))
 }
 
-/// Of the source, or of the tree that is generated if one is asked for. The plan's check says what is wrong with either.
+/// Bytes of the source, or of the tree that is generated if one is asked for. The plan's check
+/// reports what is wrong with either.
 fn bytes(flags: &PlanFlags) -> Option<u64> {
     if let Some(source) = flags.text("source").map(Path::new) {
         return Some(pickfs_trees::apparent_bytes(source));

@@ -122,7 +122,7 @@ mod tests {
         Estimate { bytes, half_width: 0.01 * bytes }
     }
 
-    /// Of 1000 MiB; what each way stores in MiB, and codecs that get slower.
+    /// A prediction for 1000 MiB, with what each way stores in MiB, and codecs that get slower.
     fn made(stored: [f64; 9]) -> Prediction {
         // The others store the same whatever is asked of btrfs and zfs.
         let others = [1000.0, 450.0, 1000.0, 600.0, 500.0, 1000.0, 600.0, 500.0];

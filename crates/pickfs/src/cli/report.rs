@@ -227,7 +227,7 @@ fn terminal_lines() -> Option<usize> {
     std::io::stdout().is_terminal().then(|| lines().saturating_sub(1))
 }
 
-/// `COLUMNS`, else a terminal's; `None` where nobody looks at one.
+/// `COLUMNS`, else the terminal's width; `None` where the output is no terminal.
 fn terminal_width() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     if let Some(columns) = asked.filter(|columns| *columns > 0) {

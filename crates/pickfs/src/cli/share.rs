@@ -135,7 +135,7 @@ fn pack(folder: &Path, output: &Path) -> Result<()> {
     run_program(&argv([&["tar"][..], &no_owner, &what].concat())).map(drop)
 }
 
-/// Of this machine, of who uses it, and of the machine that measured.
+/// Names of this machine, of its user, and of the machine that measured.
 fn names(folded: &Folded) -> Vec<String> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let home = home.and_then(|home| Some(home.file_name()?.to_string_lossy().into_owned()));

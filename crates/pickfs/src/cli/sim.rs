@@ -114,7 +114,7 @@ impl Calibrate {
         Ok(0)
     }
 
-    /// Of the same tree, or times of two would be compared.
+    /// The earlier run, which must have the same works, or times of two trees would be compared.
     fn measured_before(&self, journal: &Path) -> Result<Folded> {
         let (folded, plan) = (fold_file(journal)?, self.plan(None)?);
         let is_same = folded.run.as_ref().is_some_and(|run| run.plan.works == plan.works);

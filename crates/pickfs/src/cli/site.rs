@@ -83,7 +83,7 @@ fn pages(store: &Store, title: &str) -> Result<Vec<(String, String)>> {
     Ok(site(title, &runs.collect::<Vec<_>>()))
 }
 
-/// Of the runs that have pages.
+/// Hashes of the runs that have pages.
 fn hashes(store: &Store) -> Result<BTreeSet<String>> {
     Ok(store.found(&Filter::default())?.into_iter().map(|found| found.entry.hash).collect())
 }

@@ -105,7 +105,7 @@ impl Lab {
         built.split_whitespace().nth(1).expect("the guest's folder").into()
     }
 
-    /// A target for `meta.read`: ext4 in memory, born with so many files to read.
+    /// A target for `meta.read`: ext4 in memory, made with `files` files to read.
     pub fn born_with(&self, name: &str, files: u32) -> String {
         let folder = self.path(name);
         std::fs::create_dir(&folder).expect("a folder");
@@ -253,7 +253,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// Of so many bytes.
+    /// A loop device of `bytes` bytes.
     pub fn new(bytes: u64) -> Loop {
         Loop::new_in(&std::env::temp_dir(), bytes)
     }

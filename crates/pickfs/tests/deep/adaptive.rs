@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const WORK: &str = "[[work]]\nworkload = \"meta.read\"\npasses = 16\n";
 
-/// The reference `a`, and others that have so many percent more to read.
+/// The reference `a`, and others that have this many percent more to read.
 fn plan(lab: &Lab, more: &[(&str, u32)], stop: &str) -> String {
     let others: String = more.iter().map(|(name, percent)| lab.born_with(name, 100 + percent)).collect();
     format!("seed = 7\n{}{others}{WORK}[stop]\n{stop}", lab.born_with("a", 100))
@@ -115,7 +115,7 @@ fn assert_complete(lab: &Lab) {
     assert!(std::fs::read(lab.journal()).expect("the journal") == before, "something was written");
 }
 
-/// Stops the run by Ctrl-C when so many cells have ended, those of earlier sessions included.
+/// Stops the run by Ctrl-C when `cells` cells have ended, those of earlier sessions included.
 fn stopped_after(lab: &Lab, words: &[&str], cells: usize) {
     let mut command = lab.pickfs();
     let mut child = command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("pickfs starts");

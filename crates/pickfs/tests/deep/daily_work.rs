@@ -34,7 +34,7 @@ fn assert_measured(folded: &Folded) {
     }
 }
 
-/// Of each cell: seconds from its begin to its end, and those in its ledger.
+/// For each cell: seconds from its begin to its end, and those in its ledger.
 fn wall_and_ledger(lab: &Lab) -> Vec<(f64, f64)> {
     let lines = std::fs::read_to_string(lab.journal()).unwrap();
     let records: Vec<Record> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -135,7 +135,8 @@ fn without_root_a_directory_is_measured_as_it_is() {
     }
     let lab = Lab::new();
     let source = source(&lab);
-    // A place, a copy of the program and a state folder that nobody can use, in folders where others swap nothing.
+    // A place, a copy of the program and a state folder that user `nobody` can use, in folders
+    // where other users can replace nothing.
     let open =
         |path: &std::path::Path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777)).unwrap();
     let (program, home, on) = (lab.path("pickfs"), lab.path("home"), lab.path("on"));

@@ -5,7 +5,7 @@ use crate::common::{Lab, not_run, unable};
 use pickfs_core::journal::{Outcome, Record, Scope};
 use std::collections::BTreeMap;
 
-/// Of a run of one round, with the names of the dry run for run, cell and loop devices.
+/// Steps of a run of one round, with the names of the dry run for run, cell and loop devices.
 fn taken(journal: &str) -> Steps {
     let records = journal.lines().map(|line| serde_json::from_str(line).expect("a record"));
     let (mut run, mut targets, mut steps) = (String::new(), BTreeMap::new(), Steps::new());

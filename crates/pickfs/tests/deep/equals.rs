@@ -73,11 +73,12 @@ fn targets_that_differ_are_called_slower() {
     assert_eq!(slurs(&report(&folded.expect("a rehearsal"))).len(), 6);
 }
 
-/// Of the noise of 10 %, so much is the speed of the processor.
+/// The share of the noise of 10 % that is the speed of the processor.
 const EXPLAINED: f64 = 0.6;
 
-/// A run of so many rounds of one phase, and the readings of the processor's speed that earlier versions took beside each
-/// time: of `t1` they are lower by this share. `t1` takes longer by `slower`, all others the same.
+/// A run of `rounds` rounds of one phase, and the readings of the processor's speed that earlier
+/// versions took with each time: those of `t1` are lower by the share `lower`. `t1` takes longer by
+/// `slower`, all others the same.
 fn run_with_readings((count, rounds): (usize, u32), slower: f64, lower: f64, seed: u64) -> (Folded, Vec<Record>) {
     let names: Vec<String> = (0..count).map(|at| format!("t{at}")).collect();
     let (mut noise, mut readings) = (Noise::new(seed), Vec::new());

@@ -18,8 +18,8 @@ type Range = [Option<u32>; 2];
 /// The last judgement before it was so, and the first after.
 type Truth = (u32, u32);
 
-/// Of targets of these logarithms of time: what is forecast after `from` rounds, and when the pick is good enough; `None`
-/// where it is so before.
+/// With targets of these logarithms of time: what is forecast after `from` rounds, and when the
+/// pick is good enough; `None` where it is so before.
 fn forecast_and_truth(truth: &[f64], side: Side, from: u32, seed: u64) -> Option<(Range, Truth)> {
     let mut noise = Noise::new(seed);
     let logs: Vec<Vec<f64>> =

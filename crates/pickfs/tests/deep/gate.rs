@@ -15,7 +15,7 @@ const PHASES: [&str; 5] = ["write", "tar-read", "copy-read", "stat-walk", "remov
 #[derive(Clone, Copy)]
 struct Machine {
     rounds: u32,
-    /// Of one whole job.
+    /// Noise of one whole job.
     noise: f64,
     /// From run to run, alike for all targets.
     day: f64,
@@ -35,7 +35,7 @@ fn run(machine: Machine, slower: f64, noise: &mut Noise) -> Folded {
             (round, drift) = (cell.round, drift + machine.walk * noise.normal());
         }
         let level = drift + if cell.target.name == "t0" { slower } else { 0.0 };
-        // Of five phases alike the sum scatters by less than each.
+        // The sum of five phases alike scatters by less than each.
         let mut time = || 1e9 * (level + machine.noise * 5f64.sqrt() * noise.normal()).exp();
         Some(PHASES.iter().map(|phase| (phase.to_string(), time())).collect())
     });

@@ -1,4 +1,5 @@
-//! `--executor vm` from nothing, as nobody in particular: a guest is made, booted for every cell, shown and removed.
+//! `--executor vm` from nothing, as an unprivileged user: a guest is made, booted for every cell,
+//! shown and removed.
 
 use crate::common::{Lab, Said, no_guests, not_run};
 use pickfs_core::journal::{FoldedCell, Outcome};
@@ -7,7 +8,7 @@ use std::process::Command;
 
 const NOBODY: u32 = 65534;
 
-/// Somebody without rights, with a place and a cache of their own. Root becomes nobody for it.
+/// A user without rights, with a place and a cache of its own. Root becomes `nobody` for it.
 struct Nobody {
     lab: Lab,
 }

@@ -290,7 +290,7 @@ fn a_run_that_is_interrupted_is_taken_up() {
             let said = lab.run_plan(&plan(&[("long", "true")], ""));
             panic!("no QEMU came: {}", said.err);
         }
-        // What is in effect is told right before the phase, by the guest.
+        // The guest reports the settings in effect right before the phase.
         while what == "phase" && !std::fs::read_to_string(lab.journal()).unwrap().contains("\"mkfs\":\"") {
             if let Some(status) = child.try_wait().unwrap() {
                 panic!("the run ended with {status} before its phase: {:#?}", lab.folded().cells);
@@ -426,7 +426,7 @@ struct FullDisk(SmallDisk);
 
 impl FullDisk {
     const MIB: u64 = 80;
-    /// Of the image: room for it is taken page by page.
+    /// Size of the image: room for it is taken page by page.
     const IMAGE_MIB: u64 = 64;
 
     fn new(lab: &Lab) -> FullDisk {

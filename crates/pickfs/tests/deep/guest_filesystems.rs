@@ -90,7 +90,7 @@ fn plan(rows: &[Row]) -> String {
     format!("executor = 'vm'\nturn = 'shared'\nduplicate = false\n{targets}{WORKS}")
 }
 
-/// Every cell is done and proved its cold starts; all that went otherwise is told at once.
+/// Every cell is done and proved its cold starts; all failures are reported at once.
 #[track_caller]
 fn assert_all_done_and_cold(folded: &Folded, rows: &[Row]) {
     let row = |cell: &FoldedCell| rows[cell.target[1..].parse::<usize>().expect("a number")].0;

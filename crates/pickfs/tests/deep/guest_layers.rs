@@ -12,7 +12,7 @@ fn fact<'a>(cell: &'a FoldedCell, name: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("{}: no fact {name}: {:?}", cell.target, cell.provenance))
 }
 
-/// A target on so many disks, and a fact of it with what must stand in it.
+/// A target, the number of its disks, the name of a fact about it, and what that fact must contain.
 type Row = (&'static str, u32, &'static str, &'static str);
 
 const ROWS: &[Row] = &[

@@ -40,7 +40,7 @@ fn value(folded: &Folded, cell: &FoldedCell, phase: &str, metric: &str) -> f64 {
     found.unwrap_or_else(|| panic!("{} {phase} has no {metric}", cell.target))
 }
 
-/// Segments of System V shared memory that nobody is attached to.
+/// Segments of System V shared memory that no process is attached to.
 fn forsaken_segments() -> BTreeSet<String> {
     let text = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     let rows = text.lines().skip(1).map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());

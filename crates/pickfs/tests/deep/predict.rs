@@ -101,7 +101,8 @@ fn what_is_predicted_is_what_compsize_finds() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Of erofs with lz4hc: the predicted share with its interval, and what `mkfs.erofs` made of it by `dump.erofs`, in per cent.
+/// For erofs with lz4hc: the predicted share with its interval, and what `mkfs.erofs` made of it by
+/// `dump.erofs`, in percent.
 fn erofs(lab: &Lab, tree: &Path) -> ([f64; 3], f64) {
     let said = lab.run(&["scan", "--predict", tree.to_str().unwrap()]).code(0);
     print!("{}{}", said.out, said.err);
@@ -208,7 +209,7 @@ fn hostile_trees_are_told_of_and_never_fatal() {
     assert!(!said.out.contains('\x1b') && !said.err.contains('\x1b'));
 }
 
-/// pickfs as somebody who may not read everything, which root may.
+/// pickfs as a user who may not read everything, which root may.
 fn as_nobody(lab: &Lab) -> Command {
     const NOBODY: u32 = 65534;
     let all = |path: &Path| std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();

@@ -123,7 +123,7 @@ fn runs_end_earlier_than_before() {
     assert!(wrong.is_empty(), "{table}\n{}", wrong.join("\n"));
 }
 
-/// So many standard errors may a mean be above its limit.
+/// A mean may be above its limit by at most this many standard errors.
 const ERRORS: f64 = 3.5;
 
 fn standard_error(runs: &[simulated::Played], of: &dyn Fn(&simulated::Played) -> f64) -> f64 {

@@ -8,7 +8,8 @@ fn value(folded: &Folded, cell: &FoldedCell, phase: &str, metric: &str) -> f64 {
     found.unwrap_or_else(|| panic!("{} {} {phase} has no {metric}", cell.target, cell.work))
 }
 
-/// A phase that writes tells when it returned, when all was safe, and what was written after that.
+/// A phase that writes reports when it returned, when all was durable, and what was written after
+/// that.
 fn assert_says_when_it_was_safe(folded: &Folded, cell: &FoldedCell, phase: &str) {
     let value = |metric: &str| value(folded, cell, phase, metric);
     assert!(0.0 < value("returned_ns") && value("returned_ns") <= value("durable_ns"), "{} {phase}", cell.target);

@@ -12,8 +12,9 @@ const FILES: u32 = 100;
 /// Times of equal work that are further apart than this show that something else had the processor.
 const DISTURBED: f64 = 1.15;
 
-/// Runs `few` with so many files against `many` with so many more. What disturbs the machine is seen within each target,
-/// never between them, so a run may be repeated for it: three runs at most. With how far equal work lay apart in the last one.
+/// Compares `few` with `many`, which has `more` files more. What disturbs the machine is seen
+/// within each target, never between them, so a run may be repeated for it: three runs at most.
+/// Returns with the model how far apart equal work lay in the last run.
 fn compared(more: u32) -> (f64, Model) {
     let run = || {
         let lab = Lab::new();

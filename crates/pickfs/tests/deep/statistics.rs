@@ -13,7 +13,7 @@ use pickfs_host::run::rehearse;
 use pickfs_stats::{paired_ratio, signed_rank_k};
 use std::fmt::Write;
 
-/// So many standard errors may a simulated share be away from what it should be.
+/// A simulated share may differ from what it should be by at most this many standard errors.
 const ERRORS: f64 = 3.5;
 
 /// A table for docs/statistics.md, and what in it is out of bounds.
@@ -122,7 +122,7 @@ fn pairing(pair: Pair, log_ratio: f64, centre: f64, stop: Stop, seed: u64) -> Pa
     Pairing { covers: low.ln() <= truth && truth <= high.ln(), rounds: last.round, end: last.end }
 }
 
-/// Of the second target with the first.
+/// The comparison of the second target with the first.
 fn against(folded: &Folded) -> Option<Comparison> {
     report(folded).works.pop()?.phases.swap_remove(0).rows.swap_remove(1).against
 }
@@ -204,7 +204,7 @@ fn intervals_cover_when_a_decision_stops_the_run() {
 
 // ---------------------------------------------------------------- many targets
 
-/// Pairs of `n` rounds show a difference of so many standard deviations with 80 % power at 95 %.
+/// Pairs of 40 rounds show a difference of this many standard deviations with 80 % power at 95 %.
 const SEEN_AT_40: f64 = 0.45;
 
 /// Ties at the front, then targets from 1 % slower on, and last the one that must be thrown out.
@@ -377,7 +377,7 @@ fn with_repeats(rounds: u32, repeats: usize) -> Folded {
 
 // ---------------------------------------------------------------- what a verdict must not depend on
 
-/// A time by target and round, whoever asks, and in whatever order.
+/// A time by target and round, the same for every caller and in any order of calls.
 fn time_of(race: &Race, target: usize, round: u32, seed: u64) -> f64 {
     let mut noise = Noise::new(seed ^ ((target as u64) << 40) ^ (u64::from(round) << 48));
     race.draw(target, &mut noise)
@@ -443,7 +443,7 @@ fn verdicts_depend_on_times_alone() {
     }
 }
 
-/// Of six targets, by which comes first.
+/// Orders of six targets: which comes first.
 const ORDERS: [&[usize]; 6] = [
     &[0, 1, 2, 3, 4, 5],
     &[1, 0, 2, 3, 4, 5],

@@ -71,15 +71,15 @@ enum Victim {
     Inside,
 }
 
-/// When a run is killed: so long after its journal has so many lines. Images take most of the time, and lines lie all over
-/// a run.
+/// When a run is killed: this long after its journal has this many lines. Images take most of the
+/// time, and lines lie all over a run.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     lines: usize,
     then: Duration,
 }
 
-/// Starts the plan; returns when its journal has so many lines, or it has ended.
+/// Starts the plan; returns when its journal has `lines` lines, or the run has ended.
 fn start(lab: &Lab, lines: usize) -> Child {
     let mut command = lab.pickfs();
     command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -237,7 +237,8 @@ fn disks(layer: Option<&Layer>) -> u32 {
     if layer.is_some_and(|layer| layer.joins) { 2 } else { 1 }
 }
 
-/// A layer, or none, in a guest, with as much space as a cache needs; the work kills its agent after so many seconds, if it is to.
+/// A layer, or none, in a guest, with as much space as a cache needs; the work kills its agent
+/// after `killed_after` seconds, if given.
 fn plan_of_guest(lab: &Lab, guest: &Path, number: usize, killed_after: Option<u64>) -> String {
     let layer = layer::ALL.get(number % (layer::ALL.len() + 1)).copied();
     let layers = layer.map_or(String::new(), |layer| format!("'{}'", layer.name));

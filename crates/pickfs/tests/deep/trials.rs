@@ -153,7 +153,7 @@ fn a_directory_without_room_is_seen_before_the_first_round() {
     lab.assert_nothing_left();
 }
 
-/// Nobody can make file systems here, so every cell is skipped.
+/// The user `nobody` cannot make file systems here, so every cell is skipped.
 #[test]
 fn a_run_that_measures_nothing_fails() {
     if not_run(unable(&["ext4"])) {
@@ -201,8 +201,8 @@ fn a_run_that_is_taken_up_can_have_another_aim() {
     lab.assert_nothing_left();
 }
 
-/// The lock of root's runs is root's alone; who waits is told whom for, and who holds the lock that users share holds no run
-/// of root's up.
+/// The lock of root's runs is root's alone. A run that waits names the run that it waits for, and a
+/// holder of the lock that users share delays no run of root's.
 #[test]
 fn who_waits_is_told_for_whom_and_root_waits_for_no_user() {
     if not_run(unable(&["ext4"])) {

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 /// Kolmogorov's distance of the sizes, at most.
 const SIZES: f64 = 0.02;
-/// Of the bytes.
+/// Tolerance of the bytes, as a share.
 const BYTES: f64 = 0.01;
 /// What chi-squared may call unlikely.
 const UNLIKELY: f64 = 0.05;
-/// Of the share that btrfs stores, in points.
+/// Tolerance of the share that btrfs stores, in points.
 const POINTS: f64 = 3.0;
 const CODECS: [&str; 4] = ["lzo", "zlib", "zstd:1", "zstd:3"];
 
@@ -138,7 +138,8 @@ impl Alike {
     }
 }
 
-/// Counts of a tree: of files at each depth and of directories with so many entries, in ranges that double.
+/// Counts of a tree: files at each depth, and directories by their number of entries, in ranges
+/// that double.
 struct Found {
     sizes: Vec<u64>,
     depths: BTreeMap<usize, f64>,

@@ -168,7 +168,7 @@ fn the_reference_changes_no_pick_beyond_its_bound() {
     }
 }
 
-/// Of the pick that goes by bounds alone.
+/// The bound of the pick that goes by bounds alone.
 fn bounds_of(bounds: &[f64; 3]) -> f64 {
     bounds.iter().copied().fold(f64::INFINITY, f64::min)
 }
@@ -228,7 +228,7 @@ fn no_two_targets_have_different_places_where_their_interval_holds_one() {
             all.into_iter().filter(|(a, b)| interval(*a, *b).0 <= 1.0 && interval(*a, *b).1 >= 1.0).collect();
         let places = places(model);
         let place = |target: usize| places.iter().position(|place| place.contains(&target));
-        // Of the best only the pick is known to be faster than all of the later places.
+        // Among the best, only the pick is known to be faster than all of the later places.
         let is_best = |target: usize| place(target) == Some(0) && target != places[0][0];
         let is_known = |(a, b): &(usize, usize)| !is_best(*a) && !is_best(*b);
         let wrong: Vec<_> = holds.into_iter().filter(is_known).filter(|(a, b)| place(*a) != place(*b)).collect();
@@ -309,7 +309,7 @@ fn rounds_that_a_target_lacks_are_said() {
     assert!(!report(&whole).warnings().join("\n").contains("lacks"));
 }
 
-/// Of two equals with two modes each, medians often contradict the ratio; what is shown never does.
+/// With two equals of two modes each, medians often contradict the ratio; what is shown never does.
 #[test]
 fn shown_times_never_contradict_the_ratio_beside_them() {
     let found = trials(40, 790, |seed| {

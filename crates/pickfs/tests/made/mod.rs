@@ -1,4 +1,5 @@
-//! Journals of runs that never were: so many rounds of named targets, each with its factor, from a seed.
+//! Journals of runs that never were: a number of rounds of named targets, each with its factor,
+//! from a seed.
 #![allow(dead_code, reason = "each of those who include this file needs other parts of it")]
 
 use pickfs_core::journal::{Begin, End, Outcome, Provenance, Record, Run, SCHEMA, Sample};
@@ -18,7 +19,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// Of an image each; with an empty list of factors, no round.
+    /// Targets on an image each; with an empty list of factors, no round.
     pub fn new(names: &[&str], factors: &[f64], rounds: u32, seed: u64) -> Made {
         let size =
             Settings([("size".to_string(), (4u64 << 30).into()), ("dir".to_string(), "/somewhere".into())].into());

@@ -20,7 +20,7 @@ pub enum Habit {
     LoudLast,
     /// Every seventh cell takes twice as long.
     Seventh,
-    /// Garbage that each target collects once in so many rounds.
+    /// Garbage that each target collects once in this many rounds.
     Saw(f64),
     /// A clock of 10 ms under times of 100 ms with so much noise.
     Ticks(f64),

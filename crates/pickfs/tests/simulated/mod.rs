@@ -84,7 +84,7 @@ pub struct Played {
     pub slower: Vec<usize>,
     pub end: Option<Enough>,
     pub rounds: u32,
-    /// Of all targets and the duplicate.
+    /// Cells of all targets and the duplicate.
     pub cells: usize,
     /// The band of the report, as a share.
     pub threshold: f64,
@@ -145,7 +145,8 @@ fn number(name: &str) -> usize {
     name.parse().expect("targets are named by number")
 }
 
-/// Results of so many independent trials, by seed; on all processors, and the same on any number of them.
+/// Results of `count` independent trials, by seed; on all processors, and the same on any number of
+/// them.
 pub fn trials<T: Send>(count: usize, salt: u64, trial: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(count.max(1));
     let seed = |at: usize| (salt << 32) + at as u64;

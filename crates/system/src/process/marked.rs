@@ -26,9 +26,9 @@ fn has_all(pid: i32, marks: &[&str]) -> bool {
     marks.iter().all(has) && Stat::of(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
-/// Ends every marked process, again and again, as they may fork meanwhile. Says whom it ended; an error names who is still
-/// there after five seconds. Nobody there is believed at the second look: a process in the middle of exec(2) shows no
-/// environment.
+/// Ends every marked process, again and again, as they may fork meanwhile. Returns the processes
+/// that it ended; an error names those that still run after five seconds. An empty result counts
+/// only at the second look: a process in the middle of exec(2) shows no environment.
 pub fn kill_marked(mark: &str) -> io::Result<Vec<String>> {
     kill_with_all(&[mark])
 }
@@ -102,7 +102,7 @@ fn kill_if_marked(pid: i32, marks: &[&str]) -> Option<String> {
 pub fn kill_unmarked_children(name: &str) -> io::Result<Vec<String>> {
     let own = std::process::id() as i32;
     let mut ended = Vec::new();
-    // Whoever is ended may leave children of its own to us.
+    // The children of an ended process may become ours.
     for attempt in 0.. {
         let children = all_processes().into_iter().filter_map(Stat::of).filter(|stat| stat.parent == own);
         let living = children.filter(|stat| !matches!(stat.state, 'Z' | 'X') && !has_variable(stat.pid, name));
@@ -114,7 +114,7 @@ pub fn kill_unmarked_children(name: &str) -> io::Result<Vec<String>> {
             return Err(still_running(left.iter().map(|stat| stat.pid)));
         }
         for stat in left {
-            // Its number cannot have been given to another: nobody has waited for it.
+            // Its number cannot belong to another process yet: it has not been waited for.
             let said = format!("{} (pid {})", stat.name, stat.pid);
             if kill(stat.pid, Signal::KILL).is_ok() && !ended.contains(&said) {
                 ended.push(said);
@@ -155,7 +155,8 @@ mod tests {
             found.sort();
             found
         };
-        // The kernel closes the pipe that tells us of the exec a moment before it shows the new environment.
+        // The kernel closes the pipe that reports the exec a moment before it shows the new
+        // environment.
         let mut tries = 0;
         while found() != expected && tries < 1000 {
             std::thread::sleep(Duration::from_millis(1));

@@ -16,9 +16,10 @@ pub struct Exposed {
     pub remedy: String,
 }
 
-/// The first part of the way to a folder, the folder among them, that a user whom root does not trust may change: by renaming
-/// what is in it he has root write wherever he likes. Links on the way count too. From above downwards, so that nobody
-/// can change again what was looked at. None for others than root, who can be led to their own files only.
+/// The first part of the path to a folder, or the folder itself, that a user whom root does not
+/// trust may change: by renaming what is in it, that user has root write anywhere. Links on the
+/// path count too. The path is checked from above downwards, so that no checked part can be changed
+/// again. `None` for users other than root, who can be led to their own files only.
 pub fn exposed(folder: &Path) -> Option<Exposed> {
     // Who owns `/`, as in a guest whose root a user has made, can lead root anywhere in any case.
     let rules = Path::new("/").metadata().ok()?.uid();

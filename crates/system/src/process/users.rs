@@ -10,8 +10,9 @@ pub fn users_of(folder: &Path) -> Vec<String> {
     users.map(|process| shown(&process)).collect()
 }
 
-/// Other processes that have one of these block devices open for writing, under any name: the device, and the process
-/// as "qemu (123)". Those that only read, such as udev's, harm nobody and come and go.
+/// Other processes that have one of these block devices open for writing, under any name: the
+/// device, and the process as "qemu (123)". Processes that only read, such as udev's, do no harm;
+/// they come and go.
 pub fn writers_of(devices: &[(u32, u32)]) -> Vec<((u32, u32), String)> {
     let own = std::process::id() as i32;
     let others = all_processes().into_iter().flatten().flatten().filter(|process| process.pid != own);

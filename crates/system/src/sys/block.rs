@@ -41,7 +41,8 @@ pub struct LoopStatus {
 /// `LOOP_GET_STATUS64` of loop(4); ENXIO where the device is attached to nothing.
 pub fn loop_status(device: &Path) -> io::Result<LoopStatus> {
     const LOOP_GET_STATUS64: u32 = 0x4C05;
-    /// Of `struct loop_info64` in linux/loop.h; it begins with device, inode, and the device that the file is.
+    /// Size of `struct loop_info64` in linux/loop.h; it begins with device, inode, and the device
+    /// that the file is.
     const BYTES: usize = 232;
     let device = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(device)?;
     let mut status = [0u64; BYTES / size_of::<u64>()];
@@ -52,8 +53,9 @@ pub fn loop_status(device: &Path) -> io::Result<LoopStatus> {
     Ok(LoopStatus { file: (device, inode), device: below })
 }
 
-/// Tells the device that `bytes` from `from` on hold nothing of worth: their content is lost. Both must be multiples
-/// of the logical block. Opened exclusively, as blkdiscard(8) does, so that a mounted device is refused (EBUSY).
+/// Declares `bytes` bytes of the device from `from` on as unused: their content is lost. Both must
+/// be multiples of the logical block. The device is opened exclusively, as by blkdiscard(8), so
+/// that a mounted one is refused (EBUSY).
 pub fn discard(device: &Path, from: u64, bytes: u64) -> io::Result<()> {
     let device = OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL).open(device)?;
     let mut range = [from, bytes];

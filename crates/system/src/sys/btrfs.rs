@@ -38,8 +38,8 @@ impl Search {
     fn run(&mut self, file: BorrowedFd, key: btrfs_ioctl_search_key) -> io::Result<()> {
         self.key = key;
         self.room = ROOM as u64;
-        // SAFETY: the struct begins as the kernel's btrfs_ioctl_search_args_v2 does and `room` tells how many bytes
-        // the kernel may write behind that; any bytes are valid there.
+        // SAFETY: the struct begins as the kernel's btrfs_ioctl_search_args_v2 does, and `room` is
+        // the number of bytes that the kernel may write behind that; any bytes are valid there.
         unsafe { ioctl(file, BTRFS_IOC_TREE_SEARCH_V2, &raw mut *self) }
     }
 

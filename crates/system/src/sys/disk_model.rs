@@ -44,7 +44,7 @@ pub enum Count {
     ArmUntil,
     /// Landings that were not kept.
     Missed,
-    /// Of flash with a map: units of 4 KiB that hold data.
+    /// For flash with a map: units of 4 KiB that hold data.
     Valid,
     /// Places of units that the host's writes took, padding included.
     Written,
@@ -58,7 +58,8 @@ pub enum Count {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Landing {
-    /// Of the device; `u64::MAX`: the next ones in the order in which they were written.
+    /// The first sector on the device; `u64::MAX`: the next ones in the order in which they were
+    /// written.
     pub first: u64,
     pub sectors: u64,
     /// What was in the cache by then.
@@ -235,7 +236,7 @@ impl DiskModel {
         unsafe { (self.functions.count)(self.memory.as_ptr().cast(), which as c_int) }
     }
 
-    /// Of a hard disk's arm, over so many cylinders.
+    /// Time that a hard disk's arm needs to cross this many cylinders.
     pub fn seek_ns(&self, cylinders: u64) -> u64 {
         // SAFETY: the disk was started.
         unsafe { (self.functions.seek_ns)(self.memory.as_ptr().cast(), cylinders) }
@@ -264,7 +265,7 @@ impl DiskModel {
         (refused == 0).then_some(first)
     }
 
-    /// Of so many sectors those that hold data.
+    /// How many of `sectors` sectors from `first` on hold data.
     pub fn readable(&mut self, first: u64, sectors: u64) -> u64 {
         let zones = self.zones();
         // SAFETY: the zones are those of the disk.
@@ -273,7 +274,7 @@ impl DiskModel {
 
     pub fn zone(&mut self, number: usize) -> Zone {
         let zones = self.zones();
-        // SAFETY: the disk has so many zones in its table.
+        // SAFETY: the disk's table has `zones` zones, and the number is checked against that.
         unsafe {
             assert!(number < (*zones).zones as usize, "zone {number}");
             *(*zones).zone.add(number)

@@ -1,4 +1,5 @@
-//! Where a file's bytes lie on its device, as far as the file system tells (FIEMAP, Documentation/filesystems/fiemap).
+//! Where a file's bytes lie on its device, as far as the file system reports it (FIEMAP,
+//! Documentation/filesystems/fiemap).
 
 use super::ioctl;
 use linux_raw_sys::ioctl::{
@@ -24,7 +25,7 @@ pub struct Extent {
 pub enum Place {
     /// Block by block.
     Plain,
-    /// Compressed or encrypted: it begins there, its length there is not told.
+    /// Compressed or encrypted: it begins there; its length there is not reported.
     Encoded,
     /// Within the metadata: no block is its own.
     Inside,

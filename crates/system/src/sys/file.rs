@@ -1,4 +1,4 @@
-//! Files and pipes: past the page cache, and away with bytes that nobody wants.
+//! Files and pipes: access that bypasses the page cache, and disposal of bytes that are not needed.
 
 use rustix::fs::{Advice, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -11,8 +11,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Makes the next read of a file come from the device, without privileges: what is dirty is written, then the clean
-/// pages are dropped. The kernel may keep pages that somebody has mapped (posix_fadvise(2)).
+/// Makes the next read of a file come from the device, without privileges: dirty pages are written,
+/// then the clean pages are dropped. The kernel may keep pages that a process has mapped
+/// (posix_fadvise(2)).
 pub fn drop_file_cache(path: &Path) -> io::Result<()> {
     let file = File::open(path)?;
     match rustix::fs::fdatasync(&file) {
@@ -37,7 +38,8 @@ fn uncached_in(file: &File, at: u64, length: u64) -> io::Result<u64> {
     let page = procfs::page_size() as usize;
     let length = length as usize;
     let mut states = vec![0u8; length.div_ceil(page)];
-    // SAFETY: a new mapping that nobody else knows and that is not accessed; mincore(2) fills a byte for each of its pages.
+    // SAFETY: the mapping is new, known only here, and not accessed; mincore(2) fills a byte for
+    // each page.
     let found = unsafe {
         let mapped =
             libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), at as i64);
@@ -80,7 +82,7 @@ impl Entry {
         PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd())).join(&self.name)
     }
 
-    /// Of the folder that the entry is in.
+    /// Metadata of the folder that the entry is in.
     pub fn folder(&self) -> io::Result<Metadata> {
         std::fs::metadata(format!("/proc/self/fd/{}", self.folder.as_raw_fd()))
     }
@@ -224,8 +226,8 @@ fn discard_by_reading(reader: impl AsFd) -> io::Result<u64> {
     }
 }
 
-/// Gives a pipe room for so many bytes; returns what the kernel made of it. Without privileges at most
-/// /proc/sys/fs/pipe-max-size, usually 1 MiB.
+/// Asks the kernel to give a pipe room for `bytes` bytes; returns the room that it got. Without
+/// privileges the limit is /proc/sys/fs/pipe-max-size, usually 1 MiB.
 pub fn set_pipe_size(pipe: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(rustix::pipe::fcntl_setpipe_size(pipe, bytes)?)
 }
@@ -269,7 +271,7 @@ mod tests {
     use std::io::{IoSliceMut, Write};
     use std::os::unix::fs::FileExt;
 
-    /// True when the file's first page is cached: a read that may not wait tells.
+    /// True when the file's first page is cached: then a read that may not wait succeeds.
     fn cached(path: &Path) -> bool {
         let mut page = [0; 4096];
         let file = File::open(path).unwrap();

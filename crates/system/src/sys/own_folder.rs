@@ -1,4 +1,4 @@
-//! Folders that nobody but this user and root can have put there, or can put anything into.
+//! Folders that only this user and root can have made, and in which only they can make files.
 
 use super::process::trusts;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, readlinkat, statat};

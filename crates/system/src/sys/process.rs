@@ -82,7 +82,7 @@ pub fn ahead_of_others<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Of the calling thread; a refusal changes nothing.
+/// Sets the policy of the calling thread; a refusal changes nothing.
 fn schedule(policy: i32, priority: i32) {
     let wanted = libc::sched_param { sched_priority: priority };
     // SAFETY: the pointer is to a value that lives through the call.
@@ -99,15 +99,15 @@ fn read_usage(usage: &libc::rusage) -> Usage {
     }
 }
 
-/// From now on writing to a pipe that nobody reads ends us quietly, as it does other programs; Rust starts with the
-/// signal ignored. Not for who has something to undo.
+/// From now on, a write to a pipe without readers ends this process quietly, as it does other
+/// programs; Rust starts with the signal ignored. Not for a process that has changes to undo.
 pub fn end_with_reader() {
     // SAFETY: it installs no handler, only the default action.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
-/// True for what belongs to us, and for root also where it belongs to the user whom sudo(8) names: whoever may start us as
-/// root may as well do it himself.
+/// True if the owner is this user, and for root also if it is the user whom sudo(8) names: a user
+/// who may start us as root can make the same changes as root directly.
 pub fn trusts(owner: u32) -> bool {
     let own = rustix::process::geteuid();
     owner == own.as_raw() || (own.is_root() && behind_sudo().is_some_and(|(user, _)| user == owner))
@@ -176,8 +176,9 @@ impl Parents {
         self.0.get(&pid).copied()
     }
 
-    /// The process itself, its parent, and so on. As processes are read one after the other, ids may have been used twice
-    /// meanwhile and parents may form a ring: nobody is deeper than there are processes.
+    /// The process itself, its parent, and so on. As processes are read one after the other, ids
+    /// may have been used twice meanwhile and parents may form a ring: so the line ends after as
+    /// many steps as there are processes.
     pub fn line(&self, pid: i32) -> impl Iterator<Item = i32> + '_ {
         std::iter::successors(Some(pid), |pid| self.of(*pid)).take(self.0.len() + 1)
     }

@@ -258,7 +258,8 @@ pub fn read_text(tid: i32, address: u64) -> io::Result<Vec<u8>> {
     Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG))
 }
 
-/// Of the calling process from now on: an interrupt from the keyboard is for the program that it watches.
+/// The calling process ignores interrupts from now on: one from the keyboard is for the program
+/// that it watches.
 pub fn ignore_interrupts() {
     // SAFETY: it installs no handler, it only ignores.
     unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };

@@ -16,7 +16,7 @@ pub const RINGS: usize = 192;
 const RING_BYTES: u64 = 256 << 10;
 const DESCRIPTORS: usize = 1024;
 const PAGE: usize = 4096;
-/// Of a ring with its page.
+/// Bytes of a ring with its page.
 const WHOLE: usize = PAGE + RING_BYTES as usize;
 const BYTES: usize = PAGE + RINGS * WHOLE;
 
@@ -36,9 +36,9 @@ const KNOWN: usize = 32;
 const SKIP: u32 = u32::MAX;
 /// All sizes are multiples of it.
 const UNIT: u64 = 8;
-/// Of a record without texts: `struct record`.
+/// Bytes of a record without texts: `struct record`.
 pub const RECORD: usize = 160;
-/// Of those of a ring that are not read yet.
+/// Most records of a ring that are not read yet.
 pub const MOST_RECORDS: u64 = RING_BYTES / RECORD as u64;
 
 /// The shared memory.
@@ -53,7 +53,7 @@ pub struct Rings {
 /// Where a record lies.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
-    /// Of its end among all ends.
+    /// Place of its end among all ends.
     pub order: u64,
     pub ring: usize,
     at: u64,
@@ -93,7 +93,7 @@ impl Rings {
         path_of(&self.file)
     }
 
-    /// So many calls have ended.
+    /// Number of calls that have ended, plus the places taken by [`Self::take_order`].
     pub fn order(&self) -> u64 {
         self.long(ORDER).load(Ordering::SeqCst)
     }

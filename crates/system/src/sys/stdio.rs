@@ -55,7 +55,7 @@ impl Stream {
     /// Writes what is still in the buffer; an error that only shows now would be lost by dropping.
     pub fn close(self) -> io::Result<()> {
         let stream = std::mem::ManuallyDrop::new(self);
-        // SAFETY: it is open, and nobody can use or close it again.
+        // SAFETY: it is open, and cannot be used or closed again.
         if unsafe { libc::fclose(stream.0) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }

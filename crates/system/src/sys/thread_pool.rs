@@ -27,7 +27,7 @@ struct Work(*const (dyn Fn(usize) + Sync));
 unsafe impl Send for Work {}
 
 impl ThreadPool {
-    /// So many threads, with the calling one; 0 is 1.
+    /// A pool of `threads` threads, including the calling one; 0 counts as 1.
     pub fn new(threads: usize) -> io::Result<ThreadPool> {
         let threads = threads.max(1);
         let [begin, end] = [(); 2].map(|()| Barrier::new(threads));

@@ -1,7 +1,9 @@
-//! Requests to one file through io_uring(7): a ring that owns the buffers, so that none goes while the kernel uses it.
+//! Requests to one file through io_uring(7): a ring that owns the buffers, so that none is freed
+//! while the kernel uses it.
 //!
-//! Each request has a slot with a buffer of its own. Between [`Ring::read`] or [`Ring::write`] and the completion that
-//! [`Ring::ended`] gives, a slot belongs to the kernel and nobody else can reach its buffer.
+//! Each request has a slot with a buffer of its own. Between [`Ring::read`] or [`Ring::write`] and
+//! the completion that [`Ring::ended`] returns, a slot belongs to the kernel and nothing else can
+//! reach its buffer.
 
 use super::file::AlignedBuffer;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
@@ -36,7 +38,8 @@ enum State {
 }
 
 impl Ring {
-    /// For so many requests at a time, each with a buffer of so many bytes, zeros at first.
+    /// A ring for `depth` requests at a time, each with a buffer of `bytes` bytes that are zero at
+    /// first.
     pub fn new(depth: usize, bytes: usize) -> io::Result<Ring> {
         let entries = u32::try_from(depth.max(1)).map_err(io::Error::other)?;
         let (ring, asleep) = make(entries)?;
@@ -79,13 +82,13 @@ impl Ring {
         &mut slot.buffer
     }
 
-    /// Queues a read of so many bytes at the offset into the start of the slot's buffer.
+    /// Queues a read of `bytes` bytes at `offset` into the start of the slot's buffer.
     pub fn read(&mut self, slot: usize, offset: u64, bytes: usize) {
         let (file, memory) = (self.descriptor(), self.memory(slot, 0, bytes));
         self.queue(slot, opcode::Read::new(file, memory, bytes as u32).offset(offset).build());
     }
 
-    /// Queues a write of so many bytes, which stand at `from` in the slot's buffer, at the offset.
+    /// Queues a write of the `bytes` bytes at `from` in the slot's buffer to `offset`.
     pub fn write(&mut self, slot: usize, from: usize, offset: u64, bytes: usize) {
         let (file, memory) = (self.descriptor(), self.memory(slot, from, bytes));
         self.queue(slot, opcode::Write::new(file, memory, bytes as u32).offset(offset).build());
@@ -95,7 +98,7 @@ impl Ring {
         Fd(self.file.as_ref().expect("the ring was woken with a file").as_raw_fd())
     }
 
-    /// Of a slot that was taken; it is there until the request has ended.
+    /// Address in a slot that was taken; the memory is there until the request has ended.
     fn memory(&mut self, slot: usize, from: usize, bytes: usize) -> *mut u8 {
         let slot = &mut self.slots[slot];
         assert!(slot.state == State::Taken, "a request needs a slot that was taken for it");
@@ -104,8 +107,9 @@ impl Ring {
 
     fn queue(&mut self, slot: usize, entry: squeue::Entry) {
         let entry = entry.user_data(slot as u64);
-        // SAFETY: the memory lies within the slot's buffer. From here to its completion nobody can reach that, and it
-        // is freed only when nothing is in flight (see `drop`). The file is ours, and so open.
+        // SAFETY: the memory lies within the slot's buffer. From here to its completion nothing
+        // else can reach that buffer, and it is freed only when nothing is in flight (see `drop`).
+        // The file is ours, and so open.
         let queued = unsafe { self.ring.submission().push(&entry) };
         queued.expect("there are as many entries as slots");
         self.slots[slot].state = State::InFlight;

@@ -42,7 +42,8 @@ struct Done {
     left: u64,
 }
 
-/// Ages the stack as its target says, and tells what came of it; no facts for a target that stays fresh.
+/// Ages the stack as its target says, and returns what was done; no facts for a target that stays
+/// fresh.
 pub(crate) fn age(
     cell: &Cell,
     stack: &BuiltStack,

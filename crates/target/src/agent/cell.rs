@@ -24,8 +24,8 @@ use std::collections::BTreeMap;
 /// Bytes of the file that is written to a target that is tried.
 const TRIAL: usize = 1 << 20;
 
-/// Runs the cell and tells how it ended; `Err` only when there is no end to tell (asked to stop, or no host). `facts` are
-/// of a machine that is this cell's alone.
+/// Runs the cell and reports how it ended; `Err` only when there is no end to report (asked to
+/// stop, or no host). `facts` are those of a machine that is this cell's alone.
 pub(crate) fn run(cell: &Cell, facts: BTreeMap<String, String>, place: &Place, link: &mut Link) -> Result<()> {
     let (mut account, at) = (Account::open(&cell.id), now());
     link.tell(Record::Begin(Begin::of(cell, at)));

@@ -34,14 +34,14 @@ pub(crate) const USUAL: Readings = Readings { number: 5, most: Duration::from_mi
 pub(crate) const ONE: Readings = Readings { number: 1, most: Duration::from_millis(20) };
 /// A reading of a fast disk needs no more than this, and what a clock and a scheduler do to it is small.
 const ENOUGH: Duration = Duration::from_millis(25);
-/// Of a disk that turns, fewer would tell its angle.
+/// Least number of reads: on a rotating disk, fewer would measure its angle.
 const LEAST_TURNS: u64 = 16;
 const CHUNK: usize = 2 << 20;
 const PAGE: usize = 4096;
 
 type Facts = Vec<(String, String)>;
 
-/// Of a device that will be formatted: its first blocks are overwritten.
+/// Speed of a device that will be formatted: its first blocks are overwritten.
 pub(crate) fn device_speed(device: &Path, readings: Readings) -> Result<Facts> {
     block::flush_buffers(device).ok();
     // The image was just written, and is still in memory.
@@ -50,7 +50,7 @@ pub(crate) fn device_speed(device: &Path, readings: Readings) -> Result<Facts> {
     all(device, bytes, 0, readings)
 }
 
-/// Of a directory on an existing file system: by a file that is removed again.
+/// Speed of a directory on an existing file system, by a file that is removed again.
 pub(crate) fn directory_speed(directory: &Path, readings: Readings) -> Result<Facts> {
     const BYTES: u64 = 64 << 20;
     let path = directory.join("raw-speed");

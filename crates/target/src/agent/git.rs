@@ -17,7 +17,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Made durable after so many pulls, as a kernel would have done by then.
+/// Number of pulls after which they are made durable, as a kernel would have done by then.
 const PULLS_PER_SYNC: u32 = 10;
 
 /// Nothing for a target that no git ages.

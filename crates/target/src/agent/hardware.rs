@@ -26,7 +26,7 @@ pub(crate) struct Shown {
     write_cache: Option<String>,
 }
 
-/// Nothing where the executor has nothing to be told: the machine is then what it is.
+/// `None` where the executor has no settings for the machine: it is then used as found.
 pub(crate) fn look(target: &Target) -> Option<Shown> {
     if target.machine.is_empty() {
         return None;
@@ -182,7 +182,8 @@ fn scheduler_mismatch(asked: &str, shown: &str) -> Option<String> {
     (!taken).then(|| told(&format!("scheduler {asked}"), shown))
 }
 
-/// The kernel is about to be told that a cache that must be flushed is none, or a layer hides it.
+/// True if the kernel is about to take a cache that must be flushed for none, or if a layer hides
+/// it.
 pub(crate) fn loses_flushes(target: &Target, disks: &[(u32, u32)]) -> bool {
     let has_cache = |number: &(u32, u32)| {
         devices::queue_file(*number, "write_cache").and_then(content).as_deref() == Some("write back")

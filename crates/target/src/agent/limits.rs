@@ -25,7 +25,8 @@ const MOST_TIME: Duration = Duration::from_secs(5);
 /// No file is longer, on any file system.
 const ANY: u64 = i64::MAX as u64;
 
-/// Facts, and the largest of each; what could not be tried is left out. `features` are those told of the file system before.
+/// Facts, and the largest of each; what could not be tried is left out. `features` are those known
+/// of the file system before.
 pub(crate) fn of(root: &Path, features: Option<&String>) -> (BTreeMap<String, String>, BTreeMap<String, u64>) {
     let (file, copy) = (root.join(TRIAL), root.join(COPY));
     let tried = tried(&file, &copy);
@@ -136,8 +137,8 @@ impl Tried {
         facts.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
     }
 
-    /// With what was seen to be there, in the order of names. What was told and not seen stays: a trial of one file proves
-    /// no absence.
+    /// The known features and those that were seen, in the order of names. Features that are known
+    /// but were not seen stay: a trial of one file proves no absence.
     fn features(self, told: &str) -> String {
         let seen = [(self.creation_time, CREATION_TIME), (self.reflinks, REFLINKS)];
         let mut all: Vec<&str> = told.split(' ').filter(|name| !name.is_empty()).collect();

@@ -109,7 +109,7 @@ fn in_words(mount: &MountInfo) -> String {
     format!("{} {} {}", mount.mount_source.as_deref().unwrap_or_default(), mount.fs_type, shown.join(","))
 }
 
-/// Of a file and a volume; what is tried later counts before it.
+/// Largest file and volume by the driver; what is tried later takes precedence.
 fn documented(driver: Option<&Filesystem>) -> BTreeMap<String, u64> {
     let Some(driver) = driver else { return BTreeMap::new() };
     let largest = [(FILE, driver.largest_file), (VOLUME, driver.largest_volume)];

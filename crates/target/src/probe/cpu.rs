@@ -33,7 +33,8 @@ pub(crate) fn tick_ns() -> u64 {
     1_000_000_000 / procfs::ticks_per_second().max(1)
 }
 
-/// Nanoseconds that CPUs were busy, and that were stolen, at so many seconds since the boot. The first has no zero.
+/// Nanoseconds that CPUs were busy, and that were stolen, `up` seconds after the boot. The first
+/// has no zero.
 fn used(stat: &KernelStats, up: f64) -> (f64, f64) {
     let all = &stat.total;
     let ns = |ticks: u64| (ticks * tick_ns()) as f64;
@@ -48,7 +49,7 @@ mod tests {
     use pickfs_system::sys::process::own_usage;
     use procfs::FromBufReadSI;
 
-    /// Two CPUs, up for so many seconds; in hundredths of a second.
+    /// Two CPUs, `up` seconds after the boot; the others are in hundredths of a second.
     fn used_at(up: f64, user: u64, idle: u64, waiting: u64, stolen: u64) -> (f64, f64) {
         let text = format!(
             "cpu  {user} 0 0 {idle} {waiting} 0 0 {stolen} 9 9\ncpu0 1 1 1 1 1 1 1 1 1 1\ncpu1 1 1 1 1 1 1 1 1 1 1\n\

@@ -112,7 +112,7 @@ impl Watch {
         devices.iter().map(open).collect::<Option<Vec<File>>>().filter(|files| !files.is_empty()).map(Watch)
     }
 
-    /// Of all together; none once one of them is gone.
+    /// Counters of all devices together; `None` once one of them is gone.
     pub(crate) fn read(&self) -> Option<Counters> {
         self.0.iter().try_fold(Counters::default(), |sum, file| Some(sum + read(file)?))
     }
@@ -124,7 +124,8 @@ fn read(file: &File) -> Option<Counters> {
     Counters::parse(std::str::from_utf8(&line[..length]).ok()?)
 }
 
-/// Of the disk under a file; none where the file lies on no disk. Finding it takes a while, reading its counters does not.
+/// Watches the disk under a file; `None` where the file lies on no disk. Finding it takes a while,
+/// reading its counters does not.
 pub(crate) fn watch_disk_of(path: &std::path::Path) -> Option<Watch> {
     Watch::new(&[pickfs_system::sys::devices::disk_of_file(path)?])
 }

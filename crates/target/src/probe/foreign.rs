@@ -1,12 +1,14 @@
 //! CPU of processes that have nothing to do with the measurement: the reason to doubt a run.
 //!
-//! Foreign is who is neither a kernel thread (those work for the file system) nor our parent, who started the
-//! measurement, nor descended from it. Under init there is no such parent, and our own descendants are the family.
+//! A process is foreign if it is neither a kernel thread (those work for the file system) nor our
+//! parent, which started the measurement, nor descended from that. Under init there is no such
+//! parent, and our own descendants are the family.
 //!
-//! The sum is over processes that are there and their children that ended: what a process used goes to its parent
-//! when that one has waited for it, so the short-lived processes of a build are seen too. One that nobody waits for
-//! takes its CPU out of the sum, so that the difference is a lower bound and may even be negative: the stage clamps it
-//! at zero. A daemon of the workload whose parent died counts as foreign, unless the agent adopts orphans.
+//! The sum is over processes that are there and their children that ended: what a process used goes
+//! to its parent when that has waited for it, so the short-lived processes of a build are seen too.
+//! A process that is never waited for takes its CPU out of the sum, so the difference is a lower
+//! bound and may even be negative: the stage clamps it at zero. A daemon of the workload whose
+//! parent died counts as foreign, unless the agent adopts orphans.
 
 use super::cpu::tick_ns;
 use super::{Probe, Reading, Subject, counter};

@@ -1,12 +1,14 @@
 //! How the files lie on the device: in one piece, or in many.
 //!
-//! The layout score is that of Smith and Seltzer (File System Aging, SIGMETRICS 1997): of all blocks of files but each
-//! file's first, the share that lies right behind its predecessor; 1 is a perfect layout. A fragment is what lies in one
-//! piece, so extents that touch each other are one fragment.
+//! The layout score is that of Smith and Seltzer (File System Aging, SIGMETRICS 1997): of all
+//! blocks of files but each file's first, the share that lies right behind its predecessor; 1 is a
+//! perfect layout. A fragment is what lies in one piece, so extents that touch each other are one
+//! fragment.
 //!
-//! What is compressed (btrfs) tells where an extent begins and not how long it is there. Its blocks count as adjacent,
-//! as they are read together, and the next extent counts as touching it if it begins behind it, within its length
-//! uncompressed. Files inside the metadata have no block of their own; they count as one fragment and no blocks.
+//! Of compressed data (btrfs), only the place where an extent begins is reported, not its length
+//! there. Its blocks count as adjacent, as they are read together, and the next extent counts as
+//! touching it if it begins behind it, within its length uncompressed. Files inside the metadata
+//! have no block of their own; they count as one fragment and no blocks.
 
 use super::{Probe, Reading, Subject, state};
 use pickfs_system::sys::extents::{Extent, Place, extents};
@@ -50,12 +52,13 @@ pub(crate) struct Found {
     followers: u64,
     /// Those of them that lie right behind their predecessor.
     adjacent: u64,
-    /// Of each file that has any, sorted.
+    /// Fragments of each file that has any, sorted.
     fragments: Vec<u64>,
 }
 
 impl Found {
-    /// `None` where no file has an extent or the file system tells of none; what is dirty must have been written.
+    /// `None` where no file has an extent or the file system reports none; dirty data must have
+    /// been written.
     pub(crate) fn of(root: &Path) -> io::Result<Option<Found>> {
         let mut found = Found::default();
         let mut met = HashSet::new();
@@ -89,7 +92,7 @@ impl Found {
         }
     }
 
-    /// Of all files together.
+    /// Fragments of all files together.
     pub(crate) fn fragments(&self) -> u64 {
         self.fragments.iter().sum()
     }
@@ -107,7 +110,7 @@ impl Found {
         self.fragments() as f64 / self.fragments.len() as f64
     }
 
-    /// So many at most has this share of the files.
+    /// The number of fragments that this share of the files does not exceed.
     pub(crate) fn fragments_at(&self, share: f64) -> u64 {
         let place = (self.fragments.len() as f64 * share).ceil() as usize;
         self.fragments[place.clamp(1, self.fragments.len()) - 1]

@@ -22,13 +22,13 @@ use walkdir::{DirEntry, WalkDir};
 /// What the files below one directory take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Of the directory; `None` for files in the root itself, and for the sum.
+    /// Name of the directory; `None` for files in the root itself, and for the sum.
     pub name: Option<OsString>,
     /// Regular files, each once however many names it has here.
     pub files: u64,
     /// Their sizes.
     pub apparent_bytes: u64,
-    /// Of data on the disk, one copy, each block once: without directories and other metadata.
+    /// Data on the disk, one copy, each block once: without directories and other metadata.
     pub disk_bytes: u64,
     /// Those of the disk that no other directory of the tree has: free without it, unless a snapshot outside has them.
     pub alone_bytes: u64,
@@ -71,7 +71,7 @@ fn is_btrfs(root: &File) -> io::Result<bool> {
 type Inode = (u64, u64);
 
 struct Counter {
-    /// Of btrfs; `None` where its items cannot be read.
+    /// For btrfs; `None` where its items cannot be read.
     search: Option<Box<Search>>,
     rows: BTreeMap<Option<OsString>, usize>,
     shares: Vec<Share>,
@@ -79,7 +79,7 @@ struct Counter {
     stretches: Vec<(Range<u64>, usize)>,
     /// Where no stretch of the device is known, behind all devices.
     next: u64,
-    /// Of files with several names.
+    /// For files with several names.
     given: HashMap<Inode, u64>,
     met: HashSet<(Inode, Option<usize>)>,
     by_blocks: u64,

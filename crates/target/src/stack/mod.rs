@@ -57,7 +57,7 @@ pub enum Action {
     /// This directory, on a file system that is there already, is where the work goes.
     UseDirectory(PathBuf),
     MakeDirectory(PathBuf),
-    /// A file of so many incompressible bytes, every block of it allocated and written.
+    /// A file of `bytes` incompressible bytes, every block of it allocated and written.
     MakeImage {
         path: PathBuf,
         bytes: u64,
@@ -169,7 +169,7 @@ impl Place {
         Place::of_agent(run, rustix::process::geteuid().is_root())
     }
 
-    /// Of an agent that is root or not.
+    /// The place of an agent that is root or not.
     pub fn of_agent(run: &str, root: bool) -> Place {
         let name = format!("pickfs-{run}");
         let mounts = if root { Path::new("/run").join(&name) } else { std::env::temp_dir().join(&name) };

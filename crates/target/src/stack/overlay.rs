@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// What a mount of it takes.
 pub const NEED: Need = Need::Kernel { filesystem: "overlay", hint: "load its module: `modprobe overlay`" };
 
-/// Of the mounted file system below, by what overlayfs calls them.
+/// Parts of the mounted file system below, by the names that overlayfs has for them.
 const LOWER: &str = "lowerdir";
 const UPPER: &str = "upperdir";
 const WORK: &str = "workdir";

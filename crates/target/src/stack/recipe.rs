@@ -65,7 +65,7 @@ impl<'a> Recipe<'a> {
         steps
     }
 
-    /// Layers, then the file system; or why that cannot be built on so many devices.
+    /// Layers, then the file system; or why they cannot be built on this number of devices.
     pub fn on_devices(&self, mut devices: Vec<PathBuf>) -> Result<OnDevices<'a>, String> {
         let (mut layers, mut layer_steps, memory) = (Vec::new(), Vec::new(), self.memory());
         for (number, (layer, settings)) in self.layers.iter().enumerate() {

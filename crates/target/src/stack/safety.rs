@@ -23,7 +23,7 @@ pub struct Users {
     pub loops: Vec<(Number, String)>,
     /// By the device, programs that have it open for writing.
     pub writers: Vec<(Number, String)>,
-    /// Those that the kernel lets nobody claim, as it or a program has.
+    /// Those that cannot be claimed, as the kernel or a program has claimed them.
     pub claimed: Vec<String>,
 }
 

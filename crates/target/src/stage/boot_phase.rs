@@ -1,5 +1,5 @@
-//! Boots another machine from the file system under test and tells how long that took: what a workload asks of the stage
-//! that nothing of this machine's can time.
+//! Boots another machine from the file system under test and measures how long that took: what a
+//! workload asks of the stage that nothing on this machine can time.
 
 use super::account::Spent;
 use super::cell_stage::Stage;
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// else than in the kernel's own file systems.
 const MOUNT_POINT: &str = "/dev/pickfs";
 const OPEN_LAYERS_NS: &str = "open_layers_ns";
-/// Of what the booted machine read, the share that must have come to the host's disk.
+/// The share of what the booted machine read that must have come from the host's disk.
 const FROM_DISK: f64 = 0.9;
 
 impl Stage<'_, '_> {
@@ -39,7 +39,7 @@ impl Stage<'_, '_> {
         self.settle_after(&phase)
     }
 
-    /// The same, and nothing is told of it.
+    /// The same, but without a report.
     pub(crate) fn boot_aside(&mut self, ready: &str) -> Result<Booted> {
         check_stop()?;
         self.put_down()?;
@@ -103,7 +103,7 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
-    /// Of the init alone, which nobody starts without reading it; a file system may have compressed it.
+    /// Bytes of the init alone, which every boot reads; a file system may have compressed it.
     fn least_read(&self) -> f64 {
         let init = ["lib/systemd/systemd", "usr/lib/systemd/systemd"];
         let size = |path: &&str| self.stack.root.join(path).metadata().ok();

@@ -110,15 +110,15 @@ pub struct Stage<'a, 'b> {
     pub(super) expected: Expected,
     /// What the file system held when it was empty.
     pub(super) used_empty: Option<f64>,
-    /// Of the phase before.
+    /// Times of the phase before.
     pub(super) clocked: Option<Clocked>,
-    /// Of the durable time, what starting a program takes alone.
+    /// The part of the durable time that starting a program takes alone.
     pub(super) commit_start: Duration,
     /// Why the last cold start was none for the host below.
     pub(super) warm_below: Option<String>,
     /// All clean caches of the machine were, in this cell.
     pub(super) were_dropped: bool,
-    /// Of the devices under test.
+    /// Stillness of the devices under test.
     pub(super) stillness: Stillness,
 }
 
@@ -183,7 +183,7 @@ impl Stage<'_, '_> {
         !self.stack.driver.is_some_and(|driver| driver.keeps_no.contains(&MODES))
     }
 
-    /// Programs for so many snapshots of the file system under test; none where it takes none.
+    /// Programs for `count` snapshots of the file system under test; `None` where it takes none.
     pub(crate) fn snapshots(&self, count: u64) -> Option<SnapshotPrograms> {
         let (programs, spec) = (self.stack.driver?.snapshots?, self.stack.spec());
         let each = |words: fn(&FsSpec, u64) -> Argv| (0..count).map(|number| words(&spec, number)).collect::<Vec<_>>();
@@ -404,7 +404,7 @@ impl Stage<'_, '_> {
         }
     }
 
-    /// A doubt about a phase, told beside its values.
+    /// A doubt about a phase, reported with its values.
     pub(crate) fn flag(&mut self, phase: &str, flag: FlagKind, why: String) {
         let flag = Flag { cell: self.account.cell().into(), phase: phase.into(), flag: flag.name().into(), why };
         self.link.tell(Record::Flag(flag));

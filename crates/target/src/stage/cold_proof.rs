@@ -9,7 +9,7 @@ use pickfs_core::journal::FlagKind;
 /// Bytes that one inode takes at least on any disk format here (reiserfs stat data) that does not compress them.
 pub(crate) const SMALLEST_INODE: u64 = 44;
 
-/// Of what must be read, the share that must have been seen.
+/// The share of what must be read that must have been seen.
 const SEEN: f64 = 0.9;
 
 /// What a cold phase must read at least, known once something was written.
@@ -33,7 +33,7 @@ impl Expected {
         };
     }
 
-    /// Of content, what compression leaves; at most all.
+    /// The share of content that compression leaves; at most all.
     pub(crate) fn stored_share(&self) -> f64 {
         let Occupied { stored_bytes, apparent_bytes, .. } = self.occupied;
         let share = stored_bytes.zip(apparent_bytes).map(|(stored, apparent)| stored / apparent);

@@ -40,7 +40,7 @@ impl Latencies {
         self.histogram.saturating_record(ns);
     }
 
-    /// So many that took as long.
+    /// Records `count` operations that took this long each.
     pub(crate) fn record_many(&mut self, ns: u64, count: u64) {
         self.histogram.saturating_record_n(ns, count);
     }

@@ -1,4 +1,5 @@
-//! What was measured of a phase: readings before and after become quantities, told for one unit of its work. Pure.
+//! What was measured of a phase: readings before and after become quantities for one unit of its
+//! work. Pure.
 
 use super::phase::{Phase, TimedUntil};
 use super::sampler::Peaks;
@@ -21,7 +22,7 @@ const FOREIGN_CPU: f64 = 0.03;
 const FOREIGN_IO_SLACK: f64 = (1 << 20) as f64;
 /// The share of the work's CPU that clocks of two kinds may differ by.
 const LOST_CPU: f64 = 0.05;
-/// Ticks are 10 ms: one tick of somebody else's is no finding.
+/// Ticks are 10 ms: one tick of another process is no finding.
 const FOREIGN_CPU_SLACK_NS: f64 = 2e7;
 
 /// Readings by metric.
@@ -49,13 +50,14 @@ pub(crate) struct OwnCounts {
     pub removed_files: u64,
 }
 
-/// For how much work a phase's quantities are told, so that targets are compared on the same work.
+/// The amount of work that a phase's quantities are given for, so that targets are compared on the
+/// same work.
 #[derive(Debug, Default)]
 pub(crate) enum Unit {
     /// All that was done.
     #[default]
     Whole,
-    /// One of so many times the same piece of work.
+    /// One of this number of repeats of the same work.
     Times(f64),
     /// One GiB of work that was done for a time.
     Gib(SteadyRun),
@@ -73,7 +75,7 @@ pub(crate) struct PhaseResult {
 }
 
 impl PhaseResult {
-    /// Of the readings before and after.
+    /// The result from the readings before and after.
     pub(crate) fn of(
         phase: &Phase,
         clocked: &Clocked,

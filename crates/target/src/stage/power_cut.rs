@@ -134,7 +134,7 @@ impl Stage<'_, '_> {
         Ok(lines)
     }
 
-    /// Of the round.
+    /// Seed of the round.
     pub(crate) fn seed(&self) -> u64 {
         self.stack.seed
     }

@@ -26,7 +26,7 @@ impl Program {
         Program { argv: argv(words), ..Program::default() }
     }
 
-    /// The folder that it starts in; pickfs's own unless said.
+    /// The folder that it starts in; by default pickfs's own.
     pub(crate) fn in_folder(mut self, folder: impl Into<PathBuf>) -> Program {
         self.folder = Some(folder.into());
         self

@@ -135,8 +135,8 @@ impl Stage<'_, '_> {
         self.deadline.check()
     }
 
-    /// Times what is no part of the job and explains it. It starts settled, with the caches as they are, and nothing
-    /// is told of it but what the workload makes of these times.
+    /// Times what is no part of the job and explains it. It starts settled, with the caches as they
+    /// are, and only what the workload makes of these times is reported.
     pub(crate) fn aside(&mut self, what: &'static str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<Clocked> {
         check_stop()?;
         let phase = Phase { name: what.into(), starts: CacheState::Warm, ..Phase::part("".into(), "") };
@@ -247,7 +247,7 @@ impl Stage<'_, '_> {
         })
     }
 
-    /// Flags: the value stays, the doubt is told beside it.
+    /// Flags a phase: the value stays, the doubt is reported with it.
     fn doubt(&mut self, phase: &Phase, played: &Played, result: &mut PhaseResult) {
         if let Some((flag, why)) = self.not_cold(phase, result, &played.told) {
             let names = doubted(&phase.name, &played.told.parts);
@@ -313,7 +313,8 @@ impl Stage<'_, '_> {
     }
 }
 
-/// Where a doubt that a phase was cold is told: of the phase, and of its parts, which is what reports show then.
+/// Names for which a doubt that a phase was cold is reported: the phase, and its parts, which
+/// reports show then.
 fn doubted(phase: &str, parts: &[Part]) -> Vec<String> {
     std::iter::once(phase).chain(parts.iter().map(|part| part.name.as_str())).map(String::from).collect()
 }

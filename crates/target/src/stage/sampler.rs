@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Of a course; when it is full, two neighbours become one, so that no phase is too long for the journal.
+/// Most steps of a course; when it is full, two neighbours become one, so that no phase is too long
+/// for the journal.
 const MOST_STEPS: usize = 64;
 
 /// What a phase's samples come to.
@@ -34,7 +35,7 @@ pub(crate) struct Course {
     pub write_bytes: Vec<u64>,
     /// Samples that make up a step; 0 before the first.
     samples: usize,
-    /// Of the last step, so far.
+    /// Samples of the last step, so far.
     taken: usize,
 }
 

@@ -69,8 +69,8 @@ impl Server {
     }
 }
 
-/// What servers and all that descend from them have used so far; the difference of two is what a phase cost them. What
-/// ended in between is at whoever waited for it.
+/// What servers and all their descendants have used so far; the difference of two is what a phase
+/// cost them. What ended processes used counts for the process that waited for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Used {
     pub cpu_ns: u64,
@@ -109,7 +109,7 @@ fn family<'a>(all: &'a [Stat], servers: &[i32], own: i32) -> Vec<&'a Stat> {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            // Whoever is left of it is found by its mark.
+            // Processes that remain are found by their mark.
             let _ = process::kill_group(self.child.id() as i32);
             let _ = self.child.wait();
         }

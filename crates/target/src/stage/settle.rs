@@ -211,7 +211,7 @@ mod tests {
             self.0.set(self.0.get() + time.as_millis() as u64);
         }
 
-        /// At the device's counters so many milliseconds after the begin.
+        /// Settles by the device's counters, which depend on the milliseconds since the begin.
         fn settles(&self, seen: &mut Seen, counters: impl Fn(u64) -> Option<Counters>) -> Settled {
             let look = || Ok((Duration::from_millis(self.0.get()), counters(self.0.get())));
             seen.settle(LEAST_QUIET, look, || self.pass(LOOK)).unwrap()

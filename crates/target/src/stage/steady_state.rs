@@ -1,7 +1,7 @@
 //! Work for a time: how much of it is completed each second, and whether that has become steady.
 //!
-//! Two targets that work for the same time do not do the same work, so what is told of such a phase is what one GiB of
-//! it takes.
+//! Two targets that work for the same time do not do the same work, so the quantities of such a
+//! phase are those of one GiB of work.
 
 use anyhow::Result;
 use pickfs_core::journal::FlagKind;

@@ -37,7 +37,7 @@ pub(crate) type Doubt = (FlagKind, String);
 /// What the work itself says of its phase.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// For how much work the phase is told.
+    /// The amount of work that the phase's quantities are given for.
     pub(super) unit: Unit,
     /// Instead of the stage's clock, in nanoseconds.
     pub(super) judged_ns: Option<f64>,
@@ -178,7 +178,7 @@ impl<'a> Timed<'a> {
         self.own_with(|_| work())
     }
 
-    /// As [`Timed::own`], for work that also tells of itself.
+    /// As [`Timed::own`], for work that also reports values itself.
     fn own_with<T>(&mut self, work: impl FnOnce(&mut Timed<'a>) -> Result<T>) -> Result<T> {
         let before = process::own_usage();
         let result = work(self);
@@ -188,8 +188,8 @@ impl<'a> Timed<'a> {
         result
     }
 
-    /// The same, and no ordinary process of the machine delays it: for work that shall take as long as it is large.
-    /// Where that is not allowed it is done all the same.
+    /// The same, and no ordinary process of the machine delays it: for work that shall take as long
+    /// as it is large. Where that is not allowed, the work is done without it.
     pub(crate) fn ahead_of_others<T>(&mut self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.own(|| process::ahead_of_others(work))
     }
@@ -207,8 +207,9 @@ impl<'a> Timed<'a> {
         Ok(())
     }
 
-    /// Does operations at fixed times, each kind on a thread of its own, for as long as the other work lasts. What came
-    /// of each kind, in their order; the work's own failure is told before theirs.
+    /// Does operations at fixed times, each kind on a thread of its own, for as long as the other
+    /// work lasts. Returns the log of each kind, in their order; an error of the work comes before
+    /// theirs.
     pub(crate) fn beside(
         &mut self,
         kinds: &mut [Periodic],
@@ -245,9 +246,9 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// Does batches of the same work: `first` of them, and as many again until they took `least` or there are `most`. All
-    /// that counts up is told for one, so that targets are compared on the same work. Gives how many there were, and
-    /// how long they took.
+    /// Does batches of the same work: `first` of them, and as many again until they took `least` or
+    /// there are `most`. All counters are given for one, so that targets are compared on the same
+    /// work. Returns how many there were, and how long they took.
     pub(crate) fn in_batches(
         &mut self,
         first: u64,
@@ -284,8 +285,8 @@ impl<'a> Timed<'a> {
         self.own.removed_files += files;
     }
 
-    /// The phase did a fixed piece of work so many times, where that number is not the same for all targets: all that
-    /// counts up is told for one.
+    /// The phase did a fixed piece of work `times` times, where that number is not the same for all
+    /// targets: all counters are given for one.
     pub(crate) fn done_times(&mut self, times: f64) {
         self.told.unit = Unit::Times(times);
     }
@@ -307,7 +308,8 @@ impl<'a> Timed<'a> {
         self.told.least_read = Some(LeastRead::Stored(bytes));
     }
 
-    /// A quantity of the workload's own; its unit and its direction are told by its name, see [`pickfs_system::units`].
+    /// A quantity of the workload's own; its unit and its direction follow from its name, see
+    /// [`pickfs_system::units`].
     pub(crate) fn say(&mut self, metric: &str, value: f64) {
         self.told.found.values.push((metric.into(), value));
     }
@@ -322,7 +324,7 @@ impl<'a> Timed<'a> {
         self.told.parts.push(part);
     }
 
-    /// A flag: the values stay, the doubt is told beside them.
+    /// A flag: the values stay, the doubt is reported with them.
     pub(crate) fn doubt(&mut self, flag: FlagKind, why: String) {
         self.told.doubts.push((flag, why));
     }

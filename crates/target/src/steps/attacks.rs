@@ -15,7 +15,7 @@ use std::process::Child;
 const CELL: &str = "0123456789abcdef";
 const STRANGER: u32 = 65534;
 
-/// A place for one attack on a run that is nobody else's.
+/// A place for one attack, on a run of its own.
 struct Lab {
     folder: tempfile::TempDir,
     run: String,
@@ -309,7 +309,7 @@ fn a_setting_is_written_back_only_where_the_run_has_changed_it() {
         assert!(said.contains("none that the plan of this run names"), "{said}");
         assert_eq!(read_to_string(path).unwrap(), before);
     }
-    // Somebody else has set it since.
+    // Another process has set it since.
     let path = PathBuf::from("/proc/sys/vm/dirty_writeback_centisecs");
     let before = read_to_string(&path).unwrap();
     let set = Some(Knob { path: path.clone(), value: "12345".into() });
@@ -317,7 +317,7 @@ fn a_setting_is_written_back_only_where_the_run_has_changed_it() {
     assert_eq!(read_to_string(path).unwrap(), before);
 }
 
-/// A stranger puts his note where that of the run is, or one that somebody else's disk fits.
+/// A stranger replaces the run's note by another, or by one that fits the disk of another user.
 #[test]
 fn a_disk_in_compressed_memory_is_known_by_what_we_noted() {
     if !rustix::process::geteuid().is_root() || !Path::new("/sys/class/zram-control/hot_add").exists() {
@@ -329,7 +329,7 @@ fn a_disk_in_compressed_memory_is_known_by_what_we_noted() {
     let remove = || zram::remove(&Entry::without_links(&note).unwrap(), &note);
     let is_there = || devices::device_number(&device).is_some();
     let noted = read_to_string(&strangers).unwrap();
-    // Of a disk that had the number before.
+    // A note of a disk that had the number before.
     write(&note, noted.replace("1048576", "2097152")).unwrap();
     remove().unwrap();
     assert!(is_there() && !note.exists());

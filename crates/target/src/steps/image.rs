@@ -1,5 +1,6 @@
-//! Images of a run: written, attached to loop devices, and detached. Whoever may rename what is in a folder can put another
-//! file in the place of an image, so that what a loop device is attached to is known by device and inode number.
+//! Images of a run: written, attached to loop devices, and detached. A user who may rename what is
+//! in a folder can put another file in the place of an image, so the file that a loop device is
+//! attached to is known by device and inode number.
 
 use crate::stack::attach_words;
 use anyhow::{Context, Result, bail, ensure};
@@ -50,7 +51,7 @@ pub(crate) fn attach(image: &Path, direct: bool, run: impl Fn(&Vec<String>) -> R
     Ok(device)
 }
 
-/// The image of a run, which nobody but us can have put there.
+/// Opens the image of a run, which only we can have put there.
 fn hold(image: &Path) -> Result<File> {
     let shown = image.display();
     if let Some(exposed) = image.parent().and_then(exposed) {

@@ -135,7 +135,7 @@ impl<'a> StepRunner<'a> {
         self.act(&action).context(cannot)
     }
 
-    /// Journals the undo of what somebody else will do, or may.
+    /// Journals the undo of what another process will do, or may.
     pub(crate) fn promise(&mut self, says: &str, undo: Undo, link: &mut Link) -> Result<()> {
         self.journal(says, String::new(), Some(undo), link)
     }

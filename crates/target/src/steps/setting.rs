@@ -22,8 +22,8 @@ pub(crate) fn in_force(path: &Path) -> std::io::Result<String> {
     })
 }
 
-/// Writes the value from before back, unless it is in force, as where nothing may be written and so nothing was changed; or
-/// somebody else has changed it since, which is said on stderr.
+/// Writes the value from before back, unless it is in force, as where nothing may be written and so
+/// nothing was changed; or another process has changed it since, which is reported on stderr.
 pub(crate) fn restore(path: &Path, value: &str, set_to: Option<&Knob>, own: &Own) -> Result<()> {
     let shown = path.display();
     match in_force(path) {

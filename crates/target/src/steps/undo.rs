@@ -24,7 +24,7 @@ pub(crate) fn all(own: &Own, steps: &[StepTaken], link: &mut Link) -> Result<()>
         own.run.escape_debug()
     );
     let mut failures = Vec::new();
-    // What still runs is told, and the rest is undone as far as it can be.
+    // What still runs is reported, and the rest is undone as far as it can be.
     if let Err(error) = kill_marked_but_successors(&format!("{RUN_MARK}={}", own.run)) {
         failures.push(error.to_string());
     }
@@ -37,7 +37,7 @@ pub(crate) fn all(own: &Own, steps: &[StepTaken], link: &mut Link) -> Result<()>
     if failures.is_empty() { Ok(()) } else { bail!("could not undo {}", failures.join("; ")) }
 }
 
-/// Of a step of this scope.
+/// Takes back one step of this scope.
 pub(crate) fn one(undo: &Undo, scope: &str, own: &Own) -> Result<()> {
     if !own.covers(scope, undo) {
         bail!(
@@ -168,8 +168,8 @@ fn is_of_set(shown: &str, uuid: &str) -> bool {
     shown.lines().any(|line| line.strip_prefix("cset.uuid").is_some_and(|found| found.trim() == uuid))
 }
 
-/// Patient with processes that are on their way out. Lazy at last where a FUSE daemon is dead, whose mount goes no other way;
-/// any other mount that is in use is not hidden but told.
+/// Waits for processes that are about to end. Lazy at last where a FUSE daemon is dead, whose mount
+/// cannot be removed otherwise; any other mount that is in use is not hidden but reported.
 fn unmount(at: &Path) -> Result<()> {
     if entry(at)?.is_none() {
         return Ok(());
@@ -207,7 +207,7 @@ fn remove_tree(path: &Path) -> Result<()> {
     }
 }
 
-/// Best effort, as a pool whose daemon was killed is gone already: the device is free all the same.
+/// Best effort, as the pool of a daemon that was killed is gone already: the device is free then.
 fn export_pool(pool: &str) -> Result<()> {
     let listed = output(&argv(["zpool", "list", "-H", "-o", "name"]), &[]).unwrap_or_default();
     if listed.lines().any(|name| name == pool) {
@@ -522,7 +522,7 @@ mod tests {
         }
     }
 
-    /// As whoever may write to the folder above can arrange it after the journal was written.
+    /// A user who may write to the folder above can arrange this after the journal was written.
     #[test]
     fn a_link_in_the_path_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();

@@ -33,8 +33,9 @@ pub(crate) fn make(note: &Path, algorithm: &str, bytes: u64) -> Result<PathBuf> 
     Ok(Path::new("/dev").join(format!("zram{number}")))
 }
 
-/// Whose number is in the note, which goes with it: another may get the number later. A disk of another size or algorithm has
-/// got it already. Nobody but us can have written the note.
+/// Removes the disk whose number is in the note, and the note with it: another disk may get the
+/// number later. A disk of another size or algorithm has already got it. Only we can have written
+/// the note.
 pub(crate) fn remove(note: &Entry, shown: &Path) -> Result<()> {
     let shown = shown.display();
     let file = match note.open() {

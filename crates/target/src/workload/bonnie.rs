@@ -156,7 +156,7 @@ fn program(folder: &Path, sizes: &Sizes) -> Program {
 /// The line of results.
 struct Results(Vec<String>);
 
-/// Of format 1.98, the two numbers of a test apart.
+/// Fields of format 1.98, with the two numbers of a test apart.
 const FIELDS: usize = 50;
 /// Before which there were no latencies, and fewer columns.
 const OLDEST: f64 = 1.98;
@@ -206,7 +206,7 @@ impl Results {
         TESTS.iter().filter(|test| self.0[test.rate].starts_with('+')).collect()
     }
 
-    /// What is missing, where the plan wants the rest all the same.
+    /// What is missing, where the plan wants the rest without it.
     fn doubt(&self, rule: Missing) -> Result<Option<String>> {
         let missing = self.without_value();
         let names: Vec<&str> = missing.iter().map(|test| test.part).collect();
@@ -223,7 +223,7 @@ impl Results {
 }
 
 impl Amount {
-    /// Of which there must be more for a test to take longer.
+    /// The setting of which there must be more for a test to take longer.
     fn setting(self) -> &'static str {
         match self {
             Amount::Large => "size",

@@ -53,7 +53,7 @@ impl Ring<'_> {
         Ok(Ring { file, pool, blocks: Ring::in_blocks(bytes), written: 0 })
     }
 
-    /// Whole blocks for so many bytes, one at least.
+    /// Number of whole blocks for `bytes` bytes, one at least.
     pub(crate) fn in_blocks(bytes: u64) -> u64 {
         bytes.div_ceil(Ring::BLOCK as u64).max(1)
     }

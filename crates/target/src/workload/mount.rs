@@ -37,7 +37,7 @@ const MOUNT: &str = "mount";
 const CHECK: &str = "check";
 const LARGE: usize = 1 << 20;
 const FILES_IN_A_FOLDER: u64 = 512;
-/// Of each class of content.
+/// Bytes of each class of content.
 const OF_EACH_CLASS: usize = 4 << 20;
 /// A full one is what `maintenance` is for; there may be no room for what a mount writes.
 const FULLEST: u64 = 95;
@@ -163,7 +163,7 @@ impl Steps {
     }
 }
 
-/// Of one size, in folders of 512.
+/// Files of one size, in folders of 512.
 struct Files<'a> {
     folder: PathBuf,
     size: usize,

@@ -46,7 +46,7 @@ fn read_bytes(pid: i32) -> u64 {
 
 struct Watched<'a> {
     tracer: Tracer<'a>,
-    /// Of each thread that was there at the start, its process.
+    /// The process of each thread that was there at the start.
     processes: BTreeMap<i32, i32>,
     /// They stand still until all do.
     stopped: BTreeSet<i32>,

@@ -29,12 +29,12 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     Given,
-    /// `struct iovec` at an address, so many.
+    /// An array of `count` `struct iovec` at an address.
     Vectors {
         address: u64,
         count: u64,
     },
-    /// Of two offsets: addresses of 64-bit numbers, or 0 where the file's own position is used.
+    /// Two offsets: addresses of 64-bit numbers, or 0 where the file's own position is used.
     Offsets {
         from: u64,
         to: u64,

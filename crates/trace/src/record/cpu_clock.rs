@@ -1,4 +1,5 @@
-//! CPU time of another thread, so that time to think can be told from time spent waiting, and from the recorder's own.
+//! CPU time of another thread, so that think time can be distinguished from time spent waiting, and
+//! from the recorder's own.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,7 +13,7 @@ impl CpuClock {
         CpuClock(File::open(format!("/proc/{tid}/schedstat")).ok())
     }
 
-    /// Of a thread that is not there: always 0.
+    /// The clock of a thread that is not there: always 0.
     pub(crate) fn none() -> CpuClock {
         CpuClock(None)
     }

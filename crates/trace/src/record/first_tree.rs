@@ -22,7 +22,7 @@ struct Found {
     path: PathBuf,
     what: Before,
     bytes: u64,
-    /// Of them, those that are not in memory.
+    /// Those of `bytes` that are not in memory.
     uncached: u64,
     /// Device and inode, of files with several names.
     inode: Option<(u64, u64)>,

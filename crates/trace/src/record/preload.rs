@@ -47,7 +47,7 @@ pub struct Preload {
     owners: HashMap<usize, i32>,
     /// By child, the thread whose memory it uses.
     borrowers: HashMap<i32, i32>,
-    /// So many rings have had an owner.
+    /// Number of rings that have ever had an owner.
     accepted: u64,
     sequence: Sequence,
     spots: Vec<Spot>,
@@ -223,13 +223,14 @@ impl Preload {
         self.sampled.retain(|(other, _)| *other != tid);
     }
 
-    /// So many operations there are now, after something that is in no ring.
+    /// Records the number of operations after something that is in no ring.
     pub(crate) fn mark(&mut self, ops: u32) -> Result<()> {
         let order = self.rings.take_order();
         self.sequence.take(order, self.most(), ops).map_err(|error| tampered(&error.to_string()))
     }
 
-    /// So many calls can have ended since the last look: those in the rings, and one of each thread that was killed.
+    /// Most calls that can have ended since the last look: those in the rings, and one of each
+    /// thread that was killed.
     fn most(&self) -> u64 {
         self.owners.len() as u64 * MOST_RECORDS + self.accepted
     }

@@ -144,7 +144,7 @@ impl<'a> Program<'a> {
         self.begun = Some(self.world.now());
     }
 
-    /// So many operations so far.
+    /// Number of operations so far.
     pub(crate) fn ops(&self) -> u32 {
         self.writer.ops as u32
     }

@@ -11,9 +11,9 @@ const REMEMBERED: usize = 1 << 20;
 pub(crate) struct Sequence {
     /// All up to here has been read.
     seen: u64,
-    /// So many places after that are the recorder's own.
+    /// Number of places after that which the recorder took itself.
     own: u64,
-    /// So many places up to there are of calls that were not written down.
+    /// Number of places up to there whose calls have not been found in the rings.
     missing: u64,
     /// How many operations there were after each place, from the first one that is remembered.
     ops: VecDeque<u32>,
@@ -39,8 +39,9 @@ impl Sequence {
         Ok(calls)
     }
 
-    /// Of those that were `wanted`, `new` are there; `late` ones have places that were read before. A thread that is killed in a call
-    /// leaves one place empty, so `threads` places can be.
+    /// Of the calls that were `wanted`, `new` are there; `late` ones have places that were read
+    /// before. A thread that is killed in a call leaves one place empty, so `threads` places can be
+    /// empty.
     pub(crate) fn found(&mut self, wanted: u64, new: u64, late: u64, threads: u64) -> Result<()> {
         ensure!(new <= wanted, "{new} calls have ended in {wanted} places of their order");
         let missing = self.missing + wanted - new;
@@ -71,7 +72,7 @@ impl Sequence {
         Ok(())
     }
 
-    /// So many operations there were after a place.
+    /// Remembers how many operations there were after a place.
     pub(crate) fn remember(&mut self, order: u64, ops: u32) {
         let Some(at) = order.checked_sub(self.first) else { return };
         let last = self.ops.back().copied().unwrap_or(0);

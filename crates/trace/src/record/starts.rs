@@ -43,7 +43,7 @@ fn start(alone: &[Life], loaded: &[Life], recorded: &[Life]) -> Result<Start> {
     })
 }
 
-/// Of the program that does nothing, each time.
+/// Lives of the program that does nothing, one for each start.
 fn lives(mut starter: Command, preload: Option<Preload>, stops_at_calls: bool) -> Result<Vec<Life>> {
     // Nothing here uses files below it.
     let mut scope = Scope::new(&[std::env::temp_dir()])?;

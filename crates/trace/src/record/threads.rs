@@ -22,7 +22,7 @@ pub(crate) struct Thread {
     /// What it asked for when it starts another one: clone(2)'s flags.
     pub start: u64,
     pub cpu: CpuClock,
-    /// Of its CPU time, what is accounted for.
+    /// CPU time of the thread that is accounted for.
     pub cpu_seen: u64,
     /// CPU time since that look which is accounted for: of calls that were made without a stop.
     pub unstopped_ns: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Pending {
 }
 
 impl Thread {
-    /// Of a process of its own.
+    /// The first thread of a process.
     pub(crate) fn first(tid: i32, number: u32, folder: Vec<u8>, cpu: CpuClock) -> Thread {
         Thread {
             number,

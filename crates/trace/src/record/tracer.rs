@@ -23,7 +23,8 @@ pub(crate) struct Tracer<'a> {
     /// The first process, whose end is the program's.
     pid: i32,
     exit: Option<ExitStatus>,
-    /// So many operations have their place in the order of calls that are made without a stop.
+    /// Number of operations that already have their place in the order of calls that are made
+    /// without a stop.
     marked: u32,
     /// It has no filter, and stops at calls that are not watched, too.
     every_call: bool,
@@ -35,7 +36,7 @@ const CALIBRATION: usize = 64;
 /// See [`CALIBRATION`].
 pub(crate) fn calibrate() {
     for _ in 0..CALIBRATION {
-        // Of no path: it fails at once, and is watched.
+        // The path is empty: the call fails at once, and is watched.
         let _ = rustix::fs::stat(c"");
     }
 }
@@ -51,7 +52,7 @@ impl<'a> Tracer<'a> {
         Tracer { program, live, preload, processor, early, pid, exit: None, marked: 0, every_call: false }
     }
 
-    /// Of programs that run already.
+    /// A tracer of programs that run already.
     pub(crate) fn of_running(scope: &'a mut Scope, live: &'a Live) -> Tracer<'a> {
         let program = Program::new(scope, live);
         let (processor, early) = (Processor::default(), HashSet::new());
@@ -190,7 +191,7 @@ impl<'a> Tracer<'a> {
                 self.before(tid, &call)?;
                 self.entered(tid, &call)
             }
-            // Of calls that are not watched, and of the one in which it was found.
+            // Calls that are not watched, and the one in which the thread was found.
             Stop::Exit(_) if self.every_call && !self.program.awaits(tid) => Resume::ToEntry,
             Stop::Exit(result) => {
                 if let Some(preload) = self.preload.as_ref().filter(|_| self.program.opens(tid)) {

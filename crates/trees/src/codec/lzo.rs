@@ -9,7 +9,7 @@
 const TABLE_BITS: u32 = 13;
 /// The golden ratio of 32 bits (Knuth, The Art of Computer Programming 3, 6.4).
 const GOLDEN: u32 = 0x9e37_79b1;
-/// No match begins within so many bytes of the end.
+/// No match begins within this many bytes of the end.
 const TAIL: usize = 20;
 /// A match is found by as many bytes.
 const SHORTEST: usize = 4;
@@ -84,7 +84,8 @@ fn common(input: &[u8], early: usize, late: usize) -> usize {
     length
 }
 
-/// Of a run between two matches, or before the first, which is never short enough to be free.
+/// Bytes for a run of literals between two matches, or before the first, which is never short
+/// enough to be free.
 fn literals(run: usize) -> u64 {
     let told = match run {
         0..=FREE_LITERALS => 0,

@@ -69,7 +69,8 @@ pub struct Chunks {
     pub only_full: bool,
     /// Before the compressed bytes of each.
     pub header: u64,
-    /// Results are in whole blocks of so many bytes. One that saves none is stored as it is.
+    /// Results are rounded up to whole blocks of this many bytes. A piece that saves no block is
+    /// stored as it is.
     pub block: u64,
 }
 
@@ -151,7 +152,8 @@ impl Meter {
         written
     }
 
-    /// zlib with its own header, its largest window and its usual memory; flushed after each so many bytes, if any.
+    /// zlib with its own header, its largest window and its usual memory. The stream is flushed
+    /// after every `flush_each` bytes, if given.
     fn deflate(&mut self, level: u32, piece: &[u8], flush_each: Option<usize>) -> u64 {
         let stream = self.deflate.entry(level).or_insert_with(|| Compress::new(Compression::new(level), true));
         stream.reset();
@@ -174,7 +176,7 @@ impl Meter {
         context.compress2(&mut self.scratch[..], piece).unwrap_or(piece.len()) as u64
     }
 
-    /// Of one piece under every codec that a profile tells of.
+    /// Compressed over plain size of one piece, for every codec that a profile has a ratio for.
     pub fn ratios(&mut self, piece: &[u8]) -> Ratios {
         let plain = piece.len().max(1) as f64;
         let mut ratio = |codec| self.bytes(codec, piece) as f64 / plain;
@@ -270,7 +272,8 @@ mod tests {
     #[test]
     fn a_length_never_crosses_a_page_of_lzos_result() {
         let mut meter = Meter::new();
-        // Noise of 4081 bytes: 4 for the total, 4 for the length, 4081 + 17 literals told of, 3 for the end.
+        // Noise of 4081 bytes takes 4 for the total, 4 for the length, 4081, 17 that give the
+        // number of literals, and 3 for the end.
         let noise = &made(Stuff::Media)[..8192];
         let one = meter.lzo.bytes(&noise[..4096]);
         assert_eq!(meter.bytes(Codec::Lzo, &noise[..4096]), 8 + one);

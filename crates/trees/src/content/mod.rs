@@ -1,12 +1,13 @@
-//! Bytes that compressors treat as they treat what people keep: words by Zipf's law, repeats of what came shortly
-//! before, and noise, in the proportions of a recipe.
+//! Bytes that compressors treat as they treat real data: words by Zipf's law, repeats of what came
+//! shortly before, and noise, in the proportions of a recipe.
 //!
-//! Zeros between random bytes, as many benchmarks write, shrink alike under every compressor and at no cost, which
-//! would erase exactly the differences that are to be measured. Here words are what entropy coders gain on, repeats
-//! are what LZO gains on (which btrfs lets see 4 KiB at a time), and noise is what nobody gains on; a compressor has
-//! to work for what it gets, as on the real thing. What each recipe comes to is measured in [`recipes`].
+//! Zeros between random bytes, as many benchmarks write, shrink alike under every compressor and at
+//! no cost, which would erase exactly the differences that are to be measured. Here entropy coders
+//! gain on words, LZO gains on repeats (btrfs lets it see 4 KiB at a time), and no compressor gains
+//! on noise; a compressor has to work for its gain, as it does on real data. [`recipes`] measures
+//! what each recipe compresses to.
 //!
-//! No block comes twice, nor is any all zeros.
+//! No block comes twice, and none is all zeros.
 
 pub mod recipes;
 pub mod vocabulary;
@@ -59,7 +60,7 @@ impl Content {
         Content { vocabularies: std::array::from_fn(|_| None), buffer: Vec::new(), known: Vec::new() }
     }
 
-    /// So many bytes of the recipe that is nearest to what is called that.
+    /// Makes `bytes` bytes by the recipe that comes nearest to this kind of content.
     pub fn like(&mut self, stuff: Stuff, random: &mut Random, bytes: usize) -> &[u8] {
         let recipe = self.recipe(stuff, bytes.next_power_of_two().min(PIECE));
         self.make(&recipe, random, bytes)
@@ -75,7 +76,7 @@ impl Content {
         recipe
     }
 
-    /// So many bytes, until the next are asked for.
+    /// Makes `bytes` bytes; the next call overwrites them.
     pub fn make(&mut self, recipe: &Recipe, random: &mut Random, bytes: usize) -> &[u8] {
         if self.buffer.len() < bytes + SLACK {
             self.buffer.resize(bytes + SLACK, 0);

@@ -38,7 +38,8 @@ pub struct Mixture {
     pub first: f64,
 }
 
-/// The recipes that come nearest to the ratios on files of so many bytes, or on pieces of 128 KiB of larger ones.
+/// The recipes that come nearest to the ratios, on files of `bytes` bytes, or on pieces of 128 KiB
+/// of larger files.
 pub(crate) fn mixture(wanted: &Ratios, bytes: u64) -> Mixture {
     let wanted = array(wanted);
     let known: Vec<(Recipe, [f64; CODECS])> = recipes().iter().map(|entry| (entry.recipe, entry.at(bytes))).collect();

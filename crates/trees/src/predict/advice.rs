@@ -35,7 +35,7 @@ pub struct Advice<'a> {
 /// A way that saves clearly more than the pick.
 pub struct More<'a> {
     pub way: &'a Predicted,
-    /// Of what is stored without compression.
+    /// The further saving, as a share of what is stored without compression.
     pub share: f64,
     /// Speed as a share of the pick's, where both are known.
     pub speed: Option<f64>,

@@ -1,18 +1,21 @@
-//! From sampled files to what all would take, with an interval. Pure: tables of numbers in, numbers out.
+//! Estimates from sampled files what all files would take, with an interval. Pure: tables of
+//! numbers in, numbers out.
 //!
-//! Two stages (Cochran, Sampling Techniques, 1977, chapters 6, 7 and 11). Files are drawn from each stratum, files of one
-//! kind and range of sizes, and the total is that of the line through what they take by their size: through zero for a
-//! few, free for several, as zfs takes as much for 130 KiB as for 250. Of a large file its first piece is taken and
-//! others are drawn. What is taken whole adds no variance. Degrees of freedom are Satterthwaite's (1946).
+//! The sample has two stages (Cochran, Sampling Techniques, 1977, chapters 6, 7 and 11). Files are
+//! drawn from each stratum, which is files of one kind and range of sizes. The total is that of a
+//! line through what they take by their size. The line goes through zero for a few files and is
+//! free for several, as zfs takes as much for 130 KiB as for 250. The first piece of a large file
+//! is always taken and others are drawn. What is taken whole adds no variance. Degrees of freedom
+//! are Satterthwaite's (1946).
 //!
-//! A few files may be alike by chance, so the variance of a stratum is drawn towards that of all, in relation to size, as
-//! if that were seen in so many further files of it: see [`BORROWED`].
+//! A few files may be alike by chance, so the variance of a stratum is drawn towards that of all,
+//! in relation to size, as if that had been seen in [`BORROWED`] further files.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Degrees of freedom that each stratum has of all others.
 const BORROWED: f64 = 2.0;
-/// From so many files on the line need not go through zero.
+/// From this number of files on, the line need not go through zero.
 const FREE_LINE: usize = 8;
 /// Relative deviation where nothing is known of any: what shares between 0 and 1 have at most, about.
 const UNKNOWN: f64 = 0.5;
@@ -64,8 +67,8 @@ pub(crate) struct Part {
     freedom: f64,
 }
 
-/// Of a file with so many bytes of data, of which the first of the pieces was taken and the others were drawn. A pair is a
-/// piece's bytes and what is stored for it.
+/// Estimates what a file with `data` bytes of data takes, from its first piece and the others that
+/// were drawn of `count`. A pair is a piece's bytes and what is stored for it.
 pub(crate) fn of_file(data: f64, count: usize, pieces: &[(f64, f64)]) -> Amount {
     let Some(((head, stored), drawn)) = pieces.split_first() else { return Amount::default() };
     if pieces.len() >= count {
@@ -101,7 +104,7 @@ pub(crate) fn total(parts: &[Part]) -> Estimate {
 /// What is known of strata of which too little is known.
 struct Everywhere {
     ratio: f64,
-    /// Of the deviation in relation to the mean size.
+    /// Variance of the deviation in relation to the mean size.
     variance: f64,
     /// The same of whole strata's ratios.
     ratios: f64,
@@ -153,7 +156,7 @@ impl Stratum {
         (self.files * mean + self.slope().0 * (self.bytes - self.files * self.mean_size())).max(0.0)
     }
 
-    /// Of the deviations from the line, and how many of these are free.
+    /// Sum of squares of the deviations from the line, and how many of these are free.
     fn squares(&self) -> (f64, f64) {
         let (x, y) = (self.mean_size(), self.ratio() * self.mean_size());
         let (slope, taken) = self.slope();

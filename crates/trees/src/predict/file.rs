@@ -16,16 +16,16 @@ use std::os::unix::fs::FileExt;
 /// one is not worth it.
 const PIECES_OF_RANGE: u64 = 1024;
 const PIECES_OF_CHUNK: u64 = 4;
-/// Of a file in more parts the first are taken for all.
+/// The first ones stand for all in a file of more parts than this.
 const MOST_STRETCHES: usize = 20_000;
 
-/// Of a file, what was read of it.
+/// What was read of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Contents {
     pub bytes: u64,
     /// Not in holes.
     pub data: u64,
-    /// So many there are.
+    /// Number of pieces in the file.
     pub count: u64,
     /// By place: the first, and those that were drawn.
     pub pieces: Vec<Piece>,
@@ -44,7 +44,7 @@ struct Stretch {
 pub(crate) struct Reader {
     meter: Meter,
     buffer: Vec<u8>,
-    /// Of this thread's processor, in nanoseconds, by codec.
+    /// CPU time of this thread, in nanoseconds, by codec.
     pub spent: [u64; CODECS.len()],
     /// That each codec was given.
     pub measured: u64,
@@ -57,7 +57,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// The first piece and up to so many others; `rank` decides which.
+    /// Reads the first piece and up to `others` others; `rank` decides which.
     pub(crate) fn read(&mut self, file: &File, others: u64, rank: u64) -> io::Result<Contents> {
         let bytes = file.metadata()?.len();
         let stretches = stretches(file, bytes)?;
@@ -69,7 +69,7 @@ impl Reader {
         Ok(Contents { bytes, data, count, pieces: pieces.collect::<io::Result<_>>()? })
     }
 
-    /// Of the first bytes of the buffer.
+    /// Compressed sizes of the first bytes of the buffer, by codec.
     fn measure(&mut self, bytes: usize) -> [u64; CODECS.len()] {
         let piece = &self.buffer[..bytes];
         self.measured += bytes as u64;
@@ -82,7 +82,7 @@ impl Reader {
     }
 }
 
-/// Of this thread alone: what else the machine does does not count.
+/// CPU time of this thread alone: what else the machine does is not counted.
 fn processor_time() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -92,7 +92,7 @@ fn pieces_in(bytes: u64) -> u64 {
     bytes.div_ceil(PIECE as u64)
 }
 
-/// All places, or the first and so many others.
+/// All places, or the first and `others` more.
 fn drawn(count: u64, others: u64, rank: u64) -> BTreeSet<u64> {
     if count <= others + 1 {
         return (0..count).collect();

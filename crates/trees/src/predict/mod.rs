@@ -1,8 +1,10 @@
-//! What file systems would store for a tree, by compressing a sample of it, without making one.
+//! Predicts what file systems would store for a tree, by compressing a sample of it, without making
+//! one.
 //!
-//! A [survey](crate::scan) tells kinds and sizes of all files, and draws some of each. Rounds read more and more of
-//! these until the intervals are narrow, or time is up; each round goes where it narrows them most. What is drawn
-//! depends on a fixed seed and the files' names, and not on threads. It must not know plans, journals or how a benchmark runs, and does not print.
+//! A [survey](crate::scan) counts kinds and sizes of all files, and draws some of each. Rounds read
+//! more and more of these until the intervals are narrow, or time is up; each round goes where it
+//! narrows them most. The draw depends on a fixed seed and the files' names, and not on threads.
+//! This room must not know plans, journals or how a benchmark runs, and does not print.
 
 #![expect(clippy::disallowed_methods, reason = "a prediction ends when its time is over")]
 
@@ -63,7 +65,7 @@ pub struct Prediction {
     pub problems: Problems,
 }
 
-/// Of one way to store.
+/// The prediction for one way to store.
 #[derive(Clone, Copy, Debug)]
 pub struct Predicted {
     pub way: Way,
@@ -76,7 +78,7 @@ pub struct Predicted {
 struct Layer<'a> {
     range: &'a Range,
     samples: Vec<&'a Sample>,
-    /// So many samples are read, and of each so many pieces besides the first.
+    /// Number of samples to read, and of pieces to read from each besides the first.
     files: usize,
     pieces: u64,
     seen: BTreeMap<usize, Seen>,

@@ -1,8 +1,8 @@
-//! What a file is for, told from the ending of its name.
+//! Guesses what a file is for from the ending of its name.
 
 use crate::profile::Kind;
 
-/// Of a name without its folder. What has no ending is a program if it may be executed.
+/// The kind by a name without its folder. A name without ending is a program if it may be executed.
 pub(crate) fn kind(name: &[u8], executable: bool) -> Kind {
     let mut letters = [0; LONGEST];
     match ending(name) {

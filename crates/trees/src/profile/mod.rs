@@ -48,9 +48,9 @@ pub struct Names {
     pub hard_links: u64,
 }
 
-/// The directories at one distance from the root; the last of 64 levels has all that are deeper too. Pairs are (so many
-/// entries, directories that have so many), ascending: exact up to 16, above with a sum that is right. Directories that
-/// could not be read are empty ones.
+/// The directories at one distance from the root; the last of 64 levels has all deeper ones too. A
+/// pair is a number of entries and the number of directories that have it, ascending: exact up to
+/// 16 entries, above that with the right sum. Directories that could not be read count as empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
@@ -113,7 +113,7 @@ pub struct Class {
 pub struct Lognormal {
     /// Bytes.
     pub median: f64,
-    /// Of the natural logarithm.
+    /// Standard deviation of the natural logarithm.
     pub deviation: f64,
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Bytes of a profile as a file, at most: half of what an issue may have.
 pub(crate) const LARGEST_PROFILE: usize = 32 << 10;
 
-/// How much is told.
+/// How detailed the description is.
 struct Detail {
     /// Quantiles of the sizes of a kind that is not rare.
     points: usize,

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::Xxh3;
 /// Read in all, at most.
 const FILES: usize = 1500;
 const BYTES: u64 = 48 << 20;
-/// Of a file that is longer than four of these, three are read: begin, middle and end.
+/// If a file is longer than four of these, three are read: begin, middle and end.
 const PART: u64 = 64 << 10;
 /// Holes and data are followed so far in one file.
 const STEPS: usize = 1000;
@@ -62,7 +62,7 @@ fn repeats_among(mut digests: Vec<(u128, u64, Kind)>) -> Vec<Kind> {
     digests.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1].2).collect()
 }
 
-/// Of a file's content: digest, rank and kind.
+/// Digest, rank and kind of a file's content.
 fn digest(survey: &Survey, sample: &Sample, buffer: &mut [u8]) -> Option<(u128, u64, Kind)> {
     let file = survey.open(sample).ok()?;
     let executable = file.metadata().ok()?.permissions().mode() & 0o111 != 0;

@@ -20,7 +20,7 @@ const BUDGET: f64 = (64 << 20) as f64;
 const OPENING: f64 = (8 << 10) as f64;
 /// Sizes that file systems treat alike: inline, one block, a few, one piece, more.
 const LIMITS: [u64; 6] = [2 << 10, 4 << 10, 16 << 10, 128 << 10, 1 << 20, u64::MAX];
-/// Kinds with less of the bytes are not told apart by size.
+/// Kinds with a smaller share of the bytes are not divided by size.
 const NEGLIGIBLE: f64 = 0.003;
 /// Groups of one kind and range of sizes.
 const GROUPS: usize = 5;
@@ -48,7 +48,8 @@ pub(crate) fn measure(survey: &Survey, threads: usize) -> Measured {
 }
 
 impl Measured {
-    /// Groups of each kind, by size. At most so many in all, as far as kinds and ranges of sizes allow.
+    /// Groups of each kind, by size: at most `rows` in all, as far as kinds and ranges of sizes
+    /// allow.
     pub(crate) fn contents(&self, survey: &Survey, rows: usize) -> BTreeMap<Kind, Vec<Contents>> {
         let mut cells = self.0.clone();
         join_least(&mut cells, rows);
@@ -62,7 +63,7 @@ struct Job<'a> {
     range: usize,
     /// Index in [`LIMITS`].
     limit: usize,
-    /// Of all files of the kind in the range.
+    /// Bytes of all files of the kind in the range.
     bytes: f64,
     sample: &'a Sample,
     pieces: usize,
@@ -159,7 +160,7 @@ fn data_from(file: &File, place: u64) -> Option<u64> {
     }
 }
 
-/// Pieces that are told together.
+/// Pieces that are described together.
 #[derive(Clone)]
 struct Group {
     /// Bytes of the tree that it stands for.
@@ -218,7 +219,7 @@ fn join_at(groups: &mut Vec<Group>, index: usize) {
     groups[index].join(&next);
 }
 
-/// Until there are no more than so many in all, or one of each kind and range.
+/// Joins the most similar groups until at most `rows` are left, or one of each kind and range.
 fn join_least(cells: &mut BTreeMap<(Kind, usize), Vec<Group>>, rows: usize) {
     while cells.values().map(Vec::len).sum::<usize>() > rows {
         let costs = cells.values_mut().filter_map(|groups| cheapest(groups).map(|(cost, index)| (cost, index, groups)));
@@ -314,7 +315,8 @@ mod tests {
         assert!(zstd.len() == 1 && zstd[0] > 0.99, "{zstd:?}");
         let total: f64 = contents[&Kind::Image].iter().map(|row| row.share).sum();
         assert!((total - 1.0).abs() < 1e-9, "{total}");
-        // Less than a part in 300 of the bytes, as the hole has so many: not told apart by size.
+        // Sources are less than 0.3 % of the bytes because of the hole, so they are not divided by
+        // size.
         assert!(contents[&Kind::Source].iter().all(|row| row.ratios.zstd3 < 0.6 && row.sizes == (0, 300_003)));
     }
 }

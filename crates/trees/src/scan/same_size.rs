@@ -8,13 +8,13 @@ use crate::scan::sketch::{Lowest, Numbers, Sample};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// So many files are kept, and of one size so many.
+/// Most files that are kept in all, and most of one size.
 const FILES: usize = 4096;
 const OF_ONE_SIZE: usize = 64;
 
 pub struct SameSizeFiles {
     seed: u64,
-    /// So many leading zeros in a size's hash let it in.
+    /// A size is kept if its hash has at least this many leading zeros.
     zeros: u32,
     sizes: Numbers<SizeGroup>,
     kept: usize,

@@ -84,8 +84,8 @@ impl Sizes {
         self.cells.values().map(|(_, files)| files).sum()
     }
 
-    /// The sizes at so many places that are equally far apart from the smallest to the largest file; all of them when
-    /// there are fewer files than that.
+    /// The sizes at `points` equally distant places from the smallest to the largest file; all
+    /// sizes when there are fewer files than that.
     pub(crate) fn quantiles(&self, points: usize) -> Vec<u64> {
         let mut cells: Vec<(u64, u64)> = self.cells.values().copied().collect();
         cells.sort_unstable();
@@ -110,13 +110,14 @@ impl Default for Sizes {
     }
 }
 
-/// The number without all but so many leading bits.
+/// The number with all but its `bits` leading bits cleared.
 fn leading(number: u64, bits: u32) -> u64 {
     let last = (64 - number.leading_zeros()).saturating_sub(bits);
     number >> last << last
 }
 
-/// How many directories have so many entries: exact for few, with the exact mean in cells of an eighth for many.
+/// Histogram of directories by their number of entries: exact for few entries; for many, in cells
+/// of an eighth with the exact mean.
 #[derive(Clone, Debug, Default)]
 pub struct Fans(BTreeMap<u64, (u64, u64)>);
 
@@ -134,8 +135,8 @@ impl Fans {
         *cell = (cell.0 + directories, cell.1 + sum);
     }
 
-    /// (Entries, directories), ascending. Above 16 so many leading bits tell cells apart, and a cell becomes two pairs
-    /// of neighbours whose mean is its own.
+    /// (Entries, directories), ascending. Above 16 entries `bits` leading bits distinguish cells,
+    /// and a cell becomes two pairs of neighbours with the cell's mean.
     pub(crate) fn pairs(&self, bits: u32) -> Vec<(u64, u64)> {
         let mut cells: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for (entries, (directories, sum)) in &self.0 {
@@ -163,8 +164,8 @@ pub(crate) struct Sample {
     pub size: u64,
 }
 
-/// Of all files that came by those with the lowest ranks: a random sample, whatever the order. A rank that comes twice
-/// is one file with two names, and keeps the first by name.
+/// The files with the lowest ranks of all that came: a random sample, whatever the order. A rank
+/// that comes twice is one file with two names, and keeps the first by name.
 #[derive(Clone, Debug)]
 pub struct Lowest {
     samples: BTreeMap<u64, Sample>,

@@ -32,13 +32,13 @@ pub struct Survey {
     pub entries: u64,
     pub directories: u64,
     pub symlinks: u64,
-    /// Of what symbolic links point to, as text.
+    /// Bytes of the paths that symbolic links point to.
     pub symlink_bytes: u64,
     /// Further names of files.
     pub hard_links: u64,
     /// FIFOs, sockets and devices.
     pub others: u64,
-    /// How many names have so many bytes.
+    /// Number of names of each length in bytes, by length.
     pub names: Vec<u64>,
     /// By depth, the root first.
     pub levels: Vec<Level>,
@@ -159,7 +159,7 @@ impl Survey {
 /// One file of those that have several names.
 #[derive(Clone, Copy)]
 struct Held {
-    /// Of the name that it is counted by: the lowest.
+    /// Rank of its lowest name, by which it is counted.
     rank: u64,
     /// Hash of the directory where that is.
     directory: u64,

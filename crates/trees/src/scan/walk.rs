@@ -1,8 +1,9 @@
 //! Visits everything below a directory, with all processors and in bounded memory.
 //!
-//! Directories wait in one queue that is taken from its end, so that it stays short; when it is full all the same, a
-//! thread goes down by itself. A directory is opened by its whole path below the root, never through a symbolic link:
-//! no descriptor stays open for what waits. What cannot be read is counted and told, and never ends the walk.
+//! Directories wait in one queue that is taken from its end, so that it stays short. When it is
+//! full nevertheless, a thread descends by itself. A directory is opened by its whole path below
+//! the root, never through a symbolic link, so no descriptor stays open for what waits. What cannot
+//! be read is counted and reported, and never ends the walk.
 
 use anyhow::{Context, Result};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, Statx, StatxFlags};
@@ -14,13 +15,13 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// So many directories may wait; each is a path.
+/// Most directories that may wait; each is a path.
 const WAITING: usize = 4096;
 /// So deep a thread goes down by itself when no more may wait, a descriptor and a buffer a step.
 const NESTED: usize = 64;
 /// More threads gain nothing, and each has its own counts.
 const THREADS: usize = 16;
-/// Names come in so many bytes at a time.
+/// Bytes of names that are read at a time.
 const BUFFER: usize = 32 << 10;
 /// The kernel takes paths of up to 4096 bytes; longer ones are opened in parts.
 const PATH_PART: usize = 4000;
@@ -31,7 +32,7 @@ pub struct Options {
     pub threads: usize,
     /// Go into what is mounted below the root too.
     pub all_file_systems: bool,
-    /// Of the ranks that samples are drawn by.
+    /// Seed of the ranks that samples are drawn by.
     pub seed: u64,
 }
 
@@ -42,9 +43,9 @@ impl Options {
     }
 }
 
-/// What is told of everything that is found. Each thread has its own.
+/// Receives everything that is found. Each thread has its own.
 pub(crate) trait Visitor: Send {
-    /// Of everything but the root; may count in the directory that it lies in.
+    /// Called for everything but the root; may count in the directory that it lies in.
     fn entry(&mut self, directory: &mut Directory, entry: &Entry);
     /// After the last entry of a directory, also of one that could not be read.
     fn directory(&mut self, directory: &Directory);
@@ -57,7 +58,7 @@ pub(crate) struct Directory {
     pub path: Vec<u8>,
     /// 0 is the root.
     pub depth: usize,
-    /// Of the path and the seed.
+    /// Hash of the path and the seed.
     pub hash: u64,
     pub subdirectories: u64,
     /// Counted by the visitor.
@@ -290,7 +291,7 @@ impl Queue {
         lock(&self.state).0.len() >= WAITING
     }
 
-    /// None when nothing waits and nobody can bring more.
+    /// `None` when nothing waits and no thread can add more.
     fn take(&self) -> Option<(Directory, Turn<'_>)> {
         let mut state = lock(&self.state);
         loop {
@@ -316,7 +317,8 @@ pub(crate) const VANISHED: &str = "vanished or changed meanwhile";
 pub struct Problems(BTreeMap<&'static str, (u64, BTreeSet<String>)>);
 
 impl Problems {
-    /// So many paths of each reason are kept: the first by name, whichever thread found them.
+    /// Number of paths that are kept of each reason: the first by name, whichever thread found
+    /// them.
     const SHOWN: usize = 3;
 
     pub(crate) fn add(&mut self, what: &'static str, path: &[u8], detail: &str) {

@@ -13,7 +13,7 @@ pub(crate) struct Folder {
     pub files: u64,
 }
 
-/// The root first, parents before children, level by level, for so many files.
+/// Folders for this many files: the root first, parents before children, level by level.
 pub(crate) fn folders(profile: &Profile, files: u64, random: &mut Random) -> Vec<Folder> {
     let levels = levels(profile);
     let (counts, files) = scaled(&levels, profile.files().max(1), files);
@@ -49,7 +49,7 @@ fn scaled(levels: &[Level], of: u64, files: u64) -> (Vec<u64>, Vec<u64>) {
     (counts, all)
 }
 
-/// For each of so many directories its subdirectories and its files.
+/// Numbers of subdirectories and files for each of `count` directories.
 fn numbers(level: &Level, count: usize, below: u64, files: u64, random: &mut Random) -> Vec<(u64, u64)> {
     let subdirectories = spread(&level.subdirectories, count, below, random);
     let mut files = spread(&level.files, count, files, random);
@@ -120,7 +120,7 @@ fn level(subdirectories: Vec<u64>, files: u64, random: &mut Random) -> Level {
     Level { subdirectories: histogram(subdirectories), files: histogram(files) }
 }
 
-/// So many files, and how often of a million directories; see [`Directories`].
+/// A number of files and its weight, 10⁶/(files + 2.36)²; see [`Directories`].
 fn by_polynomial(files: u64) -> (u64, u64) {
     let distance = 100 * files + 236;
     (files, 10_000_000_000 / (distance * distance))

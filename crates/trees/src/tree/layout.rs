@@ -23,7 +23,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The profile's own, so many times as large.
+    /// The profile's own numbers of files and bytes, each times `scale`.
     pub fn scaled(profile: &Profile, scale: f64) -> Shape {
         let times = |number: u64| (number as f64 * scale + 0.5) as u64;
         Shape { files: times(profile.files()).max(1), bytes: times(profile.bytes()) }
@@ -216,7 +216,7 @@ fn repeat(share: f64, files: &mut [File]) {
     largest.bytes += lost;
 }
 
-/// Gives files their recipes, group by group of those that the profile tells of together.
+/// Gives files their recipes, one group of the profile's contents after the other.
 fn mix(class: &Class, files: &mut [File], mixtures: &mut Vec<Mixture>) {
     let usual = [Contents { like: Some(recipes::usual(class.kind)), ..Contents::default() }];
     let rows = if class.contents.is_empty() { &usual[..] } else { &class.contents };

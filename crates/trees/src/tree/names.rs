@@ -6,7 +6,8 @@ use pickfs_system::random::Random;
 /// No file system takes longer ones.
 const LONGEST: usize = 255;
 
-/// A name of so many bytes, or a little more where they are too few. No two numbers have the same name.
+/// A name of `length` bytes, or a little longer where that is too short. No two numbers have the
+/// same name.
 pub(crate) fn name(kind: Option<Kind>, number: u64, length: usize, random: &mut Random) -> String {
     let ending = kind.map_or("", |kind| ending(kind, random));
     let number = in_letters(number);

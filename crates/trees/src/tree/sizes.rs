@@ -3,7 +3,8 @@
 
 use crate::profile::{Class, Lognormal};
 
-/// Rising, so many, with that sum where there are any. Exact for all machines.
+/// Sizes of `files` files, ascending, that sum to `bytes` where there are any. Exact on all
+/// machines.
 pub(crate) fn sizes(class: &Class, files: u64, bytes: u64) -> Vec<u64> {
     let tops = tops(&class.largest, files, class.files);
     let body = body(class, files as usize, &tops);
@@ -12,7 +13,8 @@ pub(crate) fn sizes(class: &Class, files: u64, bytes: u64) -> Vec<u64> {
     sizes
 }
 
-/// As many of the largest as belong to so many files, spread evenly over those that are known.
+/// As many of the largest sizes as belong to `files` files, spread evenly over those that are
+/// known.
 fn tops(largest: &[u64], files: u64, of: u64) -> Vec<u64> {
     let count = (largest.len() as u128 * u128::from(files) / u128::from(of.max(1))) as u64;
     let count = count.max(1).min(files).min(4 * largest.len() as u64);

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Streams of random numbers beyond those of files.
 const NAMES: u64 = 1 << 63;
 const LINKS: u64 = 1 << 62;
-/// Each file has so many streams, one a piece.
+/// Bits of a stream number that count a file's pieces: each piece has a random stream of its own.
 const STREAMS: u32 = 24;
 
 /// Makes the tree in `root`, which is made too where it is not there.
@@ -180,8 +180,8 @@ fn open_directory(at: BorrowedFd, path: &Path) -> Result<OwnedFd> {
     rustix::fs::openat(at, path, flags, Mode::empty()).with_context(|| format!("opening {}", path.display()))
 }
 
-/// The umask, which only the kernel's page tells without changing it; all bits where it cannot be read, so that
-/// permissions are then set again.
+/// The umask, which only the kernel's status page shows without changing it. If it cannot be read,
+/// all bits, so that permissions are then set again.
 fn hidden_bits() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));

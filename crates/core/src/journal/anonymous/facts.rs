@@ -60,7 +60,7 @@ const BEGINNINGS: &[&str] = &[
     "version ",
 ];
 
-/// Of a backing, whose name comes first.
+/// Endings of facts about a backing, whose name comes first.
 const ENDINGS: &[&str] = &[" device", " disk below", " version", " of what was made"];
 
 /// Whether a fact of this name may be shared. Imported ones have their file behind them.

@@ -124,7 +124,7 @@ fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Groups of so many letters or digits, with this between.
+/// True for groups of letters or digits, of these lengths, with `between` between them.
 fn has_groups(word: &str, between: char, lengths: &[usize]) -> bool {
     let is_plain = |group: &str| group.bytes().all(|byte| byte.is_ascii_alphanumeric());
     word.split(between).map(str::len).eq(lengths.iter().copied()) && word.split(between).all(is_plain)
@@ -152,7 +152,8 @@ fn is_serial(word: &str) -> bool {
     is_long || word.len() > 10 && BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
 }
 
-/// Of file systems, of FAT, of partitions of MBR, of md and of LVM; not one that stands in the place of another.
+/// The UUID of a file system, of FAT, of partitions of MBR, of md or of LVM; not one that stands
+/// for another.
 fn is_uuid(word: &str) -> bool {
     let is_upper_hex =
         word.bytes().any(|byte| byte.is_ascii_uppercase()) && !word.bytes().any(|b| b.is_ascii_lowercase());
@@ -164,7 +165,7 @@ fn is_uuid(word: &str) -> bool {
         || has_groups(word, '-', &[6, 4, 4, 4, 4, 4, 6])
 }
 
-/// Of a home, or from the working folder upwards; or a path inside of an address.
+/// A path of a home, or from the working folder upwards; or a path inside an address.
 fn is_relative_path(word: &str) -> bool {
     let is_of_home =
         word.strip_prefix('~').is_some_and(|rest| rest.starts_with(|c: char| c == '/' || c.is_alphabetic()));

@@ -226,7 +226,7 @@ impl Anonymous {
         new
     }
 
-    /// Of a machine or a person.
+    /// Replaces the name of a machine or a person.
     fn name(&mut self, name: &str) {
         let new = self.replace(Kind::Name, name);
         self.know(name, &new);

@@ -40,7 +40,7 @@ pub struct Calibration {
 #[serde(deny_unknown_fields)]
 pub struct Class {
     pub dilation: f64,
-    /// Of the single figures, the least and the largest.
+    /// The least and the largest of the single figures.
     pub from: f64,
     pub to: f64,
 }
@@ -92,7 +92,7 @@ impl Processor {
     }
 }
 
-/// Of a number, or of the path of a calibration.
+/// The dilation as a number, or from the path of a calibration.
 pub(crate) fn dilation(given: &Value) -> Result<f64> {
     let found = number(given, |calibration| Ok(calibration.dilation))?;
     ensure!(POSSIBLE.contains(&found), "a dilation of {found} is not possible");

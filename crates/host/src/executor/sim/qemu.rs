@@ -39,7 +39,8 @@ pub(crate) struct Machine {
     pub regions: Vec<Region>,
     /// A region whose disk is recorded, and the region that it is recorded in, by their places among all.
     pub recorded: Option<(usize, usize)>,
-    /// Of one that is saved, or goes on from there; others boot and are told nothing.
+    /// Set for a machine that is saved, or continues from a saved state; others boot and have no
+    /// monitor.
     pub saved: Option<Saved>,
     /// Seconds of this machine's processor after which QEMU is ended.
     pub limit_seconds: u64,
@@ -77,7 +78,7 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     let common = common(guest, &machine.initramfs, &kernel_words, &machine.console);
     add(&common.iter().map(String::as_str).collect::<Vec<_>>());
     if let Some(Saved { image, monitor }) = &machine.saved {
-        // Nothing runs before it is told to.
+        // The machine does not run before the monitor starts it.
         add(&["-S", "-qmp", &format!("unix:{},server=on,wait=on", text(monitor).replace(',', ",,"))]);
         // No device has this disk. The guest stops its machine by saying that it panics.
         add(&["-drive", &format!("if=none,id=state,format=qcow2,file={}", text(image).replace(',', ",,"))]);
@@ -106,7 +107,8 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     Ok(words)
 }
 
-/// QEMU's count ticks once a nanosecond. A kernel that is told of more ticks has clocks that go slower, all of them.
+/// QEMU's count ticks once a nanosecond. A kernel that is given a higher rate has slower clocks,
+/// all of them.
 fn told_clock(dilation: f64) -> String {
     match (dilation * 1e6).round() as u64 {
         1_000_000 => String::new(),
@@ -184,7 +186,7 @@ mod tests {
         assert!(after("-append")[0].contains(" tsc_early_khz=2700000 "), "{}", after("-append")[0]);
         assert!(after("-append")[0].contains(" pickfs.compression=2200 "), "{}", after("-append")[0]);
         assert_eq!([told_clock(1.0), told_compression(1.0)], ["", ""]);
-        // It stands still until it is told to go on, and is told nothing later.
+        // It stands still until the monitor starts it, and gets no command after that.
         assert!(words.contains(&"-S".to_string()) && after("-qmp") == ["unix:a,,monitor,server=on,wait=on"]);
         assert_eq!(after("-icount"), [CLOCK]);
         assert!(CLOCK.contains("sleep=off") && CLOCK.contains("rr=record,rrfile=/dev/null"));

@@ -36,7 +36,8 @@ pub(crate) struct Region {
     pub bytes: u64,
 }
 
-/// Of the sizes of regions. QEMU wants no less of memory that it shares; few sizes make few guests that are saved for them.
+/// The sizes of regions are multiples of this. QEMU wants no less of memory that it shares; few
+/// sizes make few guests that are saved for them.
 const STEP: u64 = 2 << 20;
 
 impl Region {
@@ -87,7 +88,7 @@ impl Region {
         make().with_context(|| format!("cannot make {}", file.display()))
     }
 
-    /// Of all pages of the disk that are not zero, with their places.
+    /// A digest of all pages of the disk that are not zero, with their places.
     pub(crate) fn digest(&self) -> Result<String> {
         let file = File::open(&self.file).with_context(|| format!("cannot read {}", self.file.display()))?;
         let (mut hash, mut from) = (xxhash_rust::xxh3::Xxh3::new(), DATA);
@@ -122,7 +123,7 @@ pub(crate) fn at_once(bytes: u64) -> Words {
 /// What the console has of a guest that was ended as it slept.
 pub(crate) const SLEEPS: &str = "the guest sleeps";
 
-/// Of an emulator that does nothing at all.
+/// Longest time that an emulator may do nothing at all.
 const ASLEEP: Duration = Duration::from_secs(60);
 
 /// What a machine has written into a region, as soon as its emulator has ended; nothing of it is read before.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// A kernel under KVM says its word within a second or two.
 const PATIENCE: Duration = Duration::from_secs(20);
 const DEVICE: &str = "/dev/kvm";
-/// Of the console; a kernel says some ten KiB before its first program runs.
+/// Most bytes of the console; a kernel writes some ten KiB before its first program runs.
 const MOST_SAID: u64 = 1 << 20;
 
 /// What a guest's processor is made of.

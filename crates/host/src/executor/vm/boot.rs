@@ -36,10 +36,10 @@ pub(crate) fn explained(why: &str, exit: &Exit, console: &Tail) -> String {
     format!("{why}{qemu}{}", console.unwrap_or_default())
 }
 
-/// For QEMU to be gone once it was told to go.
+/// How long QEMU may take to end after it was asked to.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// Awaits the end of an emulator that was told to go, or ends it where `done` is why it is of no use, and adds the last words of both. It
+/// Awaits the end of an emulator that was asked to end, or ends it where `done` is why it is of no use, and adds the last words of both. It
 /// is killed also where we were interrupted: one that still starts makes its files again in a folder that is being removed.
 /// `console` is asked for when it has ended.
 pub(crate) fn end<T>(done: Result<T>, connection: Connection, console: impl FnOnce() -> Tail) -> Result<T> {

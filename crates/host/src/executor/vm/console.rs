@@ -1,4 +1,4 @@
-//! The last words of somebody who may say a lot: a guest's console, or QEMU itself.
+//! The last output of a program that may write a lot: a guest's console, or QEMU itself.
 
 use anyhow::{Context, Result};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const KEPT: usize = 64 << 10;
 /// For what lies in a pipe whose writer is gone; one that was never opened has no end.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Of a line in a cause.
+/// Most characters of a line in a cause.
 const LONGEST: usize = 200;
 /// How a kernel begins to tell of trouble; what comes then is mostly registers.
 const TROUBLE: [&str; 6] = ["Kernel panic", "BUG:", "Oops:", "Out of memory", "I/O error", "pickfs init:"];
@@ -44,13 +44,13 @@ impl Tail {
                     shared.lock().unwrap_or_else(PoisonError::into_inner).take(&piece[..read]);
                 }
             }
-            // Nobody may be interested any more.
+            // The receiver may be gone.
             let _ = end.send(());
         });
         Tail { kept, ended }
     }
 
-    /// Of a named pipe that is made here; opening it waits for who writes.
+    /// The tail of a named pipe that is made here; opening it waits for the writer.
     pub(crate) fn of_pipe(path: &Path) -> Result<Tail> {
         let _ = std::fs::remove_file(path);
         mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
@@ -76,7 +76,7 @@ impl Tail {
         String::from_utf8_lossy(&bytes).contains(text)
     }
 
-    /// What matters of all behind so many bytes; none if there is nothing.
+    /// What matters of all output behind the first `since` bytes; `None` if there is nothing.
     pub(crate) fn words(&self, since: u64) -> Option<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = kept.said.saturating_sub(since).min(kept.bytes.len() as u64) as usize;

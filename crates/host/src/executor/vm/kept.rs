@@ -49,7 +49,7 @@ pub(crate) fn find_or_make(alike: &Alike, of_run: &Path, make: impl FnOnce(&Path
             check_stop()?;
             std::thread::sleep(TICK);
         }
-        // Whoever had it has named it, or given up and removed it.
+        // The process that had it has named it, or given up and removed it.
         if partial.metadata().is_ok_and(|there| lock.metadata().is_ok_and(|own| own.ino() == there.ino())) {
             break lock;
         }

@@ -51,7 +51,7 @@ struct Running {
     boot_is_told: bool,
     /// Bytes that the console had said when the cell began.
     before: u64,
-    /// Devices that nobody else may mount or erase meanwhile.
+    /// Devices that no other process may mount or erase meanwhile.
     _held: Vec<File>,
 }
 
@@ -230,8 +230,8 @@ impl Machine for Guests {
     }
 }
 
-/// A block device, held as mount(2) would, so that the kernel refuses it to whoever else mounts or erases it; the kernel
-/// refuses us a device that anybody has.
+/// A block device, held as mount(2) would, so that the kernel refuses it to any other program that mounts or erases it;
+/// the kernel refuses us a device that another program has.
 fn hold(disk: &Path) -> Result<Option<File>> {
     let found = disk.metadata().with_context(|| format!("there is no {}", disk.display()))?;
     if !found.file_type().is_block_device() {

@@ -94,7 +94,7 @@ const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// It is known that guests have no KVM here; where nobody has looked yet, they may.
+/// True if guests are known to have no KVM here; before the first check they may have it.
 pub fn is_emulated() -> bool {
     accelerator::known().is_some_and(|known| known.name == "tcg")
 }

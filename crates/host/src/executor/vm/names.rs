@@ -11,9 +11,9 @@ pub(crate) const ROOT_DISK: &str = "pickfs-root";
 pub(crate) const DATA_DISK: &str = "pickfs-data";
 /// That a tree is brought from.
 pub(crate) const OTHER_DISK: &str = "pickfs-other";
-/// Of the first disk under test; the others have a number behind it.
+/// Name of the first disk under test; the others have a number behind it.
 pub(crate) const TARGET_DISK: &str = "pickfs-target";
-/// Of a simulation: what the agent is asked, and where its records are put.
+/// Disks of a simulation: the request for the agent, and the place for its records.
 pub(crate) const REQUEST_DISK: &str = "pickfs-request";
 pub(crate) const RECORDS_DISK: &str = "pickfs-records";
 /// What the disk under test was given, and when.
@@ -30,7 +30,7 @@ pub(crate) const PROBE_WORD: &str = "pickfs.probe";
 pub(crate) const ROOT_WORD: &str = "pickfs.root=";
 /// A word for the kernel that makes what is on a guest's disks its system.
 pub(crate) const BOOT_WORD: &str = "pickfs.boot";
-/// A word for the kernel: nobody outside is asked or told anything before the end.
+/// A word for the kernel: nothing passes between the guest and the host before the end.
 pub(crate) const SIM_WORD: &str = "pickfs.sim";
 /// Before the regions of memory that are a simulation's disks: "ADDRESS:BYTES,...", the root's first. A disk that is
 /// recorded has address and bytes of its recording behind them.
@@ -55,9 +55,9 @@ pub(crate) fn target_disk(index: usize) -> String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Word {
-    /// Process 1 is there, and its clock says so many nanoseconds.
+    /// Process 1 runs, and its clock shows `at_ns` nanoseconds.
     Started { at_ns: u64 },
-    /// The system is ready, and its clock now says so many nanoseconds.
+    /// The system is ready, and its clock now shows `at_ns` nanoseconds.
     Ready { at_ns: u64, booted: Box<Booted> },
 }
 

@@ -7,8 +7,9 @@ use super::names::{
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// Nothing that numbers hang on: those words are the user's. Least of all what makes the kernel believe its clock
-/// unchecked (`tsc=reliable`, `no_timer_check`): under emulation on a busy machine it then runs many times too fast.
+/// Nothing that results depend on: such words are the user's. Least of all what makes the kernel
+/// believe its clock unchecked (`tsc=reliable`, `no_timer_check`): under emulation on a busy
+/// machine it then runs many times too fast.
 const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 oops=panic random.trust_cpu=on";
 
 /// A machine for one cell.
@@ -27,7 +28,7 @@ pub(crate) struct Machine {
     /// That a tree is brought from, never written to.
     pub other_disk: Option<Disk>,
     pub initramfs: PathBuf,
-    /// Where the guest's console goes: a file, or a named pipe that somebody reads.
+    /// Where the guest's console goes: a file, or a named pipe that has a reader.
     pub console: PathBuf,
     /// More words for the kernel.
     pub kernel_words: String,
@@ -75,7 +76,8 @@ impl Bus {
     }
 }
 
-/// A guest is told of what fails on the host, as it would be by a disk, and not stopped until somebody makes room.
+/// The guest gets errors of the host as a disk would report them, instead of being stopped until
+/// there is room.
 const ERRORS: &str = "werror=report,rerror=report";
 
 pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
@@ -116,7 +118,7 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
         add(controller(machine.bus));
     }
     for (index, disk) in machine.disks.iter().enumerate() {
-        // Whoever waits holds QEMU's locks.
+        // The waiting machine holds QEMU's locks.
         let locks = if machine.start == Start::Second { ",file.locking=off" } else { "" };
         let how = format!("cache={},aio=threads,discard=unmap,{ERRORS}{locks}", disk.cache);
         add(&["-drive", &drive(&format!("target{index}"), &disk.file, &how)]);

@@ -18,7 +18,7 @@ pub(crate) const SHAPES: usize = 8;
 pub(crate) struct Font {
     /// In pixels.
     pub size: f64,
-    /// Of [`shapes::STYLE_ALONE`].
+    /// A class of [`shapes::STYLE_ALONE`].
     pub class: &'static str,
     pub anchor: &'static str,
 }

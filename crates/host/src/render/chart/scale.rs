@@ -43,7 +43,7 @@ impl Scale {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Values worth a label, about so many.
+    /// About `most` values that deserve a label.
     pub(crate) fn ticks(&self, most: usize, unit: Unit) -> Vec<f64> {
         match self.kind {
             Kind::Linear => linear_ticks(self.low, self.high, most, unit),

@@ -1,6 +1,6 @@
 //! What targets and findings look like, and small words for pictures.
 
-/// Symbols k0 to k7: a target's shape, told apart without its hue.
+/// Symbols k0 to k7: a target's shape, distinct without its hue.
 pub(crate) const KEYS: &str = concat!(
     "<g id=\"k0\"><circle r=\"3.6\"/></g>",
     "<g id=\"k1\"><path d=\"M-3.4-3.4H3.4V3.4H-3.4Z\"/></g>",

@@ -124,7 +124,7 @@ fn percent(place: f64) -> String {
     format!("{}%", round(place))
 }
 
-/// Of all rows' rounds.
+/// Lowest and highest value of all rows' rounds.
 fn reach(panel: &Panel) -> Option<(f64, f64)> {
     let points = || panel.rows.iter().flat_map(|row| &row.series.points);
     let low = points().map(|point| point.low).fold(f64::INFINITY, f64::min);

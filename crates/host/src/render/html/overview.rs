@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// From here on a difference has a stronger colour: shares of one.
 const STRONGER: [f64; 2] = [0.05, 0.20];
-/// Of results of other programs: more are in the tables below.
+/// Most columns for results of other programs: more are in the tables below.
 const MOST_FOREIGN: usize = 10;
 
 /// A column, with the number under which the script finds its panel.
@@ -53,7 +53,7 @@ pub(crate) fn columns<'a>(sheet: &Sheet<'a>) -> Vec<Column<'a>> {
 fn cost(panel: &Panel) -> Option<&'static str> {
     let criterion = metric::find(&panel.metric)?.criterion;
     let is_compared = panel.phase.is_empty() && panel.rows.iter().any(|row| row.against.is_some());
-    // Of several metrics of one criterion the first is enough.
+    // The first of several metrics of one criterion is enough.
     let is_first = panel.metric != "space_allocated_bytes" && panel.metric != "cpu_workload_ns";
     (is_compared && is_first && ["space", "CPU"].contains(&criterion)).then_some(criterion)
 }

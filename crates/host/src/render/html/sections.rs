@@ -55,7 +55,7 @@ fn kind(kind: VerdictKind) -> &'static str {
     }
 }
 
-/// Of use with the script alone, which shows it.
+/// Controls that need the script, which shows them.
 pub(crate) fn controls(sheet: &Sheet) -> Markup {
     let model = sheet.model;
     let reference = works(model).find_map(|work| work.reference);
@@ -117,7 +117,7 @@ pub(crate) fn work(sheet: &Sheet, work: &WorkReport, (place, number): (usize, us
         *next += group.len();
         Some(*next - group.len())
     });
-    // Of a work with several phases the whole job alone is open.
+    // If a work has several phases, only the whole job is open.
     let (open, folded): (Vec<_>, Vec<_>) =
         groups.iter().zip(firsts).partition(|(group, _)| groups.len() == 1 || group[0].phase.is_empty());
     let of_phase = |phase: &str| {

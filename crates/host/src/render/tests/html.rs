@@ -31,7 +31,8 @@ fn the_verdict_stands_before_all_charts() {
     assert!(at("Rounds in order") < at("id=\"trade-offs\"") && at("id=\"trade-offs\"") < at("id=\"missing\""));
 }
 
-/// Of more targets than are judged in pairs, none but the plan's reference can be chosen; nor one that has no figure.
+/// With more targets than are judged in pairs, only the plan's reference can be chosen; nor can a
+/// target without a figure.
 #[test]
 fn nobody_is_offered_as_a_reference_who_was_not_judged() {
     let offered = |targets: usize, measured: usize| {

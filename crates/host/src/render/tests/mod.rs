@@ -418,7 +418,7 @@ fn unproven_caches_are_marked_and_doubts_grouped() {
     assert_eq!(marked(&model.works[0].phases[1]), [false, false]);
     assert_eq!(marked(&model.works[0].phases[2]), [false, true]);
     assert!(text(&model).contains("† cache state unproven"));
-    // Of a stranger's command nothing can be proved; other doubts are not about the cache.
+    // For a user's own command nothing can be proved; other doubts are not about the cache.
     for (flag, unproven) in [("not-proved-cold", true), ("foreign-io", false)] {
         let mut lab = Lab::new(&["ext4", "xfs"]);
         lab.rounds(8, &[1.0, 0.8]);
@@ -505,7 +505,7 @@ fn the_ledger_says_what_share_was_measuring() {
     assert!(model.holes.is_empty(), "the run's own ledger is no cell: {:?}", model.holes);
 }
 
-/// Slower than xfs beyond doubt, but not told apart from a reference that is all over the place.
+/// Clearly slower than xfs, but not distinguished from a reference whose times scatter widely.
 #[test]
 fn who_is_out_is_not_said_to_be_like_the_reference() {
     let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);

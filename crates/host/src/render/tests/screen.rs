@@ -34,7 +34,7 @@ fn the_screens_of_a_default_run_are_as_they_were_looked_at() {
     }
 }
 
-/// Of several works over 20 targets the answer to each is there.
+/// With several works over 20 targets, the answer to each is there.
 #[test]
 fn many_targets_and_works_fit_on_one_screen() {
     let names: Vec<String> = (0..20).map(|n| format!("btrfs zstd:{n:02}")).collect();

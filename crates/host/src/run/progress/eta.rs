@@ -36,7 +36,7 @@ impl Eta {
         took
     }
 
-    /// Of a target that was eliminated, no cell will come.
+    /// An eliminated target has no more cells.
     pub(crate) fn forget(&mut self, target: &str) {
         self.seconds.remove(target);
     }

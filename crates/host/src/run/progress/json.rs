@@ -19,7 +19,7 @@ impl Json {
         Json { out, cell: String::new() }
     }
 
-    /// Nobody may read it any more: the run goes on.
+    /// Write errors are ignored: the run goes on without a reader.
     fn write(&mut self, event: &str, values: Value) {
         let _ = writeln!(self.out, "{}", line(event, values));
     }
@@ -35,7 +35,7 @@ fn line(event: &str, values: Value) -> Value {
     Value::Object(line)
 }
 
-/// What is told outside of a run's moments.
+/// A message from outside of a run's moments.
 pub(crate) fn message(text: &str) -> Value {
     line("message", json!({ "text": text.trim() }))
 }
@@ -125,8 +125,8 @@ fn measured(cell: &str, folded: &Folded) -> Value {
     Value::Object(phases)
 }
 
-/// Of what the pick is about, each target with its time and its ratio to the reference; and the reference's ratio to its
-/// second copy.
+/// What the pick is about: each target with its time and its ratio to the reference; and the
+/// reference's ratio to its second copy.
 fn standings(model: &Model) -> (Value, Value) {
     let Some(panel) = model.judged().and_then(|work| work.phases.first()) else { return Default::default() };
     let ratio = |ratio: f64, interval: Option<(f64, f64)>| {

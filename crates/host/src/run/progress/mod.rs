@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use terminal::Terminal;
 
-/// Where what is told goes, while standard error is not plain lines.
+/// Where messages go, while standard error is not plain lines.
 static TOLD_TO: Mutex<Told> = Mutex::new(Told::Lines);
 
 enum Told {
@@ -32,7 +32,8 @@ fn tell_to(told: Told) {
     *TOLD_TO.lock().unwrap_or_else(PoisonError::into_inner) = told;
 }
 
-/// A line on stderr, for whoever still reads it: a terminal that was closed must not end the run before it is undone.
+/// Writes a line to stderr. Errors are ignored: a terminal that was closed must not end the run
+/// before it is undone.
 pub fn tell(text: &str) {
     let _ = match &*TOLD_TO.lock().unwrap_or_else(PoisonError::into_inner) {
         Told::Lines => writeln!(std::io::stderr(), "{text}"),
@@ -46,7 +47,8 @@ pub fn tell(text: &str) {
 
 /// Hears of a run's moments; every one may be ignored.
 pub trait Progress {
-    /// So many cells are planned up to the next interim analysis, of which so many ended in an earlier session.
+    /// `_planned` cells are planned up to the next interim analysis; `_ended` of them ended in an
+    /// earlier session.
     fn begin(&mut self, _run: &Run, _journal: &Path, _planned: usize, _ended: usize) {}
     /// What goes on just now.
     fn say(&mut self, _text: &str) {}
@@ -55,12 +57,13 @@ pub trait Progress {
     fn cell(&mut self, _cell: &Cell) {}
     /// A phase of the cell gets ready.
     fn phase(&mut self, _phase: &str) {}
-    /// A phase of the cell, or a part of one, took so many nanoseconds.
+    /// A phase of the cell, or a part of one, took `_ns` nanoseconds.
     fn phase_ended(&mut self, _phase: &str, _ns: f64) {}
     /// With all that is known so far.
     fn cell_ended(&mut self, _cell: &Cell, _outcome: &Outcome, _folded: &Folded) {}
     fn round_ended(&mut self, _folded: &Folded) {}
-    /// The run looked at its results. So many cells are planned up to the next look, those that have ended included.
+    /// The run made an interim analysis. `_planned` cells are planned up to the next one, including
+    /// those that have ended.
     fn looked(&mut self, _look: &Look, _planned: usize, _folded: &Folded) {}
     /// `None` after an error.
     fn end(&mut self, _finish: Option<Finish>) {}
@@ -82,7 +85,7 @@ pub fn is_for_programs() -> bool {
     matches!(&*TOLD_TO.lock().unwrap_or_else(PoisonError::into_inner), Told::Json)
 }
 
-/// From now on all that is told is JSON.
+/// From now on all messages are JSON.
 pub fn for_programs() -> Box<dyn Progress> {
     tell_to(Told::Json);
     Box::new(Json::new(Box::new(std::io::stderr())))

@@ -25,7 +25,7 @@ pub(crate) struct Terminal {
     keys: Option<Keys>,
     clock: Eta,
     standings: Vec<String>,
-    /// Of the cell that is under way, or else of the last.
+    /// Results of the cell that is under way, or else of the last.
     results: Results,
     /// "round 2  xfs  tree".
     cell: String,
@@ -158,7 +158,7 @@ fn size() -> (usize, usize) {
     found.map_or((80, 24), |size| (usize::from(size.ws_col), usize::from(size.ws_row)))
 }
 
-/// At most so many lines in all; names to the left, figures to the right.
+/// At most `room` lines in all; names to the left, figures to the right.
 fn laid_out(standings: &Standings, room: usize) -> Vec<String> {
     let width = |column: usize| standings.rows.iter().map(|row| display_width(&row[column])).max().unwrap_or(0);
     let widths: [usize; 5] = std::array::from_fn(width);

@@ -14,7 +14,7 @@ pub(crate) const BCACHEFS: Filesystem = Filesystem {
     tools: &[("bcachefs", "bcachefs-tools")],
     hint: "Linux 6.7 to 6.17 have it; for later ones add the repository apt.bcachefs.org and \
            `apt-get install bcachefs-kernel-dkms`; in a guest, `machine = { kernel = \"trixie\" }` has it",
-    // `format` never discards; what the drive is told while mounted is `no_discard`'s.
+    // `format` never discards; `no_discard` decides what is discarded while mounted.
     mkfs: |spec| make(&["bcachefs", "format", "--force", "--quiet"], &[], spec),
     variants: VARIANTS,
     // `bcachefs format` 1.13 refuses 16 MiB (ENOSPC_disk_reservation), and takes 24; below 32 hardly a file fits.
@@ -86,7 +86,7 @@ fn features_in_effect(driver: &Filesystem, state: &FsState) -> Vec<&'static str>
     changed(driver.features, &without, with)
 }
 
-/// Of format or of mount, written as `--a=b`, `--a b` or `a=b`; here as `a b`.
+/// True if format or mount has the option, written as `--a=b`, `--a b` or `a=b`; here as `a b`.
 fn asked(state: &FsState, option: &str) -> bool {
     let plain = |words: &[String]| {
         let words = words.iter().map(|word| word.trim_start_matches('-').replace('=', " "));

@@ -100,8 +100,8 @@ const QUOTA: Need = Need::KernelFunction {
     hint: "leave `quota` out of `operations`, or run it on Debian's kernel, here or in a guest (executor = \"vm\")",
 };
 
-/// What the super block says (ext4(5), FILE SYSTEM FEATURES). Where nobody read it, there is a journal, as nearly
-/// always.
+/// The features by the super block (ext4(5), FILE SYSTEM FEATURES). Where it was not read, a
+/// journal is assumed, as nearly always.
 fn features_in_effect(driver: &Filesystem, state: &FsState) -> Vec<&'static str> {
     let has = |flag: &str| state.says("dumpe2fs", "Filesystem features:", flag);
     let flags = [("casefold", CASE_FOLDING), ("encrypt", ENCRYPTION), ("metadata_csum", METADATA_CHECKSUMS)];

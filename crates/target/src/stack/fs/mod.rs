@@ -177,8 +177,9 @@ pub struct Filesystem {
     pub mismatches: fn(&FsSpec, &Facts) -> Vec<String>,
     /// The features of one that stands: options take some away and bring others.
     features_in_effect: fn(&Filesystem, &FsState) -> Vec<&'static str>,
-    /// Mount options, as given or as in effect, after which a crash may take more than with the default. What only
-    /// concerns data that nobody synced, such as `lazytime`, does not count: a sync writes it all the same.
+    /// Mount options, as given or as in effect, after which a crash may take more than with the
+    /// default. Options that only concern data without a sync, such as `lazytime`, do not count: a
+    /// sync still writes it.
     pub weakens: fn(&str) -> bool,
 }
 
@@ -320,7 +321,7 @@ fn number(text: &str, begin: &str) -> Option<f64> {
     rest.trim_start_matches(':').split_whitespace().next()?.parse().ok()
 }
 
-/// What stands against making a file system on so many devices.
+/// The objection to making a file system on this number of devices.
 pub fn objection_to_devices(driver: &Filesystem, variant: Option<&str>, there: usize) -> Option<Objection> {
     let (name, least) = (driver.name, driver.least_devices(variant));
     if there > 1 && !driver.takes_several {
@@ -338,7 +339,8 @@ pub fn find(name: &str) -> Option<&'static Filesystem> {
     ALL.iter().copied().find(|fs| fs.name == name)
 }
 
-/// The driver of what the kernel shows as mounted. One that lies behind FUSE cannot be told from its type.
+/// The driver of what the kernel shows as mounted. One that lies behind FUSE is not known by its
+/// type.
 pub(crate) fn of_kernel(kind: &str) -> Option<&'static Filesystem> {
     find(kind).filter(|fs| fs.kernel_type() == kind)
 }

@@ -55,7 +55,8 @@ fn sentence(option: &str, shown: &MountOptions) -> String {
     format!("asked for mount option {option}, the kernel shows {}", shown.as_deref().unwrap_or("nothing of it"))
 }
 
-/// Of a size as the kernel reads one (memparse() in lib/cmdline.c of Linux); it shows xfs's in KiB, btrfs's in bytes.
+/// Bytes of a size as the kernel reads one (memparse() in lib/cmdline.c of Linux); it shows xfs's
+/// in KiB, btrfs's in bytes.
 fn bytes(value: &str) -> Option<u64> {
     let digits = value.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G']);
     let shift = match value[digits.len()..].to_ascii_lowercase().as_str() {

@@ -28,7 +28,7 @@ pub(crate) fn of(driver: &Filesystem, facts: &Facts) -> Option<[String; 2]> {
     let there = |(word, ..): &&Since| word.is_empty() || shown.contains(word);
     let newest = |needed: &[Needed]| {
         let rows = driver.since.iter().filter(|(_, to, _)| needed.contains(to)).filter(there);
-        // Of several of one version the first says it.
+        // If several have one version, the first is named.
         rows.min_by_key(|(_, _, version)| Reverse(numbers(version))).map(|(word, _, version)| match *word {
             "" => version.to_string(),
             word => format!("{version} ({word})"),

@@ -116,7 +116,7 @@ const MIRROR: Variant =
 const RAIDZ: Variant = Variant {
     name: "raidz",
     about: "striped over all devices, with one parity",
-    // Of two devices, one with parity is a mirror that costs more.
+    // With two devices, one with parity is a mirror that costs more.
     least_devices: 3,
     ..Variant::DEFAULT
 };

@@ -39,7 +39,7 @@ pub(crate) const ZFS_FUSE: Filesystem = Filesystem {
 
 const HINT: &str = "`modprobe fuse`";
 
-/// The unmount is for a daemon that was killed: its mount stays, dead, until somebody takes it away.
+/// The unmount is for a daemon that was killed: its mount stays, dead, until it is unmounted.
 fn start_daemon(spec: &FsSpec) -> Vec<Step> {
     let folder = devices(spec);
     let daemon = argv(["zfs-fuse", "--no-daemon", "--no-kstat-mount"]);

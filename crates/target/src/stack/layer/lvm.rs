@@ -74,7 +74,7 @@ fn node(group: &str) -> PathBuf {
     mapping(&format!("{group}-{VOLUME}"))
 }
 
-/// Program and options, with what LVM must be told behind the program.
+/// Program and options, with the configuration of LVM behind the program.
 pub(super) fn command(words: &[&str]) -> Argv {
     let (program, rest) = words.split_first().expect("a program");
     argv([program, "--config", GROUPS].iter().chain(rest))

@@ -42,9 +42,9 @@ pub(crate) const MD: Layer = Layer {
     ..Layer::DEFAULT
 };
 
-/// `--assume-clean`: what is not in step is only what nobody has written. Which devices a write goes to, and what is
-/// read for its parity, depends on the array's shape and not on what is there, so times are those of an array in
-/// step; a resync that goes on beside the work would be charged to it.
+/// `--assume-clean`: only blocks that were never written are out of step. Which devices a write
+/// goes to, and what is read for its parity, depends on the array's shape and not on what is there,
+/// so times are those of an array in step; a resync during the work would be charged to it.
 fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
     let node = node(below.name);
     let devices = below.words();

@@ -50,8 +50,8 @@ const DEVICES: Setting = Setting {
     about: "only the first of them, up to this number; the others bypass it, for what comes above",
 };
 
-/// What LVM must be told of this place: volumes may lie on volumes, nothing is left in /etc, and no list of devices or
-/// daemon of the system's has a say.
+/// The configuration of LVM for this place: volumes may lie on volumes, nothing is left in /etc,
+/// and no list of devices or daemon of the system interferes.
 pub(crate) const GROUPS: &str = "devices/scan_lvs=1 devices/use_devicesfile=0 devices/obtain_device_list_from_udev=0 \
                           activation/monitoring=0 global/use_lvmpolld=0 global/use_lvmlockd=0 backup/backup=0 \
                           backup/archive=0";
@@ -152,7 +152,7 @@ pub(crate) fn taken(settings: &Settings, there: usize) -> usize {
     settings.number(DEVICES.name).map_or(there, |devices| devices as usize)
 }
 
-/// How many lie above a layer, or why it cannot be built on so many.
+/// How many devices lie above a layer, or why it cannot be built on this number.
 pub fn above(layer: &Layer, settings: &Settings, there: usize) -> Result<usize, String> {
     let (taken, least) = (taken(settings, there), (layer.least_devices)(settings));
     if taken > there || least > there {
@@ -222,7 +222,7 @@ mod example {
         Settings(value.as_object().unwrap().clone().into_iter().collect())
     }
 
-    /// The steps on so many devices.
+    /// The steps on this number of devices.
     pub(super) fn sentences(name: &str, value: Value, devices: usize) -> Vec<String> {
         let devices: Vec<PathBuf> = (0..devices).map(|n| format!("/dev/D{n}").into()).collect();
         let below = Below { devices: &devices, name: "pickfsC", memory: Path::new("/dev/shm/pickfs-r/cell") };

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// What says when the next operation begins.
 #[derive(Clone, Copy)]
 pub(crate) enum Arrivals<'a> {
-    /// So many, each as soon as there is room for it.
+    /// This number of operations, each as soon as there is room for it.
     Closed(usize),
     /// One at each of these times, in nanoseconds.
     Open(&'a [u64]),
@@ -31,7 +31,7 @@ impl Arrivals<'_> {
         }
     }
 
-    /// Of that operation; in a closed loop it is always now.
+    /// When that operation is due; in a closed loop it is always now.
     fn due(&self, operation: usize, now: u64) -> u64 {
         match self {
             Arrivals::Closed(_) => now,
@@ -48,7 +48,8 @@ pub(crate) enum Spacing {
     Poisson,
 }
 
-/// Times of so many operations at a rate a second, in nanoseconds from the start; the same for the same seed.
+/// Times of `count` operations at a rate a second, in nanoseconds from the start; the same for the
+/// same seed.
 pub(crate) fn schedule(rate: f64, count: usize, spacing: Spacing, seed: u64) -> Vec<u64> {
     let (gap, mut random, mut at) = (1e9 / rate, Random::new(seed, 0), 0.0);
     let mut next = |number: usize| match spacing {
@@ -72,7 +73,7 @@ pub struct OpenLoopLog {
     pub waited: u64,
     /// When the last operation ended, in nanoseconds from the start.
     pub ended: u64,
-    /// Of making durable what was written before.
+    /// Latencies of making durable what was written before.
     pub syncs: Latencies,
 }
 
@@ -109,7 +110,7 @@ pub(crate) trait Queue {
     fn wait(&mut self, until: Option<u64>, ended: &mut Vec<u64>) -> Result<()>;
 }
 
-/// How often a loop asks whether it may go on: every so many operations.
+/// A loop asks whether it may go on once in this many turns.
 const ASKS: usize = 64;
 
 /// Does all operations. One look at the clock between a wait and what follows from it.
@@ -163,8 +164,9 @@ pub(crate) trait BlockingWorker {
     fn completed(&mut self, _due: u64, _now: u64) {}
 }
 
-/// One of the workers of an open loop: takes the next operation that nobody has taken, waits for its time, does it.
-/// The first is done in any case: where the end came before it was due, it is due then.
+/// One of the workers of an open loop: takes the next operation that is not taken, waits for its
+/// time, does it. The first is done in any case: where the end came before it was due, it is due
+/// then.
 pub(crate) fn run_worker(
     due: impl Fn(usize) -> Option<u64>,
     taken: &AtomicUsize,
@@ -231,7 +233,7 @@ mod tests {
         }
     }
 
-    /// The device behind a queue, on a clock that goes on only when somebody waits.
+    /// The device behind a queue, on a clock that advances only while a caller waits.
     struct Simulated {
         device: Stalling,
         now: u64,
@@ -378,7 +380,7 @@ mod tests {
         assert_ne!(poisson, schedule(1000.0, 100_000, Spacing::Poisson, 2));
         let mean = *poisson.last().unwrap() as f64 / 99_999.0;
         assert!((mean / 1e6 - 1.0).abs() < 0.02, "{mean} ns between two");
-        // Of exponential gaps, as many as e^-1 are longer than their mean.
+        // The share e^-1 of exponential gaps is longer than their mean.
         let longer = poisson.windows(2).filter(|pair| (pair[1] - pair[0]) as f64 > mean).count() as f64 / 99_999.0;
         assert!((longer - 0.368).abs() < 0.01, "{longer}");
     }

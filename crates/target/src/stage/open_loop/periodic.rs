@@ -57,7 +57,7 @@ struct Done {
     completed: u64,
 }
 
-/// Time since the start, and its end, which somebody else decides.
+/// Time since the start, and its end, which is decided elsewhere.
 trait Clock {
     fn now(&self) -> u64;
     /// Waits until that time; false if the end came before.
@@ -223,7 +223,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const NONE: Limits<'static> = &|| Ok(());
 
-    /// A clock that stands still unless somebody waits or works, and an end that is known.
+    /// A clock that stands still unless a caller waits or works, and an end that is known.
     struct Virtual {
         now: AtomicU64,
         end: u64,
@@ -279,7 +279,8 @@ mod tests {
         // Each takes longer than it may: the queue grows, and after some seconds all wait for more than one.
         let slow = kept(50, 60, |_| 60);
         assert!(slow.stall_ns >= 50 * SECOND && slow.latencies.count() == 1200, "{slow:?}");
-        // Periodic 20 s an operation of 0.4 s: most seconds complete nothing, and nobody waits.
+        // Periodic 20 s an operation of 0.4 s: most seconds complete nothing, and nothing is
+        // stalled.
         let rare = kept(20_000, 60, |_| 400);
         assert_eq!((rare.latencies.count(), rare.stall_ns, rare.over_100ms, rare.over_1s), (3, 0, 3, 0));
         // One of 3 s is due at the start of a second, and waits all through three.
@@ -299,7 +300,8 @@ mod tests {
         assert_eq!((kept.latencies.count(), kept.ran_ns), (100, 10 * SECOND));
         drop(every);
         assert_eq!(count.into_inner(), 100);
-        // The end comes before the first is due: one is done all the same, and its latency is not below nothing.
+        // The end comes before the first is due: one is still done, and its latency is not
+        // negative.
         let clock = Virtual::until(1000);
         let mut every = Periodic::new(Duration::from_secs(20), Duration::from_secs(1), |_| Ok(()));
         let kept = keep(&mut every, &clock, NONE).unwrap();

@@ -5,8 +5,9 @@ use anyhow::{Context, Result};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
-/// Makes folders for a server that nobody else may enter. Returns the user and group that it must run as, where we are root:
-/// the first of these names that the machine has, or the one that owns nothing.
+/// Makes folders for a server that no other user may enter. Returns the user and group that it must
+/// run as, where we are root: the first of these names that the machine has, or the one that owns
+/// nothing.
 pub(crate) fn lodge(stage: &mut Stage, program: &str, name: &str, folders: &[&Path]) -> Result<Option<(u32, u32)>> {
     let root = rustix::process::geteuid().is_root();
     let found = if root { Some(account(program, name)?) } else { None };
@@ -56,7 +57,7 @@ fn on_the_way<'a>(path: &'a Path, run: &str) -> (Vec<&'a Path>, Vec<&'a Path>) {
     (all, ours)
 }
 
-/// What is not ours stays as it is. The kernel is asked, as access lists may let somebody pass.
+/// What is not ours stays as it is. The kernel decides, as access lists may let the user pass.
 fn must_pass(stage: &mut Stage, folder: &Path, (program, name): (&str, &str), (user, group): (u32, u32)) -> Result<()> {
     let shown = folder.display().to_string();
     stage.run(&Program::new(["test", "-x", &shown]).in_folder("/").for_user(user, group)).map(drop).with_context(|| {
@@ -109,7 +110,7 @@ mod tests {
         for (path, mode) in [(&closed, 0o700), (&open, 0o755)] {
             std::fs::create_dir(path).unwrap();
             std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
-            // Our own group: nobody else's can be given without being root.
+            // Our own group: only root can give another.
             let_through(path, rustix::process::getegid().as_raw()).unwrap();
         }
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;

@@ -2,12 +2,13 @@
 
 use pickfs_core::plan::Objection;
 
-/// The phase of so many.
+/// Name of the phase with this number of clients.
 pub(crate) fn name_of(clients: u64) -> String {
     format!("clients-{clients}")
 }
 
-/// Each number once, and none of nobody; `such_as` is an example of the setting.
+/// The objection unless each number is there once and none is 0; `such_as` is an example of the
+/// setting.
 pub(crate) fn to_clients(given: &[u64], such_as: &str) -> Option<Objection> {
     let mut unique = given.to_vec();
     unique.sort();

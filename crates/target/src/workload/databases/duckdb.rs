@@ -62,7 +62,8 @@ const TEXT_OF_ROWS: usize = 1 << 20;
 const SHORTEST: u64 = 20;
 const LONGEST: u64 = 100;
 const BYTES_OF_ROW: u64 = 90;
-/// Of the database file, what `aggregate` reads at least: all columns but the numbers of the rows, which compress best.
+/// The share of the database file that `aggregate` reads at least: all columns but the numbers of
+/// the rows, which compress best.
 const READ: f64 = 0.5;
 
 const SUMS: &str = "SELECT count(*), sum(id), sum(amount), sum(length(body)) FROM sale";

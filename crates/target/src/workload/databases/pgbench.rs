@@ -44,7 +44,7 @@ const DESCRIPTION: Description = Description {
     ..Description::EMPTY
 };
 
-/// What times and counts are told for.
+/// Number of transactions that times and counts are given for.
 const TOLD_FOR: f64 = 1000.0;
 /// A row of every table for a hundred thousand accounts, as PostgreSQL stores them.
 const BYTES_OF_SCALE: u64 = 16 << 20;
@@ -155,7 +155,8 @@ fn one_run(stage: &mut Stage, load: &Load, cluster: &mut Cluster, clients: u64) 
     Ok(())
 }
 
-/// Of a run. The tables are vacuumed already; the seed is fixed, as far as clients that hinder each other let it tell.
+/// Words of a run. The tables are vacuumed already; the seed is fixed, as far as it has an effect
+/// with clients that hinder each other.
 fn words(load: &Load, clients: u64, prefix: &str) -> [String; 11] {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let threads = load.threads.unwrap_or(processors).clamp(1, clients.max(1));

@@ -107,7 +107,8 @@ impl Cluster {
         self.program(name, &[&["-h", &desk, "-p", PORT, "-U", NAME], words].concat())
     }
 
-    /// Makes the cluster. Whoever reaches the socket may connect, and its folder is closed.
+    /// Makes the cluster. Any process that reaches the socket may connect, and its folder is
+    /// closed.
     pub(crate) fn initdb(&self) -> Program {
         let data = self.data.display().to_string();
         let words = ["-D", &data, "-U", NAME, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-instructions"];
@@ -150,7 +151,7 @@ impl Cluster {
         self.daemon.check()
     }
 
-    /// Tells of the settings in effect, as the server itself says.
+    /// Reports the settings in effect, as the server has them.
     pub(crate) fn tell_settings(&self, stage: &mut Stage) -> Result<()> {
         let names: Vec<String> = TOLD.iter().map(|name| format!("'{name}'")).collect();
         let sql = format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({})", names.join(", "));

@@ -81,7 +81,7 @@ impl Section {
         self.value(names).is_some_and(|value| value != "0")
     }
 
-    /// The phase that it is told by.
+    /// The phase that it is reported as.
     pub(crate) fn phase(&self) -> String {
         self.name.replace('/', "-")
     }
@@ -96,7 +96,7 @@ impl Section {
         self.is_set(&["runtime", "timeout", "time_based"])
     }
 
-    /// How many clones fio tells of as one, where that is known.
+    /// How many clones fio reports as one, where that is known.
     pub(crate) fn told_as_one(&self) -> Option<f64> {
         let clones = self.value(&["numjobs"]).filter(|_| self.is_set(&["group_reporting"]));
         clones.map_or(Some(1.0), |clones| clones.parse().ok())

@@ -1,4 +1,5 @@
-//! What fio 3.33 tells in JSON (`--output-format=json+`, which has every latency bucket), by sections.
+//! The output of fio 3.33 in JSON (`--output-format=json+`, which has every latency bucket), by
+//! sections.
 
 use super::job::{Rate, Section};
 use crate::stage::{Latencies, Part};
@@ -26,7 +27,7 @@ struct Told {
     sync: Synced,
 }
 
-/// Of one direction.
+/// Figures of one direction.
 #[derive(Debug, Deserialize)]
 struct Moved {
     io_bytes: u64,
@@ -48,9 +49,9 @@ struct Buckets {
     bins: BTreeMap<u64, u64>,
 }
 
-/// What a part that ends with its time is told for.
+/// The amount of work that the time of a part is given for where the part ends by time.
 const A_GIB: f64 = (1u64 << 30) as f64;
-/// Of a rate, at least, or it is not kept.
+/// Least share of a rate at which it counts as kept.
 const KEPT: f64 = 0.95;
 /// The same, where nothing is read or written.
 const OPERATIONS: f64 = 1000.0;
@@ -62,7 +63,7 @@ impl Output {
         serde_json::from_str(&text[start..]).context("cannot read what fio reported; is it fio 3.33 or later?")
     }
 
-    /// What it tells of a section.
+    /// The part that it reports for a section.
     pub(crate) fn part(&self, section: &Section, name: &str) -> Result<Part> {
         let clones = self.clones(section);
         ensure!(!clones.is_empty(), "fio reported nothing of [{}]", section.name);
@@ -117,7 +118,8 @@ impl Sum {
         let moved = [("read", all(|job| &job.read)), ("write", all(|job| &job.write)), ("trim", all(|job| &job.trim))];
         let mut syncs = Latencies::new();
         clones.iter().for_each(|job| job.sync.lat_ns.record_in(&mut syncs));
-        // Of clones that are told as one this is the sum, where each direction has the longest (`sum_thread_stats`).
+        // For clones that are reported as one this is the sum, where each direction has the longest
+        // (`sum_thread_stats`).
         let together = section.told_as_one().unwrap_or(f64::INFINITY);
         let whole = clones.iter().map(|job| job.job_runtime as f64 * 1e6 / together);
         let ran_ns = whole.chain(moved.iter().map(|(_, all)| all.ran_ns)).fold(0.0, f64::max);
@@ -199,7 +201,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// As fio 3.33 told it of fixtures/fio-3.33.fio.
+    /// The output of fio 3.33 for fixtures/fio-3.33.fio.
     const TOLD: &str = include_str!("../../../../../fixtures/fio-3.33.json");
     const JOB: &str = include_str!("../../../../../fixtures/fio-3.33.fio");
 
@@ -244,7 +246,7 @@ mod tests {
     #[test]
     fn clones_that_are_told_as_one_take_as_long_as_the_slowest() {
         let mut job = raw(0);
-        // As fio 3.33 tells of four that took 15 ms each.
+        // As fio 3.33 reports four that took 15 ms each.
         job["job_runtime"] = 60.into();
         let told: Told = serde_json::from_value(job).unwrap();
         for (options, milliseconds) in [

@@ -24,7 +24,7 @@ pub(crate) fn in_order(blocks: u32) -> Vec<u32> {
     (0..blocks).collect()
 }
 
-/// So many blocks: all of them once in any order, then again in another.
+/// The blocks of `operations` operations: all of them once in any order, then again in another.
 pub fn shuffled(blocks: u32, operations: usize) -> Vec<u32> {
     let mut all = Vec::with_capacity(operations.next_multiple_of(blocks as usize));
     let mut random = Random::new(SEED, 1);
@@ -55,9 +55,9 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// For one of so many operations at a time. All together are small enough for a processor's cache, as what a program
-    /// writes has mostly just been made; and as large as what btrfs and ZFS compress at a time, so that no block comes
-    /// twice in that.
+    /// Blocks for one of `of` operations at a time. All together are small enough for a processor's
+    /// cache, as what a program writes has mostly just been made; and as large as what btrfs and
+    /// ZFS compress at a time, so that no block comes twice in that.
     pub fn new(block: usize, of: usize) -> Supply {
         let wanted = (128 << 10) / of.max(1);
         Supply { block, blocks: usize::max(wanted / block, 1), next: 0 }
@@ -83,7 +83,7 @@ pub fn stamp(block: &mut [u8], offset: u64, generation: u8) {
     }
 }
 
-/// Of a page that was read at the offset, the generation that wrote it.
+/// The generation that wrote a page that was read at the offset.
 pub fn generation(page: &[u8], offset: u64) -> Result<u8> {
     let mut stamp = [0; STAMP];
     stamp.copy_from_slice(&page[..STAMP]);

@@ -37,7 +37,8 @@ pub enum Direction {
 pub struct Job<'a> {
     pub engine: Engine,
     pub threads: usize,
-    /// Operations that each thread has under way; with plain calls so many threads do them.
+    /// Operations that each thread has under way; with plain calls, this number of threads does
+    /// them.
     pub depth: usize,
     pub block: usize,
     pub direction: Direction,
@@ -47,7 +48,7 @@ pub struct Job<'a> {
     pub due: Option<&'a [u64]>,
 }
 
-/// How often a loop asks whether it may go on: every so many operations.
+/// A loop asks whether it may go on once in this many operations.
 const ASKS: usize = 64;
 /// Longest sleep between two times of asking whether to go on.
 const NAP: Duration = Duration::from_millis(200);
@@ -364,7 +365,7 @@ struct RunningRing<'a> {
     block: usize,
     direction: Direction,
     supplies: &'a mut [Supply],
-    /// Of each slot, when its operation was due, and its offset.
+    /// For each slot, when its operation was due, and its offset.
     slots: Vec<(u64, u64)>,
     places: &'a [u32],
     shared: &'a Shared<'a>,

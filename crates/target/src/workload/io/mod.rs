@@ -173,7 +173,7 @@ impl Work {
             let log = workers.sum(&logs)?;
             p.reads_at_least(least_read);
             match workers.schedule_ns() {
-                // And no bytes, which would be told by the time: that is a latency.
+                // It counts no bytes either: they would be divided by its time, which is a latency.
                 Some(schedule) => told_by_latency(p, &log, schedule),
                 None => p.handled(bytes, 1),
             }

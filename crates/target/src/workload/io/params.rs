@@ -29,7 +29,7 @@ settings! {
     }
 }
 
-/// As long as a rate is offered unless said.
+/// How long a rate is offered by default.
 const USUAL_TIME: std::time::Duration = std::time::Duration::from_secs(10);
 /// Fewer tell nothing of the slowest one in a hundred.
 const LEAST_FOR_P99: usize = 2000;
@@ -48,7 +48,7 @@ pub(crate) struct IoParams {
     pub threads: usize,
     pub depth: usize,
     pub direct: bool,
-    /// Of a random phase.
+    /// Number of operations of a random phase.
     pub operations: usize,
     pub rate: Option<f64>,
     pub spacing: Spacing,

@@ -82,7 +82,7 @@ impl Fill<'_> {
         Ok(())
     }
 
-    /// Of the files that are there.
+    /// Bytes of the files that are there.
     pub(super) fn bytes(&self) -> u64 {
         self.numbers().count() as u64 * FILE as u64
     }

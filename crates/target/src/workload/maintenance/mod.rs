@@ -102,9 +102,9 @@ const DESCRIPTION: Description = Description {
 const IDLE: &str = "idle";
 const FILE: usize = 1 << 20;
 const GIB: f64 = (1 << 30) as f64;
-/// Of each class of content.
+/// Bytes of each class of content.
 const OF_EACH_CLASS: usize = 4 << 20;
-/// Of what was removed, so much must be free again; metadata may keep some.
+/// The share of what was removed that must be free again; metadata may keep some.
 const GIVEN_BACK: f64 = 0.9;
 /// For the space to be free again, and between two looks whether it is.
 const AT_MOST: Duration = Duration::from_secs(120);

@@ -158,7 +158,7 @@ fn check_without_cut(acknowledged: &[(u64, String)], seen: &Seen) -> Result<()> 
 
 #[derive(Debug, Default, PartialEq)]
 struct Verdicts {
-    /// Of each cut at a random moment in nanoseconds, the worst of what the disk may have lost.
+    /// For each cut at a random moment in nanoseconds, the worst of what the disk may have lost.
     losses: Vec<u64>,
     /// Transactions that one cut took, at most.
     most_lost: usize,

@@ -1,7 +1,8 @@
-//! How the machine answers while another program writes hard: small operations at fixed times, beside a background.
+//! How the machine answers while another program writes hard: small operations at fixed times,
+//! beside a background.
 //!
-//! Each operation is what somebody waits for: a mail saved, a page opened, a file renamed, a name looked up, a program
-//! started. See docs/respond.md for what is counted.
+//! Each operation is one that a user waits for: a mail saved, a page opened, a file renamed, a name
+//! looked up, a program started. See docs/respond.md for what is counted.
 
 mod probe_files;
 
@@ -99,9 +100,9 @@ const DESCRIPTION: Description = Description {
     ..Description::EMPTY
 };
 
-/// Of each class of content.
+/// Bytes of each class of content.
 const OF_EACH_CLASS: usize = 4 << 20;
-/// Of fewer, the 99th percentile is the maximum.
+/// With fewer, the 99th percentile is the maximum.
 const FEW: u64 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 /// More threads would measure the scheduler.
@@ -314,7 +315,8 @@ fn write(ring: &mut Ring) -> Result<bool> {
     ring.write().context("writing in the background").map(|()| false)
 }
 
-/// Writes to these on threads of their own for as long as the work lasts, whose own failure is told before theirs.
+/// Writes to these on threads of their own for as long as the work lasts. An error of the work
+/// comes before theirs.
 fn writing_too(rings: &mut [Ring], work: impl FnOnce() -> Result<()>) -> Result<()> {
     let over = AtomicBool::new(false);
     let until_over = |ring: &mut Ring| {

@@ -113,11 +113,11 @@ impl ProbeFiles {
         })
     }
 
-    /// A block that nobody has read since the cold start.
+    /// Reads a block that has not been read since the cold start.
     pub(crate) fn read(&self, root: &Path) -> Result<impl FnMut(u64) -> Result<()> + Send + use<>> {
         let path = root.join("blocks");
         let file = File::open(&path).with_context(|| format!("opening {}", path.display()))?;
-        // Else blocks that nobody asked for come with it, and the next is warm.
+        // Otherwise read-ahead brings other blocks with it, and the next is warm.
         rustix::fs::fadvise(&file, 0, None, Advice::Random).context("cannot switch reading ahead off")?;
         let order = shuffled(self.blocks, 3);
         let (mut next, mut buffer) = (0, vec![0; ProbeFiles::BLOCK]);
@@ -148,7 +148,7 @@ impl ProbeFiles {
         })
     }
 
-    /// A path that nobody has asked for since the cold start.
+    /// Looks up a path that has not been looked up since the cold start.
     pub(crate) fn stat(&self, root: &Path) -> impl FnMut(u64) -> Result<()> + Send + use<> {
         let (root, order, mut next) = (root.to_path_buf(), shuffled(self.paths, 4), 0);
         move |_| {

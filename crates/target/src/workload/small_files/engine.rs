@@ -229,7 +229,7 @@ impl Workers {
         ended.into_iter().collect()
     }
 
-    /// Of all threads.
+    /// Latencies of all threads.
     pub fn latencies(&self) -> Latencies {
         let mut all = Latencies::new();
         self.latencies.iter().for_each(|own| all.add(own));
@@ -237,8 +237,9 @@ impl Workers {
     }
 }
 
-/// How many batches the file system has room for at most, where one has so many files with so many bytes in each: of
-/// what is free, half the inodes and a quarter of the space go to one phase. One batch is always tried.
+/// How many batches the file system has room for at most, where one has `files` files with `bytes`
+/// bytes each: of what is free, half the inodes and a quarter of the space go to one phase. One
+/// batch is always tried.
 pub(crate) fn room(root: &Path, files: u64, bytes: u64) -> Result<u64> {
     let free = rustix::fs::statvfs(root).with_context(|| format!("cannot ask for the room in {}", root.display()))?;
     ensure!(files > 0, "a batch without files");

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// bonnie++'s chunk.
 pub(crate) const BLOCK: usize = 8 << 10;
-/// Every so many seeks, what was read is changed and written back.
+/// Once in this many seeks, what was read is changed and written back.
 const DIRTY: usize = 10;
 /// Where a rewritten block has its number, and a seek its mark.
 const MARKED: usize = 9;

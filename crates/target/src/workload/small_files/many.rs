@@ -108,8 +108,8 @@ fn sync(stage: &mut Stage, job: &Job, pool: &Pool) -> Result<()> {
     in_batches(stage, "fsync", job, ((job.syncs * PIECE) as u64, 0), 1..u64::MAX, append).map(drop)
 }
 
-/// A phase of as many batches as the job's time takes, within these bounds; how many. Each handles so many bytes and
-/// files.
+/// A phase of as many batches as the job's time takes, within these bounds; returns how many. Each
+/// handles `bytes` bytes and `files` files.
 fn in_batches(
     stage: &mut Stage,
     phase: &str,
@@ -157,7 +157,7 @@ impl Set<'_> {
         place_of(self.root, self.kind, batch)
     }
 
-    /// A phase of batches of this set's files, each of which handles so many bytes.
+    /// A phase of batches of this set's files, each of which handles `bytes` bytes of every file.
     fn timed(
         &self,
         stage: &mut Stage,
@@ -177,7 +177,8 @@ impl Set<'_> {
         })
     }
 
-    /// An operation on every file of these batches, of which so many are there.
+    /// Does an operation on every file of these batches; `there` batches exist and are taken in
+    /// turn.
     fn each(
         &self,
         doing: &str,

@@ -51,7 +51,8 @@ const DESCRIPTION: Description = Description {
     ..Description::EMPTY
 };
 
-/// What the scripts of packages make, and nobody has run, as far as the first boot does not make it.
+/// Files that the scripts of packages would have made, as they were not run, and the first boot
+/// does not make.
 const FILES: [(&str, &str); 5] = [
     ("etc/fstab", ""),
     ("etc/hostname", "pickfs\n"),

@@ -84,7 +84,7 @@ const WARM_MAKEFILE: &str = "all:\n\tgcc -O2 -o warm warm.c\n\tgcc -S -O2 -o war
 struct Staged {
     tarball: PathBuf,
     held: ArchiveContents,
-    /// Of the Makefile that comes first, which every run of make reads.
+    /// Bytes of the Makefile that comes first, which every run of make reads.
     makefile_bytes: u64,
 }
 
@@ -209,14 +209,14 @@ fn version(name: &str) -> Option<Vec<u64>> {
     version.split('.').map(|part| part.parse().ok()).collect()
 }
 
-/// The same bytes whoever compiles, wherever and when.
+/// Compiles to the same bytes for every user, in every place, at any time.
 fn reproducible(words: Argv, memory: &Path) -> Program {
     let fixed = [
         ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
         ("KBUILD_BUILD_USER", "pickfs"),
         ("KBUILD_BUILD_HOST", "pickfs"),
         ("KBUILD_BUILD_VERSION", "1"),
-        // Of a make that may have started us: its flags and its depth are none of this one's.
+        // Flags and depth of a make that may have started us do not apply to this one.
         ("MAKEFLAGS", ""),
         ("MAKELEVEL", "0"),
         ("TZ", "UTC"),

@@ -20,8 +20,9 @@ choice! { pub(crate) Manager { Dpkg = "dpkg", Pacman = "pacman" } }
 /// All of a package that dpkg would run, ask or wait for.
 const SCRIPTS: [&str; 6] = ["config", "postinst", "postrm", "preinst", "prerm", "triggers"];
 
-/// As safe as dpkg is by itself, whatever this machine's configuration says: container images are often told to do
-/// without fsync and without manuals. Packages are configured in any order, and no two can be in each other's way.
+/// As safe as dpkg is by itself, whatever this machine's configuration: container images often do
+/// without fsync and without manuals. Packages are configured in any order, and no two can be in
+/// each other's way.
 const DPKG: [&str; 12] = [
     "--no-force-unsafe-io",
     "--path-include=*",
@@ -183,7 +184,7 @@ impl Manager {
     }
 }
 
-/// Of a listing, what is installed: the package's notes about itself begin with a dot.
+/// The listing without the package's notes about itself, which begin with a dot.
 fn without_notes(listing: &str) -> String {
     let name = |line: &str| line.split_whitespace().nth(5).unwrap_or("").to_string();
     let kept = listing.lines().filter(|line| !name(line).starts_with('.'));

@@ -11,7 +11,7 @@ const STUFF: [Stuff; CLASSES as usize] = [Stuff::Media, Stuff::Object, Stuff::So
 /// Bytes of each class, to cut from.
 pub(crate) struct Bytes(Vec<Vec<u8>>);
 
-/// At least so many, so that what is cut twice in a row is seldom the same.
+/// At least this many, so that what is cut twice in a row is seldom the same.
 const LEAST: u64 = 2 << 20;
 /// Longer writes are made of parts.
 const MOST: u64 = 32 << 20;
@@ -35,7 +35,8 @@ impl Bytes {
         Bytes((1..).zip(STUFF).map(made).collect())
     }
 
-    /// For a write of this number: up to so many bytes, always the same, whatever came before it.
+    /// The bytes for a write of this number: up to `length`, always the same, whatever came before
+    /// it.
     pub(crate) fn piece(&self, class: u8, number: u32, length: u64) -> &[u8] {
         let bytes = &self.0[usize::from(class % CLASSES)];
         let length = length.min(bytes.len() as u64 / 2) as usize;

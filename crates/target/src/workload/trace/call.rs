@@ -219,7 +219,7 @@ impl Ground<'_> {
     }
 }
 
-/// Of all files that are given a time: those of the recording would be names of days.
+/// Times of all files that are given one: those of the recording would be names of days.
 const TIMES: Timestamps = Timestamps {
     last_access: rustix::fs::Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 },
     last_modification: rustix::fs::Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 },

@@ -20,7 +20,7 @@ pub(crate) struct Step {
     pub waits: Range<u32>,
 }
 
-/// A lane must have done so many of its steps.
+/// A lane must have done this number of its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
     pub lane: u32,
@@ -89,7 +89,7 @@ struct Resource {
 
 struct Compiler<'a> {
     trace: &'a Trace,
-    /// Of each operation so far.
+    /// The place of each operation so far.
     places: Vec<Wait>,
     /// Names of paths, contents of paths, open files.
     resources: Vec<Resource>,
@@ -217,7 +217,7 @@ impl Compiler<'_> {
             resource.changed = Some(number);
             return;
         }
-        // Of each lane the last one is enough.
+        // The last one of each lane is enough.
         let lane = self.trace.ops[number as usize].thread;
         match resource.looked.iter_mut().find(|looked| self.trace.ops[**looked as usize].thread == lane) {
             Some(looked) => *looked = number,

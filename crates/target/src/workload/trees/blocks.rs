@@ -50,7 +50,7 @@ impl Blocks {
         self.piece(random.below(self.count()))
     }
 
-    /// Of any file, the small as likely as the large.
+    /// A piece of any file, the small as likely as the large.
     pub(crate) fn of_any_file(&self, random: &mut Random) -> Piece<'_> {
         let at = random.index(self.files.len());
         let before = if at == 0 { 0 } else { self.sums[at - 1] };

@@ -1,7 +1,8 @@
-//! What a site's check does: it reads many small files whole, and works on what is in each: lines, words, links.
+//! What a site's check does: it reads many small files whole, and works on what is in each: lines,
+//! words, links.
 //!
-//! How much work that is for a byte is told as a fact of every cell. Where the processor is busy with it, a faster file
-//! system gains less, as it would under the program itself.
+//! Every cell has the amount of work for a byte as a fact. Where the processor is busy with it, a
+//! faster file system gains less, as it would under the program itself.
 
 use super::{Dataset, Jobs, in_threads};
 use crate::stage::phase::*;
@@ -82,8 +83,8 @@ impl Workload for Check {
     }
 }
 
-/// Paths below the root of so many regular files that are not larger, spread over the tree by a hash of their names,
-/// and in the order of their names.
+/// Paths below the root of `most` regular files of at most `small` bytes, spread over the tree by a
+/// hash of their names, and in the order of their names.
 fn small_files(root: &Path, small: u64, most: u64) -> Result<Vec<PathBuf>> {
     use std::os::unix::ffi::OsStrExt;
     let mut found = Vec::new();
@@ -105,13 +106,13 @@ fn small_files(root: &Path, small: u64, most: u64) -> Result<Vec<PathBuf>> {
 #[derive(Default)]
 struct Checked {
     bytes: u64,
-    /// Of all that was found in all of them.
+    /// Digest of all that was found in all of them.
     digest: u64,
     reading: Latencies,
     working: Latencies,
 }
 
-/// By so many threads, each of which takes its share of the files in their order.
+/// Checks with `jobs` threads, each of which takes its share of the files in their order.
 fn check(root: &Path, names: &[PathBuf], passes: u64, jobs: u64) -> Result<Checked> {
     let share = names.len().div_ceil(jobs as usize).max(1);
     let shares: Vec<&[PathBuf]> = names.chunks(share).collect();
@@ -149,7 +150,7 @@ struct Page {
     lines: u64,
     words: u64,
     links: u64,
-    /// Of all words and of where the links lead.
+    /// Digest of all words and of where the links lead.
     digest: u64,
 }
 

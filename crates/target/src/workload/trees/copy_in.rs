@@ -1,7 +1,7 @@
 //! A tree that is brought from another disk: read cold there, copied until it is safe here.
 //!
-//! Which side held the copy back is told by two times beside it: what the source alone gives, cold, and what the file
-//! system alone takes, from memory.
+//! Two further times show which side held the copy back: what the source alone gives, cold, and
+//! what the file system alone takes, from memory.
 
 use super::{Dataset, GENERATED, verify};
 use crate::probe::device::{Watch, watch_disk_of};
@@ -42,7 +42,8 @@ const DESCRIPTION: Description = Description {
     ..Description::EMPTY
 };
 
-/// Of what the source's files take on their disk, so much must be read for the copy to be called cold there.
+/// The share of what the source's files take on their disk that must be read for the copy to be
+/// called cold there.
 const COLD_SHARE: f64 = 0.9;
 /// Rates that are nearer to each other are alike.
 const ALIKE: f64 = 0.9;
@@ -159,7 +160,7 @@ fn sides(stage: &mut Stage, settings: &Settings) -> Result<(PathBuf, Option<Path
 struct Source {
     folder: PathBuf,
     digest: Digest,
-    /// Of all files, without those of second names.
+    /// Bytes of all files, without those of second names.
     bytes: u64,
     /// That its files take on their disk, at most what they hold.
     on_disk: u64,

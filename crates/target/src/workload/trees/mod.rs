@@ -54,7 +54,8 @@ impl Jobs {
     }
 }
 
-/// Does a work in so many threads, of which the first is this one; each is given its number from 0 on.
+/// Does a work in `jobs` threads, of which the first is this one; each is given its number from 0
+/// on.
 fn in_threads<T: Send>(jobs: u64, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     let work = &work;
     std::thread::scope(|scope| {

@@ -7,7 +7,8 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Of fsconfig(2), which takes 255 bytes of a value: the layers are named by the numbers of their descriptors, so that a dozen fit.
+/// Limit of fsconfig(2), which takes 255 bytes of a value: the layers are named by the numbers of
+/// their descriptors, so that a dozen fit.
 pub(crate) const MOST_LAYERS: u64 = 12;
 
 /// A mount that is attached nowhere: it is gone when this is dropped or the process ends, however it ends.
@@ -16,7 +17,8 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
-    /// Of layers, the lowest first; what is changed goes below `changes`, into `upper`. Without that it is read-only.
+    /// Mounts layers, the lowest first; what is changed goes below `changes`, into `upper`. Without
+    /// that it is read-only.
     pub(crate) fn mount(layers: &[PathBuf], changes: Option<&Path>) -> Result<Overlay> {
         let mut held = Vec::new();
         let lower: Vec<String> = layers.iter().rev().map(|layer| hold(layer, &mut held)).collect::<Result<_>>()?;

@@ -116,8 +116,8 @@ impl Queue {
     }
 }
 
-/// Every directory below the root, and the root, by so many threads; what is in a directory is asked for in the order in
-/// which it was listed, before any directory below is opened.
+/// Walks every directory below the root, and the root, with `jobs` threads; what is in a directory
+/// is asked for in the order in which it was listed, before any directory below is opened.
 fn walk(root: &Path, jobs: u64) -> Result<Walked> {
     let queue = Queue::default();
     queue.state().waiting.push(root.to_path_buf());

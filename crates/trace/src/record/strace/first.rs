@@ -19,7 +19,7 @@ pub(crate) struct Fact {
 }
 
 impl Fact {
-    /// Of `{st_mode=S_IFREG|0644, st_size=5, ...}`, and of what readlink(2) returned.
+    /// Reads `{st_mode=S_IFREG|0644, st_size=5, ...}`, and what readlink(2) returned.
     pub(crate) fn of(name: &str, arguments: &str) -> Option<Fact> {
         let words = split(arguments);
         if name.starts_with("readlink") {
@@ -57,7 +57,7 @@ struct Guess<'a> {
     scope: &'a mut Scope,
     first: BTreeMap<u32, (Found, u64)>,
     now: HashMap<u32, Now>,
-    /// Of paths that come from a rename: the path that it was before.
+    /// For paths that come from a rename: the path before.
     was: HashMap<u32, u32>,
     /// Their contents are the program's own by now.
     changed: std::collections::HashSet<u32>,

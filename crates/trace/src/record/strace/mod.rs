@@ -369,7 +369,7 @@ fn between_calls(lines: &[Numbered]) -> u64 {
     for Numbered { line, .. } in lines {
         let took = match &line.what {
             What::Call(Called { end: End { took_ns, .. }, .. }) => *took_ns,
-            // Of calls in two lines the gap before them is not counted.
+            // For calls in two lines, the gap before them is not counted.
             _ => {
                 idle.remove(&line.tid);
                 continue;

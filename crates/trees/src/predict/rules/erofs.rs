@@ -11,7 +11,7 @@ use super::{Piece, Stored, Way};
 const BLOCK: u64 = 4096;
 /// An inode with a time of its own (struct erofs_inode_extended).
 const INODE: u64 = 64;
-/// Of each 4 KiB of content, and of a file.
+/// Bytes of an index for each 4 KiB of content, and for a file.
 const INDEX: u64 = 8;
 const INDEX_HEAD: u64 = 16;
 
@@ -36,7 +36,7 @@ fn whole(mut packed: Vec<u64>, complete: bool) -> Vec<u64> {
     packed
 }
 
-/// Of a piece, where all but a file's last are whole blocks.
+/// Bytes of a piece without compression, where all but a file's last are whole blocks.
 fn plain(file: u64, bytes: u64) -> u64 {
     let tail = file % BLOCK;
     let is_last = bytes % BLOCK == tail;

@@ -11,10 +11,11 @@ const READ: usize = 16;
 const SECTOR: usize = 4096;
 /// Fewer values than this are compressed without a further look.
 const FEW_VALUES: usize = 64;
-/// The values that make up nine tenths of the sample: so few compress well, so many do not.
+/// Number of distinct values that make up nine tenths of the sample: data with at most the first
+/// compresses well, data with at least the second does not.
 const CORE_LOW: usize = 64;
 const CORE_HIGH: usize = 200;
-/// Of a hundred.
+/// Percent of the highest possible entropy.
 const HIGH_ENTROPY: u64 = 80;
 
 /// Whether btrfs would try. What is missing of the last sector are zeros.

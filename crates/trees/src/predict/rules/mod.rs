@@ -89,7 +89,8 @@ impl Way {
         Some(piece.sizes[index])
     }
 
-    /// Of a file's pieces in their order, each; some may be left out if `file` tells that there are more.
+    /// What is stored for each of a file's pieces, in their order. Some pieces may be missing if
+    /// the size in `file` shows that there are more.
     pub(crate) fn pieces(&self, file: u64, pieces: &[Piece]) -> Vec<Stored> {
         match self.filesystem {
             "bcachefs" => bcachefs::pieces(self, file, pieces),

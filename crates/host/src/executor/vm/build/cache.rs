@@ -56,7 +56,7 @@ impl Guest {
         Ok(files.chain(self.driver.clone()).collect())
     }
 
-    /// Packages with their versions, one a line; nothing where nobody wrote them down.
+    /// Packages with their versions, one per line; empty where there is no list.
     pub fn manifest(&self) -> String {
         std::fs::read_to_string(self.folder.join("manifest")).unwrap_or_default()
     }
@@ -102,7 +102,7 @@ impl Guest {
         kernel::release(&self.kernel())
     }
 
-    /// All of these packages are in it; where nobody wrote down what is, they may be.
+    /// All of these packages are in it; where no list was written, they may be.
     pub(crate) fn has(&self, packages: &[String]) -> bool {
         let manifest = self.manifest();
         manifest.is_empty() || packages.iter().all(|name| version_of(&manifest, name).is_some())
@@ -173,7 +173,7 @@ fn own(guest: Guest) -> Result<Guest> {
     Ok(guest)
 }
 
-/// Nobody else makes or removes guests here until it is dropped.
+/// Waits for the lock: no other process makes or removes guests here until it is dropped.
 pub(super) fn turn(say: &mut dyn FnMut(&str)) -> Result<File> {
     let folder = folder()?;
     std::fs::create_dir_all(&folder)
@@ -189,8 +189,8 @@ pub(super) fn turn(say: &mut dyn FnMut(&str)) -> Result<File> {
     Ok(lock)
 }
 
-/// What a build that was killed has left, programs that still write there among it. Only in one's turn: nobody fills them
-/// then.
+/// Removes what killed builds left, and ends their programs that still write there. Only with the
+/// lock: then no build is under way.
 fn remove_unfinished() -> Result<()> {
     for entry in std::fs::read_dir(folder()?)?.flatten() {
         if entry.path().extension().is_some_and(|ending| ending == PARTIAL) {

@@ -66,7 +66,7 @@ pub(crate) fn add(recipe: &Recipe, folder: &Path, root: &Path, say: &mut dyn FnM
     Ok(())
 }
 
-/// Of what is compiled, what the packages say of it: "zfs-dkms 2.1.11-1+deb12u1".
+/// What the packages report of what is compiled: "zfs-dkms 2.1.11-1+deb12u1".
 pub(crate) fn manifest(recipe: &Recipe, packages: &str) -> String {
     let line = |source: &ModuleSource| Some(format!("{} {}\n", source.package, version(packages, &source.tools)?));
     recipe.compiled.iter().filter_map(line).collect()
@@ -217,7 +217,7 @@ pub fn enter(root: &Path, words: &[OsString]) -> Result<Infallible> {
     Err(error).with_context(|| format!("cannot run {}", program.to_string_lossy()))
 }
 
-/// Of users and mounts; root can do without the first where it is switched off.
+/// Namespaces of users and mounts; root can do without the first where it is switched off.
 const NAMESPACES: &[&[&str]] = &[&["unshare", "--user", "--map-root-user", "--mount"], &["unshare", "--mount"]];
 
 pub(super) fn namespaces() -> Result<&'static [&'static str]> {

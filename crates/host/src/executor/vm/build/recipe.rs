@@ -40,7 +40,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Of the tools, sources of kernel modules are compiled, and their own tools come with them.
+    /// Tools that are sources of kernel modules are compiled, and their own tools come with them.
     pub fn new(
         release: &'static str,
         tools: impl IntoIterator<Item = String>,
@@ -72,7 +72,7 @@ impl Recipe {
         BORROWED.iter().filter(is_wanted).map(|(_, name, suite)| (*name, *suite))
     }
 
-    /// Of Debian's archive; only where something is compiled is contrib asked for.
+    /// Components of Debian's archive; contrib is only asked for where something is compiled.
     pub(crate) fn components(&self) -> &'static str {
         if self.compiled.is_empty() { "main" } else { "main,contrib" }
     }

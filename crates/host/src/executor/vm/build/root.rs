@@ -45,7 +45,7 @@ const MIRROR: &str = "http://deb.debian.org/debian";
 const MERGED_USR: &str = "mkdir -p \"$1/usr/bin\" \"$1/usr/sbin\" \"$1/usr/lib\" \"$1/usr/lib64\" && \
     ln -s usr/bin usr/sbin usr/lib usr/lib64 \"$1\"";
 
-/// What apt is told on this machine about reaching and believing its archive, and must be told for a guest as well.
+/// Options of apt on this machine for reaching and trusting its archive; a guest needs the same.
 const TOLD_TO_APT: &[&str] = &["Acquire::Check-Valid-Until", "Acquire::http::Proxy", "Acquire::https::Proxy"];
 
 /// Those of the packages that the release has, with all that they need. Of further suites apt takes only what the release

@@ -1,4 +1,5 @@
-//! A program that runs for minutes: what it does is told now and then, and it ends when we are asked to stop.
+//! A program that runs for minutes: its progress is reported now and then, and it ends when we are
+//! asked to stop.
 
 use anyhow::{Context, Result, ensure};
 use pickfs_system::process::check_stop;
@@ -12,9 +13,9 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// Between two words on how far it is.
 const EVERY: Duration = Duration::from_secs(20);
-/// Of a log, for somebody who looks at a line.
+/// Characters of a log's line that are shown.
 const WIDTH: usize = 100;
-/// Lines of a log that are told of a failure.
+/// Lines of a log that the report of a failure shows.
 const LAST: usize = 8;
 
 pub(crate) struct Watched<'a> {
@@ -61,7 +62,7 @@ impl Watched<'_> {
         }
     }
 
-    /// The last line of whoever is at work: those below say more than dots.
+    /// The last line of the innermost program at work, which writes more than dots.
     fn now(&self) -> String {
         let at_work = if self.other_log.exists() { self.other_log } else { self.log };
         let line: String = last_lines(at_work, 1).concat();

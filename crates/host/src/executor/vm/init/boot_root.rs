@@ -1,9 +1,9 @@
-//! Another machine, booted from the disks of a guest: process 1 until the system on the disk takes over, and the service
-//! that tells when that is ready.
+//! Another machine, booted from the disks of a guest: process 1 until the system on the disk takes
+//! over, and the service that reports when that is ready.
 //!
-//! The service, its program and what it must know lie in memory under /run, so nothing of pickfs is in the system. It
-//! is started when systemd has reached the unit that counts as ready, and takes its times from systemd, so what it
-//! costs itself is in none of them.
+//! The service, its program and its data lie in memory under /run, so nothing of pickfs is in the
+//! system. The service is started when systemd has reached the unit that counts as ready, and takes
+//! its times from systemd, so its own cost is in none of them.
 
 use super::{LOWER, PATH, become_root, mount_lower, mount_new, name_disk, own_program, port, serial_of};
 use crate::executor::vm::names::{BY_SERIAL, MOST_DISKS, TARGET_DISK, Word, how, target_disk};
@@ -156,8 +156,8 @@ fn service(ready: &str, has_loader: bool) -> String {
     )
 }
 
-/// The service. What goes wrong is told on the console, whose last lines the host shows; the machine is switched off
-/// either way.
+/// The service. Errors go to the console, whose last lines the host shows; the machine is switched
+/// off either way.
 pub fn main() -> ExitCode {
     let told = tell();
     if let Err(error) = &told {
@@ -187,7 +187,7 @@ fn tell() -> Result<()> {
     say(&mut port()?, &Word::Ready { at_ns: monotonic(), booted: Box::new(booted) })
 }
 
-/// As systemd tells it, in nanoseconds by the kernel's monotonic clock.
+/// A time that systemd reports, in nanoseconds by the kernel's monotonic clock.
 fn moment(property: &str, unit: Option<&str>) -> Result<u64> {
     let told = systemctl(&[&["show", "--value", "--property", property][..], unit.as_slice()].concat())?;
     let microseconds: u64 = told.trim().parse().with_context(|| format!("{property} is `{}`", told.trim()))?;

@@ -181,7 +181,7 @@ fn second_mounts() -> Result<()> {
     mount_new("tmpfs", "/run", "mode=755")?;
     mount_new("tmpfs", "/tmp", "mode=1777")?;
     mount_new("tmpfs", "/dev/shm", "mode=1777,size=90%")?;
-    // Only there the kernel tells which preemption it has; one without debugfs tells nothing.
+    // Only debugfs shows which preemption the kernel has; a kernel without it shows nothing.
     let _ = mount_new("debugfs", "/sys/kernel/debug", "");
     mount_new("devpts", "/dev/pts", "")?;
     udev::have_seen_all()?;
@@ -209,7 +209,8 @@ fn nodes() -> Result<()> {
     Ok(())
 }
 
-/// What the scripts of packages do, which nobody has run: users and groups, and links that programs are called by.
+/// Makes what the scripts of packages would have made, as they were not run: users and groups, and
+/// links by which programs are called.
 fn what_packages_would_have_made() -> Result<()> {
     for (file, master) in [("/etc/passwd", "passwd.master"), ("/etc/group", "group.master")] {
         let there = Path::new(file).exists();
@@ -231,7 +232,7 @@ fn what_packages_would_have_made() -> Result<()> {
     Ok(())
 }
 
-/// A name that does not hang on the bus.
+/// Gives a disk a name that does not depend on the bus.
 pub(super) fn name_disk(serial: &str) -> Result<()> {
     let Some(device) = disk(serial)? else { return Ok(()) };
     std::fs::create_dir_all(BY_SERIAL)?;

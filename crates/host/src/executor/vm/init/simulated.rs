@@ -1,5 +1,6 @@
-//! The agent of a simulation: asked by what lies on one disk, answered here, and its records put on another disk when it has
-//! ended. A host that is asked or told anything earlier would answer when it likes, and all later times would depend on it.
+//! The agent of a simulation: its request lies on one disk, its questions are answered here, and
+//! its records are put on another disk when it has ended. A host involved any earlier would answer
+//! at an arbitrary time, and all later times would depend on that.
 
 use super::{agent_command, word};
 use crate::executor::vm::names::{
@@ -123,7 +124,7 @@ fn answer(line: &[u8], to: &mut ChildStdin) -> Result<()> {
     let answer = match serde_json::from_slice(line) {
         Ok(Say::Ask(_)) => Answer::Written,
         Ok(Say::ForgetCache | Say::Boot(_)) => Answer::Unsupported,
-        // Nobody waits; what is not understood is the host's to judge.
+        // No answer is expected; the host judges what is not understood.
         _ => return Ok(()),
     };
     writeln!(to, "{}", serde_json::to_string(&answer)?).context("the agent takes no answer")

@@ -8,7 +8,7 @@ use crate::executor::vm::names::BY_SERIAL;
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// Of programs that ask; where there are none, nothing is made.
+/// Programs that ask udev; where there are none, nothing is made.
 const ASKING: &[&str] = &["/usr/sbin/zpool", "/sbin/zpool"];
 const DATABASE: &str = "/run/udev/data";
 /// Devices that share a major number with a disk, the disk's partitions among them.

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) const APPENDED: usize = 512;
 pub(crate) const PAGE: usize = 4096;
 pub(crate) const CREATED: usize = 3000;
-/// Of what was there before the first change.
+/// Number of what was there before the first change.
 pub(crate) const BEFORE: u64 = u64::MAX;
 /// Names in the folder of a stream.
 pub(crate) const FILE: &str = "file";
@@ -49,7 +49,7 @@ pub(crate) fn number_of(stream: usize, bytes: &[u8]) -> Option<u64> {
 pub(crate) struct Changes<'a> {
     root: PathBuf,
     schedule: &'a Schedule,
-    /// Of appends and overwrites.
+    /// Open files of appends and overwrites.
     files: Vec<Option<File>>,
 }
 

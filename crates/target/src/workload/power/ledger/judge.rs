@@ -30,16 +30,16 @@ pub(crate) struct Found<'a> {
     outcomes: &'a Outcomes<Survey>,
 }
 
-/// What is told of all cuts.
+/// The result of all cuts.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Verdicts {
-    /// Of each even cut in nanoseconds, the worst of what the disk may have lost.
+    /// For each even cut in nanoseconds, the worst of what the disk may have lost.
     pub names: Vec<u64>,
     pub contents: Vec<u64>,
     pub(in crate::workload::power) tally: Tally,
 }
 
-/// Of one cut.
+/// The result of one cut.
 #[derive(Debug, Default, PartialEq)]
 struct OfCut {
     /// Nanoseconds by which the oldest lost change had returned before the cut: of names, and of contents.
@@ -77,7 +77,7 @@ impl<'a> Found<'a> {
             let Some(survey) = &self.outcomes.images[cut.image].found else { continue };
             for (change, there) in self.changes.iter().zip(&survey.there) {
                 let Some(change) = change else { continue };
-                // A file that is gone before it was removed is lost, and told so.
+                // A file that is gone before it was removed is lost, and reported as that.
                 let is_early = *there && change.begun > cut.moment.at && change.kind != Kind::Unlink;
                 ensure!(!is_early, "{} is there before it was begun", change.shown());
             }

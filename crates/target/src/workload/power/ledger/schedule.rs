@@ -94,7 +94,8 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Ways of syncing with numbers of steps; in the part of `syncfs` it comes once in so many steps.
+    /// Takes ways of syncing with numbers of steps; in the part of `syncfs` it comes once in
+    /// `a_second` steps.
     pub(crate) fn new(parts: impl IntoIterator<Item = (Sync, usize)>, a_second: usize, seed: u64) -> Schedule {
         let mut schedule = Schedule { streams: Vec::new(), steps: Vec::new(), parts: Vec::new() };
         for (number, (sync, count)) in parts.into_iter().enumerate() {
