@@ -6,7 +6,7 @@
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
-TEST_PACKAGES = btrfs-compsize duperemove erofs-utils ntfs-3g rocksdb-tools openssh-client openssh-server slurm-client slurmctld slurmd zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql mariadb-server sysbench sqlite3 strace nanoc make binutils flex bison bc \
+TEST_PACKAGES = btrfs-compsize duperemove erofs-utils ntfs-3g rocksdb-tools openssh-client openssh-server slurm-client slurmctld slurmd zfs-fuse fio git nilfs-tools f2fs-tools procps postgresql mariadb-server sysbench redis-server redis-tools curl python3 sqlite3 strace nanoc make binutils flex bison bc \
   xz-utils zstd pacman-package-manager bonnie++ fsmark chromium fonts-dejavu-core librsvg2-bin \
   libreoffice-calc-nogui python3-pandas python3-jsonschema $(NODE_PACKAGES) $(VM_PACKAGES)
 # Node.js from elsewhere has its own npm, which Debian's would not stand beside.

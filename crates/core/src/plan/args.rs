@@ -63,8 +63,8 @@ pub struct PlanFlags {
     /// Size of the image
     #[arg(long)]
     pub size: Option<String>,
-    /// Workload to run
-    #[arg(long)]
+    /// Workload to run (`pickfs list workloads`), or the file of a recipe
+    #[arg(long, value_name = "NAME|FILE")]
     pub workload: Option<String>,
     /// Run this job file of fio's, section by section
     #[arg(long, value_name = "FILE", conflicts_with_all = ["trace", "source", "like", "scale"])]
@@ -148,6 +148,9 @@ impl PlanArgs {
 
     /// The complaint without its place in a text that no user wrote, but with the flag that it comes from.
     fn blame(&self, text: &str, complaint: Complaint) -> Complaint {
+        if complaint.source.is_some() {
+            return complaint;
+        }
         let document = DeTable::parse(text).expect("it was read before");
         let path = complaint.span.clone().and_then(|span| path_to(document.get_ref(), span.start)).unwrap_or_default();
         let fits = |key: &str| path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -287,7 +290,12 @@ impl Writer<'_> {
         }
         let job = flags.job.as_ref().map(|job| Value::from(self.absolute("--job", job)));
         let usual = if job.is_some() { WORKLOAD_OF_JOBS } else { USUAL_WORKLOAD };
-        let workload = flags.workload.as_deref().unwrap_or(usual);
+        let workload = match flags.workload.as_deref().unwrap_or(usual) {
+            file if !file.contains('\n') && (file.contains('/') || file.ends_with(".toml")) => {
+                self.absolute("--workload", Path::new(file))
+            }
+            name => name.to_string(),
+        };
         // Some workloads take a whole number alone.
         let is_whole = |scale: f64| scale.fract() == 0.0 && scale.abs() < 1e15;
         let scale =

@@ -5,6 +5,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 use pickfs_system::visible::{steers, visible};
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Bytes of the plan's text; `None` for what has no place in it.
 pub(super) type Span = Option<Range<usize>>;
@@ -19,6 +20,16 @@ pub struct Complaint {
     pub remedy: String,
     /// It would be unsafe, not only wrong.
     pub refusal: bool,
+    /// What it is about, where that is not the plan.
+    pub source: Option<Arc<Source>>,
+}
+
+/// A file that a plan names and that is checked with it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Source {
+    pub text: String,
+    /// In messages.
+    pub file: String,
 }
 
 /// All that is wrong so far; shared by all that read, so that reading goes on behind a mistake.
@@ -28,13 +39,18 @@ pub(super) struct Complaints(RefCell<Vec<Complaint>>);
 impl Complaints {
     pub(crate) fn add(&self, span: &Span, message: impl Into<String>, remedy: impl Into<String>) {
         let (message, remedy) = (message.into(), remedy.into());
-        self.0.borrow_mut().push(Complaint { span: span.clone(), message, remedy, refusal: false });
+        self.0.borrow_mut().push(Complaint { span: span.clone(), message, remedy, refusal: false, source: None });
+    }
+
+    /// What is wrong with a file that the plan names.
+    pub(crate) fn of_file(&self, complaints: Vec<Complaint>) {
+        self.0.borrow_mut().extend(complaints);
     }
 
     /// What the machine has against a setting; `span` is where the setting stands.
     pub(crate) fn object(&self, span: &Span, objection: Objection) {
         let Objection { message, remedy, refusal, .. } = objection;
-        self.0.borrow_mut().push(Complaint { span: span.clone(), message, remedy, refusal });
+        self.0.borrow_mut().push(Complaint { span: span.clone(), message, remedy, refusal, source: None });
     }
 
     /// Adds a complaint where a value was wanted: there is none then.
@@ -46,8 +62,10 @@ impl Complaints {
     /// In the order of the text, each once: a product of targets can meet the same mistake many times.
     pub(crate) fn finish(self) -> Vec<Complaint> {
         let mut all = self.0.into_inner();
-        all.sort_by_key(|complaint| complaint.span.as_ref().map_or(usize::MAX, |span| span.start));
-        all.dedup_by(|next, kept| next.span.is_some() && next.span == kept.span && next.remedy == kept.remedy);
+        let place = |complaint: &Complaint| complaint.span.as_ref().map_or(usize::MAX, |span| span.start);
+        all.sort_by_key(|complaint| (complaint.source.is_some(), place(complaint)));
+        let same = |next: &Complaint, kept: &Complaint| next.span == kept.span && next.source == kept.source;
+        all.dedup_by(|next, kept| next.span.is_some() && same(next, kept) && next.remedy == kept.remedy);
         all
     }
 
@@ -59,8 +77,13 @@ impl Complaints {
 /// All complaints for people, in the compiler's look: place, line, caret, help.
 pub fn render(text: &str, file: &str, complaints: &[Complaint], colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    let (file, text) = (visible(file), &harmless(text));
-    let shown = complaints.iter().map(|complaint| renderer.render(&[group(text, &file, complaint)]) + "\n");
+    let shown = complaints.iter().map(|complaint| {
+        let (file, text) = match &complaint.source {
+            Some(source) => (visible(&source.file), harmless(&source.text)),
+            None => (visible(file), harmless(text)),
+        };
+        renderer.render(&[group(&text, &file, complaint)]) + "\n"
+    });
     shown.collect::<Vec<_>>().join("\n")
 }
 
@@ -184,8 +207,13 @@ mod tests {
 
     #[test]
     fn it_looks_like_the_compilers() {
-        let complaint =
-            Complaint { span: Some(14..20), message: "no `ext5`".into(), remedy: "try `ext4`".into(), refusal: false };
+        let complaint = Complaint {
+            span: Some(14..20),
+            message: "no `ext5`".into(),
+            remedy: "try `ext4`".into(),
+            refusal: false,
+            source: None,
+        };
         let shown = render("seed = 1\nfs = \"ext5\"\n", "a.toml", &[complaint.clone(), complaint], false);
         let one =
             "error: no `ext5`\n --> a.toml:2:6\n  |\n2 | fs = \"ext5\"\n  |      ^^^^^^\n  |\n  = help: try `ext4`\n";
@@ -194,7 +222,8 @@ mod tests {
 
     #[test]
     fn a_caret_stays_on_its_first_line() {
-        let complaint = Complaint { span: Some(0..9), message: "m".into(), remedy: "r".into(), refusal: false };
+        let complaint =
+            Complaint { span: Some(0..9), message: "m".into(), remedy: "r".into(), refusal: false, source: None };
         let shown = render("abc\r\ndef\nghi", "a.toml", &[complaint], false);
         assert!(shown.contains("1 | abc\n  | ^^^\n") && !shown.contains("def"), "{shown}");
     }
@@ -203,8 +232,13 @@ mod tests {
     fn any_span_and_any_text_can_be_shown() {
         for text in ["", "é", "a\nb", "\u{1b}[31m\r\n\0x", "日本\n\n"] {
             for (start, end) in (0..9).flat_map(|a| (0..9).map(move |b| (a, b))).chain([(0, usize::MAX)]) {
-                let complaint =
-                    Complaint { span: Some(start..end), message: "m".into(), remedy: "r".into(), refusal: false };
+                let complaint = Complaint {
+                    span: Some(start..end),
+                    message: "m".into(),
+                    remedy: "r".into(),
+                    refusal: false,
+                    source: None,
+                };
                 let shown = render(text, "f\u{1b}", &[complaint], false);
                 assert!(!shown.contains('\u{1b}') && shown.contains("help: r"), "{shown:?}");
             }
@@ -213,7 +247,7 @@ mod tests {
 
     #[test]
     fn without_a_place_there_is_the_file_alone() {
-        let complaint = Complaint { span: None, message: "m".into(), remedy: "r".into(), refusal: false };
+        let complaint = Complaint { span: None, message: "m".into(), remedy: "r".into(), refusal: false, source: None };
         assert_eq!(
             render("", "a.toml", std::slice::from_ref(&complaint), false),
             "error: m\n --> a.toml\n  = help: r\n"

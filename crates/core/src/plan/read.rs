@@ -4,7 +4,8 @@ use super::age;
 use super::complaint::{Complaint, Complaints, Span, quoted};
 use super::keys::{HOST_KEYS, PLAN_KEYS, STOP_KEYS, WORK_KEYS};
 use super::matrix::products;
-use super::table::{Field, Reader, Table, choose, choose_entry, end_of, not_found};
+use super::recipe_source;
+use super::table::{Field, Reader, Table, choose, choose_entry, end_of, not_found, syntax};
 use super::target::{Placed, check_machines, targets};
 use super::value::{choice, settings};
 use super::verdict_spec::{Asked, asked, repeats, verdict_spec};
@@ -31,18 +32,6 @@ pub fn from_toml(text: &str, file: &str, folder: &Path, catalogue: &Catalogue) -
 
 /// More would be no machine's processors.
 const MOST_JOBS: u64 = 1000;
-
-/// The one complaint that stands alone: behind it nothing can be read.
-fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
-    let remedy = match error.message() {
-        message if message.contains("duplicate key") => "keep one of the two: every key can be given once in its table",
-        message if message.contains("recurs") => "use fewer brackets and dots: nothing in a plan is nested so deeply",
-        _ => "correct this place; text stands in quotes, and a list is written like [\"a\", \"b\"]",
-    };
-    let span = error.span().unwrap_or_else(|| end_of(text));
-    let message = format!("this is not TOML: {}", error.message());
-    Complaint { span: Some(span), message, remedy: remedy.into(), refusal: false }
-}
 
 fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
     table.only(&PLAN_KEYS);
@@ -216,12 +205,18 @@ fn work(table: &Table, room: Option<u64>, reader: &Reader) -> Option<(Work, Span
         return reader.complaints.refuse(&table.span, "this work has no `workload`", remedy);
     };
     let catalogue = reader.catalogue;
-    let listing = ("workload", "pickfs list workloads");
-    let entry = choose_entry(&field, listing, &catalogue.workloads)?;
+    let of_recipe = recipe_source::read(&field, reader)?;
+    let (name_of_it, entry) = match &of_recipe {
+        Some((recipe, entry)) => (recipe.name.as_str(), entry),
+        None => {
+            let entry = choose_entry(&field, ("workload", "pickfs list workloads"), &catalogue.workloads)?;
+            (entry.name, entry)
+        }
+    };
     let given: Vec<Field> = table.fields().filter(|field| !WORK_KEYS.contains(&field.key)).collect();
     let settings = settings(entry, &given, &WORK_KEYS, &field.span, reader);
     let bytes = (entry.bytes)(entry.name, &settings);
-    let (name, span) = name.unwrap_or((Some(entry.name), field.span));
+    let (name, span) = name.unwrap_or((Some(name_of_it), field.span));
     fits(bytes, room, &span, reader.complaints);
     let judged = (entry.judged)(entry.name, &settings);
     let workload = Chosen { name: entry.name.into(), settings };

@@ -110,11 +110,13 @@ fn work(catalogue: &Catalogue) -> Value {
             "then": { "properties": settings.collect::<Map<_, _>>(), "propertyNames": { "enum": own } },
         })
     };
+    // The file of a recipe, or its text.
+    let recipe = json!({ "type": "string", "pattern": "/|\\.toml$|\n" });
     let table = json!({
         "type": "object",
         "properties": {
             "name": { "type": "string" },
-            "workload": names(&catalogue.workloads),
+            "workload": { "anyOf": [names(&catalogue.workloads), recipe] },
             "repeats": {},
             "weight": { "type": ["number", "object"] },
             "count": { "type": ["number", "object"] },
@@ -127,7 +129,9 @@ fn work(catalogue: &Catalogue) -> Value {
 
 fn setting(of: &Setting) -> Value {
     let mut found = match of.kind {
-        SettingKind::Text | SettingKind::Path | SettingKind::NameOrPath => json!({ "type": "string" }),
+        SettingKind::Text | SettingKind::Path | SettingKind::NameOrPath | SettingKind::Recipe => {
+            json!({ "type": "string" })
+        }
         SettingKind::Size => size(),
         SettingKind::Count => json!({ "type": "integer", "minimum": 0 }),
         SettingKind::Number => json!({ "type": "number" }),

@@ -150,7 +150,7 @@ fn section(roff: &mut Roff, name: &str, about: &str, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pickfs_core::plan::{KEYS, Key, KeyTable};
+    use pickfs_core::plan::{KEYS, Key, KeyTable, recipe};
 
     fn head(table: &KeyTable) -> &'static str {
         if table.head.is_empty() { "The plan" } else { table.head }
@@ -179,10 +179,27 @@ mod tests {
             file systems,\nbackings, layers, workloads and executors are shown by `pickfs list`. Examples are in \
             [examples/](../examples/).\n"
             .to_string();
-        for table in KEYS {
-            let head = if table.head.is_empty() { "The plan".to_string() } else { format!("`{}`", table.head) };
-            let _ =
-                writeln!(text, "\n## {head}\n\n{}.\n\n| key | such as | what it says |\n|---|---|---|", table.about);
+        text.push_str(&tables("##", "The plan", KEYS));
+        text
+    }
+
+    /// docs/recipes.md, of which people write what stands above the keys.
+    fn recipe_page(now: &str) -> String {
+        let (above, _) = now.split_once(LIST_OF_RECIPES).expect("the page has its keys");
+        format!("{above}{LIST_OF_RECIPES}{}", tables("###", "The recipe", recipe::TABLES))
+    }
+
+    const LIST_OF_RECIPES: &str = "Made of the list that recipes are checked by (`make schema`).\n";
+
+    fn tables(level: &str, whole: &str, all: &[KeyTable]) -> String {
+        let mut text = String::new();
+        for table in all {
+            let head = if table.head.is_empty() { whole.to_string() } else { format!("`{}`", table.head) };
+            let _ = writeln!(
+                text,
+                "\n{level} {head}\n\n{}.\n\n| key | such as | what it says |\n|---|---|---|",
+                table.about
+            );
             for Key { name, example, about } in table.keys {
                 let _ = writeln!(text, "| `{name}` | `{name} = {example}` | {about} |");
             }
@@ -193,9 +210,12 @@ mod tests {
     #[test]
     fn help_and_page_of_keys_are_what_the_list_says() {
         let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        for (file, wanted) in
-            [("crates/pickfs/src/cli/help/keys.txt", keys_as_text()), ("docs/plan.md", keys_as_page())]
-        {
+        let recipes = recipe_page(&std::fs::read_to_string(root.join("docs/recipes.md")).unwrap());
+        for (file, wanted) in [
+            ("crates/pickfs/src/cli/help/keys.txt", keys_as_text()),
+            ("docs/plan.md", keys_as_page()),
+            ("docs/recipes.md", recipes),
+        ] {
             if std::env::var_os("PICKFS_WRITE_SCHEMA").is_some() {
                 std::fs::write(root.join(file), &wanted).unwrap();
             }

@@ -2,7 +2,6 @@
 
 mod account;
 mod clients;
-mod daemon;
 pub(crate) mod duckdb;
 mod mariadb;
 pub(crate) mod pgbench;
